@@ -1,0 +1,270 @@
+"""The result of every method: K̂ = Σ_i w_i C_i P_i P_iᵀ C_iᵀ, as a linear operator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator
+
+from nysboost import accuracy
+from nysboost.arrays import (
+    Array,
+    Floats,
+    Indices,
+    cutoff,
+    like,
+    namespace,
+    row_blocks,
+    triangular_factor,
+)
+from nysboost.features import FeatureMap, spectrum
+from nysboost.gram import Gram, pooled
+from nysboost.learner import Learner
+from nysboost.rows import spread_indices
+from nysboost.trajectory import Mixture, Trajectory
+from nysboost.weights import WeightRule
+
+KEEP_FEATURES_BYTES = 2**29
+BLOCK_BYTES = 2**25
+
+
+class Approximation(LinearOperator):
+    """A low-rank approximation K̂ of G, never formed.
+
+    Parameters
+    ----------
+    gram : Gram
+        The matrix G that is approximated.
+    mixture : Mixture
+        Learners and weights.
+    trajectory : Trajectory or None
+        The run that found them, for the mixtures of its prefixes.
+    rule : WeightRule or None
+        The final rule of that run.
+
+    Attributes
+    ----------
+    learners : tuple of Learner
+        The p learners.
+    weights : array of shape (p,)
+        Their weights; negative ones are possible under ridge regression.
+    entries_evaluated : int
+        How many entries of G were evaluated to find it.
+    """
+
+    def __init__(
+        self,
+        gram: Gram,
+        mixture: Mixture,
+        trajectory: Trajectory | None = None,
+        rule: WeightRule | None = None,
+    ) -> None:
+        super().__init__(dtype=gram.dtype, shape=(gram.n, gram.n))
+        self.gram = gram
+        self.learners: tuple[Learner, ...] = mixture.learners
+        self.weights: Floats = mixture.weights
+        self.trajectory = trajectory
+        self.entries_evaluated: int = gram.entries_evaluated
+        self._rule = rule
+
+    def prefix(self, p: int) -> Approximation:
+        """Return the mixture of the first p learners, weighed anew but not refitted."""
+        if self.trajectory is None or self._rule is None:
+            if p == len(self.learners) == 1:
+                return self
+            msg = "Only ensemble and boosting runs have prefixes, and only before they are saved."
+            raise ValueError(msg)
+        mixture = self.trajectory.mixture(self._rule, p)
+        return Approximation(self.gram, mixture, self.trajectory, self._rule)
+
+    # Entries
+
+    def block(self, rows: Indices, cols: Indices) -> Array:
+        """Return K̂[rows, cols]."""
+        left = self._features_at(np.asarray(rows)) * self._signs_like
+        return left @ self._features_at(np.asarray(cols)).T
+
+    def diag(self) -> Array:
+        """Return the diagonal of K̂, shape (n,)."""
+        parts = [(F * F) @ self._signs_like for _, F in self._feature_blocks()]
+        return namespace(*parts).concat(parts)
+
+    def to_dense(self) -> Array:
+        """Return K̂ as an n×n array."""
+        F = self._stacked_features()
+        return (F * self._signs_like) @ F.T
+
+    # Products, spectrum, systems
+
+    def _matmat(self, V: Array) -> Array:
+        inner = sum(F.T @ V[block] for block, F in self._feature_blocks())
+        inner = self._signs_like[:, None] * inner
+        parts = [F @ inner for _, F in self._feature_blocks()]
+        return namespace(*parts).concat(parts)
+
+    def _adjoint(self) -> Approximation:
+        return self
+
+    def _transpose(self) -> Approximation:
+        return self
+
+    def eigh(self, k: int | None = None) -> tuple[Array, Array]:
+        """Return the k largest eigenvalues of K̂, in falling order, and their eigenvectors.
+
+        Parameters
+        ----------
+        k : int or None
+            How many; None is all that are not zero.
+
+        Returns
+        -------
+        eigenvalues : array of shape (k,)
+        eigenvectors : array of shape (n, k)
+        """
+        eigenvalues, basis = self._spectrum
+        F = self._stacked_features()
+        return like(eigenvalues[:k], F), F @ like(basis[:, :k], F)
+
+    def solve(self, b: Array, alpha: float) -> Array:
+        """Return (K̂ + alpha·I)⁻¹ b without forming K̂.
+
+        Parameters
+        ----------
+        b : array of shape (n,) or (n, q)
+            Right-hand sides.
+        alpha : float
+            Positive, and above the magnitude of K̂'s most negative eigenvalue.
+        """
+        eigenvalues, basis = self._spectrum
+        lowest = min(0.0, float(eigenvalues.min()))
+        if not alpha > max(0.0, -lowest * (1 + 1e-6)):
+            msg = (
+                f"solve needs alpha above {max(0.0, -lowest):.3g}, so that K̂ + alpha·I is positive "
+                f"definite, but alpha={alpha!r} was given."
+            )
+            raise ValueError(msg)
+        if b.shape[0] != self.shape[0]:
+            msg = f"b has {b.shape[0]} rows, but the matrix has {self.shape[0]}."
+            raise ValueError(msg)
+        V = b[:, None] if b.ndim == 1 else b
+        inner = sum(F.T @ V[block] for block, F in self._feature_blocks())
+        T, gain = like(basis, inner), like(eigenvalues / (eigenvalues + alpha), inner)
+        inner = T @ (gain[:, None] * (T.T @ inner))
+        parts = [(V[block] - F @ inner) / alpha for block, F in self._feature_blocks()]
+        solution = namespace(*parts).concat(parts)
+        return solution[:, 0] if b.ndim == 1 else solution
+
+    # Features
+
+    def features(self) -> Array:
+        """Return F of shape (n, r) with F Fᵀ the positive semidefinite part of K̂."""
+        transform, _ = self.feature_map()
+        blocks = row_blocks(self.shape[0], 8 * len(transform.landmarks), BLOCK_BYTES)
+        parts = [transform(self.gram.rows.take(block)) for block in blocks]
+        return namespace(*parts).concat(parts)
+
+    def feature_map(
+        self, n_components: int | None = None, row_cap: int | None = None
+    ) -> tuple[FeatureMap, float]:
+        """Return the map x ↦ features, for any rows, and the share of K̂ that it discards.
+
+        With non-negative weights and no cut the learners' features stand side by side.
+        Otherwise K̂ is projected onto the positive semidefinite cone and cut to its
+        leading eigenvectors, those of all rows or of a sample of them.
+
+        Parameters
+        ----------
+        n_components : int or None
+            Number of features to cut to; None keeps all.
+        row_cap : int or None
+            Rows that take part in the projection, spread evenly; None is all.
+
+        Returns
+        -------
+        transform : FeatureMap
+        discarded_mass : float
+            The negative eigenvalues' share of the sum of all absolute eigenvalues.
+        """
+        landmarks = pooled([learner.landmarks for learner in self.learners])
+        projections = tuple(learner.projection for learner in self.learners)
+        K = len(self._signs)
+        if self.weights.min() >= 0 and (n_components is None or n_components >= K):
+            scaled = zip(projections, np.sqrt(self.weights), strict=True)
+            return FeatureMap(self.gram, landmarks, tuple(P * float(w) for P, w in scaled)), 0.0
+        n = self.shape[0]
+        if row_cap is None or n <= max(row_cap, 2 * K):
+            eigenvalues, basis = self._spectrum
+        else:
+            sample = self._features_at(spread_indices(n, max(row_cap, 2 * K)))
+            factor = triangular_factor(iter([sample]))
+            eigenvalues, basis = spectrum(factor, self._signs, self.gram.eps)
+        floor = cutoff(K, self.gram.eps) * float(np.abs(eigenvalues).max())
+        positive = np.flatnonzero(eigenvalues > floor)[:n_components]
+        rotation = basis[:, positive] * np.sqrt(eigenvalues[positive])
+        mass = float(-eigenvalues[eigenvalues < 0].sum() / np.abs(eigenvalues).sum())
+        whole = FeatureMap(self.gram, landmarks, projections, like(rotation, projections[0]))
+        return whole.simplified(), mass
+
+    # Errors
+
+    def relative_error(self, rows: Indices | None = None) -> float:
+        """Return ‖K̂ − G‖_F / ‖G‖_F, exactly, without ever holding n×n.
+
+        Parameters
+        ----------
+        rows : array of int or None
+            Restrict both matrices to rows × rows; None is all of them, at a cost of n².
+        """
+        chosen = np.arange(self.shape[0]) if rows is None else np.asarray(rows)
+        features = self._stacked_features() if rows is None else self._features_at(chosen)
+        return accuracy.relative_error(self.gram, features, self._signs, chosen)
+
+    # Parts
+
+    @cached_property
+    def _signs(self) -> Floats:
+        """The weight of each feature, shape (K,): the diagonal of S in K̂ = F S Fᵀ."""
+        return np.repeat(self.weights, [learner.rank for learner in self.learners])
+
+    @cached_property
+    def _signs_like(self) -> Array:
+        return like(self._signs, self.learners[0].projection)
+
+    @cached_property
+    def _plain_map(self) -> FeatureMap:
+        landmarks = pooled([learner.landmarks for learner in self.learners])
+        return FeatureMap(self.gram, landmarks, tuple(ln.projection for ln in self.learners))
+
+    def _features_at(self, rows: Indices | slice) -> Array:
+        return self._plain_map(self.gram.rows.take(rows))
+
+    def _feature_blocks(self) -> Iterator[tuple[slice, Array]]:
+        """Yield F in blocks of rows: computed once if it fits in memory, else each time."""
+        kept = self._kept_features
+        for block in row_blocks(self.shape[0], 8 * len(self._signs), BLOCK_BYTES):
+            yield block, (self._features_at(block) if kept is None else kept[block, :])
+
+    @cached_property
+    def _kept_features(self) -> Array | None:
+        size = self.shape[0] * len(self._signs) * self.dtype.itemsize
+        return self._features_at(slice(None)) if size <= KEEP_FEATURES_BYTES else None
+
+    def _stacked_features(self) -> Array:
+        kept = self._kept_features
+        return self._features_at(slice(None)) if kept is None else kept
+
+    @cached_property
+    def _spectrum(self) -> tuple[Floats, Floats]:
+        factor = triangular_factor(F for _, F in self._feature_blocks())
+        return spectrum(factor, self._signs, self.gram.eps)
+
+    def detached(self) -> Approximation:
+        """Return this approximation without the data rows, to be saved beside an estimator."""
+        return Approximation(self.gram.forget_rows(), Mixture(self.learners, self.weights))
+
+    def __getstate__(self) -> dict[str, Any]:
+        derived = ("_kept_features", "_spectrum", "_plain_map", "_signs_like")
+        return {name: value for name, value in self.__dict__.items() if name not in derived}

@@ -1,0 +1,123 @@
+"""Array namespaces, host and device, blocks of rows, and the one relative cut-off.
+
+Floats live in the array namespace of the user's data (NumPy, PyTorch, CuPy, …);
+indices always live on the host, in NumPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+from array_api_compat import array_namespace, device, is_numpy_namespace, to_device
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+Array: TypeAlias = Any
+"""A real array of any namespace, or a SciPy sparse matrix where a docstring says so."""
+
+Indices: TypeAlias = NDArray[np.intp]
+Floats: TypeAlias = NDArray[np.float64]
+
+CACHE_BYTES = 4 * 2**20
+"""A block of kernel values of this size stays in a core's cache between its passes."""
+
+
+def namespace(*arrays: Array) -> Any:
+    """Return the array API namespace of the dense arrays (NumPy if all are sparse)."""
+    dense = [array for array in arrays if not issparse(array)]
+    return array_namespace(*(dense or [np.empty(0)]))
+
+
+def to_host(array: Array) -> NDArray[Any]:
+    """Return the array as NumPy, copied from its device where it has one."""
+    return np.asarray(to_device(array, "cpu"))
+
+
+def like(values: Array, reference: Array, dtype: Any = None) -> Array:
+    """Return `values` in the namespace, on the device and in the dtype of `reference`."""
+    xp = namespace(reference)
+    where = None if issparse(reference) else device(reference)
+    return xp.asarray(values, dtype=dtype or reference.dtype, device=where)
+
+
+def dtype_name(array: Array) -> str:
+    """Return "float32" or "float64", whatever the namespace calls it."""
+    return str(array.dtype).rpartition(".")[2]
+
+
+def epsilon(array: Array) -> float:
+    """Return the machine epsilon of the array's dtype."""
+    return float(np.finfo(dtype_name(array)).eps)
+
+
+def cutoff(size: int, eps: float) -> float:
+    """Return the cut-off eps·size, relative to the largest eigen- or singular value.
+
+    Every decision "this eigenvalue is zero" is made against this number.
+    """
+    return eps * size
+
+
+def apply_in_place(function: str, array: Array, *args: Any) -> Array:
+    """Apply a namespace's elementwise function, into `array` itself where `out=` exists."""
+    xp = namespace(array)
+    operation = getattr(xp, function)
+    try:
+        return operation(array, *args, out=array)
+    except TypeError:
+        return operation(array, *(like(arg, array) for arg in args))
+
+
+def product_into(A: Array, B: Array, out: Array) -> None:
+    """Write A @ B into `out`, without a temporary where the namespace allows it."""
+    if isinstance(out, np.ndarray):
+        np.matmul(A, B, out=out)
+    else:
+        out[...] = A @ B
+
+
+def row_blocks(n: int, row_bytes: int, budget: int = CACHE_BYTES) -> Iterator[slice]:
+    """Cut range(n) into slices of which each takes about `budget` bytes."""
+    size = max(1, budget // max(1, row_bytes))
+    # whole multiples of 64 rows keep matrix products on their fast path
+    size = size // 64 * 64 or size
+    for start in range(0, n, size):
+        yield slice(start, min(start + size, n))
+
+
+def triangular_factor(blocks: Iterator[Array]) -> Floats:
+    """Return R of the QR factorisation of the stacked blocks, one block at a time.
+
+    R is all that Gram-type products need, and it keeps the digits that forming
+    ZᵀZ would square away. It is a host array in float64.
+    """
+    factor: Floats | None = None
+    for block in blocks:
+        tall = to_host(block).astype(np.float64, copy=False)
+        stacked = tall if factor is None else np.vstack([factor, tall])
+        factor = np.linalg.qr(stacked, mode="r")
+    if factor is None:
+        msg = "A triangular factor needs at least one block of rows."
+        raise ValueError(msg)
+    return factor
+
+
+__all__ = [
+    "CACHE_BYTES",
+    "Array",
+    "Floats",
+    "Indices",
+    "apply_in_place",
+    "cutoff",
+    "dtype_name",
+    "epsilon",
+    "is_numpy_namespace",
+    "like",
+    "namespace",
+    "product_into",
+    "row_blocks",
+    "to_host",
+    "triangular_factor",
+]

@@ -1,0 +1,164 @@
+"""Every method by name, behind one function: `approximate`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from nysboost.approximation import Approximation
+from nysboost.arrays import Array
+from nysboost.boosting import boost
+from nysboost.ensemble import ensemble
+from nysboost.gram import Gram, make_gram
+from nysboost.kernels import Kernel
+from nysboost.learner import fit_learner, truncate
+from nysboost.names import unknown
+from nysboost.settings import Settings, Shape
+from nysboost.trajectory import Mixture
+from nysboost.variants import RULES, VARIANTS, parse_variant
+from nysboost.weights import ExponentialWeights, RidgeWeights, WeightRule
+
+Rules: TypeAlias = dict[str, WeightRule]
+Method: TypeAlias = Callable[[Gram, Settings, Rules, np.random.Generator], Approximation]
+RandomState: TypeAlias = int | np.random.Generator | np.random.RandomState | None
+
+
+def _nystrom(fixed_rank: bool) -> Method:
+    """C W_k⁺ Cᵀ or, with the rank fixed at the end, (C W⁺ Cᵀ)_k."""
+
+    def run(gram: Gram, settings: Settings, _: Rules, rng: np.random.Generator) -> Approximation:
+        sizes = replace(settings, n_learners=1).resolve(gram.n, validated=False, boosted=False)
+        columns = rng.choice(gram.n, size=sizes.n_columns, replace=False)
+        rank = sizes.n_columns if fixed_rank else sizes.rank
+        learner = fit_learner(gram, gram.landmarks(columns), rank)
+        if fixed_rank:
+            learner = truncate(gram, learner, sizes.rank)
+        return Approximation(gram, Mixture((learner,), np.ones(1)))
+
+    return run
+
+
+def _ensemble(letter: str) -> Method:
+    """Σ μ_i G_i over learners on uniformly sampled columns."""
+
+    def run(gram: Gram, settings: Settings, rules: Rules, rng: np.random.Generator) -> Approximation:
+        trajectory, rule = ensemble(gram, settings, rng), rules[letter]
+        return Approximation(gram, trajectory.mixture(rule), trajectory, rule)
+
+    return run
+
+
+def _boosting(name: str) -> Method:
+    """Algorithm 1 with the weights and the clustering that the name says."""
+
+    def run(gram: Gram, settings: Settings, rules: Rules, rng: np.random.Generator) -> Approximation:
+        variant = parse_variant(name, rules)
+        trajectory = boost(gram, settings, variant.boosting, variant.selector, rng)
+        return Approximation(gram, trajectory.mixture(variant.final), trajectory, variant.final)
+
+    return run
+
+
+_METHODS: dict[str, Method] = {
+    "nystrom": _nystrom(fixed_rank=False),
+    "nystrom-fixed-rank": _nystrom(fixed_rank=True),
+    "ensemble-uniform": _ensemble("U"),
+    "ensemble-exponential": _ensemble("E"),
+    "ensemble-ridge": _ensemble("R"),
+    **{name: _boosting(name) for name in VARIANTS},
+}
+
+METHODS: tuple[str, ...] = tuple(_METHODS)
+"""Every name that `approximate` takes."""
+
+
+def approximate(
+    X: Any,
+    method: str = "URB-mean",
+    kernel: str | Kernel | Callable[..., Array] = "rbf",
+    *,
+    n_learners: int = 8,
+    n_columns: int | None = None,
+    rank: int | None = None,
+    n_candidates: int | None = None,
+    n_fit: int | None = None,
+    n_tune: int | None = None,
+    eta: float | Literal["tune"] = 0.01,
+    nonnegative: bool = False,
+    residual_shape: Shape = "columns",
+    validation_shape: Shape = "columns",
+    row_cap: int = 4096,
+    random_state: RandomState = None,
+) -> Approximation:
+    """Approximate the Gram matrix of the rows of X by one of the Nyström methods.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d), or (n, n) if `kernel` is "precomputed"
+        Data points (dense or CSR), or kernel values.
+    method : str
+        One of `METHODS`.
+    kernel : str, Kernel or callable
+        A kernel object such as ``Gaussian(sigma=5.0)``, one of scikit-learn's names,
+        "precomputed", or any vectorised function ``k(X, Y)``.
+    n_learners, n_columns, rank, n_candidates, n_fit, n_tune : int
+        The paper's p, m, k, s, v1 and v2; see `Settings` for the defaults.
+    eta : float or "tune"
+        Rate of the exponential weights.
+    nonnegative : bool
+        Allow no negative ridge weights.
+    residual_shape, validation_shape, row_cap
+        How V, V1 and V2 are read; see `Settings`.
+    random_state : int, numpy.random.Generator, numpy.random.RandomState or None
+        Seed of all randomness.
+
+    Returns
+    -------
+    Approximation
+        K̂, as a linear operator with entries, features, eigenpairs and errors.
+
+    Examples
+    --------
+    >>> import numpy as np, nysboost as nb
+    >>> X = np.random.default_rng(0).normal(size=(1000, 2))
+    >>> approx = nb.approximate(X, "URB-mean", nb.Gaussian(sigma=1.0),
+    ...                         n_learners=8, n_columns=10, random_state=0)
+    >>> approx.relative_error() < 0.1
+    True
+    """
+    settings = Settings(
+        n_learners=n_learners,
+        n_columns=n_columns,
+        rank=rank,
+        n_candidates=n_candidates,
+        n_fit=n_fit,
+        n_tune=n_tune,
+        residual_shape=residual_shape,
+        validation_shape=validation_shape,
+        row_cap=row_cap,
+    )
+    rules = weight_rules(eta=eta, nonnegative=nonnegative)
+    run = find_method(method)
+    return run(make_gram(X, kernel), settings, rules, make_rng(random_state))
+
+
+def find_method(name: str) -> Method:
+    """Return the method of that name."""
+    if name not in _METHODS:
+        raise ValueError(unknown("method", name, METHODS))
+    return _METHODS[name]
+
+
+def weight_rules(*, eta: float | Literal["tune"] = 0.01, nonnegative: bool = False) -> Rules:
+    """Return what U, E and R mean under these settings."""
+    return RULES | {"E": ExponentialWeights(eta), "R": RidgeWeights(nonnegative)}
+
+
+def make_rng(random_state: RandomState) -> np.random.Generator:
+    """Turn any seed that users of NumPy and scikit-learn hold into a generator."""
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**32, dtype=np.uint64))
+    return np.random.default_rng(random_state)

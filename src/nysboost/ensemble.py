@@ -1,0 +1,37 @@
+"""Ensemble Nyström (Kumar, Mohri and Talwalkar 2009; Section 2.3 of the paper)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nysboost.gram import Gram
+from nysboost.learner import fit_learner
+from nysboost.settings import Settings
+from nysboost.trajectory import Trajectory, start
+
+
+def ensemble(gram: Gram, settings: Settings, rng: np.random.Generator) -> Trajectory:
+    """Fit p learners on columns sampled uniformly, none of them twice.
+
+    Parameters
+    ----------
+    gram : Gram
+        The n×n matrix G.
+    settings : Settings
+        p, m, k, v1 and v2.
+    rng : numpy.random.Generator
+        Source of all randomness.
+
+    Returns
+    -------
+    Trajectory
+        Its `mixture(rule)` is Σ_i μ_i G_i under uniform, exponential or ridge weights.
+    """
+    sizes = settings.resolve(gram.n, boosted=False)
+    begin = start(gram, sizes, rng)
+    columns = begin.first
+    for i in range(sizes.n_learners):
+        if i > 0:
+            columns = begin.pool.draw(sizes.n_columns, rng)
+        begin.table.append(fit_learner(gram, gram.landmarks(columns), sizes.rank))
+    return Trajectory(tuple(begin.table.learners), begin.fit, begin.tune)

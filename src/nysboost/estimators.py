@@ -1,0 +1,320 @@
+"""Thin scikit-learn transformers over the methods of the catalogue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from nysboost.arrays import Array
+from nysboost.catalogue import RandomState, find_method, make_rng, weight_rules
+from nysboost.gram import make_gram
+from nysboost.kernels import Kernel
+from nysboost.names import unknown
+from nysboost.rows import as_rows
+from nysboost.settings import Settings
+from nysboost.variants import VARIANTS
+
+KernelLike = str | Kernel | Callable[..., Array]
+
+
+class _Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """What the transformers share: kernel parameters in, fitted attributes out.
+
+    Attributes
+    ----------
+    components_ : array or CSR matrix of shape (n_landmarks, n_features), or None
+        The landmarks, learner after learner; None for a precomputed kernel.
+    component_indices_ : array of shape (n_landmarks,)
+        Their row numbers in the training data.
+    normalization_ : array of shape (n_landmarks, n_features_out)
+        The features of X are ``k(X, components_) @ normalization_``.
+    weights_ : array of shape (n_learners,)
+        Weights of the mixture.
+    approximation_ : Approximation
+        The approximation of the training Gram matrix. A saved estimator keeps it
+        without the training rows.
+    discarded_mass_ : float
+        Share of the spectrum, in absolute value, that was negative and was cut.
+    n_features_in_ : int
+        Number of features seen in fit.
+    """
+
+    kernel: KernelLike
+    gamma: float | str | None
+    coef0: float | None
+    degree: float | None
+    kernel_params: Mapping[str, Any] | None
+    n_components: int | None
+    random_state: RandomState
+
+    def fit(self, X: Any, y: Any = None) -> Any:  # noqa: ARG002
+        """Fit the approximation to the Gram matrix of X.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            Training data; (n_samples, n_samples) if the kernel is precomputed.
+        y : ignored
+            For scikit-learn's pipelines.
+        """
+        X = self._validate(X, reset=True)
+        params = {"gamma": self.gamma, "coef0": self.coef0, "degree": self.degree}
+        gram = make_gram(X, self.kernel, **params, **(self.kernel_params or {}))
+        method, settings, rules = self._plan()
+        run = find_method(method)
+        approximation = run(gram, settings, rules, make_rng(self.random_state))
+        self._transform, self.discarded_mass_ = approximation.feature_map(
+            self.n_components, settings.row_cap
+        )
+        self.approximation_ = approximation
+        self.weights_ = approximation.weights
+        landmarks = self._transform.landmarks
+        self.components_ = landmarks.points
+        self.component_indices_ = landmarks.indices
+        self.normalization_ = self._transform.normalization
+        self._n_features_out = self._transform.n_features_out
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Return the features of X, ``k(X, components_) @ normalization_``.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            Rows, seen in fit or not. If the kernel is precomputed, kernel values
+            between them and all training rows, or the landmarks alone, in the order of
+            `component_indices_`.
+
+        Returns
+        -------
+        array of shape (n_samples, n_features_out)
+        """
+        check_is_fitted(self)
+        return self._transform(self._validate(X, reset=False))
+
+    def _plan(self) -> tuple[str, Settings, dict[str, Any]]:
+        """Return the method's name, its settings and its weight rules."""
+        raise NotImplementedError
+
+    def _validate(self, X: Any, *, reset: bool) -> Array:
+        how = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+        precomputed = self.kernel == "precomputed"
+        if precomputed and not reset:
+            X = check_array(X, ensure_all_finite=False, **how)
+            if X.shape[1] not in (self.n_features_in_, len(self.component_indices_)):
+                msg = (
+                    f"X has {X.shape[1]} columns; kernel values against all {self.n_features_in_} "
+                    f"training rows or the {len(self.component_indices_)} landmarks are expected."
+                )
+                raise ValueError(msg)
+        else:
+            X = validate_data(self, X, reset=reset, ensure_all_finite=False, **how)
+        if not reset:
+            as_rows(X)  # says where a NaN is; in fit, making the Gram does
+        return X
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        if "approximation_" in state:
+            kept = state["approximation_"].detached()
+            transform = state["_transform"].with_gram(kept.gram)
+            state = state | {"approximation_": kept, "_transform": transform}
+        return state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        precomputed = self.kernel == "precomputed"
+        tags.input_tags.pairwise = precomputed
+        tags.input_tags.sparse = not precomputed
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class StandardNystroem(_Nystroem):
+    """The standard Nyström method as a transformer: C W_k⁺ Cᵀ on uniformly sampled columns.
+
+    Parameters
+    ----------
+    kernel : str, Kernel or callable
+        As in `nysboost.approximate`.
+    gamma, coef0, degree : float or None
+        Parameters of a named kernel; gamma may be "scale" or "median".
+    kernel_params : mapping or None
+        Further parameters of a named or callable kernel.
+    n_columns : int or None
+        Landmarks; None is `n_components`, or 120, or as many as there are rows.
+    rank : int or None
+        k, the rank of W_k; None is `n_columns`.
+    n_components : int or None
+        Cut the features to this many, the leading ones.
+    random_state : int, RandomState, Generator or None
+        Seed.
+    """
+
+    def __init__(
+        self,
+        kernel: KernelLike = "rbf",
+        *,
+        gamma: float | str | None = None,
+        coef0: float | None = None,
+        degree: float | None = None,
+        kernel_params: Mapping[str, Any] | None = None,
+        n_columns: int | None = None,
+        rank: int | None = None,
+        n_components: int | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.degree = degree
+        self.kernel_params = kernel_params
+        self.n_columns = n_columns
+        self.rank = rank
+        self.n_components = n_components
+        self.random_state = random_state
+
+    def _plan(self) -> tuple[str, Settings, dict[str, Any]]:
+        n_columns = self.n_components if self.n_columns is None else self.n_columns
+        return "nystrom", Settings(n_columns=n_columns, rank=self.rank), weight_rules()
+
+
+class EnsembleNystroem(_Nystroem):
+    """Ensemble Nyström as a transformer: a weighted mixture of independent learners.
+
+    Parameters
+    ----------
+    weights : "uniform", "exponential" or "ridge"
+        How the learners are weighed.
+    kernel, gamma, coef0, degree, kernel_params
+        As in `StandardNystroem`.
+    n_learners, n_columns, rank, n_fit, n_tune : int or None
+        The paper's p, m, k, v1 and v2; None is the default that suits n.
+    eta : float or "tune"
+        Rate of the exponential weights.
+    nonnegative : bool
+        Fit non-negative ridge weights, so that nothing has to be cut.
+    n_components : int or None
+        Cut the features to this many, the leading ones.
+    random_state : int, RandomState, Generator or None
+        Seed.
+    """
+
+    def __init__(
+        self,
+        weights: Literal["uniform", "exponential", "ridge"] = "ridge",
+        kernel: KernelLike = "rbf",
+        *,
+        gamma: float | str | None = None,
+        coef0: float | None = None,
+        degree: float | None = None,
+        kernel_params: Mapping[str, Any] | None = None,
+        n_learners: int = 8,
+        n_columns: int | None = None,
+        rank: int | None = None,
+        n_fit: int | None = None,
+        n_tune: int | None = None,
+        eta: float | Literal["tune"] = 0.01,
+        nonnegative: bool = False,
+        n_components: int | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.weights = weights
+        self.kernel = kernel
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.degree = degree
+        self.kernel_params = kernel_params
+        self.n_learners = n_learners
+        self.n_columns = n_columns
+        self.rank = rank
+        self.n_fit = n_fit
+        self.n_tune = n_tune
+        self.eta = eta
+        self.nonnegative = nonnegative
+        self.n_components = n_components
+        self.random_state = random_state
+
+    def _plan(self) -> tuple[str, Settings, dict[str, Any]]:
+        known = ("uniform", "exponential", "ridge")
+        if self.weights not in known:
+            raise ValueError(unknown("weight rule", self.weights, known))
+        settings = Settings(
+            n_learners=self.n_learners,
+            n_columns=self.n_columns,
+            rank=self.rank,
+            n_fit=self.n_fit,
+            n_tune=self.n_tune,
+        )
+        rules = weight_rules(eta=self.eta, nonnegative=self.nonnegative)
+        return f"ensemble-{self.weights}", settings, rules
+
+
+class BoostedNystroem(_Nystroem):
+    """Boosting Nyström as a transformer: learners found in sequence (Algorithm 1).
+
+    Parameters
+    ----------
+    variant : str
+        One of `nysboost.VARIANTS`.
+    kernel, gamma, coef0, degree, kernel_params
+        As in `StandardNystroem`.
+    n_learners, n_columns, rank, n_candidates, n_fit, n_tune : int or None
+        The paper's p, m, k, s, v1 and v2; None is the default that suits n.
+    eta, nonnegative, n_components, random_state
+        As in `EnsembleNystroem`.
+    """
+
+    def __init__(
+        self,
+        variant: str = "URB-mean",
+        kernel: KernelLike = "rbf",
+        *,
+        gamma: float | str | None = None,
+        coef0: float | None = None,
+        degree: float | None = None,
+        kernel_params: Mapping[str, Any] | None = None,
+        n_learners: int = 8,
+        n_columns: int | None = None,
+        rank: int | None = None,
+        n_candidates: int | None = None,
+        n_fit: int | None = None,
+        n_tune: int | None = None,
+        eta: float | Literal["tune"] = 0.01,
+        nonnegative: bool = False,
+        n_components: int | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.variant = variant
+        self.kernel = kernel
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.degree = degree
+        self.kernel_params = kernel_params
+        self.n_learners = n_learners
+        self.n_columns = n_columns
+        self.rank = rank
+        self.n_candidates = n_candidates
+        self.n_fit = n_fit
+        self.n_tune = n_tune
+        self.eta = eta
+        self.nonnegative = nonnegative
+        self.n_components = n_components
+        self.random_state = random_state
+
+    def _plan(self) -> tuple[str, Settings, dict[str, Any]]:
+        if self.variant not in VARIANTS:
+            raise ValueError(unknown("boosting variant", self.variant, VARIANTS))
+        settings = Settings(
+            n_learners=self.n_learners,
+            n_columns=self.n_columns,
+            rank=self.rank,
+            n_candidates=self.n_candidates,
+            n_fit=self.n_fit,
+            n_tune=self.n_tune,
+        )
+        return self.variant, settings, weight_rules(eta=self.eta, nonnegative=self.nonnegative)

@@ -1,0 +1,60 @@
+"""Names of the boosting variants ↔ their compositions (Table "Boosting Nyström methods")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+from nysboost.names import unknown
+from nysboost.selection import KMeansSelector, PAMSelector, ParkJunSelector, Selector
+from nysboost.weights import ExponentialWeights, RidgeWeights, UniformWeights, WeightRule
+
+RULES: dict[str, WeightRule] = {
+    "U": UniformWeights(),
+    "E": ExponentialWeights(),
+    "R": RidgeWeights(),
+}
+SELECTORS: dict[str, Selector] = {
+    "mean": KMeansSelector(),
+    "med": PAMSelector(),
+    "SF": ParkJunSelector(),
+}
+
+VARIANTS: tuple[str, ...] = tuple(
+    f"{x}{y}B-{clustering}" for clustering, x, y in product(SELECTORS, RULES, RULES)
+)
+"""The paper's 27 names, XYB-clustering, in the order of its table."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """XYB-clustering: X weighs the boosting step, Y the strong approximation.
+
+    Parameters
+    ----------
+    boosting, final : WeightRule
+        X and Y.
+    selector : Selector
+        The clustering.
+    """
+
+    boosting: WeightRule
+    final: WeightRule
+    selector: Selector
+
+
+def parse_variant(name: str, rules: dict[str, WeightRule] | None = None) -> Variant:
+    """Return the composition that a name stands for.
+
+    Parameters
+    ----------
+    name : str
+        One of `VARIANTS`.
+    rules : dict of str to WeightRule
+        What U, E and R mean where it is not the default.
+    """
+    if name not in VARIANTS:
+        raise ValueError(unknown("boosting variant", name, VARIANTS))
+    meaning = RULES | (rules or {})
+    weights, clustering = name.split("-")
+    return Variant(meaning[weights[0]], meaning[weights[1]], SELECTORS[clustering])
