@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from nysboost.arrays import to_host
 from nysboost.gram import Gram
 from nysboost.learner import fit_learner
 from nysboost.selection import Selector
@@ -58,7 +57,7 @@ def boost(
         # (c) residual on V
         residual = gram.block(rows, V) - learners.mixture(rows, V, mu)
         # (d) cluster its columns into m groups: the centres are the new columns
-        chosen = V[selector(to_host(residual).astype(np.float64), sizes.n_columns, rng)]
+        chosen = V[selector(residual, sizes.n_columns, rng)]
         pool.remove(chosen)
         # (e) the weak approximation on them
         learners.append(fit_learner(gram, gram.landmarks(chosen), sizes.rank))

@@ -11,13 +11,13 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from nysboost import medoids
-from nysboost.arrays import Floats, Indices
+from nysboost.arrays import Array, Floats, Indices, cutoff, namespace, to_host
 
 
 class Selector(Protocol):
     """Chooses the columns of the next learner."""
 
-    def __call__(self, residual: Floats, m: int, rng: np.random.Generator) -> Indices:
+    def __call__(self, residual: Array, m: int, rng: np.random.Generator) -> Indices:
         """Return m distinct positions among the columns of `residual`, shape (r, s)."""
 
 
@@ -25,9 +25,9 @@ class Selector(Protocol):
 class KMeansSelector:
     """k-means, then the column nearest to each centre; if it is taken, the next nearest."""
 
-    def __call__(self, residual: Floats, m: int, rng: np.random.Generator) -> Indices:
+    def __call__(self, residual: Array, m: int, rng: np.random.Generator) -> Indices:
         """Return m distinct positions among the columns of `residual`, shape (r, s)."""
-        columns = _isometric_columns(residual)
+        columns = _isometric_points(_inner_products(residual))
         kmeans = KMeans(m, n_init=1, random_state=int(rng.integers(2**31)))
         with warnings.catch_warnings():
             # fewer distinct columns than groups: the nearest-free rule fills the rest
@@ -44,29 +44,37 @@ class KMeansSelector:
 class PAMSelector:
     """k-medoids by Partitioning Around Medoids, BUILD then SWAP, as R's ``pam``."""
 
-    def __call__(self, residual: Floats, m: int, rng: np.random.Generator) -> Indices:  # noqa: ARG002
+    def __call__(self, residual: Array, m: int, rng: np.random.Generator) -> Indices:  # noqa: ARG002
         """Return m distinct positions among the columns of `residual`, shape (r, s)."""
-        return medoids.pam(_column_distances(residual), m)
+        return medoids.pam(_distances(_inner_products(residual)), m)
 
 
 @dataclass(frozen=True)
 class ParkJunSelector:
     """k-medoids by the simple and fast algorithm of Park and Jun (2009)."""
 
-    def __call__(self, residual: Floats, m: int, rng: np.random.Generator) -> Indices:  # noqa: ARG002
+    def __call__(self, residual: Array, m: int, rng: np.random.Generator) -> Indices:  # noqa: ARG002
         """Return m distinct positions among the columns of `residual`, shape (r, s)."""
-        return medoids.park_jun(_column_distances(residual), m)
+        return medoids.park_jun(_distances(_inner_products(residual)), m)
 
 
-def _isometric_columns(residual: Floats) -> Floats:
-    """Return s points in at most s dimensions with the distances of the residual's columns."""
-    r, s = residual.shape
-    return np.linalg.qr(residual, mode="r").T if r > s else residual.T
+def _inner_products(residual: Array) -> Floats:
+    """Return the s×s inner products of the columns: all that a clustering depends on."""
+    xp = namespace(residual)
+    columns = xp.astype(residual, xp.float64)
+    return to_host(columns.T @ columns)
 
 
-def _column_distances(residual: Floats) -> Floats:
-    """Return the s×s matrix of Euclidean distances between the columns."""
-    gram = residual.T @ residual
+def _isometric_points(gram: Floats) -> Floats:
+    """Return s points with these inner products, in as few dimensions as they span."""
+    eigenvalues, eigenvectors = np.linalg.eigh(gram)
+    kept = eigenvalues > cutoff(len(gram), float(np.finfo(np.float64).eps)) * eigenvalues[-1]
+    points: Floats = eigenvectors[:, kept] * np.sqrt(eigenvalues[kept])
+    return points if kept.any() else np.zeros((len(gram), 1))
+
+
+def _distances(gram: Floats) -> Floats:
+    """Return the s×s Euclidean distances between points with these inner products."""
     norms = np.diag(gram)
     squared = norms[:, None] + norms[None, :] - 2 * gram
     np.fill_diagonal(squared, 0)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nysboost.arrays import Array, Floats, Indices, namespace, to_host
+from nysboost.arrays import Array, Floats, Indices, cutoff, namespace, to_host
 from nysboost.gram import Gram
 from nysboost.learner import Learner
 
@@ -63,16 +63,32 @@ class ValidationSet:
     cols: Indices
 
     def __post_init__(self) -> None:
-        self._values: list[Floats] = []
-        self._factor: Floats = np.zeros((0, 0))
+        self._Q = np.zeros((len(self.rows) * len(self.cols), 0))
+        self._factor = np.zeros((0, 0))
 
     def factor(self, p: int) -> Floats:
-        """Return R of [b, a_1, …, a_p], shape (p + 1, p + 1) (fewer rows if V is tiny)."""
-        if self._factor.shape[1] <= p:
-            while len(self._values) <= len(self.table.learners):
-                self._values.append(self._column(len(self._values)))
-            self._factor = np.linalg.qr(np.stack(self._values, axis=1), mode="r")
+        """Return R of [b, a_1, …, a_p], upper triangular, shape (p + 1, p + 1)."""
+        while len(self._factor) <= p:
+            self._append(self._column(len(self._factor)))
         return self._factor[: p + 1, : p + 1]
+
+    def _append(self, column: Floats) -> None:
+        """Extend Q and R by a column: Gram–Schmidt, twice, which is as exact as Householder."""
+        size = float(np.linalg.norm(column))
+        along = self._Q.T @ column
+        rest = column - self._Q @ along
+        again = self._Q.T @ rest
+        rest -= self._Q @ again
+        beyond = float(np.linalg.norm(rest))
+        if beyond <= cutoff(1, float(np.finfo(np.float64).eps)) * size:
+            beyond, rest = 0.0, np.zeros_like(rest)  # the column is a combination of the others
+        self._Q = np.column_stack([self._Q, rest / (beyond or 1.0)])
+        old = len(self._factor)
+        grown = np.zeros((old + 1, old + 1))
+        grown[:old, :old] = self._factor
+        grown[:old, old] = along + again
+        grown[old, old] = beyond
+        self._factor = grown
 
     def _column(self, j: int) -> Floats:
         """Return b for j = 0 and a_j, learner j's values, otherwise."""
