@@ -13,6 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 from nysboost import medoids
 from nysboost.arrays import Array, Floats, Indices, cutoff, namespace, to_host
 
+EPS = float(np.finfo(np.float64).eps)
+
 
 class Selector(Protocol):
     """Chooses the columns of the next learner."""
@@ -33,9 +35,11 @@ class KMeansSelector:
             # fewer distinct columns than groups: the nearest-free rule fills the rest
             warnings.simplefilter("ignore", ConvergenceWarning)
             distances = kmeans.fit(columns).transform(columns).T
+        # both members of a group of two are as near: the first of them, on every machine
+        rounding = np.sqrt(cutoff(len(columns), EPS)) * distances.max()
         chosen = np.empty(m, dtype=np.intp)
         for centre, to_columns in enumerate(distances):
-            chosen[centre] = np.argmin(to_columns)
+            chosen[centre] = np.argmax(to_columns <= to_columns.min() + rounding)
             distances[:, chosen[centre]] = np.inf
         return chosen
 
@@ -68,14 +72,21 @@ def _inner_products(residual: Array) -> Floats:
 def _isometric_points(gram: Floats) -> Floats:
     """Return s points with these inner products, in as few dimensions as they span."""
     eigenvalues, eigenvectors = np.linalg.eigh(gram)
-    kept = eigenvalues > cutoff(len(gram), float(np.finfo(np.float64).eps)) * eigenvalues[-1]
+    kept = eigenvalues > cutoff(len(gram), EPS) * eigenvalues[-1]
     points: Floats = eigenvectors[:, kept] * np.sqrt(eigenvalues[kept])
     return points if kept.any() else np.zeros((len(gram), 1))
 
 
 def _distances(gram: Floats) -> Floats:
-    """Return the s×s Euclidean distances between points with these inner products."""
+    """Return the s×s Euclidean distances between points with these inner products.
+
+    They are multiples of one power of two, so that sums of them are exact: medoids that
+    are equally good, such as both members of a group of two, tie on every machine.
+    """
     norms = np.diag(gram)
-    squared = norms[:, None] + norms[None, :] - 2 * gram
-    np.fill_diagonal(squared, 0)
-    return np.sqrt(np.maximum(squared, 0))
+    scale = norms[:, None] + norms[None, :]
+    squared = scale - 2 * gram
+    distances = np.sqrt(np.where(squared > cutoff(len(gram), EPS) * scale, squared, 0))
+    step = 2.0 ** (np.frexp(distances.max())[1] - 32)
+    exact: Floats = np.round(distances / step) * step
+    return exact
