@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Real
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -20,7 +21,7 @@ SAMPLE = 1000
 
 
 def require_positive(name: str, value: float) -> None:
-    if isinstance(value, bool) or not np.isreal(value) or not 0 < value < np.inf:
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < np.inf:
         msg = f"{name} must be a positive number, but {name}={value!r} was given."
         raise ValueError(msg)
 
