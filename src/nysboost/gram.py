@@ -226,6 +226,11 @@ ALL_ZERO = (
     "Check the kernel's parameters and the scale of the data."
 )
 
+NOT_FINITE = (
+    "The kernel matrix contains NaN or infinity, though the data do not. "
+    "Scale the data down, or check the kernel's parameters."
+)
+
 
 def refuse_indefinite(eigenvalues: Array) -> None:
     """Raise if a principal submatrix shows that G is not positive semidefinite."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nysboost.arrays import Array, Indices, cutoff, like, namespace, row_blocks, triangular_factor
-from nysboost.gram import ALL_ZERO, Gram, Landmarks, refuse_indefinite
+from nysboost.gram import ALL_ZERO, NOT_FINITE, Gram, Landmarks, refuse_indefinite
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,13 +47,16 @@ def fit_learner(gram: Gram, landmarks: Landmarks, rank: int) -> Learner:
     With W = U Λ Uᵀ the projection is U_k Λ_k^(−1/2). Eigenvalues at the rounding level
     of the entries are zero, so duplicate landmarks and rank below m do no harm.
     """
-    eigenvalues, eigenvectors = _eigh(gram.within(landmarks))
+    W = gram.within(landmarks)
+    xp = namespace(W)
+    if not bool(xp.all(xp.isfinite(W))):
+        raise ValueError(NOT_FINITE)
+    eigenvalues, eigenvectors = _eigh(W)
     refuse_indefinite(eigenvalues)
     largest = float(eigenvalues[0])
     if not largest > 0:
         raise ValueError(ALL_ZERO)
     kept = eigenvalues[:rank] > cutoff(len(landmarks), gram.eps) * largest
-    xp = namespace(eigenvalues)
     k = int(xp.sum(xp.astype(kept, xp.int64)))
     projection = eigenvectors[:, :k] / xp.sqrt(eigenvalues[:k])
     return Learner(landmarks, xp.astype(projection, _dtype(xp, gram)))
