@@ -1,0 +1,12 @@
+"""What all tests share: hypothesis without deadlines, and the same examples each time."""
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "nysboost",
+    deadline=None,
+    derandomize=True,
+    max_examples=25,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("nysboost")

@@ -1,0 +1,205 @@
+"""The front door: all 32 methods against the paper's equations, and bad input."""
+
+import market
+import numpy as np
+import oracle
+import pytest
+from scipy import sparse
+
+import nysboost as nb
+from nysboost.catalogue import find_method, make_rng
+
+SIZES = {"n_learners": 3, "n_columns": 8, "rank": 5, "n_candidates": 30, "n_fit": 6, "n_tune": 5}
+
+
+def dense_oracle(G, method, seed):
+    rng = np.random.default_rng(seed)
+    p, m, k, s = (SIZES[name] for name in ("n_learners", "n_columns", "rank", "n_candidates"))
+    v = SIZES["n_fit"], SIZES["n_tune"]
+    if method.startswith("nystrom"):
+        columns = rng.choice(len(G), size=m, replace=False)
+        return (oracle.fixed_rank if method.endswith("rank") else oracle.nystrom)(G, columns, k)
+    if method.startswith("ensemble"):
+        letter = method.removeprefix("ensemble-")[0].upper()
+        return oracle.ensemble(G, letter, p, m, k, v, rng)
+    return oracle.boosting(G, method, p, m, k, s, v, rng)
+
+
+def points(n=60, d=3, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+@pytest.mark.parametrize("case", market.WITHOUT_TIES)
+@pytest.mark.parametrize("method", nb.METHODS)
+def test_every_method_is_the_papers_equation_in_dense_form(method, case):
+    problem = market.problem(case)
+    approx = nb.approximate(problem.X, method, problem.kernel, **SIZES, random_state=7)
+    expected = dense_oracle(problem.G, method, seed=7)
+    np.testing.assert_allclose(approx.to_dense(), expected, rtol=0, atol=problem.tolerance)
+
+
+@pytest.mark.parametrize("case", market.NAMES)
+@pytest.mark.parametrize("method", nb.METHODS)
+def test_every_method_gives_a_finite_result_on_the_whole_market(method, case):
+    problem = market.problem(case, n=80)
+    approx = nb.approximate(problem.X, method, problem.kernel, **SIZES, random_state=3)
+    dense = approx.to_dense()
+    assert np.isfinite(dense).all()
+    assert np.isfinite(approx.relative_error())
+    assert np.isfinite(approx.features()).all()
+
+
+@pytest.mark.parametrize("method", ["nystrom", "ensemble-ridge", "URB-mean", "RRB-med", "EEB-SF"])
+def test_barely_enough_rows_are_enough(method):
+    n = 1 if method == "nystrom" else 3 * 4 + 2 + 1
+    m = 1 if method == "nystrom" else 4
+    approx = nb.approximate(
+        points(n), method, n_learners=3, n_columns=m, n_fit=2, n_tune=1, random_state=0
+    )
+    assert np.isfinite(approx.relative_error())
+    if method != "nystrom":
+        used = np.concatenate([learner.landmarks.indices for learner in approx.learners])
+        assert len(set(used)) == 12
+
+
+@pytest.mark.parametrize("method", ["nystrom", "ensemble-ridge", "URB-mean", "EUB-SF"])
+def test_one_row_less_than_needed_says_how_many_are_needed(method):
+    if method == "nystrom":
+        with pytest.raises(ValueError, match=r"need at least 5 rows, but n_samples = 4"):
+            nb.approximate(points(4), method, n_columns=5)
+        return
+    with pytest.raises(ValueError, match=r"need at least 15 rows, but n_samples = 14"):
+        nb.approximate(points(14), method, n_learners=3, n_columns=4, n_fit=2, n_tune=1)
+
+
+def test_the_same_seed_gives_the_same_result_and_another_seed_another():
+    first, again, other = (
+        nb.approximate(points(), "URB-mean", n_learners=2, n_columns=5, random_state=seed).to_dense()
+        for seed in (0, 0, 1)
+    )
+    np.testing.assert_array_equal(first, again)
+    assert np.abs(first - other).max() > 0
+
+
+@pytest.mark.parametrize("seed", [None, 3, np.int64(3), np.random.default_rng(3)])
+def test_every_kind_of_seed_makes_a_generator(seed):
+    assert isinstance(make_rng(seed), np.random.Generator)
+
+
+def test_an_old_random_state_is_a_seed_too():
+    first, again = (
+        nb.approximate(points(), "nystrom", n_columns=5, random_state=np.random.RandomState(0))
+        for _ in range(2)
+    )
+    np.testing.assert_array_equal(first.to_dense(), again.to_dense())
+
+
+def test_there_are_32_methods_and_27_of_them_are_variants():
+    assert len(nb.METHODS) == len(set(nb.METHODS)) == 32
+    assert set(nb.VARIANTS) <= set(nb.METHODS)
+
+
+def test_an_unknown_method_gets_the_nearest_names():
+    with pytest.raises(ValueError, match=r"no method 'URB-means'.*Did you mean.*'URB-mean'"):
+        find_method("URB-means")
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_non_finite_data_are_named_by_place(bad):
+    X = points()
+    X[41, 2] = bad
+    what = "NaN" if np.isnan(bad) else "infinity"
+    with pytest.raises(ValueError, match=f"contains {what}, first at row 41, column 2"):
+        nb.approximate(X)
+    with pytest.raises(ValueError, match=f"contains {what}, first at row 41, column 2"):
+        nb.approximate(sparse.csr_matrix(X))
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"n_learners": 0}, "n_learners must be a positive whole number"),
+        ({"n_learners": 2.5}, "n_learners must be a positive whole number"),
+        ({"n_columns": -3}, "n_columns must be a positive whole number"),
+        ({"rank": 0}, "rank must be a positive whole number"),
+        ({"n_columns": 5, "rank": 6}, "rank=6 is above n_columns=5"),
+        ({"n_columns": 5, "n_candidates": 4}, "n_candidates=4 columns cannot be clustered"),
+        ({"eta": 0}, "eta must be a positive number"),
+        ({"eta": -1.0}, "eta must be a positive number"),
+        ({"eta": np.nan}, "eta must be a positive number"),
+        ({"eta": None}, "eta must be a positive number"),
+        ({"eta": "best"}, 'eta is a positive number or "tune"'),
+        ({"residual_shape": "rows"}, 'residual_shape is "columns" or "square"'),
+        ({"row_cap": 0}, "row_cap must be a positive whole number"),
+    ],
+)
+def test_a_bad_setting_gets_a_sentence(settings, words):
+    with pytest.raises(ValueError, match=words):
+        nb.approximate(points(), "URB-mean", **({"n_learners": 2} | settings))
+
+
+def test_an_all_zero_kernel_gets_a_sentence():
+    with pytest.raises(ValueError, match="nothing to approximate"):
+        nb.approximate(np.zeros((30, 2)), "nystrom", "linear", n_columns=5)
+    with pytest.raises(ValueError, match="nothing to approximate"):
+        nb.approximate(np.zeros((30, 30)), "nystrom", "precomputed", n_columns=5)
+
+
+@pytest.mark.parametrize("method", ["nystrom", "ensemble-ridge", "URB-mean", "RRB-SF"])
+def test_a_kernel_that_overflows_gets_a_sentence(method):
+    with (
+        np.errstate(over="ignore", invalid="ignore"),
+        pytest.raises(ValueError, match="NaN or infinity"),
+    ):
+        nb.approximate(points() * 1e200, method, "linear", n_learners=2, n_columns=5)
+
+
+@pytest.mark.parametrize("shape", ["columns", "square"])
+def test_beyond_the_row_cap_a_sample_of_rows_is_observed(shape):
+    problem = market.problem("Gaussian", n=300)
+    capped = nb.approximate(
+        problem.X,
+        "RRB-mean",
+        problem.kernel,
+        **SIZES,
+        residual_shape=shape,
+        validation_shape=shape,
+        row_cap=50,
+        random_state=0,
+    )
+    whole = nb.approximate(problem.X, "RRB-mean", problem.kernel, **SIZES, random_state=0)
+    assert capped.entries_evaluated < whole.entries_evaluated
+    assert capped.relative_error() < 2 * whole.relative_error()
+
+
+@pytest.mark.parametrize("method", ["ensemble-ridge", "UUB-mean", "RRB-med", "EEB-SF"])
+def test_a_run_is_a_prefix_of_a_longer_one(method):
+    problem = market.problem("Gaussian")
+    short, long = (
+        nb.approximate(problem.X, method, problem.kernel, **SIZES | {"n_learners": p}, random_state=1)
+        for p in (2, 4)
+    )
+    for mine, theirs in zip(short.learners, long.learners, strict=False):
+        np.testing.assert_array_equal(mine.landmarks.indices, theirs.landmarks.indices)
+    prefix = long.prefix(2)
+    np.testing.assert_allclose(prefix.weights, short.weights, rtol=1e-10)
+    np.testing.assert_allclose(prefix.to_dense(), short.to_dense(), rtol=0, atol=1e-10)
+
+
+def test_an_approximation_never_changes_what_the_user_passed_in():
+    for make in (np.array, lambda X: np.asarray(X, dtype=np.float32), sparse.csr_matrix):
+        X = make(points())
+        before = X.copy()
+        for kernel in ("rbf", "laplacian", "cosine", "poly", "anova", "matern", "linear"):
+            approx = nb.approximate(X, "RRB-mean", kernel, n_learners=2, n_columns=5, random_state=0)
+            approx.relative_error(), approx.features(), approx.eigh(2)
+        assert abs(X - before).max() == 0
+
+
+def test_settings_stand_for_the_whole_front_door():
+    """Whatever Settings has, approximate takes."""
+    import inspect
+    from dataclasses import fields
+
+    taken = set(inspect.signature(nb.approximate).parameters)
+    assert {f.name for f in fields(nb.Settings)} <= taken
