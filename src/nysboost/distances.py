@@ -52,9 +52,9 @@ def gaussian_exponents(X: Array, Y: Array, gamma: float) -> Array:
     the two norms ride along as two more columns, so that one matrix product gives it
     whole. Rows too far out for their precision are done again in float64.
     """
-    if issparse(X) or issparse(Y):
-        return -gamma * squared_distances(X, Y)
-    xp = namespace(X)
+    if issparse(X):
+        return (squared_distances(X, Y) * -gamma).astype(X.dtype, copy=False)
+    Y, xp = _in_the_form_of(X, Y), namespace(X)
     Y = xp.astype(Y, X.dtype, copy=False)
     centre, scale = xp.mean(Y, axis=0), float(np.sqrt(2 * gamma))
     A, B = (X - centre) * scale, (Y - centre) * scale
@@ -81,6 +81,7 @@ def squared_distances(X: Array, Y: Array, *, upcast: bool = True) -> Array:
     upcast : bool
         Work and answer in float64, whatever the dtype of the points.
     """
+    Y = _in_the_form_of(X, Y)
     if not issparse(X):
         xp = namespace(X)
         kind = xp.float64 if upcast else X.dtype
@@ -107,11 +108,18 @@ def _rows(X: Array, indices: Array) -> Array:
     return X[indices] if issparse(X) else namespace(X).take(X, indices, axis=0)
 
 
+def _in_the_form_of(X: Array, Y: Array) -> Array:
+    """Return Y dense if X is dense, and sparse if X is sparse."""
+    if issparse(X):
+        return Y if issparse(Y) else type(X)(Y)
+    return Y.toarray() if issparse(Y) else Y
+
+
 def cityblock_distances(X: Array, Y: Array) -> Array:
     """Return Σ|x_j − y_j| for all pairs, shape (n, m)."""
     xp = namespace(X)
     if issparse(X) or issparse(Y):
-        return manhattan_distances(X, Y)
+        return manhattan_distances(X, Y).astype(X.dtype, copy=False)
     if is_numpy_namespace(xp):
         return cdist(X, Y, "cityblock").astype(X.dtype, copy=False)
     return _sum_over_features(X, Y, xp.abs)
