@@ -51,6 +51,11 @@ def number(kernel: Any, name: str) -> float:
     return float(value)
 
 
+def fixed_rate(kernel: Any, of: Callable[[float], float]) -> float:
+    """Return γ, which was given as a number or follows from a σ that was."""
+    return number(kernel, "gamma") if kernel.sigma is None else of(number(kernel, "sigma"))
+
+
 def resolve(
     kernel: Any,
     rows: Rows,

@@ -72,12 +72,17 @@ class Gaussian(_UnitDiagonal):
 
     def __call__(self, X: Array, Y: Array) -> Array:
         """Return the kernel matrix of shape (n, m)."""
-        return apply_in_place("exp", distances.gaussian_exponents(X, Y, bandwidth.number(self, "gamma")))
+        gamma = bandwidth.fixed_rate(self, self._rate)
+        return apply_in_place("exp", distances.gaussian_exponents(X, Y, gamma))
 
     def resolve(self, rows: Rows) -> Gaussian:
         """Return the kernel with γ as a number."""
         sigma = bandwidth.resolve(self, rows, bandwidth.median_euclidean, lambda d, std: std * np.sqrt(d / 2))
-        return Gaussian(gamma=bandwidth.rate(self, rows, sigma, lambda s: 1 / (2 * s * s)))
+        return Gaussian(gamma=bandwidth.rate(self, rows, sigma, self._rate))
+
+    @staticmethod
+    def _rate(sigma: float) -> float:
+        return 1 / (2 * sigma * sigma)
 
 
 @dataclass(frozen=True)
@@ -99,13 +104,17 @@ class Laplacian(_UnitDiagonal):
 
     def __call__(self, X: Array, Y: Array) -> Array:
         """Return the kernel matrix of shape (n, m)."""
-        exponents = distances.cityblock_distances(X, Y) * -bandwidth.number(self, "gamma")
-        return apply_in_place("exp", exponents)
+        gamma = bandwidth.fixed_rate(self, self._rate)
+        return apply_in_place("exp", distances.cityblock_distances(X, Y) * -gamma)
 
     def resolve(self, rows: Rows) -> Laplacian:
         """Return the kernel with γ as a number."""
         sigma = bandwidth.resolve(self, rows, bandwidth.median_cityblock, lambda d, std: std * d)
-        return Laplacian(gamma=bandwidth.rate(self, rows, sigma, lambda s: 1 / s))
+        return Laplacian(gamma=bandwidth.rate(self, rows, sigma, self._rate))
+
+    @staticmethod
+    def _rate(sigma: float) -> float:
+        return 1 / sigma
 
 
 @dataclass(frozen=True)
