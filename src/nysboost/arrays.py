@@ -97,7 +97,7 @@ def triangular_factor(blocks: Iterator[Array]) -> Floats:
     for block in blocks:
         tall = to_host(block).astype(np.float64, copy=False)
         stacked = tall if factor is None else np.vstack([factor, tall])
-        factor = np.linalg.qr(stacked, mode="r")
+        factor = np.asarray(np.linalg.qr(stacked, mode="r"))
     if factor is None:
         msg = "A triangular factor needs at least one block of rows."
         raise ValueError(msg)

@@ -21,12 +21,14 @@ SAMPLE = 1000
 
 
 def require_positive(name: str, value: float) -> None:
+    """Refuse what is not a positive finite number."""
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < np.inf:
         msg = f"{name} must be a positive number, but {name}={value!r} was given."
         raise ValueError(msg)
 
 
-def check_bandwidth(name: str, value: Bandwidth) -> None:
+def require_bandwidth(name: str, value: Bandwidth) -> None:
+    """Refuse what is neither a positive number nor a rule."""
     if isinstance(value, str):
         if value not in ("median", "scale"):
             msg = f'{name} is a positive number, "median" or "scale", but {value!r} was given.'
@@ -35,15 +37,17 @@ def check_bandwidth(name: str, value: Bandwidth) -> None:
         require_positive(name, value)
 
 
-def require_at_most_one(kernel: Any) -> None:
-    check_bandwidth("sigma", kernel.sigma)
-    check_bandwidth("gamma", kernel.gamma)
-    if kernel.sigma is not None and kernel.gamma is not None:
-        msg = f"Give sigma or gamma, not both: {kernel} says the same thing twice."
+def require_at_most_one(sigma: Bandwidth, gamma: Bandwidth) -> None:
+    """Check σ and γ, of which at most one may be given."""
+    require_bandwidth("sigma", sigma)
+    require_bandwidth("gamma", gamma)
+    if sigma is not None and gamma is not None:
+        msg = f"Give sigma or gamma, not both: sigma={sigma!r} and gamma={gamma!r} were given."
         raise ValueError(msg)
 
 
 def number(kernel: Any, name: str) -> float:
+    """Return a parameter that must be a number by now."""
     value = getattr(kernel, name)
     if isinstance(value, str) or value is None:
         msg = f"{kernel} takes {name} from data: call kernel.resolve(as_rows(X)) first."
@@ -51,59 +55,54 @@ def number(kernel: Any, name: str) -> float:
     return float(value)
 
 
-def fixed_rate(kernel: Any, of: Callable[[float], float]) -> float:
-    """Return γ, which was given as a number or follows from a σ that was."""
-    return number(kernel, "gamma") if kernel.sigma is None else of(number(kernel, "sigma"))
-
-
-def resolve(
-    kernel: Any,
+def measured(
     rows: Rows,
-    median: Callable[[Array], float],
-    of_spread: Callable[[int, float], float],
+    rule: Bandwidth,
+    pairwise: Callable[[Array, Array], Array],
+    of_spread: Callable[[float], float],
 ) -> float | None:
-    """Return σ, as given or by its rule; None if neither σ nor a rule for γ was given."""
-    rule = kernel.sigma if kernel.sigma is not None else getattr(kernel, "gamma", None)
+    """Return the σ that a rule reads off the data; None if `rule` is no rule.
+
+    Parameters
+    ----------
+    rows : Rows
+        The data.
+    rule : Bandwidth
+        "median": the median of the pairwise distances; "scale": a function of the
+        standard deviation of all entries.
+    pairwise : callable
+        The distance that belongs to the kernel.
+    of_spread : callable
+        Standard deviation → σ.
+    """
     if rule == "median":
-        found = median(rows.take(spread_indices(rows.n, SAMPLE)))
+        sample = rows.take(spread_indices(rows.n, SAMPLE))
+        matrix = to_host(pairwise(sample, sample))
+        pairs = matrix[np.triu_indices(len(matrix), 1)]
+        found = float(np.median(pairs)) if pairs.size else 0.0
     elif rule == "scale":
-        found = of_spread(rows.n_features, _standard_deviation(rows))
+        found = of_spread(_standard_deviation(rows))
     else:
-        return None if kernel.sigma is None else float(kernel.sigma)
-    return found if found > 0 else 1.0  # all points equal: any bandwidth will do
+        return None
+    return found if found > 0 else 1.0  # all points are equal: any bandwidth will do
 
 
-def rate(kernel: Any, rows: Rows, sigma: float | None, of: Callable[[float], float]) -> float:
-    if sigma is not None:
-        return float(of(sigma))
-    return float(kernel.gamma if kernel.gamma is not None else 1 / rows.n_features)
-
-
-def median_euclidean(sample: Array) -> float:
-    return float(np.sqrt(_median_of_pairs(distances.squared_distances(sample, sample))))
-
-
-def median_cityblock(sample: Array) -> float:
-    return _median_of_pairs(distances.cityblock_distances(sample, sample))
-
-
-def _median_of_pairs(matrix: Array) -> float:
-    host = to_host(matrix)
-    pairs = host[np.triu_indices(host.shape[0], 1)]
-    return float(np.median(pairs)) if pairs.size else 0.0
+def euclidean(X: Array, Y: Array) -> Array:
+    """Return ‖x−y‖ for all pairs."""
+    return distances.squared_distances(X, Y) ** 0.5
 
 
 def _standard_deviation(rows: Rows) -> float:
     """Return the standard deviation of all entries, in one pass over the rows."""
-    shift = float(to_host(_dense(rows.take(slice(0, 1)))).mean())
+    shift = float(_dense(rows.take(slice(0, 1))).mean())
     total = total_of_squares = 0.0
     for _, block in scan(rows):
-        gap = to_host(_dense(block)).astype(np.float64) - shift
+        gap = _dense(block) - shift
         total += float(gap.sum())
         total_of_squares += float((gap * gap).sum())
     count = rows.n * rows.n_features
     return float(np.sqrt(max(0.0, total_of_squares / count - (total / count) ** 2)))
 
 
-def _dense(block: Array) -> Array:
-    return block.toarray() if issparse(block) else block
+def _dense(block: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
+    return to_host(block.toarray() if issparse(block) else block).astype(np.float64)

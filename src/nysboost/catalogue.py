@@ -22,14 +22,15 @@ from nysboost.variants import RULES, VARIANTS, parse_variant
 from nysboost.weights import ExponentialWeights, RidgeWeights, WeightRule
 
 Rules: TypeAlias = dict[str, WeightRule]
-Method: TypeAlias = Callable[[Gram, Settings, Rules, np.random.Generator], Approximation]
+Rng: TypeAlias = np.random.Generator
+Method: TypeAlias = Callable[[Gram, Settings, Rules, Rng], Approximation]
 RandomState: TypeAlias = int | np.random.Generator | np.random.RandomState | None
 
 
 def _nystrom(fixed_rank: bool) -> Method:
     """C W_k⁺ Cᵀ or, with the rank fixed at the end, (C W⁺ Cᵀ)_k."""
 
-    def run(gram: Gram, settings: Settings, _: Rules, rng: np.random.Generator) -> Approximation:
+    def run(gram: Gram, settings: Settings, _: Rules, rng: Rng) -> Approximation:
         sizes = replace(settings, n_learners=1).resolve(gram.n, validated=False, boosted=False)
         columns = rng.choice(gram.n, size=sizes.n_columns, replace=False)
         rank = sizes.n_columns if fixed_rank else sizes.rank
@@ -44,7 +45,7 @@ def _nystrom(fixed_rank: bool) -> Method:
 def _ensemble(letter: str) -> Method:
     """Σ μ_i G_i over learners on uniformly sampled columns."""
 
-    def run(gram: Gram, settings: Settings, rules: Rules, rng: np.random.Generator) -> Approximation:
+    def run(gram: Gram, settings: Settings, rules: Rules, rng: Rng) -> Approximation:
         trajectory, rule = ensemble(gram, settings, rng), rules[letter]
         return Approximation(gram, trajectory.mixture(rule), trajectory, rule)
 
@@ -54,7 +55,7 @@ def _ensemble(letter: str) -> Method:
 def _boosting(name: str) -> Method:
     """Algorithm 1 with the weights and the clustering that the name says."""
 
-    def run(gram: Gram, settings: Settings, rules: Rules, rng: np.random.Generator) -> Approximation:
+    def run(gram: Gram, settings: Settings, rules: Rules, rng: Rng) -> Approximation:
         variant = parse_variant(name, rules)
         trajectory = boost(gram, settings, variant.boosting, variant.selector, rng)
         return Approximation(gram, trajectory.mixture(variant.final), trajectory, variant.final)

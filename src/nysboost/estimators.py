@@ -105,10 +105,11 @@ class _Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         precomputed = self.kernel == "precomputed"
         if precomputed and not reset:
             X = check_array(X, ensure_all_finite=False, **how)
-            if X.shape[1] not in (self.n_features_in_, len(self.component_indices_)):
+            n, c = self.n_features_in_, len(self._transform.landmarks)
+            if X.shape[1] not in (n, c):
                 msg = (
-                    f"X has {X.shape[1]} columns; kernel values against all {self.n_features_in_} "
-                    f"training rows or the {len(self.component_indices_)} landmarks are expected."
+                    f"X has {X.shape[1]} columns; kernel values against all {n} training rows "
+                    f"or against the {c} landmarks are expected."
                 )
                 raise ValueError(msg)
         else:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse, vstack
 
-from nysboost.arrays import Array, Indices, cutoff, dtype_name, namespace, row_blocks
+from nysboost.arrays import Array, Indices, cutoff, dtype_name, epsilon, namespace, row_blocks
 from nysboost.kernels import Kernel, make_kernel
 from nysboost.rows import ArrayRows, ForgottenRows, Rows, as_float, as_rows, scan, spread_indices
 
@@ -52,7 +52,9 @@ def pooled(parts: Sequence[Landmarks]) -> Landmarks:
 
 
 def _stacked(points: list[Array]) -> Array:
-    return vstack(points, format="csr") if issparse(points[0]) else namespace(*points).concat(points)
+    return (
+        vstack(points, format="csr") if issparse(points[0]) else namespace(*points).concat(points)
+    )
 
 
 class Gram(ABC):
@@ -207,7 +209,7 @@ def _check_precomputed(rows: Rows) -> None:
         upper = rows.take(block)
         gap = xp.max(xp.abs(upper - G[:, block].T))
         largest = max(largest, float(xp.max(xp.abs(upper))))
-        if float(gap) > 1e3 * cutoff(1, np.finfo(dtype_name(upper)).eps) * largest:
+        if float(gap) > 1e3 * cutoff(1, epsilon(upper)) * largest:
             msg = (
                 "A precomputed kernel matrix is symmetric, but G[i, j] and G[j, i] differ by up to "
                 f"{float(gap):.3g}. Pass (G + G.T) / 2 if that is what you mean."

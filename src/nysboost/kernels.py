@@ -16,12 +16,19 @@ from scipy.sparse import issparse
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.preprocessing import normalize
 
-from nysboost import bandwidth, distances
+from nysboost import distances
 from nysboost.arrays import Array, apply_in_place, like, namespace
-from nysboost.bandwidth import Bandwidth
+from nysboost.bandwidth import (
+    Bandwidth,
+    euclidean,
+    measured,
+    number,
+    require_at_most_one,
+    require_bandwidth,
+    require_positive,
+)
 from nysboost.names import unknown
 from nysboost.rows import Rows
-
 
 
 class Kernel(ABC):
@@ -68,21 +75,25 @@ class Gaussian(_UnitDiagonal):
     gamma: Bandwidth = None
 
     def __post_init__(self) -> None:
-        bandwidth.require_at_most_one(self)
+        require_at_most_one(self.sigma, self.gamma)
 
     def __call__(self, X: Array, Y: Array) -> Array:
         """Return the kernel matrix of shape (n, m)."""
-        gamma = bandwidth.fixed_rate(self, self._rate)
-        return apply_in_place("exp", distances.gaussian_exponents(X, Y, gamma))
+        exponents = distances.gaussian_exponents(X, Y, self._rate())
+        return apply_in_place("exp", exponents)
 
     def resolve(self, rows: Rows) -> Gaussian:
         """Return the kernel with γ as a number."""
-        sigma = bandwidth.resolve(self, rows, bandwidth.median_euclidean, lambda d, std: std * np.sqrt(d / 2))
-        return Gaussian(gamma=bandwidth.rate(self, rows, sigma, self._rate))
+        if self.sigma is None and self.gamma is None:
+            return Gaussian(gamma=1 / rows.n_features)
+        rule, d = self.sigma or self.gamma, rows.n_features
+        found = measured(rows, rule, euclidean, lambda spread: spread * (d / 2) ** 0.5)
+        return Gaussian(gamma=self._rate() if found is None else 1 / (2 * found * found))
 
-    @staticmethod
-    def _rate(sigma: float) -> float:
-        return 1 / (2 * sigma * sigma)
+    def _rate(self) -> float:
+        if self.sigma is None:
+            return number(self, "gamma")
+        return 1 / (2 * number(self, "sigma") ** 2)
 
 
 @dataclass(frozen=True)
@@ -100,21 +111,23 @@ class Laplacian(_UnitDiagonal):
     gamma: Bandwidth = None
 
     def __post_init__(self) -> None:
-        bandwidth.require_at_most_one(self)
+        require_at_most_one(self.sigma, self.gamma)
 
     def __call__(self, X: Array, Y: Array) -> Array:
         """Return the kernel matrix of shape (n, m)."""
-        gamma = bandwidth.fixed_rate(self, self._rate)
-        return apply_in_place("exp", distances.cityblock_distances(X, Y) * -gamma)
+        exponents = distances.cityblock_distances(X, Y) * -self._rate()
+        return apply_in_place("exp", exponents)
 
     def resolve(self, rows: Rows) -> Laplacian:
         """Return the kernel with γ as a number."""
-        sigma = bandwidth.resolve(self, rows, bandwidth.median_cityblock, lambda d, std: std * d)
-        return Laplacian(gamma=bandwidth.rate(self, rows, sigma, self._rate))
+        if self.sigma is None and self.gamma is None:
+            return Laplacian(gamma=1 / rows.n_features)
+        rule, d = self.sigma or self.gamma, rows.n_features
+        found = measured(rows, rule, distances.cityblock_distances, lambda spread: spread * d)
+        return Laplacian(gamma=self._rate() if found is None else 1 / found)
 
-    @staticmethod
-    def _rate(sigma: float) -> float:
-        return 1 / sigma
+    def _rate(self) -> float:
+        return number(self, "gamma") if self.sigma is None else 1 / number(self, "sigma")
 
 
 @dataclass(frozen=True)
@@ -138,21 +151,21 @@ class Matern(_UnitDiagonal):
         if self.nu not in (0.5, 1.5, 2.5):
             msg = f"Matern has nu = 0.5, 1.5 or 2.5, but nu={self.nu!r} was given."
             raise ValueError(msg)
-        bandwidth.check_bandwidth("sigma", self.sigma)
+        require_bandwidth("sigma", self.sigma)
 
     def __call__(self, X: Array, Y: Array) -> Array:
         """Return the kernel matrix of shape (n, m)."""
         squared = distances.squared_distances(X, Y)
         xp = namespace(squared)
-        r = xp.sqrt(squared) * (float(np.sqrt(2 * self.nu)) / bandwidth.number(self, "sigma"))
+        r = xp.sqrt(squared) * (float(np.sqrt(2 * self.nu)) / number(self, "sigma"))
         polynomial = {0.5: 1.0, 1.5: 1 + r, 2.5: 1 + r + r * r / 3}[self.nu]
         return xp.astype(polynomial * xp.exp(-r), X.dtype)
 
     def resolve(self, rows: Rows) -> Matern:
         """Return the kernel with σ as a number."""
         default = float(np.sqrt(rows.n_features / 2))
-        sigma = bandwidth.resolve(self, rows, bandwidth.median_euclidean, lambda d, std: std * np.sqrt(d / 2))
-        return Matern(nu=self.nu, sigma=default if sigma is None else sigma)
+        found = measured(rows, self.sigma, euclidean, lambda spread: spread * default)
+        return Matern(nu=self.nu, sigma=found or self.sigma or default)
 
 
 @dataclass(frozen=True)
@@ -163,8 +176,8 @@ class Anova(Kernel):
     degree: int = 1
 
     def __post_init__(self) -> None:
-        bandwidth.require_positive("gamma", self.gamma)
-        bandwidth.require_positive("degree", self.degree)
+        require_positive("gamma", self.gamma)
+        require_positive("degree", self.degree)
 
     def __call__(self, X: Array, Y: Array) -> Array:
         """Return the kernel matrix of shape (n, m)."""
@@ -197,17 +210,19 @@ class Polynomial(Kernel):
     coef0: float = 1.0
 
     def __post_init__(self) -> None:
-        bandwidth.require_positive("degree", self.degree)
+        require_positive("degree", self.degree)
         if self.gamma is not None:
-            bandwidth.require_positive("gamma", self.gamma)
+            require_positive("gamma", self.gamma)
 
     def __call__(self, X: Array, Y: Array) -> Array:
         """Return the kernel matrix of shape (n, m)."""
-        return (distances.inner_products(X, Y) * bandwidth.number(self, "gamma") + self.coef0) ** self.degree
+        products = distances.inner_products(X, Y)
+        return (number(self, "gamma") * products + self.coef0) ** self.degree
 
     def diag(self, X: Array) -> Array:
         """Return (γ‖x‖² + coef0)^degree, shape (n,)."""
-        return (distances.squared_norms(X) * bandwidth.number(self, "gamma") + self.coef0) ** self.degree
+        norms = distances.squared_norms(X)
+        return (number(self, "gamma") * norms + self.coef0) ** self.degree
 
     def resolve(self, rows: Rows) -> Polynomial:
         """Return the kernel with γ as a number."""

@@ -68,11 +68,10 @@ def _swap_changes(distances: Floats, medoids: Indices) -> Floats:
     with_candidate = np.minimum(distances, first[:, None])
     added = with_candidate.sum(axis=0) - first.sum()
     # points of medoid i fall back on the candidate or on their second medoid
-    if k == 1:
-        return (distances.sum(axis=0) - first.sum())[None, :]
     orphaned = np.minimum(distances, second[:, None]) - with_candidate
     membership = (owner[None, :] == np.arange(k)[:, None]).astype(np.float64)
-    return added[None, :] + membership @ orphaned
+    changes: Floats = added[None, :] + membership @ orphaned
+    return changes
 
 
 def park_jun(distances: Floats, k: int, max_iter: int = 300) -> Indices:

@@ -51,15 +51,12 @@ class Settings:
     row_cap: int = 4096
 
     def __post_init__(self) -> None:
-        for name in ("n_learners", "n_columns", "rank", "n_candidates", "n_fit", "n_tune", "row_cap"):
-            value = getattr(self, name)
-            if value is not None:
+        for field in fields(self):
+            name, value = field.name, getattr(self, field.name)
+            if name.endswith("_shape"):
+                _require_shape(name, value)
+            elif value is not None:
                 _require_count(name, value)
-        for name in ("residual_shape", "validation_shape"):
-            value = getattr(self, name)
-            if value not in ("columns", "square"):
-                msg = f'{name} is "columns" or "square", but {value!r} was given.'
-                raise ValueError(msg)
 
     def resolve(self, n: int, *, validated: bool = True, boosted: bool = True) -> ResolvedSettings:
         """Return these settings with every None replaced by its number for n rows.
@@ -96,7 +93,7 @@ class Settings:
             raise ValueError(msg)
         rank = self.rank or n_columns
         if rank > n_columns:
-            msg = f"rank={rank} is above n_columns={n_columns}: a learner's rank is at most its columns."
+            msg = f"rank={rank} is above n_columns={n_columns}: no learner has more than that."
             raise ValueError(msg)
         n_candidates = self.n_candidates or CANDIDATES_PER_COLUMN * n_columns
         if boosted and n_candidates < n_columns:
@@ -134,4 +131,10 @@ class ResolvedSettings:
 def _require_count(name: str, value: Any) -> None:
     if not isinstance(value, Integral) or isinstance(value, bool) or cast(int, value) < 1:
         msg = f"{name} must be a positive whole number, but {name}={value!r} was given."
+        raise ValueError(msg)
+
+
+def _require_shape(name: str, value: Any) -> None:
+    if value not in ("columns", "square"):
+        msg = f'{name} is "columns" or "square", but {name}={value!r} was given.'
         raise ValueError(msg)

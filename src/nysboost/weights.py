@@ -108,4 +108,5 @@ def _best_on(tune: ValidationSet, candidates: list[Floats]) -> Floats:
 
 def _softmax(exponents: Floats) -> Floats:
     positive: Floats = np.exp(exponents - exponents.max())
-    return positive / positive.sum()
+    positive /= positive.sum()
+    return positive

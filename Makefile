@@ -1,0 +1,39 @@
+# Every target works on a machine that has Python 3.11+ and make: the virtual
+# environment is created, and brought up to date, where it is needed.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-slow lint bench clean
+
+help:  ## Show the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+demo: $(STAMP)  ## Approximate the paper's simulation with ten methods: a table and a picture
+	$(BIN)/python examples/demo.py --out out
+
+test: $(STAMP)  ## Run the tests
+	$(BIN)/python -m pytest
+
+test-slow: $(STAMP)  ## Run the tests that take minutes: the paper's simulation, 20 seeds
+	$(BIN)/python -m pytest -m slow
+
+lint: $(STAMP)  ## Check style, types and layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(STAMP)  ## Measure fitting time and memory against n
+	$(BIN)/python benchmarks/fit_scaling.py
+
+clean:  ## Remove what the targets made
+	rm -rf $(VENV) out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
