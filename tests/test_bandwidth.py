@@ -44,7 +44,9 @@ def test_scale_gives_the_classifier_of_svcs_own_scale():
     X = points()
     y = X[:, 0] > 2
     kernel = nb.Gaussian(gamma="scale").resolve(as_rows(X))
-    ours, theirs = (SVC(tol=1e-9, **how).fit(X, y) for how in ({"kernel": kernel}, {"gamma": "scale"}))
+    ours, theirs = (
+        SVC(tol=1e-9, **how).fit(X, y) for how in ({"kernel": kernel}, {"gamma": "scale"})
+    )
     np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(X), atol=1e-6)
 
 
@@ -63,7 +65,9 @@ def test_scale_does_not_depend_on_the_size_of_a_block(monkeypatch):
 
 def test_without_a_bandwidth_the_default_is_scikit_learns():
     X = points()
-    np.testing.assert_allclose(make_kernel("rbf").resolve(as_rows(X))(X, X), rbf_kernel(X), atol=1e-12)
+    np.testing.assert_allclose(
+        make_kernel("rbf").resolve(as_rows(X))(X, X), rbf_kernel(X), atol=1e-12
+    )
     assert nb.Matern().resolve(as_rows(X)).sigma == pytest.approx(np.sqrt(1.5))
 
 

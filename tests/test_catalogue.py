@@ -74,7 +74,9 @@ def test_one_row_less_than_needed_says_how_many_are_needed(method):
 
 def test_the_same_seed_gives_the_same_result_and_another_seed_another():
     first, again, other = (
-        nb.approximate(points(), "URB-mean", n_learners=2, n_columns=5, random_state=seed).to_dense()
+        nb.approximate(
+            points(), "URB-mean", n_learners=2, n_columns=5, random_state=seed
+        ).to_dense()
         for seed in (0, 0, 1)
     )
     np.testing.assert_array_equal(first, again)
@@ -176,7 +178,9 @@ def test_beyond_the_row_cap_a_sample_of_rows_is_observed(shape):
 def test_a_run_is_a_prefix_of_a_longer_one(method):
     problem = market.problem("Gaussian")
     short, long = (
-        nb.approximate(problem.X, method, problem.kernel, **SIZES | {"n_learners": p}, random_state=1)
+        nb.approximate(
+            problem.X, method, problem.kernel, **SIZES | {"n_learners": p}, random_state=1
+        )
         for p in (2, 4)
     )
     for mine, theirs in zip(short.learners, long.learners, strict=False):
@@ -191,7 +195,9 @@ def test_an_approximation_never_changes_what_the_user_passed_in():
         X = make(points())
         before = X.copy()
         for kernel in ("rbf", "laplacian", "cosine", "poly", "anova", "matern", "linear"):
-            approx = nb.approximate(X, "RRB-mean", kernel, n_learners=2, n_columns=5, random_state=0)
+            approx = nb.approximate(
+                X, "RRB-mean", kernel, n_learners=2, n_columns=5, random_state=0
+            )
             approx.relative_error(), approx.features(), approx.eigh(2)
         assert abs(X - before).max() == 0
 

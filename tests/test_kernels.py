@@ -32,7 +32,7 @@ def anova(X, Y, gamma, degree):
 
 
 FORMULAS = {
-    "gaussian": lambda X, Y: np.exp(-cdist(X, Y) ** 2 / (2 * 1.3**2)),
+    "gaussian": lambda X, Y: np.exp(-(cdist(X, Y) ** 2) / (2 * 1.3**2)),
     "gaussian gamma": lambda X, Y: pairwise_kernels(X, Y, "rbf", gamma=0.4),
     "laplacian": lambda X, Y: pairwise_kernels(X, Y, "laplacian", gamma=0.5),
     "matern 0.5": lambda X, Y: SklearnMatern(1.5, nu=0.5)(X, Y),
@@ -75,7 +75,9 @@ def test_dense_and_sparse_rows_mix_and_the_answer_is_dense_in_the_dtype_of_x(
     assert isinstance(values, np.ndarray)
     assert values.dtype == dtype
     expected = FORMULAS[name](X.astype(np.float64), Y.astype(np.float64))
-    np.testing.assert_allclose(values, expected, rtol=2e-5 if dtype == np.float32 else 1e-10, atol=1e-6)
+    np.testing.assert_allclose(
+        values, expected, rtol=2e-5 if dtype == np.float32 else 1e-10, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("name", OBJECTS)
@@ -105,7 +107,9 @@ def test_the_matrix_of_a_kernel_is_positive_semidefinite(name):
     assert eigenvalues[0] > -1e-10 * eigenvalues[-1]
 
 
-@pytest.mark.parametrize("name", ["rbf", "laplacian", "linear", "polynomial", "poly", "cosine", "chi2"])
+@pytest.mark.parametrize(
+    "name", ["rbf", "laplacian", "linear", "polynomial", "poly", "cosine", "chi2"]
+)
 def test_scikit_learns_names_mean_what_they_mean_there(name):
     X, Y = np.abs(points(20)), np.abs(points(10, seed=1))
     kernel = make_kernel(name).resolve(as_rows(X))
@@ -152,7 +156,9 @@ def test_a_gaussian_is_right_at_every_distance_between_clusters(dtype, spread):
     wide = X.astype(np.float64)
     expected = np.exp(-cdist(wide, wide, "sqeuclidean") / 2)
     values = nb.Gaussian(gamma=0.5)(X, X)
-    np.testing.assert_allclose(values, expected, rtol=0, atol=3e-5 if dtype == np.float32 else 1e-10)
+    np.testing.assert_allclose(
+        values, expected, rtol=0, atol=3e-5 if dtype == np.float32 else 1e-10
+    )
     assert values.max() <= 1
 
 

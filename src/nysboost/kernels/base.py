@@ -1,0 +1,47 @@
+"""What a kernel is."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from nysboost.arrays import Array, namespace
+from nysboost.rows import Rows
+
+
+class Kernel(ABC):
+    """A positive semidefinite function of two points."""
+
+    @abstractmethod
+    def __call__(self, X: Array, Y: Array) -> Array:
+        """Return the kernel matrix of shape (n, m)."""
+
+    def diag(self, X: Array) -> Array:
+        """Return k(x, x) for each row, shape (n,)."""
+        small = [X[i : i + 64] for i in range(0, X.shape[0], 64)]
+        blocks = [self(block, block) for block in small]
+        xp = namespace(blocks[0])
+        return xp.concat([xp.linalg.diagonal(block) for block in blocks])
+
+    def resolve(self, rows: Rows) -> Kernel:  # noqa: ARG002
+        """Return this kernel with every rule for a parameter replaced by its number."""
+        return self
+
+    @property
+    def differentiable(self) -> bool:
+        """Whether `pullback` exists: landmarks may then move by gradient."""
+        return type(self).pullback is not Kernel.pullback
+
+    def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:  # noqa: ARG002
+        """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d).
+
+        Parameters
+        ----------
+        X, Z : arrays of shape (n, d) and (m, d)
+            Points.
+        K : array of shape (n, m)
+            k(X, Z), which most derivatives can use again.
+        A : array of shape (n, m)
+            The gradient with respect to K.
+        """
+        msg = f"{self} has no derivative here."
+        raise TypeError(msg)

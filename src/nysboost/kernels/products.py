@@ -1,0 +1,95 @@
+"""Kernels of the inner product ⟨x, y⟩: linear, polynomial and cosine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.preprocessing import normalize
+
+from nysboost import distances
+from nysboost.arrays import Array, namespace
+from nysboost.bandwidth import number, require_positive
+from nysboost.kernels.base import Kernel
+from nysboost.rows import Rows
+
+
+@dataclass(frozen=True)
+class Linear(Kernel):
+    """⟨x, y⟩."""
+
+    def __call__(self, X: Array, Y: Array) -> Array:
+        """Return the kernel matrix of shape (n, m)."""
+        return distances.inner_products(X, Y)
+
+    def diag(self, X: Array) -> Array:
+        """Return ‖x‖², shape (n,)."""
+        return distances.squared_norms(X)
+
+    def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:  # noqa: ARG002
+        """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""
+        return A.T @ X
+
+
+@dataclass(frozen=True)
+class Polynomial(Kernel):
+    """(γ⟨x, y⟩ + coef0)^degree; γ = None is 1/d, scikit-learn's default."""
+
+    degree: float = 3
+    gamma: float | None = None
+    coef0: float = 1.0
+
+    def __post_init__(self) -> None:
+        require_positive("degree", self.degree)
+        if self.gamma is not None:
+            require_positive("gamma", self.gamma)
+
+    def __call__(self, X: Array, Y: Array) -> Array:
+        """Return the kernel matrix of shape (n, m)."""
+        products = distances.inner_products(X, Y)
+        return (number(self, "gamma") * products + self.coef0) ** self.degree
+
+    def diag(self, X: Array) -> Array:
+        """Return (γ‖x‖² + coef0)^degree, shape (n,)."""
+        norms = distances.squared_norms(X)
+        return (number(self, "gamma") * norms + self.coef0) ** self.degree
+
+    def resolve(self, rows: Rows) -> Polynomial:
+        """Return the kernel with γ as a number."""
+        return replace(self, gamma=1 / rows.n_features if self.gamma is None else self.gamma)
+
+    def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:  # noqa: ARG002
+        """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""
+        gamma = number(self, "gamma")
+        base = gamma * distances.inner_products(X, Z) + self.coef0
+        return gamma * self.degree * (A * base ** (self.degree - 1)).T @ X
+
+
+@dataclass(frozen=True)
+class Cosine(Kernel):
+    """⟨x, y⟩ / (‖x‖‖y‖), and 0 where a point is the origin."""
+
+    def __call__(self, X: Array, Y: Array) -> Array:
+        """Return the kernel matrix of shape (n, m)."""
+        return distances.inner_products(_directions(X), _directions(Y))
+
+    def diag(self, X: Array) -> Array:
+        """Return 1 for each row, and 0 for an all-zero row, shape (n,)."""
+        norms = distances.squared_norms(X)
+        return namespace(norms).astype(norms > 0, norms.dtype)
+
+    def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
+        """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""
+        xp, to = namespace(Z), _directions(Z)
+        norms = xp.sqrt(distances.squared_norms(Z))[:, None]
+        along = xp.sum(A * K, axis=0)[:, None] * to
+        return (A.T @ _directions(X) - along) / xp.where(norms > 0, norms, xp.ones_like(norms))
+
+
+def _directions(X: Array) -> Array:
+    if issparse(X) or isinstance(X, np.ndarray):
+        return normalize(X)
+    xp = namespace(X)
+    norms = xp.sqrt(distances.squared_norms(X))[:, None]
+    return X / xp.where(norms > 0, norms, xp.ones_like(norms))

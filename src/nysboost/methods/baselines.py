@@ -1,0 +1,68 @@
+"""The two ends of the scale, and the strongest simple peer: uniform, optimal, k-means."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.sparse import csr_matrix, issparse
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+
+from nysboost.arrays import Array, Indices, cutoff, like, to_host
+from nysboost.gram import Gram, KernelGram, Landmarks
+from nysboost.learner import Learner
+
+OPTIMAL_ROWS = 10_000
+KMEANS_ROWS = 2**16
+"""k-means sees all rows up to this many and a uniform sample of this many beyond it."""
+
+
+def uniform(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
+    """Choose c columns uniformly: what scikit-learn's Nystroem does."""
+    return gram.landmarks(rng.choice(gram.n, size=c, replace=False))
+
+
+def kmeans(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
+    """Take the c centroids of k-means on the rows (Zhang, Tsang and Kwok 2008)."""
+    rows = np.arange(gram.n)
+    if gram.n > KMEANS_ROWS:
+        rows = np.sort(rng.choice(gram.n, size=KMEANS_ROWS, replace=False))
+    return Landmarks(None, centroids(gram, rows, c, rng))
+
+
+def centroids(
+    gram: Gram, rows: Indices, c: int, rng: np.random.Generator, max_iter: int = 300
+) -> Array:
+    """Return c centroids of the data at `rows`, shape (c, d)."""
+    if not isinstance(gram, KernelGram):
+        msg = "A precomputed kernel has no points, hence no centroids: choose columns instead."
+        raise ValueError(msg)
+    points = gram.rows.take(rows)
+    host = points if issparse(points) else to_host(points)
+    clustering = KMeans(c, n_init=1, max_iter=max_iter, random_state=int(rng.integers(2**31)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than centroids
+        found = clustering.fit(host).cluster_centers_
+    return csr_matrix(found) if issparse(points) else like(found, points)
+
+
+def optimal(gram: Gram, c: int, rng: np.random.Generator) -> Learner:  # noqa: ARG001
+    """Return the truncated eigendecomposition, the best that rank c allows, for small n.
+
+    With G = U Λ Uᵀ it has the common form too: all rows are landmarks, and the
+    projection is U_c Λ_c^(−1/2), for then C P = U_c Λ_c^(1/2).
+    """
+    if gram.n > OPTIMAL_ROWS:
+        msg = (
+            f'"optimal" decomposes the whole n×n matrix, which is meant for n ≤ {OPTIMAL_ROWS}, '
+            f"but n_samples = {gram.n} were given. Pass a sample of the rows."
+        )
+        raise ValueError(msg)
+    everything = np.arange(gram.n)
+    G = gram.block(everything, everything)
+    host = to_host(G).astype(np.float64)
+    eigenvalues, U = eigh((host + host.T) / 2, subset_by_index=(gram.n - c, gram.n - 1))
+    kept = eigenvalues > cutoff(gram.n, gram.eps) * eigenvalues[-1]
+    return Learner(gram.landmarks(everything), like(U[:, kept] / np.sqrt(eigenvalues[kept]), G))
