@@ -22,10 +22,10 @@ from nysboost.arrays import (
 )
 from nysboost.features import FeatureMap, spectrum
 from nysboost.gram import Gram, pooled
-from nysboost.learner import Learner
+from nysboost.learner import Learner, Mixture
 from nysboost.rows import spread_indices
-from nysboost.trajectory import Mixture, Trajectory
-from nysboost.weights import WeightRule
+from nysboost.trajectory import Trajectory
+from nysboost.weights import Rule
 
 KEEP_FEATURES_BYTES = 2**29
 BLOCK_BYTES = 2**25
@@ -42,7 +42,7 @@ class Approximation(LinearOperator):
         Learners and weights.
     trajectory : Trajectory or None
         The run that found them, for the mixtures of its prefixes.
-    rule : WeightRule or None
+    rule : Rule or None
         The final rule of that run.
 
     Attributes
@@ -60,7 +60,7 @@ class Approximation(LinearOperator):
         gram: Gram,
         mixture: Mixture,
         trajectory: Trajectory | None = None,
-        rule: WeightRule | None = None,
+        rule: Rule | None = None,
     ) -> None:
         super().__init__(dtype=gram.dtype, shape=(gram.n, gram.n))
         self.gram = gram

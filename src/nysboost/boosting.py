@@ -9,13 +9,13 @@ from nysboost.learner import fit_learner
 from nysboost.selection import Selector
 from nysboost.settings import Settings
 from nysboost.trajectory import Trajectory, start
-from nysboost.weights import WeightRule
+from nysboost.weights import Rule
 
 
 def boost(
     gram: Gram,
     settings: Settings,
-    weights: WeightRule,
+    rule: Rule,
     selector: Selector,
     rng: np.random.Generator,
 ) -> Trajectory:
@@ -27,8 +27,8 @@ def boost(
         The n×n matrix G.
     settings : Settings
         p, m, k, s, v1, v2 and how V, V1 and V2 are read.
-    weights : WeightRule
-        X of "XYB-clustering": how learners are weighed in the boosting step.
+    rule : Rule
+        X of "XYB-clustering": how learners are combined in the boosting step.
     selector : Selector
         The clustering method.
     rng : numpy.random.Generator
@@ -42,24 +42,24 @@ def boost(
     sizes = settings.resolve(gram.n)
 
     # Step 1. Standard Nyström on m uniformly sampled columns; V1 and V2.
-    begin = start(gram, sizes, rng)
-    pool, learners, candidates = begin.pool, begin.table, []
-    learners.append(fit_learner(gram, gram.landmarks(begin.first), sizes.rank))
+    columns, pool, found = start(gram, sizes, rng)
+    found.table.append(fit_learner(gram, gram.landmarks(columns), sizes.rank))
 
     # Step 2. Boosting, until there are p learners.
+    candidates = []
     for i in range(1, sizes.n_learners):
-        # (a) weigh the learners found so far
-        mu = weights(begin.fit, begin.tune, i)
+        # (a) combine the learners found so far
+        current = rule.mixture(found, i)
         # (b) resample the columns of V among those never used
         V = pool.sample(sizes.n_candidates, rng)
         candidates.append(len(V))
-        rows = begin.observed if sizes.residual_shape == "columns" else V
+        rows = found.observed if sizes.residual_shape == "columns" else V
         # (c) residual on V
-        residual = gram.block(rows, V) - learners.mixture(rows, V, mu)
+        residual = gram.block(rows, V) - found.table.block(current, rows, V)
         # (d) cluster its columns into m groups: the centres are the new columns
-        chosen = V[selector(residual, sizes.n_columns, rng)]
-        pool.remove(chosen)
+        columns = V[selector(residual, sizes.n_columns, rng)]
+        pool.remove(columns)
         # (e) the weak approximation on them
-        learners.append(fit_learner(gram, gram.landmarks(chosen), sizes.rank))
+        found.table.append(fit_learner(gram, gram.landmarks(columns), sizes.rank))
 
-    return Trajectory(tuple(learners.learners), begin.fit, begin.tune, tuple(candidates))
+    return Trajectory(found, tuple(candidates))

@@ -14,14 +14,13 @@ from nysboost.boosting import boost
 from nysboost.ensemble import ensemble
 from nysboost.gram import Gram, make_gram
 from nysboost.kernels import Kernel
-from nysboost.learner import fit_learner, truncate
+from nysboost.learner import Mixture, fit_learner, truncate
 from nysboost.names import unknown
 from nysboost.settings import Settings, Shape
-from nysboost.trajectory import Mixture
 from nysboost.variants import RULES, VARIANTS, parse_variant
-from nysboost.weights import ExponentialWeights, RidgeWeights, WeightRule
+from nysboost.weights import ExponentialWeights, RidgeWeights, Rule
 
-Rules: TypeAlias = dict[str, WeightRule]
+Rules: TypeAlias = dict[str, Rule]
 Rng: TypeAlias = np.random.Generator
 Method: TypeAlias = Callable[[Gram, Settings, Rules, Rng], Approximation]
 RandomState: TypeAlias = int | np.random.Generator | np.random.RandomState | None

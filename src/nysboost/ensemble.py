@@ -28,10 +28,9 @@ def ensemble(gram: Gram, settings: Settings, rng: np.random.Generator) -> Trajec
         Its `mixture(rule)` is Σ_i μ_i G_i under uniform, exponential or ridge weights.
     """
     sizes = settings.resolve(gram.n, boosted=False)
-    begin = start(gram, sizes, rng)
-    columns = begin.first
-    for i in range(sizes.n_learners):
-        if i > 0:
-            columns = begin.pool.draw(sizes.n_columns, rng)
-        begin.table.append(fit_learner(gram, gram.landmarks(columns), sizes.rank))
-    return Trajectory(tuple(begin.table.learners), begin.fit, begin.tune)
+    columns, pool, found = start(gram, sizes, rng)
+    found.table.append(fit_learner(gram, gram.landmarks(columns), sizes.rank))
+    for _ in range(1, sizes.n_learners):
+        columns = pool.draw(sizes.n_columns, rng)
+        found.table.append(fit_learner(gram, gram.landmarks(columns), sizes.rank))
+    return Trajectory(found)

@@ -6,7 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nysboost.arrays import Array, Indices, cutoff, like, namespace, row_blocks, triangular_factor
+from nysboost.arrays import (
+    Array,
+    Floats,
+    Indices,
+    cutoff,
+    like,
+    namespace,
+    row_blocks,
+    triangular_factor,
+)
 from nysboost.gram import ALL_ZERO, NOT_FINITE, Gram, Landmarks, refuse_indefinite
 
 
@@ -39,6 +48,22 @@ class Learner:
             for block in row_blocks(len(where), width)
         ]
         return namespace(*blocks).concat(blocks)
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """Σ_i w_i K_i: learners and their weights.
+
+    Parameters
+    ----------
+    learners : tuple of Learner
+        The p learners.
+    weights : array of shape (p,)
+        May be negative under ridge regression.
+    """
+
+    learners: tuple[Learner, ...]
+    weights: Floats
 
 
 def fit_learner(gram: Gram, landmarks: Landmarks, rank: int) -> Learner:

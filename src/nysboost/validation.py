@@ -8,7 +8,7 @@ import numpy as np
 
 from nysboost.arrays import Array, Floats, Indices, cutoff, namespace, to_host
 from nysboost.gram import Gram
-from nysboost.learner import Learner
+from nysboost.learner import Learner, Mixture
 
 
 class FeatureTable:
@@ -40,12 +40,17 @@ class FeatureTable:
         xp = namespace(mine)
         return xp.take(mine, xp.asarray(places, device=mine.device), axis=0)
 
-    def mixture(self, rows: Indices, cols: Indices, weights: Floats) -> Array:
+    def block(self, mixture: Mixture, rows: Indices, cols: Indices) -> Array:
         """Return Σ_i w_i K_i[rows, cols] as one matrix product."""
-        left = [self.features(rows, i) * float(w) for i, w in enumerate(weights)]
-        right = [self.features(cols, i) for i in range(len(weights))]
+        left = [self._at(rows, learner) for learner in mixture.learners]
+        right = [self._at(cols, learner) for learner in mixture.learners]
+        left = [F * float(w) for F, w in zip(left, mixture.weights, strict=True)]
         xp = namespace(*left)
         return xp.concat(left, axis=1) @ xp.concat(right, axis=1).T
+
+    def _at(self, rows: Indices, learner: Learner) -> Array:
+        mine = [i for i, held in enumerate(self.learners) if held is learner]
+        return self.features(rows, mine[0]) if mine else learner.features(self.gram, rows)
 
 
 @dataclass(eq=False)
@@ -98,3 +103,28 @@ class ValidationSet:
             left = self.table.features(self.rows, j - 1)
             values = left @ self.table.features(self.cols, j - 1).T
         return to_host(values).astype(np.float64).ravel()
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What a run has found so far: all that a rule may look at.
+
+    Parameters
+    ----------
+    table : FeatureTable
+        The learners, in the order found.
+    fit, tune : ValidationSet
+        V1 and V2.
+    observed : array of int
+        The rows on which whole columns are observed: all, or a uniform sample.
+    """
+
+    table: FeatureTable
+    fit: ValidationSet
+    tune: ValidationSet
+    observed: Indices
+
+    @property
+    def learners(self) -> tuple[Learner, ...]:
+        """The learners, in the order found."""
+        return tuple(self.table.learners)

@@ -7,9 +7,9 @@ from itertools import product
 
 from nysboost.names import unknown
 from nysboost.selection import KMeansSelector, PAMSelector, ParkJunSelector, Selector
-from nysboost.weights import ExponentialWeights, RidgeWeights, UniformWeights, WeightRule
+from nysboost.weights import ExponentialWeights, RidgeWeights, Rule, UniformWeights
 
-RULES: dict[str, WeightRule] = {
+RULES: dict[str, Rule] = {
     "U": UniformWeights(),
     "E": ExponentialWeights(),
     "R": RidgeWeights(),
@@ -32,25 +32,25 @@ class Variant:
 
     Parameters
     ----------
-    boosting, final : WeightRule
+    boosting, final : Rule
         X and Y.
     selector : Selector
         The clustering.
     """
 
-    boosting: WeightRule
-    final: WeightRule
+    boosting: Rule
+    final: Rule
     selector: Selector
 
 
-def parse_variant(name: str, rules: dict[str, WeightRule] | None = None) -> Variant:
+def parse_variant(name: str, rules: dict[str, Rule] | None = None) -> Variant:
     """Return the composition that a name stands for.
 
     Parameters
     ----------
     name : str
         One of `VARIANTS`.
-    rules : dict of str to WeightRule
+    rules : dict of str to Rule
         What U, E and R mean where it is not the default.
     """
     if name not in VARIANTS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -10,21 +11,34 @@ from scipy.optimize import nnls
 
 from nysboost.arrays import Floats
 from nysboost.bandwidth import require_positive
-from nysboost.validation import ValidationSet
+from nysboost.learner import Mixture
+from nysboost.validation import Found, ValidationSet
 
 GRID = np.logspace(-12, 2, 29)
 """λ and η are tuned on this grid, relative to the scale of the errors."""
 
 
-class WeightRule(Protocol):
-    """How learners are weighed: in the boosting step, and in the strong approximation."""
+class Rule(Protocol):
+    """How learners are combined: in the boosting step, and in the strong approximation."""
 
+    def mixture(self, found: Found, p: int) -> Mixture:
+        """Return the combination of the first p learners."""
+
+
+class WeightRule(ABC):
+    """A rule that weighs the learners and leaves them as they are."""
+
+    @abstractmethod
     def __call__(self, fit: ValidationSet, tune: ValidationSet, p: int) -> Floats:
         """Return the weights of the first p learners, shape (p,)."""
 
+    def mixture(self, found: Found, p: int) -> Mixture:
+        """Return Σ_i w_i K_i over the first p learners."""
+        return Mixture(found.learners[:p], self(found.fit, found.tune, p))
+
 
 @dataclass(frozen=True)
-class UniformWeights:
+class UniformWeights(WeightRule):
     """w_i = 1/p."""
 
     def __call__(self, fit: ValidationSet, tune: ValidationSet, p: int) -> Floats:  # noqa: ARG002
@@ -33,7 +47,7 @@ class UniformWeights:
 
 
 @dataclass(frozen=True)
-class ExponentialWeights:
+class ExponentialWeights(WeightRule):
     """w_i = exp(−η ε_i) / Z, with ε_i = ‖G_i − G‖_F on V1.
 
     Parameters
@@ -64,7 +78,7 @@ class ExponentialWeights:
 
 
 @dataclass(frozen=True)
-class RidgeWeights:
+class RidgeWeights(WeightRule):
     """The w that minimises ‖Σ w_i G_i − G‖² + λ‖w‖² on V1, with λ tuned on V2.
 
     The whole grid of λ, relative to the largest singular value of the normal matrix,
