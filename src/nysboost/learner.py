@@ -81,7 +81,9 @@ def fit_learner(gram: Gram, landmarks: Landmarks, rank: int) -> Learner:
     largest = float(eigenvalues[0])
     if not largest > 0:
         raise ValueError(ALL_ZERO)
-    kept = eigenvalues[:rank] > cutoff(len(landmarks), gram.eps) * largest
+    # rounding errors of the entries do not add up with m, so the cut-off does not grow either:
+    # eps·m would cut eigenvalues that float32 still knows
+    kept = eigenvalues[:rank] > cutoff(4, gram.eps) * largest
     k = int(xp.sum(xp.astype(kept, xp.int64)))
     projection = eigenvectors[:, :k] / xp.sqrt(eigenvalues[:k])
     return Learner(landmarks, xp.astype(projection, _dtype(xp, gram)))
