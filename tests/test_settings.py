@@ -1,0 +1,60 @@
+"""Sizes of a run."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from nysboost.settings import Settings
+
+
+@given(st.integers(1, 5000), st.integers(1, 12))
+def test_the_defaults_fit_every_n_or_say_what_is_needed(n, p):
+    try:
+        sizes = Settings(n_learners=p).resolve(n)
+    except ValueError as error:
+        assert f"n_samples = {n}" in str(error)
+        assert n < p + 2 * max(1, n // 20)
+        return
+    assert p * sizes.n_columns + sizes.n_fit + sizes.n_tune <= n
+    assert sizes.rank == sizes.n_columns <= 120
+    assert sizes.n_candidates >= sizes.n_columns
+
+
+@given(st.integers(1, 50), st.integers(1, 10), st.integers(1, 9), st.integers(1, 9))
+def test_the_number_needed_is_exactly_what_is_needed(m, p, v1, v2):
+    settings = Settings(n_learners=p, n_columns=m, n_fit=v1, n_tune=v2)
+    needed = p * m + v1 + v2
+    assert settings.resolve(needed).n_columns == m
+    with pytest.raises(ValueError, match=f"need at least {needed} rows"):
+        settings.resolve(needed - 1)
+
+
+@given(st.integers(1, 50), st.integers(1, 60))
+def test_a_rank_is_at_most_the_columns(m, k):
+    assume(k > m)
+    with pytest.raises(ValueError, match=f"rank={k} is above n_columns={m}"):
+        Settings(n_columns=m, rank=k).resolve(5000)
+
+
+def test_methods_without_validation_need_no_rows_for_it():
+    assert Settings(n_learners=1, n_columns=10).resolve(10, validated=False).n_columns == 10
+
+
+def test_methods_without_boosting_need_no_candidates():
+    with pytest.raises(ValueError, match="cannot be clustered"):
+        Settings(n_columns=10, n_candidates=5).resolve(1000)
+    assert Settings(n_columns=10, n_candidates=5).resolve(1000, boosted=False).n_columns == 10
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.5, "3", True, np.nan])
+@pytest.mark.parametrize(
+    "name", ["n_learners", "n_columns", "rank", "n_candidates", "n_fit", "n_tune"]
+)
+def test_a_size_that_is_no_count_gets_a_sentence(name, value):
+    with pytest.raises(ValueError, match=f"{name} must be a positive whole number"):
+        Settings(**{name: value})
+
+
+def test_numpy_integers_are_counts():
+    assert Settings(n_columns=np.int32(7)).resolve(1000).n_columns == 7
