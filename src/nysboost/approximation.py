@@ -78,7 +78,10 @@ class Approximation(LinearOperator):
             msg = "Only ensemble and boosting runs have prefixes, and only before they are saved."
             raise ValueError(msg)
         mixture = self.trajectory.mixture(self._rule, p)
-        return Approximation(self.gram, mixture, self.trajectory, self._rule)
+        shorter = Approximation(self.gram, mixture, self.trajectory, self._rule)
+        # errors asked for since then are no part of finding it
+        shorter.entries_evaluated = self.entries_evaluated
+        return shorter
 
     # Entries
 
@@ -263,7 +266,9 @@ class Approximation(LinearOperator):
 
     def detached(self) -> Approximation:
         """Return this approximation without the data rows, to be saved beside an estimator."""
-        return Approximation(self.gram.forget_rows(), Mixture(self.learners, self.weights))
+        kept = Approximation(self.gram.forget_rows(), Mixture(self.learners, self.weights))
+        kept.entries_evaluated = self.entries_evaluated
+        return kept
 
     def __getstate__(self) -> dict[str, Any]:
         derived = ("_kept_features", "_spectrum", "_plain_map", "_signs_like")
