@@ -195,8 +195,8 @@ def test_a_callable_is_given_its_parameters():
 @pytest.mark.parametrize(
     ("function", "words"),
     [
-        (lambda A, B: 1.0, r"returned shape \(\)"),
-        (lambda A, B: A @ A.T, r"returned shape \(20, 20\) for 20 and 10 points; \(20, 10\)"),
+        (lambda *_: 1.0, r"returned shape \(\)"),
+        (lambda A, _: A @ A.T, r"returned shape \(20, 20\) for 20 and 10 points; \(20, 10\)"),
         (lambda A, B: np.full((len(A), len(B)), np.nan), "NaN or infinity for finite points"),
         (lambda A, B: np.full((len(A), len(B)), np.inf), "NaN or infinity for finite points"),
     ],

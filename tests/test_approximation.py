@@ -1,0 +1,326 @@
+"""An approximation is its dense matrix, in every way it can be asked."""
+
+import pickle
+
+import market
+import numpy as np
+import pytest
+from scipy.sparse.linalg import LinearOperator, cg, eigsh
+
+import nysboost as nb
+from nysboost import accuracy, approximation, arrays
+from nysboost import features as features_module
+
+cases = pytest.mark.parametrize("case", market.NAMES)
+
+
+def positive_part(K):
+    eigenvalues, vectors = np.linalg.eigh(K)
+    return (vectors * np.maximum(eigenvalues, 0)) @ vectors.T
+
+
+def approximate(case, method="ensemble-ridge", n=60, **settings):
+    problem = market.problem(case, n=n)
+    sizes = {"n_learners": 3, "n_columns": 8, "rank": 5, "n_fit": 4, "n_tune": 4, "random_state": 0}
+    return problem, nb.approximate(problem.X, method, problem.kernel, **sizes | settings)
+
+
+def with_negative_weights(case="Gaussian", **settings):
+    """A mixture that has learned a negative weight: such runs are common under ridge."""
+    for seed in range(100):
+        problem, approx = approximate(case, random_state=seed, **settings)
+        if approx.weights.min() < -0.05:
+            return problem, approx
+    raise AssertionError
+
+
+def dense(approx):
+    """K̂ from its definition, in float64."""
+    total = 0
+    for weight, learner in zip(approx.weights, approx.learners, strict=True):
+        C = approx.gram.cross(slice(None), learner.landmarks).astype(np.float64)
+        P = learner.projection.astype(np.float64)
+        total = total + weight * (C @ P) @ (C @ P).T
+    return total
+
+
+def close(actual, desired, problem, times=1.0):
+    np.testing.assert_allclose(actual, desired, rtol=0, atol=times * problem.tolerance)
+
+
+@cases
+@pytest.mark.parametrize("method", ["nystrom", "nystrom-fixed-rank", "ensemble-ridge", "UEB-mean"])
+def test_every_way_of_asking_for_entries_agrees_with_the_definition(case, method):
+    problem, approx = approximate(case, method)
+    K = dense(approx)
+    close(approx.to_dense(), K, problem)
+    close(approx.diag(), np.diagonal(K), problem)
+    rows, cols = np.array([3, 59, 0, 3]), np.array([7, 7, 1])
+    close(approx.block(rows, cols), K[np.ix_(rows, cols)], problem)
+    close(approx.block([2], [5, 6]), K[np.ix_([2], [5, 6])], problem)
+    assert approx.shape == (60, 60)
+
+
+@cases
+def test_products_are_products_with_the_dense_matrix(case):
+    problem, approx = approximate(case)
+    K = approx.to_dense()
+    V = np.random.default_rng(0).normal(size=(60, 3))
+    close(approx @ V, K @ V, problem, 60)
+    close(approx @ V[:, 0], K @ V[:, 0], problem, 60)
+    close(approx.matvec(V[:, 0]), K @ V[:, 0], problem, 60)
+    close(V.T @ approx, V.T @ K, problem, 60)
+    close(approx.T @ V, K @ V, problem, 60)
+    close(approx.H @ V, K @ V, problem, 60)
+    close((2 * approx) @ V, 2 * K @ V, problem, 120)
+
+
+def test_an_approximation_is_a_linear_operator_for_scipys_solvers():
+    problem, approx = approximate("Gaussian", "nystrom")
+    assert isinstance(approx, LinearOperator)
+    K = approx.to_dense()
+    top = eigsh(approx, k=3, return_eigenvectors=False, v0=np.ones(60))
+    np.testing.assert_allclose(np.sort(top), np.linalg.eigvalsh(K)[-3:], rtol=1e-8)
+    b = np.ones(60)
+    shifted = LinearOperator((60, 60), matvec=lambda v: approx @ v + 0.1 * v, dtype=float)
+    solution, status = cg(shifted, b, rtol=1e-12)
+    assert status == 0
+    np.testing.assert_allclose(solution, approx.solve(b, 0.1), rtol=1e-7)
+
+
+@cases
+@pytest.mark.parametrize("method", ["nystrom", "ensemble-ridge", "RRB-med"])
+def test_eigenpairs_are_those_of_the_dense_matrix(case, method):
+    problem, approx = approximate(case, method)
+    K = approx.to_dense().astype(np.float64)
+    eigenvalues, vectors = approx.eigh()
+    assert (np.diff(eigenvalues) <= 0).all()
+    close((vectors * eigenvalues) @ vectors.T, K, problem, 10)
+    rounding = 1e-3 if problem.X.dtype == np.float32 else 1e-6
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(len(eigenvalues)), atol=rounding)
+    expected = np.linalg.eigvalsh(K)[::-1]
+    positive = eigenvalues > 60 * problem.tolerance
+    close(eigenvalues[positive], expected[: positive.sum()], problem, 60)
+    few, first = approx.eigh(2)
+    assert few.shape == (2,)
+    assert first.shape == (60, 2)
+    np.testing.assert_array_equal(few, eigenvalues[:2])
+
+
+def test_eigenvalues_of_a_mixture_with_negative_weights_include_the_negative_ones():
+    _, approx = with_negative_weights()
+    eigenvalues, _ = approx.eigh()
+    expected = np.linalg.eigvalsh(approx.to_dense())
+    assert eigenvalues[-1] < 0
+    np.testing.assert_allclose(eigenvalues[-1], expected[0], atol=1e-9)
+
+
+@cases
+@pytest.mark.parametrize("alpha", [1e-3, 1.0])
+def test_solve_is_the_dense_solution(case, alpha):
+    problem, approx = approximate(case, "UUB-mean")
+    K = approx.to_dense().astype(np.float64)
+    alpha = alpha * np.trace(K) / 60
+    b = np.random.default_rng(0).normal(size=(60, 2))
+    expected = np.linalg.solve(K + alpha * np.eye(60), b)
+    rounding = 1e-2 if problem.X.dtype == np.float32 else 1e-7
+    for right, exact in ((b, expected), (b[:, 0], expected[:, 0])):
+        solution = approx.solve(right, alpha)
+        assert solution.shape == right.shape
+        assert np.linalg.norm(solution - exact) <= rounding * np.linalg.norm(exact)
+
+
+def test_solve_needs_an_alpha_that_makes_the_matrix_positive_definite():
+    _, approx = approximate("Gaussian")
+    for alpha in (0.0, -1.0, np.nan):
+        with pytest.raises(ValueError, match="solve needs alpha above"):
+            approx.solve(np.ones(60), alpha)
+    _, approx = with_negative_weights()
+    lowest = np.linalg.eigvalsh(approx.to_dense())[0]
+    with pytest.raises(ValueError, match="solve needs alpha above"):
+        approx.solve(np.ones(60), -lowest * 0.99)
+    b = np.ones(60)
+    solution = approx.solve(b, -lowest * 1.5)
+    np.testing.assert_allclose(approx @ solution - 1.5 * lowest * solution, b, atol=1e-8)
+
+
+def test_solve_takes_one_right_hand_side_for_each_row():
+    _, approx = approximate("Gaussian")
+    with pytest.raises(ValueError, match="b has 59 rows, but the matrix has 60"):
+        approx.solve(np.ones(59), 1.0)
+
+
+@cases
+@pytest.mark.parametrize("method", ["nystrom", "ensemble-ridge", "RRB-mean", "EUB-SF"])
+def test_features_reproduce_the_positive_semidefinite_part(case, method):
+    problem, approx = approximate(case, method)
+    F = approx.features().astype(np.float64)
+    close(F @ F.T, positive_part(approx.to_dense().astype(np.float64)), problem, 10)
+    assert approx.features().dtype == problem.X.dtype
+
+
+@pytest.mark.parametrize("case", ["Gaussian", "decaying spectrum", "float32 Gaussian"])
+def test_negative_weights_are_projected_and_their_share_is_told(case):
+    problem, approx = with_negative_weights(case)
+    K = approx.to_dense().astype(np.float64)
+    transform, mass = approx.feature_map()
+    F = transform(problem.X).astype(np.float64)
+    close(F @ F.T, positive_part(K), problem, 10)
+    eigenvalues = np.linalg.eigvalsh(K)
+    expected = -eigenvalues[eigenvalues < 0].sum() / np.abs(eigenvalues).sum()
+    assert mass == pytest.approx(expected, abs=1e-4 if problem.X.dtype == np.float32 else 1e-9)
+    assert mass > 0
+
+
+@pytest.mark.parametrize("r", [1, 3, 7, 100])
+@pytest.mark.parametrize("negative", [False, True])
+def test_cut_features_are_the_best_of_their_rank(r, negative):
+    problem, approx = with_negative_weights() if negative else approximate("Gaussian", "UUB-mean")
+    F = approx.feature_map(r)[0](problem.X)
+    assert F.shape[1] <= r
+    eigenvalues, vectors = np.linalg.eigh(approx.to_dense())
+    leading = np.maximum(eigenvalues[-r:], 0)
+    close(F @ F.T, (vectors[:, -r:] * leading) @ vectors[:, -r:].T, problem, 10)
+
+
+def test_a_projection_from_a_sample_of_rows_is_close_to_that_from_all():
+    problem, approx = with_negative_weights(n=400)
+    whole, sampled = (approx.feature_map(10, cap)[0](problem.X) for cap in (None, 150))
+    difference = np.linalg.norm(whole @ whole.T - sampled @ sampled.T)
+    assert 0 < difference < 0.2 * np.linalg.norm(whole @ whole.T)
+
+
+@cases
+@pytest.mark.parametrize("method", ["nystrom", "ensemble-ridge", "UEB-mean"])
+def test_the_relative_error_is_that_of_the_dense_matrices(case, method):
+    problem, approx = approximate(case, method)
+    scale = np.abs(problem.G).max()
+    G, K = problem.G / scale, approx.to_dense().astype(np.float64) / scale
+    expected = np.linalg.norm(G - K) / np.linalg.norm(G)
+    rounding = 1e-5 if problem.X.dtype == np.float32 else 1e-9
+    assert approx.relative_error() == pytest.approx(expected, rel=1e-6, abs=rounding)
+    rows = np.array([5, 2, 40])
+    part = np.ix_(rows, rows)
+    expected = np.linalg.norm(G[part] - K[part]) / np.linalg.norm(G[part])
+    assert approx.relative_error(rows) == pytest.approx(expected, rel=1e-6, abs=rounding)
+
+
+@pytest.mark.parametrize("tail", [1e-6, 1e-9, 1e-11])
+def test_tiny_errors_are_told_apart_from_rounding(tail):
+    rng = np.random.default_rng(0)
+    eigenvalues = np.where(np.arange(80) < 5, 1.0, tail)
+    G = market.with_spectrum(eigenvalues, rng)
+    approx = nb.approximate(G, "nystrom", "precomputed", n_columns=20, rank=5, random_state=0)
+    exact = np.linalg.norm(G - approx.to_dense()) / np.linalg.norm(G)
+    assert approx.relative_error() == pytest.approx(exact, rel=1e-3)
+    assert tail < exact < 1e3 * tail
+
+
+def test_asking_for_an_error_costs_no_entries_of_the_approximation():
+    _, approx = approximate("Gaussian")
+    before = approx.entries_evaluated
+    approx.relative_error()
+    assert approx.entries_evaluated == before
+    assert approx.prefix(2).entries_evaluated == before
+
+
+def test_entries_evaluated_counts_what_the_method_looked_at():
+    _, approx = approximate("Gaussian", "nystrom")
+    assert approx.entries_evaluated == 64
+    _, approx = approximate("decaying spectrum", "nystrom-fixed-rank")
+    assert approx.entries_evaluated == 64 + 60 * 8
+
+
+@pytest.mark.parametrize("method", ["URB-mean", "ensemble-ridge", "nystrom", "nystrom-fixed-rank"])
+def test_results_do_not_depend_on_the_size_of_a_block(method, monkeypatch):
+    def everything():
+        problem, approx = approximate("Gaussian", method, n=200)
+        v = np.ones(200)
+        return {
+            "dense": approx.to_dense(),
+            "product": approx @ v,
+            "diag": approx.diag(),
+            "solve": approx.solve(v, 0.5),
+            "eigenvalues": approx.eigh()[0],
+            "features": approx.features() @ approx.features().T,
+            "error": approx.relative_error(),
+        }
+
+    whole = everything()
+    for module, names in (
+        (arrays, ["CACHE_BYTES"]),
+        (approximation, ["BLOCK_BYTES", "KEEP_FEATURES_BYTES"]),
+        (accuracy, ["TILE_ROWS", "TILE_COLS"]),
+    ):
+        for name in names:
+            assert hasattr(module, name)
+            monkeypatch.setattr(module, name, 7)
+    # the default argument was bound when the function was made
+    original = arrays.row_blocks
+    for module in (features_module, approximation):
+        monkeypatch.setattr(
+            module, "row_blocks", lambda n, row_bytes, budget=7: original(n, row_bytes, 7)
+        )
+    for name, value in everything().items():
+        np.testing.assert_allclose(value, whole[name], rtol=1e-7, atol=1e-9, err_msg=name)
+
+
+def test_prefixes_are_weighed_anew_and_keep_their_learners():
+    _, approx = approximate("Gaussian", "RRB-mean")
+    for p in (1, 2, 3):
+        prefix = approx.prefix(p)
+        assert prefix.learners == approx.learners[:p]
+        assert prefix.weights.shape == (p,)
+    np.testing.assert_array_equal(approx.prefix(3).weights, approx.weights)
+    for p in (0, 4, -1):
+        with pytest.raises(ValueError, match=f"This run has 3 learners; a prefix of {p}"):
+            approx.prefix(p)
+
+
+def test_a_single_learner_is_its_own_prefix_and_has_no_other():
+    _, approx = approximate("Gaussian", "nystrom")
+    assert approx.prefix(1) is approx
+    with pytest.raises(ValueError, match="Only ensemble and boosting runs have prefixes"):
+        approx.prefix(2)
+
+
+@pytest.mark.parametrize("case", ["Gaussian", "decaying spectrum"])
+def test_a_pickled_approximation_is_the_same(case):
+    _, approx = approximate(case)
+    approx.eigh(), approx.relative_error()
+    again = pickle.loads(pickle.dumps(approx))
+    np.testing.assert_array_equal(again.to_dense(), approx.to_dense())
+    assert again.relative_error() == approx.relative_error()
+
+
+def test_a_detached_approximation_says_that_its_rows_are_gone():
+    _, approx = approximate("Gaussian")
+    approx.relative_error()
+    detached = approx.detached()
+    np.testing.assert_array_equal(detached.weights, approx.weights)
+    assert detached.entries_evaluated == approx.entries_evaluated
+    for ask in (
+        detached.relative_error,
+        detached.to_dense,
+        detached.diag,
+        detached.features,
+        lambda: detached @ np.ones(60),
+        lambda: detached.block([0], [1]),
+    ):
+        with pytest.raises(RuntimeError, match="does not keep the 60 training rows"):
+            ask()
+
+
+def test_weights_of_zero_do_no_harm():
+    for seed in range(30):
+        problem, approx = approximate("Gaussian", nonnegative=True, random_state=seed, n_learners=5)
+        assert approx.weights.min() >= 0
+        if approx.weights.min() == 0:
+            break
+    else:
+        raise AssertionError
+    F = approx.features()
+    close(F @ F.T, approx.to_dense(), problem)
+    transform, mass = approx.feature_map(4)
+    assert mass == pytest.approx(0, abs=1e-12)
+    assert np.isfinite(transform(problem.X)).all()
