@@ -15,7 +15,7 @@ from nysboost.gram import make_gram
 from nysboost.kernels import Kernel
 from nysboost.names import unknown
 from nysboost.rows import as_rows
-from nysboost.settings import Settings
+from nysboost.settings import Settings, require_count
 from nysboost.variants import VARIANTS
 
 KernelLike = str | Kernel | Callable[..., Array]
@@ -62,8 +62,11 @@ class _Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             For scikit-learn's pipelines.
         """
         X = self._validate(X, reset=True)
-        params = {"gamma": self.gamma, "coef0": self.coef0, "degree": self.degree}
-        gram = make_gram(X, self.kernel, **params, **(self.kernel_params or {}))
+        if self.n_components is not None:
+            require_count("n_components", self.n_components)
+        named = {"gamma": self.gamma, "coef0": self.coef0, "degree": self.degree}
+        given = {name: value for name, value in named.items() if value is not None}
+        gram = make_gram(X, self.kernel, **{**(self.kernel_params or {}), **given})
         method, settings, rules = self._plan()
         run = find_method(method)
         approximation = run(gram, settings, rules, make_rng(self.random_state))

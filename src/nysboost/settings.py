@@ -56,7 +56,7 @@ class Settings:
             if name.endswith("_shape"):
                 _require_shape(name, value)
             elif value is not None:
-                _require_count(name, value)
+                require_count(name, value)
 
     def resolve(self, n: int, *, validated: bool = True, boosted: bool = True) -> ResolvedSettings:
         """Return these settings with every None replaced by its number for n rows.
@@ -128,7 +128,8 @@ class ResolvedSettings:
     row_cap: int
 
 
-def _require_count(name: str, value: Any) -> None:
+def require_count(name: str, value: Any) -> None:
+    """Raise unless the value is a positive whole number."""
     if not isinstance(value, Integral) or isinstance(value, bool) or cast(int, value) < 1:
         msg = f"{name} must be a positive whole number, but {name}={value!r} was given."
         raise ValueError(msg)
