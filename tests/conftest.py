@@ -1,6 +1,10 @@
 """What all tests share: hypothesis without deadlines, and the same examples each time."""
 
-from hypothesis import HealthCheck, settings
+import os
+
+os.environ["SCIPY_ARRAY_API"] = "1"  # before SciPy is imported: scikit-learn's checks ask for it
+
+from hypothesis import HealthCheck, settings  # noqa: E402
 
 settings.register_profile(
     "nysboost",

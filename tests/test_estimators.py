@@ -1,0 +1,356 @@
+"""The three transformers: scikit-learn's contract, and ours."""
+
+import pickle
+
+import market
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import make_moons
+from sklearn.exceptions import NotFittedError
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import nysboost as nb
+
+SIZES = {"n_learners": 3, "n_columns": 8, "n_fit": 5, "n_tune": 5, "random_state": 0}
+
+
+def estimators(**params):
+    """One of each, with the parameters that it has."""
+    made = []
+    for kind in (nb.StandardNystroem, nb.EnsembleNystroem, nb.BoostedNystroem):
+        known = kind().get_params()
+        made.append(kind(**{name: value for name, value in params.items() if name in known}))
+    return made
+
+
+each = pytest.mark.parametrize(
+    "estimator", estimators(**SIZES), ids=lambda estimator: type(estimator).__name__
+)
+
+
+def points(n=80, d=3, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+def positive_part(K):
+    eigenvalues, vectors = np.linalg.eigh(K)
+    return (vectors * np.maximum(eigenvalues, 0)) @ vectors.T
+
+
+def with_negative_weights(X, **params):
+    for seed in range(100):
+        estimator = nb.EnsembleNystroem("ridge", **SIZES | {"random_state": seed} | params).fit(X)
+        if estimator.weights_.min() < -0.05:
+            return estimator
+    raise AssertionError
+
+
+@parametrize_with_checks(estimators())
+def test_scikit_learns_checks_pass(estimator, check):
+    check(estimator)
+
+
+@each
+def test_transform_is_the_kernel_with_the_components_times_the_normalization(estimator):
+    X, new = points(), points(11, seed=1)
+    fitted = clone(estimator).set_params(gamma=0.5).fit(X)
+    for rows in (X, new):
+        expected = rbf_kernel(rows, fitted.components_, gamma=0.5) @ fitted.normalization_
+        np.testing.assert_allclose(fitted.transform(rows), expected, atol=1e-9)
+    np.testing.assert_array_equal(fitted.components_, X[fitted.component_indices_])
+
+
+@each
+def test_the_features_of_the_training_rows_make_the_approximation(estimator):
+    X = points()
+    fitted = clone(estimator).fit(X)
+    F = fitted.transform(X)
+    K = fitted.approximation_.to_dense()
+    np.testing.assert_allclose(F @ F.T, positive_part(K), atol=1e-9)
+    np.testing.assert_allclose(clone(estimator).fit_transform(X), F, atol=1e-9)
+
+
+def test_standard_nystroem_is_scikit_learns_on_the_same_landmarks():
+    X, new = points(), points(9, seed=1)
+    theirs = Nystroem(gamma=0.5, n_components=12, random_state=0).fit(X)
+    ours = nb.StandardNystroem(gamma=0.5, n_columns=12, random_state=0).fit(X)
+    theirs.components_ = ours.components_
+    U, s, Vt = np.linalg.svd(rbf_kernel(ours.components_, gamma=0.5))
+    theirs.normalization_ = (U / np.sqrt(s)) @ Vt
+    np.testing.assert_allclose(
+        ours.transform(new) @ ours.transform(X).T,
+        theirs.transform(new) @ theirs.transform(X).T,
+        atol=1e-8,
+    )
+
+
+@each
+@pytest.mark.parametrize(
+    "kernel", ["rbf", "laplacian", "linear", "poly", "cosine", "matern", "anova"]
+)
+def test_sparse_and_dense_rows_have_the_same_features(estimator, kernel):
+    X, new = points(), points(9, seed=1)
+    dense = clone(estimator).set_params(kernel=kernel).fit(X)
+    thin = clone(estimator).set_params(kernel=kernel).fit(sparse.csr_matrix(X))
+    expected = dense.transform(new)
+    for fitted in (dense, thin):
+        for rows in (new, sparse.csr_matrix(new), sparse.csr_array(new)):
+            F = fitted.transform(rows)
+            np.testing.assert_allclose(F @ F.T, expected @ expected.T, atol=1e-7)
+
+
+@each
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "matern", "cosine", "linear"])
+def test_float32_in_float32_out(estimator, make, kernel):
+    X = points().astype(np.float32)
+    fitted = clone(estimator).set_params(kernel=kernel).fit(make(X))
+    assert fitted.transform(make(X)).dtype == np.float32
+    assert fitted.normalization_.dtype == np.float32
+    assert fitted.components_.dtype == np.float32
+    assert clone(estimator).fit(points()).transform(points()).dtype == np.float64
+
+
+@each
+def test_pandas_and_polars_come_out_with_named_columns(estimator):
+    X = pd.DataFrame(points(), columns=list("abc"), index=np.arange(100, 180))
+    fitted = clone(estimator).set_output(transform="pandas").fit(X)
+    out = fitted.transform(X)
+    assert isinstance(out, pd.DataFrame)
+    names = list(fitted.get_feature_names_out())
+    assert list(out.columns) == names
+    assert names[0] == type(estimator).__name__.lower() + "0"
+    assert (out.index == X.index).all()
+    table = pl.DataFrame(points(), schema=["a", "b", "c"])
+    out = clone(estimator).set_output(transform="polars").fit(table).transform(table)
+    assert isinstance(out, pl.DataFrame)
+    assert out.columns == names
+
+
+@each
+def test_a_saved_estimator_is_small_and_works_without_its_training_rows(estimator):
+    sizes = []
+    for n in (200, 4000):
+        X = points(n)
+        fitted = clone(estimator).fit(X)
+        expected = fitted.transform(X[:9])
+        saved = pickle.dumps(fitted)
+        sizes.append(len(saved))
+        again = pickle.loads(saved)
+        np.testing.assert_array_equal(again.transform(X[:9]), expected)
+        np.testing.assert_array_equal(again.weights_, fitted.weights_)
+        with pytest.raises(RuntimeError, match=f"does not keep the {n} training rows"):
+            again.approximation_.relative_error()
+        assert fitted.approximation_.relative_error() > 0
+        assert np.isfinite(clone(again).fit(X).transform(X)).all()
+    assert sizes[1] < sizes[0] + 500
+
+
+def test_a_saved_estimator_of_a_precomputed_kernel_works_without_the_matrix():
+    G = market.problem("decaying spectrum", n=100).G
+    fitted = nb.BoostedNystroem(kernel="precomputed", **SIZES).fit(G)
+    saved = pickle.dumps(fitted)
+    assert len(saved) < G.nbytes / 2
+    np.testing.assert_array_equal(pickle.loads(saved).transform(G), fitted.transform(G))
+
+
+@each
+def test_a_precomputed_kernel_has_fewer_landmarks_than_rows(estimator):
+    X, new = points(), points(11, seed=1)
+    G, cross = rbf_kernel(X, gamma=0.5), rbf_kernel(new, X, gamma=0.5)
+    fitted = clone(estimator).set_params(kernel="precomputed").fit(G)
+    direct = clone(estimator).set_params(gamma=0.5).fit(X)
+    np.testing.assert_array_equal(fitted.component_indices_, direct.component_indices_)
+    assert len(fitted.component_indices_) < 80
+    assert fitted.components_ is None
+    expected = direct.transform(new) @ direct.transform(X).T
+    whole = fitted.transform(cross)
+    np.testing.assert_allclose(whole @ fitted.transform(G).T, expected, atol=1e-7)
+    alone = fitted.transform(np.ascontiguousarray(cross[:, fitted.component_indices_]))
+    np.testing.assert_allclose(alone, whole, atol=1e-10)
+    with pytest.raises(ValueError, match="79 columns; kernel values against all 80 training rows"):
+        fitted.transform(cross[:, :79])
+
+
+def test_a_grid_search_runs_over_variants_in_a_pipeline():
+    X, y = make_moons(120, noise=0.2, random_state=0)
+    pipeline = make_pipeline(
+        StandardScaler(),
+        nb.BoostedNystroem(n_learners=2, n_columns=8, random_state=0),
+        LogisticRegression(),
+    )
+    search = GridSearchCV(
+        pipeline, {"boostednystroem__variant": ["URB-mean", "UUB-SF", "EEB-med"]}, cv=2
+    )
+    search.fit(X, y)
+    assert search.best_score_ > 0.8
+
+
+def test_a_grid_search_slices_a_precomputed_kernel():
+    X, y = make_moons(90, noise=0.2, random_state=0)
+    pipeline = make_pipeline(
+        nb.StandardNystroem("precomputed", n_columns=15, random_state=0), LogisticRegression()
+    )
+    search = GridSearchCV(pipeline, {"logisticregression__C": [1.0, 10.0]}, cv=3)
+    assert search.fit(rbf_kernel(X, gamma=2.0), y).best_score_ > 0.8
+
+
+@each
+@pytest.mark.parametrize("r", [1, 4])
+def test_cut_features_are_the_best_of_their_rank_on_the_training_rows(estimator, r):
+    X = points()
+    whole, cut = (clone(estimator).set_params(n_components=c).fit(X) for c in (None, r))
+    F, f = whole.transform(X), cut.transform(X)
+    if isinstance(estimator, nb.StandardNystroem):
+        assert f.shape == (80, r)
+    U, s, _ = np.linalg.svd(F, full_matrices=False)
+    best = (U[:, :r] * s[:r] ** 2) @ U[:, :r].T
+    np.testing.assert_allclose(f @ f.T, best, atol=1e-8)
+    assert f.shape == (80, r)
+    assert len(cut.get_feature_names_out()) == r
+
+
+def test_the_number_of_components_is_the_number_of_columns_where_none_is_given():
+    assert nb.StandardNystroem(n_components=7).fit(points()).transform(points()).shape == (80, 7)
+
+
+def test_a_negative_weight_is_cut_and_the_cut_is_told():
+    X = points()
+    fitted = with_negative_weights(X)
+    K = fitted.approximation_.to_dense()
+    eigenvalues = np.linalg.eigvalsh(K)
+    assert fitted.discarded_mass_ == pytest.approx(
+        -eigenvalues[eigenvalues < 0].sum() / np.abs(eigenvalues).sum(), abs=1e-9
+    )
+    assert fitted.discarded_mass_ > 0
+    F = fitted.transform(X)
+    np.testing.assert_allclose(F @ F.T, positive_part(K), atol=1e-9)
+    seed = fitted.random_state
+    mended = nb.EnsembleNystroem("ridge", nonnegative=True, **SIZES | {"random_state": seed}).fit(X)
+    assert mended.weights_.min() >= 0
+    assert mended.discarded_mass_ == 0
+    np.testing.assert_array_equal(mended.component_indices_, fitted.component_indices_)
+
+
+@each
+def test_kernel_params_reach_the_kernel_and_stay_as_they_were(estimator):
+    X = points()
+    params = {"gamma": 0.5}
+    given = clone(estimator).set_params(kernel_params=params).fit(X)
+    direct = clone(estimator).set_params(gamma=0.5).fit(X)
+    np.testing.assert_array_equal(given.transform(X), direct.transform(X))
+    both = clone(estimator).set_params(gamma=0.5, kernel_params={"gamma": 9.0}).fit(X)
+    np.testing.assert_array_equal(both.transform(X), direct.transform(X))
+    assert params == {"gamma": 0.5}
+
+
+@each
+@pytest.mark.parametrize("rule", ["scale", "median"])
+def test_gamma_may_be_a_rule(estimator, rule):
+    X = points()
+    fitted = clone(estimator).set_params(gamma=rule).fit(X)
+    gamma = fitted.approximation_.gram.kernel.gamma
+    expected = rbf_kernel(X, fitted.components_, gamma=gamma) @ fitted.normalization_
+    np.testing.assert_allclose(fitted.transform(X), expected, atol=1e-9)
+
+
+@each
+def test_a_callable_kernel_is_given_its_parameters(estimator):
+    def scaled(A, B, factor=1.0):
+        return factor * (A @ B.T + 1) ** 2
+
+    X = points()
+    params = {"kernel": scaled, "kernel_params": {"factor": 2.0}}
+    fitted = clone(estimator).set_params(**params).fit(X)
+    expected = scaled(X, fitted.components_, 2.0) @ fitted.normalization_
+    np.testing.assert_allclose(fitted.transform(X), expected, atol=1e-8)
+
+
+@each
+def test_nothing_the_user_passed_is_changed(estimator):
+    for make in (np.array, sparse.csr_matrix, lambda X: rbf_kernel(X)):
+        X = make(points())
+        before = X.copy()
+        kernel = "rbf" if X.shape[1] == 3 else "precomputed"
+        mine = clone(estimator).set_params(kernel=kernel)
+        params = {name: value for name, value in mine.get_params().items() if name != "kernel"}
+        mine.fit(X).transform(X)
+        assert abs(X - before).max() == 0
+        after = {name: value for name, value in mine.get_params().items() if name != "kernel"}
+        assert after == params
+
+
+@each
+def test_the_seed_decides_everything(estimator):
+    X = points()
+    first, again = (clone(estimator).fit_transform(X) for _ in range(2))
+    np.testing.assert_array_equal(first, again)
+    other = clone(estimator).set_params(random_state=1).fit_transform(X)
+    assert other.shape != first.shape or np.abs(first - other).max() > 0
+
+
+@pytest.mark.parametrize("variant", nb.VARIANTS)
+def test_every_variant_is_a_transformer(variant):
+    X = points()
+    estimator = nb.BoostedNystroem(variant, **SIZES).fit(X)
+    approx = nb.approximate(X, variant, "rbf", **SIZES)
+    np.testing.assert_array_equal(
+        estimator.component_indices_,
+        np.concatenate([learner.landmarks.indices for learner in approx.learners]),
+    )
+    np.testing.assert_array_equal(estimator.weights_, approx.weights)
+
+
+@each
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"n_components": 0}, "n_components must be a positive whole number"),
+        ({"n_components": -2}, "n_components must be a positive whole number"),
+        ({"n_components": 2.5}, "n_components must be a positive whole number"),
+        ({"n_columns": 0}, "n_columns must be a positive whole number"),
+        ({"n_columns": 4, "rank": 5}, "rank=5 is above n_columns=4"),
+        ({"gamma": -1.0}, "gamma must be a positive number"),
+        ({"gamma": "auto"}, '"median" or "scale"'),
+        ({"kernel": "rfb"}, "no kernel 'rfb'. Did you mean 'rbf'"),
+        ({"n_columns": 81}, "need at least"),
+        ({"kernel": "precomputed", "gamma": 1.0}, "precomputed kernel has no parameter gamma"),
+        ({"kernel": "precomputed"}, "square"),
+        ({"kernel": "poly", "gamma": "scale"}, "gamma must be a positive number"),
+    ],
+)
+def test_a_bad_parameter_gets_a_sentence(estimator, params, words):
+    with pytest.raises(ValueError, match=words):
+        clone(estimator).set_params(**params).fit(points())
+
+
+def test_an_unknown_rule_or_variant_gets_the_nearest_names():
+    with pytest.raises(ValueError, match="no weight rule 'rigde'. Did you mean 'ridge'"):
+        nb.EnsembleNystroem("rigde").fit(points())
+    with pytest.raises(ValueError, match="no boosting variant 'URB-man'. Did you mean 'URB-mean'"):
+        nb.BoostedNystroem("URB-man").fit(points())
+    with pytest.raises(ValueError, match="no boosting variant 'nystrom'"):
+        nb.BoostedNystroem("nystrom").fit(points())
+
+
+@each
+def test_bad_rows_in_transform_get_a_sentence(estimator):
+    with pytest.raises(NotFittedError):
+        clone(estimator).transform(points())
+    fitted = clone(estimator).fit(points())
+    with pytest.raises(ValueError, match="X has 2 features, but .* is expecting 3"):
+        fitted.transform(points(d=2))
+    bad = points()
+    bad[4, 1] = np.nan
+    with pytest.raises(ValueError, match="X contains NaN, first at row 4, column 1"):
+        fitted.transform(bad)
