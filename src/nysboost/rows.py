@@ -81,6 +81,7 @@ def as_rows(X: Any, *, name: str = "X") -> Rows:
         What to call it in an error message.
     """
     if issparse(X):
+        _refuse_complex(X, name)
         rows = ArrayRows(X.tocsr())
     elif is_array_api_obj(X) and not isinstance(X, np.ndarray):
         rows = ArrayRows(X)
@@ -121,17 +122,21 @@ def spread_indices(n: int, at_most: int) -> Indices:
 
 
 def _as_numbers(X: Any, name: str) -> np.ndarray[Any, Any]:
-    array = X if isinstance(X, np.ndarray) else np.asarray(X)
+    array = np.asarray(X)
     if array.dtype.kind in "fiub" and array.dtype.itemsize <= 8:
         return array
-    if np.iscomplexobj(array):
-        msg = f"Complex data not supported: {name} has dtype {array.dtype}. Pass real numbers."
-        raise ValueError(msg)
+    _refuse_complex(array, name)
     try:
         return array.astype(np.float64)
     except (TypeError, ValueError) as error:
         msg = f"{name} has dtype {array.dtype} and does not convert to numbers: {error}."
         raise ValueError(msg) from error
+
+
+def _refuse_complex(X: Any, name: str) -> None:
+    if np.iscomplexobj(X):
+        msg = f"Complex data not supported: {name} has dtype {X.dtype}. Pass real numbers."
+        raise ValueError(msg)
 
 
 def _on_device(indices: Indices, reference: Array) -> Array:
