@@ -104,6 +104,18 @@ def triangular_factor(blocks: Iterator[Array]) -> Floats:
     return factor
 
 
+def range_basis(A: Array) -> tuple[Array, Array]:
+    """Return Q, orthonormal on the range of A, and T with A⁺ = T Qᵀ, both in float64.
+
+    Singular values at the rounding level of A's entries count as zero.
+    """
+    xp = namespace(A)
+    Q, R = xp.linalg.qr(xp.astype(A, xp.float64))
+    U, s, Vt = xp.linalg.svd(R, full_matrices=False)
+    rank = int(np.sum(to_host(s) > cutoff(A.shape[1], epsilon(A)) * float(s[0])))
+    return Q @ U[:, :rank], Vt[:rank, :].T / s[:rank]
+
+
 __all__ = [
     "CACHE_BYTES",
     "Array",
@@ -117,6 +129,7 @@ __all__ = [
     "like",
     "namespace",
     "product_into",
+    "range_basis",
     "row_blocks",
     "to_host",
     "triangular_factor",

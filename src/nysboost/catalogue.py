@@ -12,12 +12,14 @@ from nysboost.approximation import Approximation
 from nysboost.arrays import Array
 from nysboost.boosting import boost
 from nysboost.ensemble import ensemble
-from nysboost.gram import Gram, make_gram
+from nysboost.gram import Gram, Landmarks, make_gram
+from nysboost.joint import joint
 from nysboost.kernels import Kernel
-from nysboost.learner import Mixture, fit_learner, truncate
+from nysboost.learner import Learner, Mixture, fit_learner, truncate
+from nysboost.methods import baselines, cholesky, leverage
 from nysboost.names import unknown
 from nysboost.settings import Settings, Shape
-from nysboost.variants import RULES, VARIANTS, parse_variant
+from nysboost.variants import JOINT_VARIANTS, RULES, VARIANTS, parse_variant
 from nysboost.weights import ExponentialWeights, RidgeWeights, Rule
 
 Rules: TypeAlias = dict[str, Rule]
@@ -62,13 +64,38 @@ def _boosting(name: str) -> Method:
     return run
 
 
+def _joint(gram: Gram, settings: Settings, _: Rules, rng: Rng) -> Approximation:
+    """Boosted landmarks, refined, with one joint core."""
+    learner = joint(gram, settings.landmarks(gram.n), settings.row_cap, rng)
+    return Approximation(gram, Mixture((learner,), np.ones(1)))
+
+
+def _peer(choose: Callable[[Gram, int, Rng], Landmarks | Learner]) -> Method:
+    """Plain Nyström on the landmarks that another method chooses."""
+
+    def run(gram: Gram, settings: Settings, _: Rules, rng: Rng) -> Approximation:
+        chosen = choose(gram, settings.landmarks(gram.n), rng)
+        if isinstance(chosen, Landmarks):
+            chosen = fit_learner(gram, chosen, len(chosen))
+        return Approximation(gram, Mixture((chosen,), np.ones(1)))
+
+    return run
+
+
 _METHODS: dict[str, Method] = {
     "nystrom": _nystrom(fixed_rank=False),
     "nystrom-fixed-rank": _nystrom(fixed_rank=True),
     "ensemble-uniform": _ensemble("U"),
     "ensemble-exponential": _ensemble("E"),
     "ensemble-ridge": _ensemble("R"),
-    **{name: _boosting(name) for name in VARIANTS},
+    **{name: _boosting(name) for name in VARIANTS + JOINT_VARIANTS},
+    "joint": _joint,
+    "uniform": _peer(baselines.uniform),
+    "kmeans": _peer(baselines.kmeans),
+    "rpcholesky": _peer(cholesky.rpcholesky),
+    "greedy": _peer(cholesky.greedy),
+    "rls": _peer(leverage.rls),
+    "optimal": _peer(baselines.optimal),
 }
 
 METHODS: tuple[str, ...] = tuple(_METHODS)
@@ -77,7 +104,7 @@ METHODS: tuple[str, ...] = tuple(_METHODS)
 
 def approximate(
     X: Any,
-    method: str = "URB-mean",
+    method: str = "joint",
     kernel: str | Kernel | Callable[..., Array] = "rbf",
     *,
     n_learners: int = 8,
@@ -86,6 +113,7 @@ def approximate(
     n_candidates: int | None = None,
     n_fit: int | None = None,
     n_tune: int | None = None,
+    n_components: int | None = None,
     eta: float | Literal["tune"] = 0.01,
     nonnegative: bool = False,
     residual_shape: Shape = "columns",
@@ -105,7 +133,10 @@ def approximate(
         A kernel object such as ``Gaussian(sigma=5.0)``, one of scikit-learn's names,
         "precomputed", or any vectorised function ``k(X, Y)``.
     n_learners, n_columns, rank, n_candidates, n_fit, n_tune : int
-        The paper's p, m, k, s, v1 and v2; see `Settings` for the defaults.
+        The paper's p, m, k, s, v1 and v2, for ensemble and boosting; see `Settings` for
+        the defaults.
+    n_components : int
+        Number of landmarks in all, for "joint" and the peers.
     eta : float or "tune"
         Rate of the exponential weights.
     nonnegative : bool
@@ -136,6 +167,7 @@ def approximate(
         n_candidates=n_candidates,
         n_fit=n_fit,
         n_tune=n_tune,
+        n_components=n_components,
         residual_shape=residual_shape,
         validation_shape=validation_shape,
         row_cap=row_cap,

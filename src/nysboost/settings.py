@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias, cast
 Shape: TypeAlias = Literal["columns", "square"]
 
 DEFAULT_COLUMNS = 120
+DEFAULT_COMPONENTS = 240
 DEFAULT_VALIDATION = 20
 CANDIDATES_PER_COLUMN = 5
 
@@ -30,6 +31,9 @@ class Settings:
         fewer columns are left, V shrinks, and the trajectory records it.
     n_fit, n_tune : int or None
         v1 and v2, the numbers of columns of V1 and V2; None is 20, or n/20 if smaller.
+    n_components : int or None
+        c, the number of landmarks in all, for the methods with one core: "joint" and the
+        peers. None is p·m where m is given and otherwise 240, or as many as n allows.
     residual_shape : "columns" or "square"
         V as whole columns, [n] × J, or as the paper's notation has it, J × J.
     validation_shape : "columns" or "square"
@@ -46,6 +50,7 @@ class Settings:
     n_candidates: int | None = None
     n_fit: int | None = None
     n_tune: int | None = None
+    n_components: int | None = None
     residual_shape: Shape = "columns"
     validation_shape: Shape = "columns"
     row_cap: int = 4096
@@ -57,6 +62,17 @@ class Settings:
                 _require_shape(name, value)
             elif value is not None:
                 require_count(name, value)
+
+    def landmarks(self, n: int) -> int:
+        """Return c, the number of landmarks in all, for n rows."""
+        asked = self.n_components or (self.n_columns and self.n_learners * self.n_columns)
+        if asked and asked > n:
+            msg = (
+                f"{asked} landmarks need at least {asked} rows, but n_samples = {n} were given. "
+                "Lower n_components."
+            )
+            raise ValueError(msg)
+        return asked or min(DEFAULT_COMPONENTS, n)
 
     def resolve(self, n: int, *, validated: bool = True, boosted: bool = True) -> ResolvedSettings:
         """Return these settings with every None replaced by its number for n rows.
@@ -110,7 +126,8 @@ class Settings:
             n_fit=held[0],
             n_tune=held[1],
         )
-        return ResolvedSettings(**{f.name: getattr(resolved, f.name) for f in fields(resolved)})
+        wanted = (f.name for f in fields(ResolvedSettings))
+        return ResolvedSettings(**{name: getattr(resolved, name) for name in wanted})
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import product
 
+from nysboost.core import JointCore
 from nysboost.names import unknown
 from nysboost.selection import KMeansSelector, PAMSelector, ParkJunSelector, Selector
 from nysboost.weights import ExponentialWeights, RidgeWeights, Rule, UniformWeights
@@ -13,6 +14,7 @@ RULES: dict[str, Rule] = {
     "U": UniformWeights(),
     "E": ExponentialWeights(),
     "R": RidgeWeights(),
+    "J": JointCore(),
 }
 SELECTORS: dict[str, Selector] = {
     "mean": KMeansSelector(),
@@ -21,9 +23,16 @@ SELECTORS: dict[str, Selector] = {
 }
 
 VARIANTS: tuple[str, ...] = tuple(
-    f"{x}{y}B-{clustering}" for clustering, x, y in product(SELECTORS, RULES, RULES)
+    f"{x}{y}B-{clustering}" for clustering, x, y in product(SELECTORS, "UER", "UER")
 )
 """The paper's 27 names, XYB-clustering, in the order of its table."""
+
+JOINT_VARIANTS: tuple[str, ...] = tuple(
+    f"{x}{y}B-{clustering}"
+    for clustering, x, y in product(SELECTORS, RULES, RULES)
+    if "J" in (x, y)
+)
+"""Their 21 siblings with J, the joint core, in one step or in both."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +58,12 @@ def parse_variant(name: str, rules: dict[str, Rule] | None = None) -> Variant:
     Parameters
     ----------
     name : str
-        One of `VARIANTS`.
+        One of `VARIANTS` or `JOINT_VARIANTS`.
     rules : dict of str to Rule
-        What U, E and R mean where it is not the default.
+        What U, E, R and J mean where it is not the default.
     """
-    if name not in VARIANTS:
-        raise ValueError(unknown("boosting variant", name, VARIANTS))
+    if name not in VARIANTS + JOINT_VARIANTS:
+        raise ValueError(unknown("boosting variant", name, VARIANTS + JOINT_VARIANTS))
     meaning = RULES | (rules or {})
     weights, clustering = name.split("-")
     return Variant(meaning[weights[0]], meaning[weights[1]], SELECTORS[clustering])

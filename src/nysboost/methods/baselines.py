@@ -10,7 +10,7 @@ from scipy.sparse import csr_matrix, issparse
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from nysboost.arrays import Array, Indices, cutoff, like, to_host
+from nysboost.arrays import Array, Floats, cutoff, like, to_host
 from nysboost.gram import Gram, KernelGram, Landmarks
 from nysboost.learner import Learner
 
@@ -26,25 +26,30 @@ def uniform(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
 
 def kmeans(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
     """Take the c centroids of k-means on the rows (Zhang, Tsang and Kwok 2008)."""
+    if not isinstance(gram, KernelGram):
+        msg = 'A precomputed kernel has no points, so "kmeans" has no centroids: try "rpcholesky".'
+        raise ValueError(msg)
     rows = np.arange(gram.n)
     if gram.n > KMEANS_ROWS:
         rows = np.sort(rng.choice(gram.n, size=KMEANS_ROWS, replace=False))
-    return Landmarks(None, centroids(gram, rows, c, rng))
+    points = gram.rows.take(rows)
+    return Landmarks(None, centroids(points, c, rng))
 
 
 def centroids(
-    gram: Gram, rows: Indices, c: int, rng: np.random.Generator, max_iter: int = 300
+    points: Array,
+    c: int,
+    rng: np.random.Generator,
+    *,
+    weights: Floats | None = None,
+    max_iter: int = 300,
 ) -> Array:
-    """Return c centroids of the data at `rows`, shape (c, d)."""
-    if not isinstance(gram, KernelGram):
-        msg = "A precomputed kernel has no points, hence no centroids: choose columns instead."
-        raise ValueError(msg)
-    points = gram.rows.take(rows)
+    """Return the c centroids of k-means on (weighted) points, shape (c, d)."""
     host = points if issparse(points) else to_host(points)
     clustering = KMeans(c, n_init=1, max_iter=max_iter, random_state=int(rng.integers(2**31)))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than centroids
-        found = clustering.fit(host).cluster_centers_
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct points than centroids
+        found = clustering.fit(host, sample_weight=weights).cluster_centers_
     return csr_matrix(found) if issparse(points) else like(found, points)
 
 

@@ -1,0 +1,73 @@
+"""The joint core: one small matrix M for all landmarks, fitted on a sample of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from nysboost.arrays import Array, Indices, like, namespace, range_basis, row_blocks
+from nysboost.gram import Gram, Landmarks, pooled
+from nysboost.learner import Learner, Mixture
+from nysboost.validation import Found
+
+BLOCK_BYTES = 2**26
+
+
+@dataclass(frozen=True)
+class JointCore:
+    """J: the learners' landmarks are pooled, and their core is fitted jointly."""
+
+    def mixture(self, found: Found, p: int) -> Mixture:
+        """Return C M Cᵀ over all landmarks of the first p learners, as one learner."""
+        landmarks = pooled([learner.landmarks for learner in found.learners[:p]])
+        sample = found.observed
+        if landmarks.indices is not None:
+            sample = np.union1d(sample, landmarks.indices)
+        return Mixture((fit_core(found.table.gram, landmarks, sample),), np.ones(1))
+
+
+def fit_core(gram: Gram, landmarks: Landmarks, sample: Indices) -> Learner:
+    """Return K̂ = C M Cᵀ with M = A⁺ G[S, S] A⁺ᵀ and A = k(S, Z): positive semidefinite.
+
+    On the sample this is the Frobenius-optimal core: no M gives a smaller ‖G − A M Aᵀ‖ there.
+    With all rows as sample it is optimal for G. Its cost does not depend on n.
+
+    Parameters
+    ----------
+    gram : Gram
+        G.
+    landmarks : Landmarks
+        Z, columns or points.
+    sample : array of int
+        S, the rows on which the core is fitted, several times as many as landmarks.
+    """
+    everything = gram.landmarks(sample)
+
+    def times_gram(Q: Array) -> Array:
+        xp = namespace(Q)
+        blocks = row_blocks(len(sample), 8 * len(sample), BLOCK_BYTES)
+        rows = (gram.cross(sample[block], everything) for block in blocks)
+        return xp.concat([xp.astype(block, xp.float64) @ Q for block in rows])
+
+    A = gram.cross(sample, landmarks)
+    return Learner(landmarks, core_projection(A, times_gram))
+
+
+def core_projection(A: Array, times_gram: Callable[[Array], Array]) -> Array:
+    """Return P of shape (c, r) with P Pᵀ = A⁺ G A⁺ᵀ.
+
+    Parameters
+    ----------
+    A : array of shape (s, c)
+        k(S, Z).
+    times_gram : callable
+        Q ↦ G[S, S] Q.
+    """
+    Q, T = range_basis(A)
+    H = Q.T @ times_gram(Q)
+    xp = namespace(H)
+    eigenvalues, Y = xp.linalg.eigh((H + H.T) / 2)
+    roots = xp.sqrt(xp.where(eigenvalues > 0, eigenvalues, xp.zeros_like(eigenvalues)))
+    return like(T @ (Y * roots), A)
