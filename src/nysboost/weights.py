@@ -98,7 +98,8 @@ class RidgeWeights(WeightRule):
         factor = fit.factor(p)
         A, b = factor[:, 1:], factor[:, 0]
         U, s, Vt = np.linalg.svd(A, full_matrices=False)
-        lambdas = GRID * (s[0] ** 2 or 1.0)  # all learners may vanish on V1
+        # from strong to weak, so that the strongest wins where V2 cannot tell them apart
+        lambdas = GRID[::-1] * (s[0] ** 2 or 1.0)  # all learners may vanish on V1
         if self.nonnegative:
             candidates = [_nonnegative_ridge(A, b, penalty) for penalty in lambdas]
         else:
