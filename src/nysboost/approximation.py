@@ -21,7 +21,7 @@ from nysboost.arrays import (
     triangular_factor,
 )
 from nysboost.features import FeatureMap, spectrum
-from nysboost.gram import Gram, pooled
+from nysboost.gram import ALL_ZERO, Gram, pooled
 from nysboost.learner import Learner, Mixture
 from nysboost.rows import spread_indices
 from nysboost.trajectory import Trajectory
@@ -63,6 +63,8 @@ class Approximation(LinearOperator):
         rule: Rule | None = None,
     ) -> None:
         super().__init__(dtype=gram.dtype, shape=(gram.n, gram.n))
+        if not any(learner.rank for learner in mixture.learners):
+            raise ValueError(ALL_ZERO)
         self.gram = gram
         self.learners: tuple[Learner, ...] = mixture.learners
         self.weights: Floats = mixture.weights

@@ -224,7 +224,7 @@ def _check_precomputed(rows: Rows) -> None:
 
 
 ALL_ZERO = (
-    "The kernel matrix is zero, so there is nothing to approximate. "
+    "The kernel matrix is zero where it was looked at, so there is nothing to approximate. "
     "Check the kernel's parameters and the scale of the data."
 )
 

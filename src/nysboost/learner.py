@@ -16,7 +16,7 @@ from nysboost.arrays import (
     row_blocks,
     triangular_factor,
 )
-from nysboost.gram import ALL_ZERO, NOT_FINITE, Gram, Landmarks, refuse_indefinite
+from nysboost.gram import NOT_FINITE, Gram, Landmarks, refuse_indefinite
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,8 @@ def fit_learner(gram: Gram, landmarks: Landmarks, rank: int) -> Learner:
     """Fit the standard Nyström approximation C W_k⁺ Cᵀ (Section 2.2; steps 1 and 2e).
 
     With W = U Λ Uᵀ the projection is U_k Λ_k^(−1/2). Eigenvalues at the rounding level
-    of the entries are zero, so duplicate landmarks and rank below m do no harm.
+    of the entries are zero, so duplicate landmarks and rank below m do no harm. Landmarks
+    at which the kernel vanishes, such as empty rows under a linear one, give rank 0.
     """
     W = gram.within(landmarks)
     xp = namespace(W)
@@ -78,12 +79,9 @@ def fit_learner(gram: Gram, landmarks: Landmarks, rank: int) -> Learner:
         raise ValueError(NOT_FINITE)
     eigenvalues, eigenvectors = _eigh(W)
     refuse_indefinite(eigenvalues)
-    largest = float(eigenvalues[0])
-    if not largest > 0:
-        raise ValueError(ALL_ZERO)
     # rounding errors of the entries do not add up with m, so the cut-off does not grow either:
     # eps·m would cut eigenvalues that float32 still knows
-    kept = eigenvalues[:rank] > cutoff(4, gram.eps) * largest
+    kept = eigenvalues[:rank] > cutoff(4, gram.eps) * eigenvalues[0]
     k = int(xp.sum(xp.astype(kept, xp.int64)))
     projection = eigenvectors[:, :k] / xp.sqrt(eigenvalues[:k])
     return Learner(landmarks, xp.astype(projection, _dtype(xp, gram)))
