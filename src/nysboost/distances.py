@@ -82,15 +82,17 @@ def squared_distances(X: Array, Y: Array, *, upcast: bool = True) -> Array:
         Work and answer in float64, whatever the dtype of the points.
     """
     Y = _in_the_form_of(X, Y)
-    if not issparse(X):
+    if issparse(X):
+        X, Y = (part.astype(np.float64) if upcast else part for part in (X, Y))
+        A, B = X, Y
+    else:
         xp = namespace(X)
         kind = xp.float64 if upcast else X.dtype
-        centre = xp.mean(xp.astype(Y, kind), axis=0)
-        X, Y = xp.astype(X, kind) - centre, xp.astype(Y, kind) - centre
-    elif upcast:
-        X, Y = X.astype(np.float64), Y.astype(np.float64)
-    scale = squared_norms(X)[:, None] + squared_norms(Y)[None, :]
-    squared = scale - 2 * inner_products(X, Y)
+        X, Y = xp.astype(X, kind, copy=False), xp.astype(Y, kind, copy=False)
+        centre = xp.mean(Y, axis=0)
+        A, B = X - centre, Y - centre
+    scale = squared_norms(A)[:, None] + squared_norms(B)[None, :]
+    squared = scale - 2 * inner_products(A, B)
     return _with_close_pairs(squared, scale, X, Y)
 
 
