@@ -4,7 +4,7 @@ import os
 
 os.environ["SCIPY_ARRAY_API"] = "1"  # before SciPy is imported: scikit-learn's checks ask for it
 
-from hypothesis import HealthCheck, settings  # noqa: E402
+from hypothesis import HealthCheck, settings
 
 settings.register_profile(
     "nysboost",

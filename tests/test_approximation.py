@@ -76,7 +76,7 @@ def test_products_are_products_with_the_dense_matrix(case):
 
 
 def test_an_approximation_is_a_linear_operator_for_scipys_solvers():
-    problem, approx = approximate("Gaussian", "nystrom")
+    _, approx = approximate("Gaussian", "nystrom")
     assert isinstance(approx, LinearOperator)
     K = approx.to_dense()
     top = eigsh(approx, k=3, return_eigenvectors=False, v0=np.ones(60))
@@ -234,7 +234,7 @@ def test_entries_evaluated_counts_what_the_method_looked_at():
 @pytest.mark.parametrize("method", ["URB-mean", "ensemble-ridge", "nystrom", "nystrom-fixed-rank"])
 def test_results_do_not_depend_on_the_size_of_a_block(method, monkeypatch):
     def everything():
-        problem, approx = approximate("Gaussian", method, n=200)
+        _, approx = approximate("Gaussian", method, n=200)
         v = np.ones(200)
         return {
             "dense": approx.to_dense(),

@@ -335,11 +335,11 @@ def test_a_bad_parameter_gets_a_sentence(estimator, params, words):
 
 
 def test_an_unknown_rule_or_variant_gets_the_nearest_names():
-    with pytest.raises(ValueError, match="no weight rule 'rigde'. Did you mean 'ridge'"):
+    with pytest.raises(ValueError, match=r"no weight rule 'rigde'. Did you mean 'ridge'"):
         nb.EnsembleNystroem("rigde").fit(points())
-    with pytest.raises(ValueError, match="no boosting variant 'URB-man'. Did you mean 'URB-mean'"):
+    with pytest.raises(ValueError, match=r"no boosting variant 'URB-man'. Did you mean 'URB-mean'"):
         nb.BoostedNystroem("URB-man").fit(points())
-    with pytest.raises(ValueError, match="no boosting variant 'nystrom'"):
+    with pytest.raises(ValueError, match=r"no boosting variant 'nystrom'"):
         nb.BoostedNystroem("nystrom").fit(points())
 
 
@@ -348,7 +348,7 @@ def test_bad_rows_in_transform_get_a_sentence(estimator):
     with pytest.raises(NotFittedError):
         clone(estimator).transform(points())
     fitted = clone(estimator).fit(points())
-    with pytest.raises(ValueError, match="X has 2 features, but .* is expecting 3"):
+    with pytest.raises(ValueError, match=r"X has 2 features, but .* is expecting 3"):
         fitted.transform(points(d=2))
     bad = points()
     bad[4, 1] = np.nan

@@ -151,10 +151,25 @@ def test_an_indefinite_kernel_gets_a_sentence():
         fit_learner(gram, gram.landmarks(np.arange(5)), 5)
 
 
-def test_landmarks_of_no_kernel_value_get_a_sentence():
-    gram = make_gram(np.zeros((30, 2)), "linear")
-    with pytest.raises(ValueError, match="nothing to approximate"):
-        fit_learner(gram, gram.landmarks(np.arange(5)), 5)
+def test_landmarks_at_which_the_kernel_vanishes_give_rank_zero():
+    gram = make_gram(np.vstack([np.zeros((5, 2)), np.ones((5, 2))]), "linear")
+    learner = fit_learner(gram, gram.landmarks(np.arange(5)), 5)
+    assert learner.rank == 0
+    assert learner.features(gram).shape == (10, 0)
+
+
+@pytest.mark.parametrize("method", nb.METHODS)
+def test_many_empty_rows_do_no_harm(method):
+    """Nine rows in ten are zero, so that most learners see nothing of the linear kernel."""
+    X = np.random.default_rng(0).normal(size=(120, 3))
+    X[np.arange(120) % 10 > 0] = 0
+    sizes = {"n_learners": 4, "n_columns": 8, "n_fit": 5, "n_tune": 5, "random_state": 1}
+    approx = nb.approximate(X, method, "linear", **sizes)
+    assert approx.relative_error() <= 1.1
+    F = approx.features()
+    assert np.isfinite(F).all()
+    assert np.isfinite(approx.solve(np.ones(120), 1000.0)).all()
+    assert np.isfinite(approx.eigh()[1]).all()
 
 
 def test_features_at_some_rows_are_those_rows_of_all_features():

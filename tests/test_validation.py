@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nysboost.learner import fit_learner
+from nysboost.learner import Mixture, fit_learner
 from nysboost.validation import FeatureTable, ValidationSet
 
 
@@ -90,8 +90,9 @@ def test_rows_that_are_held_are_evaluated_once():
     assert table.gram.entries_evaluated == before
 
 
-def test_the_mixture_is_the_weighted_sum_of_the_learners():
+def test_the_block_of_a_mixture_is_the_weighted_sum_of_the_learners():
     table = table_of(market.problem("Gaussian", n=40))
     w, rows, cols = np.array([0.5, -1.0, 2.0]), np.arange(10), np.array([39, 4])
     A, _ = dense_system(table, rows, cols, 3)
-    np.testing.assert_allclose(table.mixture(rows, cols, w).ravel(), A @ w, atol=1e-12)
+    mixture = Mixture(tuple(table.learners[:3]), w)
+    np.testing.assert_allclose(table.block(mixture, rows, cols).ravel(), A @ w, atol=1e-12)

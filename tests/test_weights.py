@@ -139,3 +139,14 @@ def test_eta_is_positive(eta):
 def test_eta_is_a_number_or_tune():
     with pytest.raises(ValueError, match="\"tune\", but eta='auto'"):
         ExponentialWeights("auto")
+
+
+def test_where_v2_tells_nothing_the_strongest_penalty_wins():
+    """Columns of V2 at which the kernel is zero: no weights are better there than others."""
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    X[V2] = 0
+    table = table_of(market.Problem(X, "linear", X @ X.T))
+    fit, tune = (ValidationSet(table, np.arange(40), v) for v in (V1, V2))
+    A, b = dense_system(table, np.arange(40), V1, 4)
+    expected = np.linalg.solve(A.T @ A + GRID[-1] * np.linalg.norm(A, 2) ** 2 * np.eye(4), A.T @ b)
+    np.testing.assert_allclose(RidgeWeights()(fit, tune, 4), expected, rtol=1e-9)

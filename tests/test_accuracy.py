@@ -1,0 +1,34 @@
+"""The relative error, tile by tile."""
+
+import market
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nysboost import accuracy
+
+
+@pytest.mark.parametrize("case", market.FLOAT64)
+@given(st.integers(1, 50), st.integers(1, 50), st.integers(0, 20))
+def test_the_error_does_not_depend_on_the_tiles(case, height, width, seed):
+    problem, rng = market.problem(case, n=40), np.random.default_rng(seed)
+    G, size = problem.G, np.sqrt(np.abs(problem.G).max())
+    F, signs = size * rng.normal(size=(40, 3)), rng.normal(size=3)
+    rows = rng.choice(40, size=rng.integers(1, 41), replace=False)
+    part = G[np.ix_(rows, rows)] / size**2
+    K = (F[rows] * signs) @ F[rows].T / size**2
+    exact = np.linalg.norm(part - K) / np.linalg.norm(part)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(accuracy, "TILE_ROWS", height)
+        patch.setattr(accuracy, "TILE_COLS", width)
+        found = accuracy.relative_error(problem.gram, F[rows], signs, rows)
+    assert found == pytest.approx(exact, rel=1e-7)
+
+
+def test_half_of_the_off_diagonal_entries_are_enough():
+    gram = market.problem("Gaussian", n=40).gram
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(accuracy, "TILE_ROWS", 4)
+        accuracy.relative_error(gram, np.ones((40, 1)), np.ones(1), np.arange(40))
+    assert gram.entries_evaluated == (40 * 40 + 10 * 16) // 2

@@ -1,0 +1,110 @@
+"""Algorithm 1."""
+
+import market
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import nysboost as nb
+from nysboost.boosting import boost
+from nysboost.settings import Settings
+from nysboost.variants import RULES, SELECTORS
+from nysboost.weights import UniformWeights
+
+selectors = pytest.mark.parametrize("selector", SELECTORS.values(), ids=SELECTORS)
+SIZES = {"n_learners": 4, "n_columns": 6, "n_fit": 4, "n_tune": 3, "n_candidates": 20}
+
+
+def run(selector, *, n=80, seed=0, rule=None, case="Gaussian", **settings):
+    gram = market.problem(case, n=n).gram
+    sizes = Settings(**SIZES | settings)
+    return boost(gram, sizes, rule or UniformWeights(), selector, np.random.default_rng(seed))
+
+
+def columns(trajectory):
+    return [learner.landmarks.indices for learner in trajectory.learners]
+
+
+@selectors
+@given(st.integers(0, 100), st.integers(1, 6), st.integers(1, 8), st.integers(0, 40))
+def test_no_column_is_used_twice_nor_as_validation(selector, seed, p, m, spare):
+    trajectory = run(selector, n=p * m + 7 + spare, seed=seed, n_learners=p, n_columns=m)
+    used = np.concatenate(
+        [*columns(trajectory), trajectory.found.fit.cols, trajectory.found.tune.cols]
+    )
+    assert len(used) == len(set(used)) == p * m + 7
+
+
+@selectors
+@pytest.mark.parametrize("case", ["Gaussian", "few distinct rows", "float32 doubled rows"])
+def test_a_shorter_run_is_a_prefix_of_a_longer_one(selector, case):
+    for rule in RULES.values():
+        short, long = (
+            columns(run(selector, rule=rule, case=case, n_learners=p, seed=3)) for p in (2, 5)
+        )
+        np.testing.assert_array_equal(short, long[:2])
+
+
+@pytest.mark.parametrize("clustering", SELECTORS)
+@pytest.mark.parametrize("x", RULES)
+def test_the_final_rule_never_changes_the_landmarks(x, clustering):
+    problem = market.problem("Gaussian", n=80)
+    runs = [
+        nb.approximate(problem.X, f"{x}{y}B-{clustering}", problem.kernel, **SIZES, random_state=5)
+        for y in RULES
+    ]
+    for other in runs[1:]:
+        for mine, theirs in zip(runs[0].learners, other.learners, strict=True):
+            np.testing.assert_array_equal(mine.landmarks.indices, theirs.landmarks.indices)
+
+
+@selectors
+def test_v_shrinks_when_the_pool_runs_out_and_the_run_records_it(selector):
+    trajectory = run(selector, n=4 * 6 + 7 + 2)
+    assert trajectory.candidates == (20, 14, 8)
+
+
+@selectors
+def test_a_square_residual_reads_fewer_entries_and_finds_columns_too(selector):
+    entries = []
+    for shape in ("columns", "square"):
+        trajectory = run(selector, n=300, residual_shape=shape, validation_shape=shape)
+        entries.append(trajectory.found.table.gram.entries_evaluated)
+        assert len(np.unique(np.concatenate(columns(trajectory)))) == 24
+    assert entries[1] < entries[0]
+
+
+@selectors
+def test_one_learner_is_the_standard_method_on_uniform_columns(selector):
+    trajectory = run(selector, n_learners=1)
+    assert len(trajectory) == 1
+    assert trajectory.candidates == ()
+
+
+@selectors
+@given(st.integers(0, 30))
+def test_scaling_the_kernel_by_a_power_of_two_scales_the_result(selector, seed):
+    G = market.problem("decaying spectrum", n=60).G
+    plain, scaled = (
+        boost(
+            market.Problem(c * G, "precomputed", G).gram,
+            Settings(**SIZES),
+            RULES["R"],
+            selector,
+            np.random.default_rng(seed),
+        )
+        for c in (1.0, 2.0**40)
+    )
+    np.testing.assert_array_equal(columns(plain), columns(scaled))
+
+
+def test_the_first_learner_of_boosting_is_the_first_of_the_ensemble():
+    problem = market.problem("Gaussian", n=80)
+    boosted, mixed = (
+        nb.approximate(problem.X, method, problem.kernel, **SIZES, random_state=2)
+        for method in ("UUB-mean", "ensemble-uniform")
+    )
+    np.testing.assert_array_equal(
+        boosted.learners[0].landmarks.indices, mixed.learners[0].landmarks.indices
+    )
