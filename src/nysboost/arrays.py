@@ -107,12 +107,14 @@ def triangular_factor(blocks: Iterator[Array]) -> Floats:
 def range_basis(A: Array) -> tuple[Array, Array]:
     """Return Q, orthonormal on the range of A, and T with A⁺ = T Qᵀ, both in float64.
 
-    Singular values at the rounding level of A's entries count as zero.
+    Singular values at the rounding level count as zero: that of A's entries, which does not
+    add up with their number, or that of the factorisation, which does.
     """
     xp = namespace(A)
     Q, R = xp.linalg.qr(xp.astype(A, xp.float64))
     U, s, Vt = xp.linalg.svd(R, full_matrices=False)
-    rank = int(np.sum(to_host(s) > cutoff(A.shape[1], epsilon(A)) * float(s[0])))
+    smallest = max(cutoff(4, epsilon(A)), cutoff(A.shape[1], epsilon(s)))
+    rank = int(np.sum(to_host(s) > smallest * float(s[0])))
     return Q @ U[:, :rank], Vt[:rank, :].T / s[:rank]
 
 

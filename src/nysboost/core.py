@@ -28,7 +28,7 @@ class JointCore:
         return Mixture((fit_core(found.table.gram, landmarks, sample),), np.ones(1))
 
 
-def fit_core(gram: Gram, landmarks: Landmarks, sample: Indices) -> Learner:
+def fit_core(gram: Gram, landmarks: Landmarks, sample: Indices, anchor: float = 0.0) -> Learner:
     """Return K̂ = C M Cᵀ with M = A⁺ G[S, S] A⁺ᵀ and A = k(S, Z): positive semidefinite.
 
     On the sample this is the Frobenius-optimal core: no M gives a smaller ‖G − A M Aᵀ‖ there.
@@ -41,7 +41,10 @@ def fit_core(gram: Gram, landmarks: Landmarks, sample: Indices) -> Learner:
     landmarks : Landmarks
         Z, columns or points.
     sample : array of int
-        S, the rows on which the core is fitted, several times as many as landmarks.
+        S, the rows on which the core is fitted, several times as many as landmarks. It
+        should contain the landmarks if they are columns.
+    anchor : float
+        Weight at which landmarks that are points join the sample.
     """
     everything = gram.landmarks(sample)
 
@@ -52,22 +55,38 @@ def fit_core(gram: Gram, landmarks: Landmarks, sample: Indices) -> Learner:
         return xp.concat([xp.astype(block, xp.float64) @ Q for block in rows])
 
     A = gram.cross(sample, landmarks)
-    return Learner(landmarks, core_projection(A, times_gram))
+    projection = core_projection(A, gram.within(landmarks), times_gram, anchor)
+    return Learner(landmarks, like(projection, A))
 
 
-def core_projection(A: Array, times_gram: Callable[[Array], Array]) -> Array:
-    """Return P of shape (c, r) with P Pᵀ = A⁺ G A⁺ᵀ.
+def core_projection(
+    A: Array, W: Array, times_gram: Callable[[Array], Array], anchor: float
+) -> Array:
+    """Return P of shape (c, r) with P Pᵀ the core that is optimal on the sample.
+
+    The landmarks themselves join the sample at a small weight. They bind the core where
+    the sample has no rows: without them a core that is optimal on the sample can be
+    large elsewhere.
 
     Parameters
     ----------
     A : array of shape (s, c)
         k(S, Z).
+    W : array of shape (c, c)
+        k(Z, Z).
     times_gram : callable
         Q ↦ G[S, S] Q.
+    anchor : float
+        The landmarks' weight.
     """
-    Q, T = range_basis(A)
-    H = Q.T @ times_gram(Q)
-    xp = namespace(H)
+    xp = namespace(A)
+    Q, T = range_basis(xp.concat([A, anchor * W]) if anchor else A)
+    A, W = xp.astype(A, Q.dtype), xp.astype(W, Q.dtype)
+    rows, points = Q[: A.shape[0], :], anchor * Q[A.shape[0] :, :]
+    H = rows.T @ times_gram(rows)
+    if anchor:
+        across = rows.T @ (A @ points)
+        H = H + across + across.T + points.T @ (W @ points)
     eigenvalues, Y = xp.linalg.eigh((H + H.T) / 2)
     roots = xp.sqrt(xp.where(eigenvalues > 0, eigenvalues, xp.zeros_like(eigenvalues)))
-    return like(T @ (Y * roots), A)
+    return T @ (Y * roots)
