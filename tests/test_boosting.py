@@ -55,7 +55,9 @@ def test_the_final_rule_never_changes_the_landmarks(x, clustering):
         for y in RULES
     ]
     for other in runs[1:]:
-        for mine, theirs in zip(runs[0].learners, other.learners, strict=True):
+        for mine, theirs in zip(
+            *(run.trajectory.learners for run in (runs[0], other)), strict=True
+        ):
             np.testing.assert_array_equal(mine.landmarks.indices, theirs.landmarks.indices)
 
 

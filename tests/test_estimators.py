@@ -22,6 +22,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import nysboost as nb
 
 SIZES = {"n_learners": 3, "n_columns": 8, "n_fit": 5, "n_tune": 5, "random_state": 0}
+PAPER = {"variant": "URB-mean", **SIZES}
 
 
 def estimators(**params):
@@ -34,7 +35,7 @@ def estimators(**params):
 
 
 each = pytest.mark.parametrize(
-    "estimator", estimators(**SIZES), ids=lambda estimator: type(estimator).__name__
+    "estimator", estimators(**PAPER), ids=lambda estimator: type(estimator).__name__
 )
 
 
@@ -158,7 +159,7 @@ def test_a_saved_estimator_is_small_and_works_without_its_training_rows(estimato
 
 def test_a_saved_estimator_of_a_precomputed_kernel_works_without_the_matrix():
     G = market.problem("decaying spectrum", n=100).G
-    fitted = nb.BoostedNystroem(kernel="precomputed", **SIZES).fit(G)
+    fitted = nb.BoostedNystroem(kernel="precomputed", **PAPER).fit(G)
     saved = pickle.dumps(fitted)
     assert len(saved) < G.nbytes / 2
     np.testing.assert_array_equal(pickle.loads(saved).transform(G), fitted.transform(G))

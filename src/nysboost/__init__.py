@@ -18,9 +18,10 @@ from nysboost.kernels import (
     Polynomial,
 )
 from nysboost.settings import Settings
-from nysboost.variants import VARIANTS
+from nysboost.variants import JOINT_VARIANTS, VARIANTS
 
 __all__ = [
+    "JOINT_VARIANTS",
     "METHODS",
     "VARIANTS",
     "Anova",

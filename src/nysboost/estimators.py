@@ -16,7 +16,7 @@ from nysboost.kernels import Kernel
 from nysboost.names import unknown
 from nysboost.rows import as_rows
 from nysboost.settings import Settings, require_count
-from nysboost.variants import VARIANTS
+from nysboost.variants import JOINT_VARIANTS, VARIANTS
 
 KernelLike = str | Kernel | Callable[..., Array]
 
@@ -28,8 +28,8 @@ class _Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     ----------
     components_ : array or CSR matrix of shape (n_landmarks, n_features), or None
         The landmarks, learner after learner; None for a precomputed kernel.
-    component_indices_ : array of shape (n_landmarks,)
-        Their row numbers in the training data.
+    component_indices_ : array of shape (n_landmarks,), or None
+        Their row numbers in the training data; None where they are no rows of it.
     normalization_ : array of shape (n_landmarks, n_features_out)
         The features of X are ``k(X, components_) @ normalization_``.
     weights_ : array of shape (n_learners,)
@@ -259,23 +259,28 @@ class EnsembleNystroem(_Nystroem):
 
 
 class BoostedNystroem(_Nystroem):
-    """Boosting Nyström as a transformer: learners found in sequence (Algorithm 1).
+    """Boosting Nyström as a transformer: landmarks found in sequence.
 
     Parameters
     ----------
     variant : str
-        One of `nysboost.VARIANTS`.
+        "joint", the most accurate for its number of landmarks, for which `n_components`
+        is all that has to be set; or one of `nysboost.VARIANTS`, Algorithm 1 of the paper,
+        and `nysboost.JOINT_VARIANTS`.
     kernel, gamma, coef0, degree, kernel_params
         As in `StandardNystroem`.
     n_learners, n_columns, rank, n_candidates, n_fit, n_tune : int or None
         The paper's p, m, k, s, v1 and v2; None is the default that suits n.
-    eta, nonnegative, n_components, random_state
+    n_components : int or None
+        Number of landmarks, and of features, for "joint" (None is 240); otherwise a cut of
+        the features to the leading ones.
+    eta, nonnegative, random_state
         As in `EnsembleNystroem`.
     """
 
     def __init__(
         self,
-        variant: str = "URB-mean",
+        variant: str = "joint",
         kernel: KernelLike = "rbf",
         *,
         gamma: float | str | None = None,
@@ -311,8 +316,9 @@ class BoostedNystroem(_Nystroem):
         self.random_state = random_state
 
     def _plan(self) -> tuple[str, Settings, dict[str, Any]]:
-        if self.variant not in VARIANTS:
-            raise ValueError(unknown("boosting variant", self.variant, VARIANTS))
+        known = ("joint", *VARIANTS, *JOINT_VARIANTS)
+        if self.variant not in known:
+            raise ValueError(unknown("boosting variant", self.variant, known))
         settings = Settings(
             n_learners=self.n_learners,
             n_columns=self.n_columns,
@@ -320,5 +326,6 @@ class BoostedNystroem(_Nystroem):
             n_candidates=self.n_candidates,
             n_fit=self.n_fit,
             n_tune=self.n_tune,
+            n_components=self.n_components if self.variant == "joint" else None,
         )
         return self.variant, settings, weight_rules(eta=self.eta, nonnegative=self.nonnegative)

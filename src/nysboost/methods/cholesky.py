@@ -77,12 +77,15 @@ def rpcholesky(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
     """
     factor = _Factor(gram, c)
     while factor.rank < c and not factor.exhausted:
-        size = min(PROPOSALS, max(1, c // 4))
         probabilities = factor.diag / factor.diag.sum()
-        proposed = rng.choice(gram.n, size=size, p=probabilities)
+        proposed = rng.choice(gram.n, size=_block_size(c), p=probabilities)
         accepted = _thin(factor.residual(proposed, proposed), factor.floor, rng)
         factor.eliminate(proposed[accepted][: c - factor.rank])
     return factor.landmarks()
+
+
+def _block_size(c: int) -> int:
+    return min(PROPOSALS, max(1, c // 4))
 
 
 def _thin(block: Floats, floor: float, rng: np.random.Generator) -> Indices:

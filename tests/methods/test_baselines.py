@@ -1,0 +1,47 @@
+"""Uniform against scikit-learn's Nystroem, k-means against its centroids, optimal against SVD."""
+
+import market
+import numpy as np
+import pytest
+from sklearn.cluster import KMeans
+from sklearn.metrics.pairwise import rbf_kernel
+
+import nysboost as nb
+from nysboost.gram import make_gram
+from nysboost.methods import baselines
+
+
+def test_kmeans_is_plain_nystrom_on_scikit_learns_centroids():
+    X = np.random.default_rng(0).normal(size=(120, 3))
+    approx = nb.approximate(X, "kmeans", nb.Gaussian(gamma=0.3), n_components=10, random_state=4)
+    seed = int(np.random.default_rng(4).integers(2**31))
+    Z = KMeans(10, n_init=1, random_state=seed).fit(X).cluster_centers_
+    C = rbf_kernel(X, Z, gamma=0.3)
+    expected = C @ np.linalg.pinv(rbf_kernel(Z, gamma=0.3)) @ C.T
+    np.testing.assert_allclose(approx.to_dense(), expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("case", ["Gaussian", "linear", "decaying spectrum", "Gaussian in float32"])
+def test_optimal_has_the_error_of_the_truncated_svd(case):
+    problem = market.problem(case, n=80)
+    approx = nb.approximate(problem.X, "optimal", problem.kernel, n_components=6)
+    values = np.linalg.svd(problem.G.astype(np.float64), compute_uv=False)
+    expected = np.sqrt((values[6:] ** 2).sum() / (values**2).sum())
+    np.testing.assert_allclose(approx.relative_error(), expected, rtol=1e-4, atol=1e-6)
+
+
+def test_uniform_draws_distinct_columns():
+    gram = make_gram(np.eye(30))
+    found = baselines.uniform(gram, 30, np.random.default_rng(0)).indices
+    np.testing.assert_array_equal(np.sort(found), np.arange(30))
+
+
+def test_centroids_of_a_precomputed_kernel_are_refused():
+    with pytest.raises(ValueError, match="no centroids"):
+        nb.approximate(np.eye(5), "kmeans", "precomputed", n_components=2)
+
+
+def test_optimal_refuses_what_is_too_large(monkeypatch):
+    monkeypatch.setattr(baselines, "OPTIMAL_ROWS", 20)
+    with pytest.raises(ValueError, match="n ≤ 20, but n_samples = 21"):
+        nb.approximate(np.zeros((21, 1)) + np.arange(21)[:, None], "optimal", n_components=2)

@@ -1,0 +1,79 @@
+"""Pivoted Cholesky: greedy against LAPACK-style elimination, random against its law."""
+
+import market
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+import nysboost as nb
+from nysboost.gram import make_gram
+from nysboost.methods import cholesky
+
+
+def plain_pivots(G, c, rng=None):
+    """Eliminate one column at a time: the largest diagonal, or one drawn in proportion."""
+    residual, pivots = G.copy(), []
+    for _ in range(c):
+        diag = np.maximum(np.diag(residual), 0)
+        diag[pivots] = 0
+        j = np.argmax(diag) if rng is None else rng.choice(len(G), p=diag / diag.sum())
+        pivots.append(int(j))
+        residual -= np.outer(residual[:, j], residual[j]) / residual[j, j]
+    return pivots
+
+
+@pytest.mark.parametrize("case", ["Gaussian", "linear", "decaying spectrum"])
+def test_greedy_pivots_are_those_of_plain_elimination(case):
+    problem = market.problem(case, n=60)
+    gram = make_gram(problem.X, problem.kernel)
+    found = cholesky.greedy(gram, 4, np.random.default_rng(0))
+    np.testing.assert_array_equal(found.indices, plain_pivots(problem.G, 4))
+
+
+@pytest.mark.parametrize("case", market.NAMES)
+@pytest.mark.parametrize("method", ["greedy", "rpcholesky"])
+def test_pivots_are_distinct_and_stop_at_the_numerical_rank(method, case):
+    problem = market.problem(case, n=60)
+    gram = make_gram(problem.X, problem.kernel)
+    found = getattr(cholesky, method)(gram, 40, np.random.default_rng(0)).indices
+    assert 1 <= len(set(found)) == len(found) <= 40
+
+
+def test_accelerated_pivots_follow_the_plain_methods_distribution(monkeypatch):
+    X = np.array([[0.0], [0.1], [1.0], [1.2], [3.0], [3.05]])
+    gram = make_gram(X, nb.Gaussian(sigma=0.7))
+    G = gram.block(np.arange(6), np.arange(6))
+    rng, runs = np.random.default_rng(0), 6000
+    counts = {"plain": np.zeros(36), "accelerated": np.zeros(36)}
+    for _ in range(runs):
+        first, second, _ = plain_pivots(G, 3, rng)
+        counts["plain"][6 * first + second] += 1
+    monkeypatch.setattr(cholesky, "_block_size", lambda c: 8)
+    for _ in range(runs):
+        first, second, _ = cholesky.rpcholesky(gram, 3, rng).indices
+        counts["accelerated"][6 * first + second] += 1
+    exact = pair_probabilities(G)
+    seen = exact > 1e-9
+    for name in counts:
+        assert counts[name][~seen].sum() == 0
+        assert chisquare(counts[name][seen], runs * exact[seen]).pvalue > 1e-3, name
+
+
+def pair_probabilities(G):
+    """Return the law of the first two pivots, in closed form."""
+    first = np.diag(G) / np.trace(G)
+    law = np.zeros((len(G), len(G)))
+    for i in range(len(G)):
+        diag = np.maximum(np.diag(G) - G[:, i] ** 2 / G[i, i], 0)
+        law[i] = first[i] * diag / diag.sum()
+    return law.ravel()
+
+
+def test_rpcholesky_reaches_the_error_of_the_plain_method():
+    problem = market.problem("Gaussian", n=100)
+    ours = nb.approximate(problem.X, "rpcholesky", problem.kernel, n_components=20, random_state=0)
+    pivots = plain_pivots(problem.G, 20, np.random.default_rng(1))
+    C = problem.G[:, pivots]
+    plain = C @ np.linalg.pinv(problem.G[np.ix_(pivots, pivots)]) @ C.T
+    theirs = np.linalg.norm(problem.G - plain) / np.linalg.norm(problem.G)
+    assert ours.relative_error() < 3 * theirs

@@ -1,0 +1,119 @@
+"""The flagship: never worse than its start, on any input, at a cost that n does not change."""
+
+import market
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+from sklearn.datasets import load_digits
+from sklearn.kernel_approximation import Nystroem
+from sklearn.metrics.pairwise import rbf_kernel
+
+import nysboost as nb
+from nysboost import joint as module
+
+
+def digits(n=700):
+    X = load_digits().data / 16
+    return X[np.random.default_rng(0).permutation(len(X))[:n]]
+
+
+def test_it_beats_every_peer_and_comes_near_the_optimum_on_digits():
+    X, kernel, c = digits(), nb.Gaussian(sigma=1.5), 60
+    errors = {
+        method: nb.approximate(X, method, kernel, n_components=c, random_state=0).relative_error()
+        for method in ("joint", "uniform", "kmeans", "rpcholesky", "greedy", "rls", "optimal")
+    }
+    peers = [errors[name] for name in ("uniform", "kmeans", "rpcholesky", "greedy", "rls")]
+    assert errors["joint"] < 0.9 * min(peers)
+    assert errors["optimal"] <= errors["joint"] < 1.15 * errors["optimal"]
+
+
+def test_the_transformer_beats_scikit_learns_at_the_same_number_of_components():
+    X, gamma = digits(), 0.2
+    G = rbf_kernel(X, gamma=gamma)
+    errors = []
+    for kind in (nb.BoostedNystroem, Nystroem):
+        F = kind(gamma=gamma, n_components=60, random_state=0).fit_transform(X)
+        assert F.shape == (700, 60)
+        errors.append(np.linalg.norm(G - F @ F.T))
+    assert errors[0] < 0.6 * errors[1]
+
+
+def test_a_refinement_that_held_out_rows_do_not_confirm_is_dropped(monkeypatch):
+    X = digits(400)
+    start = nb.approximate(X, n_components=30, random_state=0)
+    monkeypatch.setattr(module, "refine", lambda kernel, Z, X, G, iterations: Z * 50.0)
+    dropped = nb.approximate(X, n_components=30, random_state=0)
+    monkeypatch.setattr(module, "refine", lambda kernel, Z, X, G, iterations: Z)
+    unrefined = nb.approximate(X, n_components=30, random_state=0)
+    np.testing.assert_array_equal(
+        dropped.learners[0].landmarks.points, unrefined.learners[0].landmarks.points
+    )
+    assert start.relative_error() < unrefined.relative_error()
+
+
+@pytest.mark.parametrize("kernel", [nb.Matern(nu=0.5), nb.Anova(), "sparse", "precomputed"])
+def test_what_has_no_derivative_keeps_to_columns(kernel):
+    X = digits(300)
+    if kernel == "sparse":
+        X, kernel = csr_matrix(X), nb.Gaussian(sigma=1.5)
+    elif kernel == "precomputed":
+        X = rbf_kernel(X, gamma=0.2)
+    approx = nb.approximate(X, "joint", kernel, n_components=50, random_state=0)
+    uniform = nb.approximate(X, "uniform", kernel, n_components=50, random_state=0)
+    columns = approx.learners[0].landmarks.indices
+    assert len(columns) == len(set(columns)) == 50
+    assert approx.relative_error() < uniform.relative_error()
+
+
+@pytest.mark.parametrize("c", [1, 2, 40, 79, 80])
+@pytest.mark.parametrize("case", market.NAMES)
+def test_any_number_of_landmarks_gives_a_finite_and_sensible_error(case, c):
+    problem = market.problem(case, n=80)
+    approx = nb.approximate(problem.X, "joint", problem.kernel, n_components=c, random_state=0)
+    assert approx.relative_error() <= 1 + 1e-6
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_far_more_landmarks_than_the_numerical_rank_do_not_blow_up(dtype):
+    X = np.random.default_rng(0).normal(size=(500, 2)).astype(dtype)
+    approx = nb.approximate(X, "joint", nb.Gaussian(sigma=10.0), n_components=200, random_state=0)
+    new = np.random.default_rng(1).normal(size=(300, 2)).astype(dtype)
+    features, _ = approx.feature_map()
+    F = features(new).astype(np.float64)
+    G = rbf_kernel(new.astype(np.float64), gamma=1 / 200)
+    tolerance = 1e-5 if dtype == np.float32 else 1e-10
+    assert approx.relative_error() < tolerance
+    assert np.linalg.norm(G - F @ F.T) < tolerance * np.linalg.norm(G)
+
+
+def test_a_linear_kernel_comes_near_the_optimum():
+    X = digits()
+    ours, best = (
+        nb.approximate(X, method, nb.Linear(), n_components=20, random_state=0).relative_error()
+        for method in ("joint", "optimal")
+    )
+    assert ours <= 1.05 * best
+
+
+def test_fitting_evaluates_no_more_entries_when_n_grows(monkeypatch):
+    monkeypatch.setattr(module, "HELD_OUT", 64)
+    entries = []
+    for n in (2000, 20_000):
+        X = np.random.default_rng(0).normal(size=(n, 3))
+        approx = nb.approximate(X, n_components=20, row_cap=300, random_state=0)
+        entries.append(approx.entries_evaluated)
+    assert entries[0] == entries[1]
+
+
+def test_the_same_seed_gives_the_same_landmarks():
+    X = digits(300)
+    first, second = (nb.approximate(X, n_components=20, random_state=3) for _ in range(2))
+    np.testing.assert_array_equal(
+        first.learners[0].landmarks.points, second.learners[0].landmarks.points
+    )
+
+
+def test_more_landmarks_than_rows_get_a_sentence():
+    with pytest.raises(ValueError, match="81 landmarks need at least 81 rows"):
+        nb.approximate(digits(80), n_components=81)
