@@ -6,6 +6,18 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans
 
+from nysboost import VARIANTS
+
+METHODS = (
+    "nystrom",
+    "nystrom-fixed-rank",
+    "ensemble-uniform",
+    "ensemble-exponential",
+    "ensemble-ridge",
+    *VARIANTS,
+)
+"""The methods of the paper."""
+
 LAMBDAS = np.logspace(-12, 2, 29)
 
 

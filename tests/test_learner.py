@@ -158,7 +158,7 @@ def test_landmarks_at_which_the_kernel_vanishes_give_rank_zero():
     assert learner.features(gram).shape == (10, 0)
 
 
-@pytest.mark.parametrize("method", nb.METHODS)
+@pytest.mark.parametrize("method", oracle.METHODS)
 def test_many_empty_rows_do_no_harm(method):
     """Nine rows in ten are zero, so that most learners see nothing of the linear kernel."""
     X = np.random.default_rng(0).normal(size=(120, 3))
