@@ -45,6 +45,7 @@ def squared_norms(X: Array) -> Array:
     return namespace(X).sum(X * X, axis=1)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # such rows are far out, and done again
 def gaussian_exponents(X: Array, Y: Array, gamma: float) -> Array:
     """Return −γ‖x−y‖² for all pairs, at most zero, shape (n, m).
 
