@@ -41,6 +41,9 @@ def relative_error(gram: Gram, features: Array, signs: Floats, rows: Indices) ->
             residual = truth - weighted[top:bottom, :] @ features[left:right, :].T
             squared_residual += times * _sum_of_squares(residual)
             squared_norm += times * _sum_of_squares(truth)
+    if squared_norm == 0:
+        msg = "The kernel matrix is zero on these rows, so no error is relative to it."
+        raise ValueError(msg)
     return float(np.sqrt(squared_residual / squared_norm))
 
 
