@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nysboost import accuracy
+from nysboost.gram import make_gram
 
 
 @pytest.mark.parametrize("case", market.FLOAT64)
@@ -32,3 +33,9 @@ def test_half_of_the_off_diagonal_entries_are_enough():
         patch.setattr(accuracy, "TILE_ROWS", 4)
         accuracy.relative_error(gram, np.ones((40, 1)), np.ones(1), np.arange(40))
     assert gram.entries_evaluated == (40 * 40 + 10 * 16) // 2
+
+
+def test_where_the_matrix_is_zero_no_error_is_relative_to_it():
+    gram = make_gram(np.vstack([np.zeros((3, 2)), np.eye(2)]), "linear")
+    with pytest.raises(ValueError, match="zero on these rows"):
+        accuracy.relative_error(gram, np.zeros((3, 1)), np.ones(1), np.arange(3))

@@ -75,3 +75,8 @@ def test_the_points_are_left_as_they_were():
     squared_distances(X, Y), gaussian_exponents(X, Y, 1e9), cityblock_distances(X, Y)
     np.testing.assert_array_equal(X, before[0])
     np.testing.assert_array_equal(Y, before[1])
+
+
+def test_points_whose_squares_overflow_in_float32_are_far_apart():
+    X = (1e20 * points(20)).astype(np.float32)
+    np.testing.assert_array_equal(np.exp(gaussian_exponents(X, X, 0.5)), np.eye(20))
