@@ -206,7 +206,7 @@ class Approximation(LinearOperator):
             sample = self._features_at(spread_indices(n, max(row_cap, 2 * K)))
             factor = triangular_factor(iter([sample]))
             eigenvalues, basis = spectrum(factor, self._signs, self.gram.eps)
-        floor = cutoff(K, self.gram.eps) * float(np.abs(eigenvalues).max())
+        floor = cutoff(4, self.gram.eps) * float(np.abs(eigenvalues).max())
         positive = np.flatnonzero(eigenvalues > floor)[:n_components]
         rotation = basis[:, positive] * np.sqrt(eigenvalues[positive])
         mass = float(-eigenvalues[eigenvalues < 0].sum() / np.abs(eigenvalues).sum())
