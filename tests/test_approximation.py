@@ -324,3 +324,23 @@ def test_weights_of_zero_do_no_harm():
     transform, mass = approx.feature_map(4)
     assert mass == pytest.approx(0, abs=1e-12)
     assert np.isfinite(transform(problem.X)).all()
+
+
+def test_many_float32_features_keep_the_digits_that_float32_has():
+    X = np.random.default_rng(0).normal(size=(500, 4)).astype(np.float32)
+    for seed in range(40):
+        approx = nb.approximate(
+            X,
+            "ensemble-ridge",
+            nb.Gaussian(sigma=2.0),
+            n_learners=6,
+            n_columns=60,
+            random_state=seed,
+        )
+        if approx.weights.min() < 0:
+            break
+    else:
+        raise AssertionError
+    F, K = (part.astype(np.float64) for part in (approx.features(), approx.to_dense()))
+    difference = np.linalg.norm(F @ F.T - positive_part(K))
+    assert difference <= 2e-5 * np.linalg.norm(K)
