@@ -21,7 +21,7 @@ def test_kmeans_is_plain_nystrom_on_scikit_learns_centroids():
     np.testing.assert_allclose(approx.to_dense(), expected, atol=1e-8)
 
 
-@pytest.mark.parametrize("case", ["Gaussian", "linear", "decaying spectrum", "Gaussian in float32"])
+@pytest.mark.parametrize("case", ["Gaussian", "linear", "decaying spectrum", "float32 Gaussian"])
 def test_optimal_has_the_error_of_the_truncated_svd(case):
     problem = market.problem(case, n=80)
     approx = nb.approximate(problem.X, "optimal", problem.kernel, n_components=6)

@@ -13,12 +13,13 @@ def rls(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
 
     The rows are halved until they are few; then, level by level, the scores of twice as
     many rows are estimated from a weighted sample of the level before (Algorithm 3 there).
-    The ridge λ is the tail of the spectrum beyond rank k, divided by k, with
-    k·log k about c.
+    The ridge λ is the tail of the sample's spectrum beyond rank k, divided by k, with
+    4 k log c about c.
     """
     if c >= gram.n:
         return gram.landmarks(np.arange(gram.n))
-    k = max(1, int(np.ceil(c / (4 * np.log(c + 2)))))
+    oversampling = np.log(c + 2)
+    k = max(1, int(np.ceil(c / (4 * oversampling))))
     order = rng.permutation(gram.n)
     sizes = [gram.n]
     while sizes[-1] > 2 * c:
@@ -28,7 +29,7 @@ def rls(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
         sample, weights = sample[:c], np.full(c, np.sqrt(len(sample) / c))
     for size in reversed(sizes[1:-1]):
         scores = leverage_scores(gram, order[:size], sample, weights, k)
-        probabilities = np.minimum(1.0, np.log(k + 2) * scores)
+        probabilities = np.minimum(1.0, oversampling * scores)
         chosen = np.flatnonzero(rng.uniform(size=size) < probabilities)
         if len(chosen) == 0:
             chosen = np.array([np.argmax(scores)])
@@ -58,7 +59,8 @@ def leverage_scores(gram: Gram, rows: Indices, sample: Indices, weights: Floats,
     inner = to_host(gram.block(sample, sample)).astype(np.float64) * np.outer(weights, weights)
     diag = to_host(gram.diag(rows)).astype(np.float64)
     top = np.linalg.eigvalsh(inner)[::-1][:k]
-    ridge = max((float(diag.sum()) - float(top.sum())) / k, np.finfo(np.float64).eps * diag.max())
+    tail = float(np.trace(inner)) - float(top.sum())
+    ridge = max(tail / k, gram.eps * float(diag.sum()))
     lower = np.linalg.cholesky(inner + ridge * np.eye(len(sample)))
     explained = np.empty(len(rows))
     for block in row_blocks(len(rows), 8 * len(sample)):
