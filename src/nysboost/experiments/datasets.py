@@ -17,7 +17,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from nysboost.experiments.user_error import UserError, nearest
+from nysboost.experiments.user_error import UserError
+from nysboost.names import unknown
 
 Preparation = Literal["as distributed", "divided by 255", "columns standardised"]
 _BLOCK = 50_000
@@ -101,7 +102,7 @@ class Points:
 def get(name: str) -> Dataset:
     """Return the description of a data set by name."""
     if name not in DATASETS:
-        raise UserError(f"There is no data set {name!r}: {nearest(name, DATASETS)}")
+        raise UserError(unknown("data set", name, DATASETS))
     return DATASETS[name]
 
 

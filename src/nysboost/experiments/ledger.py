@@ -8,7 +8,7 @@ replicates. Methods share the data of a replicate, which makes the tests careful
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -90,6 +90,14 @@ def ledger(results: Mapping[str, Results]) -> list[Decision]:
     """Decide every claim under each reading of V that was run."""
     readings = dict.fromkeys(r for result in results.values() for r in result.values)
     return [decide(claim, results, reading) for claim in CLAIMS for reading in readings]
+
+
+def by_claim(decisions: Iterable[Decision]) -> dict[str, list[Decision]]:
+    """Return the decisions under each claim's number, one for each reading."""
+    grouped: dict[str, list[Decision]] = {}
+    for decision in decisions:
+        grouped.setdefault(decision.claim.number, []).append(decision)
+    return grouped
 
 
 def _samples(c: Comparison, results: Mapping[str, Results], reading: str) -> Samples | None:

@@ -21,8 +21,9 @@ from nysboost.experiments.datasets import Points
 from nysboost.experiments.errors import relative_errors
 from nysboost.experiments.presets import Preset
 from nysboost.experiments.shared_gram import SharedGram
-from nysboost.experiments.user_error import UserError, nearest
+from nysboost.experiments.user_error import UserError
 from nysboost.gram import Gram, make_gram
+from nysboost.names import unknown
 from nysboost.settings import Settings
 from nysboost.trajectory import Trajectory
 from nysboost.variants import VARIANTS, parse_variant
@@ -50,7 +51,7 @@ def parse_method(name: str) -> Method:
     if name in ENSEMBLES:
         return Method(name, "ensemble", ENSEMBLES[name])
     if name not in VARIANTS:
-        raise UserError(f"There is no method {name!r} here: {nearest(name, METHODS)}")
+        raise UserError(unknown("method of the paper", name, METHODS))
     weights, clustering = name.split("-")
     return Method(name, f"{weights[0]}-{clustering}", weights[1])
 

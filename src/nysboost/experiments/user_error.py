@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
-from collections.abc import Iterable
 from types import ModuleType
 
 
 class UserError(ValueError):
     """A wrong input; its message says what was given, what is wrong and what to do."""
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """Return a clause that names the known words nearest to the given one, or all of them."""
-    words = sorted(known)
-    close = difflib.get_close_matches(word, words, n=3, cutoff=0.5)
-    if close:
-        return "did you mean " + " or ".join(close) + "?"
-    return "known are " + ", ".join(words) + "."
 
 
 def need(module: str, extra: str) -> ModuleType:

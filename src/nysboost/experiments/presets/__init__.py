@@ -9,7 +9,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, get_type_hints
 
-from nysboost.experiments.user_error import UserError, nearest
+from nysboost.experiments.user_error import UserError
+from nysboost.names import unknown
 
 Measure = Literal["error", "seconds"]
 READINGS = ("columns", "square")
@@ -117,8 +118,7 @@ def load(name_or_file: str) -> Preset:
             raise UserError(f"There is no preset file {path}.")
         return parse(path.read_text(encoding="utf-8"), path.stem, str(path))
     if name_or_file not in ORDER:
-        known = (*ORDER, "all")
-        raise UserError(f"There is no preset {name_or_file!r}: {nearest(name_or_file, known)}")
+        raise UserError(unknown("preset", name_or_file, (*ORDER, "all")))
     text = resources.files(__package__).joinpath(f"{name_or_file}.toml").read_text("utf-8")
     return parse(text, name_or_file, f"{name_or_file}.toml")
 
@@ -155,7 +155,7 @@ def _required() -> list[str]:
 def _checked(table: dict[str, Any], where: str, allowed: dict[str, Any]) -> dict[str, Any]:
     for key, value in table.items():
         if key not in allowed:
-            raise UserError(f"{where} has the unknown key {key!r}: {nearest(key, allowed)}")
+            raise UserError(f"{where} has a wrong key. {unknown('key', key, allowed)}")
         _check_kind(key, value, allowed[key], where)
     return {k: tuple(v) if isinstance(v, list) else v for k, v in table.items()}
 
@@ -188,7 +188,7 @@ def _figure(panel: dict[str, Any], where: str) -> Figure:
 def _check_values(preset: Preset, where: str) -> None:
     for reading in preset.readings:
         if reading not in READINGS:
-            raise UserError(f"{where} has the reading {reading!r}: {nearest(reading, READINGS)}")
+            raise UserError(f"{where}: {unknown('reading of V', reading, READINGS)}")
     if not preset.readings:
         raise UserError(f"{where} has no reading of V; give columns, square or both.")
     if not preset.counts:
