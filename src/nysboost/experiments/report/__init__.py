@@ -125,9 +125,9 @@ def render(page: Page) -> str:
         settings=html.escape(json.dumps(page.settings, indent=2, ensure_ascii=False)),
         environment=html.escape(json.dumps(environment(), indent=2)),
         # "<" could end the script element.
-        data=json.dumps(
-            {i: _chart(c) for i, c in charts.items()}, separators=(",", ":")
-        ).replace("<", "\\u003c"),
+        data=json.dumps({i: _chart(c) for i, c in charts.items()}, separators=(",", ":")).replace(
+            "<", "\\u003c"
+        ),
     )
 
 

@@ -90,9 +90,7 @@ def _verdicts(decisions: Sequence[Decision]) -> list[str]:
             for verdict in ("holds", "does not hold", "undecided", "not run")
         }
         counts = "; ".join(
-            f"{verdict}: {', '.join(numbers)}"
-            for verdict, numbers in words.items()
-            if numbers
+            f"{verdict}: {', '.join(numbers)}" for verdict, numbers in words.items() if numbers
         )
         sentences.append(f"The paper's statements, {READING_WORDS[reading]} – {counts}.")
     return sentences
@@ -143,17 +141,22 @@ def _spans_decades(result: Results) -> bool:
 
 def _series(result: Results, reading: str) -> list[Series]:
     return [
-        Series(s.method, result.counts, s.mean, s.standard_error, s.p_value, s.holm)
+        Series(
+            s.method,
+            result.counts,
+            s.mean.tolist(),
+            s.standard_error.tolist(),
+            s.p_value.tolist(),
+            s.holm.tolist(),
+        )
         for s in result.summaries(reading)
     ]
 
 
 def _table(result: Results, reading: str) -> Table:
-    counts = [c for c in (5, 10, 20) if c in result.counts] or [result.counts[-1]]
-    if result.counts[-1] not in counts:
-        counts.append(result.counts[-1])
-    ordered = sorted(result.summaries(reading), key=lambda s: float(s.mean[-1]))
     most = result.counts[-1]
+    counts = [c for c in result.counts if c in (5, 10, most)]
+    ordered = sorted(result.summaries(reading), key=lambda s: float(s.mean[-1]))
     return Table(
         title=f"All methods, {READING_WORDS[reading]}, best first",
         head=[
@@ -180,19 +183,15 @@ def _table_row(result: Results, s: Summary, counts: Sequence[int]) -> list[str]:
 
 def _ledger_section(decisions: Sequence[Decision]) -> Section:
     readings = list(dict.fromkeys(d.reading for d in decisions))
-    by_claim: dict[str, list[Decision]] = {}
-    for d in decisions:
-        by_claim.setdefault(d.claim.number, []).append(d)
-    rows = []
-    for number_, mine in by_claim.items():
-        rows.append(
-            [
-                number_,
-                mine[0].claim.statement,
-                *(d.verdict for d in mine),
-                " | ".join(decision_words(d) for d in mine),
-            ]
-        )
+    rows = [
+        [
+            claim,
+            mine[0].claim.statement,
+            *(d.verdict for d in mine),
+            " | ".join(decision_words(d) for d in mine),
+        ]
+        for claim, mine in ledger.by_claim(decisions).items()
+    ]
     head = ["", "what the paper says", *(READING_WORDS[r] for r in readings), "what decides it"]
     return Section(
         title="Ledger: what the paper says, and whether it holds here",
@@ -212,7 +211,7 @@ def decision_words(d: Decision) -> str:
         return "needs " + ", ".join(d.not_run)
     text = f"{d.reading}: {d.held} hold, {d.reversed_} reversed, {d.open_} open"
     if d.not_run:
-        text += f", not run: {', '.join(d.not_run)}"
+        text += f", not or not fully measured: {', '.join(d.not_run)}"
     return text + (f"; weakest: {d.weakest}" if d.verdict != "holds" else "")
 
 
