@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,18 +91,24 @@ def _read_csv(path: Path, label: str | None) -> Table:
     names = tuple(c.strip() for c in cells) if has_names else _numbered(len(cells))
     kept = _kept(names, label, path)
     try:
-        X = np.loadtxt(
-            path,
-            delimiter=delimiter,
-            skiprows=int(has_names),
-            usecols=kept,
-            ndmin=2,
-            quotechar='"',
-            encoding="utf-8-sig",
-        )
+        with warnings.catch_warnings():
+            # A file without rows gets a sentence of its own.
+            warnings.filterwarnings("ignore", "loadtxt: input contained no data")
+            X = np.loadtxt(
+                path,
+                delimiter=delimiter,
+                skiprows=int(has_names),
+                usecols=None if label is None else kept,
+                ndmin=2,
+                quotechar='"',
+                encoding="utf-8-sig",
+            )
     except ValueError as error:
         raise UserError(_what_is_wrong(path, delimiter, names, kept, has_names)) from error
-    _refuse_ragged(path, delimiter, names, has_names)
+    if label is not None:
+        _refuse_ragged(path, delimiter, names, has_names)
+    if len(X) and X.shape[1] != len(kept):
+        raise UserError(_ragged(path, 1 + has_names, X.shape[1], len(kept)))
     return Table(X, tuple(names[i] for i in kept))
 
 
