@@ -62,6 +62,23 @@ def test_a_much_faster_method_of_almost_the_same_error_is_recommended():
     assert "instead of 3 s" in reason
 
 
+def test_every_method_of_the_library_can_be_compared(points):
+    task = Task(points, nb.Gaussian(sigma=1.0), tuple(nb.METHODS), 24, 3, repeats=1)
+    outcomes = compare.run(task)
+    assert {o.method for o in outcomes} == set(nb.METHODS)
+    assert all(o.curve[-1] == (24, o.error) for o in outcomes)
+    assert outcomes[0].method == "optimal"
+    assert compare.recommend(outcomes)[0] != "optimal"
+
+
+def test_a_joint_core_is_fitted_anew_for_each_prefix(points):
+    kernel = nb.Gaussian(sigma=1.0)
+    (found,) = compare.run(Task(points, kernel, ("UJB-mean",), 24, 3, repeats=1))
+    alone = nb.approximate(points, "UJB-mean", kernel, n_learners=3, n_columns=8, random_state=0)
+    for (_, error), p in zip(found.curve, (1, 2, 3), strict=True):
+        assert error == pytest.approx(alone.prefix(p).relative_error(), rel=1e-5)
+
+
 def test_the_methods_are_those_of_the_library():
     assert compare.choose_methods(["all"]) == tuple(nb.METHODS)
     assert set(compare.choose_methods([])) <= set(nb.METHODS)

@@ -21,21 +21,23 @@ from nysboost.experiments.user_error import UserError
 from nysboost.gram import make_gram
 from nysboost.kernels import Kernel, make_kernel
 from nysboost.names import unknown
+from nysboost.variants import JOINT_VARIANTS, VARIANTS
 
-MIXTURES = (*nb.VARIANTS, *ENSEMBLES)
+MIXTURES = (*VARIANTS, *JOINT_VARIANTS, *ENSEMBLES)
 SINGLE = ("nystrom", "nystrom-fixed-rank")
 DEFAULT_METHODS = (
+    "joint",
     "nystrom",
+    "kmeans",
+    "rpcholesky",
     "ensemble-ridge",
     "UUB-mean",
-    "UEB-mean",
     "URB-mean",
     "RRB-mean",
     "URB-med",
-    "joint",
-    "kmeans",
-    "rpcholesky",
 )
+LIMIT = "optimal"
+"""No method to use but the limit for all: it decomposes the whole matrix."""
 WIDEST = 20_000
 """Most rows whose exact error can be afforded: it takes all n² entries."""
 CLOSE_ENOUGH = 1.05
@@ -180,7 +182,7 @@ def _run_method(task: Task, method: str, G: NDArray[np.float64]) -> Outcome:
         )
         seconds.append(time.perf_counter() - began)
         entries.append(approximation.entries_evaluated)
-        curves.append(_curve(approximation, G))
+        curves.append(_curve(task, approximation, G))
     errors = np.array([[error for _, error in curve] for curve in curves])
     spread = errors[:, -1].std(ddof=1) / np.sqrt(len(errors)) if len(errors) > 1 else np.nan
     return Outcome(
@@ -193,15 +195,26 @@ def _run_method(task: Task, method: str, G: NDArray[np.float64]) -> Outcome:
     )
 
 
-def _curve(approximation: Approximation, G: NDArray[np.float64]) -> list[tuple[int, float]]:
-    learners = approximation.learners
-    features = [np.asarray(learner.features(approximation.gram)) for learner in learners]
-    weights = {len(learners): approximation.weights}
-    if approximation.trajectory is not None:
-        weights = {p: approximation.prefix(p).weights for p in range(1, len(learners) + 1)}
-    errors = relative_errors(G, features, weights)
-    columns = np.cumsum([len(learner.landmarks) for learner in learners])
-    return [(int(columns[p - 1]), errors[p]) for p in weights]
+def _curve(task: Task, method: Approximation, G: NDArray[np.float64]) -> list[tuple[int, float]]:
+    """Return columns used and error of each prefix; of the whole alone where there is none."""
+    if method.trajectory is None:
+        return [(task.budget, _errors([method], G)[0])]
+    columns = np.cumsum([len(learner.landmarks) for learner in method.trajectory.learners])
+    prefixes = [method.prefix(p) for p in range(1, len(columns) + 1)]
+    return list(zip(columns.tolist(), _errors(prefixes, G), strict=True))
+
+
+def _errors(approximations: list[Approximation], G: NDArray[np.float64]) -> list[float]:
+    """Return relative errors; mixtures of the same learners share their features."""
+    most = approximations[-1].learners
+    nested = all(a.learners == most[: len(a.learners)] for a in approximations)
+    groups = [approximations] if nested else [[a] for a in approximations]
+    errors = []
+    for group in groups:
+        features = [np.asarray(f.features(group[-1].gram)) for f in group[-1].learners]
+        found = relative_errors(G, features, {i: a.weights for i, a in enumerate(group)})
+        errors += [found[i] for i in range(len(group))]
+    return errors
 
 
 def pareto_front(outcomes: Sequence[Outcome]) -> set[str]:
@@ -222,6 +235,7 @@ def recommend(outcomes: Sequence[Outcome]) -> tuple[str, str]:
 
     The smallest error wins, unless a method within 5% of it takes at most half the time.
     """
+    outcomes = [o for o in outcomes if o.method != LIMIT] or outcomes
     best = min(outcomes, key=lambda o: o.error)
     near = [o for o in outcomes if o.error <= CLOSE_ENOUGH * best.error]
     fastest = min(near, key=lambda o: o.seconds)

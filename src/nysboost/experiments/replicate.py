@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nysboost.boosting import boost
+from nysboost.catalogue import weight_rules
 from nysboost.ensemble import ensemble
 from nysboost.experiments.datasets import Points
 from nysboost.experiments.errors import relative_errors
@@ -27,7 +28,7 @@ from nysboost.names import unknown
 from nysboost.settings import Settings
 from nysboost.trajectory import Trajectory
 from nysboost.variants import VARIANTS, parse_variant
-from nysboost.weights import ExponentialWeights, RidgeWeights, UniformWeights, WeightRule
+from nysboost.weights import Rule
 
 ENSEMBLES = {"ensemble-uniform": "U", "ensemble-exponential": "E", "ensemble-ridge": "R"}
 BASELINE = "ensemble-ridge"
@@ -85,9 +86,9 @@ def settings_of(preset: Preset, reading: str, n_learners: int | None = None) -> 
     return settings
 
 
-def rules_of(preset: Preset) -> dict[str, WeightRule]:
+def rules_of(preset: Preset) -> dict[str, Rule]:
     """Return what U, E and R mean in a preset."""
-    return {"U": UniformWeights(), "E": ExponentialWeights(preset.eta), "R": RidgeWeights()}
+    return weight_rules(eta=preset.eta)
 
 
 def draw_points(preset: Preset, points: Points, replicate: int, seed: int) -> NDArray[np.float64]:

@@ -91,7 +91,7 @@
         const swatch = svg("svg", { class: "swatch", viewBox: "0 0 26 10" }, label);
         svg("line", { x1: 0, x2: 26, y1: 5, y2: 5, stroke: s.colour, "stroke-width": 2, "stroke-dasharray": s.dash }, swatch);
         mark(s.mark, 13, 5, s.colour, swatch);
-        html("span", {}, label, family === "other" ? s.name : s.name.split("-").slice(1).join("-") || s.name);
+        html("span", {}, label, s.name.startsWith(family + "-") ? s.name.slice(family.length + 1) : s.name);
         input.addEventListener("change", () => {
           if (input.checked) state.shown.add(s.name); else state.shown.delete(s.name);
           refresh();
