@@ -47,7 +47,10 @@ def page(outcomes: Sequence[Outcome], notes: Sequence[str], settings: Mapping[st
         x_label="columns used",
         y_label="relative error (Frobenius norm)",
         views={"all": [Series(o.method, *zip(*o.curve, strict=True)) for o in outcomes]},
-        selections={"all methods": [o.method for o in outcomes]},
+        selections={
+            "all": [o.method for o in outcomes],
+            "the front": sorted(pareto_front(outcomes)),
+        },
         logarithmic=min(values) > 0 and max(values) > 8 * min(values),
     )
     table = Table(
