@@ -1,0 +1,1 @@
+"""The paper's experiments and comparisons on the user's data: protocols, runs, reports."""

@@ -1,0 +1,115 @@
+"""``nysboost compare``: from a file to a table, a recommendation and a report."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from nysboost.experiments import compare, console, datasets, report, user_data
+from nysboost.experiments.report import comparison as pages
+from nysboost.experiments.store import make_writable
+from nysboost.experiments.user_data import Matrix
+from nysboost.experiments.user_error import UserError
+
+_USUAL_BUDGET = 480
+
+
+@dataclass(frozen=True)
+class Request:
+    """The options of the command, as given."""
+
+    data: str
+    kernel: str = "gaussian"
+    sigma: str | None = None
+    columns: int | None = None
+    methods: tuple[str, ...] = ()
+    n_learners: int = 8
+    rank: int | None = None
+    label: str | None = None
+    standardise: bool = False
+    max_rows: int = 4000
+    repeats: int = 3
+    seed: int = 0
+
+
+def run(request: Request, out: Path, data_dir: Path | None = None) -> list[compare.Outcome]:
+    """Compare the methods, print the table and the recommendation, write the report."""
+    methods = compare.choose_methods(request.methods)
+    kernel = compare.choose_kernel(request.kernel, request.sigma)
+    X, notes = _points(request, data_dir)
+    budget = request.columns or max(request.n_learners, min(_USUAL_BUDGET, X.shape[0] // 4))
+    make_writable(out)
+    notes.append(
+        f"Kernel: {request.kernel}; budget: {budget} columns; mixtures have {request.n_learners} "
+        f"learners of {budget // request.n_learners} columns; {request.repeats} seeds each, timed with "
+        "one thread."
+    )
+    for note in notes:
+        console.say(note)
+    task = compare.Task(
+        X, kernel, methods, budget, request.n_learners, request.rank, request.repeats, request.seed
+    )
+    with console.progress("methods") as progress:
+        count = iter(range(len(methods)))
+        outcomes = compare.run(task, lambda _: progress(next(count), len(methods)))
+        progress(len(methods), len(methods))
+    console.table("Smallest error first", pages.HEAD, pages.rows(outcomes))
+    console.say("★: no other method is at least as good in error, time and entries together.")
+    console.say(compare.recommend(outcomes)[1])
+    report.write(pages.page(outcomes, notes, asdict(request)), out / "report.html")
+    _write_csv(outcomes, out / "comparison.csv")
+    console.say(f"The report is {out / 'report.html'}.")
+    return outcomes
+
+
+def _points(request: Request, data_dir: Path | None) -> tuple[Matrix, list[str]]:
+    """Return the points to compare on, and a sentence for each thing done to them."""
+    path = Path(request.data)
+    notes = []
+    if not path.exists() and request.data in datasets.DATASETS:
+        stored = datasets.load(request.data, data_dir, console.say)
+        n = 1000 if stored.values is None else len(stored.values)
+        X: Matrix = stored.draw(n, np.random.default_rng(request.seed))
+        if request.label is not None:
+            raise UserError(f"The data set {request.data} has no label column: leave --label out.")
+    else:
+        X = user_data.read(path, request.label).X
+    whole = X.shape[0]
+    X = compare.subsample(X, request.max_rows, request.seed)
+    if X.shape[0] < whole:
+        notes.append(
+            f"{request.data} has {whole:,} rows: {X.shape[0]:,} of them, drawn at random with "
+            f"seed {request.seed}, are compared (--max-rows changes that)."
+        )
+    else:
+        notes.append(f"{request.data}: {whole:,} rows, {X.shape[1]:,} columns, all of them used.")
+    if request.standardise:
+        X = compare.standardise(X)
+        notes.append("Each column was scaled to mean 0 and standard deviation 1.")
+    return X, notes
+
+
+def _write_csv(outcomes: Sequence[compare.Outcome], path: Path) -> None:
+    front = compare.pareto_front(outcomes)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(
+            ["method", "columns", "error", "standard_error", "seconds", "entries", "front"]
+        )
+        for o in outcomes:
+            on_front = o.method in front
+            writer.writerow(
+                [
+                    o.method,
+                    o.curve[-1][0],
+                    o.error,
+                    o.standard_error,
+                    o.seconds,
+                    o.entries,
+                    on_front,
+                ]
+            )

@@ -1,0 +1,79 @@
+"""Relative errors of many mixtures of the same learners, for little more than one.
+
+The mixtures of a trajectory, one for each final rule and prefix, share their learners'
+features. With inner products computed once, each error costs next to nothing; small errors,
+where that expansion cancels, go through an orthonormal basis of all features instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Key = TypeVar("Key", bound=Hashable)
+
+CANCELS_BELOW = 1e-4
+"""Below this relative error the expansion has lost more than half of its digits."""
+
+
+def relative_errors(
+    G: Floats, features: Sequence[Floats], weights: Mapping[Key, Floats]
+) -> dict[Key, float]:
+    """Return ‖G − Σ w_i F_i F_iᵀ‖_F / ‖G‖_F for each vector of weights.
+
+    Parameters
+    ----------
+    G : ndarray of shape (n, n)
+        The Gram matrix.
+    features : sequence of ndarray of shape (n, k_i)
+        The features F_i of each learner.
+    weights : mapping to ndarray of shape (p,)
+        Each vector weighs the first p learners.
+    """
+    F = np.concatenate(features, axis=1)
+    starts = np.concatenate([[0], np.cumsum([f.shape[1] for f in features])])
+    total = float(np.vdot(G, G))
+    squares = _expanded(G, F, starts, weights, total)
+    smallest = min(squares.values(), default=total)
+    if smallest < CANCELS_BELOW**2 * total:
+        squares = _through_basis(G, F, starts, weights)
+    return {key: float(np.sqrt(max(square, 0.0) / total)) for key, square in squares.items()}
+
+
+def _expanded(
+    G: Floats, F: Floats, starts: NDArray[np.intp], weights: Mapping[Key, Floats], total: float
+) -> dict[Key, float]:
+    """‖G‖² − 2 Σ w_i ⟨G, K_i⟩ + wᵀHw with H_ij = ‖F_iᵀF_j‖²."""
+    columns = np.einsum("ij,ij->j", F, G @ F)
+    with_G = np.add.reduceat(columns, starts[:-1])
+    products = (F.T @ F) ** 2
+    H = np.add.reduceat(np.add.reduceat(products, starts[:-1], axis=0), starts[:-1], axis=1)
+    return {
+        key: float(total - 2 * w @ with_G[: len(w)] + w @ H[: len(w), : len(w)] @ w)
+        for key, w in weights.items()
+    }
+
+
+def _through_basis(
+    G: Floats, F: Floats, starts: NDArray[np.intp], weights: Mapping[Key, Floats]
+) -> dict[Key, float]:
+    """‖G − QSQᵀ‖² + ‖S − R D_w Rᵀ‖² with F = QR and S = QᵀGQ: a sum, so nothing cancels.
+
+    R is triangular: the first p learners touch only its leading block.
+    """
+    Q, R = np.linalg.qr(F)
+    S = Q.T @ G @ Q
+    beyond = float(np.linalg.norm(G - Q @ S @ Q.T) ** 2)
+    squares = {}
+    for key, w in weights.items():
+        r = min(int(starts[len(w)]), R.shape[0])
+        c = int(starts[len(w)])
+        scaled = R[:r, :c] * np.repeat(w, np.diff(starts[: len(w) + 1]))
+        inner = np.linalg.norm(S[:r, :r] - scaled @ R[:r, :c].T) ** 2
+        outer = 2 * np.linalg.norm(S[:r, r:]) ** 2 + np.linalg.norm(S[r:, r:]) ** 2
+        squares[key] = beyond + float(inner + outer)
+    return squares

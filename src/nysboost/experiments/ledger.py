@@ -1,0 +1,120 @@
+"""The ledger: which of the paper's claims hold in what was run.
+
+Each comparison of a claim is a one-sided Welch test. The claim *holds* if every comparison
+does at its level (all must, so no correction is due); it *does not hold* if one is reversed,
+Holm-corrected over the claim's comparisons; otherwise it is *undecided* at this number of
+replicates. Methods share the data of a replicate, which makes the tests careful, not bold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from nysboost.experiments import statistics
+from nysboost.experiments.claims import CLAIMS, Claim, Comparison
+from nysboost.experiments.results import Results
+
+Verdict = Literal["holds", "does not hold", "undecided", "not run"]
+Samples = tuple[statistics.Floats, statistics.Floats]
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What the records say of a claim under one reading of V.
+
+    Attributes
+    ----------
+    held, reversed_, open_ : int
+        How many comparisons hold, are significantly reversed, and are neither.
+    weakest : str
+        The comparison furthest from holding, in words, with its numbers.
+    not_run : tuple of str
+        The presets that the claim needs and that were not run.
+    """
+
+    claim: Claim
+    reading: str
+    verdict: Verdict
+    held: int
+    reversed_: int
+    open_: int
+    weakest: str
+    not_run: tuple[str, ...]
+
+
+def decide(claim: Claim, results: Mapping[str, Results], reading: str) -> Decision:
+    """Decide a claim from the results of the presets that were run.
+
+    Parameters
+    ----------
+    claim : Claim
+        The claim.
+    results : mapping from preset name to Results
+        What was run.
+    reading : {"columns", "square"}
+        The reading of V.
+    """
+    measured = [(c, *sides) for c in claim.comparisons if (sides := _samples(c, results, reading))]
+    missing = tuple(
+        dict.fromkeys(c.preset for c in claim.comparisons if _samples(c, results, reading) is None)
+    )
+    if not measured:
+        return Decision(claim, reading, "not run", 0, 0, 0, "", missing)
+    tests = [_test(*m) for m in measured]
+    smaller = np.array([float(t.p_smaller) for t in tests])
+    larger = np.array([float(t.p_larger) for t in tests])
+    holds = smaller < claim.level
+    against = (statistics.holm(larger) < claim.level) & ~holds
+    enough = claim.at_replicates is not None and all(
+        len(left) >= claim.at_replicates for _, left, _ in measured
+    )
+    verdict: Verdict
+    if against.any() or (enough and not holds.all()):
+        verdict = "does not hold"
+    elif holds.all() and not missing:
+        verdict = "holds"
+    else:
+        verdict = "undecided"
+    counts = (int(holds.sum()), int(against.sum()), int((~holds & ~against).sum()))
+    worst = int(np.argmax(smaller))
+    return Decision(
+        claim, reading, verdict, *counts, _words(measured[worst], smaller[worst]), missing
+    )
+
+
+def ledger(results: Mapping[str, Results]) -> list[Decision]:
+    """Decide every claim under each reading of V that was run."""
+    readings = dict.fromkeys(r for result in results.values() for r in result.values)
+    return [decide(claim, results, reading) for claim in CLAIMS for reading in readings]
+
+
+def by_claim(decisions: Iterable[Decision]) -> dict[str, list[Decision]]:
+    """Return the decisions under each claim's number, one for each reading."""
+    grouped: dict[str, list[Decision]] = {}
+    for decision in decisions:
+        grouped.setdefault(decision.claim.number, []).append(decision)
+    return grouped
+
+
+def _samples(c: Comparison, results: Mapping[str, Results], reading: str) -> Samples | None:
+    if c.preset not in results:
+        return None
+    left = results[c.preset].sample(reading, *c.left)
+    right = results[c.preset].sample(reading, *c.right)
+    return None if left is None or right is None else (left, right)
+
+
+def _test(
+    c: Comparison, left: statistics.Floats, right: statistics.Floats
+) -> statistics.Difference:
+    how = statistics.paired if c.paired else statistics.welch
+    return how(left, c.factor * right)
+
+
+def _words(measured: tuple[Comparison, statistics.Floats, statistics.Floats], p: float) -> str:
+    comparison, left, right = measured
+    return f"{comparison}; means {left.mean():.3g} and {right.mean():.3g}, p-value {p:.2g}"

@@ -1,0 +1,186 @@
+"""One replicate: nine boosting trajectories and one ensemble give all thirty methods.
+
+The final weights re-weigh the same learners and a run of p learners is the beginning of a
+longer one, so each trajectory is found once and every rule and prefix is read off it.
+"""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nysboost.boosting import boost
+from nysboost.catalogue import weight_rules
+from nysboost.ensemble import ensemble
+from nysboost.experiments.datasets import Points
+from nysboost.experiments.errors import relative_errors
+from nysboost.experiments.presets import Preset
+from nysboost.experiments.shared_gram import SharedGram
+from nysboost.experiments.user_error import UserError
+from nysboost.gram import Gram, make_gram
+from nysboost.names import unknown
+from nysboost.settings import Settings
+from nysboost.trajectory import Trajectory
+from nysboost.variants import VARIANTS, parse_variant
+from nysboost.weights import Rule
+
+ENSEMBLES = {"ensemble-uniform": "U", "ensemble-exponential": "E", "ensemble-ridge": "R"}
+BASELINE = "ensemble-ridge"
+METHODS: tuple[str, ...] = (*VARIANTS, *ENSEMBLES)
+
+Values = dict[str, list[float]]
+_DATA_STREAM = 0
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method as a trajectory and the rule that weighs it in the end."""
+
+    name: str
+    trajectory: str
+    final: str
+
+
+def parse_method(name: str) -> Method:
+    """Return the composition of one of the thirty methods."""
+    if name in ENSEMBLES:
+        return Method(name, "ensemble", ENSEMBLES[name])
+    if name not in VARIANTS:
+        raise UserError(unknown("method of the paper", name, METHODS))
+    weights, clustering = name.split("-")
+    return Method(name, f"{weights[0]}-{clustering}", weights[1])
+
+
+TRAJECTORIES = tuple(dict.fromkeys(parse_method(name).trajectory for name in METHODS))
+
+
+def generator(seed: int, preset: str, replicate: int, stream: int) -> np.random.Generator:
+    """Return the random numbers of one part of one replicate, whoever computes it and when."""
+    key = (zlib.crc32(preset.encode()), replicate, stream)
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+
+
+def settings_of(preset: Preset, reading: str, n_learners: int | None = None) -> Settings:
+    """Return the settings of a preset under one reading of V."""
+    try:
+        settings = Settings(
+            n_learners=n_learners or preset.n_learners,
+            n_columns=preset.n_columns,
+            rank=preset.rank,
+            n_candidates=preset.n_candidates,
+            n_fit=preset.n_fit,
+            n_tune=preset.n_tune,
+            residual_shape=cast(Literal["columns", "square"], reading),
+            validation_shape=cast(Literal["columns", "square"], preset.validation_shape),
+            row_cap=preset.row_cap,
+        )
+        settings.resolve(preset.n_points)
+    except ValueError as error:
+        raise UserError(f"Preset {preset.name}: {error}") from error
+    return settings
+
+
+def rules_of(preset: Preset) -> dict[str, Rule]:
+    """Return what U, E and R mean in a preset."""
+    return weight_rules(eta=preset.eta)
+
+
+def draw_points(preset: Preset, points: Points, replicate: int, seed: int) -> NDArray[np.float64]:
+    """Return the data of one replicate."""
+    draw = replicate if preset.redraw else 0
+    return points.draw(preset.n_points, generator(seed, preset.name, draw, _DATA_STREAM))
+
+
+def kernel_gram(preset: Preset, X: NDArray[np.float64]) -> Gram:
+    """Return the Gram matrix of a preset's kernel."""
+    params = {} if preset.sigma is None else {"sigma": preset.sigma}
+    try:
+        return make_gram(X, preset.kernel, **params)
+    except (ValueError, TypeError) as error:
+        raise UserError(f"Preset {preset.name}: {error}") from error
+
+
+def find_trajectory(
+    gram: Gram, preset: Preset, name: str, settings: Settings, rng: np.random.Generator
+) -> Trajectory:
+    """Run the boosting of one of the nine trajectories, or the ensemble."""
+    if name == "ensemble":
+        return ensemble(gram, settings, rng)
+    rule, clustering = name.split("-")
+    variant = parse_variant(f"{rule}UB-{clustering}", rules_of(preset))
+    return boost(gram, settings, variant.boosting, variant.selector, rng)
+
+
+def measure_errors(
+    preset: Preset, points: Points, methods: Sequence[str], seed: int, reading: str, replicate: int
+) -> Values:
+    """Return the relative errors of each method with each number of learners."""
+    X = draw_points(preset, points, replicate, seed)
+    # The whole matrix once: ten trajectories and their errors ask for it many times over.
+    gram = SharedGram(kernel_gram(preset, X))
+    settings = settings_of(preset, reading)
+    parsed = [parse_method(name) for name in methods]
+    values: Values = {}
+    for stream, name in enumerate(TRAJECTORIES, start=1):
+        mine = [method for method in parsed if method.trajectory == name]
+        if not mine:
+            continue
+        rng = generator(seed, preset.name, replicate, stream)
+        trajectory = find_trajectory(gram, preset, name, settings, rng)
+        values |= _errors_of(gram, preset, trajectory, mine)
+    return {name: values[name] for name in methods}
+
+
+def _errors_of(
+    gram: SharedGram, preset: Preset, found: Trajectory, methods: list[Method]
+) -> Values:
+    rules = rules_of(preset)
+    weights = {
+        (method.name, p): found.mixture(rules[method.final], p).weights
+        for method in methods
+        for p in preset.counts
+    }
+    features = [np.asarray(learner.features(gram)) for learner in found.learners]
+    errors = relative_errors(gram.values, features, weights)
+    return {m.name: [errors[m.name, p] for p in preset.counts] for m in methods}
+
+
+def measure_seconds(
+    preset: Preset, points: Points, methods: Sequence[str], seed: int, reading: str, replicate: int
+) -> Values:
+    """Return the time of each method with each number of learners, nothing shared."""
+    X = draw_points(preset, points, replicate, seed)
+    _time(preset, X, parse_method(methods[0]), reading, 1, seed)  # the first call loads code
+    return {
+        name: [
+            _time(preset, X, parse_method(name), reading, p, seed + replicate)
+            for p in preset.counts
+        ]
+        for name in methods
+    }
+
+
+def _time(
+    preset: Preset, X: NDArray[np.float64], method: Method, reading: str, p: int, seed: int
+) -> float:
+    settings = settings_of(preset, reading, n_learners=p)
+    rng = np.random.default_rng(seed)
+    rule = rules_of(preset)[method.final]
+    began = time.perf_counter()
+    gram = kernel_gram(preset, X)
+    find_trajectory(gram, preset, method.trajectory, settings, rng).mixture(rule)
+    return time.perf_counter() - began
+
+
+def measure(
+    preset: Preset, points: Points, methods: Sequence[str], seed: int, reading: str, replicate: int
+) -> Values:
+    """Return what a preset measures, for each method at each number of learners."""
+    how = measure_seconds if preset.measure == "seconds" else measure_errors
+    return how(preset, points, methods, seed, reading, replicate)

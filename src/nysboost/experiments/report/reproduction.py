@@ -1,0 +1,237 @@
+"""The report of ``nysboost reproduce``: what was run, what it gave, what the paper says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from nysboost.experiments import ledger
+from nysboost.experiments.figures import MEASURE_WORDS, READING_WORDS
+from nysboost.experiments.ledger import Decision
+from nysboost.experiments.replicate import BASELINE
+from nysboost.experiments.report import Chart, Page, Section, Series, Table
+from nysboost.experiments.results import Results, Summary
+
+_LOGARITHMIC_FROM = 8.0
+
+
+def page(
+    results: Mapping[str, Results], data_table: Sequence[Mapping[str, str]], command: str
+) -> Page:
+    """Return the report of some presets.
+
+    Parameters
+    ----------
+    results : mapping from preset name to Results
+        What was run.
+    data_table : sequence of rows
+        The data sets, as found.
+    command : str
+        The command that makes these results again.
+    """
+    decisions = ledger.ledger(results)
+    return Page(
+        title="Boosting Nyström: the paper's experiments, run again",
+        summary=summary(results, decisions, command),
+        sections=[
+            *(_section(result) for result in results.values()),
+            _ledger_section(decisions),
+            _data_section(data_table),
+        ],
+        settings=_settings(results, command),
+    )
+
+
+def summary(
+    results: Mapping[str, Results], decisions: Sequence[Decision], command: str
+) -> list[str]:
+    """Return the outcome in plain words: one sentence for each preset, then the ledger."""
+    runs = ", ".join(f"{r.preset.name} ({r.preset.replicates})" for r in results.values())
+    return [
+        f"Made with “{command}”. Presets and replicates: {runs}.",
+        *(_finding(result) for result in results.values()),
+        *_verdicts(decisions),
+    ]
+
+
+def _finding(result: Results) -> str:
+    reading = next(iter(result.values))
+    everything = {s.method: s for s in result.summaries(reading)}
+    drawn = [everything[m] for m in result.preset.drawn if m in everything]
+    best = min(drawn or everything.values(), key=lambda s: float(s.mean[-1]))
+    what = "time" if result.preset.measure == "seconds" else "error"
+    most = result.counts[-1]
+    text = (
+        f"{result.preset.title}: with {most} learners the smallest {what} among the paper's drawn "
+        f"methods is {number(best.mean[-1])} ({best.method})"
+    )
+    if BASELINE in everything and best.method != BASELINE:
+        text += f", against {number(everything[BASELINE].mean[-1])} for {BASELINE}"
+    if what == "error" and (urb := everything.get("URB-mean")) and BASELINE in everything:
+        text += f"; URB-mean {_reach(urb)} the error that {BASELINE} has with {most}"
+    return text + "."
+
+
+def _reach(summary: Summary) -> str:
+    if summary.to_match is None:
+        return "does not reach"
+    return f"reaches with {summary.to_match} learner{'s' if summary.to_match > 1 else ''}"
+
+
+def _verdicts(decisions: Sequence[Decision]) -> list[str]:
+    sentences = []
+    for reading in dict.fromkeys(d.reading for d in decisions):
+        mine = [d for d in decisions if d.reading == reading]
+        words = {
+            verdict: [d.claim.number for d in mine if d.verdict == verdict]
+            for verdict in ("holds", "does not hold", "undecided", "not run")
+        }
+        counts = "; ".join(
+            f"{verdict}: {', '.join(numbers)}" for verdict, numbers in words.items() if numbers
+        )
+        sentences.append(f"The paper's statements, {READING_WORDS[reading]} – {counts}.")
+    return sentences
+
+
+def _section(result: Results) -> Section:
+    preset = result.preset
+    views = {READING_WORDS[r]: _series(result, r) for r in preset.readings}
+    chart = Chart(
+        title=preset.title,
+        x_label="number of learners p",
+        y_label=MEASURE_WORDS[preset.measure],
+        views=views,
+        selections=_selections(result),
+        logarithmic=_spans_decades(result),
+    )
+    return Section(
+        title=preset.title,
+        sentences=[_protocol(result)],
+        chart=chart,
+        tables=[_table(result, reading) for reading in preset.readings],
+    )
+
+
+def _protocol(result: Results) -> str:
+    p = result.preset
+    draws = "each with its own points" if p.redraw else "all on the same points"
+    return (
+        f"{p.replicates} replicates, {draws} (n = {p.n_points}); m = {p.n_columns}, "
+        f"k = {p.rank}, s = {p.n_candidates}, v1 = {p.n_fit}, v2 = {p.n_tune}, η = {p.eta:g}; "
+        f"seed {result.seed}. Bands are one standard error."
+    )
+
+
+def _selections(result: Results) -> dict[str, Sequence[str]]:
+    chosen = {
+        figure.label: [m for m in figure.draws if m in result.methods]
+        for figure in result.preset.figures
+    }
+    return {k: v for k, v in chosen.items() if v} or {"chosen methods": list(result.methods)}
+
+
+def _spans_decades(result: Results) -> bool:
+    ends = [s.mean for r in result.preset.readings for s in result.summaries(r)]
+    values = np.concatenate(ends)
+    return bool(values.min() > 0 and values.max() / values.min() > _LOGARITHMIC_FROM)
+
+
+def _series(result: Results, reading: str) -> list[Series]:
+    return [
+        Series(
+            s.method,
+            result.counts,
+            s.mean.tolist(),
+            s.standard_error.tolist(),
+            s.p_value.tolist(),
+            s.holm.tolist(),
+        )
+        for s in result.summaries(reading)
+    ]
+
+
+def _table(result: Results, reading: str) -> Table:
+    most = result.counts[-1]
+    counts = [c for c in result.counts if c in (5, 10, most)]
+    ordered = sorted(result.summaries(reading), key=lambda s: float(s.mean[-1]))
+    return Table(
+        title=f"All methods, {READING_WORDS[reading]}, best first",
+        head=[
+            "method",
+            *(f"p = {c}" for c in counts),
+            f"learners to match {BASELINE} at p = {most}",
+            f"p-value at p = {most}",
+            "Holm",
+        ],
+        rows=[_table_row(result, s, counts) for s in ordered],
+        note="Mean ± standard error; bold: drawn in the paper's figures. p-values are one-sided "
+        f"Welch tests of “smaller than {BASELINE}”.",
+        folded=True,
+        marked=frozenset(i for i, s in enumerate(ordered) if s.method in result.preset.drawn),
+    )
+
+
+def _table_row(result: Results, s: Summary, counts: Sequence[int]) -> list[str]:
+    places = [result.counts.index(c) for c in counts]
+    cells = [f"{number(s.mean[i])} ± {number(s.standard_error[i])}" for i in places]
+    match = "not reached" if s.to_match is None else str(s.to_match)
+    return [s.method, *cells, match, number(s.p_value[-1]), number(s.holm[-1])]
+
+
+def _ledger_section(decisions: Sequence[Decision]) -> Section:
+    readings = list(dict.fromkeys(d.reading for d in decisions))
+    rows = [
+        [
+            claim,
+            mine[0].claim.statement,
+            *(d.verdict for d in mine),
+            " | ".join(decision_words(d) for d in mine),
+        ]
+        for claim, mine in ledger.by_claim(decisions).items()
+    ]
+    head = ["", "what the paper says", *(READING_WORDS[r] for r in readings), "what decides it"]
+    return Section(
+        title="Ledger: what the paper says, and whether it holds here",
+        sentences=[
+            "A statement is taken apart into comparisons of two means, each a one-sided Welch "
+            "test. It holds if every comparison is significant at its level (5%, for statement 4 "
+            "1%); it does not hold if one is significantly reversed (Holm-corrected); otherwise "
+            "it is undecided at this number of replicates."
+        ],
+        tables=[Table(title="The statements", head=head, rows=rows)],
+    )
+
+
+def decision_words(d: Decision) -> str:
+    """Return the counts behind a verdict, and its weakest comparison."""
+    if d.verdict == "not run":
+        return "needs " + ", ".join(d.not_run)
+    text = f"{d.reading}: {d.held} hold, {d.reversed_} reversed, {d.open_} open"
+    if d.not_run:
+        text += f", not or not fully measured: {', '.join(d.not_run)}"
+    return text + (f"; weakest: {d.weakest}" if d.verdict != "holds" else "")
+
+
+def _data_section(rows: Sequence[Mapping[str, str]]) -> Section:
+    # Where a file lies is the reader's business only on the machine that made the report.
+    head = [k for k in rows[0] if k != "found"] if rows else []
+    table = Table("Sizes as read from the files", head, [[r[k] for k in head] for r in rows])
+    return Section("Data sets", tables=[table])
+
+
+def _settings(results: Mapping[str, Results], command: str) -> dict[str, Any]:
+    left_out = ("figures", "quick")
+    presets = {
+        name: {k: v for k, v in asdict(r.preset).items() if k not in left_out}
+        for name, r in results.items()
+    }
+    seeds = sorted({r.seed for r in results.values()})
+    return {"command": command, "seed": seeds, "presets": presets}
+
+
+def number(value: float) -> str:
+    """Return a number with three digits, or a dash."""
+    return f"{value:.3g}" if np.isfinite(value) else "–"

@@ -1,0 +1,165 @@
+"""Runs a preset: many replicates over processes, safe to stop at any moment.
+
+Each replicate is computed with one BLAS thread and its own random numbers, so the records do
+not depend on how many processes made them, in which order, or how often the run was stopped.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from nysboost.experiments import datasets
+from nysboost.experiments.presets import Preset
+from nysboost.experiments.replicate import measure, settings_of
+from nysboost.experiments.results import Results
+from nysboost.experiments.store import Record, Store
+from nysboost.experiments.user_error import UserError
+
+RECORD_FORMAT = 1
+LIBRARIES = ("nysboost", "numpy", "scipy", "scikit-learn")
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to run: a preset, the methods, the seed and where data lie."""
+
+    preset: Preset
+    methods: tuple[str, ...]
+    seed: int
+    data_dir: Path | None = None
+
+    def settings(self, points: datasets.Points) -> dict[str, Any]:
+        """Return all that a record depends on."""
+        return {
+            "format": RECORD_FORMAT,
+            "preset": self.preset.settings(),
+            "methods": list(self.methods),
+            "seed": self.seed,
+            "data": points.fingerprint(),
+            "libraries": {name: version(name) for name in LIBRARIES},
+        }
+
+
+@dataclass(frozen=True, order=True)
+class Unit:
+    """One replicate under one reading of V: what one record holds."""
+
+    replicate: int
+    reading: str
+
+
+def run(
+    plan: Plan, out: Path, jobs: int, progress: Progress = lambda _done, _total: None
+) -> Results:
+    """Compute what is missing of a plan and return all of its results.
+
+    Parameters
+    ----------
+    plan : Plan
+        What to run.
+    out : Path
+        The folder for the records.
+    jobs : int
+        How many processes; runs that measure time use one.
+    progress : callable
+        Told the number of records that are there, and of all, at the start and as each is made.
+    """
+    points = datasets.load(plan.preset.data, plan.data_dir)
+    for reading in plan.preset.readings:
+        settings_of(plan.preset, reading)
+    store = Store(out, plan.preset.name, plan.settings(points), ("replicate", "reading"))
+    with store.alone():
+        store.tidy()
+        units = [
+            Unit(r, reading)
+            for r in range(plan.preset.replicates)
+            for reading in plan.preset.readings
+        ]
+        there = {Unit(rec["replicate"], rec["reading"]) for rec in store.records()}
+        missing = [unit for unit in units if unit not in there]
+        progress(len(units) - len(missing), len(units))
+        for done, record in enumerate(_records(plan, missing, jobs), start=1):
+            store.append(record)
+            progress(len(units) - len(missing) + done, len(units))
+        store.tidy()
+        return Results.from_records(plan.preset, plan.methods, plan.seed, store.records())
+
+
+def _records(plan: Plan, units: list[Unit], jobs: int) -> Iterator[Record]:
+    if plan.preset.measure == "seconds" or jobs == 1:
+        with threadpool_limits(1):
+            for unit in units:
+                yield _work(plan, unit)
+    elif units:
+        yield from _in_processes(plan, units, min(jobs, len(units)))
+
+
+def _in_processes(plan: Plan, units: list[Unit], jobs: int) -> Iterator[Record]:
+    context = multiprocessing.get_context("spawn")
+    waiting = iter(units)
+    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin_worker) as pool:
+        try:
+            # Only a few are handed out at a time, so that an end leaves little behind.
+            running: set[Future[Record]] = {
+                pool.submit(_work, plan, unit) for unit in itertools.islice(waiting, 2 * jobs)
+            }
+            while running:
+                done, running = wait(running, return_when=FIRST_COMPLETED)
+                for future in done:
+                    yield future.result()
+                more = itertools.islice(waiting, len(done))
+                running |= {pool.submit(_work, plan, unit) for unit in more}
+        except BrokenProcessPool as error:
+            message = (
+                "A worker process was ended from outside (often for want of memory). The records "
+                "made so far are kept: the same command goes on; --jobs 1 needs least memory."
+            )
+            raise UserError(message) from error
+        except BaseException:
+            for child in multiprocessing.active_children():
+                child.terminate()
+            raise
+
+
+def _begin_worker() -> None:
+    """One BLAS thread; die at once with Ctrl-C, and with the parent however it dies."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    # Kept for the life of the process: the limit ends when the object is collected.
+    _begin_worker.limit = threadpool_limits(1)  # type: ignore[attr-defined]
+    threading.Thread(target=_follow_parent, daemon=True).start()
+
+
+def _follow_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+@functools.lru_cache(maxsize=1)
+def _points(name: str, data_dir: Path | None) -> datasets.Points:
+    return datasets.load(name, data_dir)
+
+
+def _work(plan: Plan, unit: Unit) -> Record:
+    points = _points(plan.preset.data, plan.data_dir)
+    values = measure(plan.preset, points, plan.methods, plan.seed, unit.reading, unit.replicate)
+    if not all(np.isfinite(v).all() for v in values.values()):
+        raise UserError(f"Replicate {unit.replicate} of {plan.preset.name} is not finite.")
+    return {"replicate": unit.replicate, "reading": unit.reading, "values": values}

@@ -1,0 +1,29 @@
+"""A Gram matrix held whole, for experiments that ask for the same blocks many times."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nysboost.arrays import Array, Indices
+from nysboost.gram import Gram, Landmarks, PrecomputedGram
+from nysboost.rows import ArrayRows
+
+
+class SharedGram(PrecomputedGram):
+    """The whole matrix of another Gram, evaluated once; blocks are copied out of it.
+
+    Columns are read as rows, which lie together in memory, since the matrix is symmetric.
+    """
+
+    def __init__(self, gram: Gram) -> None:
+        everything = np.arange(gram.n)
+        values = np.asarray(gram.block(everything, everything), dtype=np.float64)
+        self.values = (values + values.T) / 2
+        super().__init__(ArrayRows(self.values))
+
+    def cross(self, rows: Indices | slice, landmarks: Landmarks) -> Array:
+        """Return G[rows, landmarks], shape (len(rows), m)."""
+        assert landmarks.indices is not None
+        block = self.values[landmarks.indices][:, rows]
+        self.entries_evaluated += block.size
+        return block.T

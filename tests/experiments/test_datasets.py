@@ -1,0 +1,178 @@
+import bz2
+import gzip
+import struct
+import sys
+import zipfile
+
+import numpy as np
+import pytest
+
+from nysboost.experiments import datasets, downloads
+from nysboost.experiments.user_error import UserError
+
+
+@pytest.fixture(autouse=True)
+def no_folders(monkeypatch, tmp_path):
+    monkeypatch.delenv("NYSBOOST_DATA", raising=False)
+    monkeypatch.setattr(datasets, "cache_folder", lambda: tmp_path / "cache")
+
+
+@pytest.fixture
+def no_network(monkeypatch):
+    pooch = pytest.importorskip("pooch", reason="pooch is not installed")
+
+    def refuse(*_args, **_kwargs):
+        raise OSError("no network")
+
+    monkeypatch.setattr(pooch, "retrieve", refuse)
+
+
+def test_a_file_of_the_folder_is_used_and_prepared(tmp_path):
+    X = np.random.default_rng(0).integers(0, 100, (50, 16)).astype(np.uint8)
+    X[:, 3] = 7
+    np.savez_compressed(tmp_path / "pendigits.npz", X=X)
+    points = datasets.load("pendigits", tmp_path)
+    drawn = points.draw(50, np.random.default_rng(0))
+    assert drawn.mean(axis=0) == pytest.approx(np.zeros(16), abs=1e-12)
+    assert np.delete(drawn.std(axis=0), 3) == pytest.approx(np.ones(15))
+    assert not drawn[:, 3].any()
+
+
+def test_mnist_is_divided_by_255_and_others_stay_as_they_are(tmp_path):
+    np.savez(tmp_path / "mnist.npz", X=np.full((3, 4), 255, dtype=np.uint8))
+    np.savez(tmp_path / "glove.npz", X=np.full((3, 4), 2.5, dtype=np.float32))
+    rng = np.random.default_rng(0)
+    assert (datasets.load("mnist", tmp_path).draw(2, rng) == 1).all()
+    assert (datasets.load("glove", tmp_path).draw(2, rng) == 2.5).all()
+
+
+def test_ijcnn_is_its_training_rows_alone(tmp_path):
+    np.savez(tmp_path / "ijcnn1.npz", X=np.arange(12.0).reshape(6, 2), n_train=np.int64(4))
+    assert datasets.load("ijcnn", tmp_path).values.shape == (4, 2)
+
+
+def test_the_environment_variable_names_a_folder(tmp_path, monkeypatch):
+    np.savez(tmp_path / "glove.npz", X=np.eye(3))
+    monkeypatch.setenv("NYSBOOST_DATA", str(tmp_path))
+    assert datasets.find("glove", None) == tmp_path / "glove.npz"
+
+
+def test_the_simulation_and_digits_need_no_file():
+    rng = np.random.default_rng(0)
+    assert datasets.load("simulation").draw(10, rng).shape == (10, 2)
+    assert datasets.load("digits").draw(10, rng).shape == (10, 64)
+
+
+def test_too_many_points_are_a_sentence():
+    with pytest.raises(UserError, match="1797"):
+        datasets.load("digits").draw(2000, np.random.default_rng(0))
+
+
+def test_other_values_have_another_fingerprint(tmp_path):
+    prints = set()
+    for i in range(3):
+        np.savez(tmp_path / "glove.npz", X=np.full((3, 2), float(i)))
+        prints.add(datasets.load("glove", tmp_path).fingerprint())
+    assert len(prints) == 3
+
+
+@pytest.mark.usefixtures("no_network")
+def test_without_file_and_network_a_sentence_says_what_to_put_where(tmp_path):
+    with pytest.raises(UserError, match=r"mnist\.npz.*--data-dir or NYSBOOST_DATA"):
+        datasets.load("mnist", tmp_path)
+
+
+def test_without_the_package_for_downloads_the_extra_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    with pytest.raises(UserError, match=r"nysboost\[experiments\]"):
+        datasets.load("mnist", tmp_path)
+
+
+def test_a_missing_folder_and_a_broken_file_are_sentences(tmp_path):
+    with pytest.raises(UserError, match="does not exist"):
+        datasets.load("mnist", tmp_path / "nowhere")
+    (tmp_path / "mnist.npz").write_bytes(b"PK nothing")
+    with pytest.raises(UserError, match="cannot be read"):
+        datasets.load("mnist", tmp_path)
+    np.savez(tmp_path / "mnist.npz", X=np.array([object()]))
+    with pytest.raises(UserError, match="cannot be read"):
+        datasets.load("mnist", tmp_path)
+    np.savez(tmp_path / "mnist.npz", X=np.zeros(3))
+    with pytest.raises(UserError, match="matrix of numbers"):
+        datasets.load("mnist", tmp_path)
+
+
+def test_an_unknown_data_set_names_the_nearest():
+    with pytest.raises(UserError, match="covertype"):
+        datasets.load("covertyp")
+
+
+def test_the_table_shows_sizes_read_from_the_files_beside_the_papers(tmp_path):
+    np.savez(tmp_path / "glove.npz", X=np.zeros((16, 300), dtype=np.float32))
+    rows = {row["name"]: row for row in datasets.table(tmp_path)}
+    assert rows["glove"]["points"] == "16"
+    assert rows["glove"]["in the paper"] == "400,000 × 300"
+    assert rows["mnist"]["points"] == "?"
+    assert rows["simulation"]["found"] == "built in"
+
+
+def idx(images):
+    return struct.pack(">4i", 2051, *images.shape) + images.tobytes()
+
+
+def test_each_source_is_parsed(tmp_path):
+    images = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
+    paths = [tmp_path / "a.gz", tmp_path / "b.gz"]
+    for path in paths:
+        path.write_bytes(gzip.compress(idx(images)))
+    assert np.array_equal(downloads.parse_mnist(paths), np.tile(images.reshape(2, 12), (2, 1)))
+
+    with zipfile.ZipFile(tmp_path / "g.zip", "w") as archive:
+        numbers = " ".join(["0.5"] * 300)
+        archive.writestr("glove.6B.300d.txt", f"the {numbers}\n. . {numbers}\n")
+    assert downloads.parse_glove([tmp_path / "g.zip"]).shape == (2, 300)
+
+    (tmp_path / "c.gz").write_bytes(gzip.compress(b"2596,-51,3\n2590,56,5\n"))
+    covertype = downloads.parse_covertype([tmp_path / "c.gz"])
+    assert covertype.tolist() == [[2596, -51], [2590, 56]]
+
+    for name, row in (("p.tra", "47,100,8\n"), ("p.tes", " 0, 89,2\n")):
+        (tmp_path / name).write_text(row)
+    pendigits = downloads.parse_pendigits([tmp_path / "p.tra", tmp_path / "p.tes"])
+    assert pendigits.tolist() == [[47, 100], [0, 89]]
+
+    (tmp_path / "i.bz2").write_bytes(bz2.compress(b"-1 6:1 11:-0.731854\n1 22:0.5\n"))
+    ijcnn = downloads.parse_ijcnn([tmp_path / "i.bz2"])
+    assert ijcnn.shape == (2, 22)
+    assert ijcnn[0, 10] == np.float32(-0.731854)
+
+
+def test_a_download_is_checked_kept_and_found_again(tmp_path, monkeypatch):
+    pooch = pytest.importorskip("pooch", reason="pooch is not installed")
+    asked = []
+
+    def retrieve(address, checksum, path, progressbar):
+        asked.append((address, checksum, progressbar))
+        path.mkdir(parents=True, exist_ok=True)
+        (path / "raw").write_text("1,2,0\n")
+        return str(path / "raw")
+
+    monkeypatch.setattr(pooch, "retrieve", retrieve)
+    said = []
+    with pytest.raises(UserError, match="other data than expected"):
+        datasets.load("pendigits", tmp_path, said.append)
+    right = downloads.Source((("https://x", "md5:1"),), downloads.parse_pendigits, None)
+    monkeypatch.setitem(downloads.SOURCES, "pendigits", right)
+    points = datasets.load("pendigits", tmp_path, said.append)
+    assert points.values.tolist() == [[1, 2]]
+    assert asked[-1][:2] == ("https://x", "md5:1")
+    count = len(asked)
+    assert datasets.load("pendigits", tmp_path).values.tolist() == [[1, 2]]
+    assert len(asked) == count
+    assert "Downloading pendigits" in said[0]
+
+
+@pytest.mark.parametrize("name", datasets.PAPER)
+def test_every_source_has_a_checksum_of_its_files_or_of_its_values(name):
+    source = downloads.SOURCES[name]
+    assert source.digest or all(checksum for _, checksum in source.files)

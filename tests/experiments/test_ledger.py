@@ -1,0 +1,125 @@
+import pytest
+
+from nysboost.experiments import ledger, presets
+from nysboost.experiments.claims import CLAIMS, Claim, Comparison
+from nysboost.experiments.replicate import METHODS
+
+from .helpers import made_up
+
+
+def claim_of(number):
+    (found,) = (c for c in CLAIMS if c.number == number)
+    return found
+
+
+def good_boosting(method, p):
+    base = 0.1 if method.startswith("ensemble") else 0.05
+    return base * (1 + 1 / p)
+
+
+def verdict(number, results, reading="columns"):
+    return ledger.decide(claim_of(number), {r.preset.name: r for r in results}, reading).verdict
+
+
+def test_the_ledger_has_all_thirteen_statements_of_the_paper():
+    assert {int(c.number.rstrip("abcd")) for c in CLAIMS} == set(range(1, 14))
+
+
+def test_every_comparison_names_things_that_exist():
+    counts = {name: presets.load(name).counts for name in presets.names()}
+    for claim in CLAIMS:
+        for c in claim.comparisons:
+            for method, p in (c.left, c.right):
+                assert method in METHODS
+                assert p in counts[c.preset]
+
+
+def test_a_claim_holds_when_every_comparison_is_significant():
+    assert verdict("1", [made_up("simulation", good_boosting)]) == "holds"
+
+
+def test_a_claim_does_not_hold_when_one_comparison_is_reversed():
+    def one_bad(method, p):
+        return 0.2 if method == "RRB-SF" else good_boosting(method, p)
+
+    assert verdict("1", [made_up("simulation", one_bad)]) == "does not hold"
+
+
+def test_a_claim_is_undecided_when_the_difference_drowns_in_noise():
+    assert verdict("1", [made_up("simulation", lambda *_: 0.1, noise=0.3)]) == "undecided"
+
+
+def test_a_claim_without_its_preset_was_not_run():
+    decision = ledger.decide(claim_of("8"), {}, "columns")
+    assert decision.verdict == "not run"
+    assert decision.not_run == ("mnist-linear", "mnist-gaussian")
+
+
+def test_a_claim_over_many_presets_is_undecided_until_all_of_them_were_run():
+    assert verdict("13", [made_up("simulation", good_boosting)]) == "undecided"
+    everything = [made_up(name, good_boosting) for name in presets.names() if name != "runtime"]
+    assert verdict("13", everything) == "holds"
+
+
+def test_a_claim_over_many_presets_falls_with_the_first_that_contradicts_it():
+    bad = made_up("ijcnn", lambda m, _: 0.05 if m.startswith("ensemble") else 0.1)
+    assert verdict("13", [made_up("simulation", good_boosting), bad]) == "does not hold"
+
+
+def test_all_p_values_below_a_hundredth_is_decided_only_at_the_papers_replicates():
+    def equal(method, p):
+        return 0.1 if p == 2 else good_boosting(method, p)
+
+    assert verdict("4", [made_up("simulation", equal, replicates=10)]) == "undecided"
+    assert verdict("4", [made_up("simulation", equal, replicates=100)]) == "does not hold"
+    assert verdict("4", [made_up("simulation", good_boosting, replicates=100)]) == "holds"
+
+
+def test_similar_means_within_ten_percent():
+    def near(method, _):
+        return 0.105 if method == "UUB-mean" else 0.1
+
+    def far(method, _):
+        return 0.13 if method == "UUB-mean" else 0.1
+
+    names = ("mnist-linear", "covertype", "ijcnn", "pendigits")
+    assert verdict("9a", [made_up(n, near) for n in names]) == "holds"
+    assert verdict("9a", [made_up(n, far) for n in names]) == "does not hold"
+
+
+def test_little_gain_is_tested_on_the_same_runs():
+    def levelling(_, p):
+        return 0.1 + 1 / max(p, 16) ** 4
+
+    assert verdict("12", [made_up("pendigits", levelling, noise=0.001)]) == "holds"
+    assert verdict("12", [made_up("pendigits", lambda _, p: 1 / p, noise=0.001)]) == "does not hold"
+
+
+def test_the_runtime_claims_compare_seconds():
+    def seconds(method, p):
+        known = {"UUB": 1.0, "UEB": 2.0, "ensemble": 3.0, "URB": 4.0, "RRB": 5.0}
+        return p * known.get(method.partition("-")[0], 9.0)
+
+    runtime = [made_up("runtime", seconds)]
+    assert [verdict(f"5{x}", runtime) for x in "abcd"] == ["holds"] * 4
+
+
+def test_readings_are_decided_apart():
+    result = made_up("simulation", good_boosting)
+    result.values["square"] = made_up("simulation", lambda *_: 0.1).values["square"]
+    assert verdict("1", [result], "columns") == "holds"
+    assert verdict("1", [result], "square") != "holds"
+
+
+@pytest.mark.parametrize("factor", [1.0, 2.0])
+def test_the_factor_scales_the_right_hand_side(factor):
+    comparison = Comparison("simulation", ("URB-mean", 5), ("ensemble-ridge", 5), factor)
+    result = made_up("simulation", lambda m, _: 0.15 if m == "URB-mean" else 0.1)
+    decision = ledger.decide(Claim("0", "", (comparison,)), {"simulation": result}, "columns")
+    assert decision.verdict == ("holds" if factor == 2 else "does not hold")
+
+
+def test_the_whole_ledger_has_each_claim_under_each_reading():
+    decisions = ledger.ledger({"simulation": made_up("simulation", good_boosting)})
+    assert len(decisions) == 2 * len(CLAIMS)
+    assert [len(d) for d in ledger.by_claim(decisions).values()] == [2] * len(CLAIMS)

@@ -1,0 +1,90 @@
+import numpy as np
+import pytest
+
+from nysboost.experiments import datasets, replicate
+from nysboost.experiments.shared_gram import SharedGram
+from nysboost.experiments.user_error import UserError
+from nysboost.gram import make_gram
+from nysboost.kernels import Gaussian
+
+from .helpers import tiny
+
+
+@pytest.fixture
+def points():
+    return datasets.load("simulation")
+
+
+def test_the_thirty_methods_are_nine_trajectories_and_one_ensemble():
+    assert len(replicate.METHODS) == 30
+    assert len(replicate.TRAJECTORIES) == 10
+
+
+def test_an_unknown_method_names_the_nearest():
+    with pytest.raises(UserError, match="URB-mean"):
+        replicate.parse_method("URB-means")
+
+
+@pytest.mark.parametrize("reading", ["columns", "square"])
+@pytest.mark.parametrize("method", ["URB-mean", "EUB-SF", "REB-med", "ensemble-ridge"])
+def test_errors_are_those_of_the_method_run_by_itself(points, reading, method):
+    preset = tiny()
+    shared = replicate.measure(preset, points, replicate.METHODS, 3, reading, 1)[method]
+    gram = SharedGram(replicate.kernel_gram(preset, replicate.draw_points(preset, points, 1, 3)))
+    parsed = replicate.parse_method(method)
+    stream = 1 + replicate.TRAJECTORIES.index(parsed.trajectory)
+    found = replicate.find_trajectory(
+        gram,
+        preset,
+        parsed.trajectory,
+        replicate.settings_of(preset, reading),
+        replicate.generator(3, preset.name, 1, stream),
+    )
+    for p, error in zip(preset.counts, shared, strict=True):
+        mixture = found.mixture(replicate.rules_of(preset)[parsed.final], p)
+        K = np.zeros_like(gram.values)
+        for w, learner in zip(mixture.weights, mixture.learners, strict=True):
+            F = learner.features(gram)
+            K += w * F @ F.T
+        dense = np.linalg.norm(gram.values - K) / np.linalg.norm(gram.values)
+        assert error == pytest.approx(dense, rel=1e-8)
+
+
+def test_leaving_methods_out_does_not_change_the_others(points):
+    preset = tiny()
+    everything = replicate.measure(preset, points, replicate.METHODS, 0, "columns", 0)
+    some = replicate.measure(preset, points, ["RRB-SF", "ensemble-ridge"], 0, "columns", 0)
+    assert some == {name: everything[name] for name in some}
+
+
+def test_replicates_draw_their_own_points_unless_told_otherwise(points):
+    fresh, same = tiny(), tiny(redraw=False)
+    assert not np.array_equal(
+        replicate.draw_points(fresh, points, 0, 0), replicate.draw_points(fresh, points, 1, 0)
+    )
+    assert np.array_equal(
+        replicate.draw_points(same, points, 0, 0), replicate.draw_points(same, points, 1, 0)
+    )
+
+
+def test_times_are_positive_and_measured_at_each_count(points):
+    preset = tiny(measure="seconds", learner_counts=(1, 3))
+    times = replicate.measure(preset, points, ["UUB-mean", "ensemble-ridge"], 0, "columns", 0)
+    assert all(len(t) == 2 and min(t) > 0 for t in times.values())
+
+
+def test_a_budget_beyond_the_points_is_a_sentence():
+    with pytest.raises(UserError, match="need at least"):
+        replicate.settings_of(tiny(n_columns=60), "columns")
+
+
+def test_a_shared_gram_gives_the_blocks_of_the_gram_it_holds():
+    X = np.random.default_rng(0).standard_normal((30, 3))
+    gram = make_gram(X, Gaussian(sigma=1.0))
+    shared = SharedGram(gram)
+    rows, cols = np.array([3, 29, 0]), np.array([7, 1])
+    assert np.allclose(shared.block(rows, cols), gram.block(rows, cols))
+    assert np.allclose(
+        shared.cross(slice(0, 5), shared.landmarks(cols)), gram.block(np.arange(5), cols)
+    )
+    assert shared.entries_evaluated == 6 + 10

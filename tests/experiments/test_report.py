@@ -1,0 +1,188 @@
+import json
+import re
+import shutil
+
+import numpy as np
+import pytest
+
+from nysboost.experiments import datasets, report
+from nysboost.experiments.compare import Outcome
+from nysboost.experiments.palette import FAMILIES, style
+from nysboost.experiments.replicate import METHODS
+from nysboost.experiments.report import Chart, Page, Section, Series, Table, comparison
+from nysboost.experiments.report import reproduction as pages
+
+from .helpers import made_up
+
+
+def level(method, p):
+    return (0.1 if method.startswith("ensemble") else 0.05) * (1 + 1 / p) + 0.001 * len(method)
+
+
+@pytest.fixture(scope="module")
+def html():
+    results = {name: made_up(name, level) for name in ("simulation", "mnist-gaussian")}
+    return report.render(pages.page(results, datasets.table(), "nysboost reproduce x --seed 0"))
+
+
+def data_of(html):
+    return json.loads(re.search(r'id="data">(.*?)</script>', html, re.S).group(1))
+
+
+def test_the_report_holds_every_mean_of_every_method_and_reading(html):
+    chart = data_of(html)["0"]
+    expected = made_up("simulation", level)
+    assert list(chart["views"]) == ["V read as whole columns", "V read as a square block"]
+    for (view, series), reading in zip(chart["views"].items(), expected.values, strict=True):
+        assert [s["name"] for s in series] == list(METHODS), view
+        for s in series:
+            means = expected.values[reading][s["name"]].mean(axis=0)
+            assert s["y"] == pytest.approx(means, rel=1e-4)
+
+
+def test_the_summary_comes_before_the_charts_and_names_the_command(html):
+    assert html.index("nysboost reproduce x --seed 0") < html.index('class="chart"')
+
+
+def test_the_report_names_the_papers_figures_and_asks_for_nothing_from_outside(html):
+    assert 'Figure \\"sim\\" (a)' in html
+    without_svg = html.replace("http://www.w3.org/2000/svg", "")
+    assert not re.search(r"https?://|src=|@import|url\(", without_svg)
+    assert len(html) < 400_000
+
+
+def test_nothing_that_the_user_wrote_becomes_markup():
+    nasty = "</script><script>alert(1)</script><b>"
+    series = Series(nasty, [1, 2], [0.1, float("nan")])
+    page = Page(
+        nasty,
+        [nasty],
+        [
+            Section(
+                nasty,
+                [nasty],
+                Chart(nasty, nasty, nasty, {nasty: [series]}, {nasty: [nasty]}),
+                [Table(nasty, [nasty], [[nasty]], nasty)],
+            )
+        ],
+        {nasty: nasty},
+    )
+    html = report.render(page)
+    assert "<script>alert" not in html
+    assert "<b>" not in html
+    assert data_of(html)["0"]["views"][nasty][0]["y"] == [0.1, None]
+
+
+def test_each_family_has_a_colour_of_its_own():
+    assert len(set(FAMILIES.values())) == len(FAMILIES)
+    looks = {(style(m).colour, style(m).mark, style(m).dash) for m in METHODS}
+    assert len(looks) == len(METHODS)
+    assert style("URB-mean").colour == style("URB-SF").colour
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    selenium = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    binary = shutil.which("chromium") or shutil.which("google-chrome")
+    driver = shutil.which("chromedriver")
+    if not binary or not driver:
+        pytest.skip("no Chromium with chromedriver is installed")
+    options = selenium.ChromeOptions()
+    options.binary_location = binary
+    profile = tmp_path_factory.mktemp("profile")
+    for flag in (
+        "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--window-size=1200,1000",
+        "--disable-dev-shm-usage", "--disable-background-networking", "--disable-component-update",
+        "--disable-sync", f"--user-data-dir={profile}",
+    ):  # fmt: skip
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    service = selenium.ChromeService(executable_path=driver)
+    browser = selenium.Chrome(options=options, service=service)
+    yield browser
+    browser.quit()
+
+
+@pytest.fixture
+def opened(browser, html, tmp_path):
+    (tmp_path / "report.html").write_text(html, encoding="utf-8")
+    browser.get_log("browser")
+    browser.get_log("performance")
+    browser.get((tmp_path / "report.html").as_uri())
+    return browser
+
+
+def first(browser, selector):
+    return browser.find_element("css selector", selector)
+
+
+def curves(browser):
+    found = browser.find_elements("css selector", '[data-chart="0"] [data-curve]')
+    return {c.get_attribute("data-curve"): c.get_attribute("innerHTML") for c in found}
+
+
+def test_in_a_browser_it_loads_without_console_message_or_network_request(opened):
+    assert opened.get_log("browser") == []
+    events = [json.loads(e["message"])["message"] for e in opened.get_log("performance")]
+    requests = [e["params"] for e in events if e["method"] == "Network.requestWillBeSent"]
+    mine = [r["request"]["url"] for r in requests if r["documentURL"] == opened.current_url]
+    assert opened.current_url in mine
+    assert all(url.startswith(("file://", "data:")) for url in mine)
+
+
+def test_in_a_browser_toggling_a_method_changes_the_curves(opened):
+    before = curves(opened)
+    assert "URB-mean" in before
+    assert "EUB-SF" not in before
+    first(opened, '[data-chart="0"] input[data-method="URB-mean"]').click()
+    assert set(curves(opened)) == set(before) - {"URB-mean"}
+    first(opened, '[data-chart="0"] input[data-method="EUB-SF"]').click()
+    assert set(curves(opened)) == set(before) - {"URB-mean"} | {"EUB-SF"}
+
+
+def test_in_a_browser_axis_and_reading_redraw_the_curves(opened):
+    before = curves(opened)["URB-mean"]
+    first(opened, '[data-chart="0"] [data-option="logarithmic"]').click()
+    logarithmic = curves(opened)["URB-mean"]
+    first(opened, '[data-chart="0"] [data-option="V read as a square block"]').click()
+    assert len({before, logarithmic, curves(opened)["URB-mean"]}) == 3
+
+
+def test_in_a_browser_all_and_none_can_be_shown(opened):
+    first(opened, '[data-chart="0"] [data-option="all"]').click()
+    assert set(curves(opened)) == set(METHODS)
+    first(opened, '[data-chart="0"] [data-option="none"]').click()
+    assert curves(opened) == {}
+    assert "No method is shown" in first(opened, '[data-chart="0"] svg').text
+
+
+def test_in_a_browser_hovering_shows_values_and_standard_errors(opened):
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    ActionChains(opened).move_to_element(first(opened, '[data-chart="0"] .plot svg')).perform()
+    tip = first(opened, '[data-chart="0"] .tip').text
+    assert re.search(r"URB-mean\s+0\.\d+ ± ", tip)
+    shown = re.search(r"number of learners p: (\d+)", tip).group(1)
+    expected = made_up("simulation", level).sample("columns", "URB-mean", int(shown)).mean()
+    assert float(re.search(r"URB-mean\s+(\S+)", tip).group(1)) == pytest.approx(expected, rel=1e-3)
+
+
+def test_in_a_browser_the_table_of_tests_opens_with_every_method(opened):
+    fold = first(opened, '[data-chart="0"] ~ details')
+    fold.find_element("css selector", "summary").click()
+    rows = fold.find_elements("css selector", "tbody tr")
+    assert len(rows) == len(METHODS) - 1
+
+
+def test_in_a_browser_a_comparison_of_ones_own_data_works_too(browser, tmp_path):
+    outcomes = [
+        Outcome("URB-mean", 0.1, 0.01, 1.0, 1e5, ((10, 0.3), (20, 0.1))),
+        Outcome("nystrom", 0.2, np.nan, 0.5, 1e4, ((20, 0.2),)),
+    ]
+    path = tmp_path / "comparison.html"
+    report.write(comparison.page(outcomes, ["All rows used."], {"data": "x.csv"}), path)
+    browser.get_log("browser")
+    browser.get(path.as_uri())
+    assert browser.get_log("browser") == []
+    assert set(curves(browser)) == {"URB-mean", "nystrom"}
+    assert "Use URB-mean" in first(browser, "#summary").text
