@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import nysboost as nb
 from nysboost import accuracy
 from nysboost.gram import make_gram
 
@@ -39,3 +40,22 @@ def test_where_the_matrix_is_zero_no_error_is_relative_to_it():
     gram = make_gram(np.vstack([np.zeros((3, 2)), np.eye(2)]), "linear")
     with pytest.raises(ValueError, match="zero on these rows"):
         accuracy.relative_error(gram, np.zeros((3, 1)), np.ones(1), np.arange(3))
+
+
+@pytest.mark.parametrize("method", ["nystrom", "ensemble-ridge", "joint"])
+def test_trace_and_spectral_errors_are_those_of_the_dense_matrices(method):
+    problem = market.problem("Gaussian", n=90)
+    approx = nb.approximate(
+        problem.X, method, problem.kernel, n_learners=2, n_columns=6, random_state=0
+    )
+    residual = problem.G - approx.to_dense()
+    trace = abs(np.trace(residual)) / np.trace(problem.G)
+    spectral = np.linalg.norm(residual, 2) / np.linalg.norm(problem.G, 2)
+    np.testing.assert_allclose(approx.relative_error(norm="trace"), trace, rtol=1e-8)
+    np.testing.assert_allclose(approx.relative_error(norm="spectral"), spectral, rtol=1e-3)
+
+
+def test_an_unknown_norm_gets_the_known_ones():
+    approx = nb.approximate(market.problem("Gaussian", n=30).X, "nystrom", n_columns=3)
+    with pytest.raises(ValueError, match="frobenius, trace, spectral"):
+        approx.relative_error(norm="nuclear")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
@@ -23,12 +23,19 @@ from nysboost.arrays import (
 from nysboost.features import FeatureMap, spectrum
 from nysboost.gram import ALL_ZERO, Gram, pooled
 from nysboost.learner import Learner, Mixture
+from nysboost.names import unknown
 from nysboost.rows import spread_indices
 from nysboost.trajectory import Trajectory
 from nysboost.weights import Rule
 
 KEEP_FEATURES_BYTES = 2**29
 BLOCK_BYTES = 2**25
+
+ERRORS = {
+    "frobenius": accuracy.relative_error,
+    "trace": accuracy.relative_trace_error,
+    "spectral": accuracy.relative_spectral_error,
+}
 
 
 class Approximation(LinearOperator):
@@ -215,17 +222,25 @@ class Approximation(LinearOperator):
 
     # Errors
 
-    def relative_error(self, rows: Indices | None = None) -> float:
-        """Return ‖K̂ − G‖_F / ‖G‖_F, exactly, without ever holding n×n.
+    def relative_error(
+        self,
+        rows: Indices | None = None,
+        norm: Literal["frobenius", "trace", "spectral"] = "frobenius",
+    ) -> float:
+        """Return ‖K̂ − G‖ / ‖G‖, from the residual itself, without ever holding n×n.
 
         Parameters
         ----------
         rows : array of int or None
             Restrict both matrices to rows × rows; None is all of them, at a cost of n².
+        norm : "frobenius", "trace" or "spectral"
+            "trace" is |tr(K̂ − G)| / tr G.
         """
+        if norm not in ERRORS:
+            raise ValueError(unknown("norm", norm, ERRORS))
         chosen = np.arange(self.shape[0]) if rows is None else np.asarray(rows)
         features = self._stacked_features() if rows is None else self._features_at(chosen)
-        return accuracy.relative_error(self.gram, features, self._signs, chosen)
+        return ERRORS[norm](self.gram, features, self._signs, chosen)
 
     # Parts
 

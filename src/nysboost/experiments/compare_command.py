@@ -45,8 +45,8 @@ def run(request: Request, out: Path, data_dir: Path | None = None) -> list[compa
     make_writable(out)
     notes.append(
         f"Kernel: {request.kernel}; budget: {budget} columns; mixtures have {request.n_learners} "
-        f"learners of {budget // request.n_learners} columns; {request.repeats} seeds each, timed with "
-        "one thread."
+        f"learners of {budget // request.n_learners} columns; {request.repeats} seeds each, timed "
+        "with one thread."
     )
     for note in notes:
         console.say(note)

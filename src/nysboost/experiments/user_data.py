@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from scipy.sparse import csr_matrix, issparse
 from nysboost.experiments.user_error import UserError, need
 from nysboost.names import unknown
 
-Matrix = NDArray[np.float64] | csr_matrix
+Matrix: TypeAlias = NDArray[np.float64] | csr_matrix
 LIBSVM = (".libsvm", ".svm", ".svmlight", ".txt")
 _PACKED = (".gz", ".bz2")
 _WIDEST_DENSE = 20_000

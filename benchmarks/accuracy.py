@@ -1,0 +1,191 @@
+"""Accuracy per landmark, on the paper's data sets: the flagship, its family and the peers.
+
+n = 4000 random rows, Gaussian kernel with σ = 5 (and the linear kernel on MNIST and
+GloVe), several seeds. For each method: the relative error in the Frobenius norm, the trace
+and the spectral norm, the Frobenius error on 4000 other rows, and the time to fit. Records
+are appended as they are made; the same command goes on where it was.
+
+    make bench-accuracy DATA=folder          all of it, then the tables
+    python benchmarks/accuracy.py --summary  the tables alone
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
+
+import numpy as np
+from joblib import Parallel, delayed
+from scipy.linalg import eigh
+from sklearn.kernel_approximation import Nystroem
+
+import nysboost as nb
+from nysboost.experiments import datasets
+from nysboost.kernels import Kernel
+
+GAUSSIAN = ("mnist", "covertype", "glove", "pendigits", "ijcnn")
+PEERS = ("uniform", "kmeans", "rpcholesky", "greedy", "rls")
+METHODS = (*PEERS, "JJB-mean", "joint")
+ROWS = 4000
+LARGE = 50_000
+GAMMA = 1 / 50
+
+
+def tasks(seeds: int) -> Iterator[dict[str, Any]]:
+    """Yield one task for each data set, kernel, number of landmarks and seed."""
+    for seed in range(seeds):
+        for data in GAUSSIAN:
+            for c in (240, 480):
+                yield {"data": data, "kernel": "gaussian", "c": c, "seed": seed, "n": ROWS}
+        for data in ("mnist", "glove"):
+            yield {"data": data, "kernel": "linear", "c": 120, "seed": seed, "n": ROWS}
+        for data in ("mnist", "covertype"):
+            if seed < 3:
+                yield {"data": data, "kernel": "gaussian", "c": 240, "seed": seed, "n": LARGE}
+
+
+def run(task: dict[str, Any], data_dir: Path | None) -> list[dict[str, Any]]:
+    """Run every method on one task."""
+    rng = np.random.default_rng([task["seed"], 4000])
+    rows = datasets.load(task["data"], data_dir).draw(task["n"] + ROWS, rng)
+    seen, other = rows[: task["n"]], rows[task["n"] :]
+    # the in-sample error of a large fit is that of as many of its rows as are held out
+    judged = seen[:ROWS]
+    kernel = nb.Gaussian(gamma=GAMMA) if task["kernel"] == "gaussian" else nb.Linear()
+    G, H = kernel(judged, judged), kernel(other, other)
+    methods = METHODS if task["n"] == ROWS else ("kmeans", "joint")
+    records = [_fitted(task, method, kernel, seen, (judged, G), (other, H)) for method in methods]
+    if task["n"] == ROWS:
+        if task["kernel"] == "gaussian":
+            records.append(_scikit_learn(task, seen, G, other, H))
+        records.append(_optimum(task, G, H))
+    return records
+
+
+def _fitted(
+    task: dict[str, Any],
+    method: str,
+    kernel: Kernel,
+    X: np.ndarray,
+    inside: tuple[np.ndarray, np.ndarray],
+    outside: tuple[np.ndarray, np.ndarray],
+) -> dict[str, Any]:
+    c = task["c"]
+    how: dict[str, int] = {"n_components": c}
+    if method not in (*PEERS, "joint"):
+        how = {"n_learners": 4, "n_columns": c // 4, "n_candidates": 1000 if c < 480 else 2000}
+    start = time.process_time()
+    approx = nb.approximate(X, method, kernel, **how, random_state=task["seed"])
+    seconds = time.process_time() - start
+    features, _ = approx.feature_map()
+    record = {**task, "method": method, "cpu_s": seconds, "entries": approx.entries_evaluated}
+    return record | _errors(features(inside[0]), inside[1], features(outside[0]), outside[1])
+
+
+def _scikit_learn(
+    task: dict[str, Any], X: np.ndarray, G: np.ndarray, other: np.ndarray, H: np.ndarray
+) -> dict[str, Any]:
+    start = time.process_time()
+    peer = Nystroem(gamma=GAMMA, n_components=task["c"], random_state=task["seed"]).fit(X)
+    record = {**task, "method": "scikit-learn", "cpu_s": time.process_time() - start}
+    return record | _errors(peer.transform(X), G, peer.transform(other), H)
+
+
+def _errors(F: np.ndarray, G: np.ndarray, out: np.ndarray, H: np.ndarray) -> dict[str, float]:
+    residual = G - F @ F.T
+    return {
+        "frobenius": float(np.linalg.norm(residual) / np.linalg.norm(G)),
+        "trace": float(abs(np.trace(residual)) / np.trace(G)),
+        "spectral": _largest(residual) / _largest(G),
+        "held_out": float(np.linalg.norm(H - out @ out.T) / np.linalg.norm(H)),
+    }
+
+
+def _optimum(task: dict[str, Any], G: np.ndarray, H: np.ndarray) -> dict[str, Any]:
+    """Return the errors of the best rank-c matrices: the limit for each set of rows."""
+    c, record = task["c"], {**task, "method": "optimal"}
+    top, next_one = _top(G, c)
+    record["frobenius"] = _tail(G, top)
+    record["trace"] = float(1 - top.sum() / np.trace(G))
+    record["spectral"] = float(next_one / top.max())
+    record["held_out"] = _tail(H, _top(H, c)[0])
+    return record
+
+
+def _top(G: np.ndarray, c: int) -> tuple[np.ndarray, float]:
+    """Return the c largest eigenvalues and the one after them."""
+    values = eigh(G, eigvals_only=True, subset_by_index=(len(G) - c - 1, len(G) - 1))
+    return values[1:], float(values[0])
+
+
+def _tail(G: np.ndarray, top: np.ndarray) -> float:
+    squared = float((G * G).sum())
+    tail = squared - float((top * top).sum())
+    if tail < 1e-11 * squared:  # cancelled: the whole spectrum is needed
+        values = np.sort(np.linalg.eigvalsh(G))[: len(G) - len(top)]
+        tail = float((values * values).sum())
+    return float(np.sqrt(tail / squared))
+
+
+def _largest(matrix: np.ndarray) -> float:
+    """Return the largest absolute eigenvalue of a symmetric matrix, by power iteration."""
+    v = np.random.default_rng(0).normal(size=len(matrix))
+    size = 0.0
+    for _ in range(60):
+        v = matrix @ (v / np.linalg.norm(v))
+        size, last = float(np.linalg.norm(v)), size
+        if abs(size - last) < 1e-4 * size:
+            break
+    return size
+
+
+def _key(record: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(record[name] for name in ("data", "kernel", "c", "seed", "n"))
+
+
+def _read(path: Path) -> list[dict[str, Any]]:
+    """Return the tasks recorded in full; a half-written last line is left out."""
+    done = []
+    for line in path.read_text().splitlines() if path.exists() else []:
+        try:
+            done.append(json.loads(line))
+        except json.JSONDecodeError:
+            continue
+    return done
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--data-dir", type=Path, default=None)
+    parser.add_argument("--out", type=Path, default=Path("out/accuracy.jsonl"))
+    parser.add_argument("--summary", action="store_true", help="print the tables and stop")
+    options = parser.parse_args()
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    if not options.summary:
+        done = {_key(record[0]) for record in _read(options.out)}
+        todo = [task for task in tasks(options.seeds) if _key(task) not in done]
+        results = Parallel(n_jobs=options.jobs, return_as="generator_unordered")(
+            delayed(run)(task, options.data_dir) for task in todo
+        )
+        with options.out.open("a") as file:
+            for number, records in enumerate(results, 1):
+                file.write(json.dumps(records) + "\n")
+                file.flush()
+                print(f"{number}/{len(todo)} {_key(records[0])}", flush=True)
+    from accuracy_tables import print_tables
+
+    print_tables([record for records in _read(options.out) for record in records])
+
+
+if __name__ == "__main__":
+    main()
