@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint bench clean
+.PHONY: help demo test test-slow lint bench bench-accuracy clean
 
 help:  ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -31,6 +31,9 @@ lint: $(STAMP)  ## Check style, types and layers
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+bench-accuracy: $(STAMP)  ## Measure accuracy per landmark on the paper's data (DATA=folder): hours
+	$(BIN)/python benchmarks/accuracy.py $(if $(DATA),--data-dir $(DATA))
 
 bench: $(STAMP)  ## Measure fitting time and memory against n
 	$(BIN)/python benchmarks/fit_scaling.py

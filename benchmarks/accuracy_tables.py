@@ -118,6 +118,5 @@ def _print_large(results: Results) -> None:
         for method in ("kmeans", "joint"):
             where = {"data": data, "n": 50_000, "method": method}
             inside, outside = (results.mean(m, **where) for m in ("frobenius", "held_out"))
-            print(
-                f"| {NAMES[data]} | {method} | {inside:.4g} | {outside:.4g} | {outside / inside:.3f} |"
-            )
+            ratio = outside / inside
+            print(f"| {NAMES[data]} | {method} | {inside:.4g} | {outside:.4g} | {ratio:.3f} |")

@@ -20,7 +20,7 @@ from nysboost.settings import Settings
 STAGES = 2
 """Learners of centroids to start from; the refinement evens out what more would bring."""
 
-ROUNDS, ITERATIONS = 2, 12
+ROUNDS, ITERATIONS = 2, 16
 """L-BFGS runs in rounds, each on fresh rows where there are enough, checked in between."""
 
 ANCHOR = 0.3
@@ -58,8 +58,7 @@ def joint(gram: Gram, c: int, row_cap: int, rng: np.random.Generator) -> Learner
     """
     row_cap = max(row_cap, ROWS_PER_LANDMARK * c)
     held_out, rounds = _split(gram.n, row_cap, rng)
-    everything = np.concatenate([held_out, *{id(rows): rows for rows in rounds}.values()])
-    sample = everything[: row_cap + HELD_OUT]
+    sample = np.unique(np.concatenate([held_out, rounds[-1]]))
     if c >= gram.n:
         landmarks = gram.landmarks(np.arange(gram.n))
     elif isinstance(gram, KernelGram) and _can_move(gram):
@@ -105,10 +104,16 @@ class _Sample:
 
 
 def _split(n: int, row_cap: int, rng: np.random.Generator) -> tuple[Indices, list[Indices]]:
-    """Return rows held out, and the rows of each round: fresh ones where there are enough."""
-    held = HELD_OUT if n >= row_cap + HELD_OUT else n // 8
-    order = rng.choice(n, size=min(n, held + ROUNDS * row_cap), replace=False)
-    held_out, rest = order[:held], order[held:]
+    """Return rows held out, and the rows of each round.
+
+    Each round has fresh rows where there are enough. Where there are not, the last round
+    has all rows: those held out have confirmed the rounds before, and join.
+    """
+    if n < row_cap + HELD_OUT:
+        order = rng.permutation(n)
+        return order[: n // 8], [order[n // 8 :]] * (ROUNDS - 1) + [order]
+    order = rng.choice(n, size=min(n, HELD_OUT + ROUNDS * row_cap), replace=False)
+    held_out, rest = order[:HELD_OUT], order[HELD_OUT:]
     starts = [i * row_cap if (i + 1) * row_cap <= len(rest) else 0 for i in range(ROUNDS)]
     return held_out, [rest[begin : begin + row_cap] for begin in starts]
 
@@ -126,7 +131,7 @@ def _moved_points(
     Z = _boosted_centroids(gram, sample, c, rng)
     best = judge.error(gram, Z, sample.projection(gram, Z))
     for rows in rounds:
-        if rows[0] != sample.rows[0]:
+        if rows is not sample.rows:
             sample = _Sample.of(gram, rows)
         moved = refine(gram.kernel, Z, sample.X, sample.G, ITERATIONS)
         error = judge.error(gram, moved, sample.projection(gram, moved))
