@@ -17,8 +17,9 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@
 
-demo: $(STAMP)  ## Approximate the paper's simulation with ten methods: a table and a picture
+demo: $(STAMP)  ## A tour of ten methods, then the paper's simulation with its report
 	$(BIN)/python examples/demo.py --out out
+	$(BIN)/nysboost reproduce simulation --replicates 10 --out out/simulation
 
 test: $(STAMP)  ## Run the tests
 	$(BIN)/python -m pytest
