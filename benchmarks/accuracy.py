@@ -2,11 +2,12 @@
 
 n = 4000 random rows, Gaussian kernel with σ = 5 (and the linear kernel on MNIST and
 GloVe), several seeds. For each method: the relative error in the Frobenius norm, the trace
-and the spectral norm, the Frobenius error on 4000 other rows, and the time to fit. Records
-are appended as they are made; the same command goes on where it was.
+and the spectral norm, and the Frobenius error on 4000 other rows. Records are appended as
+they are made; the same command goes on where it was.
 
-    make bench-accuracy DATA=folder          all of it, then the tables
-    python benchmarks/accuracy.py --summary  the tables alone
+    make bench-accuracy DATA=folder              all of it, then the tables
+    python benchmarks/accuracy.py --device cuda  the same on a GPU, through PyTorch
+    python benchmarks/accuracy.py --summary      the tables alone
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,10 +24,10 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import numpy as np
 from joblib import Parallel, delayed
-from scipy.linalg import eigh
 from sklearn.kernel_approximation import Nystroem
 
 import nysboost as nb
+from nysboost.arrays import Array, like, namespace, to_host
 from nysboost.experiments import datasets
 from nysboost.kernels import Kernel
 
@@ -58,11 +58,11 @@ def landmarks_of(task: dict[str, Any]) -> tuple[int, ...]:
     return (240, 480) if task["n"] == ROWS else (240,)
 
 
-def run(task: dict[str, Any], data_dir: Path | None) -> list[dict[str, Any]]:
+def run(task: dict[str, Any], data_dir: Path | None, device: str | None) -> list[dict[str, Any]]:
     """Run every method on one task, for all its numbers of landmarks."""
     rng = np.random.default_rng([task["seed"], 4000])
     rows = rng.permutation(datasets.load(task["data"], data_dir).draw(task["n"] + ROWS, rng))
-    seen, other = rows[: task["n"]], rows[task["n"] :]
+    seen, other = (_on(device, part) for part in (rows[: task["n"]], rows[task["n"] :]))
     # the in-sample error of a large fit is that of as many of its rows as are held out
     judged = seen[:ROWS]
     kernel = nb.Gaussian(gamma=GAMMA) if task["kernel"] == "gaussian" else nb.Linear()
@@ -75,83 +75,80 @@ def run(task: dict[str, Any], data_dir: Path | None) -> list[dict[str, Any]]:
             _fitted(where, method, kernel, seen, (judged, G), (other, H)) for method in methods
         ]
         if methods is METHODS and task["kernel"] == "gaussian":
-            records.append(_scikit_learn(where, seen, G, other, H))
+            peer = Nystroem(gamma=GAMMA, n_components=c, random_state=task["seed"])
+            F, out = (
+                _on(device, features)
+                for features in (
+                    peer.fit_transform(rows[: task["n"]]),
+                    peer.transform(rows[task["n"] :]),
+                )
+            )
+            records.append(where | {"method": "scikit-learn"} | _errors(F, G, out, H))
     return records + (_optima(task, G) if methods is METHODS else [])
+
+
+def _on(device: str | None, array: np.ndarray) -> Array:
+    """Return the array as it is, or as a PyTorch tensor on a device."""
+    if device is None:
+        return array
+    import torch
+
+    return torch.asarray(array, device=device)
 
 
 def _fitted(
     task: dict[str, Any],
     method: str,
     kernel: Kernel,
-    X: np.ndarray,
-    inside: tuple[np.ndarray, np.ndarray],
-    outside: tuple[np.ndarray, np.ndarray],
+    X: Array,
+    inside: tuple[Array, Array],
+    outside: tuple[Array, Array],
 ) -> dict[str, Any]:
     c = task["c"]
     how: dict[str, int] = {"n_components": c}
     if method not in (*PEERS, "joint"):
         how = {"n_learners": 4, "n_columns": c // 4, "n_candidates": 1000 if c < 480 else 2000}
-    start = time.process_time()
     approx = nb.approximate(X, method, kernel, **how, random_state=task["seed"])
-    seconds = time.process_time() - start
     features, _ = approx.feature_map()
-    record = {**task, "method": method, "cpu_s": seconds, "entries": approx.entries_evaluated}
+    record = {**task, "method": method, "entries": approx.entries_evaluated}
     return record | _errors(features(inside[0]), inside[1], features(outside[0]), outside[1])
 
 
-def _scikit_learn(
-    task: dict[str, Any], X: np.ndarray, G: np.ndarray, other: np.ndarray, H: np.ndarray
-) -> dict[str, Any]:
-    start = time.process_time()
-    peer = Nystroem(gamma=GAMMA, n_components=task["c"], random_state=task["seed"]).fit(X)
-    record = {**task, "method": "scikit-learn", "cpu_s": time.process_time() - start}
-    return record | _errors(peer.transform(X), G, peer.transform(other), H)
-
-
-def _errors(F: np.ndarray, G: np.ndarray, out: np.ndarray, H: np.ndarray) -> dict[str, float]:
+def _errors(F: Array, G: Array, out: Array, H: Array) -> dict[str, float]:
     residual = G - F @ F.T
+    norm, trace = namespace(G).linalg.vector_norm, namespace(G).linalg.trace
     return {
-        "frobenius": float(np.linalg.norm(residual) / np.linalg.norm(G)),
-        "trace": float(abs(np.trace(residual)) / np.trace(G)),
+        "frobenius": float(norm(residual) / norm(G)),
+        "trace": float(abs(trace(residual)) / trace(G)),
         "spectral": _largest(residual) / _largest(G),
-        "held_out": float(np.linalg.norm(H - out @ out.T) / np.linalg.norm(H)),
+        "held_out": float(norm(H - out @ out.T) / norm(H)),
     }
 
 
-def _optima(task: dict[str, Any], G: np.ndarray) -> list[dict[str, Any]]:
+def _optima(task: dict[str, Any], G: Array) -> list[dict[str, Any]]:
     """Return the errors of the best matrices of rank c: the limit."""
-    sizes = landmarks_of(task)
-    most = max(sizes)
-    top = eigh(G, eigvals_only=True, subset_by_index=(len(G) - most - 1, len(G) - 1))[::-1]
+    spectrum = np.maximum(to_host(namespace(G).linalg.eigvalsh(G))[::-1], 0)
     return [
         {
             **task,
             "c": c,
             "method": "optimal",
-            "frobenius": _tail(G, top[:c]),
-            "trace": float(1 - top[:c].sum() / np.trace(G)),
-            "spectral": float(top[c] / top[0]),
+            "frobenius": float(np.linalg.norm(spectrum[c:]) / np.linalg.norm(spectrum)),
+            "trace": float(spectrum[c:].sum() / spectrum.sum()),
+            "spectral": float(spectrum[c] / spectrum[0]),
         }
-        for c in sizes
+        for c in landmarks_of(task)
     ]
 
 
-def _tail(G: np.ndarray, top: np.ndarray) -> float:
-    squared = float((G * G).sum())
-    tail = squared - float((top * top).sum())
-    if tail < 1e-11 * squared:  # cancelled: the whole spectrum is needed
-        values = np.sort(np.linalg.eigvalsh(G))[: len(G) - len(top)]
-        tail = float((values * values).sum())
-    return float(np.sqrt(tail / squared))
-
-
-def _largest(matrix: np.ndarray) -> float:
+def _largest(matrix: Array) -> float:
     """Return the largest absolute eigenvalue of a symmetric matrix, by power iteration."""
-    v = np.random.default_rng(0).normal(size=len(matrix))
+    norm = namespace(matrix).linalg.vector_norm
+    v = like(np.random.default_rng(0).normal(size=matrix.shape[0]), matrix)
     size = 0.0
     for _ in range(60):
-        v = matrix @ (v / np.linalg.norm(v))
-        size, last = float(np.linalg.norm(v)), size
+        v = matrix @ (v / norm(v))
+        size, last = float(norm(v)), size
         if abs(size - last) < 1e-4 * size:
             break
     return size
@@ -177,6 +174,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--data-dir", type=Path, default=None)
+    parser.add_argument("--device", default=None, help="a PyTorch device, such as cuda")
     parser.add_argument("--out", type=Path, default=Path("out/accuracy.jsonl"))
     parser.add_argument("--summary", action="store_true", help="print the tables and stop")
     options = parser.parse_args()
@@ -185,7 +183,7 @@ def main() -> None:
         done = {_key(record[0]) for record in _read(options.out)}
         todo = [task for task in tasks(options.seeds) if _key(task) not in done]
         results = Parallel(n_jobs=options.jobs, return_as="generator_unordered")(
-            delayed(run)(task, options.data_dir) for task in todo
+            delayed(run)(task, options.data_dir, options.device) for task in todo
         )
         with options.out.open("a") as file:
             for number, records in enumerate(results, 1):

@@ -44,7 +44,7 @@ def print_tables(records: list[dict[str, Any]]) -> None:
         ("gaussian", 480, NAMES),
         ("linear", 120, ("mnist", "glove")),
     ):
-        for measure in ("frobenius", "trace", "spectral", "held_out", "cpu_s"):
+        for measure in ("frobenius", "trace", "spectral", "held_out"):
             _print_measure(results, measure, kernel, c, [name for name in NAMES if name in sets])
     _print_goals(results)
     _print_large(results)

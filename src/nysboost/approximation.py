@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
+from array_api_compat import is_array_api_obj
 from scipy.sparse.linalg import LinearOperator
 
 from nysboost import accuracy
@@ -18,6 +19,7 @@ from nysboost.arrays import (
     like,
     namespace,
     row_blocks,
+    to_host,
     triangular_factor,
 )
 from nysboost.features import FeatureMap, spectrum
@@ -111,8 +113,16 @@ class Approximation(LinearOperator):
 
     # Products, spectrum, systems
 
+    def __matmul__(self, V: Any) -> Any:
+        """Return K̂ V, in the array namespace of V where that is the data's own."""
+        if is_array_api_obj(V) and not isinstance(V, np.ndarray):
+            return self._matmat(V[:, None])[:, 0] if V.ndim == 1 else self._matmat(V)
+        return super().__matmul__(V)
+
     def _matmat(self, V: Array) -> Array:
-        inner = sum(F.T @ V[block] for block, F in self._feature_blocks())
+        if isinstance(V, np.ndarray) and not isinstance(self._signs_like, np.ndarray):
+            return to_host(self._matmat(like(V, self._signs_like)))
+        inner = sum(F.T @ V[block, :] for block, F in self._feature_blocks())
         inner = self._signs_like[:, None] * inner
         parts = [F @ inner for _, F in self._feature_blocks()]
         return namespace(*parts).concat(parts)

@@ -39,6 +39,8 @@ def like(values: Array, reference: Array, dtype: Any = None) -> Array:
     """Return `values` in the namespace, on the device and in the dtype of `reference`."""
     xp = namespace(reference)
     where = None if issparse(reference) else device(reference)
+    if isinstance(values, np.ndarray) and not is_numpy_namespace(xp):
+        values = np.ascontiguousarray(values)  # PyTorch takes no negative strides
     return xp.asarray(values, dtype=dtype or reference.dtype, device=where)
 
 

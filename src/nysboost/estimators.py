@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import numpy as np
+from array_api_compat import is_array_api_obj
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
@@ -115,10 +116,25 @@ class _Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
                     f"or against the {c} landmarks are expected."
                 )
                 raise ValueError(msg)
+        elif is_array_api_obj(X) and not isinstance(X, np.ndarray):
+            X = self._validate_on_device(X, reset=reset)
         else:
             X = validate_data(self, X, reset=reset, ensure_all_finite=False, **how)
         if not reset:
             as_rows(X)  # says where a NaN is; in fit, making the Gram does
+        return X
+
+    def _validate_on_device(self, X: Array, *, reset: bool) -> Array:
+        """Check an array of another namespace where it is, without a copy to the host."""
+        d = X.shape[1] if X.ndim == 2 else None
+        if reset:
+            self.n_features_in_ = d
+        elif d != self.n_features_in_:
+            msg = (
+                f"X has shape {tuple(X.shape)}, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input."
+            )
+            raise ValueError(msg)
         return X
 
     def __getstate__(self) -> dict[str, Any]:
