@@ -23,6 +23,9 @@ Floats: TypeAlias = NDArray[np.float64]
 CACHE_BYTES = 4 * 2**20
 """A block of kernel values of this size stays in a core's cache between its passes."""
 
+DEVICE_BYTES = 2**30
+"""A block of this size keeps a GPU busy for much longer than it takes to start its kernels."""
+
 
 def namespace(*arrays: Array) -> Any:
     """Return the array API namespace of the dense arrays (NumPy if all are sparse)."""
@@ -74,10 +77,15 @@ def apply_in_place(function: str, array: Array, *args: Any) -> Array:
 
 def product_into(A: Array, B: Array, out: Array) -> None:
     """Write A @ B into `out`, without a temporary where the namespace allows it."""
-    if isinstance(out, np.ndarray):
-        np.matmul(A, B, out=out)
-    else:
+    try:
+        namespace(out).matmul(A, B, out=out)
+    except TypeError:
         out[...] = A @ B
+
+
+def block_bytes(array: Array) -> int:
+    """Return the size of a block that suits where the array lives."""
+    return CACHE_BYTES if issparse(array) or isinstance(array, np.ndarray) else DEVICE_BYTES
 
 
 def row_blocks(n: int, row_bytes: int, budget: int = CACHE_BYTES) -> Iterator[slice]:
@@ -122,10 +130,12 @@ def range_basis(A: Array) -> tuple[Array, Array]:
 
 __all__ = [
     "CACHE_BYTES",
+    "DEVICE_BYTES",
     "Array",
     "Floats",
     "Indices",
     "apply_in_place",
+    "block_bytes",
     "cutoff",
     "dtype_name",
     "epsilon",

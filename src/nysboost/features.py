@@ -9,6 +9,7 @@ import numpy as np
 from nysboost.arrays import (
     Array,
     Floats,
+    block_bytes,
     cutoff,
     dtype_name,
     like,
@@ -85,7 +86,7 @@ class FeatureMap:
         rotation = None if self.rotation is None else like(self.rotation, reference, kind)
         shape = (int(X.shape[0]), self.n_features_out)
         out = xp.empty(shape, dtype=kind, device=parts[0].device)
-        for block in row_blocks(shape[0], itemsize * len(self.landmarks)):
+        for block in row_blocks(shape[0], itemsize * len(self.landmarks), block_bytes(X)):
             values = self.gram.evaluate(as_float(X[block]), self.landmarks)
             if rotation is None:
                 _multiply_blocks(values, parts, out[block, :])
