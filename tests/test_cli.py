@@ -1,4 +1,5 @@
 import os
+import re
 import subprocess
 import sys
 
@@ -40,6 +41,10 @@ def test_reproduce_writes_records_figures_ledger_and_report(run, tmp_path):
     made = {p.suffix for p in (tmp_path / "simulation").iterdir()}
     assert {".jsonl", ".png", ".svg", ".csv"} <= made
     assert (tmp_path / "ledger.csv").read_text().count("\n") > 20
+    text = (tmp_path / "report.md").read_text()
+    for picture in re.findall(r"\]\((.*?\.png)\)", text):
+        assert (tmp_path / picture).is_file()
+    assert "| URB-mean | square |" in text
     assert "reproduce simulation --replicates 2" in (tmp_path / "report.html").read_text()
 
 

@@ -25,7 +25,7 @@ def write_all(results: Results, folder: Path) -> list[Path]:
         drawn = [m for m in figure.draws if m in results.methods]
         for reading in results.preset.readings:
             if drawn:
-                path = folder / f"{results.preset.name}-figure-{i}-{reading}.png"
+                path = folder / figure_name(results, i, reading)
                 draw(results, figure, drawn, reading, path)
                 write_csv(results, path.with_suffix(".csv"), drawn, [reading])
                 drawings.append(path)
@@ -36,6 +36,11 @@ def write_all(results: Results, folder: Path) -> list[Path]:
         results.preset.readings,
     )
     return drawings
+
+
+def figure_name(results: Results, number: int, reading: str) -> str:
+    """Return the name of the PNG file of a figure, counted from 1."""
+    return f"{results.preset.name}-figure-{number}-{reading}.png"
 
 
 def draw(

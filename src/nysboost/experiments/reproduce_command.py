@@ -10,6 +10,7 @@ from pathlib import Path
 from nysboost.experiments import console, datasets, figures, ledger, presets, report, runner
 from nysboost.experiments.presets import Preset
 from nysboost.experiments.replicate import BASELINE, METHODS, parse_method
+from nysboost.experiments.report import markdown
 from nysboost.experiments.report import reproduction as pages
 from nysboost.experiments.results import Results
 from nysboost.experiments.store import make_writable
@@ -78,6 +79,8 @@ def _finish(results: dict[str, Results], request: Request, out: Path) -> None:
     write_ledger(decisions, out / "ledger.csv")
     page = pages.page(results, datasets.table(request.data_dir), request.command())
     report.write(page, out / "report.html")
+    text = markdown.page(results, page.summary)
+    (out / "report.md").write_text(text, encoding="utf-8")
     for sentence in page.summary:
         console.say(sentence)
     readings = list(dict.fromkeys(d.reading for d in decisions))
