@@ -14,7 +14,10 @@ from nysboost.experiments.results import Results, Summary, write_csv
 from nysboost.experiments.user_error import need
 
 READING_WORDS = {"columns": "V read as whole columns", "square": "V read as a square block"}
-MEASURE_WORDS = {"error": "relative error (Frobenius norm)", "seconds": "seconds"}
+MEASURE_WORDS = {
+    "error": "relative error (Frobenius norm)",
+    "seconds": "seconds (processor time, one thread)",
+}
 _LOGARITHMIC_FROM = 8.0
 
 
