@@ -164,11 +164,12 @@ def test_bad_input_to_compare_is_a_sentence_and_status_2(run, tmp_path, file, op
         (["simulation", "--replicates", "none"], "N at least 1"),
         (["simulation", "--replicates", "mnist=3"], "no preset in this run"),
         (["simulation", "--max-learners", "500"], "need at least"),
-        (["mnist-linear", "--data-dir", "/nowhere/at/all"], "does not exist"),
+        (["simulation", "mnist-linear", "--data-dir", "/nowhere/at/all"], "does not exist"),
     ],
 )
 def test_bad_input_to_reproduce_is_a_sentence_and_status_2(run, tmp_path, arguments, says):
     status, _, err = run("reproduce", *arguments, "--jobs", "1", "--out", tmp_path)
+    assert not list(tmp_path.rglob("*.jsonl"))
     assert status == 2
     assert says in err
     assert "Traceback" not in err

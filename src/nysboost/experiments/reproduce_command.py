@@ -61,11 +61,17 @@ def run(request: Request, out: Path, jobs: int) -> dict[str, Results]:
     chosen = choose_presets(request)
     methods = choose_methods(request.variants)
     make_writable(out)
+    # What is missing is said, or downloaded, before hours of work and not between them.
+    sources = {
+        name: datasets.load(name, request.data_dir, console.say).source
+        for name in dict.fromkeys(preset.data for preset in chosen)
+    }
     results: dict[str, Results] = {}
     for preset in chosen:
         folder = out / preset.name
-        points = datasets.load(preset.data, request.data_dir, console.say)
-        console.say(f"{preset.title}: {preset.replicates} replicates; data: {points.source}.")
+        console.say(
+            f"{preset.title}: {preset.replicates} replicates; data: {sources[preset.data]}."
+        )
         plan = runner.Plan(preset, methods, request.seed, request.data_dir)
         with console.progress(preset.name) as progress:
             results[preset.name] = runner.run(plan, folder, jobs, progress)
