@@ -91,7 +91,7 @@ def _verdicts(decisions: Sequence[Decision]) -> list[str]:
         }
         others = len(words.pop("not run"))
         counts = "; ".join(f"{verdict}: {', '.join(ns)}" for verdict, ns in words.items() if ns)
-        counts += f"; {others} more need presets that were not run" if others else ""
+        counts += f"; {others} more need what was not run" if others else ""
         sentences.append(f"The paper's statements, {READING_WORDS[reading]} – {counts}.")
     return sentences
 
