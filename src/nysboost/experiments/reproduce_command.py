@@ -90,8 +90,11 @@ def _finish(results: dict[str, Results], request: Request, out: Path) -> None:
     for sentence in page.summary:
         console.say(sentence)
     readings = list(dict.fromkeys(d.reading for d in decisions))
-    by_claim = ledger.by_claim(d for d in decisions if d.verdict != "not run")
-    rows = [[n, ds[0].claim.statement, *(d.verdict for d in ds)] for n, ds in by_claim.items()]
+    rows = [
+        [claim, mine[0].claim.statement, *(d.verdict for d in mine)]
+        for claim, mine in ledger.by_claim(decisions).items()
+        if any(d.verdict != "not run" for d in mine)
+    ]
     if rows:
         console.table("What the paper says", ["", "statement", *readings], rows)
     console.say(f"The report is {out / 'report.html'}; figures and numbers lie beside it.")
