@@ -1,4 +1,5 @@
 import os
+import re
 import subprocess
 import sys
 
@@ -40,6 +41,10 @@ def test_reproduce_writes_records_figures_ledger_and_report(run, tmp_path):
     made = {p.suffix for p in (tmp_path / "simulation").iterdir()}
     assert {".jsonl", ".png", ".svg", ".csv"} <= made
     assert (tmp_path / "ledger.csv").read_text().count("\n") > 20
+    text = (tmp_path / "report.md").read_text()
+    for picture in re.findall(r"\]\((.*?\.png)\)", text):
+        assert (tmp_path / picture).is_file()
+    assert "| URB-mean | square |" in text
     assert "reproduce simulation --replicates 2" in (tmp_path / "report.html").read_text()
 
 
@@ -159,11 +164,12 @@ def test_bad_input_to_compare_is_a_sentence_and_status_2(run, tmp_path, file, op
         (["simulation", "--replicates", "none"], "N at least 1"),
         (["simulation", "--replicates", "mnist=3"], "no preset in this run"),
         (["simulation", "--max-learners", "500"], "need at least"),
-        (["mnist-linear", "--data-dir", "/nowhere/at/all"], "does not exist"),
+        (["simulation", "mnist-linear", "--data-dir", "/nowhere/at/all"], "does not exist"),
     ],
 )
 def test_bad_input_to_reproduce_is_a_sentence_and_status_2(run, tmp_path, arguments, says):
     status, _, err = run("reproduce", *arguments, "--jobs", "1", "--out", tmp_path)
+    assert not list(tmp_path.rglob("*.jsonl"))
     assert status == 2
     assert says in err
     assert "Traceback" not in err

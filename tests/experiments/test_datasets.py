@@ -49,6 +49,8 @@ def test_mnist_is_divided_by_255_and_others_stay_as_they_are(tmp_path):
 def test_ijcnn_is_its_training_rows_alone(tmp_path):
     np.savez(tmp_path / "ijcnn1.npz", X=np.arange(12.0).reshape(6, 2), n_train=np.int64(4))
     assert datasets.load("ijcnn", tmp_path).values.shape == (4, 2)
+    (row,) = (r for r in datasets.table(tmp_path) if r["name"] == "ijcnn")
+    assert (row["points"], row["dimension"]) == ("4", "2")
 
 
 def test_the_environment_variable_names_a_folder(tmp_path, monkeypatch):
@@ -100,6 +102,11 @@ def test_a_missing_folder_and_a_broken_file_are_sentences(tmp_path):
     np.savez(tmp_path / "mnist.npz", X=np.zeros(3))
     with pytest.raises(UserError, match="matrix of numbers"):
         datasets.load("mnist", tmp_path)
+    with pytest.raises(UserError, match="matrix of numbers"):
+        datasets.table(tmp_path)
+    (tmp_path / "mnist.npz").write_bytes(b"PK nothing")
+    with pytest.raises(UserError, match="cannot be read"):
+        datasets.table(tmp_path)
 
 
 def test_an_unknown_data_set_names_the_nearest():

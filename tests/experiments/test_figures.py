@@ -43,7 +43,7 @@ def test_the_numbers_are_means_standard_errors_and_p_values(tmp_path):
     assert float(row["mean"]) == pytest.approx(ours.mean())
     assert float(row["standard_error"]) == pytest.approx(stats.sem(ours))
     assert float(row["p_value"]) == pytest.approx(test.pvalue)
-    assert float(row["p_value_holm"]) >= float(row["p_value"])
+    assert float(row["holm"]) >= float(row["p_value"])
     assert rows["ensemble-ridge", "20"]["p_value"] == ""
     assert int(row["replicates"]) == 10
 

@@ -45,6 +45,17 @@ def test_a_claim_does_not_hold_when_one_comparison_is_reversed():
     assert verdict("1", [made_up("simulation", one_bad)]) == "does not hold"
 
 
+def test_the_weakest_comparison_is_named_with_its_evidence():
+    def one_bad(method, p):
+        return 0.2 if method == "RRB-SF" and p == 10 else good_boosting(method, p)
+
+    results = {"simulation": made_up("simulation", one_bad)}
+    decision = ledger.decide(claim_of("1"), results, "columns")
+    assert (decision.held, decision.reversed_, decision.open_) == (23, 1, 0)
+    assert "RRB-SF (p = 10) < ensemble-ridge (p = 10); means 0.2 and 0.11" in decision.weakest
+    assert "p-value of the opposite" in decision.weakest
+
+
 def test_a_claim_is_undecided_when_the_difference_drowns_in_noise():
     assert verdict("1", [made_up("simulation", lambda *_: 0.1, noise=0.3)]) == "undecided"
 

@@ -76,7 +76,7 @@ class Outcome:
     Attributes
     ----------
     error, standard_error, seconds, entries : float
-        Relative Frobenius error, time to fit, entries of the Gram matrix evaluated.
+        Relative Frobenius error, processor time to fit, entries of the Gram matrix evaluated.
     curve : tuple of (columns used, error)
         The errors of its prefixes, the last one with the whole budget.
     """
@@ -154,7 +154,7 @@ def run(task: Task, progress: Callable[[str], None] = lambda _: None) -> list[Ou
         raise UserError(message)
     outcomes = []
     try:
-        # One BLAS thread: times then do not depend on what else the machine is doing.
+        # With one thread, processor time is the time on an idle machine.
         with threadpool_limits(1):
             G = SharedGram(make_gram(task.X, task.kernel)).values
             for method in task.methods:
@@ -178,11 +178,11 @@ def _sizes(task: Task, method: str) -> dict[str, Any]:
 def _run_method(task: Task, method: str, G: NDArray[np.float64]) -> Outcome:
     seconds, entries, curves = [], [], []
     for repeat in range(task.repeats):
-        began = time.perf_counter()
+        began = time.process_time()
         approximation = nb.approximate(
             task.X, method, task.kernel, random_state=task.seed + repeat, **_sizes(task, method)
         )
-        seconds.append(time.perf_counter() - began)
+        seconds.append(time.process_time() - began)
         entries.append(approximation.entries_evaluated)
         curves.append(_curve(task, approximation, G))
     errors = np.array([[error for _, error in curve] for curve in curves])

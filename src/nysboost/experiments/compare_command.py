@@ -71,15 +71,11 @@ def _points(request: Request, data_dir: Path | None) -> tuple[Matrix, list[str]]
     path = Path(request.data)
     notes = []
     if not path.exists() and request.data in datasets.DATASETS:
-        stored = datasets.load(request.data, data_dir, console.say)
-        n = 1000 if stored.values is None else len(stored.values)
-        X: Matrix = stored.draw(n, np.random.default_rng(request.seed))
-        if request.label is not None:
-            raise UserError(f"The data set {request.data} has no label column: leave --label out.")
+        X, whole = _known(request, data_dir)
     else:
         X = user_data.read(path, request.label).X
-    whole = X.shape[0]
-    X = compare.subsample(X, request.max_rows, request.seed)
+        whole = X.shape[0]
+        X = compare.subsample(X, request.max_rows, request.seed)
     if X.shape[0] < whole:
         notes.append(
             f"{request.data} has {whole:,} rows: {X.shape[0]:,} of them, drawn at random with "
@@ -91,6 +87,16 @@ def _points(request: Request, data_dir: Path | None) -> tuple[Matrix, list[str]]
         X = compare.standardise(X)
         notes.append("Each column was scaled to mean 0 and standard deviation 1.")
     return X, notes
+
+
+def _known(request: Request, data_dir: Path | None) -> tuple[Matrix, int]:
+    """Return points of one of the known data sets, and how many it has."""
+    if request.label is not None:
+        raise UserError(f"The data set {request.data} has no label column: leave --label out.")
+    stored = datasets.load(request.data, data_dir, console.say)
+    whole = datasets.get(request.data).points if stored.values is None else len(stored.values)
+    rng = np.random.default_rng(request.seed)
+    return stored.draw(min(whole, request.max_rows), rng), whole
 
 
 def _write_csv(outcomes: Sequence[compare.Outcome], path: Path) -> None:

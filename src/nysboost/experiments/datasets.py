@@ -58,6 +58,11 @@ DATASETS = {
         Dataset("pendigits", "Pendigits", "pendigits.npz", 10_992, 16, "columns standardised"),
     )
 }
+_UNREADABLE = (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError)
+_HEADERS: dict[tuple[int, int], Callable[[Any], tuple[Any, ...]]] = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
 PAPER = ("mnist", "glove", "covertype", "ijcnn", "pendigits")
 
 
@@ -175,17 +180,40 @@ def _read(path: Path) -> NDArray[Any]:
     try:
         with np.load(path, allow_pickle=False) as arrays:
             values: NDArray[Any] = arrays["X"]
-            train_only = path.name == "ijcnn1.npz" and "n_train" in arrays
-            rows = int(arrays["n_train"]) if train_only else len(values)
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError) as error:
-        message = f"{path} cannot be read as a .npz file with an array X ({error})."
-        raise UserError(message) from error
-    if values.ndim != 2 or values.dtype.kind not in "fiub":
-        raise UserError(
-            f"X in {path} must be a matrix of numbers; it is {values.dtype} "
-            f"of shape {values.shape}."
-        )
+            rows = _rows_used(path, arrays, len(values))
+    except _UNREADABLE as error:
+        raise UserError(_unreadable(path, error)) from error
+    _refuse_other_than_a_matrix(path, values.dtype, values.shape)
     return np.ascontiguousarray(values[:rows])
+
+
+def _size(path: Path) -> tuple[int, int]:
+    """Return the shape that ``_read`` would give, from the head of the file alone."""
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            with arrays.zip.open("X.npy") as file:
+                version = np.lib.format.read_magic(file)
+                shape, _, dtype = _HEADERS[version](file)
+            _refuse_other_than_a_matrix(path, dtype, shape)
+            return _rows_used(path, arrays, shape[0]), shape[1]
+    except UserError:
+        raise
+    except _UNREADABLE as error:
+        raise UserError(_unreadable(path, error)) from error
+
+
+def _refuse_other_than_a_matrix(path: Path, dtype: Any, shape: tuple[int, ...]) -> None:
+    if len(shape) != 2 or dtype.kind not in "fiub":
+        raise UserError(f"X in {path} must be a matrix of numbers; it is {dtype} of shape {shape}.")
+
+
+def _rows_used(path: Path, arrays: Any, rows: int) -> int:
+    train_only = path.name == DATASETS["ijcnn"].file and "n_train" in arrays
+    return int(arrays["n_train"]) if train_only else rows
+
+
+def _unreadable(path: Path, error: Exception) -> str:
+    return f"{path} cannot be read as a .npz file with an array X ({error})."
 
 
 def _prepared(dataset: Dataset, values: NDArray[Any], source: str) -> Points:
@@ -214,9 +242,9 @@ def table(data_dir: Path | None = None) -> list[dict[str, str]]:
 
 def _row(dataset: Dataset, data_dir: Path | None) -> dict[str, str]:
     path = find(dataset.name, data_dir) if dataset.file else None
-    size: tuple[int, ...] | None = None
+    size: tuple[int, int] | None = None
     if path is not None:
-        size = _read(path).shape
+        size = _size(path)
     elif not dataset.file:
         size = (dataset.points, dataset.dimension)
     place = str(path or ("not found; downloaded when needed" if dataset.file else "built in"))

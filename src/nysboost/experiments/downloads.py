@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import importlib.util
 import io
 import os
 import zipfile
@@ -148,25 +149,18 @@ def fetch(name: str, file: str, cache: Path | None, say: Callable[[str], None]) 
         need("platformdirs", "experiments")
     assert cache is not None
     source = SOURCES[name]
+    has_bar = importlib.util.find_spec("tqdm") is not None
     say(f"Downloading {name} into {cache}.")
     raw = []
     for address, checksum in source.files:
         try:
-            got = pooch.retrieve(address, checksum, path=cache / "raw", progressbar=_has_tqdm())
+            got = pooch.retrieve(address, checksum, path=cache / "raw", progressbar=has_bar)
         except Exception as error:  # pooch lets through whatever its HTTP library raises
             raise UserError(f"{address} gave {type(error).__name__}.") from error
         raw.append(Path(got))
     values = source.parse(raw)
     _check(values, source, raw)
     return _save(values, cache / file)
-
-
-def _has_tqdm() -> bool:
-    try:
-        import tqdm  # noqa: F401
-    except ImportError:
-        return False
-    return True
 
 
 def _check(values: NDArray[Any], source: Source, raw: Sequence[Path]) -> None:

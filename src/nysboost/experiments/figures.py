@@ -14,7 +14,10 @@ from nysboost.experiments.results import Results, Summary, write_csv
 from nysboost.experiments.user_error import need
 
 READING_WORDS = {"columns": "V read as whole columns", "square": "V read as a square block"}
-MEASURE_WORDS = {"error": "relative error (Frobenius norm)", "seconds": "seconds"}
+MEASURE_WORDS = {
+    "error": "relative error (Frobenius norm)",
+    "seconds": "seconds (processor time, one thread)",
+}
 _LOGARITHMIC_FROM = 8.0
 
 
@@ -25,7 +28,7 @@ def write_all(results: Results, folder: Path) -> list[Path]:
         drawn = [m for m in figure.draws if m in results.methods]
         for reading in results.preset.readings:
             if drawn:
-                path = folder / f"{results.preset.name}-figure-{i}-{reading}.png"
+                path = folder / figure_name(results, i, reading)
                 draw(results, figure, drawn, reading, path)
                 write_csv(results, path.with_suffix(".csv"), drawn, [reading])
                 drawings.append(path)
@@ -36,6 +39,11 @@ def write_all(results: Results, folder: Path) -> list[Path]:
         results.preset.readings,
     )
     return drawings
+
+
+def figure_name(results: Results, number: int, reading: str) -> str:
+    """Return the name of the PNG file of a figure, counted from 1."""
+    return f"{results.preset.name}-figure-{number}-{reading}.png"
 
 
 def draw(

@@ -80,10 +80,9 @@ def decide(claim: Claim, results: Mapping[str, Results], reading: str) -> Decisi
     else:
         verdict = "undecided"
     counts = (int(holds.sum()), int(against.sum()), int((~holds & ~against).sum()))
-    worst = int(np.argmax(smaller))
-    return Decision(
-        claim, reading, verdict, *counts, _words(measured[worst], smaller[worst]), missing
-    )
+    worst = int(np.argmax([float(t.t) for t in tests]))
+    weakest = _words(measured[worst], tests[worst])
+    return Decision(claim, reading, verdict, *counts, weakest, missing)
 
 
 def ledger(results: Mapping[str, Results]) -> list[Decision]:
@@ -115,6 +114,10 @@ def _test(
     return how(left, c.factor * right)
 
 
-def _words(measured: tuple[Comparison, statistics.Floats, statistics.Floats], p: float) -> str:
+def _words(
+    measured: tuple[Comparison, statistics.Floats, statistics.Floats], test: statistics.Difference
+) -> str:
     comparison, left, right = measured
-    return f"{comparison}; means {left.mean():.3g} and {right.mean():.3g}, p-value {p:.2g}"
+    p, opposite = float(test.p_smaller), float(test.p_larger)
+    evidence = f"p-value {p:.2g}" if p <= opposite else f"p-value of the opposite {opposite:.2g}"
+    return f"{comparison}; means {left.mean():.3g} and {right.mean():.3g}, {evidence}"

@@ -10,6 +10,7 @@ from pathlib import Path
 from nysboost.experiments import console, datasets, figures, ledger, presets, report, runner
 from nysboost.experiments.presets import Preset
 from nysboost.experiments.replicate import BASELINE, METHODS, parse_method
+from nysboost.experiments.report import markdown
 from nysboost.experiments.report import reproduction as pages
 from nysboost.experiments.results import Results
 from nysboost.experiments.store import make_writable
@@ -60,11 +61,17 @@ def run(request: Request, out: Path, jobs: int) -> dict[str, Results]:
     chosen = choose_presets(request)
     methods = choose_methods(request.variants)
     make_writable(out)
+    # What is missing is said, or downloaded, before hours of work and not between them.
+    sources = {
+        name: datasets.load(name, request.data_dir, console.say).source
+        for name in dict.fromkeys(preset.data for preset in chosen)
+    }
     results: dict[str, Results] = {}
     for preset in chosen:
         folder = out / preset.name
-        points = datasets.load(preset.data, request.data_dir, console.say)
-        console.say(f"{preset.title}: {preset.replicates} replicates; data: {points.source}.")
+        console.say(
+            f"{preset.title}: {preset.replicates} replicates; data: {sources[preset.data]}."
+        )
         plan = runner.Plan(preset, methods, request.seed, request.data_dir)
         with console.progress(preset.name) as progress:
             results[preset.name] = runner.run(plan, folder, jobs, progress)
@@ -78,11 +85,16 @@ def _finish(results: dict[str, Results], request: Request, out: Path) -> None:
     write_ledger(decisions, out / "ledger.csv")
     page = pages.page(results, datasets.table(request.data_dir), request.command())
     report.write(page, out / "report.html")
+    text = markdown.page(results, page.summary)
+    (out / "report.md").write_text(text, encoding="utf-8")
     for sentence in page.summary:
         console.say(sentence)
     readings = list(dict.fromkeys(d.reading for d in decisions))
-    by_claim = ledger.by_claim(d for d in decisions if d.verdict != "not run")
-    rows = [[n, ds[0].claim.statement, *(d.verdict for d in ds)] for n, ds in by_claim.items()]
+    rows = [
+        [claim, mine[0].claim.statement, *(d.verdict for d in mine)]
+        for claim, mine in ledger.by_claim(decisions).items()
+        if any(d.verdict != "not run" for d in mine)
+    ]
     if rows:
         console.table("What the paper says", ["", "statement", *readings], rows)
     console.say(f"The report is {out / 'report.html'}; figures and numbers lie beside it.")

@@ -106,10 +106,8 @@ class Results:
         ]
 
 
-COLUMNS = (
-    "preset", "reading", "method", "learners", "replicates", "mean", "standard_error",
-    "p_value", "p_value_holm",
-)  # fmt: skip
+COLUMNS = ("preset", "reading", "method", "learners", "replicates")
+NUMBERS = ("mean", "standard_error", "p_value", "holm")
 
 
 def write_csv(
@@ -118,7 +116,7 @@ def write_csv(
     """Write the summaries of some methods, one row for each number of learners."""
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(COLUMNS)
+        writer.writerow((*COLUMNS, *NUMBERS))
         for reading in readings:
             for summary in results.summaries(reading):
                 if summary.method in methods:
@@ -128,8 +126,6 @@ def write_csv(
 def _rows(results: Results, reading: str, summary: Summary) -> Iterable[tuple[object, ...]]:
     n = len(results.values[reading][summary.method])
     for i, count in enumerate(results.counts):
-        numbers = (
-            summary.mean[i], summary.standard_error[i], summary.p_value[i], summary.holm[i]
-        )  # fmt: skip
-        text = ("" if np.isnan(v) else repr(float(v)) for v in numbers)
+        numbers = (float(getattr(summary, name)[i]) for name in NUMBERS)
+        text = ("" if np.isnan(v) else repr(v) for v in numbers)
         yield (results.preset.name, reading, summary.method, count, n, *text)

@@ -140,8 +140,7 @@ def _in_processes(plan: Plan, units: list[Unit], jobs: int) -> Iterator[Record]:
 def _begin_worker() -> None:
     """One BLAS thread; die at once with Ctrl-C, and with the parent however it dies."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    # Kept for the life of the process: the limit ends when the object is collected.
-    _begin_worker.limit = threadpool_limits(1)  # type: ignore[attr-defined]
+    threadpool_limits(1)
     threading.Thread(target=_follow_parent, daemon=True).start()
 
 

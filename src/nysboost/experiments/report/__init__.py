@@ -119,7 +119,8 @@ def render(page: Page) -> str:
         script=_file("page.js"),
         summary="".join(f"<p>{html.escape(s)}</p>" for s in page.summary),
         contents="".join(
-            f'<a href="#s{i}">{html.escape(s.title)}</a>' for i, s in enumerate(page.sections)
+            f'<a href="#s{i}">{html.escape(s.title.partition(":")[0])}</a>'
+            for i, s in enumerate(page.sections)
         ),
         sections="".join(_section(i, s) for i, s in enumerate(page.sections)),
         settings=html.escape(json.dumps(page.settings, indent=2, ensure_ascii=False)),
@@ -147,9 +148,7 @@ def _section(number: int, section: Section) -> str:
 def _table(table: Table) -> str:
     head = "".join(f"<th>{html.escape(h)}</th>" for h in table.head)
     rows = "".join(
-        f"<tr{' class=marked' if i in table.marked else ''}>"
-        + "".join(f"<td>{_cell(c)}</td>" for c in row)
-        + "</tr>"
+        f"<tr{' class=marked' if i in table.marked else ''}>" + "".join(map(_cell, row)) + "</tr>"
         for i, row in enumerate(table.rows)
     )
     note = f'<p class="note">{html.escape(table.note)}</p>' if table.note else ""
@@ -160,13 +159,15 @@ def _table(table: Table) -> str:
     return f"<h3>{title}</h3><div class=scroll>{body}</div>"
 
 
+_SENTENCE = 40
 _CHIPS = {"holds": "yes", "does not hold": "no", "undecided": "open", "not run": "none"}
 
 
 def _cell(text: str) -> str:
     if text in _CHIPS:
-        return f'<span class="chip {_CHIPS[text]}">{text}</span>'
-    return html.escape(text)
+        return f'<td><span class="chip {_CHIPS[text]}">{text}</span></td>'
+    kind = ' class="words"' if len(text) > _SENTENCE else ""
+    return f"<td{kind}>{html.escape(text)}</td>"
 
 
 def _chart(chart: Chart) -> dict[str, Any]:

@@ -203,7 +203,7 @@
         for (const s of tested) {
           const row = html("tr", {}, body);
           html("td", {}, row, s.name);
-          s.p.forEach((p, i) => html(s.holm[i] < 0.01 ? "th" : "td", {}, row, p === null ? "–" : p < 0.001 ? p.toExponential(0) : p.toFixed(3)));
+          s.p.forEach((p, i) => html("td", { class: s.holm[i] < 0.01 ? "p strong" : "p" }, row, p === null ? "–" : p < 0.001 ? p.toExponential(0) : p.toFixed(3)));
         }
       });
     }

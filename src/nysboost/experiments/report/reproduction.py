@@ -89,9 +89,9 @@ def _verdicts(decisions: Sequence[Decision]) -> list[str]:
             verdict: [d.claim.number for d in mine if d.verdict == verdict]
             for verdict in ("holds", "does not hold", "undecided", "not run")
         }
-        counts = "; ".join(
-            f"{verdict}: {', '.join(numbers)}" for verdict, numbers in words.items() if numbers
-        )
+        others = len(words.pop("not run"))
+        counts = "; ".join(f"{verdict}: {', '.join(ns)}" for verdict, ns in words.items() if ns)
+        counts += f"; {others} more need what was not run" if others else ""
         sentences.append(f"The paper's statements, {READING_WORDS[reading]} – {counts}.")
     return sentences
 
@@ -109,13 +109,14 @@ def _section(result: Results) -> Section:
     )
     return Section(
         title=preset.title,
-        sentences=[_protocol(result)],
+        sentences=[protocol(result)],
         chart=chart,
         tables=[_table(result, reading) for reading in preset.readings],
     )
 
 
-def _protocol(result: Results) -> str:
+def protocol(result: Results) -> str:
+    """Return the settings of a preset in a sentence."""
     p = result.preset
     draws = "each with its own points" if p.redraw else "all on the same points"
     return (
@@ -188,7 +189,7 @@ def _ledger_section(decisions: Sequence[Decision]) -> Section:
             claim,
             mine[0].claim.statement,
             *(d.verdict for d in mine),
-            " | ".join(decision_words(d) for d in mine),
+            " | ".join(dict.fromkeys(decision_words(d) for d in mine)),
         ]
         for claim, mine in ledger.by_claim(decisions).items()
     ]

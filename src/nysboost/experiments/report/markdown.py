@@ -1,0 +1,81 @@
+"""The outcome of ``nysboost reproduce`` as Markdown, for a page of documentation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from nysboost.experiments import ledger
+from nysboost.experiments.figures import READING_WORDS, figure_name
+from nysboost.experiments.ledger import Decision
+from nysboost.experiments.report.reproduction import decision_words, number, protocol
+from nysboost.experiments.results import Results, Summary
+
+
+def page(results: Mapping[str, Results], summary: Sequence[str]) -> str:
+    """Return the summary, the ledger, and for each preset its figures and a table.
+
+    Parameters
+    ----------
+    results : mapping from preset name to Results
+        What was run.
+    summary : sequence of str
+        The outcome in plain words.
+    """
+    parts = ["## Summary", *(f"- {sentence}" for sentence in summary), ""]
+    parts += ["## What the paper says, and whether it holds here", ""]
+    parts += _ledger(ledger.ledger(results))
+    for result in results.values():
+        parts += _preset(result)
+    return "\n".join(parts) + "\n"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    lines = [head, ["---"] * len(head), *rows]
+    return ["| " + " | ".join(c.replace("|", "/") for c in line) + " |" for line in lines]
+
+
+def _ledger(decisions: Sequence[Decision]) -> list[str]:
+    readings = list(dict.fromkeys(d.reading for d in decisions))
+    head = ["", "statement", *(READING_WORDS[r] for r in readings), "what decides it"]
+    rows = [
+        [
+            claim,
+            mine[0].claim.statement,
+            *(_strong(d.verdict) for d in mine),
+            "; ".join(dict.fromkeys(map(decision_words, mine))),
+        ]
+        for claim, mine in ledger.by_claim(decisions).items()
+    ]
+    return [*_table(head, rows), ""]
+
+
+def _strong(verdict: str) -> str:
+    return f"**{verdict}**" if verdict in ("holds", "does not hold") else verdict
+
+
+def _preset(result: Results) -> list[str]:
+    parts = [f"## {result.preset.title}", "", protocol(result), ""]
+    for i, figure in enumerate(result.preset.figures, start=1):
+        for reading in result.preset.readings:
+            name = figure_name(result, i, reading)
+            parts.append(
+                f"![{figure.label}, {READING_WORDS[reading]}]({result.preset.name}/{name})"
+            )
+    most = result.counts[-1]
+    counts = [c for c in result.counts if c in (5, 10, most)]
+    head = ["method", "reading of V", *(f"p = {c}" for c in counts), "learners to match"]
+    head += [f"p-value at p = {most}"]
+    drawn = [
+        _row(result, reading, summary, counts)
+        for reading in result.preset.readings
+        for summary in sorted(result.summaries(reading), key=lambda s: float(s.mean[-1]))
+        if summary.method in result.preset.drawn or not result.preset.drawn
+    ]
+    return [*parts, "", *_table(head, drawn), ""]
+
+
+def _row(result: Results, reading: str, s: Summary, counts: Sequence[int]) -> list[str]:
+    places = [result.counts.index(c) for c in counts]
+    cells = [f"{number(s.mean[i])} ± {number(s.standard_error[i])}" for i in places]
+    match = "–" if s.to_match is None else str(s.to_match)
+    return [s.method, reading, *cells, match, number(s.p_value[-1])]
