@@ -33,7 +33,7 @@ from nysboost.kernels import Kernel
 
 GAUSSIAN = ("mnist", "covertype", "glove", "pendigits", "ijcnn")
 PEERS = ("uniform", "kmeans", "rpcholesky", "greedy", "rls")
-METHODS = (*PEERS, "JJB-mean", "joint")
+METHODS = (*PEERS, "JJB-mean", "JJB-med", "joint")
 ROWS = 4000
 LARGE = 50_000
 GAMMA = 1 / 50

@@ -29,7 +29,7 @@ KERNELS = (
     nb.Cosine(),
     nb.Anova(),
 )
-SIZES = {"n_learners": 3, "n_columns": 12, "n_components": 36, "random_state": 0}
+SIZES = {"n_learners": 3, "n_columns": 12, "random_state": 0}
 
 
 @pytest.fixture

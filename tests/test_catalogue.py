@@ -213,3 +213,32 @@ def test_settings_stand_for_the_whole_front_door():
 
     taken = set(inspect.signature(nb.approximate).parameters)
     assert {f.name for f in fields(nb.Settings)} <= taken
+
+
+@pytest.mark.parametrize("method", nb.METHODS)
+@pytest.mark.parametrize(
+    ("X", "kernel", "words"),
+    [
+        (points(), nb.Polynomial(degree=3, coef0=-5.0, gamma=1.0), "not positive semidefinite"),
+        (points(), nb.Polynomial(degree=2.5, gamma=1.0), "NaN or infinity"),
+        (np.zeros((60, 2)), nb.Linear(), "kernel matrix is zero"),
+    ],
+)
+def test_what_is_no_kernel_gets_the_same_sentence_from_every_method(method, X, kernel, words):
+    with np.errstate(invalid="ignore"), pytest.raises(ValueError, match=words):
+        nb.approximate(X, method, kernel, n_learners=2, n_columns=5, random_state=0)
+
+
+def test_a_mixture_does_not_take_n_components():
+    with pytest.raises(ValueError, match="URB-mean takes n_learners × n_columns"):
+        nb.approximate(points(), "URB-mean", n_components=20)
+
+
+def test_nystrom_takes_n_components_for_its_columns():
+    assert len(nb.approximate(points(), "nystrom", n_components=7).learners[0].landmarks) == 7
+
+
+@pytest.mark.parametrize("random_state", ["x", 1.5, -1])
+def test_a_random_state_that_is_no_seed_gets_a_sentence(random_state):
+    with pytest.raises(ValueError, match="random_state is a whole number or a generator"):
+        nb.approximate(points(), random_state=random_state)

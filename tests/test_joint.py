@@ -42,9 +42,9 @@ def test_the_transformer_beats_scikit_learns_at_the_same_number_of_components():
 def test_a_refinement_that_held_out_rows_do_not_confirm_is_dropped(monkeypatch):
     X = digits(400)
     start = nb.approximate(X, n_components=30, random_state=0)
-    monkeypatch.setattr(module, "refine", lambda kernel, Z, X, G, iterations: Z * 50.0)
+    monkeypatch.setattr(module, "refine", lambda kernel, Z, X, G, iterations: (Z * 50.0, 1))
     dropped = nb.approximate(X, n_components=30, random_state=0)
-    monkeypatch.setattr(module, "refine", lambda kernel, Z, X, G, iterations: Z)
+    monkeypatch.setattr(module, "refine", lambda kernel, Z, X, G, iterations: (Z, 1))
     unrefined = nb.approximate(X, n_components=30, random_state=0)
     np.testing.assert_array_equal(
         dropped.learners[0].landmarks.points, unrefined.learners[0].landmarks.points
@@ -117,3 +117,42 @@ def test_the_same_seed_gives_the_same_landmarks():
 def test_more_landmarks_than_rows_get_a_sentence():
     with pytest.raises(ValueError, match="81 landmarks need at least 81 rows"):
         nb.approximate(digits(80), n_components=81)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_more_landmarks_than_distinct_rows_reproduce_the_matrix(dtype):
+    X = np.repeat(np.random.default_rng(0).normal(size=(200, 10)), 2, axis=0).astype(dtype)
+    approx = nb.approximate(X, "joint", nb.Gaussian(sigma=1.0), n_components=260, random_state=0)
+    assert approx.relative_error() < 1e-5
+
+
+@pytest.mark.parametrize("n", [300, 400])
+def test_a_large_share_of_the_rows_as_landmarks_is_no_worse_than_kmeans(n):
+    X = digits(n)
+    joint, kmeans = (
+        nb.approximate(X, method, nb.Gaussian(sigma=1.5), n_components=240, random_state=0)
+        for method in ("joint", "kmeans")
+    )
+    assert joint.relative_error() <= 1.01 * kmeans.relative_error()
+
+
+@pytest.mark.parametrize("n", range(2, 12))
+def test_a_handful_of_rows_is_enough(n):
+    approx = nb.approximate(np.arange(n)[:, None] / n, n_components=n - 1, random_state=0)
+    assert approx.relative_error() < 0.5
+
+
+@pytest.mark.parametrize(
+    "method", ["joint", "JJB-mean", "URB-mean", "rpcholesky", "greedy", "rls", "uniform"]
+)
+def test_every_kernel_value_that_is_evaluated_counts(method, monkeypatch):
+    seen, evaluate = [], nb.Gaussian.__call__
+
+    def counting(self, X, Y):
+        seen.append(len(X) * len(Y))
+        return evaluate(self, X, Y)
+
+    monkeypatch.setattr(nb.Gaussian, "__call__", counting)
+    how = {"n_learners": 2, "n_columns": 10, "random_state": 0}
+    approx = nb.approximate(digits(150), method, nb.Gaussian(sigma=1.5), **how)
+    assert approx.entries_evaluated == sum(seen[1:])  # the first is the probe of the kernel

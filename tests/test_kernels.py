@@ -124,8 +124,11 @@ def test_scikit_learns_other_kernels_are_passed_on(name):
 
 def test_parameters_of_a_named_kernel_reach_it_and_the_others_are_left_out():
     X = points()
-    kernel = make_kernel("poly", degree=2, gamma=0.5, coef0=None, nu=3)
-    assert kernel == nb.Polynomial(degree=2, gamma=0.5)
+    kernel = make_kernel("linear", degree=2, gamma=0.5, coef0=1.0)
+    assert kernel == nb.Linear()
+    assert make_kernel("poly", degree=2, gamma=0.5, coef0=None) == nb.Polynomial(2, gamma=0.5)
+    with pytest.raises(ValueError, match=r"no parameter of the kernel 'poly', 'gama'.*'gamma'"):
+        make_kernel("poly", gama=0.5)
     np.testing.assert_allclose(
         make_kernel("sigmoid", gamma=0.1, coef0=2.0)(X, X),
         pairwise_kernels(X, metric="sigmoid", gamma=0.1, coef0=2.0),

@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nysboost as nb
-from nysboost.gram import make_gram
+from nysboost.gram import KernelGram, make_gram
+from nysboost.kernels import CallableKernel
 from nysboost.learner import fit_learner, truncate
+from nysboost.rows import as_rows
 
 cases = pytest.mark.parametrize("case", market.NAMES)
 seeds = st.integers(0, 50)
@@ -146,7 +148,8 @@ def test_doubled_rows_in_float32_with_more_columns_than_distinct_rows_are_exact(
 
 
 def test_an_indefinite_kernel_gets_a_sentence():
-    gram = make_gram(np.random.default_rng(0).normal(size=(30, 2)), lambda A, B: -(A @ B.T))
+    rows = as_rows(np.random.default_rng(0).normal(size=(30, 2)))
+    gram = KernelGram(rows, CallableKernel(lambda A, B: -(A @ B.T)))
     with pytest.raises(ValueError, match="not positive semidefinite"):
         fit_learner(gram, gram.landmarks(np.arange(5)), 5)
 

@@ -58,7 +58,7 @@ def test_an_array_is_not_copied():
 @pytest.mark.parametrize(
     ("dtype", "expected"),
     [
-        (np.float16, np.float32),
+        (np.float16, np.float64),
         (np.float32, np.float32),
         (np.float64, np.float64),
         (np.longdouble, np.float64),

@@ -61,7 +61,7 @@ class Approximation(LinearOperator):
     weights : array of shape (p,)
         Their weights; negative ones are possible under ridge regression.
     entries_evaluated : int
-        How many entries of G were evaluated to find it.
+        How many kernel values were evaluated to find it; of a prefix, by the whole run.
     """
 
     def __init__(
@@ -160,6 +160,7 @@ class Approximation(LinearOperator):
         alpha : float
             Positive, and above the magnitude of K̂'s most negative eigenvalue.
         """
+        b = b if is_array_api_obj(b) else np.asarray(b, dtype=self.dtype)
         eigenvalues, basis = self._spectrum
         lowest = min(0.0, float(eigenvalues.min()))
         if not alpha > max(0.0, -lowest * (1 + 1e-6)):

@@ -32,7 +32,10 @@ def _nystrom(fixed_rank: bool) -> Method:
     """C W_k⁺ Cᵀ or, with the rank fixed at the end, (C W⁺ Cᵀ)_k."""
 
     def run(gram: Gram, settings: Settings, _: Rules, rng: Rng) -> Approximation:
-        sizes = replace(settings, n_learners=1).resolve(gram.n, validated=False, boosted=False)
+        single = replace(
+            settings, n_learners=1, n_columns=settings.n_columns or settings.n_components
+        )
+        sizes = single.resolve(gram.n, validated=False, boosted=False)
         columns = rng.choice(gram.n, size=sizes.n_columns, replace=False)
         rank = sizes.n_columns if fixed_rank else sizes.rank
         learner = fit_learner(gram, gram.landmarks(columns), rank)
@@ -98,6 +101,10 @@ _METHODS: dict[str, Method] = {
     "optimal": _peer(baselines.optimal),
 }
 
+MIXTURES = frozenset(
+    ("ensemble-uniform", "ensemble-exponential", "ensemble-ridge", *VARIANTS, *JOINT_VARIANTS)
+)
+
 METHODS: tuple[str, ...] = tuple(_METHODS)
 """Every name that `approximate` takes."""
 
@@ -136,7 +143,8 @@ def approximate(
         The paper's p, m, k, s, v1 and v2, for ensemble and boosting; see `Settings` for
         the defaults.
     n_components : int
-        Number of landmarks in all, for "joint" and the peers.
+        Number of landmarks in all, for "joint", the peers and "nystrom"; the mixtures
+        have n_learners × n_columns.
     eta : float or "tune"
         Rate of the exponential weights.
     nonnegative : bool
@@ -160,6 +168,13 @@ def approximate(
     >>> approx.relative_error() < 0.1
     True
     """
+    run = find_method(method)
+    if n_components is not None and method in MIXTURES:
+        msg = (
+            f"{method} takes n_learners × n_columns columns, not n_components: for "
+            f"{n_components} of them, n_learners=4 and n_columns={-(-n_components // 4)}, say."
+        )
+        raise ValueError(msg)
     settings = Settings(
         n_learners=n_learners,
         n_columns=n_columns,
@@ -173,7 +188,6 @@ def approximate(
         row_cap=row_cap,
     )
     rules = weight_rules(eta=eta, nonnegative=nonnegative)
-    run = find_method(method)
     return run(make_gram(X, kernel), settings, rules, make_rng(random_state))
 
 
@@ -193,4 +207,8 @@ def make_rng(random_state: RandomState) -> np.random.Generator:
     """Turn any seed that users of NumPy and scikit-learn hold into a generator."""
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**32, dtype=np.uint64))
-    return np.random.default_rng(random_state)
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        msg = f"random_state is a whole number or a generator, but {random_state!r} was given."
+        raise ValueError(msg) from error

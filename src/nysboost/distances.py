@@ -18,6 +18,7 @@ from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from nysboost.arrays import (
     Array,
+    apply_in_place,
     dtype_name,
     is_numpy_namespace,
     namespace,
@@ -46,7 +47,7 @@ def squared_norms(X: Array) -> Array:
 
 @np.errstate(over="ignore", invalid="ignore")  # such rows are far out, and done again
 def gaussian_exponents(X: Array, Y: Array, gamma: float) -> Array:
-    """Return −γ‖x−y‖² for all pairs, shape (n, m), which rounding may leave just above zero.
+    """Return −γ‖x−y‖² for all pairs, at most zero, shape (n, m).
 
     With x and y centred and scaled by √(2γ) the exponent is ⟨x, y⟩ − ½‖x‖² − ½‖y‖²;
     the two norms ride along as two more columns, so that one matrix product gives it
@@ -62,7 +63,7 @@ def gaussian_exponents(X: Array, Y: Array, gamma: float) -> Array:
     half_b = squared_norms(B)[:, None] / 2
     left = xp.concat([A, half_a, xp.ones_like(half_a)], axis=1)
     right = xp.concat([B, -xp.ones_like(half_b), -half_b], axis=1)
-    exponents = left @ right.T
+    exponents = apply_in_place("minimum", left @ right.T, 0)
     # not(…≤…), so that an overflow to inf or NaN also counts as far out
     far = ~(half_a[:, 0] <= EXPONENT_LIMIT[dtype_name(X)])
     if bool(xp.any(far)):

@@ -288,8 +288,9 @@ class BoostedNystroem(_Nystroem):
     n_learners, n_columns, rank, n_candidates, n_fit, n_tune : int or None
         The paper's p, m, k, s, v1 and v2; None is the default that suits n.
     n_components : int or None
-        Number of landmarks, and of features, for "joint" (None is 240); otherwise a cut of
-        the features to the leading ones.
+        Number of landmarks, and of features, for "joint" (None is n_learners·n_columns if
+        `n_columns` is given and 240 otherwise); for the others, a cut of the features to the
+        leading ones.
     eta, nonnegative, random_state
         As in `EnsembleNystroem`.
     """

@@ -38,7 +38,8 @@ def joint(gram: Gram, c: int, row_cap: int, rng: np.random.Generator) -> Learner
     1. Boosted centroids: k-means on a sample of rows, then k-means weighted by what the
        joint approximation on the first ones misses.
     2. Refinement: all landmarks go down the gradient of the joint approximation's error
-       on a sample. A round counts only if rows held out of it gain.
+       on a sample, in two rounds. A round counts only if the rows that judge gain: rows held
+       out of it, except that with fewer than row_cap + 512 rows the last round sees all.
     3. The joint core, fitted on a sample.
 
     Kernels without derivative, precomputed matrices and CSR data keep to columns, which
@@ -52,15 +53,16 @@ def joint(gram: Gram, c: int, row_cap: int, rng: np.random.Generator) -> Learner
         Number of landmarks.
     row_cap : int
         Size of the samples; at least four rows per landmark are taken. Beyond it the cost
-        does not depend on n.
+        does not depend on n. A sample's Gram matrix is held: 8·row_cap² bytes.
     rng : numpy.random.Generator
         Source of all randomness.
     """
     row_cap = max(row_cap, ROWS_PER_LANDMARK * c)
     held_out, rounds = _split(gram.n, row_cap, rng)
     sample = np.unique(np.concatenate([held_out, rounds[-1]]))
-    if c >= gram.n:
-        landmarks = gram.landmarks(np.arange(gram.n))
+    distinct = _distinct(gram, sample)
+    if c >= len(distinct):
+        landmarks = gram.landmarks(distinct)
     elif isinstance(gram, KernelGram) and _can_move(gram):
         landmarks = Landmarks(None, _moved_points(gram, c, held_out, rounds, rng))
     else:
@@ -82,23 +84,22 @@ class _Sample:
         points = gram.rows.take(rows)
         xp = namespace(points)
         points = xp.astype(points, xp.float64)
-        gram.entries_evaluated += len(rows) ** 2
-        return cls(rows, points, gram.kernel(points, points))
+        return cls(rows, points, gram.between(points, points))
 
     def projection(self, gram: KernelGram, Z: Array) -> Array:
         """Return the joint core's projection, fitted here."""
-        A, W = gram.kernel(self.X, Z), gram.kernel(Z, Z)
+        A, W = gram.between(self.X, Z), gram.between(Z, Z)
         return core_projection(A, W, lambda Q: self.G @ Q, ANCHOR)
 
     def error(self, gram: KernelGram, Z: Array, projection: Array) -> float:
         """Return the relative error of an approximation here."""
-        F = gram.kernel(self.X, Z) @ projection
+        F = gram.between(self.X, Z) @ projection
         xp = namespace(F)
         return float(xp.linalg.vector_norm(self.G - F @ F.T) / xp.linalg.vector_norm(self.G))
 
     def missed(self, gram: KernelGram, Z: Array) -> Floats:
         """Return the norm of each row of the joint approximation's residual."""
-        Q, _ = range_basis(gram.kernel(self.X, Z))
+        Q, _ = range_basis(gram.between(self.X, Z))
         residual = self.G - (Q @ (Q.T @ (self.G @ Q))) @ Q.T
         return to_host(namespace(Q).linalg.vector_norm(residual, axis=1))
 
@@ -106,16 +107,24 @@ class _Sample:
 def _split(n: int, row_cap: int, rng: np.random.Generator) -> tuple[Indices, list[Indices]]:
     """Return rows held out, and the rows of each round.
 
-    Each round has fresh rows where there are enough. Where there are not, the last round
-    has all rows: those held out have confirmed the rounds before, and join.
+    Each round has fresh rows as far as there are any. With few rows the last round has all
+    of them: those held out have judged the rounds before, and join.
     """
     if n < row_cap + HELD_OUT:
-        order = rng.permutation(n)
-        return order[: n // 8], [order[n // 8 :]] * (ROUNDS - 1) + [order]
+        order, held = rng.permutation(n), max(1, n // 8)
+        return order[:held], [order[held:]] * (ROUNDS - 1) + [order]
     order = rng.choice(n, size=min(n, HELD_OUT + ROUNDS * row_cap), replace=False)
     held_out, rest = order[:HELD_OUT], order[HELD_OUT:]
-    starts = [i * row_cap if (i + 1) * row_cap <= len(rest) else 0 for i in range(ROUNDS)]
+    starts = np.linspace(0, len(rest) - row_cap, ROUNDS).astype(int)
     return held_out, [rest[begin : begin + row_cap] for begin in starts]
+
+
+def _distinct(gram: Gram, sample: Indices) -> Indices:
+    """Return those rows of the sample that are not repetitions of others."""
+    rows = gram.rows.take(sample)
+    if issparse(rows):
+        return sample
+    return np.sort(sample[np.unique(to_host(rows), axis=0, return_index=True)[1]])
 
 
 def _can_move(gram: KernelGram) -> bool:
@@ -126,18 +135,18 @@ def _can_move(gram: KernelGram) -> bool:
 def _moved_points(
     gram: KernelGram, c: int, held_out: Indices, rounds: list[Indices], rng: np.random.Generator
 ) -> Array:
-    """Return c points: boosted centroids, refined as long as the held-out rows gain."""
+    """Return c points: boosted centroids, moved by each round that the held-out rows confirm."""
     judge, sample = _Sample.of(gram, held_out), _Sample.of(gram, rounds[0])
     Z = _boosted_centroids(gram, sample, c, rng)
     best = judge.error(gram, Z, sample.projection(gram, Z))
     for rows in rounds:
-        if rows is not sample.rows:
+        if not np.array_equal(rows, sample.rows):
             sample = _Sample.of(gram, rows)
-        moved = refine(gram.kernel, Z, sample.X, sample.G, ITERATIONS)
+        moved, evaluations = refine(gram.kernel, Z, sample.X, sample.G, ITERATIONS)
+        gram.entries_evaluated += evaluations * len(rows) * c
         error = judge.error(gram, moved, sample.projection(gram, moved))
-        if not error < best:
-            break
-        Z, best = moved, error
+        if error < best:
+            Z, best = moved, error
     xp = namespace(Z)
     return xp.astype(Z, getattr(xp, gram.dtype.name))
 

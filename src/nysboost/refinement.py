@@ -17,8 +17,8 @@ CANCELLED = 1e-9
 """Below this loss 1 − ‖PGP‖²/‖G‖² has lost seven digits: the residual itself is formed."""
 
 
-def refine(kernel: Kernel, Z: Array, X: Array, G: Array, max_iter: int) -> Array:
-    """Return landmarks with a smaller loss on the sample, by L-BFGS.
+def refine(kernel: Kernel, Z: Array, X: Array, G: Array, max_iter: int) -> tuple[Array, int]:
+    """Return landmarks with a smaller loss on the sample, by L-BFGS, and the evaluations it took.
 
     The logarithm of the loss is minimised, over landmarks measured in units of the
     data's spread: neither the scale of the kernel nor that of the data matters.
@@ -46,7 +46,7 @@ def refine(kernel: Kernel, Z: Array, X: Array, G: Array, max_iter: int) -> Array
     options = {"maxiter": max_iter, "maxfun": max_iter + 5, "maxcor": 10}
     begin = to_host(Z).astype(np.float64).ravel() / spread
     found = minimize(objective, begin, jac=True, method="L-BFGS-B", options=options)
-    return like(found.x.reshape(Z.shape) * spread, X)
+    return like(found.x.reshape(Z.shape) * spread, X), int(found.nfev)
 
 
 def loss_and_gradient(

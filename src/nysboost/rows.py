@@ -105,7 +105,7 @@ def as_float(block: Array) -> Array:
     if dtype_name(block) in ("float32", "float64"):
         return block
     if issparse(block) or isinstance(block, np.ndarray):
-        return block.astype(np.float32 if block.dtype == np.float16 else np.float64)
+        return block.astype(np.float64)
     xp = namespace(block)
     return xp.astype(block, xp.float64)
 

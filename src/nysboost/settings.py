@@ -69,7 +69,7 @@ class Settings:
         if asked and asked > n:
             msg = (
                 f"{asked} landmarks need at least {asked} rows, but n_samples = {n} were given. "
-                "Lower n_components."
+                "Lower n_components (or n_learners × n_columns, where it is not given)."
             )
             raise ValueError(msg)
         return asked or min(DEFAULT_COMPONENTS, n)
@@ -102,9 +102,9 @@ class Settings:
         if needed > n:
             validating = f" plus {held[0]} + {held[1]} validation columns" if validated else ""
             msg = (
-                f"{self.n_learners} learners of {n_columns} columns{validating} need at least "
+                f"{self.n_learners} learner(s) of {n_columns} columns{validating} need at least "
                 f"{needed} rows, but n_samples = {n} were given. "
-                "Lower n_learners or n_columns."
+                "Lower n_columns or n_learners, or give more rows."
             )
             raise ValueError(msg)
         rank = self.rank or n_columns

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +28,9 @@ class FeatureTable:
     def append(self, learner: Learner) -> None:
         """Add a learner; it is evaluated on the rows held when they are first asked for."""
         self.learners.append(learner)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_features": {}}  # evaluated again when they are needed
 
     def features(self, rows: Indices, i: int) -> Array:
         """Return learner i's features at `rows`, shape (len(rows), k_i)."""
@@ -70,6 +74,10 @@ class ValidationSet:
     def __post_init__(self) -> None:
         self._Q = np.zeros((len(self.rows) * len(self.cols), 0))
         self._factor = np.zeros((0, 0))
+
+    def __getstate__(self) -> dict[str, Any]:
+        fresh = ValidationSet(self.table, self.rows, self.cols)
+        return fresh.__dict__  # Q is as large as the data, and comes back when it is needed
 
     def factor(self, p: int) -> Floats:
         """Return R of [b, a_1, …, a_p], upper triangular, shape (p + 1, p + 1)."""

@@ -43,6 +43,7 @@ _NAMED: dict[str, type[Kernel]] = {
     "cosine": Cosine,
     "anova": Anova,
 }
+SHARED = ("gamma", "coef0", "degree")
 _SKLEARN = ("sigmoid", "chi2", "additive_chi2")
 
 KERNELS: tuple[str, ...] = (*_NAMED, *_SKLEARN, "precomputed")
@@ -58,8 +59,8 @@ def make_kernel(kernel: str | Kernel | Callable[..., Array], **params: Any) -> K
         One of `KERNELS` other than "precomputed", a kernel object, or a vectorised
         function ``k(X, Y)``.
     **params
-        Parameters of a named kernel or of the callable. Those that are None, and those
-        that a named kernel does not have, are left out, as scikit-learn does.
+        Parameters of a named kernel or of the callable. Those that are None are left out,
+        and so are gamma, coef0 and degree for a kernel without them, as in scikit-learn.
     """
     given = {name: value for name, value in params.items() if value is not None}
     if isinstance(kernel, Kernel):
@@ -75,4 +76,7 @@ def make_kernel(kernel: str | Kernel | Callable[..., Array], **params: Any) -> K
         raise ValueError(unknown("kernel", kernel, KERNELS))
     made = _NAMED[kernel]
     known = {f.name for f in fields(made)}  # type: ignore[arg-type]
+    others = sorted(set(given) - known - set(SHARED))
+    if others:
+        raise ValueError(unknown(f"parameter of the kernel {kernel!r},", others[0], sorted(known)))
     return made(**{name: value for name, value in given.items() if name in known})
