@@ -1,7 +1,7 @@
 "use strict";
 (() => {
   const SVG = "http://www.w3.org/2000/svg";
-  const W = 760, H = 440, LEFT = 66, RIGHT = 14, TOP = 12, BOTTOM = 44;
+  const W = 760, H = 440, LEFT = 74, RIGHT = 14, TOP = 12, BOTTOM = 44;
   const charts = JSON.parse(document.getElementById("data").textContent);
 
   const svg = (name, attributes, parent) => {
@@ -18,7 +18,7 @@
     return node;
   };
   const format = v => v === null || v === undefined ? "–"
-    : v !== 0 && (Math.abs(v) < 1e-3 || Math.abs(v) >= 1e5) ? v.toExponential(2) : String(+v.toPrecision(4));
+    : v !== 0 && (Math.abs(v) < 1e-3 || Math.abs(v) >= 1e5) ? Number(v.toPrecision(3)).toExponential() : String(+v.toPrecision(4));
 
   function linearTicks(low, high) {
     const raw = (high - low) / 6, power = 10 ** Math.floor(Math.log10(raw));
@@ -186,7 +186,7 @@
 
   // The tests at every point are many: their table is made when someone opens it.
   function tests(box, chart) {
-    for (const view of Object.keys(chart.views)) {
+    for (const view of Object.keys(chart.views).reverse()) {
       const tested = chart.views[view].filter(s => s.p && s.p.some(p => p !== null));
       if (!tested.length) continue;
       const fold = html("details", {});
