@@ -52,3 +52,5 @@ def test_learners_needed_are_counted_against_the_baseline_with_the_most():
     results = made_up("covertype", lambda m, p: 1 / p if m == "URB-mean" else 0.25, noise=1e-6)
     summaries = {s.method: s for s in results.summaries("columns")}
     assert summaries["URB-mean"].to_match in (4, 5)
+    times = made_up("runtime", lambda *_: 1.0).summaries("columns")
+    assert all(s.to_match is None for s in times)

@@ -28,7 +28,7 @@ class Summary:
         One-sided Welch test of "smaller than ensemble-ridge", and Holm's correction over all
         methods and numbers of learners; NaN for ensemble-ridge itself or without it.
     to_match : int or None
-        The least number of learners that reaches ensemble-ridge with the most learners.
+        The least number of learners that reaches the error of ensemble-ridge with the most.
     """
 
     method: str
@@ -90,7 +90,9 @@ class Results:
         if tested:
             table = statistics.holm(np.stack([p_values[m] for m in tested]))
             corrected |= dict(zip(tested, table, strict=True))
-        target = None if baseline is None else float(baseline[:, -1].mean())
+        target = None
+        if baseline is not None and self.preset.measure == "error":
+            target = float(baseline[:, -1].mean())
         return [
             Summary(
                 m,
