@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint bench bench-accuracy clean
+.PHONY: help demo test test-slow lint bench bench-accuracy bench-gpu clean
 
 help:  ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -36,8 +36,12 @@ lint: $(STAMP)  ## Check style, types and layers
 bench-accuracy: $(STAMP)  ## Measure accuracy per landmark on the paper's data (DATA=folder): hours
 	$(BIN)/python benchmarks/accuracy.py $(if $(DATA),--data-dir $(DATA))
 
-bench: $(STAMP)  ## Measure fitting time and memory against n
+bench: $(STAMP)  ## Measure fitting time and memory against n and against k-means (DATA=folder)
 	$(BIN)/python benchmarks/fit_scaling.py
+	$(BIN)/python benchmarks/joint_time.py $(if $(DATA),--data-dir $(DATA))
+
+bench-gpu: $(STAMP)  ## Measure transform and fit on a GPU; needs PyTorch with CUDA in the environment
+	$(BIN)/python benchmarks/gpu.py
 
 clean:  ## Remove what the targets made
 	rm -rf $(VENV) out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

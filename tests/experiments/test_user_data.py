@@ -113,3 +113,13 @@ def test_an_npz_file_without_a_clear_matrix_is_a_sentence(tmp_path):
     np.savez(tmp_path / "two.npz", a=X, b=X)
     with pytest.raises(UserError, match="needs an array X"):
         user_data.read(tmp_path / "two.npz")
+
+
+def test_a_number_sign_hides_no_row_of_a_csv_file(tmp_path):
+    with pytest.raises(UserError, match="#3"):
+        user_data.read(write(tmp_path, "a,b\n1,2\n#3,4.5\n5,6\n"))
+
+
+def test_a_packed_csv_file_is_a_sentence(tmp_path):
+    with pytest.raises(UserError, match="Unpack it first"):
+        user_data.read(write(tmp_path, "1,2\n", "data.csv.gz"))

@@ -41,7 +41,8 @@ def run(request: Request, out: Path, data_dir: Path | None = None) -> list[compa
     methods = compare.choose_methods(request.methods)
     kernel = compare.choose_kernel(request.kernel, request.sigma)
     X, notes = _points(request, data_dir)
-    budget = request.columns or max(request.n_learners, min(_USUAL_BUDGET, X.shape[0] // 4))
+    usual = min(_USUAL_BUDGET, X.shape[0] // 4) // request.n_learners * request.n_learners
+    budget = request.columns or max(request.n_learners, usual)
     make_writable(out)
     notes.append(
         f"Kernel: {request.kernel}; budget: {budget} columns; mixtures have {request.n_learners} "

@@ -67,6 +67,8 @@ def _reader(path: Path) -> Callable[[Path, str | None], Table]:
         raise UserError(
             f"{path} has an ending that is not known. {unknown('ending', kind, readers)}"
         )
+    if suffixes[-1] in _PACKED and kind not in LIBSVM:
+        raise UserError(f"{path} is packed; only LIBSVM files are read so. Unpack it first.")
     return readers[kind]
 
 
@@ -97,6 +99,7 @@ def _read_csv(path: Path, label: str | None) -> Table:
             X = np.loadtxt(
                 path,
                 delimiter=delimiter,
+                comments=None,
                 skiprows=int(has_names),
                 usecols=None if label is None else kept,
                 ndmin=2,
