@@ -1,0 +1,7 @@
+"""Thin scikit-learn transformers over the methods of the catalogue."""
+
+from nysboost.estimators.boosted import BoostedNystroem
+from nysboost.estimators.ensemble import EnsembleNystroem
+from nysboost.estimators.standard import StandardNystroem
+
+__all__ = ["BoostedNystroem", "EnsembleNystroem", "StandardNystroem"]

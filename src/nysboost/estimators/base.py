@@ -1,0 +1,152 @@
+"""What the transformers share: kernel parameters in, fitted attributes out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from array_api_compat import is_array_api_obj
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from nysboost.arrays import Array
+from nysboost.catalogue import RandomState, find_method, make_rng
+from nysboost.gram import make_gram
+from nysboost.kernels import Kernel
+from nysboost.rows import as_rows
+from nysboost.settings import Settings, require_count
+
+KernelLike = str | Kernel | Callable[..., Array]
+
+
+class BaseNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """A Nyström approximation as a scikit-learn transformer; final classes say which.
+
+    Attributes
+    ----------
+    components_ : array or CSR matrix of shape (n_landmarks, n_features), or None
+        The landmarks, learner after learner; None for a precomputed kernel.
+    component_indices_ : array of shape (n_landmarks,), or None
+        Their row numbers in the training data; None where they are no rows of it.
+    normalization_ : array of shape (n_landmarks, n_features_out)
+        The features of X are ``k(X, components_) @ normalization_``.
+    weights_ : array of shape (n_learners,)
+        Weights of the mixture.
+    approximation_ : Approximation
+        The approximation of the training Gram matrix. A saved estimator keeps it
+        without the training rows.
+    discarded_mass_ : float
+        Share of the spectrum, in absolute value, that was negative and was cut.
+    n_features_in_ : int
+        Number of features seen in fit.
+    """
+
+    kernel: KernelLike
+    gamma: float | str | None
+    coef0: float | None
+    degree: float | None
+    kernel_params: Mapping[str, Any] | None
+    n_components: int | None
+    random_state: RandomState
+
+    def fit(self, X: Any, y: Any = None) -> Any:  # noqa: ARG002
+        """Fit the approximation to the Gram matrix of X.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            Training data; (n_samples, n_samples) if the kernel is precomputed.
+        y : ignored
+            For scikit-learn's pipelines.
+        """
+        X = self._validate(X, reset=True)
+        if self.n_components is not None:
+            require_count("n_components", self.n_components)
+        named = {"gamma": self.gamma, "coef0": self.coef0, "degree": self.degree}
+        given = {name: value for name, value in named.items() if value is not None}
+        gram = make_gram(X, self.kernel, **{**(self.kernel_params or {}), **given})
+        method, settings, rules = self._plan()
+        run = find_method(method)
+        approximation = run(gram, settings, rules, make_rng(self.random_state))
+        self._transform, self.discarded_mass_ = approximation.feature_map(
+            self.n_components, settings.row_cap
+        )
+        self.approximation_ = approximation
+        self.weights_ = approximation.weights
+        landmarks = self._transform.landmarks
+        self.components_ = landmarks.points
+        self.component_indices_ = landmarks.indices
+        self.normalization_ = self._transform.normalization
+        self._n_features_out = self._transform.n_features_out
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Return the features of X, ``k(X, components_) @ normalization_``.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            Rows, seen in fit or not. If the kernel is precomputed, kernel values
+            between them and all training rows, or the landmarks alone, in the order of
+            `component_indices_`.
+
+        Returns
+        -------
+        array of shape (n_samples, n_features_out)
+        """
+        check_is_fitted(self)
+        return self._transform(self._validate(X, reset=False))
+
+    def _plan(self) -> tuple[str, Settings, dict[str, Any]]:
+        """Return the method's name, its settings and its weight rules."""
+        raise NotImplementedError
+
+    def _validate(self, X: Any, *, reset: bool) -> Array:
+        how = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+        precomputed = self.kernel == "precomputed"
+        if precomputed and not reset:
+            X = check_array(X, ensure_all_finite=False, **how)
+            n, c = self.n_features_in_, len(self._transform.landmarks)
+            if X.shape[1] not in (n, c):
+                msg = (
+                    f"X has {X.shape[1]} columns; kernel values against all {n} training rows "
+                    f"or against the {c} landmarks are expected."
+                )
+                raise ValueError(msg)
+        elif is_array_api_obj(X) and not isinstance(X, np.ndarray):
+            X = self._validate_on_device(X, reset=reset)
+        else:
+            X = validate_data(self, X, reset=reset, ensure_all_finite=False, **how)
+        if not reset:
+            as_rows(X)  # says where a NaN is; in fit, making the Gram does
+        return X
+
+    def _validate_on_device(self, X: Array, *, reset: bool) -> Array:
+        """Check an array of another namespace where it is, without a copy to the host."""
+        d = X.shape[1] if X.ndim == 2 else None
+        if reset:
+            self.n_features_in_ = d
+        elif d != self.n_features_in_:
+            msg = (
+                f"X has shape {tuple(X.shape)}, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input."
+            )
+            raise ValueError(msg)
+        return X
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        if "approximation_" in state:
+            kept = state["approximation_"].detached()
+            transform = state["_transform"].with_gram(kept.gram)
+            state = state | {"approximation_": kept, "_transform": transform}
+        return state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        precomputed = self.kernel == "precomputed"
+        tags.input_tags.pairwise = precomputed
+        tags.input_tags.sparse = not precomputed
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
