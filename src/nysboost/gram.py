@@ -152,6 +152,15 @@ class PrecomputedGram(Gram):
         """Return the columns at `indices` as landmarks."""
         return Landmarks(indices, None)
 
+    def cross(self, rows: Indices | slice, landmarks: Landmarks) -> Array:
+        """Return G[rows, J], without reading the other columns where that can be helped."""
+        G = self.rows.data if isinstance(self.rows, ArrayRows) else None
+        if not isinstance(G, np.ndarray) or landmarks.indices is None:
+            return super().cross(rows, landmarks)
+        values = as_float(G[np.ix_(np.arange(self.n)[rows], landmarks.indices)])
+        self.entries_evaluated += values.size
+        return values
+
     def evaluate(self, X: Array, landmarks: Landmarks) -> Array:
         """Return the columns of X that belong to the landmarks."""
         if X.shape[1] != self.n and X.shape[1] == len(landmarks):

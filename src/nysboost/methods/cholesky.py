@@ -36,8 +36,8 @@ class _Factor:
 
     def residual(self, rows: Indices | None, cols: Indices) -> Floats:
         """Return (G − F Fᵀ)[rows, cols]."""
-        where = np.arange(self.gram.n) if rows is None else rows
-        block = to_host(self.gram.block(where, cols)).astype(np.float64)
+        where = slice(None) if rows is None else rows
+        block = to_host(self.gram.cross(where, self.gram.landmarks(cols))).astype(np.float64)
         r = self.rank
         left = self.F[:, :r] if rows is None else self.F[rows, :r]
         residual: Floats = block - left @ self.F[cols, :r].T
