@@ -242,3 +242,19 @@ def test_nystrom_takes_n_components_for_its_columns():
 def test_a_random_state_that_is_no_seed_gets_a_sentence(random_state):
     with pytest.raises(ValueError, match="random_state is a whole number or a generator"):
         nb.approximate(points(), random_state=random_state)
+
+
+def test_a_single_lambda_is_the_ridge_solution_for_it():
+    problem = market.problem("Gaussian", n=90)
+    how = {**SIZES, "random_state": 2}
+    run = nb.approximate(problem.X, "ensemble-ridge", problem.kernel, lambdas=[1e-3], **how)
+    found = run.trajectory.found
+    V1 = np.ix_(found.fit.rows, found.fit.cols)
+    values = [learner.features(run.gram) for learner in run.learners]
+    A = np.stack([(F @ F.T)[V1].ravel() for F in values], axis=1)
+    penalty = 1e-3 * np.linalg.norm(A, 2) ** 2
+    normal = A.T @ A + penalty * np.eye(A.shape[1])
+    expected = np.linalg.solve(normal, A.T @ problem.G[V1].ravel())
+    np.testing.assert_allclose(run.weights, expected, rtol=1e-8)
+    with pytest.raises(ValueError, match="lambdas must be a positive number"):
+        nb.approximate(problem.X, "ensemble-ridge", lambdas=[0.0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
@@ -20,7 +20,7 @@ from nysboost.methods import baselines, cholesky, leverage
 from nysboost.names import unknown
 from nysboost.settings import Settings, Shape
 from nysboost.variants import JOINT_VARIANTS, RULES, VARIANTS, parse_variant
-from nysboost.weights import ExponentialWeights, RidgeWeights, Rule
+from nysboost.weights import GRID, ExponentialWeights, RidgeWeights, Rule
 
 Rules: TypeAlias = dict[str, Rule]
 Rng: TypeAlias = np.random.Generator
@@ -123,6 +123,7 @@ def approximate(
     n_components: int | None = None,
     eta: float | Literal["tune"] = 0.01,
     nonnegative: bool = False,
+    lambdas: Sequence[float] = GRID,
     residual_shape: Shape = "columns",
     validation_shape: Shape = "columns",
     row_cap: int = 4096,
@@ -149,6 +150,8 @@ def approximate(
         Rate of the exponential weights.
     nonnegative : bool
         Allow no negative ridge weights.
+    lambdas : sequence of float
+        The grid of ridge penalties, relative to the scale of the normal matrix.
     residual_shape, validation_shape, row_cap
         How V, V1 and V2 are read; see `Settings`.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None
@@ -187,7 +190,7 @@ def approximate(
         validation_shape=validation_shape,
         row_cap=row_cap,
     )
-    rules = weight_rules(eta=eta, nonnegative=nonnegative)
+    rules = weight_rules(eta=eta, nonnegative=nonnegative, lambdas=lambdas)
     return run(make_gram(X, kernel), settings, rules, make_rng(random_state))
 
 
@@ -198,9 +201,15 @@ def find_method(name: str) -> Method:
     return _METHODS[name]
 
 
-def weight_rules(*, eta: float | Literal["tune"] = 0.01, nonnegative: bool = False) -> Rules:
-    """Return what U, E and R mean under these settings."""
-    return RULES | {"E": ExponentialWeights(eta), "R": RidgeWeights(nonnegative)}
+def weight_rules(
+    *,
+    eta: float | Literal["tune"] = 0.01,
+    nonnegative: bool = False,
+    lambdas: Sequence[float] = GRID,
+) -> Rules:
+    """Return what U, E, R and J mean under these settings."""
+    ridge = RidgeWeights(nonnegative, tuple(lambdas))
+    return RULES | {"E": ExponentialWeights(eta), "R": ridge}
 
 
 def make_rng(random_state: RandomState) -> np.random.Generator:

@@ -14,7 +14,7 @@ from nysboost.bandwidth import require_positive
 from nysboost.learner import Mixture
 from nysboost.validation import Found, ValidationSet
 
-GRID = np.logspace(-12, 2, 29)
+GRID = tuple(float(value) for value in np.logspace(-12, 2, 29))
 """λ and η are tuned on this grid, relative to the scale of the errors."""
 
 
@@ -89,9 +89,16 @@ class RidgeWeights(WeightRule):
     ----------
     nonnegative : bool
         Allow no negative weight, so that the mixture is positive semidefinite.
+    lambdas : tuple of float
+        The grid of λ, relative to the largest singular value of the normal matrix.
     """
 
     nonnegative: bool = False
+    lambdas: tuple[float, ...] = GRID
+
+    def __post_init__(self) -> None:
+        for penalty in self.lambdas:
+            require_positive("lambdas", penalty)
 
     def __call__(self, fit: ValidationSet, tune: ValidationSet, p: int) -> Floats:
         """Return the weights of the first p learners, shape (p,)."""
@@ -99,7 +106,8 @@ class RidgeWeights(WeightRule):
         A, b = factor[:, 1:], factor[:, 0]
         U, s, Vt = np.linalg.svd(A, full_matrices=False)
         # from strong to weak, so that the strongest wins where V2 cannot tell them apart
-        lambdas = GRID[::-1] * (s[0] ** 2 or 1.0)  # all learners may vanish on V1
+        scale = s[0] ** 2 or 1.0  # all learners may vanish on V1
+        lambdas = [scale * penalty for penalty in sorted(self.lambdas, reverse=True)]
         if self.nonnegative:
             candidates = [_nonnegative_ridge(A, b, penalty) for penalty in lambdas]
         else:
