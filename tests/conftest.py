@@ -3,6 +3,8 @@
 import os
 
 os.environ["SCIPY_ARRAY_API"] = "1"  # before SciPy is imported: scikit-learn's checks ask for it
+# Small matrices are slower on several threads, and round differently from machine to machine.
+os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 from hypothesis import HealthCheck, settings
 
