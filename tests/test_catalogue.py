@@ -258,3 +258,16 @@ def test_a_single_lambda_is_the_ridge_solution_for_it():
     np.testing.assert_allclose(run.weights, expected, rtol=1e-8)
     with pytest.raises(ValueError, match="lambdas must be a positive number"):
         nb.approximate(problem.X, "ensemble-ridge", lambdas=[0.0])
+
+
+def test_rows_of_different_length_and_a_list_of_methods_get_a_sentence():
+    with pytest.raises(ValueError, match="rows differ in length"):
+        nb.approximate([[1.0, 2.0], [3.0]])
+    with pytest.raises(ValueError, match="There is no method"):
+        nb.approximate(points(), ["joint"])
+
+
+@pytest.mark.parametrize("k", [0, -1])
+def test_fewer_than_one_eigenpair_gets_a_sentence(k):
+    with pytest.raises(ValueError, match="at least one eigenpair"):
+        nb.approximate(points(), "nystrom", n_columns=5, random_state=0).eigh(k)

@@ -146,6 +146,9 @@ class Approximation(LinearOperator):
         eigenvalues : array of shape (k,)
         eigenvectors : array of shape (n, k)
         """
+        if k is not None and k < 1:
+            msg = f"eigh needs at least one eigenpair, but k={k!r} was given."
+            raise ValueError(msg)
         eigenvalues, basis = self._spectrum
         F = self._stacked_features()
         return like(eigenvalues[:k], F), F @ like(basis[:, :k], F)

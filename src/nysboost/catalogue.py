@@ -196,7 +196,7 @@ def approximate(
 
 def find_method(name: str) -> Method:
     """Return the method of that name."""
-    if name not in _METHODS:
+    if not isinstance(name, str) or name not in _METHODS:
         raise ValueError(unknown("method", name, METHODS))
     return _METHODS[name]
 

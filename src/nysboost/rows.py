@@ -122,7 +122,11 @@ def spread_indices(n: int, at_most: int) -> Indices:
 
 
 def _as_numbers(X: Any, name: str) -> np.ndarray[Any, Any]:
-    array = np.asarray(X)
+    try:
+        array = np.asarray(X)
+    except ValueError as error:
+        msg = f"{name} is no table: its rows differ in length. Give each row as many numbers."
+        raise ValueError(msg) from error
     if array.dtype.kind in "fiub" and array.dtype.itemsize <= 8:
         return array
     _refuse_complex(array, name)
