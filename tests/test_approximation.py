@@ -8,8 +8,7 @@ import pytest
 from scipy.sparse.linalg import LinearOperator, cg, eigsh
 
 import nysboost as nb
-from nysboost import accuracy, approximation, arrays
-from nysboost import features as features_module
+from nysboost import accuracy, blocks
 
 cases = pytest.mark.parametrize("case", market.NAMES)
 
@@ -233,8 +232,9 @@ def test_entries_evaluated_counts_what_the_method_looked_at():
 
 @pytest.mark.parametrize("method", ["URB-mean", "ensemble-ridge", "nystrom", "nystrom-fixed-rank"])
 def test_results_do_not_depend_on_the_size_of_a_block(method, monkeypatch):
-    def everything():
+    def everything(max_memory=2**30):
         _, approx = approximate("Gaussian", method, n=200)
+        approx.gram.max_memory = max_memory
         v = np.ones(200)
         return {
             "dense": approx.to_dense(),
@@ -247,21 +247,9 @@ def test_results_do_not_depend_on_the_size_of_a_block(method, monkeypatch):
         }
 
     whole = everything()
-    for module, names in (
-        (arrays, ["CACHE_BYTES"]),
-        (approximation, ["BLOCK_BYTES", "KEEP_FEATURES_BYTES"]),
-        (accuracy, ["TILE_ROWS", "TILE_COLS"]),
-    ):
-        for name in names:
-            assert hasattr(module, name)
-            monkeypatch.setattr(module, name, 7)
-    # the default argument was bound when the function was made
-    original = arrays.row_blocks
-    for module in (features_module, approximation):
-        monkeypatch.setattr(
-            module, "row_blocks", lambda n, row_bytes, budget=7: original(n, row_bytes, 7)
-        )
-    for name, value in everything().items():
+    monkeypatch.setattr(accuracy, "TILE_ROWS", 7)
+    monkeypatch.setattr(blocks, "LEAST_ROWS", 7)
+    for name, value in everything(max_memory=20_000).items():
         np.testing.assert_allclose(value, whole[name], rtol=1e-7, atol=1e-9, err_msg=name)
 
 

@@ -8,8 +8,8 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from nysboost.distances import (
+    GaussianExponents,
     cityblock_distances,
-    gaussian_exponents,
     inner_products,
     squared_distances,
     squared_norms,
@@ -52,7 +52,7 @@ def test_exponents_are_never_positive_and_right_where_they_matter(dtype, spread,
     X = points(20, seed=seed, spread=spread, offset=offset).astype(dtype)
     wide = X.astype(np.float64)
     exact = -0.5 * cdist(wide, wide, "sqeuclidean")
-    exponents = gaussian_exponents(X, X, 0.5)
+    exponents = GaussianExponents(X, 0.5)(X)
     assert exponents.dtype == dtype
     assert exponents.max() <= 0
     tolerance = 5e-5 if dtype == np.float32 else 1e-10
@@ -72,11 +72,11 @@ def test_products_norms_and_city_blocks_are_those_of_the_dense_points(make):
 def test_the_points_are_left_as_they_were():
     X, Y = points(20), points(15, seed=1)
     before = X.copy(), Y.copy()
-    squared_distances(X, Y), gaussian_exponents(X, Y, 1e9), cityblock_distances(X, Y)
+    squared_distances(X, Y), GaussianExponents(Y, 1e9)(X), cityblock_distances(X, Y)
     np.testing.assert_array_equal(X, before[0])
     np.testing.assert_array_equal(Y, before[1])
 
 
 def test_points_whose_squares_overflow_in_float32_are_far_apart():
     X = (1e20 * points(20)).astype(np.float32)
-    np.testing.assert_array_equal(np.exp(gaussian_exponents(X, X, 0.5)), np.eye(20))
+    np.testing.assert_array_equal(np.exp(GaussianExponents(X, 0.5)(X)), np.eye(20))

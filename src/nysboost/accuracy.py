@@ -6,7 +6,8 @@ error of about 1e-7 it returns noise.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
@@ -16,68 +17,109 @@ from nysboost.gram import Gram
 
 TILE_ROWS, TILE_COLS = 512, 4096
 
+Features: TypeAlias = Callable[[slice], Array]
+"""F at rows[slice], shape (len, K): kept by whoever asks, or computed anew each time."""
 
-def relative_error(gram: Gram, features: Array, signs: Floats, rows: Indices) -> float:
+
+def relative_error(gram: Gram, features: Features, signs: Floats, rows: Indices) -> float:
     """Return ‖G − F S Fᵀ‖_F / ‖G‖_F on rows × rows, holding one tile at a time.
 
     Parameters
     ----------
     gram : Gram
         G.
-    features : array of shape (len(rows), K)
-        F at `rows`.
+    features : callable
+        F, of shape (len(rows), K), asked for by slices.
     signs : array of shape (K,)
         The diagonal of S.
     rows : array of int
         Which principal submatrix of G is meant.
     """
-    weighted = features * like(signs, features)
     squared_residual = squared_norm = 0.0
-    for top in range(0, len(rows), TILE_ROWS):
-        bottom = min(top + TILE_ROWS, len(rows))
-        # the part right of the diagonal tile stands for its mirror image too
-        for left, right, times in [
-            (top, bottom, 1),
-            *((c, min(c + TILE_COLS, len(rows)), 2) for c in range(bottom, len(rows), TILE_COLS)),
-        ]:
-            truth = gram.block(rows[top:bottom], rows[left:right])
-            residual = truth - weighted[top:bottom, :] @ features[left:right, :].T
-            squared_residual += times * _sum_of_squares(residual)
-            squared_norm += times * _sum_of_squares(truth)
+    # strips as high as tiles are wide: features that are computed anew cost little beside a strip
+    width = _tile_width(gram, len(signs))
+    for strip in _slices(0, len(rows), width):
+        F = features(strip)
+        weighted = F * like(signs, F)
+        for columns in (strip, *_slices(strip.stop, len(rows), width)):
+            right = F if columns is strip else features(columns)
+            for tile, part, times in _tiles(strip, columns):
+                truth = gram.block(rows[tile], rows[part])
+                mine = weighted[_within(tile, strip), :] @ right[_within(part, columns), :].T
+                squared_residual += times * _sum_of_squares(truth - mine)
+                squared_norm += times * _sum_of_squares(truth)
     if squared_norm == 0:
         msg = "The kernel matrix is zero on these rows, so no error is relative to it."
         raise ValueError(msg)
     return float(np.sqrt(squared_residual / squared_norm))
 
 
-def relative_trace_error(gram: Gram, features: Array, signs: Floats, rows: Indices) -> float:
+def _tiles(strip: slice, columns: slice) -> Iterator[tuple[slice, slice, int]]:
+    """Cut strip × columns into tiles, each with how often it counts.
+
+    What is right of the diagonal stands for its mirror image too.
+    """
+    for tile in _slices(strip.start, strip.stop, TILE_ROWS):
+        if columns is not strip:
+            yield tile, columns, 2
+            continue
+        yield tile, tile, 1
+        if tile.stop < strip.stop:
+            yield tile, slice(tile.stop, strip.stop), 2
+
+
+def _tile_width(gram: Gram, K: int) -> int:
+    """Return how wide a tile may be: a few copies of it, and the features of both sides."""
+    return max(1, min(TILE_COLS, gram.max_memory // (8 * (4 * TILE_ROWS + 3 * K))))
+
+
+def _slices(start: int, stop: int, size: int) -> Iterator[slice]:
+    return (slice(i, min(i + size, stop)) for i in range(start, stop, size))
+
+
+def _within(part: slice, whole: slice) -> slice:
+    return slice(part.start - whole.start, part.stop - whole.start)
+
+
+def relative_trace_error(gram: Gram, features: Features, signs: Floats, rows: Indices) -> float:
     """Return |tr(G − F S Fᵀ)| / tr G on rows × rows.
 
     For plain Nyström, whose residual is positive semidefinite, this is the error in the
     trace norm.
     """
-    diag = to_host(gram.diag(rows)).astype(np.float64)
-    squares = to_host(features * features).astype(np.float64)
-    return float(abs(diag.sum() - (squares @ signs).sum()) / diag.sum())
+    trace = float(to_host(gram.diag(rows)).astype(np.float64).sum())
+    ours = 0.0
+    for block in _slices(0, len(rows), _tile_width(gram, len(signs))):
+        squares = to_host(features(block)).astype(np.float64) ** 2
+        ours += float((squares @ signs).sum())
+    return abs(trace - ours) / trace
 
 
-def relative_spectral_error(gram: Gram, features: Array, signs: Floats, rows: Indices) -> float:
+def relative_spectral_error(gram: Gram, features: Features, signs: Floats, rows: Indices) -> float:
     """Return ‖G − F S Fᵀ‖₂ / ‖G‖₂ on rows × rows, by Lanczos iteration.
 
     Each step evaluates the rows × rows entries of G once more, tile by tile.
     """
-    F = to_host(features).astype(np.float64)
-    n = len(rows)
+    n, width = len(rows), _tile_width(gram, len(signs))
 
     def times_gram(v: Floats) -> Floats:
-        starts = range(0, n, TILE_ROWS)
-        tiles = (gram.block(rows[top : top + TILE_ROWS], rows) for top in starts)
-        product: Floats = np.concatenate([to_host(tile).astype(np.float64) @ v for tile in tiles])
+        product = np.zeros(n)
+        for left in _slices(0, n, width):
+            for top in _slices(0, n, TILE_ROWS):
+                tile = to_host(gram.block(rows[top], rows[left])).astype(np.float64)
+                product[top] += tile @ v[left]
         return product
 
     def times_residual(v: Floats) -> Floats:
-        product: Floats = times_gram(v) - F @ (signs * (F.T @ v))
+        inner = signs * sum(F.T @ v[at] for at, F in blocks())
+        product = times_gram(v)
+        for at, F in blocks():
+            product[at] -= F @ inner
         return product
+
+    def blocks() -> Iterator[tuple[slice, Floats]]:
+        for at in _slices(0, n, width):
+            yield at, to_host(features(at)).astype(np.float64)
 
     return _largest_eigenvalue(times_residual, n) / _largest_eigenvalue(times_gram, n)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any, Literal
 
@@ -16,9 +16,8 @@ from nysboost.arrays import (
     Floats,
     Indices,
     cutoff,
+    empty,
     like,
-    namespace,
-    row_blocks,
     to_host,
     triangular_factor,
 )
@@ -26,12 +25,12 @@ from nysboost.features import FeatureMap, spectrum
 from nysboost.gram import ALL_ZERO, Gram, pooled
 from nysboost.learner import Learner, Mixture
 from nysboost.names import unknown
-from nysboost.rows import spread_indices
+from nysboost.rows import ArrayRows, spread_indices
 from nysboost.trajectory import Trajectory
 from nysboost.weights import Rule
 
-KEEP_FEATURES_BYTES = 2**29
 BLOCK_BYTES = 2**25
+"""A block of features of this size is factorised at full speed."""
 
 ERRORS = {
     "frobenius": accuracy.relative_error,
@@ -103,12 +102,11 @@ class Approximation(LinearOperator):
 
     def diag(self) -> Array:
         """Return the diagonal of K̂, shape (n,)."""
-        parts = [(F * F) @ self._signs_like for _, F in self._feature_blocks()]
-        return namespace(*parts).concat(parts)
+        return self._row_by_row(lambda _, F: (F * F) @ self._signs_like)
 
     def to_dense(self) -> Array:
         """Return K̂ as an n×n array."""
-        F = self._stacked_features()
+        F = self._all_features() if self._kept_features is None else self._kept_features
         return (F * self._signs_like) @ F.T
 
     # Products, spectrum, systems
@@ -124,8 +122,7 @@ class Approximation(LinearOperator):
             return to_host(self._matmat(like(V, self._signs_like)))
         inner = sum(F.T @ V[block, :] for block, F in self._feature_blocks())
         inner = self._signs_like[:, None] * inner
-        parts = [F @ inner for _, F in self._feature_blocks()]
-        return namespace(*parts).concat(parts)
+        return self._row_by_row(lambda _, F: F @ inner)
 
     def _adjoint(self) -> Approximation:
         return self
@@ -150,8 +147,8 @@ class Approximation(LinearOperator):
             msg = f"eigh needs at least one eigenpair, but k={k!r} was given."
             raise ValueError(msg)
         eigenvalues, basis = self._spectrum
-        F = self._stacked_features()
-        return like(eigenvalues[:k], F), F @ like(basis[:, :k], F)
+        T = like(basis[:, :k], self._signs_like)
+        return like(eigenvalues[:k], T), self._row_by_row(lambda _, F: F @ T)
 
     def solve(self, b: Array, alpha: float) -> Array:
         """Return (K̂ + alpha·I)⁻¹ b without forming K̂.
@@ -179,18 +176,21 @@ class Approximation(LinearOperator):
         inner = sum(F.T @ V[block] for block, F in self._feature_blocks())
         T, gain = like(basis, inner), like(eigenvalues / (eigenvalues + alpha), inner)
         inner = T @ (gain[:, None] * (T.T @ inner))
-        parts = [(V[block] - F @ inner) / alpha for block, F in self._feature_blocks()]
-        solution = namespace(*parts).concat(parts)
+        solution = self._row_by_row(lambda block, F: (V[block] - F @ inner) / alpha)
         return solution[:, 0] if b.ndim == 1 else solution
 
     # Features
 
-    def features(self) -> Array:
-        """Return F of shape (n, r) with F Fᵀ the positive semidefinite part of K̂."""
+    def features(self, out: Any = None) -> Array:
+        """Return F of shape (n, r) with F Fᵀ the positive semidefinite part of K̂.
+
+        Parameters
+        ----------
+        out : None, array, HDF5 or Zarr array, or path of a .npy file
+            Where they go; None is a new array.
+        """
         transform, _ = self.feature_map()
-        blocks = row_blocks(self.shape[0], 8 * len(transform.landmarks), BLOCK_BYTES)
-        parts = [transform(self.gram.rows.take(block)) for block in blocks]
-        return namespace(*parts).concat(parts)
+        return transform.write(self.gram.rows, out)
 
     def feature_map(
         self, n_components: int | None = None, row_cap: int | None = None
@@ -253,7 +253,13 @@ class Approximation(LinearOperator):
         if norm not in ERRORS:
             raise ValueError(unknown("norm", norm, ERRORS))
         chosen = np.arange(self.shape[0]) if rows is None else np.asarray(rows)
-        features = self._stacked_features() if rows is None else self._features_at(chosen)
+        kept = self._kept_features if rows is None else None
+        if kept is None and self._fits(len(chosen)):
+            kept = self._features_at(chosen)
+
+        def features(at: slice) -> Array:
+            return self._features_at(chosen[at]) if kept is None else kept[at, :]
+
         return ERRORS[norm](self.gram, features, self._signs, chosen)
 
     # Parts
@@ -277,18 +283,35 @@ class Approximation(LinearOperator):
 
     def _feature_blocks(self) -> Iterator[tuple[slice, Array]]:
         """Yield F in blocks of rows: computed once if it fits in memory, else each time."""
-        kept = self._kept_features
-        for block in row_blocks(self.shape[0], 8 * len(self._signs), BLOCK_BYTES):
-            yield block, (self._features_at(block) if kept is None else kept[block, :])
+        kept, stop = self._kept_features, 0
+        # an eighth, because a factorisation holds several copies of a block
+        budget = min(BLOCK_BYTES, self.gram.max_memory // 8)
+        size = max(1, budget // (8 * (len(self._signs) + self.gram.rows.n_features)))
+        pieces = ArrayRows(kept).pieces(size) if kept is not None else self.gram.rows.pieces(size)
+        for piece in pieces:
+            start, stop = stop, stop + piece.shape[0]
+            yield slice(start, stop), (self._plain_map(piece) if kept is None else piece)
+
+    def _row_by_row(self, function: Callable[[slice, Array], Array]) -> Array:
+        """Return function(rows, F[rows]) for all rows, in blocks of them."""
+        result = None
+        for block, F in self._feature_blocks():
+            part = function(block, F)
+            if result is None:
+                result = empty((self.shape[0], *part.shape[1:]), part)
+            result[block] = part
+        return result
+
+    def _all_features(self) -> Array:
+        return self._plain_map.write(self.gram.rows)
+
+    def _fits(self, n: int) -> bool:
+        """Whether the features of n rows may be kept: in half of the working memory."""
+        return bool(n * len(self._signs) * self.dtype.itemsize <= self.gram.max_memory // 2)
 
     @cached_property
     def _kept_features(self) -> Array | None:
-        size = self.shape[0] * len(self._signs) * self.dtype.itemsize
-        return self._features_at(slice(None)) if size <= KEEP_FEATURES_BYTES else None
-
-    def _stacked_features(self) -> Array:
-        kept = self._kept_features
-        return self._features_at(slice(None)) if kept is None else kept
+        return self._all_features() if self._fits(self.shape[0]) else None
 
     @cached_property
     def _spectrum(self) -> tuple[Floats, Floats]:

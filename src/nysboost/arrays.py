@@ -10,7 +10,15 @@ from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
-from array_api_compat import array_namespace, device, is_numpy_namespace, to_device
+from array_api_compat import (
+    array_namespace,
+    device,
+    is_cupy_array,
+    is_numpy_array,
+    is_numpy_namespace,
+    is_torch_array,
+    to_device,
+)
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
@@ -33,6 +41,22 @@ def namespace(*arrays: Array) -> Any:
     return array_namespace(*(dense or [np.empty(0)]))
 
 
+SUPPORTED = "NumPy, PyTorch and CuPy"
+
+
+def is_supported(array: Array) -> bool:
+    """Whether the array's namespace is one that every method has been run with."""
+    return bool(is_numpy_array(array) or is_torch_array(array) or is_cupy_array(array))
+
+
+def whereabouts(array: Array) -> str:
+    """Return in words what kind of array it is and where it lives."""
+    if issparse(array) or is_numpy_array(array):
+        return "a NumPy array"
+    library = "PyTorch" if is_torch_array(array) else type(array).__module__.partition(".")[0]
+    return f"a {library} array on {device(array)}"
+
+
 def to_host(array: Array) -> NDArray[Any]:
     """Return the array as NumPy, copied from its device where it has one."""
     return np.asarray(to_device(array, "cpu"))
@@ -45,6 +69,12 @@ def like(values: Array, reference: Array, dtype: Any = None) -> Array:
     if isinstance(values, np.ndarray) and not is_numpy_namespace(xp):
         values = np.ascontiguousarray(values)  # PyTorch takes no negative strides
     return xp.asarray(values, dtype=dtype or reference.dtype, device=where)
+
+
+def empty(shape: tuple[int, ...], reference: Array) -> Array:
+    """Return an array to be filled, of the namespace, device and dtype of `reference`."""
+    xp, where = namespace(reference), None if issparse(reference) else device(reference)
+    return xp.empty(shape, dtype=reference.dtype, device=where)
 
 
 def dtype_name(array: Array) -> str:
@@ -85,7 +115,8 @@ def product_into(A: Array, B: Array, out: Array) -> None:
 
 def block_bytes(array: Array) -> int:
     """Return the size of a block that suits where the array lives."""
-    return CACHE_BYTES if issparse(array) or isinstance(array, np.ndarray) else DEVICE_BYTES
+    on_host = issparse(array) or str(device(array)) == "cpu"
+    return CACHE_BYTES if on_host else DEVICE_BYTES
 
 
 def row_blocks(n: int, row_bytes: int, budget: int = CACHE_BYTES) -> Iterator[slice]:
@@ -131,15 +162,19 @@ def range_basis(A: Array) -> tuple[Array, Array]:
 __all__ = [
     "CACHE_BYTES",
     "DEVICE_BYTES",
+    "SUPPORTED",
     "Array",
     "Floats",
     "Indices",
     "apply_in_place",
     "block_bytes",
     "cutoff",
+    "device",
     "dtype_name",
+    "empty",
     "epsilon",
     "is_numpy_namespace",
+    "is_supported",
     "like",
     "namespace",
     "product_into",
@@ -147,4 +182,5 @@ __all__ = [
     "row_blocks",
     "to_host",
     "triangular_factor",
+    "whereabouts",
 ]

@@ -99,7 +99,7 @@ def _standard_deviation(rows: Rows) -> float:
     """Return the standard deviation of all entries, in one pass over the rows."""
     shift = float(_dense(rows.take(slice(0, 1))).mean())
     total = total_of_squares = 0.0
-    for _, block in scan(rows):
+    for block in scan(rows):
         gap = _dense(block) - shift
         total += float(gap.sum())
         total_of_squares += float((gap * gap).sum())

@@ -10,6 +10,7 @@ import numpy as np
 
 from nysboost.approximation import Approximation
 from nysboost.arrays import Array
+from nysboost.blocks import MAX_MEMORY
 from nysboost.boosting import boost
 from nysboost.ensemble import ensemble
 from nysboost.gram import Gram, Landmarks, make_gram
@@ -127,6 +128,7 @@ def approximate(
     residual_shape: Shape = "columns",
     validation_shape: Shape = "columns",
     row_cap: int = 4096,
+    max_memory: int | str = MAX_MEMORY,
     random_state: RandomState = None,
 ) -> Approximation:
     """Approximate the Gram matrix of the rows of X by one of the Nyström methods.
@@ -154,6 +156,9 @@ def approximate(
         The grid of ridge penalties, relative to the scale of the normal matrix.
     residual_shape, validation_shape, row_cap
         How V, V1 and V2 are read; see `Settings`.
+    max_memory : int or str
+        Working memory of products, eigenpairs, features and errors, beyond their result, in
+        bytes or as "500MB". Fitting has its own, which does not depend on n.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None
         Seed of all randomness.
 
@@ -191,7 +196,7 @@ def approximate(
         row_cap=row_cap,
     )
     rules = weight_rules(eta=eta, nonnegative=nonnegative, lambdas=lambdas)
-    return run(make_gram(X, kernel), settings, rules, make_rng(random_state))
+    return run(make_gram(X, kernel, max_memory=max_memory), settings, rules, make_rng(random_state))
 
 
 def find_method(name: str) -> Method:

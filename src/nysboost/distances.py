@@ -19,6 +19,7 @@ from sklearn.utils.extmath import row_norms, safe_sparse_dot
 from nysboost.arrays import (
     Array,
     apply_in_place,
+    device,
     dtype_name,
     is_numpy_namespace,
     namespace,
@@ -42,34 +43,63 @@ def squared_norms(X: Array) -> Array:
     """Return ‖x‖² for each row, shape (n,)."""
     if issparse(X):
         return row_norms(X, squared=True)
+    if isinstance(X, np.ndarray):
+        return np.einsum("ij,ij->i", X, X)  # no temporary as large as X
     return namespace(X).sum(X * X, axis=1)
 
 
-@np.errstate(over="ignore", invalid="ignore")  # such rows are far out, and done again
-def gaussian_exponents(X: Array, Y: Array, gamma: float) -> Array:
-    """Return −γ‖x−y‖² for all pairs, at most zero, shape (n, m).
+class GaussianExponents:
+    """x ↦ −γ‖x−y‖² for all rows y of Y, with what depends on Y alone prepared once.
 
     With x and y centred and scaled by √(2γ) the exponent is ⟨x, y⟩ − ½‖x‖² − ½‖y‖²;
     the two norms ride along as two more columns, so that one matrix product gives it
     whole. Rows too far out for their precision are done again in float64.
+
+    Parameters
+    ----------
+    Y : array or CSR matrix of shape (m, d)
+        Points, in the form and the dtype of those to come.
+    gamma : float
+        γ.
     """
-    if issparse(X):
-        return (squared_distances(X, Y) * -gamma).astype(X.dtype, copy=False)
-    Y, xp = _in_the_form_of(X, Y), namespace(X)
-    Y = xp.astype(Y, X.dtype, copy=False)
-    centre, scale = xp.mean(Y, axis=0), float(np.sqrt(2 * gamma))
-    A, B = (X - centre) * scale, (Y - centre) * scale
-    half_a = squared_norms(A)[:, None] / 2
-    half_b = squared_norms(B)[:, None] / 2
-    left = xp.concat([A, half_a, xp.ones_like(half_a)], axis=1)
-    right = xp.concat([B, -xp.ones_like(half_b), -half_b], axis=1)
-    exponents = apply_in_place("minimum", left @ right.T, 0)
-    # not(…≤…), so that an overflow to inf or NaN also counts as far out
-    far = ~(half_a[:, 0] <= EXPONENT_LIMIT[dtype_name(X)])
-    if bool(xp.any(far)):
-        exact = squared_distances(X[far, :], Y, upcast=True) * -gamma
-        exponents[far, :] = xp.astype(exact, X.dtype)
-    return exponents
+
+    def __init__(self, Y: Array, gamma: float) -> None:
+        self.Y, self.gamma = Y, gamma
+        if issparse(Y):
+            return
+        xp = namespace(Y)
+        self._centre, self._scale = xp.mean(Y, axis=0), float(np.sqrt(2 * gamma))
+        with np.errstate(over="ignore", invalid="ignore"):
+            B = (Y - self._centre) * self._scale
+            half = squared_norms(B)[:, None] / 2
+            right = xp.concat([B, -xp.ones_like(half), -half], axis=1)
+        self._right = xp.asarray(right.T, copy=True)
+
+    def __call__(self, X: Array) -> Array:
+        """Return the exponents, at most zero, shape (n, m)."""
+        if issparse(X):
+            exact = squared_distances(X, self.Y) * -self.gamma
+            return exact.astype(X.dtype, copy=False)
+        with np.errstate(over="ignore", invalid="ignore"):  # such rows are far out, and done again
+            return self._dense(X)
+
+    def _dense(self, X: Array) -> Array:
+        xp = namespace(X)
+        d = X.shape[1]
+        left = xp.ones((X.shape[0], d + 2), dtype=X.dtype, device=device(X))
+        centred = left[:, :d]
+        centred[...] = X
+        centred -= self._centre
+        centred *= self._scale
+        half = squared_norms(centred) / 2
+        left[:, d] = half
+        exponents = apply_in_place("minimum", left @ self._right, 0)
+        # not(…≤…), so that an overflow to inf or NaN also counts as far out
+        far = ~(half <= EXPONENT_LIMIT[dtype_name(X)])
+        if bool(xp.any(far)):
+            exact = squared_distances(X[far, :], self.Y, upcast=True) * -self.gamma
+            exponents[far, :] = xp.astype(exact, X.dtype)
+        return exponents
 
 
 def squared_distances(X: Array, Y: Array, *, upcast: bool = True) -> Array:
@@ -82,7 +112,7 @@ def squared_distances(X: Array, Y: Array, *, upcast: bool = True) -> Array:
     upcast : bool
         Work and answer in float64, whatever the dtype of the points.
     """
-    Y = _in_the_form_of(X, Y)
+    Y = _stored_like(X, Y)
     if issparse(X):
         X, Y = (part.astype(np.float64) if upcast else part for part in (X, Y))
         A, B = X, Y
@@ -111,8 +141,17 @@ def _rows(X: Array, indices: Array) -> Array:
     return X[indices] if issparse(X) else namespace(X).take(X, indices, axis=0)
 
 
-def _in_the_form_of(X: Array, Y: Array) -> Array:
-    """Return Y dense if X is dense, and sparse if X is sparse."""
+def in_the_form_of(X: Array, Y: Array) -> Array:
+    """Return Y dense if X is dense, and sparse if X is sparse, in the dtype of X."""
+    Y = _stored_like(X, Y)
+    return (
+        Y.astype(X.dtype, copy=False)
+        if issparse(Y)
+        else namespace(X).astype(Y, X.dtype, copy=False)
+    )
+
+
+def _stored_like(X: Array, Y: Array) -> Array:
     if issparse(X):
         return Y if issparse(Y) else type(X)(Y)
     return Y.toarray() if issparse(Y) else Y

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from nysboost.arrays import (
+    CACHE_BYTES,
     Array,
     Floats,
     block_bytes,
     cutoff,
     dtype_name,
+    empty,
     like,
-    namespace,
     product_into,
-    row_blocks,
 )
+from nysboost.blocks import LEAST_ROWS, Plan, each_block, plan, usable_threads
 from nysboost.gram import Gram, Landmarks
-from nysboost.rows import as_float
+from nysboost.outputs import make_output
+from nysboost.rows import ArrayRows, Stream, as_float, refuse_non_finite
+
+BYTES_PER_VALUE = 32
+"""Most kernels hold four float64 arrays at a time while they are evaluated."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,24 +84,72 @@ class FeatureMap:
         return FeatureMap(self.gram, self.landmarks, (self.normalization,))
 
     def __call__(self, X: Array) -> Array:
-        """Return the features of the rows of X, shape (n, r), one block of rows at a time."""
-        sample = as_float(X[:1])
-        xp, itemsize = namespace(self.projections[0]), np.dtype(dtype_name(sample)).itemsize
-        reference = self.projections[0] if isinstance(sample, np.ndarray) else sample
-        kind = getattr(xp, dtype_name(sample))
-        parts = [like(P, reference, kind) for P in self.projections]
-        rotation = None if self.rotation is None else like(self.rotation, reference, kind)
-        shape = (int(X.shape[0]), self.n_features_out)
-        out = xp.empty(shape, dtype=kind, device=parts[0].device)
-        for block in row_blocks(shape[0], itemsize * len(self.landmarks), block_bytes(X)):
-            values = self.gram.evaluate(as_float(X[block]), self.landmarks)
+        """Return the features of the rows of an array or CSR matrix, shape (n, r)."""
+        return self.write(ArrayRows(X))
+
+    def write(self, rows: Stream, out: Any = None, max_memory: int | None = None) -> Array:
+        """Write the features of all rows, one block at a time: the engine of every pass.
+
+        Parameters
+        ----------
+        rows : Stream
+            Rows, wherever they come from.
+        out : None, array, HDF5 or Zarr array, or path of a .npy file
+            Where the features go; None is a new array.
+        max_memory : int or None
+            Bytes of working memory; None is the Gram's.
+
+        Returns
+        -------
+        array of shape (n, r)
+            `out` itself, or the file as a memory map.
+        """
+        form, r = rows.form, self.n_features_out
+        evaluate = self.gram.against(self.landmarks, form)
+        parts = [like(P, form) for P in self.projections]
+        rotation = None if self.rotation is None else like(self.rotation, form)
+        output = make_output(out, rows.n, r, form)
+        streamed = not (rows.in_memory and output.in_memory)
+        plan = self._plan(rows, streamed, max_memory or self.gram.max_memory)
+
+        def fill(X: Array, start: int, space: Array, block: slice) -> None:
+            x = as_float(X[block])
+            refuse_non_finite(x, start + block.start)
+            values = evaluate(x)
             if rotation is None:
-                _multiply_blocks(values, parts, out[block, :])
+                _multiply_blocks(values, parts, space[block, :])
             else:
-                wide = xp.empty((values.shape[0], rotation.shape[0]), dtype=kind, device=out.device)
+                wide = empty((x.shape[0], rotation.shape[0]), form)
                 _multiply_blocks(values, parts, wide)
-                product_into(wide, rotation, out[block, :])
-        return out
+                product_into(wide, rotation, space[block, :])
+
+        try:
+            for piece in rows.pieces(plan.piece):
+                space = output.room(piece.shape[0])
+                each_block(partial(fill, piece, output.written, space), piece.shape[0], plan)
+                output.write(space)
+            return output.finish()
+        except BaseException:
+            output.abandon()
+            raise
+
+    def _plan(self, rows: Stream, streamed: bool, max_memory: int) -> Plan:
+        """Share out the memory: prepared operands, blocks of kernel values, pieces of rows."""
+        c, d, r = len(self.landmarks), rows.n_features, self.n_features_out
+        itemsize = np.dtype(dtype_name(rows.form)).itemsize
+        wide = 0 if self.rotation is None else self.rotation.shape[0]
+        narrow = sum(P.shape[0] * P.shape[1] for P in self.projections) + wide * r
+        per_value = itemsize if self.gram.lean(rows.form) else BYTES_PER_VALUE
+        on_host = block_bytes(rows.form) == CACHE_BYTES
+        return plan(
+            LEAST_ROWS if rows.n is None else rows.n,
+            fixed=itemsize * (2 * c * (d + 2) + narrow),
+            block_row=itemsize * (2 * d + 2 + wide) + per_value * c,
+            piece_row=(8 * d + itemsize * r) if streamed else 0,
+            max_memory=max_memory,
+            cache_bytes=block_bytes(rows.form),
+            threads=usable_threads() if on_host and self.gram.parallel else 1,
+        )
 
 
 def _multiply_blocks(values: Array, parts: list[Array], out: Array) -> None:

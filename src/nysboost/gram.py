@@ -11,7 +11,18 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse, vstack
 
-from nysboost.arrays import Array, Indices, cutoff, dtype_name, epsilon, namespace, row_blocks
+from nysboost.arrays import (
+    Array,
+    Indices,
+    cutoff,
+    dtype_name,
+    epsilon,
+    namespace,
+    row_blocks,
+    whereabouts,
+)
+from nysboost.blocks import MAX_MEMORY, as_bytes
+from nysboost.distances import in_the_form_of
 from nysboost.kernels import Kernel, make_kernel
 from nysboost.rows import ArrayRows, ForgottenRows, Rows, as_float, as_rows, scan, spread_indices
 
@@ -62,14 +73,17 @@ class Gram(ABC):
     """A symmetric positive semidefinite n×n matrix that is asked for blocks.
 
     `entries_evaluated` counts the entries asked for so far: a cost that no hardware
-    changes.
+    changes. `max_memory` is what a pass over its rows may hold at a time, in bytes.
     """
+
+    parallel = True
 
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
         self.n = rows.n
-        self.dtype = np.dtype(dtype_name(rows.take(slice(0, 1))))
+        self.dtype = np.dtype(dtype_name(rows.form))
         self.entries_evaluated = 0
+        self.max_memory = MAX_MEMORY
 
     @property
     def eps(self) -> float:
@@ -90,9 +104,25 @@ class Gram(ABC):
     def landmarks(self, indices: Indices) -> Landmarks:
         """Return the columns at `indices` as landmarks."""
 
-    @abstractmethod
+    def lean(self, form: Array) -> bool:  # noqa: ARG002
+        """Whether evaluating blocks of such rows takes no memory beyond their values."""
+        return True
+
     def evaluate(self, X: Array, landmarks: Landmarks) -> Array:
         """Return k(X, Z) for any rows X, seen in fitting or not."""
+        return self.against(landmarks, X)(X)
+
+    @abstractmethod
+    def against(self, landmarks: Landmarks, form: Array) -> Callable[[Array], Array]:
+        """Return x ↦ k(x, Z), with what depends on Z alone prepared once.
+
+        Parameters
+        ----------
+        landmarks : Landmarks
+            Z.
+        form : array or CSR matrix
+            Shows the namespace, the device and the dtype of the rows to come.
+        """
 
     @abstractmethod
     def within(self, landmarks: Landmarks) -> Array:
@@ -115,14 +145,26 @@ class KernelGram(Gram):
     def __init__(self, rows: Rows, kernel: Kernel) -> None:
         super().__init__(rows)
         self.kernel = kernel
+        self.parallel = kernel.parallel
 
     def landmarks(self, indices: Indices) -> Landmarks:
         """Return the rows at `indices` as landmarks."""
         return Landmarks(indices, self.rows.take(indices))
 
-    def evaluate(self, X: Array, landmarks: Landmarks) -> Array:
-        """Return k(X, Z) for any rows X, seen in fitting or not."""
-        return self.kernel(X, landmarks.points)
+    def against(self, landmarks: Landmarks, form: Array) -> Callable[[Array], Array]:
+        """Return x ↦ k(x, Z), with what depends on Z alone prepared once."""
+        Z = landmarks.points
+        if whereabouts(form) != whereabouts(Z):
+            msg = (
+                f"X is {whereabouts(form)}, but this approximation was fitted with "
+                f"{whereabouts(Z)}. Move X there, or fit where X is."
+            )
+            raise ValueError(msg)
+        return self.kernel.against(in_the_form_of(form, Z))
+
+    def lean(self, form: Array) -> bool:
+        """Whether evaluating blocks of such rows takes no memory beyond their values."""
+        return self.kernel.lean and not issparse(form)
 
     def within(self, landmarks: Landmarks) -> Array:
         """Return W = k(Z, Z), shape (m, m)."""
@@ -137,7 +179,7 @@ class KernelGram(Gram):
         """Return k(x, x) for all rows, or those at `rows`."""
         if rows is not None:
             return self.kernel.diag(self.rows.take(rows))
-        blocks = [self.kernel.diag(block) for _, block in scan(self.rows)]
+        blocks = [self.kernel.diag(block) for block in scan(self.rows)]
         return namespace(blocks[0]).concat(blocks)
 
 
@@ -161,14 +203,15 @@ class PrecomputedGram(Gram):
         self.entries_evaluated += values.size
         return values
 
-    def evaluate(self, X: Array, landmarks: Landmarks) -> Array:
-        """Return the columns of X that belong to the landmarks."""
-        if X.shape[1] != self.n and X.shape[1] == len(landmarks):
-            return X
-        if isinstance(X, np.ndarray):
-            return X[:, landmarks.indices]
-        xp = namespace(X)
-        return xp.take(X, xp.asarray(landmarks.indices, device=X.device), axis=1)
+    def against(self, landmarks: Landmarks, form: Array) -> Callable[[Array], Array]:
+        """Return the function that takes the landmarks' columns of X."""
+        if form.shape[1] != self.n and form.shape[1] == len(landmarks):
+            return lambda X: X
+        if isinstance(form, np.ndarray):
+            return lambda X: X[:, landmarks.indices]
+        xp = namespace(form)
+        columns = xp.asarray(landmarks.indices, device=form.device)
+        return lambda X: xp.take(X, columns, axis=1)
 
     def within(self, landmarks: Landmarks) -> Array:
         """Return W = G[J, J], shape (m, m)."""
@@ -182,7 +225,13 @@ class PrecomputedGram(Gram):
         return as_float(self.rows.data[chosen, chosen])
 
 
-def make_gram(X: Any, kernel: str | Kernel | Callable[..., Array] = "rbf", **params: Any) -> Gram:
+def make_gram(
+    X: Any,
+    kernel: str | Kernel | Callable[..., Array] = "rbf",
+    *,
+    max_memory: int | str = MAX_MEMORY,
+    **params: Any,
+) -> Gram:
     """Turn data and a kernel into a Gram matrix, in the one place that does.
 
     Parameters
@@ -191,6 +240,8 @@ def make_gram(X: Any, kernel: str | Kernel | Callable[..., Array] = "rbf", **par
         Data points, or kernel values. Never copied, never changed.
     kernel : str, Kernel or callable
         See `nysboost.kernels.make_kernel`; or "precomputed".
+    max_memory : int or str
+        What a pass over the rows may hold at a time, in bytes or as "500MB".
     **params
         Parameters of a named kernel.
     """
@@ -201,9 +252,12 @@ def make_gram(X: Any, kernel: str | Kernel | Callable[..., Array] = "rbf", **par
             raise ValueError(msg)
         rows = as_rows(X, name="The precomputed kernel matrix")
         _check_precomputed(rows)
-        return _probed(PrecomputedGram(rows))
-    rows = as_rows(X)
-    return _probed(KernelGram(rows, make_kernel(kernel, **params).resolve(rows)))
+        gram: Gram = PrecomputedGram(rows)
+    else:
+        rows = as_rows(X)
+        gram = KernelGram(rows, make_kernel(kernel, **params).resolve(rows))
+    gram.max_memory = as_bytes(max_memory)
+    return _probed(gram)
 
 
 def _check_precomputed(rows: Rows) -> None:

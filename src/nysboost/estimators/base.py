@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from array_api_compat import is_array_api_obj
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from nysboost.arrays import Array
+from nysboost.blocks import as_bytes
 from nysboost.catalogue import RandomState, find_method, make_rng
 from nysboost.gram import make_gram
 from nysboost.kernels import Kernel
-from nysboost.rows import as_rows
+from nysboost.rows import rows_of, stays_where_it_is, stream_of
 from nysboost.settings import Settings, require_count
 
 KernelLike = str | Kernel | Callable[..., Array]
@@ -48,6 +48,7 @@ class BaseNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     degree: float | None
     kernel_params: Mapping[str, Any] | None
     n_components: int | None
+    max_memory: int | str
     random_state: RandomState
 
     def fit(self, X: Any, y: Any = None) -> Any:  # noqa: ARG002
@@ -55,7 +56,7 @@ class BaseNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
+        X : array-like, CSR matrix, memory map, HDF5 or Zarr array of shape (n_samples, n_features)
             Training data; (n_samples, n_samples) if the kernel is precomputed.
         y : ignored
             For scikit-learn's pipelines.
@@ -65,7 +66,8 @@ class BaseNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             require_count("n_components", self.n_components)
         named = {"gamma": self.gamma, "coef0": self.coef0, "degree": self.degree}
         given = {name: value for name, value in named.items() if value is not None}
-        gram = make_gram(X, self.kernel, **{**(self.kernel_params or {}), **given})
+        params = {**(self.kernel_params or {}), **given}
+        gram = make_gram(X, self.kernel, max_memory=self.max_memory, **params)
         method, settings, rules = self._plan()
         run = find_method(method)
         approximation = run(gram, settings, rules, make_rng(self.random_state))
@@ -81,22 +83,29 @@ class BaseNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self._n_features_out = self._transform.n_features_out
         return self
 
-    def transform(self, X: Any) -> Array:
-        """Return the features of X, ``k(X, components_) @ normalization_``.
+    def transform(self, X: Any, out: Any = None) -> Array:
+        """Return the features of X, ``k(X, components_) @ normalization_``, block by block.
 
         Parameters
         ----------
         X : array-like or CSR matrix of shape (n_samples, n_features)
-            Rows, seen in fit or not. If the kernel is precomputed, kernel values
-            between them and all training rows, or the landmarks alone, in the order of
-            `component_indices_`.
+            Rows, seen in fit or not: also a memory map, an HDF5 or Zarr array, or an iterator
+            of tables, of which `max_memory` bytes are held at a time. If the kernel is
+            precomputed, kernel values between them and all training rows, or the landmarks
+            alone, in the order of `component_indices_`.
+        out : None, array, HDF5 or Zarr array, or path of a .npy file
+            Where the features go, in the dtype of X; None is a new array. A file appears when
+            it is whole. If anything fails on the way, rows of an array that were not
+            reached become NaN.
 
         Returns
         -------
         array of shape (n_samples, n_features_out)
+            `out` itself, or the file as a read-only memory map.
         """
         check_is_fitted(self)
-        return self._transform(self._validate(X, reset=False))
+        rows = stream_of(self._validate(X, reset=False))
+        return self._transform.write(rows, out, as_bytes(self.max_memory))
 
     def _plan(self) -> tuple[str, Settings, dict[str, Any]]:
         """Return the method's name, its settings and its weight rules."""
@@ -114,26 +123,25 @@ class BaseNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
                     f"or against the {c} landmarks are expected."
                 )
                 raise ValueError(msg)
-        elif is_array_api_obj(X) and not isinstance(X, np.ndarray):
-            X = self._validate_on_device(X, reset=reset)
+        elif stays_where_it_is(X):
+            X = self._validate_in_place(X, reset=reset)
         else:
             X = validate_data(self, X, reset=reset, ensure_all_finite=False, **how)
-        if not reset:
-            as_rows(X)  # says where a NaN is; in fit, making the Gram does
         return X
 
-    def _validate_on_device(self, X: Array, *, reset: bool) -> Array:
-        """Check an array of another namespace where it is, without a copy to the host."""
-        d = X.shape[1] if X.ndim == 2 else None
+    def _validate_in_place(self, X: Any, *, reset: bool) -> Any:
+        """Check what scikit-learn would copy into memory: it stays on its device or disk."""
         if reset:
-            self.n_features_in_ = d
-        elif d != self.n_features_in_:
+            self.n_features_in_ = rows_of(X).n_features
+            return X
+        stream = stream_of(X)
+        if stream.n_features != self.n_features_in_:
             msg = (
-                f"X has shape {tuple(X.shape)}, but {type(self).__name__} is expecting "
+                f"X has {stream.n_features} features, but {type(self).__name__} is expecting "
                 f"{self.n_features_in_} features as input."
             )
             raise ValueError(msg)
-        return X
+        return stream
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from nysboost.blocks import MAX_MEMORY
 from nysboost.catalogue import RandomState, weight_rules
 from nysboost.estimators.base import BaseNystroem, KernelLike
 from nysboost.names import unknown
@@ -29,7 +30,7 @@ class BoostedNystroem(BaseNystroem):
         Number of landmarks, and of features, for "joint" (None is n_learners·n_columns if
         `n_columns` is given and 240 otherwise); for the others, a cut of the features to the
         leading ones.
-    eta, nonnegative, random_state
+    eta, nonnegative, max_memory, random_state
         As in `EnsembleNystroem`.
     """
 
@@ -51,6 +52,7 @@ class BoostedNystroem(BaseNystroem):
         eta: float | Literal["tune"] = 0.01,
         nonnegative: bool = False,
         n_components: int | None = None,
+        max_memory: int | str = MAX_MEMORY,
         random_state: RandomState = None,
     ) -> None:
         self.variant = variant
@@ -68,6 +70,7 @@ class BoostedNystroem(BaseNystroem):
         self.eta = eta
         self.nonnegative = nonnegative
         self.n_components = n_components
+        self.max_memory = max_memory
         self.random_state = random_state
 
     def _plan(self) -> tuple[str, Settings, dict[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from nysboost.blocks import MAX_MEMORY
 from nysboost.catalogue import RandomState, weight_rules
 from nysboost.estimators.base import BaseNystroem, KernelLike
 from nysboost.names import unknown
@@ -28,6 +29,8 @@ class EnsembleNystroem(BaseNystroem):
         Fit non-negative ridge weights, so that nothing has to be cut.
     n_components : int or None
         Cut the features to this many, the leading ones.
+    max_memory : int or str
+        As in `StandardNystroem`.
     random_state : int, RandomState, Generator or None
         Seed.
     """
@@ -49,6 +52,7 @@ class EnsembleNystroem(BaseNystroem):
         eta: float | Literal["tune"] = 0.01,
         nonnegative: bool = False,
         n_components: int | None = None,
+        max_memory: int | str = MAX_MEMORY,
         random_state: RandomState = None,
     ) -> None:
         self.weights = weights
@@ -65,6 +69,7 @@ class EnsembleNystroem(BaseNystroem):
         self.eta = eta
         self.nonnegative = nonnegative
         self.n_components = n_components
+        self.max_memory = max_memory
         self.random_state = random_state
 
     def _plan(self) -> tuple[str, Settings, dict[str, Any]]:

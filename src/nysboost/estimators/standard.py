@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from nysboost.blocks import MAX_MEMORY
 from nysboost.catalogue import RandomState, weight_rules
 from nysboost.estimators.base import BaseNystroem, KernelLike
 from nysboost.settings import Settings
@@ -27,6 +28,8 @@ class StandardNystroem(BaseNystroem):
         k, the rank of W_k; None is `n_columns`.
     n_components : int or None
         Cut the features to this many, the leading ones.
+    max_memory : int or str
+        Working memory of `transform` beyond X and its result, in bytes or as "500MB".
     random_state : int, RandomState, Generator or None
         Seed.
     """
@@ -42,6 +45,7 @@ class StandardNystroem(BaseNystroem):
         n_columns: int | None = None,
         rank: int | None = None,
         n_components: int | None = None,
+        max_memory: int | str = MAX_MEMORY,
         random_state: RandomState = None,
     ) -> None:
         self.kernel = kernel
@@ -52,6 +56,7 @@ class StandardNystroem(BaseNystroem):
         self.n_columns = n_columns
         self.rank = rank
         self.n_components = n_components
+        self.max_memory = max_memory
         self.random_state = random_state
 
     def _plan(self) -> tuple[str, Settings, dict[str, Any]]:

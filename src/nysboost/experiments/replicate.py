@@ -10,7 +10,7 @@ import time
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,7 +99,7 @@ def draw_points(preset: Preset, points: Points, replicate: int, seed: int) -> ND
 
 def kernel_gram(preset: Preset, X: NDArray[np.float64]) -> Gram:
     """Return the Gram matrix of a preset's kernel."""
-    params = {} if preset.sigma is None else {"sigma": preset.sigma}
+    params: dict[str, Any] = {} if preset.sigma is None else {"sigma": preset.sigma}
     try:
         return make_gram(X, preset.kernel, **params)
     except (ValueError, TypeError) as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from sklearn.metrics.pairwise import pairwise_kernels
 
@@ -28,6 +28,8 @@ class SklearnKernel(Kernel):
 @dataclass(frozen=True)
 class CallableKernel(Kernel):
     """A user's vectorised function ``k(X, Y, **params) -> (n, m)``, its answers checked."""
+
+    parallel: ClassVar[bool] = False  # nobody promised that it can be
 
     function: Callable[..., Array]
     params: Mapping[str, Any] = field(default_factory=dict)

@@ -3,17 +3,40 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import ClassVar
 
 from nysboost.arrays import Array, namespace
 from nysboost.rows import Rows
 
 
 class Kernel(ABC):
-    """A positive semidefinite function of two points."""
+    """A positive semidefinite function of two points.
+
+    Attributes
+    ----------
+    parallel : bool
+        Whether several threads may evaluate it at the same time.
+    lean : bool
+        Whether evaluating it on dense rows takes no memory beyond the values.
+    """
+
+    parallel: ClassVar[bool] = True
+    lean: ClassVar[bool] = False
 
     @abstractmethod
     def __call__(self, X: Array, Y: Array) -> Array:
         """Return the kernel matrix of shape (n, m)."""
+
+    def against(self, Y: Array) -> Callable[[Array], Array]:
+        """Return x ↦ k(x, Y), with what depends on Y alone prepared once.
+
+        Parameters
+        ----------
+        Y : array or CSR matrix of shape (m, d)
+            Points, in the form and the dtype of those to come.
+        """
+        return lambda X: self(X, Y)
 
     def diag(self, X: Array) -> Array:
         """Return k(x, x) for each row, shape (n,)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from scipy.sparse import issparse
@@ -18,6 +19,8 @@ from nysboost.rows import Rows
 @dataclass(frozen=True)
 class Linear(Kernel):
     """⟨x, y⟩."""
+
+    lean: ClassVar[bool] = True
 
     def __call__(self, X: Array, Y: Array) -> Array:
         """Return the kernel matrix of shape (n, m)."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.sparse import issparse
@@ -45,14 +47,19 @@ class Gaussian(_UnitDiagonal):
 
     sigma: Bandwidth = None
     gamma: Bandwidth = None
+    lean: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         require_at_most_one(self.sigma, self.gamma)
 
     def __call__(self, X: Array, Y: Array) -> Array:
         """Return the kernel matrix of shape (n, m)."""
-        exponents = distances.gaussian_exponents(X, Y, self._rate())
-        return apply_in_place("exp", exponents)
+        return self.against(distances.in_the_form_of(X, Y))(X)
+
+    def against(self, Y: Array) -> Callable[[Array], Array]:
+        """Return x ↦ k(x, Y), with what depends on Y alone prepared once."""
+        exponents = distances.GaussianExponents(Y, self._rate())
+        return lambda X: apply_in_place("exp", exponents(X))
 
     def resolve(self, rows: Rows) -> Gaussian:
         """Return the kernel with γ as a number."""
