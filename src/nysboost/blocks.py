@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from math import ceil
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
@@ -47,12 +48,12 @@ def as_bytes(max_memory: int | str) -> int:
 
 
 def readable(size: float) -> str:
-    """Return a number of bytes as a person would write it, rounded up."""
-    for unit in ("bytes", "kB", "MB"):
-        if size < 1000:
-            return f"{size:.0f} bytes" if unit == "bytes" else f"{size + 0.05:.1f} {unit}"
-        size /= 1000
-    return f"{size + 0.005:.2f} GB"
+    """Return a number of bytes as a person would write it, rounded up to a tenth."""
+    for unit in ("kB", "MB", "GB"):
+        size = ceil(size / 100) / 10
+        if size < 1000 or unit == "GB":
+            break
+    return f"{size:.1f} {unit}"
 
 
 @dataclass(frozen=True)

@@ -108,6 +108,7 @@ class FeatureMap:
         evaluate = self.gram.against(self.landmarks, form)
         parts = [like(P, form) for P in self.projections]
         rotation = None if self.rotation is None else like(self.rotation, form)
+        _refuse_overlap(rows, out)
         output = make_output(out, rows.n, r, form)
         streamed = not (rows.in_memory and output.in_memory)
         plan = self._plan(rows, streamed, max_memory or self.gram.max_memory)
@@ -150,6 +151,14 @@ class FeatureMap:
             cache_bytes=block_bytes(rows.form),
             threads=usable_threads() if on_host and self.gram.parallel else 1,
         )
+
+
+def _refuse_overlap(rows: Stream, out: Any) -> None:
+    """Raise if features would be written over rows that are still to be read."""
+    both = (getattr(rows, "data", None), out)
+    if all(isinstance(part, np.ndarray) for part in both) and np.may_share_memory(*both):
+        msg = "out lies in the memory of X: give it memory of its own."
+        raise ValueError(msg)
 
 
 def _multiply_blocks(values: Array, parts: list[Array], out: Array) -> None:

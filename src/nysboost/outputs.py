@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 
@@ -96,7 +97,11 @@ class Given(Output):
             raise ValueError(msg)
 
     def _put(self, where: slice, rows: Array) -> None:
-        self.out[where, :] = to_host(rows)
+        try:
+            self.out[where, :] = to_host(rows)
+        except OSError as error:
+            msg = f"Rows {where.start} to {where.stop - 1} could not be written to out: {error}"
+            raise OSError(msg) from error
 
     def finish(self) -> Array:
         """Return the result, now that all rows are there."""
@@ -110,8 +115,9 @@ class Given(Output):
 
     def abandon(self) -> None:
         """Mark the rows that were not reached."""
-        for start in range(self.written, self.out.shape[0], MARKED_ROWS):
-            self.out[start : start + MARKED_ROWS, :] = float("nan")
+        with suppress(OSError):  # a store whose disk is full
+            for start in range(self.written, self.out.shape[0], MARKED_ROWS):
+                self.out[start : start + MARKED_ROWS, :] = float("nan")
 
 
 class InPlace(Given):
@@ -139,15 +145,13 @@ class File(Output):
         self.path = path
         self._dtype = np.dtype(dtype_name(form))
         self._row_bytes = n_columns * self._dtype.itemsize
-        handle, self._partial = tempfile.mkstemp(
-            suffix=".partial", prefix=f"{path.name}.", dir=path.parent
-        )
-        self._file = os.fdopen(handle, "w+b")
+        self._partial = path.with_name(f"{path.name}.{uuid4().hex}.partial")
+        self._file = self._partial.open("xb")
         self._write_header(n or 0)
         self._start = self._file.tell()
         if n is not None:
             try:
-                reserve(handle, self._start + n * self._row_bytes, path)
+                reserve(self._file.fileno(), self._start + n * self._row_bytes, path)
             except OSError:
                 self.abandon()
                 raise
@@ -162,6 +166,7 @@ class File(Output):
     def _put(self, where: slice, rows: Array) -> None:
         try:
             self._file.write(to_host(rows).data)
+            self._file.flush()
         except OSError as error:
             raise disk_full(self.path, where.stop * self._row_bytes) from error
 
@@ -171,13 +176,14 @@ class File(Output):
         self._file.seek(0)
         self._write_header(self.written)
         self._file.close()
-        os.replace(self._partial, self.path)
+        self._partial.replace(self.path)
         return np.load(self.path, mmap_mode="r")
 
     def abandon(self) -> None:
         """Remove what was written; a file of that name from before stays as it is."""
-        self._file.close()
-        Path(self._partial).unlink(missing_ok=True)
+        with suppress(OSError):  # what is still in a buffer may find the disk full again
+            self._file.close()
+        self._partial.unlink(missing_ok=True)
 
 
 def make_output(out: Any, n: int | None, n_columns: int, form: Array) -> Output:

@@ -208,6 +208,12 @@ def rows_of(X: Any, *, name: str = "X") -> ArrayRows:
     name : str
         What to call it in an error message.
     """
+    if isinstance(X, Iterator):
+        msg = (
+            f"{name} is an iterator, which gives each row once, but fitting asks for any row. "
+            "Fit on an array, a memory map, an HDF5 or a Zarr array, and transform the iterator."
+        )
+        raise TypeError(msg)
     rows: ArrayRows
     if issparse(X):
         _refuse_complex(X, name)
@@ -240,12 +246,6 @@ def rows_of(X: Any, *, name: str = "X") -> ArrayRows:
 
 def as_rows(X: Any, *, name: str = "X") -> Rows:
     """Recognise what the user passed in to fit on, once, and check that all is finite."""
-    if isinstance(X, Iterator):
-        msg = (
-            f"{name} is an iterator, which gives each row once, but fitting asks for any row. "
-            "Fit on an array, a memory map, an HDF5 or a Zarr array, and transform the iterator."
-        )
-        raise TypeError(msg)
     rows, start = rows_of(X, name=name), 0
     for piece in scan(rows):
         refuse_non_finite(piece, start, name)
