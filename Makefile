@@ -47,7 +47,7 @@ bench: $(STAMP)  ## Measure time, memory and error against the floor and the pee
 	$(BIN)/python benchmarks/joint_time.py $(if $(DATA),--data-dir $(DATA))
 	$(BIN)/python benchmarks/summary.py $(BENCHES:%=out/%.json)
 
-bench-gpu: $(STAMP)  ## Measure transform and fit on a GPU; needs PyTorch with CUDA in the environment
+bench-gpu: $(STAMP)  ## Measure time and error on a GPU; needs PyTorch with CUDA in the environment
 	$(BIN)/python benchmarks/gpu.py
 
 clean:  ## Remove what the targets made

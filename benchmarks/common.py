@@ -16,6 +16,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -174,8 +175,8 @@ def compare(
 
 def in_child(function: Callable[..., Any], *args: Any) -> Any:
     """Return function(*args) from a new process, whose peak memory is its own."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(function, args)
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(function, *args).result()
 
 
 def peak_megabytes() -> float:

@@ -84,8 +84,9 @@ def measure(options: argparse.Namespace) -> Report:
 
     rows = synthetic(options.curve_rows, 54)
     X = torch.asarray(rows, dtype=torch.float32, device=options.device)
-    fit_transform("joint", 10, X[:2000], 0)  # libraries loaded
     methods = ("joint", "kmeans", "rpcholesky", "uniform", FLOOR)
+    for method in ("joint", FLOOR):  # libraries loaded, memory taken
+        fit_transform(method, max(options.landmarks), X, 0)
     sizes = dict.fromkeys(methods, options.landmarks)
     report.curves += curves(Judge(X, options.sample), sizes, options.curve_rounds, finish)
     return report

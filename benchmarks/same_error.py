@@ -63,7 +63,7 @@ def measure(options: argparse.Namespace) -> Report:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     options = parser(__file__, __doc__, rounds=3)
-    options.add_argument("--curve-rounds", type=int, default=2)
+    options.add_argument("--curve-rounds", type=int, default=1)
     options.add_argument("--rows", type=int, default=581_012)
     options.add_argument("--sample", type=int, default=5000, help="rows on which errors are taken")
     options.add_argument("--components", type=int, default=240, help="landmarks of joint")
