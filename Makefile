@@ -5,6 +5,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
+BENCHES := transform same_error boosting_time large_transform fit_scaling joint_time
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-slow lint bench bench-accuracy bench-gpu clean
 
@@ -36,11 +38,16 @@ lint: $(STAMP)  ## Check style, types and layers
 bench-accuracy: $(STAMP)  ## Measure accuracy per landmark on the paper's data (DATA=folder): hours
 	$(BIN)/python benchmarks/accuracy.py $(if $(DATA),--data-dir $(DATA))
 
-bench: $(STAMP)  ## Measure fitting time and memory against n and against k-means (DATA=folder)
+bench: $(STAMP)  ## Measure time, memory and error against the floor and the peers (DATA=folder): minutes
+	$(BIN)/python benchmarks/transform.py
+	$(BIN)/python benchmarks/same_error.py $(if $(DATA),--data-dir $(DATA))
+	$(BIN)/python benchmarks/boosting_time.py $(if $(DATA),--data-dir $(DATA))
+	$(BIN)/python benchmarks/large_transform.py
 	$(BIN)/python benchmarks/fit_scaling.py
 	$(BIN)/python benchmarks/joint_time.py $(if $(DATA),--data-dir $(DATA))
+	$(BIN)/python benchmarks/summary.py $(BENCHES:%=out/%.json)
 
-bench-gpu: $(STAMP)  ## Measure transform and fit on a GPU; needs PyTorch with CUDA in the environment
+bench-gpu: $(STAMP)  ## Measure time and error on a GPU; needs PyTorch with CUDA in the environment
 	$(BIN)/python benchmarks/gpu.py
 
 clean:  ## Remove what the targets made

@@ -1,22 +1,19 @@
 """Fitting time and memory against n: past the row cap neither should grow.
 
-URB-mean, d = 20, p = 8 learners of m = 120 columns, for n = 10⁴, 10⁵ and 10⁶. Each fit
-runs in its own process, so that its peak memory is its own; times are the best of
-several fits, as a ratio to the smallest n. Reading the data, the one pass that looks for
-NaN, is timed apart.
+URB-mean, d = 20, p = 8 learners of m = 120 columns, for n = 10⁴, 10⁵ and 10⁶. Each fit runs in
+its own process, so that its peak memory is its own. Reading the data, the one pass that looks
+for NaN, is timed apart.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import multiprocessing
-import platform
-import resource
+import statistics
 import time
-from pathlib import Path
+from collections.abc import Sequence
 
 import numpy as np
+from common import Report, compare, in_child, parser, peak_megabytes, run
 
 import nysboost as nb
 from nysboost.boosting import boost
@@ -24,49 +21,47 @@ from nysboost.gram import make_gram
 from nysboost.rows import as_rows
 from nysboost.variants import parse_variant
 
-SIZES = (10**4, 10**5, 10**6)
-SETTINGS = nb.Settings(n_learners=8, n_columns=120)
+LIMIT_MB = 500.0
 
 
-def measure(n: int, repeats: int) -> dict[str, float]:
+def child(n: int, columns: int, seed: int) -> tuple[float, float, float]:
+    """Return the seconds of reading and of fitting, and the peak memory beyond X in MB."""
     X = np.random.default_rng(0).normal(size=(n, 20))
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    reading, fitting = [], []
-    for seed in range(repeats):
-        start = time.perf_counter()
-        as_rows(X)
-        read = time.perf_counter()
-        variant = parse_variant("URB-mean")
-        gram = make_gram(X, nb.Gaussian(sigma=5.0))
-        made = time.perf_counter()
-        rng = np.random.default_rng(seed)
-        boost(gram, SETTINGS, variant.boosting, variant.selector, rng).mixture(variant.final)
-        reading.append(read - start)
-        fitting.append(time.perf_counter() - made)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    return {"n": n, "read_s": min(reading), "fit_s": min(fitting), "peak_beyond_X_MB": peak / 1024}
+    before = peak_megabytes()
+    _fit(X[:2000], 10, seed)  # libraries loaded, threads started
+    start = time.perf_counter()
+    as_rows(X)
+    reading = time.perf_counter() - start
+    return reading, _fit(X, columns, seed), peak_megabytes() - before
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--out", type=Path, default=Path("out/fit_scaling.json"))
-    options = parser.parse_args()
-    print(f"{platform.machine()}, {multiprocessing.cpu_count()} cores, NumPy {np.__version__}")
-    print(f"{'n':>9} {'read s':>8} {'fit s':>8} {'fit ratio':>10} {'peak beyond X, MB':>18}")
-    records: list[dict[str, float]] = []
-    for n in SIZES:
-        with multiprocessing.get_context("spawn").Pool(1) as pool:
-            record = pool.apply(measure, (n, options.repeats))
-        records.append(record)
-        record["fit_ratio"] = record["fit_s"] / records[0]["fit_s"]
-        print(
-            f"{n:>9} {record['read_s']:>8.3f} {record['fit_s']:>8.3f} {record['fit_ratio']:>10.2f} "
-            f"{record['peak_beyond_X_MB']:>18.0f}",
-            flush=True,
-        )
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(records, indent=2))
+def _fit(X: np.ndarray, columns: int, seed: int) -> float:
+    variant, gram = parse_variant("URB-mean"), make_gram(X, nb.Gaussian(sigma=5.0))
+    settings, rng = nb.Settings(n_learners=8, n_columns=columns), np.random.default_rng(seed)
+    start = time.perf_counter()
+    boost(gram, settings, variant.boosting, variant.selector, rng).mixture(variant.final)
+    return time.perf_counter() - start
+
+
+def measure(options: argparse.Namespace) -> Report:
+    report = Report(f"Fit of URB-mean against n, d = 20, p = 8, m = {options.columns}, float64")
+    rows, columns = sorted(options.rows), options.columns
+    rounds = [{n: in_child(child, n, columns, s) for n in rows} for s in range(options.rounds)]
+    reading, fitting, peaks = ({n: [r[n][i] for r in rounds] for n in rows} for i in range(3))
+    for n in rows:
+        what, note = f"fit, n = {n:,}", f"reading {statistics.median(reading[n]):.3f} s"
+        goal = 1.3 if n > rows[0] else None
+        report.add(compare(what, f"n = {rows[0]:,}", fitting[n], fitting[rows[0]], goal, note=note))
+        what = f"peak beyond X, n = {n:,}"
+        report.add(compare(what, "limit", peaks[n], LIMIT_MB, 1.0, unit="MB"))
+    return report
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    options = parser(__file__, __doc__, rounds=3)
+    options.add_argument("--rows", type=int, nargs="+", default=[10**4, 10**5, 10**6])
+    options.add_argument("--columns", type=int, default=120)
+    run(options.parse_args(arguments), measure)
 
 
 if __name__ == "__main__":

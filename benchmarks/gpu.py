@@ -1,89 +1,111 @@
-"""On a GPU, through PyTorch: transform against the bare matrix products, and a fit of 10⁷ rows.
+"""On a GPU, through PyTorch: transform against the bare products, a fit of 10⁷ rows, the peers.
 
-Each time is the median of several runs between synchronisations, and the ratio is to the
-floor: the two bare products X Zᵀ and C N of the same shapes and dtype. TF32 is PyTorch's own
-switch for faster, less precise products: the user's choice, and its error is in the table.
+The floor is the two bare products X Zᵀ and C N of the same shapes and dtype. TF32 is PyTorch's
+own switch for faster, less precise products: the user's choice, and its error is in the table.
+Error against time is that of fit and transform of 10⁶ synthetic rows, d = 54, over the number of
+landmarks. Where matplotlib is missing, copy the JSON and draw it elsewhere with --plot.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import statistics
-import time
-from collections.abc import Callable
-from pathlib import Path
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import Any
 
-import torch
+from common import FLOOR, Report, compare, machine, parser, race, run, synthetic
+from error_time import GAMMA, Judge, curves, fit_transform
 
 import nysboost as nb
 
-GAMMA = 0.02
+with contextlib.suppress(ImportError):  # --plot needs none
+    import torch
+
+GOALS = {False: 1.15, True: 1.6}
+FIT_SECONDS = 10.0
 
 
-def seconds(run: Callable[[], object], repeats: int = 5) -> float:
-    run()
-    torch.cuda.synchronize()
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        run()
+def finish() -> None:
+    """Wait for the GPU."""
+    if torch.cuda.is_available():
         torch.cuda.synchronize()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
 
 
-def transform(n: int, d: int, c: int) -> list[dict[str, object]]:
-    generator = torch.Generator(device="cuda").manual_seed(0)
-    X = torch.randn(n, d, device="cuda", generator=generator)
-    fitted = nb.StandardNystroem(gamma=GAMMA, n_columns=c, random_state=0).fit(X)
+def finished(run_: Callable[[], Any]) -> Callable[[int], Any]:
+    """Return a contestant that waits for the GPU, so that its time is whole."""
+
+    def contestant(_round: int) -> Any:
+        result = run_()
+        finish()
+        return result
+
+    return contestant
+
+
+def transform(report: Report, n: int, c: int, options: argparse.Namespace) -> None:
+    X = _normal(n, options)
+    how: dict[str, Any] = {"gamma": GAMMA, "n_columns": c, "random_state": 0}
+    fitted, sample = nb.StandardNystroem(**how).fit(X), X[:2000]
+    reference = nb.StandardNystroem(**how).fit(X.double()).transform(sample.double())
     Z, N = fitted.components_, fitted.normalization_
-    sample = X[:2000]
-    exact = nb.StandardNystroem(gamma=GAMMA, n_columns=c, random_state=0).fit(X.double())
-    reference = exact.transform(sample.double())
-    records: list[dict[str, object]] = []
-    # the floor in pieces, because X Zᵀ whole would not leave room for the result
-    pieces = [slice(i, i + 2**20) for i in range(0, n, 2**20)]
-    out = torch.empty(n, c, device="cuda")
+    out = torch.empty(n, N.shape[1], device=X.device)
 
     def floor() -> None:
-        for piece in pieces:
-            torch.matmul(X[piece] @ Z.T, N, out=out[piece])
+        # in pieces, because X Zᵀ whole would not leave room for the result
+        for piece, into in zip(X.split(2**20), out.split(2**20), strict=True):
+            torch.matmul(piece @ Z.T, N, out=into)
 
-    for tf32 in (False, True):
+    contestants = {FLOOR: finished(floor), "ours": finished(lambda: fitted.transform(X))}
+    for tf32, goal in GOALS.items():
         torch.backends.cuda.matmul.allow_tf32 = tf32
-        bare = seconds(floor)
-        ours = seconds(lambda: fitted.transform(X))
-        kernel = fitted.transform(sample)
-        error = torch.linalg.norm(kernel @ kernel.T - reference @ reference.T)
-        records.append(
-            {
-                "what": f"transform, n = {n:.0e}, d = {d}, c = {c}",
-                "precision": "TF32" if tf32 else "float32",
-                "bare_s": bare,
-                "ours_s": ours,
-                "ratio": ours / bare,
-                "error": float(error / torch.linalg.norm(reference @ reference.T)),
-            }
-        )
+        times = race(contestants, options.rounds)
+        F = fitted.transform(sample)
+        error = torch.linalg.norm(F @ F.T - reference @ reference.T)
+        note = f"error {float(error / torch.linalg.norm(reference @ reference.T)):.1e}"
+        what = f"transform, n = {n:,}, c = {c}, {'TF32' if tf32 else 'float32'}"
+        report.add(compare(what, "bare products", times["ours"], times[FLOOR], goal, note=note))
     torch.backends.cuda.matmul.allow_tf32 = False
-    return records
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("out/gpu.json"))
-    options = parser.parse_args()
-    print(torch.cuda.get_device_name(), "PyTorch", torch.__version__)
-    records = [*transform(10**6, 54, 1000), *transform(10**7, 54, 1000)]
-    X = torch.randn(10**7, 54, device="cuda")
-    estimator = nb.BoostedNystroem("joint", gamma=GAMMA, n_components=1000, random_state=0)
-    fit = seconds(lambda: estimator.fit(X), repeats=3)
-    records.append({"what": "fit of joint, n = 1e7, d = 54, c = 1000", "ours_s": fit})
-    for record in records:
-        print({k: f"{v:.4g}" if isinstance(v, float) else v for k, v in record.items()}, flush=True)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(records, indent=2))
+def fit(report: Report, n: int, c: int, options: argparse.Namespace) -> None:
+    X = _normal(n, options)
+    estimator = nb.BoostedNystroem("joint", gamma=GAMMA, n_components=c, random_state=0)
+    times = race({"fit": finished(lambda: estimator.fit(X))}, min(3, options.rounds))
+    report.add(compare(f"fit of joint, n = {n:,}, c = {c}", "limit", times["fit"], FIT_SECONDS, 1))
+
+
+def measure(options: argparse.Namespace) -> Report:
+    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else "no GPU"
+    title = f"Fit and transform on a GPU, synthetic data, n = {options.curve_rows:,}, float32"
+    report = Report(title, machine(GPU=gpu, PyTorch=torch.__version__))
+    for n in options.rows:
+        transform(report, n, max(options.landmarks), options)
+    fit(report, max(options.rows), max(options.landmarks), options)
+
+    rows = synthetic(options.curve_rows, 54)
+    X = torch.asarray(rows, dtype=torch.float32, device=options.device)
+    methods = ("joint", "kmeans", "rpcholesky", "uniform", FLOOR)
+    for method in ("joint", FLOOR):  # libraries loaded, memory taken
+        fit_transform(method, max(options.landmarks), X, 0)
+    sizes = dict.fromkeys(methods, options.landmarks)
+    report.curves += curves(Judge(X, options.sample), sizes, options.curve_rounds, finish)
+    return report
+
+
+def _normal(n: int, options: argparse.Namespace) -> Any:
+    generator = torch.Generator(device=options.device).manual_seed(0)
+    return torch.randn(n, 54, device=options.device, generator=generator)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    options = parser(__file__, __doc__, rounds=5)
+    options.add_argument("--curve-rounds", type=int, default=1)
+    options.add_argument("--device", default="cuda", help="a PyTorch device")
+    options.add_argument("--rows", type=int, nargs="+", default=[10**6, 10**7])
+    options.add_argument("--curve-rows", type=int, default=10**6)
+    options.add_argument("--landmarks", type=int, nargs="+", default=[125, 250, 500, 1000])
+    options.add_argument("--sample", type=int, default=5000, help="rows on which errors are taken")
+    run(options.parse_args(arguments), measure)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,301 @@
+"""What the benchmarks share: a fair race, one form of table, the machine, JSON and the command.
+
+A shared machine is noisy, so contestants run in turn, round after round, and what counts is
+the median of the ratios within a round; the smallest and largest ratio are shown beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import platform
+import resource
+import statistics
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import threadpoolctl
+
+import nysboost as nb
+from nysboost.experiments import datasets
+
+FLOOR = "floor"
+"""The two bare matrix products: in a curve their time is real and their error borrowed."""
+
+Cells = list[list[str]]
+Times = dict[str, list[float]]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One comparison: medians over the rounds, and the ratios within the rounds."""
+
+    what: str
+    against: str
+    ours: float
+    theirs: float
+    unit: str
+    ratio: float
+    low: float
+    high: float
+    goal: float | None = None
+    note: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """Whether the ratio is at most the goal; nothing where there is none."""
+        return "" if self.goal is None else "met" if self.ratio <= self.goal else "missed"
+
+    def cells(self) -> list[str]:
+        """Return the row as text."""
+        sizes = [f"{_short(value)} {self.unit}" for value in (self.ours, self.theirs)]
+        ratio = [f"{self.ratio:.3f}", f"{self.low:.2f}–{self.high:.2f}"]
+        goal = "" if self.goal is None else f"{self.goal:.2f}"
+        return [self.what, self.against, *sizes, *ratio, goal, self.verdict, self.note]
+
+
+HEADER = ["what", "against", "ours", "theirs", "ratio", "min–max", "goal", "", "remark"]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Error against time over the number of landmarks; `method` says how it is drawn."""
+
+    method: str
+    label: str
+    landmarks: list[int]
+    seconds: list[float]
+    errors: list[float]
+
+    def cells(self) -> Cells:
+        """Return one line of text for each number of landmarks."""
+        points = zip(self.landmarks, self.seconds, self.errors, strict=True)
+        return [[self.label, str(c), _short(s), f"{e:.3g}"] for c, s, e in points]
+
+
+@dataclass
+class Report:
+    """What a benchmark found: all that its table, its picture and the summary need."""
+
+    title: str
+    machine: dict[str, str] = field(default_factory=lambda: machine())
+    rows: list[Row] = field(default_factory=list)
+    curves: list[Curve] = field(default_factory=list)
+
+    def add(self, *rows: Row) -> None:
+        """Add rows, and say so at once: a benchmark takes minutes."""
+        self.rows += rows
+        for row in rows:
+            progress(f"{row.what} / {row.against}: {row.ratio:.3f} {row.verdict}")
+
+    def save(self, path: Path) -> None:
+        """Write the report as JSON."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(asdict(self), indent=2, ensure_ascii=False) + "\n")
+
+    @classmethod
+    def load(cls, path: Path) -> Report:
+        """Read what `save` wrote."""
+        stored = json.loads(path.read_text())
+        rows, curves = [Row(**r) for r in stored["rows"]], [Curve(**c) for c in stored["curves"]]
+        return cls(stored["title"], stored["machine"], rows, curves)
+
+    def text(self, markdown: bool) -> str:
+        """Return the machine and the tables, as plain text or as Markdown."""
+        parts = [f"{self.title}.\n{machine_line(self.machine)}."]
+        parts += [table(HEADER, [row.cells() for row in self.rows], markdown)]
+        if self.curves:
+            points = [cells for curve in self.curves for cells in curve.cells()]
+            parts += [table(["method", "landmarks", "seconds", "error"], points, markdown)]
+        return "\n\n".join(parts)
+
+
+def race(
+    contestants: Mapping[str, Callable[[int], Any]],
+    rounds: int,
+    *,
+    warm_up: bool = True,
+    after: Callable[[str, Any], None] = lambda _name, _result: None,
+) -> Times:
+    """Time the contestants in turn, in every round in another order.
+
+    Parameters
+    ----------
+    contestants : mapping of str to callable
+        Each is called with the number of the round, as a seed for those that need one.
+    rounds : int
+        How often each is timed.
+    warm_up : bool
+        Whether each runs once before, untimed.
+    after : callable
+        Told each name and result outside of the time; the result is then let go.
+    """
+    names = list(contestants)
+    times: Times = {name: [] for name in names}
+    for name in names if warm_up else ():
+        contestants[name](0)
+    for number in range(rounds):
+        shift = number % len(names)
+        for name in names[shift:] + names[:shift]:
+            start = time.perf_counter()
+            result = contestants[name](number)
+            times[name].append(time.perf_counter() - start)
+            after(name, result)
+            del result
+            progress(f"round {number + 1}/{rounds}, {name}: {times[name][-1]:.3g} s")
+    return times
+
+
+def compare(
+    what: str,
+    against: str,
+    ours: Sequence[float],
+    theirs: Sequence[float] | float,
+    goal: float | None = None,
+    *,
+    unit: str = "s",
+    note: str = "",
+) -> Row:
+    """Return the row of two lists of measurements, round by round, or of one and a limit."""
+    other = theirs if isinstance(theirs, Sequence) else [theirs] * len(ours)
+    ratios = [a / b for a, b in zip(ours, other, strict=True)]
+    median, low, high = statistics.median(ratios), min(ratios), max(ratios)
+    sizes = statistics.median(ours), statistics.median(other)
+    return Row(what, against, *sizes, unit, median, low, high, goal, note)
+
+
+def in_child(function: Callable[..., Any], *args: Any) -> Any:
+    """Return function(*args) from a new process, whose peak memory is its own."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(function, *args).result()
+
+
+def peak_megabytes() -> float:
+    """Return the largest resident memory of this process so far, in units of 10⁶ bytes.
+
+    Linux counts that of the parent into a child's ``ru_maxrss``, but not into ``VmHWM``.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+        return int(line.split()[1]) * 1024 / 1e6
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
+
+
+def machine(**more: str) -> dict[str, str]:
+    """Return what the numbers depend on: processor, BLAS with its threads, versions."""
+    blas = {
+        f"{lib['internal_api']} {lib['version']} ({lib['num_threads']} threads)"
+        for lib in threadpoolctl.threadpool_info()
+        if lib["user_api"] == "blas"
+    }
+    packages = {name: version(name) for name in ("numpy", "scipy", "scikit-learn")}
+    return {
+        "processor": _processor(),
+        "cores": str(_cores()),
+        "BLAS": ", ".join(sorted(blas)),
+        "Python": platform.python_version(),
+        **packages,
+        "nysboost": nb.__version__,
+        **more,
+    }
+
+
+def machine_line(record: Mapping[str, str]) -> str:
+    """Return the machine in one line."""
+    named = ("processor", "GPU")
+    parts = [value if key in named else f"{key} {value}" for key, value in record.items()]
+    return ", ".join(parts)
+
+
+def _processor() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor() or platform.machine())
+
+
+def _cores() -> int:
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def table(header: Sequence[str], rows: Cells, markdown: bool) -> str:
+    """Return a table without its empty columns, aligned in both forms."""
+    kept = [i for i in range(len(header)) if any(row[i] for row in rows)]
+    lines = [[row[i] for i in kept] for row in [list(header), *rows]]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    padded = [[cell.ljust(w) for cell, w in zip(line, widths, strict=True)] for line in lines]
+    if not markdown:
+        return "\n".join("  ".join(line).rstrip() for line in padded)
+    padded.insert(1, ["-" * width for width in widths])
+    return "\n".join(f"| {' | '.join(line)} |" for line in padded)
+
+
+def synthetic(n: int, d: int, seed: int = 0) -> np.ndarray:
+    """Return n float64 points in 20 clusters, with features of falling spread, as real data."""
+    rng = np.random.default_rng(seed)
+    spread = np.sqrt(d / (1.0 + np.arange(d)))
+    centres = rng.standard_normal((20, d))
+    return (rng.standard_normal((n, d)) / 2 + centres[rng.integers(20, size=n)]) * spread / 2
+
+
+def points(name: str, n: int, options: argparse.Namespace) -> np.ndarray:
+    """Return n points of one of the paper's data sets, or what --data put in its place."""
+    dataset = datasets.get(name)
+    if options.data == "synthetic":
+        return synthetic(n, dataset.dimension)
+    data = datasets.load(name, options.data_dir, progress)
+    return data.draw(n, np.random.default_rng(0))
+
+
+def progress(message: str) -> None:
+    """Say where a run stands, apart from its result."""
+    print(message, file=sys.stderr, flush=True)
+
+
+def parser(script: str, doc: str | None, *, rounds: int) -> argparse.ArgumentParser:
+    """Return the options that every benchmark has."""
+    made = argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    name = Path(script).stem
+    made.add_argument("--rounds", type=int, default=rounds, help="how often each is timed")
+    made.add_argument("--data", choices=("paper", "synthetic"), default="paper")
+    made.add_argument("--data-dir", type=Path, default=None, help="folder of the paper's data")
+    made.add_argument("--out", type=Path, default=Path(f"out/{name}.json"), help="JSON file")
+    made.add_argument("--markdown", action="store_true", help="print Markdown")
+    made.add_argument(
+        "--plot", type=Path, metavar="FILE.json", help="show an earlier run again; measure nothing"
+    )
+    return made
+
+
+def run(options: argparse.Namespace, measure: Callable[[argparse.Namespace], Report]) -> Report:
+    """Measure, or read an earlier run; write JSON and picture; print the tables."""
+    path = options.plot or options.out
+    if options.plot:
+        report = Report.load(path)
+    else:
+        report = measure(options)
+        report.save(path)
+    if report.curves:
+        from picture import draw
+
+        draw(report, path.with_suffix(".png"))
+    print(report.text(options.markdown), flush=True)
+    return report
+
+
+def _short(value: float) -> str:
+    return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
