@@ -99,3 +99,29 @@ def test_a_tensor_with_other_columns_gets_a_sentence(torch):
     fitted = nb.StandardNystroem(n_columns=5).fit(torch.asarray(points()))
     with pytest.raises(ValueError, match="expecting 5 features"):
         fitted.transform(torch.asarray(points(d=4)))
+
+
+def test_features_go_into_a_tensor_that_was_made_before(torch, tmp_path):
+    X = torch.asarray(points())
+    fitted = nb.StandardNystroem(n_columns=5, random_state=0).fit(X)
+    out = torch.empty((200, 5), dtype=X.dtype)
+    assert fitted.transform(X, out=out) is out
+    np.testing.assert_array_equal(out, fitted.transform(X))
+    blocks = (X[i : i + 30] for i in range(0, 200, 30))
+    np.testing.assert_allclose(fitted.transform(blocks), out, atol=1e-12)
+    np.testing.assert_array_equal(fitted.transform(X, out=tmp_path / "F.npy"), out)
+
+
+def test_an_array_in_the_wrong_place_is_named(torch):
+    X = torch.asarray(points())
+    tensors, arrays = (nb.StandardNystroem(n_columns=5).fit(data) for data in (X, points()))
+    there = "but this approximation was fitted with"
+    with pytest.raises(ValueError, match=f"X is a NumPy array, {there} a PyTorch array on cpu"):
+        tensors.transform(points())
+    with pytest.raises(ValueError, match=f"X is a PyTorch array on cpu, {there} a NumPy array"):
+        arrays.transform(X)
+    with pytest.raises(ValueError, match=f"X is a PyTorch array on meta, {there} a PyTorch"):
+        tensors.transform(X.to("meta"))
+    out = np.empty((200, 5))
+    with pytest.raises(ValueError, match="out is a NumPy array, but the features are a PyTorch"):
+        tensors.transform(X, out=out)

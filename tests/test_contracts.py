@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -76,3 +77,72 @@ def test_a_kernels_diagonal_never_holds_the_matrix():
     X = np.random.default_rng(0).normal(size=(3000, 2))
     approx = nb.approximate(X, "nystrom", n_columns=10, random_state=0)
     assert peak_bytes(approx.diag) < 2**23
+
+
+PASSES = {
+    "product": lambda approx: approx @ np.ones(approx.shape[0]),
+    "eigenpairs": lambda approx: approx.eigh(2),
+    "diagonal": lambda approx: approx.diag(),
+    "system": lambda approx: approx.solve(np.ones(approx.shape[0]), 1.0),
+    "projection": lambda approx: approx.feature_map(n_components=30),
+    "Frobenius error": lambda approx: approx.relative_error(np.arange(4000)),
+    "trace error": lambda approx: approx.relative_error(np.arange(4000), "trace"),
+}
+
+
+@pytest.mark.parametrize("name", PASSES)
+@pytest.mark.parametrize("method", ["nystrom", "ensemble-ridge"])
+def test_every_pass_keeps_to_its_working_memory(method, name):
+    n, max_memory = 60_000, 4_000_000
+    X = np.random.default_rng(0).normal(size=(n, 6))
+    sizes = {"n_learners": 2, "n_columns": 40, "row_cap": 500, "random_state": 0}
+    approx = nb.approximate(X, method, max_memory=max_memory, **sizes)
+    result = 8 * n * 4  # vectors of length n: two eigenvectors, say, and indices
+    assert peak_bytes(lambda: PASSES[name](approx)) < max_memory + result < 8 * n * 40
+
+
+def test_a_transform_into_an_array_keeps_to_its_working_memory():
+    n, max_memory = 100_000, 2_000_000
+    X = np.random.default_rng(0).normal(size=(n, 6)).astype(np.float32)
+    fitted = nb.StandardNystroem(n_columns=50, max_memory=max_memory, random_state=0).fit(X[:1000])
+    out = np.empty((n, 50), dtype=np.float32)
+    assert peak_bytes(lambda: fitted.transform(X, out=out)) < max_memory
+    blocks = (X[i : i + 5000] for i in range(0, n, 5000))
+    assert peak_bytes(lambda: fitted.transform(blocks, out=out)) < max_memory
+
+
+DISK_TO_DISK = """
+import sys
+from pathlib import Path
+
+import numpy as np
+import nysboost as nb
+
+def peak():
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+
+folder, n, d, c = Path(sys.argv[1]), 300_000, 20, 200
+with (folder / "X.bin").open("wb") as file:
+    for seed in range(10):
+        rows = np.random.default_rng(seed).normal(size=(n // 10, d)).astype(np.float32)
+        rows.tofile(file)
+X = np.memmap(folder / "X.bin", np.float32, "r", shape=(n, d))
+fitted = nb.StandardNystroem(n_columns=c, max_memory="30MB", random_state=0).fit(X)
+out = np.memmap(folder / "F.bin", np.float32, "w+", shape=(n, c))
+fitted.transform(X[:2000])
+before = peak()
+fitted.transform(X, out=out)
+print(peak() - before)
+fitted.transform(X, out=folder / "F.npy")
+print(peak() - before)
+assert np.array_equal(out[-5:], np.load(folder / "F.npy", mmap_mode="r")[-5:])
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak is read from /proc")
+def test_from_disk_to_disk_only_the_working_memory_is_resident(tmp_path):
+    script = [sys.executable, "-c", DISK_TO_DISK, str(tmp_path)]
+    printed = subprocess.run(script, check=True, capture_output=True, text=True).stdout
+    # the features are 240 MB, and the pages of both files would count if they were kept
+    assert max(map(int, printed.split())) < 40_000_000

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nysboost import blocks, features
 from nysboost.features import FeatureMap, spectrum
+from nysboost.rows import ArrayRows
 
 
 def a_map(case="Gaussian", rotation=None, r=5):
@@ -66,3 +68,17 @@ def test_features_that_repeat_each_other_do_no_harm(K, seed):
     assert len(eigenvalues) <= K
     vectors = Z @ basis
     np.testing.assert_allclose((vectors * eigenvalues) @ vectors.T, (Z * signs) @ Z.T, atol=1e-8)
+
+
+@pytest.mark.parametrize("rotation", [None, "some"])
+@given(st.integers(1, 700), st.integers(1, 4), st.integers(8_000, 60_000))
+def test_features_do_not_depend_on_threads_or_memory(rotation, n, threads, max_memory):
+    _, transform = a_map(rotation=rotation)
+    X = np.random.default_rng(n).normal(size=(n, transform.gram.rows.n_features))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(features, "usable_threads", lambda: threads)
+        patch.setattr(blocks, "SHARED_ROWS", 20)
+        patch.setattr(blocks, "LEAST_ROWS", 5)
+        found = transform.write(ArrayRows(X), max_memory=max_memory)
+    dense = transform.gram.evaluate(X, transform.landmarks) @ transform.normalization
+    np.testing.assert_allclose(found, dense, atol=1e-9)

@@ -1,13 +1,18 @@
 """Where data rows come from."""
 
+import h5py
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import zarr
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from scipy import sparse
 
+import nysboost as nb
 from nysboost import rows as rows_module
-from nysboost.rows import as_float, as_rows, scan, spread_indices
+from nysboost.rows import as_float, as_rows, scan, spread_indices, stream_of
 
 
 def points(n=30, d=3, seed=0):
@@ -125,3 +130,107 @@ def test_spread_indices_are_distinct_and_span_the_range(n, at_most):
     assert len(np.unique(where)) == min(n, at_most)
     assert where[0] == 0
     assert where[-1] == n - 1
+
+
+def hdf5(X, folder, **how):
+    return h5py.File(folder / "X.h5", "w").create_dataset("X", data=X, **how)
+
+
+def zarr_array(X, folder):
+    stored = zarr.create_array(folder / "X.zarr", shape=X.shape, chunks=(7, 2), dtype=X.dtype)
+    stored[...] = X
+    return stored
+
+
+def memory_map(X, folder):
+    np.save(folder / "X.npy", X)
+    return np.load(folder / "X.npy", mmap_mode="r")
+
+
+STORES = {
+    "memory map": memory_map,
+    "HDF5, contiguous": hdf5,
+    "HDF5, chunked": lambda X, folder: hdf5(X, folder, chunks=(7, 2), compression="gzip"),
+    "Zarr": zarr_array,
+}
+stores = pytest.mark.parametrize("store", STORES)
+
+
+@stores
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int16])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.integers(0, 49), max_size=60), st.integers(1, 60))
+def test_rows_on_disk_are_those_in_memory(store, dtype, tmp_path_factory, wanted, size):
+    X = (100 * points(50)).astype(dtype)
+    rows = as_rows(STORES[store](X, tmp_path_factory.mktemp("store")))
+    expected = as_float(X)
+    taken = rows.take(np.array(wanted, dtype=int))
+    assert taken.dtype == rows.form.dtype == expected.dtype
+    assert type(taken) is np.ndarray or store == "memory map"
+    np.testing.assert_array_equal(taken, expected[wanted])
+    np.testing.assert_array_equal(rows.take(slice(3, 20)), expected[3:20])
+    pieces = list(rows.pieces(size))
+    np.testing.assert_array_equal(np.vstack(pieces), X)
+    assert max(map(len, pieces)) <= max(size, 7)
+    assert not rows.in_memory
+
+
+@stores
+@pytest.mark.parametrize("method", ["joint", "URB-mean", "kmeans", "rpcholesky", "greedy", "rls"])
+def test_every_method_finds_on_disk_what_it_finds_in_memory(store, method, tmp_path):
+    X = points(200)
+    how = {"n_learners": 2, "n_columns": 10, "random_state": 0}
+    here, there = (
+        nb.approximate(data, method, nb.Gaussian(sigma=2.0), **how)
+        for data in (X, STORES[store](X, tmp_path))
+    )
+    np.testing.assert_allclose(here.to_dense(), there.to_dense(), atol=1e-12)
+    np.testing.assert_allclose(here @ X[:, 0], there @ X[:, 0], atol=1e-10)
+    assert here.relative_error() == pytest.approx(there.relative_error(), rel=1e-9)
+
+
+@stores
+def test_a_nan_on_disk_is_found_with_its_row(store, tmp_path):
+    X = points(50)
+    X[41, 2] = np.nan
+    with pytest.raises(ValueError, match="X contains NaN, first at row 41, column 2"):
+        as_rows(STORES[store](X, tmp_path))
+
+
+def test_a_store_of_complex_numbers_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="Complex data not supported"):
+        as_rows(hdf5(points() * 1j, tmp_path))
+
+
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=10), st.integers(1, 40))
+def test_an_iterator_gives_its_rows_once_in_order(lengths, size):
+    tables = [points(n, seed=n) for n in lengths]
+    rows = stream_of(iter(tables))
+    assert (rows.n, rows.n_features, rows.in_memory) == (None, 3, False)
+    pieces = list(rows.pieces(size))
+    assert max(map(len, pieces)) <= size
+    np.testing.assert_array_equal(np.vstack(pieces), np.vstack(tables))
+
+
+@pytest.mark.parametrize("fit", [as_rows, lambda X: nb.StandardNystroem().fit(X), nb.approximate])
+def test_an_iterator_is_not_to_fit_on(fit):
+    with pytest.raises(TypeError, match="X is an iterator, which gives each row once"):
+        fit(iter([points()]))
+
+
+def test_an_iterator_without_blocks_or_with_a_vector_gets_a_sentence():
+    with pytest.raises(ValueError, match="X is an iterator that gave no block of rows"):
+        stream_of(iter([]))
+    with pytest.raises(ValueError, match=r"A block of X has shape \(3,\)"):
+        list(stream_of(iter([points(), np.ones(3)])).pieces(5))
+
+
+def test_arrays_of_an_unknown_library_are_named():
+    class Foreign:
+        shape, dtype = (3, 2), np.dtype(float)
+
+        def __array_namespace__(self, api_version=None):
+            return np
+
+    with pytest.raises(TypeError, match=r"X is a \S*Foreign, but NumPy, PyTorch and CuPy arrays"):
+        as_rows(Foreign())
