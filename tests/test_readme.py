@@ -8,15 +8,18 @@ import pytest
 README = Path(__file__).parent.parent / "README.md"
 
 
-def test_the_python_blocks_run_one_after_the_other(capsys):
+def test_the_python_blocks_run_one_after_the_other(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     names: dict[str, object] = {}
     for block in blocks:
         exec(compile(block, str(README), "exec"), names)
     error, accuracy = map(float, capsys.readouterr().out.split())
     assert error < 0.02
     assert accuracy > 0.9
+    assert names["features"].shape == (100_000, 100)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["features.npy", "rows.bin"]
 
 
 @pytest.mark.parametrize("link", re.findall(r"\]\(([^)]+)\)", README.read_text(encoding="utf-8")))
