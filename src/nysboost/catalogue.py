@@ -127,6 +127,7 @@ def approximate(
     residual_shape: Shape = "columns",
     validation_shape: Shape = "columns",
     row_cap: int = 4096,
+    residual_rows: int = 512,
     random_state: RandomState = None,
 ) -> Approximation:
     """Approximate the Gram matrix of the rows of X by one of the Nyström methods.
@@ -152,7 +153,7 @@ def approximate(
         Allow no negative ridge weights.
     lambdas : sequence of float
         The grid of ridge penalties, relative to the scale of the normal matrix.
-    residual_shape, validation_shape, row_cap
+    residual_shape, validation_shape, row_cap, residual_rows
         How V, V1 and V2 are read; see `Settings`.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None
         Seed of all randomness.
@@ -189,6 +190,7 @@ def approximate(
         residual_shape=residual_shape,
         validation_shape=validation_shape,
         row_cap=row_cap,
+        residual_rows=residual_rows,
     )
     rules = weight_rules(eta=eta, nonnegative=nonnegative, lambdas=lambdas)
     return run(make_gram(X, kernel), settings, rules, make_rng(random_state))
