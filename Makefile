@@ -39,6 +39,7 @@ bench-accuracy: $(STAMP)  ## Measure accuracy per landmark on the paper's data (
 bench: $(STAMP)  ## Measure fitting time and memory against n and against k-means (DATA=folder)
 	$(BIN)/python benchmarks/fit_scaling.py
 	$(BIN)/python benchmarks/joint_time.py $(if $(DATA),--data-dir $(DATA))
+	$(BIN)/python benchmarks/boosting_time.py $(if $(DATA),--data-dir $(DATA))
 
 bench-gpu: $(STAMP)  ## Measure transform and fit on a GPU; needs PyTorch with CUDA in the environment
 	$(BIN)/python benchmarks/gpu.py

@@ -96,6 +96,14 @@ def test_each_row_held_is_evaluated_once_and_only_when_asked_for(questions):
     assert table.gram.entries_evaluated == before + 6 * len(asked)
 
 
+def test_a_validation_set_travels_light_and_answers_the_same_on_arrival():
+    table = table_of(market.problem("Gaussian", n=40), p=20, m=2)
+    validation = ValidationSet(table, np.arange(40), np.arange(30, 40))
+    there, suitcase = validation.factor(20), pickle.dumps(validation)
+    assert len(suitcase) < 8 * 40 * 10 * 20
+    np.testing.assert_allclose(pickle.loads(suitcase).factor(20), there, atol=1e-12)
+
+
 def test_features_come_back_after_a_journey():
     table = table_of(market.problem("Gaussian", n=40))
     rows = np.arange(3, 9)

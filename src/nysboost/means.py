@@ -1,8 +1,8 @@
 """k-means on a matrix of squared distances, as k-medoids is on one of distances.
 
 A centre is the mean of its group, so that its squared distance to any point is a mean of
-entries of that matrix: no coordinates are needed, and a round costs n² operations where one
-on n coordinates costs n²k. With as many coordinates as points that is k times less.
+entries of that matrix, less a constant: no coordinates are needed, and a round costs n²
+operations, whatever the number of coordinates and of groups.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ def _moved(squared: Floats, owner: Indices, before: Floats) -> Floats:
     k, n = before.shape
     sizes = np.bincount(owner, minlength=k)
     members = csc_array((1 / sizes[owner], owner, np.arange(n + 1)), shape=(k, n))
-    to_members = members @ squared
-    own = to_members[owner, np.arange(n)] / sizes[owner]
-    moved: Floats = to_members - np.bincount(owner, own, minlength=k)[:, None] / 2
+    moved: Floats = members @ squared
+    own = moved[owner, np.arange(n)] / sizes[owner]
+    moved -= np.bincount(owner, own, minlength=k)[:, None] / 2
     moved[sizes == 0] = before[sizes == 0]
     return moved

@@ -12,8 +12,8 @@ from nysboost.arrays import Array, Floats, Indices, cutoff, namespace, to_host
 from nysboost.gram import Gram
 from nysboost.learner import Learner, Mixture
 
-INITIAL_COLUMNS = 8
-"""Room in Q for so many columns to begin with; it doubles when it is full."""
+FIRST_ROOM = 16
+"""Q has room for so many columns to begin with; it doubles when it is full."""
 
 Flags: TypeAlias = NDArray[np.bool]
 
@@ -97,7 +97,7 @@ class ValidationSet:
     cols: Indices
 
     def __post_init__(self) -> None:
-        self._Qt = np.empty((INITIAL_COLUMNS, len(self.rows) * len(self.cols)))
+        self._Qt = np.empty((0, len(self.rows) * len(self.cols)))
         self._factor = np.zeros((0, 0))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -114,7 +114,9 @@ class ValidationSet:
         """Extend Q and R by a column: Gram–Schmidt, twice, which is as exact as Householder."""
         old = len(self._factor)
         if old == len(self._Qt):
-            self._Qt = np.concatenate([self._Qt, np.empty_like(self._Qt)])
+            roomier = np.empty((max(2 * old, FIRST_ROOM), len(column)))
+            roomier[:old] = self._Qt
+            self._Qt = roomier
         Qt, rest = self._Qt[:old], self._Qt[old]
         size = float(np.linalg.norm(column))
         along = Qt @ column
