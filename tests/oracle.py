@@ -108,21 +108,27 @@ def mix(w: np.ndarray, parts: list[np.ndarray]) -> np.ndarray:
 
 
 def kmeans(points: np.ndarray, m: int, rng: np.random.Generator) -> np.ndarray:
-    """The point nearest to each centre; the next nearest where that one is taken.
-
-    scikit-learn's tolerance is a share of the variance per dimension, so the points are
-    first written in as few dimensions as they span.
-    """
-    U, s, _ = np.linalg.svd(points, full_matrices=False)
-    points = (U * s)[:, s > s[0] * np.sqrt(len(s) * np.finfo(np.float64).eps)]
-    clusters = KMeans(m, n_init=1, random_state=int(rng.integers(2**31))).fit(points)
-    to_centres = clusters.transform(points)
+    """The point nearest to each centre; the next nearest where that one is taken."""
+    clusters = KMeans(m, init=greedy_seeds(points, m, rng), n_init=1, tol=0).fit(points)
+    to_centres = cdist(clusters.cluster_centers_, points, "sqeuclidean")
+    rounding = 1e-14 * len(points) * (points**2).sum(axis=1).max()
     chosen: list[int] = []
     for centre in range(m):
-        near = {i: to_centres[i, centre] for i in range(len(points)) if i not in chosen}
-        tie = min(near.values()) + 1e-7 * to_centres.max()
-        chosen.append(min(i for i in near if near[i] <= tie))
+        near = {i: to_centres[centre, i] for i in range(len(points)) if i not in chosen}
+        chosen.append(min(i for i in near if near[i] <= min(near.values()) + rounding))
     return np.array(chosen)
+
+
+def greedy_seeds(points: np.ndarray, m: int, rng: np.random.Generator) -> np.ndarray:
+    """The best of 16 points at a time, drawn by their distance from those before."""
+    seeds = [points[rng.integers(len(points))]]
+    for uniforms in rng.random((m - 1, 16)):
+        share = np.cumsum(cdist(points, seeds, "sqeuclidean").min(axis=1))
+        drawn = [np.flatnonzero(share > u * share[-1])[0] for u in uniforms]
+        after = [cdist(points, [*seeds, points[i]], "sqeuclidean") for i in drawn]
+        losses = [distances.min(axis=1).sum() for distances in after]
+        seeds.append(points[drawn[int(np.argmin(losses))]])
+    return np.array(seeds)
 
 
 def loss(distances: np.ndarray, medoids: list[int]) -> float:

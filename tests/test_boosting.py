@@ -78,6 +78,41 @@ def test_a_square_residual_reads_fewer_entries_and_finds_columns_too(selector):
 
 
 @selectors
+def test_a_residual_on_fewer_rows_reads_fewer_entries_and_finds_columns_too(selector):
+    few, all_rows = (run(selector, n=300, residual_rows=r) for r in (30, 300))
+    entries = [one.found.table.gram.entries_evaluated for one in (few, all_rows)]
+    assert entries[0] < entries[1] / 2
+    assert len(np.unique(np.concatenate(columns(few)))) == 24
+
+
+@selectors
+def test_residual_rows_beyond_n_are_all_rows(selector):
+    np.testing.assert_array_equal(
+        *(columns(run(selector, n=80, residual_rows=r)) for r in (80, 1000))
+    )
+
+
+@pytest.mark.parametrize("cut", [{"residual_rows": 25}, {"row_cap": 25}])
+def test_of_a_sample_of_rows_none_is_on_a_columns_diagonal(cut):
+    seen = []
+
+    def selector(residual, m, _):
+        seen.append(residual)
+        return np.arange(m)
+
+    trajectory = run(selector, n=40, n_columns=5, case="flat spectrum", **cut)
+    diagonal = market.problem("flat spectrum", n=40).G.diagonal().min()
+    assert all(0 < len(residual) < 25 for residual in seen)
+    assert len(trajectory) == len(seen) + 1
+    assert all(np.abs(residual).max() < diagonal / 2 for residual in seen)
+
+
+def test_one_row_is_enough_even_if_it_is_one_of_v():
+    trajectory = run(SELECTORS["mean"], n=40, residual_rows=1)
+    assert len(np.unique(np.concatenate(columns(trajectory)))) == 24
+
+
+@selectors
 def test_one_learner_is_the_standard_method_on_uniform_columns(selector):
     trajectory = run(selector, n_learners=1)
     assert len(trajectory) == 1

@@ -1,5 +1,7 @@
 """Validation sets keep the norm of every combination, to the last digits."""
 
+import pickle
+
 import market
 import numpy as np
 import pytest
@@ -82,12 +84,31 @@ def test_features_looked_up_are_features_evaluated(rows, held):
         )
 
 
-def test_rows_that_are_held_are_evaluated_once():
+@given(st.lists(st.lists(st.integers(0, 39), min_size=1), max_size=5))
+def test_each_row_held_is_evaluated_once_and_only_when_asked_for(questions):
     table = table_of(market.problem("Gaussian", n=40))
-    table.features(np.arange(10), 0)
     before = table.gram.entries_evaluated
-    table.features(np.arange(20, 30), 0)
-    assert table.gram.entries_evaluated == before
+    for rows in questions:
+        F = table.features(np.array(rows), 1)
+        exact = table.learners[1].features(market.problem("Gaussian", n=40).gram, np.array(rows))
+        np.testing.assert_allclose(F, exact, atol=1e-12)
+    asked = {row for rows in questions for row in rows}
+    assert table.gram.entries_evaluated == before + 6 * len(asked)
+
+
+def test_a_validation_set_travels_light_and_answers_the_same_on_arrival():
+    table = table_of(market.problem("Gaussian", n=40), p=20, m=2)
+    validation = ValidationSet(table, np.arange(40), np.arange(30, 40))
+    there, suitcase = validation.factor(20), pickle.dumps(validation)
+    assert len(suitcase) < 8 * 40 * 10 * 20
+    np.testing.assert_allclose(pickle.loads(suitcase).factor(20), there, atol=1e-12)
+
+
+def test_features_come_back_after_a_journey():
+    table = table_of(market.problem("Gaussian", n=40))
+    rows = np.arange(3, 9)
+    there = table.features(rows, 2)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(table)).features(rows, 2), there)
 
 
 def test_the_block_of_a_mixture_is_the_weighted_sum_of_the_learners():

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from nysboost.arrays import Indices
 from nysboost.gram import Gram
 from nysboost.learner import fit_learner
 from nysboost.selection import Selector
 from nysboost.settings import Settings
-from nysboost.trajectory import Trajectory, start
+from nysboost.trajectory import Trajectory, sample_rows, start
 from nysboost.weights import Rule
 
 
@@ -47,13 +48,14 @@ def boost(
 
     # Step 2. Boosting, until there are p learners.
     candidates = []
+    observed = sample_rows(found.observed, sizes.residual_rows, rng)
     for i in range(1, sizes.n_learners):
         # (a) combine the learners found so far
         current = rule.mixture(found, i)
         # (b) resample the columns of V among those never used
         V = pool.sample(sizes.n_candidates, rng)
         candidates.append(len(V))
-        rows = found.observed if sizes.residual_shape == "columns" else V
+        rows = V if sizes.residual_shape == "square" else _apart(observed, V, gram.n)
         # (c) residual on V
         residual = gram.block(rows, V) - found.table.block(current, rows, V)
         # (d) cluster its columns into m groups: the centres are the new columns
@@ -63,3 +65,13 @@ def boost(
         found.table.append(fit_learner(gram, gram.landmarks(columns), sizes.rank))
 
     return Trajectory(found, tuple(candidates))
+
+
+def _apart(rows: Indices, V: Indices, n: int) -> Indices:
+    """Return the rows on which V is observed: all of them or, of a sample, those not in V.
+
+    A residual is large on its diagonal. In whole columns each has its own; in a sample a
+    few columns would, and would stand apart from the others by chance.
+    """
+    outside = rows if len(rows) == n else np.setdiff1d(rows, V)
+    return outside if len(outside) else rows

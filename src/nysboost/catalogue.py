@@ -128,6 +128,7 @@ def approximate(
     residual_shape: Shape = "columns",
     validation_shape: Shape = "columns",
     row_cap: int = 4096,
+    residual_rows: int = 512,
     max_memory: int | str = MAX_MEMORY,
     random_state: RandomState = None,
 ) -> Approximation:
@@ -154,7 +155,7 @@ def approximate(
         Allow no negative ridge weights.
     lambdas : sequence of float
         The grid of ridge penalties, relative to the scale of the normal matrix.
-    residual_shape, validation_shape, row_cap
+    residual_shape, validation_shape, row_cap, residual_rows
         How V, V1 and V2 are read; see `Settings`.
     max_memory : int or str
         Working memory of products, eigenpairs, features and errors, beyond their result, in
@@ -194,6 +195,7 @@ def approximate(
         residual_shape=residual_shape,
         validation_shape=validation_shape,
         row_cap=row_cap,
+        residual_rows=residual_rows,
     )
     rules = weight_rules(eta=eta, nonnegative=nonnegative, lambdas=lambdas)
     return run(make_gram(X, kernel, max_memory=max_memory), settings, rules, make_rng(random_state))

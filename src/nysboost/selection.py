@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 
-from nysboost import medoids
+from nysboost import means, medoids
 from nysboost.arrays import Array, Floats, Indices, cutoff, namespace, to_host
 
 EPS = float(np.finfo(np.float64).eps)
@@ -29,18 +26,15 @@ class KMeansSelector:
 
     def __call__(self, residual: Array, m: int, rng: np.random.Generator) -> Indices:
         """Return m distinct positions among the columns of `residual`, shape (r, s)."""
-        columns = _isometric_points(_inner_products(residual))
-        kmeans = KMeans(m, n_init=1, random_state=int(rng.integers(2**31)))
-        with warnings.catch_warnings():
-            # fewer distinct columns than groups: the nearest-free rule fills the rest
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            distances = kmeans.fit(columns).transform(columns).T
+        squared, rounding = _squared_distances(residual)
+        to_centres = means.kmeans(squared, m, rng)
         # both members of a group of two are as near: the first of them, on every machine
-        rounding = np.sqrt(cutoff(len(columns), EPS)) * distances.max()
-        chosen = np.empty(m, dtype=np.intp)
-        for centre, to_columns in enumerate(distances):
-            chosen[centre] = np.argmax(to_columns <= to_columns.min() + rounding)
-            distances[:, chosen[centre]] = np.inf
+        chosen = _nearest(to_centres, rounding)
+        to_centres[:, chosen] = np.inf
+        _, served = np.unique(chosen, return_index=True)
+        for centre in np.setdiff1d(np.arange(m), served):
+            chosen[centre] = _nearest(to_centres[centre : centre + 1], rounding)[0]
+            to_centres[:, chosen[centre]] = np.inf
         return chosen
 
 
@@ -50,7 +44,7 @@ class PAMSelector:
 
     def __call__(self, residual: Array, m: int, rng: np.random.Generator) -> Indices:  # noqa: ARG002
         """Return m distinct positions among the columns of `residual`, shape (r, s)."""
-        return medoids.pam(_distances(_inner_products(residual)), m)
+        return medoids.pam(_distances(residual), m)
 
 
 @dataclass(frozen=True)
@@ -59,34 +53,41 @@ class ParkJunSelector:
 
     def __call__(self, residual: Array, m: int, rng: np.random.Generator) -> Indices:  # noqa: ARG002
         """Return m distinct positions among the columns of `residual`, shape (r, s)."""
-        return medoids.park_jun(_distances(_inner_products(residual)), m)
+        return medoids.park_jun(_distances(residual), m)
 
 
-def _inner_products(residual: Array) -> Floats:
-    """Return the s×s inner products of the columns: all that a clustering depends on."""
+def _squared_distances(residual: Array) -> tuple[Floats, float]:
+    """Return the s×s squared distances of the columns, and the most that is none but rounding.
+
+    They come from the columns' inner products: all that leaves the device of the data.
+    """
     xp = namespace(residual)
-    columns = xp.astype(residual, xp.float64)
-    return to_host(columns.T @ columns)
+    columns = xp.astype(residual, xp.float64, copy=False)
+    products = to_host(columns.T @ columns)
+    norms = np.diag(products).copy()
+    rounding = cutoff(len(norms), EPS) * float(norms.max())
+    squared = products  # in place: fresh memory costs as much as the arithmetic
+    squared *= -2
+    squared += norms
+    squared += norms[:, None]
+    squared[squared <= rounding] = 0
+    return squared, rounding
 
 
-def _isometric_points(gram: Floats) -> Floats:
-    """Return s points with these inner products, in as few dimensions as they span."""
-    eigenvalues, eigenvectors = np.linalg.eigh(gram)
-    kept = eigenvalues > cutoff(len(gram), EPS) * eigenvalues[-1]
-    points: Floats = eigenvectors[:, kept] * np.sqrt(eigenvalues[kept])
-    return points if kept.any() else np.zeros((len(gram), 1))
-
-
-def _distances(gram: Floats) -> Floats:
-    """Return the s×s Euclidean distances between points with these inner products.
+def _distances(residual: Array) -> Floats:
+    """Return the s×s Euclidean distances of the columns.
 
     They are multiples of one power of two, so that sums of them are exact: medoids that
     are equally good, such as both members of a group of two, tie on every machine.
     """
-    norms = np.diag(gram)
-    scale = norms[:, None] + norms[None, :]
-    squared = scale - 2 * gram
-    distances = np.sqrt(np.where(squared > cutoff(len(gram), EPS) * scale, squared, 0))
+    distances = np.sqrt(_squared_distances(residual)[0])
     step = 2.0 ** (np.frexp(distances.max())[1] - 32)
     exact: Floats = np.round(distances / step) * step
     return exact
+
+
+def _nearest(to_centres: Floats, rounding: float) -> Indices:
+    """Return the first of the columns that are nearest to each centre, but for rounding."""
+    least = to_centres.min(axis=1, keepdims=True)
+    first: Indices = np.argmax(to_centres <= least + rounding, axis=1)
+    return first

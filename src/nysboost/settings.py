@@ -42,6 +42,9 @@ class Settings:
     row_cap : int
         Whole columns are observed on all n rows up to this many and on a uniform sample
         of this many rows beyond it, so that the cost of fitting does not grow with n.
+    residual_rows : int
+        The same for the columns of V, of which a clustering needs only the distances:
+        fewer rows tell them well enough.
     """
 
     n_learners: int = 8
@@ -54,6 +57,7 @@ class Settings:
     residual_shape: Shape = "columns"
     validation_shape: Shape = "columns"
     row_cap: int = 4096
+    residual_rows: int = 512
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -143,6 +147,7 @@ class ResolvedSettings:
     residual_shape: Shape
     validation_shape: Shape
     row_cap: int
+    residual_rows: int
 
 
 def require_count(name: str, value: Any) -> None:

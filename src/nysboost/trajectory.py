@@ -56,7 +56,7 @@ def start(
     first = pool.draw(settings.n_columns, rng)
     v1 = pool.draw(settings.n_fit, rng)
     v2 = pool.draw(settings.n_tune, rng)
-    observed = _observed_rows(gram.n, settings.row_cap, rng)
+    observed = sample_rows(np.arange(gram.n), settings.row_cap, rng)
     whole = settings.validation_shape == "columns"
     held = [v1, v2]
     if whole or settings.residual_shape == "columns":
@@ -66,6 +66,8 @@ def start(
     return first, pool, Found(table, fit, tune, observed)
 
 
-def _observed_rows(n: int, cap: int, rng: np.random.Generator) -> Indices:
-    """Return the rows on which whole columns are observed: all, or a uniform sample."""
-    return np.arange(n) if n <= cap else np.sort(rng.choice(n, size=cap, replace=False))
+def sample_rows(rows: Indices, at_most: int, rng: np.random.Generator) -> Indices:
+    """Return all these rows or, where they are too many, a uniform sample in their order."""
+    if len(rows) <= at_most:
+        return rows
+    return rows[np.sort(rng.choice(len(rows), size=at_most, replace=False))]

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nysboost.arrays import Array, Floats, Indices, cutoff, namespace, to_host
 from nysboost.gram import Gram
 from nysboost.learner import Learner, Mixture
 
+FIRST_ROOM = 16
+"""Q has room for so many columns to begin with; it doubles when it is full."""
+
+Flags: TypeAlias = NDArray[np.bool]
+
 
 class FeatureTable:
-    """Every learner's features on a fixed set of rows, evaluated once, when first needed.
+    """Every learner's features on a fixed set of rows, each row evaluated when first needed.
 
     Residuals and validation values are products of these features. Where the rows asked
     for are among those held they are looked up; otherwise they are evaluated.
@@ -24,13 +30,15 @@ class FeatureTable:
         self.rows = np.unique(rows)
         self.learners: list[Learner] = []
         self._features: dict[int, Array] = {}
+        self._known: dict[int, Flags] = {}
 
     def append(self, learner: Learner) -> None:
         """Add a learner; it is evaluated on the rows held when they are first asked for."""
         self.learners.append(learner)
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_features": {}}  # evaluated again when they are needed
+        # evaluated again when they are needed
+        return self.__dict__ | {"_features": {}, "_known": {}}
 
     def features(self, rows: Indices, i: int) -> Array:
         """Return learner i's features at `rows`, shape (len(rows), k_i)."""
@@ -38,11 +46,28 @@ class FeatureTable:
         held = np.minimum(places, len(self.rows) - 1)
         if not np.array_equal(self.rows[held], rows):
             return self.learners[i].features(self.gram, rows)
-        if i not in self._features:
-            self._features[i] = self.learners[i].features(self.gram, self.rows)
-        mine = self._features[i]
+        mine = self._evaluated(i, places)
+        if np.array_equal(rows, self.rows):
+            return mine
         xp = namespace(mine)
         return xp.take(mine, xp.asarray(places, device=mine.device), axis=0)
+
+    def _evaluated(self, i: int, places: Indices) -> Array:
+        """Return learner i's features on all rows held, true at least at `places`."""
+        known = self._known.setdefault(i, np.zeros(len(self.rows), dtype=bool))
+        new = np.zeros_like(known)
+        new[places] = ~known[places]
+        if new.any():
+            fresh = self.learners[i].features(self.gram, self.rows[new])
+            if new.all():
+                self._features[i] = fresh
+            else:
+                xp, shape = namespace(fresh), (len(self.rows), fresh.shape[1])
+                if i not in self._features:
+                    self._features[i] = xp.zeros(shape, dtype=fresh.dtype, device=fresh.device)
+                self._features[i][xp.asarray(new, device=fresh.device)] = fresh
+            known |= new
+        return self._features[i]
 
     def block(self, mixture: Mixture, rows: Indices, cols: Indices) -> Array:
         """Return Σ_i w_i K_i[rows, cols] as one matrix product."""
@@ -72,7 +97,7 @@ class ValidationSet:
     cols: Indices
 
     def __post_init__(self) -> None:
-        self._Q = np.zeros((len(self.rows) * len(self.cols), 0))
+        self._Qt = np.empty((0, len(self.rows) * len(self.cols)))
         self._factor = np.zeros((0, 0))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -87,16 +112,21 @@ class ValidationSet:
 
     def _append(self, column: Floats) -> None:
         """Extend Q and R by a column: Gram–Schmidt, twice, which is as exact as Householder."""
+        old = len(self._factor)
+        if old == len(self._Qt):
+            roomier = np.empty((max(2 * old, FIRST_ROOM), len(column)))
+            roomier[:old] = self._Qt
+            self._Qt = roomier
+        Qt, rest = self._Qt[:old], self._Qt[old]
         size = float(np.linalg.norm(column))
-        along = self._Q.T @ column
-        rest = column - self._Q @ along
-        again = self._Q.T @ rest
-        rest -= self._Q @ again
+        along = Qt @ column
+        np.subtract(column, along @ Qt, out=rest)
+        again = Qt @ rest
+        rest -= again @ Qt
         beyond = float(np.linalg.norm(rest))
         if beyond <= cutoff(1, float(np.finfo(np.float64).eps)) * size:
-            beyond, rest = 0.0, np.zeros_like(rest)  # the column is a combination of the others
-        self._Q = np.column_stack([self._Q, rest / (beyond or 1.0)])
-        old = len(self._factor)
+            beyond, rest[:] = 0.0, 0.0  # the column is a combination of the others
+        rest /= beyond or 1.0
         grown = np.zeros((old + 1, old + 1))
         grown[:old, :old] = self._factor
         grown[:old, old] = along + again
@@ -110,7 +140,7 @@ class ValidationSet:
         else:
             left = self.table.features(self.rows, j - 1)
             values = left @ self.table.features(self.cols, j - 1).T
-        return to_host(values).astype(np.float64).ravel()
+        return to_host(values).astype(np.float64, copy=False).ravel()
 
 
 @dataclass(frozen=True, eq=False)

@@ -79,6 +79,7 @@ def settings_of(preset: Preset, reading: str, n_learners: int | None = None) -> 
             residual_shape=cast(Literal["columns", "square"], reading),
             validation_shape=cast(Literal["columns", "square"], preset.validation_shape),
             row_cap=preset.row_cap,
+            residual_rows=preset.row_cap,
         )
         settings.resolve(preset.n_points)
     except ValueError as error:

@@ -1,0 +1,83 @@
+"""k-means on a matrix of squared distances, as k-medoids is on one of distances.
+
+A centre is the mean of its group, so that its squared distance to any point is a mean of
+entries of that matrix, less a constant: no coordinates are needed, and a round costs n²
+operations, whatever the number of coordinates and of groups.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import csc_array
+
+from nysboost.arrays import Floats, Indices
+
+MAX_ITER = 300
+
+TRIALS = 16
+"""Points drawn for each seed; scikit-learn draws 2 + ⌊log k⌋, at 120 groups 6."""
+
+
+def kmeans(squared: Floats, k: int, rng: np.random.Generator) -> Floats:
+    """Group n points round k centres: greedy k-means++, then Lloyd's rounds to their end.
+
+    Parameters
+    ----------
+    squared : array of shape (n, n)
+        Squared Euclidean distances; symmetric, not negative, with zero diagonal.
+    k : int
+        Number of groups, at most n.
+    rng : numpy.random.Generator
+        Source of all randomness.
+
+    Returns
+    -------
+    array of shape (k, n)
+        Squared distances of the points from the centres. Where fewer than k points are
+        distinct, some centres coincide.
+    """
+    to_centres = squared[seeds(squared, k, rng)]
+    owner = np.full(len(squared), -1)
+    for _ in range(MAX_ITER):
+        nearest = np.argmin(to_centres, axis=0)
+        if np.array_equal(nearest, owner):
+            break
+        owner = nearest
+        to_centres = _moved(squared, owner, to_centres)
+    return to_centres
+
+
+def seeds(squared: Floats, k: int, rng: np.random.Generator) -> Indices:
+    """Return k points by greedy k-means++ (Arthur and Vassilvitskii 2007).
+
+    Each is the best of `TRIALS` points that are drawn with probability proportional to
+    the squared distance from the nearest of those before it.
+    """
+    n = len(squared)
+    chosen = np.empty(k, dtype=np.intp)
+    chosen[0] = rng.integers(n)
+    nearest, ones = squared[chosen[0]], np.ones(n)
+    for i, uniform in enumerate(rng.random((k - 1, TRIALS)), start=1):
+        mass = nearest.cumsum()
+        drawn = mass.searchsorted(uniform * mass[-1], side="right")
+        np.minimum(drawn, n - 1, out=drawn)  # no mass is left where few points are distinct
+        closer = squared[drawn]
+        np.minimum(closer, nearest, out=closer)
+        best = (closer @ ones).argmin()
+        chosen[i], nearest = drawn[best], closer[best]
+    return chosen
+
+
+def _moved(squared: Floats, owner: Indices, before: Floats) -> Floats:
+    """Return the squared distances from the groups' means; an empty group stays where it is.
+
+    With h_j the uniform distribution on group j they are (h_j D)_i − ½ h_j D h_jᵀ.
+    """
+    k, n = before.shape
+    sizes = np.bincount(owner, minlength=k)
+    members = csc_array((1 / sizes[owner], owner, np.arange(n + 1)), shape=(k, n))
+    moved: Floats = members @ squared
+    own = moved[owner, np.arange(n)] / sizes[owner]
+    moved -= np.bincount(owner, own, minlength=k)[:, None] / 2
+    moved[sizes == 0] = before[sizes == 0]
+    return moved
