@@ -4,12 +4,15 @@ import market
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
+from scipy.spatial.distance import pdist
 from sklearn.datasets import load_digits
 from sklearn.kernel_approximation import Nystroem
 from sklearn.metrics.pairwise import rbf_kernel
 
 import nysboost as nb
 from nysboost import joint as module
+from nysboost.core import fit_core
+from nysboost.gram import make_gram
 
 
 def digits(n=700):
@@ -159,3 +162,50 @@ def test_every_kernel_value_that_is_evaluated_counts(method, monkeypatch):
     how = {"n_learners": 2, "n_columns": 10, "random_state": 0}
     approx = nb.approximate(digits(150), method, nb.Gaussian(sigma=1.5), **how)
     assert approx.entries_evaluated == sum(seen[1:])  # the first is the probe of the kernel
+
+
+def test_no_two_centroids_start_in_one_place():
+    """Rows far out get a centroid of their own in each stage."""
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(300, 4)), 50 * rng.normal(size=(6, 4))])
+    gram = make_gram(X, nb.Gaussian(sigma=2.0))
+    Z = module._boosted_centroids(gram, module._Sample.of(gram, np.arange(306)), 40, rng)
+    assert Z.shape == (40, 4)
+    assert pdist(Z).min() > 1e-3 * np.sqrt(X.var(axis=0).sum())
+
+
+def test_repetitions_make_room_for_the_rows_that_are_missed_most():
+    X = np.arange(8.0)[:, None]
+    Z = np.array([[0.0], [7.0], [0.0], [2.5], [7.0]])
+    missed = np.array([9, 1, 2, 5, 1, 6, 1, 9.0])  # rows 0 and 7 are landmarks already
+    apart = module._apart(Z, X, missed)
+    np.testing.assert_array_equal(apart, [[0.0], [7.0], [5.0], [2.5], [3.0]])
+    np.testing.assert_array_equal(Z[2], 0.0)
+
+
+@pytest.mark.parametrize("accepted", [True, False])
+def test_the_core_is_fitted_on_the_last_sample(accepted, monkeypatch):
+    X, calls = digits(400), []
+
+    def move(kernel, Z, X, G, iterations):
+        calls.append(len(X))
+        return Z * (1 if accepted or len(calls) == 1 else 50.0), 1
+
+    monkeypatch.setattr(module, "refine", move)
+    learner = nb.approximate(X, n_components=30, random_state=0).learners[0]
+    assert calls == [350, 400]
+    gram = make_gram(X)
+    expected = fit_core(gram, learner.landmarks, np.arange(400), module.ANCHOR)
+    ours, theirs = ((P := part.projection) @ P.T for part in (learner, expected))
+    np.testing.assert_allclose(ours, theirs, atol=1e-8 * np.abs(theirs).max())
+
+
+def test_the_first_of_many_rows_rounds_is_the_smaller_and_shares_no_rows():
+    held_out, rounds = module._split(100_000, 240, 4096, np.random.default_rng(0))
+    assert [len(held_out), *map(len, rounds)] == [512, 2048, 4096]
+    assert len(np.unique(np.concatenate([held_out, *rounds]))) == 512 + 2048 + 4096
+    _, rounds = module._split(100_000, 480, 4096, np.random.default_rng(0))
+    assert list(map(len, rounds)) == [3840, 4096]
+    held_out, rounds = module._split(4700, 240, 4096, np.random.default_rng(0))
+    assert list(map(len, rounds)) == [2048, 4096]
+    assert not np.intersect1d(held_out, np.concatenate(rounds)).size

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import minimize
 
 import nysboost as nb
-from nysboost.refinement import loss_and_gradient, refine
+from nysboost import refinement as module
+from nysboost.refinement import loss_and_gradient, refine, times
 from nysboost.rows import as_rows
 
 SMOOTH = [
@@ -92,3 +94,70 @@ def test_kernels_say_whether_they_have_a_derivative():
     assert all(kernel.differentiable for kernel in SMOOTH)
     assert not nb.Matern(nu=0.5).differentiable
     assert not nb.Anova().differentiable
+
+
+def test_a_product_is_made_in_the_precision_of_the_matrix():
+    rng = np.random.default_rng(0)
+    G, Q = rng.normal(size=(20, 20)), rng.normal(size=(20, 3))
+    single = times(G.astype(np.float32), Q)
+    assert single.dtype == np.float64
+    assert 0 < np.abs(single - G @ Q).max() < 1e-5
+    np.testing.assert_array_equal(times(G, Q), G @ Q)
+
+
+@pytest.mark.parametrize(("c", "small"), [(10, False), (60, True)])
+def test_a_matrix_in_float32_finds_landmarks_as_good(c, small):
+    """With 60 landmarks the loss is too small for float32, and float64 takes over."""
+    kernel, X, _, Z = sample(nb.Gaussian(sigma=3.0), n=200, c=c, d=3)
+    X = X.astype(np.float32).astype(np.float64)
+    G = kernel(X, X)
+    squared = float((G * G).sum())
+    start = loss_and_gradient(kernel, Z, X, G, squared)[0]
+    losses = [
+        loss_and_gradient(kernel, refine(kernel, Z, X, matrix, 16)[0], X, G, squared)[0]
+        for matrix in (G, kernel(X.astype(np.float32), X.astype(np.float32)))
+    ]
+    assert (start < module.SINGLE) == small
+    assert losses[1] < 1.1 * losses[0] < start
+
+
+def test_landmarks_without_rows_nearby_leave_the_others_free_to_move():
+    kernel, X, G, Z = sample(nb.Gaussian(sigma=1.0), n=200, c=12, d=3)
+    lonely = np.concatenate([Z, [[5.5, 5.5, 5.5], [40.0, 40.0, 40.0]]])
+    single = G.astype(np.float32)
+    squared = float((G * G).sum())
+    with_them, without = (
+        loss_and_gradient(kernel, refine(kernel, start, X, single, 16)[0], X, G, squared)[0]
+        for start in (lonely, Z)
+    )
+    assert with_them < 1.02 * without
+
+
+@given(st.integers(0, 1000))
+def test_the_descent_is_that_of_scipy_on_a_bent_valley(seed):
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(30, 12))
+
+    def objective(x):
+        r = A @ x.ravel() - 1
+        return float(np.log(1 + r @ r)), (A.T @ r * (2 / (1 + r @ r))).reshape(x.shape)
+
+    x = rng.normal(size=(4, 3))
+    ours, _ = objective(module._descend(objective, x, 60))
+    theirs = minimize(lambda flat: tuple(map(np.ravel, objective(flat))), x.ravel(), jac=True)
+    assert ours <= float(theirs.fun) + 1e-6
+
+
+@pytest.mark.parametrize("value", [0.0, np.nan])
+def test_a_descent_without_slope_stays_where_it_is(value):
+    x = np.ones((2, 2))
+    assert module._descend(lambda x: (value, x * value), x, 5) is x
+
+
+def test_a_step_into_the_undefined_is_taken_back():
+    def objective(x):
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return float(np.log(x[0])) ** 2, 2 * np.log(x) / x
+
+    found = module._descend(objective, np.array([30.0]), 40)
+    np.testing.assert_allclose(found, 1.0, rtol=1e-4)

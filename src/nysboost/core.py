@@ -10,6 +10,7 @@ import numpy as np
 from nysboost.arrays import Array, Indices, like, namespace, range_basis, row_blocks
 from nysboost.gram import Gram, Landmarks, pooled
 from nysboost.learner import Learner, Mixture
+from nysboost.refinement import times
 from nysboost.validation import Found
 
 BLOCK_BYTES = 2**26
@@ -52,7 +53,7 @@ def fit_core(gram: Gram, landmarks: Landmarks, sample: Indices, anchor: float = 
         xp = namespace(Q)
         blocks = row_blocks(len(sample), 8 * len(sample), BLOCK_BYTES)
         rows = (gram.cross(sample[block], everything) for block in blocks)
-        return xp.concat([xp.astype(block, xp.float64) @ Q for block in rows])
+        return xp.concat([times(block, Q) for block in rows])
 
     A = gram.cross(sample, landmarks)
     projection = core_projection(A, gram.within(landmarks), times_gram, anchor)

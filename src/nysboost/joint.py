@@ -7,28 +7,32 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import issparse
 
-from nysboost.arrays import Array, Floats, Indices, namespace, range_basis, to_host
+from nysboost.arrays import Array, Floats, Indices, like, namespace, range_basis, to_host
 from nysboost.boosting import boost
 from nysboost.core import JointCore, core_projection, fit_core
+from nysboost.distances import squared_distances
 from nysboost.gram import Gram, KernelGram, Landmarks, pooled
 from nysboost.learner import Learner
 from nysboost.methods.baselines import centroids
-from nysboost.refinement import refine
+from nysboost.refinement import refine, times
 from nysboost.selection import KMeansSelector
 from nysboost.settings import Settings
 
 STAGES = 2
 """Learners of centroids to start from; the refinement evens out what more would bring."""
 
-ROUNDS, ITERATIONS = 2, 16
-"""L-BFGS runs in rounds, each on fresh rows where there are enough, checked in between."""
+ITERATIONS = 18
+"""Of L-BFGS, in each of two rounds, on fresh rows where there are enough, checked in between."""
 
 ANCHOR = 0.3
 """Weight of the landmarks in the core's sample: 1 costs accuracy there, 0.1 binds too little."""
 
+REPEATED = 1e-3
+"""Landmarks that are nearer to each other, in units of the data's spread, count as one."""
+
 HELD_OUT = 512
 KMEANS_ITERATIONS = 25
-ROWS_PER_LANDMARK = 4
+ROWS_PER_LANDMARK, FIRST_ROWS_PER_LANDMARK = 4, 8
 COLUMNS_PER_LEARNER = 60
 
 
@@ -40,7 +44,7 @@ def joint(gram: Gram, c: int, row_cap: int, rng: np.random.Generator) -> Learner
     2. Refinement: all landmarks go down the gradient of the joint approximation's error
        on a sample, in two rounds. A round counts only if the rows that judge gain: rows held
        out of it, except that with fewer than row_cap + 512 rows the last round sees all.
-    3. The joint core, fitted on a sample.
+    3. The joint core, fitted on the last sample.
 
     Kernels without derivative, precomputed matrices and CSR data keep to columns, which
     boosting with joint cores finds (JJB-mean).
@@ -58,22 +62,20 @@ def joint(gram: Gram, c: int, row_cap: int, rng: np.random.Generator) -> Learner
         Source of all randomness.
     """
     row_cap = max(row_cap, ROWS_PER_LANDMARK * c)
-    held_out, rounds = _split(gram.n, row_cap, rng)
+    held_out, rounds = _split(gram.n, c, row_cap, rng)
     sample = np.unique(np.concatenate([held_out, rounds[-1]]))
     distinct = _distinct(gram, sample)
     if c >= len(distinct):
-        landmarks = gram.landmarks(distinct)
-    elif isinstance(gram, KernelGram) and _can_move(gram):
-        landmarks = Landmarks(None, _moved_points(gram, c, held_out, rounds, rng))
-    else:
-        columns = _boosted_columns(gram, c, row_cap, rng)
-        landmarks, sample = gram.landmarks(columns), np.union1d(sample, columns)
-    return fit_core(gram, landmarks, sample, ANCHOR if landmarks.indices is None else 0.0)
+        return fit_core(gram, gram.landmarks(distinct), sample)
+    if isinstance(gram, KernelGram) and _can_move(gram):
+        return _moved_landmarks(gram, c, held_out, rounds, rng)
+    columns = _boosted_columns(gram, c, row_cap, rng)
+    return fit_core(gram, gram.landmarks(columns), np.union1d(sample, columns))
 
 
 @dataclass(frozen=True, eq=False)
 class _Sample:
-    """Points and their Gram matrix, in float64: all that the search for landmarks sees."""
+    """Points and their Gram matrix: all that the search for landmarks sees."""
 
     rows: Indices
     X: Array
@@ -82,41 +84,44 @@ class _Sample:
     @classmethod
     def of(cls, gram: KernelGram, rows: Indices) -> _Sample:
         points = gram.rows.take(rows)
-        xp = namespace(points)
-        points = xp.astype(points, xp.float64)
         return cls(rows, points, gram.between(points, points))
 
-    def projection(self, gram: KernelGram, Z: Array) -> Array:
-        """Return the joint core's projection, fitted here."""
+    def fit(self, gram: KernelGram, Z: Array) -> Learner:
+        """Return the joint approximation on landmarks Z, its core fitted here."""
+        Z = like(Z, self.X)
         A, W = gram.between(self.X, Z), gram.between(Z, Z)
-        return core_projection(A, W, lambda Q: self.G @ Q, ANCHOR)
+        projection = core_projection(A, W, lambda Q: times(self.G, Q), ANCHOR)
+        return Learner(Landmarks(None, Z), like(projection, A))
 
-    def error(self, gram: KernelGram, Z: Array, projection: Array) -> float:
+    def error(self, gram: KernelGram, learner: Learner) -> float:
         """Return the relative error of an approximation here."""
-        F = gram.between(self.X, Z) @ projection
-        xp = namespace(F)
+        xp = namespace(self.X)
+        C = gram.between(self.X, learner.landmarks.points)
+        F = xp.astype(C @ learner.projection, xp.float64)
         return float(xp.linalg.vector_norm(self.G - F @ F.T) / xp.linalg.vector_norm(self.G))
 
     def missed(self, gram: KernelGram, Z: Array) -> Floats:
         """Return the norm of each row of the joint approximation's residual."""
+        xp = namespace(self.X)
         Q, _ = range_basis(gram.between(self.X, Z))
-        residual = self.G - (Q @ (Q.T @ (self.G @ Q))) @ Q.T
-        return to_host(namespace(Q).linalg.vector_norm(residual, axis=1))
+        B, Q = (xp.astype(part, self.G.dtype) for part in (Q @ (Q.T @ times(self.G, Q)), Q))
+        return to_host(xp.linalg.vector_norm(self.G - B @ Q.T, axis=1))
 
 
-def _split(n: int, row_cap: int, rng: np.random.Generator) -> tuple[Indices, list[Indices]]:
-    """Return rows held out, and the rows of each round.
+def _split(n: int, c: int, row_cap: int, rng: np.random.Generator) -> tuple[Indices, list[Indices]]:
+    """Return rows held out, and the rows of each of two rounds.
 
-    Each round has fresh rows as far as there are any. With few rows the last round has all
-    of them: those held out have judged the rounds before, and join.
+    The rounds have different rows as far as there are any, and the first, which only has to
+    find the way, half as many. With few rows the last round has all of them: those held out
+    have judged the first, and join.
     """
     if n < row_cap + HELD_OUT:
         order, held = rng.permutation(n), max(1, n // 8)
-        return order[:held], [order[held:]] * (ROUNDS - 1) + [order]
-    order = rng.choice(n, size=min(n, HELD_OUT + ROUNDS * row_cap), replace=False)
+        return order[:held], [order[held:], order]
+    first = min(row_cap, max(row_cap // 2, FIRST_ROWS_PER_LANDMARK * c))
+    order = rng.choice(n, size=min(n, HELD_OUT + first + row_cap), replace=False)
     held_out, rest = order[:HELD_OUT], order[HELD_OUT:]
-    starts = np.linspace(0, len(rest) - row_cap, ROUNDS).astype(int)
-    return held_out, [rest[begin : begin + row_cap] for begin in starts]
+    return held_out, [rest[:first], rest[-row_cap:]]
 
 
 def _distinct(gram: Gram, sample: Indices) -> Indices:
@@ -132,23 +137,25 @@ def _can_move(gram: KernelGram) -> bool:
     return gram.kernel.differentiable and not issparse(gram.rows.take(slice(0, 1)))
 
 
-def _moved_points(
+def _moved_landmarks(
     gram: KernelGram, c: int, held_out: Indices, rounds: list[Indices], rng: np.random.Generator
-) -> Array:
-    """Return c points: boosted centroids, moved by each round that the held-out rows confirm."""
+) -> Learner:
+    """Return the joint approximation on boosted centroids, moved by each confirmed round."""
     judge, sample = _Sample.of(gram, held_out), _Sample.of(gram, rounds[0])
+    xp = namespace(sample.X)
     Z = _boosted_centroids(gram, sample, c, rng)
-    best = judge.error(gram, Z, sample.projection(gram, Z))
+    latest = best = sample.fit(gram, Z)
+    error = judge.error(gram, best)
     for rows in rounds:
         if not np.array_equal(rows, sample.rows):
             sample = _Sample.of(gram, rows)
-        moved, evaluations = refine(gram.kernel, Z, sample.X, sample.G, ITERATIONS)
+        start, X = (xp.astype(part, xp.float64) for part in (best.landmarks.points, sample.X))
+        moved, evaluations = refine(gram.kernel, start, X, sample.G, ITERATIONS)
         gram.entries_evaluated += evaluations * len(rows) * c
-        error = judge.error(gram, moved, sample.projection(gram, moved))
-        if error < best:
-            Z, best = moved, error
-    xp = namespace(Z)
-    return xp.astype(Z, getattr(xp, gram.dtype.name))
+        latest = sample.fit(gram, moved)
+        if (reached := judge.error(gram, latest)) < error:
+            best, error = latest, reached
+    return best if best is latest else sample.fit(gram, best.landmarks.points)
 
 
 def _boosted_centroids(
@@ -161,8 +168,23 @@ def _boosted_centroids(
     for size in sizes[1:]:
         missed = sample.missed(gram, Z)
         more = centroids(sample.X, size, rng, weights=missed, max_iter=KMEANS_ITERATIONS)
-        Z = xp.concat([Z, more])
+        Z = _apart(xp.concat([Z, more]), sample.X, missed)
     return Z
+
+
+def _apart(Z: Array, X: Array, missed: Floats) -> Array:
+    """Return Z with rows of X, those missed most, in the place of repetitions.
+
+    Each stage gives the rows that lie far out a centroid of their own. Two landmarks in one
+    place do the work of one, and as soon as they part a little their gradient hides all others.
+    """
+    points, rows = np.array(to_host(Z)), to_host(X).astype(np.float64)
+    limit = REPEATED**2 * float(rows.var(axis=0).sum())
+    repeated = np.tril(squared_distances(points, points) < limit, -1).any(axis=1)
+    if repeated.any():
+        free = squared_distances(rows, points).min(axis=1) >= limit
+        points[repeated] = rows[np.argsort(-missed * free)[: repeated.sum()]]
+    return like(points, X)
 
 
 def _boosted_columns(gram: Gram, c: int, row_cap: int, rng: np.random.Generator) -> Indices:
