@@ -120,9 +120,9 @@ def kmeans(points: np.ndarray, m: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def greedy_seeds(points: np.ndarray, m: int, rng: np.random.Generator) -> np.ndarray:
-    """The best of 16 points at a time, drawn by their distance from those before."""
+    """The best of 10 points at a time, drawn by their distance from those before."""
     seeds = [points[rng.integers(len(points))]]
-    for uniforms in rng.random((m - 1, 16)):
+    for uniforms in rng.random((m - 1, 10)):
         share = np.cumsum(cdist(points, seeds, "sqeuclidean").min(axis=1))
         drawn = [np.flatnonzero(share > u * share[-1])[0] for u in uniforms]
         after = [cdist(points, [*seeds, points[i]], "sqeuclidean") for i in drawn]

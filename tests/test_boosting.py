@@ -92,19 +92,25 @@ def test_residual_rows_beyond_n_are_all_rows(selector):
     )
 
 
-@pytest.mark.parametrize("cut", [{"residual_rows": 25}, {"row_cap": 25}])
-def test_of_a_sample_of_rows_none_is_on_a_columns_diagonal(cut):
+def test_of_a_sample_of_rows_none_is_on_a_columns_diagonal():
     seen = []
 
     def selector(residual, m, _):
         seen.append(residual)
         return np.arange(m)
 
-    trajectory = run(selector, n=40, n_columns=5, case="flat spectrum", **cut)
+    trajectory = run(selector, n=40, n_columns=5, case="flat spectrum", residual_rows=25)
     diagonal = market.problem("flat spectrum", n=40).G.diagonal().min()
     assert all(0 < len(residual) < 25 for residual in seen)
     assert len(trajectory) == len(seen) + 1
     assert all(np.abs(residual).max() < diagonal / 2 for residual in seen)
+
+
+@selectors
+def test_a_joint_core_is_boosted_on_all_rows(selector):
+    np.testing.assert_array_equal(
+        *(columns(run(selector, rule=RULES["J"], residual_rows=r)) for r in (10, 1000))
+    )
 
 
 def test_one_row_is_enough_even_if_it_is_one_of_v():

@@ -10,7 +10,8 @@ from nysboost.learner import fit_learner
 from nysboost.selection import Selector
 from nysboost.settings import Settings
 from nysboost.trajectory import Trajectory, sample_rows, start
-from nysboost.weights import Rule
+from nysboost.validation import Found
+from nysboost.weights import Rule, WeightRule
 
 
 def boost(
@@ -48,14 +49,16 @@ def boost(
 
     # Step 2. Boosting, until there are p learners.
     candidates = []
-    observed = sample_rows(found.observed, sizes.residual_rows, rng)
+    observed = found.observed
+    if isinstance(rule, WeightRule):
+        observed = sample_rows(observed, sizes.residual_rows, rng)
     for i in range(1, sizes.n_learners):
         # (a) combine the learners found so far
         current = rule.mixture(found, i)
         # (b) resample the columns of V among those never used
         V = pool.sample(sizes.n_candidates, rng)
         candidates.append(len(V))
-        rows = V if sizes.residual_shape == "square" else _apart(observed, V, gram.n)
+        rows = V if sizes.residual_shape == "square" else _apart(observed, V, found)
         # (c) residual on V
         residual = gram.block(rows, V) - found.table.block(current, rows, V)
         # (d) cluster its columns into m groups: the centres are the new columns
@@ -67,11 +70,12 @@ def boost(
     return Trajectory(found, tuple(candidates))
 
 
-def _apart(rows: Indices, V: Indices, n: int) -> Indices:
+def _apart(rows: Indices, V: Indices, found: Found) -> Indices:
     """Return the rows on which V is observed: all of them or, of a sample, those not in V.
 
     A residual is large on its diagonal. In whole columns each has its own; in a sample a
-    few columns would, and would stand apart from the others by chance.
+    few columns would, and would stand apart from the others by chance. What a joint core
+    misses is hardly more than that diagonal, so that J needs whole columns.
     """
-    outside = rows if len(rows) == n else np.setdiff1d(rows, V)
+    outside = rows if len(rows) == len(found.observed) else np.setdiff1d(rows, V)
     return outside if len(outside) else rows

@@ -44,7 +44,7 @@ class Settings:
         of this many rows beyond it, so that the cost of fitting does not grow with n.
     residual_rows : int
         The same for the columns of V, of which a clustering needs only the distances:
-        fewer rows tell them well enough.
+        fewer rows tell them well enough. J in the boosting step keeps to `row_cap`.
     """
 
     n_learners: int = 8

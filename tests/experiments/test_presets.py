@@ -37,6 +37,12 @@ def test_every_preset_is_complete_and_runs_both_readings(name):
             settings_of(version, reading)
 
 
+@pytest.mark.parametrize("name", presets.names())
+def test_presets_observe_v_on_as_many_rows_as_v1_and_v2(name):
+    settings = settings_of(presets.load(name), "columns")
+    assert settings.residual_rows == settings.row_cap >= presets.load(name).n_points
+
+
 def test_quick_changes_only_what_the_preset_says():
     p = presets.load("simulation")
     assert p.quickened().replicates == 3
