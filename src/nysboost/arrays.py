@@ -28,7 +28,7 @@ Array: TypeAlias = Any
 Indices: TypeAlias = NDArray[np.intp]
 Floats: TypeAlias = NDArray[np.float64]
 
-CACHE_BYTES = 4 * 2**20
+CACHE_BYTES = 8 * 2**20
 """A block of kernel values of this size stays in a core's cache between its passes."""
 
 DEVICE_BYTES = 2**30

@@ -72,8 +72,7 @@ class GaussianExponents:
         with np.errstate(over="ignore", invalid="ignore"):
             B = (Y - self._centre) * self._scale
             half = squared_norms(B)[:, None] / 2
-            right = xp.concat([B, -xp.ones_like(half), -half], axis=1)
-        self._right = xp.asarray(right.T, copy=True)
+            self._right = xp.concat([B, -xp.ones_like(half), -half], axis=1)
 
     def __call__(self, X: Array) -> Array:
         """Return the exponents, at most zero, shape (n, m)."""
@@ -93,7 +92,9 @@ class GaussianExponents:
         centred *= self._scale
         half = squared_norms(centred) / 2
         left[:, d] = half
-        exponents = apply_in_place("minimum", left @ self._right, 0)
+        exponents = left @ self._right.T
+        if not bool(xp.max(exponents) <= 0):  # points that coincide but for rounding, or NaN
+            exponents = apply_in_place("minimum", exponents, 0)
         # not(…≤…), so that an overflow to inf or NaN also counts as far out
         far = ~(half <= EXPONENT_LIMIT[dtype_name(X)])
         if bool(xp.any(far)):
