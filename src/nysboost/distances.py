@@ -19,7 +19,6 @@ from sklearn.utils.extmath import row_norms, safe_sparse_dot
 from nysboost.arrays import (
     Array,
     apply_in_place,
-    device,
     dtype_name,
     is_numpy_namespace,
     namespace,
@@ -84,19 +83,16 @@ class GaussianExponents:
 
     def _dense(self, X: Array) -> Array:
         xp = namespace(X)
-        d = X.shape[1]
-        left = xp.ones((X.shape[0], d + 2), dtype=X.dtype, device=device(X))
-        centred = left[:, :d]
-        centred[...] = X
-        centred -= self._centre
-        centred *= self._scale
-        half = squared_norms(centred) / 2
-        left[:, d] = half
-        exponents = left @ self._right.T
-        if not bool(xp.max(exponents) <= 0):  # points that coincide but for rounding, or NaN
+        A = X - self._centre
+        A *= self._scale
+        half = squared_norms(A)[:, None] / 2
+        exponents = xp.concat([A, half, xp.ones_like(half)], axis=1) @ self._right.T
+        # Few points coincide but for rounding. In a cache, to look for them is much faster than
+        # to write; a GPU's large blocks nearly always have some. NaN counts as one.
+        if not (isinstance(exponents, np.ndarray) and exponents.max() <= 0):
             exponents = apply_in_place("minimum", exponents, 0)
         # not(…≤…), so that an overflow to inf or NaN also counts as far out
-        far = ~(half <= EXPONENT_LIMIT[dtype_name(X)])
+        far = ~(half[:, 0] <= EXPONENT_LIMIT[dtype_name(X)])
         if bool(xp.any(far)):
             exact = squared_distances(X[far, :], self.Y, upcast=True) * -self.gamma
             exponents[far, :] = xp.astype(exact, X.dtype)
