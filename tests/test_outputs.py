@@ -203,3 +203,26 @@ def test_a_store_that_cannot_be_written_says_which_rows(fitted):
 
     with pytest.raises(OSError, match=r"Rows 0 to \d+ could not be written to out: .*No space"):
         fitted.transform(points(), out=Broken())
+
+
+@pytest.mark.parametrize("max_memory", [0, 1000, "1kB"])
+def test_too_little_memory_is_said_before_anything_is_touched(max_memory, tmp_path):
+    X = points()
+    fitted = nb.StandardNystroem(n_columns=20, max_memory=max_memory, random_state=0).fit(X)
+    out = memory_map(tmp_path, (1000, 20))
+    out[...] = 7
+    for where in (out, tmp_path / "F.npy", None):
+        with pytest.raises(
+            ValueError, match=r"is too small: one block of 64 rows needs 1\d\.\d kB"
+        ):
+            fitted.transform(X, out=where)
+    assert (out == 7).all()
+    assert os.listdir(tmp_path) == ["map.npy"]
+
+
+def test_blocks_of_another_dtype_are_taken_in_that_of_the_first(fitted):
+    X = points()
+    mixed = (part for part in (X[:300], X[300:600].astype(np.float64), X[600:]))
+    found = fitted.transform(mixed)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, fitted.transform(X), atol=1e-6)

@@ -20,6 +20,7 @@ from nysboost.arrays import (
     product_into,
 )
 from nysboost.blocks import LEAST_ROWS, Plan, each_block, plan, usable_threads
+from nysboost.distances import in_the_form_of
 from nysboost.gram import Gram, Landmarks
 from nysboost.outputs import make_output
 from nysboost.rows import ArrayRows, Stream, as_float, refuse_non_finite
@@ -111,10 +112,12 @@ class FeatureMap:
         _refuse_overlap(rows, out)
         output = make_output(out, rows.n, r, form)
         streamed = not (rows.in_memory and output.in_memory)
-        plan = self._plan(rows, streamed, max_memory or self.gram.max_memory)
+        plan = self._plan(
+            rows, streamed, self.gram.max_memory if max_memory is None else max_memory
+        )
 
         def fill(X: Array, start: int, space: Array, block: slice) -> None:
-            x = as_float(X[block])
+            x = in_the_form_of(form, as_float(X[block]))
             refuse_non_finite(x, start + block.start)
             values = evaluate(x)
             if rotation is None:
@@ -124,6 +127,7 @@ class FeatureMap:
                 _multiply_blocks(values, parts, wide)
                 product_into(wide, rotation, space[block, :])
 
+        output.begin()
         try:
             for piece in rows.pieces(plan.piece):
                 space = output.room(piece.shape[0])

@@ -35,6 +35,9 @@ class Output(ABC):
         self.form = form
         self.written = 0
 
+    def begin(self) -> None:  # noqa: B027
+        """Make ready; whatever is wrong shows before this, or here."""
+
     def room(self, count: int) -> Array:
         """Return an array for the next `count` rows."""
         return empty((count, self.n_columns), self.form)
@@ -127,6 +130,14 @@ class InPlace(Given):
         super().__init__(out, n_columns, form)
         self.in_memory = mapped(out) is None
 
+    def begin(self) -> None:
+        """Claim the disk space of a memory map: a full disk would end the process later."""
+        file = mapped(self.out)
+        if file is not None and file.mode != "c" and file.filename is not None:
+            path = Path(file.filename)
+            with path.open("r+b") as handle:
+                reserve(handle.fileno(), path.stat().st_size, path)
+
     def room(self, count: int) -> Array:
         """Return an array for the next `count` rows."""
         self._require_room(count)
@@ -145,16 +156,20 @@ class File(Output):
         self.path = path
         self._dtype = np.dtype(dtype_name(form))
         self._row_bytes = n_columns * self._dtype.itemsize
+        self._n = n
         self._partial = path.with_name(f"{path.name}.{uuid4().hex}.partial")
+
+    def begin(self) -> None:
+        """Open the file, and claim its disk space if its size is known."""
         self._file = self._partial.open("xb")
-        self._write_header(n or 0)
+        self._write_header(self._n or 0)
         self._start = self._file.tell()
-        if n is not None:
-            try:
-                reserve(self._file.fileno(), self._start + n * self._row_bytes, path)
-            except OSError:
-                self.abandon()
-                raise
+        try:
+            size = self._start + (self._n or 0) * self._row_bytes
+            reserve(self._file.fileno(), size, self.path)
+        except OSError:
+            self.abandon()
+            raise
 
     def _write_header(self, n: int) -> None:
         # NumPy leaves room for any number of rows, so the header can be written again
@@ -222,7 +237,6 @@ def make_output(out: Any, n: int | None, n_columns: int, form: Array) -> Output:
     if isinstance(out, np.ndarray) and not out.flags.writeable:
         msg = 'out cannot be written to: open the file with mode "r+", or copy the array.'
         raise ValueError(msg)
-    _reserve_file_of(out)
     return InPlace(out, n_columns, form)
 
 
@@ -234,12 +248,3 @@ def _checked_path(path: Path) -> Path:
         msg = f"There is no folder {str(path.parent)!r} to write {path.name!r} to."
         raise FileNotFoundError(msg)
     return path
-
-
-def _reserve_file_of(out: Array) -> None:
-    file = mapped(out)
-    if file is None or file.mode == "c" or file.filename is None:
-        return
-    path = Path(file.filename)
-    with path.open("r+b") as handle:
-        reserve(handle.fileno(), path.stat().st_size, path)
