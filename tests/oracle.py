@@ -120,14 +120,16 @@ def kmeans(points: np.ndarray, m: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def greedy_seeds(points: np.ndarray, m: int, rng: np.random.Generator) -> np.ndarray:
-    """The best of 10 points at a time, drawn by their distance from those before."""
+    """The best, or the first of the best, of 10 points at a time, drawn by their distance."""
     seeds = [points[rng.integers(len(points))]]
     for uniforms in rng.random((m - 1, 10)):
         share = np.cumsum(cdist(points, seeds, "sqeuclidean").min(axis=1))
         drawn = [np.flatnonzero(share > u * share[-1])[0] for u in uniforms]
         after = [cdist(points, [*seeds, points[i]], "sqeuclidean") for i in drawn]
         losses = [distances.min(axis=1).sum() for distances in after]
-        seeds.append(points[drawn[int(np.argmin(losses))]])
+        rounding = 1e-14 * len(points) ** 2 * cdist(points, points, "sqeuclidean").max()
+        best = [i for i, loss in zip(drawn, losses, strict=True) if loss <= min(losses) + rounding]
+        seeds.append(points[min(best)])
     return np.array(seeds)
 
 

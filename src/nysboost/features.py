@@ -149,7 +149,7 @@ class FeatureMap:
         return plan(
             LEAST_ROWS if rows.n is None else rows.n,
             fixed=itemsize * (2 * c * (d + 2) + narrow),
-            block_row=itemsize * (2 * d + 2 + wide) + per_value * c,
+            block_row=itemsize * (2 * d + 8 + wide) + per_value * c,
             piece_row=(8 * d + itemsize * r) if streamed else 0,
             max_memory=max_memory,
             cache_bytes=block_bytes(rows.form),

@@ -10,7 +10,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csc_array
 
-from nysboost.arrays import Floats, Indices
+from nysboost.arrays import Floats, Indices, cutoff
+
+EPS = float(np.finfo(np.float64).eps)
 
 MAX_ITER = 300
 
@@ -51,9 +53,11 @@ def seeds(squared: Floats, k: int, rng: np.random.Generator) -> Indices:
     """Return k points by greedy k-means++ (Arthur and Vassilvitskii 2007).
 
     Each is the best of `TRIALS` points that are drawn with probability proportional to
-    the squared distance from the nearest of those before it.
+    the squared distance from the nearest of those before it. Two points that are each other's
+    neighbour are as good: the first of them, on every machine.
     """
     n = len(squared)
+    rounding = n * cutoff(n, EPS) * float(squared.max())
     chosen = np.empty(k, dtype=np.intp)
     chosen[0] = rng.integers(n)
     nearest, ones = squared[chosen[0]], np.ones(n)
@@ -63,7 +67,8 @@ def seeds(squared: Floats, k: int, rng: np.random.Generator) -> Indices:
         np.minimum(drawn, n - 1, out=drawn)  # no mass is left where few points are distinct
         closer = squared[drawn]
         np.minimum(closer, nearest, out=closer)
-        best = (closer @ ones).argmin()
+        loss = closer @ ones
+        best = np.where(loss <= loss.min() + rounding, drawn, n).argmin()
         chosen[i], nearest = drawn[best], closer[best]
     return chosen
 
