@@ -212,9 +212,7 @@ def test_too_little_memory_is_said_before_anything_is_touched(max_memory, tmp_pa
     out = memory_map(tmp_path, (1000, 20))
     out[...] = 7
     for where in (out, tmp_path / "F.npy", None):
-        with pytest.raises(
-            ValueError, match=r"is too small: one block of 64 rows needs 1\d\.\d kB"
-        ):
+        with pytest.raises(ValueError, match="is too small: one block of 64 rows needs"):
             fitted.transform(X, out=where)
     assert (out == 7).all()
     assert os.listdir(tmp_path) == ["map.npy"]
