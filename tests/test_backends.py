@@ -126,3 +126,18 @@ def test_an_array_in_the_wrong_place_is_named(torch):
     out = np.empty((200, 5))
     with pytest.raises(ValueError, match="out is a NumPy array, but the features are a PyTorch"):
         tensors.transform(X, out=out)
+
+
+def test_gradients_are_neither_needed_nor_in_the_way(torch):
+    X = torch.asarray(points(600)).requires_grad_()
+    fitted = nb.StandardNystroem(n_columns=5, random_state=0).fit(X)
+    with torch.inference_mode():
+        inside = fitted.transform(X)
+    np.testing.assert_array_equal(fitted.transform(X), inside)
+
+
+def test_numpy_vectors_are_solved_for_with_tensors(torch):
+    X = torch.asarray(points())
+    approx = nb.approximate(X, "nystrom", n_columns=5, random_state=0)
+    b = np.ones(200)
+    np.testing.assert_allclose(approx.solve(b, 0.1), approx.solve(torch.asarray(b), 0.1))

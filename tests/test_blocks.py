@@ -1,6 +1,7 @@
 """The blockwise engine: memory shared out, every row worked on once, by every core."""
 
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -42,6 +43,11 @@ def test_memory_that_is_no_amount_gets_a_sentence(bad):
 def test_sizes_are_readable_and_never_too_small(size, text):
     assert readable(size) == text
     assert as_bytes(text) >= size
+
+
+@pytest.fixture(autouse=True)
+def _few_rows_are_shared_too(monkeypatch):
+    monkeypatch.setattr(blocks, "SHARED_ROWS", 1)
 
 
 rows = st.integers(1, 10**7)
@@ -92,6 +98,21 @@ def test_an_error_in_one_thread_ends_them_all():
     with pytest.raises(ArithmeticError, match="the first block"):
         each_block(work, 10**6, Plan(10**6, 1, 2))
     assert len(seen) < 10**6
+
+
+def test_an_error_in_the_last_thread_ends_the_first():
+    seen = []
+
+    def work(at):
+        seen.append(at.start)
+        if threading.current_thread().name.endswith("_1"):
+            msg = "the second thread"
+            raise ArithmeticError(msg)
+        time.sleep(0.001)
+
+    with pytest.raises(ArithmeticError, match="the second thread"):
+        each_block(work, 3000, Plan(3000, 1, 2))
+    assert len(seen) < 3000
 
 
 def blas_threads():

@@ -5,8 +5,10 @@ import os
 
 import h5py
 import numpy as np
+import pandas as pd
 import pytest
 import zarr
+from scipy import sparse
 
 import nysboost as nb
 from nysboost import outputs
@@ -224,3 +226,32 @@ def test_blocks_of_another_dtype_are_taken_in_that_of_the_first(fitted):
     found = fitted.transform(mixed)
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, fitted.transform(X), atol=1e-6)
+
+
+def test_wide_sparse_rows_need_the_memory_of_their_entries_alone():
+    X = sparse.random(300, 2**20, density=2e-5, format="csr", random_state=0)
+    fitted = nb.StandardNystroem(n_columns=20, max_memory="5MB", random_state=0).fit(X)
+    assert fitted.transform(X).shape[0] == 300
+
+
+@pytest.mark.parametrize("kind", ["memory map", "iterator", "HDF5"])
+def test_precomputed_values_may_come_from_anywhere(kind, tmp_path):
+    X = points(dtype=np.float64)
+    K = nb.Gaussian(gamma=0.2)(X, X)
+    fitted = nb.StandardNystroem("precomputed", n_columns=20, random_state=0).fit(K)
+    np.save(tmp_path / "K.npy", K)
+    given = {
+        "memory map": lambda: np.load(tmp_path / "K.npy", mmap_mode="r"),
+        "iterator": lambda: blocks_of(K),
+        "HDF5": lambda: h5py.File(tmp_path / "K.h5", "w").create_dataset("K", data=K),
+    }[kind]()
+    np.testing.assert_allclose(fitted.transform(given), fitted.transform(K), atol=1e-12)
+
+
+def test_named_columns_are_looked_at_in_every_block():
+    X = pd.DataFrame(points(), columns=list("abcde"))
+    fitted = nb.StandardNystroem(n_columns=20, random_state=0).fit(X)
+    expected = fitted.transform(X)
+    np.testing.assert_allclose(fitted.transform(iter([X[:400], X[400:]])), expected, atol=1e-6)
+    with pytest.raises(ValueError, match="feature names"):
+        fitted.transform(iter([X[:400], X[400:][list("edcba")]]))

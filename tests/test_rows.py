@@ -234,3 +234,17 @@ def test_arrays_of_an_unknown_library_are_named():
 
     with pytest.raises(TypeError, match=r"X is a \S*Foreign, but NumPy, PyTorch and CuPy arrays"):
         as_rows(Foreign())
+
+
+def test_blocks_without_rows_are_passed_over():
+    X = points(20)
+    rows = stream_of(iter([X[:0], X[:5], X[:0], X[5:]]))
+    np.testing.assert_array_equal(np.vstack(list(rows.pieces(100))), X)
+
+
+def test_a_chunk_of_whole_columns_is_not_read_at_once(monkeypatch, tmp_path):
+    X = points(500)
+    monkeypatch.setattr(rows_module, "SCAN_BYTES", 1000)
+    rows = rows_module.rows_of(hdf5(X, tmp_path, chunks=(500, 1)))
+    assert rows.chunk == 1000 // 24
+    np.testing.assert_array_equal(rows.take(np.array([499, 0])), X[[499, 0]])

@@ -69,8 +69,9 @@ def _tiles(strip: slice, columns: slice) -> Iterator[tuple[slice, slice, int]]:
 
 
 def _tile_width(gram: Gram, K: int) -> int:
-    """Return how wide a tile may be: a few copies of it, and the features of both sides."""
-    return max(1, min(TILE_COLS, gram.max_memory // (8 * (4 * TILE_ROWS + 3 * K))))
+    """Return how wide a tile may be: a few copies of it, with rows and features of both sides."""
+    d = gram.rows.n_features
+    return max(1, min(TILE_COLS, gram.max_memory // (8 * (4 * TILE_ROWS + 3 * K + 3 * d))))
 
 
 def _slices(start: int, stop: int, size: int) -> Iterator[slice]:
@@ -87,9 +88,9 @@ def relative_trace_error(gram: Gram, features: Features, signs: Floats, rows: In
     For plain Nyström, whose residual is positive semidefinite, this is the error in the
     trace norm.
     """
-    trace = float(to_host(gram.diag(rows)).astype(np.float64).sum())
-    ours = 0.0
+    trace = ours = 0.0
     for block in _slices(0, len(rows), _tile_width(gram, len(signs))):
+        trace += float(to_host(gram.diag(rows[block])).astype(np.float64).sum())
         squares = to_host(features(block)).astype(np.float64) ** 2
         ours += float((squares @ signs).sum())
     return abs(trace - ours) / trace

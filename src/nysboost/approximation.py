@@ -172,6 +172,8 @@ class Approximation(LinearOperator):
         if b.shape[0] != self.shape[0]:
             msg = f"b has {b.shape[0]} rows, but the matrix has {self.shape[0]}."
             raise ValueError(msg)
+        if isinstance(b, np.ndarray) and not isinstance(self._signs_like, np.ndarray):
+            return to_host(self.solve(like(b, self._signs_like), alpha))
         V = b[:, None] if b.ndim == 1 else b
         inner = sum(F.T @ V[block] for block, F in self._feature_blocks())
         T, gain = like(basis, inner), like(eigenvalues / (eigenvalues + alpha), inner)

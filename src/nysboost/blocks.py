@@ -118,12 +118,13 @@ def plan(
 
 def each_block(work: Callable[[slice], None], n: int, plan: Plan) -> None:
     """Call `work` on slices that cover range(n), several at a time if the plan says so."""
+    threads = max(1, min(plan.threads, n // SHARED_ROWS))
     count = -(-n // plan.block)
-    if plan.threads > 1:
-        count = -(-count // plan.threads) * plan.threads
+    if threads > 1:
+        count = -(-count // threads) * threads
     size = -(-n // max(1, count))
     pending = deque(slice(i, min(i + size, n)) for i in range(0, n, size or 1))
-    if plan.threads == 1 or len(pending) == 1:
+    if threads == 1 or len(pending) == 1:
         for block in pending:
             work(block)
         return
@@ -134,15 +135,22 @@ def each_block(work: Callable[[slice], None], n: int, plan: Plan) -> None:
                 block = pending.popleft()
             except IndexError:
                 return
-            work(block)
+            with _clearing(pending):
+                work(block)
 
-    with _one_blas_thread(), ThreadPoolExecutor(plan.threads) as pool:
-        try:
-            for result in [pool.submit(worker) for _ in range(plan.threads)]:
-                result.result()
-        except BaseException:
-            pending.clear()  # an error or Ctrl-C ends the other threads after their block
-            raise
+    with _one_blas_thread(), ThreadPoolExecutor(threads) as pool, _clearing(pending):
+        for result in [pool.submit(worker) for _ in range(threads)]:
+            result.result()
+
+
+@contextmanager
+def _clearing(pending: deque[slice]) -> Iterator[None]:
+    """Let an error, or Ctrl-C, end all threads after the block that each is at."""
+    try:
+        yield
+    except BaseException:
+        pending.clear()
+        raise
 
 
 def usable_threads() -> int:

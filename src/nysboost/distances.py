@@ -27,6 +27,9 @@ from nysboost.arrays import (
 EXPONENT_LIMIT = {"float32": 2.0**6, "float64": 2.0**15}
 """Up to this ½‖x‖² the exponent ⟨x, y⟩ − ½‖x‖² − ½‖y‖² keeps 5 (float32) or 11 digits."""
 
+FAR_PARTS = 16
+"""Rows done again take several arrays of float64: a part of a block at a time."""
+
 CLOSE = 2.0**-20
 """Pairs with ‖x−y‖² below this share of ‖x‖² + ‖y‖² have lost six digits to cancellation."""
 
@@ -94,8 +97,12 @@ class GaussianExponents:
         # not(…≤…), so that an overflow to inf or NaN also counts as far out
         far = ~(half[:, 0] <= EXPONENT_LIMIT[dtype_name(X)])
         if bool(xp.any(far)):
-            exact = squared_distances(X[far, :], self.Y, upcast=True) * -self.gamma
-            exponents[far, :] = xp.astype(exact, X.dtype)
+            rows = xp.nonzero(far)[0]
+            size = -(-X.shape[0] // FAR_PARTS)
+            for start in range(0, rows.shape[0], size):
+                at = rows[start : start + size]
+                exact = squared_distances(X[at, :], self.Y, upcast=True) * -self.gamma
+                exponents[at, :] = xp.astype(exact, X.dtype)
         return exponents
 
 

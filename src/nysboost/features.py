@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from nysboost.arrays import (
-    CACHE_BYTES,
     Array,
     Floats,
     block_bytes,
@@ -19,7 +19,7 @@ from nysboost.arrays import (
     like,
     product_into,
 )
-from nysboost.blocks import LEAST_ROWS, Plan, each_block, plan, usable_threads
+from nysboost.blocks import Plan, each_block, plan, usable_threads
 from nysboost.distances import in_the_form_of
 from nysboost.gram import Gram, Landmarks
 from nysboost.outputs import make_output
@@ -27,6 +27,9 @@ from nysboost.rows import ArrayRows, Stream, as_float, refuse_non_finite
 
 BYTES_PER_VALUE = 32
 """Most kernels hold four float64 arrays at a time while they are evaluated."""
+
+ENDLESS = 2**30
+"""Where only the end will tell how many rows there are, there may be many."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,9 +115,8 @@ class FeatureMap:
         _refuse_overlap(rows, out)
         output = make_output(out, rows.n, r, form)
         streamed = not (rows.in_memory and output.in_memory)
-        plan = self._plan(
-            rows, streamed, self.gram.max_memory if max_memory is None else max_memory
-        )
+        allowed = self.gram.max_memory if max_memory is None else max_memory
+        plan = self._plan(rows, form, streamed, allowed)
 
         def fill(X: Array, start: int, space: Array, block: slice) -> None:
             x = in_the_form_of(form, as_float(X[block]))
@@ -138,23 +140,33 @@ class FeatureMap:
             output.abandon()
             raise
 
-    def _plan(self, rows: Stream, streamed: bool, max_memory: int) -> Plan:
+    def _plan(self, rows: Stream, form: Array, streamed: bool, max_memory: int) -> Plan:
         """Share out the memory: prepared operands, blocks of kernel values, pieces of rows."""
-        c, d, r = len(self.landmarks), rows.n_features, self.n_features_out
-        itemsize = np.dtype(dtype_name(rows.form)).itemsize
+        c, d, r = len(self.landmarks), _numbers_per_row(rows, form), self.n_features_out
+        itemsize = np.dtype(dtype_name(form)).itemsize
         wide = 0 if self.rotation is None else self.rotation.shape[0]
         narrow = sum(P.shape[0] * P.shape[1] for P in self.projections) + wide * r
-        per_value = itemsize if self.gram.lean(rows.form) else BYTES_PER_VALUE
-        on_host = block_bytes(rows.form) == CACHE_BYTES
+        per_value = itemsize if self.gram.lean(form) else BYTES_PER_VALUE
+        held = d if self.landmarks.points is not None else 0  # values are taken, not computed
+        # other libraries have threads of their own, and modes that belong to a thread
+        shared = self.gram.parallel and (issparse(form) or isinstance(form, np.ndarray))
         return plan(
-            LEAST_ROWS if rows.n is None else rows.n,
-            fixed=itemsize * (2 * c * (d + 2) + narrow),
-            block_row=itemsize * (2 * d + 8 + wide) + per_value * c,
+            ENDLESS if rows.n is None else rows.n,
+            fixed=itemsize * (2 * c * (held + 2) + narrow),
+            block_row=itemsize * (2 * held + 8 + wide) + per_value * c,
             piece_row=(8 * d + itemsize * r) if streamed else 0,
             max_memory=max_memory,
-            cache_bytes=block_bytes(rows.form),
-            threads=usable_threads() if on_host and self.gram.parallel else 1,
+            cache_bytes=block_bytes(form),
+            threads=usable_threads() if shared else 1,
         )
+
+
+def _numbers_per_row(rows: Stream, form: Array) -> int:
+    """Return how many numbers a row takes; of a sparse one, also those that say where."""
+    if not issparse(form):
+        return rows.n_features
+    data: Any = getattr(rows, "data", form)
+    return 2 * -(-int(data.nnz) // int(data.shape[0]))
 
 
 def _refuse_overlap(rows: Stream, out: Any) -> None:

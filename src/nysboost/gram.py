@@ -24,7 +24,16 @@ from nysboost.arrays import (
 from nysboost.blocks import MAX_MEMORY, as_bytes
 from nysboost.distances import in_the_form_of
 from nysboost.kernels import Kernel, make_kernel
-from nysboost.rows import ArrayRows, ForgottenRows, Rows, as_float, as_rows, scan, spread_indices
+from nysboost.rows import (
+    ArrayRows,
+    ForgottenRows,
+    Rows,
+    StoredRows,
+    as_float,
+    as_rows,
+    scan,
+    spread_indices,
+)
 
 INDEFINITE = 1e-4
 """A negative eigenvalue beyond this share of the largest is no rounding error."""
@@ -265,6 +274,12 @@ def _check_precomputed(rows: Rows) -> None:
     if not isinstance(rows, ArrayRows) or hasattr(rows.data, "tocsr"):
         msg = "A precomputed kernel matrix must be dense; pass matrix.toarray()."
         raise ValueError(msg)
+    if isinstance(rows, StoredRows):
+        msg = (
+            "A precomputed kernel matrix is asked for columns, which an HDF5 or Zarr array reads "
+            "slowly: pass it as an array or as a numpy.memmap."
+        )
+        raise TypeError(msg)
     G = rows.data
     if rows.n != rows.n_features:
         msg = (

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from nysboost.blocks import readable
 
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
 
 def mapped(array: Any) -> np.memmap[Any, Any] | None:
     """Return the memory map that the array is, or is a view of; None if it is no file's."""
@@ -52,7 +54,7 @@ def reserve(file: int, size: int, path: Path) -> None:
     except AttributeError:
         return  # this system cannot, or
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        if error.errno in NO_ROOM:
             raise disk_full(path, size) from error
         return  # this file system
 

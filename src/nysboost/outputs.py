@@ -12,7 +12,7 @@ from uuid import uuid4
 import numpy as np
 
 from nysboost.arrays import Array, dtype_name, empty, namespace, to_host, whereabouts
-from nysboost.mapping import disk_full, give_back, mapped, reserve
+from nysboost.mapping import NO_ROOM, disk_full, give_back, mapped, reserve
 
 MARKED_ROWS = 4096
 
@@ -118,7 +118,7 @@ class Given(Output):
 
     def abandon(self) -> None:
         """Mark the rows that were not reached."""
-        with suppress(OSError):  # a store whose disk is full
+        with suppress(Exception):  # a store that cannot be written: the first error counts
             for start in range(self.written, self.out.shape[0], MARKED_ROWS):
                 self.out[start : start + MARKED_ROWS, :] = float("nan")
 
@@ -135,8 +135,9 @@ class InPlace(Given):
         file = mapped(self.out)
         if file is not None and file.mode != "c" and file.filename is not None:
             path = Path(file.filename)
-            with path.open("r+b") as handle:
-                reserve(handle.fileno(), path.stat().st_size, path)
+            if path.is_file():  # it may have been removed since it was mapped
+                with path.open("r+b") as handle:
+                    reserve(handle.fileno(), path.stat().st_size, path)
 
     def room(self, count: int) -> Array:
         """Return an array for the next `count` rows."""
@@ -183,6 +184,8 @@ class File(Output):
             self._file.write(to_host(rows).data)
             self._file.flush()
         except OSError as error:
+            if error.errno not in NO_ROOM:
+                raise
             raise disk_full(self.path, where.stop * self._row_bytes) from error
 
     def finish(self) -> Array:
@@ -244,6 +247,9 @@ def _checked_path(path: Path) -> Path:
     if path.suffix != ".npy":
         msg = f"Features are written to a .npy file, but out={str(path)!r} was given."
         raise ValueError(msg)
+    if path.is_dir():
+        msg = f"out={str(path)!r} is a folder."
+        raise IsADirectoryError(msg)
     if not path.parent.is_dir():
         msg = f"There is no folder {str(path.parent)!r} to write {path.name!r} to."
         raise FileNotFoundError(msg)

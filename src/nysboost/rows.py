@@ -118,7 +118,8 @@ class StoredRows(ArrayRows):
     def chunk(self) -> int:
         """Number of rows that the store reads together."""
         rows = (self.data.chunks or (STORED_ROWS,))[0]
-        return int(max(rows) if isinstance(rows, tuple) else rows)
+        most = max(1, SCAN_BYTES // (8 * self.n_features))  # chunks may be whole columns
+        return min(most, int(max(rows) if isinstance(rows, tuple) else rows))
 
     def take(self, indices: Indices | slice) -> Array:
         """Return the rows at `indices` in floating point, each chunk of them read once."""
@@ -146,19 +147,18 @@ class IteratedRows:
 
     def __init__(self, blocks: Iterator[Any], name: str) -> None:
         self.name = name
-        first = next(blocks, None)
+        self._rest = (table for block in blocks for table in self._tables(block))
+        first = next(self._rest, None)
         if first is None:
             msg = f"{name} is an iterator that gave no block of rows."
             raise ValueError(msg)
-        self._first = self._table(first)
-        self._rest = blocks
+        self._first = first
         self.form = self._first.take(slice(0, 1))
         self.n_features = self._first.n_features
 
     def pieces(self, size: int) -> Iterator[Array]:
         """Yield the blocks as they come, those of more than `size` rows in parts."""
-        tables = chain([self._first], (self._table(block) for block in self._rest))
-        for number, table in enumerate(tables):
+        for number, table in enumerate(chain([self._first], self._rest)):
             if table.n_features != self.n_features:
                 msg = (
                     f"Block {number} of {self.name} has {table.n_features} columns, but the blocks "
@@ -167,8 +167,10 @@ class IteratedRows:
                 raise ValueError(msg)
             yield from table.pieces(size)
 
-    def _table(self, block: Any) -> ArrayRows:
-        return rows_of(block, name=f"A block of {self.name}")
+    def _tables(self, block: Any) -> Iterator[ArrayRows]:
+        """Yield the block as a table, if it has rows."""
+        if getattr(block, "shape", (1,))[0] > 0:
+            yield rows_of(block, name=f"A block of {self.name}")
 
 
 @dataclass(frozen=True)
@@ -228,7 +230,7 @@ def rows_of(X: Any, *, name: str = "X") -> ArrayRows:
                 "what NysBoost works with. Pass numpy.asarray(X)."
             )
             raise TypeError(msg)
-        rows = ArrayRows(X)
+        rows = ArrayRows(X.detach() if hasattr(X, "detach") else X)  # no gradients here
     else:
         array = _as_numbers(X, name)
         rows = ArrayRows(array) if mapped(array) is None else MappedRows(array)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    _check_feature_names,
+    check_array,
+    check_is_fitted,
+    validate_data,
+)
 
 from nysboost.arrays import Array
 from nysboost.blocks import as_bytes
@@ -115,11 +120,12 @@ class BaseNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         how = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
         precomputed = self.kernel == "precomputed"
         if precomputed and not reset:
-            X = check_array(X, ensure_all_finite=False, **how)
+            apart = stays_where_it_is(X)
+            X = stream_of(X if apart else check_array(X, ensure_all_finite=False, **how))
             n, c = self.n_features_in_, len(self._transform.landmarks)
-            if X.shape[1] not in (n, c):
+            if X.n_features not in (n, c):
                 msg = (
-                    f"X has {X.shape[1]} columns; kernel values against all {n} training rows "
+                    f"X has {X.n_features} columns; kernel values against all {n} training rows "
                     f"or against the {c} landmarks are expected."
                 )
                 raise ValueError(msg)
@@ -133,8 +139,9 @@ class BaseNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """Check what scikit-learn would copy into memory: it stays on its device or disk."""
         if reset:
             self.n_features_in_ = rows_of(X).n_features
+            _check_feature_names(self, X, reset=True)
             return X
-        stream = stream_of(X)
+        stream = stream_of(self._named(X) if isinstance(X, Iterator) else X)
         if stream.n_features != self.n_features_in_:
             msg = (
                 f"X has {stream.n_features} features, but {type(self).__name__} is expecting "
@@ -142,6 +149,13 @@ class BaseNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             )
             raise ValueError(msg)
         return stream
+
+    def _named(self, blocks: Iterator[Any]) -> Iterator[Any]:
+        """Yield the blocks, those with column names after a look at these."""
+        for block in blocks:
+            if hasattr(block, "columns"):
+                _check_feature_names(self, block, reset=False)
+            yield block
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
