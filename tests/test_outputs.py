@@ -255,3 +255,8 @@ def test_named_columns_are_looked_at_in_every_block():
     np.testing.assert_allclose(fitted.transform(iter([X[:400], X[400:]])), expected, atol=1e-6)
     with pytest.raises(ValueError, match="feature names"):
         fitted.transform(iter([X[:400], X[400:][list("edcba")]]))
+
+
+def test_an_out_that_is_no_array_is_named(fitted):
+    with pytest.raises(TypeError, match="out is a DataFrame; an array, an HDF5 or Zarr array"):
+        fitted.transform(points(), out=pd.DataFrame(np.zeros((1000, 20))))

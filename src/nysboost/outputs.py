@@ -44,12 +44,12 @@ class Output(ABC):
 
     def write(self, rows: Array) -> None:
         """Write the next rows: the array that `room` returned, filled."""
-        self._put(slice(self.written, self.written + rows.shape[0]), rows)
+        self._put(rows)
         self.written += rows.shape[0]
 
     @abstractmethod
-    def _put(self, where: slice, rows: Array) -> None:
-        """Store the rows where they belong."""
+    def _put(self, rows: Array) -> None:
+        """Store the rows behind those that were written before."""
 
     @abstractmethod
     def finish(self) -> Array:
@@ -67,7 +67,7 @@ class Collected(Output):
         super().__init__(n_columns, form)
         self._parts: list[Array] = []
 
-    def _put(self, where: slice, rows: Array) -> None:  # noqa: ARG002
+    def _put(self, rows: Array) -> None:
         self._parts.append(rows)
 
     def finish(self) -> Array:
@@ -89,21 +89,22 @@ class Given(Output):
         super().__init__(n_columns, form)
         self.out = out
 
-    def write(self, rows: Array) -> None:
-        """Write the next rows: the array that `room` returned, filled."""
-        self._require_room(rows.shape[0])
-        super().write(rows)
-
-    def _require_room(self, count: int) -> None:
+    def room(self, count: int) -> Array:
+        """Return an array for the next `count` rows, if out has as many left."""
         if self.written + count > self.out.shape[0]:
             msg = f"out has {self.out.shape[0]} rows, but there are more rows of X than that."
             raise ValueError(msg)
+        return self._space(count)
 
-    def _put(self, where: slice, rows: Array) -> None:
+    def _space(self, count: int) -> Array:
+        return super().room(count)
+
+    def _put(self, rows: Array) -> None:
+        stop = self.written + rows.shape[0]
         try:
-            self.out[where, :] = to_host(rows)
+            self.out[self.written : stop, :] = to_host(rows)
         except OSError as error:
-            msg = f"Rows {where.start} to {where.stop - 1} could not be written to out: {error}"
+            msg = f"Rows {self.written} to {stop - 1} could not be written to out: {error}"
             raise OSError(msg) from error
 
     def finish(self) -> Array:
@@ -139,12 +140,10 @@ class InPlace(Given):
                 with path.open("r+b") as handle:
                     reserve(handle.fileno(), path.stat().st_size, path)
 
-    def room(self, count: int) -> Array:
-        """Return an array for the next `count` rows."""
-        self._require_room(count)
+    def _space(self, count: int) -> Array:
         return self.out[self.written : self.written + count, :]
 
-    def _put(self, where: slice, rows: Array) -> None:  # noqa: ARG002
+    def _put(self, rows: Array) -> None:
         if not self.in_memory:
             give_back(rows)
 
@@ -179,14 +178,15 @@ class File(Output):
         fields = {"descr": descr, "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(self._file, fields)
 
-    def _put(self, where: slice, rows: Array) -> None:
+    def _put(self, rows: Array) -> None:
         try:
             self._file.write(to_host(rows).data)
             self._file.flush()
         except OSError as error:
             if error.errno not in NO_ROOM:
                 raise
-            raise disk_full(self.path, where.stop * self._row_bytes) from error
+            so_far = self.written + rows.shape[0]
+            raise disk_full(self.path, so_far * self._row_bytes) from error
 
     def finish(self) -> Array:
         """Return the result, now that all rows are there."""
@@ -229,6 +229,9 @@ def make_output(out: Any, n: int | None, n_columns: int, form: Array) -> Output:
         expected = f"({'number of rows' if n is None else n}, {n_columns})"
         msg = f"out has shape {shape}, but the features have shape {expected}."
         raise ValueError(msg)
+    if not hasattr(out, "dtype"):
+        msg = f"out is a {type(out).__name__}; an array, an HDF5 or Zarr array or a path is needed."
+        raise TypeError(msg)
     if dtype_name(out) != kind:
         msg = f"out has dtype {dtype_name(out)}, but the features of {kind} rows are {kind}."
         raise ValueError(msg)

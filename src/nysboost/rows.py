@@ -179,6 +179,7 @@ class ForgottenRows:
 
     n: int
     n_features: int
+    in_memory = True
 
     def take(self, indices: Indices | slice) -> NoReturn:  # noqa: ARG002
         """Say that the rows are gone."""
@@ -192,8 +193,6 @@ class ForgottenRows:
     def form(self) -> NoReturn:
         """Say that the rows are gone."""
         self.take(slice(0, 1))
-
-    in_memory = True
 
     def pieces(self, size: int) -> NoReturn:
         """Say that the rows are gone."""
