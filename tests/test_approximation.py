@@ -244,6 +244,7 @@ def test_results_do_not_depend_on_the_size_of_a_block(method, monkeypatch):
             "eigenvalues": approx.eigh()[0],
             "features": approx.features() @ approx.features().T,
             "error": approx.relative_error(),
+            "trace error": approx.relative_error(norm="trace"),
         }
 
     whole = everything()
