@@ -27,9 +27,9 @@ from joblib import Parallel, delayed
 from sklearn.kernel_approximation import Nystroem
 
 import nysboost as nb
-from nysboost.arrays import Array, like, namespace, to_host
 from nysboost.experiments import datasets
 from nysboost.kernels import Kernel
+from nysboost.numerics.arrays import Array, like, namespace, to_host
 
 GAUSSIAN = ("mnist", "covertype", "glove", "pendigits", "ijcnn")
 PEERS = ("uniform", "kmeans", "rpcholesky", "greedy", "rls")

@@ -12,8 +12,8 @@ from common import FLOOR, Curve, progress, race
 from sklearn.kernel_approximation import Nystroem
 
 import nysboost as nb
-from nysboost.arrays import Array, like, namespace
-from nysboost.rows import ArrayRows
+from nysboost.data.rows import ArrayRows
+from nysboost.numerics.arrays import Array, like, namespace
 
 GAMMA = 1 / 50
 PEER = "nystrom"

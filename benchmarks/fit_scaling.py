@@ -16,10 +16,10 @@ import numpy as np
 from common import Report, compare, in_child, parser, peak_megabytes, run
 
 import nysboost as nb
-from nysboost.boosting import boost
+from nysboost.boosting.algorithm import boost
+from nysboost.boosting.variants import parse_variant
+from nysboost.data.rows import as_rows
 from nysboost.gram import make_gram
-from nysboost.rows import as_rows
-from nysboost.variants import parse_variant
 
 LIMIT_MB = 500.0
 

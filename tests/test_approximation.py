@@ -8,7 +8,7 @@ import pytest
 from scipy.sparse.linalg import LinearOperator, cg, eigsh
 
 import nysboost as nb
-from nysboost import accuracy, blocks
+from nysboost.engine import accuracy, blocks
 
 cases = pytest.mark.parametrize("case", market.NAMES)
 

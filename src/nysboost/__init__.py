@@ -6,19 +6,11 @@ has the form K̂(x, y) = k(x, Z) M k(Z, y), with landmarks Z and a small symmetr
 
 from nysboost._version import __version__
 from nysboost.approximation import Approximation
+from nysboost.boosting.variants import JOINT_VARIANTS, VARIANTS
 from nysboost.catalogue import METHODS, approximate
 from nysboost.estimators import BoostedNystroem, EnsembleNystroem, StandardNystroem
-from nysboost.kernels import (
-    Anova,
-    Cosine,
-    Gaussian,
-    Laplacian,
-    Linear,
-    Matern,
-    Polynomial,
-)
+from nysboost.kernels import Anova, Cosine, Gaussian, Laplacian, Linear, Matern, Polynomial
 from nysboost.settings import Settings
-from nysboost.variants import JOINT_VARIANTS, VARIANTS
 
 __all__ = [
     "JOINT_VARIANTS",

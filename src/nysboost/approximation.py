@@ -10,24 +10,17 @@ import numpy as np
 from array_api_compat import is_array_api_obj
 from scipy.sparse.linalg import LinearOperator
 
-from nysboost import accuracy
-from nysboost.arrays import (
-    Array,
-    Floats,
-    Indices,
-    cutoff,
-    empty,
-    like,
-    to_host,
-    triangular_factor,
-)
-from nysboost.features import FeatureMap, spectrum
+from nysboost.boosting.learner import Learner, Mixture
+from nysboost.boosting.rules import Rule
+from nysboost.boosting.trajectory import Trajectory
+from nysboost.data.rows import ArrayRows, spread_indices
+from nysboost.engine import accuracy
+from nysboost.engine.feature_map import FeatureMap
 from nysboost.gram import ALL_ZERO, Gram, pooled
-from nysboost.learner import Learner, Mixture
-from nysboost.names import unknown
-from nysboost.rows import ArrayRows, spread_indices
-from nysboost.trajectory import Trajectory
-from nysboost.weights import Rule
+from nysboost.numerics.arrays import Array, Floats, Indices, empty, like, to_host
+from nysboost.numerics.checks import unknown
+from nysboost.numerics.linalg import spectrum, triangular_factor
+from nysboost.numerics.tolerances import cutoff
 
 BLOCK_BYTES = 2**25
 """A block of features of this size is factorised at full speed."""

@@ -9,19 +9,19 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from nysboost.approximation import Approximation
-from nysboost.arrays import Array
-from nysboost.blocks import MAX_MEMORY
-from nysboost.boosting import boost
-from nysboost.ensemble import ensemble
+from nysboost.boosting.algorithm import boost
+from nysboost.boosting.ensemble import ensemble
+from nysboost.boosting.learner import Learner, Mixture, fit_learner, truncate
+from nysboost.boosting.rules import GRID, ExponentialWeights, RidgeWeights, Rule
+from nysboost.boosting.variants import JOINT_VARIANTS, RULES, VARIANTS, parse_variant
 from nysboost.gram import Gram, Landmarks, make_gram
-from nysboost.joint import joint
+from nysboost.joint.method import joint
 from nysboost.kernels import Kernel
-from nysboost.learner import Learner, Mixture, fit_learner, truncate
 from nysboost.methods import baselines, cholesky, leverage
-from nysboost.names import unknown
+from nysboost.numerics.arrays import Array
+from nysboost.numerics.checks import unknown
+from nysboost.numerics.memory import MAX_MEMORY
 from nysboost.settings import Settings, Shape
-from nysboost.variants import JOINT_VARIANTS, RULES, VARIANTS, parse_variant
-from nysboost.weights import GRID, ExponentialWeights, RidgeWeights, Rule
 
 Rules: TypeAlias = dict[str, Rule]
 Rng: TypeAlias = np.random.Generator

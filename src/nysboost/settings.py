@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from numbers import Integral
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
+
+from nysboost.numerics.checks import require_count
 
 Shape: TypeAlias = Literal["columns", "square"]
 
@@ -148,13 +149,6 @@ class ResolvedSettings:
     validation_shape: Shape
     row_cap: int
     residual_rows: int
-
-
-def require_count(name: str, value: Any) -> None:
-    """Raise unless the value is a positive whole number."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or cast(int, value) < 1:
-        msg = f"{name} must be a positive whole number, but {name}={value!r} was given."
-        raise ValueError(msg)
 
 
 def _require_shape(name: str, value: Any) -> None:

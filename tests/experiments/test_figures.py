@@ -3,9 +3,8 @@ import csv
 import pytest
 from scipy import stats
 
+from experiments.helpers import made_up
 from nysboost.experiments import figures
-
-from .helpers import made_up
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 

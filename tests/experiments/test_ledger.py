@@ -1,10 +1,9 @@
 import pytest
 
+from experiments.helpers import made_up
 from nysboost.experiments import ledger, presets
 from nysboost.experiments.claims import CLAIMS, Claim, Comparison
 from nysboost.experiments.replicate import METHODS
-
-from .helpers import made_up
 
 
 def claim_of(number):

@@ -1,13 +1,12 @@
 import numpy as np
 import pytest
 
+from experiments.helpers import tiny
 from nysboost.experiments import datasets, replicate
 from nysboost.experiments.shared_gram import SharedGram
 from nysboost.experiments.user_error import UserError
 from nysboost.gram import make_gram
 from nysboost.kernels import Gaussian
-
-from .helpers import tiny
 
 
 @pytest.fixture

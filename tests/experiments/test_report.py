@@ -5,14 +5,13 @@ import shutil
 import numpy as np
 import pytest
 
+from experiments.helpers import made_up
 from nysboost.experiments import datasets, report
 from nysboost.experiments.compare import Outcome
 from nysboost.experiments.palette import FAMILIES, style
 from nysboost.experiments.replicate import METHODS
 from nysboost.experiments.report import Chart, Page, Section, Series, Table, comparison
 from nysboost.experiments.report import reproduction as pages
-
-from .helpers import made_up
 
 
 def level(method, p):

@@ -7,10 +7,9 @@ import time
 
 import pytest
 
+from experiments.helpers import tiny
 from nysboost.experiments import runner
 from nysboost.experiments.replicate import METHODS
-
-from .helpers import tiny
 
 SOME = ("URB-mean", "RRB-SF", "ensemble-ridge")
 

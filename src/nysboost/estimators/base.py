@@ -14,13 +14,14 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from nysboost.arrays import Array
-from nysboost.blocks import as_bytes
 from nysboost.catalogue import RandomState, find_method, make_rng
+from nysboost.data.rows import rows_of, stays_where_it_is, stream_of
 from nysboost.gram import make_gram
 from nysboost.kernels import Kernel
-from nysboost.rows import rows_of, stays_where_it_is, stream_of
-from nysboost.settings import Settings, require_count
+from nysboost.numerics.arrays import Array
+from nysboost.numerics.checks import require_count
+from nysboost.numerics.memory import as_bytes
+from nysboost.settings import Settings
 
 KernelLike = str | Kernel | Callable[..., Array]
 

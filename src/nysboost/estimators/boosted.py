@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from nysboost.blocks import MAX_MEMORY
+from nysboost.boosting.variants import JOINT_VARIANTS, VARIANTS
 from nysboost.catalogue import RandomState, weight_rules
 from nysboost.estimators.base import BaseNystroem, KernelLike
-from nysboost.names import unknown
+from nysboost.numerics.checks import unknown
+from nysboost.numerics.memory import MAX_MEMORY
 from nysboost.settings import Settings
-from nysboost.variants import JOINT_VARIANTS, VARIANTS
 
 
 class BoostedNystroem(BaseNystroem):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from nysboost.blocks import MAX_MEMORY
 from nysboost.catalogue import RandomState, weight_rules
 from nysboost.estimators.base import BaseNystroem, KernelLike
-from nysboost.names import unknown
+from nysboost.numerics.checks import unknown
+from nysboost.numerics.memory import MAX_MEMORY
 from nysboost.settings import Settings
 
 

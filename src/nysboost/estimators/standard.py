@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from nysboost.blocks import MAX_MEMORY
 from nysboost.catalogue import RandomState, weight_rules
 from nysboost.estimators.base import BaseNystroem, KernelLike
+from nysboost.numerics.memory import MAX_MEMORY
 from nysboost.settings import Settings
 
 

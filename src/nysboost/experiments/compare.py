@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 
 import nysboost as nb
 from nysboost.approximation import Approximation
+from nysboost.boosting.variants import JOINT_VARIANTS, VARIANTS
 from nysboost.experiments.errors import relative_errors
 from nysboost.experiments.replicate import ENSEMBLES
 from nysboost.experiments.shared_gram import SharedGram
@@ -21,8 +22,7 @@ from nysboost.experiments.user_data import Matrix
 from nysboost.experiments.user_error import UserError
 from nysboost.gram import make_gram
 from nysboost.kernels import Kernel, make_kernel
-from nysboost.names import unknown
-from nysboost.variants import JOINT_VARIANTS, VARIANTS
+from nysboost.numerics.checks import unknown
 
 MIXTURES = (*VARIANTS, *JOINT_VARIANTS, *ENSEMBLES)
 SINGLE = ("nystrom", "nystrom-fixed-rank")

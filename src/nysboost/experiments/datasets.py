@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nysboost.experiments.user_error import UserError
-from nysboost.names import unknown
+from nysboost.numerics.checks import unknown
 
 Preparation = Literal["as distributed", "divided by 255", "columns standardised"]
 _BLOCK = 50_000

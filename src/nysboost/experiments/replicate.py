@@ -15,20 +15,20 @@ from typing import Any, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from nysboost.boosting import boost
+from nysboost.boosting.algorithm import boost
+from nysboost.boosting.ensemble import ensemble
+from nysboost.boosting.rules import Rule
+from nysboost.boosting.trajectory import Trajectory
+from nysboost.boosting.variants import VARIANTS, parse_variant
 from nysboost.catalogue import weight_rules
-from nysboost.ensemble import ensemble
 from nysboost.experiments.datasets import Points
 from nysboost.experiments.errors import relative_errors
 from nysboost.experiments.presets import Preset
 from nysboost.experiments.shared_gram import SharedGram
 from nysboost.experiments.user_error import UserError
 from nysboost.gram import Gram, make_gram
-from nysboost.names import unknown
+from nysboost.numerics.checks import unknown
 from nysboost.settings import Settings
-from nysboost.trajectory import Trajectory
-from nysboost.variants import VARIANTS, parse_variant
-from nysboost.weights import Rule
 
 ENSEMBLES = {"ensemble-uniform": "U", "ensemble-exponential": "E", "ensemble-ridge": "R"}
 BASELINE = "ensemble-ridge"

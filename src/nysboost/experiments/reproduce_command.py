@@ -15,7 +15,7 @@ from nysboost.experiments.report import reproduction as pages
 from nysboost.experiments.results import Results
 from nysboost.experiments.store import make_writable
 from nysboost.experiments.user_error import UserError
-from nysboost.names import unknown
+from nysboost.numerics.checks import unknown
 
 
 @dataclass(frozen=True)

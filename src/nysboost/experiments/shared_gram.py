@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from nysboost.arrays import Array, Indices
+from nysboost.data.rows import ArrayRows
 from nysboost.gram import Gram, Landmarks, PrecomputedGram
-from nysboost.rows import ArrayRows
+from nysboost.numerics.arrays import Array, Indices
 
 
 class SharedGram(PrecomputedGram):

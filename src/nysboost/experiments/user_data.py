@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, issparse
 
 from nysboost.experiments.user_error import UserError, need
-from nysboost.names import unknown
+from nysboost.numerics.checks import unknown
 
 Matrix: TypeAlias = NDArray[np.float64] | csr_matrix
 LIBSVM = (".libsvm", ".svm", ".svmlight", ".txt")

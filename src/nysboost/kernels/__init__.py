@@ -10,12 +10,12 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
-from nysboost.arrays import Array
 from nysboost.kernels.adapters import CallableKernel, SklearnKernel
 from nysboost.kernels.base import Kernel
 from nysboost.kernels.products import Cosine, Linear, Polynomial
 from nysboost.kernels.radial import Anova, Gaussian, Laplacian, Matern
-from nysboost.names import unknown
+from nysboost.numerics.arrays import Array
+from nysboost.numerics.checks import unknown
 
 __all__ = [
     "KERNELS",

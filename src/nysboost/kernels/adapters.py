@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from nysboost.arrays import Array, like, namespace
 from nysboost.kernels.base import Kernel
+from nysboost.numerics.arrays import Array, like, namespace
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import ClassVar
 
-from nysboost.arrays import Array, namespace
-from nysboost.rows import Rows
+from nysboost.data.rows import Rows
+from nysboost.numerics.arrays import Array, namespace
 
 
 class Kernel(ABC):

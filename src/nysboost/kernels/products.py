@@ -9,11 +9,12 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.preprocessing import normalize
 
-from nysboost import distances
-from nysboost.arrays import Array, namespace
-from nysboost.bandwidth import number, require_positive
+from nysboost.data.rows import Rows
+from nysboost.kernels import distances
+from nysboost.kernels.bandwidth import number
 from nysboost.kernels.base import Kernel
-from nysboost.rows import Rows
+from nysboost.numerics.arrays import Array, namespace
+from nysboost.numerics.checks import require_positive
 
 
 @dataclass(frozen=True)

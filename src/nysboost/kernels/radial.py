@@ -9,19 +9,19 @@ from typing import ClassVar
 import numpy as np
 from scipy.sparse import issparse
 
-from nysboost import distances
-from nysboost.arrays import Array, apply_in_place, like, namespace
-from nysboost.bandwidth import (
+from nysboost.data.rows import Rows
+from nysboost.kernels import distances
+from nysboost.kernels.bandwidth import (
     Bandwidth,
     euclidean,
     measured,
     number,
     require_at_most_one,
     require_bandwidth,
-    require_positive,
 )
 from nysboost.kernels.base import Kernel
-from nysboost.rows import Rows
+from nysboost.numerics.arrays import Array, apply_in_place, like, namespace
+from nysboost.numerics.checks import require_positive
 
 
 class _UnitDiagonal(Kernel):

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 from scipy.linalg import eigh
-from scipy.sparse import csr_matrix, issparse
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 
-from nysboost.arrays import Array, Floats, cutoff, like, to_host
+from nysboost.boosting.learner import Learner
 from nysboost.gram import Gram, KernelGram, Landmarks
-from nysboost.learner import Learner
+from nysboost.numerics.arrays import like, to_host
+from nysboost.numerics.kmeans import centroids
+from nysboost.numerics.tolerances import cutoff
 
 OPTIMAL_ROWS = 10_000
 KMEANS_ROWS = 2**16
@@ -34,23 +31,6 @@ def kmeans(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
         rows = np.sort(rng.choice(gram.n, size=KMEANS_ROWS, replace=False))
     points = gram.rows.take(rows)
     return Landmarks(None, centroids(points, c, rng))
-
-
-def centroids(
-    points: Array,
-    c: int,
-    rng: np.random.Generator,
-    *,
-    weights: Floats | None = None,
-    max_iter: int = 300,
-) -> Array:
-    """Return the c centroids of k-means on (weighted) points, shape (c, d)."""
-    host = points if issparse(points) else to_host(points)
-    clustering = KMeans(c, n_init=1, max_iter=max_iter, random_state=int(rng.integers(2**31)))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct points than centroids
-        found = clustering.fit(host, sample_weight=weights).cluster_centers_
-    return csr_matrix(found) if issparse(points) else like(found, points)
 
 
 def optimal(gram: Gram, c: int, rng: np.random.Generator) -> Learner:  # noqa: ARG001

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from nysboost.arrays import Floats, Indices, cutoff, to_host
 from nysboost.gram import Gram, Landmarks
+from nysboost.numerics.arrays import Floats, Indices, to_host
+from nysboost.numerics.tolerances import cutoff
 
 PROPOSALS = 64
 """Columns proposed in one round of accelerated RPCholesky, at most."""

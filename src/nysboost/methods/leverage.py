@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from nysboost.arrays import Floats, Indices, row_blocks, to_host
 from nysboost.gram import Gram, Landmarks
+from nysboost.numerics.arrays import Floats, Indices, row_blocks, to_host
 
 
 def rls(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:

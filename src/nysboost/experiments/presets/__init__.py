@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, get_type_hints
 
 from nysboost.experiments.user_error import UserError
-from nysboost.names import unknown
+from nysboost.numerics.checks import unknown
 
 Measure = Literal["error", "seconds"]
 READINGS = ("columns", "square")

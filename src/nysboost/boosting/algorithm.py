@@ -1,0 +1,81 @@
+"""Boosting Nyström: Algorithm 1 of Hamm, Lu, Ouyang and Zhang."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nysboost.boosting.learner import fit_learner
+from nysboost.boosting.rules import Rule, WeightRule
+from nysboost.boosting.selectors import Selector
+from nysboost.boosting.trajectory import Trajectory, sample_rows, start
+from nysboost.boosting.validation import Found
+from nysboost.gram import Gram
+from nysboost.numerics.arrays import Indices
+from nysboost.settings import Settings
+
+
+def boost(
+    gram: Gram,
+    settings: Settings,
+    rule: Rule,
+    selector: Selector,
+    rng: np.random.Generator,
+) -> Trajectory:
+    """Find learners in sequence, each on the columns that the last ones miss.
+
+    Parameters
+    ----------
+    gram : Gram
+        The n×n matrix G.
+    settings : Settings
+        p, m, k, s, v1, v2 and how V, V1 and V2 are read.
+    rule : Rule
+        X of "XYB-clustering": how learners are combined in the boosting step.
+    selector : Selector
+        The clustering method.
+    rng : numpy.random.Generator
+        Source of all randomness.
+
+    Returns
+    -------
+    Trajectory
+        Its `mixture(rule)` is the strong approximation, step 3.
+    """
+    sizes = settings.resolve(gram.n)
+
+    # Step 1. Standard Nyström on m uniformly sampled columns; V1 and V2.
+    columns, pool, found = start(gram, sizes, rng)
+    found.table.append(fit_learner(gram, gram.landmarks(columns), sizes.rank))
+
+    # Step 2. Boosting, until there are p learners.
+    candidates = []
+    observed = found.observed
+    if isinstance(rule, WeightRule):
+        observed = sample_rows(observed, sizes.residual_rows, rng)
+    for i in range(1, sizes.n_learners):
+        # (a) combine the learners found so far
+        current = rule.mixture(found, i)
+        # (b) resample the columns of V among those never used
+        V = pool.sample(sizes.n_candidates, rng)
+        candidates.append(len(V))
+        rows = V if sizes.residual_shape == "square" else _apart(observed, V, found)
+        # (c) residual on V
+        residual = gram.block(rows, V) - found.table.block(current, rows, V)
+        # (d) cluster its columns into m groups: the centres are the new columns
+        columns = V[selector(residual, sizes.n_columns, rng)]
+        pool.remove(columns)
+        # (e) the weak approximation on them
+        found.table.append(fit_learner(gram, gram.landmarks(columns), sizes.rank))
+
+    return Trajectory(found, tuple(candidates))
+
+
+def _apart(rows: Indices, V: Indices, found: Found) -> Indices:
+    """Return the rows on which V is observed: all of them or, of a sample, those not in V.
+
+    A residual is large on its diagonal. In whole columns each has its own; in a sample a
+    few columns would, and would stand apart from the others by chance. What a joint core
+    misses is hardly more than that diagonal, so that J needs whole columns.
+    """
+    outside = rows if len(rows) == len(found.observed) else np.setdiff1d(rows, V)
+    return outside if len(outside) else rows

@@ -1,0 +1,106 @@
+"""A learner: one Nyström approximation, landmarks and an m×k projection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nysboost.gram import NOT_FINITE, Gram, Landmarks, refuse_indefinite
+from nysboost.numerics.arrays import Array, Floats, Indices, like, namespace, row_blocks
+from nysboost.numerics.linalg import triangular_factor
+from nysboost.numerics.tolerances import cutoff
+
+
+@dataclass(frozen=True, eq=False)
+class Learner:
+    """The Nyström approximation C P Pᵀ Cᵀ, with C = k(X, Z).
+
+    Parameters
+    ----------
+    landmarks : Landmarks
+        The m landmarks Z.
+    projection : array of shape (m, k)
+        P, with P Pᵀ = W_k⁺ for the standard Nyström method.
+    """
+
+    landmarks: Landmarks
+    projection: Array
+
+    @property
+    def rank(self) -> int:
+        """Number of features k; below the rank asked for where W has fewer."""
+        return int(self.projection.shape[1])
+
+    def features(self, gram: Gram, rows: Indices | None = None) -> Array:
+        """Return F = C P at `rows` (default all), with F Fᵀ the approximation there."""
+        where = np.arange(gram.n) if rows is None else rows
+        width = 8 * (len(self.landmarks) + self.rank)
+        blocks = [
+            gram.cross(where[block], self.landmarks) @ self.projection
+            for block in row_blocks(len(where), width)
+        ]
+        return namespace(*blocks).concat(blocks)
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """Σ_i w_i K_i: learners and their weights.
+
+    Parameters
+    ----------
+    learners : tuple of Learner
+        The p learners.
+    weights : array of shape (p,)
+        May be negative under ridge regression.
+    """
+
+    learners: tuple[Learner, ...]
+    weights: Floats
+
+
+def fit_learner(gram: Gram, landmarks: Landmarks, rank: int) -> Learner:
+    """Fit the standard Nyström approximation C W_k⁺ Cᵀ (Section 2.2; steps 1 and 2e).
+
+    With W = U Λ Uᵀ the projection is U_k Λ_k^(−1/2). Eigenvalues at the rounding level
+    of the entries are zero, so duplicate landmarks and rank below m do no harm. Landmarks
+    at which the kernel vanishes, such as empty rows under a linear one, give rank 0.
+    """
+    W = gram.within(landmarks)
+    xp = namespace(W)
+    if not bool(xp.all(xp.isfinite(W))):
+        raise ValueError(NOT_FINITE)
+    eigenvalues, eigenvectors = _eigh(W)
+    refuse_indefinite(eigenvalues)
+    # rounding errors of the entries do not add up with m, so the cut-off does not grow either:
+    # eps·m would cut eigenvalues that float32 still knows
+    kept = eigenvalues[:rank] > cutoff(4, gram.eps) * eigenvalues[0]
+    k = int(xp.sum(xp.astype(kept, xp.int64)))
+    projection = eigenvectors[:, :k] / xp.sqrt(eigenvalues[:k])
+    return Learner(landmarks, xp.astype(projection, _dtype(xp, gram)))
+
+
+def truncate(gram: Gram, learner: Learner, rank: int) -> Learner:
+    """Return the best rank-k approximation of a learner's whole matrix, (C W⁺ Cᵀ)_k.
+
+    Tropp, Yurtsever, Udell and Cevher (2017). All rows take part: with F = C P = Q R and
+    the leading right singular vectors V_k of R, the projection is P V_k.
+    """
+    width = 8 * (len(learner.landmarks) + learner.rank)
+    factor = triangular_factor(
+        learner.features(gram, np.arange(gram.n)[block])
+        for block in row_blocks(gram.n, width, 2**25)
+    )
+    directions = np.linalg.svd(factor)[2][:rank].T
+    return Learner(learner.landmarks, learner.projection @ like(directions, learner.projection))
+
+
+def _eigh(W: Array) -> tuple[Array, Array]:
+    """Return eigenvalues, largest first, and eigenvectors, in float64."""
+    xp = namespace(W)
+    eigenvalues, eigenvectors = xp.linalg.eigh(xp.astype((W + W.T) / 2, xp.float64))
+    return xp.flip(eigenvalues), xp.flip(eigenvectors, axis=1)
+
+
+def _dtype(xp: object, gram: Gram) -> object:
+    return getattr(xp, gram.dtype.name)

@@ -1,0 +1,135 @@
+"""Weight rules: (V1, V2, p) → mixture weights of the first p learners (Section 2.4)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+from scipy.optimize import nnls
+
+from nysboost.boosting.learner import Mixture
+from nysboost.boosting.validation import Found, ValidationSet
+from nysboost.numerics.arrays import Floats
+from nysboost.numerics.checks import require_positive
+
+GRID = tuple(float(value) for value in np.logspace(-12, 2, 29))
+"""λ and η are tuned on this grid, relative to the scale of the errors."""
+
+
+class Rule(Protocol):
+    """How learners are combined: in the boosting step, and in the strong approximation."""
+
+    def mixture(self, found: Found, p: int) -> Mixture:
+        """Return the combination of the first p learners."""
+
+
+class WeightRule(ABC):
+    """A rule that weighs the learners and leaves them as they are."""
+
+    @abstractmethod
+    def __call__(self, fit: ValidationSet, tune: ValidationSet, p: int) -> Floats:
+        """Return the weights of the first p learners, shape (p,)."""
+
+    def mixture(self, found: Found, p: int) -> Mixture:
+        """Return Σ_i w_i K_i over the first p learners."""
+        return Mixture(found.learners[:p], self(found.fit, found.tune, p))
+
+
+@dataclass(frozen=True)
+class UniformWeights(WeightRule):
+    """w_i = 1/p."""
+
+    def __call__(self, fit: ValidationSet, tune: ValidationSet, p: int) -> Floats:  # noqa: ARG002
+        """Return the weights of the first p learners, shape (p,)."""
+        return np.full(p, 1 / p)
+
+
+@dataclass(frozen=True)
+class ExponentialWeights(WeightRule):
+    """w_i = exp(−η ε_i) / Z, with ε_i = ‖G_i − G‖_F on V1.
+
+    Parameters
+    ----------
+    eta : float or "tune"
+        The paper's experiments fix 0.01; "tune" takes the best on V2 of a grid that is
+        relative to the mean error.
+    """
+
+    eta: float | Literal["tune"] = 0.01
+
+    def __post_init__(self) -> None:
+        if isinstance(self.eta, str):
+            if self.eta != "tune":
+                msg = f'eta is a positive number or "tune", but eta={self.eta!r} was given.'
+                raise ValueError(msg)
+        else:
+            require_positive("eta", self.eta)
+
+    def __call__(self, fit: ValidationSet, tune: ValidationSet, p: int) -> Floats:
+        """Return the weights of the first p learners, shape (p,)."""
+        factor = fit.factor(p)
+        errors = np.linalg.norm(factor[:, 1:] - factor[:, :1], axis=0)
+        if self.eta != "tune":
+            return _softmax(-float(self.eta) * errors)
+        scale = errors.mean() or 1.0
+        return _best_on(tune, [_softmax(-eta / scale * errors) for eta in (0.0, *GRID)])
+
+
+@dataclass(frozen=True)
+class RidgeWeights(WeightRule):
+    """The w that minimises ‖Σ w_i G_i − G‖² + λ‖w‖² on V1, with λ tuned on V2.
+
+    The whole grid of λ, relative to the largest singular value of the normal matrix,
+    comes from one singular value decomposition: the learners' values are so alike that
+    normal equations would lose half the digits.
+
+    Parameters
+    ----------
+    nonnegative : bool
+        Allow no negative weight, so that the mixture is positive semidefinite.
+    lambdas : tuple of float
+        The grid of λ, relative to the largest singular value of the normal matrix.
+    """
+
+    nonnegative: bool = False
+    lambdas: tuple[float, ...] = GRID
+
+    def __post_init__(self) -> None:
+        for penalty in self.lambdas:
+            require_positive("lambdas", penalty)
+
+    def __call__(self, fit: ValidationSet, tune: ValidationSet, p: int) -> Floats:
+        """Return the weights of the first p learners, shape (p,)."""
+        factor = fit.factor(p)
+        A, b = factor[:, 1:], factor[:, 0]
+        U, s, Vt = np.linalg.svd(A, full_matrices=False)
+        # from strong to weak, so that the strongest wins where V2 cannot tell them apart
+        scale = s[0] ** 2 or 1.0  # all learners may vanish on V1
+        lambdas = [scale * penalty for penalty in sorted(self.lambdas, reverse=True)]
+        if self.nonnegative:
+            candidates = [_nonnegative_ridge(A, b, penalty) for penalty in lambdas]
+        else:
+            candidates = [Vt.T @ (s / (s * s + penalty) * (U.T @ b)) for penalty in lambdas]
+        return _best_on(tune, candidates)
+
+
+def _nonnegative_ridge(A: Floats, b: Floats, penalty: float) -> Floats:
+    p = A.shape[1]
+    rows = np.vstack([A, np.sqrt(penalty) * np.eye(p)])
+    weights: Floats = nnls(rows, np.concatenate([b, np.zeros(p)]))[0]
+    return weights
+
+
+def _best_on(tune: ValidationSet, candidates: list[Floats]) -> Floats:
+    """Return the weights with the smallest error ‖A w − b‖ on V2."""
+    factor = tune.factor(len(candidates[0]))
+    errors = [float(np.linalg.norm(factor[:, 1:] @ w - factor[:, 0])) for w in candidates]
+    return candidates[int(np.argmin(errors))]
+
+
+def _softmax(exponents: Floats) -> Floats:
+    positive: Floats = np.exp(exponents - exponents.max())
+    positive /= positive.sum()
+    return positive

@@ -1,0 +1,92 @@
+"""Selectors: the residual's columns, clustered into m groups → m distinct columns (step 2d)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from nysboost.numerics import kmeans, kmedoids
+from nysboost.numerics.arrays import Array, Floats, Indices, namespace, to_host
+from nysboost.numerics.tolerances import EPS, cutoff
+
+
+class Selector(Protocol):
+    """Chooses the columns of the next learner."""
+
+    def __call__(self, residual: Array, m: int, rng: np.random.Generator) -> Indices:
+        """Return m distinct positions among the columns of `residual`, shape (r, s)."""
+
+
+@dataclass(frozen=True)
+class KMeansSelector:
+    """k-means, then the column nearest to each centre; if it is taken, the next nearest."""
+
+    def __call__(self, residual: Array, m: int, rng: np.random.Generator) -> Indices:
+        """Return m distinct positions among the columns of `residual`, shape (r, s)."""
+        squared, rounding = _squared_distances(residual)
+        to_centres = kmeans.kmeans(squared, m, rng)
+        # both members of a group of two are as near: the first of them, on every machine
+        chosen = _nearest(to_centres, rounding)
+        to_centres[:, chosen] = np.inf
+        _, served = np.unique(chosen, return_index=True)
+        for centre in np.setdiff1d(np.arange(m), served):
+            chosen[centre] = _nearest(to_centres[centre : centre + 1], rounding)[0]
+            to_centres[:, chosen[centre]] = np.inf
+        return chosen
+
+
+@dataclass(frozen=True)
+class PAMSelector:
+    """k-medoids by Partitioning Around Medoids, BUILD then SWAP, as R's ``pam``."""
+
+    def __call__(self, residual: Array, m: int, rng: np.random.Generator) -> Indices:  # noqa: ARG002
+        """Return m distinct positions among the columns of `residual`, shape (r, s)."""
+        return kmedoids.pam(_distances(residual), m)
+
+
+@dataclass(frozen=True)
+class ParkJunSelector:
+    """k-medoids by the simple and fast algorithm of Park and Jun (2009)."""
+
+    def __call__(self, residual: Array, m: int, rng: np.random.Generator) -> Indices:  # noqa: ARG002
+        """Return m distinct positions among the columns of `residual`, shape (r, s)."""
+        return kmedoids.park_jun(_distances(residual), m)
+
+
+def _squared_distances(residual: Array) -> tuple[Floats, float]:
+    """Return the s×s squared distances of the columns, and the most that is none but rounding.
+
+    They come from the columns' inner products: all that leaves the device of the data.
+    """
+    xp = namespace(residual)
+    columns = xp.astype(residual, xp.float64, copy=False)
+    products = to_host(columns.T @ columns)
+    norms = np.diag(products).copy()
+    rounding = cutoff(len(norms), EPS) * float(norms.max())
+    squared = products  # in place: fresh memory costs as much as the arithmetic
+    squared *= -2
+    squared += norms
+    squared += norms[:, None]
+    squared[squared <= rounding] = 0
+    return squared, rounding
+
+
+def _distances(residual: Array) -> Floats:
+    """Return the s×s Euclidean distances of the columns.
+
+    They are multiples of one power of two, so that sums of them are exact: medoids that
+    are equally good, such as both members of a group of two, tie on every machine.
+    """
+    distances = np.sqrt(_squared_distances(residual)[0])
+    step = 2.0 ** (np.frexp(distances.max())[1] - 32)
+    exact: Floats = np.round(distances / step) * step
+    return exact
+
+
+def _nearest(to_centres: Floats, rounding: float) -> Indices:
+    """Return the first of the columns that are nearest to each centre, but for rounding."""
+    least = to_centres.min(axis=1, keepdims=True)
+    first: Indices = np.argmax(to_centres <= least + rounding, axis=1)
+    return first

@@ -1,0 +1,73 @@
+"""The learners in the order found, with V1 and V2: every final rule and every prefix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nysboost.boosting.learner import Learner, Mixture
+from nysboost.boosting.pool import Pool
+from nysboost.boosting.rules import Rule
+from nysboost.boosting.validation import FeatureTable, Found, ValidationSet
+from nysboost.gram import Gram
+from nysboost.numerics.arrays import Indices
+from nysboost.settings import ResolvedSettings
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """What a run found, before the strong approximation weighs it.
+
+    Parameters
+    ----------
+    found : Found
+        The learners in the order found, V1 and V2. The first p learners are the run with
+        p learners.
+    candidates : tuple of int
+        The size of V in each boosting step: below `n_candidates` once the pool runs out.
+    """
+
+    found: Found
+    candidates: tuple[int, ...] = ()
+
+    @property
+    def learners(self) -> tuple[Learner, ...]:
+        """The learners, in the order found."""
+        return self.found.learners
+
+    def __len__(self) -> int:
+        return len(self.learners)
+
+    def mixture(self, rule: Rule, p: int | None = None) -> Mixture:
+        """Return the strong approximation of the first p learners under a rule (step 3)."""
+        p = len(self) if p is None else p
+        if not 1 <= p <= len(self):
+            msg = f"This run has {len(self)} learners; a prefix of {p} was asked for."
+            raise ValueError(msg)
+        return rule.mixture(self.found, p)
+
+
+def start(
+    gram: Gram, settings: ResolvedSettings, rng: np.random.Generator
+) -> tuple[Indices, Pool, Found]:
+    """Sample the first m columns, then V1 and V2, all of them out of the pool (step 1)."""
+    pool = Pool(gram.n)
+    first = pool.draw(settings.n_columns, rng)
+    v1 = pool.draw(settings.n_fit, rng)
+    v2 = pool.draw(settings.n_tune, rng)
+    observed = sample_rows(np.arange(gram.n), settings.row_cap, rng)
+    whole = settings.validation_shape == "columns"
+    held = [v1, v2]
+    if whole or settings.residual_shape == "columns":
+        held.append(observed)
+    table = FeatureTable(gram, np.concatenate(held))
+    fit, tune = (ValidationSet(table, observed if whole else v, v) for v in (v1, v2))
+    return first, pool, Found(table, fit, tune, observed)
+
+
+def sample_rows(rows: Indices, at_most: int, rng: np.random.Generator) -> Indices:
+    """Return all these rows or, where they are too many, a uniform sample in their order."""
+    if len(rows) <= at_most:
+        return rows
+    return rows[np.sort(rng.choice(len(rows), size=at_most, replace=False))]

@@ -1,0 +1,20 @@
+"""The command ``nysboost``: reproduce the paper, compare methods on your data, list all."""
+
+from __future__ import annotations
+
+import sys
+
+from nysboost.experiments.user_error import UserError, need
+
+
+def main() -> None:
+    """Run the command line; a wrong input is one sentence and exit status 2."""
+    try:
+        need("typer", "experiments")
+        need("rich", "experiments")
+        from nysboost.experiments.commands import app
+
+        app(prog_name="nysboost")
+    except UserError as error:
+        print(f"nysboost: {error}", file=sys.stderr)
+        raise SystemExit(2) from None

@@ -1,0 +1,5 @@
+"""``python -m nysboost.cli``."""
+
+from nysboost.cli import main
+
+main()

@@ -1,0 +1,259 @@
+"""Where features go: a new array, one that the user has made, a store, or a file."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+
+from nysboost.data.mapping import NO_ROOM, disk_full, give_back, mapped, reserve
+from nysboost.numerics.arrays import Array, dtype_name, empty, namespace, to_host, whereabouts
+
+MARKED_ROWS = 4096
+
+
+class Output(ABC):
+    """A table that is written once, in order, whole or not at all.
+
+    Parameters
+    ----------
+    n_columns : int
+        Number of features.
+    form : array
+        Shows the namespace, the device and the dtype of the features.
+    """
+
+    in_memory = False
+
+    def __init__(self, n_columns: int, form: Array) -> None:
+        self.n_columns = n_columns
+        self.form = form
+        self.written = 0
+
+    def begin(self) -> None:  # noqa: B027
+        """Make ready; whatever is wrong shows before this, or here."""
+
+    def room(self, count: int) -> Array:
+        """Return an array for the next `count` rows."""
+        return empty((count, self.n_columns), self.form)
+
+    def write(self, rows: Array) -> None:
+        """Write the next rows: the array that `room` returned, filled."""
+        self._put(rows)
+        self.written += rows.shape[0]
+
+    @abstractmethod
+    def _put(self, rows: Array) -> None:
+        """Store the rows behind those that were written before."""
+
+    @abstractmethod
+    def finish(self) -> Array:
+        """Return the result, now that all rows are there."""
+
+    @abstractmethod
+    def abandon(self) -> None:
+        """Leave nothing behind that looks like a whole result."""
+
+
+class Collected(Output):
+    """A new array for as many rows as will come."""
+
+    def __init__(self, n_columns: int, form: Array) -> None:
+        super().__init__(n_columns, form)
+        self._parts: list[Array] = []
+
+    def _put(self, rows: Array) -> None:
+        self._parts.append(rows)
+
+    def finish(self) -> Array:
+        """Return the result, now that all rows are there."""
+        return namespace(*self._parts).concat(self._parts)
+
+    def abandon(self) -> None:
+        """Forget the rows."""
+        self._parts.clear()
+
+
+class Given(Output):
+    """An array or a store that was made before, for a known number of rows.
+
+    Rows that are not reached, because something fails on the way, become NaN.
+    """
+
+    def __init__(self, out: Any, n_columns: int, form: Array) -> None:
+        super().__init__(n_columns, form)
+        self.out = out
+
+    def room(self, count: int) -> Array:
+        """Return an array for the next `count` rows, if out has as many left."""
+        if self.written + count > self.out.shape[0]:
+            msg = f"out has {self.out.shape[0]} rows, but there are more rows of X than that."
+            raise ValueError(msg)
+        return self._space(count)
+
+    def _space(self, count: int) -> Array:
+        return super().room(count)
+
+    def _put(self, rows: Array) -> None:
+        stop = self.written + rows.shape[0]
+        try:
+            self.out[self.written : stop, :] = to_host(rows)
+        except OSError as error:
+            msg = f"Rows {self.written} to {stop - 1} could not be written to out: {error}"
+            raise OSError(msg) from error
+
+    def finish(self) -> Array:
+        """Return the result, now that all rows are there."""
+        if self.written < self.out.shape[0]:
+            msg = (
+                f"X ended after {self.written} rows, but out has {self.out.shape[0]}: the rest of "
+                "it has been set to NaN."
+            )
+            raise ValueError(msg)
+        return self.out
+
+    def abandon(self) -> None:
+        """Mark the rows that were not reached."""
+        with suppress(Exception):  # a store that cannot be written: the first error counts
+            for start in range(self.written, self.out.shape[0], MARKED_ROWS):
+                self.out[start : start + MARKED_ROWS, :] = float("nan")
+
+
+class InPlace(Given):
+    """An array that is filled where it lies."""
+
+    def __init__(self, out: Any, n_columns: int, form: Array) -> None:
+        super().__init__(out, n_columns, form)
+        self.in_memory = mapped(out) is None
+
+    def begin(self) -> None:
+        """Claim the disk space of a memory map: a full disk would end the process later."""
+        file = mapped(self.out)
+        if file is not None and file.mode != "c" and file.filename is not None:
+            path = Path(file.filename)
+            if path.is_file():  # it may have been removed since it was mapped
+                with path.open("r+b") as handle:
+                    reserve(handle.fileno(), path.stat().st_size, path)
+
+    def _space(self, count: int) -> Array:
+        return self.out[self.written : self.written + count, :]
+
+    def _put(self, rows: Array) -> None:
+        if not self.in_memory:
+            give_back(rows)
+
+
+class File(Output):
+    """A .npy file under another name that gets its own when it is whole."""
+
+    def __init__(self, path: Path, n: int | None, n_columns: int, form: Array) -> None:
+        super().__init__(n_columns, form)
+        self.path = path
+        self._dtype = np.dtype(dtype_name(form))
+        self._row_bytes = n_columns * self._dtype.itemsize
+        self._n = n
+        self._partial = path.with_name(f"{path.name}.{uuid4().hex}.partial")
+
+    def begin(self) -> None:
+        """Open the file, and claim its disk space if its size is known."""
+        self._file = self._partial.open("xb")
+        self._write_header(self._n or 0)
+        self._start = self._file.tell()
+        try:
+            size = self._start + (self._n or 0) * self._row_bytes
+            reserve(self._file.fileno(), size, self.path)
+        except OSError:
+            self.abandon()
+            raise
+
+    def _write_header(self, n: int) -> None:
+        # NumPy leaves room for any number of rows, so the header can be written again
+        descr = np.lib.format.dtype_to_descr(self._dtype)
+        shape = (n, self.n_columns)
+        fields = {"descr": descr, "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(self._file, fields)
+
+    def _put(self, rows: Array) -> None:
+        try:
+            self._file.write(to_host(rows).data)
+            self._file.flush()
+        except OSError as error:
+            if error.errno not in NO_ROOM:
+                raise
+            so_far = self.written + rows.shape[0]
+            raise disk_full(self.path, so_far * self._row_bytes) from error
+
+    def finish(self) -> Array:
+        """Return the result, now that all rows are there."""
+        self._file.truncate(self._start + self.written * self._row_bytes)
+        self._file.seek(0)
+        self._write_header(self.written)
+        self._file.close()
+        self._partial.replace(self.path)
+        return np.load(self.path, mmap_mode="r")
+
+    def abandon(self) -> None:
+        """Remove what was written; a file of that name from before stays as it is."""
+        with suppress(OSError):  # what is still in a buffer may find the disk full again
+            self._file.close()
+        self._partial.unlink(missing_ok=True)
+
+
+def make_output(out: Any, n: int | None, n_columns: int, form: Array) -> Output:
+    """Turn what the user passed as `out` into something to write to, or say why not.
+
+    Parameters
+    ----------
+    out : None, array, HDF5 or Zarr array, or path of a .npy file
+        Where the features shall go; None is a new array.
+    n : int or None
+        Number of rows; None if only the end will tell.
+    n_columns : int
+        Number of features.
+    form : array
+        Shows the namespace, the device and the dtype of the features.
+    """
+    if isinstance(out, str | os.PathLike):
+        return File(_checked_path(Path(out)), n, n_columns, form)
+    if out is None:
+        if n is None:
+            return Collected(n_columns, form)
+        return InPlace(empty((n, n_columns), form), n_columns, form)
+    shape, kind = tuple(getattr(out, "shape", ())), dtype_name(form)
+    if len(shape) != 2 or shape[1] != n_columns or n not in (None, shape[0]):
+        expected = f"({'number of rows' if n is None else n}, {n_columns})"
+        msg = f"out has shape {shape}, but the features have shape {expected}."
+        raise ValueError(msg)
+    if not hasattr(out, "dtype"):
+        msg = f"out is a {type(out).__name__}; an array, an HDF5 or Zarr array or a path is needed."
+        raise TypeError(msg)
+    if dtype_name(out) != kind:
+        msg = f"out has dtype {dtype_name(out)}, but the features of {kind} rows are {kind}."
+        raise ValueError(msg)
+    if hasattr(out, "chunks"):
+        return Given(out, n_columns, form)
+    if whereabouts(out) != whereabouts(form):
+        msg = f"out is {whereabouts(out)}, but the features are {whereabouts(form)}."
+        raise ValueError(msg)
+    if isinstance(out, np.ndarray) and not out.flags.writeable:
+        msg = 'out cannot be written to: open the file with mode "r+", or copy the array.'
+        raise ValueError(msg)
+    return InPlace(out, n_columns, form)
+
+
+def _checked_path(path: Path) -> Path:
+    if path.suffix != ".npy":
+        msg = f"Features are written to a .npy file, but out={str(path)!r} was given."
+        raise ValueError(msg)
+    if path.is_dir():
+        msg = f"out={str(path)!r} is a folder."
+        raise IsADirectoryError(msg)
+    if not path.parent.is_dir():
+        msg = f"There is no folder {str(path.parent)!r} to write {path.name!r} to."
+        raise FileNotFoundError(msg)
+    return path

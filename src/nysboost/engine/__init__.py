@@ -1,0 +1,1 @@
+"""Passes over rows: blocks that fit cache and memory, feature maps, errors."""

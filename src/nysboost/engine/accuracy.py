@@ -1,0 +1,141 @@
+"""How far an approximation is from G, from the residual itself, tile by tile.
+
+Expanding ‖G − K̂‖² into inner products would be cheaper and cancels: below a relative
+error of about 1e-7 it returns noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from nysboost.gram import Gram
+from nysboost.numerics.arrays import Array, Floats, Indices, like, namespace, to_host
+
+TILE_ROWS, TILE_COLS = 512, 4096
+
+Features: TypeAlias = Callable[[slice], Array]
+"""F at rows[slice], shape (len, K): kept by whoever asks, or computed anew each time."""
+
+
+def relative_error(gram: Gram, features: Features, signs: Floats, rows: Indices) -> float:
+    """Return ‖G − F S Fᵀ‖_F / ‖G‖_F on rows × rows, holding one tile at a time.
+
+    Parameters
+    ----------
+    gram : Gram
+        G.
+    features : callable
+        F, of shape (len(rows), K), asked for by slices.
+    signs : array of shape (K,)
+        The diagonal of S.
+    rows : array of int
+        Which principal submatrix of G is meant.
+    """
+    squared_residual = squared_norm = 0.0
+    # strips as high as tiles are wide: features that are computed anew cost little beside a strip
+    width = _tile_width(gram, len(signs))
+    for strip in _slices(0, len(rows), width):
+        F = features(strip)
+        weighted = F * like(signs, F)
+        for columns in (strip, *_slices(strip.stop, len(rows), width)):
+            right = F if columns is strip else features(columns)
+            for tile, part, times in _tiles(strip, columns):
+                truth = gram.block(rows[tile], rows[part])
+                mine = weighted[_within(tile, strip), :] @ right[_within(part, columns), :].T
+                squared_residual += times * _sum_of_squares(truth - mine)
+                squared_norm += times * _sum_of_squares(truth)
+    if squared_norm == 0:
+        msg = "The kernel matrix is zero on these rows, so no error is relative to it."
+        raise ValueError(msg)
+    return float(np.sqrt(squared_residual / squared_norm))
+
+
+def _tiles(strip: slice, columns: slice) -> Iterator[tuple[slice, slice, int]]:
+    """Cut strip × columns into tiles, each with how often it counts.
+
+    What is right of the diagonal stands for its mirror image too.
+    """
+    for tile in _slices(strip.start, strip.stop, TILE_ROWS):
+        if columns is not strip:
+            yield tile, columns, 2
+            continue
+        yield tile, tile, 1
+        if tile.stop < strip.stop:
+            yield tile, slice(tile.stop, strip.stop), 2
+
+
+def _tile_width(gram: Gram, K: int) -> int:
+    """Return how wide a tile may be: a few copies of it, with rows and features of both sides."""
+    d = gram.rows.n_features
+    return max(1, min(TILE_COLS, gram.max_memory // (8 * (4 * TILE_ROWS + 3 * K + 3 * d))))
+
+
+def _slices(start: int, stop: int, size: int) -> Iterator[slice]:
+    return (slice(i, min(i + size, stop)) for i in range(start, stop, size))
+
+
+def _within(part: slice, whole: slice) -> slice:
+    return slice(part.start - whole.start, part.stop - whole.start)
+
+
+def relative_trace_error(gram: Gram, features: Features, signs: Floats, rows: Indices) -> float:
+    """Return |tr(G − F S Fᵀ)| / tr G on rows × rows.
+
+    For plain Nyström, whose residual is positive semidefinite, this is the error in the
+    trace norm.
+    """
+    trace = ours = 0.0
+    for block in _slices(0, len(rows), _tile_width(gram, len(signs))):
+        trace += float(to_host(gram.diag(rows[block])).astype(np.float64).sum())
+        squares = to_host(features(block)).astype(np.float64) ** 2
+        ours += float((squares @ signs).sum())
+    return abs(trace - ours) / trace
+
+
+def relative_spectral_error(gram: Gram, features: Features, signs: Floats, rows: Indices) -> float:
+    """Return ‖G − F S Fᵀ‖₂ / ‖G‖₂ on rows × rows, by Lanczos iteration.
+
+    Each step evaluates the rows × rows entries of G once more, tile by tile.
+    """
+    n, width = len(rows), _tile_width(gram, len(signs))
+
+    def times_gram(v: Floats) -> Floats:
+        product = np.zeros(n)
+        for left in _slices(0, n, width):
+            for top in _slices(0, n, TILE_ROWS):
+                tile = to_host(gram.block(rows[top], rows[left])).astype(np.float64)
+                product[top] += tile @ v[left]
+        return product
+
+    def times_residual(v: Floats) -> Floats:
+        inner = signs * sum(F.T @ v[at] for at, F in blocks())
+        product = times_gram(v)
+        for at, F in blocks():
+            product[at] -= F @ inner
+        return product
+
+    def blocks() -> Iterator[tuple[slice, Floats]]:
+        for at in _slices(0, n, width):
+            yield at, to_host(features(at)).astype(np.float64)
+
+    return _largest_eigenvalue(times_residual, n) / _largest_eigenvalue(times_gram, n)
+
+
+def _largest_eigenvalue(times: Callable[[Floats], Floats], n: int) -> float:
+    """Return the largest absolute eigenvalue of a symmetric operator, to three digits."""
+    if n < 3:
+        dense = np.column_stack([times(column) for column in np.eye(n)])
+        return float(np.abs(np.linalg.eigvalsh(dense)).max())
+    operator = LinearOperator((n, n), matvec=lambda v: times(v.ravel()), dtype=np.float64)
+    start = np.ones(n) + np.linspace(0, 1, n)  # a fixed vector: the answer has no seed
+    values = eigsh(operator, k=1, which="LM", tol=1e-4, v0=start, return_eigenvectors=False)
+    return float(abs(values[0]))
+
+
+def _sum_of_squares(tile: Array) -> float:
+    xp = namespace(tile)
+    return float(xp.sum(xp.astype(tile, xp.float64) ** 2))

@@ -1,0 +1,176 @@
+"""The blockwise engine: rows cut to fit cache and memory, and worked on by every core.
+
+A pass over many rows holds a *piece* of them at a time, where they come from a file or go
+to one, and cuts the piece into *blocks* that stay in a core's cache between their passes.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from threadpoolctl import ThreadpoolController
+
+from nysboost.numerics.memory import readable
+
+LEAST_ROWS = 64
+"""Fewer rows than this at a time would leave a matrix product nothing to do."""
+
+SHARED_ROWS = 256
+"""Below this many rows for each core, starting threads costs more than they bring."""
+
+PIECE_BYTES = 2**26
+"""A piece of this size is read or written at the full speed of a disk."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How many rows are held, how many are worked on at a time, and by how many threads."""
+
+    piece: int
+    block: int
+    threads: int
+
+
+def plan(
+    n: int,
+    *,
+    fixed: int,
+    block_row: int,
+    piece_row: int,
+    max_memory: int,
+    cache_bytes: int,
+    threads: int,
+) -> Plan:
+    """Share out the working memory of a pass over n rows.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows.
+    fixed : int
+        Bytes that are held throughout.
+    block_row, piece_row : int
+        Bytes for each row of a block, and of a piece; 0 where rows are not held in pieces.
+    max_memory : int
+        Bytes that may be held in all.
+    cache_bytes : int
+        Bytes of a block that suit the hardware.
+    threads : int
+        How many blocks may be worked on at the same time.
+
+    Raises
+    ------
+    ValueError
+        If not even the smallest block fits, with the memory that is needed.
+    """
+    least = min(n, LEAST_ROWS)
+    needed = fixed + least * (block_row + piece_row)
+    if needed > max_memory:
+        msg = (
+            f"max_memory of {readable(max_memory)} is too small: one block of {least} rows needs "
+            f"{readable(needed)}. Raise max_memory to that or more, or take fewer landmarks."
+        )
+        raise ValueError(msg)
+    free = max_memory - fixed
+    for_blocks = free // 2 if piece_row else free
+    threads = max(1, min(threads, for_blocks // (least * block_row), n // SHARED_ROWS))
+    at_once = min(cache_bytes, for_blocks // threads) // block_row
+    block = max(least, min(at_once, -(-n // threads)))
+    if piece_row == 0:
+        return Plan(n, block, threads)
+    left = min(PIECE_BYTES * threads, free - threads * block * block_row)
+    return Plan(max(least, left // piece_row), block, threads)
+
+
+def each_block(work: Callable[[slice], None], n: int, plan: Plan) -> None:
+    """Call `work` on slices that cover range(n), several at a time if the plan says so."""
+    threads = max(1, min(plan.threads, n // SHARED_ROWS))
+    count = -(-n // plan.block)
+    if threads > 1:
+        count = -(-count // threads) * threads
+    size = -(-n // max(1, count))
+    pending = deque(slice(i, min(i + size, n)) for i in range(0, n, size or 1))
+    if threads == 1 or len(pending) == 1:
+        for block in pending:
+            work(block)
+        return
+
+    def worker() -> None:
+        while True:
+            try:
+                block = pending.popleft()
+            except IndexError:
+                return
+            with _clearing(pending):
+                work(block)
+
+    with _one_blas_thread(), ThreadPoolExecutor(threads) as pool, _clearing(pending):
+        for result in [pool.submit(worker) for _ in range(threads)]:
+            result.result()
+
+
+@contextmanager
+def _clearing(pending: deque[slice]) -> Iterator[None]:
+    """Let an error, or Ctrl-C, end all threads after the block that each is at."""
+    try:
+        yield
+    except BaseException:
+        pending.clear()
+        raise
+
+
+def usable_threads() -> int:
+    """Return how many threads matrix products may use, by the user's own settings."""
+    with _limit.lock:
+        return _limit.threads if _limit.users else _threads_now()
+
+
+class _Limit:
+    """One BLAS thread per block, however many passes run at the same time.
+
+    Products inside a block run on one thread, because the blocks themselves share the
+    cores. The setting belongs to the whole process: the first pass to begin changes it,
+    the last to end restores it.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.users = 0
+        self.threads = 1
+        self.context: Any = None
+
+
+_limit = _Limit()
+
+
+@contextmanager
+def _one_blas_thread() -> Iterator[None]:
+    with _limit.lock:
+        if not _limit.users:
+            _limit.threads = _threads_now()
+            _limit.context = _blas().limit(limits=1)
+        _limit.users += 1
+    try:
+        yield
+    finally:
+        with _limit.lock:
+            _limit.users -= 1
+            if not _limit.users:
+                _limit.context.restore_original_limits()
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """Return the handle on the BLAS libraries: looking for them takes milliseconds."""
+    return ThreadpoolController().select(user_api="blas")
+
+
+def _threads_now() -> int:
+    return min((int(library["num_threads"]) for library in _blas().info()), default=1)

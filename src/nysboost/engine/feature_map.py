@@ -1,0 +1,184 @@
+"""Feature maps: x ↦ k(x, Z) N, the form in which every approximation meets new rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from nysboost.data.outputs import make_output
+from nysboost.data.rows import ArrayRows, Stream, as_float, refuse_non_finite
+from nysboost.engine.blocks import Plan, each_block, plan, usable_threads
+from nysboost.gram import Gram, Landmarks
+from nysboost.kernels.distances import in_the_form_of
+from nysboost.numerics.arrays import (
+    Array,
+    block_bytes,
+    dtype_name,
+    empty,
+    like,
+    product_into,
+)
+
+BYTES_PER_VALUE = 32
+"""Most kernels hold four float64 arrays at a time while they are evaluated."""
+
+ENDLESS = 2**30
+"""Where only the end will tell how many rows there are, there may be many."""
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureMap:
+    """x ↦ k(x, Z) N, with N = blockdiag(P_1, …, P_p) · rotation.
+
+    Parameters
+    ----------
+    gram : Gram
+        Evaluates the kernel.
+    landmarks : Landmarks
+        All landmarks Z, learner after learner.
+    projections : tuple of arrays of shape (m_i, k_i)
+        The learners' projections, scaled by the roots of their weights.
+    rotation : array of shape (Σk_i, r) or None
+        Mixes the learners' features; None leaves them side by side.
+    """
+
+    gram: Gram
+    landmarks: Landmarks
+    projections: tuple[Array, ...]
+    rotation: Array | None = None
+
+    @property
+    def n_features_out(self) -> int:
+        """Number of features r."""
+        if self.rotation is not None:
+            return int(self.rotation.shape[1])
+        return sum(int(P.shape[1]) for P in self.projections)
+
+    @property
+    def normalization(self) -> Array:
+        """N as one dense array of shape (Σm_i, r)."""
+        parts, first = self.projections, self.projections[0]
+        shape = (len(self.landmarks), sum(int(P.shape[1]) for P in parts))
+        dense = like(np.zeros(shape), first)
+        row = column = 0
+        for P in parts:
+            dense[row : row + P.shape[0], column : column + P.shape[1]] = P
+            row, column = row + P.shape[0], column + P.shape[1]
+        return dense if self.rotation is None else dense @ self.rotation
+
+    def with_gram(self, gram: Gram) -> FeatureMap:
+        """Return the same map over another Gram of the same kernel."""
+        return replace(self, gram=gram)
+
+    def simplified(self) -> FeatureMap:
+        """Return the same map through N itself, where that costs fewer operations."""
+        if self.rotation is None:
+            return self
+        r = self.n_features_out
+        in_two = sum(P.shape[0] * P.shape[1] for P in self.projections)
+        in_two += self.rotation.shape[0] * r
+        if in_two <= len(self.landmarks) * r:
+            return self
+        return FeatureMap(self.gram, self.landmarks, (self.normalization,))
+
+    def __call__(self, X: Array) -> Array:
+        """Return the features of the rows of an array or CSR matrix, shape (n, r)."""
+        return self.write(ArrayRows(X))
+
+    def write(self, rows: Stream, out: Any = None, max_memory: int | None = None) -> Array:
+        """Write the features of all rows, one block at a time: the engine of every pass.
+
+        Parameters
+        ----------
+        rows : Stream
+            Rows, wherever they come from.
+        out : None, array, HDF5 or Zarr array, or path of a .npy file
+            Where the features go; None is a new array.
+        max_memory : int or None
+            Bytes of working memory; None is the Gram's.
+
+        Returns
+        -------
+        array of shape (n, r)
+            `out` itself, or the file as a memory map.
+        """
+        form, r = rows.form, self.n_features_out
+        evaluate = self.gram.against(self.landmarks, form)
+        parts = [like(P, form) for P in self.projections]
+        rotation = None if self.rotation is None else like(self.rotation, form)
+        _refuse_overlap(rows, out)
+        output = make_output(out, rows.n, r, form)
+        streamed = not (rows.in_memory and output.in_memory)
+        allowed = self.gram.max_memory if max_memory is None else max_memory
+        plan = self._plan(rows, form, streamed, allowed)
+
+        def fill(X: Array, start: int, space: Array, block: slice) -> None:
+            x = in_the_form_of(form, as_float(X[block]))
+            refuse_non_finite(x, start + block.start)
+            values = evaluate(x)
+            if rotation is None:
+                _multiply_blocks(values, parts, space[block, :])
+            else:
+                wide = empty((x.shape[0], rotation.shape[0]), form)
+                _multiply_blocks(values, parts, wide)
+                product_into(wide, rotation, space[block, :])
+
+        output.begin()
+        try:
+            for piece in rows.pieces(plan.piece):
+                space = output.room(piece.shape[0])
+                each_block(partial(fill, piece, output.written, space), piece.shape[0], plan)
+                output.write(space)
+            return output.finish()
+        except BaseException:
+            output.abandon()
+            raise
+
+    def _plan(self, rows: Stream, form: Array, streamed: bool, max_memory: int) -> Plan:
+        """Share out the memory: prepared operands, blocks of kernel values, pieces of rows."""
+        c, d, r = len(self.landmarks), _numbers_per_row(rows, form), self.n_features_out
+        itemsize = np.dtype(dtype_name(form)).itemsize
+        wide = 0 if self.rotation is None else self.rotation.shape[0]
+        narrow = sum(P.shape[0] * P.shape[1] for P in self.projections) + wide * r
+        per_value = itemsize if self.gram.lean(form) else BYTES_PER_VALUE
+        held = d if self.landmarks.points is not None else 0  # values are taken, not computed
+        # other libraries have threads of their own, and modes that belong to a thread
+        shared = self.gram.parallel and (issparse(form) or isinstance(form, np.ndarray))
+        return plan(
+            ENDLESS if rows.n is None else rows.n,
+            fixed=itemsize * (2 * c * (held + 2) + narrow),
+            block_row=itemsize * (2 * held + 8 + wide) + per_value * c,
+            piece_row=(8 * d + itemsize * r) if streamed else 0,
+            max_memory=max_memory,
+            cache_bytes=block_bytes(form),
+            threads=usable_threads() if shared else 1,
+        )
+
+
+def _numbers_per_row(rows: Stream, form: Array) -> int:
+    """Return how many numbers a row takes; of a sparse one, also those that say where."""
+    if not issparse(form):
+        return rows.n_features
+    data: Any = getattr(rows, "data", form)
+    return 2 * -(-int(data.nnz) // int(data.shape[0]))
+
+
+def _refuse_overlap(rows: Stream, out: Any) -> None:
+    """Raise if features would be written over rows that are still to be read."""
+    both = (getattr(rows, "data", None), out)
+    if all(isinstance(part, np.ndarray) for part in both) and np.may_share_memory(*both):
+        msg = "out lies in the memory of X: give it memory of its own."
+        raise ValueError(msg)
+
+
+def _multiply_blocks(values: Array, parts: list[Array], out: Array) -> None:
+    """Write values · blockdiag(parts) into `out`: p products of m×k, not one of pm×pk."""
+    row = column = 0
+    for P in parts:
+        m, k = P.shape
+        product_into(values[:, row : row + m], P, out[:, column : column + k])
+        row, column = row + m, column + k

@@ -1,0 +1,19 @@
+"""The Gram matrix G: n×n, never formed, evaluated block by block and counted."""
+
+from nysboost.gram.gram import Gram, KernelGram
+from nysboost.gram.landmarks import Landmarks, pooled
+from nysboost.gram.make import make_gram
+from nysboost.gram.precomputed import PrecomputedGram
+from nysboost.gram.probe import ALL_ZERO, NOT_FINITE, refuse_indefinite
+
+__all__ = [
+    "ALL_ZERO",
+    "NOT_FINITE",
+    "Gram",
+    "KernelGram",
+    "Landmarks",
+    "PrecomputedGram",
+    "make_gram",
+    "pooled",
+    "refuse_indefinite",
+]

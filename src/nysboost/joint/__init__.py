@@ -1,0 +1,1 @@
+"""Landmarks that move to where they serve best, in one joint core; read `method` first."""

@@ -1,0 +1,183 @@
+"""Inner products and distances between two sets of points, dense or CSR.
+
+Distances come from one matrix product, ‖x−y‖² = ‖x‖² + ‖y‖² − 2⟨x, y⟩, which is fast
+but cancels for points that lie close together and far from the origin. Two remedies,
+both here: points are centred first, and pairs that still cancel are computed again
+from their difference.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from scipy.spatial.distance import cdist
+from sklearn.metrics.pairwise import manhattan_distances
+from sklearn.utils.extmath import row_norms, safe_sparse_dot
+
+from nysboost.numerics.arrays import (
+    Array,
+    apply_in_place,
+    dtype_name,
+    is_numpy_namespace,
+    namespace,
+)
+from nysboost.numerics.tolerances import CLOSE, EXPONENT_LIMIT
+
+FAR_PARTS = 16
+"""Rows done again take several arrays of float64: a part of a block at a time."""
+
+
+def inner_products(X: Array, Y: Array) -> Array:
+    """Return the matrix of ⟨x, y⟩, dense, of shape (n, m)."""
+    if issparse(X) or issparse(Y):
+        return safe_sparse_dot(X, Y.T, dense_output=True)
+    return X @ namespace(X).astype(Y, X.dtype, copy=False).T
+
+
+def squared_norms(X: Array) -> Array:
+    """Return ‖x‖² for each row, shape (n,)."""
+    if issparse(X):
+        return row_norms(X, squared=True)
+    if isinstance(X, np.ndarray):
+        return np.einsum("ij,ij->i", X, X)  # no temporary as large as X
+    return namespace(X).sum(X * X, axis=1)
+
+
+class GaussianExponents:
+    """x ↦ −γ‖x−y‖² for all rows y of Y, with what depends on Y alone prepared once.
+
+    With x and y centred and scaled by √(2γ) the exponent is ⟨x, y⟩ − ½‖x‖² − ½‖y‖²;
+    the two norms ride along as two more columns, so that one matrix product gives it
+    whole. Rows too far out for their precision are done again in float64.
+
+    Parameters
+    ----------
+    Y : array or CSR matrix of shape (m, d)
+        Points, in the form and the dtype of those to come.
+    gamma : float
+        γ.
+    """
+
+    def __init__(self, Y: Array, gamma: float) -> None:
+        self.Y, self.gamma = Y, gamma
+        if issparse(Y):
+            return
+        xp = namespace(Y)
+        self._centre, self._scale = xp.mean(Y, axis=0), float(np.sqrt(2 * gamma))
+        with np.errstate(over="ignore", invalid="ignore"):
+            B = (Y - self._centre) * self._scale
+            half = squared_norms(B)[:, None] / 2
+            self._right = xp.concat([B, -xp.ones_like(half), -half], axis=1)
+
+    def __call__(self, X: Array) -> Array:
+        """Return the exponents, at most zero, shape (n, m)."""
+        if issparse(X):
+            exact = squared_distances(X, self.Y) * -self.gamma
+            return exact.astype(X.dtype, copy=False)
+        with np.errstate(over="ignore", invalid="ignore"):  # such rows are far out, and done again
+            return self._dense(X)
+
+    def _dense(self, X: Array) -> Array:
+        xp = namespace(X)
+        A = X - self._centre
+        A *= self._scale
+        half = squared_norms(A)[:, None] / 2
+        exponents = xp.concat([A, half, xp.ones_like(half)], axis=1) @ self._right.T
+        # Few points coincide but for rounding. In a cache, to look for them is much faster than
+        # to write; a GPU's large blocks nearly always have some. NaN counts as one.
+        if not (isinstance(exponents, np.ndarray) and exponents.max() <= 0):
+            exponents = apply_in_place("minimum", exponents, 0)
+        # not(…≤…), so that an overflow to inf or NaN also counts as far out
+        far = ~(half[:, 0] <= EXPONENT_LIMIT[dtype_name(X)])
+        if bool(xp.any(far)):
+            rows = xp.nonzero(far)[0]
+            size = -(-X.shape[0] // FAR_PARTS)
+            for start in range(0, rows.shape[0], size):
+                at = rows[start : start + size]
+                exact = squared_distances(X[at, :], self.Y, upcast=True) * -self.gamma
+                exponents[at, :] = xp.astype(exact, X.dtype)
+        return exponents
+
+
+def squared_distances(X: Array, Y: Array, *, upcast: bool = True) -> Array:
+    """Return ‖x−y‖² for all pairs, with close pairs to full relative accuracy.
+
+    Parameters
+    ----------
+    X, Y : array or CSR matrix of shape (n, d) and (m, d)
+        Points.
+    upcast : bool
+        Work and answer in float64, whatever the dtype of the points.
+    """
+    Y = _stored_like(X, Y)
+    if issparse(X):
+        X, Y = (part.astype(np.float64) if upcast else part for part in (X, Y))
+        A, B = X, Y
+    else:
+        xp = namespace(X)
+        kind = xp.float64 if upcast else X.dtype
+        X, Y = xp.astype(X, kind, copy=False), xp.astype(Y, kind, copy=False)
+        centre = xp.mean(Y, axis=0)
+        A, B = X - centre, Y - centre
+    scale = squared_norms(A)[:, None] + squared_norms(B)[None, :]
+    squared = scale - 2 * inner_products(A, B)
+    return _with_close_pairs(squared, scale, X, Y)
+
+
+def _with_close_pairs(squared: Array, scale: Array, X: Array, Y: Array) -> Array:
+    """Replace what has cancelled by the sum of squared differences."""
+    xp = namespace(squared)
+    rows, columns = xp.nonzero(squared < CLOSE * scale)
+    for start in range(0, rows.shape[0], 4096):
+        i, j = rows[start : start + 4096], columns[start : start + 4096]
+        squared[i, j] = squared_norms(_rows(X, i) - _rows(Y, j))
+    return squared
+
+
+def _rows(X: Array, indices: Array) -> Array:
+    return X[indices] if issparse(X) else namespace(X).take(X, indices, axis=0)
+
+
+def in_the_form_of(X: Array, Y: Array) -> Array:
+    """Return Y dense if X is dense, and sparse if X is sparse, in the dtype of X."""
+    Y = _stored_like(X, Y)
+    return (
+        Y.astype(X.dtype, copy=False)
+        if issparse(Y)
+        else namespace(X).astype(Y, X.dtype, copy=False)
+    )
+
+
+def _stored_like(X: Array, Y: Array) -> Array:
+    if issparse(X):
+        return Y if issparse(Y) else type(X)(Y)
+    return Y.toarray() if issparse(Y) else Y
+
+
+def cityblock_distances(X: Array, Y: Array) -> Array:
+    """Return Σ|x_j − y_j| for all pairs, shape (n, m)."""
+    xp = namespace(X)
+    if issparse(X) or issparse(Y):
+        return manhattan_distances(X, Y).astype(X.dtype, copy=False)
+    if is_numpy_namespace(xp):
+        return cdist(X, Y, "cityblock").astype(X.dtype, copy=False)
+    return _sum_over_features(X, Y, xp.abs)
+
+
+def sum_of_gaussians(X: Array, Y: Array, gamma: float) -> Array:
+    """Return Σ_j exp(−γ(x_j − y_j)²) for all pairs, shape (n, m)."""
+    X, Y = (part.toarray() if issparse(part) else part for part in (X, Y))
+    xp = namespace(X)
+    return _sum_over_features(X, Y, lambda gap: xp.exp(-gamma * gap * gap))
+
+
+def _sum_over_features(X: Array, Y: Array, term: Any) -> Array:
+    """Sum term(x_j − y_j) over the features, one feature at a time: no (n, m, d) array."""
+    xp = namespace(X)
+    Y = xp.astype(Y, X.dtype, copy=False)
+    total = term(X[:, :1] - Y[:, :1].T)
+    for j in range(1, X.shape[1]):
+        total = total + term(X[:, j : j + 1] - Y[:, j : j + 1].T)
+    return total

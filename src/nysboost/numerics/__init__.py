@@ -1,0 +1,1 @@
+"""Arrays of any namespace, cut-offs, linear algebra, clustering, descent, checks."""

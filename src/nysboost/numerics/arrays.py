@@ -1,0 +1,144 @@
+"""Array namespaces, host and device, blocks of rows, and the one relative cut-off.
+
+Floats live in the array namespace of the user's data (NumPy, PyTorch, CuPy, …);
+indices always live on the host, in NumPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+from array_api_compat import (
+    array_namespace,
+    device,
+    is_cupy_array,
+    is_numpy_array,
+    is_numpy_namespace,
+    is_torch_array,
+    to_device,
+)
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+Array: TypeAlias = Any
+"""A real array of any namespace, or a SciPy sparse matrix where a docstring says so."""
+
+Indices: TypeAlias = NDArray[np.intp]
+Floats: TypeAlias = NDArray[np.float64]
+
+CACHE_BYTES = 8 * 2**20
+"""A block of kernel values of this size stays in a core's cache between its passes."""
+
+DEVICE_BYTES = 2**30
+"""A block of this size keeps a GPU busy for much longer than it takes to start its kernels."""
+
+
+def namespace(*arrays: Array) -> Any:
+    """Return the array API namespace of the dense arrays (NumPy if all are sparse)."""
+    dense = [array for array in arrays if not issparse(array)]
+    return array_namespace(*(dense or [np.empty(0)]))
+
+
+SUPPORTED = "NumPy, PyTorch and CuPy"
+
+
+def is_supported(array: Array) -> bool:
+    """Whether the array's namespace is one that every method has been run with."""
+    return bool(is_numpy_array(array) or is_torch_array(array) or is_cupy_array(array))
+
+
+def whereabouts(array: Array) -> str:
+    """Return in words what kind of array it is and where it lives."""
+    if issparse(array) or is_numpy_array(array):
+        return "a NumPy array"
+    library = "PyTorch" if is_torch_array(array) else type(array).__module__.partition(".")[0]
+    return f"a {library} array on {device(array)}"
+
+
+def to_host(array: Array) -> NDArray[Any]:
+    """Return the array as NumPy, copied from its device where it has one."""
+    return np.asarray(to_device(array, "cpu"))
+
+
+def like(values: Array, reference: Array, dtype: Any = None) -> Array:
+    """Return `values` in the namespace, on the device and in the dtype of `reference`."""
+    xp = namespace(reference)
+    where = None if issparse(reference) else device(reference)
+    if isinstance(values, np.ndarray) and not is_numpy_namespace(xp):
+        values = np.ascontiguousarray(values)  # PyTorch takes no negative strides
+    return xp.asarray(values, dtype=dtype or reference.dtype, device=where)
+
+
+def empty(shape: tuple[int, ...], reference: Array) -> Array:
+    """Return an array to be filled, of the namespace, device and dtype of `reference`."""
+    xp, where = namespace(reference), None if issparse(reference) else device(reference)
+    return xp.empty(shape, dtype=reference.dtype, device=where)
+
+
+def dtype_name(array: Array) -> str:
+    """Return "float32" or "float64", whatever the namespace calls it."""
+    return str(array.dtype).rpartition(".")[2]
+
+
+def epsilon(array: Array) -> float:
+    """Return the machine epsilon of the array's dtype."""
+    return float(np.finfo(dtype_name(array)).eps)
+
+
+def apply_in_place(function: str, array: Array, *args: Any) -> Array:
+    """Apply a namespace's elementwise function, into `array` itself where `out=` exists."""
+    xp = namespace(array)
+    operation = getattr(xp, function)
+    try:
+        return operation(array, *args, out=array)
+    except TypeError:
+        return operation(array, *(like(arg, array) for arg in args))
+
+
+def product_into(A: Array, B: Array, out: Array) -> None:
+    """Write A @ B into `out`, without a temporary where the namespace allows it."""
+    try:
+        namespace(out).matmul(A, B, out=out)
+    except TypeError:
+        out[...] = A @ B
+
+
+def block_bytes(array: Array) -> int:
+    """Return the size of a block that suits where the array lives."""
+    on_host = issparse(array) or str(device(array)) == "cpu"
+    return CACHE_BYTES if on_host else DEVICE_BYTES
+
+
+def row_blocks(n: int, row_bytes: int, budget: int = CACHE_BYTES) -> Iterator[slice]:
+    """Cut range(n) into slices of which each takes about `budget` bytes."""
+    size = max(1, budget // max(1, row_bytes))
+    # whole multiples of 64 rows keep matrix products on their fast path
+    size = size // 64 * 64 or size
+    for start in range(0, n, size):
+        yield slice(start, min(start + size, n))
+
+
+__all__ = [
+    "CACHE_BYTES",
+    "DEVICE_BYTES",
+    "SUPPORTED",
+    "Array",
+    "Floats",
+    "Indices",
+    "apply_in_place",
+    "block_bytes",
+    "device",
+    "dtype_name",
+    "empty",
+    "epsilon",
+    "is_numpy_namespace",
+    "is_supported",
+    "like",
+    "namespace",
+    "product_into",
+    "row_blocks",
+    "to_host",
+    "whereabouts",
+]

@@ -1,0 +1,61 @@
+"""L-BFGS in forty lines, on arrays of any namespace."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from nysboost.numerics.arrays import Array, namespace
+from nysboost.numerics.tolerances import NOTHING, SUFFICIENT
+
+MEMORY = 10
+"""Pairs of steps from which L-BFGS knows the curvature."""
+
+
+def descend(objective: Callable[[Array], tuple[float, Array]], x: Array, max_iter: int) -> Array:
+    """Return where L-BFGS arrives from x.
+
+    A step that does not gain enough is tried again at a quarter of its length. SciPy's
+    L-BFGS-B does the same at several times the cost: its BLAS and NumPy's, each with threads
+    of its own, then contend for the processor.
+    """
+    value, gradient = objective(x)
+    pairs: deque[tuple[Array, Array]] = deque(maxlen=MEMORY)
+    direction, step = -gradient, 1 / (_dot(gradient, gradient) ** 0.5 or 1.0)
+    for _ in range(max_iter):
+        promised = step * _dot(direction, gradient)
+        if not promised < -NOTHING:
+            break
+        moved = step * direction
+        next_value, next_gradient = objective(x + moved)
+        if not next_value <= value + SUFFICIENT * promised:
+            step /= 4
+            continue
+        bend = next_gradient - gradient
+        if _dot(moved, bend) > NOTHING * -promised:
+            pairs.append((moved, bend))
+        x, value, gradient = x + moved, next_value, next_gradient
+        direction, step = -_inverse_hessian_times(pairs, gradient), 1.0 if pairs else step
+    return x
+
+
+def _inverse_hessian_times(pairs: Iterable[tuple[Array, Array]], gradient: Array) -> Array:
+    """Return H g, where H takes each change of the gradient back to the step that made it.
+
+    The two loops of Nocedal (1980), with the newest pair setting the scale.
+    """
+    known = [(moved, bend, 1 / _dot(moved, bend)) for moved, bend in pairs]
+    shares = []
+    for moved, bend, weight in reversed(known):
+        shares.append(weight * _dot(moved, gradient))
+        gradient = gradient - shares[-1] * bend
+    if known:
+        moved, bend, weight = known[-1]
+        gradient = gradient / (weight * _dot(bend, bend))
+    for (moved, bend, weight), share in zip(known, reversed(shares), strict=True):
+        gradient = gradient + (share - weight * _dot(bend, gradient)) * moved
+    return gradient
+
+
+def _dot(a: Array, b: Array) -> float:
+    return float(namespace(a).sum(a * b))

@@ -1,0 +1,102 @@
+"""Small dense linear algebra: triangular factors, orthonormal bases, spectra."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from nysboost.numerics.arrays import Array, Floats, epsilon, like, namespace, to_host
+from nysboost.numerics.tolerances import RESOLVED, cutoff
+
+
+def triangular_factor(blocks: Iterator[Array]) -> Floats:
+    """Return R of the QR factorisation of the stacked blocks, one block at a time.
+
+    R is all that Gram-type products need, and it keeps the digits that forming
+    ZᵀZ would square away. It is a host array in float64.
+    """
+    factor: Floats | None = None
+    for block in blocks:
+        tall = to_host(block).astype(np.float64, copy=False)
+        stacked = tall if factor is None else np.vstack([factor, tall])
+        factor = np.asarray(np.linalg.qr(stacked, mode="r"))
+    if factor is None:
+        msg = "A triangular factor needs at least one block of rows."
+        raise ValueError(msg)
+    return factor
+
+
+def range_basis(A: Array) -> tuple[Array, Array]:
+    """Return Q, orthonormal on the range of A, and T with A⁺ = T Qᵀ, both in float64.
+
+    Singular values at the rounding level count as zero: that of A's entries, which does not
+    add up with their number, or that of the factorisation, which does.
+
+    Matrix products are all it takes, and they are several times as fast as Householder's
+    reflections. AᵀA shows the directions whose singular values lie within six digits of the
+    largest. They join the basis, and what they leave is looked at in the same way.
+    """
+    xp = namespace(A)
+    scale = float(xp.max(xp.abs(A))) or 1.0  # so that squares stay in range
+    rest = xp.astype(A, xp.float64) / scale
+    turn = like(np.eye(A.shape[1]), rest)  # A turn / scale = rest, all the way
+    smallest, floor = max(cutoff(4, epsilon(A)), cutoff(A.shape[1], epsilon(rest))), 0.0
+    Q, T = rest[:, :0], turn[:, :0]
+    while rest.shape[1] > 0:
+        squares, V = xp.linalg.eigh(rest.T @ rest)
+        largest = float(squares[-1])
+        floor = floor or largest * smallest**2
+        if not largest > floor:
+            break
+        unresolved = int(np.sum(to_host(squares) <= max(largest * RESOLVED, floor)))
+        side = V[:, unresolved:] / xp.sqrt(squares[unresolved:])
+        part, back = _without(Q, T, rest @ side, turn @ side)
+        # by now the part is nearly orthonormal, and its own Cholesky factor makes it so
+        step = xp.linalg.inv(xp.linalg.cholesky(part.T @ part)).T
+        Q, T = xp.concat([Q, part @ step], axis=1), xp.concat([T, back @ step], axis=1)
+        V = V[:, :unresolved]
+        rest, turn = _without(Q, T, rest @ V, turn @ V)
+    # what is left of the columns goes to zero, and a pseudoinverse has no part in it
+    return Q, (T - turn @ (turn.T @ T)) / scale
+
+
+def _without(Q: Array, T: Array, part: Array, back: Array) -> tuple[Array, Array]:
+    """Project Q, which is A T, out of a part of A's range, which is A back."""
+    if Q.shape[1] == 0:
+        return part, back
+    overlap = Q.T @ part
+    return part - Q @ overlap, back - T @ overlap
+
+
+def spectrum(factor: Floats, signs: Floats, eps: float) -> tuple[Floats, Floats]:
+    """Return the eigendecomposition of Z S Zᵀ from the triangular factor of Z = Q R.
+
+    Parameters
+    ----------
+    factor : array of shape (K, K)
+        R.
+    signs : array of shape (K,)
+        The diagonal of S, the weight of each feature; may be negative.
+    eps : float
+        Machine epsilon of the features.
+
+    Returns
+    -------
+    eigenvalues : array of shape (r,)
+        The nonzero eigenvalues, largest first, negative ones last.
+    basis : array of shape (K, r)
+        T, with Z T the orthonormal eigenvectors.
+    """
+    _, s, Vt = np.linalg.svd(factor, full_matrices=False)
+    kept = s > cutoff(len(signs), eps) * s[0]
+    s, Vt = s[kept], Vt[kept]
+    scaled = s[:, None] * Vt
+    eigenvalues, Y = np.linalg.eigh((scaled * signs) @ scaled.T)
+    return eigenvalues[::-1], (Vt.T / s) @ Y[:, ::-1]
+
+
+def times(G: Array, Q: Array) -> Array:
+    """Return G Q, multiplied in the precision of G and returned in that of Q."""
+    xp = namespace(G)
+    return xp.astype(G @ xp.astype(Q, G.dtype, copy=False), Q.dtype, copy=False)

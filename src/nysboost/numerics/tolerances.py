@@ -1,0 +1,44 @@
+"""Every cut-off of the library, each relative to a scale that the data set.
+
+A number here decides when a value counts as zero, as equal to another, or as too inexact
+to be used. Each says what it is relative to and what was measured to choose it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+EPS = float(np.finfo(np.float64).eps)
+"""Machine epsilon of float64, in which all small dense algebra is done."""
+
+RESOLVED = 1e-12
+"""Eigenvalues of AᵀA above this share of the largest are right to a few digits."""
+
+INDEFINITE = 1e-4
+"""A negative eigenvalue beyond this share of the largest is no rounding error."""
+
+EXPONENT_LIMIT = {"float32": 2.0**6, "float64": 2.0**15}
+"""Up to this ½‖x‖² the exponent ⟨x, y⟩ − ½‖x‖² − ½‖y‖² keeps 5 (float32) or 11 digits."""
+
+CLOSE = 2.0**-20
+"""Pairs with ‖x−y‖² below this share of ‖x‖² + ‖y‖² have lost six digits to cancellation."""
+
+CANCELLED = 1e-9
+"""Below this loss 1 − ‖PGP‖²/‖G‖² has lost seven digits: the residual itself is formed."""
+
+SINGLE = 1e-5
+"""Down to this loss a product in float32, right to 1e-8 of ‖G‖², gives three digits of it."""
+
+SUFFICIENT, NOTHING = 1e-3, 1e-9
+"""The share of its promise that a step has to keep; a promise not worth an evaluation."""
+
+REPEATED = 1e-3
+"""Landmarks that are nearer to each other, in units of the data's spread, count as one."""
+
+
+def cutoff(size: int, eps: float) -> float:
+    """Return the cut-off eps·size, relative to the largest eigen- or singular value.
+
+    Every decision "this eigenvalue is zero" is made against this number.
+    """
+    return eps * size

@@ -1,0 +1,153 @@
+"""Algorithm 1."""
+
+import market
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import nysboost as nb
+from nysboost.boosting.algorithm import boost
+from nysboost.boosting.rules import UniformWeights
+from nysboost.boosting.variants import RULES, SELECTORS
+from nysboost.settings import Settings
+
+selectors = pytest.mark.parametrize("selector", SELECTORS.values(), ids=SELECTORS)
+SIZES = {"n_learners": 4, "n_columns": 6, "n_fit": 4, "n_tune": 3, "n_candidates": 20}
+
+
+def run(selector, *, n=80, seed=0, rule=None, case="Gaussian", **settings):
+    gram = market.problem(case, n=n).gram
+    sizes = Settings(**SIZES | settings)
+    return boost(gram, sizes, rule or UniformWeights(), selector, np.random.default_rng(seed))
+
+
+def columns(trajectory):
+    return [learner.landmarks.indices for learner in trajectory.learners]
+
+
+@selectors
+@given(st.integers(0, 100), st.integers(1, 6), st.integers(1, 8), st.integers(0, 40))
+def test_no_column_is_used_twice_nor_as_validation(selector, seed, p, m, spare):
+    trajectory = run(selector, n=p * m + 7 + spare, seed=seed, n_learners=p, n_columns=m)
+    used = np.concatenate(
+        [*columns(trajectory), trajectory.found.fit.cols, trajectory.found.tune.cols]
+    )
+    assert len(used) == len(set(used)) == p * m + 7
+
+
+@selectors
+@pytest.mark.parametrize("case", ["Gaussian", "few distinct rows", "float32 doubled rows"])
+def test_a_shorter_run_is_a_prefix_of_a_longer_one(selector, case):
+    for rule in RULES.values():
+        short, long = (
+            columns(run(selector, rule=rule, case=case, n_learners=p, seed=3)) for p in (2, 5)
+        )
+        np.testing.assert_array_equal(short, long[:2])
+
+
+@pytest.mark.parametrize("clustering", SELECTORS)
+@pytest.mark.parametrize("x", "UER")
+def test_the_final_rule_never_changes_the_landmarks(x, clustering):
+    problem = market.problem("Gaussian", n=80)
+    runs = [
+        nb.approximate(problem.X, f"{x}{y}B-{clustering}", problem.kernel, **SIZES, random_state=5)
+        for y in "UER"
+    ]
+    for other in runs[1:]:
+        for mine, theirs in zip(
+            *(run.trajectory.learners for run in (runs[0], other)), strict=True
+        ):
+            np.testing.assert_array_equal(mine.landmarks.indices, theirs.landmarks.indices)
+
+
+@selectors
+def test_v_shrinks_when_the_pool_runs_out_and_the_run_records_it(selector):
+    trajectory = run(selector, n=4 * 6 + 7 + 2)
+    assert trajectory.candidates == (20, 14, 8)
+
+
+@selectors
+def test_a_square_residual_reads_fewer_entries_and_finds_columns_too(selector):
+    entries = []
+    for shape in ("columns", "square"):
+        trajectory = run(selector, n=300, residual_shape=shape, validation_shape=shape)
+        entries.append(trajectory.found.table.gram.entries_evaluated)
+        assert len(np.unique(np.concatenate(columns(trajectory)))) == 24
+    assert entries[1] < entries[0]
+
+
+@selectors
+def test_a_residual_on_fewer_rows_reads_fewer_entries_and_finds_columns_too(selector):
+    few, all_rows = (run(selector, n=300, residual_rows=r) for r in (30, 300))
+    entries = [one.found.table.gram.entries_evaluated for one in (few, all_rows)]
+    assert entries[0] < entries[1] / 2
+    assert len(np.unique(np.concatenate(columns(few)))) == 24
+
+
+@selectors
+def test_residual_rows_beyond_n_are_all_rows(selector):
+    np.testing.assert_array_equal(
+        *(columns(run(selector, n=80, residual_rows=r)) for r in (80, 1000))
+    )
+
+
+def test_of_a_sample_of_rows_none_is_on_a_columns_diagonal():
+    seen = []
+
+    def selector(residual, m, _):
+        seen.append(residual)
+        return np.arange(m)
+
+    trajectory = run(selector, n=40, n_columns=5, case="flat spectrum", residual_rows=25)
+    diagonal = market.problem("flat spectrum", n=40).G.diagonal().min()
+    assert all(0 < len(residual) < 25 for residual in seen)
+    assert len(trajectory) == len(seen) + 1
+    assert all(np.abs(residual).max() < diagonal / 2 for residual in seen)
+
+
+@selectors
+def test_a_joint_core_is_boosted_on_all_rows(selector):
+    np.testing.assert_array_equal(
+        *(columns(run(selector, rule=RULES["J"], residual_rows=r)) for r in (10, 1000))
+    )
+
+
+def test_one_row_is_enough_even_if_it_is_one_of_v():
+    trajectory = run(SELECTORS["mean"], n=40, residual_rows=1)
+    assert len(np.unique(np.concatenate(columns(trajectory)))) == 24
+
+
+@selectors
+def test_one_learner_is_the_standard_method_on_uniform_columns(selector):
+    trajectory = run(selector, n_learners=1)
+    assert len(trajectory) == 1
+    assert trajectory.candidates == ()
+
+
+@selectors
+@given(st.integers(0, 30))
+def test_scaling_the_kernel_by_a_power_of_two_scales_the_result(selector, seed):
+    G = market.problem("decaying spectrum", n=60).G
+    plain, scaled = (
+        boost(
+            market.Problem(c * G, "precomputed", G).gram,
+            Settings(**SIZES),
+            RULES["R"],
+            selector,
+            np.random.default_rng(seed),
+        )
+        for c in (1.0, 2.0**40)
+    )
+    np.testing.assert_array_equal(columns(plain), columns(scaled))
+
+
+def test_the_first_learner_of_boosting_is_the_first_of_the_ensemble():
+    problem = market.problem("Gaussian", n=80)
+    boosted, mixed = (
+        nb.approximate(problem.X, method, problem.kernel, **SIZES, random_state=2)
+        for method in ("UUB-mean", "ensemble-uniform")
+    )
+    np.testing.assert_array_equal(
+        boosted.learners[0].landmarks.indices, mixed.learners[0].landmarks.indices
+    )

@@ -1,0 +1,182 @@
+"""One Nyström approximation, on the whole market."""
+
+import market
+import numpy as np
+import oracle
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import nysboost as nb
+from nysboost.boosting.learner import fit_learner, truncate
+from nysboost.data.rows import as_rows
+from nysboost.gram import KernelGram, make_gram
+from nysboost.kernels import CallableKernel
+
+cases = pytest.mark.parametrize("case", market.NAMES)
+seeds = st.integers(0, 50)
+
+
+def fit(problem, columns, rank=None):
+    gram = problem.gram
+    return gram, fit_learner(gram, gram.landmarks(np.asarray(columns)), rank or len(columns))
+
+
+def dense(gram, learner):
+    F = learner.features(gram).astype(np.float64)
+    return F @ F.T
+
+
+@cases
+@given(st.integers(1, 12), seeds)
+def test_a_full_rank_learner_reproduces_its_landmark_block(case, m, seed):
+    problem = market.problem(case, n=40)
+    J = np.random.default_rng(seed).choice(40, size=m, replace=False)
+    K = dense(*fit(problem, J))
+    np.testing.assert_allclose(
+        K[np.ix_(J, J)], problem.G[np.ix_(J, J)], rtol=0, atol=10 * problem.tolerance
+    )
+    np.testing.assert_allclose(K[:, J], problem.G[:, J], rtol=0, atol=10 * problem.tolerance)
+
+
+@cases
+@given(st.integers(1, 20), seeds)
+def test_what_a_full_rank_learner_leaves_is_positive_semidefinite(case, m, seed):
+    problem = market.problem(case, n=40)
+    J = np.random.default_rng(seed).choice(40, size=m, replace=False)
+    left = problem.G - dense(*fit(problem, J))
+    assert np.linalg.eigvalsh(left)[0] > -40 * problem.tolerance
+
+
+@cases
+@given(st.integers(1, 10), st.integers(0, 10), seeds)
+def test_the_error_falls_under_nested_landmarks(case, m, more, seed):
+    problem = market.problem(case, n=40)
+    J = np.random.default_rng(seed).choice(40, size=m + more, replace=False)
+    few, many = (np.linalg.norm(problem.G - dense(*fit(problem, part))) for part in (J[:m], J))
+    assert many <= few + 40 * problem.tolerance
+
+
+@pytest.mark.parametrize("case", market.FLOAT64)
+@pytest.mark.parametrize("rank", [1, 3, 8])
+def test_a_learner_is_c_times_the_pseudoinverse_of_w_k_times_c(case, rank):
+    problem = market.problem(case, n=60)
+    J = np.arange(0, 48, 6)
+    if case in ("few distinct rows", "flat spectrum", "rank below m", "narrow Gaussian"):
+        rank = 8  # equal eigenvalues: the best rank-k matrix is not unique
+    K = dense(*fit(problem, J, rank))
+    np.testing.assert_allclose(
+        K, oracle.nystrom(problem.G, J, rank), rtol=0, atol=problem.tolerance
+    )
+
+
+@pytest.mark.parametrize("case", ["decaying spectrum", "Gaussian", "linear", "constant columns"])
+@pytest.mark.parametrize("rank", [1, 4, 8])
+def test_truncation_is_the_best_approximation_of_the_learners_matrix(case, rank):
+    problem = market.problem(case, n=60)
+    J = np.arange(0, 48, 6)
+    gram, learner = fit(problem, J)
+    K = dense(gram, truncate(gram, learner, rank))
+    np.testing.assert_allclose(K, oracle.fixed_rank(problem.G, J, rank), atol=problem.tolerance)
+
+
+@cases
+def test_the_rank_is_never_above_what_was_asked_nor_what_there_is(case):
+    problem = market.problem(case, n=40)
+    _, learner = fit(problem, np.arange(12), rank=6)
+    assert learner.rank <= 6
+    if case in ("few distinct rows", "rank below m"):
+        _, learner = fit(problem, np.arange(12))
+        assert learner.rank <= 5
+
+
+@cases
+def test_the_features_have_the_dtype_of_the_data(case):
+    problem = market.problem(case, n=40)
+    gram, learner = fit(problem, np.arange(6))
+    assert learner.features(gram).dtype == problem.X.dtype
+
+
+@given(seeds)
+def test_permuting_the_rows_permutes_the_result(seed):
+    X = np.random.default_rng(seed).normal(size=(40, 3))
+    order = np.random.default_rng(seed + 1).permutation(40)
+    where = np.argsort(order)
+    J = np.arange(0, 40, 5)
+    kernel = nb.Gaussian(sigma=1.0)
+    plain, moved = make_gram(X, kernel), make_gram(X[order], kernel)
+    K = dense(plain, fit_learner(plain, plain.landmarks(J), 6))
+    L = dense(moved, fit_learner(moved, moved.landmarks(where[J]), 6))
+    np.testing.assert_allclose(L, K[np.ix_(order, order)], rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        nb.Gaussian(sigma=0.3),
+        nb.Gaussian(sigma=1.0),
+        nb.Gaussian(sigma=3.0),
+        nb.Gaussian(sigma=30.0),
+        nb.Laplacian(sigma=1.0),
+        nb.Matern(nu=0.5, sigma=1.0),
+        nb.Matern(nu=1.5, sigma=1.0),
+        nb.Matern(nu=2.5, sigma=1.0),
+        nb.Anova(),
+        nb.Linear(),
+        nb.Polynomial(degree=2),
+        nb.Cosine(),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("clusters", [None, 5])
+@pytest.mark.parametrize("half", [60, 300])
+def test_doubled_rows_in_float32_with_more_columns_than_distinct_rows_are_exact(
+    kernel, half, clusters
+):
+    rng = np.random.default_rng(half)
+    distinct = rng.normal(size=(half, 4))
+    if clusters:
+        distinct = (
+            0.1 * distinct + 5 * rng.normal(size=(clusters, 4))[rng.integers(clusters, size=half)]
+        )
+    X = np.repeat(distinct, 2, axis=0).astype(np.float32)
+    approx = nb.approximate(X, "nystrom", kernel, n_columns=2 * half - 1, random_state=0)
+    wide = X.astype(np.float64)
+    G = kernel.resolve(approx.gram.rows)(wide, wide)
+    assert approx.relative_error() <= 1e-5
+    assert np.linalg.norm(approx.to_dense() - G) <= 1e-5 * np.linalg.norm(G)
+
+
+def test_an_indefinite_kernel_gets_a_sentence():
+    rows = as_rows(np.random.default_rng(0).normal(size=(30, 2)))
+    gram = KernelGram(rows, CallableKernel(lambda A, B: -(A @ B.T)))
+    with pytest.raises(ValueError, match="not positive semidefinite"):
+        fit_learner(gram, gram.landmarks(np.arange(5)), 5)
+
+
+def test_landmarks_at_which_the_kernel_vanishes_give_rank_zero():
+    gram = make_gram(np.vstack([np.zeros((5, 2)), np.ones((5, 2))]), "linear")
+    learner = fit_learner(gram, gram.landmarks(np.arange(5)), 5)
+    assert learner.rank == 0
+    assert learner.features(gram).shape == (10, 0)
+
+
+@pytest.mark.parametrize("method", oracle.METHODS)
+def test_many_empty_rows_do_no_harm(method):
+    """Nine rows in ten are zero, so that most learners see nothing of the linear kernel."""
+    X = np.random.default_rng(0).normal(size=(120, 3))
+    X[np.arange(120) % 10 > 0] = 0
+    sizes = {"n_learners": 4, "n_columns": 8, "n_fit": 5, "n_tune": 5, "random_state": 1}
+    approx = nb.approximate(X, method, "linear", **sizes)
+    assert approx.relative_error() <= 1.1
+    F = approx.features()
+    assert np.isfinite(F).all()
+    assert np.isfinite(approx.solve(np.ones(120), 1000.0)).all()
+    assert np.isfinite(approx.eigh()[1]).all()
+
+
+def test_features_at_some_rows_are_those_rows_of_all_features():
+    problem = market.problem("Gaussian", n=40)
+    gram, learner = fit(problem, np.arange(6))
+    rows = np.array([7, 3, 3, 39])
+    np.testing.assert_allclose(learner.features(gram, rows), learner.features(gram)[rows])

@@ -1,0 +1,152 @@
+"""Weight rules against the equations of Section 2.4."""
+
+import market
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from learners import dense_system, table_of
+from scipy.optimize import lsq_linear
+
+import nysboost as nb
+from nysboost.boosting.rules import GRID, ExponentialWeights, RidgeWeights, UniformWeights
+from nysboost.boosting.validation import ValidationSet
+
+V1, V2 = np.arange(26, 32), np.arange(32, 37)
+cases = pytest.mark.parametrize("case", market.NAMES)
+prefixes = st.integers(1, 4)
+
+
+def sets(case):
+    """V1, V2 and their dense systems, whole columns."""
+    table, rows = table_of(market.problem(case, n=40)), np.arange(40)
+    validation = [ValidationSet(table, rows, v) for v in (V1, V2)]
+    return *validation, lambda p: [dense_system(table, rows, v, p) for v in (V1, V2)]
+
+
+@cases
+@pytest.mark.parametrize(
+    "rule", [UniformWeights(), ExponentialWeights(), ExponentialWeights("tune")], ids=str
+)
+@given(p=prefixes)
+def test_uniform_and_exponential_weights_are_positive_and_sum_to_one(case, rule, p):
+    fit, tune, _ = sets(case)
+    w = rule(fit, tune, p)
+    assert w.shape == (p,)
+    assert w.sum() == pytest.approx(1)
+    assert w.min() >= 0
+
+
+@cases
+@given(prefixes, st.floats(1e-3, 10))
+def test_exponential_weights_fall_with_the_error_on_v1(case, p, eta):
+    fit, tune, systems = sets(case)
+    (A, b), _ = systems(p)
+    errors = np.linalg.norm(A - b[:, None], axis=0)
+    expected = np.exp(-eta * (errors - errors.min()))
+    w = ExponentialWeights(eta)(fit, tune, p)
+    np.testing.assert_allclose(w, expected / expected.sum(), rtol=1e-4, atol=1e-12)
+
+
+def test_a_large_eta_leaves_the_best_learner_alone():
+    fit, tune, systems = sets("Gaussian")
+    (A, b), _ = systems(4)
+    best = np.argmin(np.linalg.norm(A - b[:, None], axis=0))
+    w = ExponentialWeights(1e6)(fit, tune, 4)
+    np.testing.assert_allclose(w, np.eye(4)[best], atol=1e-12)
+
+
+@cases
+@given(prefixes)
+def test_a_tuned_eta_is_no_worse_on_v2_than_uniform_weights(case, p):
+    fit, tune, systems = sets(case)
+    _, (A, b) = systems(p)
+    tuned = ExponentialWeights("tune")(fit, tune, p)
+    assert np.linalg.norm(A @ tuned - b) <= np.linalg.norm(A.mean(axis=1) - b) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("case", market.FLOAT64)
+@given(prefixes)
+def test_ridge_weights_satisfy_their_normal_equations_for_one_lambda_of_the_grid(case, p):
+    fit, tune, systems = sets(case)
+    (A, b), _ = systems(p)
+    w = RidgeWeights()(fit, tune, p)
+    largest = np.linalg.norm(A, 2)
+    A, b = A / largest, b / largest
+    residuals = [np.linalg.norm(A.T @ (A @ w - b) + lam * w) for lam in GRID]
+    assert min(residuals) <= 1e-12 * (np.linalg.norm(b) + np.linalg.norm(w))
+
+
+@pytest.mark.parametrize("case", market.FLOAT64)
+@given(prefixes)
+def test_lambda_is_the_best_of_the_grid_on_v2(case, p):
+    fit, tune, systems = sets(case)
+    (A, b), (A2, b2) = systems(p)
+    w = RidgeWeights()(fit, tune, p)
+    largest = np.linalg.norm(A, 2)
+    for lam in GRID:
+        rows = np.vstack([A, np.sqrt(lam) * largest * np.eye(p)])
+        other = np.linalg.lstsq(rows, np.concatenate([b, np.zeros(p)]), rcond=None)[0]
+        error = np.linalg.norm(A2 @ other - b2)
+        assert np.linalg.norm(A2 @ w - b2) <= error + 1e-9 * np.linalg.norm(b2)
+
+
+@pytest.mark.parametrize("case", market.FLOAT64)
+@given(prefixes)
+def test_nonnegative_ridge_weights_are_scipys_for_one_lambda_of_the_grid(case, p):
+    fit, tune, systems = sets(case)
+    (A, b), _ = systems(p)
+    w = RidgeWeights(nonnegative=True)(fit, tune, p)
+    assert w.min() >= 0
+    largest = np.linalg.norm(A, 2)
+    A, b = A / largest, b / largest
+
+    def objective(v, lam):
+        return np.linalg.norm(A @ v - b) ** 2 + lam * np.linalg.norm(v) ** 2
+
+    def best(lam):
+        rows = np.vstack([A, np.sqrt(lam) * np.eye(p)])
+        return lsq_linear(rows, np.concatenate([b, np.zeros(p)]), (0, np.inf), method="bvls").x
+
+    gaps = [objective(w, lam) - objective(best(lam), lam) for lam in GRID]
+    assert min(gaps) <= 1e-9 * np.linalg.norm(b) ** 2
+
+
+@pytest.mark.parametrize("rule", [RidgeWeights(), RidgeWeights(nonnegative=True)], ids=str)
+def test_learners_that_vanish_on_the_validation_sets_have_no_weight(rule):
+    """A kernel so narrow that every value off the diagonal underflows to zero."""
+    X = np.arange(40.0)[:, None]
+    table = table_of(market.Problem(X, nb.Gaussian(sigma=1e-3), np.eye(40)))
+    fit, tune = (ValidationSet(table, np.arange(40), v) for v in (V1, V2))
+    np.testing.assert_array_equal(rule(fit, tune, 4), 0)
+
+
+def test_learners_that_are_alike_share_the_ridge_weight():
+    table = table_of(market.problem("Gaussian", n=40), p=1)
+    table.append(table.learners[0])
+    fit, tune = (ValidationSet(table, np.arange(40), v) for v in (V1, V2))
+    first, second = RidgeWeights()(fit, tune, 2)
+    assert first == pytest.approx(second)
+    assert np.isfinite(first)
+
+
+@pytest.mark.parametrize("eta", [0, -1, np.inf, np.nan, True, None])
+def test_eta_is_positive(eta):
+    with pytest.raises(ValueError, match="eta must be a positive number"):
+        ExponentialWeights(eta)
+
+
+def test_eta_is_a_number_or_tune():
+    with pytest.raises(ValueError, match="\"tune\", but eta='auto'"):
+        ExponentialWeights("auto")
+
+
+def test_where_v2_tells_nothing_the_strongest_penalty_wins():
+    """Columns of V2 at which the kernel is zero: no weights are better there than others."""
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    X[V2] = 0
+    table = table_of(market.Problem(X, "linear", X @ X.T))
+    fit, tune = (ValidationSet(table, np.arange(40), v) for v in (V1, V2))
+    A, b = dense_system(table, np.arange(40), V1, 4)
+    expected = np.linalg.solve(A.T @ A + GRID[-1] * np.linalg.norm(A, 2) ** 2 * np.eye(4), A.T @ b)
+    np.testing.assert_allclose(RidgeWeights()(fit, tune, 4), expected, rtol=1e-9)

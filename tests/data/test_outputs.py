@@ -1,0 +1,262 @@
+"""Where features go: whole, or marked as not."""
+
+import errno
+import os
+
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+import zarr
+from scipy import sparse
+
+import nysboost as nb
+from nysboost.data import outputs
+
+
+def points(n=1000, d=5, dtype=np.float32):
+    return np.random.default_rng(0).normal(size=(n, d)).astype(dtype)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return nb.StandardNystroem(n_columns=20, random_state=0).fit(points())
+
+
+def blocks_of(X, size=300):
+    return (X[i : i + size] for i in range(0, len(X), size))
+
+
+def new_array(folder, shape):
+    return np.full(shape, 7, dtype=np.float32)
+
+
+def memory_map(folder, shape):
+    return np.lib.format.open_memmap(folder / "map.npy", "w+", np.float32, shape)
+
+
+def hdf5(folder, shape):
+    return h5py.File(folder / "out.h5", "w").create_dataset("F", shape, "f4", chunks=(128, 20))
+
+
+def zarr_array(folder, shape):
+    return zarr.create_array(folder / "out.zarr", shape=shape, chunks=(128, 20), dtype="f4")
+
+
+makes = pytest.mark.parametrize("make", [new_array, memory_map, hdf5, zarr_array])
+sources = pytest.mark.parametrize("source", [lambda X: X, blocks_of], ids=["table", "iterator"])
+
+
+@makes
+@sources
+def test_features_are_the_same_wherever_they_go(fitted, make, source, tmp_path):
+    X = points()
+    expected = fitted.transform(X)
+    out = make(tmp_path, expected.shape)
+    assert fitted.transform(source(X), out=out) is out
+    np.testing.assert_allclose(out[...], expected, atol=1e-6)
+
+
+@sources
+@pytest.mark.parametrize("kind", [str, lambda path: path], ids=["text", "path"])
+def test_a_path_becomes_a_file_that_numpy_reads(fitted, source, kind, tmp_path):
+    X = points()
+    result = fitted.transform(source(X), out=kind(tmp_path / "F.npy"))
+    assert isinstance(result, np.memmap)
+    assert not result.flags.writeable
+    np.testing.assert_allclose(np.load(tmp_path / "F.npy"), fitted.transform(X), atol=1e-6)
+    assert os.listdir(tmp_path) == ["F.npy"]
+    assert (tmp_path / "F.npy").stat().st_size == 128 + 1000 * 20 * 4
+
+
+def ends_early(X):
+    yield from blocks_of(X[:600])
+
+
+def changes_width(X):
+    yield X[:600]
+    yield X[:100, :3]
+
+
+def breaks(X):
+    yield X[:600]
+    msg = "the source broke"
+    raise RuntimeError(msg)
+
+
+def is_interrupted(X):
+    yield X[:600]
+    raise KeyboardInterrupt
+
+
+def has_a_nan(X):
+    yield X[:600]
+    yield np.full((100, 5), np.nan, dtype=np.float32)
+
+
+FAULTS = {
+    changes_width: (ValueError, "Block 1 of X has 3 columns, but the blocks before it have 5"),
+    breaks: (RuntimeError, "the source broke"),
+    is_interrupted: (KeyboardInterrupt, "^$"),
+    has_a_nan: (ValueError, "X contains NaN, first at row 600, column 0"),
+}
+
+
+@makes
+@pytest.mark.parametrize("fault", [*FAULTS, ends_early])
+def test_rows_that_were_not_reached_are_marked(fitted, make, fault, tmp_path):
+    X = points()
+    out = make(tmp_path, (1000, 20))
+    early = (ValueError, "X ended after 600 rows, but out has 1000: the rest of it")
+    error, message = FAULTS.get(fault, early)
+    with pytest.raises(error, match=message):
+        fitted.transform(fault(X), out=out)
+    np.testing.assert_allclose(out[:600], fitted.transform(X[:600]), atol=1e-6)
+    assert np.isnan(out[600:]).all()
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("before", [False, True], ids=["new", "replaced"])
+def test_a_file_that_is_not_whole_never_appears(fitted, fault, before, tmp_path):
+    path = tmp_path / "F.npy"
+    if before:
+        np.save(path, np.arange(3))
+    error, message = FAULTS[fault]
+    with pytest.raises(error, match=message):
+        fitted.transform(fault(points()), out=path)
+    assert os.listdir(tmp_path) == ["F.npy"] * before
+    if before:
+        np.testing.assert_array_equal(np.load(path), np.arange(3))
+
+
+def test_more_rows_than_there_is_room_for_get_a_sentence(fitted):
+    out = np.zeros((500, 20), dtype=np.float32)
+    with pytest.raises(ValueError, match="out has 500 rows, but there are more rows of X"):
+        fitted.transform(blocks_of(points()), out=out)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda f: np.zeros((999, 20), np.float32),
+            r"out has shape \(999, 20\), but",
+        ),
+        (lambda f: np.zeros((1000, 21), np.float32), r"have shape \(1000, 20\)"),
+        (lambda f: np.zeros(20_000, np.float32), r"out has shape \(20000,\)"),
+        (lambda f: 3, r"out has shape \(\)"),
+        (lambda f: np.zeros((1000, 20)), "out has dtype float64, but the features of float32 rows"),
+        (lambda f: f / "F.txt", r"Features are written to a \.npy file, but out="),
+        (lambda f: np.broadcast_to(np.float32(0), (1000, 20)), "out cannot be written to"),
+    ],
+)
+def test_an_out_that_does_not_fit_is_named_and_left_alone(fitted, make, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        fitted.transform(points(), out=make(tmp_path))
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_folder_that_is_not_there_is_named(fitted, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"There is no folder .*nowhere"):
+        fitted.transform(points(), out=tmp_path / "nowhere" / "F.npy")
+
+
+def test_out_may_not_lie_in_the_memory_of_x():
+    X = points(d=20)
+    fitted = nb.StandardNystroem(n_columns=20, random_state=0).fit(X)
+    with pytest.raises(ValueError, match="out lies in the memory of X"):
+        fitted.transform(X, out=X)
+
+
+@pytest.mark.parametrize("source", [lambda X: X, blocks_of], ids=["table", "iterator"])
+def test_a_full_disk_gets_a_sentence_and_loses_nothing(fitted, source, tmp_path, monkeypatch):
+    np.save(tmp_path / "F.npy", np.arange(3))
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", full, raising=False)
+    monkeypatch.setattr(outputs, "to_host", full)
+    with pytest.raises(OSError, match=r"The features need .*, but the disk has .* free"):
+        fitted.transform(source(points()), out=tmp_path / "F.npy")
+    assert os.listdir(tmp_path) == ["F.npy"]
+    np.testing.assert_array_equal(np.load(tmp_path / "F.npy"), np.arange(3))
+
+
+def test_a_memory_map_on_a_full_disk_is_left_as_it_was(fitted, tmp_path, monkeypatch):
+    out = memory_map(tmp_path, (1000, 20))
+    out[...] = 7
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", full, raising=False)
+    with pytest.raises(OSError, match=r"The features need .*, but the disk has .* free"):
+        fitted.transform(points(), out=out)
+    assert (out == 7).all()
+
+
+def test_a_store_that_cannot_be_written_says_which_rows(fitted):
+    class Broken:
+        shape, dtype, chunks = (1000, 20), np.dtype(np.float32), (100, 20)
+
+        def __setitem__(self, *_):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(OSError, match=r"Rows 0 to \d+ could not be written to out: .*No space"):
+        fitted.transform(points(), out=Broken())
+
+
+@pytest.mark.parametrize("max_memory", [0, 1000, "1kB"])
+def test_too_little_memory_is_said_before_anything_is_touched(max_memory, tmp_path):
+    X = points()
+    fitted = nb.StandardNystroem(n_columns=20, max_memory=max_memory, random_state=0).fit(X)
+    out = memory_map(tmp_path, (1000, 20))
+    out[...] = 7
+    for where in (out, tmp_path / "F.npy", None):
+        with pytest.raises(ValueError, match="is too small: one block of 64 rows needs"):
+            fitted.transform(X, out=where)
+    assert (out == 7).all()
+    assert os.listdir(tmp_path) == ["map.npy"]
+
+
+def test_blocks_of_another_dtype_are_taken_in_that_of_the_first(fitted):
+    X = points()
+    mixed = (part for part in (X[:300], X[300:600].astype(np.float64), X[600:]))
+    found = fitted.transform(mixed)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, fitted.transform(X), atol=1e-6)
+
+
+def test_wide_sparse_rows_need_the_memory_of_their_entries_alone():
+    X = sparse.random(300, 2**20, density=2e-5, format="csr", random_state=0)
+    fitted = nb.StandardNystroem(n_columns=20, max_memory="5MB", random_state=0).fit(X)
+    assert fitted.transform(X).shape[0] == 300
+
+
+@pytest.mark.parametrize("kind", ["memory map", "iterator", "HDF5"])
+def test_precomputed_values_may_come_from_anywhere(kind, tmp_path):
+    X = points(dtype=np.float64)
+    K = nb.Gaussian(gamma=0.2)(X, X)
+    fitted = nb.StandardNystroem("precomputed", n_columns=20, random_state=0).fit(K)
+    np.save(tmp_path / "K.npy", K)
+    given = {
+        "memory map": lambda: np.load(tmp_path / "K.npy", mmap_mode="r"),
+        "iterator": lambda: blocks_of(K),
+        "HDF5": lambda: h5py.File(tmp_path / "K.h5", "w").create_dataset("K", data=K),
+    }[kind]()
+    np.testing.assert_allclose(fitted.transform(given), fitted.transform(K), atol=1e-12)
+
+
+def test_named_columns_are_looked_at_in_every_block():
+    X = pd.DataFrame(points(), columns=list("abcde"))
+    fitted = nb.StandardNystroem(n_columns=20, random_state=0).fit(X)
+    expected = fitted.transform(X)
+    np.testing.assert_allclose(fitted.transform(iter([X[:400], X[400:]])), expected, atol=1e-6)
+    with pytest.raises(ValueError, match="feature names"):
+        fitted.transform(iter([X[:400], X[400:][list("edcba")]]))
+
+
+def test_an_out_that_is_no_array_is_named(fitted):
+    with pytest.raises(TypeError, match="out is a DataFrame; an array, an HDF5 or Zarr array"):
+        fitted.transform(points(), out=pd.DataFrame(np.zeros((1000, 20))))

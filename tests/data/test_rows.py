@@ -1,0 +1,250 @@
+"""Where data rows come from."""
+
+import h5py
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import zarr
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+import nysboost as nb
+from nysboost.data import rows as rows_module
+from nysboost.data.rows import as_float, as_rows, scan, spread_indices, stream_of
+
+
+def points(n=30, d=3, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        np.asarray,
+        np.asfortranarray,
+        np.matrix,
+        lambda X: X.tolist(),
+        pd.DataFrame,
+        pl.DataFrame,
+        sparse.csr_matrix,
+        sparse.csc_matrix,
+        sparse.coo_array,
+        lambda X: X.astype(object),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:the matrix subclass")
+def test_rows_of_every_container_are_the_same(make):
+    X = points()
+    rows = as_rows(make(X))
+    assert (rows.n, rows.n_features) == (30, 3)
+    for where in (np.array([3, 3, 0]), slice(4, 9)):
+        taken = rows.take(where)
+        dense = taken.toarray() if sparse.issparse(taken) else taken
+        assert sparse.issparse(taken) or type(taken) is np.ndarray
+        np.testing.assert_array_equal(dense, X[where])
+
+
+def test_a_memory_map_is_not_read_into_memory(tmp_path):
+    path = tmp_path / "X.npy"
+    np.save(path, points())
+    mapped = np.load(path, mmap_mode="r")
+    rows = as_rows(mapped)
+    assert np.shares_memory(rows.data, mapped)
+    np.testing.assert_array_equal(rows.take(np.array([2, 5])), points()[[2, 5]])
+
+
+def test_an_array_is_not_copied():
+    X = points()
+    assert np.shares_memory(as_rows(X).data, X)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "expected"),
+    [
+        (np.float16, np.float64),
+        (np.float32, np.float32),
+        (np.float64, np.float64),
+        (np.longdouble, np.float64),
+        (np.int8, np.float64),
+        (np.int64, np.float64),
+        (bool, np.float64),
+    ],
+)
+def test_rows_come_in_floating_point(dtype, expected):
+    X = np.ones((4, 2), dtype=dtype)
+    assert as_rows(X).take(slice(None)).dtype == expected
+
+
+def test_as_float_leaves_floats_alone():
+    X = points()
+    assert as_float(X) is X
+
+
+@pytest.mark.parametrize(
+    ("X", "words"),
+    [
+        (np.ones(5), r"shape \(5,\).*Reshape your data"),
+        (np.ones((2, 2, 2)), r"shape \(2, 2, 2\)"),
+        (3.0, r"shape \(\)"),
+        (np.empty((0, 3)), "nothing to approximate"),
+        (np.empty((3, 0)), "nothing to approximate"),
+        ([["a", "b"]], "does not convert to numbers"),
+        (np.ones((2, 2), dtype=complex), "Complex data not supported"),
+        (sparse.csr_matrix(np.ones((2, 2), dtype=complex)), "Complex data not supported"),
+    ],
+)
+def test_what_is_no_table_of_numbers_gets_a_sentence(X, words):
+    with pytest.raises(ValueError, match=words):
+        as_rows(X)
+
+
+@pytest.mark.parametrize("scan_bytes", [100, 64 * 2**20])
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
+def test_the_first_bad_value_is_named_in_whatever_block_it_is(make, scan_bytes, monkeypatch):
+    monkeypatch.setattr(rows_module, "SCAN_BYTES", scan_bytes)
+    X = points()
+    X[17, 1], X[25, 0] = np.nan, np.inf
+    with pytest.raises(ValueError, match="X contains NaN, first at row 17, column 1"):
+        as_rows(make(X))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_finite_data_whose_sum_overflows_are_finite(dtype):
+    X = np.full((10, 2), 0.9 * np.finfo(dtype).max, dtype=dtype)
+    assert as_rows(X).n == 10
+
+
+def test_a_scan_reads_every_row_once(monkeypatch):
+    monkeypatch.setattr(rows_module, "SCAN_BYTES", 1000)
+    rows = as_rows(points(200))
+    blocks = list(scan(rows))
+    assert len(blocks) > 1
+    np.testing.assert_array_equal(np.vstack(blocks), rows.data)
+
+
+@pytest.mark.parametrize(("n", "at_most"), [(1, 5), (5, 5), (100, 7), (10**9, 1000)])
+def test_spread_indices_are_distinct_and_span_the_range(n, at_most):
+    where = spread_indices(n, at_most)
+    assert len(np.unique(where)) == min(n, at_most)
+    assert where[0] == 0
+    assert where[-1] == n - 1
+
+
+def hdf5(X, folder, **how):
+    return h5py.File(folder / "X.h5", "w").create_dataset("X", data=X, **how)
+
+
+def zarr_array(X, folder):
+    stored = zarr.create_array(folder / "X.zarr", shape=X.shape, chunks=(7, 2), dtype=X.dtype)
+    stored[...] = X
+    return stored
+
+
+def memory_map(X, folder):
+    np.save(folder / "X.npy", X)
+    return np.load(folder / "X.npy", mmap_mode="r")
+
+
+STORES = {
+    "memory map": memory_map,
+    "HDF5, contiguous": hdf5,
+    "HDF5, chunked": lambda X, folder: hdf5(X, folder, chunks=(7, 2), compression="gzip"),
+    "Zarr": zarr_array,
+}
+stores = pytest.mark.parametrize("store", STORES)
+
+
+@stores
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int16])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.integers(0, 49), max_size=60), st.integers(1, 60))
+def test_rows_on_disk_are_those_in_memory(store, dtype, tmp_path_factory, wanted, size):
+    X = (100 * points(50)).astype(dtype)
+    rows = as_rows(STORES[store](X, tmp_path_factory.mktemp("store")))
+    expected = as_float(X)
+    taken = rows.take(np.array(wanted, dtype=int))
+    assert taken.dtype == rows.form.dtype == expected.dtype
+    assert type(taken) is np.ndarray or store == "memory map"
+    np.testing.assert_array_equal(taken, expected[wanted])
+    np.testing.assert_array_equal(rows.take(slice(3, 20)), expected[3:20])
+    pieces = list(rows.pieces(size))
+    np.testing.assert_array_equal(np.vstack(pieces), X)
+    assert max(map(len, pieces)) <= max(size, 7)
+    assert not rows.in_memory
+
+
+@stores
+@pytest.mark.parametrize("method", ["joint", "URB-mean", "kmeans", "rpcholesky", "greedy", "rls"])
+def test_every_method_finds_on_disk_what_it_finds_in_memory(store, method, tmp_path):
+    X = points(200)
+    how = {"n_learners": 2, "n_columns": 10, "random_state": 0}
+    here, there = (
+        nb.approximate(data, method, nb.Gaussian(sigma=2.0), **how)
+        for data in (X, STORES[store](X, tmp_path))
+    )
+    np.testing.assert_allclose(here.to_dense(), there.to_dense(), atol=1e-12)
+    np.testing.assert_allclose(here @ X[:, 0], there @ X[:, 0], atol=1e-10)
+    assert here.relative_error() == pytest.approx(there.relative_error(), rel=1e-9)
+
+
+@stores
+def test_a_nan_on_disk_is_found_with_its_row(store, tmp_path):
+    X = points(50)
+    X[41, 2] = np.nan
+    with pytest.raises(ValueError, match="X contains NaN, first at row 41, column 2"):
+        as_rows(STORES[store](X, tmp_path))
+
+
+def test_a_store_of_complex_numbers_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="Complex data not supported"):
+        as_rows(hdf5(points() * 1j, tmp_path))
+
+
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=10), st.integers(1, 40))
+def test_an_iterator_gives_its_rows_once_in_order(lengths, size):
+    tables = [points(n, seed=n) for n in lengths]
+    rows = stream_of(iter(tables))
+    assert (rows.n, rows.n_features, rows.in_memory) == (None, 3, False)
+    pieces = list(rows.pieces(size))
+    assert max(map(len, pieces)) <= size
+    np.testing.assert_array_equal(np.vstack(pieces), np.vstack(tables))
+
+
+@pytest.mark.parametrize("fit", [as_rows, lambda X: nb.StandardNystroem().fit(X), nb.approximate])
+def test_an_iterator_is_not_to_fit_on(fit):
+    with pytest.raises(TypeError, match="X is an iterator, which gives each row once"):
+        fit(iter([points()]))
+
+
+def test_an_iterator_without_blocks_or_with_a_vector_gets_a_sentence():
+    with pytest.raises(ValueError, match="X is an iterator that gave no block of rows"):
+        stream_of(iter([]))
+    with pytest.raises(ValueError, match=r"A block of X has shape \(3,\)"):
+        list(stream_of(iter([points(), np.ones(3)])).pieces(5))
+
+
+def test_arrays_of_an_unknown_library_are_named():
+    class Foreign:
+        shape, dtype = (3, 2), np.dtype(float)
+
+        def __array_namespace__(self, api_version=None):
+            return np
+
+    with pytest.raises(TypeError, match=r"X is a \S*Foreign, but NumPy, PyTorch and CuPy arrays"):
+        as_rows(Foreign())
+
+
+def test_blocks_without_rows_are_passed_over():
+    X = points(20)
+    rows = stream_of(iter([X[:0], X[:5], X[:0], X[5:]]))
+    np.testing.assert_array_equal(np.vstack(list(rows.pieces(100))), X)
+
+
+def test_a_chunk_of_whole_columns_is_not_read_at_once(monkeypatch, tmp_path):
+    X = points(500)
+    monkeypatch.setattr(rows_module, "SCAN_BYTES", 1000)
+    rows = rows_module.rows_of(hdf5(X, tmp_path, chunks=(500, 1)))
+    assert rows.chunk == 1000 // 24
+    np.testing.assert_array_equal(rows.take(np.array([499, 0])), X[[499, 0]])

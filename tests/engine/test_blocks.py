@@ -1,0 +1,146 @@
+"""The blockwise engine: memory shared out, every row worked on once, by every core."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from threadpoolctl import threadpool_info
+
+from nysboost.engine import blocks
+from nysboost.engine.blocks import Plan, each_block, plan
+from nysboost.numerics.memory import as_bytes, readable
+
+
+@pytest.mark.parametrize(
+    ("given_as", "expected"),
+    [
+        (1000, 1000),
+        (np.int64(7), 7),
+        ("1000", 1000),
+        ("500MB", 500_000_000),
+        ("500 mb", 500_000_000),
+        ("2GiB", 2 * 2**30),
+        ("0.5kB", 500),
+        ("1B", 1),
+    ],
+)
+def test_memory_is_given_in_bytes_or_in_words(given_as, expected):
+    assert as_bytes(given_as) == expected
+
+
+@pytest.mark.parametrize("bad", ["", "lots", "-1", -1, None, True, "5 apples", "1e3", [1]])
+def test_memory_that_is_no_amount_gets_a_sentence(bad):
+    with pytest.raises(ValueError, match="max_memory is a number of bytes or a text such as"):
+        as_bytes(bad)
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [(0, "0.0 kB"), (1, "0.1 kB"), (1000, "1.0 kB"), (38_152, "38.2 kB"), (2.5e9, "2.5 GB")],
+)
+def test_sizes_are_readable_and_never_too_small(size, text):
+    assert readable(size) == text
+    assert as_bytes(text) >= size
+
+
+@pytest.fixture(autouse=True)
+def _few_rows_are_shared_too(monkeypatch):
+    monkeypatch.setattr(blocks, "SHARED_ROWS", 1)
+
+
+rows = st.integers(1, 10**7)
+sizes = st.integers(1, 10**5)
+
+
+@given(rows, st.integers(0, 10**6), sizes, st.integers(0, 10**5), sizes, st.integers(1, 16))
+def test_a_plan_keeps_to_the_memory_or_says_what_is_needed(
+    n, fixed, block_row, piece_row, more, threads
+):
+    how = {"fixed": fixed, "block_row": block_row, "piece_row": piece_row}
+    hardware = {"cache_bytes": 2**22, "threads": threads}
+    needed = fixed + min(n, 64) * (block_row + piece_row)
+    with pytest.raises(ValueError, match=r"is too small: one block of \d+ rows needs"):
+        plan(n, **how, **hardware, max_memory=needed - 1)
+    for max_memory in (needed, needed + more, 100 * needed):
+        found = plan(n, **how, **hardware, max_memory=max_memory)
+        least = min(n, 64)
+        assert 1 <= found.threads <= threads
+        assert found.block >= least
+        assert found.piece >= least
+        if max_memory >= fixed + 4 * least * (block_row + piece_row):
+            held = fixed + found.threads * found.block * block_row + found.piece * piece_row
+            assert held <= max_memory
+
+
+@given(st.integers(0, 3000), st.integers(1, 500), st.integers(1, 4))
+def test_every_row_is_worked_on_once(n, block, threads):
+    seen = np.zeros(n, dtype=int)
+
+    def work(at):
+        seen[at] += 1
+        assert 0 < at.stop - at.start <= block
+
+    each_block(work, n, Plan(n, block, threads))
+    assert (seen == 1).all()
+
+
+def test_an_error_in_one_thread_ends_them_all():
+    seen = []
+
+    def work(at):
+        seen.append(at.start)
+        if at.start == 0:
+            msg = "the first block"
+            raise ArithmeticError(msg)
+
+    with pytest.raises(ArithmeticError, match="the first block"):
+        each_block(work, 10**6, Plan(10**6, 1, 2))
+    assert len(seen) < 10**6
+
+
+def test_an_error_in_the_last_thread_ends_the_first():
+    seen = []
+
+    def work(at):
+        seen.append(at.start)
+        if threading.current_thread().name.endswith("_1"):
+            msg = "the second thread"
+            raise ArithmeticError(msg)
+        time.sleep(0.001)
+
+    with pytest.raises(ArithmeticError, match="the second thread"):
+        each_block(work, 3000, Plan(3000, 1, 2))
+    assert len(seen) < 3000
+
+
+def blas_threads():
+    return {lib["filepath"]: lib["num_threads"] for lib in threadpool_info()}
+
+
+def test_blas_has_one_thread_inside_and_its_own_number_afterwards():
+    before, inside = blas_threads(), []
+    each_block(lambda _: inside.append(blas_threads()), 4, Plan(4, 1, 2))
+    assert blas_threads() == before
+    libraries = [lib["filepath"] for lib in threadpool_info() if lib["user_api"] == "blas"]
+    assert {found[name] for found in inside for name in libraries} == {1}
+
+
+def test_passes_that_overlap_restore_what_was_there_before_the_first():
+    before, outside = blas_threads(), blocks.usable_threads()
+    begun, end = threading.Barrier(3), threading.Event()
+
+    def work(_):
+        begun.wait(timeout=30)
+        end.wait(timeout=30)
+
+    long_one = threading.Thread(target=each_block, args=(work, 2, Plan(2, 1, 2)))
+    long_one.start()
+    begun.wait(timeout=30)
+    each_block(lambda _: None, 4, Plan(4, 1, 2))
+    assert blocks.usable_threads() == outside
+    end.set()
+    long_one.join()
+    assert blas_threads() == before

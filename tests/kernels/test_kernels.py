@@ -1,0 +1,248 @@
+"""Kernels against scikit-learn and against their formulas."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+from scipy.spatial.distance import cdist
+from sklearn.gaussian_process.kernels import Matern as SklearnMatern
+from sklearn.metrics.pairwise import pairwise_kernels
+
+import nysboost as nb
+from nysboost.data.rows import as_rows
+from nysboost.kernels import KERNELS, make_kernel
+
+OBJECTS = {
+    "gaussian": nb.Gaussian(sigma=1.3),
+    "gaussian gamma": nb.Gaussian(gamma=0.4),
+    "laplacian": nb.Laplacian(sigma=2.0),
+    "matern 0.5": nb.Matern(nu=0.5, sigma=1.5),
+    "matern 1.5": nb.Matern(nu=1.5, sigma=1.5),
+    "matern 2.5": nb.Matern(nu=2.5, sigma=1.5),
+    "anova": nb.Anova(gamma=0.7, degree=2),
+    "linear": nb.Linear(),
+    "polynomial": nb.Polynomial(degree=2, gamma=0.3, coef0=0.5),
+    "cosine": nb.Cosine(),
+}
+
+
+def anova(X, Y, gamma, degree):
+    return np.exp(-gamma * (X[:, None, :] - Y[None, :, :]) ** 2).sum(axis=2) ** degree
+
+
+FORMULAS = {
+    "gaussian": lambda X, Y: np.exp(-(cdist(X, Y) ** 2) / (2 * 1.3**2)),
+    "gaussian gamma": lambda X, Y: pairwise_kernels(X, Y, "rbf", gamma=0.4),
+    "laplacian": lambda X, Y: pairwise_kernels(X, Y, "laplacian", gamma=0.5),
+    "matern 0.5": lambda X, Y: SklearnMatern(1.5, nu=0.5)(X, Y),
+    "matern 1.5": lambda X, Y: SklearnMatern(1.5, nu=1.5)(X, Y),
+    "matern 2.5": lambda X, Y: SklearnMatern(1.5, nu=2.5)(X, Y),
+    "anova": lambda X, Y: anova(X, Y, 0.7, 2),
+    "linear": lambda X, Y: pairwise_kernels(X, Y, "linear"),
+    "polynomial": lambda X, Y: pairwise_kernels(X, Y, "poly", degree=2, gamma=0.3, coef0=0.5),
+    "cosine": lambda X, Y: pairwise_kernels(X, Y, "cosine"),
+}
+
+
+def points(n=23, d=4, seed=0, scale=1.0):
+    return scale * np.random.default_rng(seed).normal(size=(n, d))
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_a_kernel_is_its_formula(name):
+    X, Y = points(23), points(17, seed=1)
+    kernel = OBJECTS[name].resolve(as_rows(X))
+    np.testing.assert_allclose(kernel(X, Y), FORMULAS[name](X, Y), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_a_kernel_with_numbers_for_parameters_needs_no_data_to_be_called(name):
+    X, Y = points(23), points(17, seed=1)
+    np.testing.assert_allclose(OBJECTS[name](X, Y), FORMULAS[name](X, Y), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("left", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("right", [np.asarray, sparse.csr_matrix])
+def test_dense_and_sparse_rows_mix_and_the_answer_is_dense_in_the_dtype_of_x(
+    name, dtype, left, right
+):
+    X, Y = points(23).astype(dtype), points(17, seed=1).astype(dtype)
+    X[np.abs(X) < 0.5] = 0
+    values = OBJECTS[name].resolve(as_rows(X))(left(X), right(Y))
+    assert isinstance(values, np.ndarray)
+    assert values.dtype == dtype
+    expected = FORMULAS[name](X.astype(np.float64), Y.astype(np.float64))
+    np.testing.assert_allclose(
+        values, expected, rtol=2e-5 if dtype == np.float32 else 1e-10, atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_diagonal_is_the_matrixs_diagonal(name, make, dtype):
+    X = points(70).astype(dtype)
+    X[3] = 0
+    kernel = OBJECTS[name].resolve(as_rows(X))
+    diagonal = kernel.diag(make(X))
+    assert diagonal.dtype == dtype
+    np.testing.assert_allclose(
+        diagonal, np.diagonal(kernel(make(X), make(X))), rtol=1e-4 if dtype == np.float32 else 1e-9
+    )
+
+
+def test_a_callables_diagonal_is_its_matrixs_diagonal():
+    X = points(150)
+    kernel = make_kernel(lambda A, B: (A @ B.T) ** 2)
+    np.testing.assert_allclose(kernel.diag(X), np.diagonal(kernel(X, X)))
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_the_matrix_of_a_kernel_is_positive_semidefinite(name):
+    X = points(40)
+    eigenvalues = np.linalg.eigvalsh(OBJECTS[name].resolve(as_rows(X))(X, X))
+    assert eigenvalues[0] > -1e-10 * eigenvalues[-1]
+
+
+@pytest.mark.parametrize(
+    "name", ["rbf", "laplacian", "linear", "polynomial", "poly", "cosine", "chi2"]
+)
+def test_scikit_learns_names_mean_what_they_mean_there(name):
+    X, Y = np.abs(points(20)), np.abs(points(10, seed=1))
+    kernel = make_kernel(name).resolve(as_rows(X))
+    np.testing.assert_allclose(kernel(X, Y), pairwise_kernels(X, Y, metric=name), rtol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["sigmoid", "additive_chi2"])
+def test_scikit_learns_other_kernels_are_passed_on(name):
+    X = np.abs(points(20))
+    np.testing.assert_allclose(make_kernel(name)(X, X), pairwise_kernels(X, metric=name))
+
+
+def test_parameters_of_a_named_kernel_reach_it_and_the_others_are_left_out():
+    X = points()
+    kernel = make_kernel("linear", degree=2, gamma=0.5, coef0=1.0)
+    assert kernel == nb.Linear()
+    assert make_kernel("poly", degree=2, gamma=0.5, coef0=None) == nb.Polynomial(2, gamma=0.5)
+    with pytest.raises(ValueError, match=r"no parameter of the kernel 'poly', 'gama'.*'gamma'"):
+        make_kernel("poly", gama=0.5)
+    np.testing.assert_allclose(
+        make_kernel("sigmoid", gamma=0.1, coef0=2.0)(X, X),
+        pairwise_kernels(X, metric="sigmoid", gamma=0.1, coef0=2.0),
+    )
+
+
+@pytest.mark.parametrize("name", ["gaussian", "laplacian", "matern 0.5", "matern 2.5", "anova"])
+@pytest.mark.parametrize("offset", [1e3, 1e6])
+def test_a_shift_of_the_data_does_not_change_a_stationary_kernel(name, offset):
+    # whole multiples of 2⁻²⁰ are still exact after the shift
+    X = np.round(points(30) * 2**20) / 2**20
+    kernel = OBJECTS[name].resolve(as_rows(X))
+    np.testing.assert_allclose(kernel(X + offset, X + offset), kernel(X, X), rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(
+        kernel(sparse.csr_matrix(X + offset), sparse.csr_matrix(X + offset)),
+        kernel(X, X),
+        rtol=1e-8,
+        atol=1e-8,
+    )
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("spread", [1e-6, 1e-3, 1.0, 1e3, 1e6])
+def test_a_gaussian_is_right_at_every_distance_between_clusters(dtype, spread):
+    rng = np.random.default_rng(0)
+    centres = spread * rng.normal(size=(5, 3))
+    X = (centres[rng.integers(5, size=60)] + rng.normal(size=(60, 3))).astype(dtype)
+    wide = X.astype(np.float64)
+    expected = np.exp(-cdist(wide, wide, "sqeuclidean") / 2)
+    values = nb.Gaussian(gamma=0.5)(X, X)
+    np.testing.assert_allclose(
+        values, expected, rtol=0, atol=3e-5 if dtype == np.float32 else 1e-10
+    )
+    assert values.max() <= 1
+
+
+@given(st.integers(-12, 0), st.sampled_from(["matern 0.5", "matern 1.5", "laplacian"]))
+def test_close_pairs_keep_their_distance(exponent, name):
+    X = points(10)
+    gap = 10.0**exponent
+    Y = X.copy()
+    Y[:, 0] += gap
+    exact = (Y - X)[:, 0]
+    values = np.diagonal(OBJECTS[name].resolve(as_rows(X))(X, Y))
+    r = exact / (2.0 if name == "laplacian" else 1.5)
+    decay = np.sqrt(3) * r if name == "matern 1.5" else r
+    expected = -np.expm1(-decay) if name != "matern 1.5" else 1 - (1 + decay) * np.exp(-decay)
+    np.testing.assert_allclose(1 - values, expected, rtol=1e-6, atol=1e-15)
+
+
+def test_the_cosine_of_the_origin_is_zero():
+    X = points(5)
+    X[2] = 0
+    values = nb.Cosine()(X, X)
+    assert (values[2] == 0).all()
+    assert (values[:, 2] == 0).all()
+
+
+def test_a_callable_is_given_its_parameters():
+    def scaled(A, B, factor):
+        return factor * A @ B.T
+
+    X = points()
+    np.testing.assert_allclose(make_kernel(scaled, factor=3.0)(X, X), 3 * X @ X.T)
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (lambda *_: 1.0, r"returned shape \(\)"),
+        (lambda A, _: A @ A.T, r"returned shape \(20, 20\) for 20 and 10 points; \(20, 10\)"),
+        (lambda A, B: np.full((len(A), len(B)), np.nan), "NaN or infinity for finite points"),
+        (lambda A, B: np.full((len(A), len(B)), np.inf), "NaN or infinity for finite points"),
+    ],
+)
+def test_a_callable_that_misbehaves_gets_a_sentence(function, words):
+    with pytest.raises(ValueError, match=words):
+        make_kernel(function)(points(20), points(10))
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: nb.Gaussian(sigma=0), "sigma must be a positive number, but sigma=0"),
+        (lambda: nb.Gaussian(sigma=-1.0), "sigma must be a positive number"),
+        (lambda: nb.Gaussian(sigma=np.nan), "sigma must be a positive number"),
+        (lambda: nb.Gaussian(sigma=np.inf), "sigma must be a positive number"),
+        (lambda: nb.Gaussian(sigma=True), "sigma must be a positive number"),
+        (lambda: nb.Gaussian(sigma=[1.0, 2.0]), "sigma must be a positive number"),
+        (lambda: nb.Gaussian(gamma=0), "gamma must be a positive number"),
+        (lambda: nb.Gaussian(sigma=1.0, gamma=1.0), "sigma or gamma, not both"),
+        (lambda: nb.Gaussian(sigma="mean"), '"median" or "scale", but \'mean\''),
+        (lambda: nb.Laplacian(sigma=-1), "sigma must be a positive number"),
+        (lambda: nb.Matern(nu=1), "nu = 0.5, 1.5 or 2.5, but nu=1"),
+        (lambda: nb.Matern(sigma=0), "sigma must be a positive number"),
+        (lambda: nb.Anova(gamma=0), "gamma must be a positive number"),
+        (lambda: nb.Anova(degree=-1), "degree must be a positive number"),
+        (lambda: nb.Polynomial(degree=0), "degree must be a positive number"),
+        (lambda: nb.Polynomial(gamma="scale"), "gamma must be a positive number"),
+        (lambda: make_kernel("gausian"), "no kernel 'gausian'. Did you mean 'gaussian'"),
+        (lambda: make_kernel(7), "no kernel 7"),
+        (lambda: make_kernel(nb.Linear(), gamma=1.0), "gamma cannot be set beside the kernel"),
+        (lambda: nb.Gaussian(sigma="median")(points(), points()), "call kernel.resolve"),
+    ],
+)
+def test_a_bad_kernel_gets_a_sentence(make, words):
+    with pytest.raises(ValueError, match=words):
+        make()
+
+
+def test_every_kernel_name_can_be_used():
+    X = np.abs(points(30))
+    for name in KERNELS:
+        if name in ("precomputed", "sigmoid", "additive_chi2"):  # the last two are indefinite
+            continue
+        error = nb.approximate(X, "nystrom", name, n_columns=30, random_state=0).relative_error()
+        assert error < 1e-6

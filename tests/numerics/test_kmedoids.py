@@ -1,0 +1,92 @@
+"""k-medoids against the kmedoids package and literal, slow implementations."""
+
+import kmedoids
+import numpy as np
+import oracle
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.spatial.distance import cdist
+
+from nysboost.numerics.kmedoids import pam, park_jun
+
+
+def distances(n, seed, *, distinct=None, d=3):
+    rng = np.random.default_rng(seed)
+    points = rng.normal(size=(n, d))
+    if distinct is not None:
+        points = points[rng.integers(min(distinct, n), size=n)]
+    return cdist(points, points)
+
+
+def grid_distances(n, seed):
+    """Whole numbers on a line: nothing but ties."""
+    points = np.random.default_rng(seed).integers(6, size=(n, 1)).astype(float)
+    return cdist(points, points)
+
+
+@given(st.integers(2, 40), st.integers(1, 12), st.integers(0, 1000))
+def test_pam_has_the_loss_of_the_kmedoids_package(n, k, seed):
+    k, D = min(k, n - 1), distances(n, seed)
+    theirs = kmedoids.pam(D, k, init="build")
+    assert oracle.loss(D, pam(D, k)) == pytest.approx(theirs.loss, rel=1e-9, abs=1e-12)
+
+
+@given(st.integers(1, 14), st.integers(1, 6), st.integers(0, 1000))
+def test_pam_is_a_literal_pam(n, k, seed):
+    k, D = min(k, n), distances(n, seed)
+    assert oracle.loss(D, pam(D, k)) == pytest.approx(oracle.loss(D, oracle.pam(D, k)), rel=1e-12)
+
+
+@given(st.integers(3, 30), st.integers(1, 10), st.integers(0, 1000), st.integers(1, 6))
+def test_no_single_swap_improves_pam_even_with_duplicates(n, k, seed, distinct):
+    k, D = min(k, n), distances(n, seed, distinct=distinct)
+    medoids = pam(D, k)
+    best = oracle.loss(D, medoids)
+    for i in range(k):
+        for j in set(range(n)) - set(medoids):
+            swapped = [*medoids[:i], j, *medoids[i + 1 :]]
+            assert oracle.loss(D, swapped) >= best - 1e-12 * D.sum()
+
+
+@given(st.integers(4, 30), st.integers(1, 8), st.integers(0, 1000))
+def test_pam_on_ties_loses_nothing_to_a_literal_pam_that_starts_alike(n, k, seed):
+    k, D = min(k, n), grid_distances(n, seed)
+    ours, literal = oracle.loss(D, pam(D, k)), oracle.loss(D, oracle.pam(D, k))
+    assert ours == literal
+
+
+@given(st.integers(1, 40), st.integers(1, 12), st.integers(0, 1000))
+def test_park_jun_takes_the_steps_of_the_paper(n, k, seed):
+    k, D = min(k, n), distances(n, seed)
+    assert sorted(park_jun(D, k)) == sorted(oracle.park_jun(D, k))
+
+
+@given(st.integers(1, 30), st.integers(1, 12), st.integers(0, 1000))
+def test_park_jun_takes_the_steps_of_the_paper_among_ties(n, k, seed):
+    k, D = min(k, n), grid_distances(n, seed)
+    ours, literal = park_jun(D, k), oracle.park_jun(D, k)
+    assert len(set(ours)) == k
+    assert oracle.loss(D, ours) == oracle.loss(D, literal)
+
+
+@pytest.mark.parametrize("cluster", [pam, park_jun])
+@given(
+    n=st.integers(1, 30),
+    k=st.integers(1, 30),
+    seed=st.integers(0, 1000),
+    distinct=st.integers(1, 5),
+)
+def test_medoids_are_distinct_positions_even_among_duplicates(cluster, n, k, seed, distinct):
+    k = min(k, n)
+    medoids = cluster(distances(n, seed, distinct=distinct), k)
+    assert len(set(medoids)) == len(medoids) == k
+    assert 0 <= min(medoids) <= max(medoids) < n
+
+
+@pytest.mark.parametrize("cluster", [pam, park_jun])
+def test_the_distances_are_left_as_they_were(cluster):
+    D = distances(20, 0)
+    before = D.copy()
+    cluster(D, 4)
+    np.testing.assert_array_equal(D, before)
