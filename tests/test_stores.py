@@ -32,9 +32,8 @@ def test_a_method_on_a_sample_reads_no_row_twice(method, n_learners):
     rows = store()
     sizes = {"n_learners": n_learners, "n_columns": 12, "row_cap": 500, "random_state": 0}
     nb.approximate(rows, method, nb.Gaussian(sigma=1.0), **sizes)
-    scan, probe = 1, 2  # for NaN; the kernel is tried on 256 rows, which are also its columns
-    assert rows.reads.max() <= scan + probe + 1
-    assert (rows.reads - scan).sum() <= len(rows.X) + 4 * 256
+    scan_for_nan, sample = 1, 1
+    assert rows.reads.max() <= scan_for_nan + sample
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -47,7 +46,7 @@ def test_a_store_gives_the_landmarks_of_the_array(method):
     np.testing.assert_array_equal(stored.landmarks.points, held.landmarks.points)
 
 
-@pytest.mark.parametrize("method", ["greedy", "rpcholesky", "rls"])
+@pytest.mark.parametrize("method", ["greedy", "rpcholesky"])
 def test_whole_columns_pass_over_the_store_within_the_memory(method):
     import tracemalloc
 

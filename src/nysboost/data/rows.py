@@ -150,12 +150,9 @@ class StoredRows(ArrayRows):
             return as_float(np.asarray(self.data[indices]))
         wanted, places = np.unique(indices, return_inverse=True)
         known, kept = self.kept
-        known_places = np.searchsorted(known, wanted)
-        new = (
-            known[np.minimum(known_places, len(known) - 1)] != wanted if len(known) else wanted >= 0
-        )
+        new = ~np.isin(wanted, known)
         found = np.empty((len(wanted), self.n_features), dtype=kept.dtype)
-        found[~new] = kept[known_places[~new]]
+        found[~new] = kept[np.searchsorted(known, wanted[~new])]
         found[new] = self._read(wanted[new])
         return as_float(found[places])
 
