@@ -54,7 +54,14 @@ class Approximation(LinearOperator):
         Their weights; negative ones are possible under ridge regression.
     entries_evaluated : int
         How many kernel values were evaluated to find it; of a prefix, by the whole run.
+    has_features : bool
+        Whether there is a map x ↦ features, for these rows and for others.
+    shift : float
+        δ, where K̂ has a multiple δI of the identity beside its low rank; 0 for most methods.
     """
+
+    has_features = True
+    shift = 0.0
 
     def __init__(
         self,
@@ -85,6 +92,16 @@ class Approximation(LinearOperator):
         # errors asked for since then are no part of finding it
         shorter.entries_evaluated = self.entries_evaluated
         return shorter
+
+    @property
+    def is_psd(self) -> bool:
+        """Whether K̂ is positive semidefinite by its form: no weight is negative."""
+        return bool(self.weights.min() >= 0)
+
+    @property
+    def saw_everything(self) -> bool:
+        """Whether as many entries were evaluated to find it as all of G has."""
+        return bool(self.entries_evaluated >= self.shape[0] ** 2)
 
     # Entries
 
@@ -255,7 +272,7 @@ class Approximation(LinearOperator):
         def features(at: slice) -> Array:
             return self._features_at(chosen[at]) if kept is None else kept[at, :]
 
-        return ERRORS[norm](self.gram, features, self._signs, chosen)
+        return ERRORS[norm](self.gram, features, self._signs, chosen, self.shift)
 
     # Parts
 

@@ -144,7 +144,8 @@ class FeatureMap:
         itemsize = np.dtype(dtype_name(form)).itemsize
         wide = 0 if self.rotation is None else self.rotation.shape[0]
         narrow = sum(P.shape[0] * P.shape[1] for P in self.projections) + wide * r
-        per_value = itemsize if self.gram.lean(form) else BYTES_PER_VALUE
+        lean = self.landmarks.basis is None and self.gram.lean(form)
+        per_value = itemsize if lean else BYTES_PER_VALUE
         held = d if self.landmarks.points is not None else 0  # values are taken, not computed
         # other libraries have threads of their own, and modes that belong to a thread
         shared = self.gram.parallel and (issparse(form) or isinstance(form, np.ndarray))

@@ -118,7 +118,7 @@ class KernelGram(Gram):
                 f"{whereabouts(Z)}. Move X there, or fit where X is."
             )
             raise ValueError(msg)
-        return self.kernel.against(in_the_form_of(form, Z))
+        return (landmarks.basis or self.kernel).against(in_the_form_of(form, Z))
 
     def lean(self, form: Array) -> bool:
         """Whether evaluating blocks of such rows takes no memory beyond their values."""
