@@ -185,9 +185,7 @@ class Matern(_UnitDiagonal):
 
     def frequencies(self, normals: Floats, uniforms: Floats) -> Floats:
         """Return frequencies of Student's t distribution with 2ν degrees of freedom, over σ."""
-        chi_squared: Floats = (
-            gammaincinv(self.nu, uniforms) / self.nu
-        )  # over its degrees of freedom
+        chi_squared: Floats = gammaincinv(self.nu, uniforms) / self.nu
         student: Floats = normals / np.sqrt(chi_squared)[:, None]
         return student / number(self, "sigma")
 

@@ -19,6 +19,7 @@ from nysboost.methods.leverage import rls
 from nysboost.methods.whole import refuse_large, times_gram
 from nysboost.numerics.arrays import Array, like, namespace, to_host
 from nysboost.numerics.linalg import range_basis
+from nysboost.numerics.tolerances import CROSSING
 
 Choice: TypeAlias = Callable[[Gram, int, np.random.Generator], Landmarks]
 Core: TypeAlias = Callable[[Gram, Landmarks, Landmarks], Array]
@@ -58,14 +59,13 @@ def projected(gram: Gram, columns: Landmarks, rows: Landmarks) -> Array:
 def crossed(gram: Gram, columns: Landmarks, rows: Landmarks) -> Array:
     """Return U = G[I, J]⁺, from the entries where rows and columns cross alone.
 
-    Singular values below √eps of the largest are cut off: they would multiply the error of the
-    entries by more than it is small.
+    Small singular values are cut off: they would multiply what C and R leave unexplained.
     """
     assert rows.indices is not None
     crossing = gram.cross(rows.indices, columns)
     xp = namespace(crossing)
     left, values, right = xp.linalg.svd(xp.astype(crossing, xp.float64), full_matrices=False)
-    k = int(np.sum(to_host(values) > np.sqrt(gram.eps) * float(values[0])))
+    k = int(np.sum(to_host(values) > CROSSING * float(values[0])))
     return (right[:k, :].T / values[:k]) @ left[:, :k].T
 
 
