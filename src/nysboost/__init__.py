@@ -1,20 +1,27 @@
 """NysBoost: standard, ensemble and boosting Nyström approximation of kernel matrices.
 
-One front door, `approximate`, and three scikit-learn transformers. Every approximation
+One front door, `approximate`, and scikit-learn estimators. Every approximation
 has the form K̂(x, y) = k(x, Z) M k(Z, y), with landmarks Z and a small symmetric core M.
 """
 
 from nysboost._version import __version__
 from nysboost.approximation import Approximation
+from nysboost.boosting.rules import Rule
+from nysboost.boosting.selectors import Selector
 from nysboost.boosting.variants import JOINT_VARIANTS, VARIANTS
 from nysboost.catalogue import FAMILIES, METHODS, approximate
-from nysboost.estimators import (
-    BoostedNystroem,
-    EnsembleNystroem,
-    NystroemFeatures,
-    StandardNystroem,
+from nysboost.estimators import BoostedNystroem, EnsembleNystroem, Nystroem, StandardNystroem
+from nysboost.kernels import (
+    KERNELS,
+    Anova,
+    Cosine,
+    Gaussian,
+    Kernel,
+    Laplacian,
+    Linear,
+    Matern,
+    Polynomial,
 )
-from nysboost.kernels import Anova, Cosine, Gaussian, Laplacian, Linear, Matern, Polynomial
 from nysboost.learn import (
     GaussianProcessClassifier,
     KernelPCA,
@@ -27,6 +34,7 @@ from nysboost.settings import Settings
 __all__ = [
     "FAMILIES",
     "JOINT_VARIANTS",
+    "KERNELS",
     "METHODS",
     "VARIANTS",
     "Anova",
@@ -36,13 +44,16 @@ __all__ = [
     "EnsembleNystroem",
     "Gaussian",
     "GaussianProcessClassifier",
+    "Kernel",
     "KernelPCA",
     "Laplacian",
     "Linear",
     "Matern",
     "MeanEmbedding",
-    "NystroemFeatures",
+    "Nystroem",
     "Polynomial",
+    "Rule",
+    "Selector",
     "Settings",
     "SpectralClustering",
     "StandardNystroem",

@@ -76,7 +76,7 @@ def test_pre_images_are_refused_where_none_were_learned():
 def test_a_precomputed_kernel_gives_the_same_components():
     G = nb.Gaussian(gamma=0.05)(DIGITS[:200], DIGITS[:200])
     how = {"method": "rpcholesky", "n_landmarks": 50, "random_state": 0}
-    ours = nb.KernelPCA(4, "precomputed", **how).fit(G)
+    ours = nb.KernelPCA(4, kernel="precomputed", **how).fit(G)
     points = nb.KernelPCA(4, gamma=0.05, **how).fit(DIGITS[:200])
     np.testing.assert_allclose(ours.transform(G), points.transform(DIGITS[:200]), atol=1e-8)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -11,17 +11,16 @@ from sklearn.base import ClusterMixin
 from sklearn.cluster import KMeans
 from sklearn.utils.validation import check_is_fitted
 
-from nysboost.catalogue import RandomState, make_rng
-from nysboost.estimators.base import KernelLike
+from nysboost.catalogue import make_rng
 from nysboost.learn.on_features import Features, OnFeatures
 from nysboost.numerics.arrays import Floats, Indices, floats_on_host
 from nysboost.numerics.checks import require_count, unknown
-from nysboost.numerics.memory import MAX_MEMORY
 
 QR_ROWS = 2**14
 """Rows from which the QR rule learns its rotation, spread evenly where there are more."""
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SpectralClustering(ClusterMixin, OnFeatures):
     """Spectral clustering on the normalised Laplacian of K̂ (Fowlkes et al. 2004).
 
@@ -34,7 +33,7 @@ class SpectralClustering(ClusterMixin, OnFeatures):
     n_clusters : int
         Number of clusters.
     kernel, gamma, coef0, degree, kernel_params
-        As in `NystroemFeatures`; gamma=1 is scikit-learn's default for this estimator.
+        As in `Nystroem`; gamma=1 is scikit-learn's default for this estimator.
     method : str
         Which method approximates the kernel, one of `nysboost.METHODS` with features.
     n_landmarks : int or None
@@ -72,36 +71,12 @@ class SpectralClustering(ClusterMixin, OnFeatures):
     250
     """
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        kernel: KernelLike = "rbf",
-        *,
-        gamma: float | str | None = 1.0,
-        coef0: float | None = None,
-        degree: float | None = None,
-        kernel_params: Mapping[str, Any] | None = None,
-        method: str = "rpcholesky",
-        n_landmarks: int | None = None,
-        n_components: int | None = None,
-        assign_labels: Literal["kmeans", "cluster_qr"] = "kmeans",
-        n_init: int = 10,
-        max_memory: int | str = MAX_MEMORY,
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.kernel = kernel
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.degree = degree
-        self.kernel_params = kernel_params
-        self.method = method
-        self.n_landmarks = n_landmarks
-        self.n_components = n_components
-        self.assign_labels = assign_labels
-        self.n_init = n_init
-        self.max_memory = max_memory
-        self.random_state = random_state
+    n_clusters: int = field(default=8, kw_only=False)
+    gamma: float | str | None = 1.0
+    method: str = "rpcholesky"
+    n_components: int | None = None
+    assign_labels: Literal["kmeans", "cluster_qr"] = "kmeans"
+    n_init: int = 10
 
     def fit(self, X: Any, y: Any = None) -> SpectralClustering:  # noqa: ARG002
         """Cluster the rows of X.
@@ -117,11 +92,11 @@ class SpectralClustering(ClusterMixin, OnFeatures):
         if self.assign_labels not in _LABELS:
             raise ValueError(unknown("label rule", self.assign_labels, tuple(_LABELS)))
         features = self._fit_features(X)
-        if features.rows.n < self.n_clusters:
-            msg = f"n_samples={features.rows.n} should be >= n_clusters={self.n_clusters}."
+        if features.n < self.n_clusters:
+            msg = f"n_samples={features.n} should be >= n_clusters={self.n_clusters}."
             raise ValueError(msg)
         self._degrees = sum(F.sum(axis=0) for _, F in features.blocks())
-        self._diag = floats_on_host(features.transform.gram.diag())
+        self._diag = floats_on_host(features.gram.diag())
         self._vectors, self.eigenvalues_ = self._eigenvectors(features)
         embedded = [self._embedded(F, self._diag[at]) for at, F in features.blocks()]
         self.embedding_ = np.concatenate(embedded)
@@ -142,7 +117,7 @@ class SpectralClustering(ClusterMixin, OnFeatures):
 
         Parameters
         ----------
-        X : as in `NystroemFeatures.transform`
+        X : as in `Nystroem.transform`
             Rows, seen in fit or not.
         """
         check_is_fitted(self)
@@ -160,7 +135,7 @@ class SpectralClustering(ClusterMixin, OnFeatures):
 
     def _eigenvectors(self, features: Features) -> tuple[Floats, Floats]:
         """Return V Λ^(−½) and Λ of HᵀH, the leading ones."""
-        r = features.transform.n_features_out
+        r = features.r
         products = np.zeros((r, r))
         for at, F in features.blocks():
             H = F / self._roots(F, self._diag[at])[:, None]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,13 +12,11 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
-from nysboost.catalogue import RandomState
-from nysboost.data.rows import stream_of
+from nysboost.data.recognise import stream_of
 from nysboost.estimators.base import KernelLike
 from nysboost.learn.on_features import Features, OnFeatures
 from nysboost.numerics.arrays import Array, Floats, floats_on_host
 from nysboost.numerics.checks import require_count
-from nysboost.numerics.memory import MAX_MEMORY
 
 CONVERGED = 1e-8
 """Newton's method ends when a step gains less than this share of the objective."""
@@ -27,6 +25,7 @@ NODES, MASSES = hermegauss(32)
 """Quadrature of the logistic function under a normal distribution: right to six digits."""
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class GaussianProcessClassifier(ClassifierMixin, OnFeatures):
     """Gaussian process classification with K̂ as covariance (Williams and Barber 1998).
 
@@ -40,7 +39,7 @@ class GaussianProcessClassifier(ClassifierMixin, OnFeatures):
     Parameters
     ----------
     kernel, gamma, coef0, degree, kernel_params
-        As in `NystroemFeatures`; they are taken as given, not fitted.
+        As in `Nystroem`; they are taken as given, not fitted.
     variance : float
         What the kernel is multiplied by: the prior variance of the latent function.
     method : str
@@ -75,32 +74,9 @@ class GaussianProcessClassifier(ClassifierMixin, OnFeatures):
     True
     """
 
-    def __init__(
-        self,
-        kernel: KernelLike = "rbf",
-        *,
-        gamma: float | str | None = None,
-        coef0: float | None = None,
-        degree: float | None = None,
-        kernel_params: Mapping[str, Any] | None = None,
-        variance: float = 1.0,
-        method: str = "joint",
-        n_landmarks: int | None = None,
-        max_iter: int = 100,
-        max_memory: int | str = MAX_MEMORY,
-        random_state: RandomState = None,
-    ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.degree = degree
-        self.kernel_params = kernel_params
-        self.variance = variance
-        self.method = method
-        self.n_landmarks = n_landmarks
-        self.max_iter = max_iter
-        self.max_memory = max_memory
-        self.random_state = random_state
+    kernel: KernelLike = field(default="rbf", kw_only=False)
+    variance: float = 1.0
+    max_iter: int = 100
 
     def fit(self, X: Any, y: Any) -> GaussianProcessClassifier:
         """Fit the classifier.
@@ -119,8 +95,8 @@ class GaussianProcessClassifier(ClassifierMixin, OnFeatures):
         y = column_or_1d(check_array(y, ensure_2d=False, dtype=None), warn=True)
         check_classification_targets(y)
         features = self._fit_features(X)
-        if len(y) != features.rows.n:
-            msg = f"X has {features.rows.n} rows, but y has {len(y)} labels: give one for each row."
+        if len(y) != features.n:
+            msg = f"X has {features.n} rows, but y has {len(y)} labels: give one for each row."
             raise ValueError(msg)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
@@ -190,7 +166,7 @@ def laplace(
     covariance : array of shape (p, r, r)
     n_iter : int
     """
-    p, r = signs.shape[1], features.transform.n_features_out
+    p, r = signs.shape[1], features.r
     w = np.zeros((p, r))
     loss, gradient, hessian = _newton_parts(features, signs, scale, w)
     for step in range(1, max_iter + 1):  # noqa: B007

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,14 +11,11 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from nysboost.catalogue import RandomState
-from nysboost.estimators import NystroemFeatures
-from nysboost.estimators.base import KernelLike
+from nysboost.estimators import Nystroem
 from nysboost.kernels import Gaussian
 from nysboost.learn.on_features import Features, OnFeatures
 from nysboost.numerics.arrays import Array, Floats, floats_on_host, like
 from nysboost.numerics.checks import require_count, require_positive
-from nysboost.numerics.memory import MAX_MEMORY
 from nysboost.numerics.tolerances import EPS, cutoff
 
 PIECE_ROWS = 2**14
@@ -32,6 +29,7 @@ def _learns_pre_images(pca: KernelPCA) -> bool:
     return True
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnFeatures):
     """Kernel principal component analysis of K̂ = F Fᵀ (Schölkopf, Smola and Müller 1998).
 
@@ -44,7 +42,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnFeatures):
     n_components : int or None
         Number of components; None keeps all that are not zero.
     kernel, gamma, coef0, degree, kernel_params
-        As in `NystroemFeatures`.
+        As in `Nystroem`.
     method : str
         Which method approximates the kernel, one of `nysboost.METHODS` with features.
     n_landmarks : int or None
@@ -52,7 +50,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnFeatures):
     fit_inverse_transform : bool
         Learn pre-images: ridge regression from the components back to X.
     alpha : float
-        The ridge of that regression, as in scikit-learn.
+        The ridge of that regression, in the units of scikit-learn's.
     max_memory : int or str
         Working memory of a pass over the rows, in bytes or as "500MB".
     random_state : int, RandomState, Generator or None
@@ -81,34 +79,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnFeatures):
     (4, 2)
     """
 
-    def __init__(
-        self,
-        n_components: int | None = None,
-        kernel: KernelLike = "rbf",
-        *,
-        gamma: float | str | None = None,
-        coef0: float | None = None,
-        degree: float | None = None,
-        kernel_params: Mapping[str, Any] | None = None,
-        method: str = "joint",
-        n_landmarks: int | None = None,
-        fit_inverse_transform: bool = False,
-        alpha: float = 1e-3,
-        max_memory: int | str = MAX_MEMORY,
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_components = n_components
-        self.kernel = kernel
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.degree = degree
-        self.kernel_params = kernel_params
-        self.method = method
-        self.n_landmarks = n_landmarks
-        self.fit_inverse_transform = fit_inverse_transform
-        self.alpha = alpha
-        self.max_memory = max_memory
-        self.random_state = random_state
+    n_components: int | None = field(default=None, kw_only=False)
+    fit_inverse_transform: bool = False
+    alpha: float = 1e-5
 
     def fit(self, X: Any, y: Any = None) -> KernelPCA:  # noqa: ARG002
         """Find the principal components of the rows of X.
@@ -130,10 +103,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnFeatures):
         kept = variances > cutoff(len(variances), EPS) * max(variances[0], 0.0)
         k = min(self.n_components or len(variances), max(1, int(kept.sum())))
         self.components_ = _signed(vectors[:, :k].T)
-        n = features.rows.n
+        n = features.n
         self.eigenvalues_ = n * np.maximum(variances[:k], 0)
         self.explained_variance_ = self.eigenvalues_ / max(1, n - 1)
-        squares = float(floats_on_host(features.transform.gram.diag()).mean())
+        squares = float(floats_on_host(features.gram.diag()).mean())
         total = squares - float(self.mean_ @ self.mean_)
         self.explained_variance_ratio_ = self.eigenvalues_ / (n * max(total, np.finfo(float).tiny))
         self._n_features_out = k
@@ -146,7 +119,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnFeatures):
 
         Parameters
         ----------
-        X : as in `NystroemFeatures.transform`
+        X : as in `Nystroem.transform`
             Rows, seen in fit or not.
         """
         check_is_fitted(self)
@@ -176,17 +149,17 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnFeatures):
         """
         T = np.concatenate([self._projected(F) for _, F in features.blocks()])
         landmarks = min(len(T), self.n_landmarks or 240)
-        self._pre_map = NystroemFeatures(
-            "uniform",
+        self._pre_map = Nystroem(
             Gaussian(sigma="median"),
+            method="uniform",
             n_components=landmarks,
             max_memory=self.max_memory,
             random_state=self.random_state,
         ).fit(T)
         width = self._linear(T[:1]).shape[1]
-        normal, right = np.zeros((width, width)), np.zeros((width, features.rows.n_features))
-        total, start = np.zeros(features.rows.n_features), 0
-        for piece in features.rows.pieces(PIECE_ROWS):
+        normal, right = np.zeros((width, width)), np.zeros((width, features.gram.rows.n_features))
+        total, start = np.zeros(features.gram.rows.n_features), 0
+        for piece in features.gram.rows.pieces(PIECE_ROWS):
             dense = piece.toarray() if issparse(piece) else floats_on_host(piece)
             Phi = self._linear(T[start : start + len(dense)])
             normal += Phi.T @ Phi
@@ -209,7 +182,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnFeatures):
 
 def mean_and_covariance(features: Features) -> tuple[Floats, Floats]:
     """Return the mean μ of the features and FᵀF/n − μμᵀ, in one pass."""
-    n, r = features.rows.n, features.transform.n_features_out
+    n, r = features.n, features.r
     total, products = np.zeros(r), np.zeros((r, r))
     for _, F in features.blocks():
         total += F.sum(axis=0)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,15 +10,16 @@ from scipy.sparse import issparse, vstack
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from nysboost.catalogue import RandomState, make_rng
-from nysboost.estimators import NystroemFeatures
+from nysboost.estimators import Nystroem
 from nysboost.estimators.base import KernelLike
 from nysboost.kernels import Gaussian
-from nysboost.learn.on_features import Features, OnFeatures
+from nysboost.learn.on_features import Features, OnFeatures, features_of
 from nysboost.numerics.arrays import Floats, floats_on_host
 from nysboost.numerics.checks import require_count
 from nysboost.numerics.memory import MAX_MEMORY, as_bytes
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class MeanEmbedding(OnFeatures):
     """The Nyström mean embedding μ̂ = Σ_j α_j k(z_j, ·) of a sample (Chatalic et al. 2022).
 
@@ -29,7 +29,7 @@ class MeanEmbedding(OnFeatures):
     Parameters
     ----------
     kernel, gamma, coef0, degree, kernel_params
-        As in `NystroemFeatures`.
+        As in `Nystroem`.
     method : str
         Which method approximates the kernel, one of `nysboost.METHODS` with features.
     n_landmarks : int or None
@@ -57,28 +57,7 @@ class MeanEmbedding(OnFeatures):
     True
     """
 
-    def __init__(
-        self,
-        kernel: KernelLike = "rbf",
-        *,
-        gamma: float | str | None = None,
-        coef0: float | None = None,
-        degree: float | None = None,
-        kernel_params: Mapping[str, Any] | None = None,
-        method: str = "joint",
-        n_landmarks: int | None = None,
-        max_memory: int | str = MAX_MEMORY,
-        random_state: RandomState = None,
-    ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.degree = degree
-        self.kernel_params = kernel_params
-        self.method = method
-        self.n_landmarks = n_landmarks
-        self.max_memory = max_memory
-        self.random_state = random_state
+    kernel: KernelLike = field(default="rbf", kw_only=False)
 
     def fit(self, X: Any, y: Any = None) -> MeanEmbedding:  # noqa: ARG002
         """Embed the sample X.
@@ -91,7 +70,7 @@ class MeanEmbedding(OnFeatures):
             For scikit-learn's pipelines.
         """
         features = self._fit_features(X)
-        self.mean_: Floats = _sum(features) / features.rows.n
+        self.mean_: Floats = _sum(features) / features.n
         self.weights_: Floats = floats_on_host(self.features_.normalization_) @ self.mean_
         return self
 
@@ -181,15 +160,14 @@ def mmd_test(
     pooled = vstack([X, Y], format="csr") if issparse(X) or issparse(Y) else np.concatenate([X, Y])
     # landmarks must not know the samples: the rows change places before any is chosen
     order = rng.permutation(both)
-    embedding = NystroemFeatures(
-        method,
+    embedding = Nystroem(
         Gaussian(sigma="median") if kernel is None else kernel,
+        method=method,
         n_components=n_components,
         max_memory=max_memory,
         random_state=rng,
     ).fit(pooled[order])
-    gram = embedding.approximation_.gram
-    features = Features(embedding._transform, gram.rows, gram.max_memory)
+    features = features_of(embedding)
     observed = _discrepancies(features, (order < n)[None, :])[0]
     at_once = max(1, as_bytes(max_memory) // (16 * both))
     larger = 0
@@ -202,7 +180,7 @@ def mmd_test(
 
 def _discrepancies(features: Features, in_x: np.ndarray[Any, np.dtype[np.bool_]]) -> Floats:
     """Return ‖μ̂_X − μ̂_Y‖² for each row of a mask that says which rows are X, in one pass."""
-    r = features.transform.n_features_out
+    r = features.r
     total, part = np.zeros(r), np.zeros((len(in_x), r))
     for at, F in features.blocks():
         total += F.sum(axis=0)
@@ -214,7 +192,7 @@ def _discrepancies(features: Features, in_x: np.ndarray[Any, np.dtype[np.bool_]]
 
 
 def _sum(features: Features) -> Floats:
-    total = np.zeros(features.transform.n_features_out)
+    total = np.zeros(features.r)
     for _, F in features.blocks():
         total += F.sum(axis=0)
     return total

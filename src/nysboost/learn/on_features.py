@@ -3,104 +3,74 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, fields
 from typing import Any
 
 from sklearn.base import BaseEstimator
 
 from nysboost.catalogue import RandomState
-from nysboost.data.rows import Rows
-from nysboost.engine.feature_map import FeatureMap
-from nysboost.estimators import NystroemFeatures
+from nysboost.engine.factor import Factor
+from nysboost.estimators import Nystroem
 from nysboost.estimators.base import KernelLike
 from nysboost.numerics.arrays import Floats, floats_on_host
-
-BLOCK_BYTES = 2**25
-"""A block of features of this size keeps matrix products busy and takes little memory."""
+from nysboost.numerics.memory import MAX_MEMORY
 
 
-@dataclass(frozen=True)
 class Features:
-    """F of all rows, in blocks: kept where it fits, computed anew in each pass where it does not.
+    """F of the training rows, in blocks on the host: kept where it fits, else computed anew.
 
     Parameters
     ----------
-    transform : FeatureMap
-        x ↦ features.
-    rows : Rows
-        The rows that F is of.
-    max_memory : int
-        Bytes that may be held; half of them for F itself.
+    factor : Factor
+        F, with the map that makes it.
     """
 
-    transform: FeatureMap
-    rows: Rows
-    max_memory: int
+    def __init__(self, factor: Factor) -> None:
+        self._factor = factor
+        self.gram = factor.transform.gram
+        self.n, self.r = factor.shape
 
     def blocks(self) -> Iterator[tuple[slice, Floats]]:
-        """Yield (rows, F at these rows) in order, on the host in float64."""
-        if self._fits:
-            yield from self._kept
-        else:
-            yield from self._computed()
-
-    @property
-    def _fits(self) -> bool:
-        return 8 * self.rows.n * self.transform.n_features_out <= self.max_memory // 2
-
-    @cached_property
-    def _kept(self) -> list[tuple[slice, Floats]]:
-        return list(self._computed())
-
-    def _computed(self) -> Iterator[tuple[slice, Floats]]:
-        row = 8 * (self.transform.n_features_out + self.rows.n_features)
-        start = 0
-        for piece in self.rows.pieces(max(1, min(BLOCK_BYTES, self.max_memory // 8) // row)):
-            F = floats_on_host(self.transform(piece))
-            yield slice(start, start + F.shape[0]), F
-            start += F.shape[0]
+        """Yield (rows, F at these rows) in order, in float64."""
+        return ((at, floats_on_host(F)) for at, F in self._factor.blocks())
 
 
+def features_of(transformer: Nystroem) -> Features:
+    """Return the features of the rows that a transformer was fitted on."""
+    return Features(Factor(transformer._transform))
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class OnFeatures(BaseEstimator):
     """An estimator that works on the features of an approximation; final classes say how.
 
     Attributes
     ----------
-    features_ : NystroemFeatures
+    features_ : Nystroem
         The fitted transformer: what the method found.
     n_features_in_ : int
         Number of features seen in fit.
     """
 
-    kernel: KernelLike
-    gamma: float | str | None
-    coef0: float | None
-    degree: float | None
-    kernel_params: Mapping[str, Any] | None
-    method: str
-    n_landmarks: int | None
-    max_memory: int | str
-    random_state: RandomState
+    kernel: KernelLike = "rbf"
+    gamma: float | str | None = None
+    coef0: float | None = None
+    degree: float | None = None
+    kernel_params: Mapping[str, Any] | None = None
+    method: str = "joint"
+    n_landmarks: int | None = None
+    max_memory: int | str = MAX_MEMORY
+    n_jobs: int | None = None
+    random_state: RandomState = None
 
     def _fit_features(self, X: Any) -> Features:
         """Fit the transformer on X and return the features of its rows."""
-        self.features_ = NystroemFeatures(
-            self.method,
-            self.kernel,
-            gamma=self.gamma,
-            coef0=self.coef0,
-            degree=self.degree,
-            kernel_params=self.kernel_params,
-            n_components=self.n_landmarks,
-            max_memory=self.max_memory,
-            random_state=self.random_state,
-        ).fit(X)
+        same = {f.name: getattr(self, f.name) for f in fields(OnFeatures)}
+        self.features_ = Nystroem(n_components=same.pop("n_landmarks"), **same).fit(X)
         self.n_features_in_ = self.features_.n_features_in_
         if hasattr(self.features_, "feature_names_in_"):
             self.feature_names_in_ = self.features_.feature_names_in_
-        gram = self.features_.approximation_.gram
-        return Features(self.features_._transform, gram.rows, gram.max_memory)
+        return features_of(self.features_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

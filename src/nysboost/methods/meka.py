@@ -10,7 +10,7 @@ from scipy.sparse import issparse
 
 from nysboost.boosting.core import fit_core
 from nysboost.boosting.learner import Learner
-from nysboost.gram import Gram, Landmarks
+from nysboost.gram import Gram, Landmarks, Sample
 from nysboost.kernels import Kernel
 from nysboost.kernels.distances import squared_distances
 from nysboost.methods.adaptive import equal_parts
@@ -93,7 +93,8 @@ def meka(gram: Gram, c: int, rng: np.random.Generator) -> Learner:
     sample = [rows[: ROWS_PER_LANDMARK * m] for rows, m in zip(drawn, shares, strict=True)]
     points = gram.landmarks(columns).points
     basis = Clustered(kernel, found.centres.points, tuple(shares))
-    return fit_core(gram, Landmarks(columns, points, basis), np.concatenate(sample))
+    rows = Sample.of(gram, np.concatenate(sample))
+    return fit_core(rows, Landmarks(columns, points, basis))
 
 
 def _members(gram: Gram, centres: Landmarks, rows: Indices) -> list[Indices]:

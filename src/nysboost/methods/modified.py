@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from nysboost.boosting.core import fit_core
+from nysboost.boosting.core import core_projection
 from nysboost.boosting.learner import Learner
 from nysboost.gram import Gram
 from nysboost.methods.adaptive import equal_parts, exact_residuals, in_rounds
 from nysboost.methods.in_sample import InSample
 from nysboost.methods.whole import refuse_large, times_gram
-from nysboost.numerics.arrays import Array, Indices, floats_on_host, namespace, to_host
+from nysboost.numerics.arrays import Array, Indices, floats_on_host, like, namespace, to_host
 from nysboost.numerics.linalg import range_basis
 
 
@@ -25,7 +25,10 @@ def modified(gram: Gram, c: int, rng: np.random.Generator) -> Learner:
     via adaptive sampling".
     """
     refuse_large(gram, "modified")
-    return fit_core(gram, gram.landmarks(_columns(gram, c, rng)), np.arange(gram.n))
+    landmarks = gram.landmarks(_columns(gram, c, rng))
+    C = gram.cross(slice(None), landmarks)
+    projection = core_projection(C, C[:0, :], lambda Q: times_gram(gram, Q), anchor=0.0)
+    return Learner(landmarks, like(projection, C))
 
 
 def spectral_shift(gram: Gram, c: int, rng: np.random.Generator) -> InSample:
