@@ -10,6 +10,7 @@ from nysboost.boosting.variants import JOINT_VARIANTS, VARIANTS
 from nysboost.catalogue import METHODS, approximate
 from nysboost.estimators import BoostedNystroem, EnsembleNystroem, StandardNystroem
 from nysboost.kernels import Anova, Cosine, Gaussian, Laplacian, Linear, Matern, Polynomial
+from nysboost.model_files import ModelFileError, load, save
 from nysboost.settings import Settings
 
 __all__ = [
@@ -25,9 +26,12 @@ __all__ = [
     "Laplacian",
     "Linear",
     "Matern",
+    "ModelFileError",
     "Polynomial",
     "Settings",
     "StandardNystroem",
     "__version__",
     "approximate",
+    "load",
+    "save",
 ]

@@ -28,7 +28,7 @@ def require_bandwidth(name: str, value: Bandwidth) -> None:
             raise ValueError(msg)
     elif value is not None:
         require_positive(name, value)
-        if not 1e-150 < value < 1e150:
+        if not 1e-150 < float(value) < 1e150:
             msg = f"{name}={value!r} leaves no digits of a distance: scale the data instead."
             raise ValueError(msg)
 
