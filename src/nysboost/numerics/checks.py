@@ -20,6 +20,13 @@ def unknown(what: str, name: object, known: Iterable[str]) -> str:
     return f"There is no {what} {name!r}.{hint} Known are {', '.join(folded.values())}."
 
 
+def require_number(name: str, value: Any) -> None:
+    """Refuse what is not a finite number."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(float(value)):
+        msg = f"{name} must be a number, but {name}={value!r} was given."
+        raise ValueError(msg)
+
+
 def require_positive(name: str, value: float) -> None:
     """Refuse what is not a positive finite number."""
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < np.inf:
