@@ -15,7 +15,7 @@ import numpy as np
 from scipy.sparse import csr_array, csr_matrix
 
 from nysboost import estimators, kernels
-from nysboost.approximation import Approximation
+from nysboost.approximation import Approximation, Origin
 from nysboost.boosting.learner import Learner, Mixture
 from nysboost.data.archive import ModelFileError, damaged, read_archive, write_archive
 from nysboost.data.description import (
@@ -29,6 +29,8 @@ from nysboost.data.description import (
 from nysboost.data.rows import ArrayRows, ForgottenRows, MappedRows, StoredRows
 from nysboost.engine.feature_map import FeatureMap
 from nysboost.gram import Gram, KernelGram, Landmarks, PrecomputedGram
+from nysboost.gram.gram import Tally
+from nysboost.numerics.memory import Budget
 from nysboost.settings import Settings
 
 __all__ = ["ModelFileError", "load", "save"]
@@ -119,32 +121,38 @@ def load(path: str | os.PathLike[str], *, device: str | None = None) -> Any:
 
 
 def _gram_parts(gram: Gram) -> dict[str, Any]:
-    common = ("rows", "n", "max_memory", "entries_evaluated")
-    parts = {name: getattr(gram, name) for name in common} | {"dtype": gram.dtype.name}
+    parts = {"rows": gram.rows, "dtype": gram.dtype.name, "budget": gram.budget}
+    parts["entries_evaluated"] = gram.entries_evaluated
     return parts | ({"kernel": gram.kernel} if isinstance(gram, KernelGram) else {})
 
 
 def _gram(kind: type[Gram]) -> Form:
     def put_together(parts: dict[str, Any]) -> Gram:
-        _require(parts["n"] == parts["rows"].n and parts["dtype"] in ("float32", "float64"))
+        _require(parts["dtype"] in ("float32", "float64") and isinstance(parts["budget"], Budget))
         gram = kind.__new__(kind)  # rows that are gone cannot be looked at
-        vars(gram).update(parts, dtype=np.dtype(parts["dtype"]))
+        gram.rows, gram.n = parts["rows"], parts["rows"].n
+        gram.dtype, gram.budget = np.dtype(parts["dtype"]), parts["budget"]
+        gram.tally = Tally(int(parts["entries_evaluated"]))
         if isinstance(gram, KernelGram):
-            _require(isinstance(gram.kernel, kernels.Kernel))
-            gram.parallel = gram.kernel.parallel
+            _require(isinstance(parts["kernel"], kernels.Kernel))
+            gram.kernel, gram.parallel = parts["kernel"], parts["kernel"].parallel
         return gram
 
     return Form(kind.__name__, kind, _gram_parts, put_together)
 
 
 def _approximation_parts(approximation: Approximation) -> dict[str, Any]:
-    mixture = Mixture(approximation.learners, approximation.weights)
-    entries = approximation.entries_evaluated
-    return {"gram": approximation.gram, "mixture": mixture, "entries_evaluated": entries}
+    return {
+        "gram": approximation.gram,
+        "mixture": Mixture(approximation.learners, approximation.weights),
+        "method": approximation.method,
+        "entries_evaluated": approximation.entries_evaluated,
+    }
 
 
 def _approximation(parts: dict[str, Any]) -> Approximation:
-    approximation = Approximation(parts["gram"], parts["mixture"])
+    origin = Origin(str(parts["method"]))
+    approximation = Approximation(parts["gram"], parts["mixture"], origin)
     approximation.entries_evaluated = int(parts["entries_evaluated"])
     return approximation
 
@@ -264,9 +272,11 @@ TYPES: tuple[Form, ...] = (
     _sparse(csr_array),
     # parameters
     of_dataclass(Settings),
+    of_dataclass(Budget),
     Form("Generator", np.random.Generator, lambda g: {"state": g.bit_generator.state}, _generator),
     Form("RandomState", np.random.RandomState, lambda r: {"state": r.get_state()}, _random_state),
     # transformers
+    of_estimator(estimators.Nystroem),
     of_estimator(estimators.StandardNystroem),
     of_estimator(estimators.EnsembleNystroem),
     of_estimator(estimators.BoostedNystroem),
