@@ -47,6 +47,10 @@ REPEATED = 1e-3
 """Landmarks that are nearer to each other, in units of the data's spread, count as one."""
 
 
+UNSOLVED = {"float32": 1e-3, "float64": 1e-6}
+"""A residual above this share of the right-hand side is worth a warning."""
+
+
 def cutoff(size: int, eps: float) -> float:
     """Return the cut-off eps·size, relative to the largest eigen- or singular value.
 
