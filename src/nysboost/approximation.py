@@ -26,7 +26,7 @@ from nysboost.numerics.checks import (
     positions,
     real_numbers,
     require_count,
-    require_positive,
+    require_number,
     unknown,
 )
 from nysboost.numerics.linalg import refined, spectrum
@@ -235,7 +235,7 @@ class Approximation(LinearOperator):
             If the relative residual that was reached is above 1e-6, or 1e-3 in float32: alpha
             is then too small beside K̂ for the precision of the data.
         """
-        require_positive("alpha", alpha)
+        require_number("alpha", alpha)
         b = real_numbers("b", b)
         eigenvalues, basis = self._spectrum
         lowest = min(0.0, float(eigenvalues.min()))

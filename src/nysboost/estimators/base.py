@@ -36,7 +36,10 @@ KernelLike = str | Kernel | Callable[..., Array]
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class BaseNystroem(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    BaseEstimator,
+    auto_wrap_output_keys=None,
 ):
     """A Nyström approximation as a scikit-learn transformer; final classes say which.
 
