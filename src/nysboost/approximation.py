@@ -380,6 +380,6 @@ class Approximation(LinearOperator):
 
 def _unsolved(alpha: float, reached: float) -> str:
     return (
-        f"With alpha={alpha:.3g} the system is solved to a relative residual of {reached:.1e} only: "
+        f"With alpha={alpha:.3g} a relative residual of {reached:.1e} is all that was reached: "
         "raise alpha, or pass the data in float64 if they are not."
     )
