@@ -87,6 +87,10 @@ class Approximation(LinearOperator):
         All landmarks, learner after learner: `indices` and `points`.
     entries_evaluated : int
         How many kernel values were evaluated to find it; of a prefix, by the whole run.
+    has_features : bool
+        Whether there is a map x ↦ features, for these rows and for others.
+    shift : float
+        δ, where K̂ has a multiple δI of the identity beside its low rank; 0 for most methods.
 
     Examples
     --------
@@ -101,6 +105,9 @@ class Approximation(LinearOperator):
     >>> (approx @ np.ones(500)).shape
     (500,)
     """
+
+    has_features = True
+    shift = 0.0
 
     def __init__(self, gram: Gram, mixture: Mixture, origin: Origin | None = None) -> None:
         super().__init__(dtype=gram.dtype, shape=(gram.n, gram.n))
@@ -151,6 +158,16 @@ class Approximation(LinearOperator):
         # errors asked for since then are no part of finding it
         shorter.entries_evaluated = self.entries_evaluated
         return shorter
+
+    @property
+    def is_psd(self) -> bool:
+        """Whether K̂ is positive semidefinite by its form: no weight is negative."""
+        return bool(self.weights.min() >= 0)
+
+    @property
+    def saw_everything(self) -> bool:
+        """Whether as many entries were evaluated to find it as all of G has."""
+        return bool(self.entries_evaluated >= self.shape[0] ** 2)
 
     def named(self, method: str) -> Approximation:
         """Let it be known by the name of the method that found it."""
@@ -336,7 +353,7 @@ class Approximation(LinearOperator):
         def features(at: slice) -> Array:
             return self._factor.at(chosen[at]) if kept is None else kept[at, :]
 
-        return ERRORS[norm](self.gram, features, self._weight_of_each, chosen)
+        return ERRORS[norm](self.gram, features, self._weight_of_each, chosen, self.shift)
 
     # Parts
 
@@ -380,6 +397,6 @@ class Approximation(LinearOperator):
 
 def _unsolved(alpha: float, reached: float) -> str:
     return (
-        f"With alpha={alpha:.3g} a relative residual of {reached:.1e} is all that was reached: "
-        "raise alpha, or pass the data in float64 if they are not."
+        f"With alpha={alpha:.3g} the system is solved only to a relative residual of "
+        f"{reached:.1e}: raise alpha, or pass the data in float64 if they are not."
     )

@@ -8,16 +8,13 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from scipy.sparse import issparse
 
-from nysboost.data.rows import Rows, scan, spread_indices
+from nysboost.data.rows import MEASURED, Rows, scan, spread_indices
 from nysboost.kernels import distances
 from nysboost.numerics.arrays import Array, namespace, to_host
 from nysboost.numerics.checks import require_number, require_positive
 
 Bandwidth: TypeAlias = float | Literal["median", "scale"] | None
 """A positive number, or a rule that reads it off the data; None is the kernel's default."""
-
-SAMPLE = 1000
-"""The median distance is that of this many rows, spread evenly over the data."""
 
 
 RANGES = {"sigma": (1e-150, 1e150), "gamma": (1e-300, 1e300)}
@@ -89,7 +86,7 @@ def measured(
         Standard deviation → σ.
     """
     if rule == "median":
-        sample = rows.take(spread_indices(rows.n, SAMPLE))
+        sample = rows.take(spread_indices(rows.n, MEASURED))
         unit = _unit(sample)
         matrix = to_host(pairwise(sample / unit, sample / unit))
         pairs = matrix[np.triu_indices(len(matrix), 1)]
@@ -109,7 +106,7 @@ def euclidean(X: Array, Y: Array) -> Array:
 def _standard_deviation(rows: Rows) -> float:
     """Return the standard deviation of all entries, in one pass over the rows."""
     first = _dense(rows.take(slice(0, 1)))
-    unit = _unit(rows.take(spread_indices(rows.n, SAMPLE)))
+    unit = _unit(rows.take(spread_indices(rows.n, MEASURED)))
     shift = float((first / unit).mean())
     total = total_of_squares = 0.0
     for block in scan(rows):

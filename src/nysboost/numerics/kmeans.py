@@ -1,8 +1,8 @@
 """k-means twice: of points, and on a matrix of squared distances.
 
-In the second a centre is the mean of its group, so that its squared distance to any point is a mean of
-entries of that matrix, less a constant: no coordinates are needed, and a round costs n²
-operations, whatever the number of coordinates and of groups.
+In the second a centre is the mean of its group, so that its squared distance to any point is
+a mean of entries of that matrix, less a constant: no coordinates are needed, and a round
+costs n² operations, whatever the number of coordinates and of groups.
 """
 
 from __future__ import annotations
@@ -111,7 +111,19 @@ def centroids(
     weights: Floats | None = None,
     max_iter: int = MAX_ITER,
 ) -> Array:
-    """Return the c centroids of k-means on (weighted) points, shape (c, d).
+    """Return the c centroids of k-means on (weighted) points, shape (c, d); see `clusters`."""
+    return clusters(points, c, rng, weights=weights, max_iter=max_iter)[0]
+
+
+def clusters(
+    points: Array,
+    c: int,
+    rng: np.random.Generator,
+    *,
+    weights: Floats | None = None,
+    max_iter: int = MAX_ITER,
+) -> tuple[Array, Indices]:
+    """Return the c centroids of k-means on (weighted) points, and the cluster of each point.
 
     Greedy k-means++, then Lloyd's rounds, made of matrix products on the device of the points.
     scikit-learn's runs on OpenMP, whose threads do not survive a fork: after a fit in the
@@ -129,6 +141,12 @@ def centroids(
         Weight of each point, not negative; None is 1.
     max_iter : int
         Rounds at most.
+
+    Returns
+    -------
+    centroids : array or CSR matrix of shape (c, d)
+    owner : array of int of shape (n,)
+        The cluster of each point.
     """
     cloud = _Cloud.of(points, weights)
     Z = cloud.take(_seeds_among(cloud, c, rng))
@@ -141,8 +159,9 @@ def centroids(
         Z = cloud.means(owner, squared, before)
         if float(namespace(Z).sum((Z - before) ** 2)) <= tolerance:
             break
+    owner, _ = cloud.nearest(Z)
     Z = Z + cloud.centre
-    return csr_matrix(Z) if issparse(points) else Z
+    return (csr_matrix(Z) if issparse(points) else Z), owner
 
 
 @dataclass(frozen=True, eq=False)
