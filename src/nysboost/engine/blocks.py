@@ -6,6 +6,7 @@ to one, and cuts the piece into *blocks* that stay in a core's cache between the
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -150,6 +151,8 @@ class _Limit:
 
 
 _limit = _Limit()
+if hasattr(os, "register_at_fork"):  # a thread that holds the lock does not come along
+    os.register_at_fork(after_in_child=_limit.__init__)  # type: ignore[misc]
 
 
 @contextmanager
