@@ -8,7 +8,7 @@ STAMP  := $(VENV)/.installed
 BENCHES := transform same_error boosting_time large_transform fit_scaling joint_time
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint bench bench-accuracy bench-gpu clean
+.PHONY: help demo test test-slow lint docs docs-test bench bench-accuracy bench-gpu clean
 
 help:  ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -34,6 +34,13 @@ lint: $(STAMP)  ## Check style, types and layers
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: $(STAMP)  ## Build the site, with its gallery: out/docs/index.html
+	$(BIN)/python -m sphinx -W --keep-going --quiet -b html docs out/docs
+	@echo "The site is built: open out/docs/index.html"
+
+docs-test: docs  ## Look at the built site in a browser: links, pictures, search, phone, dark mode
+	$(BIN)/python -m pytest -q tests/docs
 
 bench-accuracy: $(STAMP)  ## Measure accuracy per landmark on the paper's data (DATA=folder): hours
 	$(BIN)/python benchmarks/accuracy.py $(if $(DATA),--data-dir $(DATA))
