@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_info
 
-from nysboost.engine import blocks
+
 from nysboost.engine.blocks import Plan, each_block, plan
+from nysboost.numerics import threads
 from nysboost.numerics.memory import as_bytes, readable
 
 
@@ -129,7 +130,7 @@ def test_blas_has_one_thread_inside_and_its_own_number_afterwards():
 
 
 def test_passes_that_overlap_restore_what_was_there_before_the_first():
-    before, outside = blas_threads(), blocks.usable_threads()
+    before, outside = blas_threads(), threads.usable_threads()
     begun, end = threading.Barrier(3), threading.Event()
 
     def work(_):
@@ -140,7 +141,7 @@ def test_passes_that_overlap_restore_what_was_there_before_the_first():
     long_one.start()
     begun.wait(timeout=30)
     each_block(lambda _: None, 4, Plan(4, 1, 2))
-    assert blocks.usable_threads() == outside
+    assert threads.usable_threads() == outside
     end.set()
     long_one.join()
     assert blas_threads() == before

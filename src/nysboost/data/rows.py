@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NoReturn, Protocol
@@ -11,12 +11,13 @@ import numpy as np
 from array_api_compat import is_array_api_obj
 from scipy.sparse import issparse
 
+from nysboost.data.dask_rows import DaskRows, dask_rows, is_dask
 from nysboost.data.mapping import give_back, mapped
 from nysboost.numerics.arrays import (
     SUPPORTED,
     Array,
     Indices,
-    dtype_name,
+    as_float,
     is_supported,
     namespace,
     to_host,
@@ -47,6 +48,10 @@ class Stream(Protocol):
     def in_memory(self) -> bool:
         """Whether a piece of rows takes no memory that the caller does not hold already."""
 
+    @property
+    def lazy(self) -> bool:
+        """Whether the rows are somewhere else, and results are made when they are asked for."""
+
     def pieces(self, size: int) -> Iterator[Array]:
         """Read all rows once, in order, as tables of about `size` rows, in their own dtype."""
 
@@ -68,6 +73,7 @@ class ArrayRows:
 
     data: Array
     in_memory = True
+    lazy = False
 
     @property
     def n(self) -> int:
@@ -144,6 +150,7 @@ class IteratedRows:
 
     n = None
     in_memory = False
+    lazy = False
 
     def __init__(self, blocks: Iterator[Any], name: str) -> None:
         self.name = name
@@ -180,6 +187,7 @@ class ForgottenRows:
     n: int
     n_features: int
     in_memory = True
+    lazy = False
 
     def take(self, indices: Indices | slice) -> NoReturn:  # noqa: ARG002
         """Say that the rows are gone."""
@@ -245,8 +253,23 @@ def rows_of(X: Any, *, name: str = "X") -> ArrayRows:
     return rows
 
 
-def as_rows(X: Any, *, name: str = "X") -> Rows:
-    """Recognise what the user passed in to fit on, once, and check that all is finite."""
+def as_rows(X: Any, *, name: str = "X", spread: Sequence[int] = ()) -> Rows:
+    """Recognise what the user passed in to fit on, once, and check that all is finite.
+
+    Parameters
+    ----------
+    X : array-like, memory map, HDF5 or Zarr array, sparse matrix or Dask collection
+        The data, of shape (n, d).
+    name : str
+        What to call it in an error message.
+    spread : sequence of int
+        Sizes of evenly spread samples that will be asked for; where rows are far away they
+        come with the first look.
+    """
+    if is_dask(X):
+        from nysboost.data.survey import surveyed
+
+        return surveyed(dask_rows(X, name), spread)
     rows, start = rows_of(X, name=name), 0
     for piece in scan(rows):
         refuse_non_finite(piece, start, name)
@@ -258,24 +281,16 @@ def stays_where_it_is(X: Any) -> bool:
     """Whether X is on a device, on disk or yet to come: not to be copied into memory."""
     if isinstance(X, np.ndarray):
         return mapped(X) is not None
-    return is_array_api_obj(X) or hasattr(X, "chunks") or isinstance(X, Iterator)
+    return is_dask(X) or is_array_api_obj(X) or hasattr(X, "chunks") or isinstance(X, Iterator)
 
 
 def stream_of(X: Any, *, name: str = "X") -> Stream:
     """Recognise what the user passed in to be read once: a table, or an iterator of tables."""
-    if isinstance(X, ArrayRows | IteratedRows):
+    if isinstance(X, ArrayRows | IteratedRows | DaskRows):
         return X
+    if is_dask(X):
+        return dask_rows(X, name)
     return IteratedRows(X, name) if isinstance(X, Iterator) else rows_of(X, name=name)
-
-
-def as_float(block: Array) -> Array:
-    """Return float32 and float64 as they are, and every other number as float64."""
-    if dtype_name(block) in ("float32", "float64"):
-        return block
-    if issparse(block) or isinstance(block, np.ndarray):
-        return block.astype(np.float64)
-    xp = namespace(block)
-    return xp.astype(block, xp.float64)
 
 
 def scan(rows: Rows) -> Iterator[Array]:

@@ -10,18 +10,20 @@ import numpy as np
 from scipy.sparse import issparse
 
 from nysboost.data.outputs import make_output
-from nysboost.data.rows import ArrayRows, Stream, as_float, refuse_non_finite
-from nysboost.engine.blocks import Plan, each_block, plan, usable_threads
+from nysboost.data.rows import ArrayRows, Stream, refuse_non_finite
+from nysboost.engine.blocks import Plan, each_block, plan
 from nysboost.gram import Gram, Landmarks
 from nysboost.kernels.distances import in_the_form_of
 from nysboost.numerics.arrays import (
     Array,
+    as_float,
     block_bytes,
     dtype_name,
     empty,
     like,
     product_into,
 )
+from nysboost.numerics.threads import usable_threads
 
 BYTES_PER_VALUE = 32
 """Most kernels hold four float64 arrays at a time while they are evaluated."""
@@ -106,6 +108,8 @@ class FeatureMap:
         array of shape (n, r)
             `out` itself, or the file as a memory map.
         """
+        if rows.lazy:
+            return self._lazily(rows, out)
         form, r = rows.form, self.n_features_out
         evaluate = self.gram.against(self.landmarks, form)
         parts = [like(P, form) for P in self.projections]
@@ -137,6 +141,18 @@ class FeatureMap:
         except BaseException:
             output.abandon()
             raise
+
+    def _lazily(self, rows: Any, out: Any) -> Array:
+        """Return the features of Dask rows as a Dask array: its tasks call this map's `write`."""
+        if out is not None:
+            msg = (
+                "The features of a Dask collection are a Dask array, which says itself where it "
+                "goes: transform(X).to_zarr(path), or dask.array.store(transform(X), out)."
+            )
+            raise ValueError(msg)
+        self.gram.against(self.landmarks, rows.form)  # what does not fit shows now, not later
+        alone = self.with_gram(self.gram.forget_rows())
+        return rows.map(FeatureMap.__call__, alone, self.n_features_out, task="nystroem-features")
 
     def _plan(self, rows: Stream, form: Array, streamed: bool, max_memory: int) -> Plan:
         """Share out the memory: prepared operands, blocks of kernel values, pieces of rows."""

@@ -8,8 +8,9 @@ from typing import Any
 from nysboost.data.rows import as_rows
 from nysboost.gram.gram import Gram, KernelGram
 from nysboost.gram.precomputed import PrecomputedGram, check_precomputed
-from nysboost.gram.probe import probed
+from nysboost.gram.probe import PROBE_SIZE, probed
 from nysboost.kernels import Kernel, make_kernel
+from nysboost.kernels.bandwidth import SAMPLE
 from nysboost.numerics.arrays import Array
 from nysboost.numerics.memory import MAX_MEMORY, as_bytes
 
@@ -43,7 +44,7 @@ def make_gram(
         check_precomputed(rows)
         gram: Gram = PrecomputedGram(rows)
     else:
-        rows = as_rows(X)
+        rows = as_rows(X, spread=(PROBE_SIZE, SAMPLE))
         gram = KernelGram(rows, make_kernel(kernel, **params).resolve(rows))
     gram.max_memory = as_bytes(max_memory)
     return probed(gram)

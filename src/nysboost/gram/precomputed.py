@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from nysboost.data.rows import ArrayRows, Rows, StoredRows, as_float
+from nysboost.data.rows import ArrayRows, Rows, StoredRows
 from nysboost.gram.gram import Gram
 from nysboost.gram.landmarks import Landmarks
-from nysboost.numerics.arrays import Array, Indices, epsilon, namespace, row_blocks
+from nysboost.numerics.arrays import Array, Indices, as_float, epsilon, namespace, row_blocks
 from nysboost.numerics.tolerances import cutoff
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from nysboost.data.rows import Rows, scan, spread_indices
+from nysboost.data.survey import SurveyedRows
 from nysboost.kernels import distances
 from nysboost.numerics.arrays import Array, to_host
 from nysboost.numerics.checks import require_positive
@@ -90,6 +91,8 @@ def euclidean(X: Array, Y: Array) -> Array:
 
 def _standard_deviation(rows: Rows) -> float:
     """Return the standard deviation of all entries, in one pass over the rows."""
+    if isinstance(rows, SurveyedRows):
+        return rows.survey.standard_deviation
     shift = float(_dense(rows.take(slice(0, 1))).mean())
     total = total_of_squares = 0.0
     for block in scan(rows):

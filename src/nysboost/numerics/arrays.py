@@ -82,6 +82,16 @@ def dtype_name(array: Array) -> str:
     return str(array.dtype).rpartition(".")[2]
 
 
+def as_float(block: Array) -> Array:
+    """Return float32 and float64 as they are, and every other number as float64."""
+    if dtype_name(block) in ("float32", "float64"):
+        return block
+    if issparse(block) or isinstance(block, np.ndarray):
+        return block.astype(np.float64)
+    xp = namespace(block)
+    return xp.astype(block, xp.float64)
+
+
 def epsilon(array: Array) -> float:
     """Return the machine epsilon of the array's dtype."""
     return float(np.finfo(dtype_name(array)).eps)
@@ -128,6 +138,7 @@ __all__ = [
     "Floats",
     "Indices",
     "apply_in_place",
+    "as_float",
     "block_bytes",
     "device",
     "dtype_name",
