@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import operator
 from functools import cached_property
 from typing import Any, Literal
 
@@ -13,11 +13,14 @@ from scipy.sparse.linalg import LinearOperator
 from nysboost.boosting.learner import Learner, Mixture
 from nysboost.boosting.rules import Rule
 from nysboost.boosting.trajectory import Trajectory
+from nysboost.data.dask_rows import DaskRows, is_dask
 from nysboost.data.rows import ArrayRows, spread_indices
 from nysboost.engine import accuracy
 from nysboost.engine.feature_map import FeatureMap
+from nysboost.engine.lazy_accuracy import lazy_error
+from nysboost.engine.passes import Features
 from nysboost.gram import ALL_ZERO, Gram, pooled
-from nysboost.numerics.arrays import Array, Floats, Indices, empty, like, to_host
+from nysboost.numerics.arrays import Array, Floats, Indices, like, to_host
 from nysboost.numerics.checks import unknown
 from nysboost.numerics.linalg import spectrum, triangular_factor
 from nysboost.numerics.tolerances import cutoff
@@ -95,7 +98,7 @@ class Approximation(LinearOperator):
 
     def diag(self) -> Array:
         """Return the diagonal of K̂, shape (n,)."""
-        return self._row_by_row(lambda _, F: (F * F) @ self._signs_like)
+        return self._features.map(_diagonal, self._signs_like, 1, task="diagonal")[:, 0]
 
     def to_dense(self) -> Array:
         """Return K̂ as an n×n array."""
@@ -113,9 +116,10 @@ class Approximation(LinearOperator):
     def _matmat(self, V: Array) -> Array:
         if isinstance(V, np.ndarray) and not isinstance(self._signs_like, np.ndarray):
             return to_host(self._matmat(like(V, self._signs_like)))
-        inner = sum(F.T @ V[block, :] for block, F in self._feature_blocks())
+        inner = self._features.fold(_inner, operator.add, None, V, task="inner-products")
         inner = self._signs_like[:, None] * inner
-        return self._row_by_row(lambda _, F: F @ inner)
+        product = self._features.map(_product, inner, V.shape[1], task="product")
+        return product.compute() if self.gram.rows.lazy and not is_dask(V) else product
 
     def _adjoint(self) -> Approximation:
         return self
@@ -141,7 +145,8 @@ class Approximation(LinearOperator):
             raise ValueError(msg)
         eigenvalues, basis = self._spectrum
         T = like(basis[:, :k], self._signs_like)
-        return like(eigenvalues[:k], T), self._row_by_row(lambda _, F: F @ T)
+        vectors = self._features.map(_product, T, T.shape[1], task="eigenvectors")
+        return like(eigenvalues[:k], T), vectors
 
     def solve(self, b: Array, alpha: float) -> Array:
         """Return (K̂ + alpha·I)⁻¹ b without forming K̂.
@@ -168,10 +173,13 @@ class Approximation(LinearOperator):
         if isinstance(b, np.ndarray) and not isinstance(self._signs_like, np.ndarray):
             return to_host(self.solve(like(b, self._signs_like), alpha))
         V = b[:, None] if b.ndim == 1 else b
-        inner = sum(F.T @ V[block] for block, F in self._feature_blocks())
+        inner = self._features.fold(_inner, operator.add, None, V, task="inner-products")
         T, gain = like(basis, inner), like(eigenvalues / (eigenvalues + alpha), inner)
         inner = T @ (gain[:, None] * (T.T @ inner))
-        solution = self._row_by_row(lambda block, F: (V[block] - F @ inner) / alpha)
+        shared = (inner, alpha)
+        solution = self._features.map(_solution, shared, V.shape[1], V, task="solution")
+        if self.gram.rows.lazy and not is_dask(b):
+            solution = solution.compute()
         return solution[:, 0] if b.ndim == 1 else solution
 
     # Features
@@ -247,6 +255,8 @@ class Approximation(LinearOperator):
         """
         if norm not in ERRORS:
             raise ValueError(unknown("norm", norm, ERRORS))
+        if rows is None and isinstance(self.gram.rows, DaskRows):
+            return lazy_error(self._plain_map, self.gram.rows, self._signs, norm)
         chosen = np.arange(self.shape[0]) if rows is None else np.asarray(rows)
         kept = self._kept_features if rows is None else None
         if kept is None and self._fits(len(chosen)):
@@ -276,26 +286,15 @@ class Approximation(LinearOperator):
     def _features_at(self, rows: Indices | slice) -> Array:
         return self._plain_map(self.gram.rows.take(rows))
 
-    def _feature_blocks(self) -> Iterator[tuple[slice, Array]]:
-        """Yield F in blocks of rows: computed once if it fits in memory, else each time."""
-        kept, stop = self._kept_features, 0
+    @cached_property
+    def _features(self) -> Features:
+        """F in blocks of rows: computed once if it fits in memory, else each time."""
         # an eighth, because a factorisation holds several copies of a block
         budget = min(BLOCK_BYTES, self.gram.max_memory // 8)
         size = max(1, budget // (8 * (len(self._signs) + self.gram.rows.n_features)))
-        pieces = ArrayRows(kept).pieces(size) if kept is not None else self.gram.rows.pieces(size)
-        for piece in pieces:
-            start, stop = stop, stop + piece.shape[0]
-            yield slice(start, stop), (self._plain_map(piece) if kept is None else piece)
-
-    def _row_by_row(self, function: Callable[[slice, Array], Array]) -> Array:
-        """Return function(rows, F[rows]) for all rows, in blocks of them."""
-        result = None
-        for block, F in self._feature_blocks():
-            part = function(block, F)
-            if result is None:
-                result = empty((self.shape[0], *part.shape[1:]), part)
-            result[block] = part
-        return result
+        if self._kept_features is not None:
+            return Features(ArrayRows(self._kept_features), None, size)
+        return Features(self.gram.rows, self._plain_map.alone(), size)
 
     def _all_features(self) -> Array:
         return self._plain_map.write(self.gram.rows)
@@ -306,11 +305,13 @@ class Approximation(LinearOperator):
 
     @cached_property
     def _kept_features(self) -> Array | None:
-        return self._all_features() if self._fits(self.shape[0]) else None
+        if self.gram.rows.lazy or not self._fits(self.shape[0]):
+            return None
+        return self._all_features()
 
     @cached_property
     def _spectrum(self) -> tuple[Floats, Floats]:
-        factor = triangular_factor(F for _, F in self._feature_blocks())
+        factor = self._features.fold(_factor, _both_factors, task="triangular-factor")
         return spectrum(factor, self._signs, self.gram.eps)
 
     def detached(self) -> Approximation:
@@ -320,5 +321,33 @@ class Approximation(LinearOperator):
         return kept
 
     def __getstate__(self) -> dict[str, Any]:
-        derived = ("_kept_features", "_spectrum", "_plain_map", "_signs_like")
+        derived = ("_kept_features", "_features", "_spectrum", "_plain_map", "_signs_like")
         return {name: value for name, value in self.__dict__.items() if name not in derived}
+
+
+# What passes do to a block of features: plain functions, which can be sent to a worker
+
+
+def _diagonal(signs: Array, F: Array) -> Array:
+    return ((F * F) @ signs)[:, None]
+
+
+def _inner(_: None, F: Array, V: Array) -> Array:
+    return F.T @ V
+
+
+def _product(T: Array, F: Array) -> Array:
+    return F @ T
+
+
+def _solution(shared: tuple[Array, float], F: Array, V: Array) -> Array:
+    inner, alpha = shared
+    return (V - F @ inner) / alpha
+
+
+def _factor(_: None, F: Array) -> Floats:
+    return triangular_factor(iter([F]))
+
+
+def _both_factors(upper: Floats, lower: Floats) -> Floats:
+    return triangular_factor(iter([upper, lower]))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_info
 
-
+from nysboost.engine import blocks
 from nysboost.engine.blocks import Plan, each_block, plan
 from nysboost.numerics import threads
 from nysboost.numerics.memory import as_bytes, readable

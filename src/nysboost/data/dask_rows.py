@@ -7,6 +7,7 @@ imported when a collection comes in, never before.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
@@ -114,6 +115,7 @@ class DaskRows:
         columns: int,
         *beside: Any,
         task: str,
+        size: int = 0,  # noqa: ARG002
     ) -> Any:
         """Return function(shared, block, *others) for each block of rows, when it is asked for.
 
@@ -129,6 +131,8 @@ class DaskRows:
             More columns of the same rows; each block comes with its part of them.
         task : str
             The name of the tasks in Dask's dashboard.
+        size : int
+            Rows of a block elsewhere; here the chunks are the blocks.
 
         Returns
         -------
@@ -143,7 +147,6 @@ class DaskRows:
             *(self._aligned(other) for other in beside),
             function=function,
             shared=_shared(shared, "shared"),
-            nothing=empty((0, columns), form),
             chunks=(self.data.chunks[0], (columns,)),
             dtype=form.dtype,
             meta=empty((0, columns), form),
@@ -157,20 +160,30 @@ class DaskRows:
         shared: Any,
         *beside: Any,
         task: str,
-    ) -> Any:
-        """Return the merger of function(shared, block, *others) over all blocks that have rows.
+        size: int = 0,  # noqa: ARG002
+    ) -> T:
+        """Return the merger of function(shared, block, *others) over all blocks of rows.
 
         Values are merged in the order of the rows, by a tree of tasks on the workers.
 
-        Returns
-        -------
-        dask.delayed.Delayed
-            Its `compute()` brings the value here.
+        The parameters are those of `map`, and `merge` makes one value of two neighbours.
         """
+        value: T = self.folded(function, merge, shared, *beside, task=task).compute()
+        return value
+
+    def folded(
+        self,
+        function: Callable[..., T],
+        merge: Callable[[T, T], T],
+        shared: Any,
+        *beside: Any,
+        task: str,
+    ) -> Any:
+        """Return what `fold` returns as a Dask array without dimensions, yet to be computed."""
         import dask.array as da
 
         parts = da.map_blocks(
-            _part,
+            _apply,
             self.data,
             *(self._aligned(other) for other in beside),
             function=function,
@@ -180,19 +193,39 @@ class DaskRows:
             meta=np.empty((0, 0), dtype=object),
             token=task,
         )
-        tree = da.reduction(
-            parts,
-            chunk=_as_it_is,
-            combine=_Merge(merge),
-            aggregate=_Merge(merge),
-            axis=(0, 1),
-            concatenate=False,
-            split_every={0: MERGED, 1: 1},
+        return _tree(parts, merge, task)
+
+    def fold_pairs(
+        self,
+        function: Callable[..., T],
+        merge: Callable[[T, T], T],
+        shared: Any,
+        *,
+        task: str,
+    ) -> T:
+        """Return the merger of function(shared, upper, lower) over all pairs of blocks.
+
+        Each pair comes once, a block with itself too: `lower` is `upper` then, or a block
+        further down. There is half a task for each pair of chunks: take few, large chunks.
+        """
+        import dask.array as da
+
+        numbers = da.arange(self.data.numblocks[0], chunks=1)
+        parts = da.blockwise(
+            _apply_to_pair,
+            "ij",
+            *(self.data, "id", self.data, "jd", numbers, "i", numbers, "j"),
+            function=function,
+            shared=_shared(shared, "shared"),
+            align_arrays=False,
+            concatenate=True,
+            adjust_chunks={"i": 1, "j": 1},
             dtype=object,
-            meta=np.empty((), dtype=object),
-            name=f"merge-{task}",
+            meta=np.empty((0, 0), dtype=object),
+            token=task,
         )
-        return tree.to_delayed().item()
+        value: T = _tree(parts, merge, task).compute()
+        return value
 
     @cached_property
     def _dense_form(self) -> Array:
@@ -255,7 +288,7 @@ def with_known_sizes(rows: DaskRows) -> DaskRows:
     X = rows.data
     if not isnan(X.shape[0]):
         return rows
-    sizes = tuple(rows.fold(_count, _chain, None, task="count-rows").compute())
+    sizes = rows.fold(_count, operator.add, None, task="count-rows")
     return dask_rows(da.Array(X.dask, X.name, (sizes, X.chunks[1]), meta=X._meta), rows.name)
 
 
@@ -281,11 +314,27 @@ def _values(frame: Any, dtype: np.dtype[Any]) -> Array:
 
 def _shared(value: Any, what: str) -> Any:
     """Return a value as one node of the graph, which each worker fetches once."""
-    from dask.delayed import Delayed, delayed
+    from dask.delayed import delayed
 
-    if isinstance(value, Delayed):
-        return value
     return delayed(value, name=f"{what}-{uuid4().hex}", traverse=False)
+
+
+def _tree(parts: Any, merge: Callable[[Any, Any], Any], task: str) -> Any:
+    """Return the merger of all values as a Dask array without dimensions."""
+    import dask.array as da
+
+    return da.reduction(
+        parts,
+        chunk=_as_it_is,
+        combine=_Merge(merge),
+        aggregate=_Merge(merge),
+        axis=(0, 1),
+        concatenate=False,
+        split_every={0: MERGED, 1: MERGED},
+        dtype=object,
+        meta=np.empty((), dtype=object),
+        name=f"merge-{task}",
+    )
 
 
 # What the tasks do
@@ -295,22 +344,19 @@ def _rows_at(block: Array, local: Sequence[Indices], block_id: tuple[int, ...]) 
     return as_float(block[local[block_id[0]]])
 
 
-def _apply(
-    block: Array,
-    *beside: Array,
-    function: Callable[..., Array],
-    shared: Any,
-    nothing: Array,
-) -> Array:
-    if block.shape[0] == 0:
-        return nothing
+def _apply(block: Array, *beside: Array, function: Callable[..., T], shared: Any) -> T:
     with on_one_core():
         return function(shared, block, *beside)
 
 
-def _part(block: Array, *beside: Array, function: Callable[..., Any], shared: Any) -> Any:
+def _apply_to_pair(
+    upper: Array, lower: Array, i: Any, j: Any, *, function: Callable[..., T], shared: Any
+) -> T | None:
+    """Do what is to be done to a pair of blocks; below the diagonal there is nothing to do."""
+    if i[0] > j[0]:
+        return None
     with on_one_core():
-        return function(shared, block, *beside)
+        return function(shared, upper, upper if i[0] == j[0] else lower)
 
 
 def _as_it_is(part: Any, axis: Any, keepdims: Any) -> Any:  # noqa: ARG001
@@ -325,7 +371,8 @@ class _Merge:
 
     def __call__(self, parts: Any, axis: Any, keepdims: Any) -> Any:  # noqa: ARG002
         with on_one_core():
-            return reduce(self.merge, _flat(parts))
+            found = [part for part in _flat(parts) if part is not None]
+            return reduce(self.merge, found) if found else None
 
 
 def _flat(parts: Any) -> Iterator[Any]:
@@ -338,7 +385,3 @@ def _flat(parts: Any) -> Iterator[Any]:
 
 def _count(_: None, block: Array) -> tuple[int, ...]:
     return (int(block.shape[0]),)
-
-
-def _chain(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...]:
-    return left + right

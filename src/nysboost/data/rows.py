@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import chain
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn, Protocol, TypeVar
 
 import numpy as np
 from array_api_compat import is_array_api_obj
@@ -18,10 +19,13 @@ from nysboost.numerics.arrays import (
     Array,
     Indices,
     as_float,
+    empty,
     is_supported,
     namespace,
     to_host,
 )
+
+T = TypeVar("T")
 
 SCAN_BYTES = 64 * 2**20
 
@@ -66,6 +70,47 @@ class Rows(Stream, Protocol):
     def take(self, indices: Indices | slice) -> Array:
         """Return the rows at `indices` in floating point, shape (len(indices), d)."""
 
+    def map(
+        self,
+        function: Callable[..., Array],
+        shared: Any,
+        columns: int,
+        *beside: Array,
+        task: str,
+        size: int,
+    ) -> Array:
+        """Return function(shared, block, *others) for each block of rows, one below the other.
+
+        Parameters
+        ----------
+        function : callable
+            Returns an array of as many rows as the block has.
+        shared : object
+            What it needs at every block.
+        columns : int
+            Number of columns of the result.
+        *beside : arrays of shape (n, q)
+            More columns of the same rows; each block comes with its part of them.
+        task : str
+            What this is called where tasks have names.
+        size : int
+            Rows of a block.
+        """
+
+    def fold(
+        self,
+        function: Callable[..., T],
+        merge: Callable[[T, T], T],
+        shared: Any,
+        *beside: Array,
+        task: str,
+        size: int,
+    ) -> T:
+        """Return the merger of function(shared, block, *others) over all blocks of rows.
+
+        The parameters are those of `map`, and `merge` makes one value of two neighbours.
+        """
+
 
 @dataclass(frozen=True, eq=False)
 class ArrayRows:
@@ -101,6 +146,47 @@ class ArrayRows:
         """Read all rows once, in order, as tables of about `size` rows, in their own dtype."""
         for start in range(0, self.n, size):
             yield self.data if size >= self.n else self.data[start : start + size]
+
+    def map(
+        self,
+        function: Callable[..., Array],
+        shared: Any,
+        columns: int,
+        *beside: Array,
+        task: str,  # noqa: ARG002
+        size: int,
+    ) -> Array:
+        """Return function(shared, block, *others) for each block of rows, one below the other."""
+        result = None
+        for at, block in self._blocks(size):
+            part = function(shared, block, *(other[at] for other in beside))
+            result = empty((self.n, columns), part) if result is None else result
+            result[at] = part
+        return result
+
+    def fold(
+        self,
+        function: Callable[..., T],
+        merge: Callable[[T, T], T],
+        shared: Any,
+        *beside: Array,
+        task: str,  # noqa: ARG002
+        size: int,
+    ) -> T:
+        """Return the merger of function(shared, block, *others) over all blocks of rows."""
+        return reduce(
+            merge,
+            (
+                function(shared, block, *(other[at] for other in beside))
+                for at, block in self._blocks(size)
+            ),
+        )
+
+    def _blocks(self, size: int) -> Iterator[tuple[slice, Array]]:
+        stop = 0
+        for piece in self.pieces(size):
+            start, stop = stop, stop + piece.shape[0]
+            yield slice(start, stop), piece
 
 
 class MappedRows(ArrayRows):
@@ -205,6 +291,14 @@ class ForgottenRows:
     def pieces(self, size: int) -> NoReturn:
         """Say that the rows are gone."""
         self.take(slice(0, size))
+
+    def map(self, *_: Any, **__: Any) -> NoReturn:
+        """Say that the rows are gone."""
+        self.take(slice(0, 1))
+
+    def fold(self, *_: Any, **__: Any) -> NoReturn:
+        """Say that the rows are gone."""
+        self.take(slice(0, 1))
 
 
 def rows_of(X: Any, *, name: str = "X") -> ArrayRows:

@@ -94,7 +94,7 @@ class SurveyedRows(DaskRows):
 
 
 def surveyed(rows: DaskRows, sizes: Sequence[int]) -> SurveyedRows:
-    """Read every chunk once: is all of it finite, how does it spread, and what is in it?
+    """Read every chunk once, for all that is asked of the rows before a sample of them.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def surveyed(rows: DaskRows, sizes: Sequence[int]) -> SurveyedRows:
 
     rows = with_known_sizes(rows)
     held = reduce(np.union1d, [spread_indices(rows.n, size) for size in (1, *sizes)])
-    look = rows.fold(Survey.of, operator.add, None, task="survey-rows")
+    look = rows.folded(Survey.of, operator.add, None, task="survey-rows")
     survey, found = dask.compute(look, rows.rows_at(held))
     if survey.trouble is not None:
         _say_where(rows, survey.trouble // rows.n_features)

@@ -76,6 +76,10 @@ class FeatureMap:
         """Return the same map over another Gram of the same kernel."""
         return replace(self, gram=gram)
 
+    def alone(self) -> FeatureMap:
+        """Return the same map without the data it was fitted on: what travels to a worker."""
+        return self.with_gram(self.gram.forget_rows())
+
     def simplified(self) -> FeatureMap:
         """Return the same map through N itself, where that costs fewer operations."""
         if self.rotation is None:
@@ -89,6 +93,8 @@ class FeatureMap:
 
     def __call__(self, X: Array) -> Array:
         """Return the features of the rows of an array or CSR matrix, shape (n, r)."""
+        if X.shape[0] == 0:
+            return empty((0, self.n_features_out), like(np.empty(0), self.projections[0], X.dtype))
         return self.write(ArrayRows(X))
 
     def write(self, rows: Stream, out: Any = None, max_memory: int | None = None) -> Array:
@@ -151,8 +157,7 @@ class FeatureMap:
             )
             raise ValueError(msg)
         self.gram.against(self.landmarks, rows.form)  # what does not fit shows now, not later
-        alone = self.with_gram(self.gram.forget_rows())
-        return rows.map(FeatureMap.__call__, alone, self.n_features_out, task="nystroem-features")
+        return rows.map(FeatureMap.__call__, self.alone(), self.n_features_out, task="features")
 
     def _plan(self, rows: Stream, form: Array, streamed: bool, max_memory: int) -> Plan:
         """Share out the memory: prepared operands, blocks of kernel values, pieces of rows."""
