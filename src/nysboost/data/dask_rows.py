@@ -16,9 +16,10 @@ from typing import Any, TypeVar
 from uuid import uuid4
 
 import numpy as np
-from scipy.sparse import csr_matrix, issparse
+from scipy.sparse import csr_matrix
 
-from nysboost.numerics.arrays import Array, Indices, as_float, empty, is_supported, namespace
+from nysboost.data.rows import as_float
+from nysboost.numerics.arrays import Array, Indices, empty, is_sparse, is_supported, namespace
 from nysboost.numerics.memory import readable
 from nysboost.numerics.threads import on_one_core
 
@@ -63,11 +64,16 @@ class DaskRows:
         """Number of columns."""
         return int(self.data.shape[1])
 
+    @property
+    def numbers_per_row(self) -> int:
+        """How many numbers a row takes; of a sparse one at most so many."""
+        return self.n_features
+
     @cached_property
     def form(self) -> Array:
         """One row in floating point: it shows the namespace, the device and the dtype."""
         meta, shape = self.data._meta, (1, self.n_features)
-        if issparse(meta):
+        if is_sparse(meta):
             return as_float(csr_matrix(shape, dtype=self.data.dtype))
         reference = meta if is_supported(meta) else np.empty(0, dtype=self.data.dtype)
         return as_float(namespace(reference).zeros_like(empty(shape, reference)))
@@ -168,7 +174,7 @@ class DaskRows:
 
         The parameters are those of `map`, and `merge` makes one value of two neighbours.
         """
-        value: T = self.folded(function, merge, shared, *beside, task=task).compute()
+        value: T = _brought(self.folded(function, merge, shared, *beside, task=task))
         return value
 
     def folded(
@@ -224,12 +230,12 @@ class DaskRows:
             meta=np.empty((0, 0), dtype=object),
             token=task,
         )
-        value: T = _tree(parts, merge, task).compute()
+        value: T = _brought(_tree(parts, merge, task))
         return value
 
     @cached_property
     def _dense_form(self) -> Array:
-        return self.form.toarray() if issparse(self.form) else self.form
+        return self.form.toarray() if is_sparse(self.form) else self.form
 
     def _aligned(self, other: Any) -> Any:
         """Return a table of n rows as a Dask array with the row chunks of this one."""
@@ -335,6 +341,11 @@ def _tree(parts: Any, merge: Callable[[Any, Any], Any], task: str) -> Any:
         meta=np.empty((), dtype=object),
         name=f"merge-{task}",
     )
+
+
+def _brought(tree: Any) -> Any:
+    """Compute a value and bring it here; as an array's it would have to be an array."""
+    return tree.to_delayed().item().compute()
 
 
 # What the tasks do

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
-from scipy.sparse import issparse
 
 from nysboost.data.dask_rows import DaskRows, with_known_sizes
-from nysboost.data.rows import refuse_non_finite, spread_indices
-from nysboost.numerics.arrays import Array, Indices, as_float, namespace
+from nysboost.data.rows import as_float, refuse_non_finite, spread_indices
+from nysboost.numerics.arrays import Array, Indices, is_sparse, namespace
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ class Survey:
         count = int(np.prod(entries.shape))
         if count == 0:
             return cls(0)
-        flat = entries.data if issparse(entries) else entries
+        flat = entries.data if is_sparse(entries) else entries
         xp = namespace(flat)
         if not bool(xp.all(xp.isfinite(flat))):
             return cls(count, trouble=0)

@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from nysboost.numerics.memory import readable
-from nysboost.numerics.threads import one_blas_thread
+from nysboost.numerics.memory import Budget, readable
+from nysboost.numerics.threads import one_blas_thread, usable_threads
 
 LEAST_ROWS = 64
 """Fewer rows than this at a time would leave a matrix product nothing to do."""
@@ -40,9 +40,9 @@ def plan(
     fixed: int,
     block_row: int,
     piece_row: int,
-    max_memory: int,
+    budget: Budget,
     cache_bytes: int,
-    threads: int,
+    parallel: bool,
 ) -> Plan:
     """Share out the working memory of a pass over n rows.
 
@@ -54,12 +54,12 @@ def plan(
         Bytes that are held throughout.
     block_row, piece_row : int
         Bytes for each row of a block, and of a piece; 0 where rows are not held in pieces.
-    max_memory : int
-        Bytes that may be held in all.
+    budget : Budget
+        Bytes that may be held in all, and cores that may be used.
     cache_bytes : int
         Bytes of a block that suit the hardware.
-    threads : int
-        How many blocks may be worked on at the same time.
+    parallel : bool
+        Whether several blocks may be worked on at the same time.
 
     Raises
     ------
@@ -68,13 +68,14 @@ def plan(
     """
     least = min(n, LEAST_ROWS)
     needed = fixed + least * (block_row + piece_row)
-    if needed > max_memory:
+    if needed > budget.bytes:
         msg = (
-            f"max_memory of {readable(max_memory)} is too small: one block of {least} rows needs "
+            f"max_memory of {readable(budget.bytes)} is too small: one block of {least} rows needs "
             f"{readable(needed)}. Raise max_memory to that or more, or take fewer landmarks."
         )
         raise ValueError(msg)
-    free = max_memory - fixed
+    free = budget.bytes - fixed
+    threads = usable_threads(budget) if parallel else 1
     for_blocks = free // 2 if piece_row else free
     threads = max(1, min(threads, for_blocks // (least * block_row), n // SHARED_ROWS))
     at_once = min(cache_bytes, for_blocks // threads) // block_row

@@ -7,10 +7,11 @@ import operator
 import numpy as np
 
 from nysboost.data.dask_rows import DaskRows
+from nysboost.data.rows import as_float
 from nysboost.engine.accuracy import TILE_COLS, TILE_ROWS, ratio, slices, sum_of_squares
 from nysboost.engine.feature_map import FeatureMap
 from nysboost.gram import KernelGram, Landmarks
-from nysboost.numerics.arrays import Array, Floats, as_float, like, to_host
+from nysboost.numerics.arrays import Array, Floats, like, to_host
 
 
 def lazy_error(transform: FeatureMap, rows: DaskRows, signs: Floats, norm: str) -> float:

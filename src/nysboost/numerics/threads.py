@@ -13,6 +13,8 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
+from nysboost.numerics.memory import Budget
+
 _here = threading.local()
 
 
@@ -28,12 +30,13 @@ def on_one_core() -> Iterator[None]:
         _here.confined = outside
 
 
-def usable_threads() -> int:
+def usable_threads(budget: Budget) -> int:
     """Return how many threads a pass may use, by the user's own settings."""
     if getattr(_here, "confined", False):
         return 1
     with _limit.lock:
-        return _limit.threads if _limit.users else _threads_now()
+        available = _limit.threads if _limit.users else _threads_now()
+    return min(available, budget.threads or available)
 
 
 class _Limit:
