@@ -15,7 +15,8 @@ from scipy.sparse.linalg import LinearOperator
 from nysboost.boosting.learner import Learner, Mixture
 from nysboost.boosting.rules import Rule
 from nysboost.boosting.trajectory import Trajectory
-from nysboost.data.dask_rows import DaskRows, is_dask
+from nysboost.data.dask_graph import is_dask
+from nysboost.data.dask_rows import DaskRows
 from nysboost.engine import accuracy
 from nysboost.engine.factor import Factor
 from nysboost.engine.feature_map import FeatureMap

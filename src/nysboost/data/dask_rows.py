@@ -7,34 +7,31 @@ imported when a collection comes in, never before.
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, reduce
-from math import isnan
+from functools import cached_property
 from typing import Any, TypeVar
-from uuid import uuid4
 
 import numpy as np
 from scipy.sparse import csr_matrix
 
+from nysboost.data.dask_graph import (
+    apply,
+    apply_to_pair,
+    as_node,
+    brought,
+    is_dask,
+    rows_at,
+    tree,
+)
 from nysboost.data.rows import as_float
 from nysboost.numerics.arrays import Array, Indices, empty, is_sparse, is_supported, namespace
 from nysboost.numerics.memory import readable
-from nysboost.numerics.threads import on_one_core
 
 T = TypeVar("T")
 
-MERGED = 16
-"""Values that one task merges: the tree over a million chunks has five levels."""
-
 TAKE_BYTES = 2**31
 """Rows that are brought here at once take no more than this."""
-
-
-def is_dask(X: Any) -> bool:
-    """Whether X comes from Dask, found out without importing it."""
-    return type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,8 +96,8 @@ class DaskRows:
         chunks = np.flatnonzero(np.diff(cuts))
         local = [wanted[cuts[i] : cuts[i + 1]] - self.starts[i] for i in chunks]
         return self.data.blocks[chunks.tolist()].map_blocks(
-            _rows_at,
-            local=_shared(local, "positions"),
+            rows_at,
+            local=as_node(local, "positions"),
             chunks=(tuple(len(at) for at in local), (self.n_features,)),
             dtype=self.form.dtype,
             meta=self.form[:0],
@@ -148,11 +145,11 @@ class DaskRows:
 
         form = self._dense_form
         return da.map_blocks(
-            _apply,
+            apply,
             self.data,
             *(self._aligned(other) for other in beside),
             function=function,
-            shared=_shared(shared, "shared"),
+            shared=as_node(shared, "shared"),
             chunks=(self.data.chunks[0], (columns,)),
             dtype=form.dtype,
             meta=empty((0, columns), form),
@@ -174,7 +171,7 @@ class DaskRows:
 
         The parameters are those of `map`, and `merge` makes one value of two neighbours.
         """
-        value: T = _brought(self.folded(function, merge, shared, *beside, task=task))
+        value: T = brought(self.folded(function, merge, shared, *beside, task=task))
         return value
 
     def folded(
@@ -189,17 +186,17 @@ class DaskRows:
         import dask.array as da
 
         parts = da.map_blocks(
-            _apply,
+            apply,
             self.data,
             *(self._aligned(other) for other in beside),
             function=function,
-            shared=_shared(shared, "shared"),
+            shared=as_node(shared, "shared"),
             chunks=((1,) * self.data.numblocks[0], (1,)),
             dtype=object,
             meta=np.empty((0, 0), dtype=object),
             token=task,
         )
-        return _tree(parts, merge, task)
+        return tree(parts, merge, task)
 
     def fold_pairs(
         self,
@@ -218,11 +215,11 @@ class DaskRows:
 
         numbers = da.arange(self.data.numblocks[0], chunks=1)
         parts = da.blockwise(
-            _apply_to_pair,
+            apply_to_pair,
             "ij",
             *(self.data, "id", self.data, "jd", numbers, "i", numbers, "j"),
             function=function,
-            shared=_shared(shared, "shared"),
+            shared=as_node(shared, "shared"),
             align_arrays=False,
             concatenate=True,
             adjust_chunks={"i": 1, "j": 1},
@@ -230,7 +227,7 @@ class DaskRows:
             meta=np.empty((0, 0), dtype=object),
             token=task,
         )
-        value: T = _brought(_tree(parts, merge, task))
+        value: T = brought(tree(parts, merge, task))
         return value
 
     @cached_property
@@ -254,145 +251,3 @@ class DaskRows:
                 f'"joint", or pass a sample of the rows: {self.name}[::100].compute().'
             )
             raise ValueError(msg)
-
-
-def dask_rows(X: Any, name: str) -> DaskRows:
-    """Recognise a Dask array or data frame, and check that it is a table of numbers."""
-    import dask.array as da
-
-    if hasattr(X, "to_dask_array") and hasattr(X, "columns"):
-        X = _frame_values(X, name)
-    if not isinstance(X, da.Array):
-        msg = (
-            f"{name} is a {type(X).__module__}.{type(X).__name__}; of Dask's collections, arrays "
-            "and data frames are what NysBoost works with: dask.array.from_delayed makes one."
-        )
-        raise TypeError(msg)
-    if X.ndim != 2:
-        msg = (
-            f"{name} has shape {X.shape}; a table of shape (n, d) is needed. "
-            "Reshape your data: X[:, None] makes one feature of a vector."
-        )
-        raise ValueError(msg)
-    if X.dtype.kind not in "fiub":
-        kind = "Complex data not supported" if X.dtype.kind == "c" else "No numbers"
-        msg = f"{kind}: {name} has dtype {X.dtype}. Pass real numbers: {name}.astype(float), say."
-        raise ValueError(msg)
-    if isnan(X.shape[1]):
-        msg = f"{name} has an unknown number of columns: call {name}.compute_chunk_sizes() first."
-        raise ValueError(msg)
-    if 0 in X.shape:
-        msg = f"{name} has shape {X.shape}: there is nothing to approximate."
-        raise ValueError(msg)
-    return DaskRows(X if X.numblocks[1] == 1 else X.rechunk({1: -1}), name)
-
-
-def with_known_sizes(rows: DaskRows) -> DaskRows:
-    """Return the rows with the size of each chunk known: counted, where Dask does not say."""
-    import dask.array as da
-
-    X = rows.data
-    if not isnan(X.shape[0]):
-        return rows
-    sizes = rows.fold(_count, operator.add, None, task="count-rows")
-    return dask_rows(da.Array(X.dask, X.name, (sizes, X.chunks[1]), meta=X._meta), rows.name)
-
-
-def _frame_values(X: Any, name: str) -> Any:
-    """Return a data frame of numbers as a Dask array; missing values become NaN."""
-    kinds = [getattr(kind, "kind", "O") for kind in X.dtypes]
-    others = [str(c) for c, kind in zip(X.columns, kinds, strict=True) if kind not in "fiub"]
-    if others:
-        msg = (
-            f"{name} has columns that are no numbers: {', '.join(others)}. Leave them out, "
-            f"{name}.drop(columns={others}), or encode them."
-        )
-        raise ValueError(msg)
-    narrow = all(kind == np.float32 for kind in X.dtypes)
-    dtype = np.dtype(np.float32 if narrow else np.float64)
-    meta = np.empty((0, len(X.columns)), dtype=dtype)
-    return X.map_partitions(_values, dtype, meta=meta)
-
-
-def _values(frame: Any, dtype: np.dtype[Any]) -> Array:
-    return frame.to_numpy(dtype=dtype, na_value=np.nan)
-
-
-def _shared(value: Any, what: str) -> Any:
-    """Return a value as one node of the graph, which each worker fetches once."""
-    from dask.delayed import delayed
-
-    return delayed(value, name=f"{what}-{uuid4().hex}", traverse=False)
-
-
-def _tree(parts: Any, merge: Callable[[Any, Any], Any], task: str) -> Any:
-    """Return the merger of all values as a Dask array without dimensions."""
-    import dask.array as da
-
-    return da.reduction(
-        parts,
-        chunk=_as_it_is,
-        combine=_Merge(merge),
-        aggregate=_Merge(merge),
-        axis=(0, 1),
-        concatenate=False,
-        split_every={0: MERGED, 1: MERGED},
-        dtype=object,
-        meta=np.empty((), dtype=object),
-        name=f"merge-{task}",
-    )
-
-
-def _brought(tree: Any) -> Any:
-    """Compute a value and bring it here; as an array's it would have to be an array."""
-    return tree.to_delayed().item().compute()
-
-
-# What the tasks do
-
-
-def _rows_at(block: Array, local: Sequence[Indices], block_id: tuple[int, ...]) -> Array:
-    return as_float(block[local[block_id[0]]])
-
-
-def _apply(block: Array, *beside: Array, function: Callable[..., T], shared: Any) -> T:
-    with on_one_core():
-        return function(shared, block, *beside)
-
-
-def _apply_to_pair(
-    upper: Array, lower: Array, i: Any, j: Any, *, function: Callable[..., T], shared: Any
-) -> T | None:
-    """Do what is to be done to a pair of blocks; below the diagonal there is nothing to do."""
-    if i[0] > j[0]:
-        return None
-    with on_one_core():
-        return function(shared, upper, upper if i[0] == j[0] else lower)
-
-
-def _as_it_is(part: Any, axis: Any, keepdims: Any) -> Any:  # noqa: ARG001
-    return part
-
-
-@dataclass(frozen=True)
-class _Merge:
-    """A merger of two values as one of the nested lists that Dask's reductions hand over."""
-
-    merge: Callable[[Any, Any], Any]
-
-    def __call__(self, parts: Any, axis: Any, keepdims: Any) -> Any:  # noqa: ARG002
-        with on_one_core():
-            found = [part for part in _flat(parts) if part is not None]
-            return reduce(self.merge, found) if found else None
-
-
-def _flat(parts: Any) -> Iterator[Any]:
-    if isinstance(parts, list):
-        for part in parts:
-            yield from _flat(part)
-    else:
-        yield parts
-
-
-def _count(_: None, block: Array) -> tuple[int, ...]:
-    return (int(block.shape[0]),)

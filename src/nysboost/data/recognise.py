@@ -10,7 +10,9 @@ import numpy as np
 from array_api_compat import is_array_api_obj
 from scipy.sparse import issparse
 
-from nysboost.data.dask_rows import DaskRows, dask_rows, is_dask
+from nysboost.data.dask_graph import is_dask
+from nysboost.data.dask_rows import DaskRows
+from nysboost.data.dask_tables import dask_rows
 from nysboost.data.mapping import mapped
 from nysboost.data.rows import (
     ArrayRows,

@@ -9,7 +9,8 @@ from functools import reduce
 
 import numpy as np
 
-from nysboost.data.dask_rows import DaskRows, with_known_sizes
+from nysboost.data.dask_rows import DaskRows
+from nysboost.data.dask_tables import with_known_sizes
 from nysboost.data.rows import as_float, refuse_non_finite, spread_indices
 from nysboost.numerics.arrays import Array, Indices, is_sparse, namespace
 

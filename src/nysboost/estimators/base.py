@@ -20,7 +20,7 @@ from sklearn.utils.validation import (
 )
 
 from nysboost.catalogue import RandomState, make_rng, run_method
-from nysboost.data.dask_rows import is_dask
+from nysboost.data.dask_graph import is_dask
 from nysboost.data.recognise import rows_of, stays_where_it_is, stream_of
 from nysboost.gram import make_gram
 from nysboost.kernels import Kernel
