@@ -36,7 +36,7 @@ def client(cluster):
 
 
 @pytest.fixture(scope="module")
-def X():
+def X():  # noqa: N802
     return np.random.default_rng(0).normal(size=(CHUNK * CHUNKS, 3))
 
 

@@ -24,7 +24,7 @@ def _in_this_thread():
 
 
 @pytest.fixture(scope="module")
-def X():
+def X():  # noqa: N802
     return np.random.default_rng(0).normal(size=(N, 3))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
@@ -134,7 +135,8 @@ class Approximation(LinearOperator):
 
     def prefix(self, p: int) -> Approximation:
         """Return the mixture of the first p learners, weighed anew but not refitted."""
-        require_count("p", p)
+        if not isinstance(p, Integral):
+            require_count("p", p)
         trajectory, rule = self.origin.trajectory, self.origin.rule
         if trajectory is None or rule is None:
             if p == len(self.learners) == 1:

@@ -26,7 +26,7 @@ def _in_this_thread():
 
 
 @pytest.fixture
-def X():
+def X():  # noqa: N802
     return np.random.default_rng(0).normal(size=(100, 3))
 
 
