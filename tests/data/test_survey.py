@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nysboost.data.recognise import as_rows
-from nysboost.data.survey import Survey
+from nysboost.data.recognise import as_rows, rows_of
+from nysboost.data.survey import Survey, surveyed
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +52,7 @@ def test_rows_that_every_fit_asks_for_come_with_the_first_look():
         return np.arange(start, stop, dtype=float)[:, None]
 
     X = da.map_blocks(read, chunks=((50,) * 4, (1,)), dtype=float, meta=np.empty((0, 0)))
-    rows = as_rows(X, spread=(3, 7))
+    rows = surveyed(rows_of(X), (3, 7))
     for wanted in ([0, 99, 199], [0, 33, 66, 99, 132, 165, 199]):
         np.testing.assert_array_equal(rows.take(np.array(wanted))[:, 0], wanted)
     assert sorted(seen) == [0, 50, 100, 150]

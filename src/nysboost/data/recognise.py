@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import chain
 from typing import Any
 
@@ -15,6 +15,8 @@ from nysboost.data.dask_rows import DaskRows
 from nysboost.data.dask_tables import dask_rows
 from nysboost.data.mapping import mapped
 from nysboost.data.rows import (
+    MEASURED,
+    PROBED,
     ArrayRows,
     MappedRows,
     Rows,
@@ -22,6 +24,7 @@ from nysboost.data.rows import (
     Stream,
     refuse_non_finite,
     scan,
+    spread_indices,
 )
 from nysboost.data.survey import surveyed
 from nysboost.numerics.arrays import SUPPORTED, Array, is_supported
@@ -111,25 +114,21 @@ def rows_of(X: Any, *, name: str = "X") -> ArrayRows | DaskRows:
     return rows
 
 
-def as_rows(X: Any, *, name: str = "X", spread: Sequence[int] = ()) -> Rows:
-    """Recognise what the user passed in to fit on, once, and check that all is finite.
-
-    Parameters
-    ----------
-    X : array-like, memory map, HDF5 or Zarr array, sparse matrix or Dask collection
-        The data, of shape (n, d).
-    name : str
-        What to call it in an error message.
-    spread : sequence of int
-        Sizes of evenly spread samples that will be asked for: where rows are far away, these
-        come with the first look at them.
-    """
+def as_rows(X: Any, *, name: str = "X") -> Rows:
+    """Recognise what the user passed in to fit on, once, and check that all is finite."""
     rows, start = rows_of(X, name=name), 0
     if isinstance(rows, DaskRows):
-        return surveyed(rows, spread)
+        return surveyed(rows, (PROBED, MEASURED))
+    spread = np.union1d(spread_indices(rows.n, PROBED), spread_indices(rows.n, MEASURED))
+    parts = []
     for piece in scan(rows):
         refuse_non_finite(piece, start, name)
+        if isinstance(rows, StoredRows):
+            here = (spread >= start) & (spread < start + piece.shape[0])
+            parts.append(piece[spread[here] - start])
         start += piece.shape[0]
+    if isinstance(rows, StoredRows):
+        rows.keep(spread, np.concatenate(parts))
     return rows
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -118,6 +118,14 @@ class Factor:
         gram = self.transform.gram
         held = min(BLOCK_BYTES, gram.budget.bytes // 8)
         return max(1, held // (8 * (self.shape[1] + gram.rows.n_features)))
+
+    def blocks(self) -> Iterator[tuple[slice, Array]]:
+        """Yield F in blocks of rows, in order: a pass over the data unless F is kept."""
+        rows = self.transform.gram.rows if self._kept is None else ArrayRows(self._kept)
+        stop = 0
+        for piece in rows.pieces(self._size):
+            start, stop = stop, stop + piece.shape[0]
+            yield slice(start, stop), (self.transform(piece) if self._kept is None else piece)
 
     def inner(self, V: Array) -> Array:
         """Return Fᵀ V, shape (K, q)."""

@@ -42,14 +42,15 @@ class FeatureMap:
     landmarks : Landmarks
         All landmarks Z, learner after learner.
     projections : tuple of arrays of shape (m_i, k_i)
-        The learners' projections, scaled by the roots of their weights.
+        The learners' projections, scaled by the roots of their weights; none at all are the
+        kernel values themselves, N = I.
     rotation : array of shape (Σk_i, r) or None
         Mixes the learners' features; None leaves them side by side.
     """
 
     gram: Gram
     landmarks: Landmarks
-    projections: tuple[Array, ...]
+    projections: tuple[Array, ...] = ()
     rotation: Array | None = None
 
     @property
@@ -57,7 +58,7 @@ class FeatureMap:
         """Number of features r."""
         if self.rotation is not None:
             return int(self.rotation.shape[1])
-        return sum(int(P.shape[1]) for P in self.projections)
+        return sum(int(P.shape[1]) for P in self.projections) or len(self.landmarks)
 
     @property
     def normalization(self) -> Array:
@@ -201,6 +202,8 @@ def _refuse_overlap(rows: Stream, out: Any) -> None:
 def _multiply_blocks(values: Array, parts: list[Array], out: Array) -> None:
     """Write values · blockdiag(parts) into `out`: p products of m×k, not one of pm×pk."""
     row = column = 0
+    if not parts:
+        out[...] = values
     for P in parts:
         m, k = P.shape
         product_into(values[:, row : row + m], P, out[:, column : column + k])

@@ -8,9 +8,8 @@ from typing import Any
 from nysboost.data.recognise import as_rows
 from nysboost.gram.gram import Gram, KernelGram
 from nysboost.gram.precomputed import PrecomputedGram, check_precomputed
-from nysboost.gram.probe import PROBE_SIZE, probed
+from nysboost.gram.probe import probed
 from nysboost.kernels import Kernel, make_kernel
-from nysboost.kernels.bandwidth import SAMPLE
 from nysboost.numerics.arrays import Array
 from nysboost.numerics.memory import Budget
 
@@ -44,6 +43,6 @@ def make_gram(
         check_precomputed(rows)
         gram: Gram = PrecomputedGram(rows, budget)
     else:
-        rows = as_rows(X, spread=(PROBE_SIZE, SAMPLE))
+        rows = as_rows(X)
         gram = KernelGram(rows, make_kernel(kernel, **params).resolve(rows), budget)
     return probed(gram)

@@ -25,6 +25,9 @@ entries do not add up with their number: eps·m would cut eigenvalues that float
 DEFINITE = 1e-6
 """By so much alpha must exceed the most negative eigenvalue, as a share of it."""
 
+EXHAUSTED = 16
+"""A residual diagonal below 16·c epsilons of the largest entry is what c eliminations round."""
+
 ASYMMETRIC = 1000
 """Entries of a symmetric matrix that differ by more epsilons of the largest were not rounded."""
 
