@@ -83,6 +83,10 @@ class Approximation(LinearOperator):
         All landmarks, learner after learner: `indices` and `points`.
     entries_evaluated : int
         How many kernel values were evaluated to find it; of a prefix, by the whole run.
+    has_features : bool
+        Whether there is a map x ↦ features, for these rows and for others.
+    shift : float
+        δ, where K̂ has a multiple δI of the identity beside its low rank; 0 for most methods.
 
     Examples
     --------
@@ -97,6 +101,9 @@ class Approximation(LinearOperator):
     >>> (approx @ np.ones(500)).shape
     (500,)
     """
+
+    has_features = True
+    shift = 0.0
 
     def __init__(self, gram: Gram, mixture: Mixture, origin: Origin | None = None) -> None:
         super().__init__(dtype=gram.dtype, shape=(gram.n, gram.n))
@@ -147,6 +154,16 @@ class Approximation(LinearOperator):
         # errors asked for since then are no part of finding it
         shorter.entries_evaluated = self.entries_evaluated
         return shorter
+
+    @property
+    def is_psd(self) -> bool:
+        """Whether K̂ is positive semidefinite by its form: no weight is negative."""
+        return bool(self.weights.min() >= 0)
+
+    @property
+    def saw_everything(self) -> bool:
+        """Whether as many entries were evaluated to find it as all of G has."""
+        return bool(self.entries_evaluated >= self.shape[0] ** 2)
 
     def named(self, method: str) -> Approximation:
         """Let it be known by the name of the method that found it."""
@@ -308,7 +325,8 @@ class Approximation(LinearOperator):
         if norm not in ERRORS:
             raise ValueError(unknown("norm", norm, ERRORS))
         if rows is None and isinstance(self.gram.rows, DaskRows):
-            return lazy_error(self._factor.transform, self.gram.rows, self._weight_of_each, norm)
+            transform, weights = self._factor.transform, self._weight_of_each
+            return lazy_error(transform, self.gram.rows, weights, norm, self.shift)
         chosen = positions(slice(None) if rows is None else rows, self.shape[0])
         if len(chosen) == 0:
             msg = "No rows were given, and on no rows there is no error: give at least one."
@@ -319,7 +337,7 @@ class Approximation(LinearOperator):
         def features(at: slice) -> Array:
             return self._factor.at(chosen[at]) if kept is None else kept[at, :]
 
-        return ERRORS[norm](self.gram, features, self._weight_of_each, chosen)
+        return ERRORS[norm](self.gram, features, self._weight_of_each, chosen, self.shift)
 
     # Parts
 

@@ -180,10 +180,11 @@ class FeatureMap:
         held = d if self.landmarks.points is not None else 0  # values are taken, not computed
         # other libraries have threads of their own, and modes that belong to a thread
         shared = self.gram.parallel and is_numpy(form)
+        per_value = (self.landmarks.basis or self.gram).bytes_per_value(form)
         return plan(
             ENDLESS if rows.n is None else rows.n,
             fixed=itemsize * (2 * c * (held + 2) + narrow),
-            block_row=itemsize * (2 * held + 8 + wide) + self.gram.bytes_per_value(form) * c,
+            block_row=itemsize * (2 * held + 8 + wide) + per_value * c,
             piece_row=(8 * d + itemsize * r) if streamed else 0,
             budget=budget,
             cache_bytes=block_bytes(form),

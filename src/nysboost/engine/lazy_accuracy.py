@@ -11,10 +11,12 @@ from nysboost.data.rows import as_float
 from nysboost.engine.accuracy import TILE_COLS, TILE_ROWS, ratio, slices, sum_of_squares
 from nysboost.engine.feature_map import FeatureMap
 from nysboost.gram import KernelGram, Landmarks
-from nysboost.numerics.arrays import Array, Floats, like, to_host
+from nysboost.numerics.arrays import Array, Floats, Indices, like, to_host
 
 
-def lazy_error(transform: FeatureMap, rows: DaskRows, signs: Floats, norm: str) -> float:
+def lazy_error(
+    transform: FeatureMap, rows: DaskRows, signs: Floats, norm: str, shift: float = 0.0
+) -> float:
     """Return the error on all of Dask's rows, tile by tile on the workers.
 
     Parameters
@@ -27,8 +29,10 @@ def lazy_error(transform: FeatureMap, rows: DaskRows, signs: Floats, norm: str) 
         The diagonal of S in K̂ = F S Fᵀ.
     norm : "frobenius" or "trace"
         Which; a spectral norm passes over n² entries many times, and is refused.
+    shift : float
+        δ in K̂ = F S Fᵀ + δ I.
     """
-    shared = (transform.alone(), signs)
+    shared = (transform.alone(), signs, shift)
     if norm == "frobenius":
         squares = rows.fold_pairs(_pair_of_squares, operator.add, shared, task="squared-error")
         return ratio(*(float(part) for part in squares))
@@ -42,9 +46,9 @@ def lazy_error(transform: FeatureMap, rows: DaskRows, signs: Floats, norm: str) 
     raise ValueError(msg)
 
 
-def _pair_of_squares(shared: tuple[FeatureMap, Floats], X: Array, Y: Array) -> Floats:
+def _pair_of_squares(shared: tuple[FeatureMap, Floats, float], X: Array, Y: Array) -> Floats:
     """Return ‖K − K̂‖² and ‖K‖² on a pair of blocks, which stands for its mirror image too."""
-    transform, signs = shared
+    transform, signs, shift = shared
     same = Y is X
     X, Y = as_float(X), as_float(Y)
     total = np.zeros(2)
@@ -55,14 +59,20 @@ def _pair_of_squares(shared: tuple[FeatureMap, Floats], X: Array, Y: Array) -> F
         for part in slices(0, Y.shape[0], TILE_COLS):
             truth = transform.gram.evaluate(X[tile], Landmarks(None, Y[part]))
             gap = truth - left @ right[part, :].T
+            if shift and same:
+                gap = gap - like(shift * np.equal.outer(_numbers(tile), _numbers(part)), gap)
             total += [sum_of_squares(gap), sum_of_squares(truth)]
     return total if same else 2 * total
 
 
-def _pair_of_traces(shared: tuple[FeatureMap, Floats], X: Array) -> Floats:
-    transform, signs = shared
+def _numbers(rows: slice) -> Indices:
+    return np.arange(rows.start, rows.stop)
+
+
+def _pair_of_traces(shared: tuple[FeatureMap, Floats, float], X: Array) -> Floats:
+    transform, signs, shift = shared
     F = to_host(transform(X)).astype(np.float64)
-    ours = float((F**2 @ signs).sum())
+    ours = float((F**2 @ signs).sum()) + shift * len(F)
     assert isinstance(transform.gram, KernelGram)  # no other has Dask rows
     diagonal = to_host(transform.gram.kernel.diag(as_float(X))).astype(np.float64)
     return np.array([ours, diagonal.sum()])
