@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral
@@ -12,6 +13,7 @@ import numpy as np
 from array_api_compat import is_array_api_obj
 from numpy.typing import ArrayLike
 from scipy.sparse.linalg import LinearOperator
+from sklearn.exceptions import ConvergenceWarning
 
 from nysboost.boosting.learner import Learner, Mixture
 from nysboost.boosting.rules import Rule
@@ -24,10 +26,16 @@ from nysboost.engine.feature_map import FeatureMap
 from nysboost.engine.lazy_accuracy import lazy_error
 from nysboost.gram import ALL_ZERO, Gram, KernelGram, Landmarks, pooled
 from nysboost.kernels import Kernel
-from nysboost.numerics.arrays import Array, Floats, like, to_host
-from nysboost.numerics.checks import positions, require_count, unknown
-from nysboost.numerics.linalg import spectrum
-from nysboost.numerics.tolerances import DEFINITE
+from nysboost.numerics.arrays import Array, Floats, like, namespace, to_host
+from nysboost.numerics.checks import (
+    positions,
+    real_numbers,
+    require_count,
+    require_number,
+    unknown,
+)
+from nysboost.numerics.linalg import refined, spectrum
+from nysboost.numerics.tolerances import DEFINITE, UNSOLVED
 
 ERRORS = {
     "frobenius": accuracy.relative_error,
@@ -236,14 +244,25 @@ class Approximation(LinearOperator):
     def solve(self, b: Any, alpha: float) -> Array:
         """Return (K̂ + alpha·I)⁻¹ b without forming K̂.
 
+        The solution is refined until its residual falls no further, which takes it as far as
+        floating point goes: to about eps·‖K̂‖ / alpha, as a dense factorisation would. That of
+        a Dask array is lazy, and as good as one step is.
+
         Parameters
         ----------
         b : array of shape (n,) or (n, q)
             Right-hand sides.
         alpha : float
             Positive, and above the magnitude of K̂'s most negative eigenvalue.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the relative residual that was reached is above 1e-6, or 1e-3 in float32: alpha
+            is then too small beside K̂ for the precision of the data.
         """
-        b = b if is_array_api_obj(b) else np.asarray(b, dtype=self.dtype)
+        require_number("alpha", alpha)
+        b = real_numbers("b", b)
         eigenvalues, basis = self._spectrum
         lowest = min(0.0, float(eigenvalues.min()))
         if not alpha > max(0.0, -lowest * (1 + DEFINITE)):
@@ -258,12 +277,23 @@ class Approximation(LinearOperator):
         if isinstance(b, np.ndarray) and not isinstance(self._weights_like, np.ndarray):
             return to_host(self.solve(like(b, self._weights_like), alpha))
         V = b[:, None] if b.ndim == 1 else b
-        inner = self._factor.inner(V)
-        T, gain = like(basis, inner), like(eigenvalues / (eigenvalues + alpha), inner)
-        inner = T @ (gain[:, None] * (T.T @ inner))
-        shared = (inner, float(alpha))
-        solution = self._factor.map(_solution, shared, V.shape[1], V, task="solution")
-        solution = self._as_asked(solution, b)
+        T = like(basis, self._weights_like)
+        gain = like(eigenvalues / (eigenvalues + alpha), T)
+
+        def once(V: Array) -> Array:
+            inner = T @ (gain[:, None] * (T.T @ self._factor.inner(V)))
+            shared = (inner, float(alpha))
+            solution = self._factor.map(_solution, shared, V.shape[1], V, task="solution")
+            return self._as_asked(solution, V)
+
+        if is_dask(V):  # to look at it, or at what is left of it, would be to compute it
+            return once(V)[:, 0] if b.ndim == 1 else once(V)
+        if not bool(namespace(V).all(namespace(V).isfinite(V))):
+            msg = "b contains NaN or infinity: there is no solution to that."
+            raise ValueError(msg)
+        solution, reached = refined(lambda x: self._matmat(x) + alpha * x, once, V)
+        if reached > UNSOLVED[self.dtype.name]:
+            warnings.warn(_unsolved(alpha, reached), ConvergenceWarning, stacklevel=2)
         return solution[:, 0] if b.ndim == 1 else solution
 
     # Features
@@ -381,6 +411,13 @@ class Approximation(LinearOperator):
     def __getstate__(self) -> dict[str, Any]:
         derived = ("_factor", "_spectrum", "_weights_like", "_weight_of_each", "landmarks")
         return {name: value for name, value in self.__dict__.items() if name not in derived}
+
+
+def _unsolved(alpha: float, reached: float) -> str:
+    return (
+        f"With alpha={alpha:.3g} the system is solved only to a relative residual of "
+        f"{reached:.1e}: raise alpha, or pass the data in float64 if they are not."
+    )
 
 
 # What passes do to a block of features: plain functions, which can be sent to where rows are

@@ -129,6 +129,9 @@ class ArrayRows(LocalPasses):
     in_memory = True
     lazy = False
 
+    def __deepcopy__(self, memo: object) -> ArrayRows:
+        return self  # rows are read, never changed
+
     @property
     def n(self) -> int:
         """Number of rows."""
