@@ -27,12 +27,15 @@ class Choice:
         Whether rows with missing values are left out; otherwise they are an error.
     usable : array of bool or None
         Rows that may be used, those that have a target say; None is all.
+    droppable : bool
+        Whether the command could do without a column.
     """
 
     table: Table
     columns: list[int]
     drop_missing: bool = False
     usable: NDArray[np.bool] | None = None
+    droppable: bool = False
     dropped_rows: int = field(default=0, init=False)
 
     @property
@@ -71,16 +74,19 @@ class Choice:
     def _refuse_text(self) -> None:
         text = [name for name in self.table.text if name in (self.names or [])]
         if text:
-            leave = " ".join(f"--drop-column {name!r}" for name in text)
-            msg = f"{self.table.path} has columns that are no numbers. Leave them out: {leave}"
+            msg = f"{self.table.path} has columns that are no numbers: {', '.join(text)}."
+            if self.droppable:
+                leave = " ".join(f"--drop-column {name!r}" for name in text)
+                msg = f"{msg} Leave them out: {leave}"
             raise DataError(msg)
 
     def _missing(self, row: int, values: NDArray[Any]) -> str:
         at = int(np.argmin(np.isfinite(values)))
         name = f"column {self.columns[at]}" if self.names is None else repr(self.names[at])
+        column = f", --drop-column {name} the column" if self.droppable else ""
         return (
             f"{self.table.path} has a missing or infinite value in row {row}, {name}. "
-            f"--drop-missing leaves such rows out, --drop-column {name} the column."
+            f"--drop-missing leaves such rows out{column}."
         )
 
 

@@ -20,7 +20,7 @@ from nysboost.cli.errors import CommandError, DataError
 from nysboost.cli.models import unmistakable
 from nysboost.cli.progress import Progress
 from nysboost.cli.sinks import NpySink, refuse_existing
-from nysboost.cli.tables import ArrayTable, open_table
+from nysboost.cli.tables import ArrayTable, Table, open_table
 
 
 @dataclass(frozen=True)
@@ -51,14 +51,17 @@ def run(request: Request) -> dict[str, Any]:
     refuse_existing(request.out, request.force)
     begun = time.perf_counter()
     table = open_table(request.data, request.dataset)
-    target = None if request.target is None else find_column(table, request.target)
+    y = _beside(table, request.target)
+    target = None if request.target is None or y is not None else find_column(table, request.target)
     left_out = [find_column(table, name) for name in request.drop_column]
-    if target is not None:
-        left_out.append(target)
+    left_out += [] if target is None else [target]
     choice = all_but(table, left_out, drop_missing=request.drop_missing)
+    choice.droppable = True
+    if target is not None:
+        y = table.labels(target)
     where = cluster.connected(request.scheduler) if request.scheduler else nullcontext()
-    with where, _rows(choice, target, request) as (X, y):
-        if target is None:
+    with where, _rows(choice, y, request) as (X, y):
+        if y is None:
             model = _transformer(request).fit(X)
         else:
             y = unmistakable(y) if request.task == "classification" else y
@@ -77,25 +80,27 @@ def run(request: Request) -> dict[str, Any]:
 
 
 @contextmanager
-def _rows(choice: Choice, target: int | None, request: Request) -> Iterator[tuple[Any, Any]]:
+def _rows(choice: Choice, y: Any, request: Request) -> Iterator[tuple[Any, Any]]:
     """Give X and y: where they are, if rows can be taken there, or in a file of their own."""
     table = choice.table
     if request.scheduler is not None:
-        if target is not None:
+        if y is not None:
             msg = "On a cluster transformers are fitted, not learners: leave out --target."
             raise CommandError(msg)
         yield cluster.dask_table(choice), None
         return
+    if y is not None:
+        _refuse_no_target(choice, y)
     if choice.whole and isinstance(table, ArrayTable):
-        yield table.data, None
+        yield table.data, y
         return
     with TemporaryDirectory(prefix="nysboost-") as folder:
-        yield _copied(choice, target, Path(folder), request)
+        X = _copied(choice, Path(folder), request)
+        yield X, y if choice.usable is None else y[choice.usable]
 
 
-def _copied(choice: Choice, target: int | None, folder: Path, request: Request) -> tuple[Any, Any]:
+def _copied(choice: Choice, folder: Path, request: Request) -> Any:
     """Copy the chosen columns to a file of numbers, from which any row can be taken."""
-    y = None if target is None else _labels(choice, target)
     progress = Progress("read", choice.table.n, shown=not request.quiet)
     sink = NpySink(folder / "X.npy", [])
     for block in progress.of(choice.blocks()):
@@ -104,14 +109,20 @@ def _copied(choice: Choice, target: int | None, folder: Path, request: Request) 
         msg = f"{choice.table.path} has no rows without missing values."
         raise DataError(msg)
     sink.finish()
-    X = np.load(folder / "X.npy", mmap_mode="r")
-    return X, y if y is None or choice.usable is None else y[choice.usable]
+    return np.load(folder / "X.npy", mmap_mode="r")
 
 
-def _labels(choice: Choice, target: int) -> Any:
-    """Return the target, and let rows without one be left out, or say that there are some."""
-    y = choice.table.labels(target)
-    known = np.isfinite(y) if y.dtype.kind == "f" else np.array([v is not None for v in y])
+def _beside(table: Table, target: str | None) -> Any:
+    """Return the target, if it is an array beside that of the rows."""
+    if target is None or not isinstance(table, ArrayTable):
+        return None
+    return table.beside(target)
+
+
+def _refuse_no_target(choice: Choice, y: Any) -> None:
+    """Let rows without a target be left out, or say that there are some."""
+    there = np.isfinite(y) if y.dtype.kind == "f" else np.array([v is not None for v in y])
+    known = np.asarray(there).reshape(len(y), -1).all(axis=1)
     if not known.all() and not choice.drop_missing:
         msg = (
             f"The target is missing in row {int(np.argmin(known))} of {choice.table.path}. "
@@ -119,7 +130,6 @@ def _labels(choice: Choice, target: int) -> Any:
         )
         raise DataError(msg)
     choice.usable = known
-    return y
 
 
 def _transformer(request: Request) -> Any:
@@ -128,7 +138,7 @@ def _transformer(request: Request) -> Any:
     if sigma not in ("median", "scale"):
         sigma = _number(request.sigma)
     takes_sigma = request.kernel in ("rbf", "gaussian", "laplacian", "matern")
-    options = {"tol": request.tol} if request.tol is not None else {}
+    options: dict[str, Any] = {"tol": request.tol} if request.tol is not None else {}
     if options and "tol" not in signature(nb.Nystroem).parameters:
         msg = "--tol is not known to this version: give --components."
         raise CommandError(msg)
@@ -147,7 +157,7 @@ def _transformer(request: Request) -> Any:
 def _learner(request: Request, y: Any) -> Any:
     """Return a classifier for text or where it is asked for, and a regressor otherwise."""
     classes = y.dtype.kind not in "fiu" if request.task == "auto" else request.task != "regression"
-    kind = nb.NystroemClassifier if classes else nb.NystroemRegressor
+    kind = getattr(nb, "NystroemClassifier" if classes else "NystroemRegressor")
     return kind(
         n_components=request.components,
         max_memory=request.max_memory,
