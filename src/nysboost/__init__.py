@@ -9,7 +9,16 @@ from nysboost.approximation import Approximation
 from nysboost.boosting.variants import JOINT_VARIANTS, VARIANTS
 from nysboost.catalogue import METHODS, approximate
 from nysboost.estimators import BoostedNystroem, EnsembleNystroem, StandardNystroem
-from nysboost.kernels import Anova, Cosine, Gaussian, Laplacian, Linear, Matern, Polynomial
+from nysboost.kernels import (
+    Anova,
+    Cosine,
+    Gaussian,
+    Laplacian,
+    Linear,
+    Matern,
+    Metric,
+    Polynomial,
+)
 from nysboost.settings import Settings
 
 __all__ = [
@@ -25,6 +34,7 @@ __all__ = [
     "Laplacian",
     "Linear",
     "Matern",
+    "Metric",
     "Polynomial",
     "Settings",
     "StandardNystroem",

@@ -12,8 +12,9 @@ from typing import Any
 
 from nysboost.kernels.adapters import CallableKernel, SklearnKernel
 from nysboost.kernels.base import Kernel
+from nysboost.kernels.metric import Metric
 from nysboost.kernels.products import Cosine, Linear, Polynomial
-from nysboost.kernels.radial import Anova, Gaussian, Laplacian, Matern
+from nysboost.kernels.radial import Anova, Gaussian, Laplacian, Matern, Radial
 from nysboost.numerics.arrays import Array
 from nysboost.numerics.checks import unknown
 
@@ -27,7 +28,9 @@ __all__ = [
     "Laplacian",
     "Linear",
     "Matern",
+    "Metric",
     "Polynomial",
+    "Radial",
     "SklearnKernel",
     "make_kernel",
 ]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -18,10 +19,13 @@ from nysboost.kernels.bandwidth import (
     number,
     require_at_most_one,
     require_bandwidth,
+    require_no_scale_beside,
 )
 from nysboost.kernels.base import Kernel
+from nysboost.kernels.metric import Metric
 from nysboost.numerics.arrays import Array, apply_in_place, like, namespace
 from nysboost.numerics.checks import require_positive
+from nysboost.numerics.tolerances import SMOOTHED
 
 
 class _UnitDiagonal(Kernel):
@@ -34,23 +38,64 @@ class _UnitDiagonal(Kernel):
         return namespace(X).ones_like(X[:, 0])
 
 
+class Radial(_UnitDiagonal):
+    """A kernel φ(‖xA − yA‖²) of the distance under a metric A.
+
+    Attributes
+    ----------
+    metric : Metric or None
+        The linear map before the kernel; None leaves the points as they are.
+    """
+
+    metric: Metric | None
+
+    @abstractmethod
+    def profile(self, squared: Array) -> tuple[Array, Array]:
+        """Return φ(s) and its derivative φ'(s) at squared distances s ≥ 0, of the same shape.
+
+        The values may be written over `squared`. Where the derivative is infinite, as that
+        of Matérn 1/2 at 0, a large number stands for it.
+        """
+
+    def mapping(self, form: Array) -> Callable[[Array], Array]:
+        """Return X ↦ XA for points in the form of `form`."""
+        return _unchanged if self.metric is None else self.metric.mapping(form)
+
+    def _between(self, X: Array, Y: Array) -> Array:
+        """Return ‖xA − yA‖ for all pairs."""
+        mapped = self.mapping(X)
+        return euclidean(mapped(X), mapped(distances.in_the_form_of(X, Y)))
+
+    def _pulled_back(self, gradient: Array) -> Array:
+        return gradient if self.metric is None else self.metric.pulled_back(gradient)
+
+
+def _unchanged(X: Array) -> Array:
+    return X
+
+
 @dataclass(frozen=True)
-class Gaussian(_UnitDiagonal):
+class Gaussian(Radial):
     """exp(−‖x−y‖² / (2σ²)) = exp(−γ‖x−y‖²), with γ = 1 / (2σ²).
 
     Parameters
     ----------
     sigma, gamma : float, "median", "scale" or None
         At most one of the two. "median" is the median distance, "scale" is
-        γ = 1 / (d·var X); with neither, γ = 1/d, scikit-learn's default.
+        γ = 1 / (d·var X); with neither, γ = 1/d, scikit-learn's default, or, where a metric
+        sets the scale, σ = 1.
+    metric : Metric or None
+        A linear map before the kernel.
     """
 
     sigma: Bandwidth = None
     gamma: Bandwidth = None
+    metric: Metric | None = None
     lean: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         require_at_most_one(self.sigma, self.gamma)
+        require_no_scale_beside(self.metric, self.sigma, self.gamma)
 
     def __call__(self, X: Array, Y: Array) -> Array:
         """Return the kernel matrix of shape (n, m)."""
@@ -58,25 +103,39 @@ class Gaussian(_UnitDiagonal):
 
     def against(self, Y: Array) -> Callable[[Array], Array]:
         """Return x ↦ k(x, Y), with what depends on Y alone prepared once."""
-        exponents = distances.GaussianExponents(Y, self._rate())
-        return lambda X: apply_in_place("exp", exponents(X))
+        mapped = self.mapping(Y)
+        exponents = distances.GaussianExponents(mapped(Y), self._rate())
+        return lambda X: apply_in_place("exp", exponents(mapped(X)))
+
+    def profile(self, squared: Array) -> tuple[Array, Array]:
+        """Return φ(s) = exp(−γs) and φ'(s) = −γφ(s)."""
+        rate = self._rate()
+        squared *= -rate
+        values = apply_in_place("exp", squared)
+        return values, values * -rate
 
     def resolve(self, rows: Rows) -> Gaussian:
         """Return the kernel with γ as a number."""
         if self.sigma is None and self.gamma is None:
-            return Gaussian(gamma=1 / rows.n_features)
+            rate = 1 / rows.n_features if self.metric is None else 0.5
+            return replace(self, gamma=rate)
         rule, d = self.sigma or self.gamma, rows.n_features
-        found = measured(rows, rule, euclidean, lambda spread: spread * (d / 2) ** 0.5)
-        return Gaussian(gamma=self._rate() if found is None else 1 / (2 * found * found))
+        found = measured(rows, rule, self._between, lambda spread: spread * (d / 2) ** 0.5)
+        rate = self._rate() if found is None else 1 / (2 * found * found)
+        return replace(self, sigma=None, gamma=rate)
 
     def _rate(self) -> float:
+        if self.sigma is None and self.gamma is None and self.metric is not None:
+            return 0.5
         if self.sigma is None:
             return number(self, "gamma")
         return 1 / (2 * number(self, "sigma") ** 2)
 
     def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
         """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""
-        return 2 * self._rate() * _pull_towards(X, Z, A * K)
+        mapped = self.mapping(X)
+        pull = _pull_towards(mapped(X), mapped(Z), A * K)
+        return self._pulled_back(2 * self._rate() * pull)
 
 
 @dataclass(frozen=True)
@@ -123,7 +182,7 @@ class Laplacian(_UnitDiagonal):
 
 
 @dataclass(frozen=True)
-class Matern(_UnitDiagonal):
+class Matern(Radial):
     """The Matérn kernel of smoothness ν = 0.5, 1.5 or 2.5 and length scale σ.
 
     With r = √(2ν)·‖x−y‖/σ it is e⁻ʳ, (1 + r)e⁻ʳ and (1 + r + r²/3)e⁻ʳ.
@@ -133,31 +192,68 @@ class Matern(_UnitDiagonal):
     nu : 0.5, 1.5 or 2.5
         Smoothness.
     sigma : float, "median" or "scale"
-        Length scale; None is √(d/2), the σ of scikit-learn's default Gaussian.
+        Length scale; None is √(d/2), the σ of scikit-learn's default Gaussian, or 1 where a
+        metric sets the scale.
+    metric : Metric or None
+        A linear map before the kernel.
     """
 
     nu: float = 1.5
     sigma: Bandwidth = None
+    metric: Metric | None = None
 
     def __post_init__(self) -> None:
         if self.nu not in (0.5, 1.5, 2.5):
             msg = f"Matern has nu = 0.5, 1.5 or 2.5, but nu={self.nu!r} was given."
             raise ValueError(msg)
         require_bandwidth("sigma", self.sigma)
+        require_no_scale_beside(self.metric, self.sigma)
 
     def __call__(self, X: Array, Y: Array) -> Array:
         """Return the kernel matrix of shape (n, m)."""
-        squared = distances.squared_distances(X, Y)
-        xp = namespace(squared)
-        r = xp.sqrt(squared) * (float(np.sqrt(2 * self.nu)) / number(self, "sigma"))
+        return self.against(distances.in_the_form_of(X, Y))(X)
+
+    def against(self, Y: Array) -> Callable[[Array], Array]:
+        """Return x ↦ k(x, Y), with what depends on Y alone prepared once."""
+        mapped = self.mapping(Y)
+        points = mapped(Y)
+
+        def values(X: Array) -> Array:
+            squared = distances.squared_distances(mapped(X), points)
+            return namespace(squared).astype(self._values(squared), X.dtype, copy=False)
+
+        return values
+
+    def _values(self, squared: Array) -> Array:
+        r = namespace(squared).sqrt(squared) * self._rate()
         polynomial = {0.5: 1.0, 1.5: 1 + r, 2.5: 1 + r + r * r / 3}[self.nu]
-        return xp.astype(polynomial * xp.exp(-r), X.dtype)
+        return polynomial * namespace(r).exp(-r)
+
+    def profile(self, squared: Array) -> tuple[Array, Array]:
+        """Return φ(s) and φ'(s): with q the rate and r = q√s, −q²/2 times e⁻ʳ/r, e⁻ʳ, (1+r)e⁻ʳ/3."""
+        xp, rate = namespace(squared), self._rate()
+        r = apply_in_place("sqrt", squared)
+        r *= rate
+        decay = xp.exp(-r)
+        half = -(rate**2) / 2
+        if self.nu == 0.5:
+            return decay, decay / (r + float(SMOOTHED)) * half
+        if self.nu == 1.5:
+            r += 1
+            r *= decay
+            decay *= half
+            return r, decay
+        return (1 + r + r * r / 3) * decay, (1 + r) * decay * (half / 3)
 
     def resolve(self, rows: Rows) -> Matern:
         """Return the kernel with σ as a number."""
-        default = float(np.sqrt(rows.n_features / 2))
-        found = measured(rows, self.sigma, euclidean, lambda spread: spread * default)
-        return Matern(nu=self.nu, sigma=found or self.sigma or default)
+        default = float(np.sqrt(rows.n_features / 2)) if self.metric is None else 1.0
+        found = measured(rows, self.sigma, self._between, lambda spread: spread * default)
+        return replace(self, sigma=found or self.sigma or default)
+
+    def _rate(self) -> float:
+        unit = self.sigma is None and self.metric is not None
+        return float(np.sqrt(2 * self.nu)) / (1.0 if unit else number(self, "sigma"))
 
     @property
     def differentiable(self) -> bool:
@@ -166,12 +262,11 @@ class Matern(_UnitDiagonal):
 
     def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
         """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""
-        squared = distances.squared_distances(X, Z)
-        xp = namespace(squared)
-        rate = float(np.sqrt(2 * self.nu)) / number(self, "sigma")
-        r = xp.sqrt(squared) * rate
-        slope = {1.5: 1.0, 2.5: (1 + r) / 3}[self.nu] * xp.exp(-r) * rate**2
-        return _pull_towards(X, Z, A * xp.astype(slope, K.dtype))
+        mapped = self.mapping(X)
+        x, z = mapped(X), mapped(Z)
+        _, slope = self.profile(distances.squared_distances(x, z))
+        pull = _pull_towards(x, z, A * namespace(slope).astype(slope, K.dtype) * -2.0)
+        return self._pulled_back(pull)
 
 
 @dataclass(frozen=True)

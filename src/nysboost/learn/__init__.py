@@ -1,0 +1,1 @@
+"""What users do with landmarks: regression and classification."""

@@ -1,0 +1,159 @@
+"""What is tried: kernels, shapes of the metric, landmarks that know y or do not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from nysboost.engine.moments import Moments
+from nysboost.joint.search import improved
+from nysboost.joint.target import Point
+from nysboost.kernels import Gaussian, Matern, Metric
+from nysboost.kernels.radial import Radial
+from nysboost.learn.linear import STEPS, Basis, chosen, errors_along
+from nysboost.numerics.arrays import Array, Floats, like, namespace, to_host
+from nysboost.numerics.kmeans import centroids
+
+UNIT_GAUSSIAN, MATERN12, MATERN32 = Gaussian(gamma=0.5), Matern(0.5, 1.0), Matern(1.5, 1.0)
+
+WIDE = 96
+"""Beyond this many features a full metric starts from as many principal components as `NARROW`."""
+
+NARROW = 64
+"""Principal components that a low-rank metric starts from (MNIST: 100 were no better)."""
+
+START_GAMMA = 1e-2
+BANDWIDTHS = 2.0 ** np.arange(-2.0, 3.1)
+"""Of the simplest model, in units of √d times the features' spread."""
+
+SIMPLE_GAMMAS = 10.0 ** np.arange(1.0, -8.1, -0.5)
+KMEANS_ROWS, KMEANS_ITERATIONS = 8, 5
+
+Shape = Literal["one", "each", "full"]
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Standardised rows in memory with their targets and weights."""
+
+    X: Array
+    Y: Array
+    weights: Array | None
+
+    def __getitem__(self, rows: object) -> Sample:
+        X, Y, weights = self.X, self.Y, self.weights
+        return Sample(X[rows, :], Y[rows, :], None if weights is None else weights[rows])
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return int(self.X.shape[0])
+
+    @property
+    def mean(self) -> Array:
+        """Weighted mean of the targets, shape (t,)."""
+        xp = namespace(self.Y)
+        if self.weights is None:
+            return xp.mean(self.Y, axis=0)
+        return xp.sum(self.Y * self.weights[:, None], axis=0) / xp.sum(self.weights)
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """A kernel, a point of its search, and what rows that took no part say of it."""
+
+    name: str
+    kernel: Radial
+    point: Point
+    gammas: Floats
+    error: float = np.inf
+    gamma: float = START_GAMMA
+
+    def basis(self) -> Basis:
+        """Return the features, of standardised rows."""
+        metric = Metric(to_host(self.point.A))
+        return Basis.of(replace(self.kernel, metric=metric), self.point.Z)  # type: ignore[type-var]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Landmarks and a metric that know the target.
+
+    Parameters
+    ----------
+    kernel : Radial
+        Of unit bandwidth.
+    shape : "one", "each" or "full"
+        Of the metric.
+    """
+
+    kernel: Radial
+    shape: Shape
+
+    @property
+    def name(self) -> str:
+        """What it is called in a report."""
+        nu = getattr(self.kernel, "nu", None)
+        kernel = "Gaussian" if nu is None else f"Matérn {nu:g}"
+        metric = {"one": "one scale", "each": "a scale per feature", "full": "full metric"}
+        return f"{kernel}, {metric[self.shape]}"
+
+    def start(self, sample: Sample, c: int, rng: np.random.Generator) -> Found:
+        """Return k-means landmarks and a round metric."""
+        X = sample.X
+        d = int(X.shape[1])
+        if self.shape == "full" and d > WIDE:
+            A = _principal(X, NARROW)
+        else:
+            shapes = {"one": np.ones(()), "each": np.ones(d), "full": np.eye(d)}
+            A = like(shapes[self.shape] / np.sqrt(d), X)
+        rows = X[: KMEANS_ROWS * c, :]
+        Z = centroids(rows, c, rng, max_iter=KMEANS_ITERATIONS)
+        point = Point(Z, A, float(np.log(START_GAMMA)))
+        return Found(self.name, self.kernel, point, START_GAMMA * STEPS)
+
+
+def moved(found: Found, sample: Sample, trace: float, max_iter: int) -> Found:
+    """Return the candidate after some steps of descent on a sample."""
+    point = improved(
+        found.kernel, found.point, sample.X, sample.Y - sample.mean,
+        weights=sample.weights, trace=trace, max_iter=max_iter,
+    )  # fmt: skip
+    gamma = float(np.exp(point.log_gamma))
+    return Found(found.name, found.kernel, point, gamma * STEPS, gamma=gamma)
+
+
+def judged(found: Found, fit: Sample, judge: Sample) -> Found:
+    """Return the candidate with the best γ and error on rows that took no part."""
+    basis = found.basis()
+    train = Moments.of(basis(fit.X), fit.Y, fit.weights)
+    errors = errors_along(train, basis(judge.X), judge.Y, found.gammas)
+    at = chosen(found.gammas, errors)
+    best = float(errors[at])
+    return Found(
+        found.name, found.kernel, found.point, found.gammas, best, float(found.gammas[at])
+    )
+
+
+def simplest(fit: Sample, judge: Sample, c: int, rng: np.random.Generator) -> Found:
+    """Return uniform landmarks under a Gaussian with the bandwidth that the judge prefers."""
+    Z = fit.X[np.sort(rng.permutation(fit.n)[:c]), :]
+    d, best = int(Z.shape[1]), None
+    for bandwidth in BANDWIDTHS:
+        A = like(np.array(1 / (bandwidth * np.sqrt(d))), Z)
+        start = Found("Gaussian, uniform landmarks", UNIT_GAUSSIAN, Point(Z, A, 0.0), SIMPLE_GAMMAS)
+        tried = judged(start, fit, judge)
+        if best is None or tried.error < best.error:
+            best = tried
+    assert best is not None
+    return best
+
+
+def _principal(X: Array, q: int) -> Array:
+    """Return the map onto the q leading principal components, at unit total spread."""
+    xp = namespace(X)
+    gap = X - xp.mean(X, axis=0)
+    squares, V = xp.linalg.eigh(gap.T @ gap / X.shape[0])
+    return V[:, -q:] / xp.sqrt(xp.sum(squares[-q:]))
