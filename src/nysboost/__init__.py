@@ -19,6 +19,7 @@ from nysboost.kernels import (
     Metric,
     Polynomial,
 )
+from nysboost.learn.regression import NystroemRegressor
 from nysboost.settings import Settings
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "Linear",
     "Matern",
     "Metric",
+    "NystroemRegressor",
     "Polynomial",
     "Settings",
     "StandardNystroem",

@@ -66,12 +66,12 @@ class Metric:
             if self.map.ndim == 1:
                 return lambda X: X.multiply(self.map[None, :]).tocsr().astype(X.dtype)
             return lambda X: (X @ self.map).astype(X.dtype)
-        A = like(self.map, form)
+        A = like(self.map.copy(), form)  # PyTorch wants arrays that could be written
         return (lambda X: X * A) if self.map.ndim == 1 else (lambda X: X @ A)
 
     def pulled_back(self, gradient: Array) -> Array:
         """Return the gradient with respect to x from that with respect to xA: times Aᵀ."""
-        A = like(self.map, gradient)
+        A = like(self.map.copy(), gradient)
         return gradient @ A.T if self.map.ndim == 2 else gradient * A
 
     def relevance(self, d: int) -> Floats:

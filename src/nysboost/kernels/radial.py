@@ -38,8 +38,8 @@ class _UnitDiagonal(Kernel):
         return namespace(X).ones_like(X[:, 0])
 
 
-class Radial(_UnitDiagonal):
-    """A kernel φ(‖xA − yA‖²) of the distance under a metric A.
+class _Mapped(_UnitDiagonal):
+    """A kernel of the difference of points under a metric A.
 
     Attributes
     ----------
@@ -49,6 +49,17 @@ class Radial(_UnitDiagonal):
 
     metric: Metric | None
 
+    def mapping(self, form: Array) -> Callable[[Array], Array]:
+        """Return X ↦ XA for points in the form of `form`."""
+        return _unchanged if self.metric is None else self.metric.mapping(form)
+
+    def _pulled_back(self, gradient: Array) -> Array:
+        return gradient if self.metric is None else self.metric.pulled_back(gradient)
+
+
+class Radial(_Mapped):
+    """A kernel φ(‖xA − yA‖²) of the distance under a metric A."""
+
     @abstractmethod
     def profile(self, squared: Array) -> tuple[Array, Array]:
         """Return φ(s) and its derivative φ'(s) at squared distances s ≥ 0, of the same shape.
@@ -57,17 +68,10 @@ class Radial(_UnitDiagonal):
         of Matérn 1/2 at 0, a large number stands for it.
         """
 
-    def mapping(self, form: Array) -> Callable[[Array], Array]:
-        """Return X ↦ XA for points in the form of `form`."""
-        return _unchanged if self.metric is None else self.metric.mapping(form)
-
     def _between(self, X: Array, Y: Array) -> Array:
         """Return ‖xA − yA‖ for all pairs."""
         mapped = self.mapping(X)
         return euclidean(mapped(X), mapped(distances.in_the_form_of(X, Y)))
-
-    def _pulled_back(self, gradient: Array) -> Array:
-        return gradient if self.metric is None else self.metric.pulled_back(gradient)
 
 
 def _unchanged(X: Array) -> Array:
@@ -139,46 +143,59 @@ class Gaussian(Radial):
 
 
 @dataclass(frozen=True)
-class Laplacian(_UnitDiagonal):
+class Laplacian(_Mapped):
     """exp(−‖x−y‖₁ / σ) = exp(−γ‖x−y‖₁), with γ = 1/σ.
 
     Parameters
     ----------
     sigma, gamma : float, "median", "scale" or None
         At most one of the two. "median" is the median city-block distance, "scale" is
-        γ = 1 / (d·std X); with neither, γ = 1/d.
+        γ = 1 / (d·std X); with neither, γ = 1/d, or, where a metric sets the scale, σ = 1.
+    metric : Metric or None
+        A linear map before the kernel.
     """
 
     sigma: Bandwidth = None
     gamma: Bandwidth = None
+    metric: Metric | None = None
 
     def __post_init__(self) -> None:
         require_at_most_one(self.sigma, self.gamma)
+        require_no_scale_beside(self.metric, self.sigma, self.gamma)
 
     def __call__(self, X: Array, Y: Array) -> Array:
         """Return the kernel matrix of shape (n, m)."""
-        exponents = distances.cityblock_distances(X, Y) * -self._rate()
+        exponents = self._between(X, Y) * -self._rate()
         return apply_in_place("exp", exponents)
+
+    def _between(self, X: Array, Y: Array) -> Array:
+        """Return ‖xA − yA‖₁ for all pairs."""
+        mapped = self.mapping(X)
+        return distances.cityblock_distances(mapped(X), mapped(distances.in_the_form_of(X, Y)))
 
     def resolve(self, rows: Rows) -> Laplacian:
         """Return the kernel with γ as a number."""
         if self.sigma is None and self.gamma is None:
-            return Laplacian(gamma=1 / rows.n_features)
+            return replace(self, gamma=1 / rows.n_features if self.metric is None else 1.0)
         rule, d = self.sigma or self.gamma, rows.n_features
-        found = measured(rows, rule, distances.cityblock_distances, lambda spread: spread * d)
-        return Laplacian(gamma=self._rate() if found is None else 1 / found)
+        found = measured(rows, rule, self._between, lambda spread: spread * d)
+        return replace(self, sigma=None, gamma=self._rate() if found is None else 1 / found)
 
     def _rate(self) -> float:
+        if self.sigma is None and self.gamma is None and self.metric is not None:
+            return 1.0
         return number(self, "gamma") if self.sigma is None else 1 / number(self, "sigma")
 
     def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
         """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""
         xp, pull = namespace(Z), A * K * self._rate()
+        mapped = self.mapping(X)
+        x, z = mapped(X), mapped(Z)
         columns = [
-            xp.sum(pull * xp.sign(X[:, j : j + 1] - Z[:, j : j + 1].T), axis=0)
-            for j in range(Z.shape[1])
+            xp.sum(pull * xp.sign(x[:, j : j + 1] - z[:, j : j + 1].T), axis=0)
+            for j in range(z.shape[1])
         ]
-        return xp.stack(columns, axis=1)
+        return self._pulled_back(xp.stack(columns, axis=1))
 
 
 @dataclass(frozen=True)

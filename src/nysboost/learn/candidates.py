@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from nysboost.engine.moments import Moments
 from nysboost.joint.search import improved
 from nysboost.joint.target import Point
-from nysboost.kernels import Gaussian, Matern, Metric
+from nysboost.kernels import Gaussian, Laplacian, Matern, Metric
 from nysboost.kernels.radial import Radial
 from nysboost.learn.linear import STEPS, Basis, chosen, errors_along
 from nysboost.numerics.arrays import Array, Floats, like, namespace, to_host
 from nysboost.numerics.kmeans import centroids
 
+UNIT_LAPLACIAN = Laplacian(gamma=1.0)
 UNIT_GAUSSIAN, MATERN12, MATERN32 = Gaussian(gamma=0.5), Matern(0.5, 1.0), Matern(1.5, 1.0)
 
 WIDE = 96
@@ -65,7 +66,7 @@ class Found:
     """A kernel, a point of its search, and what rows that took no part say of it."""
 
     name: str
-    kernel: Radial
+    kernel: Any
     point: Point
     gammas: Floats
     error: float = np.inf
@@ -74,7 +75,7 @@ class Found:
     def basis(self) -> Basis:
         """Return the features, of standardised rows."""
         metric = Metric(to_host(self.point.A))
-        return Basis.of(replace(self.kernel, metric=metric), self.point.Z)  # type: ignore[type-var]
+        return Basis.of(replace(self.kernel, metric=metric), self.point.Z)
 
 
 @dataclass(frozen=True)
@@ -139,16 +140,18 @@ def judged(found: Found, fit: Sample, judge: Sample) -> Found:
 
 def simplest(fit: Sample, judge: Sample, c: int, rng: np.random.Generator) -> Found:
     """Return uniform landmarks under a Gaussian with the bandwidth that the judge prefers."""
-    Z = fit.X[np.sort(rng.permutation(fit.n)[:c]), :]
-    d, best = int(Z.shape[1]), None
-    for bandwidth in BANDWIDTHS:
-        A = like(np.array(1 / (bandwidth * np.sqrt(d))), Z)
-        start = Found("Gaussian, uniform landmarks", UNIT_GAUSSIAN, Point(Z, A, 0.0), SIMPLE_GAMMAS)
-        tried = judged(start, fit, judge)
-        if best is None or tried.error < best.error:
-            best = tried
-    assert best is not None
-    return best
+    tried = [judged(found, fit, judge) for found in uniform(UNIT_GAUSSIAN, fit, c, rng)]
+    return min(tried, key=lambda found: found.error)
+
+
+def uniform(kernel: Any, sample: Sample, c: int, rng: np.random.Generator) -> list[Found]:
+    """Return uniform landmarks under a kernel of each bandwidth, nothing of it moved."""
+    Z = sample.X[np.sort(rng.permutation(sample.n)[:c]), :]
+    d = int(Z.shape[1])
+    typical = d if kernel == UNIT_LAPLACIAN else np.sqrt(d)
+    name = f"{type(kernel).__name__}, uniform landmarks"
+    points = [Point(Z, like(np.array(1 / (b * typical)), Z), 0.0) for b in BANDWIDTHS]
+    return [Found(name, kernel, point, SIMPLE_GAMMAS) for point in points]
 
 
 def _principal(X: Array, q: int) -> Array:

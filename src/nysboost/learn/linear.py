@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,8 +10,8 @@ from nysboost.engine.feature_map import FeatureMap
 from nysboost.engine.moments import Moments
 from nysboost.gram import KernelGram, Landmarks
 from nysboost.data.rows import ArrayRows
-from nysboost.kernels.radial import Radial
-from nysboost.numerics.arrays import Array, Floats, like, namespace, to_host
+from nysboost.kernels import Kernel
+from nysboost.numerics.arrays import Array, Floats, like, namespace
 from nysboost.numerics.tolerances import JITTER
 
 STEPS = 10.0 ** np.arange(1.0, -3.1, -0.5)
@@ -25,7 +25,7 @@ class Basis:
 
     Parameters
     ----------
-    kernel : Radial
+    kernel : Kernel
         With its metric.
     Z : array of shape (c, d)
         Landmarks.
@@ -33,12 +33,12 @@ class Basis:
         L⁻ᵀ with L Lᵀ = W = k(Z, Z).
     """
 
-    kernel: Radial
+    kernel: Kernel
     Z: Array
     N: Array
 
     @classmethod
-    def of(cls, kernel: Radial, Z: Array) -> Basis:
+    def of(cls, kernel: Kernel, Z: Array) -> Basis:
         """Return the basis on landmarks Z."""
         xp = namespace(Z)
         W = kernel(Z, Z)
@@ -123,8 +123,8 @@ class LinearModel:
         return 1 + known + unknown / self.gamma
 
 
-def errors_along(train: Moments, F: Array, Y: Array, gammas: Floats) -> Floats:
-    """Return the mean squared error on held-out rows for each γ, shape (g,).
+def predictions_along(train: Moments, F: Array, gammas: Floats) -> list[Array]:
+    """Return the predictions at rows with features F for each γ, each of shape (n, t).
 
     One eigendecomposition of the training rows' FᵀF serves them all.
     """
@@ -133,21 +133,18 @@ def errors_along(train: Moments, F: Array, Y: Array, gammas: Floats) -> Floats:
     squares, V = xp.linalg.eigh(train.FF)
     squares = xp.clip(squares, min=0.0)
     b = V.T @ (train.FY - train.F[:, None] * mean[None, :])
-    turned, gap = F @ V, Y - mean
-    found = []
-    for gamma in gammas:
-        miss = gap - turned @ (b / (squares + float(gamma))[:, None])
-        found.append(float(xp.mean(miss**2)))
-    return np.array(found)
+    turned = F @ V
+    return [mean + turned @ (b / (squares + float(gamma))[:, None]) for gamma in gammas]
+
+
+def errors_along(train: Moments, F: Array, Y: Array, gammas: Floats) -> Floats:
+    """Return the mean squared error on held-out rows for each γ, shape (g,)."""
+    xp = namespace(F)
+    along = predictions_along(train, F, gammas)
+    return np.array([float(xp.mean((Y - mean) ** 2)) for mean in along])
 
 
 def chosen(gammas: Floats, errors: Floats) -> int:
     """Return the position of the largest γ that is within a thousandth of the best error."""
     good = np.nan_to_num(errors, nan=np.inf) <= 1.001 * np.nanmin(errors)
     return int(np.flatnonzero(good)[np.argmax(gammas[good])])
-
-
-def on_host(model: LinearModel) -> LinearModel:
-    """Return the model with all its arrays in NumPy."""
-    basis = Basis(model.basis.kernel, to_host(model.basis.Z), to_host(model.basis.N))
-    return replace(model, basis=basis)

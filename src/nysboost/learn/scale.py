@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nysboost.kernels import Metric
-from nysboost.kernels.radial import Radial
+from nysboost.kernels import Kernel, Metric
 from nysboost.learn.candidates import Found
 from nysboost.learn.linear import Basis
 from nysboost.numerics.arrays import Array, Floats, like, namespace, to_host
@@ -54,5 +53,5 @@ class Scale:
         metric = self.factor[:, None] * A if A.ndim == 2 else self.factor * A
         inverse = np.where(self.factor > 0, 1 / np.where(self.factor > 0, self.factor, 1.0), 0.0)
         Z = found.point.Z * like(inverse, found.point.Z) + like(self.centre, found.point.Z)
-        kernel: Radial = replace(found.kernel, metric=Metric(metric))  # type: ignore[type-var]
+        kernel: Kernel = replace(found.kernel, metric=Metric(metric))  # type: ignore[type-var]
         return Basis.of(kernel, Z)
