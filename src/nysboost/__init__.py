@@ -19,6 +19,7 @@ from nysboost.kernels import (
     Metric,
     Polynomial,
 )
+from nysboost.learn.classification import NystroemClassifier
 from nysboost.learn.regression import NystroemRegressor
 from nysboost.settings import Settings
 
@@ -36,6 +37,7 @@ __all__ = [
     "Linear",
     "Matern",
     "Metric",
+    "NystroemClassifier",
     "NystroemRegressor",
     "Polynomial",
     "Settings",

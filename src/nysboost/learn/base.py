@@ -14,7 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from nysboost.approximation import Approximation
 from nysboost.boosting.learner import Learner, Mixture
 from nysboost.catalogue import RandomState, make_rng
-from nysboost.data.rows import Rows, Stream, as_rows, rows_of, stays_where_it_is, stream_of
+from nysboost.data.rows import Rows, Stream, as_rows, rows_of, spread_indices, stays_where_it_is, stream_of
 from nysboost.engine.moments import moments_of
 from nysboost.gram import KernelGram, Landmarks
 from nysboost.learn.candidates import Candidate, Sample
@@ -22,7 +22,7 @@ from nysboost.learn.few import FEW, learn_few
 from nysboost.learn.linear import LinearModel
 from nysboost.learn.many import Judged, learn_many
 from nysboost.learn.menu import menu
-from nysboost.learn.scale import Scale
+from nysboost.learn.scale import Scale, dense
 from nysboost.learn.table import Table, is_frame
 from nysboost.numerics.arrays import Array, Floats, dtype_name, like, namespace, to_host
 from nysboost.numerics.checks import require_count, unknown
@@ -33,6 +33,9 @@ BUFFER_BYTES = 2**28
 
 PIECE = 2**25
 """Bytes of features that are held while variances are evaluated."""
+
+IMPORTANCE_ROWS = 4096
+"""Rows whose spread says how far each feature goes."""
 
 LEAST_ROWS = 40
 """With fewer rows only the simplest model is fitted: nothing else could be judged."""
@@ -104,7 +107,7 @@ class BaseLearner(BaseEstimator):
         c: int,
         rng: np.random.Generator,
     ) -> Judged:
-        stored = rows.take(slice(None))
+        stored = dense(rows.take(slice(None)))
         xp = namespace(stored)
         X = xp.astype(stored, xp.float64)
         X, Y, weights = _canonical(X, Y, weights)
@@ -130,7 +133,7 @@ class BaseLearner(BaseEstimator):
     def _importances(self, rows: Rows) -> Floats:
         """Return how much each column of the table moves the mapped points, sum 1."""
         d = rows.n_features
-        some = to_host(rows.take(np.linspace(0, rows.n - 1, min(rows.n, 4096)).astype(np.intp)))
+        some = to_host(dense(rows.take(spread_indices(rows.n, IMPORTANCE_ROWS))))
         variance = some.astype(np.float64).var(axis=0)
         total = np.zeros(d)
         for share, model in zip(self.shares_, self._models, strict=True):

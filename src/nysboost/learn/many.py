@@ -10,8 +10,8 @@ import numpy as np
 from nysboost.data.rows import Rows
 from nysboost.engine.moments import Moments, moments_of
 from nysboost.learn.candidates import Candidate, Found, Sample, judged, moved, simplest
-from nysboost.learn.linear import Basis, LinearModel, chosen, errors_along
-from nysboost.learn.scale import Scale
+from nysboost.learn.linear import LinearModel, chosen, errors_along
+from nysboost.learn.scale import Scale, dense
 from nysboost.numerics.arrays import Array, Floats, Indices, block_bytes, like, namespace, to_host
 
 JUDGE_ROWS = 4096
@@ -203,7 +203,7 @@ def _taken(
     """Return rows in the order drawn, read from where they are in the order they are stored."""
     place = np.argsort(order)
     back = np.argsort(place)
-    stored = rows.take(order[place])
+    stored = dense(rows.take(order[place]))
     xp = namespace(stored)
     X = xp.astype(xp.take(stored, like(back, stored, xp.int64), axis=0), xp.float64)
     scale = Scale.of(X, standardise=standardise)
