@@ -1,30 +1,44 @@
 """NysBoost: standard, ensemble and boosting Nyström approximation of kernel matrices.
 
-One front door, `approximate`, and three scikit-learn transformers. Every approximation
+One front door, `approximate`, and scikit-learn estimators. Every approximation
 has the form K̂(x, y) = k(x, Z) M k(Z, y), with landmarks Z and a small symmetric core M.
 """
 
 from nysboost._version import __version__
 from nysboost.approximation import Approximation
+from nysboost.boosting.rules import Rule
+from nysboost.boosting.selectors import Selector
 from nysboost.boosting.variants import JOINT_VARIANTS, VARIANTS
-from nysboost.catalogue import METHODS, approximate
-from nysboost.estimators import BoostedNystroem, EnsembleNystroem, StandardNystroem
+from nysboost.catalogue import FAMILIES, METHODS, approximate
+from nysboost.estimators import BoostedNystroem, EnsembleNystroem, Nystroem, StandardNystroem
 from nysboost.kernels import (
+    KERNELS,
     Anova,
     Cosine,
     Gaussian,
+    Kernel,
     Laplacian,
     Linear,
     Matern,
     Metric,
     Polynomial,
 )
-from nysboost.learn.classification import NystroemClassifier
-from nysboost.learn.regression import NystroemRegressor
+from nysboost.learn import (
+    GaussianProcessClassifier,
+    KernelPCA,
+    MeanEmbedding,
+    NystroemClassifier,
+    NystroemRegressor,
+    SpectralClustering,
+    mmd_test,
+)
+from nysboost.model_files import ModelFileError, load, save
 from nysboost.settings import Settings
 
 __all__ = [
+    "FAMILIES",
     "JOINT_VARIANTS",
+    "KERNELS",
     "METHODS",
     "VARIANTS",
     "Anova",
@@ -33,15 +47,27 @@ __all__ = [
     "Cosine",
     "EnsembleNystroem",
     "Gaussian",
+    "GaussianProcessClassifier",
+    "Kernel",
+    "KernelPCA",
     "Laplacian",
     "Linear",
     "Matern",
+    "MeanEmbedding",
     "Metric",
+    "ModelFileError",
+    "Nystroem",
     "NystroemClassifier",
     "NystroemRegressor",
     "Polynomial",
+    "Rule",
+    "Selector",
     "Settings",
+    "SpectralClustering",
     "StandardNystroem",
     "__version__",
     "approximate",
+    "load",
+    "mmd_test",
+    "save",
 ]

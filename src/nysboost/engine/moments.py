@@ -14,9 +14,10 @@ from scipy.sparse import issparse
 
 from nysboost.data.rows import Stream, as_float, refuse_non_finite
 from nysboost.engine.blocks import Plan, each_block, plan, usable_threads
-from nysboost.engine.feature_map import BYTES_PER_VALUE, ENDLESS, FeatureMap
+from nysboost.engine.feature_map import ENDLESS, FeatureMap
 from nysboost.kernels.distances import in_the_form_of
-from nysboost.numerics.arrays import Array, block_bytes, like, namespace
+from nysboost.numerics.arrays import Array, block_bytes, like, namespace, take
+from nysboost.numerics.memory import Budget
 
 WAITING = 4
 """Blocks for each thread whose sums wait until they can be added in the order of the rows."""
@@ -75,7 +76,7 @@ def moments_of(
     Y: Array,
     *,
     weights: Array | None = None,
-    max_memory: int | None = None,
+    budget: Budget | None = None,
 ) -> Moments:
     """Return the moments of all rows in one pass, in float64, a block at a time.
 
@@ -89,14 +90,13 @@ def moments_of(
         Targets; NumPy, or where the rows are.
     weights : array of shape (n,) or None
         How often each row counts.
-    max_memory : int or None
-        Bytes of working memory; None is the Gram's.
+    budget : Budget or None
+        Memory and cores; None is the Gram's.
     """
     form = _in_double(rows.form)
     evaluate = transform.gram.against(transform.landmarks, form)
     N = like(transform.normalization, form)
-    allowed = transform.gram.max_memory if max_memory is None else max_memory
-    shares = _plan(transform, rows, form, Y.shape[1], allowed)
+    shares = _plan(transform, rows, form, Y.shape[1], budget or transform.gram.budget)
     total: Moments | None = None
     start = 0
     for piece in rows.pieces(min(shares.piece, shares.block * shares.threads * WAITING)):
@@ -105,7 +105,7 @@ def moments_of(
         def work(
             block: slice, piece: Array = piece, start: int = start, found: Any = found
         ) -> None:
-            x = in_the_form_of(form, as_float(piece[block]))
+            x = in_the_form_of(form, as_float(take(piece, block)))
             refuse_non_finite(x, start + block.start)
             at = slice(start + block.start, start + block.start + x.shape[0])
             of_rows = None if weights is None else like(weights[at], form)
@@ -126,17 +126,17 @@ def _in_double(form: Array) -> Array:
     return form.astype(np.float64) if issparse(form) else xp.astype(form, xp.float64)
 
 
-def _plan(transform: FeatureMap, rows: Stream, form: Array, t: int, max_memory: int) -> Plan:
+def _plan(transform: FeatureMap, rows: Stream, form: Array, t: int, budget: Budget) -> Plan:
     """Share out the memory; sums of blocks that wait to be added in order are part of it."""
     c, d, r = len(transform.landmarks), rows.n_features, transform.n_features_out
     shared = isinstance(form, np.ndarray) and transform.gram.parallel
-    threads = usable_threads() if shared else 1
+    threads = usable_threads(budget) if shared else 1
     return plan(
         ENDLESS if rows.n is None else rows.n,
         fixed=8 * (2 * c * (d + 2) + c * r + (2 + WAITING * threads) * r * (r + t)),
-        block_row=8 * (2 * d + 8 + 2 * r + t) + BYTES_PER_VALUE * c,
+        block_row=8 * (2 * d + 8 + 2 * r + t) + transform.gram.bytes_per_value(form) * c,
         piece_row=0 if rows.in_memory else 8 * d,
-        max_memory=max_memory,
+        budget=budget,
         cache_bytes=block_bytes(form) * 4,
-        threads=threads,
+        parallel=shared,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nysboost.joint.target import Point, TargetLoss
-from nysboost.kernels.radial import Radial
+from nysboost.kernels.mapped import Radial
 from nysboost.numerics.arrays import Array, like, namespace
 from nysboost.numerics.descent import descend
 

@@ -22,8 +22,9 @@ import numpy as np
 
 from nysboost.engine.blocks import Plan, each_block, usable_threads
 from nysboost.kernels.distances import squared_norms
-from nysboost.kernels.radial import Radial
+from nysboost.kernels.mapped import Radial
 from nysboost.numerics.arrays import Array, block_bytes, like, namespace
+from nysboost.numerics.memory import Budget
 from nysboost.numerics.tolerances import JITTER
 
 EXACT = 1e-10
@@ -223,7 +224,7 @@ def _in_order(work: Callable[[slice], Any], X: Array, c: int) -> list[Any]:
     """
     n, shared = X.shape[0], isinstance(X, np.ndarray)
     block = max(LEAST_BLOCK, block_bytes(X) // (8 * c))
-    plan = Plan(n, min(block, n), usable_threads() if shared else 1)
+    plan = Plan(n, min(block, n), usable_threads(Budget()) if shared else 1)
     found: dict[int, Any] = {}
 
     def keep(rows: slice) -> None:

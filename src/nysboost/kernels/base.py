@@ -6,8 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import ClassVar
 
+import numpy as np
+
 from nysboost.data.rows import Rows
-from nysboost.numerics.arrays import Array, namespace
+from nysboost.numerics.arrays import Array, Floats, dtype_name, is_sparse, namespace
 
 
 class Kernel(ABC):
@@ -17,12 +19,13 @@ class Kernel(ABC):
     ----------
     parallel : bool
         Whether several threads may evaluate it at the same time.
-    lean : bool
-        Whether evaluating it on dense rows takes no memory beyond the values.
+    temporaries : int
+        Arrays of float64, as large as the values, that evaluating dense rows holds at a time
+        beside them; `tests/kernels/test_memory.py` measures it.
     """
 
     parallel: ClassVar[bool] = True
-    lean: ClassVar[bool] = False
+    temporaries: ClassVar[int] = 6
 
     @abstractmethod
     def __call__(self, X: Array, Y: Array) -> Array:
@@ -44,6 +47,11 @@ class Kernel(ABC):
         blocks = [self(block, block) for block in small]
         xp = namespace(blocks[0])
         return xp.concat([xp.linalg.diagonal(block) for block in blocks])
+
+    def bytes_per_value(self, form: Array) -> int:
+        """Return what evaluating holds for each value, on rows of this form and dtype."""
+        temporaries = Kernel.temporaries if is_sparse(form) else self.temporaries
+        return int(np.dtype(dtype_name(form)).itemsize) + 8 * temporaries
 
     def resolve(self, rows: Rows) -> Kernel:  # noqa: ARG002
         """Return this kernel with every rule for a parameter replaced by its number."""
@@ -68,3 +76,38 @@ class Kernel(ABC):
         """
         msg = f"{self} has no derivative here."
         raise TypeError(msg)
+
+    def frequencies(self, normals: Floats, uniforms: Floats) -> Floats:  # noqa: ARG002
+        """Return ω of the plane waves whose mean is the kernel, k(x, y) = E cos⟨ω, x − y⟩.
+
+        Parameters
+        ----------
+        normals : array of shape (D, d)
+            Standard normal numbers, from which the frequencies are made.
+        uniforms : array of shape (D,)
+            Numbers uniform on (0, 1), for kernels that need one more.
+
+        Returns
+        -------
+        array of shape (D, d)
+        """
+        msg = (
+            f"{self} is no mean of plane waves that is known here, as random Fourier features need "
+            "it: take a Gaussian, Laplacian or Matern kernel, or another method."
+        )
+        raise TypeError(msg)
+
+
+def finite(kernel: Kernel, values: Array) -> Array:
+    """Return a kernel's values, or say that they leave the range of floating point."""
+    xp = namespace(values)
+    with np.errstate(over="ignore", invalid="ignore"):
+        suspicious = not bool(xp.isfinite(xp.sum(values)))  # one pass, without a mask
+    if suspicious and not bool(xp.all(xp.isfinite(values))):
+        msg = (
+            f"The kernel matrix contains NaN or infinity, though the data do not: {kernel} leaves "
+            "the range of floating point. Scale the data down, pass them in float64, or check "
+            "the kernel's parameters."
+        )
+        raise ValueError(msg)
+    return values

@@ -2,80 +2,28 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.special import gammaincinv, ndtr
 
-from nysboost.data.rows import Rows
+from nysboost.data.rows import Rows, as_float
 from nysboost.kernels import distances
 from nysboost.kernels.bandwidth import (
     Bandwidth,
-    euclidean,
     measured,
     number,
     require_at_most_one,
-    require_bandwidth,
     require_no_scale_beside,
 )
 from nysboost.kernels.base import Kernel
+from nysboost.kernels.mapped import Mapped, Radial
 from nysboost.kernels.metric import Metric
-from nysboost.numerics.arrays import Array, apply_in_place, like, namespace
+from nysboost.numerics.arrays import Array, Floats, apply_in_place, like, namespace
 from nysboost.numerics.checks import require_positive
 from nysboost.numerics.tolerances import SMOOTHED
-
-
-class _UnitDiagonal(Kernel):
-    """A kernel with k(x, x) = 1."""
-
-    def diag(self, X: Array) -> Array:
-        """Return ones, shape (n,)."""
-        if issparse(X):
-            return np.ones(X.shape[0], dtype=X.dtype)
-        return namespace(X).ones_like(X[:, 0])
-
-
-class _Mapped(_UnitDiagonal):
-    """A kernel of the difference of points under a metric A.
-
-    Attributes
-    ----------
-    metric : Metric or None
-        The linear map before the kernel; None leaves the points as they are.
-    """
-
-    metric: Metric | None
-
-    def mapping(self, form: Array) -> Callable[[Array], Array]:
-        """Return X ↦ XA for points in the form of `form`."""
-        return _unchanged if self.metric is None else self.metric.mapping(form)
-
-    def _pulled_back(self, gradient: Array) -> Array:
-        return gradient if self.metric is None else self.metric.pulled_back(gradient)
-
-
-class Radial(_Mapped):
-    """A kernel φ(‖xA − yA‖²) of the distance under a metric A."""
-
-    @abstractmethod
-    def profile(self, squared: Array) -> tuple[Array, Array]:
-        """Return φ(s) and its derivative φ'(s) at squared distances s ≥ 0, of the same shape.
-
-        The values may be written over `squared`. Where the derivative is infinite, as that
-        of Matérn 1/2 at 0, a large number stands for it.
-        """
-
-    def _between(self, X: Array, Y: Array) -> Array:
-        """Return ‖xA − yA‖ for all pairs."""
-        mapped = self.mapping(X)
-        return euclidean(mapped(X), mapped(distances.in_the_form_of(X, Y)))
-
-
-def _unchanged(X: Array) -> Array:
-    return X
 
 
 @dataclass(frozen=True)
@@ -95,7 +43,7 @@ class Gaussian(Radial):
     sigma: Bandwidth = None
     gamma: Bandwidth = None
     metric: Metric | None = None
-    lean: ClassVar[bool] = True
+    temporaries: ClassVar[int] = 0
 
     def __post_init__(self) -> None:
         require_at_most_one(self.sigma, self.gamma)
@@ -103,6 +51,7 @@ class Gaussian(Radial):
 
     def __call__(self, X: Array, Y: Array) -> Array:
         """Return the kernel matrix of shape (n, m)."""
+        X = as_float(X)
         return self.against(distances.in_the_form_of(X, Y))(X)
 
     def against(self, Y: Array) -> Callable[[Array], Array]:
@@ -121,15 +70,14 @@ class Gaussian(Radial):
     def resolve(self, rows: Rows) -> Gaussian:
         """Return the kernel with γ as a number."""
         if self.sigma is None and self.gamma is None:
-            rate = 1 / rows.n_features if self.metric is None else 0.5
-            return replace(self, gamma=rate)
+            return replace(self, gamma=1 / rows.n_features if self.metric is None else 0.5)
         rule, d = self.sigma or self.gamma, rows.n_features
         found = measured(rows, rule, self._between, lambda spread: spread * (d / 2) ** 0.5)
-        rate = self._rate() if found is None else 1 / (2 * found * found)
+        rate = (self if found is None else Gaussian(found))._rate()
         return replace(self, sigma=None, gamma=rate)
 
     def _rate(self) -> float:
-        if self.sigma is None and self.gamma is None and self.metric is not None:
+        if self.metric is not None and self.sigma is None and self.gamma is None:
             return 0.5
         if self.sigma is None:
             return number(self, "gamma")
@@ -138,12 +86,15 @@ class Gaussian(Radial):
     def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
         """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""
         mapped = self.mapping(X)
-        pull = _pull_towards(mapped(X), mapped(Z), A * K)
-        return self._pulled_back(2 * self._rate() * pull)
+        return self._pulled_back(2 * self._rate() * _pull_towards(mapped(X), mapped(Z), A * K))
+
+    def frequencies(self, normals: Floats, uniforms: Floats) -> Floats:  # noqa: ARG002
+        """Return normal frequencies of variance 2γ."""
+        return self._pulled_back(self._behind(normals) * float(np.sqrt(2 * self._rate())))
 
 
 @dataclass(frozen=True)
-class Laplacian(_Mapped):
+class Laplacian(Mapped):
     """exp(−‖x−y‖₁ / σ) = exp(−γ‖x−y‖₁), with γ = 1/σ.
 
     Parameters
@@ -165,13 +116,12 @@ class Laplacian(_Mapped):
 
     def __call__(self, X: Array, Y: Array) -> Array:
         """Return the kernel matrix of shape (n, m)."""
-        exponents = self._between(X, Y) * -self._rate()
-        return apply_in_place("exp", exponents)
+        return apply_in_place("exp", self._between(X, Y) * -self._rate())
 
     def _between(self, X: Array, Y: Array) -> Array:
         """Return ‖xA − yA‖₁ for all pairs."""
         mapped = self.mapping(X)
-        return distances.cityblock_distances(mapped(X), mapped(distances.in_the_form_of(X, Y)))
+        return distances.cityblock_distances(mapped(X), mapped(Y))
 
     def resolve(self, rows: Rows) -> Laplacian:
         """Return the kernel with γ as a number."""
@@ -182,20 +132,24 @@ class Laplacian(_Mapped):
         return replace(self, sigma=None, gamma=self._rate() if found is None else 1 / found)
 
     def _rate(self) -> float:
-        if self.sigma is None and self.gamma is None and self.metric is not None:
+        if self.metric is not None and self.sigma is None and self.gamma is None:
             return 1.0
         return number(self, "gamma") if self.sigma is None else 1 / number(self, "sigma")
 
     def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
         """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""
-        xp, pull = namespace(Z), A * K * self._rate()
-        mapped = self.mapping(X)
+        xp, pull, mapped = namespace(Z), A * K * self._rate(), self.mapping(X)
         x, z = mapped(X), mapped(Z)
         columns = [
             xp.sum(pull * xp.sign(x[:, j : j + 1] - z[:, j : j + 1].T), axis=0)
             for j in range(z.shape[1])
         ]
         return self._pulled_back(xp.stack(columns, axis=1))
+
+    def frequencies(self, normals: Floats, uniforms: Floats) -> Floats:  # noqa: ARG002
+        """Return frequencies whose coordinates are Cauchy distributed, of scale γ."""
+        cauchy: Floats = np.tan(np.pi * (ndtr(self._behind(normals)) - 0.5))
+        return self._pulled_back(self._rate() * cauchy)
 
 
 @dataclass(frozen=True)
@@ -208,26 +162,29 @@ class Matern(Radial):
     ----------
     nu : 0.5, 1.5 or 2.5
         Smoothness.
-    sigma : float, "median" or "scale"
-        Length scale; None is √(d/2), the σ of scikit-learn's default Gaussian, or 1 where a
-        metric sets the scale.
+    sigma, gamma : float, "median", "scale" or None
+        At most one of the two: the length scale, or the γ of a Gaussian as wide, with
+        σ = 1 / √(2γ); with neither, σ = √(d/2), that of scikit-learn's default Gaussian, or 1
+        where a metric sets the scale.
     metric : Metric or None
         A linear map before the kernel.
     """
 
     nu: float = 1.5
     sigma: Bandwidth = None
+    gamma: Bandwidth = None
     metric: Metric | None = None
 
     def __post_init__(self) -> None:
         if self.nu not in (0.5, 1.5, 2.5):
             msg = f"Matern has nu = 0.5, 1.5 or 2.5, but nu={self.nu!r} was given."
             raise ValueError(msg)
-        require_bandwidth("sigma", self.sigma)
-        require_no_scale_beside(self.metric, self.sigma)
+        require_at_most_one(self.sigma, self.gamma)
+        require_no_scale_beside(self.metric, self.sigma, self.gamma)
 
     def __call__(self, X: Array, Y: Array) -> Array:
         """Return the kernel matrix of shape (n, m)."""
+        X = as_float(X)
         return self.against(distances.in_the_form_of(X, Y))(X)
 
     def against(self, Y: Array) -> Callable[[Array], Array]:
@@ -247,14 +204,16 @@ class Matern(Radial):
         return polynomial * namespace(r).exp(-r)
 
     def profile(self, squared: Array) -> tuple[Array, Array]:
-        """Return φ(s) and φ'(s): with q the rate and r = q√s, −q²/2 times e⁻ʳ/r, e⁻ʳ, (1+r)e⁻ʳ/3."""
+        """Return φ(s) and φ'(s), which with q the rate and r = q√s is −q²/2 times
+        e⁻ʳ/r, e⁻ʳ or (1 + r)e⁻ʳ/3.
+        """
         xp, rate = namespace(squared), self._rate()
         r = apply_in_place("sqrt", squared)
         r *= rate
         decay = xp.exp(-r)
         half = -(rate**2) / 2
         if self.nu == 0.5:
-            return decay, decay / (r + float(SMOOTHED)) * half
+            return decay, decay / (r + SMOOTHED) * half
         if self.nu == 1.5:
             r += 1
             r *= decay
@@ -262,15 +221,22 @@ class Matern(Radial):
             return r, decay
         return (1 + r + r * r / 3) * decay, (1 + r) * decay * (half / 3)
 
+    def _rate(self) -> float:
+        """Return √(2ν) / σ."""
+        if self.metric is not None and self.sigma is None and self.gamma is None:
+            return float(np.sqrt(2 * self.nu))
+        if self.gamma is not None:
+            return float(np.sqrt(4 * self.nu * number(self, "gamma")))
+        return float(np.sqrt(2 * self.nu)) / number(self, "sigma")
+
     def resolve(self, rows: Rows) -> Matern:
         """Return the kernel with σ as a number."""
         default = float(np.sqrt(rows.n_features / 2)) if self.metric is None else 1.0
-        found = measured(rows, self.sigma, self._between, lambda spread: spread * default)
-        return replace(self, sigma=found or self.sigma or default)
-
-    def _rate(self) -> float:
-        unit = self.sigma is None and self.metric is not None
-        return float(np.sqrt(2 * self.nu)) / (1.0 if unit else number(self, "sigma"))
+        if self.sigma is None and self.gamma is None:
+            return replace(self, sigma=default)
+        rule = self.sigma or self.gamma
+        found = measured(rows, rule, self._between, lambda spread: spread * default)
+        return self if found is None else replace(self, sigma=found, gamma=None)
 
     @property
     def differentiable(self) -> bool:
@@ -284,6 +250,12 @@ class Matern(Radial):
         _, slope = self.profile(distances.squared_distances(x, z))
         pull = _pull_towards(x, z, A * namespace(slope).astype(slope, K.dtype) * -2.0)
         return self._pulled_back(pull)
+
+    def frequencies(self, normals: Floats, uniforms: Floats) -> Floats:
+        """Return frequencies of Student's t distribution with 2ν degrees of freedom, over σ."""
+        chi_squared: Floats = gammaincinv(self.nu, uniforms) / self.nu
+        student: Floats = self._behind(normals) / np.sqrt(chi_squared)[:, None]
+        return self._pulled_back(student * (self._rate() / float(np.sqrt(2 * self.nu))))
 
 
 @dataclass(frozen=True)
@@ -304,6 +276,16 @@ class Anova(Kernel):
     def diag(self, X: Array) -> Array:
         """Return d^degree for each row, shape (n,)."""
         return like(np.full(X.shape[0], float(X.shape[1]) ** self.degree), X)
+
+    def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
+        """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""
+        xp = namespace(Z)
+        slope = A * K / distances.sum_of_gaussians(X, Z, self.gamma)
+        columns = []
+        for j in range(Z.shape[1]):
+            gap = X[:, j : j + 1] - Z[:, j : j + 1].T
+            columns.append(xp.sum(slope * gap * xp.exp(-self.gamma * gap * gap), axis=0))
+        return 2 * self.gamma * self.degree * xp.stack(columns, axis=1)
 
 
 def _pull_towards(X: Array, Z: Array, pull: Array) -> Array:

@@ -14,7 +14,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from nysboost.approximation import Approximation
 from nysboost.boosting.learner import Learner, Mixture
 from nysboost.catalogue import RandomState, make_rng
-from nysboost.data.rows import Rows, Stream, as_rows, rows_of, spread_indices, stays_where_it_is, stream_of
+from nysboost.data.recognise import as_rows, rows_of, stays_where_it_is, stream_of
+from nysboost.data.rows import Rows, Stream, spread_indices
 from nysboost.engine.moments import moments_of
 from nysboost.gram import KernelGram, Landmarks
 from nysboost.learn.candidates import Candidate, Sample
@@ -26,7 +27,7 @@ from nysboost.learn.scale import Scale, dense
 from nysboost.learn.table import Table, is_frame
 from nysboost.numerics.arrays import Array, Floats, dtype_name, like, namespace, to_host
 from nysboost.numerics.checks import require_count, unknown
-from nysboost.numerics.memory import as_bytes
+from nysboost.numerics.memory import Budget, as_bytes
 
 BUFFER_BYTES = 2**28
 """Of an iterator, as many rows as this are kept to find landmarks on; the rest give weights."""
@@ -91,7 +92,7 @@ class BaseLearner(BaseEstimator):
         if rows.n > FEW:
             judged = learn_many(
                 rows, Y, weights, () if constant else candidates.many, c, rng,
-                standardise=standardise, max_memory=as_bytes(self.max_memory), report=report,
+                standardise=standardise, budget=Budget.of(self.max_memory), report=report,
             )  # fmt: skip
         else:
             judged = self._learn_few(rows, Y, weights, () if constant else candidates.few, c, rng)
@@ -125,7 +126,7 @@ class BaseLearner(BaseEstimator):
         self.kernel_ = main.basis.kernel
         self.components_ = main.basis.Z
         gram = KernelGram(rows, self.kernel_)
-        gram.max_memory = as_bytes(self.max_memory)
+        gram.budget = Budget.of(self.max_memory)
         learner = Learner(Landmarks(None, main.basis.Z), main.basis.N)
         self.approximation_ = Approximation(gram, Mixture((learner,), np.ones(1)))
         self.feature_importances_ = self._importances(rows)
@@ -152,7 +153,7 @@ class BaseLearner(BaseEstimator):
             model.updated(
                 moments_of(
                     model.basis.through(), rows, Y, weights=weights,
-                    max_memory=as_bytes(self.max_memory),
+                    budget=Budget.of(self.max_memory),
                 )  # fmt: skip
             )
             for model in self._models
@@ -165,7 +166,7 @@ class BaseLearner(BaseEstimator):
         rows = InDouble(self._rows(X, reset=False))
         total: Any = 0.0
         for share, model in zip(self.shares_, self._models, strict=True):
-            part = model.basis.through(model.w).write(rows, max_memory=as_bytes(self.max_memory))
+            part = model.basis.through(model.w).write(rows, budget=Budget.of(self.max_memory))
             total = total + float(share) * (part + model.mean)
         return total
 

@@ -11,7 +11,7 @@ from nysboost.engine.moments import Moments
 from nysboost.joint.search import improved
 from nysboost.joint.target import Point
 from nysboost.kernels import Gaussian, Laplacian, Matern, Metric
-from nysboost.kernels.radial import Radial
+from nysboost.kernels.mapped import Radial
 from nysboost.learn.linear import STEPS, Basis, chosen, errors_along
 from nysboost.numerics.arrays import Array, Floats, like, namespace, to_host
 from nysboost.numerics.kmeans import centroids

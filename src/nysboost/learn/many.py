@@ -13,6 +13,7 @@ from nysboost.learn.candidates import Candidate, Found, Sample, judged, moved, s
 from nysboost.learn.linear import LinearModel, chosen, errors_along
 from nysboost.learn.scale import Scale, dense
 from nysboost.numerics.arrays import Array, Floats, Indices, block_bytes, like, namespace, to_host
+from nysboost.numerics.memory import Budget
 
 JUDGE_ROWS = 4096
 """Rows that judge, at most; a fifth of all where there are few."""
@@ -80,7 +81,7 @@ def learn_many(
     rng: np.random.Generator,
     *,
     standardise: bool,
-    max_memory: int,
+    budget: Budget,
     report: Report,
 ) -> Judged:
     """Return the model that the judge prefers, with weights from all rows.
@@ -104,7 +105,7 @@ def learn_many(
     if best is not None:
         best = _continued(best, race, notes, report)
     finalists = [simple] if best is None else [simple, best]
-    fitted = [race.finished(found, rows, Y, weights, max_memory) for found in finalists]
+    fitted = [race.finished(found, rows, Y, weights, budget) for found in finalists]
     report("Weights from all rows: done")
     winner = fitted[-1] if fitted[-1].error <= TIES * fitted[0].error else fitted[0]
     return race.verdict(winner, notes)
@@ -169,12 +170,12 @@ class _Race:
         return cls(scale, X[:n_judge, :], judge, first, stages)
 
     def finished(
-        self, found: Found, rows: Rows, Y: Array, weights: Floats | None, max_memory: int
+        self, found: Found, rows: Rows, Y: Array, weights: Floats | None, budget: Budget
     ) -> _Finished:
         """Return the model with weights from all rows, and from all but those that judge."""
         basis = self.scale.undone(found)
         every = moments_of(
-            basis.through(), rows, Y, weights=weights, max_memory=max_memory
+            basis.through(), rows, Y, weights=weights, budget=budget
         )
         F = basis(self.raw)
         judging = Moments.of(F, self.judge.Y, self.judge.weights)

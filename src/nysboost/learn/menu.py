@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from nysboost.kernels import Gaussian, Matern, Radial, make_kernel
+from nysboost.kernels import Gaussian, Matern, make_kernel
+from nysboost.kernels.mapped import Radial
 from nysboost.learn.candidates import MATERN12, MATERN32, UNIT_GAUSSIAN, WIDE, Candidate
 from nysboost.numerics.checks import unknown
 
