@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from nysboost.approximation import Approximation
 from nysboost.boosting.learner import Learner, Mixture
@@ -18,16 +18,16 @@ from nysboost.data.recognise import as_rows, rows_of, stays_where_it_is, stream_
 from nysboost.data.rows import Rows, Stream, spread_indices
 from nysboost.engine.moments import moments_of
 from nysboost.gram import KernelGram, Landmarks
-from nysboost.learn.candidates import Candidate, Sample
-from nysboost.learn.few import FEW, learn_few
-from nysboost.learn.linear import LinearModel
-from nysboost.learn.many import Judged, learn_many
-from nysboost.learn.menu import menu
-from nysboost.learn.scale import Scale, dense
 from nysboost.learn.table import Table, is_frame
 from nysboost.numerics.arrays import Array, Floats, dtype_name, like, namespace, to_host
 from nysboost.numerics.checks import require_count, unknown
 from nysboost.numerics.memory import Budget, as_bytes
+from nysboost.target.few import FEW
+from nysboost.target.judged import Judged
+from nysboost.target.linear import LinearModel
+from nysboost.target.menu import menu
+from nysboost.target.method import learn
+from nysboost.target.scale import dense
 
 BUFFER_BYTES = 2**28
 """Of an iterator, as many rows as this are kept to find landmarks on; the rest give weights."""
@@ -37,9 +37,6 @@ PIECE = 2**25
 
 IMPORTANCE_ROWS = 4096
 """Rows whose spread says how far each feature goes."""
-
-LEAST_ROWS = 40
-"""With fewer rows only the simplest model is fitted: nothing else could be judged."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,41 +79,20 @@ class BaseLearner(BaseEstimator):
         """Find the model on rows that are numbers, with targets of shape (n, t)."""
         rows = self._rows(X, reset=True)
         if Y.shape[0] != rows.n:
-            msg = f"X has {rows.n} rows, but y has {Y.shape[0]}: give as many of one as of the other."
+            msg = (
+                f"X has {rows.n} rows, but y has {Y.shape[0]}: give as many of one as of the other."
+            )
             raise ValueError(msg)
-        rng, c = make_rng(self.random_state), min(self.n_components, rows.n)
-        candidates = menu(self.kernel, self.metric, self.landmarks, rows.n_features)
-        constant = not np.ptp(Y, axis=0).any()
-        report = self._reporter()
-        standardise = self.scale is not None
-        if rows.n > FEW:
-            judged = learn_many(
-                rows, Y, weights, () if constant else candidates.many, c, rng,
-                standardise=standardise, budget=Budget.of(self.max_memory), report=report,
-            )  # fmt: skip
-        else:
-            judged = self._learn_few(rows, Y, weights, () if constant else candidates.few, c, rng)
+        options = menu(self.kernel, self.metric, self.landmarks, rows.n_features)
+        judged = learn(
+            rows, Y, weights, options.many, options.few,
+            min(self.n_components, rows.n), make_rng(self.random_state),
+            budget=Budget.of(self.max_memory),
+            standardise=self.scale is not None,
+            report=self._reporter(),
+        )  # fmt: skip
         self._keep(judged, rows)
         return judged
-
-    def _learn_few(
-        self,
-        rows: Rows,
-        Y: Floats,
-        weights: Floats | None,
-        candidates: tuple[Candidate, ...],
-        c: int,
-        rng: np.random.Generator,
-    ) -> Judged:
-        stored = dense(rows.take(slice(None)))
-        xp = namespace(stored)
-        X = xp.astype(stored, xp.float64)
-        X, Y, weights = _canonical(X, Y, weights)
-        scale = Scale.of(X, standardise=self.scale is not None)
-        of_rows = None if weights is None else like(weights, X)
-        sample = Sample(scale(X), like(Y, X), of_rows)
-        few = candidates if sample.n >= LEAST_ROWS else ()
-        return learn_few(sample, scale, few, c, rng, self._reporter())
 
     def _keep(self, judged: Judged, rows: Rows) -> None:
         self._models: list[LinearModel] = judged.models
@@ -152,7 +128,10 @@ class BaseLearner(BaseEstimator):
         self._models = [
             model.updated(
                 moments_of(
-                    model.basis.through(), rows, Y, weights=weights,
+                    model.basis.through(),
+                    rows,
+                    Y,
+                    weights=weights,
                     budget=Budget.of(self.max_memory),
                 )  # fmt: skip
             )
@@ -275,21 +254,3 @@ def buffered(blocks: Iterator[Any]) -> tuple[Floats, Any, Iterator[Any]]:
         msg = "The iterator gave no block of rows: it should yield pairs (X, y)."
         raise ValueError(msg)
     return np.concatenate([X for X, _ in held]), np.concatenate([y for _, y in held]), blocks
-
-
-def _canonical(
-    X: Array, Y: Floats, weights: Floats | None
-) -> tuple[Array, Floats, Floats | None]:
-    """Return the rows sorted, equal ones as one with their weights added, of no weight none.
-
-    So neither the order of the rows nor whether one is repeated or weighed twice matters.
-    """
-    n = X.shape[0]
-    counts = np.ones(n) if weights is None else weights
-    both = np.concatenate([to_host(X), Y], axis=1)[counts > 0]
-    distinct, group = np.unique(both, axis=0, return_inverse=True)
-    added = np.bincount(group.ravel(), counts[counts > 0], minlength=len(distinct))
-    d = X.shape[1]
-    plain = None if (added == 1).all() else added
-    return like(distinct[:, :d], X), distinct[:, d:], plain
-

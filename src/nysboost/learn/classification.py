@@ -15,10 +15,10 @@ from sklearn.utils.validation import _assert_all_finite, check_is_fitted
 
 from nysboost.catalogue import RandomState
 from nysboost.learn.base import BaseLearner, buffered
-from nysboost.learn.many import Judged
 from nysboost.numerics.arrays import Array, Floats, Indices, to_host
 from nysboost.numerics.checks import unknown
 from nysboost.numerics.memory import MAX_MEMORY
+from nysboost.target.judged import Judged
 
 LOSSES = ("squared",)
 

@@ -12,9 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from nysboost.catalogue import RandomState
 from nysboost.learn.base import BaseLearner, buffered
-from nysboost.learn.many import Judged
 from nysboost.numerics.arrays import Floats, like, namespace, to_host
 from nysboost.numerics.memory import MAX_MEMORY
+from nysboost.target.judged import Judged
 
 CENTRAL, NORMAL = 0.95, 1.959963984540054
 """The share of held-out rows that an interval of ±1.96 standard deviations is made to cover."""

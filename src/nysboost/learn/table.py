@@ -106,7 +106,17 @@ def _name(X: Any, j: int) -> str:
 def _is_category(column: Any) -> bool:
     """Whether the values are names: text, categories or truth values, not numbers."""
     kind = str(getattr(column, "dtype", "")).lower()
-    names = ("category", "categorical", "enum", "object", "str", "string", "bool", "boolean", "utf8")
+    names = (
+        "category",
+        "categorical",
+        "enum",
+        "object",
+        "str",
+        "string",
+        "bool",
+        "boolean",
+        "utf8",
+    )
     return kind.startswith(names)
 
 
@@ -117,7 +127,7 @@ def _as_text(column: Any) -> Any:
 
 
 def _text(value: Any) -> str:
-    absent = value is None or value != value  # noqa: PLR0124  only NaN and its kin differ from themselves
+    absent = value is None or value != value
     return "(missing)" if absent is True or str(value) in ("<NA>", "nan") else str(value)
 
 

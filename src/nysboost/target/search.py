@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from nysboost.joint.target import Point, TargetLoss
 from nysboost.kernels.mapped import Radial
 from nysboost.numerics.arrays import Array, like, namespace
 from nysboost.numerics.descent import descend
+from nysboost.target.loss import Point, TargetLoss
 
 LANDMARK_STEP = 0.25
 """Landmarks are measured in √c times this, in units of the data's spread. A landmark's share of

@@ -11,7 +11,8 @@ import numpy as np
 from scipy.optimize import nnls
 
 from nysboost.engine.moments import Moments
-from nysboost.learn.candidates import (
+from nysboost.numerics.arrays import Array, Floats, Indices, like, to_host
+from nysboost.target.candidates import (
     MATERN12,
     UNIT_GAUSSIAN,
     UNIT_LAPLACIAN,
@@ -21,10 +22,9 @@ from nysboost.learn.candidates import (
     moved,
     uniform,
 )
-from nysboost.learn.linear import Basis, LinearModel, chosen, predictions_along
-from nysboost.learn.many import Judged, Report
-from nysboost.learn.scale import Scale
-from nysboost.numerics.arrays import Array, Floats, Indices, like, to_host
+from nysboost.target.judged import Judged, Report
+from nysboost.target.linear import Basis, LinearModel, chosen, predictions_along
+from nysboost.target.scale import Scale
 
 FEW = 3000
 """Up to this many rows candidates are mixed; beyond it one held-out part chooses as well."""
@@ -92,7 +92,10 @@ def learn_few(
     """
     seed = int(rng.integers(2**31))
     folds = _folds(sample.n, np.random.default_rng(seed))
-    recipes = [_uniform(kernel) for kernel in ((UNIT_GAUSSIAN, UNIT_LAPLACIAN) if candidates else (UNIT_GAUSSIAN,))]
+    recipes = [
+        _uniform(kernel)
+        for kernel in ((UNIT_GAUSSIAN, UNIT_LAPLACIAN) if candidates else (UNIT_GAUSSIAN,))
+    ]
     recipes += [_moved(candidate) for candidate in candidates]
     entrants: list[_Entrant] = []
     for recipe in recipes:
@@ -106,9 +109,7 @@ def learn_few(
     variance = sum(shares[k] * entrants[k].variance for k in kept)
     weights = None if sample.weights is None else to_host(sample.weights)
     notes = [(entrant.name, entrant.error**0.5) for entrant in entrants]
-    return Judged(
-        models, shares[kept], to_host(sample.Y), mean, np.sqrt(variance), weights, notes
-    )
+    return Judged(models, shares[kept], to_host(sample.Y), mean, np.sqrt(variance), weights, notes)
 
 
 def _uniform(kernel: Any) -> Recipe:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nysboost.data.rows import ArrayRows
 from nysboost.engine.feature_map import FeatureMap
 from nysboost.engine.moments import Moments
 from nysboost.gram import KernelGram, Landmarks
-from nysboost.data.rows import ArrayRows
 from nysboost.kernels import Kernel
 from nysboost.numerics.arrays import Array, Floats, like, namespace
 from nysboost.numerics.tolerances import JITTER

@@ -8,9 +8,9 @@ import numpy as np
 from scipy.sparse import issparse
 
 from nysboost.kernels import Kernel, Metric
-from nysboost.learn.candidates import Found
-from nysboost.learn.linear import Basis
 from nysboost.numerics.arrays import Array, Floats, like, namespace, to_host
+from nysboost.target.candidates import Found
+from nysboost.target.linear import Basis
 
 CONSTANT = 1e-12
 """A feature whose spread is below this share of its size is constant but for rounding."""

@@ -8,13 +8,13 @@ from typing import Any, Literal
 import numpy as np
 
 from nysboost.engine.moments import Moments
-from nysboost.joint.search import improved
-from nysboost.joint.target import Point
 from nysboost.kernels import Gaussian, Laplacian, Matern, Metric
 from nysboost.kernels.mapped import Radial
-from nysboost.learn.linear import STEPS, Basis, chosen, errors_along
 from nysboost.numerics.arrays import Array, Floats, like, namespace, to_host
 from nysboost.numerics.kmeans import centroids
+from nysboost.target.linear import STEPS, Basis, chosen, errors_along
+from nysboost.target.loss import Point
+from nysboost.target.search import improved
 
 UNIT_LAPLACIAN = Laplacian(gamma=1.0)
 UNIT_GAUSSIAN, MATERN12, MATERN32 = Gaussian(gamma=0.5), Matern(0.5, 1.0), Matern(1.5, 1.0)
@@ -136,9 +136,7 @@ def judged(found: Found, fit: Sample, judge: Sample) -> Found:
     errors = errors_along(train, basis(judge.X), judge.Y, found.gammas)
     at = chosen(found.gammas, errors)
     best = float(errors[at])
-    return Found(
-        found.name, found.kernel, found.point, found.gammas, best, float(found.gammas[at])
-    )
+    return Found(found.name, found.kernel, found.point, found.gammas, best, float(found.gammas[at]))
 
 
 def simplest(fit: Sample, judge: Sample, c: int, rng: np.random.Generator) -> Found:

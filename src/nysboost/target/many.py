@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from nysboost.data.rows import Rows
 from nysboost.engine.moments import Moments, moments_of
-from nysboost.learn.candidates import Candidate, Found, Sample, judged, moved, simplest
-from nysboost.learn.linear import LinearModel, chosen, errors_along
-from nysboost.learn.scale import Scale, dense
 from nysboost.numerics.arrays import Array, Floats, Indices, block_bytes, like, namespace, to_host
 from nysboost.numerics.memory import Budget
+from nysboost.target.candidates import Candidate, Found, Sample, judged, moved, simplest
+from nysboost.target.judged import Judged, Report
+from nysboost.target.linear import LinearModel, chosen, errors_along
+from nysboost.target.scale import Scale, dense
 
 JUDGE_ROWS = 4096
 """Rows that judge, at most; a fifth of all where there are few."""
@@ -39,37 +39,6 @@ WORSE = 1.002
 
 TIES = 0.995
 """What knows y has to be better than the simplest model by this factor."""
-
-Report = Callable[[str], None]
-
-
-@dataclass(frozen=True, eq=False)
-class Judged:
-    """A model and what rows that took no part in finding it, nor in its weights, say.
-
-    Parameters
-    ----------
-    models : list of LinearModel
-        Fitted on all rows.
-    shares : array of shape (m,)
-        What each contributes to the prediction.
-    truth, mean : arrays of shape (h, t)
-        Targets of the held-out rows, and predictions by models that had not seen them.
-    spread : array of shape (h, t)
-        Their predicted standard deviations.
-    weights : array of shape (h,) or None
-        How often each held-out row counts.
-    notes : list of (str, float)
-        Each candidate and its root mean squared error on held-out rows.
-    """
-
-    models: list[LinearModel]
-    shares: Floats
-    truth: Floats
-    mean: Floats
-    spread: Floats
-    weights: Floats | None
-    notes: list[tuple[str, float]]
 
 
 def learn_many(
@@ -174,9 +143,7 @@ class _Race:
     ) -> _Finished:
         """Return the model with weights from all rows, and from all but those that judge."""
         basis = self.scale.undone(found)
-        every = moments_of(
-            basis.through(), rows, Y, weights=weights, budget=budget
-        )
+        every = moments_of(basis.through(), rows, Y, weights=weights, budget=budget)
         F = basis(self.raw)
         judging = Moments.of(F, self.judge.Y, self.judge.weights)
         train = every - judging
@@ -210,5 +177,3 @@ def _taken(
     scale = Scale.of(X, standardise=standardise)
     of_rows = None if weights is None else like(weights[order], X)
     return X, scale, Sample(scale(X), like(Y[order], X), of_rows)
-
-

@@ -7,8 +7,8 @@ from typing import Any
 
 from nysboost.kernels import Gaussian, Matern, make_kernel
 from nysboost.kernels.mapped import Radial
-from nysboost.learn.candidates import MATERN12, MATERN32, UNIT_GAUSSIAN, WIDE, Candidate
 from nysboost.numerics.checks import unknown
+from nysboost.target.candidates import MATERN12, MATERN32, UNIT_GAUSSIAN, WIDE, Candidate
 
 SHAPES = ("auto", "one", "each", "full")
 LANDMARKS = ("target", "uniform")
@@ -67,7 +67,6 @@ def _unit(kernel: Any) -> Radial:
     if isinstance(made, Matern):
         return replace(made, sigma=1.0, metric=None)
     msg = (
-        f"kernel={kernel!r} cannot learn a metric: Gaussian and Matérn can, or leave "
-        'kernel="auto".'
+        f'kernel={kernel!r} cannot learn a metric: Gaussian and Matérn can, or leave kernel="auto".'
     )
     raise ValueError(msg)
