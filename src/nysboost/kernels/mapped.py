@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
@@ -36,14 +37,16 @@ class Mapped(Kernel):
         """Return X ↦ XA for points in the form of `form`."""
         return _unchanged if self.metric is None else self.metric.mapping(form)
 
-    def _pulled_back(self, gradient: Array) -> Array:
+    def _pulled_back(self, gradient: Any) -> Any:
         """Return the gradient with respect to x, or a frequency, from that of xA."""
         return gradient if self.metric is None else self.metric.pulled_back(gradient)
 
     def _behind(self, normals: Floats) -> Floats:
         """Return as many columns as points have behind the metric."""
-        narrow = self.metric is not None and self.metric.map.ndim == 2
-        return normals[:, : self.metric.map.shape[1]] if narrow else normals  # type: ignore[union-attr]
+        if self.metric is None or self.metric.map.ndim < 2:
+            return normals
+        width: int = self.metric.map.shape[1]
+        return normals[:, :width]
 
 
 class Radial(Mapped):

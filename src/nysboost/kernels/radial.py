@@ -90,7 +90,8 @@ class Gaussian(Radial):
 
     def frequencies(self, normals: Floats, uniforms: Floats) -> Floats:  # noqa: ARG002
         """Return normal frequencies of variance 2γ."""
-        return self._pulled_back(self._behind(normals) * float(np.sqrt(2 * self._rate())))
+        scaled = self._behind(normals) * float(np.sqrt(2 * self._rate()))
+        return np.asarray(self._pulled_back(scaled))
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,7 @@ class Laplacian(Mapped):
     def frequencies(self, normals: Floats, uniforms: Floats) -> Floats:  # noqa: ARG002
         """Return frequencies whose coordinates are Cauchy distributed, of scale γ."""
         cauchy: Floats = np.tan(np.pi * (ndtr(self._behind(normals)) - 0.5))
-        return self._pulled_back(self._rate() * cauchy)
+        return np.asarray(self._pulled_back(self._rate() * cauchy))
 
 
 @dataclass(frozen=True)
@@ -204,8 +205,9 @@ class Matern(Radial):
         return polynomial * namespace(r).exp(-r)
 
     def profile(self, squared: Array) -> tuple[Array, Array]:
-        """Return φ(s) and φ'(s), which with q the rate and r = q√s is −q²/2 times
-        e⁻ʳ/r, e⁻ʳ or (1 + r)e⁻ʳ/3.
+        """Return φ(s) and φ'(s).
+
+        With q the rate and r = q√s the slope is −q²/2 times e⁻ʳ/r, e⁻ʳ or (1 + r)e⁻ʳ/3.
         """
         xp, rate = namespace(squared), self._rate()
         r = apply_in_place("sqrt", squared)
@@ -255,7 +257,8 @@ class Matern(Radial):
         """Return frequencies of Student's t distribution with 2ν degrees of freedom, over σ."""
         chi_squared: Floats = gammaincinv(self.nu, uniforms) / self.nu
         student: Floats = self._behind(normals) / np.sqrt(chi_squared)[:, None]
-        return self._pulled_back(student * (self._rate() / float(np.sqrt(2 * self.nu))))
+        scaled = student * (self._rate() / float(np.sqrt(2 * self.nu)))
+        return np.asarray(self._pulled_back(scaled))
 
 
 @dataclass(frozen=True)

@@ -114,13 +114,14 @@ class BaseLearner(BaseEstimator):
         variance = some.astype(np.float64).var(axis=0)
         total = np.zeros(d)
         for share, model in zip(self.shares_, self._models, strict=True):
-            A = np.asarray(model.basis.kernel.metric.map)  # type: ignore[union-attr]
+            A = model.basis.kernel.metric.map
             length = (A**2).sum(axis=1) if A.ndim == 2 else np.broadcast_to(A**2, (d,))
             moved = length * variance
             total += share * (moved / moved.sum() if moved.sum() > 0 else np.full(d, 1 / d))
         if self._table is not None:
-            total = np.bincount(self._table.origins, total, minlength=self.n_features_in_)
-        return total / total.sum()
+            summed = np.bincount(self._table.origins, total, minlength=self.n_features_in_)
+            return np.asarray(summed / summed.sum())
+        return np.asarray(total / total.sum())
 
     def _update(self, X: Any, Y: Floats, weights: Floats | None) -> None:
         """Add rows to the weights."""
@@ -133,7 +134,7 @@ class BaseLearner(BaseEstimator):
                     Y,
                     weights=weights,
                     budget=Budget.of(self.max_memory),
-                )  # fmt: skip
+                )
             )
             for model in self._models
         ]

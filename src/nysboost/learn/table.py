@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.preprocessing import OneHotEncoder
 
 from nysboost.numerics.arrays import Floats, Indices
 
 MOST_CATEGORIES = 32
-"""Columns that one category column becomes at most; rarer values share the last of them."""
+"""Columns that one category column becomes at most; rarer values are 0 in all of them."""
 
 
 def is_frame(X: Any) -> bool:
@@ -32,29 +31,26 @@ class Table:
         Of the numeric columns; NaN for others.
     indicated : array of int
         Numeric columns that had missing values.
-    encoders : dict of int to OneHotEncoder
-        Of the category columns, by position.
+    categories : tuple of (tuple of str, or None)
+        For each column, the values that have a column of their own; None for numbers.
     """
 
     medians: Floats
     indicated: Indices
-    encoders: dict[int, OneHotEncoder]
+    categories: tuple[tuple[str, ...] | None, ...]
 
     @classmethod
     def of(cls, X: Any, missing: str) -> Table:
         """Learn from a data frame or an array."""
         columns = _columns(X)
-        medians, encoders, indicated = np.full(len(columns), np.nan), {}, []
+        medians, indicated = np.full(len(columns), np.nan), []
+        categories: list[tuple[str, ...] | None] = []
         for j, column in enumerate(columns):
             if _is_category(column):
-                encoder = OneHotEncoder(
-                    sparse_output=False,
-                    handle_unknown="infrequent_if_exist",
-                    max_categories=MOST_CATEGORIES,
-                )
-                encoders[j] = encoder.fit(_as_text(column))
+                categories.append(_frequent(_as_text(column)))
                 continue
-            values = _as_floats(column, j)
+            categories.append(None)
+            values = _as_floats(column, _name(X, j))
             gaps = np.isnan(values)
             if gaps.any() and missing == "raise":
                 msg = (
@@ -65,16 +61,21 @@ class Table:
             medians[j] = float(np.median(values[~gaps])) if not gaps.all() else 0.0
             if gaps.any():
                 indicated.append(j)
-        return cls(medians, np.array(indicated, dtype=np.intp), encoders)
+        return cls(medians, np.array(indicated, dtype=np.intp), tuple(categories))
 
     def __call__(self, X: Any) -> Floats:
-        """Return the table as numbers, shape (n, Σ columns of each)."""
+        """Return the table as numbers, shape (n, Σ columns of each).
+
+        A category that was not there in fitting, or was rare, is 0 in all of its columns.
+        """
         parts: list[Floats] = []
         for j, column in enumerate(_columns(X)):
-            if j in self.encoders:
-                parts.append(np.asarray(self.encoders[j].transform(_as_text(column))))
+            known = self.categories[j]
+            if known is not None:
+                same = _as_text(column)[:, None] == np.array(known)[None, :]
+                parts.append(same.astype(np.float64))
                 continue
-            values = _as_floats(column, j)
+            values = _as_floats(column, _name(X, j))
             gaps = np.isnan(values)
             parts.append(np.where(gaps, self.medians[j], values)[:, None])
             if j in self.indicated:
@@ -84,11 +85,10 @@ class Table:
     @property
     def origins(self) -> Indices:
         """For each column of numbers, the column of the table that it comes from."""
+        indicated = np.isin(np.arange(len(self.medians)), self.indicated)
         widths = [
-            len(self.encoders[j].get_feature_names_out())
-            if j in self.encoders
-            else 1 + int(j in self.indicated)
-            for j in range(len(self.medians))
+            1 + int(also) if known is None else len(known)
+            for known, also in zip(self.categories, indicated, strict=True)
         ]
         return np.repeat(np.arange(len(widths)), widths)
 
@@ -121,9 +121,15 @@ def _is_category(column: Any) -> bool:
 
 
 def _as_text(column: Any) -> Any:
-    """Return the values as text, shape (n, 1); what is missing is a category of its own."""
-    values = np.asarray(column, dtype=object)
-    return np.array([[_text(value)] for value in values], dtype=object)
+    """Return the values as text, shape (n,); what is missing is a category of its own."""
+    return np.array([_text(value) for value in np.asarray(column, dtype=object)], dtype=str)
+
+
+def _frequent(values: Any) -> tuple[str, ...]:
+    """Return the most frequent values, sorted."""
+    names, counts = np.unique(values, return_counts=True)
+    kept = names[np.argsort(-counts, kind="stable")[:MOST_CATEGORIES]]
+    return tuple(sorted(str(name) for name in kept))
 
 
 def _text(value: Any) -> str:
@@ -131,7 +137,7 @@ def _text(value: Any) -> str:
     return "(missing)" if absent is True or str(value) in ("<NA>", "nan") else str(value)
 
 
-def _as_floats(column: Any, j: int) -> Floats:
+def _as_floats(column: Any, name: str) -> Floats:
     try:
         to_numpy = getattr(column, "to_numpy", None)
         if to_numpy is not None and hasattr(column, "isna"):
@@ -139,9 +145,9 @@ def _as_floats(column: Any, j: int) -> Floats:
         else:
             values = np.asarray(column, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        msg = f"Column {j} is neither numbers nor categories: {error}."
+        msg = f"Column {name} is neither numbers nor categories: {error}."
         raise ValueError(msg) from error
     if np.isinf(values).any():
-        msg = f"Column {j} contains infinity: remove such rows or clip them first."
+        msg = f"Column {name} contains infinity: remove such rows or clip them first."
         raise ValueError(msg)
     return np.asarray(values)

@@ -32,7 +32,7 @@ START_GAMMA = 1e-2
 BANDWIDTHS = 2.0 ** np.arange(-2.0, 3.1)
 """Of the simplest model, in units of √d times the features' spread."""
 
-SIMPLE_GAMMAS = 10.0 ** np.arange(1.0, -8.1, -0.5)
+SIMPLE_GAMMAS = 10.0 ** np.arange(1.0, -8.1, -1.0)
 KMEANS_ROWS, KMEANS_ITERATIONS = 8, 5
 
 Shape = Literal["one", "each", "full"]

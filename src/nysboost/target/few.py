@@ -173,13 +173,12 @@ def _entered(
 def _in_fold(
     recipe: Recipe, sample: Sample, held: Indices, c: int, seed: int
 ) -> tuple[list[Found], list[Floats], list[Callable[[float], Floats]]]:
-    """Return the variants found without a fold, their predictions there for each γ, and a
-    function from γ to their variances there.
-    """
+    """Return what is found without a fold: variants, predictions there, γ ↦ variances there."""
     rest = np.setdiff1d(np.arange(sample.n), held)
     fit, judge = sample[rest if len(rest) else held], sample[held]
     founds = recipe(fit, min(c, fit.n), np.random.default_rng(seed))
-    means, variances = [], []
+    means: list[Floats] = []
+    variances: list[Callable[[float], Floats]] = []
     for found in founds:
         basis = found.basis()
         moments = Moments.of(basis(fit.X), fit.Y, fit.weights)
@@ -191,7 +190,7 @@ def _in_fold(
 
 def _variances(basis: Basis, moments: Moments, F: Array, gamma: float) -> Floats:
     model = LinearModel.fit(basis, moments, gamma)
-    return to_host(model.spread(F)[:, None] * model.noise[None, :])
+    return np.asarray(to_host(model.spread(F)[:, None] * model.noise[None, :]))
 
 
 def _error(sample: Sample, mean: Floats) -> float:
@@ -207,7 +206,7 @@ def _shares(entrants: list[_Entrant], sample: Sample) -> Floats:
     hardly better.
     """
     m = len(entrants)
-    alone = np.eye(m)[0]
+    alone: Floats = np.eye(m)[0]
     if m == 1:
         return alone
     centre = to_host(sample.mean)

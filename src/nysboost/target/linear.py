@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +34,7 @@ class Basis:
         L⁻ᵀ with L Lᵀ = W = k(Z, Z).
     """
 
-    kernel: Kernel
+    kernel: Any
     Z: Array
     N: Array
 
@@ -126,15 +127,13 @@ class LinearModel:
 def predictions_along(train: Moments, F: Array, gammas: Floats) -> list[Array]:
     """Return the predictions at rows with features F for each γ, each of shape (n, t).
 
-    One eigendecomposition of the training rows' FᵀF serves them all.
+    A system for each γ: with a dozen of them no slower than one eigendecomposition, and on a
+    GPU several times as fast.
     """
     xp = namespace(F)
-    mean = train.mean
-    squares, V = xp.linalg.eigh(train.FF)
-    squares = xp.clip(squares, min=0.0)
-    b = V.T @ (train.FY - train.F[:, None] * mean[None, :])
-    turned = F @ V
-    return [mean + turned @ (b / (squares + float(gamma))[:, None]) for gamma in gammas]
+    mean, eye = train.mean, like(np.eye(train.FF.shape[0]), train.FF)
+    b = train.FY - train.F[:, None] * mean[None, :]
+    return [mean + F @ xp.linalg.solve(train.FF + float(g) * eye, b) for g in gammas]
 
 
 def errors_along(train: Moments, F: Array, Y: Array, gammas: Floats) -> Floats:

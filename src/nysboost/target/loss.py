@@ -119,11 +119,11 @@ class TargetLoss:
 
         blocks: dict[int, tuple[Array, Array]] = {}
         parts = _in_order(work, self.X, U.shape[0])
-        W, slope_W = self.kernel.profile(_squared(U, U))
+        W, within_slope = self.kernel.profile(_squared(U, U))
         eye = like(np.eye(U.shape[0]), U)
         W = W * (1 - eye) + eye * (1 + JITTER)
         S, b = (_added([part[i] for part in parts]) for i in (0, 1))
-        return _Sums(S, b, W, slope_W * (1 - eye), blocks)
+        return _Sums(S, b, W, within_slope * (1 - eye), blocks)
 
     def _gradient(self, point: Point, sums: _Sums, solved: _Solved) -> Point:
         """Return the gradient of L/n: from C and W to Z and A by the kernel's own slope.
@@ -135,7 +135,7 @@ class TargetLoss:
 
         def work(rows: slice) -> tuple[Array, ...]:
             C, slope = sums.blocks[rows.start]
-            B = C @ solved.to_C
+            B = C @ solved.to_cross
             B += (C @ solved.w - self.Y[rows, :]) @ solved.w_noise.T
             B *= slope
             if self.weights is not None:
@@ -146,7 +146,7 @@ class TargetLoss:
         parts = _in_order(work, X, Z.shape[0])
         BX, column, outer = (_added([part[i] for part in parts]) for i in range(3))
         # W counts twice: each landmark is on both of its sides
-        B = 2 * solved.to_W * sums.slope_W
+        B = 2 * solved.to_within * sums.within_slope
         BZ, total = B @ Z, column + B.sum(axis=0)
         to_Z = 2 * (total[:, None] * Z - BX - BZ)
         across = _across(Z, BX, whole)
@@ -166,7 +166,7 @@ class _Sums:
     S: Array
     b: Array
     W: Array
-    slope_W: Array
+    within_slope: Array
     blocks: dict[int, tuple[Array, Array]]
 
 
@@ -176,8 +176,8 @@ class _Solved:
     noise: float
     w: Array
     w_noise: Array
-    to_C: Array
-    to_W: Array
+    to_cross: Array
+    to_within: Array
     to_log_gamma: float
 
 
@@ -208,13 +208,13 @@ def _solve(sums: _Sums, loss: TargetLoss, point: Point) -> _Solved | None:
     log_det = 2 * float(xp.sum(xp.log(xp.linalg.diagonal(root))))
     value = (n * np.log(noise) + log_det - c * point.log_gamma + tau * missed / gamma) / 2
     w_noise = w / (noise * t)
-    to_W = gamma * M_inverse - W_inverse + gamma * (w @ w_noise.T)
+    to_within = gamma * M_inverse - W_inverse + gamma * (w @ w_noise.T)
     if tau:
-        to_W = to_W + (tau / gamma) * (W_inverse @ S @ W_inverse)
+        to_within = to_within + (tau / gamma) * (W_inverse @ S @ W_inverse)
     spread = float(xp.sum(M_inverse * W)) + float(xp.sum(w_noise * (W @ w)))
     to_log_gamma = (gamma * spread - c - tau * missed / gamma) / 2
-    to_C = M_inverse - (tau / gamma) * W_inverse
-    return _Solved(value, noise, w, w_noise, to_C, to_W / 2, to_log_gamma)
+    to_cross = M_inverse - (tau / gamma) * W_inverse
+    return _Solved(value, noise, w, w_noise, to_cross, to_within / 2, to_log_gamma)
 
 
 def _in_order(work: Callable[[slice], Any], X: Array, c: int) -> list[Any]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from nysboost.kernels import Gaussian, Matern, make_kernel
 from nysboost.kernels.mapped import Radial
 from nysboost.numerics.checks import unknown
-from nysboost.target.candidates import MATERN12, MATERN32, UNIT_GAUSSIAN, WIDE, Candidate
+from nysboost.target.candidates import MATERN12, MATERN32, UNIT_GAUSSIAN, WIDE, Candidate, Shape
 
 SHAPES = ("auto", "one", "each", "full")
 LANDMARKS = ("target", "uniform")
@@ -43,12 +43,13 @@ def menu(kernel: Any, metric: str, landmarks: str, d: int) -> Menu:
     if landmarks == "uniform":
         return Menu((), ())
     if isinstance(kernel, str) and kernel == "auto":
-        many, few = (MATERN12, MATERN32), (MATERN32, MATERN12, UNIT_GAUSSIAN)
+        many: tuple[Radial, ...] = (MATERN12, MATERN32)
+        few: tuple[Radial, ...] = (MATERN32, MATERN12, UNIT_GAUSSIAN)
     else:
         many = few = (_unit(kernel),)
     if metric != "auto":
         return Menu(
-            tuple(Candidate(k, metric) for k in many), tuple(Candidate(k, metric) for k in few)
+            tuple(Candidate(k, cast(Shape, metric)) for k in many), tuple(Candidate(k, cast(Shape, metric)) for k in few)
         )
     full = tuple(Candidate(k, "full") for k in few)
     if d > WIDE:

@@ -124,7 +124,7 @@ def indicators(y: Any, n: int) -> Floats:
             msg = "y contains NaN or infinity: remove such rows first."
             raise ValueError(msg)
         spread = Y.std(axis=0)
-        return (Y - Y.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+        return np.asarray((Y - Y.mean(axis=0)) / np.where(spread > 0, spread, 1.0))
     labels, codes = np.unique(host, return_inverse=True)
     return np.eye(len(labels))[codes.ravel()]
 
@@ -144,5 +144,5 @@ def _canonical(X: Any, Y: Floats, weights: Floats | None) -> tuple[Any, Floats, 
     distinct, group = np.unique(both, axis=0, return_inverse=True)
     added = np.bincount(group.ravel(), counts[counts > 0], minlength=len(distinct))
     d = X.shape[1]
-    plain = None if (added == 1).all() else added
+    plain = None if (added == 1).all() else np.asarray(added, dtype=np.float64)
     return like(distinct[:, :d], X), distinct[:, d:], plain

@@ -59,5 +59,5 @@ class Scale:
         metric = self.factor[:, None] * A if A.ndim == 2 else self.factor * A
         inverse = np.where(self.factor > 0, 1 / np.where(self.factor > 0, self.factor, 1.0), 0.0)
         Z = found.point.Z * like(inverse, found.point.Z) + like(self.centre, found.point.Z)
-        kernel: Kernel = replace(found.kernel, metric=Metric(metric))  # type: ignore[type-var]
+        kernel: Kernel = replace(found.kernel, metric=Metric(metric))
         return Basis.of(kernel, Z)
