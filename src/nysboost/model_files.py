@@ -29,10 +29,14 @@ from nysboost.data.description import (
 from nysboost.data.rows import ArrayRows, ForgottenRows, MappedRows, StoredRows
 from nysboost.data.survey import SurveyedRows
 from nysboost.engine.feature_map import FeatureMap
+from nysboost.engine.moments import Moments
 from nysboost.gram import Gram, KernelGram, Landmarks, PrecomputedGram
 from nysboost.gram.gram import Tally
+from nysboost.learn import NystroemClassifier, NystroemRegressor
+from nysboost.learn.table import Table
 from nysboost.numerics.memory import Budget
 from nysboost.settings import Settings
+from nysboost.target.linear import Basis, LinearModel
 
 __all__ = ["ModelFileError", "load", "save"]
 
@@ -282,5 +286,10 @@ TYPES: tuple[Form, ...] = (
     of_estimator(estimators.StandardNystroem),
     of_estimator(estimators.EnsembleNystroem),
     of_estimator(estimators.BoostedNystroem),
+    # learners
+    of_dataclass(kernels.Metric),
+    *map(of_dataclass, (Basis, Moments, LinearModel, Table)),
+    of_estimator(NystroemRegressor),
+    of_estimator(NystroemClassifier),
 )
 """Every type that a model file may hold."""
