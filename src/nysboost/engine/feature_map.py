@@ -58,7 +58,9 @@ class FeatureMap:
         """Number of features r."""
         if self.rotation is not None:
             return int(self.rotation.shape[1])
-        return sum(int(P.shape[1]) for P in self.projections) or len(self.landmarks)
+        if not self.projections:
+            return len(self.landmarks)
+        return sum(int(P.shape[1]) for P in self.projections)
 
     @property
     def normalization(self) -> Array:
