@@ -101,6 +101,8 @@ class FeatureMap:
 
     def at(self, rows: Indices | slice) -> Array:
         """Return the features of the Gram's own rows, shape (len(rows), r)."""
+        if not isinstance(rows, slice) and len(rows) == 0:
+            return empty((0, self.n_features_out), self.gram.rows.form)
         X, evaluate = self.gram.operands(rows, self.landmarks)
         return self._pass(ArrayRows(X), evaluate, None, self.gram.budget)
 
