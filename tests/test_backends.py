@@ -174,7 +174,7 @@ def test_rows_that_are_none_get_the_same_sentence_on_every_backend(kind):
     with pytest.raises(ValueError, match="on no rows there is no error"):
         approx.relative_error([])
     for p in (0, 3, -1, True, 1.5):
-        with pytest.raises(ValueError, match="prefix of|must be a positive whole number"):
+        with pytest.raises(ValueError, match=r"prefix of|must be a positive whole number"):
             approx.prefix(p)
     assert len(approx.prefix(1).learners) == 1
 
