@@ -150,7 +150,7 @@ class Approximation(LinearOperator):
 
     def prefix(self, p: int) -> Approximation:
         """Return the mixture of the first p learners, weighed anew but not refitted."""
-        if not isinstance(p, Integral):
+        if isinstance(p, bool) or not isinstance(p, Integral):
             require_count("p", p)
         trajectory, rule = self.origin.trajectory, self.origin.rule
         if trajectory is None or rule is None:
