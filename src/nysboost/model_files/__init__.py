@@ -50,7 +50,7 @@ def save(model: Any, path: str | os.PathLike[str], *, with_rows: bool = False) -
     describer = Describer(TYPES if with_rows else forgetful(TYPES))
     root = describer.describe(model)
     described = {"objects": describer.objects, "root": root}
-    write_archive(Path(path), described, describer.arrays)
+    write_archive(_as_path(path), described, describer.arrays)
 
 
 def load(path: str | os.PathLike[str], *, device: str | None = None) -> Any:
@@ -77,7 +77,7 @@ def load(path: str | os.PathLike[str], *, device: str | None = None) -> Any:
     RuntimeError
         If the model lies on a device that this machine does not have.
     """
-    path = Path(path)
+    path = _as_path(path)
     described, arrays, version = read_archive(path)
     try:
         reader = Reader(TYPES, arrays, device)
@@ -92,3 +92,10 @@ def load(path: str | os.PathLike[str], *, device: str | None = None) -> Any:
         raise ModelFileError(msg) from error
     except Exception as error:  # every type has its own objections to parts that do not fit
         raise damaged(path) from error
+
+
+def _as_path(path: Any) -> Path:
+    if isinstance(path, str | os.PathLike):
+        return Path(path)
+    msg = f"The path of a model file is a text or a pathlib.Path, but {path!r} was given."
+    raise TypeError(msg)
