@@ -88,7 +88,7 @@ def test_names_are_kept_and_other_columns_and_orders_do_no_harm(run, folder):
         (
             ["transform", "m.nysboost", "nan.npy", "--out", "f.npy"],
             WRONG_DATA,
-            "in row 9, column 1",
+            "row 9, column 1",
         ),
         (["transform", "m.nysboost", "rows.npy"], WRONG_CALL, "--out"),
     ],
@@ -98,7 +98,7 @@ def test_every_error_is_a_sentence_with_its_exit_code(run, folder, arguments, co
     np.save("thin.npy", X[:, :2])
     np.save("nan.npy", np.where(np.arange(900).reshape(300, 3) == 28, np.nan, X))
     before = sorted(os.listdir())
-    status, out, err = run(*arguments)
+    status, _, err = run(*arguments)
     assert status == code
     assert message in err
     assert "Traceback" not in err

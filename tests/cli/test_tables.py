@@ -120,7 +120,7 @@ def test_what_is_no_table_is_named_in_a_sentence(name, content, message, tmp_pat
 
 def test_several_arrays_need_a_name(tmp_path):
     np.savez(tmp_path / "t.npz", u=X, v=X)
-    with pytest.raises(NoFileError, match="there are several. Name one with --dataset"):
+    with pytest.raises(NoFileError, match=r"there are several\. Name one with --dataset"):
         open_table(tmp_path / "t.npz")
     assert open_table(tmp_path / "t.npz", "v").n == 50
     np.save(tmp_path / "t.npy", np.zeros((2, 2, 2)))
@@ -133,7 +133,7 @@ def test_rows_with_gaps_are_named_or_left_out(tmp_path):
     holes.loc[7, "b"] = np.nan
     holes.to_csv(tmp_path / "t.csv", index=False)
     table = open_table(tmp_path / "t.csv")
-    with pytest.raises(DataError, match="in row 7, 'b'. --drop-missing leaves such rows out"):
+    with pytest.raises(DataError, match=r"in row 7, 'b'\. --drop-missing leaves such rows out"):
         list(all_but(table, [], drop_missing=False).blocks())
     choice = all_but(table, [], drop_missing=True)
     np.testing.assert_allclose(np.concatenate(list(choice.blocks())), np.delete(X, 7, axis=0))
@@ -143,7 +143,7 @@ def test_rows_with_gaps_are_named_or_left_out(tmp_path):
 def test_columns_are_found_by_name_and_by_number(tmp_path):
     table = open_table(write_csv(tmp_path))
     assert find_column(table, "b") == find_column(table, "1") == find_column(table, "-2") == 1
-    with pytest.raises(CommandError, match="has no column 'z'. It has 3: a, b, c"):
+    with pytest.raises(CommandError, match=r"has no column 'z'\. It has 3: a, b, c"):
         find_column(table, "z")
     with pytest.raises(CommandError, match="Nothing is left"):
         all_but(table, [0, 1, 2], drop_missing=False)
@@ -155,5 +155,5 @@ def test_a_models_columns_are_found_whatever_their_order(tmp_path):
     assert as_in(plain, ["c", "b", "a"], 3, drop_missing=False).columns == [0, 1, 2]
     with pytest.raises(ModelError, match="does not have: z"):
         as_in(named, ["a", "z"], 2, drop_missing=False)
-    with pytest.raises(ModelError, match="fitted on 2 columns, but .* has 3"):
+    with pytest.raises(ModelError, match=r"fitted on 2 columns, but .* has 3"):
         as_in(plain, None, 2, drop_missing=False)
