@@ -123,7 +123,7 @@ def _beside(table: Table, target: str | None) -> Any:
 def _refuse_no_target(choice: Choice, y: Any) -> None:
     """Let rows without a target be left out, or say that there are some."""
     there = np.isfinite(y) if y.dtype.kind == "f" else np.array([v is not None for v in y])
-    known: NDArray[np.bool] = np.all(np.asarray(there).reshape(len(y), -1), axis=1)
+    known: NDArray[np.bool_] = np.asarray(np.asarray(there).reshape(len(y), -1).all(axis=1))
     if not known.all() and not choice.drop_missing:
         msg = (
             f"The target is missing in row {int(np.argmin(known))} of {choice.table.path}. "

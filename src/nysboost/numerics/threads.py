@@ -5,6 +5,7 @@ Blocks of rows share the cores, so that the products inside a block run on one t
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -100,6 +101,8 @@ class _Limit:
 
 
 _limit = _Limit()
+if hasattr(os, "register_at_fork"):  # a thread that holds the lock does not come along
+    os.register_at_fork(after_in_child=_limit.__init__)  # type: ignore[misc]
 
 
 @cache
