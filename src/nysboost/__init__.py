@@ -29,6 +29,7 @@ from nysboost.learn import (
     SpectralClustering,
     mmd_test,
 )
+from nysboost.model_files import ModelFileError, load, save
 from nysboost.settings import Settings
 
 __all__ = [
@@ -50,6 +51,7 @@ __all__ = [
     "Linear",
     "Matern",
     "MeanEmbedding",
+    "ModelFileError",
     "Nystroem",
     "Polynomial",
     "Rule",
@@ -59,5 +61,7 @@ __all__ = [
     "StandardNystroem",
     "__version__",
     "approximate",
+    "load",
     "mmd_test",
+    "save",
 ]
