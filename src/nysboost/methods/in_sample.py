@@ -143,7 +143,7 @@ class InSample(Approximation):
         return low + like(self.shift * np.eye(self.shape[0]), low)
 
     def _matmat(self, V: Array) -> Array:
-        return super()._matmat(V) + self.shift * V
+        return self._times(V) + self.shift * V
 
     def eigh(self, k: int | None = None) -> tuple[Array, Array]:
         """Return the k largest eigenvalues of K̂ on the range of F, and their eigenvectors.

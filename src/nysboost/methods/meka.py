@@ -50,16 +50,16 @@ class Clustered(Kernel):
         """Return x ↦ k(x, Y) cut to clusters, with what depends on Y alone prepared once."""
         ends = np.cumsum(self.sizes)
         parts = [slice(end - size, end) for end, size in zip(ends, self.sizes, strict=True)]
-        own = [self.kernel.against(Y[part]) for part in parts]
+        own = {s: self.kernel.against(Y[part]) for s, part in enumerate(parts) if self.sizes[s]}
 
         def evaluate(X: Array) -> Array:
             cluster = self.cluster_of(X)
             form = np.empty(0, dtype=X.dtype) if issparse(X) else X
             values = like(np.zeros((X.shape[0], int(ends[-1]))), form)
-            for s, (part, against) in enumerate(zip(parts, own, strict=True)):
+            for s, against in own.items():
                 rows = np.flatnonzero(cluster == s)
-                if len(rows) and self.sizes[s]:
-                    values[rows, part] = against(X[rows])
+                if len(rows):
+                    values[rows, parts[s]] = against(X[rows])
             return values
 
         return evaluate
