@@ -211,3 +211,12 @@ def test_the_first_of_many_rows_rounds_is_the_smaller_and_shares_no_rows():
     held_out, rounds = module._split(4700, 240, 4096, np.random.default_rng(0))
     assert list(map(len, rounds)) == [2048, 4096]
     assert not np.intersect1d(held_out, np.concatenate(rounds)).size
+
+
+def test_a_row_cap_of_less_than_four_rows_for_each_landmark_is_raised_to_that():
+    X = np.random.default_rng(0).normal(size=(3000, 3))
+    how = {"n_components": 20, "random_state": 0}
+    tiny, four, five = (nb.approximate(X, row_cap=cap, **how) for cap in (1, 4 * 20, 5 * 20))
+    np.testing.assert_array_equal(tiny.landmarks.points, four.landmarks.points)
+    np.testing.assert_array_equal(tiny.learners[0].projection, four.learners[0].projection)
+    assert tiny.entries_evaluated == four.entries_evaluated < five.entries_evaluated

@@ -46,6 +46,13 @@ SINGLE = 1e-5
 SUFFICIENT, NOTHING = 1e-3, 1e-9
 """The share of its promise that a step has to keep; a promise not worth an evaluation."""
 
+SMOOTHED = 1e-6
+"""Added to r in the slope e⁻ʳ/r of Matérn 1/2, which is infinite where two points meet."""
+
+JITTER = 1e-6
+"""Added to the diagonal of k(Z, Z), which is 1, while landmarks move: with 1e-8 the loss was
+rounding error where landmarks met (keggundirected), and no table predicted better."""
+
 REPEATED = 1e-3
 """Landmarks that are nearer to each other, in units of the data's spread, count as one."""
 
