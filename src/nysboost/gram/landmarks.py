@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import issparse, vstack
 
-from nysboost.numerics.arrays import Array, Indices, namespace
+from nysboost.numerics.arrays import Array, Indices, device, namespace
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +29,15 @@ class Landmarks:
     def __len__(self) -> int:
         some = self.indices if self.points is None else self.points
         return int(some.shape[0])  # type: ignore[union-attr]
+
+    def take(self, places: Indices) -> Landmarks:
+        """Return some of the landmarks, by their places among all."""
+        indices = None if self.indices is None else self.indices[places]
+        if self.points is None or issparse(self.points):
+            return Landmarks(indices, None if self.points is None else self.points[places])
+        xp = namespace(self.points)
+        where = xp.asarray(places, device=device(self.points))
+        return Landmarks(indices, xp.take(self.points, where, axis=0))
 
 
 def pooled(parts: Sequence[Landmarks]) -> Landmarks:

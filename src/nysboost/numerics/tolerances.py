@@ -14,6 +14,9 @@ EPS = float(np.finfo(np.float64).eps)
 RESOLVED = 1e-12
 """Eigenvalues of AᵀA above this share of the largest are right to a few digits."""
 
+NEARBY = 0.5
+"""A Cholesky factor whose pivots are this alike leaves nearly all digits of orthogonality."""
+
 INDEFINITE = 1e-4
 """A negative eigenvalue beyond this share of the largest is no rounding error."""
 
@@ -23,8 +26,8 @@ EXPONENT_LIMIT = {"float32": 2.0**6, "float64": 2.0**15}
 CLOSE = 2.0**-20
 """Pairs with ‖x−y‖² below this share of ‖x‖² + ‖y‖² have lost six digits to cancellation."""
 
-CANCELLED = 1e-9
-"""Below this loss 1 − ‖PGP‖²/‖G‖² has lost seven digits: the residual itself is formed."""
+CANCELLED = 1e-10
+"""Below this loss 1 − ‖PGP‖²/‖G‖² has lost ten digits: the residual itself is formed."""
 
 SINGLE = 1e-5
 """Down to this loss a product in float32, right to 1e-8 of ‖G‖², gives three digits of it."""

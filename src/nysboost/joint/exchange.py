@@ -1,0 +1,144 @@
+"""The exchange: rows that are missed take the place of landmarks that serve least.
+
+What a landmark serves is known exactly. With C = k(S, Z), C⁺ = T Qᵀ and H = Qᵀ G Q, taking
+landmark j away takes the unit vector u = t_j / ‖t_j‖ out of the range, and the error's square
+grows by 2‖H u‖² − (uᵀ H u)². So candidates join all at once, and then the landmarks that
+serve least leave, one after the other: the sample's Gram matrix is asked for one product.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import lapack, qr
+
+from nysboost.boosting.learner import Learner
+from nysboost.boosting.residual import residual_diagonal
+from nysboost.gram import Gram, Landmarks, pooled
+from nysboost.joint.sample import Sample
+from nysboost.numerics.arrays import Floats, Indices, to_host
+from nysboost.numerics.tolerances import EPS, cutoff
+
+DRAWN = 4
+"""Rows drawn for each that is wanted: enough for its pivots to lie apart."""
+
+BATCH = 32
+"""Landmarks that leave between two updates of what the others serve."""
+
+
+def missed(
+    gram: Gram, learner: Learner, rows: Indices, size: int, rng: np.random.Generator
+) -> Indices:
+    """Return rows that an approximation misses, drawn by their share and lying apart.
+
+    Rows are drawn with probability proportional to the square of the residual's diagonal, as
+    they enter the error; of these the pivots of the residual's Cholesky factorisation are
+    taken, so that one far group sends one row before it sends the next.
+
+    Parameters
+    ----------
+    gram : Gram
+        G.
+    learner : Learner
+        Plain Nyström, whose residual is positive semidefinite.
+    rows : array of int
+        Where to look.
+    size : int
+        Number of rows wanted; fewer come back if fewer are missed at all.
+    rng : numpy.random.Generator
+        Source of all randomness.
+    """
+    diagonal = residual_diagonal(gram, learner, rows)
+    if not diagonal.any():
+        return rows[:0]
+    shares = (diagonal / diagonal.max()) ** 2
+    wanted = min(DRAWN * size, np.count_nonzero(shares))
+    drawn = rows[rng.choice(len(rows), size=wanted, replace=False, p=shares / shares.sum())]
+    F = to_host(learner.features(gram, drawn)).astype(np.float64)
+    residual = to_host(gram.block(drawn, drawn)).astype(np.float64) - F @ F.T
+    _, pivots, rank, _ = lapack.dpstrf(residual, lower=1)
+    return drawn[pivots[: min(size, rank)] - 1]
+
+
+def exchange(sample: Sample, landmarks: Landmarks, rows: Indices) -> Landmarks:
+    """Return as many landmarks, among these and the given rows, that serve the sample best.
+
+    They stay as they are where that captures no more of the sample's Gram matrix.
+    """
+    c = len(landmarks)
+    grown = pooled([landmarks, sample.gram.landmarks(rows)])
+    B, H = sample.seen_from(grown)
+    kept = independent(B)[: max(c, len(B))]
+    if len(kept) > c:
+        kept = np.sort(kept)
+        kept = kept[prune(np.linalg.inv(B[:, kept]), H, c)]
+    gained = captured(B[:, kept], H) > captured(B[:, :c], H)
+    return grown.take(np.sort(kept)) if gained else landmarks
+
+
+def independent(B: Floats) -> Indices:
+    """Return the columns of B, of shape (r, k) and rank r, with r independent ones in front."""
+    rank, size = B.shape
+    if rank == size:
+        return np.arange(size)
+    pivots: Indices = qr(B, mode="r", pivoting=True)[1]
+    return pivots
+
+
+def captured(B: Floats, H: Floats) -> float:
+    """Return ‖P H P‖², with P the projector onto the range of B."""
+    Q, R, _ = qr(B, mode="economic", pivoting=True)
+    size = np.abs(np.diagonal(R))
+    Q = Q[:, size > cutoff(len(B), EPS) * size[0]]
+    return float(np.sum((Q.T @ H @ Q) ** 2))
+
+
+def prune(T: Floats, H: Floats, c: int) -> Indices:
+    """Return the c landmarks that are left when those that serve least go, one by one.
+
+    Parameters
+    ----------
+    T : array of shape (k, r)
+        The rows of C⁺, in the basis Q: what only this landmark reaches.
+    H : array of shape (r, r)
+        Qᵀ G Q.
+    c : int
+        How many stay.
+    """
+    alive = np.arange(len(T))
+    while len(alive) > c:
+        HT = T @ H
+        cheapest = np.argsort(_cost(T, HT))[: 2 * BATCH]
+        gone, U = _leave(T[cheapest], HT[cheapest], min(BATCH, len(alive) - c))
+        stay = np.delete(np.arange(len(alive)), cheapest[gone])
+        alive, T = alive[stay], _without(U, T[stay])
+        H = _without(U, _without(U, H).T)
+    return alive
+
+
+def _leave(T: Floats, HT: Floats, count: int) -> tuple[Indices, Floats]:
+    """Return which of a few landmarks leave first, and the unit vectors that go with them."""
+    here, gone, U = np.arange(len(T)), [], []
+    for _ in range(count):
+        least = int(np.argmin(_cost(T, HT)))
+        size = np.linalg.norm(T[least])
+        u, Hu = T[least] / size, HT[least] / size
+        gone.append(here[least])
+        U.append(u)
+        here, T, HT = (np.delete(part, least, axis=0) for part in (here, T, HT))
+        HT = _without(u[None], HT - np.outer(T @ u, Hu))
+        T = _without(u[None], T)
+    return np.array(gone, dtype=np.intp), np.array(U)
+
+
+def _cost(T: Floats, HT: Floats) -> Floats:
+    """Return 2‖H u‖² − (uᵀ H u)² for the unit vectors u along the rows of T."""
+    squares = np.einsum("ij,ij->i", T, T)
+    along = np.einsum("ij,ij->i", T, HT) / squares
+    cost: Floats = 2 * np.einsum("ij,ij->i", HT, HT) / squares - along**2
+    return cost
+
+
+def _without(U: Floats, rows: Floats) -> Floats:
+    """Project the orthonormal rows of U out of other rows."""
+    projected: Floats = rows - (rows @ U.T) @ U
+    return projected
