@@ -12,7 +12,8 @@ from scipy import sparse
 
 import nysboost as nb
 from nysboost.data import rows as rows_module
-from nysboost.data.rows import as_float, as_rows, scan, spread_indices, stream_of
+from nysboost.data.recognise import as_rows, stream_of
+from nysboost.data.rows import as_float, scan, spread_indices
 
 
 def points(n=30, d=3, seed=0):

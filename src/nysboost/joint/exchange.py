@@ -14,7 +14,7 @@ from scipy.linalg import lapack, qr
 from nysboost.boosting.learner import Learner
 from nysboost.boosting.residual import residual_diagonal
 from nysboost.gram import Gram, Landmarks, pooled
-from nysboost.joint.sample import Sample
+from nysboost.joint.judge import Judge
 from nysboost.numerics.arrays import Floats, Indices, to_host
 from nysboost.numerics.tolerances import EPS, cutoff
 
@@ -25,9 +25,7 @@ BATCH = 32
 """Landmarks that leave between two updates of what the others serve."""
 
 
-def missed(
-    gram: Gram, learner: Learner, rows: Indices, size: int, rng: np.random.Generator
-) -> Indices:
+def missed(gram: Gram, learner: Learner, size: int, rng: np.random.Generator) -> Indices:
     """Return rows that an approximation misses, drawn by their share and lying apart.
 
     Rows are drawn with probability proportional to the square of the residual's diagonal, as
@@ -40,33 +38,40 @@ def missed(
         G.
     learner : Learner
         Plain Nyström, whose residual is positive semidefinite.
-    rows : array of int
-        Where to look.
     size : int
         Number of rows wanted; fewer come back if fewer are missed at all.
     rng : numpy.random.Generator
         Source of all randomness.
     """
-    diagonal = residual_diagonal(gram, learner, rows)
+    diagonal = residual_diagonal(gram, learner)
     if not diagonal.any():
-        return rows[:0]
+        return np.arange(0)
     shares = (diagonal / diagonal.max()) ** 2
     wanted = min(DRAWN * size, np.count_nonzero(shares))
-    drawn = rows[rng.choice(len(rows), size=wanted, replace=False, p=shares / shares.sum())]
+    drawn = rng.choice(gram.n, size=wanted, replace=False, p=shares / shares.sum())
     F = to_host(learner.features(gram, drawn)).astype(np.float64)
     residual = to_host(gram.block(drawn, drawn)).astype(np.float64) - F @ F.T
     _, pivots, rank, _ = lapack.dpstrf(residual, lower=1)
     return drawn[pivots[: min(size, rank)] - 1]
 
 
-def exchange(sample: Sample, landmarks: Landmarks, rows: Indices) -> Landmarks:
+def exchange(judge: Judge, landmarks: Landmarks, rows: Indices) -> Landmarks:
     """Return as many landmarks, among these and the given rows, that serve the sample best.
 
     They stay as they are where that captures no more of the sample's Gram matrix.
+
+    Parameters
+    ----------
+    judge : Judge
+        The sample.
+    landmarks : Landmarks
+        Points, or columns by their positions in the sample.
+    rows : array of int
+        Positions in the sample.
     """
     c = len(landmarks)
-    grown = pooled([landmarks, sample.gram.landmarks(rows)])
-    B, H = sample.seen_from(grown)
+    grown = pooled([landmarks, judge.sample.gram.landmarks(rows)])
+    B, H = judge.seen_from(grown)
     kept = independent(B)[: max(c, len(B))]
     if len(kept) > c:
         kept = np.sort(kept)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
-from scipy.sparse import issparse
 
 from nysboost.boosting.algorithm import boost
-from nysboost.boosting.core import JointCore, fit_core
+from nysboost.boosting.core import ROWS_PER_LANDMARK, JointCore, fit_core
 from nysboost.boosting.learner import Learner, fit_learner
 from nysboost.boosting.residual import WHOLE_DIAGONAL
 from nysboost.boosting.selectors import KMeansSelector
-from nysboost.boosting.trajectory import sample_rows
-from nysboost.gram import Gram, KernelGram, Landmarks, pooled
+from nysboost.gram import Gram, KernelGram, Landmarks, Sample, pooled, take_sample
 from nysboost.joint.exchange import exchange, missed
+from nysboost.joint.judge import Judge
 from nysboost.joint.refinement import refine
-from nysboost.joint.sample import Sample
-from nysboost.numerics.arrays import Indices, like, namespace, to_host
+from nysboost.numerics.arrays import Indices, is_sparse, like, namespace, to_host
 from nysboost.numerics.kmeans import centroids
 from nysboost.settings import Settings
 
@@ -25,7 +25,6 @@ ITERATIONS = 30
 CANDIDATES = 0.5
 """Rows that may change places with landmarks, as a share of these."""
 
-ROWS_PER_LANDMARK = 4
 KMEANS_ITERATIONS = 25
 COLUMNS_PER_LEARNER = 60
 
@@ -39,8 +38,6 @@ def joint(gram: Gram, c: int, row_cap: int, rng: np.random.Generator) -> Learner
     3. Refinement: all landmarks go down the gradient of the joint approximation's error
        on the sample, which the rows that were missed have joined.
     4. The joint core, fitted on the sample.
-
-    Each step leaves the error on the sample as it was, or smaller.
 
     Kernels without derivative, precomputed matrices and CSR data keep to columns, which
     boosting with joint cores finds (JJB-mean) and the exchange improves.
@@ -58,55 +55,72 @@ def joint(gram: Gram, c: int, row_cap: int, rng: np.random.Generator) -> Learner
     rng : numpy.random.Generator
         Source of all randomness.
     """
-    rows = sample_rows(np.arange(gram.n), max(row_cap, ROWS_PER_LANDMARK * c), rng)
-    distinct = _distinct(gram, rows)
+    sample = take_sample(gram, max(row_cap, ROWS_PER_LANDMARK * c), rng)
+    distinct = _distinct(sample.gram)
     if c >= len(distinct):
-        return fit_core(gram, gram.landmarks(distinct), rows)
-    movable = isinstance(gram, KernelGram) and _can_move(gram)
-    if movable:
-        points = centroids(gram.rows.take(rows), c, rng, max_iter=KMEANS_ITERATIONS)
-        start = Landmarks(None, points)
-    else:
-        start = _boosted_columns(gram, c, row_cap, rng)
-    landmarks, sample = _exchanged(gram, start, rows, rng)
-    if isinstance(gram, KernelGram) and movable:
-        landmarks = _moved(gram, landmarks, sample)
-    return sample.fit(landmarks)
+        learner = fit_core(sample, sample.gram.landmarks(distinct))
+        return replace(learner, landmarks=sample.lifted(learner.landmarks))
+    start = sample.lifted(_start(sample.gram, c, row_cap, rng))
+    landmarks, judge = _exchanged(gram, start, sample, rng)
+    if isinstance(gram, KernelGram) and _can_move(gram):
+        landmarks = _moved(gram, landmarks, judge)
+    return replace(judge.fit(landmarks), landmarks=judge.sample.lifted(landmarks))
+
+
+def _start(gram: Gram, c: int, row_cap: int, rng: np.random.Generator) -> Landmarks:
+    """Return the centroids of k-means or, where points cannot be landmarks, boosted columns."""
+    if isinstance(gram, KernelGram) and _can_move(gram):
+        points = gram.rows.take(slice(None))
+        return Landmarks(None, centroids(points, c, rng, max_iter=KMEANS_ITERATIONS))
+    return _boosted_columns(gram, c, row_cap, rng)
 
 
 def _exchanged(
-    gram: Gram, start: Landmarks, rows: Indices, rng: np.random.Generator
-) -> tuple[Landmarks, Sample]:
-    """Return landmarks that cover what the start misses, and a sample that knows of it."""
+    gram: Gram, start: Landmarks, sample: Sample, rng: np.random.Generator
+) -> tuple[Landmarks, Judge]:
+    """Return landmarks that cover what the start misses, and a judge that knows of it."""
     plain = fit_learner(gram, start, len(start))
-    everywhere = np.arange(gram.n) if gram.n <= WHOLE_DIAGONAL else rows
-    beyond = missed(gram, plain, everywhere, max(1, round(CANDIDATES * len(start))), rng)
-    known = rows if start.indices is None else np.union1d(rows, start.indices)
-    sample = Sample.of(np.union1d(known, beyond), gram, plain)
-    return exchange(sample, start, beyond), sample
+    size = max(1, round(CANDIDATES * len(start)))
+    if gram.n <= WHOLE_DIAGONAL:
+        rows = missed(gram, plain, size, rng)
+    else:
+        rows = sample.indices[missed(sample.gram, _within(sample, plain), size, rng)]
+    sample = Sample.of(gram, np.union1d(sample.indices, rows))
+    plain = _within(sample, plain)
+    judge = Judge.of(sample, plain)
+    return exchange(judge, plain.landmarks, sample.positions(rows)), judge
 
 
-def _moved(gram: KernelGram, landmarks: Landmarks, sample: Sample) -> Landmarks:
+def _within(sample: Sample, learner: Learner) -> Learner:
+    """Return a learner of the whole matrix as one of the sample, which has its columns."""
+    indices = learner.landmarks.indices
+    if indices is None:
+        return learner
+    local = replace(learner.landmarks, indices=sample.positions(indices))
+    return replace(learner, landmarks=local)
+
+
+def _moved(gram: KernelGram, landmarks: Landmarks, judge: Judge) -> Landmarks:
     """Return the landmarks where the descent of the sample's loss takes them."""
-    X = gram.rows.take(sample.rows)
+    X = judge.sample.gram.rows.take(slice(None))
     xp = namespace(X)
     start, points = (xp.astype(part, xp.float64) for part in (landmarks.points, X))
-    moved, evaluations = refine(gram.kernel, start, points, sample.matrix, ITERATIONS)
-    gram.entries_evaluated += evaluations * len(sample.rows) * len(landmarks)
+    moved, evaluations = refine(gram.kernel, start, points, judge.matrix, ITERATIONS)
+    gram.tally.count += evaluations * len(judge.sample) * len(landmarks)
     return Landmarks(None, like(moved, X))
 
 
-def _distinct(gram: Gram, rows: Indices) -> Indices:
+def _distinct(gram: Gram) -> Indices:
     """Return those rows that are not repetitions of others."""
-    points = gram.rows.take(rows)
-    if issparse(points):
-        return rows
-    return np.sort(rows[np.unique(to_host(points), axis=0, return_index=True)[1]])
+    points = gram.rows.take(slice(None))
+    if is_sparse(points):
+        return np.arange(gram.n)
+    return np.sort(np.unique(to_host(points), axis=0, return_index=True)[1])
 
 
 def _can_move(gram: KernelGram) -> bool:
     """Whether landmarks may be points: dense data and a kernel with a derivative."""
-    return gram.kernel.differentiable and not issparse(gram.rows.take(slice(0, 1)))
+    return gram.kernel.differentiable and not is_sparse(gram.rows.take(slice(0, 1)))
 
 
 def _boosted_columns(gram: Gram, c: int, row_cap: int, rng: np.random.Generator) -> Landmarks:
