@@ -18,8 +18,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Iterator, Sequence
-from functools import cache
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Memory, Parallel, delayed
 from scipy.spatial.distance import pdist
 
 import nysboost as nb
@@ -37,7 +37,7 @@ from nysboost.gram import Landmarks, make_gram
 from nysboost.methods.baselines import centroids
 from nysboost.methods.cholesky import greedy, rpcholesky
 from nysboost.methods.leverage import rls
-from nysboost.numerics.arrays import Array, namespace, to_host
+from nysboost.numerics.arrays import Array, like, namespace, to_host
 
 PAPER = ("mnist", "covertype", "glove", "pendigits", "ijcnn")
 TABLES = (
@@ -61,11 +61,23 @@ def table(name: str, data_dir: Path | None) -> np.ndarray:
     return (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
 
 
-def split(X: np.ndarray, rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows of a fit and other rows to check it with."""
+def split(X: np.ndarray, rows: int, seed: int, large: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows of a fit, and the rows to check it with: others or, of many, some."""
     order = np.random.default_rng([seed, 4000]).permutation(len(X))
+    if large:
+        X = X[order[:LARGE]]
+        far = np.argsort(-np.linalg.norm(X - X.mean(axis=0), axis=1))
+        return X, X[np.concatenate([far[:FAR], np.sort(far[FAR:])])[:JUDGED]]
     seen = min(rows, 3 * len(X) // 4)
     return X[order[:seen]], X[order[seen : seen + rows]]
+
+
+def _centroids(
+    data: str, data_dir: Path | None, rows: int, seed: int, large: bool, c: int
+) -> np.ndarray:
+    """Return the centroids of k-means, which are the same for all kernels."""
+    seen, _ = split(table(data, data_dir), rows, seed, large)
+    return centroids(seen, c, np.random.default_rng([seed, 7]))
 
 
 def kernel_of(name: str, X: np.ndarray) -> nb.Kernel:
@@ -81,31 +93,32 @@ def kernel_of(name: str, X: np.ndarray) -> nb.Kernel:
     return nb.Gaussian(sigma=float(name[1:]) * median)
 
 
-def tasks(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Yield one task for each data set, seed and kernel."""
-    for seed in range(options.seeds):
-        for data in options.sets:
-            for kernel in options.kernels:
-                yield {"data": data, "kernel": kernel, "seed": seed, "large": options.large}
+def tasks(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Return one task for each data set, seed and kernel, in an order that is fair if cut off."""
+    found = [
+        {"data": data, "kernel": kernel, "seed": seed, "large": options.large}
+        for data in options.sets
+        for kernel in options.kernels
+        for seed in range(options.seeds)
+    ]
+    order = np.random.default_rng(0).permutation(len(found))
+    return sorted((found[i] for i in order), key=lambda task: task["seed"])
 
 
 def run(task: dict[str, Any], options: argparse.Namespace) -> list[dict[str, Any]]:
     """Run every method on one task, for all numbers of landmarks."""
     X = table(task["data"], options.data_dir)
-    if task["large"]:
-        X = X[np.random.default_rng([task["seed"], 1]).permutation(len(X))[:LARGE]]
-        far = np.argsort(-np.linalg.norm(X - X.mean(axis=0), axis=1))
-        order = np.concatenate([far[:FAR], np.sort(far[FAR:])])
-        seen, other = X, X[order[:JUDGED]]
-    else:
-        seen, other = split(X, options.rows, task["seed"])
+    seen, other = split(X, options.rows, task["seed"], task["large"])
     kernel = kernel_of(task["kernel"], seen)
     seen, other = (_on(options.device, part) for part in (seen, other))
     judged = {"held_out": (other, kernel(other, other))}
     if not task["large"]:
         judged["frobenius"] = (seen, kernel(seen, seen))
     records, sizes = [], [c for c in options.sizes if c <= len(seen) // 4]
-    for method, c, features in _fitted(seen, kernel, sizes, task["seed"], options.methods):
+    centres = Memory(options.out.parent / "zoo-centroids", verbose=0).cache(_centroids)
+    where = (task["data"], options.data_dir, options.rows, task["seed"], task["large"])
+    fitted = _fitted(seen, kernel, sizes, task["seed"], options.methods, partial(centres, *where))
+    for method, c, features in fitted:
         errors = {name: _error(features(rows), G) for name, (rows, G) in judged.items()}
         records.append({**task, "n": len(seen), "c": c, "method": method, **errors})
     if not task["large"]:
@@ -114,7 +127,12 @@ def run(task: dict[str, Any], options: argparse.Namespace) -> list[dict[str, Any
 
 
 def _fitted(
-    X: Array, kernel: nb.Kernel, sizes: list[int], seed: int, methods: Sequence[str]
+    X: Array,
+    kernel: nb.Kernel,
+    sizes: list[int],
+    seed: int,
+    methods: Sequence[str],
+    centres: Callable[[int], np.ndarray],
 ) -> Iterator[tuple[str, int, Any]]:
     """Yield method, c and feature map; pivots of a large run serve the smaller ones too."""
     gram = make_gram(X, kernel)
@@ -125,7 +143,7 @@ def _fitted(
             if columns is not None:
                 landmarks = gram.landmarks(columns[:c])
             elif method == "kmeans":
-                landmarks = Landmarks(None, centroids(X, c, rng))
+                landmarks = Landmarks(None, like(centres(c), X))
             elif method == "rls":
                 landmarks = rls(gram, c, rng)
             else:
@@ -218,8 +236,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not options.summary:
         done = {_key(records[0]) for records in read(options.out) if records}
         todo = [task for task in tasks(options) if _key(task) not in done]
+        import zoo  # by this name the workers find it too
+
         results = Parallel(n_jobs=options.jobs, return_as="generator_unordered")(
-            delayed(run)(task, options) for task in todo
+            delayed(zoo.run)(task, options) for task in todo
         )
         with options.out.open("a") as file:
             for number, records in enumerate(results, 1):

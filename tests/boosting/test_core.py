@@ -112,7 +112,7 @@ def test_with_j_in_the_boosting_step_the_joint_residual_is_clustered():
             return np.arange(m)
 
     from nysboost.boosting.algorithm import boost
-    from nysboost.boosting.core import JointCore
+    from nysboost.boosting.joint_rule import JointCore
 
     gram = make_gram(problem.X, problem.kernel)
     run = boost(gram, nb.Settings(**sizes), JointCore(), Recorder(), np.random.default_rng(0))

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from nysboost.boosting.learner import Learner, Mixture
-from nysboost.boosting.residual import residual_diagonal
-from nysboost.boosting.rules import Rule
-from nysboost.boosting.validation import Found
-from nysboost.gram import Gram, Landmarks, Sample, pooled, take_sample
-from nysboost.numerics.arrays import Array, Floats, Indices, like, namespace, take
+from nysboost.boosting.learner import Learner
+from nysboost.gram import Gram, Landmarks, Sample, take_sample
+from nysboost.numerics.arrays import Array, Indices, like, namespace, take
 from nysboost.numerics.linalg import range_basis, times
 
 ROWS_PER_LANDMARK = 4
@@ -21,28 +18,6 @@ ROWS_PER_LANDMARK = 4
 ANCHOR = 0.3
 """Weight of landmarks that are points in the core's sample: 1 costs accuracy there, 0.1 binds
 too little (held-out rows of Covertype, c = 480)."""
-
-
-@dataclass(frozen=True)
-class JointCore(Rule):
-    """J: the learners' landmarks are pooled, and their core is fitted jointly.
-
-    What a joint core misses is hardly more than the residual's diagonal, so that its
-    columns have to be whole.
-    """
-
-    def mixture(self, found: Found, p: int) -> Mixture:
-        """Return C M Cᵀ over all landmarks of the first p learners, as one learner."""
-        landmarks = pooled([learner.landmarks for learner in found.learners[:p]])
-        rows = found.observed
-        if landmarks.indices is not None:
-            rows = np.union1d(rows, landmarks.indices)
-        return Mixture((fit_core(found.sample, landmarks, rows),), np.ones(1))
-
-    def missing(self, found: Found, current: Mixture) -> Floats:
-        """Return the residual's diagonal: an outlying column is found wherever it is."""
-        (learner,) = current.learners
-        return residual_diagonal(found.sample.gram, learner)
 
 
 def fit_core(

@@ -7,13 +7,14 @@ from dataclasses import replace
 import numpy as np
 
 from nysboost.boosting.algorithm import boost
-from nysboost.boosting.core import ROWS_PER_LANDMARK, JointCore, fit_core
+from nysboost.boosting.core import ROWS_PER_LANDMARK, fit_core
+from nysboost.boosting.exchange import candidates, exchanged, missed
+from nysboost.boosting.joint_rule import JointCore
+from nysboost.boosting.judge import Judge
 from nysboost.boosting.learner import Learner, fit_learner
 from nysboost.boosting.residual import WHOLE_DIAGONAL
 from nysboost.boosting.selectors import KMeansSelector
 from nysboost.gram import Gram, KernelGram, Landmarks, Sample, pooled, take_sample
-from nysboost.joint.exchange import exchange, missed
-from nysboost.joint.judge import Judge
 from nysboost.joint.refinement import refine
 from nysboost.numerics.arrays import Indices, is_sparse, like, namespace, to_host
 from nysboost.numerics.kmeans import centroids
@@ -21,9 +22,6 @@ from nysboost.settings import Settings
 
 ITERATIONS = 30
 """Of L-BFGS, at most."""
-
-CANDIDATES = 0.5
-"""Rows that may change places with landmarks, as a share of these."""
 
 KMEANS_ITERATIONS = 25
 COLUMNS_PER_LEARNER = 60
@@ -61,7 +59,7 @@ def joint(gram: Gram, c: int, row_cap: int, rng: np.random.Generator) -> Learner
         learner = fit_core(sample, sample.gram.landmarks(distinct))
         return replace(learner, landmarks=sample.lifted(learner.landmarks))
     start = sample.lifted(_start(sample.gram, c, row_cap, rng))
-    landmarks, judge = _exchanged(gram, start, sample, rng)
+    landmarks, judge = _exchanged(gram, start, sample)
     if isinstance(gram, KernelGram) and _can_move(gram):
         landmarks = _moved(gram, landmarks, judge)
     return replace(judge.fit(landmarks), landmarks=judge.sample.lifted(landmarks))
@@ -75,20 +73,18 @@ def _start(gram: Gram, c: int, row_cap: int, rng: np.random.Generator) -> Landma
     return _boosted_columns(gram, c, row_cap, rng)
 
 
-def _exchanged(
-    gram: Gram, start: Landmarks, sample: Sample, rng: np.random.Generator
-) -> tuple[Landmarks, Judge]:
+def _exchanged(gram: Gram, start: Landmarks, sample: Sample) -> tuple[Landmarks, Judge]:
     """Return landmarks that cover what the start misses, and a judge that knows of it."""
     plain = fit_learner(gram, start, len(start))
-    size = max(1, round(CANDIDATES * len(start)))
+    size = candidates(start)
     if gram.n <= WHOLE_DIAGONAL:
-        rows = missed(gram, plain, size, rng)
+        rows = missed(gram, plain, size)
     else:
-        rows = sample.indices[missed(sample.gram, _within(sample, plain), size, rng)]
+        rows = sample.indices[missed(sample.gram, _within(sample, plain), size)]
     sample = Sample.of(gram, np.union1d(sample.indices, rows))
-    plain = _within(sample, plain)
-    judge = Judge.of(sample, plain)
-    return exchange(judge, plain.landmarks, sample.positions(rows)), judge
+    start = _within(sample, plain).landmarks
+    landmarks = exchanged(sample, start, sample.positions(rows))
+    return landmarks, Judge.on(sample, landmarks)
 
 
 def _within(sample: Sample, learner: Learner) -> Learner:

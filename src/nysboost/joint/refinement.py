@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from nysboost.joint.losses import MatrixLoss, SplitMatrix
+from nysboost.joint.losses import MatrixLoss
 from nysboost.kernels import Kernel
 from nysboost.numerics.arrays import Array, namespace
 from nysboost.numerics.descent import descend
+from nysboost.numerics.split import SplitMatrix
+from nysboost.numerics.tolerances import EXHAUSTED
 
 
 def refine(
@@ -37,6 +39,8 @@ def refine(
 
     def objective(scaled: Array) -> tuple[float, Array]:
         loss, gradient = matrix_loss(scaled * spread)
+        if loss < EXHAUSTED:
+            gradient = xp.zeros_like(gradient)  # nothing is left to gain, and the descent ends
         return float(np.log(loss)), gradient * (spread / loss)
 
     return descend(objective, Z / spread, max_iter) * spread, matrix_loss.evaluations

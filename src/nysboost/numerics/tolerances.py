@@ -47,6 +47,9 @@ NEAR_ROUNDING = 1e-8
 """A relative error below which a fitted core has lost digits: 1e-11 where plain Nyström reaches
 4e-15 (solar, polynomial kernel, c = 120)."""
 
+EXHAUSTED = 1e-20
+"""A loss, the square of a relative error, that is little more than rounding."""
+
 SUFFICIENT, NOTHING = 1e-3, 1e-9
 """The share of its promise that a step has to keep; a promise not worth an evaluation."""
 

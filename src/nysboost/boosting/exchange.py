@@ -11,26 +11,60 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import lapack, qr
 
-from nysboost.boosting.learner import Learner
+from nysboost.boosting.judge import Judge
+from nysboost.boosting.learner import Learner, fit_learner
 from nysboost.boosting.residual import residual_diagonal
-from nysboost.gram import Gram, Landmarks, pooled
-from nysboost.joint.judge import Judge
+from nysboost.gram import Gram, Landmarks, Sample, pooled
 from nysboost.numerics.arrays import Floats, Indices, to_host
 from nysboost.numerics.tolerances import EPS, cutoff
 
-DRAWN = 4
-"""Rows drawn for each that is wanted: enough for its pivots to lie apart."""
+LOOKED_AT = 4
+"""Rows looked at for each that is wanted: enough for the pivots to lie apart."""
+
+CANDIDATES = 0.5
+"""Rows that may take the place of landmarks, as a share of these."""
+
+EXCHANGES = 2
+"""The first does nearly all; a second is for what was hidden behind the first rows."""
 
 BATCH = 32
 """Landmarks that leave between two updates of what the others serve."""
 
 
-def missed(gram: Gram, learner: Learner, size: int, rng: np.random.Generator) -> Indices:
-    """Return rows that an approximation misses, drawn by their share and lying apart.
+def exchanged(sample: Sample, landmarks: Landmarks, rows: Indices | None = None) -> Landmarks:
+    """Return landmarks of which some have made room for rows of the sample that they miss.
 
-    Rows are drawn with probability proportional to the square of the residual's diagonal, as
-    they enter the error; of these the pivots of the residual's Cholesky factorisation are
-    taken, so that one far group sends one row before it sends the next.
+    Parameters
+    ----------
+    sample : Sample
+        Where they serve.
+    landmarks : Landmarks
+        Points, or columns by their positions in the sample.
+    rows : array of int or None
+        Positions of rows that are missed, where they are known.
+    """
+    for _ in range(EXCHANGES):
+        plain = fit_learner(sample.gram, landmarks, len(landmarks))
+        rows = missed(sample.gram, plain, candidates(landmarks)) if rows is None else rows
+        better = exchange(Judge.of(sample, plain), landmarks, rows)
+        if better is landmarks:
+            break
+        landmarks, rows = better, None
+    return landmarks
+
+
+def candidates(landmarks: Landmarks) -> int:
+    """Return how many rows may take the place of landmarks."""
+    return max(1, round(CANDIDATES * len(landmarks)))
+
+
+def missed(gram: Gram, learner: Learner, size: int) -> Indices:
+    """Return rows that an approximation misses: those it misses most, and others, lying apart.
+
+    Half of the rows looked at have the largest entries of the residual's diagonal; the other
+    half stands for all, in proportion to the entries' squares, as they enter the error. Of
+    these the pivots of the residual's Cholesky factorisation are chosen, so that one far group
+    sends one row before it sends the next.
 
     Parameters
     ----------
@@ -40,19 +74,24 @@ def missed(gram: Gram, learner: Learner, size: int, rng: np.random.Generator) ->
         Plain Nyström, whose residual is positive semidefinite.
     size : int
         Number of rows wanted; fewer come back if fewer are missed at all.
-    rng : numpy.random.Generator
-        Source of all randomness.
     """
     diagonal = residual_diagonal(gram, learner)
-    if not diagonal.any():
+    count = min(LOOKED_AT * size, np.count_nonzero(diagonal))
+    if count == 0:
         return np.arange(0)
-    shares = (diagonal / diagonal.max()) ** 2
-    wanted = min(DRAWN * size, np.count_nonzero(shares))
-    drawn = rng.choice(gram.n, size=wanted, replace=False, p=shares / shares.sum())
-    F = to_host(learner.features(gram, drawn)).astype(np.float64)
-    residual = to_host(gram.block(drawn, drawn)).astype(np.float64) - F @ F.T
+    largest = np.argsort(-diagonal, kind="stable")[: -(-count // 2)]
+    rows = np.union1d(largest, _systematic((diagonal / diagonal.max()) ** 2, count // 2))
+    F = to_host(learner.features(gram, rows)).astype(np.float64)
+    residual = to_host(gram.block(rows, rows)).astype(np.float64) - F @ F.T
     _, pivots, rank, _ = lapack.dpstrf(residual, lower=1)
-    return drawn[pivots[: min(size, rank)] - 1]
+    return rows[pivots[: min(size, rank)] - 1]
+
+
+def _systematic(shares: Floats, size: int) -> Indices:
+    """Return the positions that lie at equal steps of the shares' sum."""
+    reached = np.cumsum(shares)
+    steps = (np.arange(size) + 0.5) / max(size, 1) * reached[-1]
+    return np.minimum(np.searchsorted(reached, steps), len(shares) - 1)
 
 
 def exchange(judge: Judge, landmarks: Landmarks, rows: Indices) -> Landmarks:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from nysboost.boosting.core import ANCHOR, core_projection
 from nysboost.boosting.learner import Learner, fit_learner
 from nysboost.gram import Landmarks, Sample
-from nysboost.joint.losses import SplitMatrix
 from nysboost.numerics.arrays import Array, Floats, like, namespace, to_host
 from nysboost.numerics.linalg import range_basis
+from nysboost.numerics.split import SplitMatrix
 from nysboost.numerics.tolerances import NEAR_ROUNDING
 
 
@@ -32,6 +32,11 @@ class Judge:
     def of(cls, sample: Sample, learner: Learner) -> Judge:
         """Evaluate the sample's Gram matrix, split by an approximation of it."""
         return cls(sample, SplitMatrix.of(sample.matrix, learner.features(sample.gram)))
+
+    @classmethod
+    def on(cls, sample: Sample, landmarks: Landmarks) -> Judge:
+        """Split the sample's Gram matrix by plain Nyström on these landmarks."""
+        return cls.of(sample, fit_learner(sample.gram, landmarks, len(landmarks)))
 
     def seen_from(self, landmarks: Landmarks) -> tuple[Floats, Floats]:
         """Return Qᵀ C and Qᵀ G Q, with Q orthonormal on the range of C = k(S, Z)."""
