@@ -82,6 +82,21 @@ def core_projection(
     anchor : float
         The landmarks' weight.
     """
+    _, T, H = optimal_core(A, W, times_gram, anchor)
+    xp = namespace(A)
+    eigenvalues, Y = xp.linalg.eigh(H)
+    roots = xp.sqrt(xp.where(eigenvalues > 0, eigenvalues, xp.zeros_like(eigenvalues)))
+    return T @ (Y * roots)
+
+
+def optimal_core(
+    A: Array, W: Array, times_gram: Callable[[Array], Array], anchor: float
+) -> tuple[Array, Array, Array]:
+    """Return Q, T and H with H = Qᵀ G Q: the optimal core is M = T H Tᵀ.
+
+    Q is orthonormal on the range of A, below which the landmarks' own rows stand at the
+    anchor's weight, and A⁺ = T Qᵀ. See `core_projection` for the parameters.
+    """
     xp = namespace(A)
     Q, T = range_basis(xp.concat([A, anchor * W]) if anchor else A)
     A, W = xp.astype(A, Q.dtype), xp.astype(W, Q.dtype)
@@ -90,6 +105,4 @@ def core_projection(
     if anchor:
         across = rows.T @ (A @ points)
         H = H + across + across.T + points.T @ (W @ points)
-    eigenvalues, Y = xp.linalg.eigh((H + H.T) / 2)
-    roots = xp.sqrt(xp.where(eigenvalues > 0, eigenvalues, xp.zeros_like(eigenvalues)))
-    return T @ (Y * roots)
+    return Q, T, (H + H.T) / 2

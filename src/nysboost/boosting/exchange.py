@@ -21,6 +21,9 @@ from nysboost.numerics.tolerances import EPS, cutoff
 LOOKED_AT = 4
 """Rows looked at for each that is wanted: enough for the pivots to lie apart."""
 
+LOOKS = 2
+"""Looks at the residual's diagonal, the second without what the first has found."""
+
 CANDIDATES = 0.5
 """Rows that may take the place of landmarks, as a share of these."""
 
@@ -44,9 +47,8 @@ def exchanged(sample: Sample, landmarks: Landmarks, rows: Indices | None = None)
         Positions of rows that are missed, where they are known.
     """
     for _ in range(EXCHANGES):
-        plain = fit_learner(sample.gram, landmarks, len(landmarks))
-        rows = missed(sample.gram, plain, candidates(landmarks)) if rows is None else rows
-        better = exchange(Judge.of(sample, plain), landmarks, rows)
+        rows = missed(sample.gram, landmarks, candidates(landmarks)) if rows is None else rows
+        better = exchange(Judge.on(sample, landmarks), landmarks, rows)
         if better is landmarks:
             break
         landmarks, rows = better, None
@@ -58,23 +60,35 @@ def candidates(landmarks: Landmarks) -> int:
     return max(1, round(CANDIDATES * len(landmarks)))
 
 
-def missed(gram: Gram, learner: Learner, size: int) -> Indices:
-    """Return rows that an approximation misses: those it misses most, and others, lying apart.
+def missed(gram: Gram, landmarks: Landmarks, size: int) -> Indices:
+    """Return rows that plain Nyström on these landmarks misses, and that lie apart.
 
     Half of the rows looked at have the largest entries of the residual's diagonal; the other
     half stands for all, in proportion to the entries' squares, as they enter the error. Of
     these the pivots of the residual's Cholesky factorisation are chosen, so that one far group
-    sends one row before it sends the next.
+    sends one row before it sends the next. A large group may hide others: when it has its
+    rows, there is a second look.
 
     Parameters
     ----------
     gram : Gram
         G.
-    learner : Learner
-        Plain Nyström, whose residual is positive semidefinite.
+    landmarks : Landmarks
+        Z.
     size : int
         Number of rows wanted; fewer come back if fewer are missed at all.
     """
+    rows = np.arange(0)
+    for look in range(LOOKS):
+        known = pooled([landmarks, gram.landmarks(rows)]) if len(rows) else landmarks
+        learner = fit_learner(gram, known, len(known))
+        found = _pivots(gram, learner, -(-(size - len(rows)) // (LOOKS - look)))
+        rows = np.concatenate([rows, found])
+    return rows
+
+
+def _pivots(gram: Gram, learner: Learner, size: int) -> Indices:
+    """Return the rows that most of the residual's diagonal goes with."""
     diagonal = residual_diagonal(gram, learner)
     count = min(LOOKED_AT * size, np.count_nonzero(diagonal))
     if count == 0:
@@ -97,7 +111,7 @@ def _systematic(shares: Floats, size: int) -> Indices:
 def exchange(judge: Judge, landmarks: Landmarks, rows: Indices) -> Landmarks:
     """Return as many landmarks, among these and the given rows, that serve the sample best.
 
-    They stay as they are where that captures no more of the sample's Gram matrix.
+    They stay as they are where the sample would lose by it.
 
     Parameters
     ----------
@@ -115,7 +129,7 @@ def exchange(judge: Judge, landmarks: Landmarks, rows: Indices) -> Landmarks:
     if len(kept) > c:
         kept = np.sort(kept)
         kept = kept[prune(np.linalg.inv(B[:, kept]), H, c)]
-    gained = captured(B[:, kept], H) > captured(B[:, :c], H)
+    gained = lost(B[:, kept], H) < lost(B[:, :c], H)
     return grown.take(np.sort(kept)) if gained else landmarks
 
 
@@ -128,12 +142,12 @@ def independent(B: Floats) -> Indices:
     return pivots
 
 
-def captured(B: Floats, H: Floats) -> float:
-    """Return ‖P H P‖², with P the projector onto the range of B."""
+def lost(B: Floats, H: Floats) -> float:
+    """Return ‖H − P H P‖², with P the projector onto the range of B."""
     Q, R, _ = qr(B, mode="economic", pivoting=True)
     size = np.abs(np.diagonal(R))
     Q = Q[:, size > cutoff(len(B), EPS) * size[0]]
-    return float(np.sum((Q.T @ H @ Q) ** 2))
+    return float(np.sum((H - Q @ (Q.T @ H @ Q) @ Q.T) ** 2))
 
 
 def prune(T: Floats, H: Floats, c: int) -> Indices:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nysboost.boosting.core import ANCHOR, core_projection
+import numpy as np
+
+from nysboost.boosting.core import ANCHOR, core_projection, optimal_core
 from nysboost.boosting.learner import Learner, fit_learner
 from nysboost.gram import Landmarks, Sample
 from nysboost.numerics.arrays import Array, Floats, like, namespace, to_host
-from nysboost.numerics.linalg import range_basis
 from nysboost.numerics.split import SplitMatrix
 from nysboost.numerics.tolerances import NEAR_ROUNDING
 
@@ -39,28 +40,43 @@ class Judge:
         return cls.of(sample, fit_learner(sample.gram, landmarks, len(landmarks)))
 
     def seen_from(self, landmarks: Landmarks) -> tuple[Floats, Floats]:
-        """Return Qᵀ C and Qᵀ G Q, with Q orthonormal on the range of C = k(S, Z)."""
-        C = self.sample.gram.cross(slice(None), landmarks)
-        Q, _ = range_basis(C)
-        H = Q.T @ self.matrix.times(Q)
-        return to_host(Q.T @ like(C, Q)), to_host((H + H.T) / 2)
+        """Return Qᵀ C and Qᵀ G Q, with Q orthonormal on the range of C = k(S, Z).
+
+        Points join the sample at a small weight; columns are in it already.
+        """
+        A, W = self._values(landmarks)
+        Q, _, H = optimal_core(A, W, self.matrix.times, _anchor(landmarks))
+        C = namespace(A).concat([A, _anchor(landmarks) * W])[: Q.shape[0], :]
+        return to_host(Q.T @ like(C, Q)), to_host(H)
 
     def fit(self, landmarks: Landmarks) -> Learner:
-        """Return the best approximation on these landmarks: its core is fitted here.
+        """Return the joint approximation on these landmarks: its core is fitted here."""
+        A, W = self._values(landmarks)
+        projection = core_projection(A, W, self.matrix.times, _anchor(landmarks))
+        return Learner(landmarks, like(projection, A))
 
-        Points join the sample at a small weight; columns are in it already. Where the error
-        comes near rounding, the fit loses digits that plain Nyström has.
+    def best(self, *candidates: Landmarks) -> Learner:
+        """Return the approximation with the smallest error here.
+
+        A fitted core loses digits near rounding, where plain Nyström is one more candidate.
         """
-        gram = self.sample.gram
-        A, W = gram.cross(slice(None), landmarks), gram.within(landmarks)
-        anchor = ANCHOR if landmarks.indices is None else 0.0
-        fitted = Learner(landmarks, like(core_projection(A, W, self.matrix.times, anchor), A))
-        error = self.error(A @ fitted.projection)
-        if error > NEAR_ROUNDING:
-            return fitted
-        plain = fit_learner(gram, landmarks, len(landmarks))
-        return plain if self.error(A @ plain.projection) < error else fitted
+        learners = [self.fit(landmarks) for landmarks in candidates]
+        errors = [self.error(learner) for learner in learners]
+        if min(errors) < NEAR_ROUNDING:
+            gram = self.sample.gram
+            learners += [fit_learner(gram, one, len(one)) for one in candidates]
+            errors += [self.error(learner) for learner in learners[len(candidates) :]]
+        return learners[int(np.argmin(errors))]
 
-    def error(self, F: Array) -> float:
-        """Return the relative error of an approximation F Fᵀ, from its features here."""
+    def error(self, learner: Learner) -> float:
+        """Return the relative error of an approximation here."""
+        F = learner.features(self.sample.gram)
         return self.matrix.relative_error(namespace(F).astype(F, self.matrix.F.dtype))
+
+    def _values(self, landmarks: Landmarks) -> tuple[Array, Array]:
+        gram = self.sample.gram
+        return gram.cross(slice(None), landmarks), gram.within(landmarks)
+
+
+def _anchor(landmarks: Landmarks) -> float:
+    return ANCHOR if landmarks.indices is None else 0.0

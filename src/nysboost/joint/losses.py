@@ -11,6 +11,7 @@ from nysboost.kernels import Kernel
 from nysboost.numerics.arrays import Array
 from nysboost.numerics.linalg import nearby_basis, range_basis
 from nysboost.numerics.split import SplitMatrix
+from nysboost.numerics.tolerances import CANCELLED
 
 
 class MatrixLoss:
@@ -33,7 +34,7 @@ class MatrixLoss:
     def __init__(self, kernel: Kernel, X: Array, G: SplitMatrix) -> None:
         self.kernel, self.X, self.G = kernel, X, G
         self.evaluations = 0
-        self._last: Array | None = None
+        self._last: Array | None = None  # T of an evaluation that a nearby one may start from
 
     def __call__(self, Z: Array) -> tuple[float, Array]:
         """Return the loss and its gradient, shape (c, d)."""
@@ -41,8 +42,9 @@ class MatrixLoss:
         C = self.kernel(self.X, Z)
         near = None if self._last is None else nearby_basis(C, self._last)
         Q, T = near or range_basis(C)
-        self._last = T
         GQ = self.G.times(Q)
         H = Q.T @ GQ
         slope = (GQ - Q @ H) @ (H @ T.T * (-4 / self.G.squared_norm))
-        return self.G.loss(Q, H), self.kernel.pullback(self.X, Z, C, slope)
+        loss = self.G.loss(Q, H)
+        self._last = T if loss > CANCELLED else None  # near rounding nothing but the best will do
+        return loss, self.kernel.pullback(self.X, Z, C, slope)

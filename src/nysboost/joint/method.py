@@ -11,7 +11,7 @@ from nysboost.boosting.core import ROWS_PER_LANDMARK, fit_core
 from nysboost.boosting.exchange import candidates, exchanged, missed
 from nysboost.boosting.joint_rule import JointCore
 from nysboost.boosting.judge import Judge
-from nysboost.boosting.learner import Learner, fit_learner
+from nysboost.boosting.learner import Learner
 from nysboost.boosting.residual import WHOLE_DIAGONAL
 from nysboost.boosting.selectors import KMeansSelector
 from nysboost.gram import Gram, KernelGram, Landmarks, Sample, pooled, take_sample
@@ -35,7 +35,8 @@ def joint(gram: Gram, c: int, row_cap: int, rng: np.random.Generator) -> Learner
        landmarks that serve least. So rows far from all others are seen.
     3. Refinement: all landmarks go down the gradient of the joint approximation's error
        on the sample, which the rows that were missed have joined.
-    4. The joint core, fitted on the sample.
+    4. The joint core, fitted on the sample, which has the last word: landmarks that moved
+       to no avail go back.
 
     Kernels without derivative, precomputed matrices and CSR data keep to columns, which
     boosting with joint cores finds (JJB-mean) and the exchange improves.
@@ -61,8 +62,10 @@ def joint(gram: Gram, c: int, row_cap: int, rng: np.random.Generator) -> Learner
     start = sample.lifted(_start(sample.gram, c, row_cap, rng))
     landmarks, judge = _exchanged(gram, start, sample)
     if isinstance(gram, KernelGram) and _can_move(gram):
-        landmarks = _moved(gram, landmarks, judge)
-    return replace(judge.fit(landmarks), landmarks=judge.sample.lifted(landmarks))
+        learner = judge.best(_moved(gram, landmarks, judge), landmarks)
+    else:
+        learner = judge.best(landmarks)
+    return replace(learner, landmarks=judge.sample.lifted(learner.landmarks))
 
 
 def _start(gram: Gram, c: int, row_cap: int, rng: np.random.Generator) -> Landmarks:
@@ -75,25 +78,20 @@ def _start(gram: Gram, c: int, row_cap: int, rng: np.random.Generator) -> Landma
 
 def _exchanged(gram: Gram, start: Landmarks, sample: Sample) -> tuple[Landmarks, Judge]:
     """Return landmarks that cover what the start misses, and a judge that knows of it."""
-    plain = fit_learner(gram, start, len(start))
-    size = candidates(start)
     if gram.n <= WHOLE_DIAGONAL:
-        rows = missed(gram, plain, size)
+        rows = missed(gram, start, candidates(start))
     else:
-        rows = sample.indices[missed(sample.gram, _within(sample, plain), size)]
+        rows = sample.indices[missed(sample.gram, _within(sample, start), candidates(start))]
     sample = Sample.of(gram, np.union1d(sample.indices, rows))
-    start = _within(sample, plain).landmarks
-    landmarks = exchanged(sample, start, sample.positions(rows))
+    landmarks = exchanged(sample, _within(sample, start), sample.positions(rows))
     return landmarks, Judge.on(sample, landmarks)
 
 
-def _within(sample: Sample, learner: Learner) -> Learner:
-    """Return a learner of the whole matrix as one of the sample, which has its columns."""
-    indices = learner.landmarks.indices
-    if indices is None:
-        return learner
-    local = replace(learner.landmarks, indices=sample.positions(indices))
-    return replace(learner, landmarks=local)
+def _within(sample: Sample, landmarks: Landmarks) -> Landmarks:
+    """Return landmarks of the whole matrix as landmarks of the sample, which has their rows."""
+    if landmarks.indices is None:
+        return landmarks
+    return replace(landmarks, indices=sample.positions(landmarks.indices))
 
 
 def _moved(gram: KernelGram, landmarks: Landmarks, judge: Judge) -> Landmarks:

@@ -24,13 +24,16 @@ class SplitMatrix:
     F : array of shape (s, r)
         Features of an approximation, float64.
     E : array of shape (s, s)
-        Its residual, float32.
+        Its residual, float32, in units of its largest entry.
+    unit : float
+        That entry: G may be so large, or small, that float32 would not hold it.
     squared_norm : float
         ‖G‖².
     """
 
     F: Array
     E: Array
+    unit: float
     squared_norm: float
 
     @classmethod
@@ -39,16 +42,18 @@ class SplitMatrix:
         xp = namespace(G)
         F = xp.astype(F, xp.float64, copy=False)
         squared_norm = float(xp.sum(G * G, dtype=xp.float64))
-        return cls(F, xp.astype(G - F @ F.T, xp.float32), squared_norm)
+        residual = G - F @ F.T
+        unit = float(xp.max(xp.abs(residual))) or 1.0
+        return cls(F, xp.astype(residual / unit, xp.float32), unit, squared_norm)
 
     def times(self, Q: Array) -> Array:
         """Return G Q, in float64."""
-        return self.F @ (self.F.T @ Q) + times(self.E, Q)
+        return self.F @ (self.F.T @ Q) + times(self.E, Q) * self.unit
 
     def relative_error(self, features: Array) -> float:
         """Return ‖G − Φ Φᵀ‖ / ‖G‖ for features Φ, from the residual itself."""
         xp = namespace(features)
-        residual = (self.F @ self.F.T - features @ features.T) + xp.astype(self.E, self.F.dtype)
+        residual = self._minus(features @ features.T)
         return float(xp.linalg.vector_norm(residual)) / (self.squared_norm**0.5 or 1.0)
 
     def loss(self, Q: Array, H: Array) -> float:
@@ -56,6 +61,11 @@ class SplitMatrix:
         xp = namespace(Q)
         loss = 1 - float(xp.sum(H * H)) / self.squared_norm
         if loss < CANCELLED:
-            residual = (self.F @ self.F.T - (Q @ H) @ Q.T) + xp.astype(self.E, Q.dtype)
+            residual = self._minus((Q @ H) @ Q.T)
             loss = float(xp.sum(residual * residual)) / self.squared_norm
         return max(loss, float(np.finfo(np.float64).tiny))
+
+    def _minus(self, approximation: Array) -> Array:
+        """Return G less an approximation of it, the large parts first."""
+        E = namespace(self.F).astype(self.E, self.F.dtype)
+        return (self.F @ self.F.T - approximation) + E * self.unit
