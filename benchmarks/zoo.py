@@ -8,9 +8,9 @@ of rank c. With --large: fitted on up to 50,000 rows, the error on 4000 of them,
 are those farthest from the mean. Records are appended as they are made; the same command
 goes on where it was.
 
-    make bench-zoo DATA=folder                             reduced: one seed, smaller, hours of one core
-    python benchmarks/zoo.py --device cuda --jobs 8        all of it on a GPU, through PyTorch
-    python benchmarks/zoo.py --summary                     the tables and the heat map alone
+    make bench-zoo DATA=folder                          reduced: one seed, 1000 rows
+    python benchmarks/zoo.py --device cuda --jobs 14    all of it on a GPU, through PyTorch
+    python benchmarks/zoo.py --summary                  the tables and the heat map alone
 """
 
 from __future__ import annotations
@@ -40,9 +40,20 @@ from nysboost.methods.leverage import rls
 from nysboost.numerics.arrays import Array, like, namespace, to_host
 
 PAPER = ("mnist", "covertype", "glove", "pendigits", "ijcnn")
-TABLES = (
-    "kin40k protein bike pol elevators keggundirected concrete energy wine airfoil housing solar"
-).split()
+TABLES = [
+    "kin40k",
+    "protein",
+    "bike",
+    "pol",
+    "elevators",
+    "keggundirected",
+    "concrete",
+    "energy",
+    "wine",
+    "airfoil",
+    "housing",
+    "solar",
+]
 PEERS = ("uniform", "kmeans", "rpcholesky", "greedy", "rls")
 KERNELS = ("g0.25", "g0.5", "g1", "g2", "g4", "laplacian", "matern", "polynomial")
 SIZES = (60, 240, 480, 960)
@@ -150,7 +161,11 @@ def _fitted(
                 yield method, c, _own(X, kernel, method, c, seed)
                 continue
             learner = fit_learner(gram, landmarks, c)
-            yield method, c, lambda rows, fit=learner: gram.evaluate(rows, fit.landmarks) @ fit.projection
+            yield (
+                method,
+                c,
+                lambda rows, fit=learner: gram.evaluate(rows, fit.landmarks) @ fit.projection,
+            )
 
 
 def _columns(gram: Any, method: str, c: int, rng: np.random.Generator) -> np.ndarray | None:

@@ -62,8 +62,8 @@ def print_tables(records: list[dict[str, Any]], out: Path, worst: int = 12) -> N
         lines.append(
             [title, str(len(values)), f"{mean:.3f}", _goal(goal), f"{values.max():.3f}", above]
         )
-        for cell in sorted(found, key=found.__getitem__, reverse=True)[:worst]:
-            named.append([title, *map(str, cell), f"{found[cell]:.3f}"])
+        largest = sorted(found, key=found.__getitem__, reverse=True)[:worst]
+        named += [[title, *map(str, cell), f"{found[cell]:.3f}"] for cell in largest]
     header = ["ratio", "cells", "geometric mean", "goal", "largest", "cells missed"]
     print(table(header, lines, True), "\n\nThe worst cells\n")
     print(table(["ratio", "data", "kernel", "c", ""], named, True))

@@ -16,6 +16,7 @@ SMOOTH = [
     nb.Matern(nu=1.5, sigma=1.5),
     nb.Matern(nu=2.5, sigma=1.5),
     nb.Cosine(),
+    nb.Anova(gamma=0.5, degree=2),
 ]
 kernels = pytest.mark.parametrize("kernel", SMOOTH, ids=repr)
 

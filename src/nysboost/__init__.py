@@ -9,7 +9,7 @@ from nysboost.approximation import Approximation
 from nysboost.boosting.rules import Rule
 from nysboost.boosting.selectors import Selector
 from nysboost.boosting.variants import JOINT_VARIANTS, VARIANTS
-from nysboost.catalogue import METHODS, approximate
+from nysboost.catalogue import FAMILIES, METHODS, approximate
 from nysboost.estimators import BoostedNystroem, EnsembleNystroem, Nystroem, StandardNystroem
 from nysboost.kernels import (
     KERNELS,
@@ -22,9 +22,18 @@ from nysboost.kernels import (
     Matern,
     Polynomial,
 )
+from nysboost.learn import (
+    GaussianProcessClassifier,
+    KernelPCA,
+    MeanEmbedding,
+    SpectralClustering,
+    mmd_test,
+)
+from nysboost.model_files import ModelFileError, load, save
 from nysboost.settings import Settings
 
 __all__ = [
+    "FAMILIES",
     "JOINT_VARIANTS",
     "KERNELS",
     "METHODS",
@@ -35,16 +44,24 @@ __all__ = [
     "Cosine",
     "EnsembleNystroem",
     "Gaussian",
+    "GaussianProcessClassifier",
     "Kernel",
+    "KernelPCA",
     "Laplacian",
     "Linear",
     "Matern",
+    "MeanEmbedding",
+    "ModelFileError",
     "Nystroem",
     "Polynomial",
     "Rule",
     "Selector",
     "Settings",
+    "SpectralClustering",
     "StandardNystroem",
     "__version__",
     "approximate",
+    "load",
+    "mmd_test",
+    "save",
 ]

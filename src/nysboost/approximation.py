@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
+from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
 from array_api_compat import is_array_api_obj
 from numpy.typing import ArrayLike
 from scipy.sparse.linalg import LinearOperator
+from sklearn.exceptions import ConvergenceWarning
 
 from nysboost.boosting.learner import Learner, Mixture
 from nysboost.boosting.rules import Rule
@@ -19,10 +22,16 @@ from nysboost.engine.factor import Factor
 from nysboost.engine.feature_map import FeatureMap
 from nysboost.gram import ALL_ZERO, Gram, KernelGram, Landmarks, pooled
 from nysboost.kernels import Kernel
-from nysboost.numerics.arrays import Array, Floats, like, to_host
-from nysboost.numerics.checks import positions, require_count, unknown
-from nysboost.numerics.linalg import spectrum
-from nysboost.numerics.tolerances import DEFINITE
+from nysboost.numerics.arrays import Array, Floats, like, namespace, to_host
+from nysboost.numerics.checks import (
+    positions,
+    real_numbers,
+    require_count,
+    require_number,
+    unknown,
+)
+from nysboost.numerics.linalg import refined, spectrum
+from nysboost.numerics.tolerances import DEFINITE, UNSOLVED
 
 ERRORS = {
     "frobenius": accuracy.relative_error,
@@ -78,6 +87,10 @@ class Approximation(LinearOperator):
         All landmarks, learner after learner: `indices` and `points`.
     entries_evaluated : int
         How many kernel values were evaluated to find it; of a prefix, by the whole run.
+    has_features : bool
+        Whether there is a map x ↦ features, for these rows and for others.
+    shift : float
+        δ, where K̂ has a multiple δI of the identity beside its low rank; 0 for most methods.
 
     Examples
     --------
@@ -92,6 +105,9 @@ class Approximation(LinearOperator):
     >>> (approx @ np.ones(500)).shape
     (500,)
     """
+
+    has_features = True
+    shift = 0.0
 
     def __init__(self, gram: Gram, mixture: Mixture, origin: Origin | None = None) -> None:
         super().__init__(dtype=gram.dtype, shape=(gram.n, gram.n))
@@ -130,7 +146,8 @@ class Approximation(LinearOperator):
 
     def prefix(self, p: int) -> Approximation:
         """Return the mixture of the first p learners, weighed anew but not refitted."""
-        require_count("p", p)
+        if not isinstance(p, Integral):
+            require_count("p", p)
         trajectory, rule = self.origin.trajectory, self.origin.rule
         if trajectory is None or rule is None:
             if p == len(self.learners) == 1:
@@ -141,6 +158,16 @@ class Approximation(LinearOperator):
         # errors asked for since then are no part of finding it
         shorter.entries_evaluated = self.entries_evaluated
         return shorter
+
+    @property
+    def is_psd(self) -> bool:
+        """Whether K̂ is positive semidefinite by its form: no weight is negative."""
+        return bool(self.weights.min() >= 0)
+
+    @property
+    def saw_everything(self) -> bool:
+        """Whether as many entries were evaluated to find it as all of G has."""
+        return bool(self.entries_evaluated >= self.shape[0] ** 2)
 
     def named(self, method: str) -> Approximation:
         """Let it be known by the name of the method that found it."""
@@ -211,14 +238,24 @@ class Approximation(LinearOperator):
     def solve(self, b: Any, alpha: float) -> Array:
         """Return (K̂ + alpha·I)⁻¹ b without forming K̂.
 
+        The solution is refined until its residual falls no further, which takes it as far as
+        floating point goes: to about eps·‖K̂‖ / alpha, as a dense factorisation would.
+
         Parameters
         ----------
         b : array of shape (n,) or (n, q)
             Right-hand sides.
         alpha : float
             Positive, and above the magnitude of K̂'s most negative eigenvalue.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the relative residual that was reached is above 1e-6, or 1e-3 in float32: alpha
+            is then too small beside K̂ for the precision of the data.
         """
-        b = b if is_array_api_obj(b) else np.asarray(b, dtype=self.dtype)
+        require_number("alpha", alpha)
+        b = real_numbers("b", b)
         eigenvalues, basis = self._spectrum
         lowest = min(0.0, float(eigenvalues.min()))
         if not alpha > max(0.0, -lowest * (1 + DEFINITE)):
@@ -233,10 +270,19 @@ class Approximation(LinearOperator):
         if isinstance(b, np.ndarray) and not isinstance(self._weights_like, np.ndarray):
             return to_host(self.solve(like(b, self._weights_like), alpha))
         V = b[:, None] if b.ndim == 1 else b
-        inner = self._factor.inner(V)
-        T, gain = like(basis, inner), like(eigenvalues / (eigenvalues + alpha), inner)
-        inner = T @ (gain[:, None] * (T.T @ inner))
-        solution = self._factor.map(lambda block, F: (V[block, :] - F @ inner) / alpha)
+        if not bool(namespace(V).all(namespace(V).isfinite(V))):
+            msg = "b contains NaN or infinity: there is no solution to that."
+            raise ValueError(msg)
+        T = like(basis, self._weights_like)
+        gain = like(eigenvalues / (eigenvalues + alpha), T)
+
+        def once(V: Array) -> Array:
+            inner = T @ (gain[:, None] * (T.T @ self._factor.inner(V)))
+            return self._factor.map(lambda block, F: (V[block, :] - F @ inner) / alpha)
+
+        solution, reached = refined(lambda x: self._matmat(x) + alpha * x, once, V)
+        if reached > UNSOLVED[self.dtype.name]:
+            warnings.warn(_unsolved(alpha, reached), ConvergenceWarning, stacklevel=2)
         return solution[:, 0] if b.ndim == 1 else solution
 
     # Features
@@ -307,7 +353,7 @@ class Approximation(LinearOperator):
         def features(at: slice) -> Array:
             return self._factor.at(chosen[at]) if kept is None else kept[at, :]
 
-        return ERRORS[norm](self.gram, features, self._weight_of_each, chosen)
+        return ERRORS[norm](self.gram, features, self._weight_of_each, chosen, self.shift)
 
     # Parts
 
@@ -347,3 +393,10 @@ class Approximation(LinearOperator):
     def __getstate__(self) -> dict[str, Any]:
         derived = ("_factor", "_spectrum", "_weights_like", "_weight_of_each", "landmarks")
         return {name: value for name, value in self.__dict__.items() if name not in derived}
+
+
+def _unsolved(alpha: float, reached: float) -> str:
+    return (
+        f"With alpha={alpha:.3g} the system is solved only to a relative residual of "
+        f"{reached:.1e}: raise alpha, or pass the data in float64 if they are not."
+    )

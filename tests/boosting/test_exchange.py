@@ -62,7 +62,7 @@ def test_many_leave_as_they_would_one_by_one(c):
 def test_duplicates_leave_first_but_never_both():
     C = np.random.default_rng(0).normal(size=(30, 6))
     C = np.hstack([C, C[:, :2] + 1e-4])
-    Q, B = np.linalg.qr(C)
+    _, B = np.linalg.qr(C)
     stay = set(prune(np.linalg.inv(B), np.eye(8), 6))
     assert len(stay) == 6
     assert {2, 3, 4, 5} <= stay
@@ -79,7 +79,9 @@ def test_an_exchange_never_loses(case, c):
     before = gram.landmarks(np.arange(c))
     after = exchanged(sample, Landmarks(None, before.points))
     assert len(after) == c
-    old, new = (error_of(problem.G, gram.cross(slice(None), z).astype(float)) for z in (before, after))
+    old, new = (
+        error_of(problem.G, gram.cross(slice(None), z).astype(float)) for z in (before, after)
+    )
     assert new <= old + 100 * problem.tolerance
 
 

@@ -11,6 +11,7 @@ from nysboost.joint.losses import MatrixLoss
 from nysboost.joint.refinement import refine
 from nysboost.numerics.split import SplitMatrix
 
+
 def loss_at(kernel, Z, X, G):
     return MatrixLoss(kernel, X, split(G))(Z)[0]
 
@@ -56,7 +57,6 @@ def test_refinement_does_not_depend_on_the_scale_of_the_kernel():
 def test_kernels_say_whether_they_have_a_derivative():
     assert all(kernel.differentiable for kernel in SMOOTH)
     assert not nb.Matern(nu=0.5).differentiable
-    assert not nb.Anova().differentiable
 
 
 def test_where_nothing_is_left_to_gain_nothing_moves():

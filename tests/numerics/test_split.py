@@ -28,9 +28,7 @@ def test_the_loss_and_the_error_are_those_of_the_dense_matrix(miss):
     H = Q.T @ G @ Q
     expected = np.linalg.norm(G - Q @ H @ Q.T) / np.linalg.norm(G)
     np.testing.assert_allclose(split.loss(Q, H) ** 0.5, expected, rtol=1e-4)
-    np.testing.assert_allclose(
-        split.relative_error(Q @ np.linalg.cholesky(H)), expected, rtol=1e-4
-    )
+    np.testing.assert_allclose(split.relative_error(Q @ np.linalg.cholesky(H)), expected, rtol=1e-4)
 
 
 def test_a_single_precision_matrix_keeps_what_it_knows():

@@ -90,7 +90,7 @@ def missed(gram: Gram, landmarks: Landmarks, size: int) -> Indices:
 def _pivots(gram: Gram, learner: Learner, size: int) -> Indices:
     """Return the rows that most of the residual's diagonal goes with."""
     diagonal = residual_diagonal(gram, learner)
-    count = min(LOOKED_AT * size, np.count_nonzero(diagonal))
+    count = min(LOOKED_AT * size, int(np.count_nonzero(diagonal)))
     if count == 0:
         return np.arange(0)
     largest = np.argsort(-diagonal, kind="stable")[: -(-count // 2)]
@@ -98,14 +98,16 @@ def _pivots(gram: Gram, learner: Learner, size: int) -> Indices:
     F = to_host(learner.features(gram, rows)).astype(np.float64)
     residual = to_host(gram.block(rows, rows)).astype(np.float64) - F @ F.T
     _, pivots, rank, _ = lapack.dpstrf(residual, lower=1)
-    return rows[pivots[: min(size, rank)] - 1]
+    chosen: Indices = rows[pivots[: min(size, rank)] - 1]
+    return chosen
 
 
 def _systematic(shares: Floats, size: int) -> Indices:
     """Return the positions that lie at equal steps of the shares' sum."""
     reached = np.cumsum(shares)
     steps = (np.arange(size) + 0.5) / max(size, 1) * reached[-1]
-    return np.minimum(np.searchsorted(reached, steps), len(shares) - 1)
+    positions: Indices = np.minimum(np.searchsorted(reached, steps), len(shares) - 1)
+    return positions
 
 
 def exchange(judge: Judge, landmarks: Landmarks, rows: Indices) -> Landmarks:
@@ -128,7 +130,8 @@ def exchange(judge: Judge, landmarks: Landmarks, rows: Indices) -> Landmarks:
     kept = independent(B)[: max(c, len(B))]
     if len(kept) > c:
         kept = np.sort(kept)
-        kept = kept[prune(np.linalg.inv(B[:, kept]), H, c)]
+        duals = np.asarray(np.linalg.inv(B[:, kept]), dtype=np.float64)
+        kept = kept[prune(duals, H, c)]
     gained = lost(B[:, kept], H) < lost(B[:, :c], H)
     return grown.take(np.sort(kept)) if gained else landmarks
 
@@ -182,7 +185,8 @@ def _leave(T: Floats, HT: Floats, count: int) -> tuple[Indices, Floats]:
         u, Hu = T[least] / size, HT[least] / size
         gone.append(here[least])
         U.append(u)
-        here, T, HT = (np.delete(part, least, axis=0) for part in (here, T, HT))
+        here = np.delete(here, least)
+        T, HT = (np.delete(part, least, axis=0) for part in (T, HT))
         HT = _without(u[None], HT - np.outer(T @ u, Hu))
         T = _without(u[None], T)
     return np.array(gone, dtype=np.intp), np.array(U)

@@ -16,9 +16,7 @@ class Pool:
     def __len__(self) -> int:
         return int(np.count_nonzero(self._free))
 
-    def sample(
-        self, size: int, rng: np.random.Generator, shares: Floats | None = None
-    ) -> Indices:
+    def sample(self, size: int, rng: np.random.Generator, shares: Floats | None = None) -> Indices:
         """Return up to `size` free columns without repetition; they stay free.
 
         Parameters
@@ -36,7 +34,7 @@ class Pool:
         if shares is None or not shares[free].any():
             return rng.choice(free, size=size, replace=False)
         mine = shares[free] / shares[free].sum()
-        drawn = rng.choice(free, size=min(size, np.count_nonzero(mine)), replace=False, p=mine)
+        drawn = rng.choice(free, size=min(size, int(np.count_nonzero(mine))), replace=False, p=mine)
         rest = rng.choice(np.setdiff1d(free, drawn), size=size - len(drawn), replace=False)
         return np.concatenate([drawn, rest])
 

@@ -7,7 +7,7 @@ import numpy as np
 from nysboost.boosting.learner import Learner
 from nysboost.gram import Gram
 from nysboost.numerics.arrays import Floats, block_bytes, namespace, row_blocks, to_host
-from nysboost.numerics.tolerances import cutoff
+from nysboost.numerics.tolerances import EXHAUSTED, cutoff
 
 WHOLE_DIAGONAL = 2**17
 """Up to so many rows joint looks at the residual's diagonal in full, which takes n·c kernel
@@ -30,7 +30,7 @@ def residual_diagonal(gram: Gram, learner: Learner) -> Floats:
         On the host, in float64.
     """
     width = 8 * (len(learner.landmarks) + learner.rank)
-    floor = 16 * cutoff(max(1, learner.rank), gram.eps)
+    floor = cutoff(EXHAUSTED * max(1, learner.rank), gram.eps)
     parts = []
     for block in row_blocks(gram.n, width, block_bytes(learner.projection)):
         F = gram.cross(block, learner.landmarks) @ learner.projection

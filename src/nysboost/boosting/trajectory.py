@@ -54,8 +54,8 @@ class Trajectory:
 
     def _lifted(self, learners: tuple[Learner, ...]) -> tuple[Learner, ...]:
         """Return learners of the sample as learners of the whole matrix."""
-        lifted = self.found.sample.lifted
-        return tuple(replace(one, landmarks=lifted(one.landmarks)) for one in learners)
+        pairs = ((one, self.found.sample.lifted(one.landmarks)) for one in learners)
+        return tuple(one if Z is one.landmarks else replace(one, landmarks=Z) for one, Z in pairs)
 
 
 def start(

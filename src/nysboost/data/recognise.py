@@ -12,6 +12,8 @@ from scipy.sparse import issparse
 
 from nysboost.data.mapping import mapped
 from nysboost.data.rows import (
+    MEASURED,
+    PROBED,
     ArrayRows,
     MappedRows,
     Rows,
@@ -19,6 +21,7 @@ from nysboost.data.rows import (
     Stream,
     refuse_non_finite,
     scan,
+    spread_indices,
 )
 from nysboost.numerics.arrays import SUPPORTED, Array, is_supported
 
@@ -107,9 +110,16 @@ def rows_of(X: Any, *, name: str = "X") -> ArrayRows:
 def as_rows(X: Any, *, name: str = "X") -> Rows:
     """Recognise what the user passed in to fit on, once, and check that all is finite."""
     rows, start = rows_of(X, name=name), 0
+    spread = np.union1d(spread_indices(rows.n, PROBED), spread_indices(rows.n, MEASURED))
+    parts = []
     for piece in scan(rows):
         refuse_non_finite(piece, start, name)
+        if isinstance(rows, StoredRows):
+            here = (spread >= start) & (spread < start + piece.shape[0])
+            parts.append(piece[spread[here] - start])
         start += piece.shape[0]
+    if isinstance(rows, StoredRows):
+        rows.keep(spread, np.concatenate(parts))
     return rows
 
 
@@ -128,6 +138,7 @@ def stream_of(X: Any, *, name: str = "X") -> Stream:
 
 
 def _as_numbers(X: Any, name: str) -> np.ndarray[Any, Any]:
+    refuse_no_numbers(X, name)
     try:
         array = np.asarray(X)
     except ValueError as error:
@@ -138,9 +149,27 @@ def _as_numbers(X: Any, name: str) -> np.ndarray[Any, Any]:
     _refuse_complex(array, name)
     try:
         return array.astype(np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         msg = f"{name} has dtype {array.dtype} and does not convert to numbers: {error}."
         raise ValueError(msg) from error
+
+
+def refuse_no_numbers(X: Any, name: str = "X") -> None:
+    """Raise for what NumPy would take as numbers though it means something else."""
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        msg = (
+            f"{name} is a masked array, and its masked values would count: fill them in first, "
+            "with sklearn.impute.SimpleImputer say."
+        )
+        raise ValueError(msg)
+    kinds = getattr(X, "dtypes", None)  # a data frame has a dtype for each column
+    kinds = [getattr(X, "dtype", None)] if kinds is None else list(kinds)
+    if any(getattr(kind, "kind", None) in ("m", "M") for kind in kinds):
+        msg = (
+            f"{name} has dates or spans of time, which are no numbers until you choose a unit and "
+            "an origin: (dates - dates.min()) / numpy.timedelta64(1, 'D'), say."
+        )
+        raise ValueError(msg)
 
 
 def _refuse_complex(X: Any, name: str) -> None:

@@ -70,7 +70,7 @@ def plan(
     ValueError
         If not even the smallest block fits, with the memory that is needed.
     """
-    least = min(n, LEAST_ROWS)
+    least = max(1, min(n, LEAST_ROWS))
     needed = fixed + least * (block_row + piece_row)
     if needed > budget.bytes:
         msg = (
@@ -85,7 +85,7 @@ def plan(
     at_once = min(cache_bytes, for_blocks // threads) // block_row
     block = max(least, min(at_once, -(-n // threads)))
     if piece_row == 0:
-        return Plan(n, block, threads)
+        return Plan(max(1, n), block, threads)
     left = min(PIECE_BYTES * threads, free - threads * block * block_row)
     return Plan(max(least, left // piece_row), block, threads)
 

@@ -13,8 +13,8 @@ from nysboost.settings import Settings
 class Nystroem(BaseNystroem):
     """Low-rank features of a kernel, by any method.
 
-    A stand-in for scikit-learn's class: every parameter of ``sklearn.kernel_approximation.Nystroem`` is there, with the same
-    default. What differs is how the landmarks are found: not drawn at random, but placed.
+    A stand-in for ``sklearn.kernel_approximation.Nystroem``: each of its parameters is here,
+    with the same default. Its landmarks are drawn at random; these are placed.
 
     Parameters
     ----------

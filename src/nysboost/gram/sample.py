@@ -51,8 +51,8 @@ class Sample:
 
     def lifted(self, landmarks: Landmarks) -> Landmarks:
         """Return landmarks of the sample as landmarks of the whole matrix."""
-        if landmarks.indices is None:
-            return landmarks
+        if landmarks.indices is None or len(self) == self.indices[-1] + 1:
+            return landmarks  # points, or columns of a sample that is the whole
         return replace(landmarks, indices=self.indices[landmarks.indices])
 
 

@@ -44,7 +44,7 @@ class MatrixLoss:
         Q, T = near or range_basis(C)
         GQ = self.G.times(Q)
         H = Q.T @ GQ
-        slope = (GQ - Q @ H) @ (H @ T.T * (-4 / self.G.squared_norm))
+        slope = ((GQ - Q @ H) / self.G.norm) @ (H / self.G.norm @ T.T * -4)
         loss = self.G.loss(Q, H)
         self._last = T if loss > CANCELLED else None  # near rounding nothing but the best will do
         return loss, self.kernel.pullback(self.X, Z, C, slope)

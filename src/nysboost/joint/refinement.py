@@ -9,12 +9,10 @@ from nysboost.kernels import Kernel
 from nysboost.numerics.arrays import Array, namespace
 from nysboost.numerics.descent import descend
 from nysboost.numerics.split import SplitMatrix
-from nysboost.numerics.tolerances import EXHAUSTED
+from nysboost.numerics.tolerances import NOTHING_LEFT
 
 
-def refine(
-    kernel: Kernel, Z: Array, X: Array, G: SplitMatrix, max_iter: int
-) -> tuple[Array, int]:
+def refine(kernel: Kernel, Z: Array, X: Array, G: SplitMatrix, max_iter: int) -> tuple[Array, int]:
     """Return landmarks with a smaller loss on the sample, by L-BFGS, and the evaluations it took.
 
     The logarithm of the loss is minimised, over landmarks measured in units of the
@@ -39,7 +37,7 @@ def refine(
 
     def objective(scaled: Array) -> tuple[float, Array]:
         loss, gradient = matrix_loss(scaled * spread)
-        if loss < EXHAUSTED:
+        if loss < NOTHING_LEFT:
             gradient = xp.zeros_like(gradient)  # nothing is left to gain, and the descent ends
         return float(np.log(loss)), gradient * (spread / loss)
 

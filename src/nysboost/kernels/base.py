@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from nysboost.data.rows import Rows
-from nysboost.numerics.arrays import Array, dtype_name, is_sparse, namespace
+from nysboost.numerics.arrays import Array, Floats, dtype_name, is_sparse, namespace
 
 
 class Kernel(ABC):
@@ -76,3 +76,38 @@ class Kernel(ABC):
         """
         msg = f"{self} has no derivative here."
         raise TypeError(msg)
+
+    def frequencies(self, normals: Floats, uniforms: Floats) -> Floats:  # noqa: ARG002
+        """Return ω of the plane waves whose mean is the kernel, k(x, y) = E cos⟨ω, x − y⟩.
+
+        Parameters
+        ----------
+        normals : array of shape (D, d)
+            Standard normal numbers, from which the frequencies are made.
+        uniforms : array of shape (D,)
+            Numbers uniform on (0, 1), for kernels that need one more.
+
+        Returns
+        -------
+        array of shape (D, d)
+        """
+        msg = (
+            f"{self} is no mean of plane waves that is known here, as random Fourier features need "
+            "it: take a Gaussian, Laplacian or Matern kernel, or another method."
+        )
+        raise TypeError(msg)
+
+
+def finite(kernel: Kernel, values: Array) -> Array:
+    """Return a kernel's values, or say that they leave the range of floating point."""
+    xp = namespace(values)
+    with np.errstate(over="ignore", invalid="ignore"):
+        suspicious = not bool(xp.isfinite(xp.sum(values)))  # one pass, without a mask
+    if suspicious and not bool(xp.all(xp.isfinite(values))):
+        msg = (
+            f"The kernel matrix contains NaN or infinity, though the data do not: {kernel} leaves "
+            "the range of floating point. Scale the data down, pass them in float64, or check "
+            "the kernel's parameters."
+        )
+        raise ValueError(msg)
+    return values

@@ -8,8 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 from scipy.sparse import issparse
+from scipy.special import gammaincinv, ndtr
 
-from nysboost.data.rows import Rows
+from nysboost.data.rows import Rows, as_float
 from nysboost.kernels import distances
 from nysboost.kernels.bandwidth import (
     Bandwidth,
@@ -17,10 +18,9 @@ from nysboost.kernels.bandwidth import (
     measured,
     number,
     require_at_most_one,
-    require_bandwidth,
 )
 from nysboost.kernels.base import Kernel
-from nysboost.numerics.arrays import Array, apply_in_place, like, namespace
+from nysboost.numerics.arrays import Array, Floats, apply_in_place, like, namespace
 from nysboost.numerics.checks import require_positive
 
 
@@ -54,6 +54,7 @@ class Gaussian(_UnitDiagonal):
 
     def __call__(self, X: Array, Y: Array) -> Array:
         """Return the kernel matrix of shape (n, m)."""
+        X = as_float(X)
         return self.against(distances.in_the_form_of(X, Y))(X)
 
     def against(self, Y: Array) -> Callable[[Array], Array]:
@@ -67,7 +68,7 @@ class Gaussian(_UnitDiagonal):
             return Gaussian(gamma=1 / rows.n_features)
         rule, d = self.sigma or self.gamma, rows.n_features
         found = measured(rows, rule, euclidean, lambda spread: spread * (d / 2) ** 0.5)
-        return Gaussian(gamma=self._rate() if found is None else 1 / (2 * found * found))
+        return Gaussian(gamma=(self if found is None else Gaussian(found))._rate())
 
     def _rate(self) -> float:
         if self.sigma is None:
@@ -77,6 +78,10 @@ class Gaussian(_UnitDiagonal):
     def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
         """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""
         return 2 * self._rate() * _pull_towards(X, Z, A * K)
+
+    def frequencies(self, normals: Floats, uniforms: Floats) -> Floats:  # noqa: ARG002
+        """Return normal frequencies of variance 2γ."""
+        return normals * float(np.sqrt(2 * self._rate()))
 
 
 @dataclass(frozen=True)
@@ -121,6 +126,11 @@ class Laplacian(_UnitDiagonal):
         ]
         return xp.stack(columns, axis=1)
 
+    def frequencies(self, normals: Floats, uniforms: Floats) -> Floats:  # noqa: ARG002
+        """Return frequencies whose coordinates are Cauchy distributed, of scale γ."""
+        cauchy: Floats = np.tan(np.pi * (ndtr(normals) - 0.5))
+        return self._rate() * cauchy
+
 
 @dataclass(frozen=True)
 class Matern(_UnitDiagonal):
@@ -132,32 +142,44 @@ class Matern(_UnitDiagonal):
     ----------
     nu : 0.5, 1.5 or 2.5
         Smoothness.
-    sigma : float, "median" or "scale"
-        Length scale; None is √(d/2), the σ of scikit-learn's default Gaussian.
+    sigma, gamma : float, "median", "scale" or None
+        At most one of the two: the length scale, or the γ of a Gaussian as wide, with
+        σ = 1 / √(2γ); with neither, σ = √(d/2), that of scikit-learn's default Gaussian.
     """
 
     nu: float = 1.5
     sigma: Bandwidth = None
+    gamma: Bandwidth = None
 
     def __post_init__(self) -> None:
         if self.nu not in (0.5, 1.5, 2.5):
             msg = f"Matern has nu = 0.5, 1.5 or 2.5, but nu={self.nu!r} was given."
             raise ValueError(msg)
-        require_bandwidth("sigma", self.sigma)
+        require_at_most_one(self.sigma, self.gamma)
 
     def __call__(self, X: Array, Y: Array) -> Array:
         """Return the kernel matrix of shape (n, m)."""
+        X = as_float(X)
         squared = distances.squared_distances(X, Y)
         xp = namespace(squared)
-        r = xp.sqrt(squared) * (float(np.sqrt(2 * self.nu)) / number(self, "sigma"))
+        r = xp.sqrt(squared) * self._rate()
         polynomial = {0.5: 1.0, 1.5: 1 + r, 2.5: 1 + r + r * r / 3}[self.nu]
         return xp.astype(polynomial * xp.exp(-r), X.dtype)
+
+    def _rate(self) -> float:
+        """Return √(2ν) / σ."""
+        if self.gamma is not None:
+            return float(np.sqrt(4 * self.nu * number(self, "gamma")))
+        return float(np.sqrt(2 * self.nu)) / number(self, "sigma")
 
     def resolve(self, rows: Rows) -> Matern:
         """Return the kernel with σ as a number."""
         default = float(np.sqrt(rows.n_features / 2))
-        found = measured(rows, self.sigma, euclidean, lambda spread: spread * default)
-        return Matern(nu=self.nu, sigma=found or self.sigma or default)
+        if self.sigma is None and self.gamma is None:
+            return Matern(self.nu, default)
+        rule = self.sigma or self.gamma
+        found = measured(rows, rule, euclidean, lambda spread: spread * default)
+        return self if found is None else Matern(self.nu, found)
 
     @property
     def differentiable(self) -> bool:
@@ -168,10 +190,16 @@ class Matern(_UnitDiagonal):
         """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""
         squared = distances.squared_distances(X, Z)
         xp = namespace(squared)
-        rate = float(np.sqrt(2 * self.nu)) / number(self, "sigma")
+        rate = self._rate()
         r = xp.sqrt(squared) * rate
         slope = {1.5: 1.0, 2.5: (1 + r) / 3}[self.nu] * xp.exp(-r) * rate**2
         return _pull_towards(X, Z, A * xp.astype(slope, K.dtype))
+
+    def frequencies(self, normals: Floats, uniforms: Floats) -> Floats:
+        """Return frequencies of Student's t distribution with 2ν degrees of freedom, over σ."""
+        chi_squared: Floats = gammaincinv(self.nu, uniforms) / self.nu
+        student: Floats = normals / np.sqrt(chi_squared)[:, None]
+        return student / number(self, "sigma")
 
 
 @dataclass(frozen=True)
@@ -192,6 +220,16 @@ class Anova(Kernel):
     def diag(self, X: Array) -> Array:
         """Return d^degree for each row, shape (n,)."""
         return like(np.full(X.shape[0], float(X.shape[1]) ** self.degree), X)
+
+    def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
+        """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""
+        xp = namespace(Z)
+        slope = A * K / distances.sum_of_gaussians(X, Z, self.gamma)
+        columns = []
+        for j in range(Z.shape[1]):
+            gap = X[:, j : j + 1] - Z[:, j : j + 1].T
+            columns.append(xp.sum(slope * gap * xp.exp(-self.gamma * gap * gap), axis=0))
+        return 2 * self.gamma * self.degree * xp.stack(columns, axis=1)
 
 
 def _pull_towards(X: Array, Z: Array, pull: Array) -> Array:

@@ -1,4 +1,4 @@
-"""A symmetric matrix as an approximation and its residual: products in float32 that lose nothing."""
+"""A symmetric matrix as an approximation and its residual, to multiply with in float32."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nysboost.numerics.arrays import Array, namespace
-from nysboost.numerics.linalg import times
+from nysboost.numerics.linalg import norms, times
 from nysboost.numerics.tolerances import CANCELLED
 
 
@@ -27,24 +27,23 @@ class SplitMatrix:
         Its residual, float32, in units of its largest entry.
     unit : float
         That entry: G may be so large, or small, that float32 would not hold it.
-    squared_norm : float
-        ‖G‖².
+    norm : float
+        ‖G‖.
     """
 
     F: Array
     E: Array
     unit: float
-    squared_norm: float
+    norm: float
 
     @classmethod
     def of(cls, G: Array, F: Array) -> SplitMatrix:
         """Split G by the features of an approximation."""
         xp = namespace(G)
         F = xp.astype(F, xp.float64, copy=False)
-        squared_norm = float(xp.sum(G * G, dtype=xp.float64))
         residual = G - F @ F.T
         unit = float(xp.max(xp.abs(residual))) or 1.0
-        return cls(F, xp.astype(residual / unit, xp.float32), unit, squared_norm)
+        return cls(F, xp.astype(residual / unit, xp.float32), unit, float(norms(G)) or 1.0)
 
     def times(self, Q: Array) -> Array:
         """Return G Q, in float64."""
@@ -52,17 +51,13 @@ class SplitMatrix:
 
     def relative_error(self, features: Array) -> float:
         """Return ‖G − Φ Φᵀ‖ / ‖G‖ for features Φ, from the residual itself."""
-        xp = namespace(features)
-        residual = self._minus(features @ features.T)
-        return float(xp.linalg.vector_norm(residual)) / (self.squared_norm**0.5 or 1.0)
+        return float(norms(self._minus(features @ features.T))) / self.norm
 
     def loss(self, Q: Array, H: Array) -> float:
         """Return ‖G − Q H Qᵀ‖² / ‖G‖² for the optimal H = Qᵀ G Q."""
-        xp = namespace(Q)
-        loss = 1 - float(xp.sum(H * H)) / self.squared_norm
+        loss = 1 - (float(norms(H)) / self.norm) ** 2
         if loss < CANCELLED:
-            residual = self._minus((Q @ H) @ Q.T)
-            loss = float(xp.sum(residual * residual)) / self.squared_norm
+            loss = (float(norms(self._minus((Q @ H) @ Q.T))) / self.norm) ** 2
         return max(loss, float(np.finfo(np.float64).tiny))
 
     def _minus(self, approximation: Array) -> Array:
