@@ -8,6 +8,7 @@ from nysboost._version import __version__
 from nysboost.approximation import Approximation
 from nysboost.boosting.variants import JOINT_VARIANTS, VARIANTS
 from nysboost.catalogue import METHODS, approximate
+from nysboost.certificate import Certificate
 from nysboost.estimators import BoostedNystroem, EnsembleNystroem, StandardNystroem
 from nysboost.kernels import Anova, Cosine, Gaussian, Laplacian, Linear, Matern, Polynomial
 from nysboost.settings import Settings
@@ -19,6 +20,7 @@ __all__ = [
     "Anova",
     "Approximation",
     "BoostedNystroem",
+    "Certificate",
     "Cosine",
     "EnsembleNystroem",
     "Gaussian",

@@ -21,12 +21,13 @@ from nysboost.methods import baselines, cholesky, leverage
 from nysboost.numerics.arrays import Array
 from nysboost.numerics.checks import unknown
 from nysboost.numerics.memory import MAX_MEMORY
+from nysboost.numerics.seeds import RandomState as RandomState
+from nysboost.numerics.seeds import make_rng as make_rng
 from nysboost.settings import Settings, Shape
 
 Rules: TypeAlias = dict[str, Rule]
 Rng: TypeAlias = np.random.Generator
 Method: TypeAlias = Callable[[Gram, Settings, Rules, Rng], Approximation]
-RandomState: TypeAlias = int | np.random.Generator | np.random.RandomState | None
 
 
 def _nystrom(fixed_rank: bool) -> Method:
@@ -217,14 +218,3 @@ def weight_rules(
     """Return what U, E, R and J mean under these settings."""
     ridge = RidgeWeights(nonnegative, tuple(lambdas))
     return RULES | {"E": ExponentialWeights(eta), "R": ridge}
-
-
-def make_rng(random_state: RandomState) -> np.random.Generator:
-    """Turn any seed that users of NumPy and scikit-learn hold into a generator."""
-    if isinstance(random_state, np.random.RandomState):
-        return np.random.default_rng(random_state.randint(2**32, dtype=np.uint64))
-    try:
-        return np.random.default_rng(random_state)
-    except (TypeError, ValueError) as error:
-        msg = f"random_state is a whole number or a generator, but {random_state!r} was given."
-        raise ValueError(msg) from error

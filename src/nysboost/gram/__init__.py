@@ -3,6 +3,7 @@
 from nysboost.gram.gram import Gram, KernelGram
 from nysboost.gram.landmarks import Landmarks, pooled
 from nysboost.gram.make import make_gram
+from nysboost.gram.other_rows import on_other_rows
 from nysboost.gram.precomputed import PrecomputedGram
 from nysboost.gram.probe import ALL_ZERO, NOT_FINITE, refuse_indefinite
 
@@ -14,6 +15,7 @@ __all__ = [
     "Landmarks",
     "PrecomputedGram",
     "make_gram",
+    "on_other_rows",
     "pooled",
     "refuse_indefinite",
 ]
