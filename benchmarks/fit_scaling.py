@@ -18,7 +18,7 @@ from common import Report, compare, in_child, parser, peak_megabytes, run
 import nysboost as nb
 from nysboost.boosting.algorithm import boost
 from nysboost.boosting.variants import parse_variant
-from nysboost.data.rows import as_rows
+from nysboost.data.recognise import as_rows
 from nysboost.gram import make_gram
 
 LIMIT_MB = 500.0

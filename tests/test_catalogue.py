@@ -8,6 +8,7 @@ from scipy import sparse
 
 import nysboost as nb
 from nysboost.catalogue import find_method, make_rng
+from nysboost.settings import Options
 
 SIZES = {"n_learners": 3, "n_columns": 8, "rank": 5, "n_candidates": 30, "n_fit": 6, "n_tune": 5}
 
@@ -211,7 +212,7 @@ def test_settings_stand_for_the_whole_front_door():
     import inspect
     from dataclasses import fields
 
-    taken = set(inspect.signature(nb.approximate).parameters)
+    taken = set(inspect.signature(nb.approximate).parameters) | set(Options.__annotations__)
     assert {f.name for f in fields(nb.Settings)} <= taken
 
 
@@ -229,9 +230,23 @@ def test_what_is_no_kernel_gets_the_same_sentence_from_every_method(method, X, k
         nb.approximate(X, method, kernel, n_learners=2, n_columns=5, random_state=0)
 
 
-def test_a_mixture_does_not_take_n_components():
-    with pytest.raises(ValueError, match="URB-mean takes n_learners × n_columns"):
-        nb.approximate(points(), "URB-mean", n_components=20)
+@pytest.mark.parametrize("method", ["ensemble-ridge", "URB-mean", "JJB-mean", "joint", "kmeans"])
+def test_n_components_is_the_number_of_landmarks_of_every_method(method):
+    approx = nb.approximate(points(), method, n_components=24, n_learners=4, random_state=0)
+    assert len(approx.landmarks) == 24
+
+
+def test_a_mixture_of_fewer_landmarks_than_learners_has_fewer_learners():
+    approx = nb.approximate(points(), "UUB-mean", n_components=5, random_state=0)
+    assert [len(learner.landmarks) for learner in approx.learners] == [1] * 5
+
+
+@pytest.mark.parametrize("method", ["ensemble-ridge", "URB-mean", "joint", "uniform", "nystrom"])
+def test_more_components_than_rows_are_clipped_with_a_warning(method):
+    X = points()
+    with pytest.warns(UserWarning, match="landmarks were asked for, but there are only"):
+        approx = nb.approximate(X, method, n_components=len(X) + 5, random_state=0)
+    assert len(approx.landmarks) <= len(X)
 
 
 def test_nystrom_takes_n_components_for_its_columns():
@@ -269,5 +284,5 @@ def test_rows_of_different_length_and_a_list_of_methods_get_a_sentence():
 
 @pytest.mark.parametrize("k", [0, -1])
 def test_fewer_than_one_eigenpair_gets_a_sentence(k):
-    with pytest.raises(ValueError, match="at least one eigenpair"):
+    with pytest.raises(ValueError, match="k must be a positive whole number"):
         nb.approximate(points(), "nystrom", n_columns=5, random_state=0).eigh(k)

@@ -1,20 +1,33 @@
 """NysBoost: standard, ensemble and boosting Nyström approximation of kernel matrices.
 
-One front door, `approximate`, and three scikit-learn transformers. Every approximation
+One front door, `approximate`, and scikit-learn estimators. Every approximation
 has the form K̂(x, y) = k(x, Z) M k(Z, y), with landmarks Z and a small symmetric core M.
 """
 
 from nysboost._version import __version__
 from nysboost.approximation import Approximation
+from nysboost.boosting.rules import Rule
+from nysboost.boosting.selectors import Selector
 from nysboost.boosting.variants import JOINT_VARIANTS, VARIANTS
 from nysboost.catalogue import METHODS, approximate
 from nysboost.certificate import Certificate
-from nysboost.estimators import BoostedNystroem, EnsembleNystroem, StandardNystroem
-from nysboost.kernels import Anova, Cosine, Gaussian, Laplacian, Linear, Matern, Polynomial
+from nysboost.estimators import BoostedNystroem, EnsembleNystroem, Nystroem, StandardNystroem
+from nysboost.kernels import (
+    KERNELS,
+    Anova,
+    Cosine,
+    Gaussian,
+    Kernel,
+    Laplacian,
+    Linear,
+    Matern,
+    Polynomial,
+)
 from nysboost.settings import Settings
 
 __all__ = [
     "JOINT_VARIANTS",
+    "KERNELS",
     "METHODS",
     "VARIANTS",
     "Anova",
@@ -24,10 +37,14 @@ __all__ = [
     "Cosine",
     "EnsembleNystroem",
     "Gaussian",
+    "Kernel",
     "Laplacian",
     "Linear",
     "Matern",
+    "Nystroem",
     "Polynomial",
+    "Rule",
+    "Selector",
     "Settings",
     "StandardNystroem",
     "__version__",

@@ -2,48 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any, Literal, TypeAlias
+from collections.abc import Callable
+from dataclasses import fields, replace
+from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 
-from nysboost.approximation import Approximation
+from nysboost.approximation import Approximation, Origin
 from nysboost.boosting.algorithm import boost
+from nysboost.boosting.core import core_on
 from nysboost.boosting.ensemble import ensemble
 from nysboost.boosting.learner import Learner, Mixture, fit_learner, truncate
-from nysboost.boosting.rules import GRID, ExponentialWeights, RidgeWeights, Rule
+from nysboost.boosting.rules import ExponentialWeights, RidgeWeights, Rule
 from nysboost.boosting.variants import JOINT_VARIANTS, RULES, VARIANTS, parse_variant
-from nysboost.gram import Gram, Landmarks, make_gram
+from nysboost.gram import Gram, Landmarks, given_landmarks, make_gram
 from nysboost.joint.method import joint
 from nysboost.kernels import Kernel
 from nysboost.methods import baselines, cholesky, leverage
+from nysboost.numerics import progress
 from nysboost.numerics.arrays import Array
 from nysboost.numerics.checks import unknown
-from nysboost.numerics.memory import MAX_MEMORY
-from nysboost.numerics.seeds import RandomState as RandomState
-from nysboost.numerics.seeds import make_rng as make_rng
-from nysboost.settings import Settings, Shape
+from nysboost.numerics.memory import MAX_MEMORY, Budget
+from nysboost.numerics.seeds import RandomState, make_rng
+from nysboost.settings import Options, Settings
 
 Rules: TypeAlias = dict[str, Rule]
 Rng: TypeAlias = np.random.Generator
-Method: TypeAlias = Callable[[Gram, Settings, Rules, Rng], Approximation]
+Method: TypeAlias = Callable[[Gram, Settings, Rng], Approximation]
 
 
 def _nystrom(fixed_rank: bool) -> Method:
     """C W_k⁺ Cᵀ or, with the rank fixed at the end, (C W⁺ Cᵀ)_k."""
 
-    def run(gram: Gram, settings: Settings, _: Rules, rng: Rng) -> Approximation:
-        single = replace(
-            settings, n_learners=1, n_columns=settings.n_columns or settings.n_components
-        )
-        sizes = single.resolve(gram.n, validated=False, boosted=False)
+    def run(gram: Gram, settings: Settings, rng: Rng) -> Approximation:
+        sizes = replace(settings, n_learners=1).resolve(gram.n, validated=False, boosted=False)
         columns = rng.choice(gram.n, size=sizes.n_columns, replace=False)
         rank = sizes.n_columns if fixed_rank else sizes.rank
         learner = fit_learner(gram, gram.landmarks(columns), rank)
-        if fixed_rank:
-            learner = truncate(gram, learner, sizes.rank)
-        return Approximation(gram, Mixture((learner,), np.ones(1)))
+        return _single(gram, truncate(gram, learner, sizes.rank) if fixed_rank else learner)
 
     return run
 
@@ -51,9 +47,10 @@ def _nystrom(fixed_rank: bool) -> Method:
 def _ensemble(letter: str) -> Method:
     """Σ μ_i G_i over learners on uniformly sampled columns."""
 
-    def run(gram: Gram, settings: Settings, rules: Rules, rng: Rng) -> Approximation:
-        trajectory, rule = ensemble(gram, settings, rng), rules[letter]
-        return Approximation(gram, trajectory.mixture(rule), trajectory, rule)
+    def run(gram: Gram, settings: Settings, rng: Rng) -> Approximation:
+        trajectory, rule = ensemble(gram, settings, rng), rules_of(settings)[letter]
+        origin = Origin(trajectory=trajectory, rule=rule)
+        return Approximation(gram, trajectory.mixture(rule), origin)
 
     return run
 
@@ -61,30 +58,34 @@ def _ensemble(letter: str) -> Method:
 def _boosting(name: str) -> Method:
     """Algorithm 1 with the weights and the clustering that the name says."""
 
-    def run(gram: Gram, settings: Settings, rules: Rules, rng: Rng) -> Approximation:
-        variant = parse_variant(name, rules)
+    def run(gram: Gram, settings: Settings, rng: Rng) -> Approximation:
+        variant = parse_variant(name, rules_of(settings))
         trajectory = boost(gram, settings, variant.boosting, variant.selector, rng)
-        return Approximation(gram, trajectory.mixture(variant.final), trajectory, variant.final)
+        origin = Origin(trajectory=trajectory, rule=variant.final)
+        return Approximation(gram, trajectory.mixture(variant.final), origin)
 
     return run
 
 
-def _joint(gram: Gram, settings: Settings, _: Rules, rng: Rng) -> Approximation:
+def _joint(gram: Gram, settings: Settings, rng: Rng) -> Approximation:
     """Boosted landmarks, refined, with one joint core."""
-    learner = joint(gram, settings.landmarks(gram.n), settings.row_cap, rng)
-    return Approximation(gram, Mixture((learner,), np.ones(1)))
+    return _single(gram, joint(gram, settings.landmarks(gram.n), settings.row_cap, rng))
 
 
 def _peer(choose: Callable[[Gram, int, Rng], Landmarks | Learner]) -> Method:
     """Plain Nyström on the landmarks that another method chooses."""
 
-    def run(gram: Gram, settings: Settings, _: Rules, rng: Rng) -> Approximation:
+    def run(gram: Gram, settings: Settings, rng: Rng) -> Approximation:
         chosen = choose(gram, settings.landmarks(gram.n), rng)
         if isinstance(chosen, Landmarks):
             chosen = fit_learner(gram, chosen, len(chosen))
-        return Approximation(gram, Mixture((chosen,), np.ones(1)))
+        return _single(gram, chosen)
 
     return run
+
+
+def _single(gram: Gram, learner: Learner) -> Approximation:
+    return Approximation(gram, Mixture((learner,), np.ones(1)))
 
 
 _METHODS: dict[str, Method] = {
@@ -103,12 +104,14 @@ _METHODS: dict[str, Method] = {
     "optimal": _peer(baselines.optimal),
 }
 
-MIXTURES = frozenset(
-    ("ensemble-uniform", "ensemble-exponential", "ensemble-ridge", *VARIANTS, *JOINT_VARIANTS)
-)
-
 METHODS: tuple[str, ...] = tuple(_METHODS)
 """Every name that `approximate` takes."""
+
+OWN_LANDMARKS: dict[str, Callable[[Gram, Landmarks, Settings, Rng], Learner]] = {
+    "joint": lambda gram, Z, settings, rng: core_on(gram, Z, settings.row_cap, rng),
+    "nystrom": lambda gram, Z, settings, _: fit_learner(gram, Z, settings.rank or len(Z)),
+}
+"""The methods that take the user's own landmarks: a joint core on them, or C W_k⁺ Cᵀ."""
 
 
 def approximate(
@@ -116,22 +119,17 @@ def approximate(
     method: str = "joint",
     kernel: str | Kernel | Callable[..., Array] = "rbf",
     *,
-    n_learners: int = 8,
-    n_columns: int | None = None,
-    rank: int | None = None,
-    n_candidates: int | None = None,
-    n_fit: int | None = None,
-    n_tune: int | None = None,
     n_components: int | None = None,
-    eta: float | Literal["tune"] = 0.01,
-    nonnegative: bool = False,
-    lambdas: Sequence[float] = GRID,
-    residual_shape: Shape = "columns",
-    validation_shape: Shape = "columns",
-    row_cap: int = 4096,
-    residual_rows: int = 512,
+    landmarks: Any = None,
+    settings: Settings | None = None,
+    kernel_params: dict[str, Any] | None = None,
+    gamma: float | str | None = None,
+    sigma: float | str | None = None,
     max_memory: int | str = MAX_MEMORY,
+    n_jobs: int | None = None,
+    verbose: bool = False,
     random_state: RandomState = None,
+    **options: Unpack[Options],
 ) -> Approximation:
     """Approximate the Gram matrix of the rows of X by one of the Nyström methods.
 
@@ -144,25 +142,30 @@ def approximate(
     kernel : str, Kernel or callable
         A kernel object such as ``Gaussian(sigma=5.0)``, one of scikit-learn's names,
         "precomputed", or any vectorised function ``k(X, Y)``.
-    n_learners, n_columns, rank, n_candidates, n_fit, n_tune : int
-        The paper's p, m, k, s, v1 and v2, for ensemble and boosting; see `Settings` for
-        the defaults.
-    n_components : int
-        Number of landmarks in all, for "joint", the peers and "nystrom"; the mixtures
-        have n_learners × n_columns.
-    eta : float or "tune"
-        Rate of the exponential weights.
-    nonnegative : bool
-        Allow no negative ridge weights.
-    lambdas : sequence of float
-        The grid of ridge penalties, relative to the scale of the normal matrix.
-    residual_shape, validation_shape, row_cap, residual_rows
-        How V, V1 and V2 are read; see `Settings`.
+    n_components : int or None
+        Number of landmarks in all, whatever the method; a mixture shares them out among its
+        learners. More than there are rows is a warning, and all rows are taken.
+    landmarks : array of row numbers, or of points, or None
+        Your own landmarks, for "joint", which fits its core to them, and for "nystrom".
+    settings : Settings or None
+        All sizes and readings of a run at once; or give its fields by name.
+    gamma, sigma : float, "median", "scale" or None
+        Bandwidth of a named kernel.
+    kernel_params : dict or None
+        Further parameters of a named kernel or of a kernel function.
     max_memory : int or str
         Working memory of products, eigenpairs, features and errors, beyond their result, in
         bytes or as "500MB". Fitting has its own, which does not depend on n.
+    n_jobs : int or None
+        Cores at most; None and -1 are all that matrix products use.
+    verbose : bool
+        Say how far a long run has come.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None
         Seed of all randomness.
+    **options
+        Fields of `Settings` by name: the paper's p, m, k, s, v1 and v2 as `n_learners`,
+        `n_columns`, `rank`, `n_candidates`, `n_fit` and `n_tune`; `eta`, `nonnegative`,
+        `lambdas`; `residual_shape`, `validation_shape`, `row_cap`, `residual_rows`.
 
     Returns
     -------
@@ -177,29 +180,32 @@ def approximate(
     ...                         n_learners=8, n_columns=10, random_state=0)
     >>> approx.relative_error() < 0.1
     True
+    >>> nb.approximate(X, n_components=50, sigma=1.0, random_state=0).rank
+    50
     """
+    find_method(method)
+    settings = _settings(settings, n_components, dict(options))
+    given = {"gamma": gamma, "sigma": sigma, **(kernel_params or {})}
+    gram = make_gram(X, kernel, budget=Budget.of(max_memory, n_jobs), **given)
+    with progress.shown(verbose):
+        return run_method(method, gram, settings, make_rng(random_state), landmarks)
+
+
+def run_method(
+    method: str, gram: Gram, settings: Settings, rng: Rng, landmarks: Any = None
+) -> Approximation:
+    """Return what a method finds in a Gram matrix, under its name."""
     run = find_method(method)
-    if n_components is not None and method in MIXTURES:
+    if landmarks is None:
+        return run(gram, settings, rng).named(method)
+    if method not in OWN_LANDMARKS:
         msg = (
-            f"{method} takes n_learners × n_columns columns, not n_components: for "
-            f"{n_components} of them, n_learners=4 and n_columns={-(-n_components // 4)}, say."
+            f"{method!r} chooses its own landmarks. Give yours to "
+            f"{' or to '.join(map(repr, OWN_LANDMARKS))}, or leave landmarks out."
         )
         raise ValueError(msg)
-    settings = Settings(
-        n_learners=n_learners,
-        n_columns=n_columns,
-        rank=rank,
-        n_candidates=n_candidates,
-        n_fit=n_fit,
-        n_tune=n_tune,
-        n_components=n_components,
-        residual_shape=residual_shape,
-        validation_shape=validation_shape,
-        row_cap=row_cap,
-        residual_rows=residual_rows,
-    )
-    rules = weight_rules(eta=eta, nonnegative=nonnegative, lambdas=lambdas)
-    return run(make_gram(X, kernel, max_memory=max_memory), settings, rules, make_rng(random_state))
+    learner = OWN_LANDMARKS[method](gram, given_landmarks(gram, landmarks), settings, rng)
+    return _single(gram, learner).named(method)
 
 
 def find_method(name: str) -> Method:
@@ -209,12 +215,26 @@ def find_method(name: str) -> Method:
     return _METHODS[name]
 
 
-def weight_rules(
-    *,
-    eta: float | Literal["tune"] = 0.01,
-    nonnegative: bool = False,
-    lambdas: Sequence[float] = GRID,
-) -> Rules:
+def rules_of(settings: Settings) -> Rules:
     """Return what U, E, R and J mean under these settings."""
-    ridge = RidgeWeights(nonnegative, tuple(lambdas))
-    return RULES | {"E": ExponentialWeights(eta), "R": ridge}
+    ridge = RidgeWeights(settings.nonnegative, tuple(settings.lambdas))
+    return RULES | {"E": ExponentialWeights(settings.eta), "R": ridge}
+
+
+def _settings(
+    settings: Settings | None, n_components: int | None, options: dict[str, Any]
+) -> Settings:
+    """Return the settings that were given whole, or those made of their fields."""
+    known = {field.name for field in fields(Settings)}
+    for name in options:
+        if name not in known:
+            raise TypeError(unknown("setting", name, sorted(known)))
+    if settings is None:
+        return Settings(n_components=n_components, **options)
+    if not isinstance(settings, Settings):
+        msg = f"settings is a nysboost.Settings, but a {type(settings).__name__} was given."
+        raise TypeError(msg)
+    if options:
+        msg = f"{', '.join(options)} cannot be given beside settings: put it inside."
+        raise ValueError(msg)
+    return settings if n_components is None else replace(settings, n_components=n_components)

@@ -116,8 +116,8 @@ def certify(
         Whether the rows are others than those of the fit.
     """
     _check(residual, confidence, n_entries)
-    gram, n, c = residual.gram, residual.gram.n, len(residual.transform.landmarks)
-    fits = n * len(residual.signs) * gram.dtype.itemsize <= gram.max_memory // 2
+    gram, n, c = residual.gram, residual.gram.n, len(residual.landmarks)
+    fits = residual.factor.fits(n)
     if fits and n * (n + c) <= n_entries:
         return _exact(residual, confidence, new_rows)
     g = to_host(gram.diag()).astype(np.float64)
@@ -176,7 +176,7 @@ def _put_together(
 def _exact(residual: Residual, confidence: float, new_rows: bool) -> Certificate:
     """Evaluate every entry: the intervals are numbers."""
     gram, n = residual.gram, residual.gram.n
-    F, before = residual.features(), gram.entries_evaluated
+    F, before = residual.factor.all(), gram.entries_evaluated
     rows = np.arange(n)
     frobenius, trace = (
         error(gram, lambda at: F[at, :], residual.signs, rows)
@@ -186,7 +186,7 @@ def _exact(residual: Residual, confidence: float, new_rows: bool) -> Certificate
         frobenius=(frobenius, frobenius),
         trace=(trace, trace),
         confidence=confidence,
-        entries_evaluated=gram.entries_evaluated - before + n * len(residual.transform.landmarks),
+        entries_evaluated=gram.entries_evaluated - before + n * len(residual.landmarks),
         rows=n,
         rows_seen=n,
         new_rows=new_rows,
@@ -202,7 +202,7 @@ def _check(residual: Residual, confidence: float, n_entries: int) -> None:
         msg = f"confidence lies between 0 and 1, but confidence={confidence!r} was given."
         raise ValueError(msg)
     require_count("n_entries", n_entries)
-    c = len(residual.transform.landmarks)
+    c = len(residual.landmarks)
     needed = c * c + int(LEAST_GROUPS * (4 + 4 * c) / (1 - GRAM_SHARE) / GRAM_SHARE)
     if n_entries < min(needed, residual.gram.n * (residual.gram.n + c)):
         msg = (

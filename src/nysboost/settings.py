@@ -2,17 +2,43 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, TypeAlias
+import warnings
+from dataclasses import dataclass, fields
+from typing import Any, Literal, TypeAlias, TypedDict
+
+import numpy as np
 
 from nysboost.numerics.checks import require_count
 
 Shape: TypeAlias = Literal["columns", "square"]
 
+DEFAULT_LEARNERS = 8
 DEFAULT_COLUMNS = 120
 DEFAULT_COMPONENTS = 240
 DEFAULT_VALIDATION = 20
 CANDIDATES_PER_COLUMN = 5
+"""The paper's sizes on its real data: p up to 8, m = 120, v1 = v2 = 20, s = 5m = 600."""
+
+GRID = tuple(float(value) for value in np.logspace(-12, 2, 29))
+"""λ and η are tuned on this grid, relative to the scale of the errors."""
+
+
+class Options(TypedDict, total=False):
+    """What may be given to `approximate` by name: the fields of `Settings`."""
+
+    n_learners: int | None
+    n_columns: int | None
+    rank: int | None
+    n_candidates: int | None
+    n_fit: int | None
+    n_tune: int | None
+    eta: float | Literal["tune"]
+    nonnegative: bool
+    lambdas: tuple[float, ...]
+    residual_shape: Shape
+    validation_shape: Shape
+    row_cap: int
+    residual_rows: int
 
 
 @dataclass(frozen=True)
@@ -21,10 +47,14 @@ class Settings:
 
     Parameters
     ----------
-    n_learners : int
-        p, the number of learners in all.
+    n_components : int or None
+        c, the number of landmarks in all, for every method. A mixture has n_learners learners
+        of n_components // n_learners columns each. None is p·m where m is given; otherwise
+        960 for a mixture and 240 for one core, or as many as n allows.
+    n_learners : int or None
+        p, the number of learners in all; None is 8.
     n_columns : int or None
-        m, the number of columns of one learner; None is 120, or as many as n allows.
+        m, the number of columns of one learner, where `n_components` does not say.
     rank : int or None
         k, the rank of one learner; None is m.
     n_candidates : int or None
@@ -32,29 +62,40 @@ class Settings:
         fewer columns are left, V shrinks, and the trajectory records it.
     n_fit, n_tune : int or None
         v1 and v2, the numbers of columns of V1 and V2; None is 20, or n/20 if smaller.
-    n_components : int or None
-        c, the number of landmarks in all, for the methods with one core: "joint" and the
-        peers. None is p·m where m is given and otherwise 240, or as many as n allows.
+    eta : float or "tune"
+        Rate of the exponential weights.
+    nonnegative : bool
+        Allow no negative ridge weights.
+    lambdas : tuple of float
+        The grid of ridge penalties, relative to the scale of the normal matrix.
     residual_shape : "columns" or "square"
         V as whole columns, [n] × J, or as the paper's notation has it, J × J.
     validation_shape : "columns" or "square"
         The same for V1 and V2. A square block's diagonal dominates and the ridge
         weights that it gives are poor.
     row_cap : int
-        Whole columns are observed on all n rows up to this many and on a uniform sample
-        of this many rows beyond it, so that the cost of fitting does not grow with n.
+        Up to this many rows a run looks at all of them; beyond it at a uniform sample of this
+        many, or of four for each landmark, so that the cost of fitting does not grow with n.
     residual_rows : int
-        The same for the columns of V, of which a clustering needs only the distances:
-        fewer rows tell them well enough. J in the boosting step keeps to `row_cap`.
+        The columns of V, of which a clustering needs only the distances, are observed on
+        fewer rows, which tell them well enough. J in the boosting step keeps to `row_cap`.
+
+    Examples
+    --------
+    >>> Settings(n_components=100, n_learners=4).resolve(1000).n_columns
+    25
     """
 
-    n_learners: int = 8
+    n_components: int | None = None
+    n_learners: int | None = None
     n_columns: int | None = None
     rank: int | None = None
     n_candidates: int | None = None
     n_fit: int | None = None
     n_tune: int | None = None
-    n_components: int | None = None
+    eta: float | Literal["tune"] = 0.01
+    nonnegative: bool = False
+    lambdas: tuple[float, ...] = GRID
     residual_shape: Shape = "columns"
     validation_shape: Shape = "columns"
     row_cap: int = 4096
@@ -65,19 +106,16 @@ class Settings:
             name, value = field.name, getattr(self, field.name)
             if name.endswith("_shape"):
                 _require_shape(name, value)
-            elif value is not None:
+            elif name not in ("eta", "nonnegative", "lambdas") and value is not None:
                 require_count(name, value)
 
     def landmarks(self, n: int) -> int:
-        """Return c, the number of landmarks in all, for n rows."""
-        asked = self.n_components or (self.n_columns and self.n_learners * self.n_columns)
+        """Return c, the number of landmarks in all, for n rows and one core."""
+        p_times_m = self.n_columns and (self.n_learners or DEFAULT_LEARNERS) * self.n_columns
+        asked = self.n_components or p_times_m
         if asked and asked > n:
-            msg = (
-                f"{asked} landmarks need at least {asked} rows, but n_samples = {n} were given. "
-                "Lower n_components (or n_learners × n_columns, where it is not given)."
-            )
-            raise ValueError(msg)
-        return asked or min(DEFAULT_COMPONENTS, n)
+            warnings.warn(_clipped(asked, n, n), stacklevel=2)
+        return min(asked or DEFAULT_COMPONENTS, n)
 
     def resolve(self, n: int, *, validated: bool = True, boosted: bool = True) -> ResolvedSettings:
         """Return these settings with every None replaced by its number for n rows.
@@ -94,45 +132,53 @@ class Settings:
         ValueError
             If n is too small for the columns asked, with the number that is needed.
         """
-        held = [
-            (DEFAULT_VALIDATION if n >= 20 * DEFAULT_VALIDATION else max(1, n // 20))
-            if asked is None
-            else asked
-            for asked in (self.n_fit, self.n_tune)
-        ]
-        validation = sum(held) if validated else 0
-        room = (n - validation) // self.n_learners
-        n_columns = self.n_columns or max(1, min(DEFAULT_COLUMNS, room))
-        needed = self.n_learners * n_columns + validation
-        if needed > n:
-            validating = f" plus {held[0]} + {held[1]} validation columns" if validated else ""
+        few = DEFAULT_VALIDATION if n >= 20 * DEFAULT_VALIDATION else max(1, n // 20)
+        n_fit, n_tune = (few if v is None else v for v in (self.n_fit, self.n_tune))
+        validation = n_fit + n_tune if validated else 0
+        p, m = self._mixture(n - validation)
+        if p * m + validation > n:
+            validating = f" plus {n_fit} + {n_tune} validation columns" if validated else ""
             msg = (
-                f"{self.n_learners} learner(s) of {n_columns} columns{validating} need at least "
-                f"{needed} rows, but n_samples = {n} were given. "
+                f"{p} learner(s) of {m} columns{validating} need at least {p * m + validation} "
+                f"rows, but n_samples = {n} were given. "
                 "Lower n_columns or n_learners, or give more rows."
             )
             raise ValueError(msg)
-        rank = self.rank or n_columns
-        if rank > n_columns:
-            msg = f"rank={rank} is above n_columns={n_columns}: no learner has more than that."
+        rank = self.rank or m
+        if rank > m:
+            msg = f"rank={rank} is above n_columns={m}: no learner has more than that."
             raise ValueError(msg)
-        n_candidates = self.n_candidates or CANDIDATES_PER_COLUMN * n_columns
-        if boosted and n_candidates < n_columns:
+        n_candidates = self.n_candidates or CANDIDATES_PER_COLUMN * m
+        if boosted and n_candidates < m:
             msg = (
                 f"n_candidates={n_candidates} columns cannot be clustered into "
-                f"n_columns={n_columns} groups: raise n_candidates or lower n_columns."
+                f"n_columns={m} groups: raise n_candidates or lower n_columns."
             )
             raise ValueError(msg)
-        resolved = replace(
-            self,
-            n_columns=n_columns,
+        return ResolvedSettings(
+            n_learners=p,
+            n_columns=m,
             rank=rank,
             n_candidates=n_candidates,
-            n_fit=held[0],
-            n_tune=held[1],
+            n_fit=n_fit,
+            n_tune=n_tune,
+            residual_shape=self.residual_shape,
+            validation_shape=self.validation_shape,
+            row_cap=self.row_cap,
+            residual_rows=self.residual_rows,
         )
-        wanted = (f.name for f in fields(ResolvedSettings))
-        return ResolvedSettings(**{name: getattr(resolved, name) for name in wanted})
+
+    def _mixture(self, room: int) -> tuple[int, int]:
+        """Return p and m, with p·m columns that fit where only their sum was asked for."""
+        p = self.n_learners or DEFAULT_LEARNERS
+        if self.n_columns is not None:
+            return p, self.n_columns
+        if self.n_components is None:
+            return p, max(1, min(DEFAULT_COLUMNS, room // p))
+        p = min(p, self.n_components, max(1, room))
+        if self.n_components > room > 0:
+            warnings.warn(_clipped(self.n_components, room, p * (room // p)), stacklevel=3)
+        return p, max(1, min(self.n_components, room) // p)
 
 
 @dataclass(frozen=True)
@@ -149,6 +195,13 @@ class ResolvedSettings:
     validation_shape: Shape
     row_cap: int
     residual_rows: int
+
+
+def _clipped(asked: int, room: int, taken: int) -> str:
+    return (
+        f"{asked} landmarks were asked for, but there are only {room} rows to take them from: "
+        f"{taken} are used. Lower n_components to silence this."
+    )
 
 
 def _require_shape(name: str, value: Any) -> None:

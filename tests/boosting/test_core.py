@@ -9,7 +9,7 @@ import pytest
 import nysboost as nb
 from nysboost.boosting.core import fit_core
 from nysboost.boosting.learner import fit_learner
-from nysboost.gram import make_gram
+from nysboost.gram import Sample, make_gram
 
 each = pytest.mark.parametrize("case", market.NAMES)
 
@@ -19,6 +19,10 @@ def setting(case, n=90, c=12, seed=0):
     columns = np.random.default_rng(seed).choice(n, size=c, replace=False)
     gram = make_gram(problem.X, problem.kernel)
     return problem, gram, gram.landmarks(columns)
+
+
+def whole(gram):
+    return Sample.of(gram, np.arange(gram.n))
 
 
 def dense(gram, learner, rows=None):
@@ -37,7 +41,7 @@ def test_the_core_on_all_rows_is_the_frobenius_optimal_one(case):
     U, s, _ = np.linalg.svd(C, full_matrices=False)
     Q = U[:, s > 1e-6 * s[0]]
     optimum = Q @ (Q.T @ problem.G @ Q) @ Q.T
-    ours = error_of(problem.G, dense(gram, fit_core(gram, landmarks, np.arange(90))))
+    ours = error_of(problem.G, dense(gram, fit_core(whole(gram), landmarks)))
     assert ours <= error_of(problem.G, optimum) * (1 + 1e-6) + 1e-5 * (gram.eps > 1e-10) + 1e-12
 
 
@@ -46,7 +50,7 @@ def test_the_core_is_never_worse_than_plain_nystrom_on_its_own_sample(case):
     problem, gram, landmarks = setting(case)
     sample = np.union1d(np.arange(0, 90, 2), landmarks.indices)
     G = problem.G[np.ix_(sample, sample)]
-    joint = error_of(G, dense(gram, fit_core(gram, landmarks, sample), sample))
+    joint = error_of(G, dense(gram, fit_core(whole(gram), landmarks, sample), sample))
     plain = error_of(G, dense(gram, fit_learner(gram, landmarks, 12), sample))
     assert joint <= plain * (1 + 1e-6) + 1e3 * gram.eps
 
@@ -57,7 +61,7 @@ def test_more_landmarks_never_raise_the_optimal_cores_error(case):
     errors = [
         error_of(
             problem.G,
-            dense(gram, fit_core(gram, gram.landmarks(landmarks.indices[:c]), np.arange(90))),
+            dense(gram, fit_core(whole(gram), gram.landmarks(landmarks.indices[:c]))),
         )
         for c in (2, 4, 8, 16)
     ]
@@ -69,14 +73,14 @@ def test_more_landmarks_never_raise_the_optimal_cores_error(case):
 @pytest.mark.parametrize("anchor", [0.0, 0.3])
 def test_the_joint_approximation_is_positive_semidefinite(case, anchor):
     _, gram, landmarks = setting(case)
-    eigenvalues = np.linalg.eigvalsh(dense(gram, fit_core(gram, landmarks, np.arange(90), anchor)))
+    eigenvalues = np.linalg.eigvalsh(dense(gram, fit_core(whole(gram), landmarks, anchor=anchor)))
     assert eigenvalues[0] >= -1e-12 * eigenvalues[-1]
 
 
 def test_an_anchored_core_solves_its_weighted_least_squares_problem():
     problem, gram, landmarks = setting("Gaussian")
     others = np.setdiff1d(np.arange(90), landmarks.indices)
-    learner = fit_core(gram, landmarks, others, anchor=0.3)
+    learner = fit_core(whole(gram), landmarks, others, anchor=0.3)
     M = learner.projection @ learner.projection.T
     order = np.concatenate([others, landmarks.indices])
     weights = np.where(np.arange(90) < len(others), 1.0, 0.3)

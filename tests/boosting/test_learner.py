@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import nysboost as nb
 from nysboost.boosting.learner import fit_learner, truncate
-from nysboost.data.rows import as_rows
+from nysboost.data.recognise import as_rows
 from nysboost.gram import KernelGram, make_gram
 from nysboost.kernels import CallableKernel
 

@@ -12,7 +12,8 @@ from scipy import sparse
 
 import nysboost as nb
 from nysboost.data import rows as rows_module
-from nysboost.data.rows import as_float, as_rows, scan, spread_indices, stream_of
+from nysboost.data.recognise import as_rows, rows_of, stream_of
+from nysboost.data.rows import as_float, scan, spread_indices
 
 
 def points(n=30, d=3, seed=0):
@@ -245,6 +246,6 @@ def test_blocks_without_rows_are_passed_over():
 def test_a_chunk_of_whole_columns_is_not_read_at_once(monkeypatch, tmp_path):
     X = points(500)
     monkeypatch.setattr(rows_module, "SCAN_BYTES", 1000)
-    rows = rows_module.rows_of(hdf5(X, tmp_path, chunks=(500, 1)))
+    rows = rows_of(hdf5(X, tmp_path, chunks=(500, 1)))
     assert rows.chunk == 1000 // 24
     np.testing.assert_array_equal(rows.take(np.array([499, 0])), X[[499, 0]])

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_info
 
 from nysboost.engine import blocks
 from nysboost.engine.blocks import Plan, each_block, plan
-from nysboost.numerics.memory import as_bytes, readable
+from nysboost.numerics.memory import Budget, as_bytes, readable
 
 
 @pytest.mark.parametrize(
@@ -60,12 +60,12 @@ def test_a_plan_keeps_to_the_memory_or_says_what_is_needed(
     n, fixed, block_row, piece_row, more, threads
 ):
     how = {"fixed": fixed, "block_row": block_row, "piece_row": piece_row}
-    hardware = {"cache_bytes": 2**22, "threads": threads}
+    hardware = {"cache_bytes": 2**22, "parallel": threads > 1}
     needed = fixed + min(n, 64) * (block_row + piece_row)
     with pytest.raises(ValueError, match=r"is too small: one block of \d+ rows needs"):
-        plan(n, **how, **hardware, max_memory=needed - 1)
+        plan(n, **how, **hardware, budget=Budget(needed - 1))
     for max_memory in (needed, needed + more, 100 * needed):
-        found = plan(n, **how, **hardware, max_memory=max_memory)
+        found = plan(n, **how, **hardware, budget=Budget(max_memory, threads))
         least = min(n, 64)
         assert 1 <= found.threads <= threads
         assert found.block >= least
@@ -129,7 +129,7 @@ def test_blas_has_one_thread_inside_and_its_own_number_afterwards():
 
 
 def test_passes_that_overlap_restore_what_was_there_before_the_first():
-    before, outside = blas_threads(), blocks.usable_threads()
+    before, outside = blas_threads(), blocks.usable_threads(Budget())
     begun, end = threading.Barrier(3), threading.Event()
 
     def work(_):
@@ -140,7 +140,7 @@ def test_passes_that_overlap_restore_what_was_there_before_the_first():
     long_one.start()
     begun.wait(timeout=30)
     each_block(lambda _: None, 4, Plan(4, 1, 2))
-    assert blocks.usable_threads() == outside
+    assert blocks.usable_threads(Budget()) == outside
     end.set()
     long_one.join()
     assert blas_threads() == before

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from nysboost.data.rows import ArrayRows
 from nysboost.engine import blocks
-from nysboost.engine import feature_map as features
 from nysboost.engine.feature_map import FeatureMap
 from nysboost.numerics.linalg import spectrum
+from nysboost.numerics.memory import Budget
 
 
 def a_map(case="Gaussian", rotation=None, r=5):
@@ -78,9 +78,9 @@ def test_features_do_not_depend_on_threads_or_memory(rotation, n, threads, max_m
     _, transform = a_map(rotation=rotation)
     X = np.random.default_rng(n).normal(size=(n, transform.gram.rows.n_features))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(features, "usable_threads", lambda: threads)
+        patch.setattr(blocks, "_threads_now", lambda: threads)
         patch.setattr(blocks, "SHARED_ROWS", 20)
         patch.setattr(blocks, "LEAST_ROWS", 5)
-        found = transform.write(ArrayRows(X), max_memory=max_memory)
+        found = transform.write(ArrayRows(X), budget=Budget(max_memory))
     dense = transform.gram.evaluate(X, transform.landmarks) @ transform.normalization
     np.testing.assert_allclose(found, dense, atol=1e-9)

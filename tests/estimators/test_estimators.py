@@ -204,21 +204,6 @@ def test_a_grid_search_slices_a_precomputed_kernel():
     assert search.fit(rbf_kernel(X, gamma=2.0), y).best_score_ > 0.8
 
 
-@each
-@pytest.mark.parametrize("r", [1, 4])
-def test_cut_features_are_the_best_of_their_rank_on_the_training_rows(estimator, r):
-    X = points()
-    whole, cut = (clone(estimator).set_params(n_components=c).fit(X) for c in (None, r))
-    F, f = whole.transform(X), cut.transform(X)
-    if isinstance(estimator, nb.StandardNystroem):
-        assert f.shape == (80, r)
-    U, s, _ = np.linalg.svd(F, full_matrices=False)
-    best = (U[:, :r] * s[:r] ** 2) @ U[:, :r].T
-    np.testing.assert_allclose(f @ f.T, best, atol=1e-8)
-    assert f.shape == (80, r)
-    assert len(cut.get_feature_names_out()) == r
-
-
 def test_the_number_of_components_is_the_number_of_columns_where_none_is_given():
     assert nb.StandardNystroem(n_components=7).fit(points()).transform(points()).shape == (80, 7)
 

@@ -11,7 +11,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 import nysboost as nb
 from nysboost.boosting.core import fit_core
-from nysboost.gram import make_gram
+from nysboost.gram import Sample, make_gram
 from nysboost.joint import method as module
 
 
@@ -117,9 +117,10 @@ def test_the_same_seed_gives_the_same_landmarks():
     )
 
 
-def test_more_landmarks_than_rows_get_a_sentence():
-    with pytest.raises(ValueError, match="81 landmarks need at least 81 rows"):
-        nb.approximate(digits(80), n_components=81)
+def test_more_landmarks_than_rows_are_clipped_with_a_warning():
+    with pytest.warns(UserWarning, match="81 landmarks were asked for, but there are only 80"):
+        approx = nb.approximate(digits(80), n_components=81, random_state=0)
+    assert len(approx.landmarks) == 80
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -195,7 +196,8 @@ def test_the_core_is_fitted_on_the_last_sample(accepted, monkeypatch):
     learner = nb.approximate(X, n_components=30, random_state=0).learners[0]
     assert calls == [350, 400]
     gram = make_gram(X)
-    expected = fit_core(gram, learner.landmarks, np.arange(400), module.ANCHOR)
+    sample = Sample.of(gram, np.arange(400))
+    expected = fit_core(sample, learner.landmarks, anchor=module.ANCHOR)
     ours, theirs = ((P := part.projection) @ P.T for part in (learner, expected))
     np.testing.assert_allclose(ours, theirs, atol=1e-8 * np.abs(theirs).max())
 

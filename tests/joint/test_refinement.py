@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nysboost as nb
-from nysboost.data.rows import as_rows
+from nysboost.data.recognise import as_rows
 from nysboost.joint.losses import loss_and_gradient
 from nysboost.joint.refinement import refine
 from nysboost.numerics.tolerances import SINGLE

@@ -9,7 +9,7 @@ from sklearn.svm import SVC
 
 import nysboost as nb
 from nysboost.data import rows as rows_module
-from nysboost.data.rows import as_rows
+from nysboost.data.recognise import as_rows
 from nysboost.kernels import make_kernel
 from nysboost.numerics.checks import require_positive
 

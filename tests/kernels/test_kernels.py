@@ -10,7 +10,7 @@ from sklearn.gaussian_process.kernels import Matern as SklearnMatern
 from sklearn.metrics.pairwise import pairwise_kernels
 
 import nysboost as nb
-from nysboost.data.rows import as_rows
+from nysboost.data.recognise import as_rows
 from nysboost.kernels import KERNELS, make_kernel
 
 OBJECTS = {

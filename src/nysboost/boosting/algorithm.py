@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from nysboost.boosting.learner import fit_learner
-from nysboost.boosting.rules import Rule, WeightRule
+from nysboost.boosting.rules import Rule
 from nysboost.boosting.selectors import Selector
 from nysboost.boosting.trajectory import Trajectory, sample_rows, start
 from nysboost.boosting.validation import Found
 from nysboost.gram import Gram
 from nysboost.numerics.arrays import Indices
+from nysboost.numerics.progress import track
 from nysboost.settings import Settings
 
 
@@ -45,20 +46,21 @@ def boost(
 
     # Step 1. Standard Nyström on m uniformly sampled columns; V1 and V2.
     columns, pool, found = start(gram, sizes, rng)
+    gram = found.sample.gram
     found.table.append(fit_learner(gram, gram.landmarks(columns), sizes.rank))
 
     # Step 2. Boosting, until there are p learners.
     candidates = []
     observed = found.observed
-    if isinstance(rule, WeightRule):
+    if not rule.needs_whole_columns:
         observed = sample_rows(observed, sizes.residual_rows, rng)
-    for i in range(1, sizes.n_learners):
+    for i in track(range(1, sizes.n_learners), "boosting step"):
         # (a) combine the learners found so far
         current = rule.mixture(found, i)
         # (b) resample the columns of V among those never used
         V = pool.sample(sizes.n_candidates, rng)
         candidates.append(len(V))
-        rows = V if sizes.residual_shape == "square" else _apart(observed, V, found)
+        rows = V if sizes.residual_shape == "square" else _rows_outside(V, observed, found)
         # (c) residual on V
         residual = gram.block(rows, V) - found.table.block(current, rows, V)
         # (d) cluster its columns into m groups: the centres are the new columns
@@ -70,12 +72,11 @@ def boost(
     return Trajectory(found, tuple(candidates))
 
 
-def _apart(rows: Indices, V: Indices, found: Found) -> Indices:
+def _rows_outside(V: Indices, rows: Indices, found: Found) -> Indices:
     """Return the rows on which V is observed: all of them or, of a sample, those not in V.
 
     A residual is large on its diagonal. In whole columns each has its own; in a sample a
-    few columns would, and would stand apart from the others by chance. What a joint core
-    misses is hardly more than that diagonal, so that J needs whole columns.
+    few columns would, and would stand apart from the others by chance.
     """
     outside = rows if len(rows) == len(found.observed) else np.setdiff1d(rows, V)
     return outside if len(outside) else rows

@@ -29,6 +29,7 @@ def ensemble(gram: Gram, settings: Settings, rng: np.random.Generator) -> Trajec
     """
     sizes = settings.resolve(gram.n, boosted=False)
     columns, pool, found = start(gram, sizes, rng)
+    gram = found.sample.gram
     found.table.append(fit_learner(gram, gram.landmarks(columns), sizes.rank))
     for _ in range(1, sizes.n_learners):
         columns = pool.draw(sizes.n_columns, rng)

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nysboost.engine.factor import Factor
+from nysboost.engine.feature_map import FeatureMap
 from nysboost.gram import NOT_FINITE, Gram, Landmarks, refuse_indefinite
-from nysboost.numerics.arrays import Array, Floats, Indices, like, namespace, row_blocks
-from nysboost.numerics.linalg import triangular_factor
-from nysboost.numerics.tolerances import cutoff
+from nysboost.numerics.arrays import Array, Floats, Indices, like, namespace
+from nysboost.numerics.tolerances import ROUNDING, cutoff
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,13 +35,11 @@ class Learner:
 
     def features(self, gram: Gram, rows: Indices | None = None) -> Array:
         """Return F = C P at `rows` (default all), with F Fᵀ the approximation there."""
-        where = np.arange(gram.n) if rows is None else rows
-        width = 8 * (len(self.landmarks) + self.rank)
-        blocks = [
-            gram.cross(where[block], self.landmarks) @ self.projection
-            for block in row_blocks(len(where), width)
-        ]
-        return namespace(*blocks).concat(blocks)
+        transform = FeatureMap(gram, self.landmarks, (self.projection,))
+        return transform.at(np.arange(gram.n) if rows is None else rows)
+
+    def __repr__(self) -> str:
+        return f"Learner({len(self.landmarks)} landmarks, rank={self.rank})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +73,7 @@ def fit_learner(gram: Gram, landmarks: Landmarks, rank: int) -> Learner:
     refuse_indefinite(eigenvalues)
     # rounding errors of the entries do not add up with m, so the cut-off does not grow either:
     # eps·m would cut eigenvalues that float32 still knows
-    kept = eigenvalues[:rank] > cutoff(4, gram.eps) * eigenvalues[0]
+    kept = eigenvalues[:rank] > cutoff(ROUNDING, gram.eps) * eigenvalues[0]
     k = int(xp.sum(xp.astype(kept, xp.int64)))
     projection = eigenvectors[:, :k] / xp.sqrt(eigenvalues[:k])
     return Learner(landmarks, xp.astype(projection, _dtype(xp, gram)))
@@ -86,12 +85,8 @@ def truncate(gram: Gram, learner: Learner, rank: int) -> Learner:
     Tropp, Yurtsever, Udell and Cevher (2017). All rows take part: with F = C P = Q R and
     the leading right singular vectors V_k of R, the projection is P V_k.
     """
-    width = 8 * (len(learner.landmarks) + learner.rank)
-    factor = triangular_factor(
-        learner.features(gram, np.arange(gram.n)[block])
-        for block in row_blocks(gram.n, width, 2**25)
-    )
-    directions = np.linalg.svd(factor)[2][:rank].T
+    factor = Factor(FeatureMap(gram, learner.landmarks, (learner.projection,)))
+    directions = np.linalg.svd(factor.triangular())[2][:rank].T
     return Learner(learner.landmarks, learner.projection @ like(directions, learner.projection))
 
 

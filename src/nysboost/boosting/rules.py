@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import ClassVar, Literal
 
 import numpy as np
 from scipy.optimize import nnls
@@ -13,20 +13,30 @@ from nysboost.boosting.learner import Mixture
 from nysboost.boosting.validation import Found, ValidationSet
 from nysboost.numerics.arrays import Floats
 from nysboost.numerics.checks import require_positive
-
-GRID = tuple(float(value) for value in np.logspace(-12, 2, 29))
-"""λ and η are tuned on this grid, relative to the scale of the errors."""
+from nysboost.settings import GRID
 
 
-class Rule(Protocol):
-    """How learners are combined: in the boosting step, and in the strong approximation."""
+class Rule(ABC):
+    """How learners are combined: in the boosting step, and in the strong approximation.
 
+    Attributes
+    ----------
+    needs_whole_columns : bool
+        Whether the residual under this rule has to be seen on all rows that are observed, or
+        a smaller sample of them tells its columns apart as well.
+    """
+
+    needs_whole_columns: ClassVar[bool] = True
+
+    @abstractmethod
     def mixture(self, found: Found, p: int) -> Mixture:
         """Return the combination of the first p learners."""
 
 
-class WeightRule(ABC):
+class WeightRule(Rule):
     """A rule that weighs the learners and leaves them as they are."""
+
+    needs_whole_columns: ClassVar[bool] = False
 
     @abstractmethod
     def __call__(self, fit: ValidationSet, tune: ValidationSet, p: int) -> Floats:

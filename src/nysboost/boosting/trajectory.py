@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -10,9 +10,13 @@ from nysboost.boosting.learner import Learner, Mixture
 from nysboost.boosting.pool import Pool
 from nysboost.boosting.rules import Rule
 from nysboost.boosting.validation import FeatureTable, Found, ValidationSet
-from nysboost.gram import Gram
+from nysboost.gram import Gram, take_sample
 from nysboost.numerics.arrays import Indices
 from nysboost.settings import ResolvedSettings
+
+ROWS_PER_COLUMN = 4
+"""A sample has at least so many rows for each column that a run takes from it: with fewer the
+last learners would have to take whatever is left."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,11 +37,11 @@ class Trajectory:
 
     @property
     def learners(self) -> tuple[Learner, ...]:
-        """The learners, in the order found."""
-        return self.found.learners
+        """The learners, in the order found, as learners of the whole matrix."""
+        return self._lifted(self.found.learners)
 
     def __len__(self) -> int:
-        return len(self.learners)
+        return len(self.found.learners)
 
     def mixture(self, rule: Rule, p: int | None = None) -> Mixture:
         """Return the strong approximation of the first p learners under a rule (step 3)."""
@@ -45,25 +49,37 @@ class Trajectory:
         if not 1 <= p <= len(self):
             msg = f"This run has {len(self)} learners; a prefix of {p} was asked for."
             raise ValueError(msg)
-        return rule.mixture(self.found, p)
+        mixture = rule.mixture(self.found, p)
+        return replace(mixture, learners=self._lifted(mixture.learners))
+
+    def _lifted(self, learners: tuple[Learner, ...]) -> tuple[Learner, ...]:
+        """Return learners of the sample as learners of the whole matrix."""
+        pairs = ((one, self.found.sample.lifted(one.landmarks)) for one in learners)
+        return tuple(one if Z is one.landmarks else replace(one, landmarks=Z) for one, Z in pairs)
 
 
 def start(
     gram: Gram, settings: ResolvedSettings, rng: np.random.Generator
 ) -> tuple[Indices, Pool, Found]:
-    """Sample the first m columns, then V1 and V2, all of them out of the pool (step 1)."""
-    pool = Pool(gram.n)
+    """Sample the first m columns, then V1 and V2, all of them out of the pool (step 1).
+
+    Beyond `row_cap` rows a run looks at a uniform sample of the rows as though they were all:
+    rows, columns and candidates come from it, and nothing is read twice.
+    """
+    columns = settings.n_learners * settings.n_columns + settings.n_fit + settings.n_tune
+    sample = take_sample(gram, max(settings.row_cap, ROWS_PER_COLUMN * columns), rng)
+    pool = Pool(len(sample))
     first = pool.draw(settings.n_columns, rng)
     v1 = pool.draw(settings.n_fit, rng)
     v2 = pool.draw(settings.n_tune, rng)
-    observed = sample_rows(np.arange(gram.n), settings.row_cap, rng)
+    observed = sample_rows(np.arange(len(sample)), settings.row_cap, rng)
     whole = settings.validation_shape == "columns"
     held = [v1, v2]
     if whole or settings.residual_shape == "columns":
         held.append(observed)
-    table = FeatureTable(gram, np.concatenate(held))
+    table = FeatureTable(sample.gram, np.concatenate(held))
     fit, tune = (ValidationSet(table, observed if whole else v, v) for v in (v1, v2))
-    return first, pool, Found(table, fit, tune, observed)
+    return first, pool, Found(sample, table, fit, tune, observed)
 
 
 def sample_rows(rows: Indices, at_most: int, rng: np.random.Generator) -> Indices:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nysboost.boosting.learner import Learner, Mixture
-from nysboost.gram import Gram
+from nysboost.gram import Gram, Sample
 from nysboost.numerics.arrays import Array, Floats, Indices, namespace, to_host
 from nysboost.numerics.tolerances import EPS, cutoff
 
@@ -150,6 +150,8 @@ class Found:
 
     Parameters
     ----------
+    sample : Sample
+        The rows that the run looks at; all positions below are positions in it.
     table : FeatureTable
         The learners, in the order found.
     fit, tune : ValidationSet
@@ -158,6 +160,7 @@ class Found:
         The rows on which whole columns are observed: all, or a uniform sample.
     """
 
+    sample: Sample
     table: FeatureTable
     fit: ValidationSet
     tune: ValidationSet

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
-from typing import Any, NoReturn, Protocol
+from typing import NoReturn, Protocol
 
 import numpy as np
-from array_api_compat import is_array_api_obj
 from scipy.sparse import issparse
 
-from nysboost.data.mapping import give_back, mapped
+from nysboost.data.mapping import give_back
 from nysboost.numerics.arrays import (
-    SUPPORTED,
     Array,
     Indices,
     dtype_name,
-    is_supported,
     namespace,
+    take,
     to_host,
 )
 
@@ -38,6 +35,10 @@ class Stream(Protocol):
     @property
     def n_features(self) -> int:
         """Number of columns."""
+
+    @property
+    def numbers_per_row(self) -> int:
+        """How many numbers a row takes; of a sparse one, also those that say where."""
 
     @property
     def form(self) -> Array:
@@ -80,16 +81,18 @@ class ArrayRows:
         return int(self.data.shape[1])
 
     @property
+    def numbers_per_row(self) -> int:
+        """How many numbers a row takes; of a sparse one, also those that say where."""
+        return 2 * -(-int(self.data.nnz) // self.n) if issparse(self.data) else self.n_features
+
+    @property
     def form(self) -> Array:
         """One row in floating point: it shows the namespace, the device and the dtype."""
         return self.take(slice(0, 1))
 
     def take(self, indices: Indices | slice) -> Array:
         """Return the rows at `indices` in floating point, shape (len(indices), d)."""
-        if isinstance(indices, slice) or issparse(self.data) or isinstance(self.data, np.ndarray):
-            return as_float(self.data[indices])
-        xp = namespace(self.data)
-        return as_float(xp.take(self.data, _on_device(indices, self.data), axis=0))
+        return as_float(take(self.data, indices))
 
     def pieces(self, size: int) -> Iterator[Array]:
         """Read all rows once, in order, as tables of about `size` rows, in their own dtype."""
@@ -139,40 +142,6 @@ class StoredRows(ArrayRows):
             yield np.asarray(self.data[start : start + whole_chunks])
 
 
-class IteratedRows:
-    """Rows that come once, block after block: to be transformed, not to fit on."""
-
-    n = None
-    in_memory = False
-
-    def __init__(self, blocks: Iterator[Any], name: str) -> None:
-        self.name = name
-        self._rest = (table for block in blocks for table in self._tables(block))
-        first = next(self._rest, None)
-        if first is None:
-            msg = f"{name} is an iterator that gave no block of rows."
-            raise ValueError(msg)
-        self._first = first
-        self.form = self._first.take(slice(0, 1))
-        self.n_features = self._first.n_features
-
-    def pieces(self, size: int) -> Iterator[Array]:
-        """Yield the blocks as they come, those of more than `size` rows in parts."""
-        for number, table in enumerate(chain([self._first], self._rest)):
-            if table.n_features != self.n_features:
-                msg = (
-                    f"Block {number} of {self.name} has {table.n_features} columns, but the blocks "
-                    f"before it have {self.n_features}."
-                )
-                raise ValueError(msg)
-            yield from table.pieces(size)
-
-    def _tables(self, block: Any) -> Iterator[ArrayRows]:
-        """Yield the block as a table, if it has rows."""
-        if getattr(block, "shape", (1,))[0] > 0:
-            yield rows_of(block, name=f"A block of {self.name}")
-
-
 @dataclass(frozen=True)
 class ForgottenRows:
     """What is left of the rows of an approximation that was saved without its data."""
@@ -180,6 +149,11 @@ class ForgottenRows:
     n: int
     n_features: int
     in_memory = True
+
+    @property
+    def numbers_per_row(self) -> int:
+        """How many numbers a row took."""
+        return self.n_features
 
     def take(self, indices: Indices | slice) -> NoReturn:  # noqa: ARG002
         """Say that the rows are gone."""
@@ -197,75 +171,6 @@ class ForgottenRows:
     def pieces(self, size: int) -> NoReturn:
         """Say that the rows are gone."""
         self.take(slice(0, size))
-
-
-def rows_of(X: Any, *, name: str = "X") -> ArrayRows:
-    """Recognise how a table is stored, and check that it is one of numbers.
-
-    Parameters
-    ----------
-    X : array-like, memory map, HDF5 or Zarr array, or sparse matrix of shape (n, d)
-        The data; lists and data frames are converted to NumPy.
-    name : str
-        What to call it in an error message.
-    """
-    if isinstance(X, Iterator):
-        msg = (
-            f"{name} is an iterator, which gives each row once, but fitting asks for any row. "
-            "Fit on an array, a memory map, an HDF5 or a Zarr array, and transform the iterator."
-        )
-        raise TypeError(msg)
-    rows: ArrayRows
-    if issparse(X):
-        _refuse_complex(X, name)
-        rows = ArrayRows(X.tocsr())
-    elif all(hasattr(X, part) for part in ("chunks", "shape", "dtype")):
-        _refuse_complex(X, name)
-        rows = StoredRows(X)
-    elif is_array_api_obj(X) and not isinstance(X, np.ndarray):
-        if not is_supported(X):
-            msg = (
-                f"{name} is a {type(X).__module__}.{type(X).__name__}, but {SUPPORTED} arrays are "
-                "what NysBoost works with. Pass numpy.asarray(X)."
-            )
-            raise TypeError(msg)
-        rows = ArrayRows(X.detach() if hasattr(X, "detach") else X)  # no gradients here
-    else:
-        array = _as_numbers(X, name)
-        rows = ArrayRows(array) if mapped(array) is None else MappedRows(array)
-    if len(rows.data.shape) != 2:
-        msg = (
-            f"{name} has shape {tuple(rows.data.shape)}; a table of shape (n, d) is needed. "
-            "Reshape your data: X.reshape(-1, 1) makes one feature of a vector."
-        )
-        raise ValueError(msg)
-    if rows.n == 0 or rows.n_features == 0:
-        msg = f"{name} has shape {tuple(rows.data.shape)}: there is nothing to approximate."
-        raise ValueError(msg)
-    return rows
-
-
-def as_rows(X: Any, *, name: str = "X") -> Rows:
-    """Recognise what the user passed in to fit on, once, and check that all is finite."""
-    rows, start = rows_of(X, name=name), 0
-    for piece in scan(rows):
-        refuse_non_finite(piece, start, name)
-        start += piece.shape[0]
-    return rows
-
-
-def stays_where_it_is(X: Any) -> bool:
-    """Whether X is on a device, on disk or yet to come: not to be copied into memory."""
-    if isinstance(X, np.ndarray):
-        return mapped(X) is not None
-    return is_array_api_obj(X) or hasattr(X, "chunks") or isinstance(X, Iterator)
-
-
-def stream_of(X: Any, *, name: str = "X") -> Stream:
-    """Recognise what the user passed in to be read once: a table, or an iterator of tables."""
-    if isinstance(X, ArrayRows | IteratedRows):
-        return X
-    return IteratedRows(X, name) if isinstance(X, Iterator) else rows_of(X, name=name)
 
 
 def as_float(block: Array) -> Array:
@@ -287,33 +192,6 @@ def scan(rows: Rows) -> Iterator[Array]:
 def spread_indices(n: int, at_most: int) -> Indices:
     """Return evenly spread positions in range(n): a sample that needs no random numbers."""
     return np.linspace(0, n - 1, min(n, at_most)).astype(np.intp)
-
-
-def _as_numbers(X: Any, name: str) -> np.ndarray[Any, Any]:
-    try:
-        array = np.asarray(X)
-    except ValueError as error:
-        msg = f"{name} is no table: its rows differ in length. Give each row as many numbers."
-        raise ValueError(msg) from error
-    if array.dtype.kind in "fiub" and array.dtype.itemsize <= 8:
-        return array
-    _refuse_complex(array, name)
-    try:
-        return array.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        msg = f"{name} has dtype {array.dtype} and does not convert to numbers: {error}."
-        raise ValueError(msg) from error
-
-
-def _refuse_complex(X: Any, name: str) -> None:
-    if np.iscomplexobj(X):
-        msg = f"Complex data not supported: {name} has dtype {X.dtype}. Pass real numbers."
-        raise ValueError(msg)
-
-
-def _on_device(indices: Indices, reference: Array) -> Array:
-    xp = namespace(reference)
-    return xp.asarray(indices, device=reference.device)
 
 
 def refuse_non_finite(values: Array, start: int, name: str = "X") -> None:

@@ -71,7 +71,7 @@ def _tiles(strip: slice, columns: slice) -> Iterator[tuple[slice, slice, int]]:
 def _tile_width(gram: Gram, K: int) -> int:
     """Return how wide a tile may be: a few copies of it, with rows and features of both sides."""
     d = gram.rows.n_features
-    return max(1, min(TILE_COLS, gram.max_memory // (8 * (4 * TILE_ROWS + 3 * K + 3 * d))))
+    return max(1, min(TILE_COLS, gram.budget.bytes // (8 * (4 * TILE_ROWS + 3 * K + 3 * d))))
 
 
 def _slices(start: int, stop: int, size: int) -> Iterator[slice]:

@@ -17,7 +17,7 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-from nysboost.numerics.memory import readable
+from nysboost.numerics.memory import Budget, readable
 
 LEAST_ROWS = 64
 """Fewer rows than this at a time would leave a matrix product nothing to do."""
@@ -44,9 +44,9 @@ def plan(
     fixed: int,
     block_row: int,
     piece_row: int,
-    max_memory: int,
+    budget: Budget,
     cache_bytes: int,
-    threads: int,
+    parallel: bool,
 ) -> Plan:
     """Share out the working memory of a pass over n rows.
 
@@ -58,12 +58,12 @@ def plan(
         Bytes that are held throughout.
     block_row, piece_row : int
         Bytes for each row of a block, and of a piece; 0 where rows are not held in pieces.
-    max_memory : int
-        Bytes that may be held in all.
+    budget : Budget
+        Bytes that may be held in all, and cores that may be used.
     cache_bytes : int
         Bytes of a block that suit the hardware.
-    threads : int
-        How many blocks may be worked on at the same time.
+    parallel : bool
+        Whether several blocks may be worked on at the same time.
 
     Raises
     ------
@@ -72,13 +72,14 @@ def plan(
     """
     least = min(n, LEAST_ROWS)
     needed = fixed + least * (block_row + piece_row)
-    if needed > max_memory:
+    if needed > budget.bytes:
         msg = (
-            f"max_memory of {readable(max_memory)} is too small: one block of {least} rows needs "
+            f"max_memory of {readable(budget.bytes)} is too small: one block of {least} rows needs "
             f"{readable(needed)}. Raise max_memory to that or more, or take fewer landmarks."
         )
         raise ValueError(msg)
-    free = max_memory - fixed
+    free = budget.bytes - fixed
+    threads = usable_threads(budget) if parallel else 1
     for_blocks = free // 2 if piece_row else free
     threads = max(1, min(threads, for_blocks // (least * block_row), n // SHARED_ROWS))
     at_once = min(cache_bytes, for_blocks // threads) // block_row
@@ -126,10 +127,11 @@ def _clearing(pending: deque[slice]) -> Iterator[None]:
         raise
 
 
-def usable_threads() -> int:
-    """Return how many threads matrix products may use, by the user's own settings."""
+def usable_threads(budget: Budget) -> int:
+    """Return how many threads a pass may use, by the user's own settings."""
     with _limit.lock:
-        return _limit.threads if _limit.users else _threads_now()
+        available = _limit.threads if _limit.users else _threads_now()
+    return min(available, budget.threads or available)
 
 
 class _Limit:

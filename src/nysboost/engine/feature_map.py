@@ -7,24 +7,25 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
 from nysboost.data.outputs import make_output
 from nysboost.data.rows import ArrayRows, Stream, as_float, refuse_non_finite
-from nysboost.engine.blocks import Plan, each_block, plan, usable_threads
+from nysboost.engine.blocks import Plan, each_block, plan
 from nysboost.gram import Gram, Landmarks
+from nysboost.gram.gram import Evaluator
 from nysboost.kernels.distances import in_the_form_of
 from nysboost.numerics.arrays import (
     Array,
+    Indices,
     block_bytes,
     dtype_name,
     empty,
+    is_numpy,
     like,
     product_into,
+    take,
 )
-
-BYTES_PER_VALUE = 32
-"""Most kernels hold four float64 arrays at a time while they are evaluated."""
+from nysboost.numerics.memory import Budget
 
 ENDLESS = 2**30
 """Where only the end will tell how many rows there are, there may be many."""
@@ -70,6 +71,12 @@ class FeatureMap:
             row, column = row + P.shape[0], column + P.shape[1]
         return dense if self.rotation is None else dense @ self.rotation
 
+    def __repr__(self) -> str:
+        return (
+            f"FeatureMap({len(self.landmarks)} landmarks → {self.n_features_out} features, "
+            f"{self.gram!r})"
+        )
+
     def with_gram(self, gram: Gram) -> FeatureMap:
         """Return the same map over another Gram of the same kernel."""
         return replace(self, gram=gram)
@@ -89,7 +96,12 @@ class FeatureMap:
         """Return the features of the rows of an array or CSR matrix, shape (n, r)."""
         return self.write(ArrayRows(X))
 
-    def write(self, rows: Stream, out: Any = None, max_memory: int | None = None) -> Array:
+    def at(self, rows: Indices | slice) -> Array:
+        """Return the features of the Gram's own rows, shape (len(rows), r)."""
+        X, evaluate = self.gram.operands(rows, self.landmarks)
+        return self._pass(ArrayRows(X), evaluate, None, self.gram.budget)
+
+    def write(self, rows: Stream, out: Any = None, budget: Budget | None = None) -> Array:
         """Write the features of all rows, one block at a time: the engine of every pass.
 
         Parameters
@@ -98,26 +110,28 @@ class FeatureMap:
             Rows, wherever they come from.
         out : None, array, HDF5 or Zarr array, or path of a .npy file
             Where the features go; None is a new array.
-        max_memory : int or None
-            Bytes of working memory; None is the Gram's.
+        budget : Budget or None
+            Memory and cores; None is the Gram's.
 
         Returns
         -------
         array of shape (n, r)
             `out` itself, or the file as a memory map.
         """
-        form, r = rows.form, self.n_features_out
-        evaluate = self.gram.against(self.landmarks, form)
+        evaluate = self.gram.against(self.landmarks, rows.form)
+        _refuse_overlap(rows, out)
+        return self._pass(rows, evaluate, out, budget or self.gram.budget)
+
+    def _pass(self, rows: Stream, evaluate: Evaluator, out: Any, budget: Budget) -> Array:
+        """Read pieces of rows, share their blocks among the cores, and write F = k(X, Z) N."""
+        form = rows.form
         parts = [like(P, form) for P in self.projections]
         rotation = None if self.rotation is None else like(self.rotation, form)
-        _refuse_overlap(rows, out)
-        output = make_output(out, rows.n, r, form)
-        streamed = not (rows.in_memory and output.in_memory)
-        allowed = self.gram.max_memory if max_memory is None else max_memory
-        plan = self._plan(rows, form, streamed, allowed)
+        output = make_output(out, rows.n, self.n_features_out, form)
+        plan = self._plan(rows, form, not (rows.in_memory and output.in_memory), budget)
 
         def fill(X: Array, start: int, space: Array, block: slice) -> None:
-            x = in_the_form_of(form, as_float(X[block]))
+            x = in_the_form_of(form, as_float(take(X, block)))
             refuse_non_finite(x, start + block.start)
             values = evaluate(x)
             if rotation is None:
@@ -138,33 +152,24 @@ class FeatureMap:
             output.abandon()
             raise
 
-    def _plan(self, rows: Stream, form: Array, streamed: bool, max_memory: int) -> Plan:
+    def _plan(self, rows: Stream, form: Array, streamed: bool, budget: Budget) -> Plan:
         """Share out the memory: prepared operands, blocks of kernel values, pieces of rows."""
-        c, d, r = len(self.landmarks), _numbers_per_row(rows, form), self.n_features_out
+        c, d, r = len(self.landmarks), rows.numbers_per_row, self.n_features_out
         itemsize = np.dtype(dtype_name(form)).itemsize
         wide = 0 if self.rotation is None else self.rotation.shape[0]
         narrow = sum(P.shape[0] * P.shape[1] for P in self.projections) + wide * r
-        per_value = itemsize if self.gram.lean(form) else BYTES_PER_VALUE
         held = d if self.landmarks.points is not None else 0  # values are taken, not computed
         # other libraries have threads of their own, and modes that belong to a thread
-        shared = self.gram.parallel and (issparse(form) or isinstance(form, np.ndarray))
+        shared = self.gram.parallel and is_numpy(form)
         return plan(
             ENDLESS if rows.n is None else rows.n,
             fixed=itemsize * (2 * c * (held + 2) + narrow),
-            block_row=itemsize * (2 * held + 8 + wide) + per_value * c,
+            block_row=itemsize * (2 * held + 8 + wide) + self.gram.bytes_per_value(form) * c,
             piece_row=(8 * d + itemsize * r) if streamed else 0,
-            max_memory=max_memory,
+            budget=budget,
             cache_bytes=block_bytes(form),
-            threads=usable_threads() if shared else 1,
+            parallel=shared,
         )
-
-
-def _numbers_per_row(rows: Stream, form: Array) -> int:
-    """Return how many numbers a row takes; of a sparse one, also those that say where."""
-    if not issparse(form):
-        return rows.n_features
-    data: Any = getattr(rows, "data", form)
-    return 2 * -(-int(data.nnz) // int(data.shape[0]))
 
 
 def _refuse_overlap(rows: Stream, out: Any) -> None:

@@ -7,8 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from nysboost.engine.feature_map import FeatureMap
-from nysboost.gram import Gram
+from nysboost.engine.factor import Factor
+from nysboost.gram import Gram, Landmarks
 from nysboost.numerics.arrays import Array, Floats, Indices, like, row_blocks, to_host
 from nysboost.numerics.tolerances import EPS, cutoff
 
@@ -24,23 +24,24 @@ class Residual:
 
     Parameters
     ----------
-    gram : Gram
-        G, of the rows in question: those of the fit, or others.
-    transform : FeatureMap
-        x ↦ k(x, Z) N.
+    factor : Factor
+        F, on the rows in question: those of the fit, or others.
     signs : array of shape (K,)
         The diagonal of S.
     """
 
-    gram: Gram
-    transform: FeatureMap
+    factor: Factor
     signs: Floats
 
-    def features(self, rows: Indices | None = None) -> Array:
-        """Return F at `rows`, default all, shape (len(rows), K)."""
-        if rows is None:
-            return self.transform.write(self.gram.rows)
-        return self.transform(self.gram.rows.take(rows))
+    @property
+    def gram(self) -> Gram:
+        """G."""
+        return self.factor.transform.gram
+
+    @property
+    def landmarks(self) -> Landmarks:
+        """Z."""
+        return self.factor.transform.landmarks
 
     def diagonals(self, F: Array, g: Floats) -> tuple[Floats, Floats]:
         """Return R_ii and a_i for rows with features F and k(x, x) = g, both of shape (len(g),)."""
@@ -83,11 +84,11 @@ class Residual:
 
     @cached_property
     def _within(self) -> Floats:
-        return to_host(self.transform.gram.within(self.transform.landmarks)).astype(np.float64)
+        return to_host(self.gram.within(self.landmarks)).astype(np.float64)
 
     @cached_property
     def _normalization(self) -> Floats:
-        return to_host(self.transform.normalization).astype(np.float64)
+        return to_host(self.factor.transform.normalization).astype(np.float64)
 
     @cached_property
     def _operator(self) -> tuple[Floats, Floats]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from nysboost.engine.residual import Residual
 from nysboost.gram import Gram
-from nysboost.numerics.arrays import Array, Floats, Indices, to_host
+from nysboost.numerics.arrays import Array, Floats, Indices, take, to_host
 from nysboost.numerics.estimates import Estimate, Pairs, Risk, mean_of_rows
 
 PAIRS = 10**6
@@ -52,14 +52,14 @@ def from_all_rows(
     residual: Residual, g: Floats, pairs: int, risk: Risk, rng: np.random.Generator
 ) -> Findings:
     """Look at the diagonal of all rows, and draw pairs in proportion to a_i a_j."""
-    F = residual.features()
+    F = residual.factor.all()
     d, a = residual.diagonals(F, g)
     draw, total = _drawing(a, rng), float(a.sum())
     size, groups = _sizes(pairs, 0, GROUP)
     blocks, ratios = [], []
     for _ in range(groups):
         i, j = draw(size), draw(size)
-        R = residual.block(i, j, F[i, :], F[j, :])
+        R = residual.block(i, j, take(F, i), take(F, j))
         blocks.append(_scaled(R, i, j, a))
         ratios.append(d[i] / a[i])
     off_diagonal = Pairs.of(blocks).mean(np.concatenate(ratios), 1.0, risk) * total**2
@@ -69,7 +69,7 @@ def from_all_rows(
         least=diagonal,
         most=total**2,
         trace=(trace, trace),
-        entries=residual.gram.n * len(residual.transform.landmarks) + groups * size**2,
+        entries=residual.gram.n * len(residual.landmarks) + groups * size**2,
         rows=len(g),
         all_rows=True,
         bounds=_certain(residual, F, diagonal, trace),
@@ -80,12 +80,12 @@ def from_some_rows(
     residual: Residual, g: Floats, entries: int, risk: Risk, rng: np.random.Generator
 ) -> Findings:
     """Draw rows in proportion to k(x, x), and look at their diagonal and at pairs of them."""
-    draw, total, c = _drawing(g, rng), float(g.sum()), len(residual.transform.landmarks)
+    draw, total, c = _drawing(g, rng), float(g.sum()), len(residual.landmarks)
     size, groups = _sizes(entries, c, min(4 * GROUP, int(2 * PAIRS_PER_FEATURE * c)))
     blocks, d, a, drawn = [], [], [], []
     for _ in range(groups):
         i, j = draw(size), draw(size)
-        F, H = residual.features(i), residual.features(j)
+        F, H = residual.factor.at(i), residual.factor.at(j)
         blocks.append(_scaled(residual.block(i, j, F, H), i, j, g))
         for rows, features in ((i, F), (j, H)):
             own, bound = residual.diagonals(features, g[rows])

@@ -1,7 +1,6 @@
-"""Thin scikit-learn transformers over the methods of the catalogue."""
+"""Thin scikit-learn transformers."""
 
-from nysboost.estimators.boosted import BoostedNystroem
-from nysboost.estimators.ensemble import EnsembleNystroem
-from nysboost.estimators.standard import StandardNystroem
+from nysboost.estimators.families import BoostedNystroem, EnsembleNystroem, StandardNystroem
+from nysboost.estimators.nystroem import Nystroem
 
-__all__ = ["BoostedNystroem", "EnsembleNystroem", "StandardNystroem"]
+__all__ = ["BoostedNystroem", "EnsembleNystroem", "Nystroem", "StandardNystroem"]

@@ -1,8 +1,13 @@
-"""What the transformers share: kernel parameters in, fitted attributes out."""
+"""What the transformers share: kernel parameters in, fitted attributes out.
+
+The constructors are those of dataclasses: each parameter is a field, stored as it is given,
+which is what scikit-learn asks of an estimator.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -14,18 +19,21 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from nysboost.catalogue import RandomState, find_method, make_rng
-from nysboost.data.rows import rows_of, stays_where_it_is, stream_of
+from nysboost.catalogue import run_method
+from nysboost.data.recognise import rows_of, stays_where_it_is, stream_of
 from nysboost.gram import make_gram
 from nysboost.kernels import Kernel
+from nysboost.numerics import progress
 from nysboost.numerics.arrays import Array
 from nysboost.numerics.checks import require_count
-from nysboost.numerics.memory import as_bytes
+from nysboost.numerics.memory import MAX_MEMORY, Budget
+from nysboost.numerics.seeds import RandomState, make_rng
 from nysboost.settings import Settings
 
 KernelLike = str | Kernel | Callable[..., Array]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class BaseNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A Nyström approximation as a scikit-learn transformer; final classes say which.
 
@@ -48,14 +56,16 @@ class BaseNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         Number of features seen in fit.
     """
 
-    kernel: KernelLike
-    gamma: float | str | None
-    coef0: float | None
-    degree: float | None
-    kernel_params: Mapping[str, Any] | None
-    n_components: int | None
-    max_memory: int | str
-    random_state: RandomState
+    kernel: KernelLike = "rbf"
+    gamma: float | str | None = None
+    coef0: float | None = None
+    degree: float | None = None
+    kernel_params: Mapping[str, Any] | None = None
+    n_components: int | None = None
+    max_memory: int | str = MAX_MEMORY
+    n_jobs: int | None = None
+    verbose: bool = False
+    random_state: RandomState = None
 
     def fit(self, X: Any, y: Any = None) -> Any:  # noqa: ARG002
         """Fit the approximation to the Gram matrix of X.
@@ -68,20 +78,16 @@ class BaseNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             For scikit-learn's pipelines.
         """
         X = self._validate(X, reset=True)
-        if self.n_components is not None:
-            require_count("n_components", self.n_components)
-        named = {"gamma": self.gamma, "coef0": self.coef0, "degree": self.degree}
+        settings, rng = self._settings(), make_rng(self.random_state)
+        named = {name: getattr(self, name) for name in ("gamma", "coef0", "degree")}
         given = {name: value for name, value in named.items() if value is not None}
         params = {**(self.kernel_params or {}), **given}
-        gram = make_gram(X, self.kernel, max_memory=self.max_memory, **params)
-        method, settings, rules = self._plan()
-        run = find_method(method)
-        approximation = run(gram, settings, rules, make_rng(self.random_state))
-        self._transform, self.discarded_mass_ = approximation.feature_map(
-            self.n_components, settings.row_cap
-        )
-        self.approximation_ = approximation
-        self.weights_ = approximation.weights
+        gram = make_gram(X, self.kernel, budget=self._budget(), **params)
+        with progress.shown(self.verbose):
+            found = run_method(self._method(), gram, settings, rng, self._landmarks())
+        self._transform, self.discarded_mass_ = found.feature_map(settings.row_cap)
+        self.approximation_ = found
+        self.weights_ = found.weights
         landmarks = self._transform.landmarks
         self.components_ = landmarks.points
         self.component_indices_ = landmarks.indices
@@ -111,15 +117,29 @@ class BaseNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """
         check_is_fitted(self)
         rows = stream_of(self._validate(X, reset=False))
-        return self._transform.write(rows, out, as_bytes(self.max_memory))
+        return self._transform.write(rows, out, self._budget())
 
-    def _plan(self) -> tuple[str, Settings, dict[str, Any]]:
-        """Return the method's name, its settings and its weight rules."""
+    def _method(self) -> str:
+        """Return the name of the method in the catalogue."""
         raise NotImplementedError
+
+    def _landmarks(self) -> Any:
+        """Return the user's own landmarks, if any."""
+        return None
+
+    def _settings(self) -> Settings:
+        """Return those settings that are parameters of this transformer, as they are."""
+        given = {f.name: getattr(self, f.name, None) for f in fields(Settings)}
+        return Settings(**{name: value for name, value in given.items() if value is not None})
+
+    def _budget(self) -> Budget:
+        return Budget.of(self.max_memory, self.n_jobs)
 
     def _validate(self, X: Any, *, reset: bool) -> Array:
         how = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
-        precomputed = self.kernel == "precomputed"
+        if self.n_components is not None:
+            require_count("n_components", self.n_components)
+        precomputed = isinstance(self.kernel, str) and self.kernel == "precomputed"
         if precomputed and not reset:
             apart = stays_where_it_is(X)
             X = stream_of(X if apart else check_array(X, ensure_all_finite=False, **how))
@@ -168,7 +188,7 @@ class BaseNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        precomputed = self.kernel == "precomputed"
+        precomputed = isinstance(self.kernel, str) and self.kernel == "precomputed"
         tags.input_tags.pairwise = precomputed
         tags.input_tags.sparse = not precomputed
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]

@@ -15,12 +15,12 @@ from typing import Any, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from nysboost import catalogue
 from nysboost.boosting.algorithm import boost
 from nysboost.boosting.ensemble import ensemble
 from nysboost.boosting.rules import Rule
 from nysboost.boosting.trajectory import Trajectory
 from nysboost.boosting.variants import VARIANTS, parse_variant
-from nysboost.catalogue import weight_rules
 from nysboost.experiments.datasets import Points
 from nysboost.experiments.errors import relative_errors
 from nysboost.experiments.presets import Preset
@@ -89,7 +89,7 @@ def settings_of(preset: Preset, reading: str, n_learners: int | None = None) -> 
 
 def rules_of(preset: Preset) -> dict[str, Rule]:
     """Return what U, E and R mean in a preset."""
-    return weight_rules(eta=preset.eta)
+    return catalogue.rules_of(Settings(eta=preset.eta))
 
 
 def draw_points(preset: Preset, points: Points, replicate: int, seed: int) -> NDArray[np.float64]:

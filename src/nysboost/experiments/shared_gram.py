@@ -25,5 +25,4 @@ class SharedGram(PrecomputedGram):
         """Return G[rows, landmarks], shape (len(rows), m)."""
         assert landmarks.indices is not None
         block = self.values[landmarks.indices][:, rows]
-        self.entries_evaluated += block.size
-        return block.T
+        return self.tally.add(block.T)

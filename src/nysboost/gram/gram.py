@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import copy
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numpy as np
-from scipy.sparse import issparse
 
-from nysboost.data.rows import (
-    ForgottenRows,
-    Rows,
-    scan,
-)
+from nysboost.data.rows import ArrayRows, ForgottenRows, Rows, scan
 from nysboost.gram.landmarks import Landmarks
 from nysboost.kernels import Kernel
 from nysboost.kernels.distances import in_the_form_of
@@ -24,29 +21,63 @@ from nysboost.numerics.arrays import (
     namespace,
     whereabouts,
 )
-from nysboost.numerics.memory import MAX_MEMORY
+from nysboost.numerics.memory import Budget
+
+Evaluator: TypeAlias = Callable[[Array], Array]
+"""X ↦ k(X, Z), for landmarks that have been prepared."""
+
+
+class Tally:
+    """How many kernel values have been evaluated, by all threads."""
+
+    def __init__(self, count: int = 0) -> None:
+        self.count = count
+        self._lock = threading.Lock()
+
+    def add(self, values: Array) -> Array:
+        """Count the entries of a block, and return it."""
+        with self._lock:
+            self.count += int(values.shape[0]) * int(values.shape[1])
+        return values
+
+    def __reduce__(self) -> Any:
+        return Tally, (self.count,)
 
 
 class Gram(ABC):
     """A symmetric positive semidefinite n×n matrix that is asked for blocks.
 
-    `entries_evaluated` counts the entries asked for so far: a cost that no hardware
-    changes. `max_memory` is what a pass over its rows may hold at a time, in bytes.
+    Every value passes through `against`, which counts it. `budget` is what a pass over
+    the rows may use.
+
+    Parameters
+    ----------
+    rows : Rows
+        The data, or the rows of a precomputed matrix.
+    budget : Budget
+        Memory and cores of a pass.
+    tally : Tally or None
+        Counts the values; the parts of one Gram share it.
     """
 
     parallel = True
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: Rows, budget: Budget | None = None, tally: Tally | None = None):
         self.rows = rows
         self.n = rows.n
         self.dtype = np.dtype(dtype_name(rows.form))
-        self.entries_evaluated = 0
-        self.max_memory = MAX_MEMORY
+        self.budget = budget or Budget()
+        self.tally = tally or Tally()
 
     @property
     def eps(self) -> float:
         """Machine epsilon of the entries."""
         return float(np.finfo(self.dtype).eps)
+
+    @property
+    def entries_evaluated(self) -> int:
+        """The entries asked for so far: a cost that no hardware changes."""
+        return self.tally.count
 
     def block(self, rows: Indices, cols: Indices) -> Array:
         """Return G[rows, cols]."""
@@ -54,24 +85,19 @@ class Gram(ABC):
 
     def cross(self, rows: Indices | slice, landmarks: Landmarks) -> Array:
         """Return k(X[rows], Z), shape (len(rows), m)."""
-        values = self.evaluate(self.rows.take(rows), landmarks)
-        self.entries_evaluated += values.shape[0] * values.shape[1]
-        return values
+        X, evaluate = self.operands(rows, landmarks)
+        return evaluate(X)
 
-    @abstractmethod
-    def landmarks(self, indices: Indices) -> Landmarks:
-        """Return the columns at `indices` as landmarks."""
-
-    def lean(self, form: Array) -> bool:  # noqa: ARG002
-        """Whether evaluating blocks of such rows takes no memory beyond their values."""
-        return True
+    def operands(self, rows: Indices | slice, landmarks: Landmarks) -> tuple[Array, Evaluator]:
+        """Return the Gram's own rows, as far as they are needed, and x ↦ k(x, Z)."""
+        X = self.rows.take(rows)
+        return X, self.against(landmarks, X)
 
     def evaluate(self, X: Array, landmarks: Landmarks) -> Array:
         """Return k(X, Z) for any rows X, seen in fitting or not."""
         return self.against(landmarks, X)(X)
 
-    @abstractmethod
-    def against(self, landmarks: Landmarks, form: Array) -> Callable[[Array], Array]:
+    def against(self, landmarks: Landmarks, form: Array) -> Evaluator:
         """Return x ↦ k(x, Z), with what depends on Z alone prepared once.
 
         Parameters
@@ -81,6 +107,16 @@ class Gram(ABC):
         form : array or CSR matrix
             Shows the namespace, the device and the dtype of the rows to come.
         """
+        prepared = self._against(landmarks, form)
+        return lambda X: self.tally.add(prepared(X))
+
+    @abstractmethod
+    def _against(self, landmarks: Landmarks, form: Array) -> Evaluator:
+        """Return x ↦ k(x, Z), not counted."""
+
+    @abstractmethod
+    def landmarks(self, indices: Indices) -> Landmarks:
+        """Return the columns at `indices` as landmarks."""
 
     @abstractmethod
     def within(self, landmarks: Landmarks) -> Array:
@@ -89,6 +125,14 @@ class Gram(ABC):
     @abstractmethod
     def diag(self, rows: Indices | slice | None = None) -> Array:
         """Return the diagonal, or its entries at `rows`."""
+
+    @abstractmethod
+    def restricted(self, indices: Indices) -> Gram:
+        """Return G[S, S] as a Gram of its own, with its rows in memory."""
+
+    def bytes_per_value(self, form: Array) -> int:
+        """Return what evaluating a block of such rows holds for each of its values."""
+        return int(np.dtype(dtype_name(form)).itemsize)
 
     def forget_rows(self) -> Gram:
         """Return this Gram without its data, to be saved beside the landmarks."""
@@ -100,8 +144,14 @@ class Gram(ABC):
 class KernelGram(Gram):
     """The Gram matrix of a kernel on the rows of a table."""
 
-    def __init__(self, rows: Rows, kernel: Kernel) -> None:
-        super().__init__(rows)
+    def __init__(
+        self,
+        rows: Rows,
+        kernel: Kernel,
+        budget: Budget | None = None,
+        tally: Tally | None = None,
+    ) -> None:
+        super().__init__(rows, budget, tally)
         self.kernel = kernel
         self.parallel = kernel.parallel
 
@@ -109,8 +159,7 @@ class KernelGram(Gram):
         """Return the rows at `indices` as landmarks."""
         return Landmarks(indices, self.rows.take(indices))
 
-    def against(self, landmarks: Landmarks, form: Array) -> Callable[[Array], Array]:
-        """Return x ↦ k(x, Z), with what depends on Z alone prepared once."""
+    def _against(self, landmarks: Landmarks, form: Array) -> Evaluator:
         Z = landmarks.points
         if whereabouts(form) != whereabouts(Z):
             msg = (
@@ -120,18 +169,17 @@ class KernelGram(Gram):
             raise ValueError(msg)
         return self.kernel.against(in_the_form_of(form, Z))
 
-    def lean(self, form: Array) -> bool:
-        """Whether evaluating blocks of such rows takes no memory beyond their values."""
-        return self.kernel.lean and not issparse(form)
+    def bytes_per_value(self, form: Array) -> int:
+        """Return what evaluating a block of such rows holds for each of its values."""
+        return self.kernel.bytes_per_value(form)
 
     def within(self, landmarks: Landmarks) -> Array:
         """Return W = k(Z, Z), shape (m, m)."""
         return self.between(landmarks.points, landmarks.points)
 
     def between(self, X: Array, Y: Array) -> Array:
-        """Return k(X, Y) for any points, counted like entries of G."""
-        self.entries_evaluated += X.shape[0] * Y.shape[0]
-        return self.kernel(X, Y)
+        """Return k(X, Y) for any points."""
+        return self.evaluate(X, Landmarks(None, Y))
 
     def diag(self, rows: Indices | slice | None = None) -> Array:
         """Return k(x, x) for all rows, or those at `rows`."""
@@ -139,3 +187,14 @@ class KernelGram(Gram):
             return self.kernel.diag(self.rows.take(rows))
         blocks = [self.kernel.diag(block) for block in scan(self.rows)]
         return namespace(blocks[0]).concat(blocks)
+
+    def restricted(self, indices: Indices) -> KernelGram:
+        """Return the Gram matrix of the rows at `indices`, which are read once."""
+        rows = ArrayRows(self.rows.take(indices))
+        return KernelGram(rows, self.kernel, self.budget, self.tally)
+
+    def __repr__(self) -> str:
+        return (
+            f"KernelGram({self.kernel}, n={self.n}, n_features={self.rows.n_features}, "
+            f"dtype={self.dtype}, entries_evaluated={self.entries_evaluated})"
+        )

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.sparse import issparse, vstack
 
-from nysboost.numerics.arrays import Array, Indices, namespace
+from nysboost.data.recognise import as_rows
+from nysboost.kernels.distances import in_the_form_of
+from nysboost.numerics.arrays import Array, Indices, like, stacked
+from nysboost.numerics.checks import positions
+
+if TYPE_CHECKING:
+    from nysboost.gram.gram import Gram
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +36,36 @@ class Landmarks:
         some = self.indices if self.points is None else self.points
         return int(some.shape[0])  # type: ignore[union-attr]
 
+    def __repr__(self) -> str:
+        return f"Landmarks({len(self)} {'points' if self.indices is None else 'columns'})"
+
+
+def given_landmarks(gram: Gram, landmarks: Any) -> Landmarks:
+    """Return the user's own landmarks: row numbers (or a mask of rows), or points.
+
+    Parameters
+    ----------
+    gram : Gram
+        G.
+    landmarks : array of shape (m,) or (m, d)
+        Whole numbers are rows; a table is one of points, which need not be rows of the data.
+    """
+    form = gram.rows.form
+    if getattr(landmarks, "ndim", 0) != 2 and np.ndim(landmarks) != 2:
+        indices = positions(landmarks, gram.n, "landmarks")
+        if len(indices) == 0:
+            msg = "landmarks is empty: give at least one row or point."
+            raise ValueError(msg)
+        return gram.landmarks(indices)
+    points = as_rows(landmarks, name="landmarks")
+    if gram.landmarks(np.arange(1)).points is None or points.n_features != gram.rows.n_features:
+        msg = (
+            f"landmarks has shape ({points.n}, {points.n_features}), but these data take "
+            f"row numbers, or points of {gram.rows.n_features} features."
+        )
+        raise ValueError(msg)
+    return Landmarks(None, in_the_form_of(form, like(points.take(slice(None)), form)))
+
 
 def pooled(parts: Sequence[Landmarks]) -> Landmarks:
     """Return all the landmarks of several learners, in order, as one set."""
@@ -37,11 +73,5 @@ def pooled(parts: Sequence[Landmarks]) -> Landmarks:
     points = [part.points for part in parts if part.points is not None]
     return Landmarks(
         np.concatenate(indices) if len(indices) == len(parts) else None,
-        _stacked(points) if points else None,
-    )
-
-
-def _stacked(points: list[Array]) -> Array:
-    return (
-        vstack(points, format="csr") if issparse(points[0]) else namespace(*points).concat(points)
+        stacked(points) if points else None,
     )

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from nysboost.data.rows import as_rows
+from nysboost.data.recognise import as_rows
 from nysboost.gram.gram import Gram, KernelGram
 from nysboost.gram.precomputed import PrecomputedGram, check_precomputed
 from nysboost.gram.probe import probed
 from nysboost.kernels import Kernel, make_kernel
 from nysboost.numerics.arrays import Array
-from nysboost.numerics.memory import MAX_MEMORY, as_bytes
+from nysboost.numerics.memory import Budget
 
 
 def make_gram(
     X: Any,
     kernel: str | Kernel | Callable[..., Array] = "rbf",
     *,
-    max_memory: int | str = MAX_MEMORY,
+    budget: Budget | None = None,
     **params: Any,
 ) -> Gram:
     """Turn data and a kernel into a Gram matrix, in the one place that does.
@@ -29,8 +29,8 @@ def make_gram(
         Data points, or kernel values. Never copied, never changed.
     kernel : str, Kernel or callable
         See `nysboost.kernels.make_kernel`; or "precomputed".
-    max_memory : int or str
-        What a pass over the rows may hold at a time, in bytes or as "500MB".
+    budget : Budget or None
+        Memory and cores of a pass over the rows.
     **params
         Parameters of a named kernel.
     """
@@ -41,9 +41,8 @@ def make_gram(
             raise ValueError(msg)
         rows = as_rows(X, name="The precomputed kernel matrix")
         check_precomputed(rows)
-        gram: Gram = PrecomputedGram(rows)
+        gram: Gram = PrecomputedGram(rows, budget)
     else:
         rows = as_rows(X)
-        gram = KernelGram(rows, make_kernel(kernel, **params).resolve(rows))
-    gram.max_memory = as_bytes(max_memory)
+        gram = KernelGram(rows, make_kernel(kernel, **params).resolve(rows), budget)
     return probed(gram)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nysboost.data.rows import as_rows
+from nysboost.data.recognise import as_rows
 from nysboost.gram.gram import Gram, KernelGram
 
 
@@ -28,6 +28,4 @@ def on_other_rows(gram: Gram, X: Any) -> Gram:
     if rows.n_features != gram.rows.n_features:
         msg = f"X has {rows.n_features} columns, but the fit had {gram.rows.n_features}."
         raise ValueError(msg)
-    other = KernelGram(rows, gram.kernel)
-    other.max_memory = gram.max_memory
-    return other
+    return KernelGram(rows, gram.kernel, gram.budget, gram.tally)

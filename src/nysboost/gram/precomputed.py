@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from nysboost.data.rows import ArrayRows, Rows, StoredRows, as_float
-from nysboost.gram.gram import Gram
+from nysboost.gram.gram import Evaluator, Gram
 from nysboost.gram.landmarks import Landmarks
-from nysboost.numerics.arrays import Array, Indices, epsilon, namespace, row_blocks
-from nysboost.numerics.tolerances import cutoff
+from nysboost.numerics.arrays import Array, Indices, epsilon, is_sparse, namespace, row_blocks, take
+from nysboost.numerics.tolerances import ASYMMETRIC, cutoff
 
 
 class PrecomputedGram(Gram):
@@ -24,40 +22,56 @@ class PrecomputedGram(Gram):
         """Return the columns at `indices` as landmarks."""
         return Landmarks(indices, None)
 
-    def cross(self, rows: Indices | slice, landmarks: Landmarks) -> Array:
-        """Return G[rows, J], without reading the other columns where that can be helped."""
-        G = self.rows.data if isinstance(self.rows, ArrayRows) else None
-        if not isinstance(G, np.ndarray) or landmarks.indices is None:
-            return super().cross(rows, landmarks)
-        values = as_float(G[np.ix_(np.arange(self.n)[rows], landmarks.indices)])
-        self.entries_evaluated += values.size
-        return values
+    def operands(self, rows: Indices | slice, landmarks: Landmarks) -> tuple[Array, Evaluator]:
+        """Return G[rows, J], read without the other columns, and the identity."""
+        return self._entries(np.arange(self.n)[rows], _columns(landmarks)), self.tally.add
 
-    def against(self, landmarks: Landmarks, form: Array) -> Callable[[Array], Array]:
-        """Return the function that takes the landmarks' columns of X."""
+    def _entries(self, rows: Indices, columns: Indices) -> Array:
+        assert isinstance(self.rows, ArrayRows)
+        G = self.rows.data
+        if isinstance(G, np.ndarray):
+            return as_float(G[np.ix_(rows, columns)])
+        return as_float(take(take(G, rows), columns, axis=1))
+
+    def _against(self, landmarks: Landmarks, form: Array) -> Evaluator:
         if form.shape[1] != self.n and form.shape[1] == len(landmarks):
             return lambda X: X
-        if isinstance(form, np.ndarray):
-            return lambda X: X[:, landmarks.indices]
-        xp = namespace(form)
-        columns = xp.asarray(landmarks.indices, device=form.device)
-        return lambda X: xp.take(X, columns, axis=1)
+        columns = _columns(landmarks)
+        return lambda X: take(X, columns, axis=1)
 
     def within(self, landmarks: Landmarks) -> Array:
         """Return W = G[J, J], shape (m, m)."""
-        assert landmarks.indices is not None
-        return self.block(landmarks.indices, landmarks.indices)
+        return self.block(_columns(landmarks), _columns(landmarks))
 
     def diag(self, rows: Indices | slice | None = None) -> Array:
         """Return the diagonal, or its entries at `rows`."""
         chosen = np.arange(self.n)[slice(None) if rows is None else rows]
         assert isinstance(self.rows, ArrayRows)
-        return as_float(self.rows.data[chosen, chosen])
+        G = self.rows.data
+        if isinstance(G, np.ndarray):
+            return as_float(G[chosen, chosen])
+        return as_float(take(namespace(G).linalg.diagonal(G), chosen))
+
+    def restricted(self, indices: Indices) -> PrecomputedGram:
+        """Return G[S, S], copied into memory: s² values, however large n is."""
+        entries = ArrayRows(self._entries(indices, indices))
+        return PrecomputedGram(entries, self.budget, self.tally)
+
+    def __repr__(self) -> str:
+        return (
+            f"PrecomputedGram(n={self.n}, dtype={self.dtype}, "
+            f"entries_evaluated={self.entries_evaluated})"
+        )
+
+
+def _columns(landmarks: Landmarks) -> Indices:
+    assert landmarks.indices is not None
+    return landmarks.indices
 
 
 def check_precomputed(rows: Rows) -> None:
     """Refuse what cannot be a Gram matrix: not square, not symmetric, clearly indefinite."""
-    if not isinstance(rows, ArrayRows) or hasattr(rows.data, "tocsr"):
+    if not isinstance(rows, ArrayRows) or is_sparse(rows.data):
         msg = "A precomputed kernel matrix must be dense; pass matrix.toarray()."
         raise ValueError(msg)
     if isinstance(rows, StoredRows):
@@ -78,7 +92,7 @@ def check_precomputed(rows: Rows) -> None:
         upper = rows.take(block)
         gap = xp.max(xp.abs(upper - G[:, block].T))
         largest = max(largest, float(xp.max(xp.abs(upper))))
-        if float(gap) > 1e3 * cutoff(1, epsilon(upper)) * largest:
+        if float(gap) > cutoff(ASYMMETRIC, epsilon(upper)) * largest:
             msg = (
                 "A precomputed kernel matrix is symmetric, but G[i, j] and G[j, i] differ by up to "
                 f"{float(gap):.3g}. Pass (G + G.T) / 2 if that is what you mean."

@@ -15,7 +15,7 @@ def probed(gram: Gram) -> Gram:
     """Refuse a kernel that a principal submatrix shows to be no kernel, before any work."""
     where = spread_indices(gram.n, PROBE_SIZE)
     W = gram.block(where, where)
-    gram.entries_evaluated = 0  # every method looks at the same probe first
+    gram.tally.count = 0  # every method looks at the same probe first
     xp = namespace(W)
     if not bool(xp.all(xp.isfinite(W))):
         raise ValueError(NOT_FINITE)

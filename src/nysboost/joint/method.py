@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.sparse import issparse
 
 from nysboost.boosting.algorithm import boost
-from nysboost.boosting.core import JointCore, core_projection, fit_core
+from nysboost.boosting.core import ANCHOR, ROWS_PER_LANDMARK, JointCore, core_projection, fit_core
 from nysboost.boosting.learner import Learner
 from nysboost.boosting.selectors import KMeansSelector
-from nysboost.gram import Gram, KernelGram, Landmarks, pooled
+from nysboost.gram import Gram, KernelGram, Landmarks, Sample, pooled
 from nysboost.joint.refinement import refine
 from nysboost.kernels.distances import squared_distances
-from nysboost.numerics.arrays import Array, Floats, Indices, like, namespace, to_host
+from nysboost.numerics.arrays import Array, Floats, Indices, is_sparse, like, namespace, to_host
 from nysboost.numerics.kmeans import centroids
 from nysboost.numerics.linalg import range_basis, times
 from nysboost.numerics.tolerances import REPEATED
@@ -26,13 +25,10 @@ STAGES = 2
 ITERATIONS = 18
 """Of L-BFGS, in each of two rounds, on fresh rows where there are enough, checked in between."""
 
-ANCHOR = 0.3
-"""Weight of the landmarks in the core's sample: 1 costs accuracy there, 0.1 binds too little."""
-
 
 HELD_OUT = 512
 KMEANS_ITERATIONS = 25
-ROWS_PER_LANDMARK, FIRST_ROWS_PER_LANDMARK = 4, 8
+FIRST_ROWS_PER_LANDMARK = 8
 COLUMNS_PER_LEARNER = 60
 
 
@@ -63,14 +59,24 @@ def joint(gram: Gram, c: int, row_cap: int, rng: np.random.Generator) -> Learner
     """
     row_cap = max(row_cap, ROWS_PER_LANDMARK * c)
     held_out, rounds = _split(gram.n, c, row_cap, rng)
-    sample = np.unique(np.concatenate([held_out, rounds[-1]]))
-    distinct = _distinct(gram, sample)
+    sample = Sample.of(gram, np.concatenate([held_out, *rounds]))
+    held_out, rounds = sample.positions(held_out), [sample.positions(rows) for rows in rounds]
+    judged = np.union1d(held_out, rounds[-1])
+    distinct = _distinct(sample.gram, judged)
     if c >= len(distinct):
-        return fit_core(gram, gram.landmarks(distinct), sample)
-    if isinstance(gram, KernelGram) and _can_move(gram):
-        return _moved_landmarks(gram, c, held_out, rounds, rng)
-    columns = _boosted_columns(gram, c, row_cap, rng)
-    return fit_core(gram, gram.landmarks(columns), np.union1d(sample, columns))
+        learner = _on_columns(sample, distinct, judged)
+    elif isinstance(sample.gram, KernelGram) and _can_move(sample.gram):
+        learner = _moved_landmarks(sample.gram, c, held_out, rounds, rng)
+    else:
+        learner = _on_columns(sample, _boosted_columns(sample.gram, c, row_cap, rng), judged)
+    return replace(learner, landmarks=sample.lifted(learner.landmarks))
+
+
+def _on_columns(sample: Sample, columns: Indices, rows: Indices) -> Learner:
+    """Return the joint approximation on columns, its core fitted on these rows and theirs."""
+    part = Sample.of(sample.gram, np.union1d(rows, columns))
+    learner = fit_core(part, part.gram.landmarks(part.positions(columns)))
+    return replace(learner, landmarks=part.lifted(learner.landmarks))
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,14 +133,14 @@ def _split(n: int, c: int, row_cap: int, rng: np.random.Generator) -> tuple[Indi
 def _distinct(gram: Gram, sample: Indices) -> Indices:
     """Return those rows of the sample that are not repetitions of others."""
     rows = gram.rows.take(sample)
-    if issparse(rows):
+    if is_sparse(rows):
         return sample
     return np.sort(sample[np.unique(to_host(rows), axis=0, return_index=True)[1]])
 
 
 def _can_move(gram: KernelGram) -> bool:
     """Whether landmarks may be points: dense data and a kernel with a derivative."""
-    return gram.kernel.differentiable and not issparse(gram.rows.take(slice(0, 1)))
+    return gram.kernel.differentiable and not is_sparse(gram.rows.take(slice(0, 1)))
 
 
 def _moved_landmarks(
@@ -151,7 +157,7 @@ def _moved_landmarks(
             sample = _Sample.of(gram, rows)
         start, X = (xp.astype(part, xp.float64) for part in (best.landmarks.points, sample.X))
         moved, evaluations = refine(gram.kernel, start, X, sample.G, ITERATIONS)
-        gram.entries_evaluated += evaluations * len(rows) * c
+        gram.tally.count += evaluations * len(rows) * c
         latest = sample.fit(gram, moved)
         if (reached := judge.error(gram, latest)) < error:
             best, error = latest, reached

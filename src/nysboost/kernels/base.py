@@ -6,8 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import ClassVar
 
+import numpy as np
+
 from nysboost.data.rows import Rows
-from nysboost.numerics.arrays import Array, namespace
+from nysboost.numerics.arrays import Array, dtype_name, is_sparse, namespace
 
 
 class Kernel(ABC):
@@ -17,12 +19,13 @@ class Kernel(ABC):
     ----------
     parallel : bool
         Whether several threads may evaluate it at the same time.
-    lean : bool
-        Whether evaluating it on dense rows takes no memory beyond the values.
+    temporaries : int
+        Arrays of float64, as large as the values, that evaluating dense rows holds at a time
+        beside them; `tests/kernels/test_memory.py` measures it.
     """
 
     parallel: ClassVar[bool] = True
-    lean: ClassVar[bool] = False
+    temporaries: ClassVar[int] = 6
 
     @abstractmethod
     def __call__(self, X: Array, Y: Array) -> Array:
@@ -44,6 +47,11 @@ class Kernel(ABC):
         blocks = [self(block, block) for block in small]
         xp = namespace(blocks[0])
         return xp.concat([xp.linalg.diagonal(block) for block in blocks])
+
+    def bytes_per_value(self, form: Array) -> int:
+        """Return what evaluating holds for each value, on rows of this form and dtype."""
+        temporaries = Kernel.temporaries if is_sparse(form) else self.temporaries
+        return int(np.dtype(dtype_name(form)).itemsize) + 8 * temporaries
 
     def resolve(self, rows: Rows) -> Kernel:  # noqa: ARG002
         """Return this kernel with every rule for a parameter replaced by its number."""

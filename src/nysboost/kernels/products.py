@@ -21,7 +21,7 @@ from nysboost.numerics.checks import require_positive
 class Linear(Kernel):
     """⟨x, y⟩."""
 
-    lean: ClassVar[bool] = True
+    temporaries: ClassVar[int] = 0
 
     def __call__(self, X: Array, Y: Array) -> Array:
         """Return the kernel matrix of shape (n, m)."""

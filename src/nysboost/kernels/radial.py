@@ -47,7 +47,7 @@ class Gaussian(_UnitDiagonal):
 
     sigma: Bandwidth = None
     gamma: Bandwidth = None
-    lean: ClassVar[bool] = True
+    temporaries: ClassVar[int] = 0
 
     def __post_init__(self) -> None:
         require_at_most_one(self.sigma, self.gamma)

@@ -6,7 +6,7 @@ indices always live on the host, in NumPy.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,7 +20,8 @@ from array_api_compat import (
     to_device,
 )
 from numpy.typing import NDArray
-from scipy.sparse import issparse
+from scipy.sparse import issparse as is_sparse
+from scipy.sparse import vstack
 
 Array: TypeAlias = Any
 """A real array of any namespace, or a SciPy sparse matrix where a docstring says so."""
@@ -37,7 +38,7 @@ DEVICE_BYTES = 2**30
 
 def namespace(*arrays: Array) -> Any:
     """Return the array API namespace of the dense arrays (NumPy if all are sparse)."""
-    dense = [array for array in arrays if not issparse(array)]
+    dense = [array for array in arrays if not is_sparse(array)]
     return array_namespace(*(dense or [np.empty(0)]))
 
 
@@ -51,7 +52,7 @@ def is_supported(array: Array) -> bool:
 
 def whereabouts(array: Array) -> str:
     """Return in words what kind of array it is and where it lives."""
-    if issparse(array) or is_numpy_array(array):
+    if is_sparse(array) or is_numpy_array(array):
         return "a NumPy array"
     library = "PyTorch" if is_torch_array(array) else type(array).__module__.partition(".")[0]
     return f"a {library} array on {device(array)}"
@@ -65,7 +66,7 @@ def to_host(array: Array) -> NDArray[Any]:
 def like(values: Array, reference: Array, dtype: Any = None) -> Array:
     """Return `values` in the namespace, on the device and in the dtype of `reference`."""
     xp = namespace(reference)
-    where = None if issparse(reference) else device(reference)
+    where = None if is_sparse(reference) else device(reference)
     if isinstance(values, np.ndarray) and not is_numpy_namespace(xp):
         values = np.ascontiguousarray(values)  # PyTorch takes no negative strides
     return xp.asarray(values, dtype=dtype or reference.dtype, device=where)
@@ -73,8 +74,23 @@ def like(values: Array, reference: Array, dtype: Any = None) -> Array:
 
 def empty(shape: tuple[int, ...], reference: Array) -> Array:
     """Return an array to be filled, of the namespace, device and dtype of `reference`."""
-    xp, where = namespace(reference), None if issparse(reference) else device(reference)
+    xp, where = namespace(reference), None if is_sparse(reference) else device(reference)
     return xp.empty(shape, dtype=reference.dtype, device=where)
+
+
+def take(array: Array, indices: Indices | slice, axis: int = 0) -> Array:
+    """Return the rows, or columns, at `indices`, which live on the host."""
+    if is_numpy(array):
+        return array[indices] if axis == 0 else array[:, indices]
+    if isinstance(indices, slice):
+        return array[indices, ...] if axis == 0 else array[:, indices]
+    xp = namespace(array)
+    return xp.take(array, xp.asarray(indices, device=device(array)), axis=axis)
+
+
+def stacked(parts: Sequence[Array]) -> Array:
+    """Return tables one below the other, dense or CSR."""
+    return vstack(parts, format="csr") if is_sparse(parts[0]) else namespace(*parts).concat(parts)
 
 
 def dtype_name(array: Array) -> str:
@@ -105,9 +121,14 @@ def product_into(A: Array, B: Array, out: Array) -> None:
         out[...] = A @ B
 
 
+def is_numpy(array: Array) -> bool:
+    """Whether NumPy, or SciPy, computes with the array."""
+    return is_sparse(array) or isinstance(array, np.ndarray)
+
+
 def block_bytes(array: Array) -> int:
     """Return the size of a block that suits where the array lives."""
-    on_host = issparse(array) or str(device(array)) == "cpu"
+    on_host = is_numpy(array) or "cpu" in str(device(array)).lower()
     return CACHE_BYTES if on_host else DEVICE_BYTES
 
 
@@ -133,12 +154,16 @@ __all__ = [
     "dtype_name",
     "empty",
     "epsilon",
+    "is_numpy",
     "is_numpy_namespace",
+    "is_sparse",
     "is_supported",
     "like",
     "namespace",
     "product_into",
     "row_blocks",
+    "stacked",
+    "take",
     "to_host",
     "whereabouts",
 ]

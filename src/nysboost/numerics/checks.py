@@ -8,6 +8,7 @@ from numbers import Integral, Real
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 
 def unknown(what: str, name: object, known: Iterable[str]) -> str:
@@ -18,6 +19,44 @@ def unknown(what: str, name: object, known: Iterable[str]) -> str:
         f" Did you mean {' or '.join(repr(folded[near]) for near in nearest)}?" if nearest else ""
     )
     return f"There is no {what} {name!r}.{hint} Known are {', '.join(folded.values())}."
+
+
+def positions(rows: Any, n: int, name: str = "rows") -> NDArray[np.intp]:
+    """Return what NumPy would index a vector of length n with as positions, all in range(n).
+
+    Parameters
+    ----------
+    rows : slice, mask of length n, or sequence of whole numbers
+        Negative numbers count from the end; repetitions and none at all are fine.
+    n : int
+        The length.
+    name : str
+        What to call it in an error message.
+
+    Examples
+    --------
+    >>> positions([0, -1], 5)
+    array([0, 4])
+    """
+    if isinstance(rows, slice):
+        return np.arange(n)[rows]
+    given = np.asarray(rows)
+    if given.ndim != 1 or (given.dtype.kind not in "iub" and given.size):
+        msg = (
+            f"{name} must be a slice, a mask or a sequence of row numbers, but an array of shape "
+            f"{given.shape} and dtype {given.dtype} was given."
+        )
+        raise ValueError(msg)
+    if given.dtype == bool:
+        if len(given) != n:
+            msg = f"{name} is a mask of length {len(given)}, but there are {n} rows."
+            raise ValueError(msg)
+        return np.flatnonzero(given)
+    outside = given[(given < -n) | (given >= n)]
+    if outside.size:
+        msg = f"{name} contains {outside[0]}, but there are {n} rows, numbered from 0 to {n - 1}."
+        raise IndexError(msg)
+    return np.where(given < 0, given + n, given).astype(np.intp)
 
 
 def require_positive(name: str, value: float) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from nysboost.numerics.arrays import Array, Floats, epsilon, like, namespace, to_host
-from nysboost.numerics.tolerances import RESOLVED, cutoff
+from nysboost.numerics.tolerances import RESOLVED, ROUNDING, cutoff
 
 
 def triangular_factor(blocks: Iterator[Array]) -> Floats:
@@ -41,7 +41,7 @@ def range_basis(A: Array) -> tuple[Array, Array]:
     scale = float(xp.max(xp.abs(A))) or 1.0  # so that squares stay in range
     rest = xp.astype(A, xp.float64) / scale
     turn = like(np.eye(A.shape[1]), rest)  # A turn / scale = rest, all the way
-    smallest, floor = max(cutoff(4, epsilon(A)), cutoff(A.shape[1], epsilon(rest))), 0.0
+    smallest, floor = max(cutoff(ROUNDING, epsilon(A)), cutoff(A.shape[1], epsilon(rest))), 0.0
     Q, T = rest[:, :0], turn[:, :0]
     while rest.shape[1] > 0:
         squares, V = xp.linalg.eigh(rest.T @ rest)

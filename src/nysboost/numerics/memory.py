@@ -1,16 +1,46 @@
-"""Memory in words and numbers: what a pass over the rows may hold."""
+"""Memory in words and numbers, and the budget of a pass over the rows."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from math import ceil
 
 MAX_MEMORY = 2**30
 """Working memory of a pass over the rows, beyond what goes in and what comes out."""
 
-
 UNITS = {"": 1, **{f"{p}B": 1000**i for i, p in enumerate(["", "K", "M", "G", "T"])}}
 UNITS |= {f"{p}IB": 1024**i for i, p in enumerate(["K", "M", "G", "T"], start=1)}
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a pass over the rows may use.
+
+    Parameters
+    ----------
+    bytes : int
+        Working memory, beyond what goes in and what comes out.
+    threads : int or None
+        Cores at most; None is as many as matrix products use.
+    """
+
+    bytes: int = MAX_MEMORY
+    threads: int | None = None
+
+    @classmethod
+    def of(cls, max_memory: int | str = MAX_MEMORY, n_jobs: int | None = None) -> Budget:
+        """Return the budget that a user's `max_memory` and `n_jobs` stand for.
+
+        Examples
+        --------
+        >>> Budget.of("2MB", n_jobs=-1)
+        Budget(bytes=2000000, threads=None)
+        """
+        if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, int)):
+            msg = f"n_jobs is a whole number or None, but n_jobs={n_jobs!r} was given."
+            raise ValueError(msg)
+        return cls(as_bytes(max_memory), n_jobs if n_jobs is not None and n_jobs > 0 else None)
 
 
 def as_bytes(max_memory: int | str) -> int:
