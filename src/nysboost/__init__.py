@@ -24,6 +24,7 @@ from nysboost.kernels import (
     Polynomial,
 )
 from nysboost.settings import Settings
+from nysboost.tolerance import ToleranceWarning
 
 __all__ = [
     "JOINT_VARIANTS",
@@ -47,6 +48,7 @@ __all__ = [
     "Selector",
     "Settings",
     "StandardNystroem",
+    "ToleranceWarning",
     "__version__",
     "approximate",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import fields, replace
 from typing import Any, TypeAlias, Unpack
 
@@ -25,6 +26,7 @@ from nysboost.numerics.checks import unknown
 from nysboost.numerics.memory import MAX_MEMORY, Budget
 from nysboost.numerics.seeds import RandomState, make_rng
 from nysboost.settings import Options, Settings
+from nysboost.tolerance import within_tolerance
 
 Rules: TypeAlias = dict[str, Rule]
 Rng: TypeAlias = np.random.Generator
@@ -120,6 +122,7 @@ def approximate(
     kernel: str | Kernel | Callable[..., Array] = "rbf",
     *,
     n_components: int | None = None,
+    tol: float | None = None,
     landmarks: Any = None,
     settings: Settings | None = None,
     kernel_params: dict[str, Any] | None = None,
@@ -145,6 +148,10 @@ def approximate(
     n_components : int or None
         Number of landmarks in all, whatever the method; a mixture shares them out among its
         learners. More than there are rows is a warning, and all rows are taken.
+    tol : float or None
+        A relative Frobenius error to reach, with as few landmarks as the method can: their
+        number is found, and a certificate says that it was reached. `n_components` is then the
+        most that may be taken. Out of reach is a `ToleranceWarning`, with a result all the same.
     landmarks : array of row numbers, or of points, or None
         Your own landmarks, for "joint", which fits its core to them, and for "nystrom".
     settings : Settings or None
@@ -182,20 +189,36 @@ def approximate(
     True
     >>> nb.approximate(X, n_components=50, sigma=1.0, random_state=0).rank
     50
+    >>> nb.approximate(X, "kmeans", tol=0.1, sigma=1.0, random_state=0).relative_error() < 0.1
+    True
     """
     find_method(method)
     settings = _settings(settings, n_components, dict(options))
     given = {"gamma": gamma, "sigma": sigma, **(kernel_params or {})}
     gram = make_gram(X, kernel, budget=Budget.of(max_memory, n_jobs), **given)
     with progress.shown(verbose):
-        return run_method(method, gram, settings, make_rng(random_state), landmarks)
+        return run_method(method, gram, settings, make_rng(random_state), landmarks, tol)
 
 
 def run_method(
-    method: str, gram: Gram, settings: Settings, rng: Rng, landmarks: Any = None
+    method: str,
+    gram: Gram,
+    settings: Settings,
+    rng: Rng,
+    landmarks: Any = None,
+    tol: float | None = None,
 ) -> Approximation:
     """Return what a method finds in a Gram matrix, under its name."""
     run = find_method(method)
+    if tol is not None:
+        _refuse_beside_tol(landmarks, settings)
+        certificates = rng.spawn(1)[0]
+
+        def fit(c: int) -> Approximation:
+            # every trial as a run of its own would be: with the same seed and so many components
+            return run(gram, replace(settings, n_components=c), deepcopy(rng)).named(method)
+
+        return within_tolerance(fit, tol, gram, settings.n_components, certificates)
     if landmarks is None:
         return run(gram, settings, rng).named(method)
     if method not in OWN_LANDMARKS:
@@ -206,6 +229,14 @@ def run_method(
         raise ValueError(msg)
     learner = OWN_LANDMARKS[method](gram, given_landmarks(gram, landmarks), settings, rng)
     return _single(gram, learner).named(method)
+
+
+def _refuse_beside_tol(landmarks: Any, settings: Settings) -> None:
+    """Say that a number of landmarks cannot be both given and found."""
+    if landmarks is not None or settings.n_columns is not None:
+        given = "n_columns" if landmarks is None else "landmarks"
+        msg = f"tol finds the number of landmarks, which {given} says already: leave one out."
+        raise ValueError(msg)
 
 
 def find_method(name: str) -> Method:

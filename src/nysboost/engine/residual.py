@@ -73,13 +73,13 @@ class Residual:
     @cached_property
     def noise(self) -> float:
         """What rounding does to R_ij / √(g_i g_j): eps of an entry, and of its features."""
-        scale = np.sqrt(np.trace(self._within)) * np.linalg.norm(self._normalization, 2)
+        scale = np.sqrt(np.trace(self._within)) * _norm(self._normalization)
         return self.gram.eps * float(1 + scale * np.sqrt(np.abs(self.signs).max()))
 
     @cached_property
     def _blur(self) -> float:
         """What rounding does to the eigenvalues of Nᵀ W N."""
-        size = np.linalg.norm(self._within, 2) * np.linalg.norm(self._normalization, 2) ** 2
+        size = _norm(self._within) * _norm(self._normalization) ** 2
         return cutoff(8, self.gram.eps) * float(1 + size)
 
     @cached_property
@@ -106,3 +106,11 @@ class Residual:
         eigenvalues, E = self._operator
         above = eigenvalues > 1
         return E[:, above] * np.sqrt(eigenvalues[above] - 1)
+
+
+def _norm(A: Floats) -> float:
+    """Return ‖A‖₂ to a digit, all that a rounding error needs: an SVD takes long."""
+    v = np.ones(A.shape[1])
+    for _ in range(10):
+        v = A.T @ (A @ (v / np.linalg.norm(v)))
+    return float(np.sqrt(np.linalg.norm(v)))

@@ -62,6 +62,7 @@ class BaseNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     degree: float | None = None
     kernel_params: Mapping[str, Any] | None = None
     n_components: int | None = None
+    tol: float | None = None
     max_memory: int | str = MAX_MEMORY
     n_jobs: int | None = None
     verbose: bool = False
@@ -84,7 +85,7 @@ class BaseNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         params = {**(self.kernel_params or {}), **given}
         gram = make_gram(X, self.kernel, budget=self._budget(), **params)
         with progress.shown(self.verbose):
-            found = run_method(self._method(), gram, settings, rng, self._landmarks())
+            found = run_method(self._method(), gram, settings, rng, self._landmarks(), self.tol)
         self._transform, self.discarded_mass_ = found.feature_map(settings.row_cap)
         self.approximation_ = found
         self.weights_ = found.weights
