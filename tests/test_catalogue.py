@@ -7,10 +7,12 @@ import pytest
 from scipy import sparse
 
 import nysboost as nb
-from nysboost.catalogue import find_method, make_rng
+from nysboost.catalogue import FAMILIES, find_method, make_rng
 from nysboost.settings import Options
 
 SIZES = {"n_learners": 3, "n_columns": 8, "rank": 5, "n_candidates": 30, "n_fit": 6, "n_tune": 5}
+
+NEEDS_POINTS = (*FAMILIES["cluster centres"], *FAMILIES["random features"])
 
 
 def dense_oracle(G, method, seed):
@@ -43,13 +45,37 @@ def test_every_method_is_the_papers_equation_in_dense_form(method, case):
 @pytest.mark.parametrize("method", nb.METHODS)
 def test_every_method_gives_a_finite_result_on_the_whole_market(method, case):
     problem = market.problem(case, n=80)
-    if method == "kmeans" and problem.kernel == "precomputed":
-        method = "uniform"  # a matrix has no centroids, which is a sentence tested elsewhere
+    if method in NEEDS_POINTS and problem.kernel == "precomputed":
+        method = "uniform"  # what a matrix does not have is a sentence tested elsewhere
+    if method in FAMILIES["random features"] and problem.kernel == "linear":
+        method = "uniform"
     approx = nb.approximate(problem.X, method, problem.kernel, **SIZES, random_state=3)
     dense = approx.to_dense()
     assert np.isfinite(dense).all()
     assert np.isfinite(approx.relative_error())
-    assert np.isfinite(approx.features()).all()
+    if approx.has_features:
+        assert np.isfinite(approx.features()).all()
+
+
+def test_every_method_has_one_family():
+    named = [name for names in FAMILIES.values() for name in names]
+    assert sorted(named) == sorted(nb.METHODS)
+
+
+def test_a_result_says_what_its_method_gives():
+    X, said = points(80), {}
+    for method in ("uniform", "modified", "spectral-shift", "cur", "meka", "random-fourier"):
+        approx = nb.approximate(X, method, nb.Gaussian(sigma=1.0), n_components=8, random_state=0)
+        said[method] = (approx.has_features, approx.is_psd, approx.saw_everything)
+        assert (approx.shift > 0) == (method == "spectral-shift")
+    assert said == {
+        "uniform": (True, True, False),
+        "modified": (True, True, True),
+        "spectral-shift": (False, True, True),
+        "cur": (True, False, True),
+        "meka": (True, True, False),
+        "random-fourier": (True, True, False),
+    }
 
 
 @pytest.mark.parametrize("method", ["nystrom", "ensemble-ridge", "URB-mean", "RRB-med", "EEB-SF"])

@@ -9,7 +9,7 @@ from nysboost.approximation import Approximation
 from nysboost.boosting.rules import Rule
 from nysboost.boosting.selectors import Selector
 from nysboost.boosting.variants import JOINT_VARIANTS, VARIANTS
-from nysboost.catalogue import METHODS, approximate
+from nysboost.catalogue import FAMILIES, METHODS, approximate
 from nysboost.certificate import Certificate
 from nysboost.estimators import BoostedNystroem, EnsembleNystroem, Nystroem, StandardNystroem
 from nysboost.kernels import (
@@ -23,10 +23,18 @@ from nysboost.kernels import (
     Matern,
     Polynomial,
 )
+from nysboost.learn import (
+    GaussianProcessClassifier,
+    KernelPCA,
+    MeanEmbedding,
+    SpectralClustering,
+    mmd_test,
+)
 from nysboost.settings import Settings
 from nysboost.tolerance import ToleranceWarning
 
 __all__ = [
+    "FAMILIES",
     "JOINT_VARIANTS",
     "KERNELS",
     "METHODS",
@@ -38,17 +46,22 @@ __all__ = [
     "Cosine",
     "EnsembleNystroem",
     "Gaussian",
+    "GaussianProcessClassifier",
     "Kernel",
+    "KernelPCA",
     "Laplacian",
     "Linear",
     "Matern",
+    "MeanEmbedding",
     "Nystroem",
     "Polynomial",
     "Rule",
     "Selector",
     "Settings",
+    "SpectralClustering",
     "StandardNystroem",
     "ToleranceWarning",
     "__version__",
     "approximate",
+    "mmd_test",
 ]

@@ -82,6 +82,10 @@ class Approximation(LinearOperator):
         All landmarks, learner after learner: `indices` and `points`.
     entries_evaluated : int
         How many kernel values were evaluated to find it; of a prefix, by the whole run.
+    has_features : bool
+        Whether there is a map x ↦ features, for these rows and for others.
+    shift : float
+        δ, where K̂ has a multiple δI of the identity beside its low rank; 0 for most methods.
 
     Examples
     --------
@@ -96,6 +100,9 @@ class Approximation(LinearOperator):
     >>> (approx @ np.ones(500)).shape
     (500,)
     """
+
+    has_features = True
+    shift = 0.0
 
     def __init__(self, gram: Gram, mixture: Mixture, origin: Origin | None = None) -> None:
         super().__init__(dtype=gram.dtype, shape=(gram.n, gram.n))
@@ -146,6 +153,16 @@ class Approximation(LinearOperator):
         # errors asked for since then are no part of finding it
         shorter.entries_evaluated = self.entries_evaluated
         return shorter
+
+    @property
+    def is_psd(self) -> bool:
+        """Whether K̂ is positive semidefinite by its form: no weight is negative."""
+        return bool(self.weights.min() >= 0)
+
+    @property
+    def saw_everything(self) -> bool:
+        """Whether as many entries were evaluated to find it as all of G has."""
+        return bool(self.entries_evaluated >= self.shape[0] ** 2)
 
     def named(self, method: str) -> Approximation:
         """Let it be known by the name of the method that found it."""
@@ -312,7 +329,7 @@ class Approximation(LinearOperator):
         def features(at: slice) -> Array:
             return self._factor.at(chosen[at]) if kept is None else kept[at, :]
 
-        return ERRORS[norm](self.gram, features, self._weight_of_each, chosen)
+        return ERRORS[norm](self.gram, features, self._weight_of_each, chosen, self.shift)
 
     def certificate(
         self,
@@ -351,11 +368,16 @@ class Approximation(LinearOperator):
         >>> low < approx.relative_error(np.arange(4000)) < high
         True
         """
-        factor = self._factor
-        if X is not None:
-            factor = Factor(factor.transform.with_gram(on_other_rows(self.gram, X)))
-        residual, rng = Residual(factor, self._weight_of_each), make_rng(random_state)
+        residual = self._residual(None if X is None else on_other_rows(self.gram, X))
+        rng = make_rng(random_state)
         return certify(residual, confidence, n_entries, rng, new_rows=X is not None)
+
+    def _residual(self, other: Gram | None) -> Residual:
+        """Return G − K̂, on the rows of the fit or on others."""
+        if other is None:
+            return Residual.of(self.gram, self._factor, self._weight_of_each)
+        factor = Factor(self._factor.transform.with_gram(other))
+        return Residual.of(other, factor, self._weight_of_each)
 
     # Parts
 

@@ -19,12 +19,17 @@ from nysboost.boosting.variants import JOINT_VARIANTS, RULES, VARIANTS, parse_va
 from nysboost.gram import Gram, Landmarks, given_landmarks, make_gram
 from nysboost.joint.method import joint
 from nysboost.kernels import Kernel
-from nysboost.methods import baselines, cholesky, leverage
+from nysboost.methods import adaptive, baselines, cholesky, cur, fourier, leverage, modified
+from nysboost.methods.clustered import density_weighted
+from nysboost.methods.dpp import dpp
+from nysboost.methods.meka import meka
+from nysboost.methods.robust import robust_cur
 from nysboost.numerics import progress
 from nysboost.numerics.arrays import Array
 from nysboost.numerics.checks import unknown
 from nysboost.numerics.memory import MAX_MEMORY, Budget
-from nysboost.numerics.seeds import RandomState, make_rng
+from nysboost.numerics.seeds import RandomState as RandomState
+from nysboost.numerics.seeds import make_rng as make_rng
 from nysboost.settings import Options, Settings
 from nysboost.tolerance import within_tolerance
 
@@ -74,37 +79,104 @@ def _joint(gram: Gram, settings: Settings, rng: Rng) -> Approximation:
     return _single(gram, joint(gram, settings.landmarks(gram.n), settings.row_cap, rng))
 
 
-def _peer(choose: Callable[[Gram, int, Rng], Landmarks | Learner]) -> Method:
+def _landmarks(choose: Callable[[Gram, int, Rng], Landmarks]) -> Method:
     """Plain Nyström on the landmarks that another method chooses."""
 
+    def fit(gram: Gram, c: int, rng: Rng) -> Learner:
+        landmarks = choose(gram, c, rng)
+        return fit_learner(gram, landmarks, len(landmarks))
+
+    return _learner(fit)
+
+
+def _learner(fit: Callable[[Gram, int, Rng], Learner]) -> Method:
+    """Return the method of a learner with a core, or a basis, of its own."""
+    return _result(lambda gram, c, rng: _single(gram, fit(gram, c, rng)))
+
+
+def _mixture(fit: Callable[[Gram, int, Rng], Mixture]) -> Method:
+    """Return the method of a mixture, whose core may be indefinite."""
+    return _result(lambda gram, c, rng: Approximation(gram, fit(gram, c, rng)))
+
+
+def _result(fit: Callable[[Gram, int, Rng], Approximation]) -> Method:
+    """Return the method of a result of its own kind."""
+
     def run(gram: Gram, settings: Settings, rng: Rng) -> Approximation:
-        chosen = choose(gram, settings.landmarks(gram.n), rng)
-        if isinstance(chosen, Landmarks):
-            chosen = fit_learner(gram, chosen, len(chosen))
-        return _single(gram, chosen)
+        return fit(gram, settings.landmarks(gram.n), rng)
 
     return run
+
+
+def _density_weighted(gram: Gram, settings: Settings, rng: Rng) -> Approximation:
+    """Cluster centres, weighed by the sizes of their clusters, cut to a rank."""
+    learner = density_weighted(gram, settings.landmarks(gram.n), rng, settings.rank)
+    return _single(gram, learner)
 
 
 def _single(gram: Gram, learner: Learner) -> Approximation:
     return Approximation(gram, Mixture((learner,), np.ones(1)))
 
 
-_METHODS: dict[str, Method] = {
-    "nystrom": _nystrom(fixed_rank=False),
-    "nystrom-fixed-rank": _nystrom(fixed_rank=True),
-    "ensemble-uniform": _ensemble("U"),
-    "ensemble-exponential": _ensemble("E"),
-    "ensemble-ridge": _ensemble("R"),
-    **{name: _boosting(name) for name in VARIANTS + JOINT_VARIANTS},
-    "joint": _joint,
-    "uniform": _peer(baselines.uniform),
-    "kmeans": _peer(baselines.kmeans),
-    "rpcholesky": _peer(cholesky.rpcholesky),
-    "greedy": _peer(cholesky.greedy),
-    "rls": _peer(leverage.rls),
-    "optimal": _peer(baselines.optimal),
+_FAMILIES: dict[str, dict[str, Method]] = {
+    "joint": {"joint": _joint},
+    "standard": {
+        "nystrom": _nystrom(fixed_rank=False),
+        "nystrom-fixed-rank": _nystrom(fixed_rank=True),
+        "uniform": _landmarks(baselines.uniform),
+    },
+    "ensemble": {
+        "ensemble-uniform": _ensemble("U"),
+        "ensemble-exponential": _ensemble("E"),
+        "ensemble-ridge": _ensemble("R"),
+    },
+    "boosting": {name: _boosting(name) for name in VARIANTS},
+    "boosting, joint core": {name: _boosting(name) for name in JOINT_VARIANTS},
+    "cluster centres": {
+        "kmeans": _landmarks(baselines.kmeans),
+        "density-weighted": _density_weighted,
+        "meka": _learner(meka),
+    },
+    "pivoted Cholesky": {
+        "rpcholesky": _landmarks(cholesky.rpcholesky),
+        "greedy": _landmarks(cholesky.greedy),
+        "sparse-greedy": _landmarks(cholesky.sparse_greedy),
+    },
+    "sampling by importance": {
+        "rls": _landmarks(leverage.rls),
+        "bless": _landmarks(leverage.bless),
+        "dpp": _landmarks(dpp),
+        "adaptive": _landmarks(adaptive.adaptive),
+        "adaptive-partial": _landmarks(adaptive.adaptive_partial),
+    },
+    "core from all of G": {
+        "modified": _learner(modified.modified),
+        "spectral-shift": _result(modified.spectral_shift),
+    },
+    "CUR": {
+        "cur": _mixture(cur.cur_leverage),
+        "cur-uniform": _mixture(cur.cur_uniform),
+        "cur-cross": _mixture(cur.cross_leverage),
+        "cur-cross-uniform": _mixture(cur.cross_uniform),
+        "robust-cur": _result(robust_cur),
+    },
+    "random features": {
+        "random-fourier": _learner(fourier.random_fourier),
+        "orthogonal-fourier": _learner(fourier.orthogonal_fourier),
+        "quasi-fourier": _learner(fourier.quasi_fourier),
+    },
+    "limit": {"optimal": _learner(baselines.optimal)},
 }
+
+_METHODS: dict[str, Method] = {
+    name: run for family in _FAMILIES.values() for name, run in family.items()
+}
+
+FAMILIES: dict[str, tuple[str, ...]] = {family: tuple(runs) for family, runs in _FAMILIES.items()}
+"""The names of the methods, family by family."""
+
+ROBUST = frozenset(("robust-cur",))
+"""The methods that take a precomputed matrix with wrong entries, which may be indefinite."""
 
 METHODS: tuple[str, ...] = tuple(_METHODS)
 """Every name that `approximate` takes."""
@@ -195,7 +267,13 @@ def approximate(
     find_method(method)
     settings = _settings(settings, n_components, dict(options))
     given = {"gamma": gamma, "sigma": sigma, **(kernel_params or {})}
-    gram = make_gram(X, kernel, budget=Budget.of(max_memory, n_jobs), **given)
+    gram = make_gram(
+        X,
+        kernel,
+        budget=Budget.of(max_memory, n_jobs),
+        corrupted=method in ROBUST,
+        **given,
+    )
     with progress.shown(verbose):
         return run_method(method, gram, settings, make_rng(random_state), landmarks, tol)
 

@@ -116,7 +116,7 @@ def certify(
         Whether the rows are others than those of the fit.
     """
     _check(residual, confidence, n_entries)
-    gram, n, c = residual.gram, residual.gram.n, len(residual.landmarks)
+    gram, n, c = residual.gram, residual.gram.n, residual.n_landmarks
     fits = residual.factor.fits(n)
     if fits and n * (n + c) <= n_entries:
         return _exact(residual, confidence, new_rows)
@@ -179,14 +179,14 @@ def _exact(residual: Residual, confidence: float, new_rows: bool) -> Certificate
     F, before = residual.factor.all(), gram.entries_evaluated
     rows = np.arange(n)
     frobenius, trace = (
-        error(gram, lambda at: F[at, :], residual.signs, rows)
+        error(gram, lambda at: F[at, :], residual.signs, rows, residual.shift)
         for error in (accuracy.relative_error, accuracy.relative_trace_error)
     )
     return Certificate(
         frobenius=(frobenius, frobenius),
         trace=(trace, trace),
         confidence=confidence,
-        entries_evaluated=gram.entries_evaluated - before + n * len(residual.landmarks),
+        entries_evaluated=gram.entries_evaluated - before + n * residual.n_landmarks,
         rows=n,
         rows_seen=n,
         new_rows=new_rows,
@@ -202,7 +202,7 @@ def _check(residual: Residual, confidence: float, n_entries: int) -> None:
         msg = f"confidence lies between 0 and 1, but confidence={confidence!r} was given."
         raise ValueError(msg)
     require_count("n_entries", n_entries)
-    c = len(residual.landmarks)
+    c = residual.n_landmarks
     needed = c * c + int(LEAST_GROUPS * (4 + 4 * c) / (1 - GRAM_SHARE) / GRAM_SHARE)
     if n_entries < min(needed, residual.gram.n * (residual.gram.n + c)):
         msg = (

@@ -24,6 +24,9 @@ STEP = 3
 CLOSE_ENOUGH = 1.2
 """No fewer landmarks are sought once a trial with a 1.2th of them has failed, or would fail."""
 
+FEW = 8
+"""Up to so many landmarks one of them more or less decides: there a trial has to fail."""
+
 AIM = 0.97
 """Of the tolerance: two fits with the same number of landmarks differ by a few per cent."""
 
@@ -142,7 +145,8 @@ def _next(trials: list[Trial], curve: Curve, tol: float, most: int, give_up: boo
         return _further(trials, curve, tol, most, give_up)
     guess = curve.first_below(trials, AIM * tol, bad + 1, good)
     expensive = sum(2 * trial.c >= good for trial in trials)
-    if good <= CLOSE_ENOUGH * max(bad, guess) or good == bad + 1 or expensive >= EXPENSIVE:
+    near = bad if good <= FEW else max(bad, guess)
+    if good <= CLOSE_ENOUGH * near or good == bad + 1 or expensive >= EXPENSIVE:
         return None
     return min(guess, good - 1)
 
@@ -228,6 +232,8 @@ def pilot(gram: Gram, rng: np.random.Generator) -> Curve:
     the leading entries of VᵀG V and of VᵀV. The diagonal counts as it does for n rows.
     """
     m = min(PILOT_ROWS, gram.n // 2)
+    if m < 2:
+        return Curve(np.zeros(1), gram.n)
     rows = rng.choice(gram.n, size=2 * m, replace=False)
     A, B = rows[:m], rows[m:]
     truth = to_host(gram.block(B, B)).astype(np.float64)

@@ -2,6 +2,7 @@
 
 import market
 import numpy as np
+import oracle
 import pytest
 from scipy.stats import chisquare
 
@@ -31,7 +32,7 @@ def test_greedy_pivots_are_those_of_plain_elimination(case):
 
 
 @pytest.mark.parametrize("case", market.NAMES)
-@pytest.mark.parametrize("method", ["greedy", "rpcholesky"])
+@pytest.mark.parametrize("method", ["greedy", "rpcholesky", "sparse_greedy"])
 def test_pivots_are_distinct_and_stop_at_the_numerical_rank(method, case):
     problem = market.problem(case, n=60)
     gram = make_gram(problem.X, problem.kernel)
@@ -77,3 +78,25 @@ def test_rpcholesky_reaches_the_error_of_the_plain_method():
     plain = C @ np.linalg.pinv(problem.G[np.ix_(pivots, pivots)]) @ C.T
     theirs = np.linalg.norm(problem.G - plain) / np.linalg.norm(problem.G)
     assert ours.relative_error() < 3 * theirs
+
+
+@pytest.mark.parametrize("case", ["Gaussian", "linear", "decaying spectrum", "constant columns"])
+def test_with_all_columns_as_candidates_sparse_greedy_is_brute_force(case):
+    """Of all columns the one is taken after which the trace of the residual is smallest."""
+    problem = market.problem(case, n=40)  # fewer than 59: all of them are candidates
+    chosen = []
+    for _ in range(5):
+        left = {
+            j: np.trace(problem.G - oracle.nystrom(problem.G, np.array([*chosen, j]), 6))
+            for j in range(40)
+            if j not in chosen
+        }
+        chosen.append(min(left, key=left.get))
+    found = cholesky.sparse_greedy(problem.gram, 5, np.random.default_rng(0))
+    np.testing.assert_array_equal(found.indices, chosen)
+
+
+def test_sparse_greedy_looks_at_59_columns_in_a_step():
+    gram = market.problem("Gaussian", n=300).gram
+    cholesky.sparse_greedy(gram, 4, np.random.default_rng(0))
+    assert gram.entries_evaluated == 300 * 4 * (59 + 1) + 4  # and each pivot once more

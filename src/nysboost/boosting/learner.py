@@ -58,24 +58,29 @@ class Mixture:
     weights: Floats
 
 
-def fit_learner(gram: Gram, landmarks: Landmarks, rank: int) -> Learner:
+def fit_learner(
+    gram: Gram, landmarks: Landmarks, rank: int, weights: Floats | None = None
+) -> Learner:
     """Fit the standard Nyström approximation C W_k⁺ Cᵀ (Section 2.2; steps 1 and 2e).
 
     With W = U Λ Uᵀ the projection is U_k Λ_k^(−1/2). Eigenvalues at the rounding level
     of the entries are zero, so duplicate landmarks and rank below m do no harm. Landmarks
     at which the kernel vanishes, such as empty rows under a linear one, give rank 0.
+
+    Landmarks of different weights D stand for (D^½ W D^½)_k⁺ instead, between two D^½.
     """
     W = gram.within(landmarks)
     xp = namespace(W)
     if not bool(xp.all(xp.isfinite(W))):
         raise ValueError(NOT_FINITE)
-    eigenvalues, eigenvectors = _eigh(W)
+    roots = like(np.ones(1) if weights is None else np.sqrt(weights), W)
+    eigenvalues, eigenvectors = _eigh(roots[:, None] * W * roots)
     refuse_indefinite(eigenvalues)
     # rounding errors of the entries do not add up with m, so the cut-off does not grow either:
     # eps·m would cut eigenvalues that float32 still knows
     kept = eigenvalues[:rank] > cutoff(ROUNDING, gram.eps) * eigenvalues[0]
     k = int(xp.sum(xp.astype(kept, xp.int64)))
-    projection = eigenvectors[:, :k] / xp.sqrt(eigenvalues[:k])
+    projection = roots[:, None] * eigenvectors[:, :k] / xp.sqrt(eigenvalues[:k])
     return Learner(landmarks, xp.astype(projection, _dtype(xp, gram)))
 
 

@@ -12,6 +12,8 @@ from scipy.sparse import issparse
 
 from nysboost.data.mapping import mapped
 from nysboost.data.rows import (
+    MEASURED,
+    PROBED,
     ArrayRows,
     MappedRows,
     Rows,
@@ -19,6 +21,7 @@ from nysboost.data.rows import (
     Stream,
     refuse_non_finite,
     scan,
+    spread_indices,
 )
 from nysboost.numerics.arrays import SUPPORTED, Array, is_supported
 
@@ -107,9 +110,16 @@ def rows_of(X: Any, *, name: str = "X") -> ArrayRows:
 def as_rows(X: Any, *, name: str = "X") -> Rows:
     """Recognise what the user passed in to fit on, once, and check that all is finite."""
     rows, start = rows_of(X, name=name), 0
+    spread = np.union1d(spread_indices(rows.n, PROBED), spread_indices(rows.n, MEASURED))
+    parts = []
     for piece in scan(rows):
         refuse_non_finite(piece, start, name)
+        if isinstance(rows, StoredRows):
+            here = (spread >= start) & (spread < start + piece.shape[0])
+            parts.append(piece[spread[here] - start])
         start += piece.shape[0]
+    if isinstance(rows, StoredRows):
+        rows.keep(spread, np.concatenate(parts))
     return rows
 
 

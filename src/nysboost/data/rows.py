@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NoReturn, Protocol
 
 import numpy as np
@@ -20,6 +21,15 @@ from nysboost.numerics.arrays import (
 )
 
 SCAN_BYTES = 64 * 2**20
+
+FEW_ROWS = 4
+"""So many rows of one chunk, or fewer, are read one by one."""
+
+PROBED = 256
+"""Rows, spread evenly, on which a kernel is looked at before any work is done."""
+
+MEASURED = 1000
+"""Rows, spread evenly, whose median distance stands for that of all."""
 
 STORED_ROWS = 1024
 """Rows that are read together from a store that does not say how it is chunked."""
@@ -85,7 +95,7 @@ class ArrayRows:
         """How many numbers a row takes; of a sparse one, also those that say where."""
         return 2 * -(-int(self.data.nnz) // self.n) if issparse(self.data) else self.n_features
 
-    @property
+    @cached_property
     def form(self) -> Array:
         """One row in floating point: it shows the namespace, the device and the dtype."""
         return self.take(slice(0, 1))
@@ -112,6 +122,16 @@ class MappedRows(ArrayRows):
             give_back(piece)
 
 
+def _runs(wanted: Indices, chunk: int) -> Iterator[Indices]:
+    """Yield rows, in rising order, that are read with one call.
+
+    All rows of a chunk are, since a store reads it whole. Few of them are read one by one: most
+    stores then hand over those rows alone, and the rest of the chunk is never copied.
+    """
+    for group in np.split(wanted, np.flatnonzero(np.diff(wanted // chunk)) + 1):
+        yield from np.split(group, len(group)) if len(group) <= FEW_ROWS else [group]
+
+
 class StoredRows(ArrayRows):
     """Rows of an HDF5 or Zarr array, or of anything else that is sliced and has chunks."""
 
@@ -129,11 +149,29 @@ class StoredRows(ArrayRows):
         if isinstance(indices, slice):
             return as_float(np.asarray(self.data[indices]))
         wanted, places = np.unique(indices, return_inverse=True)
-        cuts = np.flatnonzero(np.diff(wanted // self.chunk)) + 1
-        groups = np.split(wanted, cuts) if len(wanted) else [wanted]
-        found = [np.asarray(self.data[g[0] : g[-1] + 1])[g - g[0]] for g in groups if len(g)]
-        empty = np.asarray(self.data[:0])
-        return as_float(np.concatenate(found or [empty])[places])
+        known, kept = self.kept
+        new = ~np.isin(wanted, known)
+        found = np.empty((len(wanted), self.n_features), dtype=kept.dtype)
+        found[~new] = kept[np.searchsorted(known, wanted[~new])]
+        found[new] = self._read(wanted[new])
+        return as_float(found[places])
+
+    def _read(self, wanted: Indices) -> Array:
+        """Return rows, which stand in rising order, each chunk of them read once."""
+        parts = [np.asarray(self.data[:0])]
+        for together in _runs(wanted, self.chunk) if len(wanted) else ():
+            rows = np.asarray(self.data[together[0] : together[-1] + 1])
+            parts.append(rows[together - together[0]])
+        return np.concatenate(parts)
+
+    @cached_property
+    def kept(self) -> tuple[Indices, Array]:
+        """Rows that a scan has kept, so that they are not read again, and where they stand."""
+        return np.empty(0, dtype=np.intp), np.asarray(self.data[:0])
+
+    def keep(self, indices: Indices, rows: Array) -> None:
+        """Keep rows for later; their positions are in rising order."""
+        self.__dict__["kept"] = (indices, rows)
 
     def pieces(self, size: int) -> Iterator[Array]:
         """Read all rows once, in order, as tables of about `size` rows, in their own dtype."""

@@ -21,8 +21,10 @@ Features: TypeAlias = Callable[[slice], Array]
 """F at rows[slice], shape (len, K): kept by whoever asks, or computed anew each time."""
 
 
-def relative_error(gram: Gram, features: Features, signs: Floats, rows: Indices) -> float:
-    """Return ‖G − F S Fᵀ‖_F / ‖G‖_F on rows × rows, holding one tile at a time.
+def relative_error(
+    gram: Gram, features: Features, signs: Floats, rows: Indices, shift: float = 0.0
+) -> float:
+    """Return ‖G − F S Fᵀ − δI‖_F / ‖G‖_F on rows × rows, holding one tile at a time.
 
     Parameters
     ----------
@@ -34,6 +36,8 @@ def relative_error(gram: Gram, features: Features, signs: Floats, rows: Indices)
         The diagonal of S.
     rows : array of int
         Which principal submatrix of G is meant.
+    shift : float
+        δ.
     """
     squared_residual = squared_norm = 0.0
     # strips as high as tiles are wide: features that are computed anew cost little beside a strip
@@ -46,6 +50,8 @@ def relative_error(gram: Gram, features: Features, signs: Floats, rows: Indices)
             for tile, part, times in _tiles(strip, columns):
                 truth = gram.block(rows[tile], rows[part])
                 mine = weighted[_within(tile, strip), :] @ right[_within(part, columns), :].T
+                if shift and tile == part:
+                    mine = mine + like(shift * np.equal.outer(rows[tile], rows[part]), mine)
                 squared_residual += times * _sum_of_squares(truth - mine)
                 squared_norm += times * _sum_of_squares(truth)
     if squared_norm == 0:
@@ -82,13 +88,15 @@ def _within(part: slice, whole: slice) -> slice:
     return slice(part.start - whole.start, part.stop - whole.start)
 
 
-def relative_trace_error(gram: Gram, features: Features, signs: Floats, rows: Indices) -> float:
-    """Return |tr(G − F S Fᵀ)| / tr G on rows × rows.
+def relative_trace_error(
+    gram: Gram, features: Features, signs: Floats, rows: Indices, shift: float = 0.0
+) -> float:
+    """Return |tr(G − F S Fᵀ − δI)| / tr G on rows × rows.
 
     For plain Nyström, whose residual is positive semidefinite, this is the error in the
     trace norm.
     """
-    trace = ours = 0.0
+    trace, ours = 0.0, shift * len(rows)
     for block in _slices(0, len(rows), _tile_width(gram, len(signs))):
         trace += float(to_host(gram.diag(rows[block])).astype(np.float64).sum())
         squares = to_host(features(block)).astype(np.float64) ** 2
@@ -96,8 +104,10 @@ def relative_trace_error(gram: Gram, features: Features, signs: Floats, rows: In
     return abs(trace - ours) / trace
 
 
-def relative_spectral_error(gram: Gram, features: Features, signs: Floats, rows: Indices) -> float:
-    """Return ‖G − F S Fᵀ‖₂ / ‖G‖₂ on rows × rows, by Lanczos iteration.
+def relative_spectral_error(
+    gram: Gram, features: Features, signs: Floats, rows: Indices, shift: float = 0.0
+) -> float:
+    """Return ‖G − F S Fᵀ − δI‖₂ / ‖G‖₂ on rows × rows, by Lanczos iteration.
 
     Each step evaluates the rows × rows entries of G once more, tile by tile.
     """
@@ -113,7 +123,7 @@ def relative_spectral_error(gram: Gram, features: Features, signs: Floats, rows:
 
     def times_residual(v: Floats) -> Floats:
         inner = signs * sum(F.T @ v[at] for at, F in blocks())
-        product = times_gram(v)
+        product = times_gram(v) - shift * v
         for at, F in blocks():
             product[at] -= F @ inner
         return product

@@ -42,14 +42,15 @@ class FeatureMap:
     landmarks : Landmarks
         All landmarks Z, learner after learner.
     projections : tuple of arrays of shape (m_i, k_i)
-        The learners' projections, scaled by the roots of their weights.
+        The learners' projections, scaled by the roots of their weights; none at all are the
+        kernel values themselves, N = I.
     rotation : array of shape (Σk_i, r) or None
         Mixes the learners' features; None leaves them side by side.
     """
 
     gram: Gram
     landmarks: Landmarks
-    projections: tuple[Array, ...]
+    projections: tuple[Array, ...] = ()
     rotation: Array | None = None
 
     @property
@@ -57,7 +58,7 @@ class FeatureMap:
         """Number of features r."""
         if self.rotation is not None:
             return int(self.rotation.shape[1])
-        return sum(int(P.shape[1]) for P in self.projections)
+        return sum(int(P.shape[1]) for P in self.projections) or len(self.landmarks)
 
     @property
     def normalization(self) -> Array:
@@ -161,10 +162,11 @@ class FeatureMap:
         held = d if self.landmarks.points is not None else 0  # values are taken, not computed
         # other libraries have threads of their own, and modes that belong to a thread
         shared = self.gram.parallel and is_numpy(form)
+        per_value = (self.landmarks.basis or self.gram).bytes_per_value(form)
         return plan(
             ENDLESS if rows.n is None else rows.n,
             fixed=itemsize * (2 * c * (held + 2) + narrow),
-            block_row=itemsize * (2 * held + 8 + wide) + self.gram.bytes_per_value(form) * c,
+            block_row=itemsize * (2 * held + 8 + wide) + per_value * c,
             piece_row=(8 * d + itemsize * r) if streamed else 0,
             budget=budget,
             cache_bytes=block_bytes(form),
@@ -183,6 +185,8 @@ def _refuse_overlap(rows: Stream, out: Any) -> None:
 def _multiply_blocks(values: Array, parts: list[Array], out: Array) -> None:
     """Write values · blockdiag(parts) into `out`: p products of m×k, not one of pm×pk."""
     row = column = 0
+    if not parts:
+        out[...] = values
     for P in parts:
         m, k = P.shape
         product_into(values[:, row : row + m], P, out[:, column : column + k])

@@ -1,4 +1,4 @@
-"""The residual R = G − F S Fᵀ, entry by entry, with what bounds an entry from its two rows."""
+"""The residual R = G − F S Fᵀ − δI, entry by entry, with what bounds an entry from its two rows."""
 
 from __future__ import annotations
 
@@ -8,40 +8,115 @@ from functools import cached_property
 import numpy as np
 
 from nysboost.engine.factor import Factor
-from nysboost.gram import Gram, Landmarks
+from nysboost.gram import Gram
 from nysboost.numerics.arrays import Array, Floats, Indices, like, row_blocks, to_host
 from nysboost.numerics.tolerances import EPS, cutoff
 
 
 @dataclass(frozen=True, eq=False)
-class Residual:
-    """R = G − F S Fᵀ on the rows of a Gram, with F = k(X, Z) N.
+class Span:
+    """T, with K̂(x, y) = ⟨φ(x), T φ(y)⟩: an operator on the span of the landmarks.
 
-    In the kernel's feature space K̂(x, y) = ⟨φ(x), T φ(y)⟩ with an operator T that lives on
-    the span of the landmarks, and R(x, y) = ⟨φ(x), (I − T) φ(y)⟩. The eigenvalues of T are those of
-    S Nᵀ W N: where none is above 1 the residual is positive semidefinite, whatever the rows. In
-    any case |R_ij|² ≤ a_i a_j with a_i = ⟨φ_i, |I − T| φ_i⟩ = R_ii + 2⟨φ_i, (T − I)₊ φ_i⟩.
+    Its eigenvalues are those of S Nᵀ W N, and R(x, y) = ⟨φ(x), (I − T) φ(y)⟩. Where none of them is
+    above 1 the residual is positive semidefinite, whatever the rows.
 
     Parameters
     ----------
-    factor : Factor
-        F, on the rows in question: those of the fit, or others.
+    normalization : array of shape (c, K)
+        N, with F = k(X, Z) N.
+    within : array of shape (c, c)
+        W = k(Z, Z).
     signs : array of shape (K,)
         The diagonal of S.
+    eps : float
+        Machine epsilon of the features.
     """
 
+    normalization: Floats
+    within: Floats
+    signs: Floats
+    eps: float
+
+    @property
+    def noise(self) -> float:
+        """What rounding of the features does to R_ij / √(g_i g_j)."""
+        scale = np.sqrt(np.trace(self.within) * np.abs(self.signs).max())
+        return self.eps * float(scale) * _norm(self.normalization)
+
+    @property
+    def below_identity(self) -> bool:
+        """Whether no eigenvalue of T is above 1, but for rounding."""
+        size = _norm(self.within) * _norm(self.normalization) ** 2
+        largest = float(self._operator[0].max(initial=0.0))
+        return largest <= 1 + cutoff(8, self.eps) * (1 + size)
+
+    @cached_property
+    def excess(self) -> Floats:
+        """E of shape (K, r) with ‖F_i E‖² = ⟨φ_i, (T − I)₊ φ_i⟩: what K̂ has too much of."""
+        eigenvalues, E = self._operator
+        above = eigenvalues > 1
+        return E[:, above] * np.sqrt(eigenvalues[above] - 1)
+
+    @cached_property
+    def _operator(self) -> tuple[Floats, Floats]:
+        """The eigenvalues of T, and E with ⟨e_k, φ_i⟩ = (F E)_ik for its eigenvectors e_k."""
+        theta, V = np.linalg.eigh(self.normalization.T @ self.within @ self.normalization)
+        kept = theta > cutoff(len(theta), EPS) * theta.max(initial=0.0)
+        V, root = V[:, kept], np.sqrt(theta[kept])
+        core = root[:, None] * (V.T @ (self.signs[:, None] * V)) * root
+        eigenvalues, Y = np.linalg.eigh((core + core.T) / 2)
+        return eigenvalues, (V / root) @ Y
+
+
+@dataclass(frozen=True, eq=False)
+class Residual:
+    """R = G − F S Fᵀ − δI on the rows of a Gram.
+
+    For i ≠ j |R_ij|² ≤ a_i a_j with a_i = ⟨φ_i, |I − T| φ_i⟩ = g_i − K̂_ii + 2⟨φ_i, (T − I)₊ φ_i⟩.
+    Of features that are no values of the kernel at landmarks, and have no T, less is known:
+    |R_ij| ≤ √(g_i g_j) + √(f_i f_j), so that a_i = g_i + f_i with f_i = Σ_k |s_k| F_ik².
+
+    Parameters
+    ----------
+    gram : Gram
+        G, of the rows in question: those of the fit, or others.
+    factor : Factor
+        F on these rows.
+    signs : array of shape (K,)
+        The diagonal of S.
+    span : Span or None
+        T, where there is one.
+    shift : float
+        δ.
+    n_landmarks : int
+        c, the kernel values that the features of a row take; 0 where they are kept.
+    """
+
+    gram: Gram
     factor: Factor
     signs: Floats
+    span: Span | None = None
+    shift: float = 0.0
+    n_landmarks: int = 0
+
+    @classmethod
+    def of(cls, gram: Gram, factor: Factor, signs: Floats) -> Residual:
+        """Return that of features at landmarks, looking whether they are the kernel's values."""
+        landmarks, span = factor.transform.landmarks, None
+        if landmarks.basis is None:
+            N = to_host(factor.transform.normalization).astype(np.float64)
+            span = Span(N, to_host(gram.within(landmarks)).astype(np.float64), signs, gram.eps)
+        return cls(gram, factor, signs, span, n_landmarks=len(landmarks))
 
     @property
-    def gram(self) -> Gram:
-        """G."""
-        return self.factor.transform.gram
+    def positive_semidefinite(self) -> bool:
+        """Whether R ≥ 0 on any rows at all."""
+        return self.span is not None and self.shift == 0 and self.span.below_identity
 
-    @property
-    def landmarks(self) -> Landmarks:
-        """Z."""
-        return self.factor.transform.landmarks
+    @cached_property
+    def noise(self) -> float:
+        """What rounding does to R_ij / √(g_i g_j)."""
+        return 4 * self.gram.eps + (0.0 if self.span is None else self.span.noise)
 
     def diagonals(self, F: Array, g: Floats) -> tuple[Floats, Floats]:
         """Return R_ii and a_i for rows with features F and k(x, x) = g, both of shape (len(g),)."""
@@ -49,11 +124,14 @@ class Residual:
         for block in row_blocks(len(g), 16 * (len(self.signs) + 1)):
             part = to_host(F[block, :]).astype(np.float64)
             d[block] = g[block] - part**2 @ self.signs
-            a[block] = d[block] + 2 * ((part @ self._excess) ** 2).sum(axis=1)
-        return d, np.maximum(a, self.noise * g)
+            if self.span is None:
+                a[block] = g[block] + part**2 @ np.abs(self.signs)
+            else:
+                a[block] = d[block] + 2 * ((part @ self.span.excess) ** 2).sum(axis=1)
+        return d - self.shift, np.maximum(a, self.noise * g)
 
     def block(self, rows: Indices, cols: Indices, F: Array, H: Array) -> Floats:
-        """Return R[rows, cols] on the host, from the features F and H of its rows and columns."""
+        """Return R[rows, cols] off the diagonal, from the features F and H of rows and columns."""
         mine = (F * like(self.signs, F)) @ H.T
         return to_host(self.gram.block(rows, cols) - mine).astype(np.float64)
 
@@ -65,52 +143,13 @@ class Residual:
             moments += part.T @ part
         return float(np.linalg.norm(moments))
 
-    @property
-    def positive_semidefinite(self) -> bool:
-        """Whether R ≥ 0 on any rows at all: no eigenvalue of T exceeds 1, but for rounding."""
-        return bool(self._operator[0].max(initial=0.0) <= 1 + self._blur)
-
-    @cached_property
-    def noise(self) -> float:
-        """What rounding does to R_ij / √(g_i g_j): eps of an entry, and of its features."""
-        scale = np.sqrt(np.trace(self._within)) * _norm(self._normalization)
-        return self.gram.eps * float(1 + scale * np.sqrt(np.abs(self.signs).max()))
-
-    @cached_property
-    def _blur(self) -> float:
-        """What rounding does to the eigenvalues of Nᵀ W N."""
-        size = _norm(self._within) * _norm(self._normalization) ** 2
-        return cutoff(8, self.gram.eps) * float(1 + size)
-
-    @cached_property
-    def _within(self) -> Floats:
-        return to_host(self.gram.within(self.landmarks)).astype(np.float64)
-
-    @cached_property
-    def _normalization(self) -> Floats:
-        return to_host(self.factor.transform.normalization).astype(np.float64)
-
-    @cached_property
-    def _operator(self) -> tuple[Floats, Floats]:
-        """The eigenvalues λ of T, and E with ⟨e_k, φ_i⟩ = (F E)_ik for its eigenvectors e_k."""
-        theta, V = np.linalg.eigh(self._normalization.T @ self._within @ self._normalization)
-        kept = theta > cutoff(len(theta), EPS) * theta.max(initial=0.0)
-        V, root = V[:, kept], np.sqrt(theta[kept])
-        core = root[:, None] * (V.T @ (self.signs[:, None] * V)) * root
-        eigenvalues, Y = np.linalg.eigh((core + core.T) / 2)
-        return eigenvalues, (V / root) @ Y
-
-    @cached_property
-    def _excess(self) -> Floats:
-        """E with ‖F_i E‖² = ⟨φ_i, (T − I)₊ φ_i⟩: what K̂ is too large by, in one norm."""
-        eigenvalues, E = self._operator
-        above = eigenvalues > 1
-        return E[:, above] * np.sqrt(eigenvalues[above] - 1)
-
 
 def _norm(A: Floats) -> float:
     """Return ‖A‖₂ to a digit, all that a rounding error needs: an SVD takes long."""
-    v = np.ones(A.shape[1])
+    scale = float(np.abs(A).max(initial=0.0))
+    if scale == 0:
+        return 0.0
+    A, v = A / scale, np.ones(A.shape[1])
     for _ in range(10):
         v = A.T @ (A @ (v / np.linalg.norm(v)))
-    return float(np.sqrt(np.linalg.norm(v)))
+    return scale * float(np.sqrt(np.linalg.norm(v)))

@@ -69,7 +69,7 @@ def from_all_rows(
         least=diagonal,
         most=total**2,
         trace=(trace, trace),
-        entries=residual.gram.n * len(residual.landmarks) + groups * size**2,
+        entries=residual.gram.n * residual.n_landmarks + groups * size**2,
         rows=len(g),
         all_rows=True,
         bounds=_certain(residual, F, diagonal, trace),
@@ -80,7 +80,7 @@ def from_some_rows(
     residual: Residual, g: Floats, entries: int, risk: Risk, rng: np.random.Generator
 ) -> Findings:
     """Draw rows in proportion to k(x, x), and look at their diagonal and at pairs of them."""
-    draw, total, c = _drawing(g, rng), float(g.sum()), len(residual.landmarks)
+    draw, total, c = _drawing(g, rng), float(g.sum()), residual.n_landmarks
     size, groups = _sizes(entries, c, min(4 * GROUP, int(2 * PAIRS_PER_FEATURE * c)))
     blocks, d, a, drawn = [], [], [], []
     for _ in range(groups):

@@ -167,7 +167,7 @@ class KernelGram(Gram):
                 f"{whereabouts(Z)}. Move X there, or fit where X is."
             )
             raise ValueError(msg)
-        return self.kernel.against(in_the_form_of(form, Z))
+        return (landmarks.basis or self.kernel).against(in_the_form_of(form, Z))
 
     def bytes_per_value(self, form: Array) -> int:
         """Return what evaluating a block of such rows holds for each of its values."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nysboost.data.recognise import as_rows
+from nysboost.kernels import Kernel
 from nysboost.kernels.distances import in_the_form_of
 from nysboost.numerics.arrays import Array, Indices, like, stacked
 from nysboost.numerics.checks import positions
@@ -27,10 +28,15 @@ class Landmarks:
         Column numbers; None where the landmarks are points that are no rows of the data.
     points : array or CSR matrix of shape (m, d), or None
         The points themselves; None for a precomputed matrix.
+    basis : Kernel or None
+        The function g(x, z) whose values take the place of k(x, z) in K̂ = g(X, Z) M g(Z, Y); None
+        is the kernel itself. Plane waves make random features of it, and a kernel that is
+        cut to clusters a block-diagonal basis.
     """
 
     indices: Indices | None
     points: Array | None
+    basis: Kernel | None = None
 
     def __len__(self) -> int:
         some = self.indices if self.points is None else self.points
@@ -69,6 +75,8 @@ def given_landmarks(gram: Gram, landmarks: Any) -> Landmarks:
 
 def pooled(parts: Sequence[Landmarks]) -> Landmarks:
     """Return all the landmarks of several learners, in order, as one set."""
+    if len(parts) == 1:
+        return parts[0]
     indices = [part.indices for part in parts if part.indices is not None]
     points = [part.points for part in parts if part.points is not None]
     return Landmarks(

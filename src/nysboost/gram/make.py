@@ -19,6 +19,7 @@ def make_gram(
     kernel: str | Kernel | Callable[..., Array] = "rbf",
     *,
     budget: Budget | None = None,
+    corrupted: bool = False,
     **params: Any,
 ) -> Gram:
     """Turn data and a kernel into a Gram matrix, in the one place that does.
@@ -31,6 +32,8 @@ def make_gram(
         See `nysboost.kernels.make_kernel`; or "precomputed".
     budget : Budget or None
         Memory and cores of a pass over the rows.
+    corrupted : bool
+        Whether a precomputed matrix may have wrong entries, and so be indefinite.
     **params
         Parameters of a named kernel.
     """
@@ -42,6 +45,8 @@ def make_gram(
         rows = as_rows(X, name="The precomputed kernel matrix")
         check_precomputed(rows)
         gram: Gram = PrecomputedGram(rows, budget)
+        if corrupted:
+            return gram
     else:
         rows = as_rows(X)
         gram = KernelGram(rows, make_kernel(kernel, **params).resolve(rows), budget)

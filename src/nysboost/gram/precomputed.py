@@ -26,9 +26,14 @@ class PrecomputedGram(Gram):
         """Return G[rows, J], read without the other columns, and the identity."""
         return self._entries(np.arange(self.n)[rows], _columns(landmarks)), self.tally.add
 
+    @property
+    def _matrix(self) -> Array:
+        if isinstance(self.rows, ArrayRows):
+            return self.rows.data
+        return self.rows.take(slice(None))  # rows that are gone say so
+
     def _entries(self, rows: Indices, columns: Indices) -> Array:
-        assert isinstance(self.rows, ArrayRows)
-        G = self.rows.data
+        G = self._matrix
         if isinstance(G, np.ndarray):
             return as_float(G[np.ix_(rows, columns)])
         return as_float(take(take(G, rows), columns, axis=1))
@@ -46,8 +51,7 @@ class PrecomputedGram(Gram):
     def diag(self, rows: Indices | slice | None = None) -> Array:
         """Return the diagonal, or its entries at `rows`."""
         chosen = np.arange(self.n)[slice(None) if rows is None else rows]
-        assert isinstance(self.rows, ArrayRows)
-        G = self.rows.data
+        G = self._matrix
         if isinstance(G, np.ndarray):
             return as_float(G[chosen, chosen])
         return as_float(take(namespace(G).linalg.diagonal(G), chosen))

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from nysboost.data.rows import spread_indices
+from nysboost.data.rows import PROBED, spread_indices
 from nysboost.gram.gram import Gram
+from nysboost.gram.sample import Sample
 from nysboost.numerics.arrays import Array, namespace
 from nysboost.numerics.tolerances import INDEFINITE
-
-PROBE_SIZE = 256
-"""Rows, spread evenly, on which a kernel is looked at before any work is done."""
 
 
 def probed(gram: Gram) -> Gram:
     """Refuse a kernel that a principal submatrix shows to be no kernel, before any work."""
-    where = spread_indices(gram.n, PROBE_SIZE)
-    W = gram.block(where, where)
+    W = Sample.of(gram, spread_indices(gram.n, PROBED)).matrix
     gram.tally.count = 0  # every method looks at the same probe first
     xp = namespace(W)
     if not bool(xp.all(xp.isfinite(W))):

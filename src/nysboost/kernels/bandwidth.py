@@ -8,16 +8,13 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from scipy.sparse import issparse
 
-from nysboost.data.rows import Rows, scan, spread_indices
+from nysboost.data.rows import MEASURED, Rows, scan, spread_indices
 from nysboost.kernels import distances
 from nysboost.numerics.arrays import Array, to_host
 from nysboost.numerics.checks import require_positive
 
 Bandwidth: TypeAlias = float | Literal["median", "scale"] | None
 """A positive number, or a rule that reads it off the data; None is the kernel's default."""
-
-SAMPLE = 1000
-"""The median distance is that of this many rows, spread evenly over the data."""
 
 
 def require_bandwidth(name: str, value: Bandwidth) -> None:
@@ -72,7 +69,7 @@ def measured(
         Standard deviation → σ.
     """
     if rule == "median":
-        sample = rows.take(spread_indices(rows.n, SAMPLE))
+        sample = rows.take(spread_indices(rows.n, MEASURED))
         matrix = to_host(pairwise(sample, sample))
         pairs = matrix[np.triu_indices(len(matrix), 1)]
         found = float(np.median(pairs)) if pairs.size else 0.0

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from nysboost.data.rows import Rows
-from nysboost.numerics.arrays import Array, dtype_name, is_sparse, namespace
+from nysboost.numerics.arrays import Array, Floats, dtype_name, is_sparse, namespace
 
 
 class Kernel(ABC):
@@ -75,4 +75,24 @@ class Kernel(ABC):
             The gradient with respect to K.
         """
         msg = f"{self} has no derivative here."
+        raise TypeError(msg)
+
+    def frequencies(self, normals: Floats, uniforms: Floats) -> Floats:  # noqa: ARG002
+        """Return ω of the plane waves whose mean is the kernel, k(x, y) = E cos⟨ω, x − y⟩.
+
+        Parameters
+        ----------
+        normals : array of shape (D, d)
+            Standard normal numbers, from which the frequencies are made.
+        uniforms : array of shape (D,)
+            Numbers uniform on (0, 1), for kernels that need one more.
+
+        Returns
+        -------
+        array of shape (D, d)
+        """
+        msg = (
+            f"{self} is no mean of plane waves that is known here, as random Fourier features need "
+            "it: take a Gaussian, Laplacian or Matern kernel, or another method."
+        )
         raise TypeError(msg)

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 from scipy.sparse import issparse
+from scipy.special import gammaincinv, ndtr
 
 from nysboost.data.rows import Rows
 from nysboost.kernels import distances
@@ -20,7 +21,7 @@ from nysboost.kernels.bandwidth import (
     require_bandwidth,
 )
 from nysboost.kernels.base import Kernel
-from nysboost.numerics.arrays import Array, apply_in_place, like, namespace
+from nysboost.numerics.arrays import Array, Floats, apply_in_place, like, namespace
 from nysboost.numerics.checks import require_positive
 
 
@@ -78,6 +79,10 @@ class Gaussian(_UnitDiagonal):
         """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""
         return 2 * self._rate() * _pull_towards(X, Z, A * K)
 
+    def frequencies(self, normals: Floats, uniforms: Floats) -> Floats:  # noqa: ARG002
+        """Return normal frequencies of variance 2γ."""
+        return normals * float(np.sqrt(2 * self._rate()))
+
 
 @dataclass(frozen=True)
 class Laplacian(_UnitDiagonal):
@@ -120,6 +125,11 @@ class Laplacian(_UnitDiagonal):
             for j in range(Z.shape[1])
         ]
         return xp.stack(columns, axis=1)
+
+    def frequencies(self, normals: Floats, uniforms: Floats) -> Floats:  # noqa: ARG002
+        """Return frequencies whose coordinates are Cauchy distributed, of scale γ."""
+        cauchy: Floats = np.tan(np.pi * (ndtr(normals) - 0.5))
+        return self._rate() * cauchy
 
 
 @dataclass(frozen=True)
@@ -173,6 +183,12 @@ class Matern(_UnitDiagonal):
         slope = {1.5: 1.0, 2.5: (1 + r) / 3}[self.nu] * xp.exp(-r) * rate**2
         return _pull_towards(X, Z, A * xp.astype(slope, K.dtype))
 
+    def frequencies(self, normals: Floats, uniforms: Floats) -> Floats:
+        """Return frequencies of Student's t distribution with 2ν degrees of freedom, over σ."""
+        chi_squared: Floats = gammaincinv(self.nu, uniforms) / self.nu
+        student: Floats = normals / np.sqrt(chi_squared)[:, None]
+        return student / number(self, "sigma")
+
 
 @dataclass(frozen=True)
 class Anova(Kernel):
@@ -192,6 +208,16 @@ class Anova(Kernel):
     def diag(self, X: Array) -> Array:
         """Return d^degree for each row, shape (n,)."""
         return like(np.full(X.shape[0], float(X.shape[1]) ** self.degree), X)
+
+    def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
+        """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""
+        xp = namespace(Z)
+        slope = A * K / distances.sum_of_gaussians(X, Z, self.gamma)
+        columns = []
+        for j in range(Z.shape[1]):
+            gap = X[:, j : j + 1] - Z[:, j : j + 1].T
+            columns.append(xp.sum(slope * gap * xp.exp(-self.gamma * gap * gap), axis=0))
+        return 2 * self.gamma * self.degree * xp.stack(columns, axis=1)
 
 
 def _pull_towards(X: Array, Z: Array, pull: Array) -> Array:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.linalg import eigh
 
 from nysboost.boosting.learner import Learner
 from nysboost.gram import Gram, KernelGram, Landmarks
-from nysboost.numerics.arrays import like, to_host
-from nysboost.numerics.kmeans import centroids
+from nysboost.numerics.arrays import Indices, like, to_host
+from nysboost.numerics.kmeans import clusters
 from nysboost.numerics.tolerances import cutoff
 
 OPTIMAL_ROWS = 10_000
@@ -23,14 +25,28 @@ def uniform(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
 
 def kmeans(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
     """Take the c centroids of k-means on the rows (Zhang, Tsang and Kwok 2008)."""
+    return cluster_rows(gram, c, rng, "kmeans").centres
+
+
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    """Rows, the cluster of each of them, and the clusters' centres as landmarks."""
+
+    rows: Indices
+    labels: Indices
+    centres: Landmarks
+
+
+def cluster_rows(gram: Gram, c: int, rng: np.random.Generator, name: str) -> Clusters:
+    """Cluster the rows, or a uniform sample of them, by k-means."""
     if not isinstance(gram, KernelGram):
-        msg = 'A precomputed kernel has no points, so "kmeans" has no centroids: try "rpcholesky".'
+        msg = f'A precomputed kernel has no points, so "{name}" has no centroids: try "rpcholesky".'
         raise ValueError(msg)
     rows = np.arange(gram.n)
     if gram.n > KMEANS_ROWS:
         rows = np.sort(rng.choice(gram.n, size=KMEANS_ROWS, replace=False))
-    points = gram.rows.take(rows)
-    return Landmarks(None, centroids(points, c, rng))
+    centres, labels = clusters(gram.rows.take(rows), c, rng)
+    return Clusters(rows, labels, Landmarks(None, centres))
 
 
 def optimal(gram: Gram, c: int, rng: np.random.Generator) -> Learner:  # noqa: ARG001

@@ -63,6 +63,11 @@ def to_host(array: Array) -> NDArray[Any]:
     return np.asarray(to_device(array, "cpu"))
 
 
+def floats_on_host(array: Array) -> Floats:
+    """Return the array as NumPy, in float64."""
+    return to_host(array).astype(np.float64, copy=False)
+
+
 def like(values: Array, reference: Array, dtype: Any = None) -> Array:
     """Return `values` in the namespace, on the device and in the dtype of `reference`."""
     xp = namespace(reference)
@@ -154,6 +159,7 @@ __all__ = [
     "dtype_name",
     "empty",
     "epsilon",
+    "floats_on_host",
     "is_numpy",
     "is_numpy_namespace",
     "is_sparse",

@@ -100,9 +100,23 @@ def centroids(
     max_iter: int = 300,
 ) -> Array:
     """Return the c centroids of k-means on (weighted) points, shape (c, d)."""
+    return clusters(points, c, rng, weights=weights, max_iter=max_iter)[0]
+
+
+def clusters(
+    points: Array,
+    c: int,
+    rng: np.random.Generator,
+    *,
+    weights: Floats | None = None,
+    max_iter: int = 300,
+) -> tuple[Array, Indices]:
+    """Return the c centroids of k-means on (weighted) points, and the cluster of each point."""
     host = points if issparse(points) else to_host(points)
     clustering = KMeans(c, n_init=1, max_iter=max_iter, random_state=int(rng.integers(2**31)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct points than centroids
-        found = clustering.fit(host, sample_weight=weights).cluster_centers_
-    return csr_matrix(found) if issparse(points) else like(found, points)
+        found = clustering.fit(host, sample_weight=weights)
+    centres = found.cluster_centers_
+    centres = csr_matrix(centres) if issparse(points) else like(centres, points)
+    return centres, found.labels_.astype(np.intp)

@@ -1,0 +1,175 @@
+"""Spectral clustering through K̂, for any number of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from scipy.linalg import qr, svd
+from sklearn.base import ClusterMixin
+from sklearn.cluster import KMeans
+from sklearn.utils.validation import check_is_fitted
+
+from nysboost.catalogue import make_rng
+from nysboost.learn.on_features import Features, OnFeatures
+from nysboost.numerics.arrays import Floats, Indices, floats_on_host
+from nysboost.numerics.checks import require_count, unknown
+
+QR_ROWS = 2**14
+"""Rows from which the QR rule learns its rotation, spread evenly where there are more."""
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class SpectralClustering(ClusterMixin, OnFeatures):
+    """Spectral clustering on the normalised Laplacian of K̂ (Fowlkes et al. 2004).
+
+    With K̂ = F Fᵀ the degrees are d = F (Fᵀ1), and the leading eigenvectors of D^(−½) K̂ D^(−½)
+    are H V for H = D^(−½) F and the eigenvectors V of HᵀH, an r×r matrix: two passes over the
+    rows, and n×n is never formed.
+
+    Parameters
+    ----------
+    n_clusters : int
+        Number of clusters.
+    kernel, gamma, coef0, degree, kernel_params
+        As in `Nystroem`; gamma=1 is scikit-learn's default for this estimator.
+    method : str
+        Which method approximates the kernel, one of `nysboost.METHODS` with features.
+    n_landmarks : int or None
+        Its number of landmarks; None is 240, or as many as there are rows.
+    n_components : int or None
+        Eigenvectors used; None is `n_clusters`.
+    assign_labels : "kmeans" or "cluster_qr"
+        How the labels follow from the eigenvectors: k-means, or pivoted QR (Damle, Minden and
+        Ying 2019), which has nothing to tune and no random start.
+    n_init : int
+        Random starts of k-means.
+    max_memory : int or str
+        Working memory of a pass over the rows, in bytes or as "500MB".
+    random_state : int, RandomState, Generator or None
+        Seed.
+
+    Attributes
+    ----------
+    labels_ : array of shape (n_samples,)
+        The cluster of each row.
+    embedding_ : array of shape (n_samples, n_components)
+        The eigenvectors, divided by the roots of the degrees.
+    eigenvalues_ : array of shape (n_components,)
+        Of D^(−½) K̂ D^(−½), the largest first; the first is 1.
+    cluster_centers_ : array of shape (n_clusters, n_components)
+        The mean of each cluster in the embedding.
+
+    Examples
+    --------
+    >>> import nysboost as nb
+    >>> from sklearn.datasets import make_circles
+    >>> X, y = make_circles(500, factor=0.4, noise=0.05, random_state=0)
+    >>> labels = nb.SpectralClustering(2, gamma=20, random_state=0).fit_predict(X)
+    >>> int(abs((labels == y).sum() - 250))
+    250
+    """
+
+    n_clusters: int = field(default=8, kw_only=False)
+    gamma: float | str | None = 1.0
+    method: str = "rpcholesky"
+    n_components: int | None = None
+    assign_labels: Literal["kmeans", "cluster_qr"] = "kmeans"
+    n_init: int = 10
+
+    def fit(self, X: Any, y: Any = None) -> SpectralClustering:  # noqa: ARG002
+        """Cluster the rows of X.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix, memory map, HDF5 or Zarr array of shape (n_samples, n_features)
+            Training data; (n_samples, n_samples) if the kernel is precomputed.
+        y : ignored
+            For scikit-learn's pipelines.
+        """
+        require_count("n_clusters", self.n_clusters)
+        if self.assign_labels not in _LABELS:
+            raise ValueError(unknown("label rule", self.assign_labels, tuple(_LABELS)))
+        features = self._fit_features(X)
+        if features.n < self.n_clusters:
+            msg = f"n_samples={features.n} should be >= n_clusters={self.n_clusters}."
+            raise ValueError(msg)
+        self._degrees = sum(F.sum(axis=0) for _, F in features.blocks())
+        self._diag = floats_on_host(features.gram.diag())
+        self._vectors, self.eigenvalues_ = self._eigenvectors(features)
+        embedded = [self._embedded(F, self._diag[at]) for at, F in features.blocks()]
+        self.embedding_ = np.concatenate(embedded)
+        self.labels_ = _LABELS[self.assign_labels](self)
+        centres = [self.embedding_[self.labels_ == c] for c in range(self.n_clusters)]
+        self.cluster_centers_ = np.array(
+            [part.mean(axis=0) if len(part) else np.full(part.shape[1], np.inf) for part in centres]
+        )
+        del self._diag
+        return self
+
+    def fit_predict(self, X: Any, y: Any = None, **kwargs: Any) -> Indices:  # noqa: ARG002
+        """Cluster the rows of X and return their labels."""
+        return self.fit(X).labels_
+
+    def predict(self, X: Any) -> Indices:
+        """Return the clusters of new rows: the nearest centre in their embedding.
+
+        Parameters
+        ----------
+        X : as in `Nystroem.transform`
+            Rows, seen in fit or not.
+        """
+        check_is_fitted(self)
+        F = floats_on_host(self.features_.transform(X))
+        embedded = self._embedded(F, (F * F).sum(axis=1))
+        gaps = embedded[:, None, :] - self.cluster_centers_
+        nearest: Indices = (gaps**2).sum(axis=2).argmin(axis=1)
+        return nearest
+
+    def _roots(self, F: Floats, diag: Floats) -> Floats:
+        """Return the roots of the degrees. No row has less than its own k(x, x)."""
+        least = np.maximum(diag, np.finfo(float).tiny)
+        roots: Floats = np.sqrt(np.maximum(F @ self._degrees, least))
+        return roots
+
+    def _eigenvectors(self, features: Features) -> tuple[Floats, Floats]:
+        """Return V Λ^(−½) and Λ of HᵀH, the leading ones."""
+        r = features.r
+        products = np.zeros((r, r))
+        for at, F in features.blocks():
+            H = F / self._roots(F, self._diag[at])[:, None]
+            products += H.T @ H
+        eigenvalues, V = np.linalg.eigh(products)
+        k = min(self.n_components or self.n_clusters, r)
+        top = np.maximum(eigenvalues[::-1][:k], np.finfo(float).tiny)
+        return V[:, ::-1][:, :k] / np.sqrt(top), top
+
+    def _embedded(self, F: Floats, diag: Floats) -> Floats:
+        """Return D^(−½) times the eigenvectors at these rows, as scikit-learn does."""
+        roots = self._roots(F, diag)[:, None]
+        embedded: Floats = (F / roots) @ self._vectors / roots
+        return embedded
+
+
+def _by_kmeans(fitted: SpectralClustering) -> Indices:
+    """Return the labels that k-means gives the rows of the embedding."""
+    # eigenvectors have norm one over all rows: scaled, so that no tolerance sees their number
+    points = fitted.embedding_ / (np.abs(fitted.embedding_).mean() or 1.0)
+    seed = int(make_rng(fitted.random_state).integers(2**31))
+    kmeans = KMeans(fitted.n_clusters, n_init=fitted.n_init, random_state=seed)
+    labels: Indices = kmeans.fit(points).labels_.astype(np.intp)
+    return labels
+
+
+def _by_qr(fitted: SpectralClustering) -> Indices:
+    """Return the labels of the pivoted QR rule: the largest entry after a rotation."""
+    rows = fitted.embedding_
+    some = rows[np.linspace(0, len(rows) - 1, min(len(rows), QR_ROWS)).astype(np.intp)]
+    _, _, pivots = qr(some.T, pivoting=True, mode="economic")
+    U, _, Vt = svd(some[pivots[: fitted.n_clusters]].T, full_matrices=False)
+    labels: Indices = np.abs(rows @ (U @ Vt)).argmax(axis=1)
+    return labels
+
+
+_LABELS = {"kmeans": _by_kmeans, "cluster_qr": _by_qr}

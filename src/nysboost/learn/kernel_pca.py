@@ -1,0 +1,198 @@
+"""Kernel principal components on the features of any method, for any number of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from nysboost.estimators import Nystroem
+from nysboost.kernels import Gaussian
+from nysboost.learn.on_features import Features, OnFeatures
+from nysboost.numerics.arrays import Array, Floats, floats_on_host, like
+from nysboost.numerics.checks import require_count, require_positive
+from nysboost.numerics.tolerances import EPS, cutoff
+
+PIECE_ROWS = 2**14
+"""Rows of X that are looked at together to learn pre-images."""
+
+
+def _learns_pre_images(pca: KernelPCA) -> bool:
+    if not pca.fit_inverse_transform:
+        msg = "KernelPCA learns pre-images with fit_inverse_transform=True: set it and fit again."
+        raise AttributeError(msg)
+    return True
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnFeatures):
+    """Kernel principal component analysis of K̂ = F Fᵀ (Schölkopf, Smola and Müller 1998).
+
+    The components are the leading eigenvectors of the covariance (F − μ)ᵀ(F − μ) / n of the
+    features, an r×r matrix that one pass over the rows makes: n×n is never formed, and new
+    rows are centred with the same μ.
+
+    Parameters
+    ----------
+    n_components : int or None
+        Number of components; None keeps all that are not zero.
+    kernel, gamma, coef0, degree, kernel_params
+        As in `Nystroem`.
+    method : str
+        Which method approximates the kernel, one of `nysboost.METHODS` with features.
+    n_landmarks : int or None
+        Its number of landmarks; None is 240, or as many as there are rows.
+    fit_inverse_transform : bool
+        Learn pre-images: ridge regression from the components back to X.
+    alpha : float
+        The ridge of that regression, in the units of scikit-learn's.
+    max_memory : int or str
+        Working memory of a pass over the rows, in bytes or as "500MB".
+    random_state : int, RandomState, Generator or None
+        Seed.
+
+    Attributes
+    ----------
+    eigenvalues_ : array of shape (n_components,)
+        The largest eigenvalues of the centred kernel matrix, as in scikit-learn.
+    explained_variance_ : array of shape (n_components,)
+        The variance along each component.
+    explained_variance_ratio_ : array of shape (n_components,)
+        Its share of all the variance in the kernel's feature space, of which an approximation
+        does not see everything: the sum is below one even with all components.
+    components_ : array of shape (n_components, r)
+        The components in the space of the features.
+    mean_ : array of shape (r,)
+        μ, the mean of the features.
+
+    Examples
+    --------
+    >>> import numpy as np, nysboost as nb
+    >>> X = np.random.default_rng(0).normal(size=(300, 5))
+    >>> pca = nb.KernelPCA(n_components=2, gamma=0.1, n_landmarks=50, random_state=0).fit(X)
+    >>> pca.transform(X[:4]).shape
+    (4, 2)
+    """
+
+    n_components: int | None = field(default=None, kw_only=False)
+    fit_inverse_transform: bool = False
+    alpha: float = 1e-5
+
+    def fit(self, X: Any, y: Any = None) -> KernelPCA:  # noqa: ARG002
+        """Find the principal components of the rows of X.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix, memory map, HDF5 or Zarr array of shape (n_samples, n_features)
+            Training data; (n_samples, n_samples) if the kernel is precomputed.
+        y : ignored
+            For scikit-learn's pipelines.
+        """
+        if self.n_components is not None:
+            require_count("n_components", self.n_components)
+        require_positive("alpha", self.alpha)
+        features = self._fit_features(X)
+        self.mean_, covariance = mean_and_covariance(features)
+        variances, vectors = np.linalg.eigh(covariance)
+        variances, vectors = variances[::-1], vectors[:, ::-1]
+        kept = variances > cutoff(len(variances), EPS) * max(variances[0], 0.0)
+        k = min(self.n_components or len(variances), max(1, int(kept.sum())))
+        self.components_ = _signed(vectors[:, :k].T)
+        n = features.n
+        self.eigenvalues_ = n * np.maximum(variances[:k], 0)
+        self.explained_variance_ = self.eigenvalues_ / max(1, n - 1)
+        squares = float(floats_on_host(features.gram.diag()).mean())
+        total = squares - float(self.mean_ @ self.mean_)
+        self.explained_variance_ratio_ = self.eigenvalues_ / (n * max(total, np.finfo(float).tiny))
+        self._n_features_out = k
+        if self.fit_inverse_transform:
+            self._learn_pre_images(features)
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Return the components of X, shape (n_samples, n_components), centred as in fit.
+
+        Parameters
+        ----------
+        X : as in `Nystroem.transform`
+            Rows, seen in fit or not.
+        """
+        check_is_fitted(self)
+        F = self.features_.transform(X)
+        components = like(self.components_.T, F)
+        return F @ components - like(self.mean_ @ self.components_.T, F)
+
+    @available_if(_learns_pre_images)  # type: ignore[untyped-decorator,unused-ignore]
+    def inverse_transform(self, X: Any) -> Floats:
+        """Return rows that have about these components: learned pre-images.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components)
+            Components, as `transform` returns them.
+        """
+        check_is_fitted(self, "pre_images_")
+        T = check_array(X, dtype=[np.float64, np.float32])
+        pre_images: Floats = self._linear(T) @ self.pre_images_ + self._centre
+        return pre_images
+
+    def _learn_pre_images(self, features: Features) -> None:
+        """Fit X ≈ X̄ + Φ(T) B by ridge regression, with Φ the features of the components T.
+
+        Φ is a Gaussian kernel's, as wide as the components are apart, with the landmarks of a
+        uniform sample, and the components themselves.
+        """
+        T = np.concatenate([self._projected(F) for _, F in features.blocks()])
+        landmarks = min(len(T), self.n_landmarks or 240)
+        self._pre_map = Nystroem(
+            Gaussian(sigma="median"),
+            method="uniform",
+            n_components=landmarks,
+            max_memory=self.max_memory,
+            random_state=self.random_state,
+        ).fit(T)
+        width = self._linear(T[:1]).shape[1]
+        normal, right = np.zeros((width, width)), np.zeros((width, features.gram.rows.n_features))
+        total, start = np.zeros(features.gram.rows.n_features), 0
+        for piece in features.gram.rows.pieces(PIECE_ROWS):
+            dense = piece.toarray() if issparse(piece) else floats_on_host(piece)
+            Phi = self._linear(T[start : start + len(dense)])
+            normal += Phi.T @ Phi
+            right += Phi.T @ dense
+            total, start = total + dense.sum(axis=0), start + len(dense)
+        self._centre = total / len(T)
+        right -= np.outer(normal[-1], self._centre)  # the last feature is one: these are sums
+        self.pre_images_ = np.linalg.solve(normal + self.alpha * np.eye(width), right)
+
+    def _linear(self, T: Floats) -> Floats:
+        """Return the features from which pre-images are linear, shape (n, landmarks + k + 1)."""
+        scale = np.sqrt(np.maximum(self.explained_variance_, np.finfo(float).tiny))
+        Phi = floats_on_host(self._pre_map.transform(T))
+        return np.hstack([Phi, np.asarray(T) / scale, np.ones((len(T), 1))])
+
+    def _projected(self, F: Floats) -> Floats:
+        projected: Floats = (F - self.mean_) @ self.components_.T
+        return projected
+
+
+def mean_and_covariance(features: Features) -> tuple[Floats, Floats]:
+    """Return the mean μ of the features and FᵀF/n − μμᵀ, in one pass."""
+    n, r = features.n, features.r
+    total, products = np.zeros(r), np.zeros((r, r))
+    for _, F in features.blocks():
+        total += F.sum(axis=0)
+        products += F.T @ F
+    mean = total / n
+    return mean, products / n - np.outer(mean, mean)
+
+
+def _signed(components: Floats) -> Floats:
+    """Return each row with the sign that makes its largest entry positive: no machine differs."""
+    largest = components[np.arange(len(components)), np.abs(components).argmax(axis=1)]
+    signed: Floats = components * np.where(largest < 0, -1.0, 1.0)[:, None]
+    return signed

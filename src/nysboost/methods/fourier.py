@@ -1,0 +1,92 @@
+"""Random features: plane waves in the place of landmarks, for kernels of the difference x − y.
+
+Such a kernel is a mean of plane waves, k(x, y) = E cos⟨ω, x − y⟩ (Bochner), so that D
+frequencies give the features D^(−½) [cos⟨ω_i, x⟩, sin⟨ω_i, x⟩]. The methods differ in the D
+points of which the frequencies are made: independent, orthogonal to each other, or evenly
+spread. Each is normal when taken alone, so that none of them is biased. No row of the data
+is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from scipy.special import ndtri
+from scipy.stats import qmc
+
+from nysboost.boosting.learner import Learner
+from nysboost.gram import Gram, KernelGram, Landmarks
+from nysboost.kernels import Kernel
+from nysboost.kernels.distances import inner_products
+from nysboost.numerics.arrays import Array, Floats, like, namespace
+
+Points: TypeAlias = Callable[[int, int, np.random.Generator], tuple[Floats, Floats]]
+"""(D, d, rng) ↦ D standard normal points of d coordinates, and D uniform numbers."""
+
+
+@dataclass(frozen=True)
+class Waves(Kernel):
+    """[cos⟨x, ω⟩, sin⟨x, ω⟩], with the frequencies given twice, once for each half."""
+
+    def __call__(self, X: Array, Y: Array) -> Array:
+        """Return the waves' values, shape (n, 2D)."""
+        angles = inner_products(X, Y[: Y.shape[0] // 2])
+        xp = namespace(angles)
+        return xp.concat([xp.cos(angles), xp.sin(angles)], axis=1)
+
+
+def random_fourier(gram: Gram, c: int, rng: np.random.Generator) -> Learner:
+    """Return c features of independent frequencies (Rahimi and Recht 2007), in pairs."""
+    return _fourier(gram, c, rng, independent)
+
+
+def orthogonal_fourier(gram: Gram, c: int, rng: np.random.Generator) -> Learner:
+    """Return c features of orthogonal frequencies (Yu et al. 2016): a smaller variance."""
+    return _fourier(gram, c, rng, orthogonal)
+
+
+def quasi_fourier(gram: Gram, c: int, rng: np.random.Generator) -> Learner:
+    """Return c features of evenly spread frequencies (Avron et al. 2016), a scrambled Sobol set."""
+    return _fourier(gram, c, rng, evenly_spread)
+
+
+def _fourier(gram: Gram, c: int, rng: np.random.Generator, points: Points) -> Learner:
+    if not isinstance(gram, KernelGram):
+        msg = (
+            "A precomputed kernel has no points, and random Fourier features are functions of "
+            'points: try "rpcholesky".'
+        )
+        raise ValueError(msg)
+    half = max(1, c // 2)
+    try:
+        omega = gram.kernel.frequencies(*points(half, gram.rows.n_features, rng))
+    except TypeError as error:
+        raise ValueError(str(error)) from error
+    twice = like(np.concatenate([omega, omega]), gram.rows.form)
+    return Learner(Landmarks(None, twice, Waves()), like(np.eye(2 * half) / np.sqrt(half), twice))
+
+
+def independent(size: int, d: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Return independent points."""
+    return rng.normal(size=(size, d)), rng.uniform(size=size)
+
+
+def orthogonal(size: int, d: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Return points of which each d in turn are orthogonal, of independent lengths."""
+    directions = [
+        np.linalg.qr(rng.normal(size=(d, d)))[0] * rng.choice([-1.0, 1.0], size=d)
+        for _ in range(-(-size // d))
+    ]
+    lengths = np.sqrt(rng.chisquare(d, size=size))
+    return np.concatenate(directions)[:size] * lengths[:, None], rng.uniform(size=size)
+
+
+def evenly_spread(size: int, d: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Return points of a scrambled Sobol sequence, at random but with few gaps."""
+    sobol = qmc.Sobol(d + 1, rng=rng)
+    exponent = int(np.ceil(np.log2(size))) if size > 1 else 0
+    spread = np.clip(sobol.random_base2(exponent)[:size], 2.0**-40, 1 - 2.0**-40)
+    return ndtri(spread[:, 1:]), spread[:, 0]

@@ -1,0 +1,192 @@
+"""An approximation of G on the rows at hand alone: F S Fᵀ + δI, with F kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import coo_array
+from scipy.sparse.linalg import LinearOperator
+
+from nysboost.approximation import Approximation, Origin
+from nysboost.engine.factor import Factor
+from nysboost.engine.residual import Residual
+from nysboost.gram import Gram, Landmarks
+from nysboost.numerics.arrays import Array, Floats, Indices, like, namespace, take
+from nysboost.numerics.checks import positions
+
+
+class KeptFactor(Factor):
+    """F as an array of shape (n, r), of which no map is known."""
+
+    def __init__(self, F: Array) -> None:
+        self.F = F
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, r)."""
+        return int(self.F.shape[0]), int(self.F.shape[1])
+
+    def at(self, rows: Indices) -> Array:
+        """Return F[rows], shape (len(rows), r)."""
+        return take(self.F, rows)
+
+    def all(self) -> Array:
+        """Return F."""
+        return self.F
+
+    def fits(self, n: int) -> bool:  # noqa: ARG002
+        """Whether the features of n rows may be kept: they are."""
+        return True
+
+    def blocks(self) -> Iterator[tuple[slice, Array]]:
+        """Yield F whole."""
+        yield slice(0, self.shape[0]), self.F
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"F": self.F}
+
+
+class InSample(Approximation):
+    """K̂ = F S Fᵀ + δI on the n rows of the data, with no features for any other row.
+
+    What has no landmarks cannot meet new rows. Products, entries, eigenpairs, systems and
+    errors are exact all the same.
+
+    Parameters
+    ----------
+    gram : Gram
+        The matrix G that is approximated.
+    F : array of shape (n, r)
+        Kept in memory.
+    signs : array of shape (r,)
+        The diagonal of S, +1 or −1.
+    shift : float
+        δ, the multiple of the identity.
+    corrupted : sparse array of shape (n, n) or None
+        Entries that the approximation leaves out as corrupted, G − K̂ there.
+
+    Examples
+    --------
+    >>> import numpy as np, nysboost as nb
+    >>> a = np.arange(1.0, 51.0)[:, None]
+    >>> approx = nb.approximate(a @ a.T + 3 * np.eye(50), "spectral-shift", "precomputed",
+    ...                         n_components=4, random_state=0)
+    >>> round(approx.shift, 6), approx.has_features, approx.relative_error() < 1e-10
+    (3.0, False, True)
+    """
+
+    has_features = False
+
+    def __init__(
+        self,
+        gram: Gram,
+        F: Array,
+        signs: Floats,
+        *,
+        shift: float = 0.0,
+        corrupted: coo_array | None = None,
+        origin: Origin | None = None,
+    ) -> None:
+        LinearOperator.__init__(self, dtype=gram.dtype, shape=(gram.n, gram.n))
+        xp = namespace(F)
+        self.gram = gram
+        self.learners = ()
+        self.weights = signs
+        self.origin = origin or Origin()
+        self.entries_evaluated = gram.entries_evaluated
+        self.shift = shift
+        self.corrupted = corrupted
+        self._kept = KeptFactor(xp.astype(F, getattr(xp, gram.dtype.name)))
+
+    @property
+    def is_psd(self) -> bool:
+        """Whether K̂ is positive semidefinite."""
+        eigenvalues, _ = self._spectrum
+        rounding = self.gram.eps * self.shape[0] * float(np.abs(eigenvalues).max())
+        return bool(eigenvalues.min() + self.shift >= -rounding)
+
+    @property
+    def landmarks(self) -> Landmarks:
+        """None at all."""
+        return Landmarks(np.empty(0, dtype=np.intp), None)
+
+    def feature_map(self, row_cap: int | None = None) -> NoReturn:  # noqa: ARG002
+        """Say that there is none."""
+        msg = (
+            "This approximation is one of the matrix on its own rows and has no features for "
+            "others. Use it for products, eigenpairs and systems, or take a method with features, "
+            'such as "joint" or "modified".'
+        )
+        raise ValueError(msg)
+
+    # What the multiple of the identity changes
+
+    def block(self, rows: ArrayLike | slice, cols: ArrayLike | slice) -> Array:
+        """Return K̂[rows, cols]; both as in NumPy: positions, masks or slices."""
+        low, n = super().block(rows, cols), self.shape[0]
+        same = np.equal.outer(positions(rows, n), positions(cols, n))
+        return low + like(self.shift * same, low)
+
+    def diag(self) -> Array:
+        """Return the diagonal of K̂, shape (n,)."""
+        return super().diag() + self.shift
+
+    def trace(self) -> float:
+        """Return tr K̂."""
+        return super().trace() + self.shift * float(self.shape[0])
+
+    def to_dense(self) -> Array:
+        """Return K̂ as an n×n array."""
+        low = super().to_dense()
+        return low + like(self.shift * np.eye(self.shape[0]), low)
+
+    def _matmat(self, V: Array) -> Array:
+        return super()._matmat(V) + self.shift * V
+
+    def eigh(self, k: int | None = None) -> tuple[Array, Array]:
+        """Return the k largest eigenvalues of K̂ on the range of F, and their eigenvectors.
+
+        On all that is orthogonal to them K̂ is δ times the identity.
+        """
+        eigenvalues, eigenvectors = super().eigh(k)
+        return eigenvalues + self.shift, eigenvectors
+
+    def solve(self, b: Any, alpha: float) -> Array:
+        """Return (K̂ + alpha·I)⁻¹ b without forming K̂."""
+        return super().solve(b, alpha + self.shift)
+
+    def _residual(self, other: Gram | None) -> Residual:
+        """Return G − K̂; on other rows there is none."""
+        if other is not None:
+            self.feature_map()
+        return Residual(self.gram, self._kept, self.weights, shift=self.shift)
+
+    # Where F comes from
+
+    @property
+    def _weight_of_each(self) -> Floats:
+        return self.weights
+
+    @property
+    def _weights_like(self) -> Array:
+        return like(self.weights, self._kept.F)
+
+    @property
+    def _factor(self) -> Factor:
+        return self._kept
+
+    def detached(self) -> InSample:
+        """Return this approximation without the data rows."""
+        kept = InSample(
+            self.gram.forget_rows(),
+            self._kept.F,
+            self.weights,
+            shift=self.shift,
+            corrupted=self.corrupted,
+            origin=Origin(self.method),
+        )
+        kept.entries_evaluated = self.entries_evaluated
+        return kept

@@ -1,0 +1,69 @@
+"""Spectral clustering against scikit-learn's."""
+
+import numpy as np
+import pytest
+from sklearn.cluster import SpectralClustering
+from sklearn.datasets import load_digits, make_blobs, make_circles, make_moons
+from sklearn.metrics import adjusted_rand_score
+
+import nysboost as nb
+
+DATA = {
+    "circles": (*make_circles(600, factor=0.4, noise=0.05, random_state=0), 20.0),
+    "moons": (*make_moons(600, noise=0.06, random_state=0), 20.0),
+    "blobs": (*make_blobs(600, centers=4, random_state=3), 0.5),
+}
+
+
+@pytest.mark.parametrize("rule", ["kmeans", "cluster_qr"])
+@pytest.mark.parametrize("name", DATA)
+def test_it_agrees_with_the_truth_as_well_as_scikit_learns(name, rule):
+    X, y, gamma = DATA[name]
+    k = len(set(y))
+    theirs = SpectralClustering(k, gamma=gamma, assign_labels=rule, random_state=0).fit(X)
+    ours = nb.SpectralClustering(k, gamma=gamma, assign_labels=rule, random_state=0).fit(X)
+    scores = [adjusted_rand_score(y, fitted.labels_) for fitted in (ours, theirs)]
+    assert scores[0] >= scores[1] - 0.02
+
+
+def test_on_digits_it_agrees_as_well_as_scikit_learns():
+    X, y = load_digits(return_X_y=True)
+    X = X[:900] / 16
+    theirs = SpectralClustering(10, gamma=0.5, random_state=0).fit(X)
+    ours = nb.SpectralClustering(10, gamma=0.5, random_state=0).fit(X)
+    scores = [adjusted_rand_score(y[:900], fitted.labels_) for fitted in (ours, theirs)]
+    assert scores[0] >= scores[1] - 0.02
+
+
+def test_with_every_row_as_landmark_the_eigenvalues_are_those_of_the_dense_matrix():
+    X = np.random.default_rng(0).normal(size=(80, 2))
+    K = nb.Gaussian(gamma=1.0)(X, X)
+    roots = np.sqrt(K.sum(axis=1))
+    expected = np.linalg.eigvalsh(K / np.outer(roots, roots))[::-1][:5]
+    found = nb.SpectralClustering(5, gamma=1.0, method="uniform", n_init=1, random_state=0).fit(X)
+    np.testing.assert_allclose(found.eigenvalues_, expected, rtol=1e-6)
+    assert found.eigenvalues_[0] == pytest.approx(1)
+
+
+def test_new_rows_join_the_cluster_that_they_lie_in():
+    X, y, gamma = DATA["moons"]
+    fitted = nb.SpectralClustering(2, gamma=gamma, random_state=0).fit(X[:400])
+    assert adjusted_rand_score(y[400:], fitted.predict(X[400:])) > 0.9
+    np.testing.assert_array_equal(fitted.predict(X[:400]), fitted.labels_)
+
+
+def test_a_row_far_out_does_no_harm():
+    X, _, gamma = DATA["moons"]
+    X = np.concatenate([X, [[1e3, 1e3]]])
+    fitted = nb.SpectralClustering(2, gamma=gamma, method="uniform", random_state=0).fit(X)
+    assert np.isfinite(fitted.embedding_).all()
+
+
+def test_bad_parameters_get_sentences():
+    X = np.zeros((3, 2))
+    with pytest.raises(ValueError, match="no label rule 'discrete'"):
+        nb.SpectralClustering(2, assign_labels="discrete").fit(X)
+    with pytest.raises(ValueError, match="n_clusters must be a positive whole number"):
+        nb.SpectralClustering(0).fit(X)
+    with pytest.raises(ValueError, match="n_samples=3 should be >= n_clusters=5"):
+        nb.SpectralClustering(5).fit(X)

@@ -1,0 +1,73 @@
+"""Gaussian process classification against scikit-learn's exact one."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris, make_moons
+from sklearn.gaussian_process import GaussianProcessClassifier
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+
+import nysboost as nb
+
+MOONS = make_moons(200, noise=0.25, random_state=0)
+IRIS = load_iris(return_X_y=True)
+
+
+def exact(X, y, sigma, variance):
+    kernel = ConstantKernel(variance) * RBF(sigma)
+    return GaussianProcessClassifier(kernel, optimizer=None).fit(X, y)
+
+
+@pytest.mark.parametrize(("data", "variance"), [(MOONS, 1.0), (MOONS, 30.0), (IRIS, 5.0)])
+def test_with_every_row_as_landmark_the_probabilities_are_scikit_learns(data, variance):
+    X, y = data
+    train = np.arange(len(X)) % 3 > 0
+    theirs = exact(X[train], y[train], 0.7, variance)
+    ours = nb.GaussianProcessClassifier(
+        nb.Gaussian(sigma=0.7), variance=variance, method="uniform", random_state=0
+    ).fit(X[train], y[train])
+    for rows in (train, ~train):
+        gap = np.abs(ours.predict_proba(X[rows]) - theirs.predict_proba(X[rows]))
+        assert gap.mean() < 0.005
+
+
+def test_few_landmarks_are_nearly_as_good():
+    X, y = MOONS
+    theirs = exact(X, y, 0.7, 10.0)
+    ours = nb.GaussianProcessClassifier(
+        nb.Gaussian(sigma=0.7), variance=10.0, n_landmarks=30, random_state=0
+    ).fit(X, y)
+    grid = np.random.default_rng(0).uniform(-2, 3, size=(300, 2))
+    gap = np.abs(ours.predict_proba(grid) - theirs.predict_proba(grid))
+    assert gap.mean() < 0.02
+
+
+def test_far_from_all_data_nothing_is_known():
+    X, y = MOONS
+    ours = nb.GaussianProcessClassifier(gamma=1.0, n_landmarks=20, random_state=0).fit(X, y)
+    np.testing.assert_allclose(ours.predict_proba([[100.0, 100.0]]), 0.5, atol=1e-6)
+
+
+def test_the_coefficients_are_the_minimum_of_the_penalised_loss():
+    X, y = MOONS
+    ours = nb.GaussianProcessClassifier(gamma=1.0, n_landmarks=20, random_state=0).fit(X, y)
+    F = ours.features_.transform(X)
+    margins = np.where(y == 1, 1, -1) * (F @ ours.coef_[0])
+    gradient = ours.coef_[0] - F.T @ (np.where(y == 1, 1, -1) / (1 + np.exp(margins)))
+    np.testing.assert_allclose(gradient, 0, atol=1e-3)
+
+
+def test_labels_of_any_kind_come_back():
+    X, y = MOONS
+    names = np.array(["no", "yes"])[y]
+    ours = nb.GaussianProcessClassifier(gamma=1.0, n_landmarks=20, random_state=0).fit(X, names)
+    assert set(ours.predict(X)) == {"no", "yes"}
+    assert ours.score(X, names) > 0.85
+
+
+def test_bad_targets_get_sentences():
+    X, y = MOONS
+    model = nb.GaussianProcessClassifier(n_landmarks=9)
+    with pytest.raises(ValueError, match="one class alone"):
+        model.fit(X, np.zeros(200))
+    with pytest.raises(ValueError, match="200 rows, but y has 199 labels"):
+        model.fit(X, y[1:])

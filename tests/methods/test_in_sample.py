@@ -1,0 +1,72 @@
+"""F S Fᵀ + δI against its dense form."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from nysboost.gram import make_gram
+from nysboost.methods.in_sample import InSample
+
+RNG = np.random.default_rng(0)
+F = RNG.normal(size=(40, 5))
+SIGNS = np.array([1.0, 1.0, 1.0, -1.0, 1.0])
+DELTA = 0.7
+DENSE = (F * SIGNS) @ F.T + DELTA * np.eye(40)
+
+
+@pytest.fixture
+def approx():
+    A = RNG.normal(size=(40, 40))
+    return InSample(make_gram(A @ A.T, "precomputed"), F, SIGNS, shift=DELTA)
+
+
+def test_entries_products_and_the_diagonal_are_those_of_the_dense_matrix(approx):
+    rows, cols = np.array([3, 7, 7, 20]), np.array([7, 3, 39])
+    np.testing.assert_allclose(approx.to_dense(), DENSE)
+    np.testing.assert_allclose(approx.block(rows, cols), DENSE[np.ix_(rows, cols)])
+    np.testing.assert_allclose(approx.diag(), np.diag(DENSE))
+    V = RNG.normal(size=(40, 3))
+    np.testing.assert_allclose(approx @ V, DENSE @ V)
+    np.testing.assert_allclose(approx @ V[:, 0], DENSE @ V[:, 0])
+    np.testing.assert_allclose(approx.T @ V, DENSE @ V)
+
+
+def test_eigenpairs_and_systems_are_those_of_the_dense_matrix(approx):
+    values, vectors = approx.eigh()
+    np.testing.assert_allclose(DENSE @ vectors, vectors * values, atol=1e-9)
+    np.testing.assert_allclose(values[0], np.linalg.eigvalsh(DENSE)[-1])
+    b = RNG.normal(size=40)
+    alpha = 50.0
+    expected = np.linalg.solve(DENSE + alpha * np.eye(40), b)
+    np.testing.assert_allclose(approx.solve(b, alpha), expected)
+
+
+@pytest.mark.parametrize("rows", [None, np.array([5, 1, 30, 31])])
+def test_all_three_errors_are_those_of_the_dense_matrix(approx, rows):
+    chosen = np.arange(40) if rows is None else rows
+    G = approx.gram.block(chosen, chosen)
+    gap = DENSE[np.ix_(chosen, chosen)] - G
+    found = [approx.relative_error(rows, norm) for norm in ("frobenius", "trace", "spectral")]
+    expected = [
+        np.linalg.norm(gap) / np.linalg.norm(G),
+        abs(np.trace(gap)) / np.trace(G),
+        np.linalg.norm(gap, 2) / np.linalg.norm(G, 2),
+    ]
+    np.testing.assert_allclose(found, expected, rtol=1e-3)
+
+
+def test_it_says_what_it_can_and_what_it_cannot(approx):
+    assert not approx.has_features
+    assert not approx.is_psd
+    assert approx.shift == DELTA
+    assert InSample(approx.gram, F, np.ones(5)).is_psd
+    with pytest.raises(ValueError, match="no features for others"):
+        approx.features()
+
+
+def test_it_survives_a_pickle_and_leaves_its_data_behind(approx):
+    again = pickle.loads(pickle.dumps(approx.detached()))
+    np.testing.assert_allclose(again.to_dense(), DENSE)
+    with pytest.raises(RuntimeError, match="does not keep the 40 training rows"):
+        again.relative_error()
