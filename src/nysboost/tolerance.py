@@ -30,8 +30,16 @@ FEW = 8
 AIM = 0.97
 """Of the tolerance: two fits with the same number of landmarks differ by a few per cent."""
 
-EXPENSIVE = 3
-"""Trials with at least half the landmarks of the result, at most: they are what it costs."""
+EXPENSIVE, FAR_ENOUGH = 3, 1.3
+"""Trials with at least half the landmarks of the result, which are what it costs: at most three,
+and a fourth only where there may be fewer by this factor.
+"""
+
+LEAST_SLOPE = 0.5
+"""Beyond the last trial log error falls by this times log c at least: better too few than too many.
+
+On heavy-tailed rows a pilot hardly falls: it has no landmark for the far rows that judge it.
+"""
 
 HOPELESS, SURELY_HOPELESS = 1.5, 4.0
 """A tolerance is given up where it would take so many times the landmarks that are allowed:
@@ -143,10 +151,12 @@ def _next(trials: list[Trial], curve: Curve, tol: float, most: int, give_up: boo
     bad = max((trial.c for trial in trials if trial.error > tol), default=0)
     if good is None:
         return _further(trials, curve, tol, most, give_up)
-    guess = curve.first_below(trials, AIM * tol, bad + 1, good)
+    low = bad + 1 if bad else max(1, good // 2)
+    guess = curve.first_below(trials, AIM * tol, low, good)
     expensive = sum(2 * trial.c >= good for trial in trials)
     near = bad if good <= FEW else max(bad, guess)
-    if good <= CLOSE_ENOUGH * near or good == bad + 1 or expensive >= EXPENSIVE:
+    enough = CLOSE_ENOUGH if expensive < EXPENSIVE else FAR_ENOUGH
+    if good <= enough * near or good == bad + 1 or expensive > EXPENSIVE:
         return None
     return min(guess, good - 1)
 
@@ -214,6 +224,10 @@ class Curve:
         """Return the fewest landmarks from low to high that come down to the target, or high."""
         candidates = np.arange(low, max(low, high) + 1)
         curve = self.corrected(trials, target, candidates.astype(np.float64))
+        last = max(trials, key=lambda trial: trial.c, default=None)
+        if last is not None and low > last.c:
+            steep = _log(last.error) - LEAST_SLOPE * np.log(candidates / last.c)
+            curve = np.minimum(curve, steep)
         below = np.flatnonzero(curve <= math.log(target))
         return int(candidates[below[0]]) if len(below) else high
 
