@@ -133,11 +133,11 @@ def test_solve_is_the_dense_solution(case, alpha):
 def test_solve_needs_an_alpha_that_makes_the_matrix_positive_definite():
     _, approx = approximate("Gaussian")
     for alpha in (0.0, -1.0, np.nan):
-        with pytest.raises(ValueError, match="solve needs alpha above"):
+        with pytest.raises(ValueError, match="alpha"):
             approx.solve(np.ones(60), alpha)
     _, approx = with_negative_weights()
     lowest = np.linalg.eigvalsh(approx.to_dense())[0]
-    with pytest.raises(ValueError, match="solve needs alpha above"):
+    with pytest.raises(ValueError, match="alpha"):
         approx.solve(np.ones(60), -lowest * 0.99)
     b = np.ones(60)
     solution = approx.solve(b, -lowest * 1.5)

@@ -46,7 +46,7 @@ def test_a_store_gives_the_landmarks_of_the_array(method):
     np.testing.assert_array_equal(stored.landmarks.points, held.landmarks.points)
 
 
-@pytest.mark.parametrize("method", ["greedy", "rpcholesky"])
+@pytest.mark.parametrize("method", ["greedy", "rpcholesky", "rls"])
 def test_whole_columns_pass_over_the_store_within_the_memory(method):
     import tracemalloc
 

@@ -30,6 +30,7 @@ from nysboost.learn import (
     SpectralClustering,
     mmd_test,
 )
+from nysboost.model_files import ModelFileError, load, save
 from nysboost.settings import Settings
 from nysboost.tolerance import ToleranceWarning
 
@@ -53,6 +54,7 @@ __all__ = [
     "Linear",
     "Matern",
     "MeanEmbedding",
+    "ModelFileError",
     "Nystroem",
     "Polynomial",
     "Rule",
@@ -63,5 +65,7 @@ __all__ = [
     "ToleranceWarning",
     "__version__",
     "approximate",
+    "load",
     "mmd_test",
+    "save",
 ]

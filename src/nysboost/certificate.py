@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -203,7 +204,9 @@ def _check(residual: Residual, confidence: float, n_entries: int) -> None:
         raise ValueError(msg)
     require_count("n_entries", n_entries)
     c = residual.n_landmarks
-    needed = c * c + int(LEAST_GROUPS * (4 + 4 * c) / (1 - GRAM_SHARE) / GRAM_SHARE)
+    # blocks of two rows and two columns, and those of ‖G‖
+    least = max((4 + 4 * c) / (1 - GRAM_SHARE), 4 / GRAM_SHARE)
+    needed = c * c + math.ceil((LEAST_GROUPS + 1) * least)
     if n_entries < min(needed, residual.gram.n * (residual.gram.n + c)):
         msg = (
             f"n_entries={n_entries} kernel values are too few to say anything about {c} "

@@ -200,8 +200,8 @@ def test_a_callable_is_given_its_parameters():
     [
         (lambda *_: 1.0, r"returned shape \(\)"),
         (lambda A, _: A @ A.T, r"returned shape \(20, 20\) for 20 and 10 points; \(20, 10\)"),
-        (lambda A, B: np.full((len(A), len(B)), np.nan), "NaN or infinity for finite points"),
-        (lambda A, B: np.full((len(A), len(B)), np.inf), "NaN or infinity for finite points"),
+        (lambda A, B: np.full((len(A), len(B)), np.nan), "contains NaN or infinity"),
+        (lambda A, B: np.full((len(A), len(B)), np.inf), "contains NaN or infinity"),
     ],
 )
 def test_a_callable_that_misbehaves_gets_a_sentence(function, words):

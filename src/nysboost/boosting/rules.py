@@ -107,6 +107,9 @@ class RidgeWeights(WeightRule):
     lambdas: tuple[float, ...] = GRID
 
     def __post_init__(self) -> None:
+        if not self.lambdas:
+            msg = "lambdas is empty: give at least one ridge penalty."
+            raise ValueError(msg)
         for penalty in self.lambdas:
             require_positive("lambdas", penalty)
 

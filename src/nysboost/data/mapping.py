@@ -59,15 +59,14 @@ def reserve(file: int, size: int, path: Path) -> None:
         return  # this file system
 
 
-def disk_full(path: Path, size: int) -> OSError:
-    """Return the error that says what a result needs and what its disk has."""
-    free = shutil.disk_usage(path.parent).free
-    return OSError(
-        errno.ENOSPC,
-        f"The features need {readable(size)}, but the disk has {readable(free)} free. Make room or "
-        "write to another disk; nothing that was there has been removed",
-        str(path),
-    )
+def disk_full(path: Path, size: int | None) -> OSError:
+    """Return the error that says what a result needs, where that is known, and what is free."""
+    free = readable(shutil.disk_usage(path.parent).free)
+    needs = f"The disk has {free} free, which is too little"
+    if size is not None:
+        needs = f"The features need {readable(size)}, but the disk has {free} free"
+    advice = "Make room or write to another disk; nothing that was there has been removed"
+    return OSError(errno.ENOSPC, f"{needs}. {advice}", str(path))
 
 
 def _address(array: NDArray[Any]) -> int:

@@ -138,6 +138,7 @@ def stream_of(X: Any, *, name: str = "X") -> Stream:
 
 
 def _as_numbers(X: Any, name: str) -> np.ndarray[Any, Any]:
+    refuse_no_numbers(X, name)
     try:
         array = np.asarray(X)
     except ValueError as error:
@@ -148,9 +149,27 @@ def _as_numbers(X: Any, name: str) -> np.ndarray[Any, Any]:
     _refuse_complex(array, name)
     try:
         return array.astype(np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         msg = f"{name} has dtype {array.dtype} and does not convert to numbers: {error}."
         raise ValueError(msg) from error
+
+
+def refuse_no_numbers(X: Any, name: str = "X") -> None:
+    """Raise for what NumPy would take as numbers though it means something else."""
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        msg = (
+            f"{name} is a masked array, and its masked values would count: fill them in first, "
+            "with sklearn.impute.SimpleImputer say."
+        )
+        raise ValueError(msg)
+    kinds = getattr(X, "dtypes", None)  # a data frame has a dtype for each column
+    kinds = [getattr(X, "dtype", None)] if kinds is None else list(kinds)
+    if any(getattr(kind, "kind", None) in ("m", "M") for kind in kinds):
+        msg = (
+            f"{name} has dates or spans of time, which are no numbers until you choose a unit and "
+            "an origin: (dates - dates.min()) / numpy.timedelta64(1, 'D'), say."
+        )
+        raise ValueError(msg)
 
 
 def _refuse_complex(X: Any, name: str) -> None:

@@ -80,6 +80,9 @@ class ArrayRows:
     data: Array
     in_memory = True
 
+    def __deepcopy__(self, memo: object) -> ArrayRows:
+        return self  # rows are read, never changed
+
     @property
     def n(self) -> int:
         """Number of rows."""

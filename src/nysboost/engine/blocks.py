@@ -6,6 +6,7 @@ to one, and cuts the piece into *blocks* that stay in a core's cache between the
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -70,7 +71,7 @@ def plan(
     ValueError
         If not even the smallest block fits, with the memory that is needed.
     """
-    least = min(n, LEAST_ROWS)
+    least = max(1, min(n, LEAST_ROWS))
     needed = fixed + least * (block_row + piece_row)
     if needed > budget.bytes:
         msg = (
@@ -85,7 +86,7 @@ def plan(
     at_once = min(cache_bytes, for_blocks // threads) // block_row
     block = max(least, min(at_once, -(-n // threads)))
     if piece_row == 0:
-        return Plan(n, block, threads)
+        return Plan(max(1, n), block, threads)
     left = min(PIECE_BYTES * threads, free - threads * block * block_row)
     return Plan(max(least, left // piece_row), block, threads)
 
@@ -150,6 +151,8 @@ class _Limit:
 
 
 _limit = _Limit()
+if hasattr(os, "register_at_fork"):  # a thread that holds the lock does not come along
+    os.register_at_fork(after_in_child=_limit.__init__)  # type: ignore[misc]
 
 
 @contextmanager

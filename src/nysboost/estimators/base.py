@@ -6,12 +6,14 @@ which is what scikit-learn asks of an estimator.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils._set_output import _wrap_data_with_container
 from sklearn.utils.validation import (
     _check_feature_names,
     check_array,
@@ -20,7 +22,7 @@ from sklearn.utils.validation import (
 )
 
 from nysboost.catalogue import run_method
-from nysboost.data.recognise import rows_of, stays_where_it_is, stream_of
+from nysboost.data.recognise import refuse_no_numbers, rows_of, stays_where_it_is, stream_of
 from nysboost.gram import make_gram
 from nysboost.kernels import Kernel
 from nysboost.numerics import progress
@@ -34,7 +36,12 @@ KernelLike = str | Kernel | Callable[..., Array]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class BaseNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class BaseNystroem(
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    BaseEstimator,
+    auto_wrap_output_keys=None,
+):
     """A Nyström approximation as a scikit-learn transformer; final classes say which.
 
     Attributes
@@ -118,7 +125,11 @@ class BaseNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """
         check_is_fitted(self)
         rows = stream_of(self._validate(X, reset=False))
-        return self._transform.write(rows, out, self._budget())
+        features = self._transform.write(rows, out, self._budget())
+        if out is not None:
+            return features
+        # scikit-learn's own wrapper would make a data frame of `out` too
+        return _wrap_data_with_container("transform", features, X, self)
 
     def _method(self) -> str:
         """Return the name of the method in the catalogue."""
@@ -140,6 +151,7 @@ class BaseNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         how = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
         if self.n_components is not None:
             require_count("n_components", self.n_components)
+        refuse_no_numbers(X)
         precomputed = isinstance(self.kernel, str) and self.kernel == "precomputed"
         if precomputed and not reset:
             apart = stays_where_it_is(X)
@@ -178,6 +190,18 @@ class BaseNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             if hasattr(block, "columns"):
                 _check_feature_names(self, block, reset=False)
             yield block
+
+    def __copy__(self) -> Any:
+        """Return a copy with all that this one has, the training rows among it."""
+        copied = type(self).__new__(type(self))
+        copied.__dict__.update(self.__dict__)
+        return copied
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        copied = copy.copy(self)
+        memo[id(self)] = copied
+        copied.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        return copied
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()

@@ -41,6 +41,7 @@ LIMIT = "optimal"
 """No method to use but the limit for all: it decomposes the whole matrix."""
 WIDEST = 20_000
 """Most rows whose exact error can be afforded: it takes all n² entries."""
+BLOCK_ROWS = 512
 CLOSE_ENOUGH = 1.05
 MUCH_FASTER = 0.5
 
@@ -57,6 +58,8 @@ class Task:
         How many learners a mixture splits them between.
     repeats : int
         How many seeds each method runs with.
+    lenient : bool
+        Leave out a method that cannot do with these points and this kernel, and go on.
     """
 
     X: Matrix
@@ -67,6 +70,7 @@ class Task:
     rank: int | None = None
     repeats: int = 3
     seed: int = 0
+    lenient: bool = False
 
 
 @dataclass(frozen=True)
@@ -140,8 +144,22 @@ def standardise(X: Matrix) -> Matrix:
     return np.asarray((dense - dense.mean(axis=0)) / np.where(scale > 0, scale, 1.0))
 
 
-def run(task: Task, progress: Callable[[str], None] = lambda _: None) -> list[Outcome]:
-    """Run every method and return what each cost and gave, smallest error first."""
+def run(
+    task: Task,
+    progress: Callable[[str], None] = lambda _: None,
+    left_out: Callable[[str], None] = lambda _: None,
+) -> list[Outcome]:
+    """Run every method and return what each cost and gave, smallest error first.
+
+    Parameters
+    ----------
+    task : Task
+        What is compared.
+    progress : callable
+        Called with the name of each method before it runs.
+    left_out : callable
+        Called with a sentence for each method that a lenient task leaves out.
+    """
     n = task.X.shape[0]
     if task.budget > n:
         message = (
@@ -159,7 +177,12 @@ def run(task: Task, progress: Callable[[str], None] = lambda _: None) -> list[Ou
             G = SharedGram(make_gram(task.X, task.kernel)).values
             for method in task.methods:
                 progress(method)
-                outcomes.append(_run_method(task, method, G))
+                try:
+                    outcomes.append(_run_method(task, method, G))
+                except ValueError as error:
+                    if not task.lenient:
+                        raise
+                    left_out(f"{method} was left out. {error}")
     except ValueError as error:
         raise UserError(str(error)) from error
     return sorted(outcomes, key=lambda o: o.error)
@@ -199,6 +222,8 @@ def _run_method(task: Task, method: str, G: NDArray[np.float64]) -> Outcome:
 
 def _curve(task: Task, method: Approximation, G: NDArray[np.float64]) -> list[tuple[int, float]]:
     """Return columns used and error of each prefix; of the whole alone where there is none."""
+    if not method.learners:
+        return [(task.budget, _error_by_blocks(method, G))]
     if method.trajectory is None:
         return [(task.budget, _errors([method], G)[0])]
     columns = np.cumsum([len(learner.landmarks) for learner in method.trajectory.learners])
@@ -217,6 +242,15 @@ def _errors(approximations: list[Approximation], G: NDArray[np.float64]) -> list
         found = relative_errors(G, features, {i: a.weights for i, a in enumerate(group)})
         errors += [found[i] for i in range(len(group))]
     return errors
+
+
+def _error_by_blocks(approximation: Approximation, G: NDArray[np.float64]) -> float:
+    """Return the relative error of what is not made of learners."""
+    squares = 0.0
+    for start in range(0, len(G), BLOCK_ROWS):
+        rows = slice(start, start + BLOCK_ROWS)
+        squares += float(np.sum((G[rows] - approximation.block(rows, slice(None))) ** 2))
+    return float(np.sqrt(squares) / np.linalg.norm(G))
 
 
 def pareto_front(outcomes: Sequence[Outcome]) -> set[str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from nysboost.experiments import compare, console, datasets, report, user_data
+from nysboost.experiments.families import leading
 from nysboost.experiments.report import comparison as pages
 from nysboost.experiments.store import make_writable
 from nysboost.experiments.user_data import Matrix
@@ -52,19 +53,39 @@ def run(request: Request, out: Path, data_dir: Path | None = None) -> list[compa
     for note in notes:
         console.say(note)
     task = compare.Task(
-        X, kernel, methods, budget, request.n_learners, request.rank, request.repeats, request.seed
+        X,
+        kernel,
+        methods,
+        budget,
+        request.n_learners,
+        request.rank,
+        request.repeats,
+        request.seed,
+        lenient=request.methods == ("all",),
     )
     with console.progress("methods") as progress:
         count = iter(range(len(methods)))
-        outcomes = compare.run(task, lambda _: progress(next(count), len(methods)))
+        outcomes = compare.run(task, lambda _: progress(next(count), len(methods)), notes.append)
         progress(len(methods), len(methods))
-    console.table("Smallest error first", pages.HEAD, pages.rows(outcomes))
+    _show(outcomes)
     console.say("★: no other method is at least as good in error, time and entries together.")
     console.say(compare.recommend(outcomes)[1])
     report.write(pages.page(outcomes, notes, asdict(request)), out / "report.html")
     _write_csv(outcomes, out / "comparison.csv")
     console.say(f"The report is {out / 'report.html'}.")
     return outcomes
+
+
+def _show(outcomes: Sequence[compare.Outcome]) -> None:
+    """Print the best of each family, and all others too where they are few."""
+    shown = leading(outcomes)
+    title = "By family, smallest error first"
+    if len(shown) < len(outcomes):
+        title = "The best of each family, smallest error first"
+    console.table(title, pages.HEAD, pages.rows(shown, compare.pareto_front(outcomes)))
+    if len(shown) < len(outcomes):
+        rest = len(outcomes) - len(shown)
+        console.say(f"The other {rest} methods are in the report, family by family.")
 
 
 def _points(request: Request, data_dir: Path | None) -> tuple[Matrix, list[str]]:

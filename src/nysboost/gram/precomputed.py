@@ -8,7 +8,7 @@ from nysboost.data.rows import ArrayRows, Rows, StoredRows, as_float
 from nysboost.gram.gram import Evaluator, Gram
 from nysboost.gram.landmarks import Landmarks
 from nysboost.numerics.arrays import Array, Indices, epsilon, is_sparse, namespace, row_blocks, take
-from nysboost.numerics.tolerances import ASYMMETRIC, cutoff
+from nysboost.numerics.tolerances import ASYMMETRIC, INDEFINITE, cutoff
 
 
 class PrecomputedGram(Gram):
@@ -102,3 +102,26 @@ def check_precomputed(rows: Rows) -> None:
                 f"{float(gap):.3g}. Pass (G + G.T) / 2 if that is what you mean."
             )
             raise ValueError(msg)
+    _refuse_small_diagonal(xp.linalg.diagonal(G), largest)
+
+
+def _refuse_small_diagonal(diagonal: Array, largest: float) -> None:
+    """Raise if an entry is larger than any on the diagonal, or one of these is negative.
+
+    Both show a principal submatrix of two rows, or one, that is not positive semidefinite.
+    """
+    xp = namespace(diagonal)
+    row = int(xp.argmin(diagonal))
+    smallest, most = float(diagonal[row]), float(xp.max(diagonal))
+    if smallest < -INDEFINITE * largest:
+        msg = (
+            f"The kernel is not positive semidefinite: G[{row}, {row}] = {smallest:.3g} is "
+            "negative. Kernel values of a point with itself are not."
+        )
+        raise ValueError(msg)
+    if largest > (1 + INDEFINITE) * most:
+        msg = (
+            f"The kernel is not positive semidefinite: an entry of size {largest:.3g} is larger "
+            f"than the largest on the diagonal, {most:.3g}."
+        )
+        raise ValueError(msg)

@@ -8,6 +8,9 @@ from nysboost.gram.sample import Sample
 from nysboost.numerics.arrays import Array, namespace
 from nysboost.numerics.tolerances import INDEFINITE
 
+SQUARABLE = 1e140
+"""Kernel values below this, and above its inverse, can be squared and summed in float64."""
+
 
 def probed(gram: Gram) -> Gram:
     """Refuse a kernel that a principal submatrix shows to be no kernel, before any work."""
@@ -17,14 +20,21 @@ def probed(gram: Gram) -> Gram:
     if not bool(xp.all(xp.isfinite(W))):
         raise ValueError(NOT_FINITE)
     refuse_indefinite(xp.linalg.eigvalsh(W))
+    largest = float(xp.max(xp.abs(W)))
+    if not (largest == 0 or 1 / SQUARABLE < largest < SQUARABLE):
+        msg = (
+            f"The kernel has values of {largest:.3g}, whose squares leave the range of floating "
+            "point: scale the data so that they are nearer to 1."
+        )
+        raise ValueError(msg)
     if not bool(xp.any(W != 0)) and not bool(xp.any(gram.diag() != 0)):
         raise ValueError(ALL_ZERO)
     return gram
 
 
 ALL_ZERO = (
-    "The kernel matrix is zero where it was looked at, so there is nothing to approximate. "
-    "Check the kernel's parameters and the scale of the data."
+    "The kernel matrix is zero, or too small for floating point, where it was looked at, so there "
+    "is nothing to approximate. Check the kernel's parameters and the scale of the data."
 )
 
 

@@ -15,7 +15,7 @@ from nysboost.joint.refinement import refine
 from nysboost.kernels.distances import squared_distances
 from nysboost.numerics.arrays import Array, Floats, Indices, is_sparse, like, namespace, to_host
 from nysboost.numerics.kmeans import centroids
-from nysboost.numerics.linalg import range_basis, times
+from nysboost.numerics.linalg import norms, range_basis, times
 from nysboost.numerics.tolerances import REPEATED
 from nysboost.settings import Settings
 
@@ -104,14 +104,15 @@ class _Sample:
         xp = namespace(self.X)
         C = gram.between(self.X, learner.landmarks.points)
         F = xp.astype(C @ learner.projection, xp.float64)
-        return float(xp.linalg.vector_norm(self.G - F @ F.T) / xp.linalg.vector_norm(self.G))
+        return float(norms(self.G - F @ F.T) / norms(self.G))
 
     def missed(self, gram: KernelGram, Z: Array) -> Floats:
-        """Return the norm of each row of the joint approximation's residual."""
+        """Return the norm of each row of the joint approximation's residual, relative to G."""
         xp = namespace(self.X)
         Q, _ = range_basis(gram.between(self.X, Z))
         B, Q = (xp.astype(part, self.G.dtype) for part in (Q @ (Q.T @ times(self.G, Q)), Q))
-        return to_host(xp.linalg.vector_norm(self.G - B @ Q.T, axis=1))
+        residual = self.G - B @ Q.T
+        return to_host(norms(residual, axis=1) / norms(self.G))
 
 
 def _split(n: int, c: int, row_cap: int, rng: np.random.Generator) -> tuple[Indices, list[Indices]]:

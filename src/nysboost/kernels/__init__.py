@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
-from nysboost.kernels.adapters import CallableKernel, SklearnKernel
+from nysboost.kernels.adapters import SHARED, CallableKernel, SklearnKernel
+from nysboost.kernels.bandwidth import require_shared
 from nysboost.kernels.base import Kernel
 from nysboost.kernels.products import Cosine, Linear, Polynomial
 from nysboost.kernels.radial import Anova, Gaussian, Laplacian, Matern
@@ -43,10 +44,8 @@ _NAMED: dict[str, type[Kernel]] = {
     "cosine": Cosine,
     "anova": Anova,
 }
-SHARED = ("gamma", "coef0", "degree")
-_SKLEARN = ("sigmoid", "chi2", "additive_chi2")
 
-KERNELS: tuple[str, ...] = (*_NAMED, *_SKLEARN, "precomputed")
+KERNELS: tuple[str, ...] = (*_NAMED, *SklearnKernel.parameters, "precomputed")
 """Every kernel name that is understood."""
 
 
@@ -60,9 +59,13 @@ def make_kernel(kernel: str | Kernel | Callable[..., Array], **params: Any) -> K
         function ``k(X, Y)``.
     **params
         Parameters of a named kernel or of the callable. Those that are None are left out,
-        and so are gamma, coef0 and degree for a kernel without them, as in scikit-learn.
+        and so, after a look at them, are gamma, coef0 and degree for a kernel without them, as
+        in scikit-learn.
     """
     given = {name: value for name, value in params.items() if value is not None}
+    if isinstance(kernel, type):
+        msg = f"kernel={kernel.__name__} is a class: make a kernel of it, {kernel.__name__}(...)."
+        raise TypeError(msg)
     if isinstance(kernel, Kernel):
         if given:
             msg = f"{', '.join(given)} cannot be set beside the kernel {kernel}: put it inside."
@@ -70,10 +73,12 @@ def make_kernel(kernel: str | Kernel | Callable[..., Array], **params: Any) -> K
         return kernel
     if callable(kernel):
         return CallableKernel(kernel, given)
-    if kernel in _SKLEARN:
-        return SklearnKernel(kernel, given)
-    if kernel not in _NAMED:
+    if not isinstance(kernel, str) or kernel not in KERNELS or kernel == "precomputed":
         raise ValueError(unknown("kernel", kernel, KERNELS))
+    for name in SHARED:  # also where the kernel has no such parameter
+        require_shared(name, given.get(name))
+    if kernel in SklearnKernel.parameters:
+        return SklearnKernel(kernel, given)
     made = _NAMED[kernel]
     known = {f.name for f in fields(made)}  # type: ignore[arg-type]
     others = sorted(set(given) - known - set(SHARED))

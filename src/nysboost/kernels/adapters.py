@@ -6,23 +6,49 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import numpy as np
+from scipy.sparse import issparse
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from nysboost.kernels.base import Kernel
-from nysboost.numerics.arrays import Array, like, namespace
+from nysboost.kernels.base import Kernel, finite
+from nysboost.numerics.arrays import Array, dtype_name, like
+from nysboost.numerics.checks import require_number, unknown
+
+SHARED = ("gamma", "coef0", "degree")
+"""Parameters that a named kernel may be given though it has no use for them."""
 
 
 @dataclass(frozen=True)
 class SklearnKernel(Kernel):
     """One of scikit-learn's pairwise kernels, by its name there."""
 
+    parameters: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "sigmoid": ("gamma", "coef0"),
+        "chi2": ("gamma",),
+        "additive_chi2": (),
+    }
+
     metric: str
     params: Mapping[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        if self.metric not in self.parameters:
+            raise ValueError(unknown("kernel of scikit-learn", self.metric, self.parameters))
+        known = self.parameters[self.metric]
+        for name, value in self.params.items():
+            if name in known:
+                require_number(name, value)
+            elif name not in SHARED:
+                raise ValueError(unknown(f"parameter of the kernel {self.metric!r},", name, known))
+
     def __call__(self, X: Array, Y: Array) -> Array:
         """Return the kernel matrix of shape (n, m)."""
-        values = pairwise_kernels(X, Y, metric=self.metric, filter_params=True, **self.params)
-        return values.astype(X.dtype, copy=False)
+        try:
+            values = pairwise_kernels(X, Y, metric=self.metric, filter_params=True, **self.params)
+        except ValueError as error:
+            msg = f"The kernel {self.metric!r} of scikit-learn refuses these points: {error}"
+            raise ValueError(msg) from error
+        return finite(self, values.astype(X.dtype, copy=False))
 
 
 @dataclass(frozen=True)
@@ -36,17 +62,30 @@ class CallableKernel(Kernel):
 
     def __call__(self, X: Array, Y: Array) -> Array:
         """Return the kernel matrix of shape (n, m)."""
-        values = like(self.function(X, Y, **self.params), X)
-        name = getattr(self.function, "__name__", "the kernel")
-        expected = (X.shape[0], Y.shape[0])
-        if tuple(values.shape) != expected:
+        values = self.function(X, Y, **self.params)
+        values = values.toarray() if issparse(values) else values
+        if not hasattr(values, "dtype"):
+            values = np.asarray(values)
+        given, expected = tuple(values.shape), (X.shape[0], Y.shape[0])
+        if given != expected:
             msg = (
-                f"The kernel function {name} returned shape {tuple(values.shape)} for "
-                f"{expected[0]} and {expected[1]} points; {expected} was expected. A kernel takes "
-                "two arrays of points and returns the matrix of all their values at once."
+                f"The kernel function {self.name} returned shape {given} for {expected[0]} and "
+                f"{expected[1]} points; {expected} was expected. A kernel takes two arrays of "
+                "points and returns the matrix of all their values at once."
             )
             raise ValueError(msg)
-        if not bool(namespace(values).all(namespace(values).isfinite(values))):
-            msg = f"The kernel function {name} returned NaN or infinity for finite points."
+        if not dtype_name(values).startswith(("float", "int", "uint", "bool")):
+            msg = (
+                f"The kernel function {self.name} returned values of type {dtype_name(values)}: "
+                "a kernel has real numbers."
+            )
             raise ValueError(msg)
-        return values
+        return finite(self, like(values, X))
+
+    @property
+    def name(self) -> str:
+        """What the function is called."""
+        return str(getattr(self.function, "__name__", "the kernel"))
+
+    def __str__(self) -> str:
+        return f"the kernel function {self.name}"

@@ -10,11 +10,15 @@ from scipy.sparse import issparse
 
 from nysboost.data.rows import MEASURED, Rows, scan, spread_indices
 from nysboost.kernels import distances
-from nysboost.numerics.arrays import Array, to_host
-from nysboost.numerics.checks import require_positive
+from nysboost.numerics.arrays import Array, namespace, to_host
+from nysboost.numerics.checks import require_number, require_positive
 
 Bandwidth: TypeAlias = float | Literal["median", "scale"] | None
 """A positive number, or a rule that reads it off the data; None is the kernel's default."""
+
+
+RANGES = {"sigma": (1e-150, 1e150), "gamma": (1e-300, 1e300)}
+"""Beyond these the squares of distances in units of σ leave the range of floating point."""
 
 
 def require_bandwidth(name: str, value: Bandwidth) -> None:
@@ -25,9 +29,22 @@ def require_bandwidth(name: str, value: Bandwidth) -> None:
             raise ValueError(msg)
     elif value is not None:
         require_positive(name, value)
-        if not 1e-150 < value < 1e150:
+        low, high = RANGES[name]
+        if not low < float(value) < high:
             msg = f"{name}={value!r} leaves no digits of a distance: scale the data instead."
             raise ValueError(msg)
+
+
+def require_shared(name: str, value: Any) -> None:
+    """Check one of the parameters that scikit-learn's kernels share; None is its default."""
+    if value is None:
+        return
+    if name == "gamma":
+        require_bandwidth(name, value)
+    elif name == "degree":
+        require_positive(name, value)
+    else:
+        require_number(name, value)
 
 
 def require_at_most_one(sigma: Bandwidth, gamma: Bandwidth) -> None:
@@ -70,9 +87,10 @@ def measured(
     """
     if rule == "median":
         sample = rows.take(spread_indices(rows.n, MEASURED))
-        matrix = to_host(pairwise(sample, sample))
+        unit = _unit(sample)
+        matrix = to_host(pairwise(sample / unit, sample / unit))
         pairs = matrix[np.triu_indices(len(matrix), 1)]
-        found = float(np.median(pairs)) if pairs.size else 0.0
+        found = unit * float(np.median(pairs)) if pairs.size else 0.0
     elif rule == "scale":
         found = of_spread(_standard_deviation(rows))
     else:
@@ -87,14 +105,23 @@ def euclidean(X: Array, Y: Array) -> Array:
 
 def _standard_deviation(rows: Rows) -> float:
     """Return the standard deviation of all entries, in one pass over the rows."""
-    shift = float(_dense(rows.take(slice(0, 1))).mean())
+    first = _dense(rows.take(slice(0, 1)))
+    unit = _unit(rows.take(spread_indices(rows.n, MEASURED)))
+    shift = float((first / unit).mean())
     total = total_of_squares = 0.0
     for block in scan(rows):
-        gap = _dense(block) - shift
+        gap = _dense(block) / unit - shift
         total += float(gap.sum())
         total_of_squares += float((gap * gap).sum())
     count = rows.n * rows.n_features
-    return float(np.sqrt(max(0.0, total_of_squares / count - (total / count) ** 2)))
+    return unit * float(np.sqrt(max(0.0, total_of_squares / count - (total / count) ** 2)))
+
+
+def _unit(sample: Array) -> float:
+    """Return a power of two near the largest entry, in units of which squares are in range."""
+    values = sample.data if issparse(sample) else sample
+    largest = float(namespace(values).max(namespace(values).abs(values))) if values.shape[0] else 0
+    return float(2.0 ** np.floor(np.log2(largest))) if largest > 0 else 1.0
 
 
 def _dense(block: Array) -> np.ndarray[Any, np.dtype[np.float64]]:

@@ -96,3 +96,18 @@ class Kernel(ABC):
             "it: take a Gaussian, Laplacian or Matern kernel, or another method."
         )
         raise TypeError(msg)
+
+
+def finite(kernel: Kernel, values: Array) -> Array:
+    """Return a kernel's values, or say that they leave the range of floating point."""
+    xp = namespace(values)
+    with np.errstate(over="ignore", invalid="ignore"):
+        suspicious = not bool(xp.isfinite(xp.sum(values)))  # one pass, without a mask
+    if suspicious and not bool(xp.all(xp.isfinite(values))):
+        msg = (
+            f"The kernel matrix contains NaN or infinity, though the data do not: {kernel} leaves "
+            "the range of floating point. Scale the data down, pass them in float64, or check "
+            "the kernel's parameters."
+        )
+        raise ValueError(msg)
+    return values

@@ -8,14 +8,17 @@ from their difference.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import csr_matrix, diags, issparse
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import manhattan_distances
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
+from threadpoolctl import ThreadpoolController
 
+from nysboost.data.rows import as_float
 from nysboost.numerics.arrays import (
     Array,
     apply_in_place,
@@ -31,13 +34,16 @@ FAR_PARTS = 16
 
 def inner_products(X: Array, Y: Array) -> Array:
     """Return the matrix of ⟨x, y⟩, dense, of shape (n, m)."""
-    if issparse(X) or issparse(Y):
-        return safe_sparse_dot(X, Y.T, dense_output=True)
-    return X @ namespace(X).astype(Y, X.dtype, copy=False).T
+    X = as_float(X)
+    with np.errstate(over="ignore", invalid="ignore"):  # who needs it in range looks for itself
+        if issparse(X) or issparse(Y):
+            return safe_sparse_dot(X, as_float(Y).T, dense_output=True)
+        return X @ namespace(X).astype(Y, X.dtype, copy=False).T
 
 
 def squared_norms(X: Array) -> Array:
     """Return ‖x‖² for each row, shape (n,)."""
+    X = as_float(X)
     if issparse(X):
         return row_norms(X, squared=True)
     if isinstance(X, np.ndarray):
@@ -112,6 +118,11 @@ def squared_distances(X: Array, Y: Array, *, upcast: bool = True) -> Array:
         Work and answer in float64, whatever the dtype of the points.
     """
     Y = _stored_like(X, Y)
+    with np.errstate(over="ignore", invalid="ignore"):  # pairs out of range are done again
+        return _squared_distances(X, Y, upcast)
+
+
+def _squared_distances(X: Array, Y: Array, upcast: bool) -> Array:
     if issparse(X):
         X, Y = (part.astype(np.float64) if upcast else part for part in (X, Y))
         A, B = X, Y
@@ -127,9 +138,9 @@ def squared_distances(X: Array, Y: Array, *, upcast: bool = True) -> Array:
 
 
 def _with_close_pairs(squared: Array, scale: Array, X: Array, Y: Array) -> Array:
-    """Replace what has cancelled by the sum of squared differences."""
+    """Replace what has cancelled, or is ∞ − ∞, by the sum of squared differences."""
     xp = namespace(squared)
-    rows, columns = xp.nonzero(squared < CLOSE * scale)
+    rows, columns = xp.nonzero(~(squared >= CLOSE * scale))  # NaN is not ≥ anything
     for start in range(0, rows.shape[0], 4096):
         i, j = rows[start : start + 4096], columns[start : start + 4096]
         squared[i, j] = squared_norms(_rows(X, i) - _rows(Y, j))
@@ -158,19 +169,49 @@ def _stored_like(X: Array, Y: Array) -> Array:
 
 def cityblock_distances(X: Array, Y: Array) -> Array:
     """Return Σ|x_j − y_j| for all pairs, shape (n, m)."""
+    X = as_float(X)
     xp = namespace(X)
     if issparse(X) or issparse(Y):
-        return manhattan_distances(X, Y).astype(X.dtype, copy=False)
+        # OpenMP's threads do not survive a fork, and a child that asks for them waits for ever;
+        # blocks of rows share the cores anyway
+        with _openmp().limit(limits=1):
+            return manhattan_distances(X, Y).astype(X.dtype, copy=False)
     if is_numpy_namespace(xp):
         return cdist(X, Y, "cityblock").astype(X.dtype, copy=False)
     return _sum_over_features(X, Y, xp.abs)
 
 
+@cache
+def _openmp() -> ThreadpoolController:
+    """Return the handle on OpenMP: looking for it takes milliseconds."""
+    return ThreadpoolController().select(user_api="openmp")
+
+
 def sum_of_gaussians(X: Array, Y: Array, gamma: float) -> Array:
     """Return Σ_j exp(−γ(x_j − y_j)²) for all pairs, shape (n, m)."""
-    X, Y = (part.toarray() if issparse(part) else part for part in (X, Y))
+    X, Y = (as_float(part.toarray() if issparse(part) else part) for part in (X, Y))
     xp = namespace(X)
-    return _sum_over_features(X, Y, lambda gap: xp.exp(-gamma * gap * gap))
+    with np.errstate(over="ignore"):  # e⁻ⁱⁿᶠ is 0
+        return _sum_over_features(X, Y, lambda gap: xp.exp(-gamma * gap * gap))
+
+
+def directions(X: Array) -> Array:
+    """Return x / ‖x‖ for each row, and the origin for the origin, whatever the scale.
+
+    Rows are divided by their largest entry first, so that no square leaves the range of
+    floating point.
+    """
+    if issparse(X):
+        largest = np.asarray(abs(X).max(axis=1).todense()).ravel()
+        scaled = diags(1 / np.where(largest > 0, largest, 1)) @ as_float(X)
+        norms = np.sqrt(squared_norms(scaled))
+        return csr_matrix(diags(1 / np.where(norms > 0, norms, 1)) @ scaled, dtype=scaled.dtype)
+    X = as_float(X)
+    xp = namespace(X)
+    largest = xp.max(xp.abs(X), axis=1)[:, None]
+    scaled = X / xp.where(largest > 0, largest, xp.ones_like(largest))
+    norms = xp.sqrt(squared_norms(scaled))[:, None]
+    return scaled / xp.where(norms > 0, norms, xp.ones_like(norms))
 
 
 def _sum_over_features(X: Array, Y: Array, term: Any) -> Array:

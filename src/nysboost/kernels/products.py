@@ -6,15 +6,13 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from scipy.sparse import issparse
-from sklearn.preprocessing import normalize
 
 from nysboost.data.rows import Rows
 from nysboost.kernels import distances
 from nysboost.kernels.bandwidth import number
-from nysboost.kernels.base import Kernel
+from nysboost.kernels.base import Kernel, finite
 from nysboost.numerics.arrays import Array, namespace
-from nysboost.numerics.checks import require_positive
+from nysboost.numerics.checks import require_number, require_positive
 
 
 @dataclass(frozen=True)
@@ -25,11 +23,11 @@ class Linear(Kernel):
 
     def __call__(self, X: Array, Y: Array) -> Array:
         """Return the kernel matrix of shape (n, m)."""
-        return distances.inner_products(X, Y)
+        return finite(self, distances.inner_products(X, Y))
 
     def diag(self, X: Array) -> Array:
         """Return ‖x‖², shape (n,)."""
-        return distances.squared_norms(X)
+        return finite(self, distances.squared_norms(X))
 
     def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:  # noqa: ARG002
         """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""
@@ -46,18 +44,22 @@ class Polynomial(Kernel):
 
     def __post_init__(self) -> None:
         require_positive("degree", self.degree)
+        require_number("coef0", self.coef0)
         if self.gamma is not None:
             require_positive("gamma", self.gamma)
 
     def __call__(self, X: Array, Y: Array) -> Array:
         """Return the kernel matrix of shape (n, m)."""
-        products = distances.inner_products(X, Y)
-        return (number(self, "gamma") * products + self.coef0) ** self.degree
+        return self._power(distances.inner_products(X, Y))
 
     def diag(self, X: Array) -> Array:
         """Return (γ‖x‖² + coef0)^degree, shape (n,)."""
-        norms = distances.squared_norms(X)
-        return (number(self, "gamma") * norms + self.coef0) ** self.degree
+        return self._power(distances.squared_norms(X))
+
+    def _power(self, products: Array) -> Array:
+        """Return (γ⟨x, y⟩ + coef0)^degree; a fraction as degree has no values below 0."""
+        with np.errstate(all="ignore"):
+            return finite(self, (number(self, "gamma") * products + self.coef0) ** self.degree)
 
     def resolve(self, rows: Rows) -> Polynomial:
         """Return the kernel with γ as a number."""
@@ -76,24 +78,18 @@ class Cosine(Kernel):
 
     def __call__(self, X: Array, Y: Array) -> Array:
         """Return the kernel matrix of shape (n, m)."""
-        return distances.inner_products(_directions(X), _directions(Y))
+        return distances.inner_products(distances.directions(X), distances.directions(Y))
 
     def diag(self, X: Array) -> Array:
         """Return 1 for each row, and 0 for an all-zero row, shape (n,)."""
-        norms = distances.squared_norms(X)
+        norms = distances.squared_norms(distances.directions(X))
         return namespace(norms).astype(norms > 0, norms.dtype)
 
     def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
         """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""
-        xp, to = namespace(Z), _directions(Z)
+        xp, to = namespace(Z), distances.directions(Z)
         norms = xp.sqrt(distances.squared_norms(Z))[:, None]
         along = xp.sum(A * K, axis=0)[:, None] * to
-        return (A.T @ _directions(X) - along) / xp.where(norms > 0, norms, xp.ones_like(norms))
-
-
-def _directions(X: Array) -> Array:
-    if issparse(X) or isinstance(X, np.ndarray):
-        return normalize(X)
-    xp = namespace(X)
-    norms = xp.sqrt(distances.squared_norms(X))[:, None]
-    return X / xp.where(norms > 0, norms, xp.ones_like(norms))
+        return (A.T @ distances.directions(X) - along) / xp.where(
+            norms > 0, norms, xp.ones_like(norms)
+        )

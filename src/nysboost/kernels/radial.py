@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import issparse
 from scipy.special import gammaincinv, ndtr
 
-from nysboost.data.rows import Rows
+from nysboost.data.rows import Rows, as_float
 from nysboost.kernels import distances
 from nysboost.kernels.bandwidth import (
     Bandwidth,
@@ -18,7 +18,6 @@ from nysboost.kernels.bandwidth import (
     measured,
     number,
     require_at_most_one,
-    require_bandwidth,
 )
 from nysboost.kernels.base import Kernel
 from nysboost.numerics.arrays import Array, Floats, apply_in_place, like, namespace
@@ -55,6 +54,7 @@ class Gaussian(_UnitDiagonal):
 
     def __call__(self, X: Array, Y: Array) -> Array:
         """Return the kernel matrix of shape (n, m)."""
+        X = as_float(X)
         return self.against(distances.in_the_form_of(X, Y))(X)
 
     def against(self, Y: Array) -> Callable[[Array], Array]:
@@ -68,7 +68,7 @@ class Gaussian(_UnitDiagonal):
             return Gaussian(gamma=1 / rows.n_features)
         rule, d = self.sigma or self.gamma, rows.n_features
         found = measured(rows, rule, euclidean, lambda spread: spread * (d / 2) ** 0.5)
-        return Gaussian(gamma=self._rate() if found is None else 1 / (2 * found * found))
+        return Gaussian(gamma=(self if found is None else Gaussian(found))._rate())
 
     def _rate(self) -> float:
         if self.sigma is None:
@@ -142,32 +142,44 @@ class Matern(_UnitDiagonal):
     ----------
     nu : 0.5, 1.5 or 2.5
         Smoothness.
-    sigma : float, "median" or "scale"
-        Length scale; None is √(d/2), the σ of scikit-learn's default Gaussian.
+    sigma, gamma : float, "median", "scale" or None
+        At most one of the two: the length scale, or the γ of a Gaussian as wide, with
+        σ = 1 / √(2γ); with neither, σ = √(d/2), that of scikit-learn's default Gaussian.
     """
 
     nu: float = 1.5
     sigma: Bandwidth = None
+    gamma: Bandwidth = None
 
     def __post_init__(self) -> None:
         if self.nu not in (0.5, 1.5, 2.5):
             msg = f"Matern has nu = 0.5, 1.5 or 2.5, but nu={self.nu!r} was given."
             raise ValueError(msg)
-        require_bandwidth("sigma", self.sigma)
+        require_at_most_one(self.sigma, self.gamma)
 
     def __call__(self, X: Array, Y: Array) -> Array:
         """Return the kernel matrix of shape (n, m)."""
+        X = as_float(X)
         squared = distances.squared_distances(X, Y)
         xp = namespace(squared)
-        r = xp.sqrt(squared) * (float(np.sqrt(2 * self.nu)) / number(self, "sigma"))
+        r = xp.sqrt(squared) * self._rate()
         polynomial = {0.5: 1.0, 1.5: 1 + r, 2.5: 1 + r + r * r / 3}[self.nu]
         return xp.astype(polynomial * xp.exp(-r), X.dtype)
+
+    def _rate(self) -> float:
+        """Return √(2ν) / σ."""
+        if self.gamma is not None:
+            return float(np.sqrt(4 * self.nu * number(self, "gamma")))
+        return float(np.sqrt(2 * self.nu)) / number(self, "sigma")
 
     def resolve(self, rows: Rows) -> Matern:
         """Return the kernel with σ as a number."""
         default = float(np.sqrt(rows.n_features / 2))
-        found = measured(rows, self.sigma, euclidean, lambda spread: spread * default)
-        return Matern(nu=self.nu, sigma=found or self.sigma or default)
+        if self.sigma is None and self.gamma is None:
+            return Matern(self.nu, default)
+        rule = self.sigma or self.gamma
+        found = measured(rows, rule, euclidean, lambda spread: spread * default)
+        return self if found is None else Matern(self.nu, found)
 
     @property
     def differentiable(self) -> bool:
@@ -178,7 +190,7 @@ class Matern(_UnitDiagonal):
         """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""
         squared = distances.squared_distances(X, Z)
         xp = namespace(squared)
-        rate = float(np.sqrt(2 * self.nu)) / number(self, "sigma")
+        rate = self._rate()
         r = xp.sqrt(squared) * rate
         slope = {1.5: 1.0, 2.5: (1 + r) / 3}[self.nu] * xp.exp(-r) * rate**2
         return _pull_towards(X, Z, A * xp.astype(slope, K.dtype))

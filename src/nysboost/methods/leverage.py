@@ -10,7 +10,7 @@ import numpy as np
 
 from nysboost.gram import Gram, Landmarks
 from nysboost.methods.adaptive import draw
-from nysboost.numerics.arrays import Floats, Indices, floats_on_host, row_blocks
+from nysboost.numerics.arrays import CACHE_BYTES, Floats, Indices, floats_on_host, row_blocks
 
 OVERSAMPLING = 5.0
 """Columns for each effective dimension in BLESS: its scores on two groups of points were then
@@ -101,16 +101,20 @@ def leverage_scores(
     ridge : float
         λ.
     """
-    diag = floats_on_host(gram.diag(rows))
-    explained = np.zeros(len(rows))
-    if len(sample):
-        inner = floats_on_host(gram.block(sample, sample)) * np.outer(weights, weights)
-        lower = np.linalg.cholesky(inner + ridge * np.eye(len(sample)))
-        for block in row_blocks(len(rows), 8 * len(sample)):
-            B = floats_on_host(gram.block(rows[block], sample)) * weights
-            explained[block] = (np.linalg.solve(lower, B.T) ** 2).sum(axis=0)
-    scores: Floats = np.maximum(diag - explained, 0) / ridge
-    return scores
+    landmarks = gram.landmarks(sample)
+    inner = floats_on_host(gram.within(landmarks)) if len(sample) else np.zeros((0, 0))
+    lower = np.linalg.cholesky(inner * np.outer(weights, weights) + ridge * np.eye(len(sample)))
+    scores, order = np.empty(len(rows)), np.argsort(rows)
+    # in the order in which they are stored, so that each part of a store is read once
+    held = 8 * (4 * len(sample) + 2 * gram.rows.numbers_per_row)
+    for block in row_blocks(len(rows), held, min(CACHE_BYTES, gram.budget.bytes // 4)):
+        here = order[block]
+        scores[here] = floats_on_host(gram.diag(rows[here]))
+        if len(sample):
+            B = floats_on_host(gram.cross(rows[here], landmarks)) * weights
+            scores[here] -= (np.linalg.solve(lower, B.T) ** 2).sum(axis=0)
+    positive: Floats = np.maximum(scores, 0) / ridge
+    return positive
 
 
 def tail_ridge(gram: Gram, sample: Indices, weights: Floats, k: int) -> float:

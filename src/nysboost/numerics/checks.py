@@ -8,6 +8,7 @@ from numbers import Integral, Real
 from typing import Any, cast
 
 import numpy as np
+from array_api_compat import is_array_api_obj
 from numpy.typing import NDArray
 
 
@@ -19,6 +20,27 @@ def unknown(what: str, name: object, known: Iterable[str]) -> str:
         f" Did you mean {' or '.join(repr(folded[near]) for near in nearest)}?" if nearest else ""
     )
     return f"There is no {what} {name!r}.{hint} Known are {', '.join(folded.values())}."
+
+
+def real_numbers(name: str, values: Any) -> Any:
+    """Return an array of real numbers in floating point, or say that it is none."""
+    if is_array_api_obj(values) and not isinstance(values, np.ndarray):
+        return values
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind in "fiub":
+            return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
+    except ValueError:  # ragged
+        array = np.empty(0, dtype=object)
+    msg = f"{name} must be an array of real numbers, but one of dtype {array.dtype} was given."
+    raise ValueError(msg)
+
+
+def require_number(name: str, value: Any) -> None:
+    """Refuse what is not a finite number."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(float(value)):
+        msg = f"{name} must be a number, but {name}={value!r} was given."
+        raise ValueError(msg)
 
 
 def positions(rows: Any, n: int, name: str = "rows") -> NDArray[np.intp]:

@@ -55,6 +55,10 @@ CROSSING = 1e-4
 on the others, where smaller ones lose all digits."""
 
 
+UNSOLVED = {"float32": 1e-3, "float64": 1e-6}
+"""A residual above this share of the right-hand side is worth a warning."""
+
+
 def cutoff(size: int, eps: float) -> float:
     """Return the cut-off eps·size, relative to the largest eigen- or singular value.
 

@@ -1,0 +1,210 @@
+"""Model files: a zip of .npy arrays and one JSON description, whole or not there at all.
+
+Nothing in a file is ever run: numbers, text and the names of known types are all that is
+read from it. Members are stored, not packed, so that no file unfolds into more memory than
+it has bytes. ``numpy.load`` shows the arrays, and any zip tool the description.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import os
+import re
+import struct
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from math import prod
+from pathlib import Path
+from typing import Any, BinaryIO, Literal
+from uuid import uuid4
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nysboost._version import __version__
+from nysboost.data.mapping import NO_ROOM, disk_full
+
+FORMAT = "nysboost model"
+FORMAT_VERSION = 1
+DESCRIPTION = "model.json"
+EPOCH = (1980, 1, 1, 0, 0, 0)
+"""Every member has the same date: the same model gives the same bytes."""
+
+MAGIC = b"\x93NUMPY\x01\x00"
+PLAIN = re.compile(r"[<>|][fiubU][0-9]{1,6}")
+"""Dtypes of numbers, truth values and text; objects and records are refused."""
+
+
+class ModelFileError(ValueError):
+    """A model file that cannot be read; the message says why and what to do."""
+
+
+# Writing
+
+
+def write_archive(path: Path, model: Any, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write a model under another name, and give it its own when it is whole.
+
+    Parameters
+    ----------
+    path : Path
+        Where it goes; a file that is there stays until it is replaced by the whole new one.
+    model : JSON value
+        What the arrays mean.
+    arrays : mapping from member name to array
+        Numbers, truth values or text.
+    """
+    with _whole(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        sums = {name: _write_array(archive, name, array) for name, array in arrays.items()}
+        head = {"format": FORMAT, "format_version": FORMAT_VERSION}
+        body = head | {"library_version": __version__, "arrays": sums, "model": model}
+        text = json.dumps(body | {"checksum": _checksum(body)}, indent=1, ensure_ascii=False)
+        archive.writestr(zipfile.ZipInfo(DESCRIPTION, EPOCH), text)
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[BinaryIO]:
+    """Open a file beside `path` that takes its place if all goes well, and else disappears."""
+    _refuse_no_place(path)
+    beside = path.with_name(f"{path.name}.{uuid4().hex}.partial")
+    try:
+        with beside.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except OSError as error:
+        if error.errno in NO_ROOM:
+            raise disk_full(path, None) from error
+        msg = f"The model could not be written to {str(path)!r}: {error.strerror or error}."
+        raise type(error)(error.errno, msg) from error
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _refuse_no_place(path: Path) -> None:
+    if path.is_dir():
+        msg = f"{str(path)!r} is a folder: give the name of a file in it."
+        raise IsADirectoryError(msg)
+    if not path.parent.is_dir():
+        msg = f"There is no folder {str(path.parent)!r} to write {path.name!r} to."
+        raise FileNotFoundError(msg)
+
+
+class _Summed:
+    """A file that takes what is written to it, and keeps its checksum."""
+
+    def __init__(self, file: Any) -> None:
+        self.file, self.sum = file, hashlib.sha256()
+
+    def write(self, data: Any) -> None:
+        self.sum.update(data)
+        self.file.write(data)
+
+
+def _write_array(archive: zipfile.ZipFile, name: str, array: NDArray[Any]) -> str:
+    with archive.open(zipfile.ZipInfo(name, EPOCH), "w", force_zip64=True) as member:
+        summed = _Summed(member)
+        np.lib.format.write_array(summed, array, version=(1, 0), allow_pickle=False)
+    return summed.sum.hexdigest()
+
+
+# Reading
+
+
+def read_archive(path: Path) -> tuple[Any, dict[str, NDArray[Any]], str]:
+    """Read and check what `write_archive` wrote.
+
+    Returns
+    -------
+    model : JSON value
+    arrays : dict from member name to array
+    library_version : str
+        The version of NysBoost that wrote the file.
+
+    Raises
+    ------
+    OSError
+        If there is no such file, or it cannot be opened.
+    ModelFileError
+        If it is cut off, damaged, of another program or of a newer version.
+    """
+    if not path.is_file():
+        msg = f"There is no model file {str(path)!r}."
+        raise FileNotFoundError(msg)
+    with path.open("rb") as file:
+        try:
+            with zipfile.ZipFile(file) as archive:
+                return _read(archive, path)
+        except ModelFileError:
+            raise
+        except Exception as error:  # zipfile, json, ast and NumPy each have their own
+            file.seek(0)
+            started_well = file.read(4) == b"PK\x03\x04"
+            raise (damaged(path) if started_well else foreign(path)) from error
+
+
+def damaged(path: Path) -> ModelFileError:
+    """Return the error for a file whose contents do not fit together."""
+    return ModelFileError(
+        f"The model file {str(path)!r} is cut off or damaged: fetch it again, or save the model "
+        "once more."
+    )
+
+
+def foreign(path: Path) -> ModelFileError:
+    """Return the error for a file that is something else."""
+    return ModelFileError(
+        f"{str(path)!r} is no model file of NysBoost: nysboost.load reads what nysboost.save wrote."
+    )
+
+
+def _read(archive: zipfile.ZipFile, path: Path) -> tuple[Any, dict[str, NDArray[Any]], str]:
+    members = {info.filename: info for info in archive.infolist()}
+    if DESCRIPTION not in members:
+        raise foreign(path)
+    unfolded = sum(info.file_size for info in archive.infolist())
+    packed = any(info.compress_type != zipfile.ZIP_STORED for info in members.values())
+    if packed or unfolded > path.stat().st_size:
+        raise damaged(path)
+    body = json.loads(archive.read(DESCRIPTION))
+    if body["format"] != FORMAT:
+        raise foreign(path)
+    if body["format_version"] > FORMAT_VERSION:
+        msg = (
+            f"{str(path)!r} was written by NysBoost {body['library_version']} in version "
+            f"{body['format_version']} of the format, and this is NysBoost {__version__}, which "
+            f"reads up to version {FORMAT_VERSION}: upgrade with pip install --upgrade nysboost."
+        )
+        raise ModelFileError(msg)
+    if body.pop("checksum") != _checksum(body):
+        raise damaged(path)
+    arrays = {name: _array(archive.read(name), sum_) for name, sum_ in body["arrays"].items()}
+    return body["model"], arrays, str(body["library_version"])
+
+
+def _array(data: bytes, expected: str) -> NDArray[Any]:
+    """Return the array of a .npy member: what NumPy writes, and nothing that it would run."""
+    if hashlib.sha256(data).hexdigest() != expected or data[:8] != MAGIC:
+        msg = "an array is not what was written"
+        raise ValueError(msg)
+    (length,) = struct.unpack_from("<H", data, 8)
+    header = ast.literal_eval(data[10 : 10 + length].decode("latin1").strip())
+    if not PLAIN.fullmatch(header["descr"]):
+        msg = f"arrays of {header['descr']!r} are not read"
+        raise ValueError(msg)
+    dtype, shape = np.dtype(header["descr"]), tuple(map(int, header["shape"]))
+    if min(shape, default=0) < 0 or prod(shape) * dtype.itemsize != len(data) - 10 - length:
+        msg = f"an array of shape {shape} has other bytes than it should"
+        raise ValueError(msg)
+    order: Literal["C", "F"] = "F" if header["fortran_order"] else "C"
+    stored: NDArray[Any] = np.ndarray(shape, dtype, data, 10 + length, order=order)
+    return stored.copy(order=order)
+
+
+def _checksum(body: Mapping[str, Any]) -> str:
+    text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,245 @@
+"""Objects as JSON and arrays, and back: only of types that a table names.
+
+Plain values stay what they are. Arrays go beside the text, each once. An object becomes the
+name of its type and its parts, and its parts come before it: what is read is put together in
+order, from a table of known types, with no code from anywhere else.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from array_api_compat import is_array_api_obj, is_cupy_array, is_torch_array
+from numpy.typing import NDArray
+
+from nysboost.numerics.arrays import device, to_host
+
+NON_FINITE = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
+LIBRARIES = {"torch": "array_api_compat.torch", "cupy": "array_api_compat.cupy"}
+
+
+class NotSavableError(TypeError):
+    """A model that holds something which no file may hold; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """How objects of one type are taken apart, and put together again.
+
+    Parameters
+    ----------
+    name : str
+        What the type is called in a file.
+    kind : type
+        The type itself; subclasses are other types.
+    take_apart : callable
+        Object → its parts by name.
+    put_together : callable
+        Parts by name → object. It checks them: they may come from anybody.
+    """
+
+    name: str
+    kind: type
+    take_apart: Callable[[Any], Mapping[str, Any]]
+    put_together: Callable[[dict[str, Any]], Any]
+
+
+def of_dataclass(kind: Any) -> Form:
+    """Return the form of a dataclass, whose parts are its fields."""
+    names = [field.name for field in fields(kind) if field.init]
+    return Form(
+        kind.__name__,
+        kind,
+        lambda value: {name: getattr(value, name) for name in names},
+        lambda parts: kind(**parts),
+    )
+
+
+def of_estimator(kind: Any) -> Form:
+    """Return the form of a scikit-learn estimator: its parameters, and what it has learned."""
+
+    def take_apart(estimator: Any) -> dict[str, Any]:
+        params = estimator.get_params(deep=False)
+        learned = {name: value for name, value in vars(estimator).items() if name not in params}
+        return {"params": params, "learned": learned}
+
+    def put_together(parts: dict[str, Any]) -> Any:
+        estimator = kind(**parts["params"])
+        for name, value in parts["learned"].items():
+            if name.startswith("__") or hasattr(kind, name):
+                msg = f"{name} is no learned attribute"
+                raise ValueError(msg)
+            setattr(estimator, name, value)
+        return estimator
+
+    return Form(kind.__name__, kind, take_apart, put_together)
+
+
+# Into a description
+
+
+class Describer:
+    """Turns a value into JSON, and collects the arrays that belong to it.
+
+    Parameters
+    ----------
+    forms : iterable of Form
+        The types that may occur.
+    """
+
+    def __init__(self, forms: Iterable[Form]) -> None:
+        self._forms = {form.kind: form for form in forms}
+        self.objects: list[dict[str, Any]] = []
+        self.arrays: dict[str, NDArray[Any]] = {}
+        self._seen: dict[int, Any] = {}
+        self._alive: list[Any] = []  # or another object would get the identity of one that is gone
+
+    def describe(self, value: Any, where: str = "the model") -> Any:
+        """Return the JSON of a value; `where` says in an error what holds it."""
+        if value is None or isinstance(value, bool | str) or type(value) is int:
+            return value
+        if type(value) is float:
+            return value if np.isfinite(value) else {"float": str(value)}
+        if isinstance(value, list):
+            return [self.describe(item, where) for item in value]
+        if type(value) is tuple:
+            return {"tuple": [self.describe(item, where) for item in value]}
+        if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+            return {"dict": {k: self.describe(v, f"{k} of {where}") for k, v in value.items()}}
+        if id(value) not in self._seen:
+            self._alive.append(value)
+            self._seen[id(value)] = self._reference(value, where)
+        return self._seen[id(value)]
+
+    def _reference(self, value: Any, where: str) -> Any:
+        """Put an array or an object where it belongs, and return what stands for it."""
+        if isinstance(value, np.generic):
+            return {"scalar": self._add_array(np.asarray(value))}
+        if isinstance(value, np.ndarray):
+            if value.dtype.kind == "O" and all(isinstance(text, str) for text in value.flat):
+                return {"names": value.tolist()}
+            if value.dtype.kind in "fiubU":
+                return {"array": self._add_array(np.asarray(value))}
+        elif is_array_api_obj(value):
+            library = "torch" if is_torch_array(value) else "cupy" if is_cupy_array(value) else None
+            if library is not None:
+                host = self._add_array(to_host(value))
+                return {"array": host, "library": library, "device": str(device(value))}
+        form = self._forms.get(type(value))
+        if form is None:
+            raise _not_savable(value, where)
+        inside = f"{form.name} in {where}" if self.objects else where
+        parts = {
+            name: self.describe(part, f"{name} of {inside}")
+            for name, part in form.take_apart(value).items()
+        }
+        self.objects.append({"type": form.name, "parts": parts})
+        return {"object": len(self.objects) - 1}
+
+    def _add_array(self, array: NDArray[Any]) -> str:
+        name = f"{len(self.arrays)}.npy"
+        self.arrays[name] = array
+        return name
+
+
+def _not_savable(value: Any, where: str) -> NotSavableError:
+    if callable(value) and not isinstance(value, type):
+        name = getattr(value, "__name__", type(value).__name__)
+        return NotSavableError(
+            f"The model uses a function of yours, {name} ({where}), and a model file holds no "
+            "code: use one of NysBoost's kernels or kernel='precomputed', or keep the model with "
+            "joblib.dump for yourself."
+        )
+    kind = value if isinstance(value, type) else type(value)
+    return NotSavableError(
+        f"A {kind.__module__}.{kind.__qualname__} ({where}) cannot be put into a model file, which "
+        "holds approximations, transformers and learners of NysBoost, and numbers."
+    )
+
+
+# From a description
+
+
+class Reader:
+    """Turns a description back into the value; whatever does not fit raises.
+
+    Parameters
+    ----------
+    forms : iterable of Form
+        The types that may occur.
+    arrays : mapping from name to array
+        The arrays that it speaks of.
+    where : str or None
+        The device for arrays that lay on one; None is that device.
+    """
+
+    def __init__(
+        self, forms: Iterable[Form], arrays: Mapping[str, NDArray[Any]], where: str | None = None
+    ) -> None:
+        self._forms = {form.name: form for form in forms}
+        self._host, self._where = arrays, where
+        self._moved: dict[str, Any] = {}
+        self._objects: list[Any] = []
+
+    def put_together(self, objects: list[dict[str, Any]], root: Any) -> Any:
+        """Return the value, after the objects that it is made of."""
+        for described in objects:
+            parts = {name: self.value(part) for name, part in described["parts"].items()}
+            self._objects.append(self._forms[described["type"]].put_together(parts))
+        return self.value(root)
+
+    def value(self, text: Any) -> Any:
+        """Return what a piece of JSON stands for."""
+        if isinstance(text, list):
+            return [self.value(item) for item in text]
+        if not isinstance(text, dict):
+            return text
+        kind, content = next(iter(text.items()))
+        readers: dict[str, Callable[[Any], Any]] = {
+            "float": NON_FINITE.__getitem__,
+            "tuple": lambda items: tuple(self.value(item) for item in items),
+            "dict": lambda items: {name: self.value(item) for name, item in items.items()},
+            "names": lambda names: np.array([str(name) for name in names], dtype=object),
+            "scalar": lambda name: self._host[name][()],
+            "array": lambda name: self._array(name, text),
+            "object": lambda number: self._object(number),
+        }
+        return readers[kind](content)
+
+    def _object(self, number: int) -> Any:
+        if not 0 <= number < len(self._objects):
+            msg = "an object comes before its parts"
+            raise ValueError(msg)
+        return self._objects[number]
+
+    def _array(self, name: str, text: Mapping[str, Any]) -> Any:
+        if "library" not in text:
+            return self._host[name]
+        if name not in self._moved:
+            device = self._where or text["device"]
+            self._moved[name] = _on_device(self._host[name], text["library"], device)
+        return self._moved[name]
+
+
+class DeviceError(RuntimeError):
+    """Arrays that cannot be put where they were; the message says what to do."""
+
+
+def _on_device(array: NDArray[Any], library: str, device: str) -> Any:
+    try:
+        xp = importlib.import_module(LIBRARIES[library])
+    except ImportError as error:
+        msg = f"The model has {library} arrays: install {library} to load it."
+        raise DeviceError(msg) from error
+    try:
+        return xp.asarray(array, device=device) if library == "torch" else xp.asarray(array)
+    except Exception as error:  # each library has its own errors for a device that is not there
+        msg = (
+            f"The model has {library} arrays on {device!r}, which this machine does not have "
+            f"({error}). Say where they shall go: nysboost.load(path, device='cpu')."
+        )
+        raise DeviceError(msg) from error
