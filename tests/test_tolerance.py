@@ -139,7 +139,7 @@ def test_the_transformers_take_a_tolerance():
 
 def test_the_pilot_foretells_truncated_nystrom_on_rows_that_it_has_not_seen():
     gram = make_gram(points(1000), KERNEL)
-    curve = pilot(gram, np.random.default_rng(0))
+    curve = pilot(gram, 500, np.random.default_rng(0))
     G = gram.block(np.arange(1000), np.arange(1000))
     squares = np.sort(np.linalg.eigvalsh(G))[::-1] ** 2
     optimum = np.sqrt(np.cumsum(squares[::-1])[::-1][1:] / squares.sum())

@@ -27,7 +27,7 @@ N_ENTRIES = 2 * 10**7
 """Kernel values of a certificate: about a second on one core, with the features of 54 columns."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Certificate:
     """What is known about the error of an approximation, and what it rests on.
 
@@ -81,6 +81,8 @@ class Certificate:
             said += f" With certainty the Frobenius error is {_in_words(self.bounds, False)}"
             said += ", because the residual is positive semidefinite."
         return said[0].upper() + said[1:]
+
+    __repr__ = __str__
 
 
 def _in_words(interval: tuple[float, float], exact: bool) -> str:

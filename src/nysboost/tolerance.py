@@ -15,8 +15,10 @@ from nysboost.gram import Gram
 from nysboost.numerics.arrays import Floats, to_host
 from nysboost.numerics.tolerances import EPS, cutoff
 
-PILOT_ROWS = 1024
-"""Rows of the pilot, and as many that judge it: half a second, where `joint` takes more."""
+PILOT_ROWS = (512, 2048)
+"""Rows of the pilot, and as many that judge it: a twentieth of a second and, where the tolerance
+takes so many landmarks that a fit takes much longer, two seconds.
+"""
 
 STEP = 3
 """Times as many landmarks has a trial at most as the one before it, which is then cheap."""
@@ -118,7 +120,7 @@ def within_tolerance(
         raise ValueError(msg)
     allowed = int(math.sqrt(gram.budget.bytes / 8)) // ROWS_PER_LANDMARK
     most = max(1, min(gram.n, allowed if limit is None else limit))
-    curve = pilot(gram, rng)
+    curve = _pilots(gram, tol, rng)
     trials: list[Trial] = []
     c = _further(trials, curve, tol, most, limit is None)
     while c is not None:
@@ -238,14 +240,23 @@ class Curve:
         return float(candidates[below[0]]) if len(below) else math.inf
 
 
-def pilot(gram: Gram, rng: np.random.Generator) -> Curve:
+def _pilots(gram: Gram, tol: float, rng: np.random.Generator) -> Curve:
+    """Return the curve of the first pilot that comes down to the tolerance, or of the last."""
+    for size in PILOT_ROWS:
+        curve = pilot(gram, size, rng)
+        if 2 * size >= gram.n or curve.needed([], tol) <= curve.reach:
+            break
+    return curve
+
+
+def pilot(gram: Gram, size: int, rng: np.random.Generator) -> Curve:
     """Return the errors of Nyström approximations of rank c = 1, …, m from m sampled columns.
 
     The eigenvectors of G[A, A], continued to other rows B, approximate G[B, B]: with
     V = G[B, A] U Λ^(−½) the residual of rank c is G[B, B] − V_c V_cᵀ, whose norms are sums over
     the leading entries of VᵀG V and of VᵀV. The diagonal counts as it does for n rows.
     """
-    m = min(PILOT_ROWS, gram.n // 2)
+    m = min(size, gram.n // 2)
     if m < 2:
         return Curve(np.zeros(1), gram.n)
     rows = rng.choice(gram.n, size=2 * m, replace=False)
