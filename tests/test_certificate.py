@@ -187,3 +187,61 @@ def test_new_rows_have_the_columns_of_the_fit():
     approx = fitted(market.cloud(100, np.random.default_rng(0)))
     with pytest.raises(ValueError, match="X has 2 columns, but the fit had 3"):
         approx.certificate(X=np.ones((10, 2)))
+
+
+@pytest.mark.parametrize("n_entries", [12_000, 60_000])
+def test_a_store_has_the_certificate_of_the_array_and_is_read_few_times(tmp_path, n_entries):
+    h5py = pytest.importorskip("h5py")
+    X = market.cloud(1500, np.random.default_rng(0))
+    expected = fitted(X).certificate(n_entries=n_entries, random_state=0)
+    with h5py.File(tmp_path / "rows.h5", "w") as file:
+        file["X"] = X
+        given = fitted(file["X"]).certificate(n_entries=n_entries, random_state=0)
+    assert given.entries_evaluated == expected.entries_evaluated
+    np.testing.assert_allclose(given.frobenius, expected.frobenius, rtol=1e-9)
+
+
+def test_a_dask_array_has_one_from_some_of_its_rows():
+    da = pytest.importorskip("dask.array")
+    X = market.cloud(1500, np.random.default_rng(0))
+    approx = fitted(da.from_array(X, chunks=(500, 3)))
+    certificate = approx.certificate(n_entries=60_000, random_state=0)
+    assert not certificate.exact_trace
+    assert holds(certificate.frobenius, fitted(X).relative_error())
+
+
+def test_an_approximation_without_features_has_one_of_its_own_rows_alone():
+    X = market.cloud(600, np.random.default_rng(0))
+    approx = nb.approximate(
+        X, "spectral-shift", nb.Gaussian(sigma=1.0), n_components=10, random_state=0
+    )
+    assert max(misses(approx, 50_000, 0.95, runs=20)) <= 1
+    with pytest.raises(ValueError, match="has no features for"):
+        approx.certificate(X=X)
+
+
+@pytest.mark.parametrize("method", ["random-fourier", "meka", "cur"])
+def test_features_that_are_no_kernel_values_have_one_too(method):
+    X = heavy_tailed(700, np.random.default_rng(0))
+    approx = nb.approximate(X, method, nb.Gaussian(sigma=1.0), n_components=16, random_state=0)
+    assert max(misses(approx, 8_000, 0.95, runs=20)) <= 1
+    assert max(misses(approx, 40_000, 0.95, runs=20)) <= 2
+
+
+def test_an_approximation_without_its_rows_can_speak_of_others():
+    X = market.cloud(300, np.random.default_rng(0))
+    kept = fitted(X).detached()
+    assert kept.certificate(X=X).frobenius == pytest.approx(fitted(X).certificate().frobenius)
+    with pytest.raises(RuntimeError, match="does not keep the 300 training rows"):
+        kept.certificate()
+
+
+def test_torch_arrays_have_the_certificate_of_numpy_arrays():
+    torch = pytest.importorskip("torch")
+    X = market.cloud(1500, np.random.default_rng(0))
+    for n_entries in (12_000, 60_000):
+        ours, theirs = (
+            fitted(data).certificate(n_entries=n_entries, random_state=0)
+            for data in (torch.from_numpy(X), X)
+        )
+        np.testing.assert_allclose(ours.frobenius, theirs.frobenius, rtol=1e-6)

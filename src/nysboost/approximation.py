@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,9 +19,12 @@ from nysboost.boosting.learner import Learner, Mixture
 from nysboost.boosting.rules import Rule
 from nysboost.boosting.trajectory import Trajectory
 from nysboost.certificate import N_ENTRIES, Certificate, certify
+from nysboost.data.dask_graph import is_dask
+from nysboost.data.dask_rows import DaskRows
 from nysboost.engine import accuracy
 from nysboost.engine.factor import Factor
 from nysboost.engine.feature_map import FeatureMap
+from nysboost.engine.lazy_accuracy import lazy_error
 from nysboost.engine.residual import Residual
 from nysboost.gram import ALL_ZERO, Gram, KernelGram, Landmarks, on_other_rows, pooled
 from nysboost.kernels import Kernel
@@ -187,12 +191,12 @@ class Approximation(LinearOperator):
 
     def diag(self) -> Array:
         """Return the diagonal of K̂, shape (n,)."""
-        return self._factor.map(lambda _, F: (F * F) @ self._weights_like)
+        return self._factor.map(_diagonal, self._weights_like, 1, task="diagonal")[:, 0]
 
     def trace(self) -> float:
         """Return tr K̂."""
-        squares = (to_host(F).astype(np.float64) ** 2 for _, F in self._factor.blocks())
-        return float(sum((part @ self._weight_of_each).sum() for part in squares))
+        weights = self._weight_of_each
+        return float(self._factor.fold(_trace, operator.add, weights, task="trace"))
 
     def to_dense(self) -> Array:
         """Return K̂ as an n×n array."""
@@ -211,7 +215,8 @@ class Approximation(LinearOperator):
         if isinstance(V, np.ndarray) and not isinstance(self._weights_like, np.ndarray):
             return to_host(self._matmat(like(V, self._weights_like)))
         inner = self._weights_like[:, None] * self._factor.inner(V)
-        return self._factor.map(lambda _, F: F @ inner)
+        product = self._factor.map(_product, inner, V.shape[1], task="product")
+        return self._as_asked(product, V)
 
     def _adjoint(self) -> Approximation:
         return self
@@ -236,13 +241,15 @@ class Approximation(LinearOperator):
             require_count("k", k)
         eigenvalues, basis = self._spectrum
         T = like(basis[:, :k], self._weights_like)
-        return like(eigenvalues[:k], T), self._factor.map(lambda _, F: F @ T)
+        vectors = self._factor.map(_product, T, T.shape[1], task="eigenvectors")
+        return like(eigenvalues[:k], T), vectors
 
     def solve(self, b: Any, alpha: float) -> Array:
         """Return (K̂ + alpha·I)⁻¹ b without forming K̂.
 
         The solution is refined until its residual falls no further, which takes it as far as
-        floating point goes: to about eps·‖K̂‖ / alpha, as a dense factorisation would.
+        floating point goes: to about eps·‖K̂‖ / alpha, as a dense factorisation would. That of
+        a Dask array is lazy, and as good as one step is.
 
         Parameters
         ----------
@@ -273,16 +280,20 @@ class Approximation(LinearOperator):
         if isinstance(b, np.ndarray) and not isinstance(self._weights_like, np.ndarray):
             return to_host(self.solve(like(b, self._weights_like), alpha))
         V = b[:, None] if b.ndim == 1 else b
-        if not bool(namespace(V).all(namespace(V).isfinite(V))):
-            msg = "b contains NaN or infinity: there is no solution to that."
-            raise ValueError(msg)
         T = like(basis, self._weights_like)
         gain = like(eigenvalues / (eigenvalues + alpha), T)
 
         def once(V: Array) -> Array:
             inner = T @ (gain[:, None] * (T.T @ self._factor.inner(V)))
-            return self._factor.map(lambda block, F: (V[block, :] - F @ inner) / alpha)
+            shared = (inner, float(alpha))
+            solution = self._factor.map(_solution, shared, V.shape[1], V, task="solution")
+            return self._as_asked(solution, V)
 
+        if is_dask(V):  # to look at it, or at what is left of it, would be to compute it
+            return once(V)[:, 0] if b.ndim == 1 else once(V)
+        if not bool(namespace(V).all(namespace(V).isfinite(V))):
+            msg = "b contains NaN or infinity: there is no solution to that."
+            raise ValueError(msg)
         solution, reached = refined(lambda x: self._matmat(x) + alpha * x, once, V)
         if reached > UNSOLVED[self.dtype.name]:
             warnings.warn(_unsolved(alpha, reached), ConvergenceWarning, stacklevel=2)
@@ -346,6 +357,9 @@ class Approximation(LinearOperator):
         """
         if norm not in ERRORS:
             raise ValueError(unknown("norm", norm, ERRORS))
+        if rows is None and isinstance(self.gram.rows, DaskRows):
+            transform, weights = self._factor.transform, self._weight_of_each
+            return lazy_error(transform, self.gram.rows, weights, norm, self.shift)
         chosen = positions(slice(None) if rows is None else rows, self.shape[0])
         if len(chosen) == 0:
             msg = "No rows were given, and on no rows there is no error: give at least one."
@@ -408,6 +422,10 @@ class Approximation(LinearOperator):
 
     # Parts
 
+    def _as_asked(self, result: Array, given: Array) -> Array:
+        """Return a result that is a Dask array as what was given, if that is none."""
+        return result.compute() if is_dask(result) and not is_dask(given) else result
+
     @cached_property
     def _weight_of_each(self) -> Floats:
         """The weight of each feature, shape (K,): the diagonal of S in K̂ = F S Fᵀ."""
@@ -451,3 +469,23 @@ def _unsolved(alpha: float, reached: float) -> str:
         f"With alpha={alpha:.3g} the system is solved only to a relative residual of "
         f"{reached:.1e}: raise alpha, or pass the data in float64 if they are not."
     )
+
+
+# What passes do to a block of features: plain functions, which can be sent to where rows are
+
+
+def _diagonal(weights: Array, F: Array) -> Array:
+    return ((F * F) @ weights)[:, None]
+
+
+def _trace(weights: Floats, F: Array) -> float:
+    return float((to_host(F).astype(np.float64) ** 2 @ weights).sum())
+
+
+def _product(T: Array, F: Array) -> Array:
+    return F @ T
+
+
+def _solution(shared: tuple[Array, float], F: Array, V: Array) -> Array:
+    inner, alpha = shared
+    return (V - F @ inner) / alpha

@@ -120,7 +120,7 @@ def certify(
     """
     _check(residual, confidence, n_entries)
     gram, n, c = residual.gram, residual.gram.n, residual.n_landmarks
-    fits = residual.factor.fits(n)
+    fits = residual.factor.fits(n) and not gram.rows.lazy
     if fits and n * (n + c) <= n_entries:
         return _exact(residual, confidence, new_rows)
     g = to_host(gram.diag()).astype(np.float64)

@@ -27,6 +27,7 @@ from nysboost.data.description import (
     of_estimator,
 )
 from nysboost.data.rows import ArrayRows, ForgottenRows, MappedRows, StoredRows
+from nysboost.data.survey import SurveyedRows
 from nysboost.engine.feature_map import FeatureMap
 from nysboost.gram import Gram, KernelGram, Landmarks, PrecomputedGram
 from nysboost.gram.gram import Tally
@@ -212,7 +213,7 @@ def _random_state(parts: dict[str, Any]) -> np.random.RandomState:
     return state
 
 
-def _stored_elsewhere(rows: StoredRows) -> dict[str, Any]:
+def _stored_elsewhere(rows: StoredRows | SurveyedRows) -> dict[str, Any]:
     msg = (
         f"The {rows.n} training rows lie in a store of their own: save the model without "
         "with_rows, and keep the store beside it."
@@ -226,7 +227,7 @@ def _forgetful(types: tuple[Form, ...]) -> tuple[Form, ...]:
     def forget(rows: Any) -> dict[str, Any]:
         return {"n": rows.n, "n_features": rows.n_features}
 
-    kinds = (ArrayRows, MappedRows, StoredRows)
+    kinds = (ArrayRows, MappedRows, StoredRows, SurveyedRows)
     gone = [Form("ForgottenRows", kind, forget, lambda parts: parts) for kind in kinds]
     return (*types, *gone)
 
@@ -267,6 +268,7 @@ TYPES: tuple[Form, ...] = (
     of_dataclass(ForgottenRows),
     _rows(MappedRows),
     Form("StoredRows", StoredRows, _stored_elsewhere, lambda parts: parts),
+    Form("SurveyedRows", SurveyedRows, _stored_elsewhere, lambda parts: parts),
     _rows(ArrayRows),
     _sparse(csr_matrix),
     _sparse(csr_array),

@@ -78,7 +78,7 @@ def test_features_do_not_depend_on_threads_or_memory(rotation, n, threads, max_m
     _, transform = a_map(rotation=rotation)
     X = np.random.default_rng(n).normal(size=(n, transform.gram.rows.n_features))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blocks, "_threads_now", lambda: threads)
+        patch.setattr("nysboost.numerics.threads._threads_now", lambda: threads)
         patch.setattr(blocks, "SHARED_ROWS", 20)
         patch.setattr(blocks, "LEAST_ROWS", 5)
         found = transform.write(ArrayRows(X), budget=Budget(max_memory))

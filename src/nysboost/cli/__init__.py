@@ -1,4 +1,4 @@
-"""The command ``nysboost``: reproduce the paper, compare methods on your data, list all."""
+"""The command ``nysboost``: fit, transform, predict; compare; reproduce the paper."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def main() -> None:
     try:
         need("typer", "experiments")
         need("rich", "experiments")
-        from nysboost.experiments.commands import app
+        from nysboost.cli.app import app
 
         app(prog_name="nysboost")
     except UserError as error:

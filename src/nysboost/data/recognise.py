@@ -10,6 +10,9 @@ import numpy as np
 from array_api_compat import is_array_api_obj
 from scipy.sparse import issparse
 
+from nysboost.data.dask_graph import is_dask
+from nysboost.data.dask_rows import DaskRows
+from nysboost.data.dask_tables import dask_rows
 from nysboost.data.mapping import mapped
 from nysboost.data.rows import (
     MEASURED,
@@ -23,6 +26,7 @@ from nysboost.data.rows import (
     scan,
     spread_indices,
 )
+from nysboost.data.survey import surveyed
 from nysboost.numerics.arrays import SUPPORTED, Array, is_supported
 
 
@@ -31,6 +35,7 @@ class IteratedRows:
 
     n = None
     in_memory = False
+    lazy = False
 
     def __init__(self, blocks: Iterator[Any], name: str) -> None:
         self.name = name
@@ -55,19 +60,19 @@ class IteratedRows:
                 raise ValueError(msg)
             yield from table.pieces(size)
 
-    def _tables(self, block: Any) -> Iterator[ArrayRows]:
+    def _tables(self, block: Any) -> Iterator[Rows]:
         """Yield the block as a table, if it has rows."""
         if getattr(block, "shape", (1,))[0] > 0:
             yield rows_of(block, name=f"A block of {self.name}")
 
 
-def rows_of(X: Any, *, name: str = "X") -> ArrayRows:
+def rows_of(X: Any, *, name: str = "X") -> ArrayRows | DaskRows:
     """Recognise how a table is stored, and check that it is one of numbers.
 
     Parameters
     ----------
-    X : array-like, memory map, HDF5 or Zarr array, or sparse matrix of shape (n, d)
-        The data; lists and data frames are converted to NumPy.
+    X : array-like, memory map, HDF5 or Zarr array, sparse matrix or Dask collection
+        The data, of shape (n, d); lists and data frames are converted to NumPy.
     name : str
         What to call it in an error message.
     """
@@ -77,6 +82,8 @@ def rows_of(X: Any, *, name: str = "X") -> ArrayRows:
             "Fit on an array, a memory map, an HDF5 or a Zarr array, and transform the iterator."
         )
         raise TypeError(msg)
+    if is_dask(X):
+        return dask_rows(X, name)
     rows: ArrayRows
     if issparse(X):
         _refuse_complex(X, name)
@@ -110,6 +117,8 @@ def rows_of(X: Any, *, name: str = "X") -> ArrayRows:
 def as_rows(X: Any, *, name: str = "X") -> Rows:
     """Recognise what the user passed in to fit on, once, and check that all is finite."""
     rows, start = rows_of(X, name=name), 0
+    if isinstance(rows, DaskRows):
+        return surveyed(rows, (PROBED, MEASURED))
     spread = np.union1d(spread_indices(rows.n, PROBED), spread_indices(rows.n, MEASURED))
     parts = []
     for piece in scan(rows):
@@ -127,12 +136,12 @@ def stays_where_it_is(X: Any) -> bool:
     """Whether X is on a device, on disk or yet to come: not to be copied into memory."""
     if isinstance(X, np.ndarray):
         return mapped(X) is not None
-    return is_array_api_obj(X) or hasattr(X, "chunks") or isinstance(X, Iterator)
+    return is_dask(X) or is_array_api_obj(X) or hasattr(X, "chunks") or isinstance(X, Iterator)
 
 
 def stream_of(X: Any, *, name: str = "X") -> Stream:
     """Recognise what the user passed in to be read once: a table, or an iterator of tables."""
-    if isinstance(X, ArrayRows | IteratedRows):
+    if isinstance(X, ArrayRows | IteratedRows | DaskRows):
         return X
     return IteratedRows(X, name) if isinstance(X, Iterator) else rows_of(X, name=name)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from nysboost.engine.factor import Factor
 from nysboost.gram import Gram
-from nysboost.numerics.arrays import Array, Floats, Indices, like, row_blocks, to_host
+from nysboost.numerics.arrays import Array, Floats, like, row_blocks, to_host
 from nysboost.numerics.tolerances import EPS, cutoff
 
 
@@ -130,10 +130,10 @@ class Residual:
                 a[block] = d[block] + 2 * ((part @ self.span.excess) ** 2).sum(axis=1)
         return d - self.shift, np.maximum(a, self.noise * g)
 
-    def block(self, rows: Indices, cols: Indices, F: Array, H: Array) -> Floats:
-        """Return R[rows, cols] off the diagonal, from the features F and H of rows and columns."""
+    def block(self, truth: Array, F: Array, H: Array) -> Floats:
+        """Return a block of R off the diagonal, from that of G and the features of its sides."""
         mine = (F * like(self.signs, F)) @ H.T
-        return to_host(self.gram.block(rows, cols) - mine).astype(np.float64)
+        return to_host(truth - mine).astype(np.float64)
 
     def norm_of_approximation(self, F: Array) -> float:
         """Return ‖F S Fᵀ‖_F from the features of all rows, where no weight is negative."""

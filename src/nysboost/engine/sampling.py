@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nysboost.engine.factor import Factor
 from nysboost.engine.residual import Residual
-from nysboost.gram import Gram
+from nysboost.gram import Gram, KernelGram, Sample
 from nysboost.numerics.arrays import Array, Floats, Indices, take, to_host
 from nysboost.numerics.estimates import Estimate, Pairs, Risk, mean_of_rows
 
@@ -56,10 +57,10 @@ def from_all_rows(
     d, a = residual.diagonals(F, g)
     draw, total = _drawing(a, rng), float(a.sum())
     size, groups = _sizes(pairs, 0, GROUP)
+    drawn = _Drawn.of(residual.gram, draw, size, groups)
     blocks, ratios = [], []
-    for _ in range(groups):
-        i, j = draw(size), draw(size)
-        R = residual.block(i, j, take(F, i), take(F, j))
+    for i, j in drawn.pairs:
+        R = residual.block(drawn.block(i, j), take(F, i), take(F, j))
         blocks.append(_scaled(R, i, j, a))
         ratios.append(d[i] / a[i])
     off_diagonal = Pairs.of(blocks).mean(np.concatenate(ratios), 1.0, risk) * total**2
@@ -69,7 +70,7 @@ def from_all_rows(
         least=diagonal,
         most=total**2,
         trace=(trace, trace),
-        entries=residual.gram.n * residual.n_landmarks + groups * size**2,
+        entries=residual.gram.n * residual.n_landmarks + len(blocks) * size**2,
         rows=len(g),
         all_rows=True,
         bounds=_certain(residual, F, diagonal, trace),
@@ -82,17 +83,17 @@ def from_some_rows(
     """Draw rows in proportion to k(x, x), and look at their diagonal and at pairs of them."""
     draw, total, c = _drawing(g, rng), float(g.sum()), residual.n_landmarks
     size, groups = _sizes(entries, c, min(4 * GROUP, int(2 * PAIRS_PER_FEATURE * c)))
-    blocks, d, a, drawn = [], [], [], []
-    for _ in range(groups):
-        i, j = draw(size), draw(size)
-        F, H = residual.factor.at(i), residual.factor.at(j)
-        blocks.append(_scaled(residual.block(i, j, F, H), i, j, g))
+    drawn = _Drawn.of(residual.gram, draw, size, groups)
+    blocks, d, a = [], [], []
+    for i, j in drawn.pairs:
+        F, H = drawn.features(residual.factor, i), drawn.features(residual.factor, j)
+        R = residual.block(drawn.block(i, j), F, H)
+        blocks.append(_scaled(R, i, j, g))
         for rows, features in ((i, F), (j, H)):
             own, bound = residual.diagonals(features, g[rows])
             d.append(own / g[rows])
             a.append(bound / g[rows])
-            drawn.append(rows)
-    ratios, rows = np.concatenate(d), np.concatenate(drawn)
+    ratios, rows = np.concatenate(d), np.concatenate([np.concatenate(pair) for pair in drawn.pairs])
     # a row that no landmark knows misses all of k(x, x); more than that only where it was seen
     most = max(1.0, float(np.concatenate(a).max()))
     off_diagonal = Pairs.of(blocks).mean(ratios, most, risk) * total**2
@@ -106,7 +107,7 @@ def from_some_rows(
         least=0.0,
         most=(total * most) ** 2,
         trace=(total * low, total * high),
-        entries=groups * (size**2 + 2 * size * c),
+        entries=len(blocks) * (size**2 + 2 * size * c),
         rows=len(np.unique(rows)),
         all_rows=False,
     )
@@ -116,14 +117,13 @@ def squared_norm_of_gram(
     gram: Gram, g: Floats, pairs: int, risk: Risk, rng: np.random.Generator
 ) -> tuple[Estimate, int]:
     """Estimate ‖G‖_F², and return the number of kernel values that it took."""
-    draw, blocks = _drawing(g, rng), []
     size, groups = _sizes(pairs, 0, GRAM_GROUP)
-    for _ in range(groups):
-        i, j = draw(size), draw(size)
-        values = to_host(gram.block(i, j)).astype(np.float64)
+    drawn, blocks = _Drawn.of(gram, _drawing(g, rng), size, groups), []
+    for i, j in drawn.pairs:
+        values = to_host(drawn.block(i, j)).astype(np.float64)
         blocks.append(_scaled(values, i, j, g))
     off_diagonal = Pairs.of(blocks).mean(np.ones(1), 1.0, risk) * float(g.sum()) ** 2
-    return off_diagonal + Estimate(float(g @ g), 0.0, 0.0), groups * size**2
+    return off_diagonal + Estimate(float(g @ g), 0.0, 0.0), len(blocks) * size**2
 
 
 def _certain(
@@ -137,6 +137,47 @@ def _certain(
         return None
     known = residual.norm_of_approximation(F)
     return float(np.sqrt(diagonal)) / (known + trace), trace / known
+
+
+@dataclass(frozen=True, eq=False)
+class _Drawn:
+    """Rows and columns of all blocks, drawn before any is evaluated: a store is read once.
+
+    Parameters
+    ----------
+    gram : Gram
+        G.
+    pairs : list of pairs of arrays
+        Rows and columns of each block.
+    sample : Sample or None
+        All of them in memory, where the rows are not.
+    """
+
+    gram: Gram
+    pairs: list[tuple[Indices, Indices]]
+    sample: Sample | None
+
+    @classmethod
+    def of(cls, gram: Gram, draw: Callable[[int], Indices], size: int, groups: int) -> _Drawn:
+        """Draw so many blocks."""
+        stored = isinstance(gram, KernelGram) and not gram.rows.in_memory
+        if stored:  # a quarter of the memory, because the other sample is held beside it
+            room = gram.budget.bytes // (4 * 8 * 2 * size * gram.rows.numbers_per_row)
+            groups = min(groups, max(LEAST_GROUPS, room))
+        pairs = [(draw(size), draw(size)) for _ in range(groups)]
+        return cls(gram, pairs, Sample.of(gram, np.ravel(pairs)) if stored else None)
+
+    def block(self, i: Indices, j: Indices) -> Array:
+        """Return G[i, j]."""
+        if self.sample is None:
+            return self.gram.block(i, j)
+        return self.sample.gram.block(self.sample.positions(i), self.sample.positions(j))
+
+    def features(self, factor: Factor, rows: Indices) -> Array:
+        """Return F[rows]."""
+        if self.sample is None:
+            return factor.at(rows)
+        return factor.transform(self.sample.gram.rows.take(self.sample.positions(rows)))
 
 
 def _drawing(weights: Floats, rng: np.random.Generator) -> Callable[[int], Indices]:

@@ -22,6 +22,7 @@ from sklearn.utils.validation import (
 )
 
 from nysboost.catalogue import run_method
+from nysboost.data.dask_graph import is_dask
 from nysboost.data.recognise import refuse_no_numbers, rows_of, stays_where_it_is, stream_of
 from nysboost.gram import make_gram
 from nysboost.kernels import Kernel
@@ -173,8 +174,10 @@ class BaseNystroem(
         """Check what scikit-learn would copy into memory: it stays on its device or disk."""
         if reset:
             self.n_features_in_ = rows_of(X).n_features
-            _check_feature_names(self, X, reset=True)
+            _check_feature_names(self, _example(X), reset=True)
             return X
+        if not isinstance(X, Iterator):
+            _check_feature_names(self, _example(X), reset=False)
         stream = stream_of(self._named(X) if isinstance(X, Iterator) else X)
         if stream.n_features != self.n_features_in_:
             msg = (
@@ -218,3 +221,8 @@ class BaseNystroem(
         tags.input_tags.sparse = not precomputed
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _example(X: Any) -> Any:
+    """Return what shows the names of the columns; of a Dask collection, one without rows."""
+    return X._meta if is_dask(X) else X

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from nysboost.data.rows import MEASURED, Rows, scan, spread_indices
+from nysboost.data.survey import SurveyedRows
 from nysboost.kernels import distances
 from nysboost.numerics.arrays import Array, namespace, to_host
 from nysboost.numerics.checks import require_number, require_positive
@@ -105,6 +106,8 @@ def euclidean(X: Array, Y: Array) -> Array:
 
 def _standard_deviation(rows: Rows) -> float:
     """Return the standard deviation of all entries, in one pass over the rows."""
+    if isinstance(rows, SurveyedRows):
+        return rows.survey.standard_deviation
     first = _dense(rows.take(slice(0, 1)))
     unit = _unit(rows.take(spread_indices(rows.n, MEASURED)))
     shift = float((first / unit).mean())
