@@ -8,7 +8,7 @@ STAMP  := $(VENV)/.installed
 BENCHES := transform same_error boosting_time large_transform fit_scaling joint_time
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint bench bench-accuracy bench-dask bench-gpu clean
+.PHONY: help demo test test-slow lint bench bench-accuracy bench-dask bench-trust bench-gpu clean
 
 help:  ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -46,6 +46,9 @@ bench: $(STAMP)  ## Measure time, memory and error against the floor and the pee
 	$(BIN)/python benchmarks/fit_scaling.py
 	$(BIN)/python benchmarks/joint_time.py $(if $(DATA),--data-dir $(DATA))
 	$(BIN)/python benchmarks/summary.py $(BENCHES:%=out/%.json)
+
+bench-trust: $(STAMP)  ## Measure certificates and tolerances against the truth (DATA=folder): half an hour
+	$(BIN)/python benchmarks/certificates.py $(if $(DATA),--data-dir $(DATA))
 
 bench-gpu: $(STAMP)  ## Measure time and error on a GPU; needs PyTorch with CUDA in the environment
 	$(BIN)/python benchmarks/gpu.py
