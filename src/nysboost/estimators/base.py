@@ -74,15 +74,15 @@ class BaseNystroem(
     verbose: bool = False
     random_state: RandomState = None
 
-    def fit(self, X: Any, y: Any = None) -> Any:  # noqa: ARG002
+    def fit(self, X: Any, y: Any = None) -> Any:
         """Fit the approximation to the Gram matrix of X.
 
         Parameters
         ----------
         X : array-like, CSR matrix, memory map, HDF5 or Zarr array of shape (n_samples, n_features)
             Training data; (n_samples, n_samples) if the kernel is precomputed.
-        y : ignored
-            For scikit-learn's pipelines.
+        y : array-like of shape (n_samples,) or None
+            Targets, for the method "target"; others ignore it.
         """
         X = self._validate(X, reset=True)
         settings, rng = self._settings(), make_rng(self.random_state)
@@ -94,7 +94,7 @@ class BaseNystroem(
         params = {**(self.kernel_params or {}), **given}
         gram = make_gram(X, self.kernel, budget=self._budget(), **params)
         with progress.shown(self.verbose):
-            found = run_method(self._method(), gram, settings, rng, self._landmarks())
+            found = run_method(self._method(), gram, settings, rng, self._landmarks(), y)
         self._transform, self.discarded_mass_ = found.feature_map(settings.row_cap)
         self.approximation_ = found
         self.weights_ = found.weights

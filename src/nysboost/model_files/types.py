@@ -22,13 +22,17 @@ from nysboost.data.description import Form, of_dataclass, of_estimator
 from nysboost.data.rows import ArrayRows, ForgottenRows, MappedRows, StoredRows
 from nysboost.data.survey import SurveyedRows
 from nysboost.engine.feature_map import FeatureMap
+from nysboost.engine.moments import Moments
 from nysboost.gram import Gram, KernelGram, Landmarks, PrecomputedGram
 from nysboost.gram.gram import Tally
+from nysboost.learn import NystroemClassifier, NystroemRegressor
+from nysboost.learn.table import Table
 from nysboost.methods.fourier import Waves
 from nysboost.methods.in_sample import InSample
 from nysboost.methods.meka import Clustered
 from nysboost.numerics.memory import Budget
 from nysboost.settings import Settings
+from nysboost.target.linear import Basis, LinearModel
 
 # Approximations
 
@@ -227,6 +231,16 @@ TYPES: tuple[Form, ...] = (
     of_dataclass(Budget),
     Form("Generator", np.random.Generator, lambda g: {"state": g.bit_generator.state}, _generator),
     Form("RandomState", np.random.RandomState, lambda r: {"state": r.get_state()}, _random_state),
+    # transformers
+    of_estimator(estimators.Nystroem),
+    of_estimator(estimators.StandardNystroem),
+    of_estimator(estimators.EnsembleNystroem),
+    of_estimator(estimators.BoostedNystroem),
+    # learners
+    of_dataclass(kernels.Metric),
+    *map(of_dataclass, (Basis, Moments, LinearModel, Table)),
+    of_estimator(NystroemRegressor),
+    of_estimator(NystroemClassifier),
     # transformers and learners
     *map(of_estimator, _exported(estimators, BaseEstimator)),
     *map(of_estimator, _exported(learn, BaseEstimator)),

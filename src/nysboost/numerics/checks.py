@@ -67,7 +67,7 @@ def positions(rows: Any, n: int, name: str = "rows") -> NDArray[np.intp]:
     array([0, 4])
     """
     if isinstance(rows, slice):
-        return np.arange(n)[rows]
+        return np.ascontiguousarray(np.arange(n)[rows])  # PyTorch takes no negative strides
     given = np.asarray(rows)
     if given.ndim != 1 or (given.dtype.kind not in "iub" and given.size):
         msg = (
