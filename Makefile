@@ -8,7 +8,7 @@ STAMP  := $(VENV)/.installed
 BENCHES := transform same_error boosting_time large_transform fit_scaling joint_time
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint bench bench-accuracy bench-dask bench-trust bench-gpu clean
+.PHONY: $(shell sed -n 's/^\([a-z-]*\):.*\#\#.*/\1/p' $(MAKEFILE_LIST))
 
 help:  ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -28,6 +28,19 @@ test: $(STAMP)  ## Run the tests
 
 test-slow: $(STAMP)  ## Run the tests that take minutes: the paper's simulation, 20 seeds
 	$(BIN)/python -m pytest -m slow
+
+EXAMPLES ?= 10000
+SEED     ?= $(shell date +%s)
+
+fuzz: $(STAMP)  ## Try 10,000 mutated model files and the laws at 10,000 examples each (EXAMPLES, SEED): hours
+	@echo "seed $(SEED); what fails is kept in tests/examples and .hypothesis/examples"
+	NYSBOOST_FUZZ_FILES=$(EXAMPLES) NYSBOOST_FUZZ_SEED=$(SEED) NYSBOOST_MEMORY=17179869184 \
+	  timeout 6h $(BIN)/python -m pytest -s tests/test_fuzz.py
+	NYSBOOST_PROFILE=fuzz NYSBOOST_FUZZ_EXAMPLES=$(EXAMPLES) NYSBOOST_MEMORY=17179869184 \
+	  timeout 12h $(BIN)/python -m pytest -m hypothesis --hypothesis-seed=$(SEED)
+
+fault: $(STAMP)  ## Kill 80 runs at random moments: what was whole stays whole (KILLS=20 of each kind)
+	NYSBOOST_KILLS=$(or $(KILLS),20) $(BIN)/python -m pytest -m "slow or not slow" -s tests/test_faults.py
 
 lint: $(STAMP)  ## Check style, types and layers
 	$(BIN)/ruff check .
