@@ -5,10 +5,12 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
+TORCH  ?= torch==2.13.0
+
 BENCHES := transform same_error boosting_time large_transform fit_scaling joint_time
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint bench bench-accuracy bench-gpu clean
+.PHONY: help demo test test-slow test-floor test-torch torch coverage mutate build lint bench bench-accuracy bench-gpu clean
 
 help:  ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -28,6 +30,38 @@ test: $(STAMP)  ## Run the tests
 
 test-slow: $(STAMP)  ## Run the tests that take minutes: the paper's simulation, 20 seeds
 	$(BIN)/python -m pytest -m slow
+
+torch: $(VENV)/.torch
+
+$(VENV)/.torch: $(STAMP)
+	$(BIN)/python -m pip install --quiet '$(TORCH)'
+	@touch $@
+
+test-torch: torch  ## Run the tests of other arrays with PyTorch, which is installed for it
+	$(BIN)/python -m pytest tests/test_backends.py
+
+test-floor:  ## Run the tests with exactly the lowest versions in pyproject.toml
+	rm -rf .venv-floor && $(PYTHON) -m venv .venv-floor
+	$(PYTHON) tools/floor.py > .venv-floor/requirements.txt
+	.venv-floor/bin/python -m pip install --quiet --requirement .venv-floor/requirements.txt
+	.venv-floor/bin/python -m pip install --quiet --no-deps --editable .
+	.venv-floor/bin/python -m pytest
+
+coverage: $(STAMP)  ## Run the tests and show which branches they take
+	$(BIN)/python -m pip install --quiet --editable '.[coverage]'
+	$(BIN)/python -m coverage run -m pytest
+	$(BIN)/python -m coverage report
+
+mutate: $(STAMP)  ## Break the numerical core on purpose, and see which tests notice (SECONDS, SEED)
+	$(BIN)/python tools/mutate.py --seconds $(or $(SECONDS),1800) --seed $(or $(SEED),0)
+
+build:  ## Make wheel and sdist, and run the demo from the wheel in an empty environment
+	rm -rf dist .venv-build && $(PYTHON) -m venv .venv-build
+	.venv-build/bin/python -m pip install --quiet build
+	.venv-build/bin/python -m build --outdir dist
+	rm -rf .venv-wheel && $(PYTHON) -m venv .venv-wheel
+	.venv-wheel/bin/python -m pip install --quiet "$$(ls $(CURDIR)/dist/*.whl)[experiments]"
+	cd dist && ../.venv-wheel/bin/python ../examples/demo.py --out demo
 
 lint: $(STAMP)  ## Check style, types and layers
 	$(BIN)/ruff check .
@@ -51,4 +85,4 @@ bench-gpu: $(STAMP)  ## Measure time and error on a GPU; needs PyTorch with CUDA
 	$(BIN)/python benchmarks/gpu.py
 
 clean:  ## Remove what the targets made
-	rm -rf $(VENV) out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-floor .venv-build .venv-wheel .coverage mutants out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
