@@ -90,21 +90,6 @@ def test_an_anchored_core_solves_its_weighted_least_squares_problem():
     np.testing.assert_allclose(A @ M @ A.T, A @ expected @ A.T, atol=1e-9)
 
 
-@pytest.mark.parametrize("clustering", ["mean", "med", "SF"])
-@pytest.mark.parametrize("x", "UERJ")
-def test_j_as_the_final_rule_pools_the_landmarks_that_x_found(x, clustering):
-    problem = market.problem("Gaussian", n=90)
-    sizes = {"n_learners": 3, "n_columns": 6, "n_candidates": 20, "n_fit": 5, "n_tune": 5}
-    run = nb.approximate(problem.X, f"{x}JB-{clustering}", problem.kernel, **sizes, random_state=1)
-    found = np.concatenate([learner.landmarks.indices for learner in run.trajectory.learners])
-    (learner,) = run.learners
-    np.testing.assert_array_equal(learner.landmarks.indices, found)
-    C = problem.G[:, found]
-    optimum = C @ np.linalg.pinv(C) @ problem.G @ np.linalg.pinv(C).T @ C.T
-    np.testing.assert_allclose(run.to_dense(), optimum, atol=1e-8)
-    np.testing.assert_array_equal(run.prefix(2).learners[0].landmarks.indices, found[:12])
-
-
 def test_with_j_in_the_boosting_step_the_joint_residual_is_clustered():
     problem = market.problem("Gaussian", n=90)
     sizes = {"n_learners": 2, "n_columns": 6, "n_candidates": 500, "n_fit": 5, "n_tune": 5}
@@ -116,7 +101,7 @@ def test_with_j_in_the_boosting_step_the_joint_residual_is_clustered():
             return np.arange(m)
 
     from nysboost.boosting.algorithm import boost
-    from nysboost.boosting.core import JointCore
+    from nysboost.boosting.joint_rule import JointCore
 
     gram = make_gram(problem.X, problem.kernel)
     run = boost(gram, nb.Settings(**sizes), JointCore(), Recorder(), np.random.default_rng(0))

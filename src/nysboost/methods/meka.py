@@ -50,7 +50,8 @@ class Clustered(Kernel):
         """Return x ↦ k(x, Y) cut to clusters, with what depends on Y alone prepared once."""
         ends = np.cumsum(self.sizes)
         parts = [slice(end - size, end) for end, size in zip(ends, self.sizes, strict=True)]
-        own = [self.kernel.against(take(Y, part)) for part in parts]
+        filled = [s for s, size in enumerate(self.sizes) if size]
+        own = {s: self.kernel.against(take(Y, parts[s])) for s in filled}
 
         def evaluate(X: Array) -> Array:
             cluster = self.cluster_of(X)
@@ -58,10 +59,10 @@ class Clustered(Kernel):
             values = like(np.zeros((X.shape[0], int(ends[-1]))), form)
             # cluster after cluster, because not every library writes to scattered rows
             order, end = np.argsort(cluster, kind="stable"), 0
-            for s, (part, against) in enumerate(zip(parts, own, strict=True)):
+            for s, part in enumerate(parts):
                 start, end = end, end + int(np.sum(cluster == s))
-                if end > start and self.sizes[s]:
-                    values[start:end, part] = against(take(X, order[start:end]))
+                if end > start and s in own:
+                    values[start:end, part] = own[s](take(X, order[start:end]))
             return take(values, np.argsort(order))
 
         return evaluate

@@ -83,7 +83,8 @@ def like(values: Array, reference: Array, dtype: Any = None) -> Array:
     xp = namespace(reference)
     where = None if is_sparse(reference) else device(reference)
     if isinstance(values, np.ndarray) and not is_numpy_namespace(xp):
-        values = np.ascontiguousarray(values)  # PyTorch takes no negative strides
+        # PyTorch takes no negative strides; a number would become a vector of one
+        values = np.ascontiguousarray(values).reshape(values.shape)
     return xp.asarray(values, dtype=dtype or reference.dtype, device=where)
 
 
