@@ -5,6 +5,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
+TORCH  ?= torch==2.13.0
+
 BENCHES := transform same_error boosting_time large_transform fit_scaling joint_time
 
 .DEFAULT_GOAL := help
@@ -42,6 +44,38 @@ fuzz: $(STAMP)  ## Try 10,000 mutated model files and the laws at 10,000 example
 fault: $(STAMP)  ## Kill 80 runs at random moments: what was whole stays whole (KILLS=20 of each kind)
 	NYSBOOST_KILLS=$(or $(KILLS),20) $(BIN)/python -m pytest -m "slow or not slow" -s tests/test_faults.py
 
+torch: $(VENV)/.torch  ## Install PyTorch into the environment
+
+$(VENV)/.torch: $(STAMP)
+	$(BIN)/python -m pip install --quiet '$(TORCH)'
+	@touch $@
+
+test-torch: torch  ## Run the tests of other arrays with PyTorch, which is installed for it
+	$(BIN)/python -m pytest tests/test_backends.py
+
+test-floor:  ## Run the tests with exactly the lowest versions in pyproject.toml
+	rm -rf .venv-floor && $(PYTHON) -m venv .venv-floor
+	$(PYTHON) tools/floor.py > .venv-floor/requirements.txt
+	.venv-floor/bin/python -m pip install --quiet --requirement .venv-floor/requirements.txt
+	.venv-floor/bin/python -m pip install --quiet --no-deps --editable .
+	.venv-floor/bin/python -m pytest
+
+coverage: $(STAMP)  ## Run the tests and show which branches they take
+	$(BIN)/python -m pip install --quiet --editable '.[coverage]'
+	$(BIN)/python -m coverage run -m pytest
+	$(BIN)/python -m coverage report
+
+mutate: $(STAMP)  ## Break the numerical core on purpose, and see which tests notice (SECONDS, SEED)
+	$(BIN)/python tools/mutate.py --seconds $(or $(SECONDS),1800) --seed $(or $(SEED),0)
+
+build:  ## Make wheel and sdist, and run the demo from the wheel in an empty environment
+	rm -rf dist .venv-build && $(PYTHON) -m venv .venv-build
+	.venv-build/bin/python -m pip install --quiet build
+	.venv-build/bin/python -m build --outdir dist
+	rm -rf .venv-wheel && $(PYTHON) -m venv .venv-wheel
+	.venv-wheel/bin/python -m pip install --quiet "$$(ls $(CURDIR)/dist/*.whl)[experiments]"
+	cd dist && ../.venv-wheel/bin/python ../examples/demo.py --out demo
+
 lint: $(STAMP)  ## Check style, types and layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -70,4 +104,4 @@ bench-dask: $(STAMP)  ## Measure Dask against the same work in memory, and what 
 	$(BIN)/python benchmarks/dask_scale.py
 
 clean:  ## Remove what the targets made
-	rm -rf $(VENV) out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-floor .venv-build .venv-wheel .coverage mutants out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
