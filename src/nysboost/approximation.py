@@ -150,7 +150,7 @@ class Approximation(LinearOperator):
 
     def prefix(self, p: int) -> Approximation:
         """Return the mixture of the first p learners, weighed anew but not refitted."""
-        if not isinstance(p, Integral):
+        if isinstance(p, bool) or not isinstance(p, Integral):
             require_count("p", p)
         trajectory, rule = self.origin.trajectory, self.origin.rule
         if trajectory is None or rule is None:
@@ -204,6 +204,10 @@ class Approximation(LinearOperator):
 
     def __matmul__(self, V: Any) -> Any:
         """Return K̂ V, in the array namespace of V where that is the data's own."""
+        shape = getattr(V, "shape", ())
+        if shape and shape[0] != self.shape[1]:
+            msg = f"K̂ has {self.shape[1]} columns, and an array of shape {shape} does not fit them."
+            raise ValueError(msg)
         if is_array_api_obj(V) and not isinstance(V, np.ndarray):
             return self._matmat(V[:, None])[:, 0] if V.ndim == 1 else self._matmat(V)
         return super().__matmul__(V)

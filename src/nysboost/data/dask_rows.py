@@ -92,10 +92,10 @@ class DaskRows:
 
     def rows_at(self, wanted: Indices) -> Any:
         """Return the rows at `wanted`, in rising order, as a Dask array of few rows."""
-        cuts = np.searchsorted(wanted, self.starts)
-        chunks = np.flatnonzero(np.diff(cuts))
-        local = [wanted[cuts[i] : cuts[i + 1]] - self.starts[i] for i in chunks]
-        return self.data.blocks[chunks.tolist()].map_blocks(
+        local = self.positions(wanted)
+        chunks = [i for i, at in enumerate(local) if len(at)]
+        local = [local[i] for i in chunks]
+        return self.data.blocks[chunks].map_blocks(
             rows_at,
             local=as_node(local, "positions"),
             chunks=(tuple(len(at) for at in local), (self.n_features,)),
@@ -103,6 +103,14 @@ class DaskRows:
             meta=self.form[:0],
             token="sample-rows",
         )
+
+    def positions(self, wanted: Indices) -> list[Indices]:
+        """Return where rows, given in rising order, stand in each chunk."""
+        cuts = np.searchsorted(wanted, self.starts)
+        return [
+            wanted[begin:end] - start
+            for begin, end, start in zip(cuts[:-1], cuts[1:], self.starts[:-1], strict=True)
+        ]
 
     def pieces(self, size: int) -> Iterator[Array]:
         """Bring the rows here, one chunk at a time, as tables of at most `size` rows."""
@@ -171,18 +179,6 @@ class DaskRows:
 
         The parameters are those of `map`, and `merge` makes one value of two neighbours.
         """
-        value: T = brought(self.folded(function, merge, shared, *beside, task=task))
-        return value
-
-    def folded(
-        self,
-        function: Callable[..., T],
-        merge: Callable[[T, T], T],
-        shared: Any,
-        *beside: Any,
-        task: str,
-    ) -> Any:
-        """Return what `fold` returns as a Dask array without dimensions, yet to be computed."""
         import dask.array as da
 
         parts = da.map_blocks(
@@ -196,7 +192,8 @@ class DaskRows:
             meta=np.empty((0, 0), dtype=object),
             token=task,
         )
-        return tree(parts, merge, task)
+        value: T = brought(tree(parts, merge, task))
+        return value
 
     def fold_pairs(
         self,
