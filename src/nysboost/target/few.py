@@ -33,11 +33,13 @@ FOLDS = 5
 STEPS_FEW = 40
 """Evaluations of a candidate in each fold."""
 
-TRACE_FEW = 1.0
-"""τ with few rows: the whole bound, which few rows do not overfit."""
+TRACE_FEW = 0.1
+"""τ with few rows. Splits 5 and 6 of six tables of 500 to 1600 rows: against the whole bound, τ = 1,
+the mixture's test error was .97 times as large; 100 steps instead of 40 changed it by .99."""
 
 SHRINKAGE = 0.001
-"""Pull of the mixture's shares towards equal ones, relative to the candidates' predictions."""
+"""Pull of the mixture's shares towards equal ones, relative to the candidates' predictions. On the
+same splits 1e-4 to 5e-3 made no difference, and 0.05 lost some."""
 
 LAPLACIAN_SCALES = (0.25, 0.5, 1.0, 2.0)
 """Bandwidths at which a Laplacian takes over the scales of a Matérn 1/2 kernel."""
