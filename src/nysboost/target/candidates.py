@@ -13,7 +13,7 @@ from nysboost.kernels.mapped import Radial
 from nysboost.numerics.arrays import Array, Floats, like, namespace, to_host
 from nysboost.numerics.kmeans import centroids
 from nysboost.target.linear import STEPS, Basis, chosen, errors_along
-from nysboost.target.loss import Point
+from nysboost.target.loss import Point, TargetLoss
 from nysboost.target.search import improved
 
 UNIT_LAPLACIAN = Laplacian(gamma=1.0)
@@ -143,6 +143,12 @@ def moved(found: Found, sample: Sample, trace: float, max_iter: int) -> Found:
     )  # fmt: skip
     gamma = float(np.exp(point.log_gamma))
     return Found(found.name, found.kernel, point, gamma * STEPS, gamma=gamma)
+
+
+def loss_of(found: Found, sample: Sample, trace: float) -> float:
+    """Return the loss of what was found, on a sample."""
+    loss = TargetLoss(found.kernel, sample.X, sample.Y - sample.mean, sample.weights, trace)
+    return loss(found.point)[0]
 
 
 def judged(found: Found, fit: Sample, judge: Sample) -> Found:
