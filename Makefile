@@ -8,7 +8,7 @@ STAMP  := $(VENV)/.installed
 BENCHES := transform same_error boosting_time large_transform fit_scaling joint_time
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint bench bench-accuracy bench-gpu clean
+.PHONY: help demo test test-slow lint bench bench-accuracy bench-gpu bench-learning clean
 
 help:  ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -49,6 +49,9 @@ bench: $(STAMP)  ## Measure time, memory and error against the floor and the pee
 
 bench-gpu: $(STAMP)  ## Measure time and error on a GPU; needs PyTorch with CUDA in the environment
 	$(BIN)/python benchmarks/gpu.py
+
+bench-learning: $(STAMP)  ## Regression on public tables against trees and Gaussian processes (DATA=folder, DEVICE=cuda)
+	$(BIN)/python benchmarks/learning.py $(if $(DATA),--data-dir $(DATA)) $(if $(DEVICE),--device $(DEVICE))
 
 clean:  ## Remove what the targets made
 	rm -rf $(VENV) out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

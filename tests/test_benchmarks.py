@@ -14,6 +14,7 @@ SIZES = {
     "joint_time": "--rows 600 700 --landmarks 6 --images 300 --clusters 4",
     "boosting_time": "--n 600 --columns 10 --rank 5",
     "large_transform": "--rows 2000 3000 --landmarks 16",
+    "learning": "--tables pol --splits 0 --components 5 --only ours uniform exact~process",
 }
 
 
@@ -23,7 +24,8 @@ def _in_an_empty_folder(tmp_path, monkeypatch):
 
 
 def run(name, *more):
-    importlib.import_module(name).main([*SYNTHETIC, *SIZES[name].split(), *more])
+    words = [word.replace("~", " ") for word in SIZES[name].split()]
+    importlib.import_module(name).main([*SYNTHETIC, *words, *more])
 
 
 @pytest.mark.parametrize("name", SIZES)
