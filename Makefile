@@ -82,6 +82,13 @@ lint: $(STAMP)  ## Check style, types and layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+docs: $(STAMP)  ## Build the site, with its gallery: out/docs/index.html
+	$(BIN)/python -m sphinx -W --keep-going --quiet -b html docs out/docs
+	@echo "The site is built: open out/docs/index.html"
+
+docs-test: docs  ## Look at the built site in a browser: links, pictures, search, phone, dark mode
+	$(BIN)/python -m pytest -q tests/docs
+
 bench-accuracy: $(STAMP)  ## Measure accuracy per landmark on the paper's data (DATA=folder): hours
 	$(BIN)/python benchmarks/accuracy.py $(if $(DATA),--data-dir $(DATA))
 

@@ -361,7 +361,7 @@ class Approximation(LinearOperator):
         rows : positions, a mask, a slice or None
             Restrict both matrices to rows × rows; None is all of them, at a cost of n².
         norm : "frobenius", "trace" or "spectral"
-            "trace" is |tr(K̂ − G)| / tr G.
+            "trace" is ``|tr(K̂ − G)| / tr G``.
         """
         if norm not in ERRORS:
             raise ValueError(unknown("norm", norm, ERRORS))
