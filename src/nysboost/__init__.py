@@ -20,12 +20,15 @@ from nysboost.kernels import (
     Laplacian,
     Linear,
     Matern,
+    Metric,
     Polynomial,
 )
 from nysboost.learn import (
     GaussianProcessClassifier,
     KernelPCA,
     MeanEmbedding,
+    NystroemClassifier,
+    NystroemRegressor,
     SpectralClustering,
     mmd_test,
 )
@@ -51,8 +54,11 @@ __all__ = [
     "Linear",
     "Matern",
     "MeanEmbedding",
+    "Metric",
     "ModelFileError",
     "Nystroem",
+    "NystroemClassifier",
+    "NystroemRegressor",
     "Polynomial",
     "Rule",
     "Selector",

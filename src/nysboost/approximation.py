@@ -150,7 +150,7 @@ class Approximation(LinearOperator):
 
     def prefix(self, p: int) -> Approximation:
         """Return the mixture of the first p learners, weighed anew but not refitted."""
-        if not isinstance(p, Integral):
+        if isinstance(p, bool) or not isinstance(p, Integral):
             require_count("p", p)
         trajectory, rule = self.origin.trajectory, self.origin.rule
         if trajectory is None or rule is None:
@@ -204,13 +204,21 @@ class Approximation(LinearOperator):
 
     def __matmul__(self, V: Any) -> Any:
         """Return K̂ V, in the array namespace of V where that is the data's own."""
+        shape = getattr(V, "shape", ())
+        if shape and shape[0] != self.shape[1]:
+            msg = f"K̂ has {self.shape[1]} columns, and an array of shape {shape} does not fit them."
+            raise ValueError(msg)
         if is_array_api_obj(V) and not isinstance(V, np.ndarray):
             return self._matmat(V[:, None])[:, 0] if V.ndim == 1 else self._matmat(V)
         return super().__matmul__(V)
 
     def _matmat(self, V: Array) -> Array:
+        return self._times(V)
+
+    def _times(self, V: Array) -> Array:
+        """Return F S Fᵀ V."""
         if isinstance(V, np.ndarray) and not isinstance(self._weights_like, np.ndarray):
-            return to_host(self._matmat(like(V, self._weights_like)))
+            return to_host(self._times(like(V, self._weights_like)))
         inner = self._weights_like[:, None] * self._factor.inner(V)
         product = self._factor.map(_product, inner, V.shape[1], task="product")
         return self._as_asked(product, V)
@@ -291,7 +299,7 @@ class Approximation(LinearOperator):
         if not bool(namespace(V).all(namespace(V).isfinite(V))):
             msg = "b contains NaN or infinity: there is no solution to that."
             raise ValueError(msg)
-        solution, reached = refined(lambda x: self._matmat(x) + alpha * x, once, V)
+        solution, reached = refined(lambda x: self._times(x) + alpha * x, once, V)
         if reached > UNSOLVED[self.dtype.name]:
             warnings.warn(_unsolved(alpha, reached), ConvergenceWarning, stacklevel=2)
         return solution[:, 0] if b.ndim == 1 else solution

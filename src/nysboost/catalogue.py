@@ -28,6 +28,7 @@ from nysboost.numerics.arrays import Array
 from nysboost.numerics.checks import unknown
 from nysboost.numerics.memory import MAX_MEMORY, Budget
 from nysboost.settings import Options, Settings
+from nysboost.target.method import target
 
 Rules: TypeAlias = dict[str, Rule]
 Rng: TypeAlias = np.random.Generator
@@ -176,7 +177,10 @@ ROBUST = frozenset(("robust-cur",))
 """The methods that take a precomputed matrix with wrong entries, which may be indefinite."""
 
 METHODS: tuple[str, ...] = tuple(_METHODS)
-"""Every name that `approximate` takes."""
+"""Every name that `approximate` takes; with y also those of `SUPERVISED`."""
+
+SUPERVISED: dict[str, Callable[[Gram, Any, Settings, Rng], Approximation]] = {"target": target}
+"""The methods whose landmarks serve a target y."""
 
 OWN_LANDMARKS: dict[str, Callable[[Gram, Landmarks, Settings, Rng], Learner]] = {
     "joint": lambda gram, Z, settings, rng: core_on(gram, Z, settings.row_cap, rng),
@@ -192,6 +196,7 @@ def approximate(
     *,
     n_components: int | None = None,
     landmarks: Any = None,
+    y: Any = None,
     settings: Settings | None = None,
     kernel_params: dict[str, Any] | None = None,
     gamma: float | str | None = None,
@@ -218,6 +223,9 @@ def approximate(
         learners. More than there are rows is a warning, and all rows are taken.
     landmarks : array of row numbers, or of points, or None
         Your own landmarks, for "joint", which fits its core to them, and for "nystrom".
+    y : array-like of shape (n,) or (n, t), or None
+        Targets or labels, for "target": kernel, metric and landmarks are then found to serve
+        them. Other methods ignore it.
     settings : Settings or None
         All sizes and readings of a run at once; or give its fields by name.
     gamma, sigma : float, "median", "scale" or None
@@ -265,14 +273,14 @@ def approximate(
         **given,
     )
     with progress.shown(verbose):
-        return run_method(method, gram, settings, make_rng(random_state), landmarks)
+        return run_method(method, gram, settings, make_rng(random_state), landmarks, y)
 
 
 def run_method(
-    method: str, gram: Gram, settings: Settings, rng: Rng, landmarks: Any = None
+    method: str, gram: Gram, settings: Settings, rng: Rng, landmarks: Any = None, y: Any = None
 ) -> Approximation:
     """Return what a method finds in a Gram matrix, under its name."""
-    run = find_method(method)
+    run = find_method(method, y)
     if landmarks is None:
         return run(gram, settings, rng).named(method)
     if method not in OWN_LANDMARKS:
@@ -285,10 +293,13 @@ def run_method(
     return _single(gram, learner).named(method)
 
 
-def find_method(name: str) -> Method:
-    """Return the method of that name."""
+def find_method(name: str, y: Any = None) -> Method:
+    """Return the method of that name, for a target y if it takes one."""
+    if isinstance(name, str) and name in SUPERVISED:
+        serve = SUPERVISED[name]
+        return lambda gram, settings, rng: serve(gram, y, settings, rng)
     if not isinstance(name, str) or name not in _METHODS:
-        raise ValueError(unknown("method", name, METHODS))
+        raise ValueError(unknown("method", name, (*METHODS, *SUPERVISED)))
     return _METHODS[name]
 
 

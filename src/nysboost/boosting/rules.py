@@ -32,6 +32,17 @@ class Rule(ABC):
     def mixture(self, found: Found, p: int) -> Mixture:
         """Return the combination of the first p learners."""
 
+    def strong(self, found: Found, p: int) -> Mixture:
+        """Return the strong approximation of the first p learners (step 3)."""
+        return self.mixture(found, p)
+
+    def missing(self, found: Found, current: Mixture) -> Floats | None:  # noqa: ARG002
+        """Return what the mixture misses of each row of the sample, where V is drawn by that.
+
+        None draws V uniformly, as the paper does.
+        """
+        return None
+
 
 class WeightRule(Rule):
     """A rule that weighs the learners and leaves them as they are."""

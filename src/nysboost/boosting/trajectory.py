@@ -49,7 +49,7 @@ class Trajectory:
         if not 1 <= p <= len(self):
             msg = f"This run has {len(self)} learners; a prefix of {p} was asked for."
             raise ValueError(msg)
-        mixture = rule.mixture(self.found, p)
+        mixture = rule.strong(self.found, p)
         return replace(mixture, learners=self._lifted(mixture.learners))
 
     def _lifted(self, learners: tuple[Learner, ...]) -> tuple[Learner, ...]:

@@ -1,0 +1,66 @@
+"""A symmetric matrix as an approximation and its residual, to multiply with in float32."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nysboost.numerics.arrays import Array, namespace
+from nysboost.numerics.linalg import norms, times
+from nysboost.numerics.tolerances import CANCELLED
+
+
+@dataclass(frozen=True, eq=False)
+class SplitMatrix:
+    """G = F Fᵀ + E: a first approximation in float64, and what it misses in float32.
+
+    The products of G with s×c matrices are the bulk of a joint fit. Rounding E to float32 costs
+    1e-8 of the *missing* part, whatever the size of that: the products are as fast as those
+    in float32, and exact enough for any error that can be reached from there.
+
+    Parameters
+    ----------
+    F : array of shape (s, r)
+        Features of an approximation, float64.
+    E : array of shape (s, s)
+        Its residual, float32, in units of its largest entry.
+    unit : float
+        That entry: G may be so large, or small, that float32 would not hold it.
+    norm : float
+        ‖G‖.
+    """
+
+    F: Array
+    E: Array
+    unit: float
+    norm: float
+
+    @classmethod
+    def of(cls, G: Array, F: Array) -> SplitMatrix:
+        """Split G by the features of an approximation."""
+        xp = namespace(G)
+        F = xp.astype(F, xp.float64, copy=False)
+        residual = G - F @ F.T
+        unit = float(xp.max(xp.abs(residual))) or 1.0
+        return cls(F, xp.astype(residual / unit, xp.float32), unit, float(norms(G)) or 1.0)
+
+    def times(self, Q: Array) -> Array:
+        """Return G Q, in float64."""
+        return self.F @ (self.F.T @ Q) + times(self.E, Q) * self.unit
+
+    def relative_error(self, features: Array) -> float:
+        """Return ‖G − Φ Φᵀ‖ / ‖G‖ for features Φ, from the residual itself."""
+        return float(norms(self._minus(features @ features.T))) / self.norm
+
+    def loss(self, Q: Array, H: Array) -> float:
+        """Return ‖G − Q H Qᵀ‖² / ‖G‖² for the optimal H = Qᵀ G Q."""
+        loss = 1 - (float(norms(H)) / self.norm) ** 2
+        if loss < CANCELLED:
+            loss = (float(norms(self._minus((Q @ H) @ Q.T))) / self.norm) ** 2
+        return max(loss, float(np.finfo(np.float64).tiny))
+
+    def _minus(self, approximation: Array) -> Array:
+        """Return G less an approximation of it, the large parts first."""
+        E = namespace(self.F).astype(self.E, self.F.dtype)
+        return (self.F @ self.F.T - approximation) + E * self.unit
