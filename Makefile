@@ -25,8 +25,8 @@ demo: $(STAMP)  ## A tour of ten methods, then the paper's simulation with its r
 	$(BIN)/python examples/demo.py --out out
 	$(BIN)/nysboost reproduce simulation --replicates 10 --out out/simulation
 
-test: $(STAMP)  ## Run the tests
-	$(BIN)/python -m pytest
+test: $(STAMP)  ## Run the tests, on all cores
+	$(BIN)/python -m pytest --numprocesses auto
 
 test-slow: $(STAMP)  ## Run the tests that take minutes: the paper's simulation, 20 seeds
 	$(BIN)/python -m pytest -m slow
