@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Iterable
 from typing import ClassVar
 
 import numpy as np
@@ -56,7 +55,7 @@ class Kernel(ABC):
 
     def __repr__(self) -> str:
         """Return the kernel as one writes it: its parameters, but for those that are not set."""
-        names = [field.name for field in fields(self)] if is_dataclass(self) else []
+        names: Iterable[str] = getattr(self, "__dataclass_fields__", ())
         values = [(name, getattr(self, name)) for name in names]
         shown = ", ".join(f"{name}={value!r}" for name, value in values if value is not None)
         return f"{type(self).__name__}({shown})"
