@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -46,8 +45,8 @@ class Kernel(ABC):
 
     def __repr__(self) -> str:
         """Return its name with the parameters that are set."""
-        parameters = fields(self) if is_dataclass(self) else ()
-        given = {parameter.name: getattr(self, parameter.name) for parameter in parameters}
+        names: tuple[str, ...] = getattr(self, "__match_args__", ())  # a dataclass's parameters
+        given = {name: getattr(self, name) for name in names}
         said = (f"{name}={value!r}" for name, value in given.items() if value is not None)
         return f"{type(self).__name__}({', '.join(said)})"
 
