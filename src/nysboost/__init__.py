@@ -10,6 +10,7 @@ from nysboost.boosting.rules import Rule
 from nysboost.boosting.selectors import Selector
 from nysboost.boosting.variants import JOINT_VARIANTS, VARIANTS
 from nysboost.catalogue import FAMILIES, METHODS, approximate
+from nysboost.certificate import Certificate
 from nysboost.estimators import BoostedNystroem, EnsembleNystroem, Nystroem, StandardNystroem
 from nysboost.kernels import (
     KERNELS,
@@ -34,6 +35,7 @@ from nysboost.learn import (
 )
 from nysboost.model_files import ModelFileError, load, save
 from nysboost.settings import Settings
+from nysboost.tolerance import ToleranceWarning
 
 __all__ = [
     "FAMILIES",
@@ -44,6 +46,7 @@ __all__ = [
     "Anova",
     "Approximation",
     "BoostedNystroem",
+    "Certificate",
     "Cosine",
     "EnsembleNystroem",
     "Gaussian",
@@ -65,6 +68,7 @@ __all__ = [
     "Settings",
     "SpectralClustering",
     "StandardNystroem",
+    "ToleranceWarning",
     "__version__",
     "approximate",
     "load",

@@ -18,13 +18,15 @@ from sklearn.exceptions import ConvergenceWarning
 from nysboost.boosting.learner import Learner, Mixture
 from nysboost.boosting.rules import Rule
 from nysboost.boosting.trajectory import Trajectory
+from nysboost.certificate import N_ENTRIES, Certificate, certify
 from nysboost.data.dask_graph import is_dask
 from nysboost.data.dask_rows import DaskRows
 from nysboost.engine import accuracy
 from nysboost.engine.factor import Factor
 from nysboost.engine.feature_map import FeatureMap
 from nysboost.engine.lazy_accuracy import lazy_error
-from nysboost.gram import ALL_ZERO, Gram, KernelGram, Landmarks, pooled
+from nysboost.engine.residual import Residual
+from nysboost.gram import ALL_ZERO, Gram, KernelGram, Landmarks, on_other_rows, pooled
 from nysboost.kernels import Kernel
 from nysboost.numerics.arrays import Array, Floats, like, namespace, to_host
 from nysboost.numerics.checks import (
@@ -35,6 +37,7 @@ from nysboost.numerics.checks import (
     unknown,
 )
 from nysboost.numerics.linalg import refined, spectrum
+from nysboost.numerics.seeds import RandomState, make_rng
 from nysboost.numerics.tolerances import DEFINITE, UNSOLVED
 
 ERRORS = {
@@ -358,7 +361,7 @@ class Approximation(LinearOperator):
         rows : positions, a mask, a slice or None
             Restrict both matrices to rows × rows; None is all of them, at a cost of n².
         norm : "frobenius", "trace" or "spectral"
-            "trace" is |tr(K̂ − G)| / tr G.
+            "trace" is ``|tr(K̂ − G)| / tr G``.
         """
         if norm not in ERRORS:
             raise ValueError(unknown("norm", norm, ERRORS))
@@ -376,6 +379,54 @@ class Approximation(LinearOperator):
             return self._factor.at(chosen[at]) if kept is None else kept[at, :]
 
         return ERRORS[norm](self.gram, features, self._weight_of_each, chosen, self.shift)
+
+    def certificate(
+        self,
+        confidence: float = 0.95,
+        X: Any = None,
+        *,
+        n_entries: int = N_ENTRIES,
+        random_state: RandomState = None,
+    ) -> Certificate:
+        """Return intervals for the relative Frobenius and trace errors, from few kernel values.
+
+        Parameters
+        ----------
+        confidence : float
+            At least this share of such intervals contain the truth.
+        X : array-like of shape (n, d), or None
+            Rows to speak of that are not those of the fit.
+        n_entries : int
+            Kernel values that may be evaluated, whatever the number of rows.
+        random_state : int, numpy.random.Generator, numpy.random.RandomState or None
+            Seed of the sample.
+
+        Returns
+        -------
+        Certificate
+            `frobenius` and `trace` are pairs (low, high); as a text it is a sentence.
+
+        Examples
+        --------
+        >>> import numpy as np, nysboost as nb
+        >>> X = np.random.default_rng(0).normal(size=(20_000, 2))
+        >>> approx = nb.approximate(X, "kmeans", nb.Gaussian(sigma=1.0), n_components=30,
+        ...                         random_state=0)
+        >>> certificate = approx.certificate(n_entries=10**6, random_state=0)
+        >>> low, high = certificate.frobenius
+        >>> low < approx.relative_error(np.arange(4000)) < high
+        True
+        """
+        residual = self._residual(None if X is None else on_other_rows(self.gram, X))
+        rng = make_rng(random_state)
+        return certify(residual, confidence, n_entries, rng, new_rows=X is not None)
+
+    def _residual(self, other: Gram | None) -> Residual:
+        """Return G − K̂, on the rows of the fit or on others."""
+        if other is None:
+            return Residual.of(self.gram, self._factor, self._weight_of_each)
+        factor = Factor(self._factor.transform.with_gram(other))
+        return Residual.of(other, factor, self._weight_of_each)
 
     # Parts
 

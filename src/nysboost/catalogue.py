@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import fields, replace
 from typing import Any, TypeAlias, Unpack
 
@@ -27,13 +28,15 @@ from nysboost.numerics import progress
 from nysboost.numerics.arrays import Array
 from nysboost.numerics.checks import unknown
 from nysboost.numerics.memory import MAX_MEMORY, Budget
+from nysboost.numerics.seeds import RandomState as RandomState
+from nysboost.numerics.seeds import make_rng as make_rng
 from nysboost.settings import Options, Settings
 from nysboost.target.method import target
+from nysboost.tolerance import within_tolerance
 
 Rules: TypeAlias = dict[str, Rule]
 Rng: TypeAlias = np.random.Generator
 Method: TypeAlias = Callable[[Gram, Settings, Rng], Approximation]
-RandomState: TypeAlias = int | np.random.Generator | np.random.RandomState | None
 
 
 def _nystrom(fixed_rank: bool) -> Method:
@@ -195,6 +198,7 @@ def approximate(
     kernel: str | Kernel | Callable[..., Array] = "rbf",
     *,
     n_components: int | None = None,
+    tol: float | None = None,
     landmarks: Any = None,
     y: Any = None,
     settings: Settings | None = None,
@@ -221,6 +225,10 @@ def approximate(
     n_components : int or None
         Number of landmarks in all, whatever the method; a mixture shares them out among its
         learners. More than there are rows is a warning, and all rows are taken.
+    tol : float or None
+        A relative Frobenius error to reach, with as few landmarks as the method can: their
+        number is found, and a certificate says that it was reached. `n_components` is then the
+        most that may be taken. Out of reach is a `ToleranceWarning`, with a result all the same.
     landmarks : array of row numbers, or of points, or None
         Your own landmarks, for "joint", which fits its core to them, and for "nystrom".
     y : array-like of shape (n,) or (n, t), or None
@@ -261,6 +269,8 @@ def approximate(
     True
     >>> nb.approximate(X, n_components=50, sigma=1.0, random_state=0).rank
     50
+    >>> nb.approximate(X, "kmeans", tol=0.1, sigma=1.0, random_state=0).relative_error() < 0.1
+    True
     """
     find_method(method)
     settings = _settings(settings, n_components, dict(options))
@@ -273,14 +283,29 @@ def approximate(
         **given,
     )
     with progress.shown(verbose):
-        return run_method(method, gram, settings, make_rng(random_state), landmarks, y)
+        return run_method(method, gram, settings, make_rng(random_state), landmarks, y, tol)
 
 
 def run_method(
-    method: str, gram: Gram, settings: Settings, rng: Rng, landmarks: Any = None, y: Any = None
+    method: str,
+    gram: Gram,
+    settings: Settings,
+    rng: Rng,
+    landmarks: Any = None,
+    y: Any = None,
+    tol: float | None = None,
 ) -> Approximation:
     """Return what a method finds in a Gram matrix, under its name."""
     run = find_method(method, y)
+    if tol is not None:
+        _refuse_beside_tol(landmarks, settings)
+        certificates = rng.spawn(1)[0]
+
+        def fit(c: int) -> Approximation:
+            # every trial as a run of its own would be: with the same seed and so many components
+            return run(gram, replace(settings, n_components=c), deepcopy(rng)).named(method)
+
+        return within_tolerance(fit, tol, gram, settings.n_components, certificates)
     if landmarks is None:
         return run(gram, settings, rng).named(method)
     if method not in OWN_LANDMARKS:
@@ -291,6 +316,14 @@ def run_method(
         raise ValueError(msg)
     learner = OWN_LANDMARKS[method](gram, given_landmarks(gram, landmarks), settings, rng)
     return _single(gram, learner).named(method)
+
+
+def _refuse_beside_tol(landmarks: Any, settings: Settings) -> None:
+    """Say that a number of landmarks cannot be both given and found."""
+    if landmarks is not None or settings.n_columns is not None:
+        given = "n_columns" if landmarks is None else "landmarks"
+        msg = f"tol finds the number of landmarks, which {given} says already: leave one out."
+        raise ValueError(msg)
 
 
 def find_method(name: str, y: Any = None) -> Method:
@@ -307,17 +340,6 @@ def rules_of(settings: Settings) -> Rules:
     """Return what U, E, R and J mean under these settings."""
     ridge = RidgeWeights(settings.nonnegative, tuple(settings.lambdas))
     return RULES | {"E": ExponentialWeights(settings.eta), "R": ridge}
-
-
-def make_rng(random_state: RandomState) -> np.random.Generator:
-    """Turn any seed that users of NumPy and scikit-learn hold into a generator."""
-    if isinstance(random_state, np.random.RandomState):
-        return np.random.default_rng(random_state.randint(2**32, dtype=np.uint64))
-    try:
-        return np.random.default_rng(random_state)
-    except (TypeError, ValueError) as error:
-        msg = f"random_state is a whole number or a generator, but {random_state!r} was given."
-        raise ValueError(msg) from error
 
 
 def _settings(
