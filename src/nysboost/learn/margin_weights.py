@@ -20,8 +20,8 @@ from nysboost.target.linear import LinearModel
 HELD_OUT = 0.1
 """Share of the rows that choose C and calibrate; all rows take part in the weights at the end."""
 
-STRENGTHS = (0.3, 3.0, 30.0)
-"""C is one of these, for a kernel with k(x, x) = 1."""
+STRENGTHS = (30.0, 3.0, 0.3)
+"""C is one of these, for a kernel with k(x, x) = 1; the first of those that are as good."""
 
 
 def with_margins(
