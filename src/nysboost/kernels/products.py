@@ -15,7 +15,7 @@ from nysboost.numerics.arrays import Array, namespace
 from nysboost.numerics.checks import require_number, require_positive
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Linear(Kernel):
     """⟨x, y⟩."""
 
@@ -34,7 +34,7 @@ class Linear(Kernel):
         return A.T @ X
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Polynomial(Kernel):
     """(γ⟨x, y⟩ + coef0)^degree; γ = None is 1/d, scikit-learn's default."""
 
@@ -72,7 +72,7 @@ class Polynomial(Kernel):
         return gamma * self.degree * (A * base ** (self.degree - 1)).T @ X
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Cosine(Kernel):
     """⟨x, y⟩ / (‖x‖‖y‖), and 0 where a point is the origin."""
 

@@ -26,7 +26,7 @@ from nysboost.numerics.checks import require_positive
 from nysboost.numerics.tolerances import SMOOTHED
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Gaussian(Radial):
     """exp(−‖x−y‖² / (2σ²)) = exp(−γ‖x−y‖²), with γ = 1 / (2σ²).
 
@@ -94,7 +94,7 @@ class Gaussian(Radial):
         return np.asarray(self._pulled_back(scaled))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Laplacian(Mapped):
     """exp(−‖x−y‖₁ / σ) = exp(−γ‖x−y‖₁), with γ = 1/σ.
 
@@ -153,7 +153,7 @@ class Laplacian(Mapped):
         return np.asarray(self._pulled_back(self._rate() * cauchy))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Matern(Radial):
     """The Matérn kernel of smoothness ν = 0.5, 1.5 or 2.5 and length scale σ.
 
@@ -261,7 +261,7 @@ class Matern(Radial):
         return np.asarray(self._pulled_back(scaled))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Anova(Kernel):
     """(Σ_j exp(−γ(x_j − y_j)²))^degree, the ANOVA kernel."""
 

@@ -59,7 +59,7 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
     >>> model = nb.NystroemClassifier(n_components=20, random_state=0).fit(X[:300], y[:300])
     >>> model.score(X[300:], y[300:]) > 0.9
     True
-    >>> model.predict_proba([[0.0, 0.0]])[0, 0] > 0.9
+    >>> bool(model.predict_proba([[0.0, 0.0]])[0, 0] > 0.9)
     True
     """
 
