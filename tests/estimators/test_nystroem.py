@@ -46,7 +46,6 @@ def test_every_parameter_of_scikit_learns_is_here_with_its_default_and_its_place
         {"kernel": lambda x, y, a: np.exp(a * (x @ y.T)), "kernel_params": {"a": 0.1}},
         {"kernel": "precomputed"},
     ],
-    ids=str,
 )
 def test_with_all_rows_as_landmarks_it_is_scikit_learns_kernel(params):
     """The products of the features: scikit-learn's, which are G itself."""

@@ -21,7 +21,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from nysboost.catalogue import RandomState, make_rng, run_method
+from nysboost.catalogue import run_method
 from nysboost.data.dask_graph import is_dask
 from nysboost.data.recognise import rows_of, stays_where_it_is, stream_of, table_of
 from nysboost.gram import make_gram
@@ -30,6 +30,7 @@ from nysboost.numerics import progress
 from nysboost.numerics.arrays import Array
 from nysboost.numerics.checks import require_count
 from nysboost.numerics.memory import MAX_MEMORY, Budget
+from nysboost.numerics.seeds import RandomState, make_rng
 from nysboost.settings import Settings
 
 KernelLike = str | Kernel | Callable[..., Array]
@@ -69,6 +70,7 @@ class BaseNystroem(
     degree: float | None = None
     kernel_params: Mapping[str, Any] | None = None
     n_components: int | None = None
+    tol: float | None = None
     max_memory: int | str = MAX_MEMORY
     n_jobs: int | None = None
     verbose: bool = False
@@ -94,7 +96,7 @@ class BaseNystroem(
         params = {**(self.kernel_params or {}), **given}
         gram = make_gram(X, self.kernel, budget=self._budget(), **params)
         with progress.shown(self.verbose):
-            found = run_method(self._method(), gram, settings, rng, self._landmarks(), y)
+            found = run_method(self._method(), gram, settings, rng, self._landmarks(), y, self.tol)
         self._transform, self.discarded_mass_ = found.feature_map(settings.row_cap)
         self.approximation_ = found
         self.weights_ = found.weights

@@ -145,7 +145,7 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         codes = np.minimum(codes, len(self.classes_) - 1)
         strange = self.classes_[codes] != labels
         if np.any(strange) or (classes is not None and not np.isin(classes, self.classes_).all()):
-            what = labels[strange][0] if np.any(strange) else classes
+            what = labels[strange].tolist()[0] if np.any(strange) else classes
             msg = f"y has the label {what!r}, which the first rows did not have: fit again."
             raise ValueError(msg)
         self._update(X, self._indicators(codes), self._sample_weight(sample_weight, len(codes)))

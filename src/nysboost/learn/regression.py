@@ -34,8 +34,8 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
     n_components : int
         Number of landmarks, of each part of a mixture.
     kernel : "auto", str or Kernel
-        "auto" tries Matérn 1/2 and 3/2, and with few rows also Gaussian and Laplacian; else
-        "gaussian", "matern" or a kernel, whose bandwidth the metric replaces.
+        "auto" tries Matérn 1/2 and 3/2, with few rows also Laplacian, of many features Gaussian;
+        else "gaussian", "matern" or a kernel, whose bandwidth the metric replaces.
     metric : "auto", "one", "each" or "full"
         Shape of the metric: one scale, one for each feature, or a matrix.
     landmarks : "target" or "uniform"

@@ -9,8 +9,10 @@ from numpy.typing import ArrayLike
 from scipy.sparse import coo_array
 from scipy.sparse.linalg import LinearOperator
 
-from nysboost.approximation import Approximation, Origin
+from nysboost.approximation import Approximation
+from nysboost.boosting.trajectory import Origin
 from nysboost.engine.factor import BLOCK_BYTES, Factor
+from nysboost.engine.residual import Residual
 from nysboost.gram import Gram, Landmarks
 from nysboost.numerics.arrays import Array, Floats, Indices, like, namespace, take
 from nysboost.numerics.checks import positions
@@ -155,6 +157,12 @@ class InSample(Approximation):
     def solve(self, b: Any, alpha: float) -> Array:
         """Return (K̂ + alpha·I)⁻¹ b without forming K̂."""
         return super().solve(b, alpha + self.shift)
+
+    def _residual(self, other: Gram | None) -> Residual:
+        """Return G − K̂; on other rows there is none."""
+        if other is not None:
+            self.feature_map()
+        return Residual(self.gram, self._kept, self.weights, shift=self.shift)
 
     # Where F comes from
 

@@ -13,7 +13,7 @@ from nysboost.kernels.mapped import Radial
 from nysboost.numerics.arrays import Array, Floats, like, namespace, to_host
 from nysboost.numerics.kmeans import centroids
 from nysboost.target.linear import STEPS, Basis, chosen, errors_along
-from nysboost.target.loss import Point
+from nysboost.target.loss import Point, TargetLoss
 from nysboost.target.search import improved
 
 UNIT_LAPLACIAN = Laplacian(gamma=1.0)
@@ -40,15 +40,26 @@ Shape = Literal["one", "each", "full"]
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Standardised rows in memory with their targets and weights."""
+    """Standardised rows in memory with their targets and weights.
+
+    Parameters
+    ----------
+    X, Y : arrays of shape (n, d) and (n, t)
+        Rows and targets.
+    weights : array of shape (n,) or None
+        How often each row counts.
+    factor : array of shape (d,)
+        What each feature was multiplied by, 0 for a constant one.
+    """
 
     X: Array
     Y: Array
     weights: Array | None
+    factor: Floats
 
     def __getitem__(self, rows: object) -> Sample:
-        X, Y, weights = self.X, self.Y, self.weights
-        return Sample(X[rows, :], Y[rows, :], None if weights is None else weights[rows])
+        X, Y, weights = self.X[rows, :], self.Y[rows, :], self.weights
+        return Sample(X, Y, None if weights is None else weights[rows], self.factor)
 
     @property
     def n(self) -> int:
@@ -91,10 +102,14 @@ class Candidate:
         Of unit bandwidth.
     shape : "one", "each" or "full"
         Of the metric.
+    own_units : bool
+        Of many features, start from the principal components of these in their own units,
+        as pixels have, and not at unit spread, as columns of a table need.
     """
 
     kernel: Radial
     shape: Shape
+    own_units: bool = False
 
     @property
     def name(self) -> str:
@@ -102,19 +117,20 @@ class Candidate:
         nu = getattr(self.kernel, "nu", None)
         kernel = "Gaussian" if nu is None else f"Matérn {nu:g}"
         metric = {"one": "one scale", "each": "a scale per feature", "full": "full metric"}
-        return f"{kernel}, {metric[self.shape]}"
+        return f"{kernel}, {metric[self.shape]}{', own units' if self.own_units else ''}"
 
     def start(self, sample: Sample, c: int, rng: np.random.Generator) -> Found:
         """Return k-means landmarks and a round metric."""
-        X = sample.X
-        d = int(X.shape[1])
+        X, d = sample.X, int(sample.X.shape[1])
+        rows = X[: KMEANS_ROWS * c, :]
         if self.shape == "full" and d > WIDE:
-            A = _principal(X, NARROW)
+            A = _principal(X, NARROW, _units(sample) if self.own_units else np.ones(d))
+            U = centroids(rows @ A, c, rng, max_iter=KMEANS_ITERATIONS)
+            Z = U @ namespace(X).linalg.pinv(A)
         else:
             shapes = {"one": np.ones(()), "each": np.ones(d), "full": np.eye(d)}
             A = like(shapes[self.shape] / np.sqrt(d), X)
-        rows = X[: KMEANS_ROWS * c, :]
-        Z = centroids(rows, c, rng, max_iter=KMEANS_ITERATIONS)
+            Z = centroids(rows, c, rng, max_iter=KMEANS_ITERATIONS)
         point = Point(Z, A, float(np.log(START_GAMMA)))
         return Found(self.name, self.kernel, point, START_GAMMA * STEPS)
 
@@ -127,6 +143,12 @@ def moved(found: Found, sample: Sample, trace: float, max_iter: int) -> Found:
     )  # fmt: skip
     gamma = float(np.exp(point.log_gamma))
     return Found(found.name, found.kernel, point, gamma * STEPS, gamma=gamma)
+
+
+def loss_of(found: Found, sample: Sample, trace: float) -> float:
+    """Return the loss of what was found, on a sample."""
+    loss = TargetLoss(found.kernel, sample.X, sample.Y - sample.mean, sample.weights, trace)
+    return loss(found.point)[0]
 
 
 def judged(found: Found, fit: Sample, judge: Sample) -> Found:
@@ -155,10 +177,16 @@ def uniform(kernel: Any, sample: Sample, c: int, rng: np.random.Generator) -> li
     return [Found(name, kernel, point, SIMPLE_GAMMAS) for point in points]
 
 
-def _principal(X: Array, q: int) -> Array:
-    """Return the map onto the q leading principal components, at unit total spread."""
+def _units(sample: Sample) -> Floats:
+    """Return what takes standardised features back to their own units, shape (d,)."""
+    return np.where(sample.factor > 0, 1 / np.where(sample.factor > 0, sample.factor, 1.0), 0.0)
+
+
+def _principal(X: Array, q: int, units: Floats) -> Array:
+    """Return the map onto the q leading principal components of X · units, at unit spread."""
     xp = namespace(X)
-    some = X[:PRINCIPAL_ROWS, :]
+    of_features = like(units, X)
+    some = X[:PRINCIPAL_ROWS, :] * of_features
     _, singular, V = xp.linalg.svd(some - xp.mean(some, axis=0), full_matrices=False)
     spread = xp.sqrt(xp.sum(singular[:q] ** 2) / some.shape[0])
-    return V[:q, :].T / spread
+    return of_features[:, None] * V[:q, :].T / spread

@@ -96,7 +96,9 @@ class TargetLoss:
     @cached_property
     def _size(self) -> float:
         """Sum of the weights: n."""
-        return float(self.X.shape[0] if self.weights is None else self.weights.sum())
+        if self.weights is None:
+            return float(self.X.shape[0])
+        return float(namespace(self.X).sum(self.weights))
 
     @cached_property
     def _weighted(self) -> Array:
@@ -131,7 +133,7 @@ class TargetLoss:
 
         With B = ∂L/∂C ∘ φ' only sums over pairs of B (x − z) and B (x − z)(x − z)ᵀ are needed.
         """
-        X, Z, A = self.X, point.Z, point.A
+        xp, X, Z, A = namespace(self.X), self.X, point.Z, point.A
         whole = A.ndim == 2
 
         def work(rows: slice) -> tuple[Array, ...]:
@@ -142,13 +144,13 @@ class TargetLoss:
             if self.weights is not None:
                 B *= self.weights[rows, None]
             x = X[rows, :]
-            return (B.T @ x, B.sum(axis=0), _spread(x, B.sum(axis=1), whole))
+            return B.T @ x, xp.sum(B, axis=0), _spread(x, xp.sum(B, axis=1), whole)
 
         parts = _in_order(work, X, Z.shape[0])
         BX, column, outer = (_added([part[i] for part in parts]) for i in range(3))
         # W counts twice: each landmark is on both of its sides
         B = 2 * solved.to_within * sums.within_slope
-        BZ, total = B @ Z, column + B.sum(axis=0)
+        BZ, total = B @ Z, column + xp.sum(B, axis=0)
         to_Z = 2 * (total[:, None] * Z - BX - BZ)
         across = _across(Z, BX, whole)
         outer = outer - across + _spread(Z, total, whole) - _across(Z, BZ, whole) / 2
@@ -157,7 +159,7 @@ class TargetLoss:
         else:
             gradient_A, gradient_Z = 2 * outer * A, to_Z * A**2
             if A.ndim == 0:
-                gradient_A = gradient_A.sum()
+                gradient_A = xp.sum(gradient_A)
         n = self._size
         return Point(gradient_Z / n, gradient_A / n, solved.to_log_gamma / n)
 

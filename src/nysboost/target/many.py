@@ -24,7 +24,7 @@ FIRST_ROWS, NEXT_ROWS, LAST_ROWS = (4096, 8), (8192, 16), (16384, 24)
 ON_DEVICE = 4
 """A GPU takes this many times the rows of the last stages in less time."""
 
-FIRST_STEPS, NEXT_STEPS, LAST_STEPS, LAST_ON_DEVICE = 30, 50, 50, 120
+FIRST_STEPS, NEXT_STEPS, LAST_STEPS, LAST_ON_DEVICE = 30, 50, 50, 80
 """Evaluations of each stage."""
 
 TRACE = 0.03
@@ -179,4 +179,4 @@ def _taken(
     X = xp.astype(xp.take(stored, like(back, stored, xp.int64), axis=0), xp.float64)
     scale = Scale.of(X, standardise=standardise)
     of_rows = None if weights is None else like(weights[order], X)
-    return X, scale, Sample(scale(X), like(Y[order], X), of_rows)
+    return X, scale, Sample(scale(X), like(Y[order], X), of_rows, scale.factor)

@@ -28,7 +28,7 @@ def menu(kernel: Any, metric: str, landmarks: str, d: int) -> Menu:
     Parameters
     ----------
     kernel : "auto", str or Radial
-        "auto" is Matérn 1/2, Matérn 3/2 and Gaussian.
+        "auto" is Matérn 1/2 and 3/2, and of many features Gaussian and Matérn 3/2.
     metric : "auto", "one", "each" or "full"
         Shape of the metric.
     landmarks : "target" or "uniform"
@@ -42,23 +42,21 @@ def menu(kernel: Any, metric: str, landmarks: str, d: int) -> Menu:
         raise ValueError(unknown("kind of landmarks", landmarks, LANDMARKS))
     if landmarks == "uniform":
         return Menu((), ())
-    if isinstance(kernel, str) and kernel == "auto":
-        many: tuple[Radial, ...] = (MATERN12, MATERN32)
-        few: tuple[Radial, ...] = (MATERN32, MATERN12, UNIT_GAUSSIAN)
-    else:
-        many = few = (_unit(kernel),)
+    automatic = isinstance(kernel, str) and kernel == "auto"
     if metric != "auto":
-        return Menu(
-            tuple(Candidate(k, cast(Shape, metric)) for k in many),
-            tuple(Candidate(k, cast(Shape, metric)) for k in few),
-        )
-    full = tuple(Candidate(k, "full") for k in few)
+        rough: tuple[Radial, ...] = (MATERN12, MATERN32) if automatic else (_unit(kernel),)
+        shaped = tuple(Candidate(k, cast(Shape, metric)) for k in rough)
+        return Menu(shaped, shaped)
     if d > WIDE:
-        return Menu(tuple(Candidate(k, "full") for k in many), full)
-    return Menu(
-        tuple(Candidate(k, "full") for k in many),
-        tuple(Candidate(k, "each") for k in few) + full,
-    )
+        smooth: tuple[Radial, ...] = (UNIT_GAUSSIAN, MATERN32) if automatic else (_unit(kernel),)
+        wide = (
+            *(Candidate(k, "full", own_units=True) for k in smooth),
+            Candidate(smooth[0], "full"),
+        )
+        return Menu(wide, wide)
+    rough = (MATERN12, MATERN32) if automatic else (_unit(kernel),)
+    full = tuple(Candidate(k, "full") for k in rough)
+    return Menu(full, tuple(Candidate(k, "each") for k in rough) + full)
 
 
 def _unit(kernel: Any) -> Radial:

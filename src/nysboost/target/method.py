@@ -104,7 +104,8 @@ def learn(
         namespace(stored).astype(stored, namespace(stored).float64), Y, weights
     )
     scale = Scale.of(X, standardise=standardise)
-    sample = Sample(scale(X), like(Y, X), None if weights is None else like(weights, X))
+    of_rows = None if weights is None else like(weights, X)
+    sample = Sample(scale(X), like(Y, X), of_rows, scale.factor)
     tried = () if constant or sample.n < LEAST_ROWS else few
     return learn_few(sample, scale, tried, c, rng, report)
 
