@@ -242,6 +242,12 @@ class DaskRows:
         if isnan(other.shape[0]) and other.numblocks[0] == len(sizes):
             # columns of one data frame: where the rows have been counted, these are too
             other = da.Array(other.dask, other.name, (sizes, *other.chunks[1:]), meta=other._meta)
+        if other.shape[0] != self.n:
+            msg = (
+                f"{self.name} has {self.n} rows, but {other.shape[0]} came with them: give as many "
+                "of one as of the other."
+            )
+            raise ValueError(msg)
         return other.rechunk({0: sizes, 1: -1})
 
     def _refuse_too_many(self, count: int) -> None:

@@ -88,7 +88,9 @@ def rounded(centre: Floats, spread: Floats) -> tuple[Floats, Floats]:
     """
     safe = np.where(spread > 0, spread, 1.0)
     step = 2.0 ** (np.floor(np.log2(safe)) - 20)
-    return np.round(centre / step) * step, np.round(safe / step) * step
+    far = 2.0 ** (np.floor(np.log2(np.abs(centre) + safe)) - 40)  # where only few digits are left
+    coarse = np.maximum(step, far)
+    return np.round(centre / coarse) * coarse, np.round(safe / step) * step
 
 
 def lazy_indicators(y: Any) -> tuple[Array, Any]:
