@@ -20,8 +20,8 @@ rng = np.random.default_rng(0)
 def word(language):
     """Return a word of two to four syllables."""
     starts, ends = {
-        "open": ("k l m n p r t v".split(), "a e i o u ia ua".split()),
-        "closed": ("sk str br gl tr fr".split(), "ant esk ols irt unk arg".split()),
+        "open": (["k", "l", "m", "n", "p", "r", "t", "v"], ["a", "e", "i", "o", "u", "ia", "ua"]),
+        "closed": (["sk", "str", "br", "gl", "tr", "fr"], ["ant", "esk", "ols", "irt", "unk", "arg"]),
     }[language]
     return "".join(rng.choice(starts) + rng.choice(ends) for _ in range(rng.integers(2, 5)))
 

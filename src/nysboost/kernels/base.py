@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -72,14 +71,6 @@ class Kernel(ABC):
         """Return what evaluating holds for each value, on rows of this form and dtype."""
         temporaries = Kernel.temporaries if is_sparse(form) else self.temporaries
         return int(np.dtype(dtype_name(form)).itemsize) + 8 * temporaries
-
-    def __repr__(self) -> str:
-        """Return the kernel as one writes it: its parameters, but for those that are not set."""
-        anything: Any = self  # users' kernels need not be dataclasses
-        names = [f.name for f in fields(anything)] if is_dataclass(anything) else []
-        values = [(name, getattr(self, name)) for name in names]
-        shown = ", ".join(f"{name}={value!r}" for name, value in values if value is not None)
-        return f"{type(self).__name__}({shown})"
 
     def resolve(self, rows: Rows) -> Kernel:  # noqa: ARG002
         """Return this kernel with every rule for a parameter replaced by its number."""
