@@ -8,7 +8,7 @@ STAMP  := $(VENV)/.installed
 BENCHES := transform same_error boosting_time large_transform fit_scaling joint_time
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint bench bench-accuracy bench-gpu clean
+.PHONY: help demo test test-slow lint bench bench-accuracy bench-zoo bench-gpu clean
 
 help:  ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -37,6 +37,9 @@ lint: $(STAMP)  ## Check style, types and layers
 
 bench-accuracy: $(STAMP)  ## Measure accuracy per landmark on the paper's data (DATA=folder): hours
 	$(BIN)/python benchmarks/accuracy.py $(if $(DATA),--data-dir $(DATA))
+
+bench-zoo: $(STAMP)  ## Compare joint with every peer on 17 data sets (DATA=folder), reduced: an hour
+	$(BIN)/python benchmarks/zoo.py --seeds 1 --rows 1000 --sizes 60 240 $(if $(DATA),--data-dir $(DATA))
 
 bench: $(STAMP)  ## Measure time, memory and error against the floor and the peers (DATA=folder): minutes
 	$(BIN)/python benchmarks/transform.py
