@@ -97,7 +97,7 @@ def test_the_zoo_runs_goes_on_and_draws_its_map(tmp_path, capsys, monkeypatch):
     zoo = importlib.import_module("zoo")
     rng = __import__("numpy").random.default_rng(0)
     monkeypatch.setattr(zoo, "table", lambda name, data_dir: rng.normal(size=(200, 3)))
-    arguments = "--seeds 1 --jobs 1 --rows 80 --sets solar --kernels g1 --sizes 8 12".split()
+    arguments = ["--seeds", "1", "--jobs", "1", "--rows", "80", "--sets", "solar", "--kernels", "g1", "--sizes", "8", "12"]
     for _ in range(2):
         zoo.main(arguments)
     out = tmp_path / "out" / "zoo.jsonl"
