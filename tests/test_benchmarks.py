@@ -13,7 +13,10 @@ SIZES = {
     "fit_scaling": "--rows 2000 3000 --columns 8",
     "joint_time": "--rows 600 700 --landmarks 6 --images 300 --clusters 4",
     "boosting_time": "--n 600 --columns 10 --rank 5",
+    "certificates": "--seeds 1 --small 60 --rows 300 --tables 1 --landmarks 6 --images 500 "
+    "--clusters 6 --methods uniform --searched wine --tolerances 0.3",
     "large_transform": "--rows 2000 3000 --landmarks 16",
+    "learning": "--tables pol --splits 0 --components 5 --only ours uniform exact~process",
 }
 
 
@@ -23,7 +26,8 @@ def _in_an_empty_folder(tmp_path, monkeypatch):
 
 
 def run(name, *more):
-    importlib.import_module(name).main([*SYNTHETIC, *SIZES[name].split(), *more])
+    words = [word.replace("~", " ") for word in SIZES[name].split()]
+    importlib.import_module(name).main([*SYNTHETIC, *words, *more])
 
 
 @pytest.mark.parametrize("name", SIZES)
@@ -97,7 +101,21 @@ def test_the_zoo_runs_goes_on_and_draws_its_map(tmp_path, capsys, monkeypatch):
     zoo = importlib.import_module("zoo")
     rng = __import__("numpy").random.default_rng(0)
     monkeypatch.setattr(zoo, "table", lambda name, data_dir: rng.normal(size=(200, 3)))
-    arguments = ["--seeds", "1", "--jobs", "1", "--rows", "80", "--sets", "solar", "--kernels", "g1", "--sizes", "8", "12"]
+    arguments = [
+        "--seeds",
+        "1",
+        "--jobs",
+        "1",
+        "--rows",
+        "80",
+        "--sets",
+        "solar",
+        "--kernels",
+        "g1",
+        "--sizes",
+        "8",
+        "12",
+    ]
     for _ in range(2):
         zoo.main(arguments)
     out = tmp_path / "out" / "zoo.jsonl"

@@ -9,8 +9,10 @@ from nysboost.approximation import Approximation
 from nysboost.boosting.rules import Rule
 from nysboost.boosting.selectors import Selector
 from nysboost.boosting.variants import JOINT_VARIANTS, VARIANTS
-from nysboost.catalogue import FAMILIES, METHODS, approximate
+from nysboost.catalogue import FAMILIES, METHODS
+from nysboost.certificate import Certificate
 from nysboost.estimators import BoostedNystroem, EnsembleNystroem, Nystroem, StandardNystroem
+from nysboost.front_door import approximate
 from nysboost.kernels import (
     KERNELS,
     Anova,
@@ -20,17 +22,21 @@ from nysboost.kernels import (
     Laplacian,
     Linear,
     Matern,
+    Metric,
     Polynomial,
 )
 from nysboost.learn import (
     GaussianProcessClassifier,
     KernelPCA,
     MeanEmbedding,
+    NystroemClassifier,
+    NystroemRegressor,
     SpectralClustering,
     mmd_test,
 )
 from nysboost.model_files import ModelFileError, load, save
 from nysboost.settings import Settings
+from nysboost.tolerance import ToleranceWarning
 
 __all__ = [
     "FAMILIES",
@@ -41,6 +47,7 @@ __all__ = [
     "Anova",
     "Approximation",
     "BoostedNystroem",
+    "Certificate",
     "Cosine",
     "EnsembleNystroem",
     "Gaussian",
@@ -51,14 +58,18 @@ __all__ = [
     "Linear",
     "Matern",
     "MeanEmbedding",
+    "Metric",
     "ModelFileError",
     "Nystroem",
+    "NystroemClassifier",
+    "NystroemRegressor",
     "Polynomial",
     "Rule",
     "Selector",
     "Settings",
     "SpectralClustering",
     "StandardNystroem",
+    "ToleranceWarning",
     "__version__",
     "approximate",
     "load",

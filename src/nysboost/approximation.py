@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
-from array_api_compat import is_array_api_obj
 from numpy.typing import ArrayLike
-from scipy.sparse.linalg import LinearOperator
-from sklearn.exceptions import ConvergenceWarning
 
 from nysboost.boosting.learner import Learner, Mixture
-from nysboost.boosting.rules import Rule
-from nysboost.boosting.trajectory import Trajectory
+from nysboost.boosting.trajectory import Origin, Trajectory
+from nysboost.certificate import N_ENTRIES, Certificate, certify
+from nysboost.data.dask_rows import DaskRows
 from nysboost.engine import accuracy
 from nysboost.engine.factor import Factor
 from nysboost.engine.feature_map import FeatureMap
-from nysboost.gram import ALL_ZERO, Gram, KernelGram, Landmarks, pooled
+from nysboost.engine.lazy_accuracy import lazy_error
+from nysboost.engine.low_rank import LowRankMatrix
+from nysboost.engine.residual import Residual
+from nysboost.gram import ALL_ZERO, Gram, KernelGram, Landmarks, on_other_rows, pooled
 from nysboost.kernels import Kernel
-from nysboost.numerics.arrays import Array, Floats, like, namespace, to_host
+from nysboost.numerics.arrays import Array, Floats, like
 from nysboost.numerics.checks import (
     positions,
-    real_numbers,
     require_count,
-    require_number,
     unknown,
 )
-from nysboost.numerics.linalg import refined, spectrum
-from nysboost.numerics.tolerances import DEFINITE, UNSOLVED
+from nysboost.numerics.seeds import RandomState, make_rng
 
 ERRORS = {
     "frobenius": accuracy.relative_error,
@@ -40,26 +37,7 @@ ERRORS = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Origin:
-    """Where an approximation comes from.
-
-    Parameters
-    ----------
-    method : str
-        The name that `approximate` knows it by.
-    trajectory : Trajectory or None
-        The run that found the learners, for the mixtures of its prefixes.
-    rule : Rule or None
-        The final rule of that run.
-    """
-
-    method: str = "unnamed"
-    trajectory: Trajectory | None = None
-    rule: Rule | None = None
-
-
-class Approximation(LinearOperator):
+class Approximation(LowRankMatrix):
     """A low-rank approximation K̂ of G, never formed.
 
     Parameters
@@ -146,7 +124,7 @@ class Approximation(LinearOperator):
 
     def prefix(self, p: int) -> Approximation:
         """Return the mixture of the first p learners, weighed anew but not refitted."""
-        if not isinstance(p, Integral):
+        if isinstance(p, bool) or not isinstance(p, Integral):
             require_count("p", p)
         trajectory, rule = self.origin.trajectory, self.origin.rule
         if trajectory is None or rule is None:
@@ -173,117 +151,6 @@ class Approximation(LinearOperator):
         """Let it be known by the name of the method that found it."""
         self.origin = replace(self.origin, method=method)
         return self
-
-    # Entries
-
-    def block(self, rows: ArrayLike | slice, cols: ArrayLike | slice) -> Array:
-        """Return K̂[rows, cols]; both as in NumPy: positions, masks or slices."""
-        n = self.shape[0]
-        left, right = (positions(which, n) for which in (rows, cols))
-        return (self._factor.at(left) * self._weights_like) @ self._factor.at(right).T
-
-    def diag(self) -> Array:
-        """Return the diagonal of K̂, shape (n,)."""
-        return self._factor.map(lambda _, F: (F * F) @ self._weights_like)
-
-    def trace(self) -> float:
-        """Return tr K̂."""
-        squares = (to_host(F).astype(np.float64) ** 2 for _, F in self._factor.blocks())
-        return float(sum((part @ self._weight_of_each).sum() for part in squares))
-
-    def to_dense(self) -> Array:
-        """Return K̂ as an n×n array."""
-        F = self._factor.all()
-        return (F * self._weights_like) @ F.T
-
-    # Products, spectrum, systems
-
-    def __matmul__(self, V: Any) -> Any:
-        """Return K̂ V, in the array namespace of V where that is the data's own."""
-        if is_array_api_obj(V) and not isinstance(V, np.ndarray):
-            return self._matmat(V[:, None])[:, 0] if V.ndim == 1 else self._matmat(V)
-        return super().__matmul__(V)
-
-    def _matmat(self, V: Array) -> Array:
-        if isinstance(V, np.ndarray) and not isinstance(self._weights_like, np.ndarray):
-            return to_host(self._matmat(like(V, self._weights_like)))
-        inner = self._weights_like[:, None] * self._factor.inner(V)
-        return self._factor.map(lambda _, F: F @ inner)
-
-    def _adjoint(self) -> Approximation:
-        return self
-
-    def _transpose(self) -> Approximation:
-        return self
-
-    def eigh(self, k: int | None = None) -> tuple[Array, Array]:
-        """Return the k largest eigenvalues of K̂, in falling order, and their eigenvectors.
-
-        Parameters
-        ----------
-        k : int or None
-            How many; None is all that are not zero.
-
-        Returns
-        -------
-        eigenvalues : array of shape (k,)
-        eigenvectors : array of shape (n, k)
-        """
-        if k is not None:
-            require_count("k", k)
-        eigenvalues, basis = self._spectrum
-        T = like(basis[:, :k], self._weights_like)
-        return like(eigenvalues[:k], T), self._factor.map(lambda _, F: F @ T)
-
-    def solve(self, b: Any, alpha: float) -> Array:
-        """Return (K̂ + alpha·I)⁻¹ b without forming K̂.
-
-        The solution is refined until its residual falls no further, which takes it as far as
-        floating point goes: to about eps·‖K̂‖ / alpha, as a dense factorisation would.
-
-        Parameters
-        ----------
-        b : array of shape (n,) or (n, q)
-            Right-hand sides.
-        alpha : float
-            Positive, and above the magnitude of K̂'s most negative eigenvalue.
-
-        Warns
-        -----
-        ConvergenceWarning
-            If the relative residual that was reached is above 1e-6, or 1e-3 in float32: alpha
-            is then too small beside K̂ for the precision of the data.
-        """
-        require_number("alpha", alpha)
-        b = real_numbers("b", b)
-        eigenvalues, basis = self._spectrum
-        lowest = min(0.0, float(eigenvalues.min()))
-        if not alpha > max(0.0, -lowest * (1 + DEFINITE)):
-            msg = (
-                f"solve needs alpha above {max(0.0, -lowest):.3g}, so that K̂ + alpha·I is positive "
-                f"definite, but alpha={alpha!r} was given."
-            )
-            raise ValueError(msg)
-        if b.ndim not in (1, 2) or b.shape[0] != self.shape[0]:
-            msg = f"b has shape {tuple(b.shape)}, but the matrix has {self.shape[0]} rows."
-            raise ValueError(msg)
-        if isinstance(b, np.ndarray) and not isinstance(self._weights_like, np.ndarray):
-            return to_host(self.solve(like(b, self._weights_like), alpha))
-        V = b[:, None] if b.ndim == 1 else b
-        if not bool(namespace(V).all(namespace(V).isfinite(V))):
-            msg = "b contains NaN or infinity: there is no solution to that."
-            raise ValueError(msg)
-        T = like(basis, self._weights_like)
-        gain = like(eigenvalues / (eigenvalues + alpha), T)
-
-        def once(V: Array) -> Array:
-            inner = T @ (gain[:, None] * (T.T @ self._factor.inner(V)))
-            return self._factor.map(lambda block, F: (V[block, :] - F @ inner) / alpha)
-
-        solution, reached = refined(lambda x: self._matmat(x) + alpha * x, once, V)
-        if reached > UNSOLVED[self.dtype.name]:
-            warnings.warn(_unsolved(alpha, reached), ConvergenceWarning, stacklevel=2)
-        return solution[:, 0] if b.ndim == 1 else solution
 
     # Features
 
@@ -339,10 +206,13 @@ class Approximation(LinearOperator):
         rows : positions, a mask, a slice or None
             Restrict both matrices to rows × rows; None is all of them, at a cost of n².
         norm : "frobenius", "trace" or "spectral"
-            "trace" is |tr(K̂ − G)| / tr G.
+            "trace" is ``|tr(K̂ − G)| / tr G``.
         """
         if norm not in ERRORS:
             raise ValueError(unknown("norm", norm, ERRORS))
+        if rows is None and isinstance(self.gram.rows, DaskRows):
+            transform, weights = self._factor.transform, self._weight_of_each
+            return lazy_error(transform, self.gram.rows, weights, norm, self.shift)
         chosen = positions(slice(None) if rows is None else rows, self.shape[0])
         if len(chosen) == 0:
             msg = "No rows were given, and on no rows there is no error: give at least one."
@@ -355,6 +225,54 @@ class Approximation(LinearOperator):
 
         return ERRORS[norm](self.gram, features, self._weight_of_each, chosen, self.shift)
 
+    def certificate(
+        self,
+        confidence: float = 0.95,
+        X: Any = None,
+        *,
+        n_entries: int = N_ENTRIES,
+        random_state: RandomState = None,
+    ) -> Certificate:
+        """Return intervals for the relative Frobenius and trace errors, from few kernel values.
+
+        Parameters
+        ----------
+        confidence : float
+            At least this share of such intervals contain the truth.
+        X : array-like of shape (n, d), or None
+            Rows to speak of that are not those of the fit.
+        n_entries : int
+            Kernel values that may be evaluated, whatever the number of rows.
+        random_state : int, numpy.random.Generator, numpy.random.RandomState or None
+            Seed of the sample.
+
+        Returns
+        -------
+        Certificate
+            `frobenius` and `trace` are pairs (low, high); as a text it is a sentence.
+
+        Examples
+        --------
+        >>> import numpy as np, nysboost as nb
+        >>> X = np.random.default_rng(0).normal(size=(20_000, 2))
+        >>> approx = nb.approximate(X, "kmeans", nb.Gaussian(sigma=1.0), n_components=30,
+        ...                         random_state=0)
+        >>> certificate = approx.certificate(n_entries=10**6, random_state=0)
+        >>> low, high = certificate.frobenius
+        >>> low < approx.relative_error(np.arange(4000)) < high
+        True
+        """
+        residual = self._residual(None if X is None else on_other_rows(self.gram, X))
+        rng = make_rng(random_state)
+        return certify(residual, confidence, n_entries, rng, new_rows=X is not None)
+
+    def _residual(self, other: Gram | None) -> Residual:
+        """Return G − K̂, on the rows of the fit or on others."""
+        if other is None:
+            return Residual.of(self.gram, self._factor, self._weight_of_each)
+        factor = Factor(self._factor.transform.with_gram(other))
+        return Residual.of(other, factor, self._weight_of_each)
+
     # Parts
 
     @cached_property
@@ -363,17 +281,9 @@ class Approximation(LinearOperator):
         return np.repeat(self.weights, [learner.rank for learner in self.learners])
 
     @cached_property
-    def _weights_like(self) -> Array:
-        return like(self._weight_of_each, self.learners[0].projection)
-
-    @cached_property
     def _factor(self) -> Factor:
         projections = tuple(learner.projection for learner in self.learners)
         return Factor(FeatureMap(self.gram, self.landmarks, projections))
-
-    @cached_property
-    def _spectrum(self) -> tuple[Floats, Floats]:
-        return spectrum(self._factor.triangular(), self._weight_of_each, self.gram.eps)
 
     def detached(self) -> Approximation:
         """Return this approximation without the data rows, to be saved beside an estimator."""
@@ -393,10 +303,3 @@ class Approximation(LinearOperator):
     def __getstate__(self) -> dict[str, Any]:
         derived = ("_factor", "_spectrum", "_weights_like", "_weight_of_each", "landmarks")
         return {name: value for name, value in self.__dict__.items() if name not in derived}
-
-
-def _unsolved(alpha: float, reached: float) -> str:
-    return (
-        f"With alpha={alpha:.3g} the system is solved only to a relative residual of "
-        f"{reached:.1e}: raise alpha, or pass the data in float64 if they are not."
-    )

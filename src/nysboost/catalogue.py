@@ -1,38 +1,39 @@
-"""Every method by name, behind one function: `approximate`."""
+"""Every method by name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields, replace
-from typing import Any, TypeAlias, Unpack
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from nysboost.approximation import Approximation, Origin
+from nysboost.approximation import Approximation
 from nysboost.boosting.algorithm import boost
 from nysboost.boosting.core import core_on
 from nysboost.boosting.ensemble import ensemble
 from nysboost.boosting.learner import Learner, Mixture, fit_learner, truncate
 from nysboost.boosting.rules import ExponentialWeights, RidgeWeights, Rule
+from nysboost.boosting.trajectory import Origin
 from nysboost.boosting.variants import JOINT_VARIANTS, RULES, VARIANTS, parse_variant
-from nysboost.gram import Gram, Landmarks, given_landmarks, make_gram
+from nysboost.gram import Gram, Landmarks, given_landmarks
 from nysboost.joint.method import joint
-from nysboost.kernels import Kernel
 from nysboost.methods import adaptive, baselines, cholesky, cur, fourier, leverage, modified
 from nysboost.methods.clustered import density_weighted
 from nysboost.methods.dpp import dpp
 from nysboost.methods.meka import meka
 from nysboost.methods.robust import robust_cur
-from nysboost.numerics import progress
-from nysboost.numerics.arrays import Array
 from nysboost.numerics.checks import unknown
-from nysboost.numerics.memory import MAX_MEMORY, Budget
-from nysboost.settings import Options, Settings
+from nysboost.numerics.seeds import RandomState as RandomState
+from nysboost.numerics.seeds import make_rng as make_rng
+from nysboost.settings import Settings
+from nysboost.target.method import target
+from nysboost.tolerance import within_tolerance
 
 Rules: TypeAlias = dict[str, Rule]
 Rng: TypeAlias = np.random.Generator
 Method: TypeAlias = Callable[[Gram, Settings, Rng], Approximation]
-RandomState: TypeAlias = int | np.random.Generator | np.random.RandomState | None
 
 
 def _nystrom(fixed_rank: bool) -> Method:
@@ -176,7 +177,10 @@ ROBUST = frozenset(("robust-cur",))
 """The methods that take a precomputed matrix with wrong entries, which may be indefinite."""
 
 METHODS: tuple[str, ...] = tuple(_METHODS)
-"""Every name that `approximate` takes."""
+"""Every name that `approximate` takes; with y also those of `SUPERVISED`."""
+
+SUPERVISED: dict[str, Callable[[Gram, Any, Settings, Rng], Approximation]] = {"target": target}
+"""The methods whose landmarks serve a target y."""
 
 OWN_LANDMARKS: dict[str, Callable[[Gram, Landmarks, Settings, Rng], Learner]] = {
     "joint": lambda gram, Z, settings, rng: core_on(gram, Z, settings.row_cap, rng),
@@ -185,94 +189,26 @@ OWN_LANDMARKS: dict[str, Callable[[Gram, Landmarks, Settings, Rng], Learner]] = 
 """The methods that take the user's own landmarks: a joint core on them, or C W_k⁺ Cᵀ."""
 
 
-def approximate(
-    X: Any,
-    method: str = "joint",
-    kernel: str | Kernel | Callable[..., Array] = "rbf",
-    *,
-    n_components: int | None = None,
-    landmarks: Any = None,
-    settings: Settings | None = None,
-    kernel_params: dict[str, Any] | None = None,
-    gamma: float | str | None = None,
-    sigma: float | str | None = None,
-    max_memory: int | str = MAX_MEMORY,
-    n_jobs: int | None = None,
-    verbose: bool = False,
-    random_state: RandomState = None,
-    **options: Unpack[Options],
-) -> Approximation:
-    """Approximate the Gram matrix of the rows of X by one of the Nyström methods.
-
-    Parameters
-    ----------
-    X : array-like of shape (n, d), or (n, n) if `kernel` is "precomputed"
-        Data points (dense or CSR), or kernel values.
-    method : str
-        One of `METHODS`.
-    kernel : str, Kernel or callable
-        A kernel object such as ``Gaussian(sigma=5.0)``, one of scikit-learn's names,
-        "precomputed", or any vectorised function ``k(X, Y)``.
-    n_components : int or None
-        Number of landmarks in all, whatever the method; a mixture shares them out among its
-        learners. More than there are rows is a warning, and all rows are taken.
-    landmarks : array of row numbers, or of points, or None
-        Your own landmarks, for "joint", which fits its core to them, and for "nystrom".
-    settings : Settings or None
-        All sizes and readings of a run at once; or give its fields by name.
-    gamma, sigma : float, "median", "scale" or None
-        Bandwidth of a named kernel.
-    kernel_params : dict or None
-        Further parameters of a named kernel or of a kernel function.
-    max_memory : int or str
-        Working memory of products, eigenpairs, features and errors, beyond their result, in
-        bytes or as "500MB". Fitting has its own, which does not depend on n.
-    n_jobs : int or None
-        Cores at most; None and -1 are all that matrix products use.
-    verbose : bool
-        Say how far a long run has come.
-    random_state : int, numpy.random.Generator, numpy.random.RandomState or None
-        Seed of all randomness.
-    **options
-        Fields of `Settings` by name: the paper's p, m, k, s, v1 and v2 as `n_learners`,
-        `n_columns`, `rank`, `n_candidates`, `n_fit` and `n_tune`; `eta`, `nonnegative`,
-        `lambdas`; `residual_shape`, `validation_shape`, `row_cap`, `residual_rows`.
-
-    Returns
-    -------
-    Approximation
-        K̂, as a linear operator with entries, features, eigenpairs and errors.
-
-    Examples
-    --------
-    >>> import numpy as np, nysboost as nb
-    >>> X = np.random.default_rng(0).normal(size=(1000, 2))
-    >>> approx = nb.approximate(X, "URB-mean", nb.Gaussian(sigma=1.0),
-    ...                         n_learners=8, n_columns=10, random_state=0)
-    >>> approx.relative_error() < 0.1
-    True
-    >>> nb.approximate(X, n_components=50, sigma=1.0, random_state=0).rank
-    50
-    """
-    find_method(method)
-    settings = _settings(settings, n_components, dict(options))
-    given = {"gamma": gamma, "sigma": sigma, **(kernel_params or {})}
-    gram = make_gram(
-        X,
-        kernel,
-        budget=Budget.of(max_memory, n_jobs),
-        corrupted=method in ROBUST,
-        **given,
-    )
-    with progress.shown(verbose):
-        return run_method(method, gram, settings, make_rng(random_state), landmarks)
-
-
 def run_method(
-    method: str, gram: Gram, settings: Settings, rng: Rng, landmarks: Any = None
+    method: str,
+    gram: Gram,
+    settings: Settings,
+    rng: Rng,
+    landmarks: Any = None,
+    y: Any = None,
+    tol: float | None = None,
 ) -> Approximation:
     """Return what a method finds in a Gram matrix, under its name."""
-    run = find_method(method)
+    run = find_method(method, y)
+    if tol is not None:
+        _refuse_beside_tol(landmarks, settings)
+        certificates = rng.spawn(1)[0]
+
+        def fit(c: int) -> Approximation:
+            # every trial as a run of its own would be: with the same seed and so many components
+            return run(gram, replace(settings, n_components=c), deepcopy(rng)).named(method)
+
+        return within_tolerance(fit, tol, gram, settings.n_components, certificates)
     if landmarks is None:
         return run(gram, settings, rng).named(method)
     if method not in OWN_LANDMARKS:
@@ -285,10 +221,21 @@ def run_method(
     return _single(gram, learner).named(method)
 
 
-def find_method(name: str) -> Method:
-    """Return the method of that name."""
+def _refuse_beside_tol(landmarks: Any, settings: Settings) -> None:
+    """Say that a number of landmarks cannot be both given and found."""
+    if landmarks is not None or settings.n_columns is not None:
+        given = "n_columns" if landmarks is None else "landmarks"
+        msg = f"tol finds the number of landmarks, which {given} says already: leave one out."
+        raise ValueError(msg)
+
+
+def find_method(name: str, y: Any = None) -> Method:
+    """Return the method of that name, for a target y if it takes one."""
+    if isinstance(name, str) and name in SUPERVISED:
+        serve = SUPERVISED[name]
+        return lambda gram, settings, rng: serve(gram, y, settings, rng)
     if not isinstance(name, str) or name not in _METHODS:
-        raise ValueError(unknown("method", name, METHODS))
+        raise ValueError(unknown("method", name, (*METHODS, *SUPERVISED)))
     return _METHODS[name]
 
 
@@ -296,33 +243,3 @@ def rules_of(settings: Settings) -> Rules:
     """Return what U, E, R and J mean under these settings."""
     ridge = RidgeWeights(settings.nonnegative, tuple(settings.lambdas))
     return RULES | {"E": ExponentialWeights(settings.eta), "R": ridge}
-
-
-def make_rng(random_state: RandomState) -> np.random.Generator:
-    """Turn any seed that users of NumPy and scikit-learn hold into a generator."""
-    if isinstance(random_state, np.random.RandomState):
-        return np.random.default_rng(random_state.randint(2**32, dtype=np.uint64))
-    try:
-        return np.random.default_rng(random_state)
-    except (TypeError, ValueError) as error:
-        msg = f"random_state is a whole number or a generator, but {random_state!r} was given."
-        raise ValueError(msg) from error
-
-
-def _settings(
-    settings: Settings | None, n_components: int | None, options: dict[str, Any]
-) -> Settings:
-    """Return the settings that were given whole, or those made of their fields."""
-    known = {field.name for field in fields(Settings)}
-    for name in options:
-        if name not in known:
-            raise TypeError(unknown("setting", name, sorted(known)))
-    if settings is None:
-        return Settings(n_components=n_components, **options)
-    if not isinstance(settings, Settings):
-        msg = f"settings is a nysboost.Settings, but a {type(settings).__name__} was given."
-        raise TypeError(msg)
-    if options:
-        msg = f"{', '.join(options)} cannot be given beside settings: put it inside."
-        raise ValueError(msg)
-    return settings if n_components is None else replace(settings, n_components=n_components)

@@ -277,3 +277,12 @@ def test_every_kernel_value_that_is_evaluated_counts(method, monkeypatch):
     how = {"n_learners": 2, "n_columns": 10, "random_state": 0}
     approx = nb.approximate(digits(150), method, nb.Gaussian(sigma=1.5), **how)
     assert approx.entries_evaluated == sum(seen[1:])  # the first is the probe of the kernel
+
+
+def test_a_row_cap_of_less_than_four_rows_for_each_landmark_is_raised_to_that():
+    X = np.random.default_rng(0).normal(size=(3000, 3))
+    how = {"n_components": 20, "random_state": 0}
+    tiny, four, five = (nb.approximate(X, row_cap=cap, **how) for cap in (1, 4 * 20, 5 * 20))
+    np.testing.assert_array_equal(tiny.landmarks.points, four.landmarks.points)
+    np.testing.assert_array_equal(tiny.learners[0].projection, four.learners[0].projection)
+    assert tiny.entries_evaluated == four.entries_evaluated < five.entries_evaluated

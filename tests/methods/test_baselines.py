@@ -1,21 +1,20 @@
-"""Uniform against scikit-learn's Nystroem, k-means against its centroids, optimal against SVD."""
+"""Uniform against scikit-learn's Nystroem, k-means against its definition, optimal against SVD."""
 
 import market
 import numpy as np
 import pytest
-from sklearn.cluster import KMeans
 from sklearn.metrics.pairwise import rbf_kernel
 
 import nysboost as nb
 from nysboost.gram import make_gram
 from nysboost.methods import baselines
+from nysboost.numerics.kmeans import centroids
 
 
-def test_kmeans_is_plain_nystrom_on_scikit_learns_centroids():
+def test_kmeans_is_plain_nystrom_on_the_centroids():
     X = np.random.default_rng(0).normal(size=(120, 3))
     approx = nb.approximate(X, "kmeans", nb.Gaussian(gamma=0.3), n_components=10, random_state=4)
-    seed = int(np.random.default_rng(4).integers(2**31))
-    Z = KMeans(10, n_init=1, random_state=seed).fit(X).cluster_centers_
+    Z = centroids(X, 10, np.random.default_rng(4))
     C = rbf_kernel(X, Z, gamma=0.3)
     expected = C @ np.linalg.pinv(rbf_kernel(Z, gamma=0.3)) @ C.T
     np.testing.assert_allclose(approx.to_dense(), expected, atol=1e-8)
@@ -45,3 +44,13 @@ def test_optimal_refuses_what_is_too_large(monkeypatch):
     monkeypatch.setattr(baselines, "OPTIMAL_ROWS", 20)
     with pytest.raises(ValueError, match="n ≤ 20, but n_samples = 21"):
         nb.approximate(np.zeros((21, 1)) + np.arange(21)[:, None], "optimal", n_components=2)
+
+
+def test_beyond_its_rows_kmeans_sees_a_sample_of_all_of_them(monkeypatch):
+    """The last tenth of the rows lies far from the others: the first rows do not show it."""
+    monkeypatch.setattr(baselines, "KMEANS_ROWS", 100)
+    X = np.random.default_rng(0).normal(size=(1000, 2))
+    X[900:] += 50
+    Z = baselines.kmeans(make_gram(X), 5, np.random.default_rng(0)).points
+    assert (Z.min(axis=1) > 25).any()
+    assert (Z.max(axis=1) < 25).any()

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
 from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans
 
-from nysboost.numerics.kmeans import kmeans, seeds
+from nysboost.numerics.kmeans import centroids, kmeans, seeds
 
 
 def points(n, d=5, seed=0, distinct=None):
@@ -80,3 +81,55 @@ def test_with_few_distinct_points_some_centres_coincide(n, k, distinct, seed):
     assert np.isfinite(to_centres).all()
     if k >= distinct:
         assert loss(to_centres) == pytest.approx(0, abs=1e-12)
+
+
+class TestCentroids:
+    @staticmethod
+    def loss(P, Z, weights=1.0):
+        return float((((P[:, None] - Z[None]) ** 2).sum(-1).min(axis=1) * weights).sum())
+
+    def test_the_loss_is_as_low_as_scikit_learns_with_weights_and_without(self):
+        P, rng = points(300, 10), np.random.default_rng(0)
+        for weights in (None, rng.random(300) ** 3):
+            w = 1.0 if weights is None else weights
+            ours = [
+                self.loss(P, centroids(P, 30, np.random.default_rng(s), weights=weights), w)
+                for s in range(10)
+            ]
+            theirs = [
+                self.loss(P, sk.fit(P, sample_weight=weights).cluster_centers_, w)
+                for sk in (KMeans(30, n_init=1, random_state=s) for s in range(10))
+            ]
+            assert np.mean(ours) < 1.01 * np.mean(theirs)
+
+    def test_they_are_a_fixed_point_of_lloyds_rounds(self):
+        P = points(200, 3)
+        Z = centroids(P, 12, np.random.default_rng(0))
+        owner = ((P[:, None] - Z[None]) ** 2).sum(-1).argmin(axis=1)
+        means = np.array([P[owner == j].mean(axis=0) for j in range(12)])
+        np.testing.assert_allclose(Z, means, atol=0.02)
+
+    def test_sparse_points_give_the_same_centroids_as_dense_ones(self):
+        P = np.where(points(80, 6) > 0.5, points(80, 6), 0.0)
+        sparse = centroids(csr_matrix(P), 9, np.random.default_rng(0))
+        dense = centroids(P, 9, np.random.default_rng(0))
+        assert self.loss(P, sparse.toarray()) == pytest.approx(self.loss(P, dense), rel=0.2)
+
+    def test_far_from_the_origin_nothing_is_lost(self):
+        P = points(100, 3)
+        near = centroids(P, 10, np.random.default_rng(0))
+        far = centroids(P + 1e8, 10, np.random.default_rng(0))
+        np.testing.assert_allclose(far - 1e8, near, atol=1e-6)
+
+    @given(st.integers(1, 30), st.integers(1, 30), st.integers(1, 3), st.integers(0, 100))
+    def test_few_distinct_points_are_all_found(self, n, k, distinct, seed):
+        P = points(n, seed=seed, distinct=distinct)
+        Z = centroids(P, min(k, n), np.random.default_rng(seed))
+        assert np.isfinite(Z).all()
+        if min(k, n) >= distinct:
+            assert self.loss(P, Z) == pytest.approx(0, abs=1e-12)
+
+    def test_points_without_weight_do_not_count(self):
+        P = np.concatenate([points(50), 1e3 + points(50)])
+        Z = centroids(P, 5, np.random.default_rng(0), weights=np.repeat([1.0, 0.0], 50))
+        assert np.abs(Z).max() < 10

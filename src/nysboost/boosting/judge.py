@@ -48,7 +48,7 @@ class Judge:
         return to_host(Q.T @ like(C, Q)), to_host(H)
 
     def fit(self, landmarks: Landmarks) -> tuple[Learner, float]:
-        """Return the joint approximation on these landmarks, fitted here, and its error."""
+        """Return the joint approximation on landmarks, its core fitted here, and its error."""
         A, W = self._values(landmarks)
         Q, T, H, alone = optimal_core(A, W, self.matrix.times, _anchor(landmarks))
         learner = Learner(landmarks, like(T @ square_root(H), A))

@@ -1,4 +1,4 @@
-"""The command ``nysboost``: reproduce the paper, compare methods on your data, list all."""
+"""The command ``nysboost``: fit, transform, predict; compare; reproduce the paper."""
 
 from __future__ import annotations
 
@@ -12,9 +12,13 @@ def main() -> None:
     try:
         need("typer", "experiments")
         need("rich", "experiments")
-        from nysboost.experiments.commands import app
+        from nysboost.cli.app import app
 
         app(prog_name="nysboost")
     except UserError as error:
         print(f"nysboost: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"nysboost: {where}{error.strerror or error}.", file=sys.stderr)
         raise SystemExit(2) from None

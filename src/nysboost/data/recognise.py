@@ -10,6 +10,9 @@ import numpy as np
 from array_api_compat import is_array_api_obj
 from scipy.sparse import issparse
 
+from nysboost.data.dask_graph import is_dask
+from nysboost.data.dask_rows import DaskRows
+from nysboost.data.dask_tables import dask_rows
 from nysboost.data.mapping import mapped
 from nysboost.data.rows import (
     MEASURED,
@@ -23,6 +26,7 @@ from nysboost.data.rows import (
     scan,
     spread_indices,
 )
+from nysboost.data.survey import surveyed
 from nysboost.numerics.arrays import SUPPORTED, Array, is_supported
 
 
@@ -31,6 +35,7 @@ class IteratedRows:
 
     n = None
     in_memory = False
+    lazy = False
 
     def __init__(self, blocks: Iterator[Any], name: str) -> None:
         self.name = name
@@ -55,19 +60,19 @@ class IteratedRows:
                 raise ValueError(msg)
             yield from table.pieces(size)
 
-    def _tables(self, block: Any) -> Iterator[ArrayRows]:
+    def _tables(self, block: Any) -> Iterator[Rows]:
         """Yield the block as a table, if it has rows."""
         if getattr(block, "shape", (1,))[0] > 0:
             yield rows_of(block, name=f"A block of {self.name}")
 
 
-def rows_of(X: Any, *, name: str = "X") -> ArrayRows:
+def rows_of(X: Any, *, name: str = "X") -> ArrayRows | DaskRows:
     """Recognise how a table is stored, and check that it is one of numbers.
 
     Parameters
     ----------
-    X : array-like, memory map, HDF5 or Zarr array, or sparse matrix of shape (n, d)
-        The data; lists and data frames are converted to NumPy.
+    X : array-like, memory map, HDF5 or Zarr array, sparse matrix or Dask collection
+        The data, of shape (n, d); lists and data frames are converted to NumPy.
     name : str
         What to call it in an error message.
     """
@@ -77,6 +82,8 @@ def rows_of(X: Any, *, name: str = "X") -> ArrayRows:
             "Fit on an array, a memory map, an HDF5 or a Zarr array, and transform the iterator."
         )
         raise TypeError(msg)
+    if is_dask(X):
+        return dask_rows(X, name)
     rows: ArrayRows
     if issparse(X):
         _refuse_complex(X, name)
@@ -95,12 +102,7 @@ def rows_of(X: Any, *, name: str = "X") -> ArrayRows:
     else:
         array = _as_numbers(X, name)
         rows = ArrayRows(array) if mapped(array) is None else MappedRows(array)
-    if len(rows.data.shape) != 2:
-        msg = (
-            f"{name} has shape {tuple(rows.data.shape)}; a table of shape (n, d) is needed. "
-            "Reshape your data: X.reshape(-1, 1) makes one feature of a vector."
-        )
-        raise ValueError(msg)
+    _refuse_no_table(rows.data, name)
     if rows.n == 0 or rows.n_features == 0:
         msg = f"{name} has shape {tuple(rows.data.shape)}: there is nothing to approximate."
         raise ValueError(msg)
@@ -110,6 +112,8 @@ def rows_of(X: Any, *, name: str = "X") -> ArrayRows:
 def as_rows(X: Any, *, name: str = "X") -> Rows:
     """Recognise what the user passed in to fit on, once, and check that all is finite."""
     rows, start = rows_of(X, name=name), 0
+    if isinstance(rows, DaskRows):
+        return surveyed(rows, (PROBED, MEASURED))
     spread = np.union1d(spread_indices(rows.n, PROBED), spread_indices(rows.n, MEASURED))
     parts = []
     for piece in scan(rows):
@@ -127,18 +131,41 @@ def stays_where_it_is(X: Any) -> bool:
     """Whether X is on a device, on disk or yet to come: not to be copied into memory."""
     if isinstance(X, np.ndarray):
         return mapped(X) is not None
-    return is_array_api_obj(X) or hasattr(X, "chunks") or isinstance(X, Iterator)
+    return is_dask(X) or is_array_api_obj(X) or hasattr(X, "chunks") or isinstance(X, Iterator)
 
 
 def stream_of(X: Any, *, name: str = "X") -> Stream:
     """Recognise what the user passed in to be read once: a table, or an iterator of tables."""
-    if isinstance(X, ArrayRows | IteratedRows):
+    if isinstance(X, ArrayRows | IteratedRows | DaskRows):
         return X
     return IteratedRows(X, name) if isinstance(X, Iterator) else rows_of(X, name=name)
 
 
+def table_of(X: Any, *, name: str = "X") -> Any:
+    """Return what lies in memory as an array, or a sparse matrix or data frame as it is.
+
+    scikit-learn's own checks come after this one: they know of names and of too few rows,
+    but what is no table of numbers gets the same sentence here as everywhere.
+    """
+    if issparse(X):
+        _refuse_complex(X, name)
+        return X
+    array = _as_numbers(X, name)
+    _refuse_no_table(array, name)
+    return X if hasattr(X, "columns") else array
+
+
+def _refuse_no_table(array: Any, name: str) -> None:
+    if len(array.shape) != 2:
+        msg = (
+            f"{name} has shape {tuple(array.shape)}; a table of shape (n, d) is needed. "
+            "Reshape your data: X.reshape(-1, 1) makes one feature of a vector."
+        )
+        raise ValueError(msg)
+
+
 def _as_numbers(X: Any, name: str) -> np.ndarray[Any, Any]:
-    refuse_no_numbers(X, name)
+    _refuse_no_numbers(X, name)
     try:
         array = np.asarray(X)
     except ValueError as error:
@@ -146,15 +173,21 @@ def _as_numbers(X: Any, name: str) -> np.ndarray[Any, Any]:
         raise ValueError(msg) from error
     if array.dtype.kind in "fiub" and array.dtype.itemsize <= 8:
         return array
+    if array.dtype.kind == "V":
+        msg = (
+            f"{name} is an array of records: turn these into columns first, with "
+            "numpy.lib.recfunctions.structured_to_unstructured."
+        )
+        raise ValueError(msg)
     _refuse_complex(array, name)
     try:
         return array.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         msg = f"{name} has dtype {array.dtype} and does not convert to numbers: {error}."
-        raise ValueError(msg) from error
+        raise (TypeError if isinstance(error, TypeError) else ValueError)(msg) from error
 
 
-def refuse_no_numbers(X: Any, name: str = "X") -> None:
+def _refuse_no_numbers(X: Any, name: str) -> None:
     """Raise for what NumPy would take as numbers though it means something else."""
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
         msg = (

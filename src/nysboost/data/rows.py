@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NoReturn, Protocol
+from typing import Any, NoReturn, Protocol, TypeVar
 
 import numpy as np
 from scipy.sparse import issparse
 
 from nysboost.data.mapping import give_back
+from nysboost.data.passes import LocalPasses
 from nysboost.numerics.arrays import (
     Array,
     Indices,
@@ -19,6 +20,8 @@ from nysboost.numerics.arrays import (
     take,
     to_host,
 )
+
+T = TypeVar("T")
 
 SCAN_BYTES = 64 * 2**20
 
@@ -58,6 +61,10 @@ class Stream(Protocol):
     def in_memory(self) -> bool:
         """Whether a piece of rows takes no memory that the caller does not hold already."""
 
+    @property
+    def lazy(self) -> bool:
+        """Whether the rows are somewhere else, and results are made when they are asked for."""
+
     def pieces(self, size: int) -> Iterator[Array]:
         """Read all rows once, in order, as tables of about `size` rows, in their own dtype."""
 
@@ -72,13 +79,55 @@ class Rows(Stream, Protocol):
     def take(self, indices: Indices | slice) -> Array:
         """Return the rows at `indices` in floating point, shape (len(indices), d)."""
 
+    def map(
+        self,
+        function: Callable[..., Array],
+        shared: Any,
+        columns: int,
+        *beside: Array,
+        task: str,
+        size: int,
+    ) -> Array:
+        """Return function(shared, block, *others) for each block of rows, one below the other.
+
+        Parameters
+        ----------
+        function : callable
+            Returns an array of as many rows as the block has.
+        shared : object
+            What it needs at every block.
+        columns : int
+            Number of columns of the result.
+        *beside : arrays of shape (n, q)
+            More columns of the same rows; each block comes with its part of them.
+        task : str
+            What this is called where tasks have names.
+        size : int
+            Rows of a block.
+        """
+
+    def fold(
+        self,
+        function: Callable[..., T],
+        merge: Callable[[T, T], T],
+        shared: Any,
+        *beside: Array,
+        task: str,
+        size: int,
+    ) -> T:
+        """Return the merger of function(shared, block, *others) over all blocks of rows.
+
+        The parameters are those of `map`, and `merge` makes one value of two neighbours.
+        """
+
 
 @dataclass(frozen=True, eq=False)
-class ArrayRows:
+class ArrayRows(LocalPasses):
     """Rows of an array in memory or of a CSR matrix."""
 
     data: Array
     in_memory = True
+    lazy = False
 
     def __deepcopy__(self, memo: object) -> ArrayRows:
         return self  # rows are read, never changed
@@ -190,6 +239,7 @@ class ForgottenRows:
     n: int
     n_features: int
     in_memory = True
+    lazy = False
 
     @property
     def numbers_per_row(self) -> int:
@@ -212,6 +262,14 @@ class ForgottenRows:
     def pieces(self, size: int) -> NoReturn:
         """Say that the rows are gone."""
         self.take(slice(0, size))
+
+    def map(self, *_: Any, **__: Any) -> NoReturn:
+        """Say that the rows are gone."""
+        self.take(slice(0, 1))
+
+    def fold(self, *_: Any, **__: Any) -> NoReturn:
+        """Say that the rows are gone."""
+        self.take(slice(0, 1))
 
 
 def as_float(block: Array) -> Array:

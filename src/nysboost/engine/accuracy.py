@@ -42,18 +42,23 @@ def relative_error(
     squared_residual = squared_norm = 0.0
     # strips as high as tiles are wide: features that are computed anew cost little beside a strip
     width = _tile_width(gram, len(signs))
-    for strip in _slices(0, len(rows), width):
+    for strip in slices(0, len(rows), width):
         F = features(strip)
         weighted = F * like(signs, F)
-        for columns in (strip, *_slices(strip.stop, len(rows), width)):
+        for columns in (strip, *slices(strip.stop, len(rows), width)):
             right = F if columns is strip else features(columns)
             for tile, part, times in _tiles(strip, columns):
                 truth = gram.block(rows[tile], rows[part])
                 mine = weighted[_within(tile, strip), :] @ right[_within(part, columns), :].T
                 if shift and tile == part:
                     mine = mine + like(shift * np.equal.outer(rows[tile], rows[part]), mine)
-                squared_residual += times * _sum_of_squares(truth - mine)
-                squared_norm += times * _sum_of_squares(truth)
+                squared_residual += times * sum_of_squares(truth - mine)
+                squared_norm += times * sum_of_squares(truth)
+    return ratio(squared_residual, squared_norm)
+
+
+def ratio(squared_residual: float, squared_norm: float) -> float:
+    """Return the relative error from its two sums of squares."""
     if squared_norm == 0:
         msg = "The kernel matrix is zero on these rows, so no error is relative to it."
         raise ValueError(msg)
@@ -65,7 +70,7 @@ def _tiles(strip: slice, columns: slice) -> Iterator[tuple[slice, slice, int]]:
 
     What is right of the diagonal stands for its mirror image too.
     """
-    for tile in _slices(strip.start, strip.stop, TILE_ROWS):
+    for tile in slices(strip.start, strip.stop, TILE_ROWS):
         if columns is not strip:
             yield tile, columns, 2
             continue
@@ -80,7 +85,8 @@ def _tile_width(gram: Gram, K: int) -> int:
     return max(1, min(TILE_COLS, gram.budget.bytes // (8 * (4 * TILE_ROWS + 3 * K + 3 * d))))
 
 
-def _slices(start: int, stop: int, size: int) -> Iterator[slice]:
+def slices(start: int, stop: int, size: int) -> Iterator[slice]:
+    """Cut range(start, stop) into slices of `size`."""
     return (slice(i, min(i + size, stop)) for i in range(start, stop, size))
 
 
@@ -97,7 +103,7 @@ def relative_trace_error(
     trace norm.
     """
     trace, ours = 0.0, shift * len(rows)
-    for block in _slices(0, len(rows), _tile_width(gram, len(signs))):
+    for block in slices(0, len(rows), _tile_width(gram, len(signs))):
         trace += float(to_host(gram.diag(rows[block])).astype(np.float64).sum())
         squares = to_host(features(block)).astype(np.float64) ** 2
         ours += float((squares @ signs).sum())
@@ -115,8 +121,8 @@ def relative_spectral_error(
 
     def times_gram(v: Floats) -> Floats:
         product = np.zeros(n)
-        for left in _slices(0, n, width):
-            for top in _slices(0, n, TILE_ROWS):
+        for left in slices(0, n, width):
+            for top in slices(0, n, TILE_ROWS):
                 tile = to_host(gram.block(rows[top], rows[left])).astype(np.float64)
                 product[top] += tile @ v[left]
         return product
@@ -129,7 +135,7 @@ def relative_spectral_error(
         return product
 
     def blocks() -> Iterator[tuple[slice, Floats]]:
-        for at in _slices(0, n, width):
+        for at in slices(0, n, width):
             yield at, to_host(features(at)).astype(np.float64)
 
     return _largest_eigenvalue(times_residual, n) / _largest_eigenvalue(times_gram, n)
@@ -146,6 +152,7 @@ def _largest_eigenvalue(times: Callable[[Floats], Floats], n: int) -> float:
     return float(abs(values[0]))
 
 
-def _sum_of_squares(tile: Array) -> float:
+def sum_of_squares(tile: Array) -> float:
+    """Return the sum of the squared entries, in float64."""
     xp = namespace(tile)
     return float(xp.sum(xp.astype(tile, xp.float64) ** 2))

@@ -6,18 +6,14 @@ to one, and cuts the piece into *blocks* that stay in a core's cache between the
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
-
-from threadpoolctl import ThreadpoolController
 
 from nysboost.numerics.memory import Budget, readable
+from nysboost.numerics.threads import one_blas_thread, usable_threads
 
 LEAST_ROWS = 64
 """Fewer rows than this at a time would leave a matrix product nothing to do."""
@@ -112,7 +108,7 @@ def each_block(work: Callable[[slice], None], n: int, plan: Plan) -> None:
             with _clearing(pending):
                 work(block)
 
-    with _one_blas_thread(), ThreadPoolExecutor(threads) as pool, _clearing(pending):
+    with one_blas_thread(), ThreadPoolExecutor(threads) as pool, _clearing(pending):
         for result in [pool.submit(worker) for _ in range(threads)]:
             result.result()
 
@@ -125,54 +121,3 @@ def _clearing(pending: deque[slice]) -> Iterator[None]:
     except BaseException:
         pending.clear()
         raise
-
-
-def usable_threads(budget: Budget) -> int:
-    """Return how many threads a pass may use, by the user's own settings."""
-    with _limit.lock:
-        available = _limit.threads if _limit.users else _threads_now()
-    return min(available, budget.threads or available)
-
-
-class _Limit:
-    """One BLAS thread per block, however many passes run at the same time.
-
-    Products inside a block run on one thread, because the blocks themselves share the
-    cores. The setting belongs to the whole process: the first pass to begin changes it,
-    the last to end restores it.
-    """
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.users = 0
-        self.threads = 1
-        self.context: Any = None
-
-
-_limit = _Limit()
-
-
-@contextmanager
-def _one_blas_thread() -> Iterator[None]:
-    with _limit.lock:
-        if not _limit.users:
-            _limit.threads = _threads_now()
-            _limit.context = _blas().limit(limits=1)
-        _limit.users += 1
-    try:
-        yield
-    finally:
-        with _limit.lock:
-            _limit.users -= 1
-            if not _limit.users:
-                _limit.context.restore_original_limits()
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    """Return the handle on the BLAS libraries: looking for them takes milliseconds."""
-    return ThreadpoolController().select(user_api="blas")
-
-
-def _threads_now() -> int:
-    return min((int(library["num_threads"]) for library in _blas().info()), default=1)

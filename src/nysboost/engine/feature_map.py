@@ -58,7 +58,9 @@ class FeatureMap:
         """Number of features r."""
         if self.rotation is not None:
             return int(self.rotation.shape[1])
-        return sum(int(P.shape[1]) for P in self.projections) or len(self.landmarks)
+        if not self.projections:
+            return len(self.landmarks)
+        return sum(int(P.shape[1]) for P in self.projections)
 
     @property
     def normalization(self) -> Array:
@@ -82,6 +84,10 @@ class FeatureMap:
         """Return the same map over another Gram of the same kernel."""
         return replace(self, gram=gram)
 
+    def alone(self) -> FeatureMap:
+        """Return the same map without the data it was fitted on: what travels to a worker."""
+        return self.with_gram(self.gram.forget_rows())
+
     def simplified(self) -> FeatureMap:
         """Return the same map through N itself, where that costs fewer operations."""
         if self.rotation is None:
@@ -95,10 +101,14 @@ class FeatureMap:
 
     def __call__(self, X: Array) -> Array:
         """Return the features of the rows of an array or CSR matrix, shape (n, r)."""
+        if X.shape[0] == 0:
+            return empty((0, self.n_features_out), like(np.empty(0), self.projections[0], X.dtype))
         return self.write(ArrayRows(X))
 
     def at(self, rows: Indices | slice) -> Array:
         """Return the features of the Gram's own rows, shape (len(rows), r)."""
+        if not isinstance(rows, slice) and len(rows) == 0:
+            return empty((0, self.n_features_out), self.gram.rows.form)
         X, evaluate = self.gram.operands(rows, self.landmarks)
         return self._pass(ArrayRows(X), evaluate, None, self.gram.budget)
 
@@ -120,8 +130,20 @@ class FeatureMap:
             `out` itself, or the file as a memory map.
         """
         evaluate = self.gram.against(self.landmarks, rows.form)
+        if rows.lazy:
+            return self._lazily(rows, out)
         _refuse_overlap(rows, out)
         return self._pass(rows, evaluate, out, budget or self.gram.budget)
+
+    def _lazily(self, rows: Any, out: Any) -> Array:
+        """Return the features of Dask rows as a Dask array: its tasks call this map."""
+        if out is not None:
+            msg = (
+                "The features of a Dask collection are a Dask array, which says itself where it "
+                "goes: transform(X).to_zarr(path), or dask.array.store(transform(X), out)."
+            )
+            raise ValueError(msg)
+        return rows.map(FeatureMap.__call__, self.alone(), self.n_features_out, task="features")
 
     def _pass(self, rows: Stream, evaluate: Evaluator, out: Any, budget: Budget) -> Array:
         """Read pieces of rows, share their blocks among the cores, and write F = k(X, Z) N."""

@@ -21,14 +21,16 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from nysboost.catalogue import RandomState, make_rng, run_method
-from nysboost.data.recognise import refuse_no_numbers, rows_of, stays_where_it_is, stream_of
+from nysboost.catalogue import run_method
+from nysboost.data.dask_graph import is_dask
+from nysboost.data.recognise import rows_of, stays_where_it_is, stream_of, table_of
 from nysboost.gram import make_gram
 from nysboost.kernels import Kernel
 from nysboost.numerics import progress
 from nysboost.numerics.arrays import Array
 from nysboost.numerics.checks import require_count
 from nysboost.numerics.memory import MAX_MEMORY, Budget
+from nysboost.numerics.seeds import RandomState, make_rng
 from nysboost.settings import Settings
 
 KernelLike = str | Kernel | Callable[..., Array]
@@ -68,29 +70,33 @@ class BaseNystroem(
     degree: float | None = None
     kernel_params: Mapping[str, Any] | None = None
     n_components: int | None = None
+    tol: float | None = None
     max_memory: int | str = MAX_MEMORY
     n_jobs: int | None = None
     verbose: bool = False
     random_state: RandomState = None
 
-    def fit(self, X: Any, y: Any = None) -> Any:  # noqa: ARG002
+    def fit(self, X: Any, y: Any = None) -> Any:
         """Fit the approximation to the Gram matrix of X.
 
         Parameters
         ----------
         X : array-like, CSR matrix, memory map, HDF5 or Zarr array of shape (n_samples, n_features)
             Training data; (n_samples, n_samples) if the kernel is precomputed.
-        y : ignored
-            For scikit-learn's pipelines.
+        y : array-like of shape (n_samples,) or None
+            Targets, for the method "target"; others ignore it.
         """
         X = self._validate(X, reset=True)
         settings, rng = self._settings(), make_rng(self.random_state)
         named = {name: getattr(self, name) for name in ("gamma", "coef0", "degree")}
         given = {name: value for name, value in named.items() if value is not None}
+        if not isinstance(self.kernel_params, Mapping | None):
+            msg = f"kernel_params maps names to values, but {self.kernel_params!r} was given."
+            raise TypeError(msg)
         params = {**(self.kernel_params or {}), **given}
         gram = make_gram(X, self.kernel, budget=self._budget(), **params)
         with progress.shown(self.verbose):
-            found = run_method(self._method(), gram, settings, rng, self._landmarks())
+            found = run_method(self._method(), gram, settings, rng, self._landmarks(), y, self.tol)
         self._transform, self.discarded_mass_ = found.feature_map(settings.row_cap)
         self.approximation_ = found
         self.weights_ = found.weights
@@ -149,11 +155,10 @@ class BaseNystroem(
         how = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
         if self.n_components is not None:
             require_count("n_components", self.n_components)
-        refuse_no_numbers(X)
         precomputed = isinstance(self.kernel, str) and self.kernel == "precomputed"
         if precomputed and not reset:
             apart = stays_where_it_is(X)
-            X = stream_of(X if apart else check_array(X, ensure_all_finite=False, **how))
+            X = stream_of(X if apart else check_array(table_of(X), ensure_all_finite=False, **how))
             n, c = self.n_features_in_, len(self._transform.landmarks)
             if X.n_features not in (n, c):
                 msg = (
@@ -164,15 +169,17 @@ class BaseNystroem(
         elif stays_where_it_is(X):
             X = self._validate_in_place(X, reset=reset)
         else:
-            X = validate_data(self, X, reset=reset, ensure_all_finite=False, **how)
+            X = validate_data(self, table_of(X), reset=reset, ensure_all_finite=False, **how)
         return X
 
     def _validate_in_place(self, X: Any, *, reset: bool) -> Any:
         """Check what scikit-learn would copy into memory: it stays on its device or disk."""
         if reset:
             self.n_features_in_ = rows_of(X).n_features
-            _check_feature_names(self, X, reset=True)
+            _check_feature_names(self, _example(X), reset=True)
             return X
+        if not isinstance(X, Iterator):
+            _check_feature_names(self, _example(X), reset=False)
         stream = stream_of(self._named(X) if isinstance(X, Iterator) else X)
         if stream.n_features != self.n_features_in_:
             msg = (
@@ -216,3 +223,8 @@ class BaseNystroem(
         tags.input_tags.sparse = not precomputed
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _example(X: Any) -> Any:
+    """Return what shows the names of the columns; of a Dask collection, one without rows."""
+    return X._meta if is_dask(X) else X

@@ -25,7 +25,10 @@ class Nystroem(BaseNystroem):
     kernel_params : mapping or None
         Further parameters of a named or callable kernel.
     n_components : int or None
-        Number of landmarks in all, and at most of features.
+        Number of landmarks in all, and at most of features; not looked at beside `tol`.
+    tol : float or None
+        A relative Frobenius error of the kernel matrix to reach, with as few landmarks as
+        the method can; out of reach is a `ToleranceWarning`.
     max_memory : int or str
         Working memory of `transform` beyond X and its result, in bytes or as "500MB".
     n_jobs : int or None
@@ -67,4 +70,5 @@ class Nystroem(BaseNystroem):
         return self.landmarks
 
     def _settings(self) -> Settings:
-        return replace(self.settings or Settings(), n_components=self.n_components)
+        count = self.n_components if self.tol is None else None
+        return replace(self.settings or Settings(), n_components=count)

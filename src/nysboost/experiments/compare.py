@@ -41,6 +41,7 @@ LIMIT = "optimal"
 """No method to use but the limit for all: it decomposes the whole matrix."""
 WIDEST = 20_000
 """Most rows whose exact error can be afforded: it takes all n² entries."""
+BLOCK_ROWS = 512
 CLOSE_ENOUGH = 1.05
 MUCH_FASTER = 0.5
 
@@ -57,6 +58,8 @@ class Task:
         How many learners a mixture splits them between.
     repeats : int
         How many seeds each method runs with.
+    lenient : bool
+        Leave out a method that cannot do with these points and this kernel, and go on.
     """
 
     X: Matrix
@@ -67,6 +70,7 @@ class Task:
     rank: int | None = None
     repeats: int = 3
     seed: int = 0
+    lenient: bool = False
 
 
 @dataclass(frozen=True)
@@ -140,8 +144,22 @@ def standardise(X: Matrix) -> Matrix:
     return np.asarray((dense - dense.mean(axis=0)) / np.where(scale > 0, scale, 1.0))
 
 
-def run(task: Task, progress: Callable[[str], None] = lambda _: None) -> list[Outcome]:
-    """Run every method and return what each cost and gave, smallest error first."""
+def run(
+    task: Task,
+    progress: Callable[[str], None] = lambda _: None,
+    left_out: Callable[[str], None] = lambda _: None,
+) -> list[Outcome]:
+    """Run every method and return what each cost and gave, smallest error first.
+
+    Parameters
+    ----------
+    task : Task
+        What is compared.
+    progress : callable
+        Called with the name of each method before it runs.
+    left_out : callable
+        Called with a sentence for each method that a lenient task leaves out.
+    """
     n = task.X.shape[0]
     if task.budget > n:
         message = (
@@ -152,17 +170,44 @@ def run(task: Task, progress: Callable[[str], None] = lambda _: None) -> list[Ou
     if task.budget < task.n_learners and set(task.methods) & set(MIXTURES):
         message = f"{task.budget} columns cannot be split between {task.n_learners} learners."
         raise UserError(message)
-    outcomes = []
+    runs: dict[str, list[_Run]] = {method: [] for method in task.methods}
     try:
-        # With one thread, processor time is the time on an idle machine.
-        with threadpool_limits(1):
-            G = SharedGram(make_gram(task.X, task.kernel)).values
-            for method in task.methods:
-                progress(method)
-                outcomes.append(_run_method(task, method, G))
+        _run_all(task, runs, progress, left_out)
     except ValueError as error:
         raise UserError(str(error)) from error
+    except KeyboardInterrupt:
+        done = sum(map(bool, runs.values()))
+        if not done:
+            raise
+        left_out(
+            f"Stopped by Ctrl-C: {done} of {len(task.methods)} methods were run, with "
+            f"{sum(map(len, runs.values()))} of {len(task.methods) * task.repeats} seeds."
+        )
+    outcomes = [_outcome(method, found) for method, found in runs.items() if found]
     return sorted(outcomes, key=lambda o: o.error)
+
+
+def _run_all(
+    task: Task,
+    runs: dict[str, list[_Run]],
+    progress: Callable[[str], None],
+    left_out: Callable[[str], None],
+) -> None:
+    """Run every method with the first seed, then with the next: each round takes as long."""
+    methods = list(task.methods)
+    # With one thread, processor time is the time on an idle machine.
+    with threadpool_limits(1):
+        G = SharedGram(make_gram(task.X, task.kernel)).values
+        for repeat in range(task.repeats):
+            for method in tuple(methods):
+                progress(method)
+                try:
+                    runs[method].append(_run_once(task, method, task.seed + repeat, G))
+                except ValueError as error:
+                    if not task.lenient:
+                        raise
+                    methods.remove(method)
+                    left_out(f"{method} was left out. {error}")
 
 
 def _sizes(task: Task, method: str) -> dict[str, Any]:
@@ -175,30 +220,43 @@ def _sizes(task: Task, method: str) -> dict[str, Any]:
     return {"n_components": task.budget}
 
 
-def _run_method(task: Task, method: str, G: NDArray[np.float64]) -> Outcome:
-    seconds, entries, curves = [], [], []
-    for repeat in range(task.repeats):
-        began = time.process_time()
-        approximation = nb.approximate(
-            task.X, method, task.kernel, random_state=task.seed + repeat, **_sizes(task, method)
-        )
-        seconds.append(time.process_time() - began)
-        entries.append(approximation.entries_evaluated)
-        curves.append(_curve(task, approximation, G))
-    errors = np.array([[error for _, error in curve] for curve in curves])
+@dataclass(frozen=True)
+class _Run:
+    """One method with one seed."""
+
+    seconds: float
+    entries: int
+    curve: list[tuple[int, float]]
+
+
+def _run_once(task: Task, method: str, seed: int, G: NDArray[np.float64]) -> _Run:
+    began = time.process_time()
+    approximation = nb.approximate(
+        task.X, method, task.kernel, random_state=seed, **_sizes(task, method)
+    )
+    seconds = time.process_time() - began
+    return _Run(seconds, approximation.entries_evaluated, _curve(task, approximation, G))
+
+
+def _outcome(method: str, runs: Sequence[_Run]) -> Outcome:
+    """Return the means over the seeds."""
+    errors = np.array([[error for _, error in run.curve] for run in runs])
     spread = errors[:, -1].std(ddof=1) / np.sqrt(len(errors)) if len(errors) > 1 else np.nan
+    columns = [c for c, _ in runs[0].curve]
     return Outcome(
         method,
         float(errors[:, -1].mean()),
         float(spread),
-        float(np.mean(seconds)),
-        float(np.mean(entries)),
-        tuple((c, float(e)) for (c, _), e in zip(curves[0], errors.mean(axis=0), strict=True)),
+        float(np.mean([run.seconds for run in runs])),
+        float(np.mean([run.entries for run in runs])),
+        tuple((c, float(e)) for c, e in zip(columns, errors.mean(axis=0), strict=True)),
     )
 
 
 def _curve(task: Task, method: Approximation, G: NDArray[np.float64]) -> list[tuple[int, float]]:
     """Return columns used and error of each prefix; of the whole alone where there is none."""
+    if not method.learners:
+        return [(task.budget, _error_by_blocks(method, G))]
     if method.trajectory is None:
         return [(task.budget, _errors([method], G)[0])]
     columns = np.cumsum([len(learner.landmarks) for learner in method.trajectory.learners])
@@ -217,6 +275,15 @@ def _errors(approximations: list[Approximation], G: NDArray[np.float64]) -> list
         found = relative_errors(G, features, {i: a.weights for i, a in enumerate(group)})
         errors += [found[i] for i in range(len(group))]
     return errors
+
+
+def _error_by_blocks(approximation: Approximation, G: NDArray[np.float64]) -> float:
+    """Return the relative error of what is not made of learners."""
+    squares = 0.0
+    for start in range(0, len(G), BLOCK_ROWS):
+        rows = slice(start, start + BLOCK_ROWS)
+        squares += float(np.sum((G[rows] - approximation.block(rows, slice(None))) ** 2))
+    return float(np.sqrt(squares) / np.linalg.norm(G))
 
 
 def pareto_front(outcomes: Sequence[Outcome]) -> set[str]:

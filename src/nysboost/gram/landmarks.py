@@ -11,7 +11,7 @@ import numpy as np
 from nysboost.data.recognise import as_rows
 from nysboost.kernels import Kernel
 from nysboost.kernels.distances import in_the_form_of
-from nysboost.numerics.arrays import Array, Indices, like, stacked, take
+from nysboost.numerics.arrays import Array, Indices, is_sparse, like, stacked, take
 from nysboost.numerics.checks import positions
 
 if TYPE_CHECKING:
@@ -75,7 +75,8 @@ def given_landmarks(gram: Gram, landmarks: Any) -> Landmarks:
             f"row numbers, or points of {gram.rows.n_features} features."
         )
         raise ValueError(msg)
-    return Landmarks(None, in_the_form_of(form, like(points.take(slice(None)), form)))
+    Z = points.take(slice(None))
+    return Landmarks(None, in_the_form_of(form, Z if is_sparse(Z) else like(Z, form)))
 
 
 def pooled(parts: Sequence[Landmarks]) -> Landmarks:

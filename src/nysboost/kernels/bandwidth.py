@@ -9,6 +9,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from nysboost.data.rows import MEASURED, Rows, scan, spread_indices
+from nysboost.data.survey import SurveyedRows
 from nysboost.kernels import distances
 from nysboost.numerics.arrays import Array, namespace, to_host
 from nysboost.numerics.checks import require_number, require_positive
@@ -53,6 +54,13 @@ def require_at_most_one(sigma: Bandwidth, gamma: Bandwidth) -> None:
     require_bandwidth("gamma", gamma)
     if sigma is not None and gamma is not None:
         msg = f"Give sigma or gamma, not both: sigma={sigma!r} and gamma={gamma!r} were given."
+        raise ValueError(msg)
+
+
+def require_no_scale_beside(metric: object, *bandwidths: Bandwidth) -> None:
+    """Refuse the rule "scale" beside a metric: it measures features, not what becomes of them."""
+    if metric is not None and "scale" in bandwidths:
+        msg = 'Beside a metric the bandwidth is a number or "median", not "scale".'
         raise ValueError(msg)
 
 
@@ -105,6 +113,8 @@ def euclidean(X: Array, Y: Array) -> Array:
 
 def _standard_deviation(rows: Rows) -> float:
     """Return the standard deviation of all entries, in one pass over the rows."""
+    if isinstance(rows, SurveyedRows):
+        return rows.survey.standard_deviation
     first = _dense(rows.take(slice(0, 1)))
     unit = _unit(rows.take(spread_indices(rows.n, MEASURED)))
     shift = float((first / unit).mean())

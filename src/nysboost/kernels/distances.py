@@ -8,6 +8,7 @@ from their difference.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from scipy.sparse import csr_matrix, diags, issparse
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import manhattan_distances
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
+from threadpoolctl import ThreadpoolController
 
 from nysboost.data.rows import as_float
 from nysboost.numerics.arrays import (
@@ -138,10 +140,14 @@ def _squared_distances(X: Array, Y: Array, upcast: bool) -> Array:
 def _with_close_pairs(squared: Array, scale: Array, X: Array, Y: Array) -> Array:
     """Replace what has cancelled, or is ∞ − ∞, by the sum of squared differences."""
     xp = namespace(squared)
-    rows, columns = xp.nonzero(~(squared >= CLOSE * scale))  # NaN is not ≥ anything
+    close = ~(squared >= CLOSE * scale)  # NaN is not ≥ anything
+    rows, columns = xp.nonzero(close)
+    exact = []
     for start in range(0, rows.shape[0], 4096):
-        i, j = rows[start : start + 4096], columns[start : start + 4096]
-        squared[i, j] = squared_norms(_rows(X, i) - _rows(Y, j))
+        part = slice(start, min(start + 4096, rows.shape[0]))
+        exact.append(squared_norms(_rows(X, rows[part]) - _rows(Y, columns[part])))
+    if exact:
+        squared[close] = xp.concat(exact)
     return squared
 
 
@@ -170,10 +176,19 @@ def cityblock_distances(X: Array, Y: Array) -> Array:
     X = as_float(X)
     xp = namespace(X)
     if issparse(X) or issparse(Y):
-        return manhattan_distances(X, Y).astype(X.dtype, copy=False)
+        # OpenMP's threads do not survive a fork, and a child that asks for them waits for ever;
+        # blocks of rows share the cores anyway
+        with _openmp().limit(limits=1):
+            return manhattan_distances(X, Y).astype(X.dtype, copy=False)
     if is_numpy_namespace(xp):
         return cdist(X, Y, "cityblock").astype(X.dtype, copy=False)
     return _sum_over_features(X, Y, xp.abs)
+
+
+@cache
+def _openmp() -> ThreadpoolController:
+    """Return the handle on OpenMP: looking for it takes milliseconds."""
+    return ThreadpoolController().select(user_api="openmp")
 
 
 def sum_of_gaussians(X: Array, Y: Array, gamma: float) -> Array:

@@ -59,6 +59,14 @@ class _Factor:
             residual[piece] = values - left @ right.T
         return residual
 
+    def squared_norms(self, cols: Indices) -> Floats:
+        """Return ‖e_j‖² of the columns of the residual, relative to its largest diagonal's."""
+        right, scale = self._at(cols), float(self.diag.max())
+        norms: Floats = np.zeros(len(cols))
+        for _, left, values in self._pass(cols):
+            norms += (((values - left @ right.T) / scale) ** 2).sum(axis=0)
+        return norms
+
     def eliminate(self, pivots: Indices) -> None:
         """Extend the factor by these columns, which must be independent."""
         right = self._at(pivots)
@@ -145,9 +153,7 @@ def sparse_greedy(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
         eligible = np.flatnonzero(factor.diag > factor.floor)
         size = min(CANDIDATES, len(eligible))
         candidates = np.sort(rng.choice(eligible, size=size, replace=False))
-        residual = factor.residual(None, candidates)
-        scale = float(np.abs(residual).max())
-        gains = ((residual / scale) ** 2).sum(axis=0) / factor.diag[candidates]
+        gains = factor.squared_norms(candidates) / factor.diag[candidates]
         factor.eliminate(candidates[[np.argmax(gains)]])
     return factor.landmarks()
 

@@ -1,23 +1,35 @@
-"""k-means twice: of points, scikit-learn's, and on a matrix of squared distances, our own.
+"""k-means twice: of points, and on a matrix of squared distances.
 
-A centre is the mean of its group, so that its squared distance to any point is a mean of
-entries of that matrix, less a constant: no coordinates are needed, and a round costs n²
-operations, whatever the number of coordinates and of groups.
+In the second a centre is the mean of its group, so that its squared distance to any point is
+a mean of entries of that matrix, less a constant: no coordinates are needed, and a round
+costs n² operations, whatever the number of coordinates and of groups.
 """
 
 from __future__ import annotations
 
-import warnings
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import csc_array, csr_matrix, issparse
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 
-from nysboost.numerics.arrays import Array, Floats, Indices, like, to_host
+from nysboost.numerics.arrays import (
+    Array,
+    Floats,
+    Indices,
+    block_bytes,
+    like,
+    namespace,
+    row_blocks,
+    take,
+    to_host,
+)
 from nysboost.numerics.tolerances import EPS, cutoff
 
 MAX_ITER = 300
+
+STILL = 1e-4
+"""Centroids that move by less than this share of a feature's variance, all together, have
+arrived: scikit-learn's rule."""
 
 TRIALS = 10
 """Points drawn for each seed. scikit-learn draws 6 for 120 groups; 16 are too greedy for J."""
@@ -97,9 +109,9 @@ def centroids(
     rng: np.random.Generator,
     *,
     weights: Floats | None = None,
-    max_iter: int = 300,
+    max_iter: int = MAX_ITER,
 ) -> Array:
-    """Return the c centroids of k-means on (weighted) points, shape (c, d)."""
+    """Return the c centroids of k-means on (weighted) points, shape (c, d); see `clusters`."""
     return clusters(points, c, rng, weights=weights, max_iter=max_iter)[0]
 
 
@@ -109,14 +121,144 @@ def clusters(
     rng: np.random.Generator,
     *,
     weights: Floats | None = None,
-    max_iter: int = 300,
+    max_iter: int = MAX_ITER,
 ) -> tuple[Array, Indices]:
-    """Return the c centroids of k-means on (weighted) points, and the cluster of each point."""
-    host = points if issparse(points) else to_host(points)
-    clustering = KMeans(c, n_init=1, max_iter=max_iter, random_state=int(rng.integers(2**31)))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct points than centroids
-        found = clustering.fit(host, sample_weight=weights)
-    centres = found.cluster_centers_
-    centres = csr_matrix(centres) if issparse(points) else like(centres, points)
-    return centres, found.labels_.astype(np.intp)
+    """Return the c centroids of k-means on (weighted) points, and the cluster of each point.
+
+    Greedy k-means++, then Lloyd's rounds, made of matrix products on the device of the points.
+    scikit-learn's runs on OpenMP, whose threads do not survive a fork: after a fit in the
+    parent process, another in a forked child would wait for them for ever.
+
+    Parameters
+    ----------
+    points : array or CSR matrix of shape (n, d)
+        Points.
+    c : int
+        Number of centroids, at most n. Where fewer points are distinct, some coincide.
+    rng : numpy.random.Generator
+        Source of all randomness.
+    weights : array of shape (n,) or None
+        Weight of each point, not negative; None is 1.
+    max_iter : int
+        Rounds at most.
+
+    Returns
+    -------
+    centroids : array or CSR matrix of shape (c, d)
+    owner : array of int of shape (n,)
+        The cluster of each point.
+    """
+    cloud = _Cloud.of(points, weights)
+    Z = cloud.take(_seeds_among(cloud, c, rng))
+    owner, tolerance = np.full(cloud.n, -1), STILL * cloud.spread
+    for _ in range(max_iter):
+        nearest, squared = cloud.nearest(Z)
+        if np.array_equal(nearest, owner):
+            break
+        owner, before = nearest, Z
+        Z = cloud.means(owner, squared, before)
+        if float(namespace(Z).sum((Z - before) ** 2)) <= tolerance:
+            break
+    owner, _ = cloud.nearest(Z)
+    Z = Z + cloud.centre
+    return (csr_matrix(Z) if issparse(points) else Z), owner
+
+
+@dataclass(frozen=True, eq=False)
+class _Cloud:
+    """Weighted points, centred where they are dense so that their products keep their digits."""
+
+    X: Array
+    centre: Array
+    half_norms: Floats
+    mass: Floats
+
+    @classmethod
+    def of(cls, points: Array, weights: Floats | None) -> _Cloud:
+        mass = np.ones(points.shape[0]) if weights is None else np.asarray(weights, np.float64)
+        mass = mass / mass.max() if mass.any() else np.ones(points.shape[0])
+        if issparse(points):
+            half = np.asarray(points.multiply(points).sum(axis=1)).ravel() / 2
+            return cls(points.tocsr(), 0.0, half, mass)
+        xp = namespace(points)
+        centre = xp.mean(points, axis=0)
+        X = points - centre
+        return cls(X, centre, to_host(xp.sum(X * X, axis=1)).astype(np.float64) / 2, mass)
+
+    @property
+    def n(self) -> int:
+        """Number of points."""
+        return len(self.mass)
+
+    @property
+    def spread(self) -> float:
+        """The mean variance of a feature."""
+        return float(2 * self.half_norms.mean() / self.X.shape[1])
+
+    def take(self, indices: Indices) -> Array:
+        """Return points at `indices`, dense."""
+        rows = take(self.X, indices)
+        return rows.toarray() if issparse(rows) else rows
+
+    def scores(self, Z: Array, rows: slice) -> Array:
+        """Return ½‖x − z‖² less ½‖x‖², for the points at `rows`, shape (len(rows), c)."""
+        half = namespace(Z).sum(Z * Z, axis=1) / 2
+        return half - take(self.X, rows) @ Z.T
+
+    def nearest(self, Z: Array) -> tuple[Indices, Floats]:
+        """Return the nearest centroid of each point, and its squared distance."""
+        owner, squared = np.empty(self.n, dtype=np.intp), np.empty(self.n)
+        for rows in row_blocks(self.n, 8 * Z.shape[0], block_bytes(self.X)):
+            scores = self.scores(Z, rows)
+            xp = namespace(scores)
+            owner[rows] = to_host(xp.argmin(scores, axis=1))
+            squared[rows] = 2 * (self.half_norms[rows] + to_host(xp.min(scores, axis=1)))
+        return owner, np.maximum(squared, 0.0)
+
+    def means(self, owner: Indices, squared: Floats, before: Array) -> Array:
+        """Return the groups' means; an empty group gets the point that lies farthest out."""
+        c = before.shape[0]
+        mass = np.bincount(owner, self.mass, minlength=c)
+        empty = np.flatnonzero(mass == 0)
+        if len(empty):
+            far = np.argsort(-squared * self.mass, kind="stable")[: len(empty)]
+            owner = owner.copy()
+            owner[far] = empty
+            mass = np.bincount(owner, self.mass, minlength=c)
+        weight = self.mass / np.where(mass > 0, mass, 1.0)[owner]
+        means = _sums(self.X, owner, weight, c)
+        there = like(np.asarray(mass > 0, dtype=np.float64)[:, None], before)
+        return means * there + before * (1 - there)
+
+
+def _sums(X: Array, owner: Indices, weight: Floats, c: int) -> Array:
+    """Return Σ weight_i x_i over each group, shape (c, d)."""
+    n = len(owner)
+    if issparse(X) or isinstance(X, np.ndarray):
+        members = csc_array((weight.astype(X.dtype), owner, np.arange(n + 1)), shape=(c, n))
+        sums = members @ X
+        return sums.toarray() if issparse(sums) else sums
+    belongs = np.zeros((c, n))
+    belongs[owner, np.arange(n)] = weight
+    return like(belongs, X) @ X
+
+
+def _seeds_among(cloud: _Cloud, c: int, rng: np.random.Generator) -> Indices:
+    """Return c points by greedy k-means++, drawn by mass times squared distance."""
+    chosen = np.empty(c, dtype=np.intp)
+    chosen[0] = rng.choice(cloud.n, p=cloud.mass / cloud.mass.sum())
+    everything, trials = slice(0, cloud.n), 2 + int(np.log(c))
+
+    def squared_from(indices: Indices) -> Floats:
+        scores = to_host(cloud.scores(cloud.take(indices), everything)).T
+        return np.maximum(2 * (scores + cloud.half_norms), 0.0)
+
+    nearest = squared_from(chosen[:1])[0]
+    for i in range(1, c):
+        mass = (nearest * cloud.mass).cumsum()
+        drawn = mass.searchsorted(rng.random(trials) * mass[-1], side="right")
+        drawn = np.minimum(drawn, cloud.n - 1)  # no mass is left where few points are distinct
+        closer = np.minimum(squared_from(drawn), nearest)
+        best = int(np.argmin(closer @ cloud.mass))
+        chosen[i], nearest = drawn[best], closer[best]
+    return chosen

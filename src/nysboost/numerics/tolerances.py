@@ -53,6 +53,13 @@ NOTHING_LEFT = 1e-20
 SUFFICIENT, NOTHING = 1e-3, 1e-9
 """The share of its promise that a step has to keep; a promise not worth an evaluation."""
 
+SMOOTHED = 1e-6
+"""Added to r in the slope e⁻ʳ/r of Matérn 1/2, which is infinite where two points meet."""
+
+JITTER = 1e-6
+"""Added to the diagonal of k(Z, Z), which is 1, while landmarks move: with 1e-8 the loss was
+rounding error where landmarks met (keggundirected), and no table predicted better."""
+
 CROSSING = 1e-4
 """Singular values of G[I, J] below this share of the largest have no inverse in CUR: of 1e-8 to
 1e-2 the smallest error on three of the paper's five data sets, and within a factor of two of it

@@ -2,30 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from nysboost.experiments.compare import Outcome, pareto_front, recommend
+from nysboost.experiments.families import by_family, family_of, leading
 from nysboost.experiments.report import Chart, Page, Section, Series, Table
 from nysboost.experiments.report.reproduction import number
 
-HEAD = ("method", "relative error", "± standard error", "seconds", "entries evaluated", "front")
+HEAD = (
+    "family",
+    "method",
+    "relative error",
+    "± standard error",
+    "seconds",
+    "entries evaluated",
+    "front",
+)
+FRONT = "★: no other method is at least as good in error, time and entries together."
 
 
-def rows(outcomes: Sequence[Outcome]) -> list[list[str]]:
-    """Return the table that the command prints and the report shows."""
-    front = pareto_front(outcomes)
-    return [
-        [
-            o.method,
-            number(o.error),
-            number(o.standard_error),
-            number(o.seconds),
-            f"{o.entries:,.0f}",
-            "★" if o.method in front else "",
-        ]
-        for o in outcomes
-    ]
+def rows(outcomes: Sequence[Outcome], front: Collection[str]) -> list[list[str]]:
+    """Return the table that the command prints and the report shows; a family is named once.
+
+    Parameters
+    ----------
+    outcomes : sequence of Outcome
+        In the order of the table.
+    front : collection of str
+        The methods on the front of all outcomes.
+    """
+    table, family = [], ""
+    for o in outcomes:
+        same, family = family == family_of(o.method), family_of(o.method)
+        table.append(
+            [
+                "" if same else family,
+                o.method,
+                number(o.error),
+                number(o.standard_error),
+                number(o.seconds),
+                f"{o.entries:,.0f}",
+                "★" if o.method in front else "",
+            ]
+        )
+    return table
 
 
 def page(outcomes: Sequence[Outcome], notes: Sequence[str], settings: Mapping[str, Any]) -> Page:
@@ -40,30 +61,45 @@ def page(outcomes: Sequence[Outcome], notes: Sequence[str], settings: Mapping[st
     settings : mapping
         All that the numbers depend on.
     """
-    chosen, reason = recommend(outcomes)
+    _, reason = recommend(outcomes)
+    return Page(
+        title="Nyström methods compared on your data",
+        summary=[reason, *notes],
+        sections=[Section("Comparison", chart=_chart(outcomes), tables=_tables(outcomes))],
+        settings=dict(settings),
+    )
+
+
+def _chart(outcomes: Sequence[Outcome]) -> Chart:
     values = [e for o in outcomes for _, e in o.curve]
-    chart = Chart(
+    return Chart(
         title="Error against the number of columns used",
         x_label="columns used",
         y_label="relative error (Frobenius norm)",
         views={"all": [Series(o.method, *zip(*o.curve, strict=True)) for o in outcomes]},
         selections={
-            "all": [o.method for o in outcomes],
+            "first": [o.method for o in leading(outcomes)],
             "the front": sorted(pareto_front(outcomes)),
         },
         logarithmic=min(values) > 0 and max(values) > 8 * min(values),
     )
-    table = Table(
-        title="Methods, smallest error first",
-        head=HEAD,
-        rows=rows(outcomes),
-        note="★: no other method is at least as good in error, time and entries together. "
-        "Bold: recommended.",
-        marked=frozenset(i for i, o in enumerate(outcomes) if o.method == chosen),
-    )
-    return Page(
-        title="Nyström methods compared on your data",
-        summary=[reason, *notes],
-        sections=[Section("Comparison", chart=chart, tables=[table])],
-        settings=dict(settings),
-    )
+
+
+def _tables(outcomes: Sequence[Outcome]) -> list[Table]:
+    """Return the table of those shown at once, and a folded one for each family of several."""
+    front, chosen = pareto_front(outcomes), recommend(outcomes)[0]
+
+    def table(title: str, some: Sequence[Outcome], **how: Any) -> Table:
+        marked = frozenset(i for i, o in enumerate(some) if o.method == chosen)
+        return Table(title=title, head=HEAD, rows=rows(some, front), marked=marked, **how)
+
+    shown = leading(outcomes)
+    if len(shown) == len(outcomes):
+        return [table("Methods by family", shown, note=f"{FRONT} Bold: recommended.")]
+    first = "The best of each family, smallest error first"
+    folded = [
+        table(f"{family.name}: {len(family.outcomes)} methods", family.outcomes, folded=True)
+        for family in by_family(outcomes)
+        if len(family.outcomes) > 1
+    ]
+    return [table(first, shown, note=f"{FRONT} Bold: recommended."), *folded]

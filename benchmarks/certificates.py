@@ -1,0 +1,163 @@
+"""Certificates and tolerances, against the truth.
+
+Coverage: on every matrix of the tests' market and on tables of the UCI collection, heavy tails
+included, certificates with many seeds, from some rows and from all, against the error itself.
+Width: on MNIST with a million kernel values in all, and with as many as there are by default.
+Tolerance: the landmarks that `tol` finds against the fewest that work, found by trying, and its
+time against that of one fit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from common import Report, Row, compare, parser, points, progress, run, synthetic
+
+import nysboost as nb
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
+import market
+
+TABLES = [
+    *("protein", "keggundirected", "kin40k", "bike", "pol", "elevators"),
+    *("concrete", "energy", "wine", "airfoil", "housing", "solar"),
+]
+"""Of the UCI collection: the first two have heavy tails."""
+
+CONFIDENCES = (0.95, 0.99)
+
+
+def table(name: str, n: int, options: argparse.Namespace) -> np.ndarray:
+    """Return n standardised rows of one of the tables, or synthetic ones with heavy tails."""
+    rng = np.random.default_rng(0)
+    path = Path(options.data_dir or ".") / "uci" / f"{name}.npz"
+    if options.data == "synthetic" or not path.exists():
+        return synthetic(n, 8) * np.exp(rng.normal(size=(n, 1)))
+    X = np.load(path)["X"].astype(np.float64)
+    X = X[rng.permutation(len(X))[:n]]
+    return (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-12)
+
+
+def problems(options: argparse.Namespace) -> Iterator[tuple[str, nb.Approximation]]:
+    """Yield an approximation by each method of everything that is to be covered."""
+    small, large = options.small, options.rows
+    for name in market.NAMES:
+        problem = market.problem(name, n=small)
+        for method in options.methods:
+            yield (
+                f"market: {name}",
+                nb.approximate(problem.X, method, problem.kernel, n_components=15, random_state=0),
+            )
+    for name in TABLES[: options.tables]:
+        X, c = table(name, large, options), options.landmarks
+        for method in options.methods:
+            kernel = nb.Gaussian(sigma="median")
+            yield name, nb.approximate(X, method, kernel, n_components=c, random_state=0)
+
+
+def coverage(options: argparse.Namespace) -> Iterator[Row]:
+    """Yield how often an interval misses the truth, in units of what its confidence allows."""
+    norms = ("frobenius", "trace")
+    missed = {(p, norm): [] for p in CONFIDENCES for norm in norms}
+    for name, approx in problems(options):
+        n, c = approx.shape[0], len(approx.landmarks)
+        truth = {norm: approx.relative_error(norm=norm) for norm in norms}
+        for n_entries in (c * c + n * c // 3 + 3000, c * c + 2 * n * c):
+            for p, seed in ((p, s) for p in CONFIDENCES for s in range(options.seeds)):
+                found = approx.certificate(p, n_entries=n_entries, random_state=seed)
+                for norm in norms:
+                    low, high = getattr(found, norm)
+                    missed[p, norm].append(not low <= truth[norm] <= high)
+        rate = np.mean(missed[0.95, "frobenius"])
+        progress(f"{name}, {approx.method}: so far {100 * rate:.2f} % missed at 0.95")
+    for (p, norm), wrong in missed.items():
+        allowed, rate = 100 * (1 - p), 100 * float(np.mean(wrong))
+        yield Row(
+            f"{norm} errors outside of their interval, {len(wrong)} runs",
+            f"confidence {p}",
+            rate,
+            allowed,
+            "%",
+            rate / allowed,
+            rate / allowed,
+            rate / allowed,
+            1.0,
+        )
+
+
+def width(options: argparse.Namespace) -> Iterator[Row]:
+    """Yield half the width of an interval in units of the error, on MNIST."""
+    X = points("mnist", options.images, options).astype(np.float32)
+    kernel = nb.Gaussian(sigma=5.0)
+    approx = nb.approximate(X, "joint", kernel, n_components=options.clusters, random_state=0)
+    for n_entries in (10**6, 2 * 10**7):
+        halves = []
+        for seed in range(options.rounds):
+            found = approx.certificate(n_entries=n_entries, random_state=seed)
+            low, high = found.frobenius
+            halves.append(100 * (high - low) / (high + low))
+        what = f"half width, n = {len(X):,}, c = {options.clusters}"
+        against = f"5 % of the error, with {found.entries_evaluated:,} kernel values"
+        yield compare(what, against, halves, 5.0, 1.0, unit="%")
+
+
+def tolerance(options: argparse.Namespace) -> Iterator[Row]:
+    """Yield the landmarks that `tol` finds, and the time that it takes."""
+    for name in options.searched:
+        X, kernel = table(name, options.rows, options), nb.Gaussian(sigma="median")
+        for tol in options.tolerances:
+            start = time.process_time()
+            found = len(nb.approximate(X, "joint", kernel, tol=tol, random_state=0).landmarks)
+            spent = time.process_time() - start
+            start = time.process_time()
+            nb.approximate(X, "joint", kernel, n_components=found, random_state=0)
+            once = time.process_time() - start
+            least = fewest(X, kernel, tol, found)
+            what = f"{name}, tol = {tol}"
+            yield compare(what, "the fewest that work", [found], [least], 1.3, unit="landmarks")
+            yield compare(what, "the time of that fit", [spent], [once], 3.0)
+
+
+def fewest(X: np.ndarray, kernel: nb.Gaussian, tol: float, found: int) -> int:
+    """Return the fewest landmarks that work, going down from `found` in steps of 3 %."""
+    best, c, failed = found, found, 0
+    while c > 1 and failed < 3:
+        c = min(c - 1, int(c / 1.03))
+        approx = nb.approximate(X, "joint", kernel, n_components=c, random_state=0)
+        best, failed = (c, 0) if approx.relative_error() <= tol else (best, failed + 1)
+    return best
+
+
+def measure(options: argparse.Namespace) -> Report:
+    report = Report("Certificates and tolerance")
+    for part in (coverage, width, tolerance):
+        if part.__name__ in options.parts:
+            for row in part(options):
+                report.add(row)
+    return report
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    options = parser(__file__, __doc__, rounds=5)
+    options.add_argument("--parts", nargs="+", default=["coverage", "width", "tolerance"])
+    options.add_argument("--methods", nargs="+", default=["uniform", "joint"])
+    options.add_argument("--seeds", type=int, default=10, help="certificates of each kind")
+    options.add_argument("--small", type=int, default=400, help="rows of the market's matrices")
+    options.add_argument("--rows", type=int, default=3000, help="rows of a table")
+    options.add_argument("--tables", type=int, default=10)
+    options.add_argument("--landmarks", type=int, default=60)
+    options.add_argument("--images", type=int, default=70_000)
+    options.add_argument("--clusters", type=int, default=240)
+    searched = ["protein", "keggundirected", "kin40k", "bike"]
+    options.add_argument("--searched", nargs="+", default=searched)
+    options.add_argument("--tolerances", type=float, nargs="+", default=[0.1, 0.03, 0.01])
+    run(options.parse_args(arguments), measure)
+
+
+if __name__ == "__main__":
+    main()

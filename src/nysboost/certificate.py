@@ -1,0 +1,217 @@
+"""Certificates: intervals for the error of an approximation, from few kernel values."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from nysboost.engine import accuracy
+from nysboost.engine.residual import Residual
+from nysboost.engine.sampling import (
+    GRAM_SHARE,
+    LEAST_GROUPS,
+    PAIRS,
+    WORTH_ALL,
+    Findings,
+    from_all_rows,
+    from_some_rows,
+    squared_norm_of_gram,
+)
+from nysboost.numerics.arrays import Floats, to_host
+from nysboost.numerics.checks import require_count
+from nysboost.numerics.estimates import Estimate, Risk, apportioned
+
+N_ENTRIES = 2 * 10**7
+"""Kernel values of a certificate: about a second on one core, with the features of 54 columns."""
+
+
+@dataclass(frozen=True, repr=False)
+class Certificate:
+    """What is known about the error of an approximation, and what it rests on.
+
+    Attributes
+    ----------
+    frobenius : (float, float)
+        Interval for ‖G − K̂‖_F / ‖G‖_F.
+    trace : (float, float)
+        Interval for |tr(G − K̂)| / tr G.
+    confidence : float
+        At least this share of such intervals contain the truth.
+    entries_evaluated : int
+        Kernel values that were evaluated for it.
+    rows : int
+        Number of rows that it speaks of.
+    rows_seen : int
+        Number of rows whose features were looked at: where it is all rows, no row can hide.
+    new_rows : bool
+        Whether they are other rows than those of the fit.
+    exact_frobenius, exact_trace : bool
+        Whether the interval is a number, because every entry that it needs was evaluated.
+    positive_semidefinite : bool
+        Whether G − K̂ is positive semidefinite on any rows.
+    bounds : (float, float) or None
+        Bounds of the Frobenius error that hold with certainty, where the residual is positive
+        semidefinite and its diagonal was seen: its trace is then an upper bound of its norm.
+    """
+
+    frobenius: tuple[float, float]
+    trace: tuple[float, float]
+    confidence: float
+    entries_evaluated: int
+    rows: int
+    rows_seen: int
+    new_rows: bool = False
+    exact_frobenius: bool = False
+    exact_trace: bool = False
+    positive_semidefinite: bool = False
+    bounds: tuple[float, float] | None = None
+
+    def __str__(self) -> str:
+        """Say it in a sentence or two."""
+        of = f"{self.rows:,} new rows" if self.new_rows else f"the {self.rows:,} rows of the fit"
+        frobenius = _in_words(self.frobenius, self.exact_frobenius)
+        trace = _in_words(self.trace, self.exact_trace)
+        sure = "" if self.exact_frobenius else f"With {100 * self.confidence:g} % confidence, "
+        said = f"{sure}on {of} the relative Frobenius error is {frobenius} and the trace error "
+        said += f"is {trace}: from {self.entries_evaluated:,} kernel values"
+        said += "." if self.rows_seen == self.rows else f" and {self.rows_seen:,} rows."
+        if self.bounds is not None and not self.exact_frobenius:
+            said += f" With certainty the Frobenius error is {_in_words(self.bounds, False)}"
+            said += ", because the residual is positive semidefinite."
+        return said[0].upper() + said[1:]
+
+    __repr__ = __str__
+
+
+def _in_words(interval: tuple[float, float], exact: bool) -> str:
+    low, high = interval
+    return f"{low:.3g} exactly" if exact else f"between {low:.3g} and {high:.3g}"
+
+
+def certify(
+    residual: Residual,
+    confidence: float,
+    n_entries: int,
+    rng: np.random.Generator,
+    *,
+    new_rows: bool = False,
+) -> Certificate:
+    """Return intervals for the relative errors on the rows of `residual`.
+
+    With few rows every entry is evaluated. Otherwise blocks of R are drawn, their rows and
+    columns independently and with probability proportional to what bounds them: to a_i, if there
+    are kernel values enough for the features of all rows, so that a row far from all others is
+    drawn as often as it matters; else to k(x_i, x_i).
+
+    Parameters
+    ----------
+    residual : Residual
+        R, on the rows in question.
+    confidence : float
+        Between 0 and 1.
+    n_entries : int
+        Kernel values that may be evaluated.
+    rng : numpy.random.Generator
+        Source of all randomness.
+    new_rows : bool
+        Whether the rows are others than those of the fit.
+    """
+    _check(residual, confidence, n_entries)
+    gram, n, c = residual.gram, residual.gram.n, residual.n_landmarks
+    fits = residual.factor.fits(n) and not gram.rows.lazy
+    if fits and n * (n + c) <= n_entries:
+        return _exact(residual, confidence, new_rows)
+    g = to_host(gram.diag()).astype(np.float64)
+    risk, left = Risk((1 - confidence) / 2), n_entries - c * c
+    if fits and n * c <= max(WORTH_ALL * left, left - PAIRS):
+        pairs = min(PAIRS, left - n * c)
+        found = from_all_rows(residual, g, int((1 - GRAM_SHARE) * pairs), risk, rng)
+    else:
+        pairs = min(PAIRS, left)
+        found = from_some_rows(residual, g, int(left - GRAM_SHARE * pairs), risk, rng)
+    norm, entries = squared_norm_of_gram(gram, g, int(GRAM_SHARE * pairs), risk, rng)
+    frobenius = _quotient(found, norm, g, risk, residual.noise)
+    return _put_together(residual, g, found, frobenius, confidence, entries + c * c, new_rows)
+
+
+def _quotient(
+    found: Findings, norm: Estimate, g: Floats, risk: Risk, noise: float
+) -> tuple[float, float]:
+    """Return an interval for ‖R‖_F / ‖G‖_F, each within the bounds that are certain."""
+    deviations = risk.deviations(found.rows)
+    of_residual, of_gram = apportioned(deviations, found.squared_norm, norm)
+    residual = np.clip(found.squared_norm.interval(of_residual), found.least, found.most)
+    gram = np.clip(norm.interval(of_gram), float(g @ g), float(g.sum()) ** 2)
+    low, high = np.sqrt(residual / gram[::-1])
+    rounding = noise * float(g.sum()) / float(np.sqrt(gram[0]))
+    return max(0.0, float(low) - rounding), float(high) + rounding
+
+
+def _put_together(
+    residual: Residual,
+    g: Floats,
+    found: Findings,
+    frobenius: tuple[float, float],
+    confidence: float,
+    entries: int,
+    new_rows: bool,
+) -> Certificate:
+    """Divide tr R by tr G, allow for rounding, and say what is certain."""
+    total = float(g.sum())
+    low, high = sorted(abs(end) for end in found.trace)
+    low = 0.0 if found.trace[0] < 0 < found.trace[1] else low
+    return Certificate(
+        frobenius=frobenius,
+        trace=(max(0.0, low / total - residual.noise), high / total + residual.noise),
+        confidence=confidence,
+        entries_evaluated=found.entries + entries,
+        rows=len(g),
+        rows_seen=found.rows,
+        new_rows=new_rows,
+        exact_trace=found.all_rows,
+        positive_semidefinite=residual.positive_semidefinite,
+        bounds=found.bounds,
+    )
+
+
+def _exact(residual: Residual, confidence: float, new_rows: bool) -> Certificate:
+    """Evaluate every entry: the intervals are numbers."""
+    gram, n = residual.gram, residual.gram.n
+    F, before = residual.factor.all(), gram.entries_evaluated
+    rows = np.arange(n)
+    frobenius, trace = (
+        error(gram, lambda at: F[at, :], residual.signs, rows, residual.shift)
+        for error in (accuracy.relative_error, accuracy.relative_trace_error)
+    )
+    return Certificate(
+        frobenius=(frobenius, frobenius),
+        trace=(trace, trace),
+        confidence=confidence,
+        entries_evaluated=gram.entries_evaluated - before + n * residual.n_landmarks,
+        rows=n,
+        rows_seen=n,
+        new_rows=new_rows,
+        exact_frobenius=True,
+        exact_trace=True,
+        positive_semidefinite=residual.positive_semidefinite,
+    )
+
+
+def _check(residual: Residual, confidence: float, n_entries: int) -> None:
+    """Refuse a confidence that is none, and too few kernel values to say anything."""
+    if not isinstance(confidence, float | int) or not 0 < confidence < 1:
+        msg = f"confidence lies between 0 and 1, but confidence={confidence!r} was given."
+        raise ValueError(msg)
+    require_count("n_entries", n_entries)
+    c = residual.n_landmarks
+    # blocks of two rows and two columns, and those of ‖G‖
+    least = max((4 + 4 * c) / (1 - GRAM_SHARE), 4 / GRAM_SHARE)
+    needed = c * c + math.ceil((LEAST_GROUPS + 1) * least)
+    if n_entries < min(needed, residual.gram.n * (residual.gram.n + c)):
+        msg = (
+            f"n_entries={n_entries} kernel values are too few to say anything about {c} "
+            f"landmarks: {needed} are the least, and a million tells much more."
+        )
+        raise ValueError(msg)

@@ -1,0 +1,155 @@
+"""The residual R = G − F S Fᵀ − δI, entry by entry, with what bounds an entry from its two rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from nysboost.engine.factor import Factor
+from nysboost.gram import Gram
+from nysboost.numerics.arrays import Array, Floats, like, row_blocks, to_host
+from nysboost.numerics.tolerances import EPS, cutoff
+
+
+@dataclass(frozen=True, eq=False)
+class Span:
+    """T, with K̂(x, y) = ⟨φ(x), T φ(y)⟩: an operator on the span of the landmarks.
+
+    Its eigenvalues are those of S Nᵀ W N, and R(x, y) = ⟨φ(x), (I − T) φ(y)⟩. Where none of them is
+    above 1 the residual is positive semidefinite, whatever the rows.
+
+    Parameters
+    ----------
+    normalization : array of shape (c, K)
+        N, with F = k(X, Z) N.
+    within : array of shape (c, c)
+        W = k(Z, Z).
+    signs : array of shape (K,)
+        The diagonal of S.
+    eps : float
+        Machine epsilon of the features.
+    """
+
+    normalization: Floats
+    within: Floats
+    signs: Floats
+    eps: float
+
+    @property
+    def noise(self) -> float:
+        """What rounding of the features does to R_ij / √(g_i g_j)."""
+        scale = np.sqrt(np.trace(self.within) * np.abs(self.signs).max())
+        return self.eps * float(scale) * _norm(self.normalization)
+
+    @property
+    def below_identity(self) -> bool:
+        """Whether no eigenvalue of T is above 1, but for rounding."""
+        size = _norm(self.within) * _norm(self.normalization) ** 2
+        largest = float(self._operator[0].max(initial=0.0))
+        return largest <= 1 + cutoff(8, self.eps) * (1 + size)
+
+    @cached_property
+    def excess(self) -> Floats:
+        """E of shape (K, r) with ‖F_i E‖² = ⟨φ_i, (T − I)₊ φ_i⟩: what K̂ has too much of."""
+        eigenvalues, E = self._operator
+        above = eigenvalues > 1
+        return E[:, above] * np.sqrt(eigenvalues[above] - 1)
+
+    @cached_property
+    def _operator(self) -> tuple[Floats, Floats]:
+        """The eigenvalues of T, and E with ⟨e_k, φ_i⟩ = (F E)_ik for its eigenvectors e_k."""
+        theta, V = np.linalg.eigh(self.normalization.T @ self.within @ self.normalization)
+        kept = theta > cutoff(len(theta), EPS) * theta.max(initial=0.0)
+        V, root = V[:, kept], np.sqrt(theta[kept])
+        core = root[:, None] * (V.T @ (self.signs[:, None] * V)) * root
+        eigenvalues, Y = np.linalg.eigh((core + core.T) / 2)
+        return eigenvalues, (V / root) @ Y
+
+
+@dataclass(frozen=True, eq=False)
+class Residual:
+    """R = G − F S Fᵀ − δI on the rows of a Gram.
+
+    For i ≠ j |R_ij|² ≤ a_i a_j with a_i = ⟨φ_i, |I − T| φ_i⟩ = g_i − K̂_ii + 2⟨φ_i, (T − I)₊ φ_i⟩.
+    Of features that are no values of the kernel at landmarks, and have no T, less is known:
+    |R_ij| ≤ √(g_i g_j) + √(f_i f_j), so that a_i = g_i + f_i with f_i = Σ_k |s_k| F_ik².
+
+    Parameters
+    ----------
+    gram : Gram
+        G, of the rows in question: those of the fit, or others.
+    factor : Factor
+        F on these rows.
+    signs : array of shape (K,)
+        The diagonal of S.
+    span : Span or None
+        T, where there is one.
+    shift : float
+        δ.
+    n_landmarks : int
+        c, the kernel values that the features of a row take; 0 where they are kept.
+    """
+
+    gram: Gram
+    factor: Factor
+    signs: Floats
+    span: Span | None = None
+    shift: float = 0.0
+    n_landmarks: int = 0
+
+    @classmethod
+    def of(cls, gram: Gram, factor: Factor, signs: Floats) -> Residual:
+        """Return that of features at landmarks, looking whether they are the kernel's values."""
+        landmarks, span = factor.transform.landmarks, None
+        if landmarks.basis is None:
+            N = to_host(factor.transform.normalization).astype(np.float64)
+            span = Span(N, to_host(gram.within(landmarks)).astype(np.float64), signs, gram.eps)
+        return cls(gram, factor, signs, span, n_landmarks=len(landmarks))
+
+    @property
+    def positive_semidefinite(self) -> bool:
+        """Whether R ≥ 0 on any rows at all."""
+        return self.span is not None and self.shift == 0 and self.span.below_identity
+
+    @cached_property
+    def noise(self) -> float:
+        """What rounding does to R_ij / √(g_i g_j)."""
+        return 4 * self.gram.eps + (0.0 if self.span is None else self.span.noise)
+
+    def diagonals(self, F: Array, g: Floats) -> tuple[Floats, Floats]:
+        """Return R_ii and a_i for rows with features F and k(x, x) = g, both of shape (len(g),)."""
+        d, a = np.empty(len(g)), np.empty(len(g))
+        for block in row_blocks(len(g), 16 * (len(self.signs) + 1)):
+            part = to_host(F[block, :]).astype(np.float64)
+            d[block] = g[block] - part**2 @ self.signs
+            if self.span is None:
+                a[block] = g[block] + part**2 @ np.abs(self.signs)
+            else:
+                a[block] = d[block] + 2 * ((part @ self.span.excess) ** 2).sum(axis=1)
+        return d - self.shift, np.maximum(a, self.noise * g)
+
+    def block(self, truth: Array, F: Array, H: Array) -> Floats:
+        """Return a block of R off the diagonal, from that of G and the features of its sides."""
+        mine = (F * like(self.signs, F)) @ H.T
+        return to_host(truth - mine).astype(np.float64)
+
+    def norm_of_approximation(self, F: Array) -> float:
+        """Return ‖F S Fᵀ‖_F from the features of all rows, where no weight is negative."""
+        moments = np.zeros((len(self.signs), len(self.signs)))
+        for block in row_blocks(F.shape[0], 16 * len(self.signs)):
+            part = to_host(F[block, :]).astype(np.float64) * np.sqrt(self.signs)
+            moments += part.T @ part
+        return float(np.linalg.norm(moments))
+
+
+def _norm(A: Floats) -> float:
+    """Return ‖A‖₂ to a digit, all that a rounding error needs: an SVD takes long."""
+    scale = float(np.abs(A).max(initial=0.0))
+    if scale == 0:
+        return 0.0
+    A, v = A / scale, np.ones(A.shape[1])
+    for _ in range(10):
+        v = A.T @ (A @ (v / np.linalg.norm(v)))
+    return scale * float(np.sqrt(np.linalg.norm(v)))

@@ -1,0 +1,298 @@
+"""A tolerance instead of a rank: the fewest landmarks whose certificate says so."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from nysboost.approximation import Approximation
+from nysboost.certificate import N_ENTRIES, Certificate
+from nysboost.gram import Gram
+from nysboost.numerics.arrays import Floats, to_host
+from nysboost.numerics.tolerances import EPS, cutoff
+
+PILOT_ROWS = (512, 2048)
+"""Rows of the pilot, and as many that judge it: a twentieth of a second and, where the tolerance
+takes so many landmarks that a fit takes much longer, two seconds.
+"""
+
+STEP = 3
+"""Times as many landmarks has a trial at most as the one before it, which is then cheap."""
+
+CLOSE_ENOUGH = 1.2
+"""No fewer landmarks are sought once a trial with a 1.2th of them has failed, or would fail."""
+
+FEW = 8
+"""Up to so many landmarks one of them more or less decides: there a trial has to fail."""
+
+AIM = 0.97
+"""Of the tolerance: two fits with the same number of landmarks differ by a few per cent."""
+
+EXPENSIVE, FAR_ENOUGH = 3, 1.3
+"""Trials with at least half the landmarks of the result, which are what it costs: at most three,
+and a fourth only where there may be fewer by this factor.
+"""
+
+LEAST_SLOPE = 0.5
+"""Beyond the last trial log error falls by this times log c at least: better too few than too many.
+
+On heavy-tailed rows a pilot hardly falls: it has no landmark for the far rows that judge it.
+"""
+
+HOPELESS, SURELY_HOPELESS = 1.5, 4.0
+"""A tolerance is given up where it would take so many times the landmarks that are allowed:
+
+by the trials, and by the pilot alone.
+"""
+
+MUCH = 20.0
+"""The curve is followed up to e²⁰ landmarks, more than anyone has rows in memory."""
+
+FALLBACK = 240
+"""Landmarks of the result where the tolerance cannot be reached; `approximate` has as many."""
+
+ROWS_PER_LANDMARK = 4
+"""The Gram matrix of so many rows is held in a fit."""
+
+SHARE = 0.25
+"""Of the kernel values of a fit, for its certificate, which has as many as any other at least."""
+
+
+PER_SQUARE = 10
+"""Kernel values of a certificate for each pair of landmarks at least: it begins with these."""
+
+
+class ToleranceWarning(UserWarning):
+    """A tolerance was not reached; the result is the nearest to it that was found."""
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """A fit with c landmarks and its certificate."""
+
+    c: int
+    approximation: Approximation
+    certificate: Certificate
+
+    @property
+    def error(self) -> float:
+        """The upper end of the interval: what the error is at most, as far as is known."""
+        return self.certificate.frobenius[1]
+
+
+def within_tolerance(
+    fit: Callable[[int], Approximation],
+    tol: float,
+    gram: Gram,
+    limit: int | None,
+    rng: np.random.Generator,
+) -> Approximation:
+    """Return the fit with the fewest landmarks whose error is certified to be at most `tol`.
+
+    A pilot on a sample gives the form of the curve, log error against log c; the method's own
+    fits then say how far above or below it they are. The search is over when the largest number
+    that fails and the smallest that does not are near each other, on the curve or in fact.
+
+    Parameters
+    ----------
+    fit : callable
+        From a number of landmarks to an approximation.
+    tol : float
+        Of the relative Frobenius error.
+    gram : Gram
+        G.
+    limit : int or None
+        Landmarks at most; None is what n and the working memory allow.
+    rng : numpy.random.Generator
+        Source of the certificates' randomness.
+
+    Warns
+    -----
+    ToleranceWarning
+        If it cannot be reached, with what was.
+    """
+    if isinstance(tol, bool) or not isinstance(tol, float | int) or not 0 < tol < 1:
+        msg = f"tol is a relative error between 0 and 1, but tol={tol!r} was given."
+        raise ValueError(msg)
+    allowed = int(math.sqrt(gram.budget.bytes / 8)) // ROWS_PER_LANDMARK
+    most = max(1, min(gram.n, allowed if limit is None else limit))
+    curve = _pilots(gram, tol, rng)
+    trials: list[Trial] = []
+    c = _further(trials, curve, tol, most, limit is None)
+    while c is not None:
+        trials.append(_trial(fit, c, gram, rng))
+        c = _next(trials, curve, tol, most, limit is None)
+    reached = [trial for trial in trials if trial.error <= tol]
+    if reached:
+        return min(reached, key=lambda trial: trial.c).approximation
+    best = min(trials, key=lambda trial: trial.error)
+    warnings.warn(
+        _sentence(best, curve.needed(trials, tol), tol, most), ToleranceWarning, stacklevel=4
+    )
+    return best.approximation
+
+
+def _trial(
+    fit: Callable[[int], Approximation], c: int, gram: Gram, rng: np.random.Generator
+) -> Trial:
+    before = gram.entries_evaluated
+    approximation = fit(c)
+    spent = gram.entries_evaluated - before
+    entries = max(N_ENTRIES, int(SHARE * spent), PER_SQUARE * c * c)
+    certificate = approximation.certificate(n_entries=entries, random_state=rng)
+    return Trial(c, approximation, certificate)
+
+
+def _next(trials: list[Trial], curve: Curve, tol: float, most: int, give_up: bool) -> int | None:
+    """Return how many landmarks to try next; None if the search is over."""
+    good = min((trial.c for trial in trials if trial.error <= tol), default=None)
+    bad = max((trial.c for trial in trials if trial.error > tol), default=0)
+    if good is None:
+        return _further(trials, curve, tol, most, give_up)
+    low = bad + 1 if bad else max(1, good // 2)
+    guess = curve.first_below(trials, AIM * tol, low, good)
+    expensive = sum(2 * trial.c >= good for trial in trials)
+    near = bad if good <= FEW else max(bad, guess)
+    enough = CLOSE_ENOUGH if expensive < EXPENSIVE else FAR_ENOUGH
+    if good <= enough * near or good == bad + 1 or expensive > EXPENSIVE:
+        return None
+    return min(guess, good - 1)
+
+
+def _further(trials: list[Trial], curve: Curve, tol: float, most: int, give_up: bool) -> int | None:
+    """Return a number of landmarks beyond all that failed, or None where there is no hope."""
+    last = max((trial.c for trial in trials), default=0)
+    if last >= most:
+        return None
+    hopeless = HOPELESS if len(trials) > 1 else SURELY_HOPELESS
+    if give_up and curve.needed(trials, tol) > hopeless * most:
+        return min(FALLBACK, most) if last < min(FALLBACK, most) else None
+    highest = min(most, STEP * last if last else curve.reach)
+    guess = curve.first_below(trials, AIM * tol, last + 1, highest)
+    # a little more than fails is not worth a fit
+    return min(most, max(guess, math.ceil(1.1 * last)))
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """How the error falls with the number of landmarks: log error at c = 1, …, m.
+
+    Trials lie above or below it by what the two of them nearest to the tolerance say.
+    """
+
+    logs: Floats
+    n: int
+
+    @property
+    def reach(self) -> int:
+        """The most landmarks of which the pilot can say anything: half of its rows."""
+        return max(1, len(self.logs) // 2)
+
+    def __call__(self, c: Floats) -> Floats:
+        """Return log error, beyond the reach of the pilot as it fell before.
+
+        The rows of the pilot stand for rows without landmark; those with one have no error.
+        """
+        known = self.logs[: self.reach]
+        x = np.log(np.arange(1, self.reach + 1))
+        half = max(0, self.reach // 2 - 1)
+        rise = x[-1] - x[half]
+        slope = (known[-1] - known[half]) / rise if rise > 0 else 0.0
+        logs = np.log(c)
+        beyond = known[-1] + slope * (logs - x[-1])
+        without = np.log(np.maximum(1 - c / self.n, EPS))
+        found: Floats = np.where(logs <= x[-1], np.interp(logs, x, known), beyond) + without
+        return found
+
+    def corrected(self, trials: list[Trial], target: float, c: Floats) -> Floats:
+        """Return log error at c, by the trials nearest to the target."""
+        gaps = sorted(trials, key=lambda trial: abs(_log(trial.error) - math.log(target)))[:2]
+        if not gaps:
+            return self(c)
+        at = np.array([float(trial.c) for trial in gaps])
+        offsets: Floats = np.array([_log(trial.error) for trial in gaps]) - self(at)
+        if len(gaps) == 1:
+            shifted: Floats = self(c) + offsets[0]
+            return shifted
+        slope = float(offsets[1] - offsets[0]) / math.log(at[1] / at[0])
+        tilted: Floats = self(c) + offsets[0] + slope * np.log(c / at[0])
+        return tilted
+
+    def first_below(self, trials: list[Trial], target: float, low: int, high: int) -> int:
+        """Return the fewest landmarks from low to high that come down to the target, or high."""
+        candidates = np.arange(low, max(low, high) + 1)
+        curve = self.corrected(trials, target, candidates.astype(np.float64))
+        last = max(trials, key=lambda trial: trial.c, default=None)
+        if last is not None and low > last.c:
+            steep = _log(last.error) - LEAST_SLOPE * np.log(candidates / last.c)
+            curve = np.minimum(curve, steep)
+        below = np.flatnonzero(curve <= math.log(target))
+        return int(candidates[below[0]]) if len(below) else high
+
+    def needed(self, trials: list[Trial], tol: float) -> float:
+        """Return how many landmarks the tolerance takes, if the error goes on as it fell last."""
+        candidates = np.exp(np.linspace(0, MUCH, 2000))
+        below = np.flatnonzero(self.corrected(trials, tol, candidates) <= math.log(tol))
+        return float(candidates[below[0]]) if len(below) else math.inf
+
+
+def _pilots(gram: Gram, tol: float, rng: np.random.Generator) -> Curve:
+    """Return the curve of the first pilot that comes down to the tolerance, or of the last."""
+    for size in PILOT_ROWS:
+        curve = pilot(gram, size, rng)
+        if 2 * size >= gram.n or curve.needed([], tol) <= curve.reach:
+            break
+    return curve
+
+
+def pilot(gram: Gram, size: int, rng: np.random.Generator) -> Curve:
+    """Return the errors of Nyström approximations of rank c = 1, …, m from m sampled columns.
+
+    The eigenvectors of G[A, A], continued to other rows B, approximate G[B, B]: with
+    V = G[B, A] U Λ^(−½) the residual of rank c is G[B, B] − V_c V_cᵀ, whose norms are sums over
+    the leading entries of VᵀG V and of VᵀV. The diagonal counts as it does for n rows.
+    """
+    m = min(size, gram.n // 2)
+    if m < 2:
+        return Curve(np.zeros(1), gram.n)
+    rows = rng.choice(gram.n, size=2 * m, replace=False)
+    A, B = rows[:m], rows[m:]
+    truth = to_host(gram.block(B, B)).astype(np.float64)
+    eigenvalues, U = np.linalg.eigh(to_host(gram.block(A, A)).astype(np.float64))
+    eigenvalues, U = eigenvalues[::-1], U[:, ::-1]
+    kept = eigenvalues > cutoff(m, gram.eps) * eigenvalues[0]
+    V = to_host(gram.block(B, A)).astype(np.float64) @ U[:, kept] / np.sqrt(eigenvalues[kept])
+    g = np.diagonal(truth).copy()
+    np.fill_diagonal(truth, 0.0)
+    own = np.cumsum(V**2, axis=1)
+    both = (V.T @ V) ** 2 - (V**2).T @ V**2
+    squares = np.diagonal(np.cumsum(np.cumsum(both, axis=0), axis=1))
+    across = np.cumsum(((truth @ V) * V).sum(axis=0))
+    share = 1 / (m * max(1, m - 1))
+    total = share * (truth**2).sum() + (g**2).mean() / gram.n
+    left = share * ((truth**2).sum() - 2 * across + squares)
+    left = left + ((g[:, None] - own) ** 2).mean(axis=0) / gram.n
+    errors = np.sqrt(np.maximum(left, EPS**2 * total) / total)
+    return Curve(np.log(np.minimum.accumulate(errors)), gram.n)
+
+
+def _log(error: float) -> float:
+    return math.log(max(error, EPS))
+
+
+def _sentence(best: Trial, needed: float, tol: float, most: int) -> str:
+    low, high = best.certificate.frobenius
+    if best.c >= most:
+        why = f"{most} landmarks are the most that n, max_memory and n_components allow"
+    else:
+        count = f"about {needed:,.0f}" if needed < math.inf else "far more"
+        why = f"it would take {count} landmarks, more than n and max_memory allow"
+    return (
+        f"tol={tol:g} was not reached: {why}. The result has {best.c} landmarks and a relative "
+        f"Frobenius error between {low:.3g} and {high:.3g}. Take a wider kernel, a larger tol, or "
+        "a larger n_components or max_memory."
+    )

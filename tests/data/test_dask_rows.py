@@ -1,0 +1,190 @@
+"""Rows of Dask collections: taken, mapped and folded like those in memory, and read little."""
+
+import subprocess
+import sys
+from collections import Counter
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_matrix, random_array
+
+from nysboost.data import dask_rows
+from nysboost.data.dask_graph import is_dask
+from nysboost.data.dask_rows import DaskRows
+from nysboost.data.recognise import as_rows, rows_of, stays_where_it_is, stream_of
+from nysboost.data.rows import ArrayRows
+
+
+@pytest.fixture(autouse=True)
+def _in_this_thread():
+    with dask.config.set(scheduler="sync"):
+        yield
+
+
+@pytest.fixture
+def X():  # noqa: N802
+    return np.random.default_rng(0).normal(size=(100, 3))
+
+
+UNEVEN = (40, 0, 25, 35)
+
+
+def chunked(X, chunks=UNEVEN):
+    return da.from_array(X, chunks=(chunks, X.shape[1]))
+
+
+class Counted:
+    """A Dask array whose chunks say how often they have been read."""
+
+    def __init__(self, X, size):
+        self.reads = Counter()
+        sizes = (size,) * (len(X) // size)
+
+        def read(block_info=None):
+            (start, stop), _ = block_info[None]["array-location"]
+            self.reads[start] += 1
+            return X[start:stop]
+
+        meta = np.empty((0, 0), dtype=X.dtype)
+        self.array = da.map_blocks(read, chunks=(sizes, X.shape[1:]), dtype=X.dtype, meta=meta)
+
+
+def test_dask_is_not_imported_by_the_library():
+    code = (
+        "import sys, nysboost; nysboost.approximate([[1.0], [2.0]]); print('dask' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_collections_are_recognised_and_stay_where_they_are(X):
+    frame = dd.from_pandas(pd.DataFrame(X), npartitions=2)
+    assert is_dask(chunked(X))
+    assert is_dask(frame)
+    assert stays_where_it_is(frame)
+    assert not is_dask(X)
+    assert isinstance(rows_of(chunked(X)), DaskRows)
+    assert isinstance(stream_of(frame), DaskRows)
+
+
+@pytest.mark.parametrize("wanted", [[3], [99, 0, 41, 41, 40], [], slice(38, 45), slice(99, 0, -20)])
+def test_rows_are_taken_in_the_order_asked_for(X, wanted):
+    wanted = wanted if isinstance(wanted, slice) else np.array(wanted, dtype=np.intp)
+    np.testing.assert_array_equal(rows_of(chunked(X)).take(wanted), X[wanted])
+
+
+def test_only_chunks_with_wanted_rows_are_read(X):
+    source = Counted(X, 10)
+    rows_of(source.array).take(np.array([12, 17, 95]))
+    assert source.reads == {10: 1, 90: 1}
+
+
+def test_whole_numbers_become_floating_point():
+    X = np.arange(12).reshape(4, 3)
+    rows = rows_of(da.from_array(X, chunks=(2, 3)))
+    assert rows.take(np.array([3])).dtype == np.float64
+    assert rows.form.dtype == np.float64
+    assert rows_of(da.from_array(X.astype(np.float32), chunks=2)).form.dtype == np.float32
+
+
+def test_chunks_of_features_are_put_together(X):
+    rows = rows_of(da.from_array(X, chunks=(30, 2)))
+    assert rows.data.numblocks == (4, 1)
+    np.testing.assert_array_equal(rows.take(np.arange(100)), X)
+
+
+def scaled(factor, block, other):
+    return factor * block + other
+
+
+def column_sums(_, block, other):
+    return block.sum(axis=0) + other.sum(axis=0)
+
+
+def add(left, right):
+    return left + right
+
+
+def test_map_is_lazy_and_has_the_chunks_of_the_rows(X):
+    source, V = Counted(X, 10), X[:, ::-1]
+    mapped = rows_of(source.array).map(scaled, 2.0, 3, V, task="scaled")
+    assert not source.reads
+    assert mapped.chunks == source.array.chunks
+    assert mapped.dtype == np.float64
+    assert isinstance(mapped._meta, np.ndarray)
+    assert next(iter(mapped.__dask_keys__()))[0][0].startswith("scaled-")
+    np.testing.assert_allclose(mapped.compute(), 2 * X + V)
+
+
+@pytest.mark.parametrize("merged", [2, 3, 16])
+def test_fold_is_a_tree_over_all_chunks(X, merged, monkeypatch):
+    monkeypatch.setattr("nysboost.data.dask_graph.MERGED", merged)
+    rows, V = rows_of(chunked(X, (10,) * 10)), da.from_array(X, chunks=(33, 1))
+    np.testing.assert_allclose(rows.fold(column_sums, add, None, V, task="sums"), 2 * X.sum(axis=0))
+
+
+def test_fold_keeps_the_order_of_the_rows(X):
+    rows = rows_of(chunked(X, (7,) * 14 + (2,)))
+    first = rows.fold(lambda _, block: tuple(block[:, 0]), add, None, task="chain")
+    assert first == tuple(X[:, 0])
+
+
+def test_here_and_there_map_and_fold_are_the_same(X):
+    here, there, V = ArrayRows(X), rows_of(chunked(X)), X + 1
+    kept = here.map(scaled, 3.0, 3, V, task="", size=7)
+    np.testing.assert_array_equal(kept, there.map(scaled, 3.0, 3, V, task="scaled").compute())
+    total = here.fold(column_sums, add, None, V, task="", size=7)
+    np.testing.assert_allclose(total, there.fold(column_sums, add, None, V, task="sums"))
+
+
+def products(_, upper, lower):
+    gram = (upper @ lower.T) ** 2
+    return float(gram.sum()) * (1 if lower is upper else 2)
+
+
+def test_every_pair_of_chunks_is_met_once(X):
+    total = rows_of(chunked(X)).fold_pairs(products, add, None, task="pairs")
+    assert total == pytest.approx(float(((X @ X.T) ** 2).sum()))
+
+
+def test_what_fails_in_a_chunk_says_in_which():
+    def fail(_, block):
+        if block[0, 0] == 5:
+            msg = "X contains NaN."
+            raise ValueError(msg)
+        return block
+
+    rows = rows_of(da.arange(10, chunks=5)[:, None])
+    with pytest.raises(ValueError, match=r"In chunk 1, with its rows counted from 0: X contains"):
+        rows.map(fail, None, 1, task="fail").compute()
+
+
+def test_all_rows_at_once_are_refused(monkeypatch):
+    monkeypatch.setattr(dask_rows, "TAKE_BYTES", 1000)
+    rows = rows_of(da.zeros((10**9, 2), chunks=(10**6, 2)))
+    with pytest.raises(ValueError, match="rows stay on their workers"):
+        rows.take(slice(None))
+
+
+def test_pieces_bring_one_chunk_at_a_time(X):
+    source = Counted(X, 20)
+    pieces = rows_of(source.array).pieces(15)
+    np.testing.assert_array_equal(next(pieces), X[:15])
+    assert source.reads == {0: 1}
+    assert [len(piece) for piece in pieces] == [5, *[15, 5] * 4]
+
+
+def test_sparse_blocks_stay_sparse():
+    S = csr_matrix(random_array((60, 8), density=0.2, rng=np.random.default_rng(0)))
+    blocks = da.from_array(S.toarray(), chunks=(20, 8)).map_blocks(csr_matrix)
+    rows = rows_of(blocks)
+    assert rows.form.format == "csr"
+    taken = rows.take(np.array([45, 2, 2]))
+    assert taken.format == "csr"
+    np.testing.assert_array_equal(taken.toarray(), S.toarray()[[45, 2, 2]])
+    survey = as_rows(blocks).survey
+    assert survey.standard_deviation == pytest.approx(S.toarray().std())

@@ -1,0 +1,60 @@
+"""The first look at Dask rows: one pass, and everything before the sample is known."""
+
+import operator
+from functools import reduce
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nysboost.data.recognise import as_rows, rows_of
+from nysboost.data.survey import Survey, surveyed
+
+
+@pytest.fixture(autouse=True)
+def _in_this_thread():
+    with dask.config.set(scheduler="sync"):
+        yield
+
+
+@given(
+    cuts=st.lists(st.integers(0, 60), max_size=6),
+    shift=st.sampled_from([0.0, 1e6, -1e9]),
+    dtype=st.sampled_from([np.float64, np.float32, np.int64]),
+)
+def test_surveys_of_parts_add_up_to_that_of_the_whole(cuts, shift, dtype):
+    X = (np.random.default_rng(0).normal(size=(60, 2)) * 10 + shift).astype(dtype)
+    parts = np.split(X, sorted(cuts))
+    survey = reduce(operator.add, [Survey.of(part) for part in parts])
+    assert survey.count == X.size
+    assert survey.trouble is None
+    deviation = X.astype(np.float64).std()
+    assert survey.standard_deviation == pytest.approx(deviation, rel=1e-6)
+
+
+@pytest.mark.parametrize(("row", "what"), [(0, np.nan), (57, np.inf), (99, -np.inf)])
+def test_the_first_entry_that_is_not_finite_is_named(row, what):
+    X = np.ones((100, 3))
+    X[row:, 1] = what
+    with pytest.raises(ValueError, match=rf"X contains .*, first at row {row}, column 1\."):
+        as_rows(da.from_array(X, chunks=((40, 0, 17, 43), (2, 1))))
+
+
+def test_rows_that_every_fit_asks_for_come_with_the_first_look():
+    seen = []
+
+    def read(block_info=None):
+        (start, stop), _ = block_info[None]["array-location"]
+        seen.append(start)
+        return np.arange(start, stop, dtype=float)[:, None]
+
+    X = da.map_blocks(read, chunks=((50,) * 4, (1,)), dtype=float, meta=np.empty((0, 0)))
+    rows = surveyed(rows_of(X), (3, 7))
+    for wanted in ([0, 99, 199], [0, 33, 66, 99, 132, 165, 199]):
+        np.testing.assert_array_equal(rows.take(np.array(wanted))[:, 0], wanted)
+    assert sorted(seen) == [0, 50, 100, 150]
+    np.testing.assert_array_equal(rows.take(np.array([1, 99]))[:, 0], [1, 99])
+    assert len(seen) == 6

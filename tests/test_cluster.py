@@ -1,0 +1,164 @@
+"""A real cluster of local processes: same results, also when workers die on the way."""
+
+import os
+import pickle
+import signal
+import sys
+import threading
+import time
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+
+import nysboost as nb
+from nysboost import cli
+
+KERNEL = nb.Gaussian(sigma=1.5)
+CHUNK, CHUNKS = 500, 8
+
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "60s"}),
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+    ):
+        yield cluster
+
+
+@pytest.fixture
+def client(cluster):
+    with Client(cluster) as client:
+        client.wait_for_workers(2)
+        yield client
+
+
+@pytest.fixture(scope="module")
+def X():  # noqa: N802
+    return np.random.default_rng(0).normal(size=(CHUNK * CHUNKS, 3))
+
+
+def slowly(block, seconds=0.0):
+    time.sleep(seconds)
+    return block
+
+
+def rows(X, seconds=0.0):
+    chunks = da.from_array(X, chunks=(CHUNK, 3))
+    return chunks.map_blocks(slowly, seconds=seconds, dtype=X.dtype, meta=np.empty((0, 0)))
+
+
+def fit(X, method="kmeans"):
+    return nb.approximate(X, method, KERNEL, n_components=30, row_cap=300, random_state=0)
+
+
+def kill_one(client, after):
+    """Kill a worker's process `after` so many seconds; its nanny starts another."""
+    pids = list(client.run(os.getpid).values())
+    killer = threading.Timer(after, os.kill, (pids[0], signal.SIGKILL))
+    killer.start()
+    return killer
+
+
+def test_a_cluster_gives_the_results_of_the_run_in_memory(client, X):
+    here, there = fit(X), fit(rows(X))
+    np.testing.assert_array_equal(there.landmarks.points, here.landmarks.points)
+    np.testing.assert_array_equal(there.features().compute(), here.features())
+    V = np.ones((len(X), 2))
+    np.testing.assert_allclose(there @ V, here @ V, rtol=1e-10)
+
+
+def test_a_worker_that_dies_in_the_middle_of_a_fit_changes_nothing(client, X):
+    here = fit(X)
+    killer = kill_one(client, after=0.3)
+    there = fit(rows(X, seconds=0.2))
+    killer.join()
+    np.testing.assert_array_equal(there.landmarks.points, here.landmarks.points)
+    np.testing.assert_array_equal(there.learners[0].projection, here.learners[0].projection)
+
+
+def test_a_worker_that_dies_while_features_are_stored_changes_nothing(client, X, tmp_path):
+    model = nb.StandardNystroem(n_columns=30, random_state=0).fit(X)
+    killer = kill_one(client, after=0.3)
+    model.transform(rows(X, seconds=0.2)).to_zarr(str(tmp_path / "features.zarr"))
+    killer.join()
+    stored = da.from_zarr(str(tmp_path / "features.zarr")).compute()
+    np.testing.assert_array_equal(stored, model.transform(X))
+
+
+def test_landmarks_are_one_node_of_the_graph_and_bring_no_training_rows(X):
+    model = nb.StandardNystroem(n_columns=30, random_state=0).fit(X)
+    lazy = model.transform(rows(X))
+    shared = [key for key in lazy.dask if str(key).startswith("shared-")]
+    assert len(shared) == 1
+    travels = pickle.dumps(lazy.dask[shared[0]])
+    assert len(travels) < X.nbytes / 2
+
+
+def test_the_command_line_works_on_a_cluster(client, X, tmp_path, monkeypatch, capsys):
+    np.save(tmp_path / "rows.npy", X)
+    model, out = tmp_path / "m.nysboost", tmp_path / "features.zarr"
+    address = client.scheduler.address
+    fitting = ["fit", tmp_path / "rows.npy", "--out", model, "--method", "uniform"]
+    for command in (fitting, ["transform", model, tmp_path / "rows.npy", "--out", out]):
+        arguments = ["nysboost", *map(str, command), "--scheduler", address]
+        monkeypatch.setattr(sys, "argv", arguments)
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        assert ended.value.code == 0, capsys.readouterr().err
+    stored = da.from_zarr(str(out)).compute()
+    np.testing.assert_allclose(stored, nb.load(model).transform(X), atol=1e-8)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(10))
+def test_ten_kills_at_ten_moments_change_nothing(client, X, number, tmp_path):
+    here = fit(X, "joint")
+    after = float(np.random.default_rng(number).uniform(0.05, 2.0))
+    killer = kill_one(client, after)
+    slow = rows(X, seconds=0.2)
+    there = fit(slow, "joint")
+    there.features().to_zarr(str(tmp_path / "features.zarr"))
+    killer.join()
+    np.testing.assert_array_equal(there.landmarks.points, here.landmarks.points)
+    stored = da.from_zarr(str(tmp_path / "features.zarr")).compute()
+    np.testing.assert_array_equal(stored, here.features())
+
+
+@pytest.mark.slow
+def test_a_worker_that_joins_on_the_way_changes_nothing(cluster, client, X):
+    here = fit(X)
+    threading.Timer(0.3, cluster.scale, (3,)).start()
+    there = fit(rows(X, seconds=0.2))
+    np.testing.assert_array_equal(there.landmarks.points, here.landmarks.points)
+    cluster.scale(2)
+
+
+def hungry(block, victims):
+    """Take so much memory, once, that the worker's nanny ends it."""
+    try:
+        os.close(os.open(victims, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return block
+    hoard = []
+    while True:
+        hoard.append(np.ones(2**22))
+        time.sleep(0.01)
+
+
+@pytest.mark.slow
+def test_a_worker_that_runs_out_of_memory_changes_nothing(X, tmp_path):
+    here = fit(X)
+    how = {"threads_per_worker": 1, "dashboard_address": None, "memory_limit": "600MiB"}
+    with LocalCluster(n_workers=2, **how) as small, Client(small):
+        victims = str(tmp_path / "victims")
+        there = fit(
+            rows(X).map_blocks(hungry, victims=victims, dtype=X.dtype, meta=np.empty((0, 0)))
+        )
+    np.testing.assert_array_equal(there.landmarks.points, here.landmarks.points)
+    assert (tmp_path / "victims").exists()

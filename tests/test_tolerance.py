@@ -1,0 +1,155 @@
+"""A tolerance finds the number of landmarks, and says so where it cannot."""
+
+import warnings
+
+import market
+import numpy as np
+import pytest
+
+import nysboost as nb
+from nysboost import tolerance
+from nysboost.gram import make_gram
+from nysboost.tolerance import pilot
+
+KERNEL = nb.Gaussian(sigma=2.0)
+
+
+def points(n=700, seed=0):
+    return market.cloud(n, np.random.default_rng(seed))
+
+
+def heavy_tailed(n=700, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, 3)) * np.exp(rng.normal(size=(n, 1)))
+
+
+def smallest(X, method, tol, found):
+    """The fewest landmarks that work, by trying every number below what was found."""
+    works = [
+        c
+        for c in range(max(1, found // 2), found + 1)
+        if nb.approximate(X, method, KERNEL, n_components=c, random_state=0).relative_error() <= tol
+    ]
+    return works[0]
+
+
+@pytest.mark.parametrize("tol", [0.1, 0.03, 0.01])
+@pytest.mark.parametrize("X", [points(), heavy_tailed()], ids=["cloud", "heavy-tailed"])
+def test_it_is_reached_with_few_more_landmarks_than_by_trying_all_numbers(X, tol):
+    approx = nb.approximate(X, "kmeans", KERNEL, tol=tol, random_state=0)
+    found = len(approx.landmarks)
+    assert approx.relative_error() <= tol
+    assert found <= 1.3 * smallest(X, "kmeans", tol, found)
+
+
+def test_columns_at_random_reach_it_too():
+    approx = nb.approximate(heavy_tailed(), "uniform", KERNEL, tol=0.03, random_state=0)
+    assert approx.relative_error() <= 0.03
+
+
+def test_joint_is_the_default_and_reaches_it_too():
+    X = points(400)
+    approx = nb.approximate(X, kernel=KERNEL, tol=0.02, random_state=0)
+    assert approx.method == "joint"
+    assert approx.relative_error() <= 0.02
+    assert len(approx.landmarks) <= 1.3 * smallest(X, "joint", 0.02, len(approx.landmarks))
+
+
+def test_the_result_is_that_of_so_many_components_with_the_same_seed():
+    X = points()
+    found = nb.approximate(X, "kmeans", KERNEL, tol=0.05, random_state=7)
+    count = len(found.landmarks)
+    again = nb.approximate(X, "kmeans", KERNEL, n_components=count, random_state=7)
+    np.testing.assert_array_equal(found.landmarks.points, again.landmarks.points)
+
+
+def test_a_mixture_shares_the_landmarks_out():
+    approx = nb.approximate(points(), "URB-mean", KERNEL, tol=0.1, n_learners=2, random_state=0)
+    assert len(approx.learners) == 2
+    assert approx.relative_error() <= 0.1
+
+
+def test_fits_that_are_wasted_cost_no_more_than_twice_the_result(monkeypatch):
+    counts, original = [], tolerance._trial
+
+    def counted(fit, c, gram, rng):
+        counts.append(c)
+        return original(fit, c, gram, rng)
+
+    monkeypatch.setattr(tolerance, "_trial", counted)
+    for tol in (0.1, 0.03, 0.01, 0.003):
+        counts.clear()
+        approx = nb.approximate(points(1500), "kmeans", KERNEL, tol=tol, random_state=0)
+        assert sum(counts) <= 3 * len(approx.landmarks)
+
+
+def test_nearly_the_identity_is_out_of_reach_and_the_result_is_there():
+    X = points(3000)
+    with pytest.warns(nb.ToleranceWarning, match="tol=0.01 was not reached: it would take") as seen:
+        approx = nb.approximate(
+            X, "uniform", nb.Gaussian(sigma=1e-3), tol=0.01, max_memory="10MB", random_state=0
+        )
+    assert len(approx.landmarks) == 240
+    assert "relative Frobenius error between 0.9" in str(seen[0].message)
+    assert seen[0].filename == __file__
+
+
+def test_a_limit_on_landmarks_is_kept_and_named():
+    with pytest.warns(nb.ToleranceWarning, match="5 landmarks are the most"):
+        approx = nb.approximate(
+            points(), "kmeans", KERNEL, tol=1e-4, n_components=5, random_state=0
+        )
+    assert len(approx.landmarks) == 5
+
+
+def test_with_all_rows_as_landmarks_everything_is_reached():
+    X = points(60)
+    approx = nb.approximate(X, "uniform", nb.Gaussian(sigma=0.01), tol=1e-3, random_state=0)
+    assert len(approx.landmarks) == 60
+    assert approx.relative_error() <= 1e-3
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_very_few_rows(n):
+    approx = nb.approximate(points(n), "uniform", KERNEL, tol=0.5, random_state=0)
+    assert approx.relative_error() <= 0.5
+
+
+@pytest.mark.parametrize("tol", [0, 1, -0.1, "0.1", True, float("nan")])
+def test_a_tolerance_lies_between_0_and_1(tol):
+    with pytest.raises(ValueError, match="tol is a relative error between 0 and 1"):
+        nb.approximate(points(50), "uniform", KERNEL, tol=tol)
+
+
+def test_a_number_that_is_given_cannot_be_found():
+    with pytest.raises(ValueError, match="which landmarks says already"):
+        nb.approximate(points(50), "nystrom", KERNEL, tol=0.1, landmarks=[1, 2])
+    with pytest.raises(ValueError, match="which n_columns says already"):
+        nb.approximate(points(50), "URB-mean", KERNEL, tol=0.1, n_columns=3)
+
+
+def test_the_transformers_take_a_tolerance():
+    X = points()
+    model = nb.Nystroem(KERNEL, method="kmeans", tol=0.03, random_state=0).fit(X)
+    F = model.transform(X)
+    G = make_gram(X, KERNEL).block(np.arange(len(X)), np.arange(len(X)))
+    assert np.linalg.norm(G - F @ F.T) <= 0.03 * np.linalg.norm(G)
+    assert nb.StandardNystroem(KERNEL, tol=0.1, random_state=0).fit(X).transform(X).shape[1] < 60
+
+
+def test_the_pilot_foretells_truncated_nystrom_on_rows_that_it_has_not_seen():
+    gram = make_gram(points(1000), KERNEL)
+    curve = pilot(gram, 500, np.random.default_rng(0))
+    G = gram.block(np.arange(1000), np.arange(1000))
+    squares = np.sort(np.linalg.eigvalsh(G))[::-1] ** 2
+    optimum = np.sqrt(np.cumsum(squares[::-1])[::-1][1:] / squares.sum())
+    counts = np.array([5, 10, 20, 40])
+    ratio = np.exp(curve(counts.astype(float))) / optimum[counts - 1]
+    assert (ratio > 0.9).all()
+    assert (ratio < 2).all()
+
+
+def test_no_warning_where_it_is_reached():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        nb.approximate(points(300), "uniform", KERNEL, tol=0.3, random_state=0)
