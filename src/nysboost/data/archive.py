@@ -39,7 +39,20 @@ PLAIN = re.compile(r"[<>|][fiubU][0-9]{1,6}")
 
 
 class ModelFileError(ValueError):
-    """A model file that cannot be read; the message says why and what to do."""
+    """A model file that cannot be read; the message says why and what to do.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, nysboost as nb
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "model.nysboost"
+    ...     _ = path.write_text("something else")
+    ...     try:
+    ...         nb.load(path)
+    ...     except nb.ModelFileError as error:
+    ...         print(str(error).partition(" is ")[2])
+    no model file of NysBoost: nysboost.load reads what nysboost.save wrote.
+    """
 
 
 # Writing

@@ -76,6 +76,14 @@ def load(path: str | os.PathLike[str], *, device: str | None = None) -> Any:
         If there is no such file, or it cannot be read.
     RuntimeError
         If the model lies on a device that this machine does not have.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, nysboost as nb
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     nb.save(nb.Nystroem(n_components=50), pathlib.Path(folder) / "model.nysboost")
+    ...     nb.load(pathlib.Path(folder) / "model.nysboost").n_components
+    50
     """
     path = _as_path(path)
     described, arrays, version = read_archive(path)
