@@ -5,9 +5,10 @@ from nysboost.approximation import Approximation
 from nysboost.boosting.rules import Rule
 from nysboost.boosting.selectors import Selector
 from nysboost.boosting.variants import JOINT_VARIANTS, VARIANTS
-from nysboost.catalogue import FAMILIES, METHODS, approximate
+from nysboost.catalogue import FAMILIES, METHODS
 from nysboost.certificate import Certificate
 from nysboost.estimators import BoostedNystroem, EnsembleNystroem, Nystroem, StandardNystroem
+from nysboost.front_door import approximate
 from nysboost.kernels import (
     KERNELS,
     Anova,

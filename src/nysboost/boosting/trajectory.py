@@ -58,6 +58,25 @@ class Trajectory:
         return tuple(one if Z is one.landmarks else replace(one, landmarks=Z) for one, Z in pairs)
 
 
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """Where an approximation comes from.
+
+    Parameters
+    ----------
+    method : str
+        The name that `approximate` knows it by.
+    trajectory : Trajectory or None
+        The run that found the learners, for the mixtures of its prefixes.
+    rule : Rule or None
+        The final rule of that run.
+    """
+
+    method: str = "unnamed"
+    trajectory: Trajectory | None = None
+    rule: Rule | None = None
+
+
 def start(
     gram: Gram, settings: ResolvedSettings, rng: np.random.Generator
 ) -> tuple[Indices, Pool, Found]:

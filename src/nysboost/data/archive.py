@@ -43,15 +43,15 @@ class ModelFileError(ValueError):
 
     Examples
     --------
-    >>> import tempfile, pathlib, nysboost as nb
+    >>> import pathlib, tempfile, nysboost as nb
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder) / "model.nysboost"
-    ...     _ = path.write_text("something else")
+    ...     path = pathlib.Path(folder) / "letter.nysboost"
+    ...     _ = path.write_text("Dear reader")
     ...     try:
     ...         nb.load(path)
-    ...     except nb.ModelFileError as error:
-    ...         print(str(error).partition(" is ")[2])
-    no model file of NysBoost: nysboost.load reads what nysboost.save wrote.
+    ...     except nb.ModelFileError:
+    ...         print("no model")
+    no model
     """
 
 

@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike
 from scipy.sparse import coo_array
 from scipy.sparse.linalg import LinearOperator
 
-from nysboost.approximation import Approximation, Origin
+from nysboost.approximation import Approximation
+from nysboost.boosting.trajectory import Origin
 from nysboost.engine.factor import BLOCK_BYTES, Factor
 from nysboost.engine.residual import Residual
 from nysboost.gram import Gram, Landmarks

@@ -79,11 +79,12 @@ def load(path: str | os.PathLike[str], *, device: str | None = None) -> Any:
 
     Examples
     --------
-    >>> import tempfile, pathlib, nysboost as nb
+    >>> import tempfile, pathlib, numpy as np, nysboost as nb
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     nb.save(nb.Nystroem(n_components=50), pathlib.Path(folder) / "model.nysboost")
-    ...     nb.load(pathlib.Path(folder) / "model.nysboost").n_components
-    50
+    ...     nb.save(nb.approximate(X, n_components=20, random_state=0), f"{folder}/model.nysboost")
+    ...     nb.load(f"{folder}/model.nysboost").rank
+    20
     """
     path = _as_path(path)
     described, arrays, version = read_archive(path)

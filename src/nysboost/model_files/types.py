@@ -16,8 +16,9 @@ from sklearn.base import BaseEstimator
 from sklearn.preprocessing import OneHotEncoder
 
 from nysboost import estimators, kernels, learn
-from nysboost.approximation import Approximation, Origin
+from nysboost.approximation import Approximation
 from nysboost.boosting.learner import Learner, Mixture
+from nysboost.boosting.trajectory import Origin
 from nysboost.data.description import Form, of_dataclass, of_estimator
 from nysboost.data.rows import ArrayRows, ForgottenRows, MappedRows, StoredRows
 from nysboost.data.survey import SurveyedRows
