@@ -5,10 +5,12 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
+TORCH  ?= torch==2.13.0
+
 BENCHES := transform same_error boosting_time large_transform fit_scaling joint_time
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint bench bench-accuracy bench-trust bench-gpu clean
+.PHONY: $(shell sed -n 's/^\([a-z-]*\):.*\#\#.*/\1/p' $(MAKEFILE_LIST))
 
 help:  ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -23,17 +25,69 @@ demo: $(STAMP)  ## A tour of ten methods, then the paper's simulation with its r
 	$(BIN)/python examples/demo.py --out out
 	$(BIN)/nysboost reproduce simulation --replicates 10 --out out/simulation
 
-test: $(STAMP)  ## Run the tests
-	$(BIN)/python -m pytest
+test: $(STAMP)  ## Run the tests, on all cores
+	$(BIN)/python -m pytest --numprocesses auto
 
 test-slow: $(STAMP)  ## Run the tests that take minutes: the paper's simulation, 20 seeds
 	$(BIN)/python -m pytest -m slow
+
+EXAMPLES ?= 10000
+SEED     ?= $(shell date +%s)
+
+fuzz: $(STAMP)  ## Try 10,000 mutated model files and the laws at 10,000 examples each (EXAMPLES, SEED): hours
+	@echo "seed $(SEED); what fails is kept in tests/examples and .hypothesis/examples"
+	NYSBOOST_FUZZ_FILES=$(EXAMPLES) NYSBOOST_FUZZ_SEED=$(SEED) NYSBOOST_MEMORY=17179869184 \
+	  timeout 6h $(BIN)/python -m pytest -s tests/test_fuzz.py
+	NYSBOOST_PROFILE=fuzz NYSBOOST_FUZZ_EXAMPLES=$(EXAMPLES) NYSBOOST_MEMORY=17179869184 \
+	  timeout 12h $(BIN)/python -m pytest -m hypothesis --hypothesis-seed=$(SEED)
+
+fault: $(STAMP)  ## Kill 80 runs at random moments: what was whole stays whole (KILLS=20 of each kind)
+	NYSBOOST_KILLS=$(or $(KILLS),20) $(BIN)/python -m pytest -m "slow or not slow" -s tests/test_faults.py
+
+torch: $(VENV)/.torch  ## Install PyTorch into the environment
+
+$(VENV)/.torch: $(STAMP)
+	$(BIN)/python -m pip install --quiet '$(TORCH)'
+	@touch $@
+
+test-torch: torch  ## Run the tests of other arrays with PyTorch, which is installed for it
+	$(BIN)/python -m pytest tests/test_backends.py
+
+test-floor:  ## Run the tests with exactly the lowest versions in pyproject.toml
+	rm -rf .venv-floor && $(PYTHON) -m venv .venv-floor
+	$(PYTHON) tools/floor.py > .venv-floor/requirements.txt
+	.venv-floor/bin/python -m pip install --quiet --requirement .venv-floor/requirements.txt
+	.venv-floor/bin/python -m pip install --quiet --no-deps --editable .
+	.venv-floor/bin/python -m pytest
+
+coverage: $(STAMP)  ## Run the tests and show which branches they take
+	$(BIN)/python -m pip install --quiet --editable '.[coverage]'
+	$(BIN)/python -m coverage run -m pytest
+	$(BIN)/python -m coverage report
+
+mutate: $(STAMP)  ## Break the numerical core on purpose, and see which tests notice (SECONDS, SEED)
+	$(BIN)/python tools/mutate.py --seconds $(or $(SECONDS),1800) --seed $(or $(SEED),0)
+
+build:  ## Make wheel and sdist, and run the demo from the wheel in an empty environment
+	rm -rf dist .venv-build && $(PYTHON) -m venv .venv-build
+	.venv-build/bin/python -m pip install --quiet build
+	.venv-build/bin/python -m build --outdir dist
+	rm -rf .venv-wheel && $(PYTHON) -m venv .venv-wheel
+	.venv-wheel/bin/python -m pip install --quiet "$$(ls $(CURDIR)/dist/*.whl)[experiments]"
+	cd dist && ../.venv-wheel/bin/python ../examples/demo.py --out demo
 
 lint: $(STAMP)  ## Check style, types and layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: $(STAMP)  ## Build the site, with its gallery: out/docs/index.html
+	$(BIN)/python -m sphinx -W --keep-going --quiet -b html docs out/docs
+	@echo "The site is built: open out/docs/index.html"
+
+docs-test: docs  ## Look at the built site in a browser: links, pictures, search, phone, dark mode
+	$(BIN)/python -m pytest -q tests/docs
 
 bench-accuracy: $(STAMP)  ## Measure accuracy per landmark on the paper's data (DATA=folder): hours
 	$(BIN)/python benchmarks/accuracy.py $(if $(DATA),--data-dir $(DATA))
@@ -53,5 +107,11 @@ bench-trust: $(STAMP)  ## Measure certificates and tolerances against the truth 
 bench-gpu: $(STAMP)  ## Measure time and error on a GPU; needs PyTorch with CUDA in the environment
 	$(BIN)/python benchmarks/gpu.py
 
+bench-dask: $(STAMP)  ## Measure Dask against the same work in memory, and what a row costs
+	$(BIN)/python benchmarks/dask_scale.py
+
+bench-learning: $(STAMP)  ## Regression on public tables against trees and Gaussian processes (DATA=folder, DEVICE=cuda)
+	$(BIN)/python benchmarks/learning.py $(if $(DATA),--data-dir $(DATA)) $(if $(DEVICE),--device $(DEVICE))
+
 clean:  ## Remove what the targets made
-	rm -rf $(VENV) out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-floor .venv-build .venv-wheel .coverage mutants out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -15,4 +15,12 @@ settings.register_profile(
     max_examples=25,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.load_profile("nysboost")
+settings.register_profile("fuzz", parent=settings.get_profile("nysboost"), derandomize=False,
+                          max_examples=int(os.environ.get("NYSBOOST_FUZZ_EXAMPLES", "10000")),
+                          print_blob=True)  # fmt: skip
+settings.load_profile(os.environ.get("NYSBOOST_PROFILE", "nysboost"))
+
+if os.environ.get("NYSBOOST_MEMORY"):  # bytes, beyond which a law that takes too many fails
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_AS, (int(os.environ["NYSBOOST_MEMORY"]),) * 2)

@@ -1,9 +1,15 @@
-"""Arrays of other namespaces go in, the same come out, with the landmarks of the NumPy run."""
+"""Arrays of other namespaces go in, the same come out, with the landmarks of the NumPy run.
 
+array-api-strict, which allows nothing that the standard does not promise, is always there;
+PyTorch where it is installed: `make test-torch` installs it.
+"""
+
+import array_api_strict
 import numpy as np
 import pytest
 
 import nysboost as nb
+from nysboost.numerics.arrays import to_host
 
 METHODS = (
     "nystrom",
@@ -47,9 +53,27 @@ KERNELS = (
 SIZES = {"n_learners": 3, "n_columns": 12, "random_state": 0}
 
 
+WITHOUT_TORCH = "PyTorch is not installed: make test-torch"
+
+
 @pytest.fixture
 def torch():
-    return pytest.importorskip("torch", reason="PyTorch is not installed")
+    return pytest.importorskip("torch", reason=WITHOUT_TORCH)
+
+
+@pytest.fixture(params=["array_api_strict", "torch"])
+def xp(request):
+    if request.param == "torch":
+        return pytest.importorskip("torch", reason=WITHOUT_TORCH)
+    return array_api_strict
+
+
+def is_array_of(xp, array):
+    return type(array) is type(xp.asarray([1.0]))
+
+
+def close(ours, theirs, **tolerances):
+    np.testing.assert_allclose(to_host(ours), to_host(theirs), **tolerances)
 
 
 def points(n=200, d=5, dtype=np.float64):
@@ -57,75 +81,128 @@ def points(n=200, d=5, dtype=np.float64):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_every_method_finds_the_landmarks_of_the_numpy_run(method, torch):
+def test_every_method_finds_the_landmarks_of_the_numpy_run(method, xp):
     X = points()
     ours, theirs = (
-        nb.approximate(data, method, nb.Gaussian(sigma=2.0), **SIZES)
-        for data in (X, torch.asarray(X))
+        nb.approximate(data, method, nb.Gaussian(sigma=2.0), **SIZES) for data in (X, xp.asarray(X))
     )
     for mine, other in zip(ours.learners, theirs.learners, strict=True):
         if mine.landmarks.indices is None:
-            np.testing.assert_allclose(mine.landmarks.points, other.landmarks.points, atol=1e-6)
+            close(mine.landmarks.points, other.landmarks.points, atol=1e-6)
         else:
             np.testing.assert_array_equal(mine.landmarks.indices, other.landmarks.indices)
-    np.testing.assert_allclose(ours.to_dense(), theirs.to_dense(), atol=1e-8)
+    close(ours.to_dense(), theirs.to_dense(), atol=1e-8)
     np.testing.assert_allclose(ours.relative_error(), theirs.relative_error(), rtol=1e-6)
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_every_kernel_has_the_values_of_the_numpy_run(kernel, dtype, torch):
+def test_every_kernel_has_the_values_of_the_numpy_run(kernel, dtype, xp):
     X = points(dtype=dtype)
     for method in ("nystrom", "joint"):
         ours, theirs = (
-            nb.approximate(data, method, kernel, **SIZES).to_dense()
-            for data in (X, torch.asarray(X))
+            nb.approximate(data, method, kernel, **SIZES).to_dense() for data in (X, xp.asarray(X))
         )
-        assert theirs.dtype == getattr(torch, np.dtype(dtype).name)
+        assert theirs.dtype == getattr(xp, np.dtype(dtype).name)
         scale = np.abs(ours).max()
         # in float32 the paths of landmarks part: both end as good, not in the same place
         tolerance = 1e-7 if dtype == np.float64 else 5e-2 if method == "joint" else 1e-3
-        np.testing.assert_allclose(ours / scale, theirs / scale, atol=tolerance)
+        close(ours, theirs, atol=tolerance * scale)
 
 
-def test_whatever_comes_out_is_a_tensor(torch):
-    X = torch.asarray(points())
-    approx = nb.approximate(X, "URB-mean", **SIZES)
+@pytest.mark.parametrize("method", ["URB-mean", "ensemble-ridge", "joint"])
+def test_whatever_comes_out_is_an_array_of_the_same_kind(method, xp):
+    X = xp.asarray(points())
+    approx = nb.approximate(X, method, **SIZES)
     values, vectors = approx.eigh(3)
     v = X[:, 0]
     rows = np.arange(4)
-    results = [values, vectors, approx @ v, approx @ X, approx.solve(v, 0.1), approx.diag()]
+    results = [values, vectors, approx @ v, approx @ X, approx.solve(v, 5.0), approx.diag()]
     results += [approx.features(), approx.block(rows, rows), approx.to_dense()]
-    assert all(isinstance(result, torch.Tensor) for result in results)
-    dense = np.asarray(approx.to_dense())
-    np.testing.assert_allclose(approx @ v, dense @ np.asarray(v), atol=1e-10)
-    np.testing.assert_allclose(approx @ np.asarray(v), dense @ np.asarray(v), atol=1e-10)
+    assert all(is_array_of(xp, result) for result in results)
+    K, host = to_host(approx.to_dense()), to_host(v)
+    close(approx @ v, K @ host, atol=1e-9)
+    np.testing.assert_allclose(approx @ host, K @ host, atol=1e-9)
+    close(approx.solve(v, 5.0), np.linalg.solve(K + 5.0 * np.eye(200), host), atol=1e-9)
+    np.testing.assert_allclose(approx.solve(host, 5.0), to_host(approx.solve(v, 5.0)))
+    close(values, np.sort(np.linalg.eigvalsh(K))[:-4:-1], rtol=1e-8)
+    close(approx.diag(), np.diagonal(K), atol=1e-10)
+    assert approx.trace() == pytest.approx(np.trace(K))
+
+
+ODD_ROWS = {
+    "positions": [3, 0, 7],
+    "a negative one": [-1, 2],
+    "a repeated one": [5, 5, 1],
+    "a mask": np.arange(60) % 7 == 0,
+    "a slice": slice(50, None, 3),
+    "a backward slice": slice(None, None, -9),
+    "one": [4],
+    "unsigned": np.array([1, 59], dtype=np.uint8),
+}
+
+
+@pytest.mark.parametrize("rows", ODD_ROWS)
+@pytest.mark.parametrize("kind", ["numpy", "array_api_strict", "torch"])
+def test_odd_rows_mean_the_same_on_every_backend(rows, kind):
+    """As NumPy indexes, for blocks and for errors."""
+    xp = np if kind == "numpy" else pytest.importorskip(kind, reason=WITHOUT_TORCH)
+    X, chosen = points(60), ODD_ROWS[rows]
+    approx = nb.approximate(xp.asarray(X), "URB-mean", n_learners=2, n_columns=6, random_state=0)
+    K, where = to_host(approx.to_dense()), np.arange(60)[chosen]
+    close(approx.block(chosen, [1, -1]), K[np.ix_(where, [1, -1])], atol=1e-12)
+    close(approx.block([1, -1], chosen), K[np.ix_([1, -1], where)], atol=1e-12)
+    part = np.ix_(where, where)
+    G = to_host(nb.approximate(X, "optimal", n_components=60).to_dense())
+    expected = np.linalg.norm(G[part] - K[part]) / np.linalg.norm(G[part])
+    assert approx.relative_error(chosen) == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["numpy", "array_api_strict", "torch"])
+def test_rows_that_are_none_get_the_same_sentence_on_every_backend(kind):
+    xp = np if kind == "numpy" else pytest.importorskip(kind, reason=WITHOUT_TORCH)
+    X = xp.asarray(points(60))
+    approx = nb.approximate(X, "URB-mean", n_learners=2, n_columns=6, random_state=0)
+    assert tuple(approx.block([], slice(None)).shape) == (0, 60)
+    for rows in ([60], [-61], [0, 99]):
+        with pytest.raises(IndexError, match=f"contains {rows[-1]}, but there are 60 rows"):
+            approx.block(rows, [0])
+        with pytest.raises(IndexError, match=f"contains {rows[-1]}, but there are 60 rows"):
+            approx.relative_error(rows)
+    with pytest.raises(ValueError, match="mask of length 59"):
+        approx.relative_error(np.ones(59, dtype=bool))
+    with pytest.raises(ValueError, match="on no rows there is no error"):
+        approx.relative_error([])
+    for p in (0, 3, -1, True, 1.5):
+        with pytest.raises(ValueError, match=r"prefix of|must be a positive whole number"):
+            approx.prefix(p)
+    assert len(approx.prefix(1).learners) == 1
 
 
 @pytest.mark.parametrize("kind", [nb.StandardNystroem, nb.EnsembleNystroem, nb.BoostedNystroem])
-def test_a_transformer_fits_and_transforms_tensors(kind, torch):
+def test_a_transformer_fits_and_transforms_arrays(kind, xp):
     X, new = points(), points(50)[:, ::-1].copy()
     ours = kind(random_state=0).fit(X).transform(new)
-    theirs = kind(random_state=0).fit(torch.asarray(X)).transform(torch.asarray(new))
-    assert isinstance(theirs, torch.Tensor)
-    np.testing.assert_allclose(np.abs(ours), np.abs(np.asarray(theirs)), atol=1e-6)
+    theirs = kind(random_state=0).fit(xp.asarray(X)).transform(xp.asarray(new))
+    assert is_array_of(xp, theirs)
+    close(np.abs(ours), np.abs(to_host(theirs)), atol=1e-6)
 
 
-def test_a_tensor_with_other_columns_gets_a_sentence(torch):
-    fitted = nb.StandardNystroem(n_columns=5).fit(torch.asarray(points()))
+def test_an_array_with_other_columns_gets_a_sentence(xp):
+    fitted = nb.StandardNystroem(n_columns=5).fit(xp.asarray(points()))
     with pytest.raises(ValueError, match="expecting 5 features"):
-        fitted.transform(torch.asarray(points(d=4)))
+        fitted.transform(xp.asarray(points(d=4)))
 
 
-def test_features_go_into_a_tensor_that_was_made_before(torch, tmp_path):
-    X = torch.asarray(points())
+def test_features_go_into_an_array_that_was_made_before(xp, tmp_path):
+    X = xp.asarray(points())
     fitted = nb.StandardNystroem(n_columns=5, random_state=0).fit(X)
-    out = torch.empty((200, 5), dtype=X.dtype)
+    out = xp.empty((200, 5), dtype=X.dtype)
     assert fitted.transform(X, out=out) is out
-    np.testing.assert_array_equal(out, fitted.transform(X))
-    blocks = (X[i : i + 30] for i in range(0, 200, 30))
-    np.testing.assert_allclose(fitted.transform(blocks), out, atol=1e-12)
-    np.testing.assert_array_equal(fitted.transform(X, out=tmp_path / "F.npy"), out)
+    np.testing.assert_array_equal(to_host(out), to_host(fitted.transform(X)))
+    blocks = (X[i : i + 40, :] for i in range(0, 200, 40))
+    close(fitted.transform(blocks), out, atol=1e-12)
+    np.testing.assert_array_equal(fitted.transform(X, out=tmp_path / "F.npy"), to_host(out))
 
 
 def test_an_array_in_the_wrong_place_is_named(torch):
@@ -149,10 +226,3 @@ def test_gradients_are_neither_needed_nor_in_the_way(torch):
     with torch.inference_mode():
         inside = fitted.transform(X)
     np.testing.assert_array_equal(fitted.transform(X), inside)
-
-
-def test_numpy_vectors_are_solved_for_with_tensors(torch):
-    X = torch.asarray(points())
-    approx = nb.approximate(X, "nystrom", n_columns=5, random_state=0)
-    b = np.ones(200)
-    np.testing.assert_allclose(approx.solve(b, 0.1), approx.solve(torch.asarray(b), 0.1))

@@ -16,6 +16,7 @@ SIZES = {
     "certificates": "--seeds 1 --small 60 --rows 300 --tables 1 --landmarks 6 --images 500 "
     "--clusters 6 --methods uniform --searched wine --tolerances 0.3",
     "large_transform": "--rows 2000 3000 --landmarks 16",
+    "learning": "--tables pol --splits 0 --components 5 --only ours uniform exact~process",
 }
 
 
@@ -25,7 +26,8 @@ def _in_an_empty_folder(tmp_path, monkeypatch):
 
 
 def run(name, *more):
-    importlib.import_module(name).main([*SYNTHETIC, *SIZES[name].split(), *more])
+    words = [word.replace("~", " ") for word in SIZES[name].split()]
+    importlib.import_module(name).main([*SYNTHETIC, *words, *more])
 
 
 @pytest.mark.parametrize("name", SIZES)

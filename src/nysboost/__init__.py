@@ -9,9 +9,10 @@ from nysboost.approximation import Approximation
 from nysboost.boosting.rules import Rule
 from nysboost.boosting.selectors import Selector
 from nysboost.boosting.variants import JOINT_VARIANTS, VARIANTS
-from nysboost.catalogue import FAMILIES, METHODS, approximate
+from nysboost.catalogue import FAMILIES, METHODS
 from nysboost.certificate import Certificate
 from nysboost.estimators import BoostedNystroem, EnsembleNystroem, Nystroem, StandardNystroem
+from nysboost.front_door import approximate
 from nysboost.kernels import (
     KERNELS,
     Anova,
@@ -21,12 +22,15 @@ from nysboost.kernels import (
     Laplacian,
     Linear,
     Matern,
+    Metric,
     Polynomial,
 )
 from nysboost.learn import (
     GaussianProcessClassifier,
     KernelPCA,
     MeanEmbedding,
+    NystroemClassifier,
+    NystroemRegressor,
     SpectralClustering,
     mmd_test,
 )
@@ -54,8 +58,11 @@ __all__ = [
     "Linear",
     "Matern",
     "MeanEmbedding",
+    "Metric",
     "ModelFileError",
     "Nystroem",
+    "NystroemClassifier",
+    "NystroemRegressor",
     "Polynomial",
     "Rule",
     "Selector",

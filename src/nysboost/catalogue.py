@@ -1,36 +1,34 @@
-"""Every method by name, behind one function: `approximate`."""
+"""Every method by name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import fields, replace
-from typing import Any, TypeAlias, Unpack
+from dataclasses import replace
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from nysboost.approximation import Approximation, Origin
+from nysboost.approximation import Approximation
 from nysboost.boosting.algorithm import boost
 from nysboost.boosting.core import core_on
 from nysboost.boosting.ensemble import ensemble
 from nysboost.boosting.learner import Learner, Mixture, fit_learner, truncate
 from nysboost.boosting.rules import ExponentialWeights, RidgeWeights, Rule
+from nysboost.boosting.trajectory import Origin
 from nysboost.boosting.variants import JOINT_VARIANTS, RULES, VARIANTS, parse_variant
-from nysboost.gram import Gram, Landmarks, given_landmarks, make_gram
+from nysboost.gram import Gram, Landmarks, given_landmarks
 from nysboost.joint.method import joint
-from nysboost.kernels import Kernel
 from nysboost.methods import adaptive, baselines, cholesky, cur, fourier, leverage, modified
 from nysboost.methods.clustered import density_weighted
 from nysboost.methods.dpp import dpp
 from nysboost.methods.meka import meka
 from nysboost.methods.robust import robust_cur
-from nysboost.numerics import progress
-from nysboost.numerics.arrays import Array
 from nysboost.numerics.checks import unknown
-from nysboost.numerics.memory import MAX_MEMORY, Budget
 from nysboost.numerics.seeds import RandomState as RandomState
 from nysboost.numerics.seeds import make_rng as make_rng
-from nysboost.settings import Options, Settings
+from nysboost.settings import Settings
+from nysboost.target.method import target
 from nysboost.tolerance import within_tolerance
 
 Rules: TypeAlias = dict[str, Rule]
@@ -179,7 +177,10 @@ ROBUST = frozenset(("robust-cur",))
 """The methods that take a precomputed matrix with wrong entries, which may be indefinite."""
 
 METHODS: tuple[str, ...] = tuple(_METHODS)
-"""Every name that `approximate` takes."""
+"""Every name that `approximate` takes; with y also those of `SUPERVISED`."""
+
+SUPERVISED: dict[str, Callable[[Gram, Any, Settings, Rng], Approximation]] = {"target": target}
+"""The methods whose landmarks serve a target y."""
 
 OWN_LANDMARKS: dict[str, Callable[[Gram, Landmarks, Settings, Rng], Learner]] = {
     "joint": lambda gram, Z, settings, rng: core_on(gram, Z, settings.row_cap, rng),
@@ -188,106 +189,17 @@ OWN_LANDMARKS: dict[str, Callable[[Gram, Landmarks, Settings, Rng], Learner]] = 
 """The methods that take the user's own landmarks: a joint core on them, or C W_k⁺ Cᵀ."""
 
 
-def approximate(
-    X: Any,
-    method: str = "joint",
-    kernel: str | Kernel | Callable[..., Array] = "rbf",
-    *,
-    n_components: int | None = None,
-    tol: float | None = None,
-    landmarks: Any = None,
-    settings: Settings | None = None,
-    kernel_params: dict[str, Any] | None = None,
-    gamma: float | str | None = None,
-    sigma: float | str | None = None,
-    max_memory: int | str = MAX_MEMORY,
-    n_jobs: int | None = None,
-    verbose: bool = False,
-    random_state: RandomState = None,
-    **options: Unpack[Options],
-) -> Approximation:
-    """Approximate the Gram matrix of the rows of X by one of the Nyström methods.
-
-    Parameters
-    ----------
-    X : array-like of shape (n, d), or (n, n) if `kernel` is "precomputed"
-        Data points (dense or CSR), or kernel values.
-    method : str
-        One of `METHODS`.
-    kernel : str, Kernel or callable
-        A kernel object such as ``Gaussian(sigma=5.0)``, one of scikit-learn's names,
-        "precomputed", or any vectorised function ``k(X, Y)``.
-    n_components : int or None
-        Number of landmarks in all, whatever the method; a mixture shares them out among its
-        learners. More than there are rows is a warning, and all rows are taken.
-    tol : float or None
-        A relative Frobenius error to reach, with as few landmarks as the method can: their
-        number is found, and a certificate says that it was reached. `n_components` is then the
-        most that may be taken. Out of reach is a `ToleranceWarning`, with a result all the same.
-    landmarks : array of row numbers, or of points, or None
-        Your own landmarks, for "joint", which fits its core to them, and for "nystrom".
-    settings : Settings or None
-        All sizes and readings of a run at once; or give its fields by name.
-    gamma, sigma : float, "median", "scale" or None
-        Bandwidth of a named kernel.
-    kernel_params : dict or None
-        Further parameters of a named kernel or of a kernel function.
-    max_memory : int or str
-        Working memory of products, eigenpairs, features and errors, beyond their result, in
-        bytes or as "500MB". Fitting has its own, which does not depend on n.
-    n_jobs : int or None
-        Cores at most; None and -1 are all that matrix products use.
-    verbose : bool
-        Say how far a long run has come.
-    random_state : int, numpy.random.Generator, numpy.random.RandomState or None
-        Seed of all randomness.
-    **options
-        Fields of `Settings` by name: the paper's p, m, k, s, v1 and v2 as `n_learners`,
-        `n_columns`, `rank`, `n_candidates`, `n_fit` and `n_tune`; `eta`, `nonnegative`,
-        `lambdas`; `residual_shape`, `validation_shape`, `row_cap`, `residual_rows`.
-
-    Returns
-    -------
-    Approximation
-        K̂, as a linear operator with entries, features, eigenpairs and errors.
-
-    Examples
-    --------
-    >>> import numpy as np, nysboost as nb
-    >>> X = np.random.default_rng(0).normal(size=(1000, 2))
-    >>> approx = nb.approximate(X, "URB-mean", nb.Gaussian(sigma=1.0),
-    ...                         n_learners=8, n_columns=10, random_state=0)
-    >>> approx.relative_error() < 0.1
-    True
-    >>> nb.approximate(X, n_components=50, sigma=1.0, random_state=0).rank
-    50
-    >>> nb.approximate(X, "kmeans", tol=0.1, sigma=1.0, random_state=0).relative_error() < 0.1
-    True
-    """
-    find_method(method)
-    settings = _settings(settings, n_components, dict(options))
-    given = {"gamma": gamma, "sigma": sigma, **(kernel_params or {})}
-    gram = make_gram(
-        X,
-        kernel,
-        budget=Budget.of(max_memory, n_jobs),
-        corrupted=method in ROBUST,
-        **given,
-    )
-    with progress.shown(verbose):
-        return run_method(method, gram, settings, make_rng(random_state), landmarks, tol)
-
-
 def run_method(
     method: str,
     gram: Gram,
     settings: Settings,
     rng: Rng,
     landmarks: Any = None,
+    y: Any = None,
     tol: float | None = None,
 ) -> Approximation:
     """Return what a method finds in a Gram matrix, under its name."""
-    run = find_method(method)
+    run = find_method(method, y)
     if tol is not None:
         _refuse_beside_tol(landmarks, settings)
         certificates = rng.spawn(1)[0]
@@ -317,10 +229,13 @@ def _refuse_beside_tol(landmarks: Any, settings: Settings) -> None:
         raise ValueError(msg)
 
 
-def find_method(name: str) -> Method:
-    """Return the method of that name."""
+def find_method(name: str, y: Any = None) -> Method:
+    """Return the method of that name, for a target y if it takes one."""
+    if isinstance(name, str) and name in SUPERVISED:
+        serve = SUPERVISED[name]
+        return lambda gram, settings, rng: serve(gram, y, settings, rng)
     if not isinstance(name, str) or name not in _METHODS:
-        raise ValueError(unknown("method", name, METHODS))
+        raise ValueError(unknown("method", name, (*METHODS, *SUPERVISED)))
     return _METHODS[name]
 
 
@@ -328,22 +243,3 @@ def rules_of(settings: Settings) -> Rules:
     """Return what U, E, R and J mean under these settings."""
     ridge = RidgeWeights(settings.nonnegative, tuple(settings.lambdas))
     return RULES | {"E": ExponentialWeights(settings.eta), "R": ridge}
-
-
-def _settings(
-    settings: Settings | None, n_components: int | None, options: dict[str, Any]
-) -> Settings:
-    """Return the settings that were given whole, or those made of their fields."""
-    known = {field.name for field in fields(Settings)}
-    for name in options:
-        if name not in known:
-            raise TypeError(unknown("setting", name, sorted(known)))
-    if settings is None:
-        return Settings(n_components=n_components, **options)
-    if not isinstance(settings, Settings):
-        msg = f"settings is a nysboost.Settings, but a {type(settings).__name__} was given."
-        raise TypeError(msg)
-    if options:
-        msg = f"{', '.join(options)} cannot be given beside settings: put it inside."
-        raise ValueError(msg)
-    return settings if n_components is None else replace(settings, n_components=n_components)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import nysboost as nb
-from nysboost.boosting.core import fit_core
+from nysboost.boosting.core import core_on, fit_core
 from nysboost.boosting.learner import fit_learner
 from nysboost.gram import Sample, make_gram
 
@@ -90,21 +90,6 @@ def test_an_anchored_core_solves_its_weighted_least_squares_problem():
     np.testing.assert_allclose(A @ M @ A.T, A @ expected @ A.T, atol=1e-9)
 
 
-@pytest.mark.parametrize("clustering", ["mean", "med", "SF"])
-@pytest.mark.parametrize("x", "UERJ")
-def test_j_as_the_final_rule_pools_the_landmarks_that_x_found(x, clustering):
-    problem = market.problem("Gaussian", n=90)
-    sizes = {"n_learners": 3, "n_columns": 6, "n_candidates": 20, "n_fit": 5, "n_tune": 5}
-    run = nb.approximate(problem.X, f"{x}JB-{clustering}", problem.kernel, **sizes, random_state=1)
-    found = np.concatenate([learner.landmarks.indices for learner in run.trajectory.learners])
-    (learner,) = run.learners
-    np.testing.assert_array_equal(learner.landmarks.indices, found)
-    C = problem.G[:, found]
-    optimum = C @ np.linalg.pinv(C) @ problem.G @ np.linalg.pinv(C).T @ C.T
-    np.testing.assert_allclose(run.to_dense(), optimum, atol=1e-8)
-    np.testing.assert_array_equal(run.prefix(2).learners[0].landmarks.indices, found[:12])
-
-
 def test_with_j_in_the_boosting_step_the_joint_residual_is_clustered():
     problem = market.problem("Gaussian", n=90)
     sizes = {"n_learners": 2, "n_columns": 6, "n_candidates": 500, "n_fit": 5, "n_tune": 5}
@@ -116,7 +101,7 @@ def test_with_j_in_the_boosting_step_the_joint_residual_is_clustered():
             return np.arange(m)
 
     from nysboost.boosting.algorithm import boost
-    from nysboost.boosting.core import JointCore
+    from nysboost.boosting.joint_rule import JointCore
 
     gram = make_gram(problem.X, problem.kernel)
     run = boost(gram, nb.Settings(**sizes), JointCore(), Recorder(), np.random.default_rng(0))
@@ -128,3 +113,41 @@ def test_with_j_in_the_boosting_step_the_joint_residual_is_clustered():
     validation = np.concatenate([run.found.fit.cols, run.found.tune.cols])
     expected = np.linalg.norm(residual[:, np.setdiff1d(free, validation)], axis=0)
     np.testing.assert_allclose(norms, np.sort(expected), atol=1e-8)
+
+
+SAMPLED = {"n_learners": 3, "n_columns": 6, "n_fit": 5, "n_tune": 5, "row_cap": 25}
+
+
+def optimal_core(G, rows, columns):
+    """M = A⁺ G[S, S] A⁺ᵀ with A = G[S, J], dense."""
+    inverse = np.linalg.pinv(G[np.ix_(rows, columns)], rcond=1e-12)
+    return inverse @ G[np.ix_(rows, rows)] @ inverse.T
+
+
+def test_beyond_the_row_cap_the_sample_of_j_holds_the_landmarks_too():
+    """A core that is fitted on a sample without the landmarks fails beyond it."""
+    problem = market.problem("Gaussian", n=400)
+    run = nb.approximate(problem.X, "UJB-mean", problem.kernel, **SAMPLED, random_state=0)
+    found, columns = run.trajectory.found, run.landmarks.indices
+    observed = found.sample.indices[found.observed]
+    assert len(observed) == 25
+    assert len(np.setdiff1d(columns, observed)) > 5
+    M = optimal_core(problem.G, np.union1d(observed, columns), columns)
+    expected = problem.G[:, columns] @ M @ problem.G[columns]
+    np.testing.assert_allclose(run.to_dense(), expected, atol=1e-6)
+    without = optimal_core(problem.G, observed, columns)
+    wrong = problem.G[:, columns] @ without @ problem.G[columns]
+    assert run.relative_error() < 0.5 * error_of(problem.G, wrong)
+
+
+@pytest.mark.parametrize("cap", [1, 48, 96])
+def test_landmarks_that_were_given_have_four_rows_each_and_their_own(cap):
+    problem, gram, landmarks = setting("Gaussian", n=400)
+    learner = core_on(gram, landmarks, cap, np.random.default_rng(3))
+    size = max(cap, 4 * 12)
+    drawn = np.random.default_rng(3).choice(400, size=size, replace=False)
+    columns = landmarks.indices
+    M = optimal_core(problem.G, np.union1d(drawn, columns), columns)
+    ours = learner.projection @ learner.projection.T
+    C = problem.G[:, columns]
+    np.testing.assert_allclose(C @ ours @ C.T, C @ M @ C.T, atol=1e-7)

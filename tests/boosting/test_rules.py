@@ -150,3 +150,35 @@ def test_where_v2_tells_nothing_the_strongest_penalty_wins():
     A, b = dense_system(table, np.arange(40), V1, 4)
     expected = np.linalg.solve(A.T @ A + GRID[-1] * np.linalg.norm(A, 2) ** 2 * np.eye(4), A.T @ b)
     np.testing.assert_allclose(RidgeWeights()(fit, tune, 4), expected, rtol=1e-9)
+
+
+class Factored:
+    """A validation set that is given by its system A w = b."""
+
+    def __init__(self, A, b):
+        self.system = np.column_stack([b, A])
+
+    def factor(self, p):
+        return self.system[:, : p + 1]
+
+
+def test_the_grid_of_eta_begins_with_uniform_weights():
+    """On V2 the mean of the learners is exact, though on V1 one of them is far better."""
+    fit = Factored(np.array([[1.0, 5.0], [1.0, -3.0]]), np.array([1.0, 1.0]))
+    tune = Factored(np.array([[0.0, 2.0], [2.0, 0.0]]), np.array([1.0, 1.0]))
+    np.testing.assert_array_equal(ExponentialWeights("tune")(fit, tune, 2), [0.5, 0.5])
+
+
+@pytest.mark.parametrize("scale", [2.0**-60, 2.0**60])
+def test_a_tuned_eta_is_relative_to_the_errors(scale):
+    """Whatever the unit of the kernel, the grid finds the same weights, far from uniform ones."""
+    A, b = np.array([[1.5, 4.0], [0.5, -3.0]]), np.array([1.0, 1.0])
+    V2_system = np.array([[0.9, 3.0], [1.1, 0.0]]), np.array([1.1, 1.0])
+    plain, scaled = (
+        ExponentialWeights("tune")(
+            Factored(c * A, c * b), Factored(*(c * part for part in V2_system)), 2
+        )
+        for c in (1.0, scale)
+    )
+    np.testing.assert_allclose(plain, scaled, rtol=1e-12)
+    assert 1e-3 < plain[1] < 0.3

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import tracemalloc
 
 import h5py
 import numpy as np
@@ -9,6 +10,7 @@ import pandas as pd
 import pytest
 import zarr
 from scipy import sparse
+from sklearn.base import clone
 
 import nysboost as nb
 from nysboost.data import outputs
@@ -104,7 +106,8 @@ FAULTS = {
 
 @makes
 @pytest.mark.parametrize("fault", [*FAULTS, ends_early])
-def test_rows_that_were_not_reached_are_marked(fitted, make, fault, tmp_path):
+def test_rows_that_were_not_reached_are_marked(fitted, make, fault, tmp_path, monkeypatch):
+    monkeypatch.setattr(outputs, "MARKED_ROWS", 150)  # fewer than there are to mark
     X = points()
     out = make(tmp_path, (1000, 20))
     early = (ValueError, "X ended after 600 rows, but out has 1000: the rest of it")
@@ -260,3 +263,31 @@ def test_named_columns_are_looked_at_in_every_block():
 def test_an_out_that_is_no_array_is_named(fitted):
     with pytest.raises(TypeError, match="out is a DataFrame; an array, an HDF5 or Zarr array"):
         fitted.transform(points(), out=pd.DataFrame(np.zeros((1000, 20))))
+
+
+def peak_bytes(work):
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("make", [hdf5, zarr_array, lambda folder, shape: folder / "F.npy"])
+def test_features_for_a_disk_never_lie_in_memory_together(fitted, make, tmp_path):
+    X, max_memory = points(40_000), 600_000
+    out = make(tmp_path, (40_000, 20))
+    thrifty = clone(fitted).set_params(max_memory=max_memory, n_jobs=1).fit(points())
+    thrifty.transform(X[:500])  # what is imported when it is first used
+    peak = peak_bytes(lambda: thrifty.transform(X, out=out))
+    assert peak < max_memory + 300_000 < 40_000 * 20 * 4 / 3
+
+
+def test_a_memory_map_is_given_back_piece_by_piece(fitted, tmp_path, monkeypatch):
+    pieces = []
+    monkeypatch.setattr(outputs, "give_back", lambda rows: pieces.append(len(rows)))
+    thrifty = clone(fitted).set_params(max_memory=600_000, n_jobs=1).fit(points())
+    thrifty.transform(points(20_000), out=memory_map(tmp_path, (20_000, 20)))
+    assert sum(pieces) == 20_000
+    assert max(pieces) * 20 * 4 < 600_000

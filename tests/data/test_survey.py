@@ -28,7 +28,7 @@ def _in_this_thread():
 def test_surveys_of_parts_add_up_to_that_of_the_whole(cuts, shift, dtype):
     X = (np.random.default_rng(0).normal(size=(60, 2)) * 10 + shift).astype(dtype)
     parts = np.split(X, sorted(cuts))
-    survey = reduce(operator.add, [Survey.of(None, part) for part in parts])
+    survey = reduce(operator.add, [Survey.of(part) for part in parts])
     assert survey.count == X.size
     assert survey.trouble is None
     deviation = X.astype(np.float64).std()

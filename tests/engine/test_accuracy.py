@@ -59,3 +59,23 @@ def test_an_unknown_norm_gets_the_known_ones():
     approx = nb.approximate(market.problem("Gaussian", n=30).X, "nystrom", n_columns=3)
     with pytest.raises(ValueError, match="frobenius, trace, spectral"):
         approx.relative_error(norm="nuclear")
+
+
+@pytest.mark.parametrize("scale", [0.5, 3.0])
+def test_errors_of_an_approximation_that_is_too_large_are_not_negative(scale):
+    """With 3 for the scale the residual's trace and its extreme eigenvalue are negative."""
+    problem, rows = market.problem("Gaussian", n=50), np.arange(50)
+    values, vectors = np.linalg.eigh(problem.G)
+    F = vectors[:, -6:] * np.sqrt(scale * values[-6:])
+    residual = problem.G - F @ F.T
+    ours = [
+        error(problem.gram, F.__getitem__, np.ones(6), rows)
+        for error in (accuracy.relative_trace_error, accuracy.relative_spectral_error)
+    ]
+    trace = abs(np.trace(residual)) / np.trace(problem.G)
+    spectral = np.linalg.norm(residual, 2) / values[-1]
+    np.testing.assert_allclose(ours, [trace, spectral], rtol=1e-3)
+    assert (np.trace(residual) < 0) == (scale > 1)
+    assert (-np.linalg.eigvalsh(residual)[0] == np.abs(np.linalg.eigvalsh(residual)).max()) == (
+        scale > 1
+    )

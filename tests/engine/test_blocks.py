@@ -11,39 +11,7 @@ from threadpoolctl import threadpool_info
 
 from nysboost.engine import blocks
 from nysboost.engine.blocks import Plan, each_block, plan
-from nysboost.numerics.memory import Budget, as_bytes, readable
-
-
-@pytest.mark.parametrize(
-    ("given_as", "expected"),
-    [
-        (1000, 1000),
-        (np.int64(7), 7),
-        ("1000", 1000),
-        ("500MB", 500_000_000),
-        ("500 mb", 500_000_000),
-        ("2GiB", 2 * 2**30),
-        ("0.5kB", 500),
-        ("1B", 1),
-    ],
-)
-def test_memory_is_given_in_bytes_or_in_words(given_as, expected):
-    assert as_bytes(given_as) == expected
-
-
-@pytest.mark.parametrize("bad", ["", "lots", "-1", -1, None, True, "5 apples", "1e3", [1]])
-def test_memory_that_is_no_amount_gets_a_sentence(bad):
-    with pytest.raises(ValueError, match="max_memory is a number of bytes or a text such as"):
-        as_bytes(bad)
-
-
-@pytest.mark.parametrize(
-    ("size", "text"),
-    [(0, "0.0 kB"), (1, "0.1 kB"), (1000, "1.0 kB"), (38_152, "38.2 kB"), (2.5e9, "2.5 GB")],
-)
-def test_sizes_are_readable_and_never_too_small(size, text):
-    assert readable(size) == text
-    assert as_bytes(text) >= size
+from nysboost.numerics.memory import Budget
 
 
 @pytest.fixture(autouse=True)

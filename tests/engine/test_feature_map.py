@@ -1,4 +1,4 @@
-"""Feature maps and the spectrum of a weighted product."""
+"""Feature maps: k(x, Z) N, however it is cut into blocks."""
 
 import market
 import numpy as np
@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from nysboost.data.rows import ArrayRows
 from nysboost.engine import blocks
 from nysboost.engine.feature_map import FeatureMap
-from nysboost.numerics.linalg import spectrum
 from nysboost.numerics.memory import Budget
 
 
@@ -46,30 +45,6 @@ def test_float32_rows_have_float32_features():
     single = transform(problem.X.astype(np.float32))
     assert single.dtype == np.float32
     np.testing.assert_allclose(single, transform(problem.X), atol=1e-4)
-
-
-@given(st.integers(1, 40), st.integers(1, 12), st.integers(0, 200))
-def test_the_spectrum_is_that_of_the_dense_product(n, K, seed):
-    rng = np.random.default_rng(seed)
-    Z, signs = rng.normal(size=(n, K)), rng.normal(size=K)
-    R = np.linalg.qr(Z, mode="r")
-    eigenvalues, basis = spectrum(R, signs, float(np.finfo(float).eps))
-    dense = (Z * signs) @ Z.T
-    vectors = Z @ basis
-    assert (np.diff(eigenvalues) <= 0).all()
-    np.testing.assert_allclose(vectors.T @ vectors, np.eye(len(eigenvalues)), atol=1e-6)
-    np.testing.assert_allclose((vectors * eigenvalues) @ vectors.T, dense, atol=1e-6)
-
-
-@given(st.integers(2, 10), st.integers(0, 200))
-def test_features_that_repeat_each_other_do_no_harm(K, seed):
-    rng = np.random.default_rng(seed)
-    Z = rng.normal(size=(30, K))
-    Z, signs = np.hstack([Z, Z]), rng.normal(size=2 * K)
-    eigenvalues, basis = spectrum(np.linalg.qr(Z, mode="r"), signs, float(np.finfo(float).eps))
-    assert len(eigenvalues) <= K
-    vectors = Z @ basis
-    np.testing.assert_allclose((vectors * eigenvalues) @ vectors.T, (Z * signs) @ Z.T, atol=1e-8)
 
 
 @pytest.mark.parametrize("rotation", [None, "some"])

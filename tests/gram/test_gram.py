@@ -151,3 +151,23 @@ def test_a_precomputed_kernel_has_no_parameters():
 
 def test_a_kernel_on_rows_is_resolved_when_it_meets_them():
     assert make_gram(points(), nb.Gaussian(sigma="median")).kernel.gamma > 0
+
+
+def test_with_as_many_landmarks_as_rows_new_rows_hold_all_columns_in_the_order_of_the_rows():
+    """n values may be meant for the n rows or for n landmarks: the rows come first."""
+    gram = make_gram(market.problem("decaying spectrum", n=12).G, "precomputed")
+    order = np.random.default_rng(0).permutation(12)
+    X = points(4, 12)
+    np.testing.assert_array_equal(gram.evaluate(X, gram.landmarks(order)), X[:, order])
+
+
+@pytest.mark.parametrize(("lowest", "refused"), [(-1e-5, False), (-1e-3, True), (-0.09, True)])
+def test_a_kernel_is_indefinite_from_a_ten_thousandth_of_its_largest_eigenvalue(lowest, refused):
+    spectrum = np.linspace(1.0, 0.5, 20)
+    spectrum[-1] = lowest
+    G = market.with_spectrum(spectrum, np.random.default_rng(0))
+    if not refused:
+        assert make_gram(G, "precomputed").n == 20
+        return
+    with pytest.raises(ValueError, match="not positive semidefinite"):
+        make_gram(G, "precomputed")

@@ -44,3 +44,13 @@ def test_optimal_refuses_what_is_too_large(monkeypatch):
     monkeypatch.setattr(baselines, "OPTIMAL_ROWS", 20)
     with pytest.raises(ValueError, match="n ≤ 20, but n_samples = 21"):
         nb.approximate(np.zeros((21, 1)) + np.arange(21)[:, None], "optimal", n_components=2)
+
+
+def test_beyond_its_rows_kmeans_sees_a_sample_of_all_of_them(monkeypatch):
+    """The last tenth of the rows lies far from the others: the first rows do not show it."""
+    monkeypatch.setattr(baselines, "KMEANS_ROWS", 100)
+    X = np.random.default_rng(0).normal(size=(1000, 2))
+    X[900:] += 50
+    Z = baselines.kmeans(make_gram(X), 5, np.random.default_rng(0)).points
+    assert (Z.min(axis=1) > 25).any()
+    assert (Z.max(axis=1) < 25).any()

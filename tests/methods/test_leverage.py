@@ -82,3 +82,18 @@ def test_the_cost_of_bottom_up_scores_hardly_depends_on_the_number_of_rows():
         bless(gram, 20, np.random.default_rng(0))
         counts.append(gram.entries_evaluated)
     assert counts[1] < 1.5 * counts[0]
+
+
+def test_a_weighted_sample_gives_the_scores_of_its_lemma():
+    problem, rng = market.problem("Gaussian", n=60), np.random.default_rng(0)
+    sample, weights = rng.choice(60, size=20, replace=False), rng.uniform(0.5, 3.0, size=20)
+    S = np.zeros((60, 20))
+    S[sample, np.arange(20)] = weights
+    G, k = problem.G, 4
+    inner = S.T @ G @ S
+    ridge = np.linalg.eigvalsh(inner)[:-k].sum() / k
+    taken = G @ S @ np.linalg.solve(inner + ridge * np.eye(20), S.T @ G)
+    expected = np.diagonal(G - taken) / ridge
+    assert tail_ridge(problem.gram, sample, weights, k) == pytest.approx(ridge, rel=1e-9)
+    ours = leverage_scores(problem.gram, np.arange(60), sample, weights, ridge)
+    np.testing.assert_allclose(ours, expected, rtol=1e-8)

@@ -1,5 +1,7 @@
 """What the methods that look at all of G share."""
 
+import tracemalloc
+
 import market
 import numpy as np
 import pytest
@@ -30,3 +32,14 @@ def test_too_many_rows_get_a_sentence_that_names_a_way_out(method, monkeypatch):
     X = np.random.default_rng(0).normal(size=(51, 2))
     with pytest.raises(ValueError, match=r"evaluates all n² entries.*n_samples = 51.*\"joint\""):
         nb.approximate(X, method, n_components=5)
+
+
+@pytest.mark.parametrize("method", ["modified", "spectral-shift", "adaptive", "cur-uniform"])
+def test_the_whole_matrix_is_looked_at_but_never_held(method):
+    n = 3000
+    X = np.random.default_rng(0).normal(size=(n, 3))
+    tracemalloc.start()
+    nb.approximate(X, method, n_components=12, max_memory="8MB", random_state=0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * n * n / 3

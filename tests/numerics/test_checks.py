@@ -1,6 +1,11 @@
-"""What is said when a name is not known."""
+"""Positions as NumPy understands them, and what is said when an argument is wrong."""
 
-from nysboost.numerics.checks import unknown
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nysboost.numerics.checks import positions, require_count, require_positive, unknown
 
 
 def test_the_nearest_names_come_first_in_their_own_spelling():
@@ -15,3 +20,71 @@ def test_where_nothing_is_near_all_names_are_listed():
 
 def test_what_is_no_string_can_be_unknown_too():
     assert "no kernel 3.5" in unknown("kernel", 3.5, ["rbf"])
+
+
+@st.composite
+def indexers(draw):
+    """A length, and what NumPy can index a vector of that length with, or not."""
+    n = draw(st.integers(1, 12))
+    anything = st.integers(-n - 2, n + 1)
+    kinds = [
+        st.lists(anything, max_size=6),
+        st.lists(st.booleans(), min_size=n - 1, max_size=n + 1).map(np.array),
+        st.lists(anything, max_size=6).map(lambda numbers: np.array(numbers, dtype=np.int8)),
+        st.lists(st.integers(0, n + 1), max_size=6).map(lambda x: np.array(x, dtype=np.uint64)),
+        st.slices(n + 3),
+    ]
+    return n, draw(st.one_of(kinds))
+
+
+@given(indexers())
+def test_positions_are_those_that_numpy_takes(case):
+    """Masks, negative, repeated, out of range and none at all: right, or an error there too."""
+    n, rows = case
+    empty = not isinstance(rows, slice) and len(rows) == 0
+    try:
+        expected = np.arange(n)[np.array(rows, dtype=np.intp) if empty else rows]
+    except IndexError:
+        with pytest.raises((IndexError, ValueError), match=f"there are {n} rows"):
+            positions(rows, n)
+        return
+    found = positions(rows, n)
+    assert found.dtype == np.intp
+    assert found.flags.c_contiguous
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_an_empty_mask_of_an_empty_length_and_an_empty_list_are_no_positions():
+    for rows in ([], np.array([], dtype=bool), np.array([], dtype=float), slice(0, 0)):
+        assert positions(rows, 0).shape == (0,)
+
+
+@pytest.mark.parametrize("rows", [[0.0, 1.0], [[0, 1]], 3, "12", [None]])
+def test_what_numpy_cannot_index_with_gets_a_sentence(rows):
+    with pytest.raises(ValueError, match="chosen must be a slice, a mask or a sequence"):
+        positions(rows, 5, "chosen")
+
+
+def test_what_was_given_is_left_as_it_was():
+    rows = np.array([-1, 2])
+    positions(rows, 5)
+    np.testing.assert_array_equal(rows, [-1, 2])
+
+
+@pytest.mark.parametrize("value", [0, -1, np.inf, np.nan, True, None, "1"])
+def test_a_positive_number_is_required(value):
+    with pytest.raises(ValueError, match="sigma must be a positive number, but sigma="):
+        require_positive("sigma", value)
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.0, True, None, "1"])
+def test_a_positive_whole_number_is_required(value):
+    with pytest.raises(ValueError, match="k must be a positive whole number, but k="):
+        require_count("k", value)
+
+
+def test_numbers_of_every_library_are_numbers():
+    for value in (1, np.int8(1), np.uint64(7)):
+        require_count("k", value)
+    for value in (1e-300, np.float32(2.5), np.int64(3)):
+        require_positive("sigma", value)

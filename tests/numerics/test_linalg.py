@@ -1,8 +1,121 @@
 """Factors, bases and spectra against NumPy's."""
 
 import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from nysboost.numerics.linalg import times
+from nysboost.numerics.arrays import epsilon
+from nysboost.numerics.linalg import range_basis, spectrum, times, triangular_factor
+from nysboost.numerics.tolerances import cutoff
+
+
+@given(st.integers(1, 60), st.integers(1, 12), st.integers(1, 20), st.integers(0, 100))
+def test_the_triangular_factor_does_not_depend_on_the_blocks(n, k, size, seed):
+    A = np.random.default_rng(seed).normal(size=(n, k))
+    R = triangular_factor(A[i : i + size] for i in range(0, n, size))
+    np.testing.assert_allclose(R.T @ R, A.T @ A, atol=1e-10)
+    whole = np.linalg.svd(A, compute_uv=False)
+    np.testing.assert_allclose(np.linalg.svd(R, compute_uv=False)[: len(whole)], whole, atol=1e-10)
+
+
+def test_the_triangular_factor_keeps_digits_that_a_product_would_square_away():
+    rng = np.random.default_rng(0)
+    U, V = (np.linalg.qr(rng.normal(size=(n, 4)))[0] for n in (80, 4))
+    s = np.array([1.0, 1e-4, 1e-8, 1e-12])
+    A = (U * s) @ V.T
+    R = triangular_factor(A[i : i + 16] for i in range(0, 80, 16))
+    np.testing.assert_allclose(np.linalg.svd(R, compute_uv=False), s, rtol=1e-3)
+
+
+def test_a_factor_of_nothing_gets_a_sentence():
+    with pytest.raises(ValueError, match="needs at least one block"):
+        triangular_factor(iter([]))
+
+
+def with_singular_values(values, rows=90, columns=30, seed=0):
+    rng = np.random.default_rng(seed)
+    U, V = (np.linalg.qr(rng.normal(size=(n, len(values))))[0] for n in (rows, columns))
+    return (U * values) @ V.T
+
+
+HARD = {
+    "flat": with_singular_values(np.ones(30)),
+    "six digits": with_singular_values(np.logspace(0, -6, 30)),
+    "twelve digits": with_singular_values(np.logspace(0, -12, 30)),
+    "beyond rounding": with_singular_values(np.logspace(0, -40, 30)),
+    "low rank": with_singular_values(np.logspace(0, -3, 7)),
+    "duplicates": np.repeat(with_singular_values(np.logspace(0, -5, 15), columns=15), 2, axis=1),
+    "graded columns": np.random.default_rng(0).normal(size=(90, 30)) * np.logspace(0, -25, 30),
+    "wide": with_singular_values(np.logspace(0, -2, 12), rows=12),
+    "huge": 1e200 * with_singular_values(np.logspace(0, -8, 30)),
+    "tiny": 1e-200 * with_singular_values(np.logspace(0, -8, 30)),
+    "zero": np.zeros((90, 30)),
+}
+hard = pytest.mark.parametrize("case", HARD)
+
+
+@hard
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_basis_of_a_range_is_orthonormal_and_as_wide_as_the_rank(case, dtype):
+    A = HARD[case] / (np.abs(HARD[case]).max() if dtype == np.float32 and HARD[case].any() else 1)
+    A = A.astype(dtype)
+    Q, T = range_basis(A)
+    s = np.linalg.svd(A.astype(np.float64), compute_uv=False)
+    smallest = max(cutoff(4, epsilon(A)), cutoff(30, 2.0**-52)) * s[0]
+    assert np.sum(s > 2 * smallest) <= Q.shape[1] == T.shape[1] <= np.sum(s > smallest / 2)
+    assert Q.dtype == T.dtype == np.float64
+    np.testing.assert_allclose(Q.T @ Q, np.eye(Q.shape[1]), atol=1e-14)
+
+
+@hard
+def test_the_basis_of_a_range_misses_nothing_above_the_cut_off(case):
+    A = HARD[case]
+    scale = np.abs(A).max() or 1.0
+    Q, T = range_basis(A)
+    np.testing.assert_allclose(Q @ (Q.T @ (A / scale)), A / scale, atol=1e-13)
+    weakest = np.linalg.norm(T * scale, axis=0).max(initial=1.0)
+    np.testing.assert_allclose((A / scale) @ (T * scale), Q, atol=1e-14 * weakest)
+
+
+@given(st.integers(1, 40), st.integers(1, 40), st.integers(0, 8), st.integers(0, 1000))
+def test_the_basis_gives_the_pseudoinverse(rows, columns, digits, seed):
+    values = np.logspace(0, -digits, min(rows, columns))
+    A = with_singular_values(values, rows, columns, seed)
+    Q, T = range_basis(A)
+    U, s, Vt = np.linalg.svd(A, full_matrices=False)
+    tolerance = 1e-13 * 10.0 ** (2 * digits)  # what a change of A by 1e-13 can bring
+    np.testing.assert_allclose(T @ Q.T, (Vt.T / s) @ U.T, atol=tolerance)
+
+
+def test_equal_columns_share_alike():
+    A = np.repeat(with_singular_values(np.logspace(0, -7, 15), columns=15), 2, axis=1)
+    _, T = range_basis(A)
+    np.testing.assert_allclose(T[::2], T[1::2], atol=1e-14 * np.abs(T).max())
+
+
+@given(st.integers(1, 40), st.integers(1, 12), st.integers(0, 200))
+def test_the_spectrum_is_that_of_the_dense_product(n, K, seed):
+    rng = np.random.default_rng(seed)
+    Z, signs = rng.normal(size=(n, K)), rng.normal(size=K)
+    R = np.linalg.qr(Z, mode="r")
+    eigenvalues, basis = spectrum(R, signs, float(np.finfo(float).eps))
+    dense = (Z * signs) @ Z.T
+    vectors = Z @ basis
+    assert (np.diff(eigenvalues) <= 0).all()
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(len(eigenvalues)), atol=1e-6)
+    np.testing.assert_allclose((vectors * eigenvalues) @ vectors.T, dense, atol=1e-6)
+
+
+@given(st.integers(2, 10), st.integers(0, 200))
+def test_features_that_repeat_each_other_do_no_harm(K, seed):
+    rng = np.random.default_rng(seed)
+    Z = rng.normal(size=(30, K))
+    Z, signs = np.hstack([Z, Z]), rng.normal(size=2 * K)
+    eigenvalues, basis = spectrum(np.linalg.qr(Z, mode="r"), signs, float(np.finfo(float).eps))
+    assert len(eigenvalues) <= K
+    vectors = Z @ basis
+    np.testing.assert_allclose((vectors * eigenvalues) @ vectors.T, (Z * signs) @ Z.T, atol=1e-8)
 
 
 def test_a_product_is_made_in_the_precision_of_the_matrix():

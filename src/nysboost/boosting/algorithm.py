@@ -58,7 +58,7 @@ def boost(
         # (a) combine the learners found so far
         current = rule.mixture(found, i)
         # (b) resample the columns of V among those never used
-        V = pool.sample(sizes.n_candidates, rng)
+        V = pool.sample(sizes.n_candidates, rng, rule.missing(found, current))
         candidates.append(len(V))
         rows = V if sizes.residual_shape == "square" else _rows_outside(V, observed, found)
         # (c) residual on V

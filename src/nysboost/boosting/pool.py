@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nysboost.numerics.arrays import Indices
+from nysboost.numerics.arrays import Floats, Indices
 
 
 class Pool:
@@ -16,10 +16,27 @@ class Pool:
     def __len__(self) -> int:
         return int(np.count_nonzero(self._free))
 
-    def sample(self, size: int, rng: np.random.Generator) -> Indices:
-        """Return up to `size` free columns, uniformly and without repetition; they stay free."""
+    def sample(self, size: int, rng: np.random.Generator, shares: Floats | None = None) -> Indices:
+        """Return up to `size` free columns without repetition; they stay free.
+
+        Parameters
+        ----------
+        size : int
+            How many.
+        rng : numpy.random.Generator
+            Source of all randomness.
+        shares : array of shape (n,) or None
+            Columns are drawn in proportion to these; those without a share come after all
+            others. None draws uniformly.
+        """
         free = np.flatnonzero(self._free)
-        return rng.choice(free, size=min(size, len(free)), replace=False)
+        size = min(size, len(free))
+        if shares is None or not shares[free].any():
+            return rng.choice(free, size=size, replace=False)
+        mine = shares[free] / shares[free].sum()
+        drawn = rng.choice(free, size=min(size, int(np.count_nonzero(mine))), replace=False, p=mine)
+        rest = rng.choice(np.setdiff1d(free, drawn), size=size - len(drawn), replace=False)
+        return np.concatenate([drawn, rest])
 
     def draw(self, size: int, rng: np.random.Generator) -> Indices:
         """Take `size` free columns out of the pool, uniformly."""

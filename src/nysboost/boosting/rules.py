@@ -24,6 +24,23 @@ class Rule(ABC):
     needs_whole_columns : bool
         Whether the residual under this rule has to be seen on all rows that are observed, or
         a smaller sample of them tells its columns apart as well.
+
+    Examples
+    --------
+    A rule of your own returns a mixture of the learners found so far; here the newest counts
+    twice as much as each of the others:
+
+    >>> import numpy as np, nysboost as nb
+    >>> from nysboost.boosting.learner import Mixture
+    >>> class NewestTwice(nb.Rule):
+    ...     def mixture(self, found, p):
+    ...         weights = np.ones(p)
+    ...         weights[-1] = 2.0
+    ...         return Mixture(found.learners[:p], weights / weights.sum())
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> run = nb.approximate(X, "ensemble-uniform", n_learners=3, n_columns=9, random_state=0)
+    >>> run.trajectory.mixture(NewestTwice()).weights
+    array([0.25, 0.25, 0.5 ])
     """
 
     needs_whole_columns: ClassVar[bool] = True
@@ -31,6 +48,17 @@ class Rule(ABC):
     @abstractmethod
     def mixture(self, found: Found, p: int) -> Mixture:
         """Return the combination of the first p learners."""
+
+    def strong(self, found: Found, p: int) -> Mixture:
+        """Return the strong approximation of the first p learners (step 3)."""
+        return self.mixture(found, p)
+
+    def missing(self, found: Found, current: Mixture) -> Floats | None:  # noqa: ARG002
+        """Return what the mixture misses of each row of the sample, where V is drawn by that.
+
+        None draws V uniformly, as the paper does.
+        """
+        return None
 
 
 class WeightRule(Rule):

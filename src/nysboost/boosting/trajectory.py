@@ -49,13 +49,32 @@ class Trajectory:
         if not 1 <= p <= len(self):
             msg = f"This run has {len(self)} learners; a prefix of {p} was asked for."
             raise ValueError(msg)
-        mixture = rule.mixture(self.found, p)
+        mixture = rule.strong(self.found, p)
         return replace(mixture, learners=self._lifted(mixture.learners))
 
     def _lifted(self, learners: tuple[Learner, ...]) -> tuple[Learner, ...]:
         """Return learners of the sample as learners of the whole matrix."""
         pairs = ((one, self.found.sample.lifted(one.landmarks)) for one in learners)
         return tuple(one if Z is one.landmarks else replace(one, landmarks=Z) for one, Z in pairs)
+
+
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """Where an approximation comes from.
+
+    Parameters
+    ----------
+    method : str
+        The name that `approximate` knows it by.
+    trajectory : Trajectory or None
+        The run that found the learners, for the mixtures of its prefixes.
+    rule : Rule or None
+        The final rule of that run.
+    """
+
+    method: str = "unnamed"
+    trajectory: Trajectory | None = None
+    rule: Rule | None = None
 
 
 def start(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import product
 
-from nysboost.boosting.core import JointCore
+from nysboost.boosting.joint_rule import JointCore
 from nysboost.boosting.rules import ExponentialWeights, RidgeWeights, Rule, UniformWeights
 from nysboost.boosting.selectors import KMeansSelector, PAMSelector, ParkJunSelector, Selector
 from nysboost.numerics.checks import unknown

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from math import isnan
 from typing import Any, TypeVar
 
 import numpy as np
@@ -92,10 +93,10 @@ class DaskRows:
 
     def rows_at(self, wanted: Indices) -> Any:
         """Return the rows at `wanted`, in rising order, as a Dask array of few rows."""
-        cuts = np.searchsorted(wanted, self.starts)
-        chunks = np.flatnonzero(np.diff(cuts))
-        local = [wanted[cuts[i] : cuts[i + 1]] - self.starts[i] for i in chunks]
-        return self.data.blocks[chunks.tolist()].map_blocks(
+        local = self.positions(wanted)
+        chunks = [i for i, at in enumerate(local) if len(at)]
+        local = [local[i] for i in chunks]
+        return self.data.blocks[chunks].map_blocks(
             rows_at,
             local=as_node(local, "positions"),
             chunks=(tuple(len(at) for at in local), (self.n_features,)),
@@ -103,6 +104,14 @@ class DaskRows:
             meta=self.form[:0],
             token="sample-rows",
         )
+
+    def positions(self, wanted: Indices) -> list[Indices]:
+        """Return where rows, given in rising order, stand in each chunk."""
+        cuts = np.searchsorted(wanted, self.starts)
+        return [
+            wanted[begin:end] - start
+            for begin, end, start in zip(cuts[:-1], cuts[1:], self.starts[:-1], strict=True)
+        ]
 
     def pieces(self, size: int) -> Iterator[Array]:
         """Bring the rows here, one chunk at a time, as tables of at most `size` rows."""
@@ -147,7 +156,7 @@ class DaskRows:
         return da.map_blocks(
             apply,
             self.data,
-            *(self._aligned(other) for other in beside),
+            *(self.aligned(other) for other in beside),
             function=function,
             shared=as_node(shared, "shared"),
             chunks=(self.data.chunks[0], (columns,)),
@@ -171,24 +180,12 @@ class DaskRows:
 
         The parameters are those of `map`, and `merge` makes one value of two neighbours.
         """
-        value: T = brought(self.folded(function, merge, shared, *beside, task=task))
-        return value
-
-    def folded(
-        self,
-        function: Callable[..., T],
-        merge: Callable[[T, T], T],
-        shared: Any,
-        *beside: Any,
-        task: str,
-    ) -> Any:
-        """Return what `fold` returns as a Dask array without dimensions, yet to be computed."""
         import dask.array as da
 
         parts = da.map_blocks(
             apply,
             self.data,
-            *(self._aligned(other) for other in beside),
+            *(self.aligned(other) for other in beside),
             function=function,
             shared=as_node(shared, "shared"),
             chunks=((1,) * self.data.numblocks[0], (1,)),
@@ -196,7 +193,8 @@ class DaskRows:
             meta=np.empty((0, 0), dtype=object),
             token=task,
         )
-        return tree(parts, merge, task)
+        value: T = brought(tree(parts, merge, task))
+        return value
 
     def fold_pairs(
         self,
@@ -234,13 +232,23 @@ class DaskRows:
     def _dense_form(self) -> Array:
         return self.form.toarray() if is_sparse(self.form) else self.form
 
-    def _aligned(self, other: Any) -> Any:
+    def aligned(self, other: Any) -> Any:
         """Return a table of n rows as a Dask array with the row chunks of this one."""
         import dask.array as da
 
         if not is_dask(other):
             return da.from_array(other, chunks=(self.data.chunks[0], other.shape[1]))
-        return other.rechunk({0: self.data.chunks[0], 1: -1})
+        sizes = self.data.chunks[0]
+        if isnan(other.shape[0]) and other.numblocks[0] == len(sizes):
+            # columns of one data frame: where the rows have been counted, these are too
+            other = da.Array(other.dask, other.name, (sizes, *other.chunks[1:]), meta=other._meta)
+        if other.shape[0] != self.n:
+            msg = (
+                f"{self.name} has {self.n} rows, but {other.shape[0]} came with them: give as many "
+                "of one as of the other."
+            )
+            raise ValueError(msg)
+        return other.rechunk({0: sizes, 1: -1})
 
     def _refuse_too_many(self, count: int) -> None:
         size = count * self.n_features * self.form.dtype.itemsize

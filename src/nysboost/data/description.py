@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from nysboost.numerics.arrays import device, to_host
 
 NON_FINITE = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
+DTYPES = {kind: getattr(np, kind) for kind in ("float32", "float64", "int32", "int64")}
 LIBRARIES = {"torch": "array_api_compat.torch", "cupy": "array_api_compat.cupy"}
 
 
@@ -108,8 +109,14 @@ class Describer:
             return [self.describe(item, where) for item in value]
         if type(value) is tuple:
             return {"tuple": [self.describe(item, where) for item in value]}
-        if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
-            return {"dict": {k: self.describe(v, f"{k} of {where}") for k, v in value.items()}}
+        if isinstance(value, Mapping):
+            if all(isinstance(key, str) for key in value):
+                return {"dict": {k: self.describe(v, f"{k} of {where}") for k, v in value.items()}}
+            return {
+                "pairs": [[self.describe(part, where) for part in item] for item in value.items()]
+            }
+        if isinstance(value, type) and issubclass(value, np.generic):
+            return {"dtype": value.__name__}
         if id(value) not in self._seen:
             self._alive.append(value)
             self._seen[id(value)] = self._reference(value, where)
@@ -203,6 +210,8 @@ class Reader:
             "float": NON_FINITE.__getitem__,
             "tuple": lambda items: tuple(self.value(item) for item in items),
             "dict": lambda items: {name: self.value(item) for name, item in items.items()},
+            "pairs": lambda items: {self.value(key): self.value(item) for key, item in items},
+            "dtype": lambda name: DTYPES[name],
             "names": lambda names: np.array([str(name) for name in names], dtype=object),
             "scalar": lambda name: self._host[name][()],
             "array": lambda name: self._array(name, text),

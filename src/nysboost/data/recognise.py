@@ -102,12 +102,7 @@ def rows_of(X: Any, *, name: str = "X") -> ArrayRows | DaskRows:
     else:
         array = _as_numbers(X, name)
         rows = ArrayRows(array) if mapped(array) is None else MappedRows(array)
-    if len(rows.data.shape) != 2:
-        msg = (
-            f"{name} has shape {tuple(rows.data.shape)}; a table of shape (n, d) is needed. "
-            "Reshape your data: X.reshape(-1, 1) makes one feature of a vector."
-        )
-        raise ValueError(msg)
+    _refuse_no_table(rows.data, name)
     if rows.n == 0 or rows.n_features == 0:
         msg = f"{name} has shape {tuple(rows.data.shape)}: there is nothing to approximate."
         raise ValueError(msg)
@@ -146,8 +141,31 @@ def stream_of(X: Any, *, name: str = "X") -> Stream:
     return IteratedRows(X, name) if isinstance(X, Iterator) else rows_of(X, name=name)
 
 
+def table_of(X: Any, *, name: str = "X") -> Any:
+    """Return what lies in memory as an array, or a sparse matrix or data frame as it is.
+
+    scikit-learn's own checks come after this one: they know of names and of too few rows,
+    but what is no table of numbers gets the same sentence here as everywhere.
+    """
+    if issparse(X):
+        _refuse_complex(X, name)
+        return X
+    array = _as_numbers(X, name)
+    _refuse_no_table(array, name)
+    return X if hasattr(X, "columns") else array
+
+
+def _refuse_no_table(array: Any, name: str) -> None:
+    if len(array.shape) != 2:
+        msg = (
+            f"{name} has shape {tuple(array.shape)}; a table of shape (n, d) is needed. "
+            "Reshape your data: X.reshape(-1, 1) makes one feature of a vector."
+        )
+        raise ValueError(msg)
+
+
 def _as_numbers(X: Any, name: str) -> np.ndarray[Any, Any]:
-    refuse_no_numbers(X, name)
+    _refuse_no_numbers(X, name)
     try:
         array = np.asarray(X)
     except ValueError as error:
@@ -155,15 +173,21 @@ def _as_numbers(X: Any, name: str) -> np.ndarray[Any, Any]:
         raise ValueError(msg) from error
     if array.dtype.kind in "fiub" and array.dtype.itemsize <= 8:
         return array
+    if array.dtype.kind == "V":
+        msg = (
+            f"{name} is an array of records: turn these into columns first, with "
+            "numpy.lib.recfunctions.structured_to_unstructured."
+        )
+        raise ValueError(msg)
     _refuse_complex(array, name)
     try:
         return array.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         msg = f"{name} has dtype {array.dtype} and does not convert to numbers: {error}."
-        raise ValueError(msg) from error
+        raise (TypeError if isinstance(error, TypeError) else ValueError)(msg) from error
 
 
-def refuse_no_numbers(X: Any, name: str = "X") -> None:
+def _refuse_no_numbers(X: Any, name: str) -> None:
     """Raise for what NumPy would take as numbers though it means something else."""
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
         msg = (

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import TypeAlias
 
 import numpy as np
 
+from nysboost.data.dask_graph import as_node, brought, rows_at, tree
 from nysboost.data.dask_rows import DaskRows
 from nysboost.data.dask_tables import with_known_sizes
 from nysboost.data.rows import as_float, refuse_non_finite, spread_indices
-from nysboost.numerics.arrays import Array, Indices, is_sparse, namespace
+from nysboost.numerics.arrays import Array, Indices, is_sparse, namespace, stacked
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Survey:
     trouble: int | None = None
 
     @classmethod
-    def of(cls, _: None, block: Array) -> Survey:
+    def of(cls, block: Array) -> Survey:
         """Look at one block."""
         entries = as_float(block)
         count = int(np.prod(entries.shape))
@@ -103,15 +104,32 @@ def surveyed(rows: DaskRows, sizes: Sequence[int]) -> SurveyedRows:
     sizes : sequence of int
         Sizes of the evenly spread samples that will be asked for: these rows are kept.
     """
-    import dask
-
     rows = with_known_sizes(rows)
     held = reduce(np.union1d, [spread_indices(rows.n, size) for size in (1, *sizes)])
-    look = rows.folded(Survey.of, operator.add, None, task="survey-rows")
-    survey, found = dask.compute(look, rows.rows_at(held))
+    looks = rows.data.map_blocks(
+        _look,
+        local=as_node(rows.positions(held), "positions"),
+        chunks=((1,) * rows.data.numblocks[0], (1,)),
+        dtype=object,
+        meta=np.empty((0, 0), dtype=object),
+        token="survey-rows",
+    )
+    survey, found = brought(tree(looks, _both, "survey-rows"))
     if survey.trouble is not None:
         _say_where(rows, survey.trouble // rows.n_features)
     return SurveyedRows(rows.data, rows.name, survey=survey, held=held, held_rows=found)
+
+
+Look: TypeAlias = tuple[Survey, Array]
+
+
+def _look(block: Array, local: list[Indices], block_id: tuple[int, ...]) -> Look:
+    """Look at a block once: one task does all, so that no chunk has to travel to another."""
+    return Survey.of(block), rows_at(block, local, block_id)
+
+
+def _both(upper: Look, lower: Look) -> Look:
+    return upper[0] + lower[0], stacked([upper[1], lower[1]])
 
 
 def _say_where(rows: DaskRows, start: int) -> None:

@@ -58,7 +58,9 @@ class FeatureMap:
         """Number of features r."""
         if self.rotation is not None:
             return int(self.rotation.shape[1])
-        return sum(int(P.shape[1]) for P in self.projections) or len(self.landmarks)
+        if not self.projections:
+            return len(self.landmarks)
+        return sum(int(P.shape[1]) for P in self.projections)
 
     @property
     def normalization(self) -> Array:
@@ -105,6 +107,8 @@ class FeatureMap:
 
     def at(self, rows: Indices | slice) -> Array:
         """Return the features of the Gram's own rows, shape (len(rows), r)."""
+        if not isinstance(rows, slice) and len(rows) == 0:
+            return empty((0, self.n_features_out), self.gram.rows.form)
         X, evaluate = self.gram.operands(rows, self.landmarks)
         return self._pass(ArrayRows(X), evaluate, None, self.gram.budget)
 

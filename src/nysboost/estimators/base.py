@@ -23,7 +23,7 @@ from sklearn.utils.validation import (
 
 from nysboost.catalogue import run_method
 from nysboost.data.dask_graph import is_dask
-from nysboost.data.recognise import refuse_no_numbers, rows_of, stays_where_it_is, stream_of
+from nysboost.data.recognise import rows_of, stays_where_it_is, stream_of, table_of
 from nysboost.gram import make_gram
 from nysboost.kernels import Kernel
 from nysboost.numerics import progress
@@ -76,24 +76,27 @@ class BaseNystroem(
     verbose: bool = False
     random_state: RandomState = None
 
-    def fit(self, X: Any, y: Any = None) -> Any:  # noqa: ARG002
+    def fit(self, X: Any, y: Any = None) -> Any:
         """Fit the approximation to the Gram matrix of X.
 
         Parameters
         ----------
         X : array-like, CSR matrix, memory map, HDF5 or Zarr array of shape (n_samples, n_features)
             Training data; (n_samples, n_samples) if the kernel is precomputed.
-        y : ignored
-            For scikit-learn's pipelines.
+        y : array-like of shape (n_samples,) or None
+            Targets, for the method "target"; others ignore it.
         """
         X = self._validate(X, reset=True)
         settings, rng = self._settings(), make_rng(self.random_state)
         named = {name: getattr(self, name) for name in ("gamma", "coef0", "degree")}
         given = {name: value for name, value in named.items() if value is not None}
+        if not isinstance(self.kernel_params, Mapping | None):
+            msg = f"kernel_params maps names to values, but {self.kernel_params!r} was given."
+            raise TypeError(msg)
         params = {**(self.kernel_params or {}), **given}
         gram = make_gram(X, self.kernel, budget=self._budget(), **params)
         with progress.shown(self.verbose):
-            found = run_method(self._method(), gram, settings, rng, self._landmarks(), self.tol)
+            found = run_method(self._method(), gram, settings, rng, self._landmarks(), y, self.tol)
         self._transform, self.discarded_mass_ = found.feature_map(settings.row_cap)
         self.approximation_ = found
         self.weights_ = found.weights
@@ -152,11 +155,10 @@ class BaseNystroem(
         how = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
         if self.n_components is not None:
             require_count("n_components", self.n_components)
-        refuse_no_numbers(X)
         precomputed = isinstance(self.kernel, str) and self.kernel == "precomputed"
         if precomputed and not reset:
             apart = stays_where_it_is(X)
-            X = stream_of(X if apart else check_array(X, ensure_all_finite=False, **how))
+            X = stream_of(X if apart else check_array(table_of(X), ensure_all_finite=False, **how))
             n, c = self.n_features_in_, len(self._transform.landmarks)
             if X.n_features not in (n, c):
                 msg = (
@@ -167,7 +169,7 @@ class BaseNystroem(
         elif stays_where_it_is(X):
             X = self._validate_in_place(X, reset=reset)
         else:
-            X = validate_data(self, X, reset=reset, ensure_all_finite=False, **how)
+            X = validate_data(self, table_of(X), reset=reset, ensure_all_finite=False, **how)
         return X
 
     def _validate_in_place(self, X: Any, *, reset: bool) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 from nysboost.data.recognise import as_rows
 from nysboost.kernels import Kernel
 from nysboost.kernels.distances import in_the_form_of
-from nysboost.numerics.arrays import Array, Indices, like, stacked
+from nysboost.numerics.arrays import Array, Indices, is_sparse, like, stacked, take
 from nysboost.numerics.checks import positions
 
 if TYPE_CHECKING:
@@ -42,6 +42,11 @@ class Landmarks:
         some = self.indices if self.points is None else self.points
         return int(some.shape[0])  # type: ignore[union-attr]
 
+    def take(self, places: Indices) -> Landmarks:
+        """Return some of the landmarks, by their places among all."""
+        indices = None if self.indices is None else self.indices[places]
+        return Landmarks(indices, None if self.points is None else take(self.points, places))
+
     def __repr__(self) -> str:
         return f"Landmarks({len(self)} {'points' if self.indices is None else 'columns'})"
 
@@ -70,7 +75,8 @@ def given_landmarks(gram: Gram, landmarks: Any) -> Landmarks:
             f"row numbers, or points of {gram.rows.n_features} features."
         )
         raise ValueError(msg)
-    return Landmarks(None, in_the_form_of(form, like(points.take(slice(None)), form)))
+    Z = points.take(slice(None))
+    return Landmarks(None, in_the_form_of(form, Z if is_sparse(Z) else like(Z, form)))
 
 
 def pooled(parts: Sequence[Landmarks]) -> Landmarks:

@@ -43,7 +43,7 @@ def make_gram(
             msg = f"A precomputed kernel has no parameter {', '.join(given)}: leave it out."
             raise ValueError(msg)
         rows = as_rows(X, name="The precomputed kernel matrix")
-        check_precomputed(rows)
+        check_precomputed(rows, corrupted=corrupted)
         gram: Gram = PrecomputedGram(rows, budget)
         if corrupted:
             return gram

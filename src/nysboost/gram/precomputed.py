@@ -73,8 +73,11 @@ def _columns(landmarks: Landmarks) -> Indices:
     return landmarks.indices
 
 
-def check_precomputed(rows: Rows) -> None:
-    """Refuse what cannot be a Gram matrix: not square, not symmetric, clearly indefinite."""
+def check_precomputed(rows: Rows, *, corrupted: bool = False) -> None:
+    """Refuse what cannot be a Gram matrix: not square, not symmetric, clearly indefinite.
+
+    A corrupted one may be indefinite.
+    """
     if not isinstance(rows, ArrayRows) or is_sparse(rows.data):
         msg = "A precomputed kernel matrix must be dense; pass matrix.toarray()."
         raise ValueError(msg)
@@ -102,7 +105,8 @@ def check_precomputed(rows: Rows) -> None:
                 f"{float(gap):.3g}. Pass (G + G.T) / 2 if that is what you mean."
             )
             raise ValueError(msg)
-    _refuse_small_diagonal(xp.linalg.diagonal(G), largest)
+    if not corrupted:
+        _refuse_small_diagonal(xp.linalg.diagonal(G), largest)
 
 
 def _refuse_small_diagonal(diagonal: Array, largest: float) -> None:

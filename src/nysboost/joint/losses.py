@@ -7,36 +7,44 @@ C = k(X, Z). It depends on the range alone, so no core has to be carried along.
 
 from __future__ import annotations
 
-import numpy as np
-
 from nysboost.kernels import Kernel
-from nysboost.numerics.arrays import Array, namespace
-from nysboost.numerics.linalg import norms, range_basis, times
+from nysboost.numerics.arrays import Array
+from nysboost.numerics.linalg import nearby_basis, range_basis
+from nysboost.numerics.split import SplitMatrix
 from nysboost.numerics.tolerances import CANCELLED
 
 
-def loss_and_gradient(
-    kernel: Kernel, Z: Array, X: Array, G: Array, squared_norm: float
-) -> tuple[float, Array]:
-    """Return ‖G − P G P‖² / ‖G‖² and its gradient with respect to Z.
+class MatrixLoss:
+    """Z ↦ ‖G − P G P‖² / ‖G‖² and its gradient, with P the projector onto the range of k(X, Z).
 
     With C = k(X, Z), P = Q Qᵀ and H = Qᵀ G Q, the gradient with respect to C is
-    −4 (I − P) G Q H (C⁺Q)ᵀ / ‖G‖²; the kernel's own derivative does the rest.
+    −4 (I − P) G Q H (C⁺Q)ᵀ / ‖G‖²; the kernel's own derivative does the rest. The basis of one
+    evaluation is the start for that of the next, which is not far.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        A differentiable kernel.
+    X : array of shape (s, d)
+        The sample, in float64.
+    G : SplitMatrix
+        Its Gram matrix.
     """
-    xp = namespace(X)
-    C = kernel(xp.astype(X, G.dtype, copy=False), xp.astype(Z, G.dtype, copy=False))
-    Q, T = range_basis(C)
-    GQ = times(G, Q)
-    H = Q.T @ GQ
-    loss = 1 - float(xp.sum(H * H)) / squared_norm
-    if loss < CANCELLED:
-        residual = G - (Q @ H) @ Q.T
-        loss = float(xp.sum(residual * residual)) / squared_norm
-    slope = (GQ - Q @ H) @ (H @ T.T * (-4 / squared_norm))
-    gradient = kernel.pullback(X, Z, xp.astype(C, X.dtype, copy=False), slope)
-    return max(loss, float(np.finfo(np.float64).tiny)), gradient
 
+    def __init__(self, kernel: Kernel, X: Array, G: SplitMatrix) -> None:
+        self.kernel, self.X, self.G = kernel, X, G
+        self.evaluations = 0
+        self._last: Array | None = None  # T of an evaluation that a nearby one may start from
 
-def squared_norm_of(G: Array) -> float:
-    """Return ‖G‖², summed in float64."""
-    return float(norms(G)) ** 2
+    def __call__(self, Z: Array) -> tuple[float, Array]:
+        """Return the loss and its gradient, shape (c, d)."""
+        self.evaluations += 1
+        C = self.kernel(self.X, Z)
+        near = None if self._last is None else nearby_basis(C, self._last)
+        Q, T = near or range_basis(C)
+        GQ = self.G.times(Q)
+        H = Q.T @ GQ
+        slope = ((GQ - Q @ H) / self.G.norm) @ (H / self.G.norm @ T.T * -4)
+        loss = self.G.loss(Q, H)
+        self._last = T if loss > CANCELLED else None  # near rounding nothing but the best will do
+        return loss, self.kernel.pullback(self.X, Z, C, slope)

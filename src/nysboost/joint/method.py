@@ -1,49 +1,48 @@
-"""The flagship: boosted landmarks, refined by gradient, combined in one joint core."""
+"""The flagship: landmarks that start well, change places, move, and share one joint core."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from nysboost.boosting.algorithm import boost
-from nysboost.boosting.core import ANCHOR, ROWS_PER_LANDMARK, JointCore, core_projection, fit_core
+from nysboost.boosting.core import ROWS_PER_LANDMARK, fit_core
+from nysboost.boosting.exchange import candidates, exchanged, missed
+from nysboost.boosting.joint_rule import JointCore
+from nysboost.boosting.judge import Judge
 from nysboost.boosting.learner import Learner
+from nysboost.boosting.residual import WHOLE_DIAGONAL
 from nysboost.boosting.selectors import KMeansSelector
-from nysboost.gram import Gram, KernelGram, Landmarks, Sample, pooled
+from nysboost.gram import Gram, KernelGram, Landmarks, Sample, pooled, take_sample
 from nysboost.joint.refinement import refine
-from nysboost.kernels.distances import squared_distances
-from nysboost.numerics.arrays import Array, Floats, Indices, is_sparse, like, namespace, to_host
+from nysboost.numerics.arrays import Indices, is_sparse, like, namespace, take, to_host
 from nysboost.numerics.kmeans import centroids
-from nysboost.numerics.linalg import norms, range_basis, times
-from nysboost.numerics.tolerances import REPEATED
 from nysboost.settings import Settings
 
-STAGES = 2
-"""Learners of centroids to start from; the refinement evens out what more would bring."""
+ITERATIONS = (16, 18)
+"""Of L-BFGS, at most, in each of two rounds."""
 
-ITERATIONS = 18
-"""Of L-BFGS, in each of two rounds, on fresh rows where there are enough, checked in between."""
+FIRST_ROWS_PER_LANDMARK = 6
+"""The first round, which only finds the way, has half of the sample or so many rows."""
 
-
-HELD_OUT = 512
-KMEANS_ITERATIONS = 25
-FIRST_ROWS_PER_LANDMARK = 8
+KMEANS_ITERATIONS = 12
 COLUMNS_PER_LEARNER = 60
 
 
 def joint(gram: Gram, c: int, row_cap: int, rng: np.random.Generator) -> Learner:
     """Return K̂ = C M Cᵀ with c landmarks that have moved to where they serve best.
 
-    1. Boosted centroids: k-means on a sample of rows, then k-means weighted by what the
-       joint approximation on the first ones misses.
-    2. Refinement: all landmarks go down the gradient of the joint approximation's error
-       on a sample, in two rounds. A round counts only if the rows that judge gain: rows held
-       out of it, except that with fewer than row_cap + 512 rows the last round sees all.
-    3. The joint core, fitted on the last sample.
+    1. A start on a sample of rows: the centroids of k-means.
+    2. An exchange: rows that the start misses, wherever they are, take the place of the
+       landmarks that serve least. So rows far from all others are seen.
+    3. Refinement: all landmarks go down the gradient of the joint approximation's error
+       on the sample, which the rows that were missed have joined.
+    4. The joint core, fitted on the sample, which has the last word: landmarks that moved
+       to no avail go back.
 
     Kernels without derivative, precomputed matrices and CSR data keep to columns, which
-    boosting with joint cores finds (JJB-mean).
+    boosting with joint cores finds (JJB-mean) and the exchange improves.
 
     Parameters
     ----------
@@ -52,91 +51,83 @@ def joint(gram: Gram, c: int, row_cap: int, rng: np.random.Generator) -> Learner
     c : int
         Number of landmarks.
     row_cap : int
-        Size of the samples; at least four rows per landmark are taken. Beyond it the cost
-        does not depend on n. A sample's Gram matrix is held: 8·row_cap² bytes.
+        Size of the sample; at least four rows per landmark are taken. Its Gram matrix is
+        held: 12·row_cap² bytes. Beyond it the cost of all but the look at the residual's
+        diagonal does not depend on n, and that is left out beyond 131,072 rows.
     rng : numpy.random.Generator
         Source of all randomness.
     """
-    row_cap = max(row_cap, ROWS_PER_LANDMARK * c)
-    held_out, rounds = _split(gram.n, c, row_cap, rng)
-    sample = Sample.of(gram, np.concatenate([held_out, *rounds]))
-    held_out, rounds = sample.positions(held_out), [sample.positions(rows) for rows in rounds]
-    judged = np.union1d(held_out, rounds[-1])
-    distinct = _distinct(sample.gram, judged)
+    sample = take_sample(gram, max(row_cap, ROWS_PER_LANDMARK * c), rng)
+    distinct = _distinct(sample.gram)
     if c >= len(distinct):
-        learner = _on_columns(sample, distinct, judged)
-    elif isinstance(sample.gram, KernelGram) and _can_move(sample.gram):
-        learner = _moved_landmarks(sample.gram, c, held_out, rounds, rng)
+        learner = fit_core(sample, sample.gram.landmarks(distinct))
+        return replace(learner, landmarks=sample.lifted(learner.landmarks))
+    start = sample.lifted(_start(sample.gram, c, row_cap, rng))
+    landmarks, judge = _exchanged(gram, start, sample)
+    if isinstance(gram, KernelGram) and _can_move(gram):
+        learner = judge.best(_moved(gram, landmarks, judge), landmarks)
     else:
-        learner = _on_columns(sample, _boosted_columns(sample.gram, c, row_cap, rng), judged)
-    return replace(learner, landmarks=sample.lifted(learner.landmarks))
+        learner = judge.best(landmarks)
+    return replace(learner, landmarks=judge.sample.lifted(learner.landmarks))
 
 
-def _on_columns(sample: Sample, columns: Indices, rows: Indices) -> Learner:
-    """Return the joint approximation on columns, its core fitted on these rows and theirs."""
-    part = Sample.of(sample.gram, np.union1d(rows, columns))
-    learner = fit_core(part, part.gram.landmarks(part.positions(columns)))
-    return replace(learner, landmarks=part.lifted(learner.landmarks))
+def _start(gram: Gram, c: int, row_cap: int, rng: np.random.Generator) -> Landmarks:
+    """Return the centroids of k-means or, where points cannot be landmarks, boosted columns."""
+    if isinstance(gram, KernelGram) and _can_move(gram):
+        points = gram.rows.take(slice(None))
+        return Landmarks(None, centroids(points, c, rng, max_iter=KMEANS_ITERATIONS))
+    return _boosted_columns(gram, c, row_cap, rng)
 
 
-@dataclass(frozen=True, eq=False)
-class _Sample:
-    """Points and their Gram matrix: all that the search for landmarks sees."""
+def _exchanged(gram: Gram, start: Landmarks, sample: Sample) -> tuple[Landmarks, Judge]:
+    """Return landmarks that cover what the start misses, and a judge that knows of it.
 
-    rows: Indices
-    X: Array
-    G: Array
-
-    @classmethod
-    def of(cls, gram: KernelGram, rows: Indices) -> _Sample:
-        points = gram.rows.take(rows)
-        return cls(rows, points, gram.between(points, points))
-
-    def fit(self, gram: KernelGram, Z: Array) -> Learner:
-        """Return the joint approximation on landmarks Z, its core fitted here."""
-        Z = like(Z, self.X)
-        A, W = gram.between(self.X, Z), gram.between(Z, Z)
-        projection = core_projection(A, W, lambda Q: times(self.G, Q), ANCHOR)
-        return Learner(Landmarks(None, Z), like(projection, A))
-
-    def error(self, gram: KernelGram, learner: Learner) -> float:
-        """Return the relative error of an approximation here."""
-        xp = namespace(self.X)
-        C = gram.between(self.X, learner.landmarks.points)
-        F = xp.astype(C @ learner.projection, xp.float64)
-        return float(norms(self.G - F @ F.T) / norms(self.G))
-
-    def missed(self, gram: KernelGram, Z: Array) -> Floats:
-        """Return the norm of each row of the joint approximation's residual, relative to G."""
-        xp = namespace(self.X)
-        Q, _ = range_basis(gram.between(self.X, Z))
-        B, Q = (xp.astype(part, self.G.dtype) for part in (Q @ (Q.T @ times(self.G, Q)), Q))
-        residual = self.G - B @ Q.T
-        return to_host(norms(residual, axis=1) / norms(self.G))
-
-
-def _split(n: int, c: int, row_cap: int, rng: np.random.Generator) -> tuple[Indices, list[Indices]]:
-    """Return rows held out, and the rows of each of two rounds.
-
-    The rounds have different rows as far as there are any, and the first, which only has to
-    find the way, half as many. With few rows the last round has all of them: those held out
-    have judged the first, and join.
+    Of more rows than the sample has, those that are missed most join it: a row that is far
+    from all others is hardly ever in a uniform sample.
     """
-    if n < row_cap + HELD_OUT:
-        order, held = rng.permutation(n), max(1, n // 8)
-        return order[:held], [order[held:], order]
-    first = min(row_cap, max(row_cap // 2, FIRST_ROWS_PER_LANDMARK * c))
-    order = rng.choice(n, size=min(n, HELD_OUT + first + row_cap), replace=False)
-    held_out, rest = order[:HELD_OUT], order[HELD_OUT:]
-    return held_out, [rest[:first], rest[-row_cap:]]
+    if len(sample) < gram.n <= WHOLE_DIAGONAL:
+        far = missed(gram, start, candidates(start))
+        sample = Sample.of(gram, np.concatenate([sample.indices, far]))
+    return exchanged(sample, _within(sample, start))
 
 
-def _distinct(gram: Gram, sample: Indices) -> Indices:
-    """Return those rows of the sample that are not repetitions of others."""
-    rows = gram.rows.take(sample)
-    if is_sparse(rows):
-        return sample
-    return np.sort(sample[np.unique(to_host(rows), axis=0, return_index=True)[1]])
+def _within(sample: Sample, landmarks: Landmarks) -> Landmarks:
+    """Return landmarks of the whole matrix as landmarks of the sample, which has their rows."""
+    if landmarks.indices is None:
+        return landmarks
+    return replace(landmarks, indices=sample.positions(landmarks.indices))
+
+
+def _moved(gram: KernelGram, landmarks: Landmarks, judge: Judge) -> Landmarks:
+    """Return the landmarks where the descent of the sample's loss takes them.
+
+    A part of the sample finds the way, with each landmark's nearest row in it; then all of it.
+    """
+    X = judge.sample.gram.rows.take(slice(None))
+    xp = namespace(X)
+    Z, points = (xp.astype(part, xp.float64) for part in (landmarks.points, X))
+    for rows, iterations in zip(_rounds(landmarks, judge), ITERATIONS, strict=True):
+        matrix = judge.matrix if len(rows) == len(judge.sample) else judge.matrix.part(rows)
+        Z, evaluations = refine(gram.kernel, Z, take(points, rows), matrix, iterations)
+        gram.tally.count += evaluations * len(rows) * len(landmarks)
+    return Landmarks(None, like(Z, X))
+
+
+def _rounds(landmarks: Landmarks, judge: Judge) -> tuple[Indices, Indices]:
+    """Return the rows of each of two rounds: a part of the sample, and all of it."""
+    size = len(judge.sample)
+    step = max(1, size // max(size // 2, FIRST_ROWS_PER_LANDMARK * len(landmarks)))
+    values = judge.sample.gram.cross(slice(None), landmarks)
+    nearest = to_host(namespace(values).argmax(values, axis=0))
+    return np.union1d(np.arange(0, size, step), nearest), np.arange(size)
+
+
+def _distinct(gram: Gram) -> Indices:
+    """Return those rows that are not repetitions of others."""
+    points = gram.rows.take(slice(None))
+    if is_sparse(points):
+        return np.arange(gram.n)
+    return np.sort(np.unique(to_host(points), axis=0, return_index=True)[1])
 
 
 def _can_move(gram: KernelGram) -> bool:
@@ -144,64 +135,12 @@ def _can_move(gram: KernelGram) -> bool:
     return gram.kernel.differentiable and not is_sparse(gram.rows.take(slice(0, 1)))
 
 
-def _moved_landmarks(
-    gram: KernelGram, c: int, held_out: Indices, rounds: list[Indices], rng: np.random.Generator
-) -> Learner:
-    """Return the joint approximation on boosted centroids, moved by each confirmed round."""
-    judge, sample = _Sample.of(gram, held_out), _Sample.of(gram, rounds[0])
-    xp = namespace(sample.X)
-    Z = _boosted_centroids(gram, sample, c, rng)
-    latest = best = sample.fit(gram, Z)
-    error = judge.error(gram, best)
-    for rows in rounds:
-        if not np.array_equal(rows, sample.rows):
-            sample = _Sample.of(gram, rows)
-        start, X = (xp.astype(part, xp.float64) for part in (best.landmarks.points, sample.X))
-        moved, evaluations = refine(gram.kernel, start, X, sample.G, ITERATIONS)
-        gram.tally.count += evaluations * len(rows) * c
-        latest = sample.fit(gram, moved)
-        if (reached := judge.error(gram, latest)) < error:
-            best, error = latest, reached
-    return best if best is latest else sample.fit(gram, best.landmarks.points)
-
-
-def _boosted_centroids(
-    gram: KernelGram, sample: _Sample, c: int, rng: np.random.Generator
-) -> Array:
-    """Return c centroids, each stage's weighted by what the stages before it miss."""
-    xp = namespace(sample.X)
-    sizes = [len(part) for part in np.array_split(np.arange(c), min(STAGES, c))]
-    Z = centroids(sample.X, sizes[0], rng, max_iter=KMEANS_ITERATIONS)
-    for size in sizes[1:]:
-        missed = sample.missed(gram, Z)
-        more = centroids(sample.X, size, rng, weights=missed, max_iter=KMEANS_ITERATIONS)
-        Z = _apart(xp.concat([Z, more]), sample.X, missed)
-    return Z
-
-
-def _apart(Z: Array, X: Array, missed: Floats) -> Array:
-    """Return Z with rows of X, those missed most, in the place of repetitions.
-
-    Each stage gives the rows that lie far out a centroid of their own. Two landmarks in one
-    place do the work of one, and as soon as they part a little their gradient hides all others.
-    """
-    points, rows = np.array(to_host(Z)), to_host(X).astype(np.float64)
-    limit = REPEATED**2 * float(rows.var(axis=0).sum())
-    repeated = np.tril(squared_distances(points, points) < limit, -1).any(axis=1)
-    if repeated.any():
-        free = squared_distances(rows, points).min(axis=1) >= limit
-        points[repeated] = rows[np.argsort(-missed * free)[: repeated.sum()]]
-    return like(points, X)
-
-
-def _boosted_columns(gram: Gram, c: int, row_cap: int, rng: np.random.Generator) -> Indices:
+def _boosted_columns(gram: Gram, c: int, row_cap: int, rng: np.random.Generator) -> Landmarks:
     """Return c columns by boosting with J in the boosting step, k-means as clustering."""
     p = max(1, round(c / COLUMNS_PER_LEARNER))
     m = -(-c // p)
     if p * m + 2 > gram.n:
-        return rng.choice(gram.n, size=c, replace=False)
+        return gram.landmarks(rng.choice(gram.n, size=c, replace=False))
     settings = Settings(n_learners=p, n_columns=m, n_fit=1, n_tune=1, row_cap=row_cap)
     run = boost(gram, settings, JointCore(), KMeansSelector(), rng)
-    columns = pooled([learner.landmarks for learner in run.learners]).indices
-    assert columns is not None
-    return columns[:c]
+    return pooled([learner.landmarks for learner in run.learners]).take(np.arange(c))

@@ -13,6 +13,8 @@ from typing import Any
 from nysboost.kernels.adapters import SHARED, CallableKernel, SklearnKernel
 from nysboost.kernels.bandwidth import require_shared
 from nysboost.kernels.base import Kernel
+from nysboost.kernels.mapped import Radial
+from nysboost.kernels.metric import Metric
 from nysboost.kernels.products import Cosine, Linear, Polynomial
 from nysboost.kernels.radial import Anova, Gaussian, Laplacian, Matern
 from nysboost.numerics.arrays import Array
@@ -28,7 +30,9 @@ __all__ = [
     "Laplacian",
     "Linear",
     "Matern",
+    "Metric",
     "Polynomial",
+    "Radial",
     "SklearnKernel",
     "make_kernel",
 ]

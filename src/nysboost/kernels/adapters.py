@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -59,6 +60,16 @@ class CallableKernel(Kernel):
 
     function: Callable[..., Array]
     params: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        try:
+            inspect.signature(self.function).bind(None, None, **self.params)
+        except TypeError as error:
+            given = "".join(f", {name}=…" for name in self.params)
+            msg = f"The kernel function {self.name} cannot be called as k(X, Y{given}): {error}."
+            raise TypeError(msg) from error
+        except ValueError:
+            return  # functions of other languages do not say what they take
 
     def __call__(self, X: Array, Y: Array) -> Array:
         """Return the kernel matrix of shape (n, m)."""

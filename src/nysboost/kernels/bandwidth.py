@@ -57,6 +57,13 @@ def require_at_most_one(sigma: Bandwidth, gamma: Bandwidth) -> None:
         raise ValueError(msg)
 
 
+def require_no_scale_beside(metric: object, *bandwidths: Bandwidth) -> None:
+    """Refuse the rule "scale" beside a metric: it measures features, not what becomes of them."""
+    if metric is not None and "scale" in bandwidths:
+        msg = 'Beside a metric the bandwidth is a number or "median", not "scale".'
+        raise ValueError(msg)
+
+
 def number(kernel: Any, name: str) -> float:
     """Return a parameter that must be a number by now."""
     value = getattr(kernel, name)

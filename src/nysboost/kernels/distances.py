@@ -140,10 +140,14 @@ def _squared_distances(X: Array, Y: Array, upcast: bool) -> Array:
 def _with_close_pairs(squared: Array, scale: Array, X: Array, Y: Array) -> Array:
     """Replace what has cancelled, or is ∞ − ∞, by the sum of squared differences."""
     xp = namespace(squared)
-    rows, columns = xp.nonzero(~(squared >= CLOSE * scale))  # NaN is not ≥ anything
+    close = ~(squared >= CLOSE * scale)  # NaN is not ≥ anything
+    rows, columns = xp.nonzero(close)
+    exact = []
     for start in range(0, rows.shape[0], 4096):
-        i, j = rows[start : start + 4096], columns[start : start + 4096]
-        squared[i, j] = squared_norms(_rows(X, i) - _rows(Y, j))
+        part = slice(start, min(start + 4096, rows.shape[0]))
+        exact.append(squared_norms(_rows(X, rows[part]) - _rows(Y, columns[part])))
+    if exact:
+        squared[close] = xp.concat(exact)
     return squared
 
 

@@ -3,54 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from scipy.sparse import issparse
 from scipy.special import gammaincinv, ndtr
 
 from nysboost.data.rows import Rows, as_float
 from nysboost.kernels import distances
 from nysboost.kernels.bandwidth import (
     Bandwidth,
-    euclidean,
     measured,
     number,
     require_at_most_one,
+    require_no_scale_beside,
 )
 from nysboost.kernels.base import Kernel
+from nysboost.kernels.mapped import Mapped, Radial
+from nysboost.kernels.metric import Metric
 from nysboost.numerics.arrays import Array, Floats, apply_in_place, like, namespace
 from nysboost.numerics.checks import require_positive
+from nysboost.numerics.tolerances import SMOOTHED
 
 
-class _UnitDiagonal(Kernel):
-    """A kernel with k(x, x) = 1."""
-
-    def diag(self, X: Array) -> Array:
-        """Return ones, shape (n,)."""
-        if issparse(X):
-            return np.ones(X.shape[0], dtype=X.dtype)
-        return namespace(X).ones_like(X[:, 0])
-
-
-@dataclass(frozen=True)
-class Gaussian(_UnitDiagonal):
+@dataclass(frozen=True, repr=False)
+class Gaussian(Radial):
     """exp(−‖x−y‖² / (2σ²)) = exp(−γ‖x−y‖²), with γ = 1 / (2σ²).
 
     Parameters
     ----------
     sigma, gamma : float, "median", "scale" or None
         At most one of the two. "median" is the median distance, "scale" is
-        γ = 1 / (d·var X); with neither, γ = 1/d, scikit-learn's default.
+        γ = 1 / (d·var X); with neither, γ = 1/d, scikit-learn's default, or, where a metric
+        sets the scale, σ = 1.
+    metric : Metric or None
+        A linear map before the kernel.
+
+    Examples
+    --------
+    >>> import numpy as np, nysboost as nb
+    >>> nb.Gaussian(sigma=1.0)(np.zeros((1, 2)), np.array([[0.0, 0.0], [1.0, 1.0]])).round(3)
+    array([[1.   , 0.368]])
     """
 
     sigma: Bandwidth = None
     gamma: Bandwidth = None
+    metric: Metric | None = None
     temporaries: ClassVar[int] = 0
 
     def __post_init__(self) -> None:
         require_at_most_one(self.sigma, self.gamma)
+        require_no_scale_beside(self.metric, self.sigma, self.gamma)
 
     def __call__(self, X: Array, Y: Array) -> Array:
         """Return the kernel matrix of shape (n, m)."""
@@ -59,81 +62,111 @@ class Gaussian(_UnitDiagonal):
 
     def against(self, Y: Array) -> Callable[[Array], Array]:
         """Return x ↦ k(x, Y), with what depends on Y alone prepared once."""
-        exponents = distances.GaussianExponents(Y, self._rate())
-        return lambda X: apply_in_place("exp", exponents(X))
+        mapped = self.mapping(Y)
+        exponents = distances.GaussianExponents(mapped(Y), self._rate())
+        return lambda X: apply_in_place("exp", exponents(mapped(X)))
+
+    def profile(self, squared: Array) -> tuple[Array, Array]:
+        """Return φ(s) = exp(−γs) and φ'(s) = −γφ(s)."""
+        rate = self._rate()
+        squared *= -rate
+        values = apply_in_place("exp", squared)
+        return values, values * -rate
 
     def resolve(self, rows: Rows) -> Gaussian:
         """Return the kernel with γ as a number."""
         if self.sigma is None and self.gamma is None:
-            return Gaussian(gamma=1 / rows.n_features)
+            return replace(self, gamma=1 / rows.n_features if self.metric is None else 0.5)
         rule, d = self.sigma or self.gamma, rows.n_features
-        found = measured(rows, rule, euclidean, lambda spread: spread * (d / 2) ** 0.5)
-        return Gaussian(gamma=(self if found is None else Gaussian(found))._rate())
+        found = measured(rows, rule, self._between, lambda spread: spread * (d / 2) ** 0.5)
+        rate = (self if found is None else Gaussian(found))._rate()
+        return replace(self, sigma=None, gamma=rate)
 
     def _rate(self) -> float:
+        if self.metric is not None and self.sigma is None and self.gamma is None:
+            return 0.5
         if self.sigma is None:
             return number(self, "gamma")
         return 1 / (2 * number(self, "sigma") ** 2)
 
     def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
         """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""
-        return 2 * self._rate() * _pull_towards(X, Z, A * K)
+        mapped = self.mapping(X)
+        return self._pulled_back(2 * self._rate() * _pull_towards(mapped(X), mapped(Z), A * K))
 
     def frequencies(self, normals: Floats, uniforms: Floats) -> Floats:  # noqa: ARG002
         """Return normal frequencies of variance 2γ."""
-        return normals * float(np.sqrt(2 * self._rate()))
+        scaled = self._behind(normals) * float(np.sqrt(2 * self._rate()))
+        return np.asarray(self._pulled_back(scaled))
 
 
-@dataclass(frozen=True)
-class Laplacian(_UnitDiagonal):
+@dataclass(frozen=True, repr=False)
+class Laplacian(Mapped):
     """exp(−‖x−y‖₁ / σ) = exp(−γ‖x−y‖₁), with γ = 1/σ.
 
     Parameters
     ----------
     sigma, gamma : float, "median", "scale" or None
         At most one of the two. "median" is the median city-block distance, "scale" is
-        γ = 1 / (d·std X); with neither, γ = 1/d.
+        γ = 1 / (d·std X); with neither, γ = 1/d, or, where a metric sets the scale, σ = 1.
+    metric : Metric or None
+        A linear map before the kernel.
+
+    Examples
+    --------
+    >>> import numpy as np, nysboost as nb
+    >>> nb.Laplacian(sigma=2.0)(np.zeros((1, 2)), np.array([[0.0, 0.0], [1.0, 1.0]])).round(3)
+    array([[1.   , 0.368]])
     """
 
     sigma: Bandwidth = None
     gamma: Bandwidth = None
+    metric: Metric | None = None
 
     def __post_init__(self) -> None:
         require_at_most_one(self.sigma, self.gamma)
+        require_no_scale_beside(self.metric, self.sigma, self.gamma)
 
     def __call__(self, X: Array, Y: Array) -> Array:
         """Return the kernel matrix of shape (n, m)."""
-        exponents = distances.cityblock_distances(X, Y) * -self._rate()
-        return apply_in_place("exp", exponents)
+        return apply_in_place("exp", self._between(X, Y) * -self._rate())
+
+    def _between(self, X: Array, Y: Array) -> Array:
+        """Return ‖xA − yA‖₁ for all pairs."""
+        mapped = self.mapping(X)
+        return distances.cityblock_distances(mapped(X), mapped(Y))
 
     def resolve(self, rows: Rows) -> Laplacian:
         """Return the kernel with γ as a number."""
         if self.sigma is None and self.gamma is None:
-            return Laplacian(gamma=1 / rows.n_features)
+            return replace(self, gamma=1 / rows.n_features if self.metric is None else 1.0)
         rule, d = self.sigma or self.gamma, rows.n_features
-        found = measured(rows, rule, distances.cityblock_distances, lambda spread: spread * d)
-        return Laplacian(gamma=self._rate() if found is None else 1 / found)
+        found = measured(rows, rule, self._between, lambda spread: spread * d)
+        return replace(self, sigma=None, gamma=self._rate() if found is None else 1 / found)
 
     def _rate(self) -> float:
+        if self.metric is not None and self.sigma is None and self.gamma is None:
+            return 1.0
         return number(self, "gamma") if self.sigma is None else 1 / number(self, "sigma")
 
     def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
         """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""
-        xp, pull = namespace(Z), A * K * self._rate()
+        xp, pull, mapped = namespace(Z), A * K * self._rate(), self.mapping(X)
+        x, z = mapped(X), mapped(Z)
         columns = [
-            xp.sum(pull * xp.sign(X[:, j : j + 1] - Z[:, j : j + 1].T), axis=0)
-            for j in range(Z.shape[1])
+            xp.sum(pull * xp.sign(x[:, j : j + 1] - z[:, j : j + 1].T), axis=0)
+            for j in range(z.shape[1])
         ]
-        return xp.stack(columns, axis=1)
+        return self._pulled_back(xp.stack(columns, axis=1))
 
     def frequencies(self, normals: Floats, uniforms: Floats) -> Floats:  # noqa: ARG002
         """Return frequencies whose coordinates are Cauchy distributed, of scale γ."""
-        cauchy: Floats = np.tan(np.pi * (ndtr(normals) - 0.5))
-        return self._rate() * cauchy
+        cauchy: Floats = np.tan(np.pi * (ndtr(self._behind(normals)) - 0.5))
+        return np.asarray(self._pulled_back(self._rate() * cauchy))
 
 
-@dataclass(frozen=True)
-class Matern(_UnitDiagonal):
+@dataclass(frozen=True, repr=False)
+class Matern(Radial):
     """The Matérn kernel of smoothness ν = 0.5, 1.5 or 2.5 and length scale σ.
 
     With r = √(2ν)·‖x−y‖/σ it is e⁻ʳ, (1 + r)e⁻ʳ and (1 + r + r²/3)e⁻ʳ.
@@ -144,42 +177,86 @@ class Matern(_UnitDiagonal):
         Smoothness.
     sigma, gamma : float, "median", "scale" or None
         At most one of the two: the length scale, or the γ of a Gaussian as wide, with
-        σ = 1 / √(2γ); with neither, σ = √(d/2), that of scikit-learn's default Gaussian.
+        σ = 1 / √(2γ); with neither, σ = √(d/2), that of scikit-learn's default Gaussian, or 1
+        where a metric sets the scale.
+    metric : Metric or None
+        A linear map before the kernel.
+
+    Examples
+    --------
+    >>> import numpy as np, nysboost as nb
+    >>> nb.Matern(nu=0.5, sigma=5.0)(np.zeros((1, 2)), np.array([[3.0, 4.0]])).round(3)
+    array([[0.368]])
     """
 
     nu: float = 1.5
     sigma: Bandwidth = None
     gamma: Bandwidth = None
+    metric: Metric | None = None
 
     def __post_init__(self) -> None:
         if self.nu not in (0.5, 1.5, 2.5):
             msg = f"Matern has nu = 0.5, 1.5 or 2.5, but nu={self.nu!r} was given."
             raise ValueError(msg)
         require_at_most_one(self.sigma, self.gamma)
+        require_no_scale_beside(self.metric, self.sigma, self.gamma)
 
     def __call__(self, X: Array, Y: Array) -> Array:
         """Return the kernel matrix of shape (n, m)."""
         X = as_float(X)
-        squared = distances.squared_distances(X, Y)
-        xp = namespace(squared)
-        r = xp.sqrt(squared) * self._rate()
+        return self.against(distances.in_the_form_of(X, Y))(X)
+
+    def against(self, Y: Array) -> Callable[[Array], Array]:
+        """Return x ↦ k(x, Y), with what depends on Y alone prepared once."""
+        mapped = self.mapping(Y)
+        points = mapped(Y)
+
+        def values(X: Array) -> Array:
+            squared = distances.squared_distances(mapped(X), points)
+            return namespace(squared).astype(self._values(squared), X.dtype, copy=False)
+
+        return values
+
+    def _values(self, squared: Array) -> Array:
+        r = namespace(squared).sqrt(squared) * self._rate()
         polynomial = {0.5: 1.0, 1.5: 1 + r, 2.5: 1 + r + r * r / 3}[self.nu]
-        return xp.astype(polynomial * xp.exp(-r), X.dtype)
+        return polynomial * namespace(r).exp(-r)
+
+    def profile(self, squared: Array) -> tuple[Array, Array]:
+        """Return φ(s) and φ'(s).
+
+        With q the rate and r = q√s the slope is −q²/2 times e⁻ʳ/r, e⁻ʳ or (1 + r)e⁻ʳ/3.
+        """
+        xp, rate = namespace(squared), self._rate()
+        r = apply_in_place("sqrt", squared)
+        r *= rate
+        decay = xp.exp(-r)
+        half = -(rate**2) / 2
+        if self.nu == 0.5:
+            return decay, decay / (r + SMOOTHED) * half
+        if self.nu == 1.5:
+            r += 1
+            r *= decay
+            decay *= half
+            return r, decay
+        return (1 + r + r * r / 3) * decay, (1 + r) * decay * (half / 3)
 
     def _rate(self) -> float:
         """Return √(2ν) / σ."""
+        if self.metric is not None and self.sigma is None and self.gamma is None:
+            return float(np.sqrt(2 * self.nu))
         if self.gamma is not None:
             return float(np.sqrt(4 * self.nu * number(self, "gamma")))
         return float(np.sqrt(2 * self.nu)) / number(self, "sigma")
 
     def resolve(self, rows: Rows) -> Matern:
         """Return the kernel with σ as a number."""
-        default = float(np.sqrt(rows.n_features / 2))
+        default = float(np.sqrt(rows.n_features / 2)) if self.metric is None else 1.0
         if self.sigma is None and self.gamma is None:
-            return Matern(self.nu, default)
+            return replace(self, sigma=default)
         rule = self.sigma or self.gamma
-        found = measured(rows, rule, euclidean, lambda spread: spread * default)
-        return self if found is None else Matern(self.nu, found)
+        found = measured(rows, rule, self._between, lambda spread: spread * default)
+        return self if found is None else replace(self, sigma=found, gamma=None)
 
     @property
     def differentiable(self) -> bool:
@@ -188,23 +265,29 @@ class Matern(_UnitDiagonal):
 
     def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
         """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""
-        squared = distances.squared_distances(X, Z)
-        xp = namespace(squared)
-        rate = self._rate()
-        r = xp.sqrt(squared) * rate
-        slope = {1.5: 1.0, 2.5: (1 + r) / 3}[self.nu] * xp.exp(-r) * rate**2
-        return _pull_towards(X, Z, A * xp.astype(slope, K.dtype))
+        mapped = self.mapping(X)
+        x, z = mapped(X), mapped(Z)
+        _, slope = self.profile(distances.squared_distances(x, z))
+        pull = _pull_towards(x, z, A * namespace(slope).astype(slope, K.dtype) * -2.0)
+        return self._pulled_back(pull)
 
     def frequencies(self, normals: Floats, uniforms: Floats) -> Floats:
         """Return frequencies of Student's t distribution with 2ν degrees of freedom, over σ."""
         chi_squared: Floats = gammaincinv(self.nu, uniforms) / self.nu
-        student: Floats = normals / np.sqrt(chi_squared)[:, None]
-        return student / number(self, "sigma")
+        student: Floats = self._behind(normals) / np.sqrt(2 * self.nu * chi_squared)[:, None]
+        return np.asarray(self._pulled_back(student * self._rate()))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Anova(Kernel):
-    """(Σ_j exp(−γ(x_j − y_j)²))^degree, the ANOVA kernel."""
+    """(Σ_j exp(−γ(x_j − y_j)²))^degree, the ANOVA kernel.
+
+    Examples
+    --------
+    >>> import numpy as np, nysboost as nb
+    >>> nb.Anova(gamma=1.0, degree=2)(np.zeros((1, 3)), np.array([[0.0, 0.0, 9.0]]))
+    array([[4.]])
+    """
 
     gamma: float = 1.0
     degree: int = 1

@@ -8,13 +8,13 @@ from typing import Any, Literal
 import numpy as np
 from scipy.linalg import qr, svd
 from sklearn.base import ClusterMixin
-from sklearn.cluster import KMeans
 from sklearn.utils.validation import check_is_fitted
 
 from nysboost.catalogue import make_rng
 from nysboost.learn.on_features import Features, OnFeatures
 from nysboost.numerics.arrays import Floats, Indices, floats_on_host
 from nysboost.numerics.checks import require_count, unknown
+from nysboost.numerics.kmeans import clusters
 
 QR_ROWS = 2**14
 """Rows from which the QR rule learns its rotation, spread evenly where there are more."""
@@ -41,7 +41,8 @@ class SpectralClustering(ClusterMixin, OnFeatures):
     n_components : int or None
         Eigenvectors used; None is `n_clusters`.
     assign_labels : "kmeans" or "cluster_qr"
-        How the labels follow from the eigenvectors: k-means, or pivoted QR (Damle, Minden and
+        How the labels follow from the eigenvectors: k-means on their rows, each divided by its
+        length (Ng, Jordan and Weiss 2001), or pivoted QR (Damle, Minden and
         Ying 2019), which has nothing to tune and no random start.
     n_init : int
         Random starts of k-means.
@@ -59,7 +60,7 @@ class SpectralClustering(ClusterMixin, OnFeatures):
     eigenvalues_ : array of shape (n_components,)
         Of D^(−½) K̂ D^(−½), the largest first; the first is 1.
     cluster_centers_ : array of shape (n_clusters, n_components)
-        The mean of each cluster in the embedding.
+        The mean direction of each cluster in the embedding.
 
     Examples
     --------
@@ -101,7 +102,8 @@ class SpectralClustering(ClusterMixin, OnFeatures):
         embedded = [self._embedded(F, self._diag[at]) for at, F in features.blocks()]
         self.embedding_ = np.concatenate(embedded)
         self.labels_ = _LABELS[self.assign_labels](self)
-        centres = [self.embedding_[self.labels_ == c] for c in range(self.n_clusters)]
+        directions = _directions(self.embedding_)
+        centres = [directions[self.labels_ == c] for c in range(self.n_clusters)]
         self.cluster_centers_ = np.array(
             [part.mean(axis=0) if len(part) else np.full(part.shape[1], np.inf) for part in centres]
         )
@@ -123,7 +125,7 @@ class SpectralClustering(ClusterMixin, OnFeatures):
         check_is_fitted(self)
         F = floats_on_host(self.features_.transform(X))
         embedded = self._embedded(F, (F * F).sum(axis=1))
-        gaps = embedded[:, None, :] - self.cluster_centers_
+        gaps = _directions(embedded)[:, None, :] - self.cluster_centers_
         nearest: Indices = (gaps**2).sum(axis=2).argmin(axis=1)
         return nearest
 
@@ -153,13 +155,23 @@ class SpectralClustering(ClusterMixin, OnFeatures):
 
 
 def _by_kmeans(fitted: SpectralClustering) -> Indices:
-    """Return the labels that k-means gives the rows of the embedding."""
-    # eigenvectors have norm one over all rows: scaled, so that no tolerance sees their number
-    points = fitted.embedding_ / (np.abs(fitted.embedding_).mean() or 1.0)
-    seed = int(make_rng(fitted.random_state).integers(2**31))
-    kmeans = KMeans(fitted.n_clusters, n_init=fitted.n_init, random_state=seed)
-    labels: Indices = kmeans.fit(points).labels_.astype(np.intp)
-    return labels
+    """Return the labels that k-means gives the directions of the embedding's rows.
+
+    Ng, Jordan and Weiss (2001). Without it rows of small degree, which lie far out, make
+    clusters of their own: on Pendigits at γ = 4 the adjusted Rand index then varied between
+    0.40 and 0.51 from seed to seed, and between 0.50 and 0.56 with it.
+    """
+    points, rng = _directions(fitted.embedding_), make_rng(fitted.random_state)
+    runs = [clusters(points, fitted.n_clusters, rng) for _ in range(fitted.n_init)]
+    losses = [float(((points - Z[owner]) ** 2).sum()) for Z, owner in runs]
+    return runs[int(np.argmin(losses))][1]
+
+
+def _directions(rows: Floats) -> Floats:
+    """Return the rows, each divided by its length."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    directions: Floats = rows / np.where(lengths > 0, lengths, 1.0)
+    return directions
 
 
 def _by_qr(fitted: SpectralClustering) -> Indices:

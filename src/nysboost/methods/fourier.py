@@ -21,7 +21,7 @@ from nysboost.boosting.learner import Learner
 from nysboost.gram import Gram, KernelGram, Landmarks
 from nysboost.kernels import Kernel
 from nysboost.kernels.distances import inner_products
-from nysboost.numerics.arrays import Array, Floats, like, namespace
+from nysboost.numerics.arrays import Array, Floats, like, namespace, take
 
 Points: TypeAlias = Callable[[int, int, np.random.Generator], tuple[Floats, Floats]]
 """(D, d, rng) ↦ D standard normal points of d coordinates, and D uniform numbers."""
@@ -33,7 +33,7 @@ class Waves(Kernel):
 
     def __call__(self, X: Array, Y: Array) -> Array:
         """Return the waves' values, shape (n, 2D)."""
-        angles = inner_products(X, Y[: Y.shape[0] // 2])
+        angles = inner_products(X, take(Y, slice(0, Y.shape[0] // 2)))
         xp = namespace(angles)
         return xp.concat([xp.cos(angles), xp.sin(angles)], axis=1)
 

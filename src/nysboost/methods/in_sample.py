@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NoReturn
 
 import numpy as np
@@ -10,8 +9,9 @@ from numpy.typing import ArrayLike
 from scipy.sparse import coo_array
 from scipy.sparse.linalg import LinearOperator
 
-from nysboost.approximation import Approximation, Origin
-from nysboost.engine.factor import Factor
+from nysboost.approximation import Approximation
+from nysboost.boosting.trajectory import Origin
+from nysboost.engine.factor import BLOCK_BYTES, Factor
 from nysboost.engine.residual import Residual
 from nysboost.gram import Gram, Landmarks
 from nysboost.numerics.arrays import Array, Floats, Indices, like, namespace, take
@@ -33,17 +33,17 @@ class KeptFactor(Factor):
         """Return F[rows], shape (len(rows), r)."""
         return take(self.F, rows)
 
-    def all(self) -> Array:
-        """Return F."""
-        return self.F
-
     def fits(self, n: int) -> bool:  # noqa: ARG002
         """Whether the features of n rows may be kept: they are."""
         return True
 
-    def blocks(self) -> Iterator[tuple[slice, Array]]:
-        """Yield F whole."""
-        yield slice(0, self.shape[0]), self.F
+    @property
+    def _kept(self) -> Array:
+        return self.F
+
+    @property
+    def _size(self) -> int:
+        return max(1, BLOCK_BYTES // (8 * self.shape[1]))
 
     def __getstate__(self) -> dict[str, Any]:
         return {"F": self.F}
@@ -144,7 +144,7 @@ class InSample(Approximation):
         return low + like(self.shift * np.eye(self.shape[0]), low)
 
     def _matmat(self, V: Array) -> Array:
-        return super()._matmat(V) + self.shift * V
+        return self._times(V) + self.shift * V
 
     def eigh(self, k: int | None = None) -> tuple[Array, Array]:
         """Return the k largest eigenvalues of K̂ on the range of F, and their eigenvectors.

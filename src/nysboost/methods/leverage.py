@@ -43,7 +43,7 @@ def rls(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
     for size in reversed(sizes[1:-1]):
         ridge = tail_ridge(gram, sample, weights, k)
         scores = leverage_scores(gram, order[:size], sample, weights, ridge)
-        probabilities = np.minimum(1.0, oversampling * scores)
+        probabilities = np.clip(oversampling * scores, gram.eps, 1.0)
         chosen = np.flatnonzero(rng.uniform(size=size) < probabilities)
         if len(chosen) == 0:
             chosen = np.array([np.argmax(scores)])

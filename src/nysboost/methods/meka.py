@@ -15,7 +15,7 @@ from nysboost.kernels import Kernel
 from nysboost.kernels.distances import squared_distances
 from nysboost.methods.adaptive import equal_parts
 from nysboost.methods.baselines import cluster_rows
-from nysboost.numerics.arrays import Array, Indices, like, to_host
+from nysboost.numerics.arrays import Array, Indices, like, take, to_host
 
 CLUSTERS = 5
 """As in most of the paper's experiments."""
@@ -50,17 +50,20 @@ class Clustered(Kernel):
         """Return x ↦ k(x, Y) cut to clusters, with what depends on Y alone prepared once."""
         ends = np.cumsum(self.sizes)
         parts = [slice(end - size, end) for end, size in zip(ends, self.sizes, strict=True)]
-        own = [self.kernel.against(Y[part]) for part in parts]
+        filled = [s for s, size in enumerate(self.sizes) if size]
+        own = {s: self.kernel.against(take(Y, parts[s])) for s in filled}
 
         def evaluate(X: Array) -> Array:
             cluster = self.cluster_of(X)
             form = np.empty(0, dtype=X.dtype) if issparse(X) else X
             values = like(np.zeros((X.shape[0], int(ends[-1]))), form)
-            for s, (part, against) in enumerate(zip(parts, own, strict=True)):
-                rows = np.flatnonzero(cluster == s)
-                if len(rows) and self.sizes[s]:
-                    values[rows, part] = against(X[rows])
-            return values
+            # cluster after cluster, because not every library writes to scattered rows
+            order, end = np.argsort(cluster, kind="stable"), 0
+            for s, part in enumerate(parts):
+                start, end = end, end + int(np.sum(cluster == s))
+                if end > start and s in own:
+                    values[start:end, part] = own[s](take(X, order[start:end]))
+            return take(values, np.argsort(order))
 
         return evaluate
 

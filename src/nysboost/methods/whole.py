@@ -46,5 +46,5 @@ def times_gram(gram: Gram, V: Array) -> Array:
 def strips(gram: Gram) -> Iterator[Array]:
     """Yield all rows of G, in order, as blocks of shape (b, n)."""
     everything = gram.landmarks(np.arange(gram.n))
-    for block in row_blocks(gram.n, 8 * gram.n, BLOCK_BYTES):
+    for block in row_blocks(gram.n, 8 * gram.n, min(BLOCK_BYTES, gram.budget.bytes // 4)):
         yield gram.cross(block, everything)

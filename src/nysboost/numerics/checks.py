@@ -22,6 +22,12 @@ def unknown(what: str, name: object, known: Iterable[str]) -> str:
     return f"There is no {what} {name!r}.{hint} Known are {', '.join(folded.values())}."
 
 
+def shown(value: Any) -> str:
+    """Return a value as an error message shows it: an array by its shape alone."""
+    shape = getattr(value, "shape", ())
+    return f"<array of shape {tuple(shape)}>" if shape else repr(value)
+
+
 def real_numbers(name: str, values: Any) -> Any:
     """Return an array of real numbers in floating point, or say that it is none."""
     if is_array_api_obj(values) and not isinstance(values, np.ndarray):
@@ -39,7 +45,7 @@ def real_numbers(name: str, values: Any) -> Any:
 def require_number(name: str, value: Any) -> None:
     """Refuse what is not a finite number."""
     if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(float(value)):
-        msg = f"{name} must be a number, but {name}={value!r} was given."
+        msg = f"{name} must be a number, but {name}={shown(value)} was given."
         raise ValueError(msg)
 
 
@@ -61,7 +67,7 @@ def positions(rows: Any, n: int, name: str = "rows") -> NDArray[np.intp]:
     array([0, 4])
     """
     if isinstance(rows, slice):
-        return np.arange(n)[rows]
+        return np.ascontiguousarray(np.arange(n)[rows])  # PyTorch takes no negative strides
     given = np.asarray(rows)
     if given.ndim != 1 or (given.dtype.kind not in "iub" and given.size):
         msg = (
@@ -84,12 +90,12 @@ def positions(rows: Any, n: int, name: str = "rows") -> NDArray[np.intp]:
 def require_positive(name: str, value: float) -> None:
     """Refuse what is not a positive finite number."""
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < np.inf:
-        msg = f"{name} must be a positive number, but {name}={value!r} was given."
+        msg = f"{name} must be a positive number, but {name}={shown(value)} was given."
         raise ValueError(msg)
 
 
 def require_count(name: str, value: Any) -> None:
     """Raise unless the value is a positive whole number."""
     if not isinstance(value, Integral) or isinstance(value, bool) or cast(int, value) < 1:
-        msg = f"{name} must be a positive whole number, but {name}={value!r} was given."
+        msg = f"{name} must be a positive whole number, but {name}={shown(value)} was given."
         raise ValueError(msg)

@@ -203,7 +203,7 @@ class _Cloud:
     def scores(self, Z: Array, rows: slice) -> Array:
         """Return ½‖x − z‖² less ½‖x‖², for the points at `rows`, shape (len(rows), c)."""
         half = namespace(Z).sum(Z * Z, axis=1) / 2
-        return half - self.X[rows] @ Z.T
+        return half - take(self.X, rows) @ Z.T
 
     def nearest(self, Z: Array) -> tuple[Indices, Floats]:
         """Return the nearest centroid of each point, and its squared distance."""

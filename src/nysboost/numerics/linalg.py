@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from nysboost.numerics.arrays import Array, Floats, epsilon, like, namespace, to_host
-from nysboost.numerics.tolerances import RESOLVED, ROUNDING, cutoff
+from nysboost.numerics.tolerances import NEARBY, RESOLVED, ROUNDING, cutoff
 
 
 def triangular_factor(blocks: Iterator[Array]) -> Floats:
@@ -59,6 +59,39 @@ def range_basis(A: Array) -> tuple[Array, Array]:
         rest, turn = _without(Q, T, rest @ V, turn @ V)
     # what is left of the columns goes to zero, and a pseudoinverse has no part in it
     return Q, (T - turn @ (turn.T @ T)) / scale
+
+
+def nearby_basis(A: Array, T: Array) -> tuple[Array, Array] | None:
+    """Return what `range_basis` does, without eigenvectors, from T of a matrix nearby.
+
+    The columns of A T are then independent to working precision, and Cholesky factors make
+    them orthonormal; the second makes good what the first has lost. None where A is too far
+    away for that, or where its rank is not full.
+    """
+    if T.shape[0] != T.shape[1]:
+        return None
+    xp = namespace(A)
+    Q = xp.astype(A, xp.float64, copy=False) @ T
+    for _ in range(3):
+        factor = _cholesky(Q.T @ Q)
+        if factor is None:
+            return None
+        pivots = to_host(xp.linalg.diagonal(factor))
+        step = xp.linalg.inv(factor).T
+        Q, T = Q @ step, T @ step
+        if pivots.min() > NEARBY * pivots.max():
+            return Q, T
+    return None
+
+
+def _cholesky(A: Array) -> Array | None:
+    """Return the Cholesky factor, or None where the matrix is not positive definite."""
+    xp = namespace(A)
+    try:
+        factor = xp.linalg.cholesky(A)
+    except (np.linalg.LinAlgError, RuntimeError):  # PyTorch raises a RuntimeError
+        return None
+    return factor if bool(xp.all(xp.isfinite(factor))) else None
 
 
 def _without(Q: Array, T: Array, part: Array, back: Array) -> tuple[Array, Array]:

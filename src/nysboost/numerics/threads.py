@@ -8,13 +8,17 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
 from nysboost.numerics.memory import Budget
+
+LINGER = 0.5
+"""Seconds that the limit outlasts the last task of Dask: to change the number of OpenBLAS's
+threads back and forth between tasks costs more, 50 ms on two busy cores, than many a task."""
 
 _here = threading.local()
 
@@ -25,18 +29,22 @@ def on_one_core() -> Iterator[None]:
     outside = getattr(_here, "confined", False)
     _here.confined = True
     try:
-        with one_blas_thread():
+        with _limit.held(LINGER):
             yield
     finally:
         _here.confined = outside
+
+
+def one_blas_thread() -> AbstractContextManager[None]:
+    """Keep matrix products to one thread each until the last pass of this process ends."""
+    return _limit.held()
 
 
 def usable_threads(budget: Budget) -> int:
     """Return how many threads a pass may use, by the user's own settings."""
     if getattr(_here, "confined", False):
         return 1
-    with _limit.lock:
-        available = _limit.threads if _limit.users else _threads_now()
+    available = _limit.threads_outside()
     return min(available, budget.threads or available)
 
 
@@ -49,32 +57,52 @@ class _Limit:
     """
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.users = 0
-        self.threads = 1
-        self.context: Any = None
+        self._lock = threading.Lock()
+        self._users = 0
+        self._threads = 1
+        self._waiting = False
+        self._context: Any = None
+
+    def threads_outside(self) -> int:
+        """Return the number of threads that the user has set."""
+        with self._lock:
+            return _threads_now() if self._context is None else self._threads
+
+    @contextmanager
+    def held(self, linger: float = 0.0) -> Iterator[None]:
+        """Hold the limit; `linger` is how long it may stay when nobody holds it any more."""
+        with self._lock:
+            if self._context is None:
+                self._threads = _threads_now()
+                self._context = _blas().limit(limits=1)
+            self._users += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._users -= 1
+                if not linger:
+                    self._restore()
+                elif self._threads > 1 and not self._waiting:
+                    self._waiting = True
+                    timer = threading.Timer(linger, self._later)
+                    timer.daemon = True
+                    timer.start()
+
+    def _later(self) -> None:
+        with self._lock:
+            self._waiting = False
+            self._restore()
+
+    def _restore(self) -> None:
+        if not self._users and not self._waiting and self._context is not None:
+            self._context.restore_original_limits()
+            self._context = None
 
 
 _limit = _Limit()
 if hasattr(os, "register_at_fork"):  # a thread that holds the lock does not come along
     os.register_at_fork(after_in_child=_limit.__init__)  # type: ignore[misc]
-
-
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Keep matrix products to one thread each until the last pass of this process ends."""
-    with _limit.lock:
-        if not _limit.users:
-            _limit.threads = _threads_now()
-            _limit.context = _blas().limit(limits=1)
-        _limit.users += 1
-    try:
-        yield
-    finally:
-        with _limit.lock:
-            _limit.users -= 1
-            if not _limit.users:
-                _limit.context.restore_original_limits()
 
 
 @cache

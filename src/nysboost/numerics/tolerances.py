@@ -14,6 +14,9 @@ EPS = float(np.finfo(np.float64).eps)
 RESOLVED = 1e-12
 """Eigenvalues of AᵀA above this share of the largest are right to a few digits."""
 
+NEARBY = 0.5
+"""A Cholesky factor whose pivots are this alike leaves nearly all digits of orthogonality."""
+
 INDEFINITE = 1e-4
 """A negative eigenvalue beyond this share of the largest is no rounding error."""
 
@@ -37,17 +40,25 @@ EXPONENT_LIMIT = {"float32": 2.0**6, "float64": 2.0**15}
 CLOSE = 2.0**-20
 """Pairs with ‖x−y‖² below this share of ‖x‖² + ‖y‖² have lost six digits to cancellation."""
 
-CANCELLED = 1e-9
-"""Below this loss 1 − ‖PGP‖²/‖G‖² has lost seven digits: the residual itself is formed."""
+CANCELLED = 1e-10
+"""Below this loss 1 − ‖PGP‖²/‖G‖² has lost ten digits: the residual itself is formed."""
 
-SINGLE = 1e-5
-"""Down to this loss a product in float32, right to 1e-8 of ‖G‖², gives three digits of it."""
+NEAR_ROUNDING = 1e-8
+"""A relative error below which a fitted core has lost digits: 1e-11 where plain Nyström reaches
+4e-15 (solar, polynomial kernel, c = 120)."""
+
+NOTHING_LEFT = 1e-20
+"""A loss, the square of a relative error, that is little more than rounding."""
 
 SUFFICIENT, NOTHING = 1e-3, 1e-9
 """The share of its promise that a step has to keep; a promise not worth an evaluation."""
 
-REPEATED = 1e-3
-"""Landmarks that are nearer to each other, in units of the data's spread, count as one."""
+SMOOTHED = 1e-6
+"""Added to r in the slope e⁻ʳ/r of Matérn 1/2, which is infinite where two points meet."""
+
+JITTER = 1e-6
+"""Added to the diagonal of k(Z, Z), which is 1, while landmarks move: with 1e-8 the loss was
+rounding error where landmarks met (keggundirected), and no table predicted better."""
 
 CROSSING = 1e-4
 """Singular values of G[I, J] below this share of the largest have no inverse in CUR: of 1e-8 to

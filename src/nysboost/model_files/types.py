@@ -1,122 +1,39 @@
-"""Save and load: models as files that are safe to share.
+"""The types that a model file may hold, and how each is taken apart and put together.
 
-`TYPES` is the whole list of what a file may hold. A new estimator or kernel joins it with a
-line; its parameters and learned attributes are then saved as they are.
+`TYPES` is the whole list. A new estimator or kernel joins it by being exported, another type
+with a line; parameters and learned attributes are then saved as they are. What is put together
+is checked, because the parts may come from anybody.
 """
 
 from __future__ import annotations
 
-import os
-from dataclasses import replace
-from pathlib import Path
+from dataclasses import is_dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, csr_matrix
+from scipy.sparse import coo_array, csr_array, csr_matrix
+from sklearn.base import BaseEstimator
+from sklearn.preprocessing import OneHotEncoder
 
-from nysboost import estimators, kernels
-from nysboost.approximation import Approximation, Origin
+from nysboost import estimators, kernels, learn
+from nysboost.approximation import Approximation
 from nysboost.boosting.learner import Learner, Mixture
-from nysboost.data.archive import ModelFileError, damaged, read_archive, write_archive
-from nysboost.data.description import (
-    Describer,
-    DeviceError,
-    Form,
-    Reader,
-    of_dataclass,
-    of_estimator,
-)
+from nysboost.boosting.trajectory import Origin
+from nysboost.data.description import Form, of_dataclass, of_estimator
 from nysboost.data.rows import ArrayRows, ForgottenRows, MappedRows, StoredRows
 from nysboost.data.survey import SurveyedRows
 from nysboost.engine.feature_map import FeatureMap
+from nysboost.engine.moments import Moments
 from nysboost.gram import Gram, KernelGram, Landmarks, PrecomputedGram
 from nysboost.gram.gram import Tally
+from nysboost.learn import NystroemClassifier, NystroemRegressor
+from nysboost.learn.table import Table
+from nysboost.methods.fourier import Waves
+from nysboost.methods.in_sample import InSample
+from nysboost.methods.meka import Clustered
 from nysboost.numerics.memory import Budget
 from nysboost.settings import Settings
-
-__all__ = ["ModelFileError", "load", "save"]
-
-
-def save(model: Any, path: str | os.PathLike[str], *, with_rows: bool = False) -> None:
-    """Save a model to a file that is whole or not there at all.
-
-    The file is a zip of .npy arrays and a JSON description: format and library version,
-    parameters, fitted attributes, and a checksum of each array. It holds no code.
-
-    Parameters
-    ----------
-    model : Approximation, transformer or learner
-        What `approximate` returned, or an estimator of NysBoost, fitted or not.
-    path : str or path
-        The file; one that is there is replaced when the new one is whole.
-    with_rows : bool
-        Also save the training rows of an approximation. Without them a loaded model maps
-        and predicts any rows, but knows no entries, errors or eigenvectors of its own.
-
-    Raises
-    ------
-    TypeError
-        If the model holds something that is no data, such as a function of yours.
-    OSError
-        If the file cannot be written.
-
-    Examples
-    --------
-    >>> import tempfile, pathlib, numpy as np, nysboost as nb
-    >>> X = np.random.default_rng(0).normal(size=(200, 3))
-    >>> model = nb.StandardNystroem(n_components=20, random_state=0).fit(X)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     nb.save(model, pathlib.Path(folder) / "model.nysboost")
-    ...     restored = nb.load(pathlib.Path(folder) / "model.nysboost")
-    >>> bool((restored.transform(X) == model.transform(X)).all())
-    True
-    """
-    describer = Describer(TYPES if with_rows else _forgetful(TYPES))
-    root = describer.describe(model)
-    described = {"objects": describer.objects, "root": root}
-    write_archive(Path(path), described, describer.arrays)
-
-
-def load(path: str | os.PathLike[str], *, device: str | None = None) -> Any:
-    """Load a model that `save` wrote. No code from the file is run, whatever is in it.
-
-    Parameters
-    ----------
-    path : str or path
-        The file.
-    device : str or None
-        Where PyTorch arrays go, such as "cpu"; None is where they were.
-
-    Returns
-    -------
-    Approximation, transformer or learner
-        It gives the same numbers, bit for bit, on the same machine.
-
-    Raises
-    ------
-    ModelFileError
-        A ValueError: the file is cut off, damaged, of another program or a newer version.
-    OSError
-        If there is no such file, or it cannot be read.
-    RuntimeError
-        If the model lies on a device that this machine does not have.
-    """
-    path = Path(path)
-    described, arrays, version = read_archive(path)
-    try:
-        reader = Reader(TYPES, arrays, device)
-        return reader.put_together(described["objects"], described["root"])
-    except DeviceError:
-        raise
-    except KeyError as error:
-        msg = (
-            f"The model in {str(path)!r}, written by NysBoost {version}, holds {error}, which this "
-            "version does not know."
-        )
-        raise ModelFileError(msg) from error
-    except Exception as error:  # every type has its own objections to parts that do not fit
-        raise damaged(path) from error
-
+from nysboost.target.linear import Basis, LinearModel
 
 # Approximations
 
@@ -198,6 +115,15 @@ def _sparse(kind: Any) -> Form:
     return Form(kind.__name__, kind, lambda m: {k: getattr(m, k) for k in names}, put_together)
 
 
+def _coordinates(matrix: coo_array) -> dict[str, Any]:
+    row, column = matrix.coords
+    return {"data": matrix.data, "row": row, "column": column, "shape": matrix.shape}
+
+
+def _from_coordinates(parts: dict[str, Any]) -> coo_array:
+    return coo_array((parts["data"], (parts["row"], parts["column"])), shape=parts["shape"])
+
+
 def _generator(parts: dict[str, Any]) -> np.random.Generator:
     known = {"PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64"}
     name = parts["state"]["bit_generator"]
@@ -221,7 +147,7 @@ def _stored_elsewhere(rows: StoredRows | SurveyedRows) -> dict[str, Any]:
     raise TypeError(msg)
 
 
-def _forgetful(types: tuple[Form, ...]) -> tuple[Form, ...]:
+def forgetful(types: tuple[Form, ...]) -> tuple[Form, ...]:
     """Return the table in which training rows are only remembered by their number."""
 
     def forget(rows: Any) -> dict[str, Any]:
@@ -247,12 +173,39 @@ def _table(data: Any) -> ArrayRows:
     return ArrayRows(data)
 
 
+def _in_sample(parts: dict[str, Any]) -> InSample:
+    method, entries = str(parts.pop("method")), int(parts.pop("entries_evaluated"))
+    approximation = InSample(**parts, origin=Origin(method))
+    approximation.entries_evaluated = entries
+    return approximation
+
+
+def _in_sample_parts(approximation: InSample) -> dict[str, Any]:
+    return {
+        "gram": approximation.gram,
+        "F": approximation._factor.all(),
+        "signs": approximation.weights,
+        "shift": approximation.shift,
+        "corrupted": approximation.corrupted,
+        "method": approximation.method,
+        "entries_evaluated": approximation.entries_evaluated,
+    }
+
+
+def _exported(module: Any, kind: type) -> list[Any]:
+    """Return the classes of that kind that a module exports, ready to be made."""
+    named = (getattr(module, name) for name in module.__all__)
+    return [one for one in named if isinstance(one, type) and issubclass(one, kind)]
+
+
+SAVED_KERNELS = [
+    kernel for kernel in _exported(kernels, kernels.Kernel) if is_dataclass(kernel)
+] + [Waves, Clustered]
+
 TYPES: tuple[Form, ...] = (
-    # kernels
-    *map(of_dataclass, (kernels.Gaussian, kernels.Laplacian, kernels.Matern, kernels.Anova)),
-    *map(of_dataclass, (kernels.Linear, kernels.Polynomial, kernels.Cosine)),
-    of_dataclass(kernels.SklearnKernel),
-    _checked(of_dataclass(kernels.CallableKernel), lambda _: False),  # saving names the function
+    # kernels: the user's own function is named in an error, and never made
+    *(of_dataclass(kernel) for kernel in SAVED_KERNELS if kernel is not kernels.CallableKernel),
+    _checked(of_dataclass(kernels.CallableKernel), lambda _: False),
     # approximations
     _checked(of_dataclass(Landmarks), lambda Z: Z.points is None or Z.points.ndim == 2),
     _checked(
@@ -264,6 +217,7 @@ TYPES: tuple[Form, ...] = (
     _gram(KernelGram),
     _gram(PrecomputedGram),
     Form("Approximation", Approximation, _approximation_parts, _approximation),
+    Form("InSample", InSample, _in_sample_parts, _in_sample),
     # rows
     of_dataclass(ForgottenRows),
     _rows(MappedRows),
@@ -272,6 +226,7 @@ TYPES: tuple[Form, ...] = (
     _rows(ArrayRows),
     _sparse(csr_matrix),
     _sparse(csr_array),
+    Form("coo_array", coo_array, _coordinates, _from_coordinates),
     # parameters
     of_dataclass(Settings),
     of_dataclass(Budget),
@@ -282,5 +237,15 @@ TYPES: tuple[Form, ...] = (
     of_estimator(estimators.StandardNystroem),
     of_estimator(estimators.EnsembleNystroem),
     of_estimator(estimators.BoostedNystroem),
+    # learners
+    of_dataclass(kernels.Metric),
+    *map(of_dataclass, (Basis, Moments, LinearModel, Table)),
+    of_estimator(NystroemRegressor),
+    of_estimator(NystroemClassifier),
+    # transformers and learners
+    *map(of_estimator, _exported(estimators, BaseEstimator)),
+    *map(of_estimator, _exported(learn, BaseEstimator)),
+    of_estimator(OneHotEncoder),
 )
-"""Every type that a model file may hold."""
+"""Every type that a model file may hold. What `kernels`, `estimators` and `learn` export is
+among them; parts of a fitted model that are objects of other types are named here."""

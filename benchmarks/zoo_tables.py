@@ -1,0 +1,110 @@
+"""The zoo's tables and heat map: every cell's ratio, the worst ones named."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from common import progress, table
+
+PEERS = ("uniform", "kmeans", "rpcholesky", "greedy", "rls")
+ROUNDING = 1e-12
+"""Errors below this are rounding, and count as this."""
+
+Cell = tuple[str, str, int]
+Means = dict[Cell, dict[str, float]]
+
+
+def means(records: list[dict[str, Any]], measure: str) -> Means:
+    """Return each cell's mean error over the seeds, by method."""
+    errors: dict[Cell, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for record in records:
+        if measure in record:
+            cell = (record["data"], record["kernel"], record["c"])
+            errors[cell][record["method"]].append(max(record[measure], ROUNDING))
+    return {
+        cell: {method: float(np.mean(values)) for method, values in methods.items()}
+        for cell, methods in errors.items()
+    }
+
+
+def ratios(cells: Means, method: str, against: tuple[str, ...]) -> dict[Cell, float]:
+    """Return each cell's error of a method, over the smallest of some others."""
+    return {
+        cell: errors[method] / min(errors[name] for name in against)
+        for cell, errors in cells.items()
+        if method in errors and all(name in errors for name in against)
+    }
+
+
+COMPARISONS = (
+    ("joint / best peer", "frobenius", "joint", PEERS, False, 1.02, 0.55),
+    ("joint / best peer, held out", "held_out", "joint", PEERS, False, 1.02, 0.80),
+    ("joint / best peer, 50,000 rows", "held_out", "joint", PEERS, True, 1.02, None),
+    ("JJB-mean / rpcholesky", "frobenius", "JJB-mean", ("rpcholesky",), False, 1.05, 0.85),
+    ("joint / optimum", "frobenius", "joint", ("optimal",), False, None, 1.5),
+)
+
+
+def print_tables(records: list[dict[str, Any]], out: Path, worst: int = 12) -> None:
+    """Print the summary and the worst cells, and draw the heat map beside the records."""
+    lines, named = [], []
+    for title, measure, method, against, large, limit, goal in COMPARISONS:
+        some = [record for record in records if record["large"] == large]
+        found = ratios(means(some, measure), method, against)
+        if not found:
+            continue
+        values = np.array(list(found.values()))
+        mean = float(np.exp(np.log(values).mean()))
+        above = "" if limit is None else f"{int((values > limit).sum())} above {limit}"
+        lines.append(
+            [title, str(len(values)), f"{mean:.3f}", _goal(goal), f"{values.max():.3f}", above]
+        )
+        largest = sorted(found, key=found.__getitem__, reverse=True)[:worst]
+        named += [[title, *map(str, cell), f"{found[cell]:.3f}"] for cell in largest]
+    header = ["ratio", "cells", "geometric mean", "goal", "largest", "cells missed"]
+    print(table(header, lines, True), "\n\nThe worst cells\n")
+    print(table(["ratio", "data", "kernel", "c", ""], named, True))
+    small = [record for record in records if not record["large"]]
+    _draw(ratios(means(small, "frobenius"), "joint", PEERS), out.with_suffix(".png"))
+
+
+def _goal(goal: float | None) -> str:
+    return "" if goal is None else f"{goal:.2f}"
+
+
+def _draw(found: dict[Cell, float], path: Path) -> None:
+    """Draw the ratios: a row for each data set, a column for each kernel and size."""
+    try:
+        from matplotlib.colors import TwoSlopeNorm
+        from matplotlib.figure import Figure
+    except ImportError:
+        progress("matplotlib is not installed: no picture")
+        return
+    if not found:
+        return
+    data = list(dict.fromkeys(cell[0] for cell in found))
+    columns = sorted(
+        {cell[1:] for cell in found}, key=lambda column: (_place(column[0], found), column[1])
+    )
+    grid = np.full((len(data), len(columns)), np.nan)
+    for (name, kernel, c), value in found.items():
+        grid[data.index(name), columns.index((kernel, c))] = value
+    figure = Figure(figsize=(13, 6), layout="constrained")
+    axes = figure.add_subplot()
+    norm = TwoSlopeNorm(0, vmin=-2, vmax=1)
+    image = axes.imshow(np.log2(grid), cmap="RdBu_r", norm=norm, aspect="auto")
+    axes.set_yticks(range(len(data)), data)
+    axes.set_xticks(range(len(columns)), [f"{kernel} {c}" for kernel, c in columns], rotation=90)
+    for (row, column), value in np.ndenumerate(grid):
+        if np.isfinite(value):
+            axes.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=6)
+    axes.set_title("Error of joint / error of the best peer (kernel, landmarks)")
+    figure.colorbar(image, label="log₂ of the ratio: below zero joint is ahead")
+    figure.savefig(path, dpi=130)
+
+
+def _place(kernel: str, found: dict[Cell, float]) -> int:
+    return list(dict.fromkeys(cell[1] for cell in found)).index(kernel)

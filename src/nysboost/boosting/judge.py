@@ -1,0 +1,82 @@
+"""The judge: a sample of rows, with all that decides what landmarks serve there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nysboost.boosting.core import ANCHOR, optimal_core, square_root
+from nysboost.boosting.learner import Learner, fit_learner
+from nysboost.gram import Landmarks, Sample
+from nysboost.numerics.arrays import Array, Floats, like, namespace, to_host
+from nysboost.numerics.split import SplitMatrix
+from nysboost.numerics.tolerances import NEAR_ROUNDING
+
+
+@dataclass(frozen=True, eq=False)
+class Judge:
+    """A sample and its Gram matrix, in a form that is fast to multiply with.
+
+    Parameters
+    ----------
+    sample : Sample
+        The rows; landmarks that are columns are given by their positions in it.
+    matrix : SplitMatrix
+        G[S, S].
+    """
+
+    sample: Sample
+    matrix: SplitMatrix
+
+    @classmethod
+    def of(cls, sample: Sample, learner: Learner) -> Judge:
+        """Evaluate the sample's Gram matrix, split by an approximation of it."""
+        return cls(sample, SplitMatrix.of(sample.matrix, learner.features(sample.gram)))
+
+    @classmethod
+    def on(cls, sample: Sample, landmarks: Landmarks) -> Judge:
+        """Split the sample's Gram matrix by plain Nyström on these landmarks."""
+        return cls.of(sample, fit_learner(sample.gram, landmarks, len(landmarks)))
+
+    def seen_from(self, landmarks: Landmarks) -> tuple[Floats, Floats]:
+        """Return Qᵀ C and Qᵀ G Q, with Q orthonormal on the range of C = k(S, Z).
+
+        Points join the sample at a small weight; columns are in it already.
+        """
+        A, W = self._values(landmarks)
+        Q, _, H, _ = optimal_core(A, W, self.matrix.times, _anchor(landmarks))
+        C = namespace(A).concat([A, _anchor(landmarks) * W])[: Q.shape[0], :]
+        return to_host(Q.T @ like(C, Q)), to_host(H)
+
+    def fit(self, landmarks: Landmarks) -> tuple[Learner, float]:
+        """Return the joint approximation on landmarks, its core fitted here, and its error."""
+        A, W = self._values(landmarks)
+        Q, T, H, alone = optimal_core(A, W, self.matrix.times, _anchor(landmarks))
+        learner = Learner(landmarks, like(T @ square_root(H), A))
+        rows = Q[: A.shape[0], :]
+        return learner, self.matrix.error(rows, H, alone)
+
+    def best(self, *candidates: Landmarks) -> Learner:
+        """Return the approximation with the smallest error here.
+
+        A fitted core loses digits near rounding, where plain Nyström is one more candidate.
+        """
+        found = [self.fit(landmarks) for landmarks in candidates]
+        if min(error for _, error in found) < NEAR_ROUNDING:
+            gram = self.sample.gram
+            learners = [learner for learner, _ in found]
+            learners += [fit_learner(gram, one, len(one)) for one in candidates]
+            found = [(learner, self.error(learner)) for learner in learners]
+        return min(found, key=lambda pair: pair[1])[0]
+
+    def error(self, learner: Learner) -> float:
+        """Return the relative error of an approximation here."""
+        F = learner.features(self.sample.gram)
+        return self.matrix.relative_error(namespace(F).astype(F, self.matrix.F.dtype))
+
+    def _values(self, landmarks: Landmarks) -> tuple[Array, Array]:
+        gram = self.sample.gram
+        return gram.cross(slice(None), landmarks), gram.within(landmarks)
+
+
+def _anchor(landmarks: Landmarks) -> float:
+    return ANCHOR if landmarks.indices is None else 0.0

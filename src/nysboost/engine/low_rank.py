@@ -1,0 +1,202 @@
+"""A matrix F S Fᵀ that is never formed: entries, products, eigenpairs and systems."""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from array_api_compat import is_array_api_obj
+from numpy.typing import ArrayLike
+from scipy.sparse.linalg import LinearOperator
+from sklearn.exceptions import ConvergenceWarning
+
+from nysboost.data.dask_graph import is_dask
+from nysboost.engine.factor import Factor
+from nysboost.gram import Gram
+from nysboost.numerics.arrays import Array, Floats, like, namespace, to_host
+from nysboost.numerics.checks import positions, real_numbers, require_count, require_number
+from nysboost.numerics.linalg import refined, spectrum
+from nysboost.numerics.tolerances import DEFINITE, UNSOLVED
+
+
+class LowRankMatrix(LinearOperator):
+    """F S Fᵀ as a linear operator, with F of shape (n, K) and S diagonal, of either sign.
+
+    A subclass says what F and S are, as `_factor` and `_weight_of_each`.
+    """
+
+    gram: Gram
+
+    @cached_property
+    def _factor(self) -> Factor:
+        """F."""
+        raise NotImplementedError
+
+    @cached_property
+    def _weight_of_each(self) -> Floats:
+        """The weight of each feature, shape (K,): the diagonal of S."""
+        raise NotImplementedError
+
+    def block(self, rows: ArrayLike | slice, cols: ArrayLike | slice) -> Array:
+        """Return K̂[rows, cols]; both as in NumPy: positions, masks or slices."""
+        n = self.shape[0]
+        left, right = (positions(which, n) for which in (rows, cols))
+        return (self._factor.at(left) * self._weights_like) @ self._factor.at(right).T
+
+    def diag(self) -> Array:
+        """Return the diagonal of K̂, shape (n,)."""
+        return self._factor.map(_diagonal, self._weights_like, 1, task="diagonal")[:, 0]
+
+    def trace(self) -> float:
+        """Return tr K̂."""
+        weights = self._weight_of_each
+        return float(self._factor.fold(_trace, operator.add, weights, task="trace"))
+
+    def to_dense(self) -> Array:
+        """Return K̂ as an n×n array."""
+        F = self._factor.all()
+        return (F * self._weights_like) @ F.T
+
+    def __matmul__(self, V: Any) -> Any:
+        """Return K̂ V, in the array namespace of V where that is the data's own."""
+        shape = getattr(V, "shape", ())
+        if shape and shape[0] != self.shape[1]:
+            msg = f"K̂ has {self.shape[1]} columns, and an array of shape {shape} does not fit them."
+            raise ValueError(msg)
+        if is_array_api_obj(V) and not isinstance(V, np.ndarray):
+            return self._matmat(V[:, None])[:, 0] if V.ndim == 1 else self._matmat(V)
+        return super().__matmul__(V)
+
+    def _matmat(self, V: Array) -> Array:
+        return self._times(V)
+
+    def _times(self, V: Array) -> Array:
+        """Return F S Fᵀ V."""
+        if isinstance(V, np.ndarray) and not isinstance(self._weights_like, np.ndarray):
+            return to_host(self._times(like(V, self._weights_like)))
+        inner = self._weights_like[:, None] * self._factor.inner(V)
+        product = self._factor.map(_product, inner, V.shape[1], task="product")
+        return self._as_asked(product, V)
+
+    def _adjoint(self) -> LowRankMatrix:
+        return self
+
+    def _transpose(self) -> LowRankMatrix:
+        return self
+
+    def eigh(self, k: int | None = None) -> tuple[Array, Array]:
+        """Return the k largest eigenvalues of K̂, in falling order, and their eigenvectors.
+
+        Parameters
+        ----------
+        k : int or None
+            How many; None is all that are not zero.
+
+        Returns
+        -------
+        eigenvalues : array of shape (k,)
+        eigenvectors : array of shape (n, k)
+        """
+        if k is not None:
+            require_count("k", k)
+        eigenvalues, basis = self._spectrum
+        T = like(basis[:, :k], self._weights_like)
+        vectors = self._factor.map(_product, T, T.shape[1], task="eigenvectors")
+        return like(eigenvalues[:k], T), vectors
+
+    def solve(self, b: Any, alpha: float) -> Array:
+        """Return (K̂ + alpha·I)⁻¹ b without forming K̂.
+
+        The solution is refined until its residual falls no further, which takes it as far as
+        floating point goes: to about eps·‖K̂‖ / alpha, as a dense factorisation would. That of
+        a Dask array is lazy, and as good as one step is.
+
+        Parameters
+        ----------
+        b : array of shape (n,) or (n, q)
+            Right-hand sides.
+        alpha : float
+            Positive, and above the magnitude of K̂'s most negative eigenvalue.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the relative residual that was reached is above 1e-6, or 1e-3 in float32: alpha
+            is then too small beside K̂ for the precision of the data.
+        """
+        require_number("alpha", alpha)
+        b = real_numbers("b", b)
+        eigenvalues, basis = self._spectrum
+        lowest = min(0.0, float(eigenvalues.min()))
+        if not alpha > max(0.0, -lowest * (1 + DEFINITE)):
+            msg = (
+                f"solve needs alpha above {max(0.0, -lowest):.3g}, so that K̂ + alpha·I is positive "
+                f"definite, but alpha={alpha!r} was given."
+            )
+            raise ValueError(msg)
+        if b.ndim not in (1, 2) or b.shape[0] != self.shape[0]:
+            msg = f"b has shape {tuple(b.shape)}, but the matrix has {self.shape[0]} rows."
+            raise ValueError(msg)
+        if isinstance(b, np.ndarray) and not isinstance(self._weights_like, np.ndarray):
+            return to_host(self.solve(like(b, self._weights_like), alpha))
+        V = b[:, None] if b.ndim == 1 else b
+        T = like(basis, self._weights_like)
+        gain = like(eigenvalues / (eigenvalues + alpha), T)
+
+        def once(V: Array) -> Array:
+            inner = T @ (gain[:, None] * (T.T @ self._factor.inner(V)))
+            shared = (inner, float(alpha))
+            solution = self._factor.map(_solution, shared, V.shape[1], V, task="solution")
+            return self._as_asked(solution, V)
+
+        if is_dask(V):  # to look at it, or at what is left of it, would be to compute it
+            return once(V)[:, 0] if b.ndim == 1 else once(V)
+        if not bool(namespace(V).all(namespace(V).isfinite(V))):
+            msg = "b contains NaN or infinity: there is no solution to that."
+            raise ValueError(msg)
+        solution, reached = refined(lambda x: self._times(x) + alpha * x, once, V)
+        if reached > UNSOLVED[self.dtype.name]:
+            warnings.warn(_unsolved(alpha, reached), ConvergenceWarning, stacklevel=2)
+        return solution[:, 0] if b.ndim == 1 else solution
+
+    def _as_asked(self, result: Array, given: Array) -> Array:
+        """Return a result that is a Dask array as what was given, if that is none."""
+        return result.compute() if is_dask(result) and not is_dask(given) else result
+
+    @cached_property
+    def _weights_like(self) -> Array:
+        return like(self._weight_of_each, self.learners[0].projection)
+
+    @cached_property
+    def _spectrum(self) -> tuple[Floats, Floats]:
+        return spectrum(self._factor.triangular(), self._weight_of_each, self.gram.eps)
+
+
+def _unsolved(alpha: float, reached: float) -> str:
+    return (
+        f"With alpha={alpha:.3g} the system is solved only to a relative residual of "
+        f"{reached:.1e}: raise alpha, or pass the data in float64 if they are not."
+    )
+
+
+# What passes do to a block of features: plain functions, which can be sent to where rows are
+
+
+def _diagonal(weights: Array, F: Array) -> Array:
+    return ((F * F) @ weights)[:, None]
+
+
+def _trace(weights: Floats, F: Array) -> float:
+    return float((to_host(F).astype(np.float64) ** 2 @ weights).sum())
+
+
+def _product(T: Array, F: Array) -> Array:
+    return F @ T
+
+
+def _solution(shared: tuple[Array, float], F: Array, V: Array) -> Array:
+    inner, alpha = shared
+    return (V - F @ inner) / alpha

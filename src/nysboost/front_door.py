@@ -1,0 +1,131 @@
+"""One function for every method: `approximate`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields, replace
+from typing import Any, Unpack
+
+from nysboost.approximation import Approximation
+from nysboost.catalogue import ROBUST, find_method, run_method
+from nysboost.gram import make_gram
+from nysboost.kernels import Kernel
+from nysboost.numerics import progress
+from nysboost.numerics.arrays import Array
+from nysboost.numerics.checks import unknown
+from nysboost.numerics.memory import MAX_MEMORY, Budget
+from nysboost.numerics.seeds import RandomState, make_rng
+from nysboost.settings import Options, Settings
+
+
+def approximate(
+    X: Any,
+    method: str = "joint",
+    kernel: str | Kernel | Callable[..., Array] = "rbf",
+    *,
+    n_components: int | None = None,
+    tol: float | None = None,
+    landmarks: Any = None,
+    y: Any = None,
+    settings: Settings | None = None,
+    kernel_params: dict[str, Any] | None = None,
+    gamma: float | str | None = None,
+    sigma: float | str | None = None,
+    max_memory: int | str = MAX_MEMORY,
+    n_jobs: int | None = None,
+    verbose: bool = False,
+    random_state: RandomState = None,
+    **options: Unpack[Options],
+) -> Approximation:
+    """Approximate the Gram matrix of the rows of X by one of the Nyström methods.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d), or (n, n) if `kernel` is "precomputed"
+        Data points (dense or CSR), or kernel values.
+    method : str
+        One of `METHODS`.
+    kernel : str, Kernel or callable
+        A kernel object such as ``Gaussian(sigma=5.0)``, one of scikit-learn's names,
+        "precomputed", or any vectorised function ``k(X, Y)``.
+    n_components : int or None
+        Number of landmarks in all, whatever the method; a mixture shares them out among its
+        learners. More than there are rows is a warning, and all rows are taken.
+    tol : float or None
+        A relative Frobenius error to reach, with as few landmarks as the method can: their
+        number is found, and a certificate says that it was reached. `n_components` is then the
+        most that may be taken. Out of reach is a `ToleranceWarning`, with a result all the same.
+    landmarks : array of row numbers, or of points, or None
+        Your own landmarks, for "joint", which fits its core to them, and for "nystrom".
+    y : array-like of shape (n,) or (n, t), or None
+        Targets or labels, for "target": kernel, metric and landmarks are then found to serve
+        them. Other methods ignore it.
+    settings : Settings or None
+        All sizes and readings of a run at once; or give its fields by name.
+    gamma, sigma : float, "median", "scale" or None
+        Bandwidth of a named kernel.
+    kernel_params : dict or None
+        Further parameters of a named kernel or of a kernel function.
+    max_memory : int or str
+        Working memory of products, eigenpairs, features and errors, beyond their result, in
+        bytes or as "500MB". Fitting has its own, which does not depend on n.
+    n_jobs : int or None
+        Cores at most; None and -1 are all that matrix products use.
+    verbose : bool
+        Say how far a long run has come.
+    random_state : int, numpy.random.Generator, numpy.random.RandomState or None
+        Seed of all randomness.
+    **options
+        Fields of `Settings` by name: the paper's p, m, k, s, v1 and v2 as `n_learners`,
+        `n_columns`, `rank`, `n_candidates`, `n_fit` and `n_tune`; `eta`, `nonnegative`,
+        `lambdas`; `residual_shape`, `validation_shape`, `row_cap`, `residual_rows`.
+
+    Returns
+    -------
+    Approximation
+        K̂, as a linear operator with entries, features, eigenpairs and errors.
+
+    Examples
+    --------
+    >>> import numpy as np, nysboost as nb
+    >>> X = np.random.default_rng(0).normal(size=(1000, 2))
+    >>> approx = nb.approximate(X, "URB-mean", nb.Gaussian(sigma=1.0),
+    ...                         n_learners=8, n_columns=10, random_state=0)
+    >>> approx.relative_error() < 0.1
+    True
+    >>> nb.approximate(X, n_components=50, sigma=1.0, random_state=0).rank
+    50
+    >>> nb.approximate(X, "kmeans", tol=0.1, sigma=1.0, random_state=0).relative_error() < 0.1
+    True
+    """
+    find_method(method)
+    settings = _settings(settings, n_components, dict(options))
+    given = {"gamma": gamma, "sigma": sigma, **(kernel_params or {})}
+    gram = make_gram(
+        X,
+        kernel,
+        budget=Budget.of(max_memory, n_jobs),
+        corrupted=method in ROBUST,
+        **given,
+    )
+    with progress.shown(verbose):
+        return run_method(method, gram, settings, make_rng(random_state), landmarks, y, tol)
+
+
+def _settings(
+    settings: Settings | None, n_components: int | None, options: dict[str, Any]
+) -> Settings:
+    """Return the settings that were given whole, or those made of their fields."""
+    known = {field.name for field in fields(Settings)}
+    for name in options:
+        if name not in known:
+            raise TypeError(unknown("setting", name, sorted(known)))
+    if settings is None:
+        return Settings(n_components=n_components, **options)
+    if not isinstance(settings, Settings):
+        msg = f"settings is a nysboost.Settings, but a {type(settings).__name__} was given."
+        raise TypeError(msg)
+    if options:
+        msg = f"{', '.join(options)} cannot be given beside settings: put it inside."
+        raise ValueError(msg)
+    return settings if n_components is None else replace(settings, n_components=n_components)

@@ -1,0 +1,105 @@
+"""Metrics: a linear map of the inputs before a kernel looks at them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from nysboost.numerics.arrays import Array, Floats, like
+
+
+@dataclass(frozen=True, eq=False)
+class Metric:
+    """The linear map x ↦ xA: distances are those of the mapped points.
+
+    Parameters
+    ----------
+    map : float, array of shape (d,) or array of shape (d, q)
+        One scale for all features; one for each; or A itself, full if q = d and of low rank
+        if q < d. Large entries make a feature matter.
+
+    Examples
+    --------
+    >>> import numpy as np, nysboost as nb
+    >>> metric = nb.Metric([2.0, 0.0])
+    >>> metric
+    Metric(a scale for each of 2 features)
+    >>> kernel = nb.Gaussian(metric=metric)
+    >>> float(kernel(np.array([[0.0, 5.0]]), np.array([[0.0, -3.0]]))[0, 0])
+    1.0
+    >>> metric.relevance(2)
+    array([1., 0.])
+    """
+
+    map: Any
+
+    def __post_init__(self) -> None:
+        try:
+            values = np.array(self.map, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            msg = f"A metric is a number, a vector or a matrix of numbers, not {self.map!r}."
+            raise ValueError(msg) from error
+        if values.ndim > 2 or values.size == 0 or not np.isfinite(values).all():
+            msg = (
+                "A metric is a finite number, a vector of d of them or a d×q matrix, but an array "
+                f"of shape {values.shape} was given{'' if values.ndim > 2 else ', not all finite'}."
+            )
+            raise ValueError(msg)
+        values.flags.writeable = False
+        object.__setattr__(self, "map", values)
+
+    def __call__(self, X: Array) -> Array:
+        """Return the mapped points XA: dense, unless X is CSR and each feature has a scale."""
+        return self.mapping(X)(X)
+
+    def mapping(self, form: Array) -> Callable[[Array], Array]:
+        """Return X ↦ XA for points in the form of `form`, with A brought there once."""
+        self.require_features(form.shape[1])
+        if self.map.ndim == 0:
+            scale = float(self.map)
+            return lambda X: X * scale
+        if issparse(form):
+            if self.map.ndim == 1:
+                return lambda X: X.multiply(self.map[None, :]).tocsr().astype(X.dtype)
+            return lambda X: (X @ self.map).astype(X.dtype)
+        A = like(self.map.copy(), form)  # PyTorch wants arrays that could be written
+        return (lambda X: X * A) if self.map.ndim == 1 else (lambda X: X @ A)
+
+    def pulled_back(self, gradient: Array) -> Array:
+        """Return the gradient with respect to x from that with respect to xA: times Aᵀ."""
+        A = like(self.map.copy(), gradient)
+        return gradient @ A.T if self.map.ndim == 2 else gradient * A
+
+    def relevance(self, d: int) -> Floats:
+        """Return how much each of d features moves the mapped point, shape (d,), sum 1.
+
+        It is the diagonal of A Aᵀ, the squared length of a unit step along each feature.
+        """
+        self.require_features(d)
+        squared = self.map**2
+        lengths = squared.sum(axis=1) if squared.ndim == 2 else np.broadcast_to(squared, (d,))
+        total = lengths.sum()
+        return np.array(lengths / total) if total > 0 else np.full(d, 1 / d)
+
+    def require_features(self, d: int) -> None:
+        """Raise unless points of d features can be mapped."""
+        if self.map.ndim and self.map.shape[0] != d:
+            msg = f"{self} maps points of {self.map.shape[0]} features, but these have {d}."
+            raise ValueError(msg)
+
+    def __repr__(self) -> str:
+        if self.map.ndim == 0:
+            return f"Metric({float(self.map):.4g})"
+        if self.map.ndim == 1:
+            return f"Metric(a scale for each of {len(self.map)} features)"
+        return f"Metric({self.map.shape[0]} features → {self.map.shape[1]})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Metric) and np.array_equal(self.map, other.map)
+
+    def __hash__(self) -> int:
+        return hash((self.map.shape, self.map.tobytes()))

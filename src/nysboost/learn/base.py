@@ -1,0 +1,261 @@
+"""What regression and classification share: fitting, updating and evaluating a mixture."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from nysboost.approximation import Approximation
+from nysboost.boosting.learner import Learner, Mixture
+from nysboost.catalogue import RandomState, make_rng
+from nysboost.data.dask_graph import is_dask
+from nysboost.data.recognise import as_rows, rows_of, stays_where_it_is, stream_of
+from nysboost.data.rows import Rows, Stream, spread_indices
+from nysboost.engine.moments import moments_of
+from nysboost.gram import KernelGram, Landmarks
+from nysboost.learn.table import Table, is_frame
+from nysboost.numerics.arrays import Array, Floats, dtype_name, like, namespace, to_host
+from nysboost.numerics.checks import require_count, unknown
+from nysboost.numerics.memory import Budget, as_bytes
+from nysboost.target.few import FEW
+from nysboost.target.judged import Judged
+from nysboost.target.linear import LinearModel
+from nysboost.target.menu import menu
+from nysboost.target.method import learn
+from nysboost.target.scale import dense
+
+BUFFER_BYTES = 2**28
+"""Of an iterator, as many rows as this are kept to find landmarks on; the rest give weights."""
+
+PIECE = 2**25
+"""Bytes of features that are held while variances are evaluated."""
+
+IMPORTANCE_ROWS = 4096
+"""Rows whose spread says how far each feature goes."""
+
+
+@dataclass(frozen=True, eq=False)
+class InDouble:
+    """Rows that are evaluated in float64, whatever they are stored in."""
+
+    rows: Any
+
+    @property
+    def form(self) -> Array:
+        """One row in float64."""
+        form = self.rows.form
+        if dtype_name(form) == "float64":
+            return form
+        xp = namespace(form)
+        return form.astype(np.float64) if hasattr(form, "tocsr") else xp.astype(form, xp.float64)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.rows, name)
+
+
+class BaseLearner(BaseEstimator):
+    """Landmarks, a metric and weights, found together; see the classes that inherit this."""
+
+    n_components: int
+    kernel: Any
+    metric: str
+    landmarks: str
+    scale: str | None
+    missing: str
+    max_memory: int | str
+    verbose: int
+    random_state: RandomState
+
+    # Fitting
+
+    def _learn(self, X: Any, Y: Floats, weights: Floats | None) -> Judged:
+        """Find the model on rows that are numbers, with targets of shape (n, t)."""
+        rows = self._rows(X, reset=True)
+        if is_dask(Y):
+            Y = rows.aligned(Y) if rows.lazy else Y
+            Y = Y if rows.lazy and rows.n > FEW else np.asarray(Y)
+        if Y.shape[0] != rows.n:
+            msg = (
+                f"X has {rows.n} rows, but y has {Y.shape[0]}: give as many of one as of the other."
+            )
+            raise ValueError(msg)
+        options = menu(self.kernel, self.metric, self.landmarks, rows.n_features)
+        judged = learn(
+            rows, Y, weights, options.many, options.few,
+            min(self.n_components, rows.n), make_rng(self.random_state),
+            budget=Budget.of(self.max_memory),
+            standardise=self.scale is not None,
+            report=self._reporter(),
+        )  # fmt: skip
+        self._keep(judged, rows)
+        return judged
+
+    def _keep(self, judged: Judged, rows: Rows) -> None:
+        self._models: list[LinearModel] = judged.models
+        self.shares_ = judged.shares
+        self.candidates_ = judged.notes
+        main = self._models[int(np.argmax(self.shares_))]
+        self.kernel_ = main.basis.kernel
+        self.components_ = main.basis.Z
+        gram = KernelGram(rows, self.kernel_)
+        gram.budget = Budget.of(self.max_memory)
+        learner = Learner(Landmarks(None, main.basis.Z), main.basis.N)
+        self.approximation_ = Approximation(gram, Mixture((learner,), np.ones(1)))
+        self.feature_importances_ = self._importances(rows)
+
+    def _importances(self, rows: Rows) -> Floats:
+        """Return how much each column of the table moves the mapped points, sum 1."""
+        d = rows.n_features
+        some = to_host(dense(rows.take(spread_indices(rows.n, IMPORTANCE_ROWS))))
+        variance = some.astype(np.float64).var(axis=0)
+        total = np.zeros(d)
+        for share, model in zip(self.shares_, self._models, strict=True):
+            A = model.basis.kernel.metric.map
+            length = (A**2).sum(axis=1) if A.ndim == 2 else np.broadcast_to(A**2, (d,))
+            moved = length * variance
+            total += share * (moved / moved.sum() if moved.sum() > 0 else np.full(d, 1 / d))
+        if self._table is not None:
+            summed = np.bincount(self._table.origins, total, minlength=self.n_features_in_)
+            return np.asarray(summed / summed.sum())
+        return np.asarray(total / total.sum())
+
+    def _update(self, X: Any, Y: Floats, weights: Floats | None) -> None:
+        """Add rows to the weights."""
+        rows = self._rows(X, reset=False)
+        self._models = [
+            model.updated(
+                moments_of(
+                    model.basis.through(),
+                    rows,
+                    Y,
+                    weights=weights,
+                    budget=Budget.of(self.max_memory),
+                )
+            )
+            for model in self._models
+        ]
+
+    # Evaluating
+
+    def _mean(self, X: Any) -> Array:
+        """Return the mixture's prediction, shape (n, t)."""
+        rows = InDouble(self._rows(X, reset=False))
+        total: Any = 0.0
+        for share, model in zip(self.shares_, self._models, strict=True):
+            part = model.basis.through(model.w).write(rows, budget=Budget.of(self.max_memory))
+            total = total + float(share) * (part + model.mean)
+        return total
+
+    def _variance(self, X: Any) -> Array:
+        """Return the mixture's predictive variance, shape (n, t)."""
+        rows = InDouble(self._rows(X, reset=False))
+        parts = []
+        for piece in rows.pieces(max(64, PIECE // (8 * (self.n_components + rows.n_features)))):
+            x, total = like(piece, rows.form) if not hasattr(piece, "tocsr") else piece, 0.0
+            for share, model in zip(self.shares_, self._models, strict=True):
+                spread = model.spread(model.basis(x))
+                total = total + float(share) * spread[:, None] * model.noise[None, :]
+            parts.append(total)
+        return namespace(*parts).concat(parts)
+
+    # Input
+
+    def _rows(self, X: Any, *, reset: bool) -> Any:
+        """Recognise rows as they come, and turn tables into numbers."""
+        if stays_where_it_is(X):
+            rows: Stream = as_rows(X) if reset else stream_of(X)
+            if reset:
+                self.n_features_in_, self._table = rows.n_features, None
+                if hasattr(self, "feature_names_in_"):
+                    del self.feature_names_in_
+            elif rows.n_features != self.n_features_in_:
+                msg = (
+                    f"X has {rows.n_features} features, but {type(self).__name__} is expecting "
+                    f"{self.n_features_in_} features as input."
+                )
+                raise ValueError(msg)
+            return rows
+        if is_frame(X):
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            if not reset and X.shape[1] != self.n_features_in_:
+                msg = f"X has {X.shape[1]} columns, but {self.n_features_in_} were fitted."
+                raise ValueError(msg)
+            if reset:
+                self._table = Table.of(X, self.missing)
+            return rows_of(self._table(X)) if self._table is not None else rows_of(np.asarray(X))
+        how = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+        finite: Any = True if self.missing == "raise" else "allow-nan"
+        X = validate_data(self, X, reset=reset, ensure_all_finite=finite, **how)
+        if reset:
+            gaps = not hasattr(X, "tocsr") and bool(np.isnan(X.sum()) and np.isnan(X).any())
+            self._table = Table.of(X, self.missing) if gaps else None
+        if self._table is not None:
+            X = self._table(X)
+        return as_rows(X)
+
+    def _check_settings(self) -> None:
+        require_count("n_components", self.n_components)
+        as_bytes(self.max_memory)
+        for name, known in (("scale", ("standard",)), ("missing", ("fill", "raise"))):
+            value = getattr(self, name)
+            if value not in known and not (name == "scale" and value is None):
+                raise ValueError(unknown(f"setting of {name}", value, known))
+
+    def _sample_weight(self, weights: Any, n: int) -> Floats | None:
+        if weights is None:
+            return None
+        found = _check_sample_weight(
+            weights, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True
+        )
+        if not found.sum() > 0:
+            msg = "sample_weight is zero for every row: nothing is left to learn from."
+            raise ValueError(msg)
+        return np.asarray(found * (len(found) / found.sum())) if n > FEW else np.asarray(found)
+
+    def _reporter(self) -> Any:
+        begun = time.perf_counter()
+
+        def report(line: str) -> None:
+            if self.verbose:
+                print(f"[{type(self).__name__}] {time.perf_counter() - begun:6.1f} s  {line}")
+
+        return report
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.missing != "raise"
+        tags.target_tags.required = True
+        return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        if "approximation_" in state:
+            state = state | {"approximation_": state["approximation_"].detached()}
+        return state
+
+
+def buffered(blocks: Iterator[Any]) -> tuple[Floats, Any, Iterator[Any]]:
+    """Return the first rows of an iterator of (X, y), joined, and the blocks that remain."""
+    held: list[tuple[Any, Any]] = []
+    size = 0
+    for X, y in blocks:
+        X, y = np.asarray(X), np.asarray(y)
+        if X.shape[0] == 0:
+            continue
+        held.append((X, y))
+        size += X.nbytes
+        if size >= BUFFER_BYTES:
+            break
+    if not held:
+        msg = "The iterator gave no block of rows: it should yield pairs (X, y)."
+        raise ValueError(msg)
+    return np.concatenate([X for X, _ in held]), np.concatenate([y for _, y in held]), blocks

@@ -1,0 +1,240 @@
+"""Classification in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import log_softmax, softmax
+from sklearn.base import ClassifierMixin
+from sklearn.utils import column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _assert_all_finite, check_is_fitted
+
+from nysboost.catalogue import RandomState, make_rng
+from nysboost.data.dask_graph import is_dask
+from nysboost.learn import margins
+from nysboost.learn.base import BaseLearner, buffered
+from nysboost.learn.lazy import lazily, lazy_indicators
+from nysboost.learn.margin_weights import with_margins
+from nysboost.numerics.arrays import Array, Floats, Indices, to_host
+from nysboost.numerics.checks import unknown
+from nysboost.numerics.memory import MAX_MEMORY, Budget
+from nysboost.target.judged import Judged
+
+LOSSES = ("squared", *margins.LOSSES)
+
+FLAT = 1e-3
+"""Pull of the calibration's biases towards 0 and of its slope towards 1, for each row."""
+
+
+class NystroemClassifier(ClassifierMixin, BaseLearner):
+    """Classification on landmarks, with a metric, that know the labels.
+
+    Each class is an indicator that is regressed on landmarks, as in `NystroemRegressor`. What
+    comes out is turned into probabilities by a logistic map that rows held out of the fit
+    calibrate.
+
+    Parameters
+    ----------
+    n_components, kernel, metric, landmarks, scale, missing, max_memory, verbose, random_state
+        As in `NystroemRegressor`.
+    loss : "squared", "log" or "hinge"
+        What the weights minimise: squared errors, or a loss of margins, that of logistic
+        regression or of support vector machines, on the landmarks that squared errors found.
+
+    Attributes
+    ----------
+    classes_ : array of shape (k,)
+        The labels.
+    kernel_, components_, approximation_, shares_, candidates_, feature_importances_
+        As in `NystroemRegressor`.
+
+    Examples
+    --------
+    >>> import numpy as np, nysboost as nb
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(400, 2))
+    >>> y = np.where(np.hypot(*X.T) < 1.1, "inside", "outside")
+    >>> model = nb.NystroemClassifier(n_components=20, random_state=0).fit(X[:300], y[:300])
+    >>> model.score(X[300:], y[300:]) > 0.9
+    True
+    >>> bool(model.predict_proba([[0.0, 0.0]])[0, 0] > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int = 500,
+        *,
+        loss: str = "squared",
+        kernel: Any = "auto",
+        metric: str = "auto",
+        landmarks: str = "target",
+        scale: str | None = "standard",
+        missing: str = "fill",
+        max_memory: int | str = MAX_MEMORY,
+        verbose: int = 0,
+        random_state: RandomState = None,
+    ) -> None:
+        self.n_components = n_components
+        self.loss = loss
+        self.kernel = kernel
+        self.metric = metric
+        self.landmarks = landmarks
+        self.scale = scale
+        self.missing = missing
+        self.max_memory = max_memory
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> NystroemClassifier:
+        """Find landmarks, metric, weights and the calibration of probabilities.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame, CSR matrix, memory map, HDF5 or Zarr array, GPU array
+            Training rows, shape (n, d); or an iterator of pairs (X, y), with y left out.
+        y : array-like of shape (n,)
+            Labels of any type.
+        sample_weight : array-like of shape (n,) or None
+            How often each row counts.
+        """
+        self._check_settings()
+        if self.loss not in LOSSES:
+            raise ValueError(unknown("loss", self.loss, LOSSES))
+        if isinstance(X, Iterator):
+            first, labels, rest = buffered(X)
+            self.fit(first, labels)
+            for block, values in rest:
+                self.partial_fit(block, values)
+            return self
+        if is_dask(y):
+            if sample_weight is not None:
+                msg = "sample_weight and labels in Dask do not go together: pass y.compute()."
+                raise ValueError(msg)
+            self.classes_, indicators = lazy_indicators(y)
+            self._refuse_one_class(self.classes_)
+            judged = self._learn(X, indicators, None)
+            self._slope, self._bias = calibrated(judged)
+            return self
+        labels = self._labels(y)
+        self.classes_, codes = np.unique(labels, return_inverse=True)
+        weights = self._sample_weight(sample_weight, len(codes))
+        present = np.unique(codes if weights is None else codes[weights > 0])
+        self._refuse_one_class(self.classes_[present])
+        judged = self._learn(X, self._indicators(codes), weights)
+        if self.loss != "squared":
+            judged = with_margins(
+                judged, self.approximation_.gram.rows, self._indicators(codes), weights,
+                self.loss, Budget.of(self.max_memory), make_rng(self.random_state),
+            )  # fmt: skip
+            self._models = judged.models
+        self._slope, self._bias = calibrated(judged)
+        return self
+
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+    ) -> NystroemClassifier:
+        """Add rows to the weights; landmarks, metric and calibration stay. The first call fits.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`; labels that were not there in the first call are refused.
+        classes : array-like or None
+            The labels to expect, for scikit-learn's interface; they must be in the first y.
+        """
+        if not hasattr(self, "_models"):
+            return self.fit(X, y, sample_weight)
+        if self.loss != "squared":
+            msg = f"partial_fit adds rows to squared errors alone, not to loss={self.loss!r}: fit."
+            raise ValueError(msg)
+        labels = self._labels(y)
+        codes = np.searchsorted(self.classes_, labels)
+        codes = np.minimum(codes, len(self.classes_) - 1)
+        strange = self.classes_[codes] != labels
+        if np.any(strange) or (classes is not None and not np.isin(classes, self.classes_).all()):
+            what = labels[strange].tolist()[0] if np.any(strange) else classes
+            msg = f"y has the label {what!r}, which the first rows did not have: fit again."
+            raise ValueError(msg)
+        self._update(X, self._indicators(codes), self._sample_weight(sample_weight, len(codes)))
+        return self
+
+    @lazily
+    def decision_function(self, X: Any) -> Array:
+        """Return log-odds: of the second class, shape (n,), or of each, shape (n, k)."""
+        logits = self._logits(X)
+        return logits[:, 1] - logits[:, 0] if len(self.classes_) == 2 else logits
+
+    @lazily
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the probability of each class, shape (n, k), in the order of `classes_`."""
+        return np.asarray(softmax(self._logits(X), axis=1))
+
+    @lazily
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Return the logarithms of the probabilities, shape (n, k)."""
+        return np.asarray(log_softmax(self._logits(X), axis=1))
+
+    @lazily
+    def predict(self, X: Any) -> Any:
+        """Return the most probable label of each row, shape (n,)."""
+        logits = self._logits(X)
+        return self.classes_[np.argmax(logits, axis=1)]
+
+    def _refuse_one_class(self, classes: Any) -> None:
+        if len(classes) == 1:
+            msg = (
+                f"{type(self).__name__} needs at least two classes, but y has one class, "
+                f"{classes[0]!r}: there is nothing to tell apart."
+            )
+            raise ValueError(msg)
+
+    def _logits(self, X: Any) -> Floats:
+        check_is_fitted(self)
+        return self._slope * to_host(self._mean(X)) + self._bias
+
+    def _indicators(self, codes: Indices) -> Floats:
+        return np.eye(len(self.classes_))[codes]
+
+    def _labels(self, y: Any) -> Any:
+        if y is None:
+            msg = (
+                f"{type(self).__name__} requires y to be passed, but the target y is None: "
+                "give as many labels as X has rows."
+            )
+            raise ValueError(msg)
+        host = to_host(y) if hasattr(y, "device") and not isinstance(y, np.ndarray) else y
+        labels = column_or_1d(host, warn=True)
+        if labels.dtype.kind == "f":
+            _assert_all_finite(labels, input_name="y")
+        check_classification_targets(labels)
+        return labels
+
+
+def calibrated(judged: Judged) -> tuple[float, Floats]:
+    """Return slope and biases with which softmax(slope · score + bias) fits held-out labels.
+
+    The log loss of rows that took no part is minimised, with a little pull towards a slope of
+    4 and no bias, which scores of 0 and 1 would have.
+    """
+    scores, truth = judged.mean, judged.truth
+    weights = np.ones(len(scores)) if judged.weights is None else judged.weights
+    weights = weights / weights.sum()
+    k = scores.shape[1]
+
+    def objective(x: Floats) -> tuple[float, Floats]:
+        slope, bias = np.exp(x[0]), x[1:]
+        logits = slope * scores + bias
+        loss = -float(weights @ np.sum(truth * log_softmax(logits, axis=1), axis=1))
+        gap = weights[:, None] * (softmax(logits, axis=1) - truth)
+        pull = x - start
+        gradient = np.concatenate([[slope * np.sum(gap * scores)], gap.sum(axis=0)])
+        return loss + FLAT * float(pull @ pull), gradient + 2 * FLAT * pull
+
+    start = np.concatenate([[np.log(4.0)], np.zeros(k)])
+    found = minimize(objective, start, jac=True, method="L-BFGS-B")
+    return float(np.exp(found.x[0])), found.x[1:]

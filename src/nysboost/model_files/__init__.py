@@ -1,0 +1,110 @@
+"""Save and load: models as files that are safe to share."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from nysboost.data.archive import ModelFileError, damaged, read_archive, write_archive
+from nysboost.data.description import Describer, DeviceError, Reader
+from nysboost.model_files.types import TYPES, forgetful
+
+__all__ = ["ModelFileError", "load", "save"]
+
+
+def save(model: Any, path: str | os.PathLike[str], *, with_rows: bool = False) -> None:
+    """Save a model to a file that is whole or not there at all.
+
+    The file is a zip of .npy arrays and a JSON description: format and library version,
+    parameters, fitted attributes, and a checksum of each array. It holds no code.
+
+    Parameters
+    ----------
+    model : Approximation, transformer or learner
+        What `approximate` returned, or an estimator of NysBoost, fitted or not.
+    path : str or path
+        The file; one that is there is replaced when the new one is whole.
+    with_rows : bool
+        Also save the training rows of an approximation. Without them a loaded model maps
+        and predicts any rows, but knows no entries, errors or eigenvectors of its own.
+
+    Raises
+    ------
+    TypeError
+        If the model holds something that is no data, such as a function of yours.
+    OSError
+        If the file cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, numpy as np, nysboost as nb
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> model = nb.StandardNystroem(n_components=20, random_state=0).fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     nb.save(model, pathlib.Path(folder) / "model.nysboost")
+    ...     restored = nb.load(pathlib.Path(folder) / "model.nysboost")
+    >>> bool((restored.transform(X) == model.transform(X)).all())
+    True
+    """
+    describer = Describer(TYPES if with_rows else forgetful(TYPES))
+    root = describer.describe(model)
+    described = {"objects": describer.objects, "root": root}
+    write_archive(_as_path(path), described, describer.arrays)
+
+
+def load(path: str | os.PathLike[str], *, device: str | None = None) -> Any:
+    """Load a model that `save` wrote. No code from the file is run, whatever is in it.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    device : str or None
+        Where PyTorch arrays go, such as "cpu"; None is where they were.
+
+    Returns
+    -------
+    Approximation, transformer or learner
+        It gives the same numbers, bit for bit, on the same machine.
+
+    Raises
+    ------
+    ModelFileError
+        A ValueError: the file is cut off, damaged, of another program or a newer version.
+    OSError
+        If there is no such file, or it cannot be read.
+    RuntimeError
+        If the model lies on a device that this machine does not have.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, numpy as np, nysboost as nb
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     nb.save(nb.approximate(X, n_components=20, random_state=0), f"{folder}/model.nysboost")
+    ...     nb.load(f"{folder}/model.nysboost").rank
+    20
+    """
+    path = _as_path(path)
+    described, arrays, version = read_archive(path)
+    try:
+        reader = Reader(TYPES, arrays, device)
+        return reader.put_together(described["objects"], described["root"])
+    except DeviceError:
+        raise
+    except KeyError as error:
+        msg = (
+            f"The model in {str(path)!r}, written by NysBoost {version}, holds {error}, which this "
+            "version does not know."
+        )
+        raise ModelFileError(msg) from error
+    except Exception as error:  # every type has its own objections to parts that do not fit
+        raise damaged(path) from error
+
+
+def _as_path(path: Any) -> Path:
+    if isinstance(path, str | os.PathLike):
+        return Path(path)
+    msg = f"The path of a model file is a text or a pathlib.Path, but {path!r} was given."
+    raise TypeError(msg)

@@ -1,0 +1,87 @@
+"""A symmetric matrix as an approximation and its residual, to multiply with in float32."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nysboost.numerics.arrays import Array, Indices, namespace, take
+from nysboost.numerics.linalg import norms, times
+from nysboost.numerics.tolerances import CANCELLED
+
+
+@dataclass(frozen=True, eq=False)
+class SplitMatrix:
+    """G = F Fᵀ + E: a first approximation in float64, and what it misses in float32.
+
+    The products of G with s×c matrices are the bulk of a joint fit. Rounding E to float32 costs
+    1e-8 of the *missing* part, whatever the size of that: the products are as fast as those
+    in float32, and exact enough for any error that can be reached from there.
+
+    Parameters
+    ----------
+    F : array of shape (s, r)
+        Features of an approximation, float64.
+    E : array of shape (s, s)
+        Its residual, float32, in units of its largest entry.
+    unit : float
+        That entry: G may be so large, or small, that float32 would not hold it.
+    norm : float
+        ‖G‖.
+    """
+
+    F: Array
+    E: Array
+    unit: float
+    norm: float
+
+    @classmethod
+    def of(cls, G: Array, F: Array) -> SplitMatrix:
+        """Split G by the features of an approximation."""
+        xp = namespace(G)
+        F = xp.astype(F, xp.float64, copy=False)
+        residual = G - F @ F.T
+        unit = max(float(xp.max(residual)), -float(xp.min(residual))) or 1.0
+        residual /= unit
+        return cls(F, xp.astype(residual, xp.float32), unit, float(norms(G)) or 1.0)
+
+    def times(self, Q: Array) -> Array:
+        """Return G Q, in float64."""
+        return self.F @ (self.F.T @ Q) + times(self.E, Q) * self.unit
+
+    def relative_error(self, features: Array) -> float:
+        """Return ‖G − Φ Φᵀ‖ / ‖G‖ for features Φ, from the residual itself."""
+        return float(norms(self._minus(features @ features.T))) / self.norm
+
+    def error(self, Q: Array, H: Array, seen: Array) -> float:
+        """Return ‖G − Q H Qᵀ‖ / ‖G‖ for any Q and H, with Qᵀ G Q as seen from there.
+
+        ‖G‖² − 2⟨H, Qᵀ G Q⟩ + ‖Q H Qᵀ‖² takes small matrices alone, where it does not cancel.
+        """
+        unit = H / self.norm
+        HN = unit @ (Q.T @ Q)
+        xp = namespace(Q)
+        loss = 1 - 2 * float(xp.sum(unit * (seen / self.norm))) + float(xp.sum(HN * HN.T))
+        if loss < CANCELLED:
+            return float(norms(self._minus((Q @ H) @ Q.T))) / self.norm
+        return float(np.sqrt(loss))
+
+    def part(self, rows: Indices) -> SplitMatrix:
+        """Return the matrix of some of the rows, split in the same way."""
+        F, E = take(self.F, rows), take(take(self.E, rows), rows, axis=1)
+        xp = namespace(E)
+        whole = F @ F.T + xp.astype(E, F.dtype) * self.unit
+        return SplitMatrix(F, E, self.unit, float(norms(whole)) or 1.0)
+
+    def loss(self, Q: Array, H: Array) -> float:
+        """Return ‖G − Q H Qᵀ‖² / ‖G‖² for the optimal H = Qᵀ G Q."""
+        loss = 1 - (float(norms(H)) / self.norm) ** 2
+        if loss < CANCELLED:
+            loss = (float(norms(self._minus((Q @ H) @ Q.T))) / self.norm) ** 2
+        return max(loss, float(np.finfo(np.float64).tiny))
+
+    def _minus(self, approximation: Array) -> Array:
+        """Return G less an approximation of it, the large parts first."""
+        E = namespace(self.F).astype(self.E, self.F.dtype)
+        return (self.F @ self.F.T - approximation) + E * self.unit

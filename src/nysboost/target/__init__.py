@@ -1,0 +1,1 @@
+"""Landmarks and a metric that know the target: loss, search, candidates, judges, weights."""

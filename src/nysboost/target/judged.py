@@ -1,0 +1,42 @@
+"""What a judge hands over: models, and what rows that took no part say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from nysboost.numerics.arrays import Floats
+from nysboost.target.linear import LinearModel
+
+Report: TypeAlias = Callable[[str], None]
+"""Takes a line of progress."""
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """A model and what rows that took no part in finding it, nor in its weights, say.
+
+    Parameters
+    ----------
+    models : list of LinearModel
+        Fitted on all rows.
+    shares : array of shape (m,)
+        What each contributes to the prediction.
+    truth, mean : arrays of shape (h, t)
+        Targets of the held-out rows, and predictions by models that had not seen them.
+    spread : array of shape (h, t)
+        Their predicted standard deviations.
+    weights : array of shape (h,) or None
+        How often each held-out row counts.
+    notes : list of (str, float)
+        Each candidate and its root mean squared error on held-out rows.
+    """
+
+    models: list[LinearModel]
+    shares: Floats
+    truth: Floats
+    mean: Floats
+    spread: Floats
+    weights: Floats | None
+    notes: list[tuple[str, float]]

@@ -1,0 +1,72 @@
+"""From settings to candidates: strings become objects here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from nysboost.kernels import Gaussian, Matern, make_kernel
+from nysboost.kernels.mapped import Radial
+from nysboost.numerics.checks import unknown
+from nysboost.target.candidates import MATERN12, MATERN32, UNIT_GAUSSIAN, WIDE, Candidate, Shape
+
+SHAPES = ("auto", "one", "each", "full")
+LANDMARKS = ("target", "uniform")
+
+
+@dataclass(frozen=True)
+class Menu:
+    """What is tried beside the simplest model, with many rows and with few."""
+
+    many: tuple[Candidate, ...]
+    few: tuple[Candidate, ...]
+
+
+def menu(kernel: Any, metric: str, landmarks: str, d: int) -> Menu:
+    """Return the candidates that the settings allow.
+
+    Parameters
+    ----------
+    kernel : "auto", str or Radial
+        "auto" is Matérn 1/2 and 3/2, and of many features Gaussian and Matérn 3/2.
+    metric : "auto", "one", "each" or "full"
+        Shape of the metric.
+    landmarks : "target" or "uniform"
+        Whether landmarks know y.
+    d : int
+        Number of features.
+    """
+    if metric not in SHAPES:
+        raise ValueError(unknown("shape of a metric", metric, SHAPES))
+    if landmarks not in LANDMARKS:
+        raise ValueError(unknown("kind of landmarks", landmarks, LANDMARKS))
+    if landmarks == "uniform":
+        return Menu((), ())
+    automatic = isinstance(kernel, str) and kernel == "auto"
+    if metric != "auto":
+        rough: tuple[Radial, ...] = (MATERN12, MATERN32) if automatic else (_unit(kernel),)
+        shaped = tuple(Candidate(k, cast(Shape, metric)) for k in rough)
+        return Menu(shaped, shaped)
+    if d > WIDE:
+        smooth: tuple[Radial, ...] = (UNIT_GAUSSIAN, MATERN32) if automatic else (_unit(kernel),)
+        wide = (
+            *(Candidate(k, "full", own_units=True) for k in smooth),
+            Candidate(smooth[0], "full"),
+        )
+        return Menu(wide, wide)
+    rough = (MATERN12, MATERN32) if automatic else (_unit(kernel),)
+    full = tuple(Candidate(k, "full") for k in rough)
+    return Menu(full, tuple(Candidate(k, "each") for k in rough) + full)
+
+
+def _unit(kernel: Any) -> Radial:
+    """Return a kernel with unit bandwidth: the metric finds the scale."""
+    made = make_kernel(kernel) if isinstance(kernel, str) else kernel
+    if isinstance(made, Gaussian):
+        return UNIT_GAUSSIAN
+    if isinstance(made, Matern):
+        return replace(made, sigma=1.0, metric=None)
+    msg = (
+        f'kernel={kernel!r} cannot learn a metric: Gaussian and Matérn can, or leave kernel="auto".'
+    )
+    raise ValueError(msg)

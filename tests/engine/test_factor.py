@@ -1,0 +1,120 @@
+"""F = k(X, Z) N: the same whether it is kept or computed anew, in any memory."""
+
+import pickle
+from functools import cache
+
+import market
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nysboost.engine.factor import Factor
+from nysboost.engine.feature_map import FeatureMap
+from nysboost.gram import make_gram
+from nysboost.numerics.memory import Budget
+
+N, K = 600, 7
+KEPT, ANEW = 10**6, 2 * 8 * N * K - 8
+"""Budgets of which F takes up less than half, and just more than half."""
+
+
+@cache
+def problem_of(case):
+    return market.problem(case, n=N)
+
+
+def a_factor(case="Gaussian", max_memory=KEPT):
+    problem, rng = problem_of(case), np.random.default_rng(0)
+    gram = make_gram(problem.X, problem.kernel, budget=Budget(max_memory, 1))
+    parts = tuple(rng.normal(size=shape) for shape in ((8, 4), (4, 3)))
+    factor = Factor(FeatureMap(gram, gram.landmarks(np.arange(12)), parts))
+    dense = np.concatenate([problem.G[:, :8] @ parts[0], problem.G[:, 8:12] @ parts[1]], axis=1)
+    return factor, dense
+
+
+budgets = pytest.mark.parametrize("max_memory", [KEPT, ANEW], ids=["kept", "anew"])
+
+
+@budgets
+@pytest.mark.parametrize("case", ["Gaussian", "decaying spectrum", "linear"])
+def test_every_way_to_the_features_agrees_with_the_dense_product(case, max_memory):
+    factor, F = a_factor(case, max_memory)
+    rows = np.array([3, N - 1, 3])
+    close = {"rtol": 0, "atol": 1e-9 * np.abs(F).max()}
+    np.testing.assert_allclose(factor.at(rows), F[rows], **close)
+    np.testing.assert_allclose(factor.all(), F, **close)
+    np.testing.assert_allclose(factor.at(rows), F[rows], **close)
+    V = np.random.default_rng(1).normal(size=(N, 2))
+    np.testing.assert_allclose(factor.inner(V), F.T @ V, atol=1e-8 * np.abs(F).max())
+    R = factor.triangular()
+    np.testing.assert_allclose(R.T @ R, F.T @ F, atol=1e-9 * np.abs(F.T @ F).max())
+    assert factor.shape == (N, K)
+
+
+@budgets
+def test_blocks_cover_the_rows_once_in_order(max_memory):
+    factor, F = a_factor(max_memory=max_memory)
+    covered = [i for block, _ in factor.blocks() for i in range(block.start, block.stop)]
+    assert covered == list(range(N))
+    assert all(np.allclose(part, F[block]) for block, part in factor.blocks())
+
+
+def test_what_fits_in_half_of_the_memory_is_kept_and_nothing_else():
+    kept, _ = a_factor(max_memory=2 * 8 * N * K)
+    anew, _ = a_factor(max_memory=ANEW)
+    assert kept.fits(N)
+    assert not anew.fits(N)
+    for factor, again in ((kept, 0), (anew, 12 * N)):
+        factor.all()
+        before = factor.transform.gram.entries_evaluated
+        factor.all()
+        assert factor.transform.gram.entries_evaluated - before == again
+
+
+def test_a_few_rows_are_no_reason_to_compute_all():
+    factor, _ = a_factor()
+    factor.at(np.arange(3))
+    assert factor.transform.gram.entries_evaluated == 12 * 3
+
+
+@budgets
+def test_a_map_over_blocks_is_a_map_over_rows(max_memory):
+    factor, F = a_factor(max_memory=max_memory)
+    V = np.arange(float(N))
+    found = factor.map(lambda block, part: part * V[block, None])
+    np.testing.assert_allclose(found, F * V[:, None], atol=1e-9 * np.abs(F).max() * N)
+
+
+@budgets
+@given(st.lists(st.floats(-2, 2), min_size=K, max_size=K).map(np.array))
+def test_the_positive_part_is_that_of_the_dense_matrix(max_memory, weights):
+    factor, F = a_factor(max_memory=max_memory)
+    weights = np.where(np.abs(weights) < 0.1, 0.1, weights)
+    values, vectors = np.linalg.eigh((F * weights) @ F.T)
+    rotation, mass = factor.positive_part(weights, None)
+    expected = (vectors * np.maximum(values, 0)) @ vectors.T
+    scale = np.abs(values).max()
+    np.testing.assert_allclose(
+        (F @ rotation) @ (F @ rotation).T, expected, rtol=0, atol=1e-8 * scale
+    )
+    assert mass == pytest.approx(-values[values < 0].sum() / np.abs(values).sum(), abs=1e-8)
+
+
+def test_a_capped_projection_sees_rows_spread_over_all():
+    factor, F = a_factor()
+    weights = np.array([1.0, -0.5, 1, 1, -0.2, 1, 1])
+    for cap, size in ((1, 2 * K), (40, 40), (N, N)):
+        rows = np.linspace(0, N - 1, size).astype(int)
+        part = F[rows]
+        values = np.linalg.eigvalsh((part * weights) @ part.T)
+        _, mass = factor.positive_part(weights, cap)
+        assert mass == pytest.approx(-values[values < 0].sum() / np.abs(values).sum(), abs=1e-8)
+
+
+def test_what_is_kept_does_not_travel():
+    factor, _ = a_factor()
+    light = len(pickle.dumps(factor))
+    F = factor.all()
+    assert len(pickle.dumps(factor)) < light + 10
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(factor)).all(), F)

@@ -1,0 +1,76 @@
+"""The user's own landmarks: rows, masks and points."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import nysboost as nb
+from nysboost.gram import given_landmarks, make_gram
+
+
+def points(n=30, d=3, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+@pytest.mark.parametrize(
+    "rows", [[4, 2, 9], np.array([4, 2, -21]), np.isin(np.arange(30), [2, 4, 9]), slice(2, 10, 3)]
+)
+def test_rows_are_given_as_numpy_takes_them(rows):
+    X = points()
+    landmarks = given_landmarks(make_gram(X), rows)
+    np.testing.assert_array_equal(landmarks.indices, np.arange(30)[rows])
+    np.testing.assert_array_equal(landmarks.points, X[rows])
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix, np.ndarray.tolist])
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_points_take_the_form_of_the_data(make, kind, dtype):
+    Z = points(5, seed=1)
+    landmarks = given_landmarks(make_gram(kind(points().astype(dtype))), make(Z))
+    assert landmarks.indices is None
+    assert sparse.issparse(landmarks.points) == (kind is sparse.csr_matrix)
+    assert landmarks.points.dtype == dtype
+    dense = landmarks.points.toarray() if sparse.issparse(landmarks.points) else landmarks.points
+    np.testing.assert_allclose(dense, Z, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("landmarks", "words"),
+    [
+        ([], "landmarks is empty"),
+        (np.zeros(30, dtype=bool), "landmarks is empty"),
+        ([30], "landmarks contains 30, but there are 30 rows"),
+        ([0.5], "landmarks must be a slice, a mask or a sequence"),
+        (points(4, 2), r"landmarks has shape \(4, 2\), but these data take"),
+        (np.full((2, 3), np.nan), "landmarks contains NaN"),
+    ],
+)
+def test_what_cannot_be_landmarks_gets_a_sentence(landmarks, words):
+    with pytest.raises((ValueError, IndexError), match=words):
+        given_landmarks(make_gram(points()), landmarks)
+
+
+def test_a_precomputed_matrix_has_columns_and_no_points():
+    gram = make_gram(np.eye(6), "precomputed")
+    np.testing.assert_array_equal(given_landmarks(gram, [5, 1]).indices, [5, 1])
+    with pytest.raises(ValueError, match="these data take row numbers"):
+        given_landmarks(gram, np.eye(6)[:2])
+
+
+@pytest.mark.parametrize("landmarks", [np.arange(0, 30, 3), points(10, seed=1)], ids=["rows", "Z"])
+def test_plain_nystrom_on_given_landmarks_is_its_equation(landmarks):
+    X, kernel = points(), nb.Gaussian(sigma=1.0)
+    Z = X[landmarks] if landmarks.ndim == 1 else landmarks
+    approx = nb.approximate(X, "nystrom", kernel, landmarks=landmarks)
+    C = kernel(X, Z)
+    expected = C @ np.linalg.solve(kernel(Z, Z), C.T)
+    np.testing.assert_allclose(approx.to_dense(), expected, atol=1e-8)
+    joint = nb.approximate(X, "joint", kernel, landmarks=landmarks)
+    np.testing.assert_array_equal(joint.landmarks.points, Z)
+    assert joint.relative_error() <= approx.relative_error() * 1.01
+
+
+def test_a_method_that_chooses_its_own_landmarks_says_so():
+    with pytest.raises(ValueError, match="'kmeans' chooses its own landmarks"):
+        nb.approximate(points(), "kmeans", landmarks=[1, 2])

@@ -1,0 +1,72 @@
+"""The table of bad and hard inputs: each gets a right result or one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+import nysboost as nb
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 4))
+Y = RNG.normal(size=60)
+WIDE = RNG.normal(size=(700, 4))
+
+
+@dataclass(frozen=True)
+class Case:
+    """Something a user might do.
+
+    Parameters
+    ----------
+    name : str
+        What it is.
+    call : callable
+        Does it.
+    right : callable or None
+        Result → whether it is right; None where only a sentence is right.
+    says : str
+        A pattern that the sentence has.
+    """
+
+    name: str
+    call: Callable[[], Any]
+    right: Callable[[Any], bool] | None = None
+    says: str = ""
+
+
+def approximate(data: Any = X, method: str = "uniform", kernel: Any = "rbf", **how: Any) -> Any:
+    how = {"n_components": 20, "random_state": 0} | how
+    return nb.approximate(data, method, kernel, **how)
+
+
+def standard(**how: Any) -> Any:
+    return nb.StandardNystroem(**({"n_components": 10, "random_state": 0} | how))
+
+
+def gaussian(data: Any, gamma: float) -> np.ndarray:
+    """G by its definition, whatever the scale: differences in float64."""
+    points = np.asarray(data, dtype=np.float64)
+    with np.errstate(over="ignore"):
+        return np.exp(-gamma * cdist(points, points, "sqeuclidean"))
+
+
+def has_error_of(G: np.ndarray) -> Callable[[Any], bool]:
+    """Return a check that K̂ is what its own error says, measured against a dense G."""
+
+    def right(approximation: Any) -> bool:
+        dense = np.asarray(approximation.to_dense(), dtype=np.float64)
+        error = np.linalg.norm(dense - G) / np.linalg.norm(G)
+        same = abs(approximation.relative_error() - error) <= 1e-5 + 1e-3 * error
+        return bool(same and error <= 1.05)
+
+    return right
+
+
+def close_to(expected: Any, digits: float = 1e-9) -> Callable[[Any], bool]:
+    """Return a check that a result is this array."""
+    return lambda result: bool(np.allclose(np.asarray(result), expected, rtol=digits, atol=digits))

@@ -1,0 +1,172 @@
+"""Sizes, seeds, indices, right-hand sides, files: arguments that are out of range or no numbers."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+
+import nysboost as nb
+from hostile import WIDE, Case, X, Y, approximate, close_to, gaussian, standard
+
+FITTED = approximate(kernel=nb.Gaussian(gamma=0.3))
+DENSE = FITTED.to_dense()
+LARGE = approximate(WIDE, kernel=nb.Gaussian(gamma=0.3))
+
+
+def error_on(rows: np.ndarray) -> float:
+    G = gaussian(WIDE[rows], 0.3)
+    return float(np.linalg.norm(LARGE.block(rows, rows) - G) / np.linalg.norm(G))
+
+
+def solved_as_well_as_dense(alpha: float) -> Case:
+    """A system that is solved to the residual that a dense factorisation reaches."""
+    A = DENSE + alpha * np.eye(60)
+    reference = np.linalg.norm(A @ np.linalg.solve(A, Y) - Y)
+    floor = 1e-13 * np.linalg.norm(Y)
+    return Case(
+        f"a system with alpha = {alpha:g}",
+        lambda: FITTED.solve(Y, alpha),
+        lambda x: bool(np.linalg.norm(A @ x - Y) <= 20 * reference + floor),
+    )
+
+
+SIZES = {
+    "n_components = 0": {"n_components": 0},
+    "n_components = -1": {"n_components": -1},
+    "n_components = 2.5": {"n_components": 2.5},
+    "n_components as text": {"n_components": "20"},
+    "n_components = True": {"n_components": True},
+    "n_components as a list": {"n_components": [20]},
+    "n_columns = 0": {"n_columns": 0, "n_components": None},
+    "rank = 0": {"method": "nystrom", "rank": 0},
+    "rank above the columns": {"method": "nystrom", "rank": 21},
+    "n_learners = 0": {"method": "URB-mean", "n_learners": 0},
+    "n_learners = 1.5": {"method": "URB-mean", "n_learners": 1.5},
+    "n_fit beyond the rows": {"method": "URB-mean", "n_fit": 1000},
+    "n_candidates below the columns": {"method": "URB-mean", "n_candidates": 1},
+    "row_cap = 0": {"row_cap": 0},
+    "an unknown shape": {"residual_shape": "triangle"},
+    "eta = 0": {"method": "ensemble-exponential", "eta": 0},
+    "eta as text": {"method": "ensemble-exponential", "eta": "best"},
+    "no lambdas": {"method": "ensemble-ridge", "lambdas": ()},
+    "a negative lambda": {"method": "ensemble-ridge", "lambdas": (-1.0,)},
+    "max_memory as text": {"max_memory": "lots"},
+    "max_memory = -1": {"max_memory": -1},
+    "max_memory = True": {"max_memory": True},
+    "random_state as text": {"random_state": "seed"},
+    "random_state = -1": {"random_state": -1},
+    "random_state = 1.5": {"random_state": 1.5},
+    "an unknown method": {"method": "nystroem"},
+    "method = None": {"method": None},
+    "method as a list": {"method": ["joint"]},
+    "an unknown option": {"n_compnents": 20},
+}
+
+CASES = [
+    *(Case(name, lambda how=how: approximate(**how)) for name, how in SIZES.items()),
+    *(solved_as_well_as_dense(alpha) for alpha in (10.0, 1e-3, 1e-7, 1e-9, 1e-11)),
+    Case("alpha as text", lambda: FITTED.solve(Y, "0.1")),
+    Case("alpha = 0", lambda: FITTED.solve(Y, 0)),
+    Case("alpha = NaN", lambda: FITTED.solve(Y, np.nan)),
+    Case("alpha = None", lambda: FITTED.solve(Y, None)),
+    Case("a number as right-hand side", lambda: FITTED.solve(1.0, 0.1)),
+    Case("a short right-hand side", lambda: FITTED.solve(Y[:9], 0.1)),
+    Case("a right-hand side with NaN", lambda: FITTED.solve(np.full(60, np.nan), 0.1)),
+    Case("a right-hand side of text", lambda: FITTED.solve(["a"] * 60, 0.1)),
+    Case("a complex right-hand side", lambda: FITTED.solve(Y * 1j, 0.1)),
+    Case("a right-hand side of three axes", lambda: FITTED.solve(np.ones((60, 2, 2)), 0.1)),
+    Case(
+        "a right-hand side of integers",
+        lambda: FITTED.solve(np.arange(60), 0.1),
+        close_to(np.linalg.solve(DENSE + 0.1 * np.eye(60), np.arange(60.0)), 1e-7),
+    ),
+    Case("numbers as rows and columns", lambda: FITTED.block(0, 1)),
+    Case("rows as text", lambda: FITTED.block("all", [0])),
+    Case("rows out of range", lambda: FITTED.block([60], [0])),
+    Case("rows as fractions", lambda: FITTED.block([0.5], [0])),
+    Case("rows as a table", lambda: FITTED.block([[0]], [0])),
+    Case("a mask of another length", lambda: FITTED.block(np.ones(9, dtype=bool), [0])),
+    Case("no rows", lambda: FITTED.block([], [0]), lambda block: block.shape == (0, 1)),
+    Case("negative rows", lambda: FITTED.block([-1], [0]), close_to(DENSE[59:, :1])),
+    Case("a slice as rows", lambda: FITTED.block(slice(0, 9), [0]), close_to(DENSE[:9, :1])),
+    Case(
+        "the error on a slice",
+        lambda: LARGE.relative_error(rows=slice(0, 90)),
+        close_to(error_on(np.arange(90)), 1e-6),
+    ),
+    Case(
+        "the error on a mask of 700 rows",
+        lambda: LARGE.relative_error(rows=np.arange(700) < 90),
+        close_to(error_on(np.arange(90)), 1e-6),
+    ),
+    Case("the error on no rows", lambda: FITTED.relative_error(rows=[])),
+    Case("an unknown norm", lambda: FITTED.relative_error(norm="nuclear")),
+    Case("eigh(2.5)", lambda: FITTED.eigh(2.5)),
+    Case("eigh(0)", lambda: FITTED.eigh(0)),
+    Case(
+        "more eigenpairs than there are",
+        lambda: FITTED.eigh(1000)[0],
+        lambda values: len(values) <= 20,
+    ),
+    Case("a prefix of a single learner", lambda: FITTED.prefix(3)),
+    Case("a product with another length", lambda: FITTED @ np.ones(7)),
+    Case(
+        "more landmarks than rows",
+        lambda: approximate(n_components=100, kernel=nb.Gaussian(gamma=0.3)).to_dense(),
+        close_to(gaussian(X, 0.3), 1e-6),
+    ),
+    Case(
+        "a transformer with more features than rows",
+        lambda: standard(n_components=100).fit_transform(X),
+        lambda features: features.shape[0] == 60 and features.shape[1] <= 60,
+    ),
+    Case(
+        "n_learners = None",
+        lambda: nb.BoostedNystroem("URB-mean", n_learners=None).fit_transform(X),
+        lambda features: bool(np.isfinite(features).all()),
+    ),
+    Case(
+        "n_learners = None in an ensemble",
+        lambda: nb.EnsembleNystroem(n_learners=None).fit_transform(X),
+        lambda features: bool(np.isfinite(features).all()),
+    ),
+    Case(
+        "a kernel where a variant belongs", lambda: nb.BoostedNystroem("rbf").fit(X), says="kernel="
+    ),
+    Case("an unknown weight rule", lambda: nb.EnsembleNystroem("mean").fit(X)),
+    Case(
+        "a deep copy of a fitted transformer",
+        lambda: copy.deepcopy(standard().fit(X)).approximation_.relative_error(),
+        close_to(standard().fit(X).approximation_.relative_error()),
+    ),
+    Case(
+        "a shallow copy of a fitted transformer",
+        lambda: copy.copy(standard().fit(X)).approximation_.relative_error(),
+        close_to(standard().fit(X).approximation_.relative_error()),
+    ),
+    Case(
+        "the errors of a pickled transformer",
+        lambda: pickle.loads(pickle.dumps(standard().fit(X))).approximation_.relative_error(),
+        says="training rows",
+    ),
+    Case(
+        "out= beside set_output",
+        lambda: (
+            standard().set_output(transform="pandas").fit(X).transform(X, out=np.empty((60, 10)))
+        ),
+        lambda result: type(result) is np.ndarray,
+    ),
+    Case(
+        "set_output without out=",
+        lambda: standard().set_output(transform="pandas").fit_transform(X),
+        lambda result: result.shape == (60, 10) and hasattr(result, "columns"),
+    ),
+    Case("too little memory", lambda: approximate(WIDE, max_memory=100).features(), says="Raise"),
+    Case("a model from nowhere", lambda: nb.load("/nowhere/at/all")),
+    Case("a model into nowhere", lambda: nb.save(standard(), "/nowhere/at/all")),
+    Case("a model file that is a table", lambda: nb.load(__file__), says="no model file"),
+    Case("something else as a model", lambda: nb.save(object(), "model"), says="model file"),
+    Case("a path that is none", lambda: nb.load(3)),
+]

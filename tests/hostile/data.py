@@ -1,0 +1,191 @@
+"""Tables that are none, and tables that are hard."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import coo_matrix, csr_matrix
+
+import nysboost as nb
+from hostile import RNG, WIDE, Case, X, approximate, close_to, gaussian, has_error_of, standard
+
+
+def at(value: float, row: int = 30) -> np.ndarray:
+    changed = X.copy()
+    changed[row, 2] = value
+    return changed
+
+
+NO_TABLES = {
+    "a vector": X[:, 0],
+    "three axes": X[:, :, None],
+    "a number": 3.0,
+    "nothing": None,
+    "an empty list": [],
+    "no rows": np.empty((0, 4)),
+    "no columns": np.empty((5, 0)),
+    "text": [["a", "b"], ["c", "d"]],
+    "rows of different lengths": [[1.0], [1.0, 2.0]],
+    "complex numbers": X + 1j,
+    "complex sparse": csr_matrix(X * 1j),
+    "a number too large for a float": [[10**400], [1]],
+    "NaN": at(np.nan),
+    "infinity": at(np.inf),
+    "NaN in a sparse table": csr_matrix(at(np.nan)),
+    "minus infinity in the last row": at(-np.inf, 59),
+    "a masked array": np.ma.masked_array(X, X > 1),
+    "dates": np.arange(60).astype("M8[D]").reshape(-1, 2),
+    "spans of time": np.arange(60).astype("m8[h]").reshape(-1, 2),
+    "objects": np.array([[object()], [object()]]),
+    "a dictionary": {"a": [1, 2]},
+    "a set": {1, 2},
+    "an iterator": iter([X]),
+    "a string": "X",
+    "a file name": "data.csv",
+    "records": np.zeros(5, dtype=[("a", float), ("b", float)]),
+    "None among numbers": [[1.0, None], [2.0, 3.0]],
+}
+
+HARD_TABLES = {
+    "integers": np.arange(120).reshape(60, 2) % 7,
+    "small integers that wrap": (RNG.integers(0, 255, size=(60, 3))).astype(np.uint8),
+    "truth values": X > 0,
+    "half precision": X.astype(np.float16),
+    "long double": X.astype(np.longdouble),
+    "big-endian": X.astype(">f8"),
+    "Fortran order": np.asfortranarray(X),
+    "negative strides": X[::-1, ::-1],
+    "read-only": np.frombuffer(X.tobytes()).reshape(60, 4),
+    "lists": X.tolist(),
+    "a mask that hides nothing": np.ma.masked_array(X, False),
+    "numbers as text": X.round(2).astype(str),
+    "constant": np.full((60, 3), 7.0),
+    "all zero": np.zeros((60, 3)),
+    "one column constant": np.column_stack([X, np.ones(60)]),
+    "every row twice": np.repeat(X[:30], 2, axis=0),
+    "far from the origin": X + 1e6,
+    "one row far out": at(1e6),
+    "one row at 1e150": at(1e150),
+    "one row at 1e300": at(1e300),
+    "tiny, 1e-90": X * 1e-90,
+    "tiny, 1e-200": X * 1e-200,
+    "denormal": X * 1e-310,
+    "huge, 1e90": X * 1e90,
+    "huge, 1e200": X * 1e200,
+    "huge, 1e300": X * 1e300,
+    "heavy tails": RNG.standard_cauchy(size=(60, 4)),
+    "signed zeros": np.where(X > 0, 0.0, -0.0),
+    "more columns than rows": RNG.normal(size=(25, 300)),
+}
+
+SMALL = {"one row": X[:1], "two rows": X[:2], "three rows": X[:3]}
+
+
+def frame(columns):
+    import pandas as pd
+
+    return pd.DataFrame(columns)
+
+
+CASES = [
+    *(Case(f"fit on {name}", lambda t=table: approximate(t)) for name, table in NO_TABLES.items()),
+    *(
+        Case(f"a transformer fitted on {name}", lambda t=table: standard().fit(t))
+        for name, table in NO_TABLES.items()
+        if name not in ("an iterator",)
+    ),
+    *(
+        Case(f"transform of {name}", lambda t=table: standard().fit(X).transform(t))
+        for name, table in NO_TABLES.items()
+        if name != "an iterator"
+    ),
+    *(
+        Case(
+            f"a Gaussian on {name}",
+            lambda t=table: approximate(t, kernel=nb.Gaussian(gamma=0.3)),
+            has_error_of(gaussian(np.asarray(table, dtype=np.float64), 0.3)),
+        )
+        for name, table in HARD_TABLES.items()
+    ),
+    *(
+        Case(
+            f"{method} on {name}",
+            lambda t=table, m=method: approximate(t, m, nb.Gaussian(gamma=0.3), n_components=1),
+            has_error_of(gaussian(table, 0.3)),
+        )
+        for name, table in SMALL.items()
+        for method in ("joint", "nystrom", "kmeans", "rpcholesky", "greedy", "rls", "uniform")
+    ),
+    Case(
+        "an iterator is transformed",
+        lambda: standard().fit(X).transform(iter([X[:30], X[30:]])),
+        close_to(standard().fit(X).transform(X)),
+    ),
+    Case("an iterator of nothing", lambda: standard().fit(X).transform(iter([]))),
+    Case(
+        "an iterator whose blocks differ in width",
+        lambda: standard().fit(X).transform(iter([X[:30], X[30:, :2]])),
+    ),
+    Case("transform of other columns", lambda: standard().fit(X).transform(X[:, :3])),
+    Case("transform before fit", lambda: standard().transform(X)),
+    Case(
+        "a sparse table in coordinate form",
+        lambda: approximate(coo_matrix(X), kernel=nb.Gaussian(gamma=0.3)),
+        has_error_of(gaussian(X, 0.3)),
+    ),
+    Case(
+        "a sparse table that is empty",
+        lambda: approximate(csr_matrix((60, 9)), kernel=nb.Gaussian(gamma=0.3)),
+        has_error_of(np.ones((60, 60))),
+    ),
+    Case(
+        "a sparse table of zeros under a linear kernel",
+        lambda: approximate(csr_matrix((60, 9)), kernel="linear"),
+    ),
+    Case("zeros under a linear kernel", lambda: approximate(np.zeros((60, 3)), kernel="linear")),
+    Case("a frame with text", lambda: approximate(frame({"a": [1, 2], "b": ["x", "y"]}))),
+    Case(
+        "a frame of dates alone",
+        lambda: standard().fit(frame({"a": np.arange(30).astype("M8[s]")})),
+    ),
+    Case(
+        "a frame with a date",
+        lambda: approximate(frame({"a": np.arange(30).astype("M8[s]"), "b": np.arange(30)})),
+    ),
+    Case("a frame with a missing value", lambda: standard().fit(frame({"a": [1.0, None, 3.0]}))),
+    Case(
+        "a frame with missing integers",
+        lambda: standard().fit(frame({"a": [1, None, 3]}).astype("Int64")),
+    ),
+    Case(
+        "another order of named columns",
+        lambda: (
+            standard()
+            .fit(frame({"a": X[:, 0], "b": X[:, 1]}))
+            .transform(frame({"b": X[:, 1], "a": X[:, 0]}))
+        ),
+    ),
+    Case(
+        "features over their own rows",
+        lambda: standard(n_components=4).fit(X.copy()).transform((t := X.copy()), out=t),
+        says="memory",
+    ),
+    Case("out of another shape", lambda: standard().fit(X).transform(X, out=np.empty((60, 9)))),
+    Case(
+        "out of another dtype",
+        lambda: standard().fit(X).transform(X, out=np.empty((60, 10), np.float32)),
+    ),
+    Case("out that is a list", lambda: standard().fit(X).transform(X, out=[])),
+    Case(
+        "out that is read-only",
+        lambda: standard().fit(X).transform(X, out=np.frombuffer(bytes(4800)).reshape(60, 10)),
+    ),
+    Case(
+        "out in a folder that is not there",
+        lambda: standard().fit(X).transform(X, out="/nowhere/at/all.npy"),
+    ),
+    Case("out that is no .npy", lambda: standard().fit(X).transform(X, out="features.csv")),
+    Case(
+        "many rows of which one is NaN beyond the first block",
+        lambda: approximate(np.where(np.arange(700)[:, None] == 699, np.nan, WIDE)),
+    ),
+]

@@ -1,0 +1,116 @@
+"""A linear map before a kernel."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy.optimize import check_grad
+from scipy.sparse import csr_matrix
+
+import nysboost as nb
+
+KERNELS = [nb.Gaussian, nb.Matern, nb.Laplacian]
+FULL = np.array([[1.0, 0.3, -0.2], [0.1, 0.8, 0.4], [0.5, -0.6, 1.2]])
+
+
+def points(n=12, d=3, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_a_metric_of_one_scale_equals_a_bandwidth(kernel):
+    X, Y = points(), points(seed=1)
+    np.testing.assert_allclose(
+        kernel(metric=nb.Metric(0.4))(X, Y), kernel(sigma=2.5)(X, Y), atol=1e-14
+    )
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("A", [np.array([0.5, 2.0, 0.0]), FULL, FULL[:, :2]])
+def test_a_metric_maps_the_points_first(kernel, A):
+    X, Y = points(), points(seed=1)
+    mapped = (X * A, Y * A) if A.ndim == 1 else (X @ A, Y @ A)
+    expected = kernel(sigma=1.0)(*mapped)
+    found = kernel(metric=nb.Metric(A))
+    np.testing.assert_allclose(found(X, Y), expected, atol=1e-12)
+    np.testing.assert_allclose(found(csr_matrix(X), csr_matrix(Y)), expected, atol=1e-12)
+    np.testing.assert_allclose(found.against(Y)(X), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("A", [0.7, np.array([0.5, 2.0, 1.0]), FULL, FULL[:, :2]])
+def test_the_pullback_through_a_metric_agrees_with_finite_differences(kernel, A):
+    X, Z, G = points(7), points(4, seed=1), points(7, 4, seed=2)
+    k = kernel(metric=nb.Metric(A))
+
+    def value(z):
+        return float(np.sum(G * k(X, z.reshape(Z.shape))))
+
+    def gradient(z):
+        z = z.reshape(Z.shape)
+        return k.pullback(X, z, k(X, z), G).ravel()
+
+    assert check_grad(value, gradient, Z.ravel()) < 1e-5
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_random_frequencies_go_through_the_metric(kernel):
+    X, Y, rng = points(6), points(6, seed=1), np.random.default_rng(2)
+    k = kernel(metric=nb.Metric(FULL[:, :2]))
+    frequencies = k.frequencies(rng.normal(size=(100_000, 3)), rng.uniform(size=100_000))
+    phases = (X[:, None, :] - Y[None, :, :]) @ frequencies.T
+    np.testing.assert_allclose(np.cos(phases).mean(axis=2), k(X, Y), atol=0.02)
+
+
+def test_the_median_is_that_of_the_mapped_points():
+    X = points(50)
+    kernel = nb.Gaussian(sigma="median", metric=nb.Metric(FULL))
+    found = nb.approximate(X, "uniform", kernel, n_components=5, random_state=0).gram.kernel
+    plain = nb.approximate(
+        X @ FULL, "uniform", nb.Gaussian(sigma="median"), n_components=5, random_state=0
+    ).gram.kernel
+    assert found.gamma == pytest.approx(plain.gamma)
+    assert found.metric == kernel.metric
+
+
+def test_joint_landmarks_move_under_a_metric():
+    X = points(200)
+    kernel = nb.Matern(nu=1.5, metric=nb.Metric([1.0, 0.5, 0.1]))
+    under = nb.approximate(X, "joint", kernel, n_components=20, random_state=0)
+    mapped = nb.approximate(
+        X * [1.0, 0.5, 0.1], "joint", nb.Matern(nu=1.5, sigma=1.0), n_components=20, random_state=0
+    )
+    assert under.relative_error() < 1.1 * mapped.relative_error()
+
+
+def test_relevance_is_the_squared_length_of_a_step():
+    np.testing.assert_allclose(nb.Metric(3.0).relevance(4), [0.25] * 4)
+    np.testing.assert_allclose(nb.Metric([1.0, 2.0]).relevance(2), [0.2, 0.8])
+    np.testing.assert_allclose(nb.Metric([[3.0, 4.0], [0.0, 5.0]]).relevance(2), [0.5, 0.5])
+    np.testing.assert_allclose(nb.Metric([0.0, 0.0]).relevance(2), [0.5, 0.5])
+
+
+def test_metrics_are_values():
+    one, same, other = nb.Metric([1.0, 2.0]), nb.Metric([1.0, 2.0]), nb.Metric([1.0, 3.0])
+    assert one == same
+    assert one != other
+    assert len({one, same, other}) == 2
+    assert pickle.loads(pickle.dumps(one)) == one
+    assert repr(nb.Metric(np.eye(3))) == "Metric(3 features → 3)"
+    given = np.ones(2)
+    kept = nb.Metric(given)
+    given[0] = 5
+    assert kept == nb.Metric([1.0, 1.0])
+
+
+@pytest.mark.parametrize("bad", [np.nan, [np.inf, 1.0], np.ones((2, 2, 2)), "wide", []])
+def test_what_is_no_metric_is_refused(bad):
+    with pytest.raises(ValueError, match="metric"):
+        nb.Metric(bad)
+
+
+def test_points_with_other_features_are_refused():
+    with pytest.raises(ValueError, match="3 features, but these have 2"):
+        nb.Gaussian(metric=nb.Metric([1.0, 2.0, 3.0]))(points(d=2), points(d=2))
+    with pytest.raises(ValueError, match='not "scale"'):
+        nb.Gaussian(gamma="scale", metric=nb.Metric(1.0))

@@ -1,0 +1,89 @@
+"""Classification in one line: laws, calibration and bad input."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.metrics import log_loss
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import nysboost as nb
+
+QUICK = {"kernel": "matern", "metric": "each", "random_state": 0}
+
+
+def table(n=300, seed=0, noise=0.0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    inside = np.hypot(X[:, 0], X[:, 1]) + noise * rng.normal(size=n) < 1.1
+    return X, np.where(inside, "inside", "outside")
+
+
+@parametrize_with_checks([nb.NystroemClassifier(n_components=8, **QUICK)])
+def test_the_estimator_keeps_scikit_learns_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("n", [300, 3200])
+def test_it_tells_classes_apart_and_says_how_sure_it_is(n):
+    (X, y), (fresh, truth) = table(n, noise=0.3), table(2000, seed=1, noise=0.3)
+    model = nb.NystroemClassifier(25, **QUICK).fit(X, y)
+    proba = model.predict_proba(fresh)
+    assert model.score(fresh, truth) > 0.83
+    np.testing.assert_allclose(proba.sum(axis=1), 1)
+    # reliability: of what is called 70 to 90 % likely, about that share is so
+    called = (proba[:, 1] > 0.7) & (proba[:, 1] < 0.9)
+    assert 0.6 < np.mean(truth[called] == "outside") < 0.95
+    share = np.mean(truth == "outside")
+    assert log_loss(truth, proba) < 0.7 * log_loss(truth, np.tile([1 - share, share], (2000, 1)))
+    np.testing.assert_array_equal(model.predict(fresh), model.classes_[proba.argmax(axis=1)])
+    np.testing.assert_array_equal(model.decision_function(fresh) > 0, proba[:, 1] > 0.5)
+    assert model.feature_importances_[2] < 0.2
+
+
+def test_several_classes():
+    X, y = load_digits(return_X_y=True)
+    X, y = X[y < 4], y[y < 4]
+    model = nb.NystroemClassifier(30, **QUICK).fit(X[:400], y[:400])
+    assert model.score(X[400:], y[400:]) > 0.88
+    assert model.decision_function(X[:5]).shape == (5, 4)
+    np.testing.assert_allclose(model.predict_log_proba(X), np.log(model.predict_proba(X)))
+
+
+def test_more_rows_later_and_labels_that_are_new():
+    X, y = table(400)
+    model = nb.NystroemClassifier(15, **QUICK).partial_fit(X[:200], y[:200])
+    model.partial_fit(X[200:], y[200:])
+    assert float(model._models[0].moments.weight) == 400
+    with pytest.raises(ValueError, match="'beside', which the first rows did not have"):
+        model.partial_fit(X[:2], ["inside", "beside"])
+
+
+def test_models_are_saved(tmp_path):
+    X, y = table(100)
+    model = nb.NystroemClassifier(8, **QUICK).fit(X, y)
+    nb.save(model, tmp_path / "model")
+    kept = nb.load(tmp_path / "model")
+    np.testing.assert_array_equal(kept.predict_proba(X), model.predict_proba(X))
+
+
+@pytest.mark.parametrize(
+    ("y", "sentence"),
+    [
+        (["a"] * 50, "at least two classes"),
+        (np.r_[np.nan, np.zeros(49)], "NaN"),
+        (np.linspace(0, 1, 50), "Unknown label type"),
+        (["a", "b"] * 20, "as many|inconsistent"),
+        (None, "requires y"),
+    ],
+)
+def test_bad_labels_are_refused_in_a_sentence(y, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        nb.NystroemClassifier(5).fit(table(50)[0], y)
+
+
+def test_as_many_classes_as_rows_are_learned_by_heart():
+    X = np.arange(8.0)[:, None]
+    model = nb.NystroemClassifier(8, random_state=0).fit(X, list("abcdefgh"))
+    assert model.predict_proba(X).shape == (8, 8)
+    with pytest.raises(ValueError, match="no loss 'hinge'"):
+        nb.NystroemClassifier(loss="hinge").fit(X, list("abcdabcd"))

@@ -1,0 +1,236 @@
+"""Regression in one line: laws, tables as they come, and bad input."""
+
+import pickle
+
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+import zarr
+from scipy.sparse import csr_matrix
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import nysboost as nb
+
+QUICK = {"kernel": "matern", "metric": "each", "random_state": 0}
+
+
+def table(n=250, seed=0, noise=0.05):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-2, 2, size=(n, 3))
+    return X, np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] + noise * rng.normal(size=n)
+
+
+@parametrize_with_checks([nb.NystroemRegressor(n_components=8, **QUICK)])
+def test_the_estimator_keeps_scikit_learns_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("n", [250, 3200])
+def test_it_predicts_and_its_intervals_cover(n):
+    (X, y), (fresh, truth) = table(n), table(1000, seed=1)
+    model = nb.NystroemRegressor(30, **QUICK).fit(X, y)
+    mean, std = model.predict(fresh, return_std=True)
+    assert model.score(fresh, truth) > 0.98
+    assert 0.87 < np.mean(np.abs(mean - truth) < 1.96 * std) < 0.99
+    assert model.feature_importances_.argmax() == 0
+    assert model.feature_importances_[2] < 0.1
+    assert model.feature_importances_.sum() == pytest.approx(1)
+    assert model.kernel_.metric is not None
+    assert model.approximation_.shape == (n, n)
+    assert model.candidates_[0][0] == "Gaussian, uniform landmarks"
+
+
+def test_far_rows_get_the_mean_and_a_wide_interval():
+    X, y = table()
+    model = nb.NystroemRegressor(20, **QUICK).fit(X, y + 100)
+    near, far = model.predict(X[:1], True), model.predict(np.full((1, 3), 1e9), True)
+    np.testing.assert_allclose(far[0], y.mean() + 100, atol=1e-6)
+    assert np.isfinite(far[1]).all()
+    assert far[1] > 3 * near[1]
+
+
+def test_shifting_and_scaling_y_shifts_and_scales_predictions():
+    X, y = table()
+    one = nb.NystroemRegressor(15, **QUICK).fit(X, y)
+    other = nb.NystroemRegressor(15, **QUICK).fit(X, 50 * y - 7)
+    gap = (other.predict(X) + 7) / 50 - one.predict(X)
+    assert np.sqrt(np.mean(gap**2)) < 0.05 * y.std()
+
+
+def test_the_scale_of_features_does_not_matter():
+    X, y = table()
+    units = np.array([1e3, 1e-4, 1.0])
+    one = nb.NystroemRegressor(15, **QUICK).fit(X, y)
+    other = nb.NystroemRegressor(15, **QUICK).fit(X * units + 5, y)
+    gap = other.predict(X * units + 5) - one.predict(X)
+    assert np.sqrt(np.mean(gap**2)) < 0.05 * y.std()
+
+
+@pytest.mark.parametrize("kind", ["memory map", "hdf5", "zarr", "csr", "float32", "blocks"])
+def test_rows_may_come_from_anywhere(tmp_path, kind):
+    X, y = table(3300)
+    expected = nb.NystroemRegressor(15, **QUICK).fit(X, y).predict(X)
+    model = nb.NystroemRegressor(15, max_memory="3MB", **QUICK)
+    if kind == "memory map":
+        np.save(tmp_path / "x.npy", X)
+        rows = np.load(tmp_path / "x.npy", mmap_mode="r")
+    elif kind == "hdf5":
+        with h5py.File(tmp_path / "x.h5", "w") as file:
+            file.create_dataset("X", data=X, chunks=(100, 3))
+        rows = h5py.File(tmp_path / "x.h5")["X"]
+    elif kind == "zarr":
+        rows = zarr.array(X, chunks=(100, 3))
+    else:
+        rows = csr_matrix(X) if kind == "csr" else X.astype(np.float32)
+    if kind == "blocks":
+        model.fit((X[rows], y[rows]) for rows in np.array_split(np.arange(3300), 5))
+        rows = X
+    else:
+        model.fit(rows, y)
+    gap = model.predict(rows) - expected
+    assert np.sqrt(np.mean(gap**2)) < (0.05 if kind == "float32" else 1e-6)
+
+
+def test_torch_rows_stay_torch():
+    torch = pytest.importorskip("torch")
+    X, y = table(3300)
+    model = nb.NystroemRegressor(15, **QUICK).fit(torch.asarray(X), torch.asarray(y))
+    mean, std = model.predict(torch.asarray(X), return_std=True)
+    assert isinstance(mean, torch.Tensor)
+    assert isinstance(std, torch.Tensor)
+    assert np.corrcoef(np.asarray(mean), y)[0, 1] > 0.98
+
+
+def test_more_rows_later_change_the_weights_as_if_they_had_been_there():
+    X, y = table(600)
+    model = nb.NystroemRegressor(15, **QUICK).partial_fit(X[:300], y[:300])
+    before = model.score(X[300:], y[300:])
+    weights = model._models[0].moments.weight
+    model.partial_fit(X[300:], y[300:])
+    assert model._models[0].moments.weight == weights + 300
+    assert model.score(X[300:], y[300:]) >= before - 0.01
+    with pytest.raises(ValueError, match="2 columns"):
+        model.partial_fit(X, np.stack([y, y], axis=1))
+
+
+def test_several_outputs():
+    X, y = table()
+    Y = np.stack([y, X[:, 1] ** 2], axis=1)
+    model = nb.NystroemRegressor(30, **QUICK).fit(X, Y)
+    mean, std = model.predict(X, return_std=True)
+    assert mean.shape == std.shape == Y.shape
+    assert model.score(X, Y) > 0.97
+
+
+def test_tables_as_they_come():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "size": rng.normal(size=300),
+            "colour": pd.Categorical(rng.choice(["red", "green", "blue"], size=300)),
+            "age": np.where(rng.uniform(size=300) < 0.2, np.nan, rng.normal(size=300)),
+        }
+    )
+    y = frame["size"] + 2 * (frame["colour"] == "red") + frame["age"].fillna(2.0)
+    model = nb.NystroemRegressor(40, **QUICK).fit(frame[:200], y[:200])
+    assert model.score(frame[200:], y[200:]) > 0.9
+    assert list(model.feature_names_in_) == ["size", "colour", "age"]
+    assert model.feature_importances_.shape == (3,)
+    assert np.isfinite(model.predict(frame.assign(colour="violet"))).all()
+    with pytest.raises(ValueError, match=r"'age' has .* missing"):
+        nb.NystroemRegressor(40, missing="raise").fit(frame, y)
+
+
+def test_models_are_copied_saved_and_searched(tmp_path):
+    X, y = table(120)
+    model = nb.NystroemRegressor(8, **QUICK).fit(X, y)
+    for kept in (pickle.loads(pickle.dumps(model)), _saved(model, tmp_path)):
+        np.testing.assert_array_equal(kept.predict(X), model.predict(X))
+    assert not hasattr(clone(model), "kernel_")
+    grid = GridSearchCV(nb.NystroemRegressor(**QUICK), {"n_components": [2, 20]}, cv=2).fit(X, y)
+    assert grid.best_params_ == {"n_components": 20}
+
+
+def _saved(model, folder):
+    nb.save(model, folder / "model")
+    return nb.load(folder / "model")
+
+
+def test_landmarks_that_do_not_know_the_target_are_there_for_comparison():
+    X, y = table()
+    aware = nb.NystroemRegressor(10, **QUICK).fit(X, y)
+    unaware = nb.NystroemRegressor(10, landmarks="uniform", random_state=0).fit(X, y)
+    fresh, truth = table(seed=1)
+    assert aware.score(fresh, truth) > unaware.score(fresh, truth)
+    assert len(unaware.candidates_) == 1
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7])
+def test_very_few_rows(n):
+    X, y = table(n)
+    mean, std = nb.NystroemRegressor(50, random_state=0).fit(X, y).predict(X, return_std=True)
+    assert np.isfinite(mean).all()
+    assert np.isfinite(std).all()
+
+
+def test_a_constant_target_is_predicted_as_it_is():
+    X, _ = table(60)
+    for n in (60, 20):
+        model = nb.NystroemRegressor(10, random_state=0).fit(X[:n], np.full(n, 4.25))
+        np.testing.assert_allclose(model.predict(X * 3), 4.25)
+
+
+def test_a_column_that_is_the_target_is_found():
+    X, y = table(300)
+    X = np.column_stack([X, y])
+    model = nb.NystroemRegressor(30, **QUICK).fit(X[:200], y[:200])
+    assert model.score(X[200:], y[200:]) > 0.999
+
+
+def test_constant_and_duplicate_columns_do_no_harm():
+    X, y = table(200)
+    worse = np.column_stack([X, X[:, 0], np.full(200, 7.0), np.full(200, 1e30)])
+    model = nb.NystroemRegressor(20, **QUICK).fit(worse, y)
+    assert model.score(worse, y) > 0.97
+    assert model.feature_importances_[4:].sum() == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"y": np.nan}, "y contains NaN"),
+        ({"y": np.inf}, "infinity"),
+        ({"y": "text"}, "could not convert string to float|numeric"),
+        ({"X": np.inf}, "infinity"),
+        ({"short": True}, "as many|inconsistent"),
+        ({"n_components": 0}, "n_components must be"),
+        ({"metric": "round"}, "no shape of a metric 'round'"),
+        ({"landmarks": "none"}, "no kind of landmarks 'none'"),
+        ({"kernel": "linear"}, "cannot learn a metric"),
+        ({"scale": "log"}, "no setting of scale 'log'"),
+        ({"missing": "drop"}, "no setting of missing 'drop'"),
+        ({"weights": np.zeros(60)}, "zero"),
+    ],
+)
+def test_bad_input_is_refused_in_a_sentence(change, sentence):
+    X, y = table(60)
+    change = dict(change)
+    y = y.astype(object) if isinstance(change.get("y"), str) else y
+    if "y" in change:
+        y[3] = change.pop("y")
+    if "X" in change:
+        X[2, 1] = change.pop("X")
+    if change.pop("short", False):
+        y = y[:-1]
+    weights = change.pop("weights", None)
+    with pytest.raises(ValueError, match=sentence):
+        nb.NystroemRegressor(**({"n_components": 5} | change)).fit(X, y, weights)
+
+
+def test_progress_is_printed_if_asked_for(capsys):
+    X, y = table(60)
+    nb.NystroemRegressor(5, verbose=1, **QUICK).fit(X, y)
+    assert "out-of-fold error" in capsys.readouterr().out

@@ -1,0 +1,39 @@
+"""G = F Fᵀ + E: products as exact as the missing part is small."""
+
+import numpy as np
+import pytest
+
+from nysboost.numerics.split import SplitMatrix
+
+
+def matrix(miss, seed=0, n=80, r=6):
+    rng = np.random.default_rng(seed)
+    F, rest = rng.normal(size=(n, r)), rng.normal(size=(n, n))
+    return F @ F.T + miss * (rest @ rest.T), F, rng.normal(size=(n, 4))
+
+
+@pytest.mark.parametrize("miss", [1e-1, 1e-5, 1e-9])
+def test_a_product_loses_float32s_share_of_the_missing_part(miss):
+    G, F, Q = matrix(miss)
+    exact = G @ Q
+    off = np.abs(SplitMatrix.of(G, F).times(Q) - exact).max()
+    assert off < 1e-4 * miss * np.abs(exact).max() + 1e-13 * np.abs(exact).max()
+
+
+@pytest.mark.parametrize("miss", [1e-1, 1e-6])
+def test_the_loss_and_the_error_are_those_of_the_dense_matrix(miss):
+    G, F, Q = matrix(miss)
+    split = SplitMatrix.of(G, F)
+    Q = np.linalg.qr(np.hstack([F, Q]))[0]
+    H = Q.T @ G @ Q
+    expected = np.linalg.norm(G - Q @ H @ Q.T) / np.linalg.norm(G)
+    np.testing.assert_allclose(split.loss(Q, H) ** 0.5, expected, rtol=1e-4)
+    np.testing.assert_allclose(split.relative_error(Q @ np.linalg.cholesky(H)), expected, rtol=1e-4)
+
+
+def test_a_single_precision_matrix_keeps_what_it_knows():
+    G, F, Q = matrix(1e-2)
+    split = SplitMatrix.of(G.astype(np.float32), F.astype(np.float32))
+    np.testing.assert_allclose(split.times(Q), G @ Q, atol=1e-5 * np.abs(G @ Q).max())
+    assert split.E.dtype == np.float32
+    assert split.F.dtype == np.float64
