@@ -186,7 +186,7 @@ def _exact(residual: Residual, confidence: float, new_rows: bool) -> Certificate
     F, before = residual.factor.all(), gram.entries_evaluated
     rows = np.arange(n)
     frobenius, trace = (
-        error(gram, lambda at: F[at, :], residual.signs, rows, residual.shift)
+        error(gram, lambda at: F[at, :], residual.weights, rows, residual.shift)
         for error in (accuracy.relative_error, accuracy.relative_trace_error)
     )
     return Certificate(
