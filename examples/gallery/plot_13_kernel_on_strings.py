@@ -21,7 +21,10 @@ def word(language):
     """Return a word of two to four syllables."""
     starts, ends = {
         "open": (["k", "l", "m", "n", "p", "r", "t", "v"], ["a", "e", "i", "o", "u", "ia", "ua"]),
-        "closed": (["sk", "str", "br", "gl", "tr", "fr"], ["ant", "esk", "ols", "irt", "unk", "arg"]),
+        "closed": (
+            ["sk", "str", "br", "gl", "tr", "fr"],
+            ["ant", "esk", "ols", "irt", "unk", "arg"],
+        ),
     }[language]
     return "".join(rng.choice(starts) + rng.choice(ends) for _ in range(rng.integers(2, 5)))
 
