@@ -22,6 +22,7 @@ $(STAMP): pyproject.toml
 	@touch $@
 
 demo: $(STAMP)  ## A tour of ten methods, then the paper's simulation with its report
+	$(BIN)/python examples/learning.py --out out
 	$(BIN)/python examples/demo.py --out out
 	$(BIN)/nysboost reproduce simulation --replicates 10 --out out/simulation
 
