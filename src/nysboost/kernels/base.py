@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -23,6 +22,18 @@ class Kernel(ABC):
     temporaries : int
         Arrays of float64, as large as the values, that evaluating dense rows holds at a time
         beside them; `tests/kernels/test_memory.py` measures it.
+
+    Examples
+    --------
+    A kernel of your own is a class with one method:
+
+    >>> import numpy as np, nysboost as nb
+    >>> class Exponential(nb.Kernel):
+    ...     def __call__(self, X, Y):
+    ...         return np.exp(X @ Y.T)
+    >>> X = np.random.default_rng(0).uniform(size=(50, 2))
+    >>> nb.approximate(X, "greedy", Exponential(), n_components=10).relative_error() < 1e-4
+    True
     """
 
     parallel: ClassVar[bool] = True
@@ -53,14 +64,6 @@ class Kernel(ABC):
         """Return what evaluating holds for each value, on rows of this form and dtype."""
         temporaries = Kernel.temporaries if is_sparse(form) else self.temporaries
         return int(np.dtype(dtype_name(form)).itemsize) + 8 * temporaries
-
-    def __repr__(self) -> str:
-        """Return the kernel as one writes it: its parameters, but for those that are not set."""
-        anything: Any = self  # users' kernels need not be dataclasses
-        names = [f.name for f in fields(anything)] if is_dataclass(anything) else []
-        values = [(name, getattr(self, name)) for name in names]
-        shown = ", ".join(f"{name}={value!r}" for name, value in values if value is not None)
-        return f"{type(self).__name__}({shown})"
 
     def resolve(self, rows: Rows) -> Kernel:  # noqa: ARG002
         """Return this kernel with every rule for a parameter replaced by its number."""
