@@ -93,6 +93,9 @@ docs-test: docs  ## Look at the built site in a browser: links, pictures, search
 bench-accuracy: $(STAMP)  ## Measure accuracy per landmark on the paper's data (DATA=folder): hours
 	$(BIN)/python benchmarks/accuracy.py $(if $(DATA),--data-dir $(DATA))
 
+bench-zoo: $(STAMP)  ## Compare joint with every peer on 17 data sets (DATA=folder), reduced: an hour
+	$(BIN)/python benchmarks/zoo.py --seeds 1 --rows 1000 --sizes 60 240 $(if $(DATA),--data-dir $(DATA))
+
 bench: $(STAMP)  ## Measure time, memory and error against the floor and the peers (DATA=folder): minutes
 	$(BIN)/python benchmarks/transform.py
 	$(BIN)/python benchmarks/same_error.py $(if $(DATA),--data-dir $(DATA))

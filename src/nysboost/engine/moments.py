@@ -6,13 +6,14 @@ without some rows is a difference of them.
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 
-from nysboost.data.rows import Stream, as_float, refuse_non_finite
+from nysboost.data.rows import ArrayRows, Stream, as_float, refuse_non_finite
 from nysboost.engine.blocks import Plan, each_block, plan
 from nysboost.engine.feature_map import ENDLESS, FeatureMap
 from nysboost.kernels.distances import in_the_form_of
@@ -94,6 +95,13 @@ def moments_of(
     budget : Budget or None
         Memory and cores; None is the Gram's.
     """
+    if rows.lazy:
+        beside = [Y] if weights is None else [Y, weights[:, None]]
+        load: Any = transform.alone()
+        found_there: Moments = rows.fold(  # type: ignore[attr-defined]
+            _moments_of_block, operator.add, load, *beside, task="moments", size=0
+        )
+        return found_there
     form = _in_double(rows.form)
     evaluate = transform.gram.against(transform.landmarks, form)
     N = like(transform.normalization, form)
@@ -120,6 +128,16 @@ def moments_of(
         msg = f"X has {start} rows, but y has {Y.shape[0]}: give as many of one as of the other."
         raise ValueError(msg)
     return total
+
+
+def _moments_of_block(
+    transform: FeatureMap, X: Array, Y: Array, weights: Array | None = None
+) -> Moments | None:
+    """Return the moments of a block of rows, or nothing for none: this is what a worker runs."""
+    if X.shape[0] == 0:
+        return None
+    of_rows = None if weights is None else weights[:, 0]
+    return moments_of(transform, ArrayRows(X), Y, weights=of_rows)
 
 
 def _in_double(form: Array) -> Array:

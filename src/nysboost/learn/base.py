@@ -14,6 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from nysboost.approximation import Approximation
 from nysboost.boosting.learner import Learner, Mixture
 from nysboost.catalogue import RandomState, make_rng
+from nysboost.data.dask_graph import is_dask
 from nysboost.data.recognise import as_rows, rows_of, stays_where_it_is, stream_of
 from nysboost.data.rows import Rows, Stream, spread_indices
 from nysboost.engine.moments import moments_of
@@ -78,6 +79,9 @@ class BaseLearner(BaseEstimator):
     def _learn(self, X: Any, Y: Floats, weights: Floats | None) -> Judged:
         """Find the model on rows that are numbers, with targets of shape (n, t)."""
         rows = self._rows(X, reset=True)
+        if is_dask(Y):
+            Y = rows.aligned(Y) if rows.lazy else Y
+            Y = Y if rows.lazy and rows.n > FEW else np.asarray(Y)
         if Y.shape[0] != rows.n:
             msg = (
                 f"X has {rows.n} rows, but y has {Y.shape[0]}: give as many of one as of the other."
