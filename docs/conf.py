@@ -92,9 +92,7 @@ html_theme_options = {
 html_sidebars = {"index": [], "questions": [], "extend": []}
 
 
-def _only_ours(
-    app: Any, what: str, name: str, obj: Any, skip: bool, options: Any
-) -> bool | None:
+def _only_ours(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
     """Leave out what estimators inherit from scikit-learn and operators from SciPy."""
     home = getattr(obj, "__module__", None) or getattr(
         getattr(obj, "fget", None), "__module__", None

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.spatial.distance import cdist
-from sklearn.cluster import KMeans
 
 from nysboost import VARIANTS
 
@@ -81,56 +79,25 @@ def ensemble(
 def boosting(
     G: np.ndarray,
     variant: str,
-    p: int,
-    m: int,
+    J: list[np.ndarray],
     k: int,
-    s: int,
-    v: tuple[int, int],
-    rng: np.random.Generator,
-) -> np.ndarray:
-    """Algorithm 1, with its step letters."""
-    x, y, clustering = variant[0], variant[1], variant[4:]
-    free = np.ones(len(G), dtype=bool)
-    J, v1, v2 = (draw(free, size, rng) for size in (m, *v))
-    parts = [nystrom(G, J, k)]  # step 1
-    while len(parts) < p:
-        mu = weights(x, G, parts, v1, v2)  # (a)
-        V = rng.choice(np.flatnonzero(free), size=min(s, free.sum()), replace=False)  # (b)
-        residual = G[:, V] - mix(mu, parts)[:, V]  # (c)
-        J = V[CLUSTERINGS[clustering](residual.T, m, rng)]  # (d)
-        free[J] = False
-        parts.append(nystrom(G, J, k))  # (e)
-    return mix(weights(y, G, parts, v1, v2), parts)  # step 3
+    v: tuple[np.ndarray, np.ndarray],
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """Algorithm 1 for columns J that a clustering has chosen, with its step letters.
+
+    Returns the residual of each boosting step, on all columns, and the strong approximation.
+    """
+    x, y = variant[0], variant[1]
+    parts, residuals = [nystrom(G, J[0], k)], []  # step 1
+    for columns in J[1:]:
+        mu = weights(x, G, parts, *v)  # (a)
+        residuals.append(G - mix(mu, parts))  # (b), (c)
+        parts.append(nystrom(G, columns, k))  # (d), (e)
+    return residuals, mix(weights(y, G, parts, *v), parts)  # step 3
 
 
 def mix(w: np.ndarray, parts: list[np.ndarray]) -> np.ndarray:
     return sum(weight * part for weight, part in zip(w, parts, strict=True))
-
-
-def kmeans(points: np.ndarray, m: int, rng: np.random.Generator) -> np.ndarray:
-    """The point nearest to each centre; the next nearest where that one is taken."""
-    clusters = KMeans(m, init=greedy_seeds(points, m, rng), n_init=1, tol=0).fit(points)
-    to_centres = cdist(clusters.cluster_centers_, points, "sqeuclidean")
-    rounding = 1e-14 * len(points) * (points**2).sum(axis=1).max()
-    chosen: list[int] = []
-    for centre in range(m):
-        near = {i: to_centres[centre, i] for i in range(len(points)) if i not in chosen}
-        chosen.append(min(i for i in near if near[i] <= min(near.values()) + rounding))
-    return np.array(chosen)
-
-
-def greedy_seeds(points: np.ndarray, m: int, rng: np.random.Generator) -> np.ndarray:
-    """The best, or the first of the best, of 10 points at a time, drawn by their distance."""
-    seeds = [points[rng.integers(len(points))]]
-    for uniforms in rng.random((m - 1, 10)):
-        share = np.cumsum(cdist(points, seeds, "sqeuclidean").min(axis=1))
-        drawn = [np.flatnonzero(share > u * share[-1])[0] for u in uniforms]
-        after = [cdist(points, [*seeds, points[i]], "sqeuclidean") for i in drawn]
-        losses = [distances.min(axis=1).sum() for distances in after]
-        rounding = 1e-14 * len(points) ** 2 * cdist(points, points, "sqeuclidean").max()
-        best = [i for i, loss in zip(drawn, losses, strict=True) if loss <= min(losses) + rounding]
-        seeds.append(points[min(best)])
-    return np.array(seeds)
 
 
 def loss(distances: np.ndarray, medoids: list[int]) -> float:
@@ -177,17 +144,3 @@ def park_jun(distances: np.ndarray, k: int) -> list[int]:
             min(sorted(group), key=lambda j: sum(distances[i, j] for i in group))
             for group in clusters.values()
         ]
-
-
-def exact_distances(points: np.ndarray) -> np.ndarray:
-    """Distances in multiples of a power of two, so that equal losses are equal."""
-    distances = cdist(points, points)
-    step = 2.0 ** (np.frexp(distances.max())[1] - 32)
-    return np.round(distances / step) * step
-
-
-CLUSTERINGS = {
-    "mean": kmeans,
-    "med": lambda points, m, _: np.array(pam(exact_distances(points), m)),
-    "SF": lambda points, m, _: np.array(park_jun(exact_distances(points), m)),
-}

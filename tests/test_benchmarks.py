@@ -95,3 +95,32 @@ def test_the_gpu_benchmark_runs_wherever_pytorch_is(tmp_path):
     sizes = "--device cpu --rows 3000 --curve-rows 2000 --landmarks 8 --sample 100"
     importlib.import_module("gpu").main([*SYNTHETIC, *sizes.split()])
     assert len(Report.load(tmp_path / "out" / "gpu.json").curves) == 5
+
+
+def test_the_zoo_runs_goes_on_and_draws_its_map(tmp_path, capsys, monkeypatch):
+    zoo = importlib.import_module("zoo")
+    rng = __import__("numpy").random.default_rng(0)
+    monkeypatch.setattr(zoo, "table", lambda name, data_dir: rng.normal(size=(200, 3)))
+    arguments = [
+        "--seeds",
+        "1",
+        "--jobs",
+        "1",
+        "--rows",
+        "80",
+        "--sets",
+        "solar",
+        "--kernels",
+        "g1",
+        "--sizes",
+        "8",
+        "12",
+    ]
+    for _ in range(2):
+        zoo.main(arguments)
+    out = tmp_path / "out" / "zoo.jsonl"
+    assert len(out.read_text().splitlines()) == 1  # the second run found it done
+    printed = capsys.readouterr().out
+    assert "joint / best peer" in printed
+    assert "solar" in printed
+    assert out.with_suffix(".png").exists()

@@ -28,16 +28,6 @@ def test_importing_the_library_pulls_in_nothing_heavy():
     assert run_python(code).strip() == "[]"
 
 
-def test_the_time_that_an_import_takes_is_printed(capsys):
-    code = (
-        "import time, sklearn.metrics.pairwise, sklearn.cluster; t = time.perf_counter();"
-        "import nysboost; print(time.perf_counter() - t)"
-    )
-    seconds = float(run_python(code))
-    with capsys.disabled():
-        print(f"\nimport nysboost: {seconds:.3f} s beyond scikit-learn's own")
-
-
 def peak_bytes(work):
     tracemalloc.start()
     try:

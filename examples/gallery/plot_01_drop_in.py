@@ -28,8 +28,12 @@ X_train, X_test, y_train, y_test = train_test_split(X, y, train_size=1000, rando
 
 def accuracy(transformer, c):
     """Return the accuracy on the test rows with c landmarks, for three seeds."""
-    transformers = [transformer(gamma=gamma, n_components=c, random_state=seed) for seed in range(3)]
-    pipelines = [make_pipeline(each, RidgeClassifier()).fit(X_train, y_train) for each in transformers]
+    transformers = [
+        transformer(gamma=gamma, n_components=c, random_state=seed) for seed in range(3)
+    ]
+    pipelines = [
+        make_pipeline(each, RidgeClassifier()).fit(X_train, y_train) for each in transformers
+    ]
     return [pipeline.score(X_test, y_test) for pipeline in pipelines]
 
 

@@ -31,7 +31,9 @@ figure, panels = plt.subplots(1, 3, figsize=(10, 3.4), layout="constrained", sha
 missed = {name: np.maximum(1 - found.diag(), 1e-6) for name, found in placed.items()}
 top = max(values.max() for values in missed.values())
 for axes, (name, found) in zip(panels, placed.items(), strict=True):
-    shown = axes.scatter(*X.T, c=missed[name], s=6, cmap="viridis_r", norm="log", vmin=1e-4, vmax=top)
+    shown = axes.scatter(
+        *X.T, c=missed[name], s=6, cmap="viridis_r", norm="log", vmin=1e-4, vmax=top
+    )
     axes.scatter(*found.landmarks.points.T, s=34, color="#EE7733", edgecolor="white", lw=0.8)
     axes.set_title(f"{name}\nerror of the matrix {found.relative_error():.1e}", fontsize=10)
     axes.set_aspect("equal")

@@ -27,6 +27,10 @@ N_ENTRIES = 2 * 10**7
 """Kernel values of a certificate: about a second on one core, with the features of 54 columns."""
 
 
+SPENT = 0.75
+"""Of the risk that is allowed: the rest is for what a normal approximation does not know."""
+
+
 @dataclass(frozen=True, repr=False)
 class Certificate:
     """What is known about the error of an approximation, and what it rests on.
@@ -124,7 +128,7 @@ def certify(
     if fits and n * (n + c) <= n_entries:
         return _exact(residual, confidence, new_rows)
     g = to_host(gram.diag()).astype(np.float64)
-    risk, left = Risk((1 - confidence) / 2), n_entries - c * c
+    risk, left = Risk(SPENT * (1 - confidence) / 2), n_entries - c * c
     if fits and n * c <= max(WORTH_ALL * left, left - PAIRS):
         pairs = min(PAIRS, left - n * c)
         found = from_all_rows(residual, g, int((1 - GRAM_SHARE) * pairs), risk, rng)

@@ -2,6 +2,7 @@
 
 import market
 import numpy as np
+import oracle
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -118,11 +119,48 @@ def test_one_row_is_enough_even_if_it_is_one_of_v():
     assert len(np.unique(np.concatenate(columns(trajectory)))) == 24
 
 
-@selectors
-def test_one_learner_is_the_standard_method_on_uniform_columns(selector):
-    trajectory = run(selector, n_learners=1)
-    assert len(trajectory) == 1
+def test_one_learner_is_the_standard_method_on_uniform_columns():
+    problem = market.problem("Gaussian", n=80)
+    settings, rng = Settings(**SIZES | {"n_learners": 1}), np.random.default_rng(0)
+    trajectory = boost(problem.gram, settings, UniformWeights(), SELECTORS["mean"], rng)
+    (learner,) = trajectory.learners
+    drawn = np.random.default_rng(0).choice(80, size=6, replace=False)
+    np.testing.assert_array_equal(learner.landmarks.indices, drawn)
+    F = learner.features(problem.gram)
+    np.testing.assert_allclose(F @ F.T, oracle.nystrom(problem.G, drawn, 6), atol=1e-8)
     assert trajectory.candidates == ()
+
+
+class Recorder:
+    """A selector that remembers what it was shown and what it chose."""
+
+    def __init__(self, selector):
+        self.selector, self.seen = selector, []
+
+    def __call__(self, residual, m, rng):
+        chosen = self.selector(residual, m, rng)
+        self.seen.append((residual, chosen))
+        return chosen
+
+
+@selectors
+@pytest.mark.parametrize("x", "UER")
+@pytest.mark.parametrize("case", market.WITHOUT_TIES)
+def test_what_is_clustered_is_the_papers_residual_on_free_columns(case, x, selector):
+    """Steps (a) to (c): each column that the selector sees is one of G less the mixture."""
+    problem, recorder = market.problem(case, n=60), Recorder(selector)
+    settings, rng = Settings(**SIZES), np.random.default_rng(1)
+    run = boost(problem.gram, settings, RULES[x], recorder, rng)
+    validation = run.found.fit.cols, run.found.tune.cols
+    residuals, _ = oracle.boosting(problem.G, f"{x}UB-mean", columns(run), 6, validation)
+    for i, (expected, (seen, chosen)) in enumerate(zip(residuals, recorder.seen, strict=True)):
+        tolerance = {"rtol": 0, "atol": 10 * problem.tolerance}
+        np.testing.assert_allclose(seen[:, chosen], expected[:, columns(run)[i + 1]], **tolerance)
+        used = np.concatenate([*columns(run)[: i + 1], *validation])
+        free = np.setdiff1d(np.arange(60), used)
+        away = np.abs(seen[:, :, None] - expected[:, None, free]).max(axis=0).min(axis=1)
+        assert away.max() <= 10 * problem.tolerance
+        assert seen.shape == (60, min(20, len(free)))
 
 
 @selectors

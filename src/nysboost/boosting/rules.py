@@ -24,6 +24,23 @@ class Rule(ABC):
     needs_whole_columns : bool
         Whether the residual under this rule has to be seen on all rows that are observed, or
         a smaller sample of them tells its columns apart as well.
+
+    Examples
+    --------
+    A rule of your own returns a mixture of the learners found so far; here the newest counts
+    twice as much as each of the others:
+
+    >>> import numpy as np, nysboost as nb
+    >>> from nysboost.boosting.learner import Mixture
+    >>> class NewestTwice(nb.Rule):
+    ...     def mixture(self, found, p):
+    ...         weights = np.ones(p)
+    ...         weights[-1] = 2.0
+    ...         return Mixture(found.learners[:p], weights / weights.sum())
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> run = nb.approximate(X, "ensemble-uniform", n_learners=3, n_columns=9, random_state=0)
+    >>> run.trajectory.mixture(NewestTwice()).weights
+    array([0.25, 0.25, 0.5 ])
     """
 
     needs_whole_columns: ClassVar[bool] = True

@@ -13,7 +13,23 @@ from nysboost.numerics.tolerances import EPS, cutoff
 
 
 class Selector(Protocol):
-    """Chooses the columns of the next learner."""
+    """Chooses the columns of the next learner.
+
+    Examples
+    --------
+    Any function of that form is a selector; this one takes the columns that are missed most:
+
+    >>> import numpy as np, nysboost as nb
+    >>> from nysboost.boosting.algorithm import boost
+    >>> from nysboost.boosting.rules import UniformWeights
+    >>> from nysboost.gram import make_gram
+    >>> def largest(residual, m, rng):
+    ...     return np.argsort(-np.linalg.norm(residual, axis=0))[:m]
+    >>> gram = make_gram(np.random.default_rng(0).normal(size=(200, 3)))
+    >>> sizes = nb.Settings(n_learners=3, n_columns=9)
+    >>> len(boost(gram, sizes, UniformWeights(), largest, np.random.default_rng(0)))
+    3
+    """
 
     def __call__(self, residual: Array, m: int, rng: np.random.Generator) -> Indices:
         """Return m distinct positions among the columns of `residual`, shape (r, s)."""

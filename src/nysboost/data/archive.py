@@ -39,7 +39,20 @@ PLAIN = re.compile(r"[<>|][fiubU][0-9]{1,6}")
 
 
 class ModelFileError(ValueError):
-    """A model file that cannot be read; the message says why and what to do."""
+    """A model file that cannot be read; the message says why and what to do.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, nysboost as nb
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "letter.nysboost"
+    ...     _ = path.write_text("Dear reader")
+    ...     try:
+    ...         nb.load(path)
+    ...     except nb.ModelFileError:
+    ...         print("no model")
+    no model
+    """
 
 
 # Writing

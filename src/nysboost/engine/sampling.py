@@ -19,7 +19,7 @@ PAIRS = 10**6
 GROUP = 64
 """Rows and columns of a block of pairs. Larger blocks are faster, smaller ones meet more rows."""
 
-GRAM_GROUP = 16
+GRAM_GROUP = 8
 """The same for ‖G‖, which needs no features: here more rows are worth more than speed."""
 
 GRAM_SHARE = 0.15

@@ -22,6 +22,18 @@ class Kernel(ABC):
     temporaries : int
         Arrays of float64, as large as the values, that evaluating dense rows holds at a time
         beside them; `tests/kernels/test_memory.py` measures it.
+
+    Examples
+    --------
+    A kernel of your own is a class with one method:
+
+    >>> import numpy as np, nysboost as nb
+    >>> class Exponential(nb.Kernel):
+    ...     def __call__(self, X, Y):
+    ...         return np.exp(X @ Y.T)
+    >>> X = np.random.default_rng(0).uniform(size=(50, 2))
+    >>> nb.approximate(X, "greedy", Exponential(), n_components=10).relative_error() < 1e-4
+    True
     """
 
     parallel: ClassVar[bool] = True

@@ -15,9 +15,16 @@ from nysboost.numerics.arrays import Array, namespace
 from nysboost.numerics.checks import require_number, require_positive
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Linear(Kernel):
-    """⟨x, y⟩."""
+    """⟨x, y⟩.
+
+    Examples
+    --------
+    >>> import numpy as np, nysboost as nb
+    >>> nb.Linear()(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]]))
+    array([[11.]])
+    """
 
     temporaries: ClassVar[int] = 0
 
@@ -34,9 +41,16 @@ class Linear(Kernel):
         return A.T @ X
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Polynomial(Kernel):
-    """(γ⟨x, y⟩ + coef0)^degree; γ = None is 1/d, scikit-learn's default."""
+    """(γ⟨x, y⟩ + coef0)^degree; γ = None is 1/d, scikit-learn's default.
+
+    Examples
+    --------
+    >>> import numpy as np, nysboost as nb
+    >>> nb.Polynomial(degree=2, gamma=1.0)(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]]))
+    array([[144.]])
+    """
 
     degree: float = 3
     gamma: float | None = None
@@ -72,9 +86,16 @@ class Polynomial(Kernel):
         return gamma * self.degree * (A * base ** (self.degree - 1)).T @ X
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Cosine(Kernel):
-    """⟨x, y⟩ / (‖x‖‖y‖), and 0 where a point is the origin."""
+    """⟨x, y⟩ / (‖x‖‖y‖), and 0 where a point is the origin.
+
+    Examples
+    --------
+    >>> import numpy as np, nysboost as nb
+    >>> nb.Cosine()(np.array([[1.0, 0.0]]), np.array([[3.0, 4.0], [0.0, 0.0]]))
+    array([[0.6, 0. ]])
+    """
 
     def __call__(self, X: Array, Y: Array) -> Array:
         """Return the kernel matrix of shape (n, m)."""

@@ -26,7 +26,7 @@ from nysboost.numerics.checks import require_positive
 from nysboost.numerics.tolerances import SMOOTHED
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Gaussian(Radial):
     """exp(−‖x−y‖² / (2σ²)) = exp(−γ‖x−y‖²), with γ = 1 / (2σ²).
 
@@ -38,6 +38,12 @@ class Gaussian(Radial):
         sets the scale, σ = 1.
     metric : Metric or None
         A linear map before the kernel.
+
+    Examples
+    --------
+    >>> import numpy as np, nysboost as nb
+    >>> nb.Gaussian(sigma=1.0)(np.zeros((1, 2)), np.array([[0.0, 0.0], [1.0, 1.0]])).round(3)
+    array([[1.   , 0.368]])
     """
 
     sigma: Bandwidth = None
@@ -94,7 +100,7 @@ class Gaussian(Radial):
         return np.asarray(self._pulled_back(scaled))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Laplacian(Mapped):
     """exp(−‖x−y‖₁ / σ) = exp(−γ‖x−y‖₁), with γ = 1/σ.
 
@@ -105,6 +111,12 @@ class Laplacian(Mapped):
         γ = 1 / (d·std X); with neither, γ = 1/d, or, where a metric sets the scale, σ = 1.
     metric : Metric or None
         A linear map before the kernel.
+
+    Examples
+    --------
+    >>> import numpy as np, nysboost as nb
+    >>> nb.Laplacian(sigma=2.0)(np.zeros((1, 2)), np.array([[0.0, 0.0], [1.0, 1.0]])).round(3)
+    array([[1.   , 0.368]])
     """
 
     sigma: Bandwidth = None
@@ -153,7 +165,7 @@ class Laplacian(Mapped):
         return np.asarray(self._pulled_back(self._rate() * cauchy))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Matern(Radial):
     """The Matérn kernel of smoothness ν = 0.5, 1.5 or 2.5 and length scale σ.
 
@@ -169,6 +181,12 @@ class Matern(Radial):
         where a metric sets the scale.
     metric : Metric or None
         A linear map before the kernel.
+
+    Examples
+    --------
+    >>> import numpy as np, nysboost as nb
+    >>> nb.Matern(nu=0.5, sigma=5.0)(np.zeros((1, 2)), np.array([[3.0, 4.0]])).round(3)
+    array([[0.368]])
     """
 
     nu: float = 1.5
@@ -256,14 +274,20 @@ class Matern(Radial):
     def frequencies(self, normals: Floats, uniforms: Floats) -> Floats:
         """Return frequencies of Student's t distribution with 2ν degrees of freedom, over σ."""
         chi_squared: Floats = gammaincinv(self.nu, uniforms) / self.nu
-        student: Floats = self._behind(normals) / np.sqrt(chi_squared)[:, None]
-        scaled = student * (self._rate() / float(np.sqrt(2 * self.nu)))
-        return np.asarray(self._pulled_back(scaled))
+        student: Floats = self._behind(normals) / np.sqrt(2 * self.nu * chi_squared)[:, None]
+        return np.asarray(self._pulled_back(student * self._rate()))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Anova(Kernel):
-    """(Σ_j exp(−γ(x_j − y_j)²))^degree, the ANOVA kernel."""
+    """(Σ_j exp(−γ(x_j − y_j)²))^degree, the ANOVA kernel.
+
+    Examples
+    --------
+    >>> import numpy as np, nysboost as nb
+    >>> nb.Anova(gamma=1.0, degree=2)(np.zeros((1, 3)), np.array([[0.0, 0.0, 9.0]]))
+    array([[4.]])
+    """
 
     gamma: float = 1.0
     degree: int = 1

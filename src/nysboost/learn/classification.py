@@ -13,16 +13,18 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _assert_all_finite, check_is_fitted
 
-from nysboost.catalogue import RandomState
+from nysboost.catalogue import RandomState, make_rng
 from nysboost.data.dask_graph import is_dask
+from nysboost.learn import margins
 from nysboost.learn.base import BaseLearner, buffered
 from nysboost.learn.lazy import lazily, lazy_indicators
+from nysboost.learn.margin_weights import with_margins
 from nysboost.numerics.arrays import Array, Floats, Indices, to_host
 from nysboost.numerics.checks import unknown
-from nysboost.numerics.memory import MAX_MEMORY
+from nysboost.numerics.memory import MAX_MEMORY, Budget
 from nysboost.target.judged import Judged
 
-LOSSES = ("squared",)
+LOSSES = ("squared", *margins.LOSSES)
 
 FLAT = 1e-3
 """Pull of the calibration's biases towards 0 and of its slope towards 1, for each row."""
@@ -39,8 +41,9 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
     ----------
     n_components, kernel, metric, landmarks, scale, missing, max_memory, verbose, random_state
         As in `NystroemRegressor`.
-    loss : "squared"
-        What the weights minimise.
+    loss : "squared", "log" or "hinge"
+        What the weights minimise: squared errors, or a loss of margins, that of logistic
+        regression or of support vector machines, on the landmarks that squared errors found.
 
     Attributes
     ----------
@@ -58,7 +61,7 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
     >>> model = nb.NystroemClassifier(n_components=20, random_state=0).fit(X[:300], y[:300])
     >>> model.score(X[300:], y[300:]) > 0.9
     True
-    >>> model.predict_proba([[0.0, 0.0]])[0, 0] > 0.9
+    >>> bool(model.predict_proba([[0.0, 0.0]])[0, 0] > 0.9)
     True
     """
 
@@ -123,6 +126,12 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         present = np.unique(codes if weights is None else codes[weights > 0])
         self._refuse_one_class(self.classes_[present])
         judged = self._learn(X, self._indicators(codes), weights)
+        if self.loss != "squared":
+            judged = with_margins(
+                judged, self.approximation_.gram.rows, self._indicators(codes), weights,
+                self.loss, Budget.of(self.max_memory), make_rng(self.random_state),
+            )  # fmt: skip
+            self._models = judged.models
         self._slope, self._bias = calibrated(judged)
         return self
 
@@ -140,6 +149,9 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         """
         if not hasattr(self, "_models"):
             return self.fit(X, y, sample_weight)
+        if self.loss != "squared":
+            msg = f"partial_fit adds rows to squared errors alone, not to loss={self.loss!r}: fit."
+            raise ValueError(msg)
         labels = self._labels(y)
         codes = np.searchsorted(self.classes_, labels)
         codes = np.minimum(codes, len(self.classes_) - 1)

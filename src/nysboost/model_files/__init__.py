@@ -76,6 +76,15 @@ def load(path: str | os.PathLike[str], *, device: str | None = None) -> Any:
         If there is no such file, or it cannot be read.
     RuntimeError
         If the model lies on a device that this machine does not have.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, numpy as np, nysboost as nb
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     nb.save(nb.approximate(X, n_components=20, random_state=0), f"{folder}/model.nysboost")
+    ...     nb.load(f"{folder}/model.nysboost").rank
+    20
     """
     path = _as_path(path)
     described, arrays, version = read_archive(path)

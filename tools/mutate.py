@@ -1,0 +1,194 @@
+"""Break the numerical core on purpose, one small change at a time, and see which tests notice.
+
+Each source file of the core is tested by the test file that mirrors it: a mutant that it
+does not kill survives, whatever other tests would say. A seeded sample of all mutants is
+tried until the time is up:
+
+    python tools/mutate.py --seconds 600 --seed 0
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import copy
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+CORE = (
+    "numerics/linalg",
+    "numerics/kmeans",
+    "numerics/kmedoids",
+    "numerics/descent",
+    "numerics/checks",
+    "numerics/memory",
+    "gram/sample",
+    "gram/landmarks",
+    "engine/accuracy",
+    "engine/factor",
+    "engine/feature_map",
+    "engine/blocks",
+    "boosting/learner",
+    "boosting/rules",
+    "boosting/core",
+    "boosting/validation",
+    "boosting/pool",
+    "boosting/selectors",
+    "boosting/trajectory",
+    "boosting/algorithm",
+    "kernels/distances",
+    "methods/cholesky",
+    "methods/leverage",
+    "methods/baselines",
+)
+SLOWEST = 3.0
+"""A mutant that takes so many times as long as the tests themselves has lost its way: killed."""
+
+COMPARISONS = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+}
+ARITHMETIC = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Div,
+    ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Mult,
+}
+NAMES = {"min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum"}
+NAMES |= {"argmin": "argmax", "argmax": "argmin", "abs": "float"}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change of one file: which node of its syntax tree, at which line, in words."""
+
+    name: str
+    place: int
+    line: int
+    what: str
+
+    def source(self) -> str:
+        """Return the changed file."""
+        tree = ast.parse(_path(self.name).read_text(encoding="utf-8"))
+        _changed(list(ast.walk(tree))[self.place])
+        return ast.unparse(tree)
+
+
+def _path(name: str) -> Path:
+    return ROOT / "src/nysboost" / f"{name}.py"
+
+
+def mutants_of(name: str) -> Iterator[Mutant]:
+    """Yield every mutant of a source file."""
+    tree = ast.parse(_path(name).read_text(encoding="utf-8"))
+    for place, node in enumerate(ast.walk(tree)):
+        changed = copy.deepcopy(node)
+        how = _changed(changed)
+        if how:
+            what = f"{ast.unparse(node)}  →  {ast.unparse(changed)}" if how == "here" else how
+            yield Mutant(name, place, getattr(node, "lineno", 0), what)
+
+
+def _changed(node: ast.AST) -> str | None:
+    """Change a node in the one way that fits it, and say how; None where none does."""
+    if isinstance(node, ast.Compare) and type(node.ops[0]) in COMPARISONS:
+        node.ops[0] = COMPARISONS[type(node.ops[0])]()
+    elif isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC:
+        node.op = ARITHMETIC[type(node.op)]()
+    elif isinstance(node, ast.BoolOp):
+        node.op = ast.Or() if isinstance(node.op, ast.And) else ast.And()
+    elif isinstance(node, ast.Constant) and type(node.value) in (int, float, bool):
+        node.value = not node.value if isinstance(node.value, bool) else node.value + 1
+    elif isinstance(node, ast.Name) and node.id in NAMES:
+        node.id = NAMES[node.id]
+    elif isinstance(node, ast.Attribute) and node.attr in NAMES:
+        node.attr = NAMES[node.attr]
+    elif isinstance(node, ast.IfExp):
+        node.body, node.orelse = node.orelse, node.body
+    elif isinstance(node, ast.AugAssign) and type(node.op) in ARITHMETIC:
+        before = ast.unparse(node)
+        node.op = ARITHMETIC[type(node.op)]()
+        return f"{before}  →  {ast.unparse(node)}"
+    elif isinstance(node, ast.If) and isinstance(node.test, ast.UnaryOp):
+        before = ast.unparse(node.test)
+        node.test = node.test.operand
+        return f"if {before}  →  if {ast.unparse(node.test)}"
+    else:
+        return None
+    return "here"
+
+
+def is_killed(mutant: Mutant, folder: Path, limit: float) -> bool:
+    """Run the tests of the mutant's own file against it, in a copy of the sources."""
+    file = folder / "nysboost" / f"{mutant.name}.py"
+    original = file.read_text(encoding="utf-8")
+    file.write_text(mutant.source(), encoding="utf-8")
+    try:
+        return not _tests_pass(mutant.name, folder, limit)
+    finally:
+        file.write_text(original, encoding="utf-8")
+
+
+def _tests_pass(name: str, folder: Path, limit: float | None = None) -> bool:
+    room, _, stem = name.rpartition("/")
+    test = ROOT / "tests" / room / f"test_{stem}.py"
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", str(test)]
+    environment = os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    try:
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment, capture_output=True, timeout=limit, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return False
+    return done.returncode == 0
+
+
+def main() -> None:
+    """Try mutants until the time is up, and report the share killed and the survivors."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=600)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--files", nargs="*", default=CORE)
+    given = parser.parse_args()
+    end = time.monotonic() + given.seconds
+    everything = [mutant for name in given.files for mutant in mutants_of(name)]
+    random.Random(given.seed).shuffle(everything)
+    killed, survivors, taken = 0, [], {}
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copytree(ROOT / "src/nysboost", Path(folder) / "nysboost")
+        for mutant in everything:
+            if time.monotonic() > end:
+                break
+            if mutant.name not in taken:
+                begun = time.monotonic()
+                if not _tests_pass(mutant.name, Path(folder)):
+                    sys.exit(f"The tests of {mutant.name} fail without any change.")
+                taken[mutant.name] = time.monotonic() - begun
+            if is_killed(mutant, Path(folder), SLOWEST * taken[mutant.name] + 10):
+                killed += 1
+            else:
+                survivors.append(mutant)
+                print(f"survived: {mutant.name}.py:{mutant.line}  {mutant.what}", flush=True)
+    tried = killed + len(survivors)
+    share = 100 * killed / max(1, tried)
+    print(f"{killed} of {tried} killed, {share:.1f} %, of {len(everything)} possible mutants.")
+
+
+if __name__ == "__main__":
+    main()
