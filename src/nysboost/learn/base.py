@@ -72,6 +72,7 @@ class BaseLearner(BaseEstimator):
     max_memory: int | str
     verbose: int
     random_state: RandomState
+    feature_names_in_: Any
 
     # Fitting
 
@@ -175,6 +176,8 @@ class BaseLearner(BaseEstimator):
                 self.n_features_in_, self._table = rows.n_features, None
                 if hasattr(self, "feature_names_in_"):
                     del self.feature_names_in_
+                if is_dask(X) and hasattr(X, "columns"):
+                    self.feature_names_in_ = np.asarray(X.columns, dtype=object)
             elif rows.n_features != self.n_features_in_:
                 msg = (
                     f"X has {rows.n_features} features, but {type(self).__name__} is expecting "

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from nysboost.numerics.arrays import Array, Floats, epsilon, like, namespace, to_host
-from nysboost.numerics.tolerances import NEARBY, RESOLVED, ROUNDING, cutoff
+from nysboost.numerics.tolerances import FAR_FROM_THERE, NEARBY, RESOLVED, ROUNDING, cutoff
 
 
 def triangular_factor(blocks: Iterator[Array]) -> Floats:
@@ -77,6 +77,8 @@ def nearby_basis(A: Array, T: Array) -> tuple[Array, Array] | None:
         if factor is None:
             return None
         pivots = to_host(xp.linalg.diagonal(factor))
+        if pivots.min() <= FAR_FROM_THERE * pivots.max():
+            return None
         step = xp.linalg.inv(factor).T
         Q, T = Q @ step, T @ step
         if pivots.min() > NEARBY * pivots.max():
