@@ -89,7 +89,8 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_sidebars = {"index": [], "questions": [], "extend": []}
+# pages that stand alone have no neighbours to list
+html_sidebars = dict.fromkeys(("index", "start", "theory", "extend", "questions"), [])
 
 
 def _only_ours(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
