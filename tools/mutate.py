@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import copy
 import os
 import random
 import shutil
@@ -75,25 +76,33 @@ NAMES |= {"argmin": "argmax", "argmax": "argmin", "abs": "float"}
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change of one file, at a line, in words."""
+    """One change of one file: which node of its syntax tree, at which line, in words."""
 
     name: str
+    place: int
     line: int
     what: str
-    source: str
+
+    def source(self) -> str:
+        """Return the changed file."""
+        tree = ast.parse(_path(self.name).read_text(encoding="utf-8"))
+        _changed(list(ast.walk(tree))[self.place])
+        return ast.unparse(tree)
+
+
+def _path(name: str) -> Path:
+    return ROOT / "src/nysboost" / f"{name}.py"
 
 
 def mutants_of(name: str) -> Iterator[Mutant]:
     """Yield every mutant of a source file."""
-    text = (ROOT / "src/nysboost" / f"{name}.py").read_text(encoding="utf-8")
-    for place in range(len(list(ast.walk(ast.parse(text))))):
-        tree = ast.parse(text)
-        node = list(ast.walk(tree))[place]
-        before = ast.unparse(node) if isinstance(node, ast.expr) else ""
-        after = _changed(node)
-        if after:
-            what = f"{before}  →  {ast.unparse(node)}" if after == "here" else after
-            yield Mutant(name, getattr(node, "lineno", 0), what, ast.unparse(tree))
+    tree = ast.parse(_path(name).read_text(encoding="utf-8"))
+    for place, node in enumerate(ast.walk(tree)):
+        changed = copy.deepcopy(node)
+        how = _changed(changed)
+        if how:
+            what = f"{ast.unparse(node)}  →  {ast.unparse(changed)}" if how == "here" else how
+            yield Mutant(name, place, getattr(node, "lineno", 0), what)
 
 
 def _changed(node: ast.AST) -> str | None:
@@ -129,7 +138,7 @@ def is_killed(mutant: Mutant, folder: Path, limit: float) -> bool:
     """Run the tests of the mutant's own file against it, in a copy of the sources."""
     file = folder / "nysboost" / f"{mutant.name}.py"
     original = file.read_text(encoding="utf-8")
-    file.write_text(mutant.source, encoding="utf-8")
+    file.write_text(mutant.source(), encoding="utf-8")
     try:
         return not _tests_pass(mutant.name, folder, limit)
     finally:

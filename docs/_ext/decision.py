@@ -1,4 +1,4 @@
-"""Draw the decision picture of the guide: ``python docs/_ext/decision.py docs/figures/decision.svg``."""
+"""The decision picture of the guide: ``python docs/_ext/decision.py docs/figures/decision.svg``."""
 
 from __future__ import annotations
 
@@ -6,8 +6,16 @@ import sys
 from pathlib import Path
 
 QUESTIONS = (
-    ("Is there something to predict?", "NystroemRegressor\nNystroemClassifier", "landmarks that know it"),
-    ("Are there only matrix entries:\nprecomputed, sparse, your own function?", "JJB-mean", "or rpcholesky"),
+    (
+        "Is there something to predict?",
+        "NystroemRegressor\nNystroemClassifier",
+        "landmarks that know it",
+    ),
+    (
+        "Are there only matrix entries:\nprecomputed, sparse, your own function?",
+        "JJB-mean",
+        "or rpcholesky",
+    ),
     ("Must the fit take no time?", "kmeans", "or uniform"),
     ("Many cheap features, no large eigenproblem?", "URB-mean", "a mixture, the paper's choice"),
 )
@@ -43,7 +51,8 @@ def picture() -> str:
     for i, (question, answer, note) in enumerate(QUESTIONS):
         y = STEP // 2 + STEP * i
         parts.append(f'<path d="M{30 + LEFT} {y} H{WIDTH - 30 - RIGHT}"/>')
-        parts.append(f'<text class="edge" x="{(30 + LEFT + WIDTH - 30 - RIGHT) // 2}" y="{y - 7}">yes</text>')
+        middle = (LEFT + WIDTH - RIGHT) // 2
+        parts.append(f'<text class="edge" x="{middle}" y="{y - 7}">yes</text>')
         parts.append(f'<path d="M{30 + LEFT // 2} {y} V{y + STEP}"/>')
         parts.append(f'<text class="edge" x="{48 + LEFT // 2}" y="{y + STEP // 2 + 5}">no</text>')
         asked = [(line, plain) for line in question.split("\n")]
@@ -51,7 +60,9 @@ def picture() -> str:
         found = [(line, code) for line in answer.split("\n")] + [(note, 'class="note"')]
         parts.append(box(WIDTH - 30 - RIGHT, y, RIGHT, found, "#fdf1e7", "#e8b98c"))
     y = STEP // 2 + STEP * len(QUESTIONS)
-    parts.append(box(30, y, LEFT, [(LAST[0], code), (LAST[1], 'class="note"')], "#fbe0c8", "#ee7733"))
+    parts.append(
+        box(30, y, LEFT, [(LAST[0], code), (LAST[1], 'class="note"')], "#fbe0c8", "#ee7733")
+    )
     return "\n".join([*parts, "</svg>", ""])
 
 

@@ -2,8 +2,9 @@
 Your own kernel, on strings
 ===========================
 
-A kernel is any function ``k(X, Y)`` that returns the matrix of all values at once. The rows need not be
-vectors: here they are numbers of words in a list, and the kernel looks the words up.
+A kernel is any function ``k(X, Y)`` that returns the matrix of all values at once. The rows
+need not be vectors: here they are numbers of words in a list, and the kernel looks the words
+up.
 """
 
 import matplotlib.pyplot as plt
@@ -21,7 +22,10 @@ def word(language):
     """Return a word of two to four syllables."""
     starts, ends = {
         "open": (["k", "l", "m", "n", "p", "r", "t", "v"], ["a", "e", "i", "o", "u", "ia", "ua"]),
-        "closed": (["sk", "str", "br", "gl", "tr", "fr"], ["ant", "esk", "ols", "irt", "unk", "arg"]),
+        "closed": (
+            ["sk", "str", "br", "gl", "tr", "fr"],
+            ["ant", "esk", "ols", "irt", "unk", "arg"],
+        ),
     }[language]
     return "".join(rng.choice(starts) + rng.choice(ends) for _ in range(rng.integers(2, 5)))
 
@@ -46,8 +50,8 @@ def shared_pairs(X, Y):
 
 
 # %%
-# Everything else works as with any kernel: errors, eigenvectors, principal components. There is no derivative,
-# so landmarks are words.
+# Everything else works as with any kernel: errors, eigenvectors, principal components. There is
+# no derivative, so landmarks are words.
 numbers = np.arange(len(words))[:, None]
 approx = nb.approximate(numbers, "joint", shared_pairs, n_components=40, random_state=0)
 print(f"error {approx.relative_error():.3f};", "some landmarks:",

@@ -56,8 +56,12 @@ def test_columns_of_one_data_frame_are_rows_and_target(data, here):
     X, y = data
     frame = dd.from_pandas(pd.DataFrame(X, columns=list("abc")).assign(y=y), npartitions=3)
     there = regressor(metric="one").fit(frame[list("abc")], frame["y"])
-    np.testing.assert_allclose(there.predict(X), here.predict(X), atol=1e-9)
+    assert list(there.feature_names_in_) == ["a", "b", "c"]
     assert np.isnan(there.predict(frame[list("abc")]).shape[0])
+    predicted = there.predict(frame[list("abc")]).compute()
+    np.testing.assert_allclose(predicted, here.predict(X), atol=1e-9)
+    with pytest.raises(ValueError, match="in this order"):
+        there.predict(frame[list("cba")])
 
 
 def test_few_rows_are_brought_here(data):

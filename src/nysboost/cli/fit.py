@@ -61,13 +61,14 @@ def run(request: Request) -> dict[str, Any]:
     choice = all_but(table, left_out, drop_missing=request.drop_missing)
     choice.droppable = True
     if target is not None:
-        y = table.labels(target)
+        y = cluster.dask_column(table, target) if request.scheduler else table.labels(target)
     where = cluster.connected(request.scheduler) if request.scheduler else nullcontext()
     with where, _rows(choice, y, request) as (X, y):
         if y is None:
             model = _transformer(request).fit(X)
         else:
-            y = unmistakable(y) if request.task == "classification" else y
+            whole = request.task == "classification" and not request.scheduler
+            y = unmistakable(y) if whole else y
             model = _learner(request, y).fit(X, y)
     if choice.names is not None:
         model.feature_names_in_ = np.array(choice.names, dtype=object)
@@ -75,7 +76,7 @@ def run(request: Request) -> dict[str, Any]:
     return {
         "out": str(request.out),
         "model": type(model).__name__,
-        "rows": int(X.shape[0]),
+        "rows": int(model.approximation_.shape[0]),
         "columns": len(choice.columns),
         "dropped_rows": choice.dropped_rows,
         "seconds": round(time.perf_counter() - begun, 3),
@@ -87,10 +88,7 @@ def _rows(choice: Choice, y: Any, request: Request) -> Iterator[tuple[Any, Any]]
     """Give X and y: where they are, if rows can be taken there, or in a file of their own."""
     table = choice.table
     if request.scheduler is not None:
-        if y is not None:
-            msg = "On a cluster transformers are fitted, not learners: leave out --target."
-            raise CommandError(msg)
-        yield cluster.dask_table(choice), None
+        yield cluster.dask_table(choice), y
         return
     if y is not None:
         _refuse_no_target(choice, y)

@@ -43,13 +43,6 @@ class Kernel(ABC):
     def __call__(self, X: Array, Y: Array) -> Array:
         """Return the kernel matrix of shape (n, m)."""
 
-    def __repr__(self) -> str:
-        """Return its name with the parameters that are set."""
-        names: tuple[str, ...] = getattr(self, "__match_args__", ())  # a dataclass's parameters
-        given = {name: getattr(self, name) for name in names}
-        said = (f"{name}={value!r}" for name, value in given.items() if value is not None)
-        return f"{type(self).__name__}({', '.join(said)})"
-
     def against(self, Y: Array) -> Callable[[Array], Array]:
         """Return x ↦ k(x, Y), with what depends on Y alone prepared once.
 
@@ -71,6 +64,13 @@ class Kernel(ABC):
         """Return what evaluating holds for each value, on rows of this form and dtype."""
         temporaries = Kernel.temporaries if is_sparse(form) else self.temporaries
         return int(np.dtype(dtype_name(form)).itemsize) + 8 * temporaries
+
+    def __repr__(self) -> str:
+        """Return its name with the parameters that are set."""
+        names: tuple[str, ...] = getattr(self, "__match_args__", ())  # a dataclass's parameters
+        values = ((name, getattr(self, name)) for name in names)
+        shown = ", ".join(f"{name}={value!r}" for name, value in values if value is not None)
+        return f"{type(self).__name__}({shown})"
 
     def resolve(self, rows: Rows) -> Kernel:  # noqa: ARG002
         """Return this kernel with every rule for a parameter replaced by its number."""

@@ -20,7 +20,7 @@ from nysboost.data.rows import Rows, Stream, spread_indices
 from nysboost.engine.moments import moments_of
 from nysboost.gram import KernelGram, Landmarks
 from nysboost.learn.table import Table, is_frame
-from nysboost.numerics.arrays import Array, Floats, dtype_name, like, namespace, to_host
+from nysboost.numerics.arrays import Array, Floats, dense, dtype_name, like, namespace, to_host
 from nysboost.numerics.checks import require_count, unknown
 from nysboost.numerics.memory import Budget, as_bytes
 from nysboost.target.few import FEW
@@ -28,7 +28,6 @@ from nysboost.target.judged import Judged
 from nysboost.target.linear import LinearModel
 from nysboost.target.menu import menu
 from nysboost.target.method import learn
-from nysboost.target.scale import dense
 
 BUFFER_BYTES = 2**28
 """Of an iterator, as many rows as this are kept to find landmarks on; the rest give weights."""
@@ -73,6 +72,7 @@ class BaseLearner(BaseEstimator):
     max_memory: int | str
     verbose: int
     random_state: RandomState
+    feature_names_in_: Any
 
     # Fitting
 
@@ -176,6 +176,8 @@ class BaseLearner(BaseEstimator):
                 self.n_features_in_, self._table = rows.n_features, None
                 if hasattr(self, "feature_names_in_"):
                     del self.feature_names_in_
+                if is_dask(X) and hasattr(X, "columns"):
+                    self.feature_names_in_ = np.asarray(X.columns, dtype=object)
             elif rows.n_features != self.n_features_in_:
                 msg = (
                     f"X has {rows.n_features} features, but {type(self).__name__} is expecting "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
@@ -37,7 +38,7 @@ def lazily(method: Method) -> Method:
 
 def _mapped(model: Any, name: str, X: Any) -> Any:
     """Return the method's answer for each chunk of rows, when it is asked for."""
-    rows = dask_rows(X, "X")
+    rows, model = dask_rows(X, "X"), _without_names(model, X)
     one = np.asarray(getattr(model, name)(to_host(np.zeros((1, rows.n_features)))))
     return rows.data.map_blocks(
         _called,
@@ -50,6 +51,19 @@ def _mapped(model: Any, name: str, X: Any) -> Any:
         meta=one[:0],
         token=name.replace("_", "-"),
     )
+
+
+def _without_names(model: Any, X: Any) -> Any:
+    """Return a learner that asks for no names, after a look at those of a data frame."""
+    names = getattr(model, "feature_names_in_", None)
+    if names is None:
+        return model
+    if hasattr(X, "columns") and list(X.columns) != list(names):
+        msg = f"X has the columns {list(X.columns)}, but {list(names)} were fitted, in this order."
+        raise ValueError(msg)
+    nameless = copy.copy(model)
+    del nameless.feature_names_in_
+    return nameless
 
 
 def _called(block: Array, model: Any, method: str, nothing: Array) -> Array:
