@@ -22,6 +22,7 @@ $(STAMP): pyproject.toml
 	@touch $@
 
 demo: $(STAMP)  ## A tour of ten methods, then the paper's simulation with its report
+	$(BIN)/python examples/learning.py --out out
 	$(BIN)/python examples/demo.py --out out
 	$(BIN)/nysboost reproduce simulation --replicates 10 --out out/simulation
 
@@ -91,6 +92,9 @@ docs-test: docs  ## Look at the built site in a browser: links, pictures, search
 
 bench-accuracy: $(STAMP)  ## Measure accuracy per landmark on the paper's data (DATA=folder): hours
 	$(BIN)/python benchmarks/accuracy.py $(if $(DATA),--data-dir $(DATA))
+
+bench-zoo: $(STAMP)  ## Compare joint with every peer on 17 data sets (DATA=folder), reduced: an hour
+	$(BIN)/python benchmarks/zoo.py --seeds 1 --rows 1000 --sizes 60 240 $(if $(DATA),--data-dir $(DATA))
 
 bench: $(STAMP)  ## Measure time, memory and error against the floor and the peers (DATA=folder): minutes
 	$(BIN)/python benchmarks/transform.py

@@ -85,10 +85,10 @@ def _draw(found: dict[Cell, float], path: Path) -> None:
         return
     if not found:
         return
-    data = list(dict.fromkeys(cell[0] for cell in found))
-    columns = sorted(
-        {cell[1:] for cell in found}, key=lambda column: (_place(column[0], found), column[1])
-    )
+    data = sorted({cell[0] for cell in found})
+    kernels = sorted({cell[1] for cell in found}, key=lambda kernel: (len(kernel) > 5, kernel))
+    sizes = sorted({cell[2] for cell in found})
+    columns = [(kernel, c) for kernel in kernels for c in sizes]
     grid = np.full((len(data), len(columns)), np.nan)
     for (name, kernel, c), value in found.items():
         grid[data.index(name), columns.index((kernel, c))] = value
@@ -100,11 +100,9 @@ def _draw(found: dict[Cell, float], path: Path) -> None:
     axes.set_xticks(range(len(columns)), [f"{kernel} {c}" for kernel, c in columns], rotation=90)
     for (row, column), value in np.ndenumerate(grid):
         if np.isfinite(value):
-            axes.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=6)
+            colour = "white" if value < 0.35 else "black"
+            place = {"ha": "center", "va": "center", "fontsize": 6, "color": colour}
+            axes.text(column, row, f"{value:.2f}", **place)
     axes.set_title("Error of joint / error of the best peer (kernel, landmarks)")
     figure.colorbar(image, label="log₂ of the ratio: below zero joint is ahead")
     figure.savefig(path, dpi=130)
-
-
-def _place(kernel: str, found: dict[Cell, float]) -> int:
-    return list(dict.fromkeys(cell[1] for cell in found)).index(kernel)

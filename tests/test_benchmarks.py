@@ -3,6 +3,7 @@
 import importlib
 import os
 
+import numpy as np
 import pytest
 from common import Report, compare, race, table
 
@@ -95,3 +96,19 @@ def test_the_gpu_benchmark_runs_wherever_pytorch_is(tmp_path):
     sizes = "--device cpu --rows 3000 --curve-rows 2000 --landmarks 8 --sample 100"
     importlib.import_module("gpu").main([*SYNTHETIC, *sizes.split()])
     assert len(Report.load(tmp_path / "out" / "gpu.json").curves) == 5
+
+
+def test_the_zoo_runs_goes_on_and_draws_its_map(tmp_path, capsys, monkeypatch):
+    zoo = importlib.import_module("zoo")
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    monkeypatch.setattr(zoo, "table", lambda name, data_dir: X)
+    sizes = ["--rows", "80", "--sizes", "8", "12"]
+    arguments = ["--seeds", "1", "--jobs", "1", "--sets", "solar", "--kernels", "g1", *sizes]
+    for _ in range(2):
+        zoo.main(arguments)
+    out = tmp_path / "out" / "zoo.jsonl"
+    assert len(out.read_text().splitlines()) == 1  # the second run found it done
+    printed = capsys.readouterr().out
+    assert "joint / best peer" in printed
+    assert "solar" in printed
+    assert out.with_suffix(".png").exists()

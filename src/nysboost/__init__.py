@@ -4,75 +4,30 @@ One front door, `approximate`, and scikit-learn estimators. Every approximation
 has the form K̂(x, y) = k(x, Z) M k(Z, y), with landmarks Z and a small symmetric core M.
 """
 
-from nysboost._version import __version__
-from nysboost.approximation import Approximation
-from nysboost.boosting.rules import Rule
-from nysboost.boosting.selectors import Selector
-from nysboost.boosting.variants import JOINT_VARIANTS, VARIANTS
-from nysboost.catalogue import FAMILIES, METHODS
-from nysboost.certificate import Certificate
-from nysboost.estimators import BoostedNystroem, EnsembleNystroem, Nystroem, StandardNystroem
-from nysboost.front_door import approximate
-from nysboost.kernels import (
-    KERNELS,
-    Anova,
-    Cosine,
-    Gaussian,
-    Kernel,
-    Laplacian,
-    Linear,
-    Matern,
-    Metric,
-    Polynomial,
-)
-from nysboost.learn import (
-    GaussianProcessClassifier,
-    KernelPCA,
-    MeanEmbedding,
-    NystroemClassifier,
-    NystroemRegressor,
-    SpectralClustering,
-    mmd_test,
-)
-from nysboost.model_files import ModelFileError, load, save
-from nysboost.settings import Settings
-from nysboost.tolerance import ToleranceWarning
+import importlib.util
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "FAMILIES",
-    "JOINT_VARIANTS",
-    "KERNELS",
-    "METHODS",
-    "VARIANTS",
-    "Anova",
-    "Approximation",
-    "BoostedNystroem",
-    "Certificate",
-    "Cosine",
-    "EnsembleNystroem",
-    "Gaussian",
-    "GaussianProcessClassifier",
-    "Kernel",
-    "KernelPCA",
-    "Laplacian",
-    "Linear",
-    "Matern",
-    "MeanEmbedding",
-    "Metric",
-    "ModelFileError",
-    "Nystroem",
-    "NystroemClassifier",
-    "NystroemRegressor",
-    "Polynomial",
-    "Rule",
-    "Selector",
-    "Settings",
-    "SpectralClustering",
-    "StandardNystroem",
-    "ToleranceWarning",
-    "__version__",
-    "approximate",
-    "load",
-    "mmd_test",
-    "save",
-]
+from nysboost._version import __version__ as __version__
+
+if TYPE_CHECKING:
+    from nysboost.api import *  # noqa: F403
+    from nysboost.api import __all__ as __all__
+
+
+def __getattr__(name: str) -> Any:
+    """Import everything when the first name is asked for: ``nysboost --help`` needs none."""
+    if name.startswith("__") and name != "__all__":
+        raise AttributeError(name)
+    if importlib.util.find_spec(f"nysboost.{name}"):  # one of the rooms
+        return importlib.import_module(f"nysboost.{name}")
+    api = importlib.import_module("nysboost.api")
+    try:
+        value = globals()[name] = getattr(api, name)
+    except AttributeError:
+        msg = f"nysboost has no {name!r}."
+        raise AttributeError(msg) from None
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *importlib.import_module("nysboost.api").__all__})

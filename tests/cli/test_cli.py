@@ -220,3 +220,72 @@ def test_the_command_works_as_a_module():
         check=True,
     )
     assert "reproduce" in ended.stdout
+
+
+def test_the_version_is_told(run):
+    import nysboost
+
+    status, out, _ = run("--version")
+    assert (status, out) == (0, f"nysboost {nysboost.__version__}\n")
+
+
+def test_help_does_not_wait_for_scikit_learn():
+    program = (
+        "import sys; sys.argv = ['nysboost', '--help']\n"
+        "import nysboost.cli\n"
+        "try: nysboost.cli.main()\n"
+        "except SystemExit: pass\n"
+        "assert not {'sklearn', 'scipy', 'pandas', 'pyarrow'} & set(sys.modules), 'slow imports'"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_few_rows_are_said_to_be_few(run, tmp_path):
+    (tmp_path / "few.csv").write_text("a,b\n1,2\n3,4\n5,6\n")
+    status, _, err = run("compare", tmp_path / "few.csv", "--out", tmp_path / "out")
+    assert status == 2
+    assert "has 3 rows" in err
+    assert "columns are asked for" not in err
+
+
+def test_ctrl_c_in_compare_keeps_what_was_compared_and_the_earlier_report(
+    run, table, tmp_path, monkeypatch
+):
+    from nysboost.experiments import compare
+
+    arguments = ("compare", table, "--label", "kind", "--columns", "16", "--learners", "2",
+                 "--methods", "uniform,kmeans,greedy", "--out", tmp_path / "out")  # fmt: skip
+    assert run(*arguments)[0] == 0
+    first = (tmp_path / "out" / "report.html").read_bytes()
+    original, calls = compare._run_once, []
+
+    def interrupted(*given):
+        calls.append(given)
+        if len(calls) > 2:
+            raise KeyboardInterrupt
+        return original(*given)
+
+    monkeypatch.setattr(compare, "_run_once", interrupted)
+    status, out, _ = run(*arguments)
+    assert status == 130
+    assert "earlier report is kept" in out
+    assert (tmp_path / "out" / "report.earlier.html").read_bytes() == first
+    report = (tmp_path / "out" / "report.html").read_text()
+    assert "2 of 3 methods" in report
+
+
+def test_a_report_that_may_not_be_written_is_a_sentence(run, table, tmp_path, monkeypatch):
+    from nysboost.experiments import report
+
+    def refuse(page, path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(report, "write", refuse)
+    status, _, err = run("compare", table, "--label", "kind", "--columns", "8", "--learners", "2",
+                         "--methods", "uniform", "--out", tmp_path / "out")  # fmt: skip
+    assert status == 2
+    assert "Permission denied" in err
+    assert "Traceback" not in err

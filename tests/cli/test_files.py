@@ -13,7 +13,15 @@ import pytest
 
 import nysboost as nb
 from nysboost import cli
-from nysboost.cli.errors import EXISTS, NO_FILE, STOPPED, WRONG_CALL, WRONG_DATA, WRONG_MODEL
+from nysboost.cli.errors import (
+    EXISTS,
+    NO_FILE,
+    NO_ROOM,
+    STOPPED,
+    WRONG_CALL,
+    WRONG_DATA,
+    WRONG_MODEL,
+)
 
 X = np.random.default_rng(0).normal(size=(300, 3))
 SMALL = ["--components", "15"]
@@ -138,3 +146,35 @@ def test_ctrl_c_leaves_nothing(run, folder):
     assert process.returncode == STOPPED
     assert "Stopped. Nothing was written." in err
     assert sorted(os.listdir()) == before
+
+
+def test_a_learner_takes_text_and_gaps_as_they_are(run, folder):
+    frame = pd.read_csv("rows.csv").assign(town=np.where(X[:, 0] > 0, "north", "south"))
+    frame["price"] = X[:, 1] + (frame.town == "north")
+    frame.loc[3, "b"] = np.nan
+    frame.to_parquet("train.parquet")
+    fitting = ["fit", "train.parquet", "--target", "price", "--out", "m.nysboost", *SMALL]
+    status, out, _ = run(*fitting, "--json")
+    assert status == 0
+    assert json.loads(out)["model"] == "NystroemRegressor"
+    status, _, err = run("predict", "m.nysboost", "train.parquet", "--out", "p.csv")
+    assert status == 0, err
+    predicted = pd.read_csv("p.csv")
+    assert list(predicted.columns) == ["prediction"]
+    assert np.corrcoef(predicted.prediction, frame.price)[0, 1] > 0.9
+    status, _, err = run(*fitting, "--force", "--max-memory", "1kB")
+    assert status == NO_ROOM
+    assert "takes more than --max-memory" in err
+
+
+def test_labels_are_classified_and_come_back_as_text(run, folder):
+    frame = pd.read_csv("rows.csv").assign(kind=np.where(X[:, 0] > 0, "up", "down"))
+    frame.to_csv("train.csv", index=False)
+    assert run("fit", "train.csv", "--target", "kind", "--out", "m.nysboost", *SMALL)[0] == 0
+    assert json.loads(run("info", "m.nysboost", "--json")[1])["classes"] == ["down", "up"]
+    assert run("predict", "m.nysboost", "train.csv", "--out", "p.parquet")[0] == 0
+    assert (pd.read_parquet("p.parquet").prediction == frame.kind).mean() > 0.95
+    np.savez("pair.npz", X=X, y=np.where(X[:, 0] > 0, 1.0, 2.0))
+    learning = ["--target", "y", "--task", "classification", "--out", "n.nysboost", *SMALL]
+    assert run("fit", "pair.npz", *learning)[0] == 0
+    assert nb.load("n.nysboost").classes_.tolist() == [1, 2]

@@ -52,6 +52,17 @@ def test_no_entry_is_above_the_bound_of_its_rows(method, seed, sigma, tail):
     assert (d <= a * (1 + 1e-9)).all()
 
 
+def test_waves_that_are_negative_where_the_kernel_is_not_are_within_the_bound():
+    X, kernel, largest = market.cloud(100, np.random.default_rng(0)), nb.Gaussian(sigma=1.0), 0.0
+    for seed in range(20):
+        approx = nb.approximate(X, "random-fourier", kernel, n_components=2, random_state=seed)
+        _, R, _, a = everything(approx)
+        np.fill_diagonal(R, 0.0)
+        assert (np.outer(a, a) >= R**2).all()
+        largest = max(largest, np.abs(R).max())
+    assert largest > 1.1
+
+
 def test_plain_nystrom_leaves_a_positive_semidefinite_residual_and_its_diagonal_is_the_bound():
     residual, R, d, a = everything(fitted("uniform", market.cloud(150, np.random.default_rng(0))))
     assert residual.positive_semidefinite

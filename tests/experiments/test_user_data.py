@@ -123,3 +123,57 @@ def test_a_number_sign_hides_no_row_of_a_csv_file(tmp_path):
 def test_a_packed_csv_file_is_a_sentence(tmp_path):
     with pytest.raises(UserError, match="Unpack it first"):
         user_data.read(write(tmp_path, "1,2\n", "data.csv.gz"))
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("0,1\n1,2\n3,4.5\n5,6\n", ("0", "1")),
+        (",0,1\n0,1,2\n1,3,4.5\n2,5,6\n", ("0", "1")),
+        (",a,b\n0,1,2\n1,3,4.5\n2,5,6\n", ("a", "b")),
+        ("Unnamed: 0,a,b\nx,1,2\ny,3,4.5\nz,5,6\n", ("a", "b")),
+    ],
+    ids=["numbers as names", "an index and numbers", "an index and names", "an index of text"],
+)
+def test_what_pandas_writes_is_read_as_meant_and_said(tmp_path, text, columns):
+    table = user_data.read(write(tmp_path, text))
+    assert np.array_equal(table.X, X)
+    assert table.columns == columns
+    assert table.notes
+
+
+@pytest.mark.parametrize("name", [None, "when"])
+def test_the_index_of_a_parquet_file_is_no_feature(tmp_path, name):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X, columns=["a", "b"], index=pd.Index([7, 3, 5], name=name))
+    frame.to_parquet(tmp_path / "d.parquet")
+    table = user_data.read(tmp_path / "d.parquet")
+    assert np.array_equal(table.X, X)
+    assert "index" in table.notes[0]
+
+
+@pytest.mark.parametrize("cell", ["NA", "N/A", "null", "None", "<NA>", "#N/A"])
+def test_what_stands_for_no_value_is_called_so(tmp_path, cell):
+    with pytest.raises(UserError, match="no value in line 3"):
+        user_data.read(write(tmp_path, f"a,b\n1,2\n3,{cell}\n"))
+
+
+def test_truth_values_are_numbers(tmp_path):
+    table = user_data.read(write(tmp_path, "a,b\n1,True\n3,FALSE\n5,true\n"))
+    assert np.array_equal(table.X, [[1, 1], [3, 0], [5, 1]])
+
+
+def test_several_columns_can_be_left_out(tmp_path):
+    path = write(tmp_path, "a,kind,b,place\n1,x,2,y\n3,x,4.5,y\n5,x,6,y\n")
+    assert np.array_equal(user_data.read(path, ("kind", "3")).X, X)
+
+
+def test_a_file_that_may_not_be_read_is_a_sentence(tmp_path, monkeypatch):
+    path = write(tmp_path, "a,b\n1,2\n")
+
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(type(path), "open", refuse)
+    with pytest.raises(UserError, match="may not be read"):
+        user_data.read(path)

@@ -214,7 +214,7 @@ def test_a_linear_kernel_comes_near_the_optimum():
 def test_fitting_evaluates_no_more_entries_when_n_grows(monkeypatch):
     """Beyond the rows whose diagonal is looked at in full."""
     monkeypatch.setattr(module, "WHOLE_DIAGONAL", 1000)
-    monkeypatch.setattr(module, "ITERATIONS", 0)  # how many steps fail is up to the data
+    monkeypatch.setattr(module, "ITERATIONS", (0, 0))  # how many steps fail is up to the data
     entries = []
     for n in (2000, 20_000):
         X = np.random.default_rng(0).normal(size=(n, 3))

@@ -74,17 +74,20 @@ def test_rare_pairs_of_equal_rows_are_covered(pairs):
     assert np.mean(found) >= 0.93
 
 
+@pytest.mark.parametrize("usual", [1.0, 0.01])
 @pytest.mark.parametrize("share", [0.001, 0.005, 0.03])
-def test_a_small_group_of_equal_rows_is_covered(share):
+def test_a_small_group_of_equal_rows_is_covered(share, usual):
+    """Also where all other rows have next to nothing, and few blocks are drawn."""
     rng = np.random.default_rng(0)
     n = 2000
-    matrix, group = np.eye(n), int(share * n)
+    matrix, group = usual * np.eye(n), int(share * n)
     matrix[:group, :group] = 1.0
     truth = (group**2 - group) / n**2
-    found = [
-        covered(Pairs.of(blocks_of(matrix, rng)).mean(np.ones(1), 1.0, RISK), truth, 160)
-        for _ in range(200)
-    ]
+    found = []
+    for _ in range(200):
+        pairs = Pairs.of(blocks_of(matrix, rng, size=40, groups=4))
+        drawn = rng.integers(n, size=320)
+        found.append(covered(pairs.mean(np.diagonal(matrix)[drawn], 1.0, RISK), truth, 160))
     assert np.mean(found) >= 0.93
 
 

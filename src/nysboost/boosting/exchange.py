@@ -27,15 +27,18 @@ LOOKS = 2
 CANDIDATES = 0.5
 """Rows that may take the place of landmarks, as a share of these."""
 
-EXCHANGES = 2
-"""The first does nearly all; a second is for what was hidden behind the first rows."""
+EXCHANGES = 3
+"""At most: one is enough, unless it has gained much."""
+
+MUCH = 0.5
+"""A share of the squared error that is left, below which there is more to come."""
 
 BATCH = 32
 """Landmarks that leave between two updates of what the others serve."""
 
 
-def exchanged(sample: Sample, landmarks: Landmarks, rows: Indices | None = None) -> Landmarks:
-    """Return landmarks of which some have made room for rows of the sample that they miss.
+def exchanged(sample: Sample, landmarks: Landmarks) -> tuple[Landmarks, Judge]:
+    """Return landmarks of which some have made room for rows that they miss, and their judge.
 
     Parameters
     ----------
@@ -43,16 +46,15 @@ def exchanged(sample: Sample, landmarks: Landmarks, rows: Indices | None = None)
         Where they serve.
     landmarks : Landmarks
         Points, or columns by their positions in the sample.
-    rows : array of int or None
-        Positions of rows that are missed, where they are known.
     """
+    judge = Judge.on(sample, landmarks)
     for _ in range(EXCHANGES):
-        rows = missed(sample.gram, landmarks, candidates(landmarks)) if rows is None else rows
-        better = exchange(Judge.on(sample, landmarks), landmarks, rows)
-        if better is landmarks:
+        rows = missed(sample.gram, landmarks, candidates(landmarks))
+        landmarks, left = exchange(judge, landmarks, rows)
+        if left > MUCH:
             break
-        landmarks, rows = better, None
-    return landmarks
+        judge = Judge.on(sample, landmarks)
+    return landmarks, judge
 
 
 def candidates(landmarks: Landmarks) -> int:
@@ -110,10 +112,11 @@ def _systematic(shares: Floats, size: int) -> Indices:
     return positions
 
 
-def exchange(judge: Judge, landmarks: Landmarks, rows: Indices) -> Landmarks:
+def exchange(judge: Judge, landmarks: Landmarks, rows: Indices) -> tuple[Landmarks, float]:
     """Return as many landmarks, among these and the given rows, that serve the sample best.
 
-    They stay as they are where the sample would lose by it.
+    They stay as they are where the sample would lose by it. The second result is the share
+    of the squared error that is left.
 
     Parameters
     ----------
@@ -132,8 +135,11 @@ def exchange(judge: Judge, landmarks: Landmarks, rows: Indices) -> Landmarks:
         kept = np.sort(kept)
         duals = np.asarray(np.linalg.inv(B[:, kept]), dtype=np.float64)
         kept = kept[prune(duals, H, c)]
-    gained = lost(B[:, kept], H) < lost(B[:, :c], H)
-    return grown.take(np.sort(kept)) if gained else landmarks
+    after, before = lost(B[:, kept], H), lost(B[:, :c], H)
+    if not after < before:
+        return landmarks, 1.0
+    beyond = max(0.0, judge.matrix.norm**2 - float(np.sum(H**2)))  # what none of them reaches
+    return grown.take(np.sort(kept)), (after + beyond) / (before + beyond)
 
 
 def independent(B: Floats) -> Indices:

@@ -8,7 +8,6 @@ import numpy as np
 
 from nysboost.boosting.core import fit_core
 from nysboost.boosting.exchange import exchanged
-from nysboost.boosting.judge import Judge
 from nysboost.boosting.learner import Mixture
 from nysboost.boosting.residual import residual_diagonal
 from nysboost.boosting.rules import Rule
@@ -36,8 +35,8 @@ class JointCore(Rule):
     def strong(self, found: Found, p: int) -> Mixture:
         """Return C M Cᵀ on as many columns, some of which others have replaced."""
         landmarks = pooled([learner.landmarks for learner in found.learners[:p]])
-        landmarks = exchanged(found.sample, landmarks)
-        return Mixture((Judge.on(found.sample, landmarks).best(landmarks),), np.ones(1))
+        landmarks, judge = exchanged(found.sample, landmarks)
+        return Mixture((judge.best(landmarks),), np.ones(1))
 
     def missing(self, found: Found, current: Mixture) -> Floats:
         """Return the residual's diagonal: an outlying column is found wherever it is."""

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from nysboost.boosting.core import ANCHOR, core_projection, optimal_core
+from nysboost.boosting.core import ANCHOR, optimal_core, square_root
 from nysboost.boosting.learner import Learner, fit_learner
 from nysboost.gram import Landmarks, Sample
 from nysboost.numerics.arrays import Array, Floats, like, namespace, to_host
@@ -45,28 +43,30 @@ class Judge:
         Points join the sample at a small weight; columns are in it already.
         """
         A, W = self._values(landmarks)
-        Q, _, H = optimal_core(A, W, self.matrix.times, _anchor(landmarks))
+        Q, _, H, _ = optimal_core(A, W, self.matrix.times, _anchor(landmarks))
         C = namespace(A).concat([A, _anchor(landmarks) * W])[: Q.shape[0], :]
         return to_host(Q.T @ like(C, Q)), to_host(H)
 
-    def fit(self, landmarks: Landmarks) -> Learner:
-        """Return the joint approximation on these landmarks: its core is fitted here."""
+    def fit(self, landmarks: Landmarks) -> tuple[Learner, float]:
+        """Return the joint approximation on landmarks, its core fitted here, and its error."""
         A, W = self._values(landmarks)
-        projection = core_projection(A, W, self.matrix.times, _anchor(landmarks))
-        return Learner(landmarks, like(projection, A))
+        Q, T, H, alone = optimal_core(A, W, self.matrix.times, _anchor(landmarks))
+        learner = Learner(landmarks, like(T @ square_root(H), A))
+        rows = Q[: A.shape[0], :]
+        return learner, self.matrix.error(rows, H, alone)
 
     def best(self, *candidates: Landmarks) -> Learner:
         """Return the approximation with the smallest error here.
 
         A fitted core loses digits near rounding, where plain Nyström is one more candidate.
         """
-        learners = [self.fit(landmarks) for landmarks in candidates]
-        errors = [self.error(learner) for learner in learners]
-        if min(errors) < NEAR_ROUNDING:
+        found = [self.fit(landmarks) for landmarks in candidates]
+        if min(error for _, error in found) < NEAR_ROUNDING:
             gram = self.sample.gram
+            learners = [learner for learner, _ in found]
             learners += [fit_learner(gram, one, len(one)) for one in candidates]
-            errors += [self.error(learner) for learner in learners[len(candidates) :]]
-        return learners[int(np.argmin(errors))]
+            found = [(learner, self.error(learner)) for learner in learners]
+        return min(found, key=lambda pair: pair[1])[0]
 
     def error(self, learner: Learner) -> float:
         """Return the relative error of an approximation here."""

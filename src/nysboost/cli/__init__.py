@@ -18,3 +18,7 @@ def main() -> None:
     except UserError as error:
         print(f"nysboost: {error}", file=sys.stderr)
         raise SystemExit(2) from None
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"nysboost: {where}{error.strerror or error}.", file=sys.stderr)
+        raise SystemExit(2) from None

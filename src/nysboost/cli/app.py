@@ -73,6 +73,28 @@ def fit(
 
 
 @app.command()
+def learn(
+    data: Annotated[str, typer.Argument(help="A .csv, .tsv or .parquet file with column names.")],
+    target: Annotated[str, typer.Option(help="The column to predict, by name.")],
+    task: Annotated[
+        Literal["auto", "regression", "classification"],
+        typer.Option(help="auto: text is classified, numbers are regressed."),
+    ] = "auto",
+    components: Annotated[int, typer.Option(min=2, help="Number of landmarks.")] = 256,
+    folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 5,
+    max_rows: Annotated[int, typer.Option(min=20, help="Rows at most, drawn at random.")] = 20_000,
+    seed: options.Seed = 0,
+    out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("learned"),
+) -> None:
+    """Compare learners on your table by cross-validation, and write a report."""
+    with sentences(as_json=False):
+        from nysboost.experiments import learn_command
+
+        request = learn_command.Request(data, target, task, components, folds, max_rows, seed)
+        learn_command.run(request, out)
+
+
+@app.command()
 def transform(
     model: options.Model,
     data: options.Data,

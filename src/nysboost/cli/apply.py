@@ -54,15 +54,19 @@ def run(request: Request, what: str, mapper: Callable[[Any], Mapper]) -> dict[st
     choice = as_in(table, *known_columns(model), drop_missing=request.drop_missing)
     if request.scheduler is not None:
         return cluster.apply(function, choice, request.out, request.scheduler, request.force, what)
-    return _apply_here(function, choice, request, what)
+    return _apply_here(model, function, choice, request, what)
 
 
-def _apply_here(function: Mapper, choice: Choice, request: Request, what: str) -> dict[str, Any]:
+def _apply_here(
+    model: Any, function: Mapper, choice: Choice, request: Request, what: str
+) -> dict[str, Any]:
     progress = Progress(what, choice.table.n, shown=not request.quiet)
     with warnings.catch_warnings():
         # names were checked above, once for all blocks
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        blocks = progress.of(choice.blocks())
+        takes_frames = getattr(model, "_table", None) is not None
+        read = choice.table.frames(choice.columns) if takes_frames else choice.blocks()
+        blocks = progress.of(read)
         results = (np.asarray(function(block)) for block in blocks)
         first = next(results, None)
         width = 1 if first is None else first.shape[1]

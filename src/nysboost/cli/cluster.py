@@ -14,6 +14,7 @@ from nysboost.cli.choice import Choice
 from nysboost.cli.errors import CommandError
 from nysboost.cli.models import Mapper, output_names
 from nysboost.cli.sinks import whole
+from nysboost.cli.tables import Table
 from nysboost.experiments.user_error import need
 
 CHUNK_BYTES = 2**26
@@ -51,6 +52,14 @@ def dask_table(choice: Choice) -> Any:
         return dd.read_csv(str(path))[names]
     msg = f"On a cluster .zarr, .npy, .csv and .parquet are read, but {path.name} was given."
     raise CommandError(msg)
+
+
+def dask_column(table: Table, column: int) -> Any:
+    """Return one column as a Dask array of one dimension."""
+    found = dask_table(Choice(table, [column]))
+    if hasattr(found, "to_dask_array"):
+        return found[found.columns[0]].to_dask_array()
+    return found[:, 0]
 
 
 def _npy_array(path: Path, choice: Choice) -> Any:

@@ -16,6 +16,7 @@ import pyarrow.dataset as arrow_dataset
 from numpy.typing import NDArray
 
 from nysboost.cli.errors import DataError, NoFileError
+from nysboost.experiments.user_error import need
 
 READ_BYTES = 2**24
 BATCH_ROWS = 2**16
@@ -79,6 +80,12 @@ class ColumnTable:
         except pa.ArrowInvalid as error:
             msg = f"{self.path} cannot be read as a table: {error}"
             raise DataError(msg) from error
+
+    def frames(self, columns: Sequence[int]) -> Iterator[Any]:
+        """Read all rows once, in order, as data frames, text and gaps as they are."""
+        need("pandas", "files")
+        for batch in self.batches(columns):
+            yield batch.to_pandas()
 
     def labels(self, column: int) -> NDArray[Any]:
         """Return one column as it is: numbers or text."""

@@ -17,11 +17,13 @@ from numpy.typing import NDArray
 import nysboost as nb
 from nysboost.cli import cluster
 from nysboost.cli.choice import Choice, all_but, find_column
-from nysboost.cli.errors import CommandError, DataError
+from nysboost.cli.errors import CommandError, DataError, NoRoomError
 from nysboost.cli.models import unmistakable
 from nysboost.cli.progress import Progress
 from nysboost.cli.sinks import NpySink, refuse_existing
 from nysboost.cli.tables import ArrayTable, Table, open_table
+from nysboost.experiments.user_error import need
+from nysboost.numerics.memory import as_bytes
 
 
 @dataclass(frozen=True)
@@ -59,13 +61,14 @@ def run(request: Request) -> dict[str, Any]:
     choice = all_but(table, left_out, drop_missing=request.drop_missing)
     choice.droppable = True
     if target is not None:
-        y = table.labels(target)
+        y = cluster.dask_column(table, target) if request.scheduler else table.labels(target)
     where = cluster.connected(request.scheduler) if request.scheduler else nullcontext()
     with where, _rows(choice, y, request) as (X, y):
         if y is None:
             model = _transformer(request).fit(X)
         else:
-            y = unmistakable(y) if request.task == "classification" else y
+            whole = request.task == "classification" and not request.scheduler
+            y = unmistakable(y) if whole else y
             model = _learner(request, y).fit(X, y)
     if choice.names is not None:
         model.feature_names_in_ = np.array(choice.names, dtype=object)
@@ -73,7 +76,7 @@ def run(request: Request) -> dict[str, Any]:
     return {
         "out": str(request.out),
         "model": type(model).__name__,
-        "rows": int(X.shape[0]),
+        "rows": int(model.approximation_.shape[0]),
         "columns": len(choice.columns),
         "dropped_rows": choice.dropped_rows,
         "seconds": round(time.perf_counter() - begun, 3),
@@ -85,19 +88,37 @@ def _rows(choice: Choice, y: Any, request: Request) -> Iterator[tuple[Any, Any]]
     """Give X and y: where they are, if rows can be taken there, or in a file of their own."""
     table = choice.table
     if request.scheduler is not None:
-        if y is not None:
-            msg = "On a cluster transformers are fitted, not learners: leave out --target."
-            raise CommandError(msg)
-        yield cluster.dask_table(choice), None
+        yield cluster.dask_table(choice), y
         return
     if y is not None:
         _refuse_no_target(choice, y)
     if choice.whole and isinstance(table, ArrayTable):
         yield table.data, y
         return
+    if y is not None and table.names is not None and not choice.drop_missing:
+        yield _frame(choice, request), y
+        return
     with TemporaryDirectory(prefix="nysboost-") as folder:
         X = _copied(choice, Path(folder), request)
         yield X, y if choice.usable is None else y[choice.usable]
+
+
+def _frame(choice: Choice, request: Request) -> Any:
+    """Return the table as a data frame: a learner takes text and gaps as they are."""
+    pandas, allowed, held = need("pandas", "files"), as_bytes(request.max_memory), 0
+    progress, parts = Progress("read", choice.table.n, shown=not request.quiet), []
+    frames: Any = progress.of(choice.table.frames(choice.columns))
+    for part in frames:
+        parts.append(part)
+        held += int(part.memory_usage(deep=True).sum())
+        if held > allowed:
+            msg = (
+                f"{choice.table.path} takes more than --max-memory {request.max_memory} as it is. "
+                "Raise that; or give --drop-missing, and --drop-column for columns of text: then "
+                "the numbers alone are read, a block at a time."
+            )
+            raise NoRoomError(msg)
+    return pandas.concat(parts, ignore_index=True)
 
 
 def _copied(choice: Choice, folder: Path, request: Request) -> Any:
@@ -158,7 +179,7 @@ def _transformer(request: Request) -> Any:
 def _learner(request: Request, y: Any) -> Any:
     """Return a classifier for text or where it is asked for, and a regressor otherwise."""
     classes = y.dtype.kind not in "fiu" if request.task == "auto" else request.task != "regression"
-    kind = getattr(nb, "NystroemClassifier" if classes else "NystroemRegressor")
+    kind = nb.NystroemClassifier if classes else nb.NystroemRegressor
     return kind(
         n_components=request.components,
         max_memory=request.max_memory,

@@ -46,6 +46,9 @@ class Table(Protocol):
     def blocks(self, columns: Sequence[int]) -> Iterator[NDArray[Any]]:
         """Read all rows once, in order: blocks of these columns, as numbers."""
 
+    def frames(self, columns: Sequence[int]) -> Iterator[Any]:
+        """Read all rows once, in order, as data frames, text and gaps as they are."""
+
     def labels(self, column: int) -> NDArray[Any]:
         """Return one column as it is: numbers or text."""
 
@@ -75,6 +78,10 @@ class ArrayTable:
         everything = list(columns) == list(range(self.width))
         for block in stream_of(self.data).pieces(size):
             yield block if everything else block[:, list(columns)]
+
+    def frames(self, columns: Sequence[int]) -> Iterator[NDArray[Any]]:
+        """Read all rows once, in order; columns without names make no data frame."""
+        return self.blocks(columns)
 
     def labels(self, column: int) -> NDArray[Any]:
         """Return one column as it is."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from math import isnan
 from typing import Any, TypeVar
 
 import numpy as np
@@ -155,7 +156,7 @@ class DaskRows:
         return da.map_blocks(
             apply,
             self.data,
-            *(self._aligned(other) for other in beside),
+            *(self.aligned(other) for other in beside),
             function=function,
             shared=as_node(shared, "shared"),
             chunks=(self.data.chunks[0], (columns,)),
@@ -184,7 +185,7 @@ class DaskRows:
         parts = da.map_blocks(
             apply,
             self.data,
-            *(self._aligned(other) for other in beside),
+            *(self.aligned(other) for other in beside),
             function=function,
             shared=as_node(shared, "shared"),
             chunks=((1,) * self.data.numblocks[0], (1,)),
@@ -231,13 +232,23 @@ class DaskRows:
     def _dense_form(self) -> Array:
         return self.form.toarray() if is_sparse(self.form) else self.form
 
-    def _aligned(self, other: Any) -> Any:
+    def aligned(self, other: Any) -> Any:
         """Return a table of n rows as a Dask array with the row chunks of this one."""
         import dask.array as da
 
         if not is_dask(other):
             return da.from_array(other, chunks=(self.data.chunks[0], other.shape[1]))
-        return other.rechunk({0: self.data.chunks[0], 1: -1})
+        sizes = self.data.chunks[0]
+        if isnan(other.shape[0]) and other.numblocks[0] == len(sizes):
+            # columns of one data frame: where the rows have been counted, these are too
+            other = da.Array(other.dask, other.name, (sizes, *other.chunks[1:]), meta=other._meta)
+        if other.shape[0] != self.n:
+            msg = (
+                f"{self.name} has {self.n} rows, but {other.shape[0]} came with them: give as many "
+                "of one as of the other."
+            )
+            raise ValueError(msg)
+        return other.rechunk({0: sizes, 1: -1})
 
     def _refuse_too_many(self, count: int) -> None:
         size = count * self.n_features * self.form.dtype.itemsize

@@ -6,17 +6,17 @@ without some rows is a difference of them.
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
-from nysboost.data.rows import Stream, as_float, refuse_non_finite
+from nysboost.data.rows import ArrayRows, Stream, as_float, refuse_non_finite
 from nysboost.engine.blocks import Plan, each_block, plan
 from nysboost.engine.feature_map import ENDLESS, FeatureMap
 from nysboost.kernels.distances import in_the_form_of
-from nysboost.numerics.arrays import Array, block_bytes, like, namespace, take
+from nysboost.numerics.arrays import Array, block_bytes, is_sparse, like, namespace, take
 from nysboost.numerics.memory import Budget
 from nysboost.numerics.threads import usable_threads
 
@@ -94,6 +94,13 @@ def moments_of(
     budget : Budget or None
         Memory and cores; None is the Gram's.
     """
+    if rows.lazy:
+        beside = [Y] if weights is None else [Y, weights[:, None]]
+        load: Any = transform.alone()
+        found_there: Moments = rows.fold(  # type: ignore[attr-defined]
+            _moments_of_block, operator.add, load, *beside, task="moments", size=0
+        )
+        return found_there
     form = _in_double(rows.form)
     evaluate = transform.gram.against(transform.landmarks, form)
     N = like(transform.normalization, form)
@@ -122,9 +129,19 @@ def moments_of(
     return total
 
 
+def _moments_of_block(
+    transform: FeatureMap, X: Array, Y: Array, weights: Array | None = None
+) -> Moments | None:
+    """Return the moments of a block of rows, or nothing for none: this is what a worker runs."""
+    if X.shape[0] == 0:
+        return None
+    of_rows = None if weights is None else weights[:, 0]
+    return moments_of(transform, ArrayRows(X), Y, weights=of_rows)
+
+
 def _in_double(form: Array) -> Array:
     xp = namespace(form)
-    return form.astype(np.float64) if issparse(form) else xp.astype(form, xp.float64)
+    return form.astype(np.float64) if is_sparse(form) else xp.astype(form, xp.float64)
 
 
 def _plan(transform: FeatureMap, rows: Stream, form: Array, t: int, budget: Budget) -> Plan:

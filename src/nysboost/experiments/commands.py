@@ -18,12 +18,31 @@ app = typer.Typer(
     help="Low-rank approximation of kernel matrices: the paper's experiments, and your data.",
 )
 
+
+def _tell_version(asked: bool) -> None:
+    if asked:
+        from nysboost._version import __version__
+
+        print(f"nysboost {__version__}")
+        raise typer.Exit
+
+
 DataDir = Annotated[
     Path | None,
     typer.Option(help="Folder with the data sets' .npz files; else NYSBOOST_DATA, else downloads."),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")]
 Out = Annotated[Path, typer.Option(help="Folder for records, figures and the report.")]
+
+
+@app.callback()
+def start(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_tell_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Low-rank approximation of kernel matrices: your data, and the paper's experiments."""
 
 
 @app.command()
@@ -85,7 +104,10 @@ def compare(
     methods: Annotated[str, typer.Option(help="Names separated by commas, or all.")] = "",
     learners: Annotated[int, typer.Option(min=1, help="Learners of each mixture.")] = 8,
     rank: Annotated[int | None, typer.Option(min=1, help="Rank of each learner.")] = None,
-    label: Annotated[str | None, typer.Option(help="Column to leave out: name or number.")] = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(help="Column to leave out: name or number. May be given more than once."),
+    ] = None,
     standardise: Annotated[
         bool, typer.Option(help="Scale each column to mean 0 and deviation 1.")
     ] = False,
@@ -106,13 +128,17 @@ def compare(
         methods=tuple(m.strip() for m in methods.split(",") if m.strip()),
         n_learners=learners,
         rank=rank,
-        label=label,
+        label=tuple(label or ()),
         standardise=standardise,
         max_rows=max_rows,
         repeats=repeats,
         seed=seed,
     )
-    compare_command.run(request, out, data_dir)
+    try:
+        compare_command.run(request, out, data_dir)
+    except KeyboardInterrupt:
+        console.say(f"Stopped. What was compared until then, if anything, is in {out}.")
+        raise typer.Exit(130) from None
 
 
 @app.command("list")

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 from threadpoolctl import threadpool_limits
 
 import nysboost as nb
@@ -22,6 +21,7 @@ from nysboost.experiments.user_data import Matrix
 from nysboost.experiments.user_error import UserError
 from nysboost.gram import make_gram
 from nysboost.kernels import Kernel, make_kernel
+from nysboost.numerics.arrays import is_sparse
 from nysboost.numerics.checks import unknown
 
 MIXTURES = (*VARIANTS, *JOINT_VARIANTS, *ENSEMBLES)
@@ -137,7 +137,7 @@ def subsample(X: Matrix, most: int, seed: int) -> Matrix:
 
 def standardise(X: Matrix) -> Matrix:
     """Return the columns with mean 0 and standard deviation 1; constant ones become 0."""
-    if issparse(X):
+    if is_sparse(X):
         raise UserError("A sparse table this wide cannot be standardised: it would fill up.")
     dense = np.asarray(X)
     scale = dense.std(axis=0)
@@ -170,22 +170,44 @@ def run(
     if task.budget < task.n_learners and set(task.methods) & set(MIXTURES):
         message = f"{task.budget} columns cannot be split between {task.n_learners} learners."
         raise UserError(message)
-    outcomes = []
+    runs: dict[str, list[_Run]] = {method: [] for method in task.methods}
     try:
-        # With one thread, processor time is the time on an idle machine.
-        with threadpool_limits(1):
-            G = SharedGram(make_gram(task.X, task.kernel)).values
-            for method in task.methods:
+        _run_all(task, runs, progress, left_out)
+    except ValueError as error:
+        raise UserError(str(error)) from error
+    except KeyboardInterrupt:
+        done = sum(map(bool, runs.values()))
+        if not done:
+            raise
+        left_out(
+            f"Stopped by Ctrl-C: {done} of {len(task.methods)} methods were run, with "
+            f"{sum(map(len, runs.values()))} of {len(task.methods) * task.repeats} seeds."
+        )
+    outcomes = [_outcome(method, found) for method, found in runs.items() if found]
+    return sorted(outcomes, key=lambda o: o.error)
+
+
+def _run_all(
+    task: Task,
+    runs: dict[str, list[_Run]],
+    progress: Callable[[str], None],
+    left_out: Callable[[str], None],
+) -> None:
+    """Run every method with the first seed, then with the next: each round takes as long."""
+    methods = list(task.methods)
+    # With one thread, processor time is the time on an idle machine.
+    with threadpool_limits(1):
+        G = SharedGram(make_gram(task.X, task.kernel)).values
+        for repeat in range(task.repeats):
+            for method in tuple(methods):
                 progress(method)
                 try:
-                    outcomes.append(_run_method(task, method, G))
+                    runs[method].append(_run_once(task, method, task.seed + repeat, G))
                 except ValueError as error:
                     if not task.lenient:
                         raise
+                    methods.remove(method)
                     left_out(f"{method} was left out. {error}")
-    except ValueError as error:
-        raise UserError(str(error)) from error
-    return sorted(outcomes, key=lambda o: o.error)
 
 
 def _sizes(task: Task, method: str) -> dict[str, Any]:
@@ -198,25 +220,36 @@ def _sizes(task: Task, method: str) -> dict[str, Any]:
     return {"n_components": task.budget}
 
 
-def _run_method(task: Task, method: str, G: NDArray[np.float64]) -> Outcome:
-    seconds, entries, curves = [], [], []
-    for repeat in range(task.repeats):
-        began = time.process_time()
-        approximation = nb.approximate(
-            task.X, method, task.kernel, random_state=task.seed + repeat, **_sizes(task, method)
-        )
-        seconds.append(time.process_time() - began)
-        entries.append(approximation.entries_evaluated)
-        curves.append(_curve(task, approximation, G))
-    errors = np.array([[error for _, error in curve] for curve in curves])
+@dataclass(frozen=True)
+class _Run:
+    """One method with one seed."""
+
+    seconds: float
+    entries: int
+    curve: list[tuple[int, float]]
+
+
+def _run_once(task: Task, method: str, seed: int, G: NDArray[np.float64]) -> _Run:
+    began = time.process_time()
+    approximation = nb.approximate(
+        task.X, method, task.kernel, random_state=seed, **_sizes(task, method)
+    )
+    seconds = time.process_time() - began
+    return _Run(seconds, approximation.entries_evaluated, _curve(task, approximation, G))
+
+
+def _outcome(method: str, runs: Sequence[_Run]) -> Outcome:
+    """Return the means over the seeds."""
+    errors = np.array([[error for _, error in run.curve] for run in runs])
     spread = errors[:, -1].std(ddof=1) / np.sqrt(len(errors)) if len(errors) > 1 else np.nan
+    columns = [c for c, _ in runs[0].curve]
     return Outcome(
         method,
         float(errors[:, -1].mean()),
         float(spread),
-        float(np.mean(seconds)),
-        float(np.mean(entries)),
-        tuple((c, float(e)) for (c, _), e in zip(curves[0], errors.mean(axis=0), strict=True)),
+        float(np.mean([run.seconds for run in runs])),
+        float(np.mean([run.entries for run in runs])),
+        tuple((c, float(e)) for c, e in zip(columns, errors.mean(axis=0), strict=True)),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +31,7 @@ class Request:
     methods: tuple[str, ...] = ()
     n_learners: int = 8
     rank: int | None = None
-    label: str | None = None
+    label: tuple[str, ...] = ()
     standardise: bool = False
     max_rows: int = 4000
     repeats: int = 3
@@ -42,6 +43,7 @@ def run(request: Request, out: Path, data_dir: Path | None = None) -> list[compa
     methods = compare.choose_methods(request.methods)
     kernel = compare.choose_kernel(request.kernel, request.sigma)
     X, notes = _points(request, data_dir)
+    _refuse_few(X.shape[0], request)
     usual = min(_USUAL_BUDGET, X.shape[0] // 4) // request.n_learners * request.n_learners
     budget = request.columns or max(request.n_learners, usual)
     make_writable(out)
@@ -64,16 +66,43 @@ def run(request: Request, out: Path, data_dir: Path | None = None) -> list[compa
         lenient=request.methods == ("all",),
     )
     with console.progress("methods") as progress:
-        count = iter(range(len(methods)))
-        outcomes = compare.run(task, lambda _: progress(next(count), len(methods)), notes.append)
-        progress(len(methods), len(methods))
+        done, steps = count(), len(methods) * request.repeats
+
+        def step(_: str) -> None:
+            number = next(done)
+            # methods take very different times: only a whole round of them says how long
+            progress(number, steps, number >= len(methods))
+
+        outcomes = compare.run(task, step, notes.append)
+        progress(steps, steps)
+    _keep_earlier(out / "report.html")
     _show(outcomes)
     console.say("★: no other method is at least as good in error, time and entries together.")
     console.say(compare.recommend(outcomes)[1])
     report.write(pages.page(outcomes, notes, asdict(request)), out / "report.html")
     _write_csv(outcomes, out / "comparison.csv")
     console.say(f"The report is {out / 'report.html'}.")
+    if any(note.startswith("Stopped") for note in notes):
+        raise KeyboardInterrupt
     return outcomes
+
+
+def _refuse_few(n: int, request: Request) -> None:
+    """Say that there are too few rows before anything is said about columns."""
+    least = 2 * request.n_learners
+    if request.columns is None and n < least:
+        raise UserError(
+            f"{request.data} has {n} rows, and mixtures of {request.n_learners} learners need at "
+            f"least {least}: give more rows, or fewer learners with --learners."
+        )
+
+
+def _keep_earlier(path: Path) -> None:
+    """Give an earlier report another name, and say so."""
+    if path.exists():
+        kept = path.with_name(f"{path.stem}.earlier{path.suffix}")
+        path.replace(kept)
+        console.say(f"The earlier report is kept as {kept}.")
 
 
 def _show(outcomes: Sequence[compare.Outcome]) -> None:
@@ -91,11 +120,13 @@ def _show(outcomes: Sequence[compare.Outcome]) -> None:
 def _points(request: Request, data_dir: Path | None) -> tuple[Matrix, list[str]]:
     """Return the points to compare on, and a sentence for each thing done to them."""
     path = Path(request.data)
-    notes = []
+    notes: list[str] = []
     if not path.exists() and request.data in datasets.DATASETS:
         X, whole = _known(request, data_dir)
     else:
-        X = user_data.read(path, request.label).X
+        table = user_data.read(path, request.label)
+        X = table.X
+        notes += table.notes
         whole = X.shape[0]
         X = compare.subsample(X, request.max_rows, request.seed)
     if X.shape[0] < whole:
@@ -113,7 +144,7 @@ def _points(request: Request, data_dir: Path | None) -> tuple[Matrix, list[str]]
 
 def _known(request: Request, data_dir: Path | None) -> tuple[Matrix, int]:
     """Return points of one of the known data sets, and how many it has."""
-    if request.label is not None:
+    if request.label:
         raise UserError(f"The data set {request.data} has no label column: leave --label out.")
     stored = datasets.load(request.data, data_dir, console.say)
     whole = datasets.get(request.data).points if stored.values is None else len(stored.values)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
 _QUIET_SECONDS = 10.0
@@ -46,8 +46,12 @@ def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Non
 
 
 @contextmanager
-def progress(title: str) -> Iterator[Callable[[int, int], None]]:
-    """Show how many of how many are done, and the time left; plain lines without a terminal."""
+def progress(title: str) -> Iterator[Callable[..., None]]:
+    """Show how many of how many are done, and the time left; plain lines without a terminal.
+
+    What it gives is a function of the number done, of their total, and of whether the time
+    left may be told from the speed so far.
+    """
     console = _console(stderr=True)
     if not console.is_terminal:
         yield _plain(title, console)
@@ -56,35 +60,43 @@ def progress(title: str) -> Iterator[Callable[[int, int], None]]:
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("time left"),
-        TimeRemainingColumn(),
+        TextColumn("{task.fields[left]}"),
     )
     with Progress(*columns, console=console) as bar:
-        task = bar.add_task(title, total=None)
+        task, clock = bar.add_task(title, total=None, left=""), _Clock()
 
-        def update(done: int, total: int) -> None:
-            if bar.tasks[0].total is None:
-                # What was there before the start says nothing about the speed.
-                bar.reset(task, total=total, completed=done)
-            bar.update(task, completed=done)
+        def update(done: int, total: int, steady: bool = True) -> None:
+            bar.update(task, total=total, completed=done, left=clock.left(done, total, steady))
 
         yield update
 
 
-def _plain(title: str, console: Console) -> Callable[[int, int], None]:
-    began = time.monotonic()
-    first: list[int] = []
-    last = [-_QUIET_SECONDS]
+class _Clock:
+    """Tells the time left from the speed since the first call."""
 
-    def update(done: int, total: int) -> None:
-        now = time.monotonic() - began
-        first.append(done)
+    def __init__(self) -> None:
+        self.began = time.monotonic()
+        self.first: int | None = None
+
+    def left(self, done: int, total: int, steady: bool) -> str:
+        """Return in words how long it will take; nothing where that cannot be told."""
+        # What was there before the start says nothing about the speed.
+        self.first = done if self.first is None else self.first
+        made, passed = done - self.first, time.monotonic() - self.began
+        if not (steady and made > 0 and done < total):
+            return ""
+        return f"about {_span(passed / made * (total - done))} left"
+
+
+def _plain(title: str, console: Console) -> Callable[..., None]:
+    clock, last = _Clock(), [-_QUIET_SECONDS]
+
+    def update(done: int, total: int, steady: bool = True) -> None:
+        now, left = time.monotonic() - clock.began, clock.left(done, total, steady)
         if done < total and now - last[0] < _QUIET_SECONDS:
             return
         last[0] = now
-        made = done - first[0]
-        left = f", about {_span(now / made * (total - done))} left" if 0 < made < total else ""
-        console.print(f"{title}: {done} of {total}{left if done < total else ''}", markup=False)
+        console.print(f"{title}: {done} of {total}{', ' if left else ''}{left}", markup=False)
 
     return update
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-import warnings
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,14 +11,20 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix, issparse
+from scipy.sparse import csr_matrix
 
+from nysboost.experiments.csv_file import CsvFile, is_number, ragged, text
 from nysboost.experiments.user_error import UserError, need
+from nysboost.numerics.arrays import is_sparse
 from nysboost.numerics.checks import unknown
 
 Matrix: TypeAlias = NDArray[np.float64] | csr_matrix
 LIBSVM = (".libsvm", ".svm", ".svmlight", ".txt")
 _PACKED = (".gz", ".bz2")
+Labels: TypeAlias = tuple[str, ...]
+INDEX = ("", "__index_level_0__", "Unnamed: 0")
+"""Names that an index gets when a data frame is written: it is no feature."""
+
 _WIDEST_DENSE = 20_000
 
 
@@ -32,33 +38,40 @@ class Table:
         The features, without the label column.
     columns : tuple of str
         Their names; numbers if the file has no names.
+    notes : tuple of str
+        Sentences on what was left out without being asked.
     """
 
     X: Matrix
     columns: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
 
-def read(path: Path, label: str | None = None) -> Table:
+def read(path: Path, label: str | Sequence[str] | None = None) -> Table:
     """Read a table of numbers and check it.
 
     Parameters
     ----------
     path : Path
         A .csv, .tsv, .parquet, .npy, .npz or LIBSVM file (.libsvm, .svm, .svmlight, .txt).
-    label : str, optional
-        The column to leave out: its name, or its number counted from 0.
+    label : str or sequence of str, optional
+        The columns to leave out: their names, or their numbers counted from 0.
     """
     if not path.is_file():
         raise UserError(f"There is no file {path}.")
     if path.stat().st_size == 0:
         raise UserError(f"The file {path} is empty.")
+    labels = () if label is None else (label,) if isinstance(label, str) else tuple(label)
     reader = _reader(path)
-    table = reader(path, label)
+    try:
+        table = reader(path, labels)
+    except PermissionError as error:
+        raise UserError(f"The file {path} may not be read by you: change its mode.") from error
     _check(table, path)
     return table
 
 
-def _reader(path: Path) -> Callable[[Path, str | None], Table]:
+def _reader(path: Path) -> Callable[[Path, Labels], Table]:
     suffixes = [s.lower() for s in path.suffixes]
     kind = next((s for s in reversed(suffixes) if s not in _PACKED), "")
     readers = {".csv": _read_csv, ".tsv": _read_csv, ".parquet": _read_parquet}
@@ -72,138 +85,103 @@ def _reader(path: Path) -> Callable[[Path, str | None], Table]:
     return readers[kind]
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _read_csv(path: Path, label: str | None) -> Table:
+def _read_csv(path: Path, labels: Labels) -> Table:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             first = file.readline()
     except UnicodeDecodeError as error:
         raise UserError(f"{path} is not text in UTF-8: save it as such.") from error
     delimiter = max(",;\t", key=first.count)
-    cells = next(csv.reader([first], delimiter=delimiter), [])
-    # A name is something that is neither a number nor nothing.
-    has_names = any(c.strip() and not _is_number(c) for c in cells)
-    names = tuple(c.strip() for c in cells) if has_names else _numbered(len(cells))
-    kept = _kept(names, label, path)
-    try:
-        with warnings.catch_warnings():
-            # A file without rows gets a sentence of its own.
-            warnings.filterwarnings("ignore", "loadtxt: input contained no data")
-            X = np.loadtxt(
-                path,
-                delimiter=delimiter,
-                comments=None,
-                skiprows=int(has_names),
-                usecols=None if label is None else kept,
-                ndmin=2,
-                quotechar='"',
-                encoding="utf-8-sig",
-            )
-    except ValueError as error:
-        raise UserError(_what_is_wrong(path, delimiter, names, kept, has_names)) from error
-    if label is not None:
-        _refuse_ragged(path, delimiter, names, has_names)
+    cells = [cell.strip() for cell in next(csv.reader([first], delimiter=delimiter), [])]
+    has_names = _are_names(cells)
+    names = tuple(cells) if has_names else _numbered(len(cells))
+    kept, notes = _without_index(names, _kept(names, labels, path), path)
+    if has_names and _counted(cells):
+        notes = (f"The first line of {path}, 0, 1, 2, …, is taken as names of columns.", *notes)
+    table = CsvFile(path, delimiter, names, kept, has_names)
+    if len(kept) < len(names):
+        table.refuse_ragged()
+    X = table.numbers()
     if len(X) and X.shape[1] != len(kept):
-        raise UserError(_ragged(path, 1 + has_names, X.shape[1], len(kept)))
-    return Table(X, tuple(names[i] for i in kept))
+        raise UserError(ragged(path, 1 + has_names, X.shape[1], len(kept)))
+    return Table(X, tuple(names[i] for i in kept), notes)
 
 
-def _lines(path: Path, delimiter: str, has_names: bool) -> list[tuple[int, list[str]]]:
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        numbered = enumerate(csv.reader(file, delimiter=delimiter), start=1)
-        return [(i, row) for i, row in numbered if row and i > int(has_names)]
+def _counted(cells: Sequence[str]) -> bool:
+    """Whether the cells are 0, 1, 2, …, as pandas numbers columns without names."""
+    filled = [cell for cell in cells if cell]
+    return len(filled) > 1 and filled == list(_numbered(len(filled)))
 
 
-def _refuse_ragged(path: Path, delimiter: str, names: Sequence[str], has_names: bool) -> None:
-    """Refuse rows that are longer than the others, which a choice of columns would hide."""
-    for line, row in _lines(path, delimiter, has_names):
-        if len(row) != len(names):
-            raise UserError(_ragged(path, line, len(row), len(names)))
+def _are_names(cells: Sequence[str]) -> bool:
+    """Whether a first line is one of names and not of numbers."""
+    return _counted(cells) or any(cell and not is_number(cell) for cell in cells)
 
 
-def _ragged(path: Path, line: int, found: int, expected: int) -> str:
-    return f"{path} is ragged: line {line} has {found} cells, where {expected} were expected."
-
-
-def _what_is_wrong(
-    path: Path, delimiter: str, names: Sequence[str], kept: Sequence[int], has_names: bool
-) -> str:
-    """Return a sentence that points at the first cell that is no number."""
-    for line, row in _lines(path, delimiter, has_names):
-        if len(row) != len(names):
-            return _ragged(path, line, len(row), len(names))
-        for i in kept:
-            if not row[i].strip():
-                return _missing(path, names[i], f"line {line}")
-            if not _is_number(row[i]):
-                return _text(path, names[i], f"{row[i]!r} in line {line}")
-    return f"{path} cannot be read as a table of numbers."
-
-
-def _missing(path: Path, column: str, where: str) -> str:
-    return (
-        f"The column {column} of {path} has no value in {where}: fill such cells or drop their "
-        "rows first."
-    )
-
-
-def _text(path: Path, column: str, example: str) -> str:
-    return (
-        f"The column {column} of {path} is text ({example}): drop it, turn it into numbers, or "
-        f"leave it out with --label {column}."
-    )
+def _without_index(
+    names: Sequence[str], kept: list[int], path: Path
+) -> tuple[list[int], tuple[str, ...]]:
+    """Leave out a first column that is the index of a data frame, and say so."""
+    if not (kept and kept[0] == 0 and names[0] in INDEX and len(kept) > 1):
+        return kept, ()
+    return kept[1:], (f"The first column of {path} has no name: it is an index, and left out.",)
 
 
 def _numbered(n: int) -> tuple[str, ...]:
     return tuple(map(str, range(n)))
 
 
-def _kept(names: Sequence[str], label: str | None, path: Path) -> list[int]:
-    if label is None:
-        return list(range(len(names)))
-    if label in names:
-        return [i for i, name in enumerate(names) if name != label]
-    if label.isdigit() and int(label) < len(names):
-        return [i for i in range(len(names)) if i != int(label)]
-    raise UserError(f"{path} has no such label. {unknown('column', label, names)}")
+def _kept(names: Sequence[str], labels: Labels, path: Path) -> list[int]:
+    left_out: set[int] = set()
+    for label in labels:
+        if label in names:
+            left_out |= {i for i, name in enumerate(names) if name == label}
+        elif label.isdigit() and int(label) < len(names):
+            left_out.add(int(label))
+        else:
+            raise UserError(f"{path} has no such label. {unknown('column', label, names)}")
+    return [i for i in range(len(names)) if i not in left_out]
 
 
-def _read_parquet(path: Path, label: str | None) -> Table:
+def _read_parquet(path: Path, labels: Labels) -> Table:
     parquet = need("pyarrow.parquet", "experiments")
     try:
         frame = parquet.read_table(path)
     except (OSError, ValueError) as error:
         raise UserError(f"{path} cannot be read as Parquet ({error}).") from error
     names = tuple(frame.column_names)
-    kept = _kept(names, label, path)
+    kept, notes = _without_index(names, _kept(names, labels, path), path)
+    index = _parquet_index(frame)
+    if index and not notes:
+        kept = [i for i in kept if names[i] not in index]
+        notes = (f"The index of {path} ({', '.join(index)}) is no feature, and left out.",)
     columns = [_parquet_column(path, names[i], frame.column(i)) for i in kept]
     X = np.stack(columns, axis=1) if columns else np.empty((frame.num_rows, 0))
-    return Table(X, tuple(names[i] for i in kept))
+    return Table(X, tuple(names[i] for i in kept), notes)
+
+
+def _parquet_index(frame: Any) -> list[str]:
+    """Return the columns that pandas wrote as the index."""
+    described = json.loads((frame.schema.metadata or {}).get(b"pandas", b"{}"))
+    return [name for name in described.get("index_columns", ()) if isinstance(name, str)]
 
 
 def _parquet_column(path: Path, name: str, column: Any) -> NDArray[np.float64]:
     values = column.to_numpy()
     if values.dtype.kind not in "fiub":
-        raise UserError(_text(path, name, f"of type {column.type}"))
+        raise UserError(text(path, name, f"of type {column.type}"))
     return np.asarray(values, dtype=np.float64)
 
 
-def _read_npy(path: Path, label: str | None) -> Table:
+def _read_npy(path: Path, labels: Labels) -> Table:
     try:
         values = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         raise UserError(f"{path} cannot be read as a .npy file ({error}).") from error
-    return _from_array(values, path, label)
+    return _from_array(values, path, labels)
 
 
-def _read_npz(path: Path, label: str | None) -> Table:
+def _read_npz(path: Path, labels: Labels) -> Table:
     try:
         with np.load(path, allow_pickle=False) as arrays:
             matrices = [k for k in arrays.files if arrays[k].ndim == 2]
@@ -216,23 +194,23 @@ def _read_npz(path: Path, label: str | None) -> Table:
         raise
     except Exception as error:  # zipfile, zlib and NumPy each have their own
         raise UserError(f"{path} cannot be read as a .npz file ({error}).") from error
-    return _from_array(values, path, label)
+    return _from_array(values, path, labels)
 
 
-def _from_array(values: NDArray[Any], path: Path, label: str | None) -> Table:
+def _from_array(values: NDArray[Any], path: Path, labels: Labels) -> Table:
     if values.ndim != 2:
         raise UserError(f"{path} must hold a matrix; it holds an array of shape {values.shape}.")
     if values.dtype.kind not in "fiub":
         raise UserError(f"{path} must hold numbers; it holds {values.dtype}.")
     names = _numbered(values.shape[1])
-    kept = _kept(names, label, path)
+    kept = _kept(names, labels, path)
     return Table(np.asarray(values[:, kept], dtype=np.float64), tuple(names[i] for i in kept))
 
 
-def _read_libsvm(path: Path, label: str | None) -> Table:
+def _read_libsvm(path: Path, labels: Labels) -> Table:
     from sklearn.datasets import load_svmlight_file
 
-    if label is not None:
+    if labels:
         raise UserError("A LIBSVM file keeps its labels apart already: leave --label out.")
     try:
         X, _ = load_svmlight_file(str(path))
@@ -249,10 +227,10 @@ def _check(table: Table, path: Path) -> None:
         raise UserError(f"{path} has no rows.")
     if d == 0:
         raise UserError(f"{path} has no columns beside the label.")
-    values = table.X.data if issparse(table.X) else table.X
+    values = table.X.data if is_sparse(table.X) else table.X
     if np.isfinite(values).all():
         return
-    if issparse(table.X):
+    if is_sparse(table.X):
         raise UserError(f"{path} has values that are NaN or infinite.")
     row, column = np.argwhere(~np.isfinite(table.X))[0]
     bad = table.X[row, column]

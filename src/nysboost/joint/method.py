@@ -16,14 +16,17 @@ from nysboost.boosting.residual import WHOLE_DIAGONAL
 from nysboost.boosting.selectors import KMeansSelector
 from nysboost.gram import Gram, KernelGram, Landmarks, Sample, pooled, take_sample
 from nysboost.joint.refinement import refine
-from nysboost.numerics.arrays import Indices, is_sparse, like, namespace, to_host
+from nysboost.numerics.arrays import Indices, is_sparse, like, namespace, take, to_host
 from nysboost.numerics.kmeans import centroids
 from nysboost.settings import Settings
 
-ITERATIONS = 30
-"""Of L-BFGS, at most."""
+ITERATIONS = (16, 18)
+"""Of L-BFGS, at most, in each of two rounds."""
 
-KMEANS_ITERATIONS = 25
+FIRST_ROWS_PER_LANDMARK = 6
+"""The first round, which only finds the way, has half of the sample or so many rows."""
+
+KMEANS_ITERATIONS = 12
 COLUMNS_PER_LEARNER = 60
 
 
@@ -77,14 +80,15 @@ def _start(gram: Gram, c: int, row_cap: int, rng: np.random.Generator) -> Landma
 
 
 def _exchanged(gram: Gram, start: Landmarks, sample: Sample) -> tuple[Landmarks, Judge]:
-    """Return landmarks that cover what the start misses, and a judge that knows of it."""
-    if gram.n <= WHOLE_DIAGONAL:
-        rows = missed(gram, start, candidates(start))
-    else:
-        rows = sample.indices[missed(sample.gram, _within(sample, start), candidates(start))]
-    sample = Sample.of(gram, np.union1d(sample.indices, rows))
-    landmarks = exchanged(sample, _within(sample, start), sample.positions(rows))
-    return landmarks, Judge.on(sample, landmarks)
+    """Return landmarks that cover what the start misses, and a judge that knows of it.
+
+    Of more rows than the sample has, those that are missed most join it: a row that is far
+    from all others is hardly ever in a uniform sample.
+    """
+    if len(sample) < gram.n <= WHOLE_DIAGONAL:
+        far = missed(gram, start, candidates(start))
+        sample = Sample.of(gram, np.concatenate([sample.indices, far]))
+    return exchanged(sample, _within(sample, start))
 
 
 def _within(sample: Sample, landmarks: Landmarks) -> Landmarks:
@@ -95,13 +99,27 @@ def _within(sample: Sample, landmarks: Landmarks) -> Landmarks:
 
 
 def _moved(gram: KernelGram, landmarks: Landmarks, judge: Judge) -> Landmarks:
-    """Return the landmarks where the descent of the sample's loss takes them."""
+    """Return the landmarks where the descent of the sample's loss takes them.
+
+    A part of the sample finds the way, with each landmark's nearest row in it; then all of it.
+    """
     X = judge.sample.gram.rows.take(slice(None))
     xp = namespace(X)
-    start, points = (xp.astype(part, xp.float64) for part in (landmarks.points, X))
-    moved, evaluations = refine(gram.kernel, start, points, judge.matrix, ITERATIONS)
-    gram.tally.count += evaluations * len(judge.sample) * len(landmarks)
-    return Landmarks(None, like(moved, X))
+    Z, points = (xp.astype(part, xp.float64) for part in (landmarks.points, X))
+    for rows, iterations in zip(_rounds(landmarks, judge), ITERATIONS, strict=True):
+        matrix = judge.matrix if len(rows) == len(judge.sample) else judge.matrix.part(rows)
+        Z, evaluations = refine(gram.kernel, Z, take(points, rows), matrix, iterations)
+        gram.tally.count += evaluations * len(rows) * len(landmarks)
+    return Landmarks(None, like(Z, X))
+
+
+def _rounds(landmarks: Landmarks, judge: Judge) -> tuple[Indices, Indices]:
+    """Return the rows of each of two rounds: a part of the sample, and all of it."""
+    size = len(judge.sample)
+    step = max(1, size // max(size // 2, FIRST_ROWS_PER_LANDMARK * len(landmarks)))
+    values = judge.sample.gram.cross(slice(None), landmarks)
+    nearest = to_host(namespace(values).argmax(values, axis=0))
+    return np.union1d(np.arange(0, size, step), nearest), np.arange(size)
 
 
 def _distinct(gram: Gram) -> Indices:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -67,10 +66,9 @@ class Kernel(ABC):
         return int(np.dtype(dtype_name(form)).itemsize) + 8 * temporaries
 
     def __repr__(self) -> str:
-        """Return the kernel as one writes it: its parameters, but for those that are not set."""
-        anything: Any = self  # users' kernels need not be dataclasses
-        names = [f.name for f in fields(anything)] if is_dataclass(anything) else []
-        values = [(name, getattr(self, name)) for name in names]
+        """Return its name with the parameters that are set."""
+        names: tuple[str, ...] = getattr(self, "__match_args__", ())  # a dataclass's parameters
+        values = ((name, getattr(self, name)) for name in names)
         shown = ", ".join(f"{name}={value!r}" for name, value in values if value is not None)
         return f"{type(self).__name__}({shown})"
 

@@ -14,12 +14,13 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from nysboost.approximation import Approximation
 from nysboost.boosting.learner import Learner, Mixture
 from nysboost.catalogue import RandomState, make_rng
+from nysboost.data.dask_graph import is_dask
 from nysboost.data.recognise import as_rows, rows_of, stays_where_it_is, stream_of
 from nysboost.data.rows import Rows, Stream, spread_indices
 from nysboost.engine.moments import moments_of
 from nysboost.gram import KernelGram, Landmarks
 from nysboost.learn.table import Table, is_frame
-from nysboost.numerics.arrays import Array, Floats, dtype_name, like, namespace, to_host
+from nysboost.numerics.arrays import Array, Floats, dense, dtype_name, like, namespace, to_host
 from nysboost.numerics.checks import require_count, unknown
 from nysboost.numerics.memory import Budget, as_bytes
 from nysboost.target.few import FEW
@@ -27,7 +28,6 @@ from nysboost.target.judged import Judged
 from nysboost.target.linear import LinearModel
 from nysboost.target.menu import menu
 from nysboost.target.method import learn
-from nysboost.target.scale import dense
 
 BUFFER_BYTES = 2**28
 """Of an iterator, as many rows as this are kept to find landmarks on; the rest give weights."""
@@ -78,6 +78,9 @@ class BaseLearner(BaseEstimator):
     def _learn(self, X: Any, Y: Floats, weights: Floats | None) -> Judged:
         """Find the model on rows that are numbers, with targets of shape (n, t)."""
         rows = self._rows(X, reset=True)
+        if is_dask(Y):
+            Y = rows.aligned(Y) if rows.lazy else Y
+            Y = Y if rows.lazy and rows.n > FEW else np.asarray(Y)
         if Y.shape[0] != rows.n:
             msg = (
                 f"X has {rows.n} rows, but y has {Y.shape[0]}: give as many of one as of the other."
@@ -172,6 +175,8 @@ class BaseLearner(BaseEstimator):
                 self.n_features_in_, self._table = rows.n_features, None
                 if hasattr(self, "feature_names_in_"):
                     del self.feature_names_in_
+                if is_dask(X) and hasattr(X, "columns"):
+                    self.feature_names_in_ = np.asarray(X.columns, dtype=object)
             elif rows.n_features != self.n_features_in_:
                 msg = (
                     f"X has {rows.n_features} features, but {type(self).__name__} is expecting "

@@ -13,14 +13,18 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _assert_all_finite, check_is_fitted
 
-from nysboost.catalogue import RandomState
+from nysboost.catalogue import RandomState, make_rng
+from nysboost.data.dask_graph import is_dask
+from nysboost.learn import margins
 from nysboost.learn.base import BaseLearner, buffered
+from nysboost.learn.lazy import lazily, lazy_indicators
+from nysboost.learn.margin_weights import with_margins
 from nysboost.numerics.arrays import Array, Floats, Indices, to_host
 from nysboost.numerics.checks import unknown
-from nysboost.numerics.memory import MAX_MEMORY
+from nysboost.numerics.memory import MAX_MEMORY, Budget
 from nysboost.target.judged import Judged
 
-LOSSES = ("squared",)
+LOSSES = ("squared", *margins.LOSSES)
 
 FLAT = 1e-3
 """Pull of the calibration's biases towards 0 and of its slope towards 1, for each row."""
@@ -37,8 +41,9 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
     ----------
     n_components, kernel, metric, landmarks, scale, missing, max_memory, verbose, random_state
         As in `NystroemRegressor`.
-    loss : "squared"
-        What the weights minimise.
+    loss : "squared", "log" or "hinge"
+        What the weights minimise: squared errors, or a loss of margins, that of logistic
+        regression or of support vector machines, on the landmarks that squared errors found.
 
     Attributes
     ----------
@@ -106,17 +111,27 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
             for block, values in rest:
                 self.partial_fit(block, values)
             return self
+        if is_dask(y):
+            if sample_weight is not None:
+                msg = "sample_weight and labels in Dask do not go together: pass y.compute()."
+                raise ValueError(msg)
+            self.classes_, indicators = lazy_indicators(y)
+            self._refuse_one_class(self.classes_)
+            judged = self._learn(X, indicators, None)
+            self._slope, self._bias = calibrated(judged)
+            return self
         labels = self._labels(y)
         self.classes_, codes = np.unique(labels, return_inverse=True)
         weights = self._sample_weight(sample_weight, len(codes))
         present = np.unique(codes if weights is None else codes[weights > 0])
-        if len(present) < 2 and len(codes) > 0:
-            msg = (
-                f"{type(self).__name__} needs at least two classes, but y has one class, "
-                f"{self.classes_[present[0]]!r}: there is nothing to tell apart."
-            )
-            raise ValueError(msg)
+        self._refuse_one_class(self.classes_[present])
         judged = self._learn(X, self._indicators(codes), weights)
+        if self.loss != "squared":
+            judged = with_margins(
+                judged, self.approximation_.gram.rows, self._indicators(codes), weights,
+                self.loss, Budget.of(self.max_memory), make_rng(self.random_state),
+            )  # fmt: skip
+            self._models = judged.models
         self._slope, self._bias = calibrated(judged)
         return self
 
@@ -134,6 +149,9 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         """
         if not hasattr(self, "_models"):
             return self.fit(X, y, sample_weight)
+        if self.loss != "squared":
+            msg = f"partial_fit adds rows to squared errors alone, not to loss={self.loss!r}: fit."
+            raise ValueError(msg)
         labels = self._labels(y)
         codes = np.searchsorted(self.classes_, labels)
         codes = np.minimum(codes, len(self.classes_) - 1)
@@ -145,23 +163,35 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         self._update(X, self._indicators(codes), self._sample_weight(sample_weight, len(codes)))
         return self
 
+    @lazily
     def decision_function(self, X: Any) -> Array:
         """Return log-odds: of the second class, shape (n,), or of each, shape (n, k)."""
         logits = self._logits(X)
         return logits[:, 1] - logits[:, 0] if len(self.classes_) == 2 else logits
 
+    @lazily
     def predict_proba(self, X: Any) -> Floats:
         """Return the probability of each class, shape (n, k), in the order of `classes_`."""
         return np.asarray(softmax(self._logits(X), axis=1))
 
+    @lazily
     def predict_log_proba(self, X: Any) -> Floats:
         """Return the logarithms of the probabilities, shape (n, k)."""
         return np.asarray(log_softmax(self._logits(X), axis=1))
 
+    @lazily
     def predict(self, X: Any) -> Any:
         """Return the most probable label of each row, shape (n,)."""
         logits = self._logits(X)
         return self.classes_[np.argmax(logits, axis=1)]
+
+    def _refuse_one_class(self, classes: Any) -> None:
+        if len(classes) == 1:
+            msg = (
+                f"{type(self).__name__} needs at least two classes, but y has one class, "
+                f"{classes[0]!r}: there is nothing to tell apart."
+            )
+            raise ValueError(msg)
 
     def _logits(self, X: Any) -> Floats:
         check_is_fitted(self)

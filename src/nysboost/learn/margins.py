@@ -61,7 +61,12 @@ LOSSES: dict[str, MarginLoss] = {"hinge": Hinge(), "log": Logistic()}
 
 
 def fit_margins(
-    features: Features, signs: Floats, loss: MarginLoss, C: float, max_iter: int = MAX_ITER
+    features: Features,
+    signs: Floats,
+    loss: MarginLoss,
+    C: float,
+    weights: Floats | None = None,
+    max_iter: int = MAX_ITER,
 ) -> tuple[Floats, Floats]:
     """Minimise ½‖w‖² + C Σ_i loss(y_i (F_i w + b)) for each of p problems, by L-BFGS.
 
@@ -73,11 +78,13 @@ def fit_margins(
     features : Features
         F.
     signs : array of shape (n, p)
-        The labels of each problem, −1 or 1.
+        The labels of each problem, −1 or 1; of rows that take no part 0.
     loss : MarginLoss
         The loss of a margin.
     C : float
         Weight of the losses beside the squared norm.
+    weights : array of shape (n,) or None
+        How much the loss of each row counts; None is 1.
     max_iter : int
         Steps at most.
 
@@ -93,6 +100,7 @@ def fit_margins(
         products[:r, r] += F.sum(axis=0)
     products[r, :r], products[r, r] = products[:r, r], features.n
     ridge = np.append(np.ones(r), 0.0)  # the intercept is free
+    strength = C * np.abs(signs) * (1.0 if weights is None else weights[:, None])
     lower, _ = cho_factor(np.diag(ridge) + C * products / 4, lower=True)
     unit = 1 / (C * features.n)
 
@@ -105,8 +113,8 @@ def fit_margins(
         value, gradient = 0.5 * float(ridge @ (w * w).sum(axis=1)), ridge[:, None] * w
         for at, F in features.blocks():
             losses, slopes = loss(signs[at] * (F @ w[:r] + w[r]))
-            pull = C * signs[at] * slopes
-            value += C * float(losses.sum())
+            pull = strength[at] * signs[at] * slopes
+            value += float((strength[at] * losses).sum())
             gradient[:r] += F.T @ pull
             gradient[r] += pull.sum(axis=0)
         back = solve_triangular(lower, gradient, lower=True).T.ravel()

@@ -11,7 +11,9 @@ from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from nysboost.catalogue import RandomState
+from nysboost.data.dask_graph import is_dask
 from nysboost.learn.base import BaseLearner, buffered
+from nysboost.learn.lazy import lazily, lazy_targets, location_and_scale, rounded
 from nysboost.numerics.arrays import Floats, like, namespace, to_host
 from nysboost.numerics.memory import MAX_MEMORY
 from nysboost.target.judged import Judged
@@ -120,8 +122,11 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
                 self.partial_fit(block, values)
             return self
         Y = self._targets(y, X)
-        weights = self._sample_weight(sample_weight, len(Y))
-        self._centre, self._unit = _location_and_scale(Y, weights)
+        weights = self._sample_weight(sample_weight, Y.shape[0])
+        if is_dask(Y):
+            self._centre, self._unit = location_and_scale(Y)
+        else:
+            self._centre, self._unit = _location_and_scale(Y, weights)
         judged = self._learn(X, (Y - self._centre) / self._unit, weights)
         self._interval = _interval(judged)
         return self
@@ -138,6 +143,7 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         self._update(X, (Y - self._centre) / self._unit, weights)
         return self
 
+    @lazily
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Return predictions, and if asked the standard deviation of an observation at X.
 
@@ -164,7 +170,7 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         std = namespace(variance).sqrt(variance) * like(self._unit * self._interval, variance)
         return mean, std[:, 0] if self._flat else std
 
-    def _targets(self, y: Any, X: Any) -> Floats:
+    def _targets(self, y: Any, X: Any) -> Any:
         """Return y as numbers, shape (n, t)."""
         if y is None:
             msg = (
@@ -172,6 +178,9 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
                 "give as many targets as X has rows."
             )
             raise ValueError(msg)
+        if is_dask(y):
+            self._flat = y.ndim == 1
+            return lazy_targets(y)
         host = to_host(y) if hasattr(y, "device") and not isinstance(y, np.ndarray) else y
         checked = check_array(
             host, ensure_2d=False, dtype=np.float64, input_name="y", estimator=self
@@ -187,7 +196,7 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
 def _location_and_scale(Y: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
     centre = np.average(Y, axis=0, weights=weights)
     spread = np.sqrt(np.average((Y - centre) ** 2, axis=0, weights=weights))
-    return centre, np.where(spread > 0, spread, 1.0)
+    return rounded(centre, spread)
 
 
 def _interval(judged: Judged) -> Floats:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nysboost.numerics.arrays import Array, namespace
+from nysboost.numerics.arrays import Array, Indices, namespace, take
 from nysboost.numerics.linalg import norms, times
 from nysboost.numerics.tolerances import CANCELLED
 
@@ -42,8 +42,9 @@ class SplitMatrix:
         xp = namespace(G)
         F = xp.astype(F, xp.float64, copy=False)
         residual = G - F @ F.T
-        unit = float(xp.max(xp.abs(residual))) or 1.0
-        return cls(F, xp.astype(residual / unit, xp.float32), unit, float(norms(G)) or 1.0)
+        unit = max(float(xp.max(residual)), -float(xp.min(residual))) or 1.0
+        residual /= unit
+        return cls(F, xp.astype(residual, xp.float32), unit, float(norms(G)) or 1.0)
 
     def times(self, Q: Array) -> Array:
         """Return G Q, in float64."""
@@ -52,6 +53,26 @@ class SplitMatrix:
     def relative_error(self, features: Array) -> float:
         """Return ‖G − Φ Φᵀ‖ / ‖G‖ for features Φ, from the residual itself."""
         return float(norms(self._minus(features @ features.T))) / self.norm
+
+    def error(self, Q: Array, H: Array, seen: Array) -> float:
+        """Return ‖G − Q H Qᵀ‖ / ‖G‖ for any Q and H, with Qᵀ G Q as seen from there.
+
+        ‖G‖² − 2⟨H, Qᵀ G Q⟩ + ‖Q H Qᵀ‖² takes small matrices alone, where it does not cancel.
+        """
+        unit = H / self.norm
+        HN = unit @ (Q.T @ Q)
+        xp = namespace(Q)
+        loss = 1 - 2 * float(xp.sum(unit * (seen / self.norm))) + float(xp.sum(HN * HN.T))
+        if loss < CANCELLED:
+            return float(norms(self._minus((Q @ H) @ Q.T))) / self.norm
+        return float(np.sqrt(loss))
+
+    def part(self, rows: Indices) -> SplitMatrix:
+        """Return the matrix of some of the rows, split in the same way."""
+        F, E = take(self.F, rows), take(take(self.E, rows), rows, axis=1)
+        xp = namespace(E)
+        whole = F @ F.T + xp.astype(E, F.dtype) * self.unit
+        return SplitMatrix(F, E, self.unit, float(norms(whole)) or 1.0)
 
     def loss(self, Q: Array, H: Array) -> float:
         """Return ‖G − Q H Qᵀ‖² / ‖G‖² for the optimal H = Qᵀ G Q."""

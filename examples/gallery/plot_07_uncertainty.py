@@ -1,0 +1,39 @@
+"""
+Uncertainty, near the data and far from them
+============================================
+
+`NystroemRegressor.predict(X, return_std=True)` says how sure it is. The deviation grows where
+there are no data, because what landmarks do not see of a point is added to its variance.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import nysboost as nb
+
+rng = np.random.default_rng(1)
+x = np.concatenate([rng.uniform(-4, -0.5, 120), rng.uniform(1.5, 4, 80)])
+y = np.sin(4 * x) * np.cos(x) + 0.15 * rng.normal(size=len(x))
+
+# %%
+# Fifty landmarks. The gap in the middle and the ends have no data.
+model = nb.NystroemRegressor(50, random_state=0).fit(x[:, None], y)
+grid = np.linspace(-6.5, 6.5, 400)
+mean, deviation = model.predict(grid[:, None], return_std=True)
+
+# %%
+# ±1.96 deviations covered 95 % of the rows that were held out in fitting.
+figure, axes = plt.subplots(figsize=(8, 4.2), layout="constrained")
+axes.fill_between(
+    grid, mean - 1.96 * deviation, mean + 1.96 * deviation, color="#EE7733", alpha=0.25, lw=0
+)
+axes.plot(grid, mean, color="#EE7733", label="prediction, with 95 % interval")
+axes.plot(grid, np.sin(4 * grid) * np.cos(grid), "k:", lw=1, label="the function")
+axes.scatter(x, y, s=9, color="#332288", label="data", zorder=3)
+axes.legend(frameon=False, ncols=3, loc="upper center", bbox_to_anchor=(0.5, 1.12))
+axes.set(xlabel="x", ylabel="y", xlim=(-6.5, 6.5))
+plt.show()
+
+# %%
+# In the gap, and beyond both ends, the interval is wider than the spread of y: far from all
+# landmarks the prediction is the mean, and says so.

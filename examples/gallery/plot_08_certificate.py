@@ -1,0 +1,53 @@
+"""
+A certificate, and a tolerance instead of a size
+================================================
+
+How good is an approximation of a matrix that nobody can look at? `Approximation.certificate`
+gives an interval for its error, from a number of kernel values that does not grow with n. With
+`tol=` the number of landmarks follows from the error that you allow.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import nysboost as nb
+
+X = np.random.default_rng(0).normal(size=(4000, 3))
+kernel = nb.Gaussian(sigma=1.5)
+
+# %%
+# Intervals from more and more kernel values. The matrix has 16 million.
+approx = nb.approximate(X, "kmeans", kernel, n_components=60, random_state=0)
+truth = approx.relative_error()
+BUDGETS = (30_000, 100_000, 300_000, 1_000_000, 3_000_000)
+certificates = [approx.certificate(0.95, n_entries=n, random_state=0) for n in BUDGETS]
+print(certificates[-1])
+
+# %%
+# And the other way round: landmarks for a tolerance.
+TOLERANCES = (0.1, 0.03, 0.01, 0.003)
+reached = [nb.approximate(X, "kmeans", kernel, tol=tol, random_state=0) for tol in TOLERANCES]
+
+# %%
+# Left: each bar holds the truth with 95 % confidence. Right: as few landmarks as it takes, and
+# what they reach.
+figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+at = np.arange(len(BUDGETS))
+low, high = np.array([certificate.frobenius for certificate in certificates]).T
+left.vlines(at, low, high, color="#EE7733", lw=9)
+left.axhline(truth, color="black", ls=":", lw=1)
+left.plot(at, np.sqrt(low * high), "o", color="#EE7733", ms=5)
+left.text(at[-1], 1.06 * truth, "the truth", ha="center", va="bottom")
+left.set_xticks(at, [f"{n:,}" for n in BUDGETS], fontsize=8)
+left.set(xlabel="kernel values, at most", ylabel="relative error", yscale="log")
+right.plot(TOLERANCES, TOLERANCES, "k:", lw=1)
+right.plot(TOLERANCES, [found.relative_error() for found in reached], "o", color="#EE7733")
+for tol, found in zip(TOLERANCES, reached, strict=True):
+    right.annotate(f"{found.rank} landmarks", (tol, found.relative_error()), xytext=(8, -12),
+                   textcoords="offset points", fontsize=9)  # fmt: skip
+right.set(xscale="log", yscale="log", xlabel="tolerance", ylabel="error reached", xlim=(0.002, 0.4))
+right.set_ylim(0.0017, None)
+plt.show()
+
+# %%
+# No approximation lies above its tolerance, and none lies far below.

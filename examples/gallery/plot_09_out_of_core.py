@@ -1,0 +1,66 @@
+"""
+More rows than memory
+=====================
+
+Rows may stay on disk, and so may their features. `max_memory` is all that is held beside them.
+What it costs is measured here by the largest memory that NumPy had in use.
+"""
+
+import tempfile
+import tracemalloc
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import nysboost as nb
+
+N, D, LANDMARKS = 100_000, 10, 64
+folder = tempfile.TemporaryDirectory()
+path = Path(folder.name)
+
+# %%
+# A file of rows, larger than what we allow ourselves to hold.
+rows = np.lib.format.open_memmap(path / "rows.npy", "w+", dtype=np.float32, shape=(N, D))
+rng = np.random.default_rng(0)
+for start in range(0, N, 10_000):
+    rows[start : start + 10_000] = rng.normal(size=(10_000, D))
+rows.flush()
+
+# %%
+# Fit on a sample of the rows, then write the features of all of them to another file, under
+# several budgets.
+fitted = nb.Nystroem(gamma="scale", method="kmeans", n_components=LANDMARKS, random_state=0).fit(
+    rows
+)
+MEGABYTE = 2**20
+budgets, peaks = (1, 2, 4, 8, 16), []
+for budget in budgets:
+    fitted.set_params(max_memory=f"{budget}MB", n_jobs=1)
+    tracemalloc.start()
+    features = fitted.transform(rows, out=path / "features.npy")
+    peaks.append(tracemalloc.get_traced_memory()[1] / MEGABYTE)
+    tracemalloc.stop()
+
+# %%
+# The features are a memory map, of which nothing is in memory until it is asked for.
+whole = features.nbytes / MEGABYTE
+print(type(features).__name__, features.shape, f"{whole:.0f} MB on disk")
+del features, rows
+folder.cleanup()
+
+# %%
+# What was held never exceeds the budget, whatever the size of the file.
+figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+at = np.arange(len(budgets))
+axes.bar(at, peaks, width=0.6, color="#EE7733", label="held at most")
+axes.hlines(budgets, at - 0.4, at + 0.4, color="black", lw=1.5, label="max_memory")
+axes.axhline(whole, color="#777777", ls="--", lw=1)
+axes.text(at[0] - 0.4, whole * 0.97, "the features themselves, on disk", va="top", color="#555555")
+axes.set_xticks(at, [f"{budget} MB" for budget in budgets])
+axes.set(xlabel="max_memory", ylabel="megabytes", title=f"{N:,} rows, {LANDMARKS} landmarks")
+axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(0, 0.9))
+plt.show()
+
+# %%
+# A smaller budget takes smaller blocks, and gives the same numbers.

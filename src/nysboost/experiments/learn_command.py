@@ -1,0 +1,135 @@
+"""``nysboost learn``: from a file and a target to a table of learners and a report."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nysboost.experiments import console, learning, report
+from nysboost.experiments.report import learning as pages
+from nysboost.experiments.store import make_writable
+from nysboost.experiments.user_error import UserError, need
+from nysboost.numerics.checks import unknown
+
+
+@dataclass(frozen=True)
+class Request:
+    """The options of the command, as given."""
+
+    data: str
+    target: str
+    task: str = "auto"
+    components: int = 256
+    folds: int = 5
+    max_rows: int = 20_000
+    seed: int = 0
+
+
+def run(request: Request, out: Path) -> list[learning.Outcome]:
+    """Compare the learners by cross-validation, print the table, write the report."""
+    frame, y = read(Path(request.data), request.target)
+    frame, y, notes = _drawn(frame, y, request)
+    classify = _is_classification(y, request)
+    y = y.astype(str) if classify else y.astype(np.float64)
+    if len(y) < 2 * request.folds:
+        raise UserError(f"{request.data} has {len(y)} rows: too few for {request.folds} folds.")
+    make_writable(out)
+    c = min(request.components, len(y) // 2)
+    notes.append(
+        f"{'Classification' if classify else 'Regression'} of {request.target} from "
+        f"{len(frame.columns)} columns; {request.folds} folds; {c} landmarks."
+    )
+    for note in notes:
+        console.say(note)
+    with console.progress("fits") as progress:
+        outcomes = learning.cross_validate(
+            frame, y, classify, c, request.folds, request.seed, progress
+        )
+    console.table("Learners, smallest error first", pages.head(classify), pages.rows(outcomes))
+    insight = learning.look_closer(frame, y, classify, c, request.folds, request.seed)
+    page = pages.page(outcomes, insight, classify, notes, asdict(request))
+    console.say(page.summary[0])
+    report.write(page, out / "report.html")
+    console.say(f"The report is {out / 'report.html'}.")
+    return outcomes
+
+
+def read(path: Path, target: str) -> tuple[learning.Frame, Any]:
+    """Read a .csv, .tsv or .parquet file; return its columns and the target's values."""
+    if not path.is_file():
+        raise UserError(f"There is no file {path}.")
+    columns = _parquet(path) if path.suffix.lower() == ".parquet" else _csv(path)
+    if target not in columns:
+        raise UserError(f"{path} has no such target. {unknown('column', target, columns)}")
+    y = columns.pop(target)
+    missing = np.isnan(y) if y.dtype.kind == "f" else y == ""
+    if missing.any():
+        raise UserError(
+            f"The target {target} of {path} has no value in {int(missing.sum())} rows, first in "
+            f"row {int(np.argmax(missing)) + 1}: drop such rows first."
+        )
+    if not columns:
+        raise UserError(f"{path} has no column beside the target.")
+    return learning.Frame(tuple(columns), columns), y
+
+
+def _csv(path: Path) -> dict[str, Any]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        lines = file.read().splitlines()
+    if len(lines) < 2:
+        raise UserError(f"{path} needs a line of column names and at least one row.")
+    reader = csv.reader(lines, delimiter=max(",;\t", key=lines[0].count))
+    names, *cells = [row for row in reader if row]
+    for number, row in enumerate(cells, start=2):
+        if len(row) != len(names):
+            raise UserError(f"{path} is ragged: row {number} has {len(row)} cells.")
+    named = zip((name.strip() for name in names), zip(*cells, strict=True), strict=True)
+    return {name: _column(values) for name, values in named}
+
+
+def _column(cells: Any) -> Any:
+    """Return numbers where all cells are numbers or empty, else text."""
+    stripped = [cell.strip() for cell in cells]
+    try:
+        return np.array([float(cell) if cell else np.nan for cell in stripped])
+    except ValueError:
+        return np.array(stripped, dtype=object)
+
+
+def _parquet(path: Path) -> dict[str, Any]:
+    table = need("pyarrow.parquet", "experiments").read_table(path)
+    found = {}
+    for name in table.column_names:
+        values = table.column(name).to_pylist()
+        numbers = all(isinstance(v, int | float | None) for v in values)
+        as_number = [np.nan if v is None else v for v in values]
+        as_text = ["" if v is None else str(v) for v in values]
+        found[name] = (
+            np.array(as_number, dtype=np.float64) if numbers else np.array(as_text, dtype=object)
+        )
+    return found
+
+
+def _drawn(
+    frame: learning.Frame, y: Any, request: Request
+) -> tuple[learning.Frame, Any, list[str]]:
+    if len(y) <= request.max_rows:
+        return frame, y, [f"{request.data}: {len(y):,} rows, all of them used."]
+    kept = np.random.default_rng(request.seed).permutation(len(y))[: request.max_rows]
+    note = (
+        f"{request.data} has {len(y):,} rows: {request.max_rows:,} of them, drawn at random, are "
+        "used (--max-rows changes that)."
+    )
+    return frame.rows(kept), y[kept], [note]
+
+
+def _is_classification(y: Any, request: Request) -> bool:
+    if request.task == "auto":
+        return bool(y.dtype.kind != "f")
+    if request.task == "regression" and y.dtype.kind != "f":
+        raise UserError(f"The target {request.target} is text ({y[0]!r}): it can be classified.")
+    return request.task == "classification"

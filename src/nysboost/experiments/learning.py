@@ -1,0 +1,202 @@
+"""Learners compared on a user's table: cross-validated errors, and what ours has learned."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import LogisticRegression, RidgeCV
+from sklearn.metrics import log_loss
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from nysboost.learn import NystroemClassifier, NystroemRegressor
+from nysboost.learn.table import Table
+from nysboost.numerics.arrays import Floats
+
+OURS, UNIFORM = "NysBoost", "NysBoost, uniform landmarks"
+LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """Columns with names: numbers, with NaN where one is missing, or text."""
+
+    columns: tuple[str, ...]
+    values: Mapping[str, Any]
+
+    @property
+    def dtypes(self) -> list[Any]:
+        """The columns' types."""
+        return [self.values[name].dtype for name in self.columns]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, d)."""
+        return len(self.values[self.columns[0]]), len(self.columns)
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name]
+
+    def rows(self, at: Any) -> Frame:
+        """Return some of the rows."""
+        return Frame(self.columns, {name: self.values[name][at] for name in self.columns})
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A learner with its error in each fold: RMSE, or the share of wrong labels."""
+
+    name: str
+    errors: list[float]
+    losses: list[float]
+    seconds: float
+
+    @property
+    def error(self) -> float:
+        """The mean error over the folds."""
+        return float(np.mean(self.errors))
+
+
+@dataclass(frozen=True, eq=False)
+class Insight:
+    """What our learner has learned, on the rows of the first fold.
+
+    Parameters
+    ----------
+    curve : dict of str to list of (landmarks, error)
+        Error against the number of landmarks.
+    predicted : list of (predicted, true)
+        Means over tenths of the rows, in the order of the prediction.
+    reliability : list of (claimed, found)
+        Intervals that claim to cover a share of the rows, or probabilities, and what came true.
+    relevance : list of (column, share)
+        How much each column matters, largest first.
+    """
+
+    curve: dict[str, list[tuple[int, float]]]
+    predicted: list[tuple[float, float]]
+    reliability: list[tuple[float, float]]
+    relevance: list[tuple[str, float]]
+
+
+def contestants(classify: bool, c: int, seed: int) -> dict[str, Callable[[], Any]]:
+    """Return what is compared; those of other libraries only where these are installed."""
+    ours: Any = NystroemClassifier if classify else NystroemRegressor
+    linear: Any = LogisticRegression(max_iter=1000) if classify else RidgeCV(np.logspace(-4, 4, 9))
+    trees: Any = HistGradientBoostingClassifier if classify else HistGradientBoostingRegressor
+    found: dict[str, Callable[[], Any]] = {
+        "linear model": lambda: make_pipeline(StandardScaler(), linear),
+        "scikit-learn's Nystroem": lambda: make_pipeline(
+            StandardScaler(), Nystroem(n_components=c, random_state=seed), linear
+        ),
+        "gradient-boosted trees": lambda: trees(random_state=seed, early_stopping=True),
+        UNIFORM: lambda: ours(c, landmarks="uniform", random_state=seed),
+        OURS: lambda: ours(c, random_state=seed),
+    }
+    if find_spec("lightgbm"):
+        import lightgbm as lgb
+
+        kind = lgb.LGBMClassifier if classify else lgb.LGBMRegressor
+        found["LightGBM"] = lambda: kind(n_estimators=500, verbose=-1, random_state=seed)
+    return found
+
+
+def cross_validate(
+    frame: Frame,
+    y: Any,
+    classify: bool,
+    c: int,
+    folds: int,
+    seed: int,
+    said: Callable[[int, int], None] = lambda _i, _n: None,
+) -> list[Outcome]:
+    """Return every learner's errors on the same folds, smallest first."""
+    splits, made = _splits(y, classify, folds, seed), contestants(classify, c, seed)
+    outcomes, done = [], 0
+    for name, make in made.items():
+        errors, losses, seconds = [], [], 0.0
+        for train, test in splits:
+            said(done, len(splits) * len(made))
+            done += 1
+            X, fresh = _numbers(frame, train, test)
+            start = time.perf_counter()
+            model = make().fit(X, y[train])
+            seconds += time.perf_counter() - start
+            error, loss = _errors(model, fresh, y[test], classify)
+            errors.append(error)
+            losses.append(loss)
+        outcomes.append(Outcome(name, errors, losses, seconds / folds))
+    return sorted(outcomes, key=lambda outcome: outcome.error)
+
+
+def look_closer(frame: Frame, y: Any, classify: bool, c: int, folds: int, seed: int) -> Insight:
+    """Return what our learner makes of the first fold."""
+    kind: Any = StratifiedKFold if classify else KFold
+    train, test = next(
+        iter(kind(folds, shuffle=True, random_state=seed).split(np.empty(len(y)), y))
+    )
+    X, fresh = _numbers(frame, train, test)
+    curve: dict[str, list[tuple[int, float]]] = {UNIFORM: [], OURS: []}
+    ours: Any = NystroemClassifier if classify else NystroemRegressor
+    for size in sorted({max(2, c // 16), max(2, c // 4), c}):
+        for name, landmarks in ((UNIFORM, "uniform"), (OURS, "target")):
+            model = ours(size, landmarks=landmarks, random_state=seed).fit(X, y[train])
+            curve[name].append((size, _errors(model, fresh, y[test], classify)[0]))
+    shares = np.bincount(Table.of(frame.rows(train), "fill").origins, model.feature_importances_)
+    relevance = sorted(zip(frame.columns, shares.tolist(), strict=True), key=lambda pair: -pair[1])
+    if classify:
+        claimed, right = _called(model.predict_proba(fresh), model.classes_, y[test])
+        return Insight(curve, [], _tenths(claimed, right), relevance)
+    mean, std = model.predict(fresh, return_std=True)
+    return Insight(curve, _tenths(mean, y[test]), _coverage(mean, std, y[test]), relevance)
+
+
+def _splits(y: Any, classify: bool, folds: int, seed: int) -> list[tuple[Any, Any]]:
+    kind: Any = StratifiedKFold if classify else KFold
+    return list(kind(folds, shuffle=True, random_state=seed).split(np.empty(len(y)), y))
+
+
+def _numbers(frame: Frame, train: Any, test: Any) -> tuple[Floats, Floats]:
+    """Return both parts as numbers, by what the training rows alone say."""
+    table = Table.of(frame.rows(train), "fill")
+    return table(frame.rows(train)), table(frame.rows(test))
+
+
+def _errors(model: Any, X: Floats, y: Any, classify: bool) -> tuple[float, float]:
+    """Return the error, and for classes the log loss too."""
+    if not classify:
+        return float(np.sqrt(np.mean((model.predict(X) - y) ** 2))), float("nan")
+    proba = np.clip(model.predict_proba(X), 1e-15, 1)
+    loss = log_loss(y, proba / proba.sum(axis=1, keepdims=True), labels=model.classes_)
+    return float(np.mean(model.predict(X) != y)), float(loss)
+
+
+def _called(proba: Floats, classes: Any, y: Any) -> tuple[Floats, Floats]:
+    best = proba.argmax(axis=1)
+    return proba.max(axis=1), (classes[best] == y).astype(np.float64)
+
+
+def _tenths(claimed: Floats, true: Floats) -> list[tuple[float, float]]:
+    """Return the means of both over tenths of the rows, in the order of the first."""
+    parts = np.array_split(np.argsort(claimed, kind="stable"), min(10, len(claimed)))
+    return [(float(claimed[part].mean()), float(true[part].mean())) for part in parts]
+
+
+def _coverage(mean: Floats, std: Floats, y: Floats) -> list[tuple[float, float]]:
+    from scipy.stats import norm
+
+    gap = np.abs(y - mean) / std
+    return [(level, float(np.mean(gap <= norm.ppf((1 + level) / 2)))) for level in LEVELS]
+
+
+def best_other(outcomes: Sequence[Outcome]) -> Outcome:
+    """Return the best learner that is not ours."""
+    return min((o for o in outcomes if o.name not in (OURS, UNIFORM)), key=lambda o: o.error)

@@ -1,0 +1,101 @@
+"""Weights of a classifier by another loss than the squared one, on landmarks that are found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from nysboost.data.rows import Rows
+from nysboost.engine.factor import Factor
+from nysboost.engine.feature_map import FeatureMap
+from nysboost.gram import KernelGram, Landmarks
+from nysboost.learn.margins import LOSSES, fit_margins
+from nysboost.learn.on_features import Features
+from nysboost.numerics.arrays import Floats, like
+from nysboost.numerics.memory import Budget
+from nysboost.target.judged import Judged
+from nysboost.target.linear import LinearModel
+
+HELD_OUT = 0.1
+"""Share of the rows that choose C and calibrate; all rows take part in the weights at the end."""
+
+STRENGTHS = (30.0, 3.0, 0.3)
+"""C is one of these, for a kernel with k(x, x) = 1; the first of those that are as good."""
+
+
+def with_margins(
+    judged: Judged,
+    rows: Rows,
+    truth: Floats,
+    weights: Floats | None,
+    loss: str,
+    budget: Budget,
+    rng: np.random.Generator,
+) -> Judged:
+    """Return the same models with weights that minimise a loss of margins, and their scores.
+
+    Each class is one problem against the rest. A tenth of the rows has no part in a first fit,
+    chooses C by its share of right labels, and stays as what the models are judged by.
+
+    Parameters
+    ----------
+    judged : Judged
+        Models whose landmarks, metrics and shares are kept.
+    rows : Rows
+        The training rows, as numbers.
+    truth : array of shape (n, k)
+        Indicators of the classes.
+    weights : array of shape (n,) or None
+        Weight of each row.
+    loss : str
+        A name in `nysboost.learn.margins.LOSSES`.
+    budget : Budget
+        Memory and cores of a pass.
+    rng : numpy.random.Generator
+        Draws the rows that are held out.
+    """
+    mass = np.ones(len(truth)) if weights is None else weights
+    out = rng.uniform(size=len(truth)) < HELD_OUT
+    if len(truth) * HELD_OUT < truth.shape[1]:
+        out[:] = True  # too few rows to spare any: those that are fitted also judge
+    signs = 2.0 * truth - 1.0
+    first = signs * np.where(out & ~out.all(), 0.0, 1.0)[:, None]  # a sign of 0 has no part
+    models, scores = [], np.zeros((int(out.sum()), truth.shape[1]))
+    for share, model in zip(judged.shares, judged.models, strict=True):
+        features = _features(model, rows, budget)
+        tried = [_scores(features, _fitted(features, first, mass, loss, C)) for C in STRENGTHS]
+        right = [_right(found[out], truth[out], mass[out]) for found in tried]
+        best = int(np.argmax(right))
+        scores += float(share) * tried[best][out]
+        w, b = _fitted(features, signs, mass, loss, STRENGTHS[best])
+        models.append(replace(model, w=like(w, model.w), mean=like(b, model.mean)))
+    held = None if weights is None else weights[out]
+    return replace(judged, models=models, mean=scores, truth=truth[out], weights=held)
+
+
+def _features(model: LinearModel, rows: Rows, budget: Budget) -> Features:
+    gram = KernelGram(rows, model.basis.kernel, budget)
+    landmarks = Landmarks(None, model.basis.Z)
+    return Features(Factor(FeatureMap(gram, landmarks, (model.basis.N,))))
+
+
+def _fitted(
+    features: Features, signs: Floats, mass: Floats, loss: str, C: float
+) -> tuple[Floats, Floats]:
+    """Return weights of shape (r, k) and intercepts; two classes are one problem, mirrored."""
+    if signs.shape[1] > 2:
+        w, b = fit_margins(features, signs, LOSSES[loss], C, mass)
+        return w.T, b
+    w, b = fit_margins(features, signs[:, 1:], LOSSES[loss], C, mass)
+    return np.hstack([-w.T, w.T]), np.concatenate([-b, b])
+
+
+def _scores(features: Features, fitted: tuple[Floats, Floats]) -> Floats:
+    w, b = fitted
+    return np.concatenate([F @ w + b for _, F in features.blocks()])
+
+
+def _right(scores: Floats, truth: Floats, mass: Floats) -> float:
+    """Return the weighted share of rows whose largest score is that of their class."""
+    return float(mass @ (scores.argmax(axis=1) == truth.argmax(axis=1)))

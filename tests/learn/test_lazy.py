@@ -1,0 +1,104 @@
+"""Learners on Dask: the model of the run in memory, and predictions that wait to be asked for."""
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+
+import nysboost as nb
+from nysboost.learn.lazy import rounded
+
+N = 4000
+CHUNKS = (1500, 0, 1000, 1500)
+
+
+@pytest.fixture(autouse=True)
+def _in_this_thread():
+    with dask.config.set(scheduler="sync"):
+        yield
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, 3))
+    return X, np.sin(X[:, 0]) + X[:, 1] * X[:, 2] / 2 + 0.1 * rng.normal(size=N)
+
+
+def regressor(**options):
+    return nb.NystroemRegressor(n_components=15, kernel="gaussian", random_state=0, **options)
+
+
+@pytest.fixture(scope="module")
+def here(data):
+    return regressor(metric="one").fit(*data)
+
+
+def lazy(X):
+    return da.from_array(X, chunks=(CHUNKS, *X.shape[1:]))
+
+
+def test_weights_come_from_the_workers_and_predictions_are_lazy(data, here):
+    X, y = data
+    there = regressor(metric="one").fit(lazy(X), lazy(y))
+    np.testing.assert_array_equal(there.components_, here.components_)
+    predicted = there.predict(lazy(X))
+    assert isinstance(predicted, da.Array)
+    assert predicted.chunks == (CHUNKS,)
+    np.testing.assert_allclose(predicted.compute(), here.predict(X), atol=1e-9)
+    with pytest.raises(ValueError, match=r"call it on X\.compute"):
+        there.predict(lazy(X), return_std=True)
+
+
+def test_columns_of_one_data_frame_are_rows_and_target(data, here):
+    X, y = data
+    frame = dd.from_pandas(pd.DataFrame(X, columns=list("abc")).assign(y=y), npartitions=3)
+    there = regressor(metric="one").fit(frame[list("abc")], frame["y"])
+    assert list(there.feature_names_in_) == ["a", "b", "c"]
+    assert np.isnan(there.predict(frame[list("abc")]).shape[0])
+    predicted = there.predict(frame[list("abc")]).compute()
+    np.testing.assert_allclose(predicted, here.predict(X), atol=1e-9)
+    with pytest.raises(ValueError, match="in this order"):
+        there.predict(frame[list("cba")])
+
+
+def test_few_rows_are_brought_here(data):
+    X, y = data[0][:200], data[1][:200]
+    here = regressor(metric="one").fit(X, y)
+    there = regressor(metric="one").fit(da.from_array(X, chunks=50), da.from_array(y, chunks=70))
+    np.testing.assert_allclose(there.predict(X), here.predict(X), atol=1e-9)
+
+
+def test_labels_are_told_apart_on_the_workers(data):
+    X, y = data
+    labels = np.where(y > 0, "up", "down")
+    options = {"n_components": 10, "kernel": "gaussian", "metric": "one", "random_state": 0}
+    here = nb.NystroemClassifier(**options).fit(X, labels)
+    there = nb.NystroemClassifier(**options).fit(lazy(X), lazy(labels))
+    assert list(there.classes_) == ["down", "up"]
+    probabilities = there.predict_proba(lazy(X))
+    assert probabilities.chunks == (CHUNKS, (2,))
+    np.testing.assert_allclose(probabilities.compute(), here.predict_proba(X), atol=1e-8)
+    assert (there.predict(lazy(X)).compute() == here.predict(X)).all()
+    with pytest.raises(ValueError, match="at least two classes"):
+        nb.NystroemClassifier(**options).fit(lazy(X), lazy(np.zeros(N)))
+
+
+def test_targets_that_are_no_numbers_or_gaps_are_refused(data):
+    X, y = data
+    with pytest.raises(ValueError, match="y contains NaN"):
+        regressor().fit(lazy(X), lazy(np.where(np.arange(N) == 7, np.nan, y)))
+    with pytest.raises(ValueError, match="a classifier takes labels"):
+        regressor().fit(lazy(X), lazy(np.full(N, "a")))
+    with pytest.raises(ValueError, match="of one as of the other"):
+        regressor().fit(lazy(X), da.from_array(y[:-1]).rechunk(1000))
+
+
+def test_location_and_scale_hide_how_they_were_summed():
+    centre, spread = np.array([1 / 3, 1e9, 0.0]), np.array([2 / 3, 1e-3, 0.0])
+    nearly = rounded(centre * (1 + 1e-15), spread * (1 - 1e-15))
+    for one, other in zip(rounded(centre, spread), nearly, strict=True):
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_allclose(rounded(centre, spread)[1], [2 / 3, 1e-3, 1.0], rtol=1e-6)
