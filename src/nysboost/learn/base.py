@@ -73,6 +73,7 @@ class BaseLearner(BaseEstimator):
     max_memory: int | str
     verbose: int
     random_state: RandomState
+    feature_names_in_: Any
 
     # Fitting
 
