@@ -1,11 +1,13 @@
 """What all tests share: hypothesis without deadlines, and the same examples each time."""
 
 import os
+import shutil
 
 os.environ["SCIPY_ARRAY_API"] = "1"  # before SciPy is imported: scikit-learn's checks ask for it
 # Small matrices are slower on several threads, and round differently from machine to machine.
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -24,3 +26,26 @@ if os.environ.get("NYSBOOST_MEMORY"):  # bytes, beyond which a law that takes to
     import resource
 
     resource.setrlimit(resource.RLIMIT_AS, (int(os.environ["NYSBOOST_MEMORY"]),) * 2)
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory):
+    selenium = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    binary = shutil.which("chromium") or shutil.which("google-chrome")
+    driver = shutil.which("chromedriver")
+    if not binary or not driver:
+        pytest.skip("no Chromium with chromedriver is installed")
+    options = selenium.ChromeOptions()
+    options.binary_location = binary
+    profile = tmp_path_factory.mktemp("profile")
+    for flag in (
+        "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--window-size=1200,1000",
+        "--disable-dev-shm-usage", "--disable-background-networking", "--disable-component-update",
+        "--disable-sync", f"--user-data-dir={profile}",
+    ):  # fmt: skip
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    service = selenium.ChromeService(executable_path=driver)
+    browser = selenium.Chrome(options=options, service=service)
+    yield browser
+    browser.quit()

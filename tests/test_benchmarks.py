@@ -3,6 +3,7 @@
 import importlib
 import os
 
+import numpy as np
 import pytest
 from common import Report, compare, race, table
 
@@ -99,23 +100,10 @@ def test_the_gpu_benchmark_runs_wherever_pytorch_is(tmp_path):
 
 def test_the_zoo_runs_goes_on_and_draws_its_map(tmp_path, capsys, monkeypatch):
     zoo = importlib.import_module("zoo")
-    rng = __import__("numpy").random.default_rng(0)
-    monkeypatch.setattr(zoo, "table", lambda name, data_dir: rng.normal(size=(200, 3)))
-    arguments = [
-        "--seeds",
-        "1",
-        "--jobs",
-        "1",
-        "--rows",
-        "80",
-        "--sets",
-        "solar",
-        "--kernels",
-        "g1",
-        "--sizes",
-        "8",
-        "12",
-    ]
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    monkeypatch.setattr(zoo, "table", lambda name, data_dir: X)
+    sizes = ["--rows", "80", "--sizes", "8", "12"]
+    arguments = ["--seeds", "1", "--jobs", "1", "--sets", "solar", "--kernels", "g1", *sizes]
     for _ in range(2):
         zoo.main(arguments)
     out = tmp_path / "out" / "zoo.jsonl"

@@ -15,7 +15,8 @@ def test_the_python_blocks_run_one_after_the_other(capsys, tmp_path, monkeypatch
     names: dict[str, object] = {}
     for block in blocks:
         exec(compile(block, str(README), "exec"), names)
-    error, accuracy = map(float, capsys.readouterr().out.split())
+    explained, error, accuracy = map(float, capsys.readouterr().out.split())
+    assert explained > 0.98
     assert error < 0.02
     assert accuracy > 0.9
     assert names["features"].shape == (100_000, 100)

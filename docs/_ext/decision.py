@@ -1,4 +1,4 @@
-"""Draw the decision picture of the guide: ``python docs/_ext/decision.py docs/figures/decision.svg``."""
+"""The decision picture of the guide: ``python docs/_ext/decision.py docs/figures/decision.svg``."""
 
 from __future__ import annotations
 
@@ -51,9 +51,8 @@ def picture() -> str:
     for i, (question, answer, note) in enumerate(QUESTIONS):
         y = STEP // 2 + STEP * i
         parts.append(f'<path d="M{30 + LEFT} {y} H{WIDTH - 30 - RIGHT}"/>')
-        parts.append(
-            f'<text class="edge" x="{(30 + LEFT + WIDTH - 30 - RIGHT) // 2}" y="{y - 7}">yes</text>'
-        )
+        middle = (LEFT + WIDTH - RIGHT) // 2
+        parts.append(f'<text class="edge" x="{middle}" y="{y - 7}">yes</text>')
         parts.append(f'<path d="M{30 + LEFT // 2} {y} V{y + STEP}"/>')
         parts.append(f'<text class="edge" x="{48 + LEFT // 2}" y="{y + STEP // 2 + 5}">no</text>')
         asked = [(line, plain) for line in question.split("\n")]

@@ -1,4 +1,4 @@
-"""Equations as MathML, which every browser of today draws by itself: no script, no font, no network.
+"""Equations as MathML, which browsers draw by themselves: no script, no font, no network.
 
 docutils translates LaTeX; Sphinx offers JavaScript renderers and pictures only.
 """

@@ -3,8 +3,8 @@ In the place of scikit-learn's Nystroem
 =======================================
 
 `nysboost.Nystroem` takes what `sklearn.kernel_approximation.Nystroem` takes. The one line that
-changes is the import. What changes in the result is where the landmarks lie: scikit-learn draws them
-among the rows, `method="joint"` places them.
+changes is the import. What changes in the result is where the landmarks lie: scikit-learn draws
+them among the rows, `method="joint"` places them.
 """
 
 import matplotlib.pyplot as plt

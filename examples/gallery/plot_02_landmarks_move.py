@@ -25,8 +25,8 @@ placed = {
 }
 
 # %%
-# Where each approximation misses, row by row: the residual's diagonal,
-# k(x, x) − K̂(x, x), which is zero where a row is represented exactly.
+# Where each approximation misses, row by row: the residual's diagonal, k(x, x) − K̂(x, x),
+# which is zero where a row is represented exactly.
 figure, panels = plt.subplots(1, 3, figsize=(10, 3.4), layout="constrained", sharey=True)
 missed = {name: np.maximum(1 - found.diag(), 1e-6) for name, found in placed.items()}
 top = max(values.max() for values in missed.values())
@@ -42,5 +42,5 @@ figure.colorbar(shown, ax=panels, label="share of a row that is missed", shrink=
 plt.show()
 
 # %%
-# Centroids line up along the middle of each moon. The landmarks that moved spread over its width,
-# and the same number of them misses half as much.
+# Centroids line up along the middle of each moon. The landmarks that moved spread over its
+# width, and the same number of them misses half as much.

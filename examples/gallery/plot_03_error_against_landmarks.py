@@ -59,5 +59,5 @@ axes.set_title("800 digits, Gaussian kernel as wide as the median distance")
 plt.show()
 
 # %%
-# For a number of landmarks, `joint` is the nearest to the limit. Mixtures and random
-# features are cheaper, not better.
+# For a number of landmarks, `joint` is the nearest to the limit. Mixtures and random features
+# are cheaper, not better.

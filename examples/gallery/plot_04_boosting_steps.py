@@ -3,8 +3,8 @@ Boosting, step by step
 ======================
 
 Algorithm 1 of *Boosting Nyström Method* adds learners one at a time. Each stands on the columns
-that the learners before it miss: the residual of some candidates is clustered, and the centres of the
-clusters are the next columns.
+that the learners before it miss: the residual of some candidates is clustered, and the centres
+of the clusters are the next columns.
 """
 
 import matplotlib.pyplot as plt
@@ -20,15 +20,16 @@ X = np.concatenate(
 )
 
 # %%
-# One run of four learners with eight columns each. `prefix(p)` is the mixture of its first p learners.
+# One run of four learners with eight columns each. `prefix(p)` is the mixture of its first p
+# learners.
 approx = nb.approximate(
     X, "UJB-mean", nb.Gaussian(sigma=0.7), n_learners=4, n_columns=8, random_state=3
 )
 steps = [approx.prefix(p) for p in range(1, 5)]
 
 # %%
-# The colour of a row is what the mixture so far misses of it, k(x, x) − K̂(x, x). Crosses are the
-# columns that the next learner takes.
+# The colour of a row is what the mixture so far misses of it, k(x, x) − K̂(x, x). Crosses are
+# the columns that the next learner takes.
 figure, panels = plt.subplots(1, 4, figsize=(11, 3.3), layout="constrained", sharey=True)
 for p, (axes, step) in enumerate(zip(panels, steps, strict=True), start=1):
     missed = np.clip(1 - step.diag(), 1e-3, 1)
@@ -42,5 +43,5 @@ figure.colorbar(shown, ax=panels, label="share of a row that is missed", shrink=
 plt.show()
 
 # %%
-# The first learner, drawn at random, sees little but the large group. The ones after it take columns
-# where it was dark, and in the end every group has its own.
+# The first learner, drawn at random, sees little but the large group. The ones after it take
+# columns where it was dark, and in the end every group has its own.

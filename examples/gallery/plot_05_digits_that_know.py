@@ -2,9 +2,9 @@
 Digits, with landmarks that know the labels
 ===========================================
 
-Landmarks that approximate the kernel matrix serve every question equally. Landmarks that know the
-labels serve one. With `method="target"` landmarks, and a metric before the kernel, move to where they tell
-the classes apart. `nysboost.NystroemClassifier` is built on them.
+Landmarks that approximate the kernel matrix serve every question equally. Landmarks that know
+the labels serve one. With `method="target"` landmarks, and a metric before the kernel, move to
+where they tell the classes apart. `nysboost.NystroemClassifier` is built on them.
 """
 
 import matplotlib.pyplot as plt
@@ -21,8 +21,8 @@ X, y = load_digits(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(X, y, train_size=1000, random_state=0)
 
 # %%
-# As many landmarks in the same pipeline: scikit-learn's, which are rows; `joint`, which serve the
-# matrix; and those that know the labels.
+# As many landmarks in the same pipeline: scikit-learn's, which are rows; `joint`, which serve
+# the matrix; and those that know the labels.
 gamma = 1 / (X.shape[1] * X.var())
 features = {
     "rows at random": kernel_approximation.Nystroem(gamma=gamma, n_components=50, random_state=0),

@@ -2,8 +2,9 @@
 A table, against gradient-boosted trees
 =======================================
 
-`nysboost.NystroemRegressor` finds a metric along with its landmarks: a linear map of the inputs in front of the
-kernel. It says which features matter, and it makes a kernel method a match for trees on tables.
+`nysboost.NystroemRegressor` finds a metric along with its landmarks: a linear map of the inputs
+in front of the kernel. It says which features matter, and it makes a kernel method a match for
+trees on tables.
 """
 
 import matplotlib.pyplot as plt
@@ -14,8 +15,8 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 import nysboost as nb
 
 # %%
-# Friedman's function of five features, with five more that have nothing to say:
-# :math:`y = 10 \sin(\pi x_1 x_2) + 20 (x_3 - 1/2)^2 + 10 x_4 + 5 x_5 + \varepsilon`.
+# Friedman's function of five features, with five more that have nothing to say: :math:`y = 10
+# \sin(\pi x_1 x_2) + 20 (x_3 - 1/2)^2 + 10 x_4 + 5 x_5 + \varepsilon`.
 X, y = make_friedman1(3000, n_features=10, noise=1.0, random_state=0)
 X_test, y_test = X[1000:], y[1000:]
 SIZES = (100, 250, 500, 1000)
@@ -33,8 +34,8 @@ for name, make in models.items():
         errors[name].append(np.sqrt(np.mean(residual**2)))
 
 # %%
-# Left: the error on new rows against the number of training rows; nothing can be better than the
-# noise, 1. Right: what the metric learned.
+# Left: the error on new rows against the number of training rows; nothing can be better than
+# the noise, 1. Right: what the metric learned.
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 for (name, values), colour in zip(errors.items(), ("#0077BB", "#777777", "#EE7733"), strict=True):
     left.plot(SIZES, values, "o-", color=colour, label=name)
@@ -52,5 +53,6 @@ right.set_xticks(np.arange(1, 11))
 plt.show()
 
 # %%
-# The function is smooth, which suits a kernel: landmarks and a metric need far fewer rows than trees,
-# and the features that are only noise are told apart. On a table of your own, compare both.
+# The function is smooth, which suits a kernel: landmarks and a metric need far fewer rows than
+# trees, and the features that are only noise are told apart. On a table of your own, compare
+# both.

@@ -2,8 +2,8 @@
 Uncertainty, near the data and far from them
 ============================================
 
-`NystroemRegressor.predict(X, return_std=True)` says how sure it is. The deviation grows
-where there are no data, because what landmarks do not see of a point is added to its variance.
+`NystroemRegressor.predict(X, return_std=True)` says how sure it is. The deviation grows where
+there are no data, because what landmarks do not see of a point is added to its variance.
 """
 
 import matplotlib.pyplot as plt

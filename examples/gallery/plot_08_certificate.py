@@ -2,9 +2,9 @@
 A certificate, and a tolerance instead of a size
 ================================================
 
-How good is an approximation of a matrix that nobody can look at? `Approximation.certificate` gives an interval
-for its error, from a number of kernel values that does not grow with n. With `tol=` the number of landmarks follows
-from the error that you allow.
+How good is an approximation of a matrix that nobody can look at? `Approximation.certificate`
+gives an interval for its error, from a number of kernel values that does not grow with n. With
+`tol=` the number of landmarks follows from the error that you allow.
 """
 
 import matplotlib.pyplot as plt
@@ -29,8 +29,8 @@ TOLERANCES = (0.1, 0.03, 0.01, 0.003)
 reached = [nb.approximate(X, "kmeans", kernel, tol=tol, random_state=0) for tol in TOLERANCES]
 
 # %%
-# Left: each bar holds the truth with 95 % confidence. Right: as few landmarks as it takes, and what
-# they reach.
+# Left: each bar holds the truth with 95 % confidence. Right: as few landmarks as it takes, and
+# what they reach.
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 at = np.arange(len(BUDGETS))
 low, high = np.array([certificate.frobenius for certificate in certificates]).T

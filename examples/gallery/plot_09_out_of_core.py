@@ -28,8 +28,8 @@ for start in range(0, N, 10_000):
 rows.flush()
 
 # %%
-# Fit on a sample of the rows, then write the features of all of them to another file, under several
-# budgets.
+# Fit on a sample of the rows, then write the features of all of them to another file, under
+# several budgets.
 fitted = nb.Nystroem(gamma="scale", method="kmeans", n_components=LANDMARKS, random_state=0).fit(
     rows
 )

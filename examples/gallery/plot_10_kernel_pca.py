@@ -2,8 +2,9 @@
 Kernel PCA, and its pre-images
 ==============================
 
-`nysboost.KernelPCA` finds the components from the features of any method: n×n is never formed. With
-``fit_inverse_transform`` it learns the way back, so that what noise added can be taken away.
+`nysboost.KernelPCA` finds the components from the features of any method: n×n is never formed.
+With ``fit_inverse_transform`` it learns the way back, so that what noise added can be taken
+away.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,9 @@
 Spectral clustering of a photograph
 ===================================
 
-Every pixel is a row: its colour and its place. 17,000 rows would make a matrix of 290 million entries;
-`nysboost.SpectralClustering` needs the features of 150 landmarks and two passes over them.
+Every pixel is a row: its colour and its place. 17,000 rows would make a matrix of 290 million
+entries; `nysboost.SpectralClustering` needs the features of 150 landmarks and two passes over
+them.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 Are two samples alike? A test by mean embeddings
 ================================================
 
-`nysboost.mmd_test` compares the mean embeddings of two samples. It finds differences that means and variances
-do not show, and its p-value is exact for any number of landmarks.
+`nysboost.mmd_test` compares the mean embeddings of two samples. It finds differences that means
+and variances do not show, and its p-value is exact for any number of landmarks.
 """
 
 import matplotlib.pyplot as plt
@@ -53,5 +53,5 @@ right.grid(alpha=0.3)
 plt.show()
 
 # %%
-# Without a difference the test errs as often as it says, about one time in twenty. With one it sees
-# what a t-test cannot.
+# Without a difference the test errs as often as it says, about one time in twenty. With one it
+# sees what a t-test cannot.

@@ -2,8 +2,9 @@
 Your own kernel, on strings
 ===========================
 
-A kernel is any function ``k(X, Y)`` that returns the matrix of all values at once. The rows need not be
-vectors: here they are numbers of words in a list, and the kernel looks the words up.
+A kernel is any function ``k(X, Y)`` that returns the matrix of all values at once. The rows
+need not be vectors: here they are numbers of words in a list, and the kernel looks the words
+up.
 """
 
 import matplotlib.pyplot as plt
@@ -49,8 +50,8 @@ def shared_pairs(X, Y):
 
 
 # %%
-# Everything else works as with any kernel: errors, eigenvectors, principal components. There is no derivative,
-# so landmarks are words.
+# Everything else works as with any kernel: errors, eigenvectors, principal components. There is
+# no derivative, so landmarks are words.
 numbers = np.arange(len(words))[:, None]
 approx = nb.approximate(numbers, "joint", shared_pairs, n_components=40, random_state=0)
 print(f"error {approx.relative_error():.3f};", "some landmarks:",

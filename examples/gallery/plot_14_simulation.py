@@ -2,8 +2,8 @@
 The paper's simulation
 ======================
 
-Section 3.1 of *Boosting Nyström Method*: 1000 points from a standard normal distribution in the plane, a
-Gaussian kernel with σ = 1, learners of m = k = 10 columns. A small version of what
+Section 3.1 of *Boosting Nyström Method*: 1000 points from a standard normal distribution in the
+plane, a Gaussian kernel with σ = 1, learners of m = k = 10 columns. A small version of what
 ``nysboost reproduce simulation`` runs with 100 replicates and its tests of significance.
 """
 
@@ -39,8 +39,8 @@ for r in range(REPLICATES):
         values[r] = [run.prefix(p).relative_error() for p in learners]
 
 # %%
-# Left, the mixtures that the paper compares. Right, the best of them beside the same columns
-# in a joint core, and the SVD optimum of as many columns.
+# Left, the mixtures that the paper compares. Right, the best of them beside the same columns in
+# a joint core, and the SVD optimum of as many columns.
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 for method, (colour, style) in METHODS.items():
     values = errors[method].mean(axis=0)
@@ -57,5 +57,5 @@ for axes in (left, right):
 plt.show()
 
 # %%
-# Boosting with ridge weights is ahead of the ensembles, as the paper says. That the same columns are worth
-# orders of magnitude more in one core, it does not say.
+# Boosting with ridge weights is ahead of the ensembles, as the paper says. That the same
+# columns are worth orders of magnitude more in one core, it does not say.

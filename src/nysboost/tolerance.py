@@ -11,9 +11,10 @@ import numpy as np
 
 from nysboost.approximation import Approximation
 from nysboost.certificate import N_ENTRIES, Certificate
+from nysboost.engine.pilot import pilot
 from nysboost.gram import Gram
-from nysboost.numerics.arrays import Floats, to_host
-from nysboost.numerics.tolerances import EPS, cutoff
+from nysboost.numerics.arrays import Floats
+from nysboost.numerics.tolerances import EPS
 
 PILOT_ROWS = (512, 2048)
 """Rows of the pilot, and as many that judge it: a twentieth of a second and, where the tolerance
@@ -67,7 +68,17 @@ PER_SQUARE = 10
 
 
 class ToleranceWarning(UserWarning):
-    """A tolerance was not reached; the result is the nearest to it that was found."""
+    """A tolerance was not reached; the result is the nearest to it that was found.
+
+    Examples
+    --------
+    >>> import warnings, numpy as np, nysboost as nb
+    >>> X = np.random.default_rng(0).normal(size=(300, 3))
+    >>> with warnings.catch_warnings(record=True, action="always") as told:
+    ...     approx = nb.approximate(X, "uniform", sigma=1.0, tol=0.01, n_components=5)
+    >>> told[0].category.__name__, len(approx.landmarks)
+    ('ToleranceWarning', 5)
+    """
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,41 +254,10 @@ class Curve:
 def _pilots(gram: Gram, tol: float, rng: np.random.Generator) -> Curve:
     """Return the curve of the first pilot that comes down to the tolerance, or of the last."""
     for size in PILOT_ROWS:
-        curve = pilot(gram, size, rng)
+        curve = Curve(np.log(pilot(gram, size, rng)), gram.n)
         if 2 * size >= gram.n or curve.needed([], tol) <= curve.reach:
             break
     return curve
-
-
-def pilot(gram: Gram, size: int, rng: np.random.Generator) -> Curve:
-    """Return the errors of Nyström approximations of rank c = 1, …, m from m sampled columns.
-
-    The eigenvectors of G[A, A], continued to other rows B, approximate G[B, B]: with
-    V = G[B, A] U Λ^(−½) the residual of rank c is G[B, B] − V_c V_cᵀ, whose norms are sums over
-    the leading entries of VᵀG V and of VᵀV. The diagonal counts as it does for n rows.
-    """
-    m = min(size, gram.n // 2)
-    if m < 2:
-        return Curve(np.zeros(1), gram.n)
-    rows = rng.choice(gram.n, size=2 * m, replace=False)
-    A, B = rows[:m], rows[m:]
-    truth = to_host(gram.block(B, B)).astype(np.float64)
-    eigenvalues, U = np.linalg.eigh(to_host(gram.block(A, A)).astype(np.float64))
-    eigenvalues, U = eigenvalues[::-1], U[:, ::-1]
-    kept = eigenvalues > cutoff(m, gram.eps) * eigenvalues[0]
-    V = to_host(gram.block(B, A)).astype(np.float64) @ U[:, kept] / np.sqrt(eigenvalues[kept])
-    g = np.diagonal(truth).copy()
-    np.fill_diagonal(truth, 0.0)
-    own = np.cumsum(V**2, axis=1)
-    both = (V.T @ V) ** 2 - (V**2).T @ V**2
-    squares = np.diagonal(np.cumsum(np.cumsum(both, axis=0), axis=1))
-    across = np.cumsum(((truth @ V) * V).sum(axis=0))
-    share = 1 / (m * max(1, m - 1))
-    total = share * (truth**2).sum() + (g**2).mean() / gram.n
-    left = share * ((truth**2).sum() - 2 * across + squares)
-    left = left + ((g[:, None] - own) ** 2).mean(axis=0) / gram.n
-    errors = np.sqrt(np.maximum(left, EPS**2 * total) / total)
-    return Curve(np.log(np.minimum.accumulate(errors)), gram.n)
 
 
 def _log(error: float) -> float:

@@ -40,3 +40,15 @@ def test_a_failed_draw_takes_nothing():
     with pytest.raises(ValueError, match="Only 5 columns are left"):
         pool.draw(6, np.random.default_rng(0))
     assert len(pool) == 5
+
+
+def test_columns_are_drawn_by_their_shares_and_those_without_come_last():
+    pool, rng = Pool(10), np.random.default_rng(0)
+    shares = np.array([0, 0, 5.0, 0, 1.0, 0, 0, 3.0, 0, 0])
+    drawn = pool.sample(3, rng, shares)
+    assert set(drawn) == {2, 4, 7}
+    more = pool.sample(6, rng, shares)
+    assert set(more[:3]) == {2, 4, 7}
+    assert len(set(more)) == 6
+    pool.remove(np.array([2, 4, 7]))
+    assert not set(pool.sample(7, rng, shares)) & {2, 4, 7}

@@ -3,6 +3,7 @@ import csv
 import pytest
 from scipy import stats
 
+import nysboost as nb
 from experiments.helpers import made_up
 from nysboost.experiments import figures
 
@@ -19,6 +20,13 @@ def test_every_figure_is_drawn_under_both_readings_with_its_numbers(tmp_path):
     for path in drawn:
         for suffix in (".png", ".svg", ".csv"):
             assert path.with_suffix(suffix).stat().st_size > 1000
+
+
+def test_a_figure_says_which_version_drew_it(tmp_path):
+    figures.write_all(made_up("covertype", level), tmp_path)
+    for suffix in ("png", "svg"):
+        for path in tmp_path.glob(f"*.{suffix}"):
+            assert f"NysBoost {nb.__version__}".encode() in path.read_bytes()
 
 
 def test_the_same_results_give_the_same_bytes(tmp_path):

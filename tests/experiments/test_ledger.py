@@ -1,3 +1,6 @@
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from experiments.helpers import made_up
@@ -57,6 +60,32 @@ def test_the_weakest_comparison_is_named_with_its_evidence():
 
 def test_a_claim_is_undecided_when_the_difference_drowns_in_noise():
     assert verdict("1", [made_up("simulation", lambda *_: 0.1, noise=0.3)]) == "undecided"
+
+
+def test_where_points_that_are_shared_hide_a_difference_the_paired_test_decides():
+    """Replicates differ by much, and each of them has boosting ahead by a little."""
+
+    def ahead_by_a_little(method, p):
+        return 0.1 if method.startswith("ensemble") else 0.095
+
+    results = made_up("simulation", ahead_by_a_little, noise=1e-4)
+    hard = np.random.default_rng(0).uniform(1, 60, size=(10, 1))  # some samples are harder
+    values = {
+        reading: {method: hard * errors for method, errors in methods.items()}
+        for reading, methods in results.values.items()
+    }
+    decision = ledger.decide(
+        claim_of("1"), {"simulation": replace(results, values=values)}, "columns"
+    )
+    assert decision.rests_on == "paired"
+    assert decision.verdict == "holds"
+
+
+def test_the_decision_says_which_test_it_rests_on():
+    results = {"simulation": made_up("simulation", good_boosting)}
+    assert ledger.decide(claim_of("1"), results, "columns").rests_on == "Welch"
+    noisy = {"simulation": made_up("simulation", lambda *_: 0.1, noise=0.3)}
+    assert ledger.decide(claim_of("1"), noisy, "columns").rests_on == ""
 
 
 def test_a_claim_without_its_preset_was_not_run():

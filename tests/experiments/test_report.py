@@ -1,6 +1,5 @@
 import json
 import re
-import shutil
 
 import numpy as np
 import pytest
@@ -77,29 +76,6 @@ def test_each_family_has_a_colour_of_its_own():
     looks = {(style(m).colour, style(m).mark, style(m).dash) for m in METHODS}
     assert len(looks) == len(METHODS)
     assert style("URB-mean").colour == style("URB-SF").colour
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    selenium = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-    binary = shutil.which("chromium") or shutil.which("google-chrome")
-    driver = shutil.which("chromedriver")
-    if not binary or not driver:
-        pytest.skip("no Chromium with chromedriver is installed")
-    options = selenium.ChromeOptions()
-    options.binary_location = binary
-    profile = tmp_path_factory.mktemp("profile")
-    for flag in (
-        "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--window-size=1200,1000",
-        "--disable-dev-shm-usage", "--disable-background-networking", "--disable-component-update",
-        "--disable-sync", f"--user-data-dir={profile}",
-    ):  # fmt: skip
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    service = selenium.ChromeService(executable_path=driver)
-    browser = selenium.Chrome(options=options, service=service)
-    yield browser
-    browser.quit()
 
 
 @pytest.fixture

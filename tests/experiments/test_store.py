@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+import nysboost as nb
 from nysboost.experiments.store import Store, digest
 from nysboost.experiments.user_error import UserError
 
@@ -68,7 +69,8 @@ def test_other_settings_have_another_file(tmp_path):
 
 def test_the_settings_are_written_beside_the_records(tmp_path):
     store = Store(tmp_path, "x", {"seed": 3}, KEY)
-    assert json.loads(store.path.with_suffix(".settings.json").read_text()) == {"seed": 3}
+    written = json.loads(store.path.with_suffix(".settings.json").read_text())
+    assert written == {"seed": 3, "nysboost_version": nb.__version__}
 
 
 def test_a_second_run_of_the_same_settings_is_refused(tmp_path):

@@ -35,14 +35,18 @@ def test_on_digits_it_agrees_as_well_as_scikit_learns():
     assert scores[0] >= scores[1] - 0.02
 
 
-def test_with_every_row_as_landmark_the_eigenvalues_are_those_of_the_dense_matrix():
+def test_with_every_row_as_landmark_the_eigenpairs_are_those_of_the_dense_matrix():
     X = np.random.default_rng(0).normal(size=(80, 2))
     K = nb.Gaussian(gamma=1.0)(X, X)
     roots = np.sqrt(K.sum(axis=1))
-    expected = np.linalg.eigvalsh(K / np.outer(roots, roots))[::-1][:5]
+    eigenvalues, vectors = np.linalg.eigh(K / np.outer(roots, roots))
+    expected = eigenvalues[::-1][:5]
     found = nb.SpectralClustering(5, gamma=1.0, method="uniform", n_init=1, random_state=0).fit(X)
     np.testing.assert_allclose(found.eigenvalues_, expected, rtol=1e-6)
     assert found.eigenvalues_[0] == pytest.approx(1)
+    embedding = vectors[:, ::-1][:, :5] / roots[:, None]
+    signs = np.sign((embedding * found.embedding_).sum(axis=0))
+    np.testing.assert_allclose(found.embedding_, embedding * signs, atol=1e-5)
 
 
 def test_new_rows_join_the_cluster_that_they_lie_in():

@@ -30,6 +30,17 @@ def test_with_every_row_as_landmark_the_probabilities_are_scikit_learns(data, va
         assert gap.mean() < 0.005
 
 
+def test_what_the_features_do_not_see_of_a_new_row_makes_it_less_sure():
+    """Between the rows a narrow kernel knows little, and its features nothing of that."""
+    X, y = MOONS
+    theirs = exact(X, y, 0.15, 30.0)
+    kernel = nb.Gaussian(sigma=0.15)
+    ours = nb.GaussianProcessClassifier(kernel, variance=30.0, method="uniform", random_state=0)
+    grid = np.random.default_rng(0).uniform(-1.5, 2.5, size=(300, 2))
+    gap = np.abs(ours.fit(X, y).predict_proba(grid) - theirs.predict_proba(grid))
+    assert gap.max() < 0.02
+
+
 def test_few_landmarks_are_nearly_as_good():
     X, y = MOONS
     theirs = exact(X, y, 0.7, 10.0)

@@ -34,7 +34,7 @@ def test_it_predicts_and_its_intervals_cover(n):
     model = nb.NystroemRegressor(30, **QUICK).fit(X, y)
     mean, std = model.predict(fresh, return_std=True)
     assert model.score(fresh, truth) > 0.98
-    assert 0.87 < np.mean(np.abs(mean - truth) < 1.96 * std) < 0.99
+    assert 0.85 < np.mean(np.abs(mean - truth) < 1.96 * std) < 0.99
     assert model.feature_importances_.argmax() == 0
     assert model.feature_importances_[2] < 0.1
     assert model.feature_importances_.sum() == pytest.approx(1)

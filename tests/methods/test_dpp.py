@@ -8,7 +8,7 @@ import pytest
 
 import nysboost as nb
 from nysboost.gram import make_gram
-from nysboost.methods.dpp import _exchanged, dpp, spread_columns, swap_chain
+from nysboost.methods.dpp import _exchanged, _ratio, dpp, spread_columns, swap_chain
 
 
 def subsets(G, c):
@@ -49,12 +49,15 @@ def test_another_package_samples_the_same_columns_as_often():
     np.testing.assert_allclose(ours, exact, atol=0.07)
 
 
-def test_an_exchange_keeps_the_inverse():
+def test_an_exchange_knows_the_determinant_and_keeps_the_inverse():
     rng = np.random.default_rng(0)
     A = rng.normal(size=(6, 9))
     K = A @ A.T
     before, after = np.array([0, 1, 2, 3]), np.array([0, 5, 2, 3])
     inverse = np.linalg.inv(K[np.ix_(before, before)])
+    determinants = [np.linalg.det(K[np.ix_(J, J)]) for J in (before, after)]
+    ratio = _ratio(inverse, 1, K[before, 5], K[5, 5])
+    assert ratio == pytest.approx(determinants[1] / determinants[0])
     found = _exchanged(inverse, 1, K[before, 5], K[5, 5])
     np.testing.assert_allclose(found, np.linalg.inv(K[np.ix_(after, after)]), rtol=1e-9)
 

@@ -125,3 +125,31 @@ def test_a_product_is_made_in_the_precision_of_the_matrix():
     assert single.dtype == np.float64
     assert 0 < np.abs(single - G @ Q).max() < 1e-5
     np.testing.assert_array_equal(times(G, Q), G @ Q)
+
+
+@pytest.mark.parametrize("condition", [1e1, 1e6])
+@pytest.mark.parametrize("step", [0.0, 1e-8, 1e-3])
+def test_a_basis_nearby_is_as_good_as_a_fresh_one(condition, step):
+    from nysboost.numerics.linalg import nearby_basis
+
+    rng = np.random.default_rng(0)
+    U, V = (np.linalg.qr(rng.normal(size=(60, 8)))[0] for _ in range(2))
+    A = (U * np.geomspace(1, 1 / condition, 8)) @ V[:8].T
+    _, T = range_basis(A)
+    moved = A + step * rng.normal(size=A.shape)
+    found = nearby_basis(moved, T)
+    assert found is not None
+    Q, T = found
+    np.testing.assert_allclose(Q.T @ Q, np.eye(8), atol=1e-9)
+    np.testing.assert_allclose(moved @ T, Q, atol=1e-7)
+    np.testing.assert_allclose(Q @ (Q.T @ moved), moved, atol=1e-9)
+
+
+def test_a_matrix_that_lost_its_rank_has_no_basis_nearby():
+    from nysboost.numerics.linalg import nearby_basis
+
+    A = np.random.default_rng(0).normal(size=(30, 5))
+    _, T = range_basis(A)
+    A[:, 4] = A[:, 3]
+    assert nearby_basis(A, T) is None
+    assert nearby_basis(A, T[:, :4]) is None

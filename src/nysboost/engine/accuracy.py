@@ -22,7 +22,7 @@ Features: TypeAlias = Callable[[slice], Array]
 
 
 def relative_error(
-    gram: Gram, features: Features, signs: Floats, rows: Indices, shift: float = 0.0
+    gram: Gram, features: Features, weights: Floats, rows: Indices, shift: float = 0.0
 ) -> float:
     """Return ‖G − F S Fᵀ − δI‖_F / ‖G‖_F on rows × rows, holding one tile at a time.
 
@@ -32,7 +32,7 @@ def relative_error(
         G.
     features : callable
         F, of shape (len(rows), K), asked for by slices.
-    signs : array of shape (K,)
+    weights : array of shape (K,)
         The diagonal of S.
     rows : array of int
         Which principal submatrix of G is meant.
@@ -41,10 +41,10 @@ def relative_error(
     """
     squared_residual = squared_norm = 0.0
     # strips as high as tiles are wide: features that are computed anew cost little beside a strip
-    width = _tile_width(gram, len(signs))
+    width = _tile_width(gram, len(weights))
     for strip in slices(0, len(rows), width):
         F = features(strip)
-        weighted = F * like(signs, F)
+        weighted = F * like(weights, F)
         for columns in (strip, *slices(strip.stop, len(rows), width)):
             right = F if columns is strip else features(columns)
             for tile, part, times in _tiles(strip, columns):
@@ -95,7 +95,7 @@ def _within(part: slice, whole: slice) -> slice:
 
 
 def relative_trace_error(
-    gram: Gram, features: Features, signs: Floats, rows: Indices, shift: float = 0.0
+    gram: Gram, features: Features, weights: Floats, rows: Indices, shift: float = 0.0
 ) -> float:
     """Return |tr(G − F S Fᵀ − δI)| / tr G on rows × rows.
 
@@ -103,21 +103,21 @@ def relative_trace_error(
     trace norm.
     """
     trace, ours = 0.0, shift * len(rows)
-    for block in slices(0, len(rows), _tile_width(gram, len(signs))):
+    for block in slices(0, len(rows), _tile_width(gram, len(weights))):
         trace += float(to_host(gram.diag(rows[block])).astype(np.float64).sum())
         squares = to_host(features(block)).astype(np.float64) ** 2
-        ours += float((squares @ signs).sum())
+        ours += float((squares @ weights).sum())
     return abs(trace - ours) / trace
 
 
 def relative_spectral_error(
-    gram: Gram, features: Features, signs: Floats, rows: Indices, shift: float = 0.0
+    gram: Gram, features: Features, weights: Floats, rows: Indices, shift: float = 0.0
 ) -> float:
     """Return ‖G − F S Fᵀ − δI‖₂ / ‖G‖₂ on rows × rows, by Lanczos iteration.
 
     Each step evaluates the rows × rows entries of G once more, tile by tile.
     """
-    n, width = len(rows), _tile_width(gram, len(signs))
+    n, width = len(rows), _tile_width(gram, len(weights))
 
     def times_gram(v: Floats) -> Floats:
         product = np.zeros(n)
@@ -128,7 +128,7 @@ def relative_spectral_error(
         return product
 
     def times_residual(v: Floats) -> Floats:
-        inner = signs * sum(F.T @ v[at] for at, F in blocks())
+        inner = weights * sum(F.T @ v[at] for at, F in blocks())
         product = times_gram(v) - shift * v
         for at, F in blocks():
             product[at] -= F @ inner

@@ -15,7 +15,7 @@ from nysboost.numerics.arrays import Array, Floats, Indices, like, to_host
 
 
 def lazy_error(
-    transform: FeatureMap, rows: DaskRows, signs: Floats, norm: str, shift: float = 0.0
+    transform: FeatureMap, rows: DaskRows, weights: Floats, norm: str, shift: float = 0.0
 ) -> float:
     """Return the error on all of Dask's rows, tile by tile on the workers.
 
@@ -25,14 +25,14 @@ def lazy_error(
         x ↦ F.
     rows : DaskRows
         X.
-    signs : array of shape (K,)
+    weights : array of shape (K,)
         The diagonal of S in K̂ = F S Fᵀ.
     norm : "frobenius" or "trace"
         Which; a spectral norm passes over n² entries many times, and is refused.
     shift : float
         δ in K̂ = F S Fᵀ + δ I.
     """
-    shared = (transform.alone(), signs, shift)
+    shared = (transform.alone(), weights, shift)
     if norm == "frobenius":
         squares = rows.fold_pairs(_pair_of_squares, operator.add, shared, task="squared-error")
         return ratio(*(float(part) for part in squares))
@@ -48,14 +48,14 @@ def lazy_error(
 
 def _pair_of_squares(shared: tuple[FeatureMap, Floats, float], X: Array, Y: Array) -> Floats:
     """Return ‖K − K̂‖² and ‖K‖² on a pair of blocks, which stands for its mirror image too."""
-    transform, signs, shift = shared
+    transform, weights, shift = shared
     same = Y is X
     X, Y = as_float(X), as_float(Y)
     total = np.zeros(2)
     right = transform(Y)
     for tile in slices(0, X.shape[0], TILE_ROWS):
         left = transform(X[tile])
-        left = left * like(signs, left)
+        left = left * like(weights, left)
         for part in slices(0, Y.shape[0], TILE_COLS):
             truth = transform.gram.evaluate(X[tile], Landmarks(None, Y[part]))
             gap = truth - left @ right[part, :].T
@@ -70,9 +70,9 @@ def _numbers(rows: slice) -> Indices:
 
 
 def _pair_of_traces(shared: tuple[FeatureMap, Floats, float], X: Array) -> Floats:
-    transform, signs, shift = shared
+    transform, weights, shift = shared
     F = to_host(transform(X)).astype(np.float64)
-    ours = float((F**2 @ signs).sum()) + shift * len(F)
+    ours = float((F**2 @ weights).sum()) + shift * len(F)
     assert isinstance(transform.gram, KernelGram)  # no other has Dask rows
     diagonal = to_host(transform.gram.kernel.diag(as_float(X))).astype(np.float64)
     return np.array([ours, diagonal.sum()])

@@ -11,13 +11,12 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
 from nysboost.data.rows import ArrayRows, Stream, as_float, refuse_non_finite
 from nysboost.engine.blocks import Plan, each_block, plan
 from nysboost.engine.feature_map import ENDLESS, FeatureMap
 from nysboost.kernels.distances import in_the_form_of
-from nysboost.numerics.arrays import Array, block_bytes, like, namespace, take
+from nysboost.numerics.arrays import Array, block_bytes, is_sparse, like, namespace, take
 from nysboost.numerics.memory import Budget
 from nysboost.numerics.threads import usable_threads
 
@@ -142,7 +141,7 @@ def _moments_of_block(
 
 def _in_double(form: Array) -> Array:
     xp = namespace(form)
-    return form.astype(np.float64) if issparse(form) else xp.astype(form, xp.float64)
+    return form.astype(np.float64) if is_sparse(form) else xp.astype(form, xp.float64)
 
 
 def _plan(transform: FeatureMap, rows: Stream, form: Array, t: int, budget: Budget) -> Plan:

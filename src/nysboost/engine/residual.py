@@ -26,7 +26,7 @@ class Span:
         N, with F = k(X, Z) N.
     within : array of shape (c, c)
         W = k(Z, Z).
-    signs : array of shape (K,)
+    weights : array of shape (K,)
         The diagonal of S.
     eps : float
         Machine epsilon of the features.
@@ -34,13 +34,13 @@ class Span:
 
     normalization: Floats
     within: Floats
-    signs: Floats
+    weights: Floats
     eps: float
 
     @property
     def noise(self) -> float:
         """What rounding of the features does to R_ij / √(g_i g_j)."""
-        scale = np.sqrt(np.trace(self.within) * np.abs(self.signs).max())
+        scale = np.sqrt(np.trace(self.within) * np.abs(self.weights).max())
         return self.eps * float(scale) * _norm(self.normalization)
 
     @property
@@ -63,7 +63,7 @@ class Span:
         theta, V = np.linalg.eigh(self.normalization.T @ self.within @ self.normalization)
         kept = theta > cutoff(len(theta), EPS) * theta.max(initial=0.0)
         V, root = V[:, kept], np.sqrt(theta[kept])
-        core = root[:, None] * (V.T @ (self.signs[:, None] * V)) * root
+        core = root[:, None] * (V.T @ (self.weights[:, None] * V)) * root
         eigenvalues, Y = np.linalg.eigh((core + core.T) / 2)
         return eigenvalues, (V / root) @ Y
 
@@ -82,7 +82,7 @@ class Residual:
         G, of the rows in question: those of the fit, or others.
     factor : Factor
         F on these rows.
-    signs : array of shape (K,)
+    weights : array of shape (K,)
         The diagonal of S.
     span : Span or None
         T, where there is one.
@@ -94,19 +94,19 @@ class Residual:
 
     gram: Gram
     factor: Factor
-    signs: Floats
+    weights: Floats
     span: Span | None = None
     shift: float = 0.0
     n_landmarks: int = 0
 
     @classmethod
-    def of(cls, gram: Gram, factor: Factor, signs: Floats) -> Residual:
+    def of(cls, gram: Gram, factor: Factor, weights: Floats) -> Residual:
         """Return that of features at landmarks, looking whether they are the kernel's values."""
         landmarks, span = factor.transform.landmarks, None
         if landmarks.basis is None:
             N = to_host(factor.transform.normalization).astype(np.float64)
-            span = Span(N, to_host(gram.within(landmarks)).astype(np.float64), signs, gram.eps)
-        return cls(gram, factor, signs, span, n_landmarks=len(landmarks))
+            span = Span(N, to_host(gram.within(landmarks)).astype(np.float64), weights, gram.eps)
+        return cls(gram, factor, weights, span, n_landmarks=len(landmarks))
 
     @property
     def positive_semidefinite(self) -> bool:
@@ -121,25 +121,25 @@ class Residual:
     def diagonals(self, F: Array, g: Floats) -> tuple[Floats, Floats]:
         """Return R_ii and a_i for rows with features F and k(x, x) = g, both of shape (len(g),)."""
         d, a = np.empty(len(g)), np.empty(len(g))
-        for block in row_blocks(len(g), 16 * (len(self.signs) + 1)):
+        for block in row_blocks(len(g), 16 * (len(self.weights) + 1)):
             part = to_host(F[block, :]).astype(np.float64)
-            d[block] = g[block] - part**2 @ self.signs
+            d[block] = g[block] - part**2 @ self.weights
             if self.span is None:
-                a[block] = g[block] + part**2 @ np.abs(self.signs)
+                a[block] = g[block] + part**2 @ np.abs(self.weights)
             else:
                 a[block] = d[block] + 2 * ((part @ self.span.excess) ** 2).sum(axis=1)
         return d - self.shift, np.maximum(a, self.noise * g)
 
     def block(self, truth: Array, F: Array, H: Array) -> Floats:
         """Return a block of R off the diagonal, from that of G and the features of its sides."""
-        mine = (F * like(self.signs, F)) @ H.T
+        mine = (F * like(self.weights, F)) @ H.T
         return to_host(truth - mine).astype(np.float64)
 
     def norm_of_approximation(self, F: Array) -> float:
         """Return ‖F S Fᵀ‖_F from the features of all rows, where no weight is negative."""
-        moments = np.zeros((len(self.signs), len(self.signs)))
-        for block in row_blocks(F.shape[0], 16 * len(self.signs)):
-            part = to_host(F[block, :]).astype(np.float64) * np.sqrt(self.signs)
+        moments = np.zeros((len(self.weights), len(self.weights)))
+        for block in row_blocks(F.shape[0], 16 * len(self.weights)):
+            part = to_host(F[block, :]).astype(np.float64) * np.sqrt(self.weights)
             moments += part.T @ part
         return float(np.linalg.norm(moments))
 

@@ -133,7 +133,7 @@ def _certain(
 
     Then √(Σ R_ii²) ≤ ‖R‖_F ≤ tr R, and ‖K̂‖_F ≤ ‖G‖_F ≤ ‖K̂‖_F + tr R.
     """
-    if not residual.positive_semidefinite or residual.signs.min() < 0:
+    if not residual.positive_semidefinite or residual.weights.min() < 0:
         return None
     known = residual.norm_of_approximation(F)
     return float(np.sqrt(diagonal)) / (known + trace), trace / known

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 from threadpoolctl import threadpool_limits
 
 import nysboost as nb
@@ -22,6 +21,7 @@ from nysboost.experiments.user_data import Matrix
 from nysboost.experiments.user_error import UserError
 from nysboost.gram import make_gram
 from nysboost.kernels import Kernel, make_kernel
+from nysboost.numerics.arrays import is_sparse
 from nysboost.numerics.checks import unknown
 
 MIXTURES = (*VARIANTS, *JOINT_VARIANTS, *ENSEMBLES)
@@ -137,7 +137,7 @@ def subsample(X: Matrix, most: int, seed: int) -> Matrix:
 
 def standardise(X: Matrix) -> Matrix:
     """Return the columns with mean 0 and standard deviation 1; constant ones become 0."""
-    if issparse(X):
+    if is_sparse(X):
         raise UserError("A sparse table this wide cannot be standardised: it would fill up.")
     dense = np.asarray(X)
     scale = dense.std(axis=0)

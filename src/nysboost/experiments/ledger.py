@@ -2,8 +2,9 @@
 
 Each comparison of a claim is a one-sided Welch test. The claim *holds* if every comparison
 does at its level (all must, so no correction is due); it *does not hold* if one is reversed,
-Holm-corrected over the claim's comparisons; otherwise it is *undecided* at this number of
-replicates. Methods share the data of a replicate, which makes the tests careful, not bold.
+Holm-corrected over the claim's comparisons. Methods share the data of a replicate, which makes
+Welch's test careful, not bold: where it cannot decide, the paired test may, and the decision
+says on which it rests. Otherwise the claim is *undecided* at this number of replicates.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from nysboost.experiments.results import Results
 
 Verdict = Literal["holds", "does not hold", "undecided", "not run"]
 Samples = tuple[statistics.Floats, statistics.Floats]
+Measured = tuple[Comparison, statistics.Floats, statistics.Floats]
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class Decision:
         The comparison furthest from holding, in words, with its numbers.
     not_run : tuple of str
         The presets that the claim needs and that were not run.
+    rests_on : str
+        The test that decided: "Welch" or "paired"; empty where none did.
     """
 
     claim: Claim
@@ -44,6 +48,11 @@ class Decision:
     open_: int
     weakest: str
     not_run: tuple[str, ...]
+    rests_on: str = ""
+
+
+TESTS = {"Welch": statistics.welch, "paired": statistics.paired}
+"""Tried in this order: the paper's own, and the one that knows of shared points."""
 
 
 def decide(claim: Claim, results: Mapping[str, Results], reading: str) -> Decision:
@@ -64,7 +73,21 @@ def decide(claim: Claim, results: Mapping[str, Results], reading: str) -> Decisi
     )
     if not measured:
         return Decision(claim, reading, "not run", 0, 0, 0, "", missing)
-    tests = [_test(*m) for m in measured]
+    decision = _decided(claim, reading, measured, missing, "Welch")
+    if decision.verdict == "undecided" and not missing:
+        decision = _decided(claim, reading, measured, missing, "paired")
+    return decision
+
+
+def _decided(
+    claim: Claim,
+    reading: str,
+    measured: list[Measured],
+    missing: tuple[str, ...],
+    test: str,
+) -> Decision:
+    """Decide a claim by one of the tests."""
+    tests = [_test(*m, test) for m in measured]
     smaller = np.array([float(t.p_smaller) for t in tests])
     larger = np.array([float(t.p_larger) for t in tests])
     holds = smaller < claim.level
@@ -82,7 +105,8 @@ def decide(claim: Claim, results: Mapping[str, Results], reading: str) -> Decisi
     counts = (int(holds.sum()), int(against.sum()), int((~holds & ~against).sum()))
     worst = int(np.argmax([float(t.t) for t in tests]))
     weakest = _words(measured[worst], tests[worst])
-    return Decision(claim, reading, verdict, *counts, weakest, missing)
+    rests_on = "" if verdict == "undecided" else test
+    return Decision(claim, reading, verdict, *counts, weakest, missing, rests_on)
 
 
 def ledger(results: Mapping[str, Results]) -> list[Decision]:
@@ -108,15 +132,12 @@ def _samples(c: Comparison, results: Mapping[str, Results], reading: str) -> Sam
 
 
 def _test(
-    c: Comparison, left: statistics.Floats, right: statistics.Floats
+    c: Comparison, left: statistics.Floats, right: statistics.Floats, test: str
 ) -> statistics.Difference:
-    how = statistics.paired if c.paired else statistics.welch
-    return how(left, c.factor * right)
+    return TESTS["paired" if c.paired else test](left, c.factor * right)
 
 
-def _words(
-    measured: tuple[Comparison, statistics.Floats, statistics.Floats], test: statistics.Difference
-) -> str:
+def _words(measured: Measured, test: statistics.Difference) -> str:
     comparison, left, right = measured
     p, opposite = float(test.p_smaller), float(test.p_larger)
     evidence = f"p-value {p:.2g}" if p <= opposite else f"p-value of the opposite {opposite:.2g}"

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from nysboost._version import __version__
 from nysboost.experiments.user_error import UserError
 
 Record = dict[str, Any]
@@ -68,8 +69,10 @@ class Store:
         stem = f"{name}-{digest(self.settings)}"
         self.path = folder / f"{stem}.jsonl"
         make_writable(folder)
+        # the digest leaves the version out: records of another version are still records
+        described = self.settings | {"nysboost_version": __version__}
         (folder / f"{stem}.settings.json").write_text(
-            json.dumps(self.settings, indent=2, sort_keys=True) + "\n", encoding="utf-8"
+            json.dumps(described, indent=2, sort_keys=True) + "\n", encoding="utf-8"
         )
 
     def records(self) -> list[Record]:

@@ -11,10 +11,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix, issparse
+from scipy.sparse import csr_matrix
 
 from nysboost.experiments.csv_file import CsvFile, is_number, ragged, text
 from nysboost.experiments.user_error import UserError, need
+from nysboost.numerics.arrays import is_sparse
 from nysboost.numerics.checks import unknown
 
 Matrix: TypeAlias = NDArray[np.float64] | csr_matrix
@@ -226,10 +227,10 @@ def _check(table: Table, path: Path) -> None:
         raise UserError(f"{path} has no rows.")
     if d == 0:
         raise UserError(f"{path} has no columns beside the label.")
-    values = table.X.data if issparse(table.X) else table.X
+    values = table.X.data if is_sparse(table.X) else table.X
     if np.isfinite(values).all():
         return
-    if issparse(table.X):
+    if is_sparse(table.X):
         raise UserError(f"{path} has values that are NaN or infinite.")
     row, column = np.argwhere(~np.isfinite(table.X))[0]
     bad = table.X[row, column]

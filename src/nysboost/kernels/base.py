@@ -65,6 +65,13 @@ class Kernel(ABC):
         temporaries = Kernel.temporaries if is_sparse(form) else self.temporaries
         return int(np.dtype(dtype_name(form)).itemsize) + 8 * temporaries
 
+    def __repr__(self) -> str:
+        """Return its name with the parameters that are set."""
+        names: tuple[str, ...] = getattr(self, "__match_args__", ())  # a dataclass's parameters
+        values = ((name, getattr(self, name)) for name in names)
+        shown = ", ".join(f"{name}={value!r}" for name, value in values if value is not None)
+        return f"{type(self).__name__}({shown})"
+
     def resolve(self, rows: Rows) -> Kernel:  # noqa: ARG002
         """Return this kernel with every rule for a parameter replaced by its number."""
         return self

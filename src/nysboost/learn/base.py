@@ -20,7 +20,7 @@ from nysboost.data.rows import Rows, Stream, spread_indices
 from nysboost.engine.moments import moments_of
 from nysboost.gram import KernelGram, Landmarks
 from nysboost.learn.table import Table, is_frame
-from nysboost.numerics.arrays import Array, Floats, dtype_name, like, namespace, to_host
+from nysboost.numerics.arrays import Array, Floats, dense, dtype_name, like, namespace, to_host
 from nysboost.numerics.checks import require_count, unknown
 from nysboost.numerics.memory import Budget, as_bytes
 from nysboost.target.few import FEW
@@ -28,7 +28,6 @@ from nysboost.target.judged import Judged
 from nysboost.target.linear import LinearModel
 from nysboost.target.menu import menu
 from nysboost.target.method import learn
-from nysboost.target.scale import dense
 
 BUFFER_BYTES = 2**28
 """Of an iterator, as many rows as this are kept to find landmarks on; the rest give weights."""

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
@@ -14,7 +13,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from nysboost.estimators import Nystroem
 from nysboost.kernels import Gaussian
 from nysboost.learn.on_features import Features, OnFeatures
-from nysboost.numerics.arrays import Array, Floats, floats_on_host, like
+from nysboost.numerics.arrays import Array, Floats, floats_on_host, is_sparse, like
 from nysboost.numerics.checks import require_count, require_positive
 from nysboost.numerics.tolerances import EPS, cutoff
 
@@ -160,7 +159,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnFeatures):
         normal, right = np.zeros((width, width)), np.zeros((width, features.gram.rows.n_features))
         total, start = np.zeros(features.gram.rows.n_features), 0
         for piece in features.gram.rows.pieces(PIECE_ROWS):
-            dense = piece.toarray() if issparse(piece) else floats_on_host(piece)
+            dense = piece.toarray() if is_sparse(piece) else floats_on_host(piece)
             Phi = self._linear(T[start : start + len(dense)])
             normal += Phi.T @ Phi
             right += Phi.T @ dense

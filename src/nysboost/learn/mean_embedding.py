@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse, vstack
+from scipy.sparse import vstack
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from nysboost.catalogue import RandomState, make_rng
@@ -14,7 +14,7 @@ from nysboost.estimators import Nystroem
 from nysboost.estimators.base import KernelLike
 from nysboost.kernels import Gaussian
 from nysboost.learn.on_features import Features, OnFeatures, features_of
-from nysboost.numerics.arrays import Floats, floats_on_host
+from nysboost.numerics.arrays import Floats, floats_on_host, is_sparse
 from nysboost.numerics.checks import require_count
 from nysboost.numerics.memory import MAX_MEMORY, as_bytes
 
@@ -157,7 +157,9 @@ def mmd_test(
         msg = f"X has {X.shape[1]} features and Y has {Y.shape[1]}: both samples need the same."
         raise ValueError(msg)
     rng, n, both = make_rng(random_state), X.shape[0], X.shape[0] + Y.shape[0]
-    pooled = vstack([X, Y], format="csr") if issparse(X) or issparse(Y) else np.concatenate([X, Y])
+    pooled = (
+        vstack([X, Y], format="csr") if is_sparse(X) or is_sparse(Y) else np.concatenate([X, Y])
+    )
     # landmarks must not know the samples: the rows change places before any is chosen
     order = rng.permutation(both)
     embedding = Nystroem(

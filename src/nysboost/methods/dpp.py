@@ -70,11 +70,7 @@ def swap_chain(gram: Gram, start: Indices, steps: int, rng: np.random.Generator)
 
 
 def _swaps(K: Floats, inside: Indices, proposed: Indices, rng: np.random.Generator) -> Indices:
-    """Propose to exchange a random place of `inside` for each of `proposed`, one by one.
-
-    With A the inverse of K[J, J] and b = K[J, t] the determinants' ratio is
-    A_ss (K_tt − bᵀAb) + (Ab)_s².
-    """
+    """Propose to exchange a random place of `inside` for each of `proposed`, one by one."""
     inside = inside.copy()
     A: Floats = np.linalg.inv(K[np.ix_(inside, inside)]).astype(np.float64)
     for t in proposed:
@@ -82,12 +78,20 @@ def _swaps(K: Floats, inside: Indices, proposed: Indices, rng: np.random.Generat
         if t in inside:
             continue
         b = K[inside, t]
-        u = A @ b
-        ratio = A[s, s] * max(0.0, K[t, t] - b @ u) + u[s] ** 2
+        ratio = _ratio(A, s, b, float(K[t, t]))
         if uniform * (1 + ratio) < ratio:
             A = _exchanged(A, s, b, float(K[t, t]))
             inside[s] = t
     return inside
+
+
+def _ratio(A: Floats, s: int, b: Floats, corner: float) -> float:
+    """Return by what the determinant grows when row and column s become b, with this corner.
+
+    With A the inverse of the matrix it is A_ss (corner − bᵀAb) + (Ab)_s².
+    """
+    u = A @ b
+    return float(A[s, s] * max(0.0, corner - b @ u) + u[s] ** 2)
 
 
 def _exchanged(A: Floats, s: int, b: Floats, corner: float) -> Floats:

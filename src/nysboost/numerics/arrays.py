@@ -104,6 +104,11 @@ def take(array: Array, indices: Indices | slice, axis: int = 0) -> Array:
     return xp.take(array, xp.asarray(indices, device=device(array)), axis=axis)
 
 
+def dense(array: Array) -> Array:
+    """Return a sparse matrix as an array, and an array as it is."""
+    return array.toarray() if is_sparse(array) else array
+
+
 def stacked(parts: Sequence[Array]) -> Array:
     """Return tables one below the other, dense or CSR."""
     return vstack(parts, format="csr") if is_sparse(parts[0]) else namespace(*parts).concat(parts)
@@ -166,6 +171,7 @@ __all__ = [
     "Indices",
     "apply_in_place",
     "block_bytes",
+    "dense",
     "device",
     "dtype_name",
     "empty",

@@ -10,13 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csc_array, csr_matrix, issparse
+from scipy.sparse import csc_array, csr_matrix
 
 from nysboost.numerics.arrays import (
     Array,
     Floats,
     Indices,
     block_bytes,
+    is_sparse,
     like,
     namespace,
     row_blocks,
@@ -161,7 +162,7 @@ def clusters(
             break
     owner, _ = cloud.nearest(Z)
     Z = Z + cloud.centre
-    return (csr_matrix(Z) if issparse(points) else Z), owner
+    return (csr_matrix(Z) if is_sparse(points) else Z), owner
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +178,7 @@ class _Cloud:
     def of(cls, points: Array, weights: Floats | None) -> _Cloud:
         mass = np.ones(points.shape[0]) if weights is None else np.asarray(weights, np.float64)
         mass = mass / mass.max() if mass.any() else np.ones(points.shape[0])
-        if issparse(points):
+        if is_sparse(points):
             half = np.asarray(points.multiply(points).sum(axis=1)).ravel() / 2
             return cls(points.tocsr(), 0.0, half, mass)
         xp = namespace(points)
@@ -198,7 +199,7 @@ class _Cloud:
     def take(self, indices: Indices) -> Array:
         """Return points at `indices`, dense."""
         rows = take(self.X, indices)
-        return rows.toarray() if issparse(rows) else rows
+        return rows.toarray() if is_sparse(rows) else rows
 
     def scores(self, Z: Array, rows: slice) -> Array:
         """Return ½‖x − z‖² less ½‖x‖², for the points at `rows`, shape (len(rows), c)."""
@@ -234,10 +235,10 @@ class _Cloud:
 def _sums(X: Array, owner: Indices, weight: Floats, c: int) -> Array:
     """Return Σ weight_i x_i over each group, shape (c, d)."""
     n = len(owner)
-    if issparse(X) or isinstance(X, np.ndarray):
+    if is_sparse(X) or isinstance(X, np.ndarray):
         members = csc_array((weight.astype(X.dtype), owner, np.arange(n + 1)), shape=(c, n))
         sums = members @ X
-        return sums.toarray() if issparse(sums) else sums
+        return sums.toarray() if is_sparse(sums) else sums
     belongs = np.zeros((c, n))
     belongs[owner, np.arange(n)] = weight
     return like(belongs, X) @ X

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from nysboost.numerics.arrays import Array, Floats, epsilon, like, namespace, to_host
-from nysboost.numerics.tolerances import NEARBY, RESOLVED, ROUNDING, cutoff
+from nysboost.numerics.tolerances import FAR_FROM_THERE, NEARBY, RESOLVED, ROUNDING, cutoff
 
 
 def triangular_factor(blocks: Iterator[Array]) -> Floats:
@@ -77,6 +77,8 @@ def nearby_basis(A: Array, T: Array) -> tuple[Array, Array] | None:
         if factor is None:
             return None
         pivots = to_host(xp.linalg.diagonal(factor))
+        if pivots.min() <= FAR_FROM_THERE * pivots.max():
+            return None
         step = xp.linalg.inv(factor).T
         Q, T = Q @ step, T @ step
         if pivots.min() > NEARBY * pivots.max():
@@ -102,14 +104,14 @@ def _without(Q: Array, T: Array, part: Array, back: Array) -> tuple[Array, Array
     return part - Q @ overlap, back - T @ overlap
 
 
-def spectrum(factor: Floats, signs: Floats, eps: float) -> tuple[Floats, Floats]:
+def spectrum(factor: Floats, weights: Floats, eps: float) -> tuple[Floats, Floats]:
     """Return the eigendecomposition of Z S Zᵀ from the triangular factor of Z = Q R.
 
     Parameters
     ----------
     factor : array of shape (K, K)
         R.
-    signs : array of shape (K,)
+    weights : array of shape (K,)
         The diagonal of S, the weight of each feature; may be negative.
     eps : float
         Machine epsilon of the features.
@@ -122,10 +124,10 @@ def spectrum(factor: Floats, signs: Floats, eps: float) -> tuple[Floats, Floats]
         T, with Z T the orthonormal eigenvectors.
     """
     _, s, Vt = np.linalg.svd(factor, full_matrices=False)
-    kept = s > cutoff(len(signs), eps) * s[0]
+    kept = s > cutoff(len(weights), eps) * s[0]
     s, Vt = s[kept], Vt[kept]
     scaled = s[:, None] * Vt
-    eigenvalues, Y = np.linalg.eigh((scaled * signs) @ scaled.T)
+    eigenvalues, Y = np.linalg.eigh((scaled * weights) @ scaled.T)
     return eigenvalues[::-1], (Vt.T / s) @ Y[:, ::-1]
 
 

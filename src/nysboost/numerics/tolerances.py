@@ -17,6 +17,9 @@ RESOLVED = 1e-12
 NEARBY = 0.5
 """A Cholesky factor whose pivots are this alike leaves nearly all digits of orthogonality."""
 
+FAR_FROM_THERE = 1e-6
+"""Pivots that span more than this have lost a column to rounding: the matrix is not nearby."""
+
 INDEFINITE = 1e-4
 """A negative eigenvalue beyond this share of the largest is no rounding error."""
 

@@ -8,12 +8,21 @@ import numpy as np
 
 from nysboost.data.rows import Rows
 from nysboost.engine.moments import Moments, moments_of
-from nysboost.numerics.arrays import Array, Floats, Indices, block_bytes, like, namespace, to_host
+from nysboost.numerics.arrays import (
+    Array,
+    Floats,
+    Indices,
+    block_bytes,
+    dense,
+    like,
+    namespace,
+    to_host,
+)
 from nysboost.numerics.memory import Budget
 from nysboost.target.candidates import Candidate, Found, Sample, judged, moved, simplest
 from nysboost.target.judged import Judged, Report
 from nysboost.target.linear import LinearModel, chosen, errors_along
-from nysboost.target.scale import Scale, dense
+from nysboost.target.scale import Scale
 
 JUDGE_ROWS = 4096
 """Rows that judge, at most; a fifth of all where there are few."""

@@ -11,7 +11,7 @@ from nysboost.boosting.learner import Learner, Mixture
 from nysboost.data.rows import Rows
 from nysboost.gram import Gram, KernelGram, Landmarks
 from nysboost.kernels import Matern
-from nysboost.numerics.arrays import Floats, floats_on_host, like, namespace, to_host
+from nysboost.numerics.arrays import Floats, dense, floats_on_host, like, namespace, to_host
 from nysboost.numerics.memory import Budget
 from nysboost.settings import Settings
 from nysboost.target.candidates import Candidate, Sample
@@ -19,7 +19,7 @@ from nysboost.target.few import FEW, learn_few
 from nysboost.target.judged import Judged, Report
 from nysboost.target.many import learn_many
 from nysboost.target.menu import menu
-from nysboost.target.scale import Scale, dense
+from nysboost.target.scale import Scale
 
 LEAST_ROWS = 40
 """With fewer rows only the simplest model is fitted: nothing else could be judged."""

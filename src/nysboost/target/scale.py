@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.sparse import issparse
 
 from nysboost.kernels import Kernel, Metric
 from nysboost.numerics.arrays import Array, Floats, like, namespace, to_host
@@ -14,11 +13,6 @@ from nysboost.target.linear import Basis
 
 CONSTANT = 1e-12
 """A feature whose spread is below this share of its size is constant but for rounding."""
-
-
-def dense(X: Array) -> Array:
-    """Return rows as a dense array: landmarks that move are dense, whatever the rows are."""
-    return X.toarray() if issparse(X) else X
 
 
 @dataclass(frozen=True, eq=False)

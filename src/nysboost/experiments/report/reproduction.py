@@ -213,6 +213,7 @@ def decision_words(d: Decision) -> str:
     text = f"{d.reading}: {d.held} hold, {d.reversed_} reversed, {d.open_} open"
     if d.not_run:
         text += f", not or not fully measured: {', '.join(d.not_run)}"
+    text += f" ({d.rests_on})" if d.rests_on else ""
     return text + (f"; weakest: {d.weakest}" if d.verdict != "holds" else "")
 
 

@@ -1,0 +1,69 @@
+"""Candidates mixed by their out-of-fold predictions."""
+
+import numpy as np
+import pytest
+
+from nysboost.target import few
+from nysboost.target.candidates import MATERN12, MATERN32, Candidate, Sample
+from nysboost.target.few import learn_few
+from nysboost.target.scale import Scale
+
+
+def sample(n=80, noise=0.05, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    y = np.sin(2 * X[:, :1]) + noise * rng.normal(size=(n, 1))
+    return Sample(X, y, None, np.ones(3))
+
+
+def entrant(mean, y):
+    error = float(np.mean((mean - y) ** 2))
+    return few._Entrant("", None, (), 0, 1.0, mean, np.ones_like(mean), error)
+
+
+def test_shares_are_those_of_the_mixture_that_fits():
+    y = sample().Y
+    rng = np.random.default_rng(1)
+    noise = [0.5 * rng.normal(size=y.shape) for _ in range(3)]
+    entrants = [entrant(np.zeros_like(y), y), entrant(y + noise[0], y), entrant(y + noise[1], y)]
+    shares = few._shares(entrants, sample())
+    assert shares.sum() == pytest.approx(1)
+    assert shares[0] < shares[1]
+    assert shares[0] < shares[2]
+    mixed = sum(s * e.mean for s, e in zip(shares, entrants, strict=True))
+    assert np.mean((mixed - y) ** 2) < min(e.error for e in entrants)
+
+
+def test_the_simplest_stands_alone_where_nothing_is_better():
+    y = sample().Y
+    entrants = [entrant(0.9 * y, y), entrant(0 * y, y)]
+    np.testing.assert_array_equal(few._shares(entrants, sample()), [1, 0])
+    np.testing.assert_array_equal(few._shares(entrants[:1], sample()), [1])
+
+
+def test_every_row_is_predicted_by_a_model_that_had_not_seen_it():
+    rows = sample(noise=1.0)
+    scale = Scale(np.zeros(3), np.ones(3))
+    judged = learn_few(
+        rows, scale, (Candidate(MATERN32, "each"),), 40, np.random.default_rng(0), print
+    )
+    seen = sum(
+        share * model.predict(model.basis(rows.X))
+        for share, model in zip(judged.shares, judged.models, strict=True)
+    )
+    assert np.mean((judged.mean - rows.Y) ** 2) > np.mean((seen - rows.Y) ** 2)
+    assert judged.truth.shape == judged.mean.shape == judged.spread.shape == (80, 1)
+
+
+def test_matern_lends_its_scales_to_a_laplacian():
+    rows = sample()
+    found = few._Moved(Candidate(MATERN12, "each"))(rows, 10, np.random.default_rng(0))
+    assert len(found) == 1 + len(few.LAPLACIAN_SCALES)
+    assert {f.name for f in found[1:]} == {"Laplacian, a scale per feature"}
+    assert found[1].point.Z is found[0].point.Z
+
+
+def test_folds_are_a_partition():
+    folds = few._folds(23, np.random.default_rng(0))
+    np.testing.assert_array_equal(np.sort(np.concatenate(folds)), np.arange(23))
+    assert len(few._folds(3, np.random.default_rng(0))) == 3

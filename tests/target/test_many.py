@@ -1,0 +1,84 @@
+"""The race of candidates on samples of many rows."""
+
+import numpy as np
+import pytest
+
+from nysboost.data.recognise import rows_of
+from nysboost.numerics.memory import Budget
+from nysboost.target import many
+from nysboost.target.candidates import MATERN32, Candidate
+from nysboost.target.many import learn_many
+
+
+def table(n, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    return X, np.sin(2 * X[:, :1]) + 0.1 * rng.normal(size=(n, 1))
+
+
+@pytest.fixture
+def small_samples(monkeypatch):
+    for name in ("FIRST_ROWS", "NEXT_ROWS", "LAST_ROWS"):
+        monkeypatch.setattr(many, name, (100, 2))
+    monkeypatch.setattr(many, "JUDGE_ROWS", 80)
+
+
+def run(X, Y, **more):
+    options = {
+        "standardise": True,
+        "budget": Budget(),
+        "report": more.pop("report", lambda _: None),
+    }
+    candidates = more.pop("candidates", (Candidate(MATERN32, "each"),))
+    return learn_many(rows_of(X), Y, None, candidates, 10, np.random.default_rng(0), **options)
+
+
+def test_the_samples_do_not_grow_with_the_rows_but_all_rows_give_weights(
+    small_samples, monkeypatch
+):
+    seen = []
+    plain = many.moved
+    monkeypatch.setattr(many, "moved", lambda f, s, *rest: seen.append(s.n) or plain(f, s, *rest))
+    for n in (1000, 5000):
+        judged = run(*table(n))
+        assert float(judged.models[0].moments.weight) == n
+        assert len(judged.truth) == 80
+    assert set(seen) == {100}
+
+
+def test_the_judge_takes_no_part(small_samples, monkeypatch):
+    X, Y = table(1000)
+    rows = {}
+    plain_of = many._Race.of
+    monkeypatch.setattr(many._Race, "of", lambda *a: rows.setdefault("race", plain_of(*a)))
+    run(X, Y)
+    race = rows["race"]
+    held = {tuple(row) for row in np.round(race.judge.X, 12)}
+    for sample in (race.first, *(sample for sample, _ in race.stages)):
+        assert not held & {tuple(row) for row in np.round(sample.X, 12)}
+
+
+def test_a_stage_that_makes_things_worse_is_taken_back(small_samples, monkeypatch):
+    X, Y = table(1000)
+    good = run(X, Y)
+    plain, calls = many.moved, []
+
+    def spoilt(found, sample, trace, steps):
+        calls.append(steps)
+        after = plain(found, sample, trace, steps)
+        if len(calls) == 1:
+            return after
+        point = type(after.point)(after.point.Z * 0 + 100, after.point.A, after.point.log_gamma)
+        return type(after)(after.name, after.kernel, point, after.gammas)
+
+    monkeypatch.setattr(many, "moved", spoilt)
+    judged = run(X, Y)
+    miss = [np.sqrt(np.mean((j.mean - j.truth) ** 2)) for j in (good, judged)]
+    assert miss[1] < 2 * miss[0]
+
+
+def test_progress_is_reported(small_samples):
+    lines = []
+    run(*table(500), report=lines.append)
+    assert any("held-out error" in line for line in lines)
+    assert lines[-1] == "Weights from all rows: done"
