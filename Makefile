@@ -21,7 +21,7 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@
 
-demo: $(STAMP)  ## A tour of ten methods, then the paper's simulation with its report
+demo: $(STAMP)  ## Learning, ten methods, the paper's simulation with its report
 	$(BIN)/python examples/learning.py --out out
 	$(BIN)/python examples/demo.py --out out
 	$(BIN)/nysboost reproduce simulation --replicates 10 --out out/simulation

@@ -77,6 +77,7 @@ html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
 html_math_renderer = "mathml"
+html_context = {"default_mode": "auto"}  # without it the theme complains in the console
 html_theme_options = {
     "logo": {"text": "NysBoost"},
     "header_links_before_dropdown": 7,
@@ -89,7 +90,8 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_sidebars = {"index": [], "questions": [], "extend": []}
+# pages that stand alone have no neighbours to list
+html_sidebars = {page: [] for page in ("index", "start", "theory", "extend", "questions")}
 
 
 def _only_ours(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:

@@ -17,7 +17,7 @@ QUESTIONS = (
         "or rpcholesky",
     ),
     ("Must the fit take no time?", "kmeans", "or uniform"),
-    ("Many cheap features, no large eigenproblem?", "URB-mean", "a mixture, the paper's choice"),
+    ("Many cheap features,\nno large eigenproblem?", "URB-mean", "a mixture, the paper's choice"),
 )
 LAST = ("joint", "the smallest error for its size")
 STEP, WIDTH, LEFT, RIGHT = 92, 760, 330, 250

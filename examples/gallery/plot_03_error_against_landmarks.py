@@ -43,7 +43,7 @@ def error(method, c):
 errors = {method: [error(method, c) for c in SIZES] for method in METHODS}
 
 # %%
-# Names stand at the ends of their lines, from the worst to the best.
+# The names are in the order of the lines at their right ends, the worst first.
 figure, axes = plt.subplots(figsize=(8, 5), layout="constrained")
 for method, (label, colour, style) in METHODS.items():
     axes.plot(SIZES, errors[method], style, color=colour, label=label, ms=5)

@@ -40,7 +40,7 @@ class Certificate:
     frobenius : (float, float)
         Interval for ‖G − K̂‖_F / ‖G‖_F.
     trace : (float, float)
-        Interval for |tr(G − K̂)| / tr G.
+        Interval for ``|tr(G − K̂)| / tr G``.
     confidence : float
         At least this share of such intervals contain the truth.
     entries_evaluated : int

@@ -8,7 +8,8 @@ import pytest
 import nysboost as nb
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = sorted(path.name for path in DOCS.glob("*.md") if "```python\n" in path.read_text("utf-8"))
+PAGES = ("start.md", "kernels.md", "sizes.md", "model_files.md", "extend.md")
+"""The pages whose examples are complete; those on other pages speak of the reader's own X and y."""
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -64,7 +64,7 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         What each part contributes to the prediction; a single 1 where one was chosen.
     candidates_ : list of (str, float)
         Everything that was tried, with its held-out root mean squared error.
-    feature_importances_ : array of shape (n_features_in_,)
+    feature_importances_ : array of shape (d,)
         How much each feature moves the mapped points, sum 1.
 
     Examples
