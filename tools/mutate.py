@@ -19,11 +19,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -193,9 +194,10 @@ def _outcome(mutant: Mutant, crews: queue.SimpleQueue[Path], end: float) -> bool
     """Return whether a mutant is killed; None where there is no time left to try it."""
     folder = crews.get()
     try:
-        if time.monotonic() > end:
+        seconds = _seconds(mutant.name, folder)
+        if seconds is None or time.monotonic() > end:
             return None
-        killed = is_killed(mutant, folder, SLOWEST * _seconds(mutant.name, folder) + 10)
+        killed = is_killed(mutant, folder, SLOWEST * seconds + 10)
     finally:
         crews.put(folder)
     if not killed:
@@ -203,14 +205,20 @@ def _outcome(mutant: Mutant, crews: queue.SimpleQueue[Path], end: float) -> bool
     return killed
 
 
-@cache
-def _seconds(name: str, folder: Path) -> float:
-    """Return how long the tests of a file take as it is; they have to pass."""
-    begun = time.monotonic()
-    if not _tests_pass(name, folder):
-        msg = f"The tests of {name} fail without any change."
-        raise RuntimeError(msg)
-    return time.monotonic() - begun
+def _seconds(name: str, folder: Path) -> float | None:
+    """Return how long the tests of a file take as it is; None where they do not pass."""
+    with _locks[name]:
+        if name not in _known:
+            begun = time.monotonic()
+            passed = _tests_pass(name, folder)
+            _known[name] = time.monotonic() - begun if passed else None
+            if not passed:
+                print(f"left out: the tests of {name} fail without any change", flush=True)
+    return _known[name]
+
+
+_known: dict[str, float | None] = {}
+_locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
 
 if __name__ == "__main__":
