@@ -153,7 +153,8 @@ def _tests_pass(name: str, folder: Path, limit: float | None = None) -> bool:
     room, _, stem = name.rpartition("/")
     test = ROOT / "tests" / room / f"test_{stem}.py"
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", str(test)]
-    environment = os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    path = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
+    environment = os.environ | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
     try:
         done = subprocess.run(
             command, cwd=ROOT, env=environment, capture_output=True, timeout=limit, check=False
