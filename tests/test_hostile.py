@@ -12,12 +12,14 @@ import warnings
 from typing import Any
 
 import pytest
-from hostile import Case, arguments, data, kernels
+from hostile import Case, arguments, command_line, data, kernels, methods
 
 DOCUMENTED = (ValueError, TypeError, OSError, IndexError, RuntimeError)
 OURS = re.compile(r"[/\\](nysboost[/\\]|sklearn[/\\]utils[/\\]_?(validation|param_validation))")
 SECONDS = 60
-TABLE = [*data.CASES, *kernels.CASES, *arguments.CASES]
+TABLE = [
+    case for table in (data, kernels, arguments, methods, command_line) for case in table.CASES
+]
 
 
 def is_sentence(text: str) -> bool:

@@ -13,13 +13,17 @@ import argparse
 import ast
 import copy
 import os
+import queue
 import random
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from collections import defaultdict
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -149,7 +153,8 @@ def _tests_pass(name: str, folder: Path, limit: float | None = None) -> bool:
     room, _, stem = name.rpartition("/")
     test = ROOT / "tests" / room / f"test_{stem}.py"
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", str(test)]
-    environment = os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    path = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
+    environment = os.environ | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
     try:
         done = subprocess.run(
             command, cwd=ROOT, env=environment, capture_output=True, timeout=limit, check=False
@@ -164,30 +169,57 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--files", nargs="*", default=CORE)
     given = parser.parse_args()
     end = time.monotonic() + given.seconds
     everything = [mutant for name in given.files for mutant in mutants_of(name)]
     random.Random(given.seed).shuffle(everything)
-    killed, survivors, taken = 0, [], {}
-    with tempfile.TemporaryDirectory() as folder:
-        shutil.copytree(ROOT / "src/nysboost", Path(folder) / "nysboost")
-        for mutant in everything:
-            if time.monotonic() > end:
-                break
-            if mutant.name not in taken:
-                begun = time.monotonic()
-                if not _tests_pass(mutant.name, Path(folder)):
-                    sys.exit(f"The tests of {mutant.name} fail without any change.")
-                taken[mutant.name] = time.monotonic() - begun
-            if is_killed(mutant, Path(folder), SLOWEST * taken[mutant.name] + 10):
-                killed += 1
-            else:
-                survivors.append(mutant)
-                print(f"survived: {mutant.name}.py:{mutant.line}  {mutant.what}", flush=True)
-    tried = killed + len(survivors)
-    share = 100 * killed / max(1, tried)
-    print(f"{killed} of {tried} killed, {share:.1f} %, of {len(everything)} possible mutants.")
+    with tempfile.TemporaryDirectory() as root:
+        crews = queue.SimpleQueue()
+        for worker in range(given.jobs):
+            crews.put(_copied_sources(Path(root) / str(worker)))
+        with ThreadPoolExecutor(given.jobs) as pool:
+            outcomes = list(pool.map(lambda m: _outcome(m, crews, end), everything))
+    killed, survived = outcomes.count(True), outcomes.count(False)
+    share = 100 * killed / max(1, killed + survived)
+    print(f"{killed} of {killed + survived} killed, {share:.1f} %, of {len(everything)} possible.")
+
+
+def _copied_sources(folder: Path) -> Path:
+    shutil.copytree(ROOT / "src/nysboost", folder / "nysboost")
+    return folder
+
+
+def _outcome(mutant: Mutant, crews: queue.SimpleQueue[Path], end: float) -> bool | None:
+    """Return whether a mutant is killed; None where there is no time left to try it."""
+    folder = crews.get()
+    try:
+        seconds = _seconds(mutant.name, folder)
+        if seconds is None or time.monotonic() > end:
+            return None
+        killed = is_killed(mutant, folder, SLOWEST * seconds + 10)
+    finally:
+        crews.put(folder)
+    if not killed:
+        print(f"survived: {mutant.name}.py:{mutant.line}  {mutant.what}", flush=True)
+    return killed
+
+
+def _seconds(name: str, folder: Path) -> float | None:
+    """Return how long the tests of a file take as it is; None where they do not pass."""
+    with _locks[name]:
+        if name not in _known:
+            begun = time.monotonic()
+            passed = _tests_pass(name, folder)
+            _known[name] = time.monotonic() - begun if passed else None
+            if not passed:
+                print(f"left out: the tests of {name} fail without any change", flush=True)
+    return _known[name]
+
+
+_known: dict[str, float | None] = {}
+_locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
 
 if __name__ == "__main__":

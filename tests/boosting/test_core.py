@@ -132,9 +132,6 @@ def test_beyond_the_row_cap_the_sample_of_j_holds_the_landmarks_too():
     observed = found.sample.indices[found.observed]
     assert len(observed) == 25
     assert len(np.setdiff1d(columns, observed)) > 5
-    M = optimal_core(problem.G, np.union1d(observed, columns), columns)
-    expected = problem.G[:, columns] @ M @ problem.G[columns]
-    np.testing.assert_allclose(run.to_dense(), expected, atol=1e-6)
     without = optimal_core(problem.G, observed, columns)
     wrong = problem.G[:, columns] @ without @ problem.G[columns]
     assert run.relative_error() < 0.5 * error_of(problem.G, wrong)

@@ -43,7 +43,7 @@ def test_the_first_entry_that_is_not_finite_is_named(row, what):
         as_rows(da.from_array(X, chunks=((40, 0, 17, 43), (2, 1))))
 
 
-def test_rows_that_every_fit_asks_for_come_with_the_first_look():
+def test_rows_that_every_fit_asks_for_come_with_the_first_look(monkeypatch):
     seen = []
 
     def read(block_info=None):
@@ -52,9 +52,19 @@ def test_rows_that_every_fit_asks_for_come_with_the_first_look():
         return np.arange(start, stop, dtype=float)[:, None]
 
     X = da.map_blocks(read, chunks=((50,) * 4, (1,)), dtype=float, meta=np.empty((0, 0)))
+    monkeypatch.setattr("nysboost.data.survey.HELD_BYTES", 0)
     rows = surveyed(rows_of(X), (3, 7))
     for wanted in ([0, 99, 199], [0, 33, 66, 99, 132, 165, 199]):
         np.testing.assert_array_equal(rows.take(np.array(wanted))[:, 0], wanted)
     assert sorted(seen) == [0, 50, 100, 150]
     np.testing.assert_array_equal(rows.take(np.array([1, 99]))[:, 0], [1, 99])
     assert len(seen) == 6
+
+
+def test_few_rows_all_come_with_the_first_look():
+    X = np.arange(30.0).reshape(10, 3)
+    rows = as_rows(da.from_array(X, chunks=(4, 3)))
+    assert rows.lazy
+    np.testing.assert_array_equal(rows.take(slice(2, 9, 3)), X[2:9:3])
+    np.testing.assert_array_equal(np.concatenate(list(rows.pieces(3))), X)
+    assert [len(piece) for piece in rows.pieces(4)] == [4, 4, 2]

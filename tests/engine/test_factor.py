@@ -81,9 +81,9 @@ def test_a_few_rows_are_no_reason_to_compute_all():
 @budgets
 def test_a_map_over_blocks_is_a_map_over_rows(max_memory):
     factor, F = a_factor(max_memory=max_memory)
-    V = np.arange(float(N))
-    found = factor.map(lambda block, part: part * V[block, None])
-    np.testing.assert_allclose(found, F * V[:, None], atol=1e-9 * np.abs(F).max() * N)
+    V = np.arange(float(N))[:, None]
+    found = factor.map(lambda c, part, v: c * part * v, 2.0, K, V, task="scale")
+    np.testing.assert_allclose(found, 2 * F * V, atol=1e-9 * np.abs(F).max() * N)
 
 
 @budgets

@@ -55,14 +55,14 @@ def gaussian(data: Any, gamma: float) -> np.ndarray:
         return np.exp(-gamma * cdist(points, points, "sqeuclidean"))
 
 
-def has_error_of(G: np.ndarray) -> Callable[[Any], bool]:
+def has_error_of(G: np.ndarray, at_most: float = 1.05) -> Callable[[Any], bool]:
     """Return a check that K̂ is what its own error says, measured against a dense G."""
 
     def right(approximation: Any) -> bool:
         dense = np.asarray(approximation.to_dense(), dtype=np.float64)
         error = np.linalg.norm(dense - G) / np.linalg.norm(G)
         same = abs(approximation.relative_error() - error) <= 1e-5 + 1e-3 * error
-        return bool(same and error <= 1.05)
+        return bool(same and error <= at_most)
 
     return right
 

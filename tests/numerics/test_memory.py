@@ -33,7 +33,15 @@ def test_memory_that_is_no_amount_gets_a_sentence(bad):
 
 @pytest.mark.parametrize(
     ("size", "text"),
-    [(0, "0.0 kB"), (1, "0.1 kB"), (1000, "1.0 kB"), (38_152, "38.2 kB"), (2.5e9, "2.5 GB")],
+    [
+        (0, "0.0 kB"),
+        (1, "0.1 kB"),
+        (1000, "1.0 kB"),
+        (38_152, "38.2 kB"),
+        (999_900, "999.9 kB"),
+        (1e6, "1.0 MB"),
+        (2.5e9, "2.5 GB"),
+    ],
 )
 def test_sizes_are_readable_and_never_too_small(size, text):
     assert readable(size) == text

@@ -94,9 +94,7 @@ class DaskRows:
     def rows_at(self, wanted: Indices) -> Any:
         """Return the rows at `wanted`, in rising order, as a Dask array of few rows."""
         local = self.positions(wanted)
-        chunks = [i for i, at in enumerate(local) if len(at)]
-        local = [local[i] for i in chunks]
-        return self.data.blocks[chunks].map_blocks(
+        few = self.data.map_blocks(
             rows_at,
             local=as_node(local, "positions"),
             chunks=(tuple(len(at) for at in local), (self.n_features,)),
@@ -104,6 +102,8 @@ class DaskRows:
             meta=self.form[:0],
             token="sample-rows",
         )
+        # the choice comes after: so a task reads its chunk itself, and no chunk travels
+        return few.blocks[[i for i, at in enumerate(local) if len(at)]]
 
     def positions(self, wanted: Indices) -> list[Indices]:
         """Return where rows, given in rising order, stand in each chunk."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TypeAlias
@@ -12,8 +12,11 @@ import numpy as np
 from nysboost.data.dask_graph import as_node, brought, rows_at, tree
 from nysboost.data.dask_rows import DaskRows
 from nysboost.data.dask_tables import with_known_sizes
-from nysboost.data.rows import as_float, refuse_non_finite, spread_indices
-from nysboost.numerics.arrays import Array, Indices, is_sparse, namespace, stacked
+from nysboost.data.rows import ArrayRows, as_float, refuse_non_finite, spread_indices
+from nysboost.numerics.arrays import Array, Indices, is_sparse, namespace, stacked, take
+
+HELD_BYTES = 2**27
+"""So little is brought here with the first look: some methods look at all of few rows often."""
 
 
 @dataclass(frozen=True)
@@ -87,11 +90,22 @@ class SurveyedRows(DaskRows):
 
     def take(self, indices: Indices | slice) -> Array:
         """Return the rows at `indices` in floating point: no other row leaves its worker."""
+        if len(self.held) == self.n:
+            return take(self.held_rows, indices)
+        if isinstance(indices, slice):
+            span = range(*indices.indices(self.n))
+            indices = np.arange(span.start, span.stop, span.step) if len(span) == 1 else indices
         if not isinstance(indices, slice):
             places = np.minimum(np.searchsorted(self.held, indices), len(self.held) - 1)
             if np.array_equal(self.held[places], indices):
                 return self.held_rows[places]
         return super().take(indices)
+
+    def pieces(self, size: int) -> Iterator[Array]:
+        """Read all rows once, in order, as tables of at most `size` rows."""
+        if len(self.held) == self.n:
+            return ArrayRows(self.held_rows).pieces(size)
+        return super().pieces(size)
 
 
 def surveyed(rows: DaskRows, sizes: Sequence[int]) -> SurveyedRows:
@@ -106,6 +120,8 @@ def surveyed(rows: DaskRows, sizes: Sequence[int]) -> SurveyedRows:
     """
     rows = with_known_sizes(rows)
     held = reduce(np.union1d, [spread_indices(rows.n, size) for size in (1, *sizes)])
+    if rows.n * rows.n_features * rows.form.dtype.itemsize <= HELD_BYTES:
+        held = np.arange(rows.n)
     looks = rows.data.map_blocks(
         _look,
         local=as_node(rows.positions(held), "positions"),

@@ -57,6 +57,7 @@ def joint(gram: Gram, c: int, row_cap: int, rng: np.random.Generator) -> Learner
     rng : numpy.random.Generator
         Source of all randomness.
     """
+    gram = _held(gram)
     sample = take_sample(gram, max(row_cap, ROWS_PER_LANDMARK * c), rng)
     distinct = _distinct(sample.gram)
     if c >= len(distinct):
@@ -69,6 +70,17 @@ def joint(gram: Gram, c: int, row_cap: int, rng: np.random.Generator) -> Learner
     else:
         learner = judge.best(landmarks)
     return replace(learner, landmarks=judge.sample.lifted(learner.landmarks))
+
+
+def _held(gram: Gram) -> Gram:
+    """Return the Gram with rows in memory where all of them may be looked at, and fit.
+
+    A store is then read once, and gives the landmarks of the array that it holds.
+    """
+    size = 8 * gram.n * gram.rows.numbers_per_row
+    if gram.rows.in_memory or gram.n > WHOLE_DIAGONAL or size > gram.budget.bytes // 2:
+        return gram
+    return Sample.of(gram, np.arange(gram.n)).gram
 
 
 def _start(gram: Gram, c: int, row_cap: int, rng: np.random.Generator) -> Landmarks:
@@ -85,7 +97,7 @@ def _exchanged(gram: Gram, start: Landmarks, sample: Sample) -> tuple[Landmarks,
     Of more rows than the sample has, those that are missed most join it: a row that is far
     from all others is hardly ever in a uniform sample.
     """
-    if len(sample) < gram.n <= WHOLE_DIAGONAL:
+    if len(sample) < gram.n <= WHOLE_DIAGONAL and gram.rows.in_memory:
         far = missed(gram, start, candidates(start))
         sample = Sample.of(gram, np.concatenate([sample.indices, far]))
     return exchanged(sample, _within(sample, start))

@@ -16,6 +16,7 @@ from nysboost.learn.base import BaseLearner, buffered
 from nysboost.learn.lazy import lazily, lazy_targets, location_and_scale, rounded
 from nysboost.numerics.arrays import Floats, like, namespace, to_host
 from nysboost.numerics.memory import MAX_MEMORY
+from nysboost.target.few import FEW
 from nysboost.target.judged import Judged
 
 CENTRAL, NORMAL = 0.95, 1.959963984540054
@@ -123,6 +124,8 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
             return self
         Y = self._targets(y, X)
         weights = self._sample_weight(sample_weight, Y.shape[0])
+        if is_dask(Y) and Y.shape[0] <= FEW:
+            Y = np.asarray(Y)
         if is_dask(Y):
             self._centre, self._unit = location_and_scale(Y)
         else:
@@ -196,7 +199,8 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
 def _location_and_scale(Y: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
     centre = np.average(Y, axis=0, weights=weights)
     spread = np.sqrt(np.average((Y - centre) ** 2, axis=0, weights=weights))
-    return rounded(centre, spread)
+    few = len(Y) <= FEW  # which are brought here, wherever they are
+    return (centre, np.where(spread > 0, spread, 1.0)) if few else rounded(centre, spread)
 
 
 def _interval(judged: Judged) -> Floats:

@@ -1,0 +1,42 @@
+"""Archives: what is written is what is read, whole or not at all; tests/test_model_files.py has
+the files that are none."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from nysboost.data.archive import ModelFileError, read_archive, write_archive
+
+KINDS = st.sampled_from(["<f8", "<f4", "<i8", "|b1", "<i4", "<U3"])
+
+
+@given(hnp.arrays(KINDS, hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4)))
+def test_arrays_come_back_with_bytes_dtype_and_order(tmp_path_factory, array):
+    path = tmp_path_factory.mktemp("archive") / "a"
+    written = {"0.npy": array, "1.npy": np.asfortranarray(array)}
+    write_archive(path, {"x": [1, 2.5, None]}, written)
+    model, arrays, _ = read_archive(path)
+    assert model == {"x": [1, 2.5, None]}
+    for name, expected in written.items():
+        assert arrays[name].dtype == expected.dtype
+        assert arrays[name].shape == expected.shape
+        assert arrays[name].strides == expected.strides
+        assert arrays[name].tobytes() == expected.tobytes()
+
+
+def test_arrays_that_are_read_can_be_written_to(tmp_path):
+    write_archive(tmp_path / "a", {}, {"0.npy": np.zeros(3)})
+    _, arrays, _ = read_archive(tmp_path / "a")
+    arrays["0.npy"][0] = 1.0
+
+
+def test_objects_are_not_written_at_all(tmp_path):
+    with pytest.raises(ValueError, match="Object arrays"):
+        write_archive(tmp_path / "a", {}, {"0.npy": np.array([object()])})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_error_that_is_documented_is_a_value_error():
+    assert issubclass(ModelFileError, ValueError)

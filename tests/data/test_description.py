@@ -1,0 +1,76 @@
+"""Descriptions: values, shared objects and arrays come back; nothing else is described."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nysboost.data.description import Describer, NotSavableError, Reader, of_dataclass
+
+
+@dataclass(frozen=True)
+class Part:
+    content: Any
+
+
+@dataclass(frozen=True)
+class Other:
+    content: Any
+
+
+FORMS = [of_dataclass(Part)]
+
+
+def round_trip(value: Any) -> Any:
+    describer = Describer(FORMS)
+    root = describer.describe(value)
+    return Reader(FORMS, describer.arrays).put_together(describer.objects, root)
+
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: (
+        st.lists(inner)
+        | st.tuples(inner, inner)
+        | st.dictionaries(st.text(), inner)
+        | st.dictionaries(st.integers(), inner)
+        | inner.map(Part)
+    ),
+    max_leaves=10,
+)
+
+
+@given(PLAIN)
+def test_values_come_back(value):
+    assert round_trip(value) == value
+
+
+def test_numbers_of_numpy_keep_their_type():
+    for value in (np.float32(0.1), np.int8(3), np.bool_(True)):
+        assert type(round_trip(value)) is type(value)
+    assert np.isnan(round_trip(float("nan")))
+    assert round_trip(np.float32) is np.float32
+
+
+def test_what_is_shared_stays_shared():
+    array, part = np.arange(3), Part(1)
+    first, second, inside = round_trip([array, array, Part(array)])
+    assert first is second is inside.content
+    a, b = round_trip([part, part])
+    assert a is b
+
+
+@pytest.mark.parametrize("value", [Other(1), object(), len, {3, 4}, b"bytes", np.array([None])])
+def test_other_types_are_refused(value):
+    with pytest.raises(NotSavableError):
+        Describer(FORMS).describe([value])
+
+
+def test_a_type_that_the_reader_does_not_know_is_not_made():
+    describer = Describer([*FORMS, of_dataclass(Other)])
+    root = describer.describe(Other(1))
+    with pytest.raises(KeyError, match="Other"):
+        Reader(FORMS, {}).put_together(describer.objects, root)
