@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -102,16 +101,6 @@ def _only_ours(app: Any, what: str, name: str, obj: Any, skip: bool, options: An
     return True if home and not home.startswith("nysboost") else None
 
 
-def _only_written(app: Any, docname: str, source: list[str]) -> None:
-    """Leave pages out of a table of contents that are not written yet: ``page (if written)``."""
-
-    def line(found: re.Match[str]) -> str:
-        return found[1] if (HERE / f"{found[1]}.md").exists() else ""
-
-    source[0] = re.sub(r"^(\w+) \(if written\)$", line, source[0], flags=re.MULTILINE)
-
-
 def setup(app: Any) -> None:
     """Connect what is particular to this site."""
-    app.connect("source-read", _only_written)
     app.connect("autodoc-skip-member", _only_ours)

@@ -37,7 +37,7 @@ low, high = np.array([certificate.frobenius for certificate in certificates]).T
 left.vlines(at, low, high, color="#EE7733", lw=9)
 left.axhline(truth, color="black", ls=":", lw=1)
 left.plot(at, np.sqrt(low * high), "o", color="#EE7733", ms=5)
-left.text(at[-1], 1.06 * truth, "the truth", ha="center", va="bottom")
+left.text(at[-1] - 0.4, 1.06 * truth, "the truth", ha="center", va="bottom")
 left.set_xticks(at, [f"{n:,}" for n in BUDGETS], fontsize=8)
 left.set(xlabel="kernel values, at most", ylabel="relative error", yscale="log")
 right.plot(TOLERANCES, TOLERANCES, "k:", lw=1)

@@ -139,3 +139,18 @@ def test_in_a_browser_the_search_finds_joint(browser):
         lambda b: b.find_elements("css selector", "#search-results li a")
     )
     assert len(found) > 3
+
+
+def test_in_a_browser_equations_are_wider_than_high_and_in_the_middle(browser):
+    browser.set_window_size(1200, 1000)
+    browser.get((SITE / "theory.html").as_uri())
+    places = browser.execute_script(
+        "return [...document.querySelectorAll('div.math')].map(d => {"
+        "const line = d.getBoundingClientRect();"
+        "const m = d.querySelector('math').getBoundingClientRect();"
+        "return [m.width, m.height, (m.left + m.right - line.left - line.right) / 2]})"
+    )
+    assert len(places) >= 4
+    for width, height, off in places:
+        assert width > height
+        assert abs(off) < 2
