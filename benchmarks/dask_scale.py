@@ -67,7 +67,7 @@ def in_memory(model: Any, X: np.ndarray) -> float:
 @contextmanager
 def cluster(workers: int) -> Iterator[Client]:
     """Start local workers of one thread each."""
-    how = {"threads_per_worker": 1, "dashboard_address": None, "memory_limit": "8GiB"}
+    how = {"threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": "8GiB"}
     with LocalCluster(n_workers=workers, **how) as local, Client(local) as client:
         client.wait_for_workers(workers)
         yield client
