@@ -26,7 +26,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::Depr
 def cluster():
     with (
         dask.config.set({"distributed.comm.timeouts.connect": "60s"}),
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
     ):
         yield cluster
 
@@ -154,7 +154,7 @@ def hungry(block, victims):
 @pytest.mark.slow
 def test_a_worker_that_runs_out_of_memory_changes_nothing(X, tmp_path):
     here = fit(X)
-    how = {"threads_per_worker": 1, "dashboard_address": None, "memory_limit": "600MiB"}
+    how = {"threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": "600MiB"}
     with LocalCluster(n_workers=2, **how) as small, Client(small):
         victims = str(tmp_path / "victims")
         there = fit(
