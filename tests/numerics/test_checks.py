@@ -88,3 +88,12 @@ def test_numbers_of_every_library_are_numbers():
         require_count("k", value)
     for value in (1e-300, np.float32(2.5), np.int64(3)):
         require_positive("sigma", value)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.uint64, np.intp])
+def test_narrow_row_numbers_may_point_into_long_data(dtype):
+    """Row numbers of eight bits among 100 000 rows, whose number has more."""
+    rows = np.array([3, 7, 100], dtype=dtype)
+    np.testing.assert_array_equal(positions(rows, 100_000), [3, 7, 100])
+    if np.issubdtype(dtype, np.signedinteger):
+        np.testing.assert_array_equal(positions(-rows, 100_000), [99_997, 99_993, 99_900])
