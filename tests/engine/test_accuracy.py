@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 import nysboost as nb
 from nysboost.engine import accuracy
 from nysboost.gram import make_gram
+from nysboost.numerics.memory import Budget
 
 
 @pytest.mark.parametrize("case", market.FLOAT64)
@@ -79,3 +80,52 @@ def test_errors_of_an_approximation_that_is_too_large_are_not_negative(scale):
     assert (-np.linalg.eigvalsh(residual)[0] == np.abs(np.linalg.eigvalsh(residual)).max()) == (
         scale > 1
     )
+
+
+@pytest.mark.parametrize("shift", [-0.7, 0.0, 0.3])
+def test_a_shift_of_the_diagonal_is_part_of_the_approximation_in_every_norm(monkeypatch, shift):
+    problem, rng = market.problem("Gaussian", n=60), np.random.default_rng(0)
+    rows, weights = rng.permutation(60)[:50], np.array([1.0, -0.2, 0.5])
+    F = rng.normal(size=(50, 3)) / 2
+    G = problem.G[np.ix_(rows, rows)]
+    residual = G - (F * weights) @ F.T - shift * np.eye(50)
+    monkeypatch.setattr(accuracy, "TILE_ROWS", 7)
+    monkeypatch.setattr(accuracy, "TILE_COLS", 16)
+    for error, dense in (
+        (accuracy.relative_error, np.linalg.norm(residual) / np.linalg.norm(G)),
+        (accuracy.relative_trace_error, abs(np.trace(residual)) / np.trace(G)),
+        (accuracy.relative_spectral_error, np.linalg.norm(residual, 2) / np.linalg.norm(G, 2)),
+    ):
+        found = error(problem.gram, F.__getitem__, weights, rows, shift)
+        assert found == pytest.approx(dense, rel=1e-6)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_the_spectral_error_on_a_few_rows_is_that_of_the_dense_matrix(n):
+    problem, rows = market.problem("Gaussian", n=40), np.arange(n)
+    F = np.random.default_rng(0).normal(size=(n, 2))
+    G = problem.G[:n, :n]
+    dense = np.linalg.norm(G - F @ F.T, 2) / np.linalg.norm(G, 2)
+    found = accuracy.relative_spectral_error(problem.gram, F.__getitem__, np.ones(2), rows)
+    assert found == pytest.approx(dense, rel=1e-3)
+
+
+def test_an_eigenvalue_with_close_neighbours_is_right_to_three_digits():
+    values = np.linspace(1.0, 2.0, 2000)
+    assert accuracy._largest_eigenvalue(lambda v: values * v, 2000) == pytest.approx(2.0, rel=5e-4)
+
+
+@given(st.integers(1, 3000), st.integers(1, 400), st.integers(20_000, 10**7))
+def test_a_tile_is_as_wide_as_the_memory_allows(K, d, max_memory):
+    """Four tiles, and three times the rows and features of a side, at eight bytes a number."""
+    gram = make_gram(np.ones((2, d)), "linear", budget=Budget(max_memory))
+    column = 8 * (4 * accuracy.TILE_ROWS + 3 * K + 3 * d)
+    width = accuracy._tile_width(gram, K)
+    assert width == 1 or width * column <= max_memory
+    assert width == accuracy.TILE_COLS or (width + 1) * column > max_memory
+
+
+def test_a_tile_has_a_column_at_least_and_is_not_wider_than_it_has_to_be():
+    for max_memory, width in ((1, 1), (10**12, accuracy.TILE_COLS)):
+        gram = make_gram(np.ones((2, 3)), "linear", budget=Budget(max_memory))
+        assert accuracy._tile_width(gram, 5) == width

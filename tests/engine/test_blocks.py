@@ -112,3 +112,63 @@ def test_passes_that_overlap_restore_what_was_there_before_the_first():
     end.set()
     long_one.join()
     assert blas_threads() == before
+
+
+class TestPlansByHand:
+    """With four cores, the figures of a plan worked out by hand."""
+
+    @pytest.fixture(autouse=True)
+    def _four_cores(self, monkeypatch):
+        monkeypatch.setattr(blocks, "usable_threads", lambda _: 4)
+
+    @staticmethod
+    def plan(n, max_memory, **how):
+        usual = {"fixed": 1000, "block_row": 10, "piece_row": 0}
+        usual |= {"cache_bytes": 2**30, "parallel": True}
+        return plan(n, **(usual | how), budget=Budget(max_memory))
+
+    def test_the_threads_share_the_memory(self):
+        assert self.plan(10_000, 21_000) == Plan(10_000, 500, 4)
+        assert self.plan(10_000, 21_000, parallel=False) == Plan(10_000, 2000, 1)
+
+    def test_there_are_no_more_threads_than_smallest_blocks_in_memory(self):
+        assert self.plan(10_000, 1000 + 2 * 640 + 100) == Plan(10_000, 69, 2)
+
+    def test_there_are_no_more_threads_than_rows_to_share(self, monkeypatch):
+        monkeypatch.setattr(blocks, "SHARED_ROWS", 256)
+        assert self.plan(600, 10**9) == Plan(600, 300, 2)
+        assert self.plan(250, 10**9) == Plan(250, 250, 1)
+
+    def test_a_block_stays_in_the_cache(self):
+        assert self.plan(10_000, 10**9, cache_bytes=1000) == Plan(10_000, 100, 4)
+
+    def test_blocks_take_half_of_the_memory_and_pieces_the_rest(self):
+        assert self.plan(10_000, 21_000, piece_row=20) == Plan(500, 250, 4)
+
+    def test_a_piece_is_no_larger_than_a_disk_needs(self):
+        found = self.plan(10**7, 10**10, piece_row=1024, cache_bytes=2**20)
+        assert found == Plan(4 * blocks.PIECE_BYTES // 1024, 2**20 // 10, 4)
+
+    def test_one_row_or_none_has_a_plan(self):
+        assert self.plan(0, 10**6) == self.plan(1, 10**6) == Plan(1, 1, 1)
+
+
+def blocks_of(n, how):
+    """Return the sizes of the blocks, in order, and whether all ran in this very thread."""
+    seen, here = [], threading.get_ident()
+    each_block(
+        lambda at: seen.append((at.start, at.stop - at.start, threading.get_ident())), n, how
+    )
+    return [size for _, size, _ in sorted(seen)], all(one == here for *_, one in seen)
+
+
+def test_blocks_are_alike_and_as_many_for_each_thread():
+    assert blocks_of(100, Plan(100, 30, 1)) == ([25, 25, 25, 25], True)
+    assert blocks_of(90, Plan(90, 30, 2)) == ([23, 23, 23, 21], False)
+    assert blocks_of(20, Plan(20, 30, 1)) == ([20], True)
+
+
+def test_few_rows_are_not_shared(monkeypatch):
+    monkeypatch.setattr(blocks, "SHARED_ROWS", 256)
+    assert blocks_of(300, Plan(300, 50, 4)) == ([50] * 6, True)
+    assert blocks_of(600, Plan(600, 100, 4)) == ([100] * 6, False)

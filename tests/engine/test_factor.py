@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nysboost.engine.factor import Factor
+from nysboost.engine.factor import BLOCK_BYTES, Factor
 from nysboost.engine.feature_map import FeatureMap
 from nysboost.gram import make_gram
 from nysboost.numerics.memory import Budget
@@ -118,3 +118,38 @@ def test_what_is_kept_does_not_travel():
     F = factor.all()
     assert len(pickle.dumps(factor)) < light + 10
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(factor)).all(), F)
+
+
+@given(st.integers(200, 10**9))
+def test_a_block_takes_an_eighth_of_the_memory_and_no_more_than_runs_at_full_speed(max_memory):
+    factor, _ = a_factor(max_memory=max_memory)
+    row = 8 * (K + factor.transform.gram.rows.n_features)
+    held = min(BLOCK_BYTES, max_memory // 8)
+    assert factor._size == 1 or factor._size * row <= held
+    assert (factor._size + 1) * row > held
+
+
+def test_a_block_has_a_row_at_least():
+    assert a_factor(max_memory=10)[0]._size == 1
+
+
+@pytest.mark.parametrize("n", [10, 2 * K, 20, 40])
+def test_a_cap_never_takes_fewer_rows_than_two_for_each_feature(n):
+    problem, weights = problem_of("Gaussian"), np.array([1.0, -0.5, 1, 1, -0.2, 1, 1])
+    gram = make_gram(problem.X[:n], problem.kernel)
+    factor = Factor(FeatureMap(gram, gram.landmarks(np.arange(K)), (np.eye(K),)))
+    F = problem.G[np.linspace(0, n - 1, min(n, 2 * K)).astype(int), :K]
+    values = np.linalg.eigvalsh((F * weights) @ F.T)
+    _, mass = factor.positive_part(weights, 1)
+    assert mass == pytest.approx(-values[values < 0].sum() / np.abs(values).sum(), abs=1e-8)
+
+
+def test_eigenvalues_at_the_rounding_level_are_no_positive_part():
+    factor, F = a_factor()
+    for positive in (1, 2, 3):
+        weights = np.where(np.arange(K) < positive, 1.0, 0.0)
+        rotation, _ = factor.positive_part(weights, None)
+        assert rotation.shape == (K, positive)
+        expected = (F * weights) @ F.T
+        found = (F @ rotation) @ (F @ rotation).T
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9 * np.abs(expected).max())

@@ -5,7 +5,8 @@ import pytest
 from scipy import sparse
 
 import nysboost as nb
-from nysboost.gram import given_landmarks, make_gram
+from nysboost.gram import Landmarks, given_landmarks, make_gram
+from nysboost.gram.landmarks import pooled
 
 
 def points(n=30, d=3, seed=0):
@@ -74,3 +75,39 @@ def test_plain_nystrom_on_given_landmarks_is_its_equation(landmarks):
 def test_a_method_that_chooses_its_own_landmarks_says_so():
     with pytest.raises(ValueError, match="'kmeans' chooses its own landmarks"):
         nb.approximate(points(), "kmeans", landmarks=[1, 2])
+
+
+def test_some_of_the_landmarks_are_taken_by_their_places():
+    X = points()
+    everything = make_gram(X).landmarks(np.array([4, 8, 2, 9]))
+    some = everything.take(np.array([3, 0]))
+    np.testing.assert_array_equal(some.indices, [9, 4])
+    np.testing.assert_array_equal(some.points, X[[9, 4]])
+    free = Landmarks(None, X).take(np.array([3, 0]))
+    assert free.indices is None
+    np.testing.assert_array_equal(free.points, X[[3, 0]])
+    columns = make_gram(np.eye(6), "precomputed").landmarks(np.array([5, 1, 2]))
+    np.testing.assert_array_equal(columns.take(np.array([2, 1])).indices, [2, 1])
+    assert columns.take(np.array([2, 1])).points is None
+
+
+def test_landmarks_of_several_learners_are_pooled_in_order():
+    X = points()
+    gram = make_gram(X)
+    first, second = gram.landmarks(np.array([4, 2])), gram.landmarks(np.array([9]))
+    both = pooled([first, second])
+    np.testing.assert_array_equal(both.indices, [4, 2, 9])
+    np.testing.assert_array_equal(both.points, X[[4, 2, 9]])
+    assert pooled([first]) is first
+    mixed = pooled([first, Landmarks(None, X[:3] + 1)])
+    assert mixed.indices is None
+    np.testing.assert_array_equal(mixed.points, np.vstack([X[[4, 2]], X[:3] + 1]))
+    precomputed = make_gram(np.eye(6), "precomputed")
+    columns = pooled([precomputed.landmarks(np.array([5])), precomputed.landmarks(np.array([0]))])
+    np.testing.assert_array_equal(columns.indices, [5, 0])
+    assert columns.points is None
+
+
+def test_one_row_of_data_may_have_points_for_landmarks():
+    Z = points(4, seed=1)
+    np.testing.assert_array_equal(given_landmarks(make_gram(points(1)), Z).points, Z)

@@ -7,9 +7,12 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
+from nysboost.kernels import distances
 from nysboost.kernels.distances import (
     GaussianExponents,
     cityblock_distances,
+    directions,
+    in_the_form_of,
     inner_products,
     squared_distances,
     squared_norms,
@@ -80,3 +83,96 @@ def test_the_points_are_left_as_they_were():
 def test_points_whose_squares_overflow_in_float32_are_far_apart():
     X = (1e20 * points(20)).astype(np.float32)
     np.testing.assert_array_equal(np.exp(GaussianExponents(X, 0.5)(X)), np.eye(20))
+
+
+def strict(*arrays):
+    xp = pytest.importorskip("array_api_strict")
+    return tuple(xp.asarray(array) for array in arrays)
+
+
+@forms
+@pytest.mark.parametrize("gamma", [1e-3, 0.1, 7.0])
+def test_exponents_are_those_of_their_gamma(make, gamma):
+    X, Y = points(20), points(15, seed=1)
+    found = GaussianExponents(make(Y), gamma)(make(X))
+    np.testing.assert_allclose(found, -gamma * cdist(X, Y, "sqeuclidean"), rtol=1e-9, atol=1e-12)
+
+
+@forms
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_distances_are_answered_in_float64_unless_the_points_dtype_will_do(make, dtype):
+    X, Y = points(20).astype(dtype), points(15, seed=1).astype(dtype)
+    wide, narrow = (
+        squared_distances(make(X), make(Y)),
+        squared_distances(make(X), make(Y), upcast=False),
+    )
+    exact = cdist(X.astype(np.float64), Y.astype(np.float64), "sqeuclidean")
+    assert (wide.dtype, narrow.dtype) == (np.float64, dtype)
+    np.testing.assert_allclose(wide, exact, rtol=1e-12)
+    np.testing.assert_allclose(narrow, exact, rtol=1e-4 if dtype == np.float32 else 1e-12)
+
+
+@forms
+def test_many_close_pairs_are_all_done_again(make):
+    X = 1e6 + 1e-6 * points(100)
+    exact = cdist(X, X, "sqeuclidean")
+    np.testing.assert_allclose(squared_distances(make(X), make(X)), exact, rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("make", [sparse.csr_matrix, sparse.csr_array])
+def test_sparse_and_dense_points_meet(make):
+    X, Y = points(20), points(15, seed=1)
+    for left, right in ((make(X), Y), (X, make(Y))):
+        np.testing.assert_allclose(inner_products(left, right), X @ Y.T)
+        np.testing.assert_allclose(cityblock_distances(left, right), cdist(X, Y, "cityblock"))
+        np.testing.assert_allclose(squared_distances(left, right), cdist(X, Y, "sqeuclidean"))
+
+
+def test_city_blocks_of_sparse_points_ask_for_one_openmp_thread(monkeypatch):
+    inside = []
+
+    def watched(X, Y):
+        inside.extend(lib["num_threads"] for lib in distances._openmp().info())
+        return cdist(X.toarray(), Y.toarray(), "cityblock")
+
+    monkeypatch.setattr(distances, "manhattan_distances", watched)
+    cityblock_distances(sparse.csr_matrix(points()), sparse.csr_matrix(points()))
+    assert set(inside) <= {1}
+
+
+def test_other_array_libraries_get_the_same_answers():
+    X, Y = points(20), points(15, seed=1)
+    A, B = strict(X, Y)
+    for found, exact in (
+        (inner_products(A, B), X @ Y.T),
+        (squared_norms(A), (X * X).sum(axis=1)),
+        (squared_distances(A, B), cdist(X, Y, "sqeuclidean")),
+        (cityblock_distances(A, B), cdist(X, Y, "cityblock")),
+        (GaussianExponents(B, 3.0)(A), -3.0 * cdist(X, Y, "sqeuclidean")),
+        (directions(A), X / np.linalg.norm(X, axis=1, keepdims=True)),
+        (in_the_form_of(A, B), Y),
+    ):
+        np.testing.assert_allclose(np.asarray(found), exact, rtol=1e-9, atol=1e-12)
+
+
+@forms
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("scale", [1e-30, 0.1, 1.0, 1e30])
+def test_directions_have_length_one_whatever_the_scale(make, dtype, scale):
+    X = (scale * points(20)).astype(dtype)
+    X[3], X[4] = 0, [0, -scale, 0, 0]
+    wide = X.astype(np.float64)
+    lengths = np.linalg.norm(wide, axis=1, keepdims=True)
+    expected = wide / np.where(lengths > 0, lengths, 1)
+    found = directions(make(X))
+    assert found.dtype == dtype
+    assert sparse.issparse(found) == sparse.issparse(make(X))
+    found = found.toarray() if sparse.issparse(found) else found
+    np.testing.assert_allclose(found, expected, atol=1e-6 if dtype == np.float32 else 1e-14)
+
+
+@forms
+def test_points_that_have_the_right_form_are_not_copied(make):
+    X, Y = make(points(20)), make(points(15, seed=1))
+    assert in_the_form_of(X, Y) is Y
+    assert in_the_form_of(make(points().astype(np.float32)), Y).dtype == np.float32

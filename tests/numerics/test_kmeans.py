@@ -8,7 +8,7 @@ from scipy.sparse import csr_matrix
 from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans
 
-from nysboost.numerics.kmeans import centroids, kmeans, seeds
+from nysboost.numerics.kmeans import _Cloud, _seeds_among, centroids, clusters, kmeans, seeds
 
 
 def points(n, d=5, seed=0, distinct=None):
@@ -133,3 +133,93 @@ class TestCentroids:
         P = np.concatenate([points(50), 1e3 + points(50)])
         Z = centroids(P, 5, np.random.default_rng(0), weights=np.repeat([1.0, 0.0], 50))
         assert np.abs(Z).max() < 10
+
+
+def test_the_last_point_is_a_seed_where_it_lies_far_out():
+    P = points(30)
+    P[-1] += 1e4
+    for seed in range(5):
+        assert 29 in seeds(squared(P), 2, np.random.default_rng(seed))
+        assert 29 in _seeds_among(_Cloud.of(P, None), 2, np.random.default_rng(seed))
+
+
+class TestCloud:
+    """Weighted points, against sums over coordinates."""
+
+    forms = pytest.mark.parametrize("make", [np.asarray, csr_matrix])
+
+    @staticmethod
+    def dense(Z):
+        return Z.toarray() if hasattr(Z, "toarray") else Z
+
+    @forms
+    @pytest.mark.parametrize("scale", [1e-3, 1.0, 30.0])
+    def test_the_nearest_centroid_has_its_squared_distance(self, make, scale):
+        P, Z = scale * points(40), scale * points(6, seed=1)
+        cloud = _Cloud.of(make(P), None)
+        owner, found = cloud.nearest(Z - cloud.centre)
+        exact = cdist(P, Z, "sqeuclidean")
+        np.testing.assert_array_equal(owner, exact.argmin(axis=1))
+        np.testing.assert_allclose(found, exact.min(axis=1), rtol=1e-10)
+        assert cloud.nearest(P - cloud.centre)[1] == pytest.approx(0, abs=1e-12 * scale**2)
+
+    def test_the_spread_is_the_mean_variance_of_a_feature(self):
+        P = points(40) * [1, 2, 3, 4, 5]
+        assert _Cloud.of(P, None).spread == pytest.approx(P.var(axis=0).mean())
+
+    @forms
+    def test_means_are_weighted_and_only_their_proportions_count(self, make):
+        P, rng = points(40), np.random.default_rng(0)
+        weights, owner = rng.random(40), rng.integers(6, size=40)
+        owner[:6], owner[6:][owner[6:] == 5] = np.arange(6), 4  # one group of a single point
+        exact = [np.average(P[owner == j], axis=0, weights=weights[owner == j]) for j in range(6)]
+        for factor in (1e-3, 1.0, 1e300):
+            cloud = _Cloud.of(make(P), factor * weights)
+            assert cloud.mass.max() == 1
+            found = cloud.means(owner, np.ones(40), np.zeros((6, 5))) + cloud.centre
+            np.testing.assert_allclose(found, exact, atol=1e-12)
+
+    def test_an_empty_group_gets_the_point_with_the_most_weighted_distance(self):
+        P, owner = points(10), np.repeat([0, 1], 5)
+        weights, distances = np.ones(10), np.ones(10)
+        distances[2], distances[7] = 5.0, 9.0
+        weights[7] = 0.1  # far, but of little weight
+        cloud = _Cloud.of(P, weights)
+        found = cloud.means(owner, distances, np.zeros((3, 5))) + cloud.centre
+        np.testing.assert_allclose(found[2], P[2])
+        np.testing.assert_allclose(found[0], P[[0, 1, 3, 4]].mean(axis=0))
+
+    def test_a_group_without_weight_stays_where_it_is(self):
+        """The one point that weighs anything goes to the first group that lacks weight."""
+        P, before = points(3), points(3, seed=1)
+        cloud = _Cloud.of(P, np.array([1.0, 0.0, 0.0]))
+        found = cloud.means(np.arange(3), np.zeros(3), before)
+        np.testing.assert_allclose(found[1] + cloud.centre, P[0])
+        np.testing.assert_allclose(found[[0, 2]], before[[0, 2]])
+
+    def test_weights_of_nothing_are_no_weights(self):
+        P = points(40)
+        for without, none in zip(
+            clusters(P, 6, np.random.default_rng(0), weights=np.zeros(40)),
+            clusters(P, 6, np.random.default_rng(0)),
+            strict=True,
+        ):
+            np.testing.assert_array_equal(without, none)
+
+    @forms
+    @pytest.mark.parametrize("scale", [1e-4, 1.0])
+    def test_seeds_are_distinct_whatever_the_scale(self, make, scale):
+        P = scale * points(30)
+        for seed in range(5):
+            cloud = _Cloud.of(make(P), None)
+            assert len(set(_seeds_among(cloud, 25, np.random.default_rng(seed)))) == 25
+
+    @forms
+    def test_groups_that_are_far_apart_are_found_whole(self, make):
+        P = np.repeat(100 * points(7), 20, axis=0) + points(140, seed=1)
+        for seed in range(5):
+            Z, owner = clusters(make(P), 7, np.random.default_rng(seed))
+            order = owner[::20]
+            np.testing.assert_array_equal(owner, np.repeat(order, 20))
+            means = P.reshape(7, 20, 5).mean(axis=1)
+            np.testing.assert_allclose(self.dense(Z)[order], means, atol=1e-9)

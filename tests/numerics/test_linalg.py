@@ -6,7 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nysboost.numerics.arrays import epsilon
-from nysboost.numerics.linalg import range_basis, spectrum, times, triangular_factor
+from nysboost.numerics.linalg import (
+    nearby_basis,
+    norms,
+    range_basis,
+    refined,
+    spectrum,
+    times,
+    triangular_factor,
+)
 from nysboost.numerics.tolerances import cutoff
 
 
@@ -130,8 +138,6 @@ def test_a_product_is_made_in_the_precision_of_the_matrix():
 @pytest.mark.parametrize("condition", [1e1, 1e6])
 @pytest.mark.parametrize("step", [0.0, 1e-8, 1e-3])
 def test_a_basis_nearby_is_as_good_as_a_fresh_one(condition, step):
-    from nysboost.numerics.linalg import nearby_basis
-
     rng = np.random.default_rng(0)
     U, V = (np.linalg.qr(rng.normal(size=(60, 8)))[0] for _ in range(2))
     A = (U * np.geomspace(1, 1 / condition, 8)) @ V[:8].T
@@ -146,10 +152,72 @@ def test_a_basis_nearby_is_as_good_as_a_fresh_one(condition, step):
 
 
 def test_a_matrix_that_lost_its_rank_has_no_basis_nearby():
-    from nysboost.numerics.linalg import nearby_basis
-
     A = np.random.default_rng(0).normal(size=(30, 5))
     _, T = range_basis(A)
     A[:, 4] = A[:, 3]
     assert nearby_basis(A, T) is None
     assert nearby_basis(A, T[:, :4]) is None
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
+def test_norms_stay_in_range(dtype, scale):
+    A = np.random.default_rng(0).normal(size=(7, 4)).astype(dtype)
+    A[2], A[:, 1] = 0, 0
+    A = A * dtype(scale)
+    wide = A.astype(np.float64)
+    assert float(norms(A)) == pytest.approx(np.linalg.norm(wide), rel=1e-6)
+    for axis in (0, 1):
+        np.testing.assert_allclose(norms(A, axis), np.linalg.norm(wide, axis=axis), rtol=1e-6)
+    assert float(norms(0 * A)) == 0
+
+
+def system(seed=0):
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(12, 12)) + 6 * np.eye(12)
+    return A, rng.normal(size=(12, 2))
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_an_inexact_solver_is_refined_to_the_last_digits(scale):
+    A, b = system()
+    b = scale * b
+    solve = np.linalg.inv(A + 1e-3 * np.random.default_rng(1).normal(size=A.shape))
+    x, residual = refined(A.__matmul__, solve.__matmul__, b)
+    np.testing.assert_allclose(x, np.linalg.solve(A, b), rtol=1e-11)
+    assert residual == pytest.approx(np.linalg.norm(A @ x - b) / np.linalg.norm(b), rel=1e-6)
+    assert residual < 1e-15
+
+
+@pytest.mark.parametrize(
+    ("share", "left"),
+    [(0.6, 0.4**9), (0.3, 0.7**2), (3.0, 2.0)],
+    ids=["every step gains", "the first gains too little", "the first makes it worse"],
+)
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_refinement_ends_with_the_steps_that_gain(share, left, scale):
+    """A solver that goes `share` of the way leaves |1 − share| of the residual."""
+    A, b = system()
+    b, inverse = scale * b, np.linalg.inv(A)
+    x, residual = refined(A.__matmul__, lambda r: share * (inverse @ r), b)
+    assert residual == pytest.approx(left, rel=1e-6)
+    assert np.linalg.norm(A @ x - b) == pytest.approx(left * np.linalg.norm(b), rel=1e-6)
+
+
+def test_nothing_on_the_right_is_solved_by_nothing():
+    A, b = system()
+    x, residual = refined(A.__matmul__, np.linalg.inv(A).__matmul__, 0 * b)
+    assert residual == 0
+    assert not x.any()
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+def test_a_basis_nearby_is_orthonormal_to_the_last_digits_whatever_the_scale(scale):
+    U = np.linalg.qr(np.random.default_rng(0).normal(size=(60, 8)))[0]
+    V = np.linalg.qr(np.random.default_rng(1).normal(size=(8, 8)))[0]
+    A = (U * np.geomspace(1, 1e-4, 8)) @ V.T
+    found = nearby_basis(A, scale * np.eye(8))
+    assert found is not None
+    Q, T = found
+    np.testing.assert_allclose(Q.T @ Q, np.eye(8), atol=1e-14)
+    np.testing.assert_allclose(A @ T, Q, atol=1e-10)
