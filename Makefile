@@ -24,7 +24,7 @@ $(STAMP): pyproject.toml
 demo: $(STAMP)  ## Learning, ten methods, the paper's simulation with its report
 	$(BIN)/python examples/learning.py --out out
 	$(BIN)/python examples/demo.py --out out
-	$(BIN)/nysboost reproduce simulation --replicates 10 --out out/simulation
+	$(BIN)/nysboost reproduce simulation --replicates 6 --out out/simulation
 	@echo "Open out/simulation/report.html; the pictures are out/learning.png and out/demo.png."
 
 test: $(STAMP)  ## Run the tests, on all cores

@@ -15,7 +15,7 @@ import matplotlib as mpl
 from rich.console import Console
 from rich.table import Table
 from sklearn.datasets import load_digits
-from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import RidgeClassifier
 from sklearn.model_selection import train_test_split
@@ -32,7 +32,7 @@ GAMMA = 1 / (64 * 36.2)
 
 LOOKS = {
     "scikit-learn's Nystroem": ("0.6", ":"),
-    "gradient-boosted trees": ("#009E73", "-."),
+    "500 random trees": ("#009E73", "-."),
     "NysBoost": ("#D55E00", "-"),
 }
 
@@ -62,7 +62,7 @@ def main() -> None:
     console = Console()
     digits, labels = load_digits(return_X_y=True)
     X, fresh, y, truth = train_test_split(digits, labels, random_state=0, stratify=labels)
-    trees = HistGradientBoostingClassifier(max_iter=30, random_state=0)
+    trees = RandomForestClassifier(500, random_state=0)
     with console.status("trees"):
         seconds = timed(trees, X, y)
     accuracy = {name: [trees.score(fresh, truth)] * len(LANDMARKS) for name in LOOKS}
@@ -77,8 +77,8 @@ def main() -> None:
             cells.append(f"{accuracy[name][i]:.3f} ({took:.1f})")
         table.add_row(str(c), *cells)
     console.print(table)
-    known = accuracy["gradient-boosted trees"][0]
-    console.print(f"Gradient-boosted trees on all features: {known:.3f} ({seconds:.1f}).")
+    known = accuracy["500 random trees"][0]
+    console.print(f"500 random trees, each with all rows: {known:.3f} ({seconds:.1f}).")
     figure, axes = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
     for name, (colour, dash) in LOOKS.items():
         marker = None if "trees" in name else "o"

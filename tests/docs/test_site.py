@@ -135,10 +135,8 @@ def test_in_a_browser_the_search_finds_joint(browser):
     from selenium.webdriver.support.ui import WebDriverWait
 
     browser.get((SITE / "search.html").as_uri() + "?q=joint")
-    found = WebDriverWait(browser, 30).until(
-        lambda b: b.find_elements("css selector", "#search-results li a")
-    )
-    assert len(found) > 3
+    results = "#search-results li a"  # they come one after the other
+    WebDriverWait(browser, 30).until(lambda b: len(b.find_elements("css selector", results)) > 3)
 
 
 def test_in_a_browser_equations_are_wider_than_high_and_in_the_middle(browser):

@@ -91,7 +91,7 @@ def test_weights_above_one_and_negative_ones_are_not_positive_semidefinite():
     X = market.cloud(150, np.random.default_rng(0))
     approx = fitted("uniform", X)
     residual = approx._residual(None)
-    larger = Residual.of(approx.gram, residual.factor, 1.2 * residual.signs)
+    larger = Residual.of(approx.gram, residual.factor, 1.2 * residual.weights)
     assert residual.positive_semidefinite
     assert not larger.positive_semidefinite
 

@@ -63,7 +63,7 @@ class InDouble:
 class BaseLearner(BaseEstimator):
     """Landmarks, a metric and weights, found together; see the classes that inherit this."""
 
-    n_components: int
+    n_components: int | str
     kernel: Any
     metric: str
     landmarks: str
@@ -90,7 +90,7 @@ class BaseLearner(BaseEstimator):
         options = menu(self.kernel, self.metric, self.landmarks, rows.n_features)
         judged = learn(
             rows, Y, weights, options.many, options.few,
-            min(self.n_components, rows.n), make_rng(self.random_state),
+            self._asked(rows.n), make_rng(self.random_state),
             budget=Budget.of(self.max_memory),
             standardise=self.scale is not None,
             report=self._reporter(),
@@ -98,10 +98,15 @@ class BaseLearner(BaseEstimator):
         self._keep(judged, rows)
         return judged
 
+    def _asked(self, n: int) -> int | None:
+        """Return the number of landmarks that n rows allow; None where it is to be found."""
+        return None if isinstance(self.n_components, str) else min(self.n_components, n)
+
     def _keep(self, judged: Judged, rows: Rows) -> None:
         self._models: list[LinearModel] = judged.models
         self.shares_ = judged.shares
         self.candidates_ = judged.notes
+        self.n_components_ = max(int(model.basis.Z.shape[0]) for model in self._models)
         main = self._models[int(np.argmax(self.shares_))]
         self.kernel_ = main.basis.kernel
         self.components_ = main.basis.Z
@@ -158,7 +163,7 @@ class BaseLearner(BaseEstimator):
         """Return the mixture's predictive variance, shape (n, t)."""
         rows = InDouble(self._rows(X, reset=False))
         parts = []
-        for piece in rows.pieces(max(64, PIECE // (8 * (self.n_components + rows.n_features)))):
+        for piece in rows.pieces(max(64, PIECE // (8 * (self.n_components_ + rows.n_features)))):
             x, total = like(piece, rows.form) if not hasattr(piece, "tocsr") else piece, 0.0
             for share, model in zip(self.shares_, self._models, strict=True):
                 spread = model.spread(model.basis(x))
@@ -204,7 +209,10 @@ class BaseLearner(BaseEstimator):
         return as_rows(X)
 
     def _check_settings(self) -> None:
-        require_count("n_components", self.n_components)
+        if not isinstance(self.n_components, str):
+            require_count("n_components", self.n_components)
+        elif self.n_components != "auto":
+            raise ValueError(unknown("number of landmarks", self.n_components, ("auto",)))
         as_bytes(self.max_memory)
         for name, known in (("scale", ("standard",)), ("missing", ("fill", "raise"))):
             value = getattr(self, name)

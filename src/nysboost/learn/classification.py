@@ -49,7 +49,7 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
     ----------
     classes_ : array of shape (k,)
         The labels.
-    kernel_, components_, approximation_, shares_, candidates_, feature_importances_
+    n_components_, kernel_, components_, approximation_, shares_, candidates_, feature_importances_
         As in `NystroemRegressor`.
 
     Examples
@@ -67,7 +67,7 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
 
     def __init__(
         self,
-        n_components: int = 500,
+        n_components: int | str = 500,
         *,
         loss: str = "squared",
         kernel: Any = "auto",

@@ -32,8 +32,11 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
 
     Parameters
     ----------
-    n_components : int
-        Number of landmarks, of each part of a mixture.
+    n_components : int or "auto"
+        Number of landmarks, of each part of a mixture. "auto" tries 32, 64, … 1024 of them, at
+        most half of the rows, with short fits on a sample of 10 240 rows at most, until the
+        squared error of rows held out of it falls by no more than its standard error. A sample
+        sees no gain that only all rows together would show.
     kernel : "auto", str or Kernel
         "auto" tries Matérn 1/2 and 3/2, with few rows also Laplacian, of many features Gaussian;
         else "gaussian", "matern" or a kernel, whose bandwidth the metric replaces.
@@ -54,6 +57,8 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
 
     Attributes
     ----------
+    n_components_ : int
+        How many landmarks there are, given or found.
     kernel_ : Kernel
         The kernel with its metric, of the part with the largest share.
     components_ : array of shape (c, d)
@@ -82,7 +87,7 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
 
     def __init__(
         self,
-        n_components: int = 500,
+        n_components: int | str = 500,
         *,
         kernel: Any = "auto",
         metric: str = "auto",

@@ -137,8 +137,8 @@ class _Race:
         sizes = [sizes[0], sizes[1] * many, sizes[2] * many]
         n_judge = min(JUDGE_ROWS, rows.n // 5)
         most = max(2 * c, SAMPLE_BYTES // (8 * rows.n_features)) + n_judge
-        order = _drawn(rows.n, min(rows.n, most, n_judge + sum(sizes)), rng)
-        X, scale, sample = _taken(rows, Y, weights, order, standardise)
+        order = drawn(rows.n, min(rows.n, most, n_judge + sum(sizes)), rng)
+        X, scale, sample = taken(rows, Y, weights, order, standardise)
         judge, rest = sample[slice(0, n_judge)], sample[slice(n_judge, None)]
         first, stages = rest[slice(0, sizes[0])], []
         last = LAST_STEPS if many == 1 else LAST_ON_DEVICE
@@ -173,11 +173,12 @@ class _Race:
         return Judged([model], np.ones(1), truth, mean, to_host(spread), weights, notes)
 
 
-def _drawn(n: int, size: int, rng: np.random.Generator) -> Indices:
+def drawn(n: int, size: int, rng: np.random.Generator) -> Indices:
+    """Return `size` of n rows, each at most once, in random order."""
     return rng.permutation(n)[:size] if size > n // 4 else rng.choice(n, size, replace=False)
 
 
-def _taken(
+def taken(
     rows: Rows, Y: Array, weights: Floats | None, order: Indices, standardise: bool
 ) -> tuple[Array, Scale, Sample]:
     """Return rows in the order drawn, read from where they are in the order they are stored."""

@@ -15,11 +15,12 @@ from nysboost.numerics.arrays import Floats, dense, floats_on_host, like, namesp
 from nysboost.numerics.memory import Budget
 from nysboost.settings import Settings
 from nysboost.target.candidates import Candidate, Sample
-from nysboost.target.few import FEW, learn_few
+from nysboost.target.few import FEW, TRACE_FEW, learn_few
 from nysboost.target.judged import Judged, Report
-from nysboost.target.many import learn_many
+from nysboost.target.many import SAMPLE_BYTES, TRACE, drawn, learn_many, taken
 from nysboost.target.menu import menu
 from nysboost.target.scale import Scale
+from nysboost.target.size import LEAST, SEARCH_ROWS, enough
 
 LEAST_ROWS = 40
 """With fewer rows only the simplest model is fitted: nothing else could be judged."""
@@ -63,7 +64,7 @@ def learn(
     weights: Floats | None,
     many: tuple[Candidate, ...],
     few: tuple[Candidate, ...],
-    c: int,
+    c: int | None,
     rng: np.random.Generator,
     *,
     budget: Budget,
@@ -82,8 +83,8 @@ def learn(
         How often each row counts.
     many, few : tuple of Candidate
         What is tried with many rows, and with few.
-    c : int
-        Number of landmarks.
+    c : int or None
+        Number of landmarks; None for as many as lower the held-out error (`enough`).
     rng : numpy.random.Generator
         Source of all randomness.
     budget : Budget
@@ -95,8 +96,15 @@ def learn(
     """
     constant = not bool((Y[:1] != Y).any())
     if rows.n > FEW:
+        many = () if constant else many
+        if c is None:
+            search = rng.spawn(1)[0]  # of its own: the rest is as if c had been given
+            room = max(4 * LEAST, SAMPLE_BYTES // (8 * rows.n_features))
+            order = drawn(rows.n, min(rows.n, SEARCH_ROWS, room), search)
+            _, _, some = taken(rows, Y, weights, order, standardise)
+            c = enough(some, many, TRACE, search, report)
         return learn_many(
-            rows, Y, weights, () if constant else many, c, rng,
+            rows, Y, weights, many, c, rng,
             standardise=standardise, budget=budget, report=report,
         )  # fmt: skip
     stored = dense(rows.take(slice(None)))
@@ -107,6 +115,7 @@ def learn(
     of_rows = None if weights is None else like(weights, X)
     sample = Sample(scale(X), like(Y, X), of_rows, scale.factor)
     tried = () if constant or sample.n < LEAST_ROWS else few
+    c = enough(sample, tried, TRACE_FEW, rng.spawn(1)[0], report) if c is None else c
     return learn_few(sample, scale, tried, c, rng, report)
 
 

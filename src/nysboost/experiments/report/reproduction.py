@@ -199,8 +199,10 @@ def _ledger_section(decisions: Sequence[Decision]) -> Section:
         sentences=[
             "A statement is taken apart into comparisons of two means, each a one-sided Welch "
             "test. It holds if every comparison is significant at its level (5%, for statement 4 "
-            "1%); it does not hold if one is significantly reversed (Holm-corrected); otherwise "
-            "it is undecided at this number of replicates."
+            "1%); it does not hold if one is significantly reversed (Holm-corrected). Methods "
+            "share the points of a replicate: where Welch's test cannot decide, a paired one may, "
+            "and the verdict says on which it rests. Otherwise it is undecided at this number of "
+            "replicates."
         ],
         tables=[Table(title="The statements", head=head, rows=rows)],
     )

@@ -1,0 +1,107 @@
+"""How many landmarks: doubled until held-out error stops falling by more than its noise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TypeAlias
+
+import numpy as np
+
+from nysboost.engine.moments import Moments
+from nysboost.numerics.arrays import Floats, to_host
+from nysboost.target.candidates import Candidate, Found, Sample, judged, moved, simplest
+from nysboost.target.judged import Report
+from nysboost.target.linear import predictions_along
+from nysboost.target.many import FIRST_STEPS
+
+LEAST, MOST = 32, 1024
+"""Landmarks to begin with, and at most; never more than half of the rows."""
+
+SEARCH_ROWS = 10240
+"""Rows of the search at most. A fifth of them judges, as in a race, which leaves eight for each of
+the most landmarks, as the first stage of a race has. The same rows serve every number of
+landmarks, so that only the number differs."""
+
+Recipe: TypeAlias = Callable[[Sample, Sample, int, np.random.Generator], Found]
+"""From rows that fit, rows that judge and a number of landmarks to a candidate with its error."""
+
+
+def enough(
+    sample: Sample,
+    candidates: tuple[Candidate, ...],
+    trace: float,
+    rng: np.random.Generator,
+    report: Report,
+) -> int:
+    """Return the number of landmarks beyond which twice as many predict no better.
+
+    Rows that take no part in the fits judge them. With the least number of landmarks every
+    candidate is tried, and the best is tried with twice as many, and so on. With eᵢ the squared
+    error of held-out row i and dᵢ = eᵢ(c) − eᵢ(2c), the search ends where mean(d) is not above
+    its standard error.
+
+    Parameters
+    ----------
+    sample : Sample
+        Standardised rows, of which `SEARCH_ROWS` at most are used.
+    candidates : tuple of Candidate
+        What is tried beside the simplest model.
+    trace : float
+        τ, the weight of the bound's trace.
+    rng : numpy.random.Generator
+        Source of all randomness.
+    report : callable
+        Takes lines of progress.
+    """
+    c = max(1, min(LEAST, sample.n // 2))
+    if 2 * c > min(MOST, sample.n // 2):
+        return c
+    order = rng.permutation(sample.n)[:SEARCH_ROWS]
+    judge, fit = sample[order[: len(order) // 5]], sample[order[len(order) // 5 :]]
+    recipes: list[Recipe] = [simplest, *(partial(_stepped, k, trace) for k in candidates)]
+    found, recipe = min(
+        ((recipe(fit, judge, c, rng), recipe) for recipe in recipes),
+        key=lambda pair: pair[0].error,
+    )
+    errors = _squared_errors(found, fit, judge)
+    report(f"{c} landmarks: held-out error {found.error**0.5:.4g}")
+    while 2 * c <= min(MOST, sample.n // 2):
+        found = recipe(fit, judge, 2 * c, rng)
+        report(f"{2 * c} landmarks: held-out error {found.error**0.5:.4g}")
+        fresh = _squared_errors(found, fit, judge)
+        if not falls(errors - fresh, None if judge.weights is None else to_host(judge.weights)):
+            return c
+        c, errors = 2 * c, fresh
+    return c
+
+
+def falls(differences: Floats, weights: Floats | None = None) -> bool:
+    """Whether the mean of paired differences, shape (h,), is above its standard error."""
+    counts = np.ones(len(differences)) if weights is None else weights
+    if not counts.sum() > 0:  # no row that judges counts
+        return False
+    shares = counts / counts.sum()
+    mean = float(shares @ differences)
+    noise = float(np.sqrt(np.sum((shares * (differences - mean)) ** 2)))
+    return mean > noise
+
+
+def _stepped(
+    candidate: Candidate,
+    trace: float,
+    fit: Sample,
+    judge: Sample,
+    c: int,
+    rng: np.random.Generator,
+) -> Found:
+    """Return a candidate after the steps that a race begins with, judged."""
+    return judged(moved(candidate.start(fit, c, rng), fit, trace, FIRST_STEPS), fit, judge)
+
+
+def _squared_errors(found: Found, fit: Sample, judge: Sample) -> Floats:
+    """Return the squared error of each held-out row, shape (h,)."""
+    basis = found.basis()
+    train = Moments.of(basis(fit.X), fit.Y, fit.weights)
+    (mean,) = predictions_along(train, basis(judge.X), np.array([found.gamma]))
+    return np.asarray(to_host((judge.Y - mean) ** 2).mean(axis=1))
