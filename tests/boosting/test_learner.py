@@ -180,3 +180,15 @@ def test_features_at_some_rows_are_those_rows_of_all_features():
     gram, learner = fit(problem, np.arange(6))
     rows = np.array([7, 3, 3, 39])
     np.testing.assert_allclose(learner.features(gram, rows), learner.features(gram)[rows])
+
+
+@pytest.mark.parametrize("rank", [2, 6])
+def test_landmarks_of_different_weights_are_the_weighted_equation(rank):
+    problem, rng = market.problem("Gaussian", n=40), np.random.default_rng(0)
+    J, D = rng.choice(40, size=6, replace=False), rng.uniform(0.2, 5.0, size=6)
+    gram = problem.gram
+    learner = fit_learner(gram, gram.landmarks(J), rank, D)
+    values, U = np.linalg.eigh(np.sqrt(np.outer(D, D)) * problem.G[np.ix_(J, J)])
+    inverse = (U[:, -rank:] / values[-rank:]) @ U[:, -rank:].T
+    C = problem.G[:, J] * np.sqrt(D)
+    np.testing.assert_allclose(dense(gram, learner), C @ inverse @ C.T, atol=1e-9)

@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
-from nysboost.boosting.selectors import KMeansSelector, PAMSelector, ParkJunSelector
+from nysboost.boosting.selectors import (
+    KMeansSelector,
+    PAMSelector,
+    ParkJunSelector,
+    _distances,
+    _squared_distances,
+)
 from nysboost.boosting.variants import SELECTORS
 from nysboost.numerics.kmeans import kmeans
 
@@ -107,3 +113,20 @@ def test_a_float32_residual_is_clustered_in_float64(selector):
 def test_k_means_with_fewer_distinct_columns_than_groups_is_silent():
     chosen = KMeansSelector()(residual(10, 12, 0, distinct=2), 7, np.random.default_rng(0))
     assert len(set(chosen)) == 7
+
+
+def test_distances_are_those_of_the_columns_and_multiples_of_a_power_of_two():
+    for scale in (1e-3, 1.0, 700.0):
+        E = scale * residual(20, 15, 0)
+        found = _distances(E)
+        np.testing.assert_allclose(found, cdist(E.T, E.T), atol=1e-8 * scale)
+        step = 2.0 ** (np.frexp(found.max())[1] - 32)
+        np.testing.assert_array_equal(found / step, np.round(found / step))
+
+
+def test_columns_that_differ_by_rounding_alone_have_no_distance():
+    E = residual(20, 15, 0) + 1e-17
+    E[:, 3], E[:, 7], E[:, 8] = 0, E[:, 2] * (1 + 1e-15), E[:, 2]
+    squared, _ = _squared_distances(E)
+    assert squared[2, 7] == squared[2, 8] == squared[7, 8] == 0
+    assert (squared >= 0).all()

@@ -71,3 +71,31 @@ def test_the_order_in_which_mixtures_are_asked_for_does_not_matter(selector):
         down = [second.mixture(rule, p).weights for p in (4, 3, 2, 1)]
         for one, other in zip(up, reversed(down), strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+def test_a_sample_has_four_rows_at_least_for_each_column_that_a_run_takes():
+    columns = 3 * 8 + 5 + 4
+    _, _, found = begin(n=300, row_cap=30)
+    assert len(found.sample) == 4 * columns
+    _, _, found = begin(n=300, row_cap=200)
+    assert len(found.sample) == 200
+
+
+def test_features_are_kept_where_columns_are_looked_at_whole():
+    shapes = {"validation_shape": "square"}
+    _, _, found = begin(**shapes, residual_shape="columns")
+    assert set(found.table.rows) == set(range(100))
+    _, _, found = begin(**shapes, residual_shape="square")
+    assert set(found.table.rows) == {*found.fit.cols, *found.tune.cols}
+
+
+def test_the_learners_of_a_sample_are_learners_of_the_whole_matrix():
+    problem = market.problem("Gaussian", n=300)
+    run = ensemble(
+        problem.gram, Settings(n_learners=2, n_columns=5, row_cap=30), np.random.default_rng(0)
+    )
+    assert len(run.found.sample) < 300
+    for learner in (*run.learners, *run.mixture(UniformWeights()).learners):
+        np.testing.assert_array_equal(
+            learner.landmarks.points, problem.X[learner.landmarks.indices]
+        )

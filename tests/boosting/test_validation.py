@@ -100,3 +100,40 @@ def test_the_block_of_a_mixture_is_the_weighted_sum_of_the_learners():
     A, _ = dense_system(table, rows, cols, 3)
     mixture = Mixture(tuple(table.learners[:3]), w)
     np.testing.assert_allclose(table.block(mixture, rows, cols).ravel(), A @ w, atol=1e-12)
+
+
+def test_a_shorter_prefix_is_still_there_after_a_longer_one():
+    table, rows, cols = table_of(market.problem("Gaussian", n=40)), np.arange(40), np.arange(30, 36)
+    validation = ValidationSet(table, rows, cols)
+    long = validation.factor(4)
+    for p in range(5):
+        np.testing.assert_array_equal(validation.factor(p), long[: p + 1, : p + 1])
+
+
+def test_a_mixture_may_hold_a_learner_that_is_not_in_the_table():
+    problem = market.problem("Gaussian", n=40)
+    table, more = table_of(problem, p=2), table_of(problem, p=4)
+    rows, cols, w = np.arange(10), np.array([39, 4]), np.array([0.5, -1.0])
+    A, _ = dense_system(more, rows, cols, 4)
+    mixture = Mixture((table.learners[1], more.learners[3]), w)
+    found = table.block(mixture, rows, cols).ravel()
+    np.testing.assert_allclose(found, A[:, [1, 3]] @ w, atol=1e-12)
+
+
+def test_learners_in_the_table_are_looked_up_and_not_evaluated_again():
+    table, everything = table_of(market.problem("Gaussian", n=40)), np.arange(40)
+    mixture = Mixture(tuple(table.learners), np.ones(4))
+    first = table.block(mixture, everything, everything)
+    before = table.gram.entries_evaluated
+    np.testing.assert_array_equal(table.block(mixture, everything, everything), first)
+    assert table.gram.entries_evaluated == before
+
+
+@given(st.integers(17, 40))
+def test_the_factor_grows_beyond_its_first_room(p):
+    table = table_of(market.problem("Gaussian", n=40), p=p, m=1)
+    rows, cols = np.arange(40), np.arange(30, 40)
+    factor = ValidationSet(table, rows, cols).factor(p)
+    A, b = dense_system(table, rows, cols, p)
+    whole = np.column_stack([b, A])
+    np.testing.assert_allclose(factor.T @ factor, whole.T @ whole, atol=1e-11)

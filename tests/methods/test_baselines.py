@@ -54,3 +54,13 @@ def test_beyond_its_rows_kmeans_sees_a_sample_of_all_of_them(monkeypatch):
     Z = baselines.kmeans(make_gram(X), 5, np.random.default_rng(0)).points
     assert (Z.min(axis=1) > 25).any()
     assert (Z.max(axis=1) < 25).any()
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
+def test_optimal_leaves_out_eigenvalues_that_are_rounding_whatever_the_scale(scale):
+    B = np.random.default_rng(0).normal(size=(40, 3))
+    G = scale * B @ B.T
+    learner = baselines.optimal(make_gram(G, "precomputed"), 10, np.random.default_rng(0))
+    assert learner.rank == 3
+    F = G @ learner.projection
+    np.testing.assert_allclose(F @ F.T, G, atol=1e-10 * scale)

@@ -9,6 +9,7 @@ from scipy.stats import chisquare
 import nysboost as nb
 from nysboost.gram import make_gram
 from nysboost.methods import cholesky
+from nysboost.numerics.memory import Budget
 
 
 def plain_pivots(G, c, rng=None):
@@ -100,3 +101,68 @@ def test_sparse_greedy_looks_at_59_columns_in_a_step():
     gram = market.problem("Gaussian", n=300).gram
     cholesky.sparse_greedy(gram, 4, np.random.default_rng(0))
     assert 0 <= gram.entries_evaluated - 300 * 4 * (59 + 1) < 10
+
+
+def test_greedy_pivots_among_many_rows_are_those_of_plain_elimination():
+    problem = market.problem("Gaussian", n=300)
+    X = problem.X * np.linspace(0.2, 2, 300)[:, None]
+    for kernel in (nb.Gaussian(sigma=1.0), nb.Polynomial(degree=3)):
+        gram = make_gram(X, kernel)
+        G = gram.block(np.arange(300), np.arange(300))
+        found = cholesky.greedy(gram, 15, np.random.default_rng(0))
+        np.testing.assert_array_equal(found.indices, plain_pivots(G, 15))
+
+
+@pytest.mark.parametrize("method", ["greedy", "rpcholesky", "sparse_greedy"])
+def test_pivots_are_the_same_whether_the_factor_is_kept_or_not(method):
+    problem = market.problem("Gaussian", n=400)
+    kept, anew = (
+        make_gram(problem.X, problem.kernel, budget=Budget(size, 1)) for size in (10**8, 120_000)
+    )
+    assert cholesky._Factor(kept, 20).F is not None
+    assert cholesky._Factor(anew, 20).F is None
+    choose = getattr(cholesky, method)
+    np.testing.assert_array_equal(
+        choose(kept, 20, np.random.default_rng(0)).indices,
+        choose(anew, 20, np.random.default_rng(0)).indices,
+    )
+
+
+def test_the_factor_is_kept_where_it_takes_half_of_the_memory_at_most():
+    problem = market.problem("Gaussian", n=40)
+    for size, is_kept in ((2 * 8 * 40 * 6, True), (2 * 8 * 40 * 6 - 2, False)):
+        gram = make_gram(problem.X, problem.kernel, budget=Budget(size, 1))
+        assert (cholesky._Factor(gram, 6).F is not None) == is_kept
+
+
+@pytest.mark.parametrize("method", ["greedy", "rpcholesky"])
+def test_blocks_of_pivots_end_at_the_number_asked_for(method):
+    X = np.random.default_rng(0).normal(size=(300, 8))
+    gram = make_gram(X, nb.Gaussian(sigma=0.5))
+    for c in (30, 70, 101):
+        found = getattr(cholesky, method)(gram, c, np.random.default_rng(0)).indices
+        assert len(set(found)) == len(found) == c
+
+
+@pytest.mark.parametrize("method", ["greedy", "rpcholesky", "sparse_greedy"])
+def test_rows_of_zeros_do_not_hide_that_the_residual_is_gone(method):
+    X = np.random.default_rng(0).normal(size=(80, 3))
+    X[::4] = 0
+    found = getattr(cholesky, method)(make_gram(X, "linear"), 20, np.random.default_rng(0))
+    assert len(found) == 3
+
+
+def test_independent_pivots_are_eliminated_together(monkeypatch):
+    passes, eliminate = [], cholesky._Factor.eliminate
+    monkeypatch.setattr(
+        cholesky._Factor,
+        "eliminate",
+        lambda self, pivots: (passes.append(len(pivots)), eliminate(self, pivots)),
+    )
+    cholesky.greedy(make_gram(10.0 * np.arange(60.0)[:, None]), 60, np.random.default_rng(0))
+    assert passes == [60]
+
+
+def test_a_quarter_of_the_columns_is_proposed_at_a_time():
+    sizes = [cholesky._block_size(c) for c in (1, 3, 8, 40, 10**4)]
+    assert sizes == [1, 1, 2, 10, cholesky.PROPOSALS]

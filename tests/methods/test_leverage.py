@@ -1,12 +1,17 @@
 """Ridge leverage scores, recursive and bottom-up, against the exact ones."""
 
+from itertools import pairwise
+
 import market
 import numpy as np
 import pytest
 
 import nysboost as nb
 from nysboost.gram import make_gram
+from nysboost.methods import leverage
 from nysboost.methods.leverage import bless, leverage_scores, rls, tail_ridge
+from nysboost.numerics.arrays import row_blocks
+from nysboost.numerics.memory import Budget
 
 
 def exact_scores(G, k):
@@ -97,3 +102,99 @@ def test_a_weighted_sample_gives_the_scores_of_its_lemma():
     assert tail_ridge(problem.gram, sample, weights, k) == pytest.approx(ridge, rel=1e-9)
     ours = leverage_scores(problem.gram, np.arange(60), sample, weights, ridge)
     np.testing.assert_allclose(ours, expected, rtol=1e-8)
+
+
+def recorded_levels(monkeypatch, gram, c, stub=None):
+    """Return what each level of `rls` asked: rows, sample, weights and scores, and its k."""
+    levels, ranks = [], []
+
+    def scores_of(gram, rows, sample, weights, ridge):
+        scores = (stub or leverage_scores)(gram, rows, sample, weights, ridge)
+        levels.append((rows, sample, weights, scores))
+        return scores
+
+    def ridge_of(gram, sample, weights, k):
+        ranks.append(k)
+        return tail_ridge(gram, sample, weights, k)
+
+    monkeypatch.setattr(leverage, "leverage_scores", scores_of)
+    monkeypatch.setattr(leverage, "tail_ridge", ridge_of)
+    rls(gram, c, np.random.default_rng(0))
+    return levels, ranks
+
+
+def test_levels_double_and_weights_undo_the_probabilities_of_the_level_before(monkeypatch):
+    gram, c = market.problem("Gaussian", n=1000).gram, 20
+    levels, ranks = recorded_levels(monkeypatch, gram, c)
+    assert [len(rows) for rows, *_ in levels] == [62, 125, 250, 500, 1000]
+    assert set(ranks) == {int(np.ceil(c / (4 * np.log(c + 2))))}
+    first = levels[0]
+    assert len(first[1]) == c
+    np.testing.assert_allclose(first[2], np.sqrt(31 / c))  # 20 rows stand for 31
+    for (rows, _, _, scores), (_, sample, weights, _) in pairwise(levels):
+        places = [rows.tolist().index(row) for row in sample]
+        probabilities = np.minimum(np.log(c + 2) * scores[places], 1)
+        np.testing.assert_allclose(weights, 1 / np.sqrt(probabilities))
+
+
+def test_one_column_has_a_ridge_of_rank_one(monkeypatch):
+    _, ranks = recorded_levels(monkeypatch, market.problem("Gaussian", n=60).gram, 1)
+    assert set(ranks) == {1}
+
+
+def test_where_no_row_is_drawn_the_one_with_the_largest_score_is_the_sample(monkeypatch):
+    def tiny(gram, rows, *_):
+        return 1e-30 * (1.0 + np.arange(len(rows)) % 7)
+
+    levels, _ = recorded_levels(monkeypatch, market.problem("Gaussian", n=300).gram, 10, tiny)
+    for (rows, *_), (_, sample, *_) in pairwise(levels):
+        assert sample.tolist() == [rows[6]]
+
+
+def test_as_many_columns_as_rows_are_all_of_them_in_order():
+    gram = market.problem("Gaussian", n=30).gram
+    np.testing.assert_array_equal(rls(gram, 30, np.random.default_rng(0)).indices, np.arange(30))
+
+
+@pytest.mark.parametrize("scale", [1 / 64, 64.0])
+def test_bottom_up_columns_do_not_depend_on_the_scale_of_the_kernel(scale):
+    X = np.random.default_rng(0).normal(size=(300, 3)) * np.linspace(0.1, 1, 300)[:, None]
+    G = X @ X.T + np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2))
+    plain, scaled = (make_gram(A, "precomputed") for A in (G, scale * G))
+    np.testing.assert_array_equal(
+        bless(plain, 15, np.random.default_rng(0)).indices,
+        bless(scaled, 15, np.random.default_rng(0)).indices,
+    )
+
+
+def test_the_path_of_ridges_starts_at_n_times_the_largest_diagonal(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    asked = []
+
+    def recorded(gram, rows, sample, weights, ridge):
+        asked.append((len(rows), len(sample), ridge))
+        return leverage_scores(gram, rows, sample, weights, ridge)
+
+    monkeypatch.setattr(leverage, "leverage_scores", recorded)
+    bless(make_gram(X, "linear"), 10, np.random.default_rng(0))
+    ridges = [ridge for *_, ridge in asked]
+    start = 200 * (X**2).sum(axis=1).max()
+    np.testing.assert_allclose(ridges, start / 2.0 ** np.arange(len(ridges)))
+    sizes = [min(200, 10 * 2**step) for step in range(len(ridges))]
+    assert [size for size, *_ in asked] == sizes
+    assert asked[0][1] == 0
+
+
+@pytest.mark.parametrize("max_memory", [40_000, 10**9])
+def test_blocks_of_scores_take_a_quarter_of_the_memory_and_fit_the_cache(monkeypatch, max_memory):
+    problem, asked = market.problem("Gaussian", n=60), []
+
+    def watched(n, held, budget):
+        asked.append((held, budget))
+        return row_blocks(n, held, budget)
+
+    monkeypatch.setattr(leverage, "row_blocks", watched)
+    gram = make_gram(problem.X, problem.kernel, budget=Budget(max_memory))
+    leverage_scores(gram, np.arange(60), np.arange(9), np.ones(9), 1.0)
+    held = 8 * (4 * 9 + 2 * problem.X.shape[1])
+    assert asked == [(held, min(leverage.CACHE_BYTES, max_memory // 4))]

@@ -5,7 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nysboost.numerics.checks import positions, require_count, require_positive, unknown
+from nysboost.numerics.checks import (
+    positions,
+    real_numbers,
+    require_count,
+    require_number,
+    require_positive,
+    shown,
+    unknown,
+)
 
 
 def test_the_nearest_names_come_first_in_their_own_spelling():
@@ -88,3 +96,57 @@ def test_numbers_of_every_library_are_numbers():
         require_count("k", value)
     for value in (1e-300, np.float32(2.5), np.int64(3)):
         require_positive("sigma", value)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.uint64, np.intp])
+def test_narrow_row_numbers_may_point_into_long_data(dtype):
+    """Row numbers of eight bits among 100 000 rows, whose number has more."""
+    rows = np.array([3, 7, 100], dtype=dtype)
+    np.testing.assert_array_equal(positions(rows, 100_000), [3, 7, 100])
+    if np.issubdtype(dtype, np.signedinteger):
+        np.testing.assert_array_equal(positions(-rows, 100_000), [99_997, 99_993, 99_900])
+
+
+def test_the_first_and_the_last_row_have_two_numbers_each():
+    np.testing.assert_array_equal(positions([-5, 0, -1, 4], 5), [0, 0, 4, 4])
+    for outside in (-6, 5):
+        with pytest.raises(IndexError, match=f"contains {outside}, .* numbered from 0 to 4"):
+            positions([outside], 5)
+
+
+def test_at_most_three_names_are_suggested():
+    sentence = unknown("method", "aaaa", ["aaab", "aaac", "aaad", "aaae"])
+    assert sentence.partition("?")[0].count(" or ") == 2
+
+
+def test_a_message_shows_an_array_by_its_shape_and_a_number_as_it_is():
+    assert shown(np.ones((3, 2))) == "<array of shape (3, 2)>"
+    assert shown("1") == "'1'"
+    assert shown(np.float64(2.5)) == repr(np.float64(2.5))
+
+
+@pytest.mark.parametrize("value", [True, None, "1", np.inf, -np.inf, np.nan, np.ones(2)])
+def test_what_is_no_finite_number_is_refused(value):
+    with pytest.raises(ValueError, match="shift must be a number, but shift="):
+        require_number("shift", value)
+
+
+def test_a_finite_number_is_a_number_whatever_its_sign():
+    for value in (0, -1.5, np.float32(3), np.int8(-4)):
+        require_number("shift", value)
+
+
+def test_real_numbers_are_arrays_in_floating_point():
+    for values in ([1, 2], np.array([True, False]), np.array([1, 2], dtype=np.uint8)):
+        assert real_numbers("y", values).dtype == np.float64
+    single = np.ones(3, dtype=np.float32)
+    assert real_numbers("y", single) is single
+    for values in (["a"], [[1], [2, 3]], [1j]):
+        with pytest.raises(ValueError, match="y must be an array of real numbers"):
+            real_numbers("y", values)
+
+
+def test_arrays_of_other_libraries_are_taken_as_they_are():
+    xp = pytest.importorskip("array_api_strict")
+    values = xp.ones(3)
+    assert real_numbers("y", values) is values

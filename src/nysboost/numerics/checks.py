@@ -84,7 +84,8 @@ def positions(rows: Any, n: int, name: str = "rows") -> NDArray[np.intp]:
     if outside.size:
         msg = f"{name} contains {outside[0]}, but there are {n} rows, numbered from 0 to {n - 1}."
         raise IndexError(msg)
-    return np.where(given < 0, given + n, given).astype(np.intp)
+    chosen = given.astype(np.intp)  # first: n itself may be out of range for int8 or uint8
+    return np.where(chosen < 0, chosen + n, chosen)
 
 
 def require_positive(name: str, value: float) -> None:
