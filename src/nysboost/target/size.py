@@ -34,12 +34,12 @@ def enough(
     rng: np.random.Generator,
     report: Report,
 ) -> int:
-    """Return the number of landmarks beyond which twice as many predict no better.
+    """Return the number of landmarks beyond which twice, and four times, as many predict no better.
 
     Rows that take no part in the fits judge them. With the least number of landmarks every
     candidate is tried, and the best is tried with twice as many, and so on. With eᵢ the squared
-    error of held-out row i and dᵢ = eᵢ(c) − eᵢ(2c), the search ends where mean(d) is not above
-    its standard error.
+    error of held-out row i and dᵢ = eᵢ(c) − eᵢ(2c), or eᵢ(4c), the search ends where no mean(d) is
+    above its standard error: one step alone may hide in the noise of few rows.
 
     Parameters
     ----------
@@ -66,13 +66,14 @@ def enough(
     )
     errors = _squared_errors(found, fit, judge)
     report(f"{c} landmarks: held-out error {found.error**0.5:.4g}")
-    while 2 * c <= min(MOST, sample.n // 2):
-        found = recipe(fit, judge, 2 * c, rng)
-        report(f"{2 * c} landmarks: held-out error {found.error**0.5:.4g}")
+    more, weights = 2 * c, None if judge.weights is None else to_host(judge.weights)
+    while more <= min(MOST, sample.n // 2, 4 * c):
+        found = recipe(fit, judge, more, rng)
+        report(f"{more} landmarks: held-out error {found.error**0.5:.4g}")
         fresh = _squared_errors(found, fit, judge)
-        if not falls(errors - fresh, None if judge.weights is None else to_host(judge.weights)):
-            return c
-        c, errors = 2 * c, fresh
+        if falls(errors - fresh, weights):
+            c, errors = more, fresh
+        more *= 2
     return c
 
 
