@@ -52,6 +52,10 @@ class Chart:
         What can be looked at, the first one at the beginning.
     selections : dict from label to names
         Sets of curves that a button shows, the first one at the beginning.
+    logarithmic, logarithmic_x : bool
+        The axes; a reader may change the first.
+    named : bool
+        Whether each curve's name stands beside its last point.
     """
 
     title: str
@@ -60,6 +64,8 @@ class Chart:
     views: dict[str, list[Series]]
     selections: dict[str, Sequence[str]]
     logarithmic: bool = False
+    logarithmic_x: bool = False
+    named: bool = False
 
 
 @dataclass(frozen=True)
@@ -176,6 +182,8 @@ def _chart(chart: Chart) -> dict[str, Any]:
         "x": chart.x_label,
         "y": chart.y_label,
         "log": chart.logarithmic,
+        "log_x": chart.logarithmic_x,
+        "named": chart.named,
         "selections": {label: list(names) for label, names in chart.selections.items()},
         "views": {view: [_series(s) for s in series] for view, series in chart.views.items()},
     }
