@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from nysboost.data.whole import whole_text
 from nysboost.experiments import compare, console, datasets, report, user_data
 from nysboost.experiments.families import leading
 from nysboost.experiments.report import comparison as pages
@@ -154,7 +155,7 @@ def _known(request: Request, data_dir: Path | None) -> tuple[Matrix, int]:
 
 def _write_csv(outcomes: Sequence[compare.Outcome], path: Path) -> None:
     front = compare.pareto_front(outcomes)
-    with path.open("w", encoding="utf-8", newline="") as file:
+    with whole_text(path, "The table") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(
             ["method", "columns", "error", "standard_error", "seconds", "entries", "front"]

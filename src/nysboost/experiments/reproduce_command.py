@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from nysboost.data.whole import whole_text
 from nysboost.experiments import console, datasets, figures, ledger, presets, report, runner
 from nysboost.experiments.presets import Preset
 from nysboost.experiments.replicate import BASELINE, METHODS, parse_method
@@ -86,7 +87,8 @@ def _finish(results: dict[str, Results], request: Request, out: Path) -> None:
     page = pages.page(results, datasets.table(request.data_dir), request.command())
     report.write(page, out / "report.html")
     text = markdown.page(results, page.summary)
-    (out / "report.md").write_text(text, encoding="utf-8")
+    with whole_text(out / "report.md", "The report") as file:
+        file.write(text)
     for sentence in page.summary:
         console.say(sentence)
     readings = list(dict.fromkeys(d.reading for d in decisions))
@@ -149,7 +151,7 @@ def choose_methods(variants: str) -> tuple[str, ...]:
 
 def write_ledger(decisions: Sequence[ledger.Decision], path: Path) -> None:
     """Write the ledger as CSV, one row for each claim and reading."""
-    with path.open("w", encoding="utf-8", newline="") as file:
+    with whole_text(path, "The ledger") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(
             [

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from nysboost.data.whole import whole_text
 from nysboost.experiments import statistics
 from nysboost.experiments.presets import Preset
 from nysboost.experiments.replicate import BASELINE
@@ -116,7 +117,7 @@ def write_csv(
     results: Results, path: Path, methods: Sequence[str], readings: Sequence[str]
 ) -> None:
     """Write the summaries of some methods, one row for each number of learners."""
-    with path.open("w", encoding="utf-8", newline="") as file:
+    with whole_text(path, "The table") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow((*COLUMNS, *NUMBERS))
         for reading in readings:

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from nysboost.data.whole import whole_text
 from nysboost.experiments.palette import style
 
 
@@ -113,7 +114,8 @@ def environment() -> dict[str, str]:
 
 def write(page: Page, path: Path) -> None:
     """Write the page as one HTML file."""
-    path.write_text(render(page), encoding="utf-8")
+    with whole_text(path, "The report") as file:
+        file.write(render(page))
 
 
 def render(page: Page) -> str:
