@@ -65,8 +65,7 @@ def _apply_here(
         # names were checked above, once for all blocks
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         takes_frames = getattr(model, "_table", None) is not None
-        read = choice.table.frames(choice.columns) if takes_frames else choice.blocks()
-        blocks = progress.of(read)
+        blocks = progress.of(choice.frames() if takes_frames else choice.blocks())
         results = (np.asarray(function(block)) for block in blocks)
         first = next(results, None)
         width = 1 if first is None else first.shape[1]

@@ -52,6 +52,7 @@ class Request:
 def run(request: Request) -> dict[str, Any]:
     """Fit a model to a table, save it, and return what a script wants to know."""
     refuse_existing(request.out, request.force)
+    _refuse_idle_options(request)
     begun = time.perf_counter()
     table = open_table(request.data, request.dataset)
     y = _beside(table, request.target)
@@ -132,6 +133,18 @@ def _copied(choice: Choice, folder: Path, request: Request) -> Any:
         raise DataError(msg)
     sink.finish()
     return np.load(folder / "X.npy", mmap_mode="r")
+
+
+def _refuse_idle_options(request: Request) -> None:
+    """Refuse what a learner would not listen to: it finds its kernel and landmarks itself."""
+    usual = {"method": "joint", "kernel": "rbf", "sigma": "median", "tol": None}
+    given = [f"--{name}" for name, value in usual.items() if getattr(request, name) != value]
+    if request.target is not None and given:
+        msg = (
+            f"{', '.join(given)} cannot be given with --target: a learner finds its kernel and "
+            "its landmarks itself."
+        )
+        raise CommandError(msg)
 
 
 def _beside(table: Table, target: str | None) -> Any:

@@ -57,6 +57,8 @@ def read(path: Path, label: str | Sequence[str] | None = None) -> Table:
     label : str or sequence of str, optional
         The columns to leave out: their names, or their numbers counted from 0.
     """
+    if path.is_dir():
+        raise UserError(f"{path} is a folder: give the name of a file in it.")
     if not path.is_file():
         raise UserError(f"There is no file {path}.")
     if path.stat().st_size == 0:
