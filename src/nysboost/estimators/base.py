@@ -133,7 +133,8 @@ class BaseNystroem(
         if out is not None:
             return features
         # scikit-learn's own wrapper would make a data frame of `out` too
-        return _wrap_data_with_container("transform", features, X, self)
+        wrapped: Array = _wrap_data_with_container("transform", features, X, self)
+        return wrapped
 
     def _method(self) -> str:
         """Return the name of the method in the catalogue."""
@@ -151,7 +152,7 @@ class BaseNystroem(
     def _budget(self) -> Budget:
         return Budget.of(self.max_memory, self.n_jobs)
 
-    def _validate(self, X: Any, *, reset: bool) -> Array:
+    def _validate(self, X: Any, *, reset: bool) -> Any:
         how = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
         if self.n_components is not None:
             require_count("n_components", self.n_components)

@@ -21,7 +21,7 @@ from nysboost.experiments.user_data import Matrix
 from nysboost.experiments.user_error import UserError
 from nysboost.gram import make_gram
 from nysboost.kernels import Kernel, make_kernel
-from nysboost.numerics.arrays import is_sparse
+from nysboost.numerics.arrays import floats_on_host, is_sparse
 from nysboost.numerics.checks import unknown
 
 MIXTURES = (*VARIANTS, *JOINT_VARIANTS, *ENSEMBLES)
@@ -271,7 +271,7 @@ def _errors(approximations: list[Approximation], G: NDArray[np.float64]) -> list
     groups = [approximations] if nested else [[a] for a in approximations]
     errors = []
     for group in groups:
-        features = [np.asarray(f.features(group[-1].gram)) for f in group[-1].learners]
+        features = [floats_on_host(f.features(group[-1].gram)) for f in group[-1].learners]
         found = relative_errors(G, features, {i: a.weights for i, a in enumerate(group)})
         errors += [found[i] for i in range(len(group))]
     return errors

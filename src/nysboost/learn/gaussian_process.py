@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
+from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
@@ -15,7 +16,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 from nysboost.data.recognise import stream_of
 from nysboost.estimators.base import KernelLike
 from nysboost.learn.on_features import Features, OnFeatures
-from nysboost.numerics.arrays import Array, Floats, floats_on_host
+from nysboost.numerics.arrays import Floats, floats_on_host
 from nysboost.numerics.checks import require_count
 
 CONVERGED = 1e-8
@@ -124,10 +125,11 @@ class GaussianProcessClassifier(ClassifierMixin, OnFeatures):
         normalised: Floats = probabilities / probabilities.sum(axis=1, keepdims=True)
         return normalised
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of each row."""
         probabilities = self.predict_proba(X)
-        return self.classes_[probabilities.argmax(axis=1)]
+        labels: NDArray[Any] = self.classes_[probabilities.argmax(axis=1)]
+        return labels
 
     def _scaled(self, X: Any) -> Floats:
         scaled: Floats = np.sqrt(self.variance) * floats_on_host(self.features_.transform(X))

@@ -122,9 +122,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnFeatures):
             Rows, seen in fit or not.
         """
         check_is_fitted(self)
-        F = self.features_.transform(X)
-        components = like(self.components_.T, F)
-        return F @ components - like(self.mean_ @ self.components_.T, F)
+        F: Array = self.features_.transform(X)
+        components, mean = self.components_.T, self.mean_ @ self.components_.T
+        return F @ like(components, F) - like(mean, F)
 
     @available_if(_learns_pre_images)  # type: ignore[untyped-decorator,unused-ignore]
     def inverse_transform(self, X: Any) -> Floats:
