@@ -7,19 +7,21 @@ indices always live on the host, in NumPy.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from os import PathLike
 from typing import Any, Protocol, TypeAlias, TypeGuard
 
 import numpy as np
 from array_api_compat import (
     array_namespace,
     device,
+    is_array_api_obj,
     is_cupy_array,
     is_numpy_array,
     is_numpy_namespace,
     is_torch_array,
     to_device,
 )
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse, vstack
 
 Array: TypeAlias = NDArray[np.floating[Any]]
@@ -28,6 +30,20 @@ Array: TypeAlias = NDArray[np.floating[Any]]
 Type checkers take it for one of NumPy's: that is what most users hold, and what arrays of
 other namespaces have in common with it is what is used of them here.
 """
+
+
+class Shaped(Protocol):
+    """A table that is no array: a sparse matrix, a data frame, a store, a Dask collection."""
+
+    @property
+    def shape(self) -> Any: ...
+
+
+TableLike: TypeAlias = ArrayLike | Shaped
+"""What users give as rows, targets or right-hand sides: anything that `data.recognise` knows."""
+
+OutputLike: TypeAlias = Shaped | str | PathLike[str]
+"""Where users have features written to: an array, an HDF5 or Zarr array, a path of a .npy file."""
 
 Indices: TypeAlias = NDArray[np.intp]
 Floats: TypeAlias = NDArray[np.float64]
@@ -71,6 +87,11 @@ def is_supported(array: Array) -> bool:
     """
     known = (is_numpy_array, is_torch_array, is_cupy_array)
     return any(is_kind(array) for is_kind in known) or is_strict(array)
+
+
+def is_array(values: object) -> TypeGuard[Any]:
+    """Whether it is an array of any namespace."""
+    return bool(is_array_api_obj(values))
 
 
 def is_strict(array: Array) -> bool:
@@ -192,6 +213,8 @@ __all__ = [
     "Array",
     "Floats",
     "Indices",
+    "OutputLike",
+    "TableLike",
     "apply_in_place",
     "block_bytes",
     "dense",
@@ -201,6 +224,7 @@ __all__ = [
     "entries",
     "epsilon",
     "floats_on_host",
+    "is_array",
     "is_numpy",
     "is_numpy_namespace",
     "is_sparse",
