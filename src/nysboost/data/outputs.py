@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zipfile
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from pathlib import Path
@@ -10,7 +11,9 @@ from typing import Any
 from uuid import uuid4
 
 import numpy as np
+from numpy.typing import NDArray
 
+from nysboost._version import SOFTWARE
 from nysboost.data.mapping import NO_ROOM, disk_full, give_back, mapped, reserve
 from nysboost.numerics.arrays import Array, dtype_name, empty, namespace, to_host, whereabouts
 
@@ -203,6 +206,15 @@ class File(Output):
         with suppress(OSError):  # what is still in a buffer may find the disk full again
             self._file.close()
         self._partial.unlink(missing_ok=True)
+
+
+def save_npz(path: Path, *, compressed: bool = False, **arrays: NDArray[Any]) -> None:
+    """Write arrays as an .npz file, of which the comment says who made it."""
+    save: Any = np.savez_compressed if compressed else np.savez
+    with path.open("w+b") as file:
+        save(file, **arrays)
+        with zipfile.ZipFile(file, "a") as archive:
+            archive.comment = SOFTWARE.encode()
 
 
 def make_output(out: Any, n: int | None, n_columns: int, form: Array) -> Output:

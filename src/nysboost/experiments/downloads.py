@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nysboost.data.outputs import save_npz
 from nysboost.experiments.user_error import UserError, need
 
 Parser = Callable[[Sequence[Path]], NDArray[Any]]
@@ -176,7 +177,6 @@ def _check(values: NDArray[Any], source: Source, raw: Sequence[Path]) -> None:
 
 def _save(values: NDArray[Any], path: Path) -> Path:
     beside = path.with_suffix(".tmp")
-    with beside.open("wb") as file:
-        np.savez_compressed(file, X=values)
+    save_npz(beside, compressed=True, X=values)
     os.replace(beside, path)
     return path

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from nysboost._version import __version__
+from nysboost._version import SOFTWARE
 from nysboost.experiments.palette import style
 from nysboost.experiments.presets import Figure
 from nysboost.experiments.results import Results, Summary, write_csv
@@ -61,9 +61,8 @@ def draw(
         for summary in sorted(summaries, key=lambda s: -float(s.mean[-1])):
             _curve(axes, results.counts, summary)
         _decorate(axes, results, figure, reading, summaries)
-        maker = f"NysBoost {__version__}"
-        canvas.savefig(path, dpi=110, metadata={"Software": maker})
-        canvas.savefig(path.with_suffix(".svg"), metadata={"Date": None, "Creator": maker})
+        canvas.savefig(path, dpi=110, metadata={"Software": SOFTWARE})
+        canvas.savefig(path.with_suffix(".svg"), metadata={"Date": None, "Creator": SOFTWARE})
 
 
 def _curve(axes: Any, counts: Sequence[int], summary: Summary) -> None:
