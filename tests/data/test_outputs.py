@@ -3,7 +3,6 @@
 import errno
 import os
 import tracemalloc
-import zipfile
 
 import h5py
 import numpy as np
@@ -292,15 +291,3 @@ def test_a_memory_map_is_given_back_piece_by_piece(fitted, tmp_path, monkeypatch
     thrifty.transform(points(20_000), out=memory_map(tmp_path, (20_000, 20)))
     assert sum(pieces) == 20_000
     assert max(pieces) * 20 * 4 < 600_000
-
-
-@pytest.mark.parametrize("compressed", [False, True])
-def test_an_npz_file_says_who_made_it_and_holds_the_arrays_alone(compressed, tmp_path):
-    X = points(10)
-    outputs.save_npz(tmp_path / "X.npz", compressed=compressed, X=X)
-    with np.load(tmp_path / "X.npz") as archive:
-        assert archive.files == ["X"]
-        np.testing.assert_array_equal(archive["X"], X)
-    with zipfile.ZipFile(tmp_path / "X.npz") as archive:
-        assert archive.testzip() is None
-        assert archive.comment.decode() == f"NysBoost {nb.__version__}"

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from nysboost._version import SOFTWARE
 from nysboost.cli.errors import CommandError, DataError, ExistsError, NoFileError
-from nysboost.data.outputs import File, save_npz
+from nysboost.data.outputs import File
+from nysboost.data.whole import whole_npz
 from nysboost.experiments.user_error import need
 
 CHUNK_BYTES = 2**23
@@ -99,7 +100,7 @@ class NpzSink(Sink):
 
     def finish(self) -> None:
         """Write the file."""
-        save_npz(self.path, X=np.concatenate(self._parts))
+        whole_npz(self.path, X=np.concatenate(self._parts))
 
 
 class ChunkedSink(Sink):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import zipfile
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from pathlib import Path
@@ -11,10 +10,9 @@ from typing import Any
 from uuid import uuid4
 
 import numpy as np
-from numpy.typing import NDArray
 
-from nysboost._version import SOFTWARE
 from nysboost.data.mapping import NO_ROOM, disk_full, give_back, mapped, reserve
+from nysboost.data.whole import not_written, refuse_no_place
 from nysboost.numerics.arrays import Array, dtype_name, empty, namespace, to_host, whereabouts
 
 MARKED_ROWS = 4096
@@ -164,7 +162,10 @@ class File(Output):
 
     def begin(self) -> None:
         """Open the file, and claim its disk space if its size is known."""
-        self._file = self._partial.open("xb")
+        try:
+            self._file = self._partial.open("xb")
+        except OSError as error:
+            raise not_written(self.path, "The features", error) from error
         self._write_header(self._n or 0)
         self._start = self._file.tell()
         try:
@@ -206,15 +207,6 @@ class File(Output):
         with suppress(OSError):  # what is still in a buffer may find the disk full again
             self._file.close()
         self._partial.unlink(missing_ok=True)
-
-
-def save_npz(path: Path, *, compressed: bool = False, **arrays: NDArray[Any]) -> None:
-    """Write arrays as an .npz file, of which the comment says who made it."""
-    save: Any = np.savez_compressed if compressed else np.savez
-    with path.open("w+b") as file:
-        save(file, **arrays)
-        with zipfile.ZipFile(file, "a") as archive:
-            archive.comment = SOFTWARE.encode()
 
 
 def make_output(out: Any, n: int | None, n_columns: int, form: Array) -> Output:
@@ -263,10 +255,5 @@ def _checked_path(path: Path) -> Path:
     if path.suffix != ".npy":
         msg = f"Features are written to a .npy file, but out={str(path)!r} was given."
         raise ValueError(msg)
-    if path.is_dir():
-        msg = f"out={str(path)!r} is a folder."
-        raise IsADirectoryError(msg)
-    if not path.parent.is_dir():
-        msg = f"There is no folder {str(path.parent)!r} to write {path.name!r} to."
-        raise FileNotFoundError(msg)
+    refuse_no_place(path)
     return path

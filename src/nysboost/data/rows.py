@@ -134,12 +134,12 @@ class ArrayRows(LocalPasses):
     def __deepcopy__(self, memo: object) -> ArrayRows:
         return self  # rows are read, never changed
 
-    @property
+    @cached_property
     def n(self) -> int:
-        """Number of rows."""
+        """Number of rows, known for good: a store may be closed when a model is saved."""
         return int(self.data.shape[0])
 
-    @property
+    @cached_property
     def n_features(self) -> int:
         """Number of columns."""
         return int(self.data.shape[1])

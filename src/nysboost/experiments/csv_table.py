@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from nysboost._version import SOFTWARE
+from nysboost.data.whole import whole_text
 
 
 def write_table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -33,7 +34,7 @@ def write_table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[obje
     method,error,software
     joint,0.01,NysBoost
     """
-    with path.open("w", encoding="utf-8", newline="") as file:
+    with whole_text(path, "The table") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow((*columns, "software"))
         writer.writerows((*row, SOFTWARE) for row in rows)

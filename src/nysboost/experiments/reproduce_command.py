@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from nysboost.data.whole import whole_text
 from nysboost.experiments import console, datasets, figures, ledger, presets, report, runner
 from nysboost.experiments.csv_table import write_table
 from nysboost.experiments.presets import Preset
@@ -86,7 +87,8 @@ def _finish(results: dict[str, Results], request: Request, out: Path) -> None:
     page = pages.page(results, datasets.table(request.data_dir), request.command())
     report.write(page, out / "report.html")
     text = markdown.page(results, page.summary)
-    (out / "report.md").write_text(text, encoding="utf-8")
+    with whole_text(out / "report.md", "The report") as file:
+        file.write(text)
     for sentence in page.summary:
         console.say(sentence)
     readings = list(dict.fromkeys(d.reading for d in decisions))

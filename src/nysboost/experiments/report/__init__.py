@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from nysboost._version import SOFTWARE
+from nysboost.data.whole import whole_text
 from nysboost.experiments.palette import style
 
 
@@ -53,6 +54,10 @@ class Chart:
         What can be looked at, the first one at the beginning.
     selections : dict from label to names
         Sets of curves that a button shows, the first one at the beginning.
+    logarithmic, logarithmic_x : bool
+        The axes; a reader may change the first.
+    named : bool
+        Whether each curve's name stands beside its last point.
     """
 
     title: str
@@ -61,6 +66,8 @@ class Chart:
     views: dict[str, list[Series]]
     selections: dict[str, Sequence[str]]
     logarithmic: bool = False
+    logarithmic_x: bool = False
+    named: bool = False
 
 
 @dataclass(frozen=True)
@@ -108,7 +115,8 @@ def environment() -> dict[str, str]:
 
 def write(page: Page, path: Path) -> None:
     """Write the page as one HTML file."""
-    path.write_text(render(page), encoding="utf-8")
+    with whole_text(path, "The report") as file:
+        file.write(render(page))
 
 
 def render(page: Page) -> str:
@@ -178,6 +186,8 @@ def _chart(chart: Chart) -> dict[str, Any]:
         "x": chart.x_label,
         "y": chart.y_label,
         "log": chart.logarithmic,
+        "log_x": chart.logarithmic_x,
+        "named": chart.named,
         "selections": {label: list(names) for label, names in chart.selections.items()},
         "views": {view: [_series(s) for s in series] for view, series in chart.views.items()},
     }
