@@ -27,6 +27,7 @@ from nysboost.numerics.arrays import (
     is_numpy_namespace,
     is_sparse,
     namespace,
+    row_blocks,
 )
 from nysboost.numerics.tolerances import CLOSE, EXPONENT_LIMIT
 
@@ -104,12 +105,11 @@ class GaussianExponents:
         # not(…≤…), so that an overflow to inf or NaN also counts as far out
         far = ~(half[:, 0] <= EXPONENT_LIMIT[dtype_name(X)])
         if bool(xp.any(far)):
-            rows = xp.nonzero(far)[0]
-            size = -(-X.shape[0] // FAR_PARTS)
-            for start in range(0, rows.shape[0], size):
-                at = rows[start : start + size]
-                exact = squared_distances(X[at, :], self.Y, upcast=True) * -self.gamma
-                exponents[at, :] = xp.astype(exact, X.dtype)
+            for part in row_blocks(X.shape[0], FAR_PARTS, X.shape[0]):
+                there = far[part]
+                if bool(xp.any(there)):
+                    exact = squared_distances(X[part, :][there], self.Y) * -self.gamma
+                    exponents[part, :][there] = xp.astype(exact, X.dtype)
         return exponents
 
 
