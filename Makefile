@@ -59,7 +59,7 @@ test-floor:  ## Run the tests with exactly the lowest versions in pyproject.toml
 	$(PYTHON) tools/floor.py > .venv-floor/requirements.txt
 	.venv-floor/bin/python -m pip install --quiet --requirement .venv-floor/requirements.txt
 	.venv-floor/bin/python -m pip install --quiet --no-deps --editable .
-	.venv-floor/bin/python -m pytest
+	.venv-floor/bin/python -m pytest --numprocesses auto
 
 coverage: $(STAMP)  ## Run the tests and show which branches they take
 	$(BIN)/python -m pip install --quiet --editable '.[coverage]'

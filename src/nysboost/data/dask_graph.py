@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 from uuid import uuid4
 
 import numpy as np
@@ -23,7 +23,7 @@ MERGED = 16
 """Values that one task merges: the tree over a million chunks has five levels."""
 
 
-def is_dask(X: Any) -> bool:
+def is_dask(X: object) -> TypeGuard[Any]:
     """Whether X comes from Dask, found out without importing it."""
     return type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
 

@@ -26,7 +26,15 @@ from nysboost.data.dask_graph import (
     tree,
 )
 from nysboost.data.rows import as_float
-from nysboost.numerics.arrays import Array, Indices, empty, is_sparse, is_supported, namespace
+from nysboost.numerics.arrays import (
+    Array,
+    Indices,
+    dense,
+    empty,
+    is_sparse,
+    is_supported,
+    namespace,
+)
 from nysboost.numerics.memory import readable
 
 T = TypeVar("T")
@@ -230,7 +238,7 @@ class DaskRows:
 
     @cached_property
     def _dense_form(self) -> Array:
-        return self.form.toarray() if is_sparse(self.form) else self.form
+        return dense(self.form)
 
     def aligned(self, other: Any) -> Any:
         """Return a table of n rows as a Dask array with the row chunks of this one."""

@@ -143,7 +143,9 @@ class FeatureMap:
                 "goes: transform(X).to_zarr(path), or dask.array.store(transform(X), out)."
             )
             raise ValueError(msg)
-        return rows.map(FeatureMap.__call__, self.alone(), self.n_features_out, task="features")
+        whole = (FeatureMap.__call__, self.alone(), self.n_features_out)
+        features: Array = rows.map(*whole, task="features")
+        return features
 
     def _pass(self, rows: Stream, evaluate: Evaluator, out: Any, budget: Budget) -> Array:
         """Read pieces of rows, share their blocks among the cores, and write F = k(X, Z) N."""

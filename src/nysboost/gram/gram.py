@@ -160,7 +160,7 @@ class KernelGram(Gram):
         return Landmarks(indices, self.rows.take(indices))
 
     def _against(self, landmarks: Landmarks, form: Array) -> Evaluator:
-        Z = landmarks.points
+        Z = landmarks.Z
         if whereabouts(form) != whereabouts(Z):
             msg = (
                 f"X is {whereabouts(form)}, but this approximation was fitted with "
@@ -175,7 +175,7 @@ class KernelGram(Gram):
 
     def within(self, landmarks: Landmarks) -> Array:
         """Return W = k(Z, Z), shape (m, m)."""
-        return self.between(landmarks.points, landmarks.points)
+        return self.between(landmarks.Z, landmarks.Z)
 
     def between(self, X: Array, Y: Array) -> Array:
         """Return k(X, Y) for any points."""

@@ -48,7 +48,8 @@ class Basis:
 
     def __call__(self, X: Array) -> Array:
         """Return the features of rows in memory, shape (n, c)."""
-        return self.kernel(X, self.Z) @ self.N
+        features: Array = self.kernel(X, self.Z) @ self.N
+        return features
 
     def through(self, matrix: Array | None = None) -> FeatureMap:
         """Return x ↦ F, or x ↦ F · matrix in one product, as a map of the engine."""
