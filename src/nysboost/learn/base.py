@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from nysboost.gram import KernelGram, Landmarks
 from nysboost.learn.table import Table, is_frame
 from nysboost.numerics.arrays import Array, Floats, dense, dtype_name, like, namespace, to_host
 from nysboost.numerics.checks import require_count, unknown
-from nysboost.numerics.memory import Budget, as_bytes
+from nysboost.numerics.memory import MAX_MEMORY, Budget, as_bytes
 from nysboost.target.few import FEW
 from nysboost.target.judged import Judged
 from nysboost.target.linear import LinearModel
@@ -60,19 +60,19 @@ class InDouble:
         return getattr(self.rows, name)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class BaseLearner(BaseEstimator):
-    """Landmarks, a metric and weights, found together; see the classes that inherit this."""
+    """Landmarks, a metric and weights, found together; final classes say for which target."""
 
-    n_components: int | str
-    kernel: Any
-    metric: str
-    landmarks: str
-    scale: str | None
-    missing: str
-    max_memory: int | str
-    verbose: int
-    random_state: RandomState
-    feature_names_in_: Any
+    n_components: int | str = field(default=500, kw_only=False)
+    kernel: Any = "auto"
+    metric: str = "auto"
+    landmarks: str = "target"
+    scale: str | None = "standard"
+    missing: str = "fill"
+    max_memory: int | str = MAX_MEMORY
+    verbose: int = 0
+    random_state: RandomState = None
 
     # Fitting
 
@@ -182,7 +182,7 @@ class BaseLearner(BaseEstimator):
                 if hasattr(self, "feature_names_in_"):
                     del self.feature_names_in_
                 if is_dask(X) and hasattr(X, "columns"):
-                    self.feature_names_in_ = np.asarray(X.columns, dtype=object)
+                    self.feature_names_in_: Any = np.asarray(X.columns, dtype=object)
             elif rows.n_features != self.n_features_in_:
                 msg = (
                     f"X has {rows.n_features} features, but {type(self).__name__} is expecting "

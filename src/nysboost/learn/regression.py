@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,10 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from nysboost.catalogue import RandomState
 from nysboost.data.dask_graph import is_dask
 from nysboost.learn.base import BaseLearner, buffered
 from nysboost.learn.lazy import lazily, lazy_targets, location_and_scale, rounded
 from nysboost.numerics.arrays import Floats, like, namespace, to_host
-from nysboost.numerics.memory import MAX_MEMORY
 from nysboost.target.few import FEW
 from nysboost.target.judged import Judged
 
@@ -23,6 +22,7 @@ CENTRAL, NORMAL = 0.95, 1.959963984540054
 """The share of held-out rows that an interval of ±1.96 standard deviations is made to cover."""
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
     """Regression on landmarks, with a metric, that know the target.
 
@@ -84,29 +84,6 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
     >>> int(model.feature_importances_.argmax())
     0
     """
-
-    def __init__(
-        self,
-        n_components: int | str = 500,
-        *,
-        kernel: Any = "auto",
-        metric: str = "auto",
-        landmarks: str = "target",
-        scale: str | None = "standard",
-        missing: str = "fill",
-        max_memory: int | str = MAX_MEMORY,
-        verbose: int = 0,
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_components = n_components
-        self.kernel = kernel
-        self.metric = metric
-        self.landmarks = landmarks
-        self.scale = scale
-        self.missing = missing
-        self.max_memory = max_memory
-        self.verbose = verbose
-        self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> NystroemRegressor:
         """Find landmarks, metric and weights.
