@@ -8,6 +8,7 @@ from nysboost.numerics.memory import Budget
 from nysboost.target import many
 from nysboost.target.candidates import MATERN32, Candidate
 from nysboost.target.many import learn_many
+from nysboost.target.scale import each_alone
 
 
 def table(n, seed=0):
@@ -25,7 +26,7 @@ def small_samples(monkeypatch):
 
 def run(X, Y, **more):
     options = {
-        "standardise": True,
+        "scaling": each_alone,
         "budget": Budget(),
         "report": more.pop("report", lambda _: None),
     }

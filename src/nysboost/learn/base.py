@@ -28,6 +28,7 @@ from nysboost.target.judged import Judged
 from nysboost.target.linear import LinearModel
 from nysboost.target.menu import menu
 from nysboost.target.method import learn
+from nysboost.target.scale import SCALES
 
 BUFFER_BYTES = 2**28
 """Of an iterator, as many rows as this are kept to find landmarks on; the rest give weights."""
@@ -92,7 +93,7 @@ class BaseLearner(BaseEstimator):
             rows, Y, weights, options.many, options.few,
             self._asked(rows.n), make_rng(self.random_state),
             budget=Budget.of(self.max_memory),
-            standardise=self.scale is not None,
+            scaling=SCALES[self.scale],
             report=self._reporter(),
         )  # fmt: skip
         self._keep(judged, rows)
@@ -120,7 +121,8 @@ class BaseLearner(BaseEstimator):
         """Return how much each column of the table moves the mapped points, sum 1."""
         d = rows.n_features
         some = to_host(dense(rows.take(spread_indices(rows.n, IMPORTANCE_ROWS))))
-        variance = some.astype(np.float64).var(axis=0)
+        warp = self.kernel_.metric.warp  # all parts have the same
+        variance = (some if warp is None else warp(some)).astype(np.float64).var(axis=0)
         total = np.zeros(d)
         for share, model in zip(self.shares_, self._models, strict=True):
             A = model.basis.kernel.metric.map
@@ -214,10 +216,10 @@ class BaseLearner(BaseEstimator):
         elif self.n_components != "auto":
             raise ValueError(unknown("number of landmarks", self.n_components, ("auto",)))
         as_bytes(self.max_memory)
-        for name, known in (("scale", ("standard",)), ("missing", ("fill", "raise"))):
+        for name, known in (("scale", tuple(SCALES)), ("missing", ("fill", "raise"))):
             value = getattr(self, name)
-            if value not in known and not (name == "scale" and value is None):
-                raise ValueError(unknown(f"setting of {name}", value, known))
+            if not isinstance(value, str | None) or value not in known:
+                raise ValueError(unknown(f"setting of {name}", value, map(str, known)))
 
     def _sample_weight(self, weights: Any, n: int) -> Floats | None:
         if weights is None:

@@ -44,8 +44,10 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         Shape of the metric: one scale, one for each feature, or a matrix.
     landmarks : "target" or "uniform"
         Landmarks that know y, or, for comparison, that do not.
-    scale : "standard" or None
-        Whether each feature starts at unit spread, or all with one factor.
+    scale : "standard", "quantile" or None
+        How features are made alike before the search: each at unit spread; each replaced by its
+        normal quantile, which no rising function of it changes and which suits heavy tails; or
+        not at all, all with one factor. It is part of `kernel_`, which takes rows as they are.
     missing : "fill" or "raise"
         Missing values become the median with an indicator beside them, or an error.
     max_memory : int or str

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from nysboost.engine.moments import Moments
-from nysboost.numerics.arrays import Array, Floats, Indices, like, to_host
+from nysboost.numerics.arrays import Array, Floats, Indices, to_host
 from nysboost.target.candidates import (
     MATERN12,
     UNIT_GAUSSIAN,
@@ -258,9 +258,7 @@ def _fitted(
     in a worse place than those that were judged.
     """
     searched: dict[_Recipe, list[Found]] = {}
-    raw = like(scale.centre, sample.X) + sample.X / like(
-        np.where(scale.factor > 0, scale.factor, 1.0), sample.X
-    )
+    raw = scale.back(sample.X)
     models = []
     for entrant in entrants:
         if entrant.recipe not in searched:

@@ -19,7 +19,7 @@ from nysboost.target.few import FEW, TRACE_FEW, learn_few
 from nysboost.target.judged import Judged, Report
 from nysboost.target.many import SAMPLE_BYTES, TRACE, drawn, learn_many, taken
 from nysboost.target.menu import menu
-from nysboost.target.scale import Scale
+from nysboost.target.scale import Scaling, each_alone
 from nysboost.target.size import LEAST, SEARCH_ROWS, enough
 
 LEAST_ROWS = 40
@@ -68,7 +68,7 @@ def learn(
     rng: np.random.Generator,
     *,
     budget: Budget,
-    standardise: bool = True,
+    scaling: Scaling = each_alone,
     report: Report = lambda _: None,
 ) -> Judged:
     """Return what is found on rows with targets Y: by a race if they are many, else by folds.
@@ -89,8 +89,8 @@ def learn(
         Source of all randomness.
     budget : Budget
         Memory and cores of the pass over all rows.
-    standardise : bool
-        Whether each feature starts at unit spread.
+    scaling : callable
+        From rows to the coordinates in which the search begins.
     report : callable
         Takes lines of progress.
     """
@@ -101,17 +101,17 @@ def learn(
             search = rng.spawn(1)[0]  # of its own: the rest is as if c had been given
             room = max(4 * LEAST, SAMPLE_BYTES // (8 * rows.n_features))
             order = drawn(rows.n, min(rows.n, SEARCH_ROWS, room), search)
-            _, _, some = taken(rows, Y, weights, order, standardise)
+            _, _, some = taken(rows, Y, weights, order, scaling)
             c = enough(some, many, TRACE, search, report)
         return learn_many(
             rows, Y, weights, many, c, rng,
-            standardise=standardise, budget=budget, report=report,
+            scaling=scaling, budget=budget, report=report,
         )  # fmt: skip
     stored = dense(rows.take(slice(None)))
     X, Y, weights = _canonical(
         namespace(stored).astype(stored, namespace(stored).float64), Y, weights
     )
-    scale = Scale.of(X, standardise=standardise)
+    scale = scaling(X)
     of_rows = None if weights is None else like(weights, X)
     sample = Sample(scale(X), like(Y, X), of_rows, scale.factor)
     tried = () if constant or sample.n < LEAST_ROWS else few
