@@ -19,6 +19,7 @@ from nysboost.data.recognise import as_rows, rows_of, stays_where_it_is, stream_
 from nysboost.data.rows import Rows, Stream, spread_indices
 from nysboost.engine.moments import moments_of
 from nysboost.gram import KernelGram, Landmarks
+from nysboost.learn.places import place_of
 from nysboost.learn.table import Table, is_frame
 from nysboost.numerics.arrays import Array, Floats, dense, dtype_name, like, namespace, to_host
 from nysboost.numerics.checks import require_count, unknown
@@ -26,7 +27,7 @@ from nysboost.numerics.memory import MAX_MEMORY, Budget, as_bytes
 from nysboost.target.few import FEW
 from nysboost.target.judged import Judged
 from nysboost.target.linear import LinearModel
-from nysboost.target.menu import menu
+from nysboost.target.menu import Menu, menu, without_target
 from nysboost.target.method import learn
 from nysboost.target.scale import SCALES
 
@@ -88,9 +89,8 @@ class BaseLearner(BaseEstimator):
                 f"X has {rows.n} rows, but y has {Y.shape[0]}: give as many of one as of the other."
             )
             raise ValueError(msg)
-        options = menu(self.kernel, self.metric, self.landmarks, rows.n_features)
         judged = learn(
-            rows, Y, weights, options.many, options.few,
+            rows, Y, weights, self._menu(rows.n_features),
             self._asked(rows.n), make_rng(self.random_state),
             budget=Budget.of(self.max_memory),
             scaling=SCALES[self.scale],
@@ -98,6 +98,13 @@ class BaseLearner(BaseEstimator):
         )  # fmt: skip
         self._keep(judged, rows)
         return judged
+
+    def _menu(self, d: int) -> Menu:
+        """Return what is tried on rows of d features."""
+        options = menu(self.kernel, self.metric, d)
+        if self.landmarks == "target":
+            return options
+        return without_target(self.kernel, place_of(self.landmarks), self.landmarks)
 
     def _asked(self, n: int) -> int | None:
         """Return the number of landmarks that n rows allow; None where it is to be found."""

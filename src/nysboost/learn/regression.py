@@ -42,8 +42,10 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         else "gaussian", "matern" or a kernel, whose bandwidth the metric replaces.
     metric : "auto", "one", "each" or "full"
         Shape of the metric: one scale, one for each feature, or a matrix.
-    landmarks : "target" or "uniform"
-        Landmarks that know y, or, for comparison, that do not.
+    landmarks : str
+        "target" are landmarks that know y. For comparison, those that do not: "uniform",
+        "joint", "kmeans", "rpcholesky" and every other method of `nysboost.METHODS` that stands
+        on landmarks, with a bandwidth that held-out rows choose and no metric.
     scale : "standard", "quantile" or None
         How features are made alike before the search: each at unit spread; each replaced by its
         normal quantile, which no rising function of it changes and which suits heavy tails; or

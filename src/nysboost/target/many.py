@@ -19,9 +19,10 @@ from nysboost.numerics.arrays import (
     to_host,
 )
 from nysboost.numerics.memory import Budget
-from nysboost.target.candidates import Candidate, Found, Sample, judged, moved, simplest
+from nysboost.target.candidates import Candidate, Found, Sample, judged, moved
 from nysboost.target.judged import Judged, Report
 from nysboost.target.linear import LinearModel, chosen, errors_along
+from nysboost.target.plain import Plain
 from nysboost.target.scale import Scale, Scaling
 
 JUDGE_ROWS = 4096
@@ -55,6 +56,7 @@ def learn_many(
     rows: Rows,
     Y: Array,
     weights: Floats | None,
+    plain: Plain,
     candidates: tuple[Candidate, ...],
     c: int,
     rng: np.random.Generator,
@@ -66,13 +68,13 @@ def learn_many(
     """Return the model that the judge prefers, with weights from all rows.
 
     1. Every candidate takes its first steps on a small sample. The judge, rows that took no
-       part, decides which goes on; uniform landmarks with a tuned bandwidth are among them.
+       part, decides which goes on; the simplest model, with a tuned bandwidth, is among them.
     2. The best goes on, on larger samples of fresh rows, as long as the judge gains.
     3. One pass over all rows gives FᵀF and FᵀY. The judge chooses γ for weights that come from
        all other rows; then its rows join.
     """
     race = _Race.of(rows, Y, weights, c, rng, scaling)
-    simple = simplest(race.first, race.judge, c, rng)
+    simple = plain.best(race.first, race.judge, c, rng)
     notes = [(simple.name, simple.error**0.5)]
     best: Found | None = None
     for candidate in candidates:

@@ -52,7 +52,7 @@ class Scale:
         A = to_host(found.point.A)
         metric = self.factor[:, None] * A if A.ndim == 2 else self.factor * A
         kernel: Kernel = replace(found.kernel, metric=Metric(metric, self.warp))
-        return Basis.of(kernel, self.back(found.point.Z))
+        return Basis.of(kernel, self.back(found.point.Z), found.N)
 
 
 Scaling: TypeAlias = Callable[[Array], Scale]
