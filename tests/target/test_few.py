@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from nysboost.numerics.progress import Work
 from nysboost.target import few
 from nysboost.target.candidates import MATERN12, MATERN32, Candidate, Sample
 from nysboost.target.few import learn_few
@@ -46,7 +47,7 @@ def test_every_row_is_predicted_by_a_model_that_had_not_seen_it():
     rows = sample(noise=1.0)
     scale = Scale(np.zeros(3), np.ones(3))
     candidates, rng = (Candidate(MATERN32, "each"),), np.random.default_rng(0)
-    judged = learn_few(rows, scale, SIMPLEST, candidates, 40, rng, print)
+    judged = learn_few(rows, scale, SIMPLEST, candidates, 40, rng, Work())
     seen = sum(
         share * model.predict(model.basis(rows.X))
         for share, model in zip(judged.shares, judged.models, strict=True)

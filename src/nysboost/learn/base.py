@@ -24,6 +24,7 @@ from nysboost.learn.table import Table, is_frame
 from nysboost.numerics.arrays import Array, Floats, dense, dtype_name, like, namespace, to_host
 from nysboost.numerics.checks import require_count, unknown
 from nysboost.numerics.memory import MAX_MEMORY, Budget, as_bytes
+from nysboost.numerics.progress import Work
 from nysboost.target.few import FEW
 from nysboost.target.judged import Judged
 from nysboost.target.linear import LinearModel
@@ -94,7 +95,7 @@ class BaseLearner(BaseEstimator):
             self._asked(rows.n), make_rng(self.random_state),
             budget=Budget.of(self.max_memory),
             scaling=SCALES[self.scale],
-            report=self._reporter(),
+            work=self._work(),
         )  # fmt: skip
         self._keep(judged, rows)
         return judged
@@ -239,14 +240,14 @@ class BaseLearner(BaseEstimator):
             raise ValueError(msg)
         return np.asarray(found * (len(found) / found.sum())) if n > FEW else np.asarray(found)
 
-    def _reporter(self) -> Any:
+    def _work(self) -> Work:
+        """Return what prints lines of progress, if asked for."""
         begun = time.perf_counter()
 
-        def report(line: str) -> None:
-            if self.verbose:
-                print(f"[{type(self).__name__}] {time.perf_counter() - begun:6.1f} s  {line}")
+        def say(line: str) -> None:
+            print(f"[{type(self).__name__}] {time.perf_counter() - begun:6.1f} s  {line}")
 
-        return report
+        return Work(say) if self.verbose else Work()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -55,7 +55,7 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
     max_memory : int or str
         Working memory of passes over the rows, in bytes or as "500MB".
     verbose : int
-        Whether to print progress.
+        Whether to print what comes of each step, and about how long the rest will take.
     random_state : int, RandomState, Generator or None
         Seed.
 

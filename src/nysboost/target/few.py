@@ -12,6 +12,7 @@ from scipy.optimize import nnls
 
 from nysboost.engine.moments import Moments
 from nysboost.numerics.arrays import Array, Floats, Indices, to_host
+from nysboost.numerics.progress import Work
 from nysboost.target.candidates import (
     MATERN12,
     UNIT_LAPLACIAN,
@@ -21,7 +22,7 @@ from nysboost.target.candidates import (
     loss_of,
     moved,
 )
-from nysboost.target.judged import Judged, Report
+from nysboost.target.judged import Judged
 from nysboost.target.linear import Basis, LinearModel, chosen, predictions_along
 from nysboost.target.plain import Plain
 from nysboost.target.scale import Scale
@@ -54,6 +55,10 @@ GAIN = 0.98
 class _Recipe(Protocol):
     """Rows → variants of one search: what differs in bandwidth or kernel alone."""
 
+    @property
+    def size(self) -> float:
+        """How long it takes, in searches."""
+
     def __call__(
         self, sample: Sample, c: int, rng: np.random.Generator, starts: Sequence[Found] = ()
     ) -> list[Found]:
@@ -65,6 +70,7 @@ class _Still:
     """Landmarks that do not know y, at several bandwidths."""
 
     plain: Plain
+    size = 0.1
 
     def __call__(
         self,
@@ -85,6 +91,7 @@ class _Moved:
     """
 
     candidate: Candidate
+    size = 1.0
 
     def __call__(
         self, sample: Sample, c: int, rng: np.random.Generator, starts: Sequence[Found] = ()
@@ -125,7 +132,7 @@ def learn_few(
     candidates: tuple[Candidate, ...],
     c: int,
     rng: np.random.Generator,
-    report: Report,
+    work: Work,
 ) -> Judged:
     """Return a mixture of candidates, weighed by their out-of-fold predictions.
 
@@ -143,22 +150,26 @@ def learn_few(
         Landmarks of each candidate, at most.
     rng : numpy.random.Generator
         Source of all randomness.
-    report : callable
-        Takes a line of progress.
+    work : Work
+        Takes lines of progress.
     """
     seed = int(rng.integers(2**31))
     folds = _folds(sample.n, np.random.default_rng(seed))
     still = (plain, Plain(UNIT_LAPLACIAN)) if candidates else (plain,)
     recipes: list[_Recipe] = [_Still(each) for each in still]
     recipes += [_Moved(candidate) for candidate in candidates]
+    work.begin(sum(recipe.size for recipe in recipes) * (len(folds) + 1))
     entrants: list[_Entrant] = []
     for recipe in recipes:
-        for entrant in _entered(recipe, sample, folds, c, seed):
-            entrants.append(entrant)
-            report(f"{entrant.name}: out-of-fold error {entrant.error**0.5:.4g}")
+        entered = _entered(recipe, sample, folds, c, seed)
+        best = min(entered, key=lambda entrant: entrant.error)
+        line = f"{best.name}: out-of-fold error {best.error**0.5:.4g}"
+        work.step(recipe.size * len(folds), line)
+        entrants += entered
     shares = _shares(entrants, sample)
     kept = np.flatnonzero(shares > 0)
     models = _fitted([entrants[k] for k in kept], sample, scale, c, seed)
+    work.step(work.total - work.done, f"{len(kept)} of them, on all rows")
     mean = sum(shares[k] * entrants[k].mean for k in kept)
     variance = sum(shares[k] * entrants[k].variance for k in kept)
     weights = None if sample.weights is None else to_host(sample.weights)
