@@ -86,3 +86,20 @@ def test_progress_is_reported(small_samples):
     run(*table(500), work=Work(lines.append))
     assert any("held-out error" in line for line in lines)
     assert lines[-1] == "Weights from all rows, about 0 s left"
+
+
+def test_the_simplest_model_is_weighed_only_where_it_could_win(small_samples, monkeypatch):
+    X, Y = table(1000)
+    weighed, plain = [], many._Race.finished
+
+    def finished(race, found, **rest):
+        weighed.append(found.name)
+        return plain(race, found, **rest)
+
+    monkeypatch.setattr(many._Race, "finished", finished)
+    run(X, Y)
+    assert weighed == ["Matérn 1.5, a scale per feature"]
+    weighed.clear()
+    noise = np.random.default_rng(1).normal(size=(1000, 1))
+    run(X, noise)
+    assert weighed[1:] == ["Gaussian, uniform landmarks"]

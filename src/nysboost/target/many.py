@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -52,6 +53,11 @@ SAMPLE_BYTES = 2**28
 WORSE = 1.002
 """A stage after which the judge's error is this many times the best ends the race."""
 
+CLEAR = 0.9
+"""Where the best has less than this share of the squared error that the simplest model had on the
+last sample, all rows do not turn that round: on split 5 of the six large tables they lowered the
+simplest model's by 0.7 % at most (kin40k, 256 landmarks)."""
+
 TIES = 0.995
 """What knows y has to be better than the simplest model by this factor."""
 
@@ -75,7 +81,8 @@ def learn_many(
        part, decides which goes on; the simplest model, with a tuned bandwidth, is among them.
     2. The best goes on, on larger samples of fresh rows, as long as the judge gains.
     3. One pass over all rows gives FᵀF and FᵀY. The judge chooses γ for weights that come from
-       all other rows; then its rows join.
+       all other rows; then its rows join. The simplest model has such a pass too, unless it is
+       clearly behind.
     """
     race = _Race.of(rows, Y, weights, c, rng, scaling)
     work.begin(race.size(len(candidates), rows.n))
@@ -91,10 +98,13 @@ def learn_many(
         best = tried if best is None or tried.error < best.error else best
     if best is not None:
         best = _continued(best, race, notes, work)
-    finalists = [simple] if best is None else [simple, best]
-    fitted = [race.finished(found, rows, Y, weights, budget, work) for found in finalists]
+        simple = judged(simple, race.stages[-1][0], race.judge)
+    weighed = partial(race.finished, rows=rows, Y=Y, weights=weights, budget=budget, work=work)
+    winner = weighed(simple if best is None else best)
+    if best is not None and winner.error > CLEAR * simple.error:
+        plainest = weighed(simple)
+        winner = winner if winner.error <= TIES * plainest.error else plainest
     work.step(0, "Weights from all rows")
-    winner = fitted[-1] if fitted[-1].error <= TIES * fitted[0].error else fitted[0]
     return race.verdict(winner, notes)
 
 
@@ -162,7 +172,7 @@ class _Race:
         """Return the size of the work, in rows whose loss and gradient are evaluated."""
         first = candidates * FIRST_STEPS * self.first.n
         later = sum(steps * sample.n for sample, steps in self.stages) if candidates else 0
-        return first + later + PASS * n * (2 if candidates else 1)
+        return first + later + PASS * n
 
     def finished(
         self,
