@@ -25,7 +25,10 @@ def table(n=250, seed=0, noise=0.05):
     return X, np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] + noise * rng.normal(size=n)
 
 
-@parametrize_with_checks([nb.NystroemRegressor(n_components=8, **QUICK)])
+PLAIN = {"scale": "quantile", "landmarks": "kmeans", "random_state": 0}
+
+
+@parametrize_with_checks([nb.NystroemRegressor(8, **QUICK), nb.NystroemRegressor(8, **PLAIN)])
 def test_the_estimator_keeps_scikit_learns_contract(estimator, check):
     check(estimator)
 
