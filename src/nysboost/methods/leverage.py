@@ -115,7 +115,7 @@ def leverage_scores(
     landmarks = gram.landmarks(sample)
     inner = floats_on_host(gram.within(landmarks)) if len(sample) else np.zeros((0, 0))
     inner = inner * np.outer(weights, weights) + ridge * np.eye(len(sample))
-    lower: Floats = np.linalg.cholesky(inner)
+    lower = np.asarray(np.linalg.cholesky(inner), dtype=np.float64)
     residual, order = np.empty(len(rows)), np.argsort(rows)
     # in the order in which they are stored, so that each part of a store is read once
     if isinstance(gram.rows, DaskRows):
