@@ -69,7 +69,7 @@ class Store:
         stem = f"{name}-{digest(self.settings)}"
         self.path = folder / f"{stem}.jsonl"
         make_writable(folder)
-        # the digest leaves the version out: records of another version are still records
+        # the digest leaves the version out: what numbers depend on is in the settings
         described = self.settings | {"nysboost_version": __version__}
         (folder / f"{stem}.settings.json").write_text(
             json.dumps(described, indent=2, sort_keys=True) + "\n", encoding="utf-8"
