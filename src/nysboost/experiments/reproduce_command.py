@@ -159,7 +159,9 @@ def write_ledger(decisions: Sequence[ledger.Decision], path: Path) -> None:
                 "verdict",
                 "held",
                 "reversed",
+                "tied",
                 "open",
+                "rests on",
                 "weakest comparison",
                 "presets not run",
             ]
@@ -173,7 +175,9 @@ def write_ledger(decisions: Sequence[ledger.Decision], path: Path) -> None:
                     d.verdict,
                     d.held,
                     d.reversed_,
+                    d.tied,
                     d.open_,
+                    d.rests_on,
                     d.weakest,
                     " ".join(d.not_run),
                 ]
