@@ -116,10 +116,12 @@ def _decided(
         verdict = "holds"
     else:
         verdict = "holds or ties" if holds.any() else "fails only in size"
-    counts = [int(kind.sum()) for kind in (holds, against, tied, ~(holds | against | tied))]
+    held, reversed_, ties = (int(kind.sum()) for kind in (holds, against, tied))
+    open_ = len(tests) - held - reversed_ - ties
     worst = int(np.argmax([float(t.t) for t in tests]))
     weakest = _words(measured[worst], tests[worst])
     rests_on = "" if verdict == "undecided" else test
+    counts = (held, reversed_, ties, open_)
     return Decision(claim, reading, verdict, *counts, weakest, missing, rests_on)
 
 
