@@ -8,6 +8,8 @@ from nysboost.numerics.memory import Budget
 from nysboost.target import many
 from nysboost.target.candidates import MATERN32, Candidate
 from nysboost.target.many import learn_many
+from nysboost.target.plain import SIMPLEST
+from nysboost.target.scale import each_alone
 
 
 def table(n, seed=0):
@@ -25,12 +27,13 @@ def small_samples(monkeypatch):
 
 def run(X, Y, **more):
     options = {
-        "standardise": True,
+        "scaling": each_alone,
         "budget": Budget(),
         "report": more.pop("report", lambda _: None),
     }
     candidates = more.pop("candidates", (Candidate(MATERN32, "each"),))
-    return learn_many(rows_of(X), Y, None, candidates, 10, np.random.default_rng(0), **options)
+    rng = np.random.default_rng(0)
+    return learn_many(rows_of(X), Y, None, SIMPLEST, candidates, 10, rng, **options)
 
 
 def test_the_samples_do_not_grow_with_the_rows_but_all_rows_give_weights(

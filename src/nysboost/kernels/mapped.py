@@ -37,12 +37,15 @@ class Mapped(Kernel):
         """Return X ↦ XA for points in the form of `form`."""
         return _unchanged if self.metric is None else self.metric.mapping(form)
 
-    def _pulled_back(self, gradient: Any) -> Any:
+    def _pulled_back(self, gradient: Any, x: Any) -> Any:
         """Return the gradient with respect to x, or a frequency, from that of xA."""
-        return gradient if self.metric is None else self.metric.pulled_back(gradient)
+        return gradient if self.metric is None else self.metric.pulled_back(gradient, x)
 
     def _behind(self, normals: Floats) -> Floats:
         """Return as many columns as points have behind the metric."""
+        if self.metric is not None and self.metric.warp is not None:
+            msg = f"{self} looks at quantiles of x, of which plane waves are not those of x."
+            raise ValueError(msg)
         if self.metric is None or self.metric.map.ndim < 2:
             return normals
         width: int = self.metric.map.shape[1]

@@ -92,12 +92,12 @@ class Gaussian(Radial):
     def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
         """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""
         mapped = self.mapping(X)
-        return self._pulled_back(2 * self._rate() * _pull_towards(mapped(X), mapped(Z), A * K))
+        return self._pulled_back(2 * self._rate() * _pull_towards(mapped(X), mapped(Z), A * K), Z)
 
     def frequencies(self, normals: Floats, uniforms: Floats) -> Floats:  # noqa: ARG002
         """Return normal frequencies of variance 2γ."""
         scaled = self._behind(normals) * float(np.sqrt(2 * self._rate()))
-        return np.asarray(self._pulled_back(scaled))
+        return np.asarray(self._pulled_back(scaled, normals))
 
 
 @dataclass(frozen=True, repr=False)
@@ -157,12 +157,12 @@ class Laplacian(Mapped):
             xp.sum(pull * xp.sign(x[:, j : j + 1] - z[:, j : j + 1].T), axis=0)
             for j in range(z.shape[1])
         ]
-        return self._pulled_back(xp.stack(columns, axis=1))
+        return self._pulled_back(xp.stack(columns, axis=1), Z)
 
     def frequencies(self, normals: Floats, uniforms: Floats) -> Floats:  # noqa: ARG002
         """Return frequencies whose coordinates are Cauchy distributed, of scale γ."""
         cauchy: Floats = np.tan(np.pi * (ndtr(self._behind(normals)) - 0.5))
-        return np.asarray(self._pulled_back(self._rate() * cauchy))
+        return np.asarray(self._pulled_back(self._rate() * cauchy, normals))
 
 
 @dataclass(frozen=True, repr=False)
@@ -269,13 +269,13 @@ class Matern(Radial):
         x, z = mapped(X), mapped(Z)
         _, slope = self.profile(distances.squared_distances(x, z))
         pull = _pull_towards(x, z, A * namespace(slope).astype(slope, K.dtype) * -2.0)
-        return self._pulled_back(pull)
+        return self._pulled_back(pull, Z)
 
     def frequencies(self, normals: Floats, uniforms: Floats) -> Floats:
         """Return frequencies of Student's t distribution with 2ν degrees of freedom, over σ."""
         chi_squared: Floats = gammaincinv(self.nu, uniforms) / self.nu
         student: Floats = self._behind(normals) / np.sqrt(2 * self.nu * chi_squared)[:, None]
-        return np.asarray(self._pulled_back(student * self._rate()))
+        return np.asarray(self._pulled_back(student * self._rate(), normals))
 
 
 @dataclass(frozen=True, repr=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,15 +19,17 @@ from nysboost.data.recognise import as_rows, rows_of, stays_where_it_is, stream_
 from nysboost.data.rows import Rows, Stream, spread_indices
 from nysboost.engine.moments import moments_of
 from nysboost.gram import KernelGram, Landmarks
+from nysboost.learn.places import place_of
 from nysboost.learn.table import Table, is_frame
 from nysboost.numerics.arrays import Array, Floats, dense, dtype_name, like, namespace, to_host
 from nysboost.numerics.checks import require_count, unknown
-from nysboost.numerics.memory import Budget, as_bytes
+from nysboost.numerics.memory import MAX_MEMORY, Budget, as_bytes
 from nysboost.target.few import FEW
 from nysboost.target.judged import Judged
 from nysboost.target.linear import LinearModel
-from nysboost.target.menu import menu
+from nysboost.target.menu import Menu, menu, without_target
 from nysboost.target.method import learn
+from nysboost.target.scale import SCALES
 
 BUFFER_BYTES = 2**28
 """Of an iterator, as many rows as this are kept to find landmarks on; the rest give weights."""
@@ -60,19 +62,19 @@ class InDouble:
         return getattr(self.rows, name)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class BaseLearner(BaseEstimator):
-    """Landmarks, a metric and weights, found together; see the classes that inherit this."""
+    """Landmarks, a metric and weights, found together; final classes say for which target."""
 
-    n_components: int | str
-    kernel: Any
-    metric: str
-    landmarks: str
-    scale: str | None
-    missing: str
-    max_memory: int | str
-    verbose: int
-    random_state: RandomState
-    feature_names_in_: Any
+    n_components: int | str = field(default=500, kw_only=False)
+    kernel: Any = "auto"
+    metric: str = "auto"
+    landmarks: str = "target"
+    scale: str | None = "standard"
+    missing: str = "fill"
+    max_memory: int | str = MAX_MEMORY
+    verbose: int = 0
+    random_state: RandomState = None
 
     # Fitting
 
@@ -87,16 +89,22 @@ class BaseLearner(BaseEstimator):
                 f"X has {rows.n} rows, but y has {Y.shape[0]}: give as many of one as of the other."
             )
             raise ValueError(msg)
-        options = menu(self.kernel, self.metric, self.landmarks, rows.n_features)
         judged = learn(
-            rows, Y, weights, options.many, options.few,
+            rows, Y, weights, self._menu(rows.n_features),
             self._asked(rows.n), make_rng(self.random_state),
             budget=Budget.of(self.max_memory),
-            standardise=self.scale is not None,
+            scaling=SCALES[self.scale],
             report=self._reporter(),
         )  # fmt: skip
         self._keep(judged, rows)
         return judged
+
+    def _menu(self, d: int) -> Menu:
+        """Return what is tried on rows of d features."""
+        options = menu(self.kernel, self.metric, d)
+        if self.landmarks == "target":
+            return options
+        return without_target(self.kernel, place_of(self.landmarks), self.landmarks)
 
     def _asked(self, n: int) -> int | None:
         """Return the number of landmarks that n rows allow; None where it is to be found."""
@@ -120,7 +128,8 @@ class BaseLearner(BaseEstimator):
         """Return how much each column of the table moves the mapped points, sum 1."""
         d = rows.n_features
         some = to_host(dense(rows.take(spread_indices(rows.n, IMPORTANCE_ROWS))))
-        variance = some.astype(np.float64).var(axis=0)
+        warp = self.kernel_.metric.warp  # all parts have the same
+        variance = (some if warp is None else warp(some)).astype(np.float64).var(axis=0)
         total = np.zeros(d)
         for share, model in zip(self.shares_, self._models, strict=True):
             A = model.basis.kernel.metric.map
@@ -182,7 +191,7 @@ class BaseLearner(BaseEstimator):
                 if hasattr(self, "feature_names_in_"):
                     del self.feature_names_in_
                 if is_dask(X) and hasattr(X, "columns"):
-                    self.feature_names_in_ = np.asarray(X.columns, dtype=object)
+                    self.feature_names_in_: Any = np.asarray(X.columns, dtype=object)
             elif rows.n_features != self.n_features_in_:
                 msg = (
                     f"X has {rows.n_features} features, but {type(self).__name__} is expecting "
@@ -214,10 +223,10 @@ class BaseLearner(BaseEstimator):
         elif self.n_components != "auto":
             raise ValueError(unknown("number of landmarks", self.n_components, ("auto",)))
         as_bytes(self.max_memory)
-        for name, known in (("scale", ("standard",)), ("missing", ("fill", "raise"))):
+        for name, known in (("scale", tuple(SCALES)), ("missing", ("fill", "raise"))):
             value = getattr(self, name)
-            if value not in known and not (name == "scale" and value is None):
-                raise ValueError(unknown(f"setting of {name}", value, known))
+            if not isinstance(value, str | None) or value not in known:
+                raise ValueError(unknown(f"setting of {name}", value, map(str, known)))
 
     def _sample_weight(self, weights: Any, n: int) -> Floats | None:
         if weights is None:

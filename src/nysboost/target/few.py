@@ -5,26 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from scipy.optimize import nnls
 
 from nysboost.engine.moments import Moments
-from nysboost.numerics.arrays import Array, Floats, Indices, like, to_host
+from nysboost.numerics.arrays import Array, Floats, Indices, to_host
 from nysboost.target.candidates import (
     MATERN12,
-    UNIT_GAUSSIAN,
     UNIT_LAPLACIAN,
     Candidate,
     Found,
     Sample,
     loss_of,
     moved,
-    uniform,
 )
 from nysboost.target.judged import Judged, Report
 from nysboost.target.linear import Basis, LinearModel, chosen, predictions_along
+from nysboost.target.plain import Plain
 from nysboost.target.scale import Scale
 
 FEW = 3000
@@ -62,10 +61,10 @@ class _Recipe(Protocol):
 
 
 @dataclass(frozen=True)
-class _Uniform:
-    """Uniform landmarks, at several bandwidths."""
+class _Still:
+    """Landmarks that do not know y, at several bandwidths."""
 
-    kernel: Any
+    plain: Plain
 
     def __call__(
         self,
@@ -75,7 +74,7 @@ class _Uniform:
         starts: Sequence[Found] = (),  # noqa: ARG002
     ) -> list[Found]:
         """Return the variants found on a sample."""
-        return uniform(self.kernel, sample, c, rng)
+        return self.plain.found(sample, c, rng)
 
 
 @dataclass(frozen=True)
@@ -122,6 +121,7 @@ class _Entrant:
 def learn_few(
     sample: Sample,
     scale: Scale,
+    plain: Plain,
     candidates: tuple[Candidate, ...],
     c: int,
     rng: np.random.Generator,
@@ -135,8 +135,10 @@ def learn_few(
         All rows, standardised.
     scale : Scale
         The way back to the rows as they are.
+    plain : Plain
+        The simplest model.
     candidates : tuple of Candidate
-        What is tried beside the simplest model.
+        What is tried beside it.
     c : int
         Landmarks of each candidate, at most.
     rng : numpy.random.Generator
@@ -146,8 +148,8 @@ def learn_few(
     """
     seed = int(rng.integers(2**31))
     folds = _folds(sample.n, np.random.default_rng(seed))
-    kernels = (UNIT_GAUSSIAN, UNIT_LAPLACIAN) if candidates else (UNIT_GAUSSIAN,)
-    recipes: list[_Recipe] = [_Uniform(kernel) for kernel in kernels]
+    still = (plain, Plain(UNIT_LAPLACIAN)) if candidates else (plain,)
+    recipes: list[_Recipe] = [_Still(each) for each in still]
     recipes += [_Moved(candidate) for candidate in candidates]
     entrants: list[_Entrant] = []
     for recipe in recipes:
@@ -258,9 +260,7 @@ def _fitted(
     in a worse place than those that were judged.
     """
     searched: dict[_Recipe, list[Found]] = {}
-    raw = like(scale.centre, sample.X) + sample.X / like(
-        np.where(scale.factor > 0, scale.factor, 1.0), sample.X
-    )
+    raw = scale.back(sample.X)
     models = []
     for entrant in entrants:
         if entrant.recipe not in searched:

@@ -22,7 +22,7 @@ that some rows prefer lets the prediction run away on far rows (keggundirected).
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """Features F = k(x, Z) N with N Nᵀ = W⁻¹: F Fᵀ is the Nyström approximation, at most k(x, x).
+    """Features F = k(x, Z) N. With N Nᵀ = W⁻¹ F Fᵀ is the Nyström approximation, at most k(x, x).
 
     Parameters
     ----------
@@ -30,8 +30,8 @@ class Basis:
         With its metric.
     Z : array of shape (c, d)
         Landmarks.
-    N : array of shape (c, c)
-        L⁻ᵀ with L Lᵀ = W = k(Z, Z).
+    N : array of shape (c, r)
+        L⁻ᵀ with L Lᵀ = W = k(Z, Z), where no method has its own.
     """
 
     kernel: Any
@@ -39,15 +39,17 @@ class Basis:
     N: Array
 
     @classmethod
-    def of(cls, kernel: Kernel, Z: Array) -> Basis:
+    def of(cls, kernel: Kernel, Z: Array, N: Array | None = None) -> Basis:
         """Return the basis on landmarks Z."""
+        if N is not None:
+            return cls(kernel, Z, N)
         xp = namespace(Z)
         W = kernel(Z, Z)
         W = (W + W.T) / 2 + like(JITTER * np.eye(Z.shape[0]), W)
         return cls(kernel, Z, xp.linalg.inv(xp.linalg.cholesky(W)).T)
 
     def __call__(self, X: Array) -> Array:
-        """Return the features of rows in memory, shape (n, c)."""
+        """Return the features of rows in memory, shape (n, r)."""
         return self.kernel(X, self.Z) @ self.N
 
     def through(self, matrix: Array | None = None) -> FeatureMap:

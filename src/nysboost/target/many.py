@@ -19,10 +19,11 @@ from nysboost.numerics.arrays import (
     to_host,
 )
 from nysboost.numerics.memory import Budget
-from nysboost.target.candidates import Candidate, Found, Sample, judged, moved, simplest
+from nysboost.target.candidates import Candidate, Found, Sample, judged, moved
 from nysboost.target.judged import Judged, Report
 from nysboost.target.linear import LinearModel, chosen, errors_along
-from nysboost.target.scale import Scale
+from nysboost.target.plain import Plain
+from nysboost.target.scale import Scale, Scaling
 
 JUDGE_ROWS = 4096
 """Rows that judge, at most; a fifth of all where there are few."""
@@ -55,24 +56,25 @@ def learn_many(
     rows: Rows,
     Y: Array,
     weights: Floats | None,
+    plain: Plain,
     candidates: tuple[Candidate, ...],
     c: int,
     rng: np.random.Generator,
     *,
-    standardise: bool,
+    scaling: Scaling,
     budget: Budget,
     report: Report,
 ) -> Judged:
     """Return the model that the judge prefers, with weights from all rows.
 
     1. Every candidate takes its first steps on a small sample. The judge, rows that took no
-       part, decides which goes on; uniform landmarks with a tuned bandwidth are among them.
+       part, decides which goes on; the simplest model, with a tuned bandwidth, is among them.
     2. The best goes on, on larger samples of fresh rows, as long as the judge gains.
     3. One pass over all rows gives FᵀF and FᵀY. The judge chooses γ for weights that come from
        all other rows; then its rows join.
     """
-    race = _Race.of(rows, Y, weights, c, rng, standardise)
-    simple = simplest(race.first, race.judge, c, rng)
+    race = _Race.of(rows, Y, weights, c, rng, scaling)
+    simple = plain.best(race.first, race.judge, c, rng)
     notes = [(simple.name, simple.error**0.5)]
     best: Found | None = None
     for candidate in candidates:
@@ -130,7 +132,7 @@ class _Race:
         weights: Floats | None,
         c: int,
         rng: np.random.Generator,
-        standardise: bool,
+        scaling: Scaling,
     ) -> _Race:
         many = ON_DEVICE if block_bytes(rows.form) > block_bytes(np.empty(0)) else 1
         sizes = [max(least, each * c) for least, each in (FIRST_ROWS, NEXT_ROWS, LAST_ROWS)]
@@ -138,7 +140,7 @@ class _Race:
         n_judge = min(JUDGE_ROWS, rows.n // 5)
         most = max(2 * c, SAMPLE_BYTES // (8 * rows.n_features)) + n_judge
         order = drawn(rows.n, min(rows.n, most, n_judge + sum(sizes)), rng)
-        X, scale, sample = taken(rows, Y, weights, order, standardise)
+        X, scale, sample = taken(rows, Y, weights, order, scaling)
         judge, rest = sample[slice(0, n_judge)], sample[slice(n_judge, None)]
         first, stages = rest[slice(0, sizes[0])], []
         last = LAST_STEPS if many == 1 else LAST_ON_DEVICE
@@ -179,7 +181,7 @@ def drawn(n: int, size: int, rng: np.random.Generator) -> Indices:
 
 
 def taken(
-    rows: Rows, Y: Array, weights: Floats | None, order: Indices, standardise: bool
+    rows: Rows, Y: Array, weights: Floats | None, order: Indices, scaling: Scaling
 ) -> tuple[Array, Scale, Sample]:
     """Return rows in the order drawn, read from where they are in the order they are stored."""
     place = np.argsort(order)
@@ -187,6 +189,6 @@ def taken(
     stored = dense(rows.take(order[place]))
     xp = namespace(stored)
     X = xp.astype(xp.take(stored, like(back, stored, xp.int64), axis=0), xp.float64)
-    scale = Scale.of(X, standardise=standardise)
+    scale = scaling(X)
     of_rows = None if weights is None else like(weights[order], X)
     return X, scale, Sample(scale(X), like(Y[order], X), of_rows, scale.factor)

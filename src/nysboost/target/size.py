@@ -10,10 +10,11 @@ import numpy as np
 
 from nysboost.engine.moments import Moments
 from nysboost.numerics.arrays import Floats, to_host
-from nysboost.target.candidates import Candidate, Found, Sample, judged, moved, simplest
+from nysboost.target.candidates import Candidate, Found, Sample, judged, moved
 from nysboost.target.judged import Report
 from nysboost.target.linear import predictions_along
 from nysboost.target.many import FIRST_STEPS
+from nysboost.target.plain import Plain
 
 LEAST, MOST = 32, 1024
 """Landmarks to begin with, and at most; never more than half of the rows."""
@@ -29,6 +30,7 @@ Recipe: TypeAlias = Callable[[Sample, Sample, int, np.random.Generator], Found]
 
 def enough(
     sample: Sample,
+    plain: Plain,
     candidates: tuple[Candidate, ...],
     trace: float,
     rng: np.random.Generator,
@@ -45,8 +47,10 @@ def enough(
     ----------
     sample : Sample
         Standardised rows, of which `SEARCH_ROWS` at most are used.
+    plain : Plain
+        The simplest model.
     candidates : tuple of Candidate
-        What is tried beside the simplest model.
+        What is tried beside it.
     trace : float
         τ, the weight of the bound's trace.
     rng : numpy.random.Generator
@@ -59,7 +63,7 @@ def enough(
         return c
     order = rng.permutation(sample.n)[:SEARCH_ROWS]
     judge, fit = sample[order[: len(order) // 5]], sample[order[len(order) // 5 :]]
-    recipes: list[Recipe] = [simplest, *(partial(_stepped, k, trace) for k in candidates)]
+    recipes: list[Recipe] = [plain.best, *(partial(_stepped, k, trace) for k in candidates)]
     found, recipe = min(
         ((recipe(fit, judge, c, rng), recipe) for recipe in recipes),
         key=lambda pair: pair[0].error,
