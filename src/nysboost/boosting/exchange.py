@@ -185,7 +185,7 @@ def prune(T: Array, H: Array, c: int) -> tuple[Indices, float]:
     return alive, lost_so_far
 
 
-def _leave(T: Floats, HT: Floats, count: int) -> tuple[Indices, Floats, float]:
+def _leave(T: Array, HT: Array, count: int) -> tuple[Indices, Floats, float]:
     """Return which of a few landmarks leave first, the unit vectors that go, and their cost."""
     here, gone, U, total = np.arange(len(T)), [], [], 0.0
     for _ in range(count):

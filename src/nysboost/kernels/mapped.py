@@ -15,7 +15,7 @@ from nysboost.numerics.arrays import Array, Floats, is_sparse, namespace
 
 
 class Mapped(Kernel):
-    """A kernel k(xA − yA) with k(0) = 1: of the difference of points under a metric A.
+    """A kernel k(xA − yA) of the difference of points under a metric A; k(0) = 1 unless said.
 
     Attributes
     ----------

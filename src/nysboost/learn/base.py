@@ -39,7 +39,7 @@ from nysboost.numerics.progress import Work
 from nysboost.target.few import FEW
 from nysboost.target.judged import Judged
 from nysboost.target.linear import LinearModel
-from nysboost.target.menu import Menu, menu, without_target
+from nysboost.target.menu import Menu, learns_metric, menu, without_target
 from nysboost.target.method import learn
 from nysboost.target.scale import SCALES
 
@@ -113,10 +113,12 @@ class BaseLearner(BaseEstimator):
 
     def _menu(self, d: int) -> Menu:
         """Return what is tried on rows of d features."""
-        options = menu(self.kernel, self.metric, d)
-        if self.landmarks == "target":
-            return options
-        return without_target(self.kernel, place_of(self.landmarks), self.landmarks)
+        if learns_metric(self.kernel):
+            options = menu(self.kernel, self.metric, d)
+            if self.landmarks == "target":
+                return options
+        name = "kmeans" if self.landmarks == "target" else self.landmarks
+        return without_target(self.kernel, place_of(name), name)
 
     def _asked(self, n: int) -> int | None:
         """Return the number of landmarks that n rows allow; None where it is to be found."""

@@ -40,7 +40,8 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         sees no gain that only all rows together would show.
     kernel : "auto", str or Kernel
         "auto" tries Matérn 1/2 and 3/2, with few rows also Laplacian, of many features Gaussian;
-        else "gaussian", "matern" or a kernel, whose bandwidth the metric replaces.
+        else "gaussian", "matern" or a kernel, whose bandwidth the metric replaces. Of `Anova` only
+        a bandwidth is found, and landmarks that know y are k-means centres instead.
     metric : "auto", "one", "each" or "full"
         Shape of the metric: one scale, one for each feature, or a matrix.
     landmarks : str
