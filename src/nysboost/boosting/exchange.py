@@ -172,7 +172,8 @@ def prune(T: Array, H: Array, c: int) -> tuple[Indices, float]:
     c : int
         How many stay.
     """
-    alive, lost_so_far, HT = np.arange(T.shape[0]), 0.0, T @ H
+    alive, lost_so_far = np.arange(T.shape[0]), 0.0
+    HT: Array = T @ H
     while len(alive) > c:
         cheapest = np.argsort(_cost(T, HT))[: 2 * BATCH]
         near, Hnear = (to_host(take(part, cheapest)) for part in (T, HT))
