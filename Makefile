@@ -59,7 +59,7 @@ test-floor:  ## Run the tests with exactly the lowest versions in pyproject.toml
 	$(PYTHON) tools/floor.py > .venv-floor/requirements.txt
 	.venv-floor/bin/python -m pip install --quiet --requirement .venv-floor/requirements.txt
 	.venv-floor/bin/python -m pip install --quiet --no-deps --editable .
-	.venv-floor/bin/python -m pytest
+	.venv-floor/bin/python -m pytest --numprocesses auto
 
 coverage: $(STAMP)  ## Run the tests and show which branches they take
 	$(BIN)/python -m pip install --quiet --editable '.[coverage]'
@@ -89,6 +89,11 @@ docs: $(STAMP)  ## Build the site, with its gallery: out/docs/index.html
 
 docs-test: docs  ## Look at the built site in a browser: links, pictures, search, phone, dark mode
 	$(BIN)/python -m pytest -q tests/docs
+
+reproduction: $(STAMP)  ## Run the paper's experiments again and write docs/reproduction.md (DATA=folder): hours
+	$(BIN)/nysboost reproduce all --replicates 30 --replicates simulation=100 --seed 0 \
+	  --out out/reproduction $(if $(DATA),--data-dir $(DATA))
+	$(BIN)/python tools/reproduction_page.py out/reproduction
 
 bench-accuracy: $(STAMP)  ## Measure accuracy per landmark on the paper's data (DATA=folder): hours
 	$(BIN)/python benchmarks/accuracy.py $(if $(DATA),--data-dir $(DATA))

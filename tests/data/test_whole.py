@@ -1,10 +1,13 @@
 """Files that are whole or not there: what was there stays, and errors are sentences."""
 
 import errno
+import zipfile
 
+import numpy as np
 import pytest
 
-from nysboost.data.whole import not_written, whole_file, whole_text
+import nysboost as nb
+from nysboost.data.whole import not_written, whole_file, whole_npz, whole_text
 
 
 def test_bytes_and_text_arrive_whole_and_nothing_else_does(tmp_path):
@@ -64,3 +67,17 @@ def test_an_error_keeps_its_kind_and_names_the_file_that_was_asked_for(tmp_path)
     found = not_written(tmp_path / "a", "The model", PermissionError(errno.EACCES, "Not allowed"))
     assert isinstance(found, PermissionError)
     assert f"The model could not be written to '{tmp_path / 'a'}': Not allowed." in str(found)
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_an_npz_file_says_which_version_made_it_and_holds_the_arrays_alone(compressed, tmp_path):
+    X, y = np.arange(12.0).reshape(4, 3)[:, ::-1], np.array(["a", "b"])
+    whole_npz(tmp_path / "rows.npz", compressed=compressed, X=X, y=y)
+    with np.load(tmp_path / "rows.npz", allow_pickle=False) as archive:
+        assert archive.files == ["X", "y"]
+        np.testing.assert_array_equal(archive["X"], X)
+        np.testing.assert_array_equal(archive["y"], y)
+    with zipfile.ZipFile(tmp_path / "rows.npz") as archive:
+        assert archive.testzip() is None
+        assert archive.comment.decode() == f"NysBoost {nb.__version__}"
+    assert len(list(tmp_path.iterdir())) == 1

@@ -88,7 +88,7 @@ class Given(Output):
 
     def __init__(self, out: Any, n_columns: int, form: Array) -> None:
         super().__init__(n_columns, form)
-        self.out = out
+        self.out: Array = out  # or a store that is written like one
 
     def room(self, count: int) -> Array:
         """Return an array for the next `count` rows, if out has as many left."""
@@ -199,7 +199,8 @@ class File(Output):
         self._write_header(self.written)
         self._file.close()
         self._partial.replace(self.path)
-        return np.load(self.path, mmap_mode="r")
+        whole: Array = np.load(self.path, mmap_mode="r")
+        return whole
 
     def abandon(self) -> None:
         """Remove what was written; a file of that name from before stays as it is."""

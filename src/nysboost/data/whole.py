@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import TextIOWrapper
 from pathlib import Path
-from typing import BinaryIO, TextIO
+from typing import Any, BinaryIO, TextIO
 from uuid import uuid4
 
+import numpy as np
+from numpy.typing import NDArray
+
+from nysboost._version import SOFTWARE
 from nysboost.data.mapping import NO_ROOM, disk_full
 
 
@@ -47,6 +52,19 @@ def whole_text(path: Path, what: str = "The file") -> Iterator[TextIO]:
         text = TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
         yield text
         text.detach()
+
+
+def whole_npz(path: Path, *, compressed: bool = False, **arrays: NDArray[Any]) -> None:
+    """Write arrays as an .npz file, of which the comment says which version made it.
+
+    NumPy's own function has no place for that.
+    """
+    method = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
+    with whole_file(path, "The array") as file, zipfile.ZipFile(file, "w", method) as archive:
+        archive.comment = SOFTWARE.encode()
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
 
 
 def not_written(path: Path, what: str, error: OSError) -> OSError:

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from nysboost._version import SOFTWARE
 from nysboost.data.whole import whole_text
 from nysboost.experiments.palette import style
 
@@ -122,6 +123,7 @@ def render(page: Page) -> str:
     """Return the page as HTML text."""
     charts = {i: s.chart for i, s in enumerate(page.sections) if s.chart}
     return string.Template(_file("page.html")).substitute(
+        software=SOFTWARE,
         title=html.escape(page.title),
         style=_file("page.css"),
         script=_file("page.js"),
@@ -168,7 +170,14 @@ def _table(table: Table) -> str:
 
 
 _SENTENCE = 40
-_CHIPS = {"holds": "yes", "does not hold": "no", "undecided": "open", "not run": "none"}
+_CHIPS = {
+    "holds": "yes",
+    "holds or ties": "yes",
+    "fails only in size": "no",
+    "does not hold": "no",
+    "undecided": "open",
+    "not run": "none",
+}
 
 
 def _cell(text: str) -> str:
