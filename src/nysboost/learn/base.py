@@ -17,7 +17,14 @@ from nysboost.approximation import Approximation
 from nysboost.boosting.learner import Learner, Mixture
 from nysboost.catalogue import RandomState, make_rng
 from nysboost.data.dask_graph import is_dask
-from nysboost.data.recognise import as_rows, rows_of, stays_where_it_is, stream_of
+from nysboost.data.recognise import (
+    as_rows,
+    numbers_of,
+    rows_of,
+    stays_where_it_is,
+    stream_of,
+    table_of,
+)
 from nysboost.data.rows import Rows, Stream, spread_indices
 from nysboost.engine.moments import moments_of
 from nysboost.gram import KernelGram, Landmarks
@@ -48,6 +55,9 @@ BUFFER_BYTES = 2**28
 
 PIECE = 2**25
 """Bytes of features that are held while variances are evaluated."""
+
+SMALLEST = 1e-100
+"""Weights below this, or above its inverse, have squares out of range."""
 
 IMPORTANCE_ROWS = 4096
 """Rows whose spread says how far each feature goes."""
@@ -225,9 +235,11 @@ class BaseLearner(BaseEstimator):
             return rows_of(self._table(X)) if self._table is not None else rows_of(np.asarray(X))
         how = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
         finite: Any = True if self.missing == "raise" else "allow-nan"
-        X = validate_data(self, X, reset=reset, ensure_all_finite=finite, **how)
+        with np.errstate(over="ignore", invalid="ignore"):  # scikit-learn adds all numbers up
+            X = validate_data(self, table_of(X), reset=reset, ensure_all_finite=finite, **how)
         if reset:
-            gaps = not is_sparse(X) and bool(np.isnan(X.sum()) and np.isnan(X).any())
+            with np.errstate(over="ignore", invalid="ignore"):
+                gaps = not is_sparse(X) and bool(np.isnan(X.sum()) and np.isnan(X).any())
             self._table = Table.of(X, self.missing) if gaps else None
         if self._table is not None:
             X = self._table(X)
@@ -247,9 +259,15 @@ class BaseLearner(BaseEstimator):
     def _sample_weight(self, weights: Any, n: int) -> Floats | None:
         if weights is None:
             return None
-        found = _check_sample_weight(
-            weights, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True
-        )
+        given, like_X = numbers_of(weights, "sample_weight"), np.empty((n, 1))
+        found = _check_sample_weight(given, like_X, dtype=np.float64, ensure_non_negative=True)
+        largest = found.max()
+        if largest > 0 and not SMALLEST < largest < 1 / SMALLEST:
+            msg = (
+                f"sample_weight has values up to {largest:.3g}, which count a row as often as no "
+                "number can say: divide all of them by their mean."
+            )
+            raise ValueError(msg)
         if not found.sum() > 0:
             msg = "sample_weight is zero for every row: nothing is left to learn from."
             raise ValueError(msg)

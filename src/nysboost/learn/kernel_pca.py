@@ -11,6 +11,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from nysboost.data.recognise import table_of
 from nysboost.estimators import Nystroem
 from nysboost.kernels import Gaussian
 from nysboost.learn.on_features import Features, OnFeatures
@@ -150,7 +151,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnFeatures):
             Components, as `transform` returns them.
         """
         check_is_fitted(self, "pre_images_")
-        T = check_array(X, dtype=[np.float64, np.float32])
+        T = check_array(table_of(X), dtype=[np.float64, np.float32])
         pre_images: Floats = self._linear(T) @ self.pre_images_ + self._centre
         return pre_images
 

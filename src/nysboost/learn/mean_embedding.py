@@ -10,6 +10,7 @@ from scipy.sparse import vstack
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from nysboost.catalogue import RandomState, make_rng
+from nysboost.data.recognise import table_of
 from nysboost.estimators import Nystroem
 from nysboost.estimators.base import KernelLike
 from nysboost.kernels import Gaussian
@@ -146,7 +147,7 @@ def mmd_test(
     """
     require_count("n_permutations", n_permutations)
     how: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
-    x, y = check_array(X, **how), check_array(Y, **how)
+    x, y = check_array(table_of(X), **how), check_array(table_of(Y, name="Y"), **how)
     if x.shape[1] != y.shape[1]:
         msg = f"X has {x.shape[1]} features and Y has {y.shape[1]}: both samples need the same."
         raise ValueError(msg)

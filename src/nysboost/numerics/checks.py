@@ -101,3 +101,10 @@ def require_count(name: str, value: Any) -> None:
     if not isinstance(value, Integral) or isinstance(value, bool) or cast(int, value) < 1:
         msg = f"{name} must be a positive whole number, but {name}={shown(value)} was given."
         raise ValueError(msg)
+
+
+def refuse_mixed(labels: NDArray[Any]) -> None:
+    """Refuse labels that are partly text and partly numbers: they have no order."""
+    if labels.dtype.kind == "O" and len({isinstance(label, str) for label in labels}) > 1:
+        msg = "y mixes text with other labels: make all of them text, with y.astype(str) say."
+        raise TypeError(msg)
