@@ -17,7 +17,7 @@ from nysboost.data.recognise import stream_of
 from nysboost.estimators.base import KernelLike
 from nysboost.learn.on_features import Features, OnFeatures
 from nysboost.numerics.arrays import Floats, TableLike, floats_on_host
-from nysboost.numerics.checks import refuse_mixed, require_count, require_positive
+from nysboost.numerics.checks import refuse_odd_labels, require_count, require_positive
 
 CONVERGED = 1e-8
 """Newton's method ends when a step gains less than this share of the objective."""
@@ -88,8 +88,8 @@ class GaussianProcessClassifier(ClassifierMixin, OnFeatures):
         if y is None:
             msg = f"{type(self).__name__} requires y to be passed, but the target y is None."
             raise ValueError(msg)
+        refuse_odd_labels(y)
         labels = column_or_1d(check_array(y, ensure_2d=False, dtype=None), warn=True)
-        refuse_mixed(labels)
         check_classification_targets(labels)
         features = self._fit_features(X)
         if len(labels) != features.n:

@@ -188,9 +188,10 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
             return lazy_targets(y)
         host = to_host(y) if hasattr(y, "device") and not isinstance(y, np.ndarray) else y
         host = host if is_sparse(host) else numbers_of(host, name="y")
-        checked = check_array(
-            host, ensure_2d=False, dtype=np.float64, input_name="y", estimator=self
-        )
+        with np.errstate(over="ignore", invalid="ignore"):  # scikit-learn adds all numbers up
+            checked = check_array(
+                host, ensure_2d=False, dtype=np.float64, input_name="y", estimator=self
+            )
         if checked.ndim == 2 and checked.shape[1] == 1 and hasattr(X, "shape"):
             checked = column_or_1d(checked, warn=True)
         if not hasattr(self, "_models") or not hasattr(self, "_flat"):
