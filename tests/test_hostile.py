@@ -17,8 +17,6 @@ from hostile import Case, arguments, command_line, data, kernels, learning, meth
 DOCUMENTED = (ValueError, TypeError, OSError, IndexError, RuntimeError)
 SKLEARN = r"sklearn[/\\]utils[/\\]_?(validation|param_validation|multiclass)"
 OURS = re.compile(rf"[/\\](nysboost[/\\]|{SKLEARN})")
-    r"[/\\](nysboost[/\\]|sklearn[/\\]utils[/\\]_?(validation|param_validation|multiclass))"
-)
 SECONDS = 60
 TABLE = [
     case
