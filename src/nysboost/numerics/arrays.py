@@ -140,7 +140,8 @@ def take(array: Array, indices: Indices | slice, axis: int = 0) -> Array:
     if isinstance(indices, slice):
         return array[indices, ...] if axis == 0 else array[:, indices]
     xp = namespace(array)
-    return xp.take(array, xp.asarray(indices, device=device(array)), axis=axis)
+    at = np.ascontiguousarray(indices)  # PyTorch takes no negative strides
+    return xp.take(array, xp.asarray(at, device=device(array)), axis=axis)
 
 
 def dense(array: Array) -> Array:

@@ -11,6 +11,8 @@ import numpy as np
 from array_api_compat import is_array_api_obj
 from numpy.typing import NDArray
 
+from nysboost.numerics.arrays import to_host
+
 
 def unknown(what: str, name: object, known: Iterable[str]) -> str:
     """Return a sentence that there is no such name, with the nearest ones and all of them."""
@@ -69,7 +71,7 @@ def positions(rows: Any, n: int, name: str = "rows") -> NDArray[np.intp]:
     """
     if isinstance(rows, slice):
         return np.ascontiguousarray(np.arange(n)[rows])  # PyTorch takes no negative strides
-    given = np.asarray(rows)
+    given = to_host(rows) if is_array_api_obj(rows) else np.asarray(rows)
     if given.ndim != 1 or (given.dtype.kind not in "iub" and given.size):
         msg = (
             f"{name} must be a slice, a mask or a sequence of row numbers, but an array of shape "
