@@ -39,7 +39,7 @@ def test_entries_and_diagonal_are_those_of_the_dense_matrices(method):
     np.testing.assert_allclose(d, np.diagonal(dense), atol=1e-9)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(deadline=None)
 @given(
     st.sampled_from(METHODS), st.integers(0, 10**6), st.floats(0.05, 20), st.sampled_from([1, 50])
 )

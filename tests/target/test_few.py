@@ -67,3 +67,12 @@ def test_folds_are_a_partition():
     folds = few._folds(23, np.random.default_rng(0))
     np.testing.assert_array_equal(np.sort(np.concatenate(folds)), np.arange(23))
     assert len(few._folds(3, np.random.default_rng(0))) == 3
+
+
+def test_the_penalty_that_folds_chose_is_relative_to_what_each_search_finds():
+    rows, scale = sample(noise=0.3), Scale(np.zeros(3), np.ones(3))
+    recipe = few._Moved(Candidate(MATERN32, "each"))
+    entrant = few._Entrant("", recipe, (), 0, 3, rows.Y, np.ones(rows.n), 1.0)
+    (model,) = few._fitted([entrant], rows, scale, 10, seed=0)
+    (found,) = recipe(rows, 10, np.random.default_rng(0))
+    assert model.gamma == found.gammas[3] == pytest.approx(found.gamma * 10**-0.5)
