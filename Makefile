@@ -90,6 +90,11 @@ docs: $(STAMP)  ## Build the site, with its gallery: out/docs/index.html
 docs-test: docs  ## Look at the built site in a browser: links, pictures, search, phone, dark mode
 	$(BIN)/python -m pytest -q tests/docs
 
+reproduction: $(STAMP)  ## Run the paper's experiments again and write docs/reproduction.md (DATA=folder): hours
+	$(BIN)/nysboost reproduce all --replicates 30 --replicates simulation=100 --seed 0 \
+	  --out out/reproduction $(if $(DATA),--data-dir $(DATA))
+	$(BIN)/python tools/reproduction_page.py out/reproduction
+
 bench-accuracy: $(STAMP)  ## Measure accuracy per landmark on the paper's data (DATA=folder): hours
 	$(BIN)/python benchmarks/accuracy.py $(if $(DATA),--data-dir $(DATA))
 

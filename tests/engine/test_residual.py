@@ -99,5 +99,5 @@ def test_weights_above_one_and_negative_ones_are_not_positive_semidefinite():
 def test_the_norm_of_the_approximation_is_that_of_its_matrix():
     approx = fitted("URB-mean", market.cloud(150, np.random.default_rng(0)))
     residual = approx._residual(None)
-    norm = residual.norm_of_approximation(residual.factor.all())
+    norm = residual.norm_of_approximation()
     np.testing.assert_allclose(norm, np.linalg.norm(approx.to_dense()))

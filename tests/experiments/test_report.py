@@ -1,16 +1,27 @@
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from experiments.helpers import made_up
-from nysboost.experiments import datasets, report
+from nysboost.experiments import datasets, ledger, report
 from nysboost.experiments import learning as learners
+from nysboost.experiments.claims import CLAIMS
 from nysboost.experiments.compare import DEFAULT_METHODS, Outcome
 from nysboost.experiments.palette import FAMILIES, style
 from nysboost.experiments.replicate import METHODS
-from nysboost.experiments.report import Chart, Page, Section, Series, Table, comparison, learning
+from nysboost.experiments.report import (
+    Chart,
+    Page,
+    Section,
+    Series,
+    Table,
+    comparison,
+    learning,
+    markdown,
+)
 from nysboost.experiments.report import reproduction as pages
 
 
@@ -41,6 +52,36 @@ def test_the_report_holds_every_mean_of_every_method_and_reading(html):
 
 def test_the_summary_comes_before_the_charts_and_names_the_command(html):
     assert html.index("nysboost reproduce x --seed 0") < html.index('class="chart"')
+
+
+def test_the_summary_says_in_three_sentences_what_the_paper_got_right_and_what_not():
+    results = {name: made_up(name, level) for name in ("simulation", "ijcnn")}
+    decisions = ledger.ledger(results)
+    _, right, wrong, between = pages.summary(results, decisions, "nysboost reproduce x")
+    said = {d.claim.number for d in decisions if d.verdict != "not run"}
+    assert set(re.findall(r"\[(\w+)\]", right + wrong + between)) == said
+    held = [mine for mine in ledger.by_claim(decisions).values() if mine[0].verdict == "holds"]
+    assert held
+    for mine in held:
+        assert f"{mine[0].claim.gist} [{mine[0].claim.number}]" in right
+
+
+def test_the_summary_names_the_code_that_made_the_records():
+    result = replace(made_up("simulation", level), made_with=("0.9 (abc)",))
+    assert "0.9 (abc)" in pages.summary({"simulation": result}, [], "x")[0]
+
+
+def test_statements_that_were_not_run_are_folded_away(html):
+    results = {"simulation": made_up("simulation", level)}
+    run, not_run = pages.ledger_rows(ledger.ledger(results))
+    assert [row[0] for row in run] == ["1", "2", "3a", "3b", "4", "13"]
+    assert len(run) + len(not_run) == len(CLAIMS)
+    assert all("not run" in row and "needs" in row[-1] for row in not_run)
+    folded = html.index("<summary>Statements that were not run")
+    assert html.index("Covertype, IJCNN, Pendigits: they need fewer learners") > folded
+    text = markdown.page(results, [])
+    assert "Not run: 5a (needs runtime)" in text
+    assert "| not run |" not in text
 
 
 def test_the_report_names_the_papers_figures_and_asks_for_nothing_from_outside(html):

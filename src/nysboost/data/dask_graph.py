@@ -58,6 +58,11 @@ def brought(tree: Any) -> Any:
     return tree.to_delayed().item().compute()
 
 
+def here(result: Any) -> Any:
+    """Return an array of few columns as one that is here: a Dask array is computed."""
+    return result.compute() if is_dask(result) else result
+
+
 # What the tasks do
 
 

@@ -113,6 +113,10 @@ class DaskRows:
         # the choice comes after: so a task reads its chunk itself, and no chunk travels
         return few.blocks[[i for i, at in enumerate(local) if len(at)]]
 
+    def only(self, wanted: Indices) -> DaskRows:
+        """Return the rows at `wanted`, in rising order, as rows that stay where they are."""
+        return DaskRows(self.rows_at(wanted), self.name)
+
     def positions(self, wanted: Indices) -> list[Indices]:
         """Return where rows, given in rising order, stand in each chunk."""
         cuts = np.searchsorted(wanted, self.starts)

@@ -287,8 +287,12 @@ def as_float(block: Array) -> Array:
 
 def scan(rows: Rows) -> Iterator[Array]:
     """Read all rows once, in order, in tables that take little memory."""
-    size = max(1, SCAN_BYTES // (8 * rows.n_features))
-    return (as_float(piece) for piece in rows.pieces(size))
+    return (as_float(piece) for piece in rows.pieces(scan_size(rows)))
+
+
+def scan_size(rows: Rows) -> int:
+    """Return how many rows take little memory."""
+    return max(1, SCAN_BYTES // (8 * rows.n_features))
 
 
 def spread_indices(n: int, at_most: int) -> Indices:

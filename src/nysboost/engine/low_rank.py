@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from nysboost.data.dask_graph import is_dask
 from nysboost.engine.factor import Factor
+from nysboost.engine.lazy_solve import lazy_solution
 from nysboost.gram import Gram
 from nysboost.numerics.arrays import Array, Floats, TableLike, is_array, like, namespace, to_host
 from nysboost.numerics.checks import positions, real_numbers, require_count, require_number
@@ -114,7 +115,7 @@ class LowRankMatrix(LinearOperator):
 
         The solution is refined until its residual falls no further, which takes it as far as
         floating point goes: to about eps·‖K̂‖ / alpha, as a dense factorisation would. That of
-        a Dask array is lazy, and as good as one step is.
+        a Dask array is refined on the workers, and lazy.
 
         Parameters
         ----------
@@ -131,7 +132,7 @@ class LowRankMatrix(LinearOperator):
         """
         require_number("alpha", alpha)
         B = real_numbers("b", b)
-        eigenvalues, basis = self._spectrum
+        eigenvalues, _ = self._spectrum
         lowest = min(0.0, float(eigenvalues.min()))
         if not alpha > max(0.0, -lowest * (1 + DEFINITE)):
             msg = (
@@ -145,6 +146,17 @@ class LowRankMatrix(LinearOperator):
         if isinstance(B, np.ndarray) and not isinstance(self._weights_like, np.ndarray):
             return to_host(self.solve(like(B, self._weights_like), alpha))
         V = B[:, None] if B.ndim == 1 else B
+        solution, reached = (self._solved_there if is_dask(V) else self._solved_here)(V, alpha)
+        if reached > UNSOLVED[self.dtype.name]:
+            warnings.warn(_unsolved(alpha, reached), ConvergenceWarning, stacklevel=2)
+        return solution[:, 0] if B.ndim == 1 else solution
+
+    def _solved_there(self, V: Any, alpha: float) -> tuple[Any, float]:
+        how = self._factor, self._triangle, self._weights_like, self._spectrum
+        return lazy_solution(*how, V, float(alpha))
+
+    def _solved_here(self, V: Array, alpha: float) -> tuple[Array, float]:
+        eigenvalues, basis = self._spectrum
         T = like(basis, self._weights_like)
         gain = like(eigenvalues / (eigenvalues + alpha), T)
 
@@ -154,15 +166,10 @@ class LowRankMatrix(LinearOperator):
             solution = self._factor.map(_solution, shared, V.shape[1], V, task="solution")
             return self._as_asked(solution, V)
 
-        if is_dask(V):  # to look at it, or at what is left of it, would be to compute it
-            return once(V)[:, 0] if B.ndim == 1 else once(V)
         if not bool(namespace(V).all(namespace(V).isfinite(V))):
             msg = "b contains NaN or infinity: there is no solution to that."
             raise ValueError(msg)
-        solution, reached = refined(lambda x: self._times(x) + alpha * x, once, V)
-        if reached > UNSOLVED[self.dtype.name]:
-            warnings.warn(_unsolved(alpha, reached), ConvergenceWarning, stacklevel=2)
-        return solution[:, 0] if B.ndim == 1 else solution
+        return refined(lambda x: self._times(x) + alpha * x, once, V)
 
     def _as_asked(self, result: Array, given: Array) -> Array:
         """Return a result that is a Dask array as what was given, if that is none."""
@@ -173,8 +180,12 @@ class LowRankMatrix(LinearOperator):
         return like(self._weight_of_each, self.learners[0].projection)
 
     @cached_property
+    def _triangle(self) -> Floats:
+        return self._factor.triangular()
+
+    @cached_property
     def _spectrum(self) -> tuple[Floats, Floats]:
-        return spectrum(self._factor.triangular(), self._weight_of_each, self.gram.eps)
+        return spectrum(self._triangle, self._weight_of_each, self.gram.eps)
 
 
 def _unsolved(alpha: float, reached: float) -> str:

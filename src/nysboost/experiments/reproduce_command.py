@@ -156,7 +156,9 @@ LEDGER_COLUMNS = (
     "verdict",
     "held",
     "reversed",
+    "tied",
     "open",
+    "rests on",
     "weakest comparison",
     "presets not run",
 )
@@ -172,7 +174,9 @@ def write_ledger(decisions: Sequence[ledger.Decision], path: Path) -> None:
             d.verdict,
             d.held,
             d.reversed_,
+            d.tied,
             d.open_,
+            d.rests_on,
             d.weakest,
             " ".join(d.not_run),
         )

@@ -41,12 +41,19 @@ class Summary:
 
 @dataclass(frozen=True)
 class Results:
-    """All values of a preset, by reading and method, as (replicates, counts) arrays."""
+    """All values of a preset, by reading and method, as (replicates, counts) arrays.
+
+    Attributes
+    ----------
+    made_with : tuple of str
+        Version and commit of the code that made the records, each once.
+    """
 
     preset: Preset
     methods: tuple[str, ...]
     seed: int
     values: dict[str, dict[str, Floats]]
+    made_with: tuple[str, ...] = ()
 
     @classmethod
     def from_records(
@@ -61,7 +68,8 @@ class Results:
             }
             for reading in preset.readings
         }
-        return cls(preset, tuple(methods), seed, values)
+        made_with = tuple(dict.fromkeys(r["made_with"] for r in kept))
+        return cls(preset, tuple(methods), seed, values, made_with)
 
     @property
     def counts(self) -> tuple[int, ...]:

@@ -70,7 +70,7 @@ class Store:
         stem = f"{name}-{digest(self.settings)}"
         self.path = folder / f"{stem}.jsonl"
         make_writable(folder)
-        # the digest leaves the version out: records of another version are still records
+        # the digest leaves the version out: what numbers depend on is in the settings
         described = self.settings | {"nysboost_version": __version__}
         with whole_text(folder / f"{stem}.settings.json") as file:
             file.write(json.dumps(described, indent=2, sort_keys=True) + "\n")

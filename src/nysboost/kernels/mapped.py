@@ -15,7 +15,7 @@ from nysboost.numerics.arrays import Array, Floats, is_sparse, namespace
 
 
 class Mapped(Kernel):
-    """A kernel k(xA − yA) with k(0) = 1: of the difference of points under a metric A.
+    """A kernel k(xA − yA) of the difference of points under a metric A; k(0) = 1 unless said.
 
     Attributes
     ----------
@@ -35,12 +35,15 @@ class Mapped(Kernel):
         """Return X ↦ XA for points in the form of `form`."""
         return _unchanged if self.metric is None else self.metric.mapping(form)
 
-    def _pulled_back(self, gradient: Array) -> Array:
+    def _pulled_back(self, gradient: Array, x: Array) -> Array:
         """Return the gradient with respect to x, or a frequency, from that of xA."""
-        return gradient if self.metric is None else self.metric.pulled_back(gradient)
+        return gradient if self.metric is None else self.metric.pulled_back(gradient, x)
 
     def _behind(self, normals: Floats) -> Floats:
         """Return as many columns as points have behind the metric."""
+        if self.metric is not None and self.metric.warp is not None:
+            msg = f"{self} looks at quantiles of x, of which plane waves are not those of x."
+            raise ValueError(msg)
         if self.metric is None or self.metric.map.ndim < 2:
             return normals
         width: int = self.metric.map.shape[1]

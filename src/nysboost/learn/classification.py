@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _assert_all_finite, check_is_fitted
 
-from nysboost.catalogue import RandomState, make_rng
+from nysboost.catalogue import make_rng
 from nysboost.data.dask_graph import is_dask
 from nysboost.learn import margins
 from nysboost.learn.base import BaseLearner, buffered
@@ -22,7 +23,7 @@ from nysboost.learn.lazy import lazily, lazy_indicators
 from nysboost.learn.margin_weights import with_margins
 from nysboost.numerics.arrays import Array, Floats, Indices, TableLike, to_host
 from nysboost.numerics.checks import unknown
-from nysboost.numerics.memory import MAX_MEMORY, Budget
+from nysboost.numerics.memory import Budget
 from nysboost.target.judged import Judged
 
 LOSSES = ("squared", *margins.LOSSES)
@@ -31,6 +32,7 @@ FLAT = 1e-3
 """Pull of the calibration's biases towards 0 and of its slope towards 1, for each row."""
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class NystroemClassifier(ClassifierMixin, BaseLearner):
     """Classification on landmarks, with a metric, that know the labels.
 
@@ -66,30 +68,7 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
     True
     """
 
-    def __init__(
-        self,
-        n_components: int | str = 500,
-        *,
-        loss: str = "squared",
-        kernel: Any = "auto",
-        metric: str = "auto",
-        landmarks: str = "target",
-        scale: str | None = "standard",
-        missing: str = "fill",
-        max_memory: int | str = MAX_MEMORY,
-        verbose: int = 0,
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_components = n_components
-        self.loss = loss
-        self.kernel = kernel
-        self.metric = metric
-        self.landmarks = landmarks
-        self.scale = scale
-        self.missing = missing
-        self.max_memory = max_memory
-        self.verbose = verbose
-        self.random_state = random_state
+    loss: str = "squared"
 
     def fit(
         self,

@@ -34,10 +34,6 @@ class SpectralClustering(ClusterMixin, OnFeatures):
         Number of clusters.
     kernel, gamma, coef0, degree, kernel_params
         As in `Nystroem`; gamma=1 is scikit-learn's default for this estimator.
-    method : str
-        Which method approximates the kernel, one of `nysboost.METHODS` with features.
-    n_landmarks : int or None
-        Its number of landmarks; None is 240, or as many as there are rows.
     n_components : int or None
         Eigenvectors used; None is `n_clusters`.
     assign_labels : "kmeans" or "cluster_qr"
@@ -46,10 +42,8 @@ class SpectralClustering(ClusterMixin, OnFeatures):
         Ying 2019), which has nothing to tune and no random start.
     n_init : int
         Random starts of k-means.
-    max_memory : int or str
-        Working memory of a pass over the rows, in bytes or as "500MB".
-    random_state : int, RandomState, Generator or None
-        Seed.
+    method, n_landmarks, max_memory, n_jobs, random_state
+        As in `KernelPCA`.
 
     Attributes
     ----------

@@ -43,16 +43,10 @@ class GaussianProcessClassifier(ClassifierMixin, OnFeatures):
         As in `Nystroem`; they are taken as given, not fitted.
     variance : float
         What the kernel is multiplied by: the prior variance of the latent function.
-    method : str
-        Which method approximates the kernel, one of `nysboost.METHODS` with features.
-    n_landmarks : int or None
-        Its number of landmarks; None is 240, or as many as there are rows.
     max_iter : int
         Newton steps at most.
-    max_memory : int or str
-        Working memory of a pass over the rows, in bytes or as "500MB".
-    random_state : int, RandomState, Generator or None
-        Seed.
+    method, n_landmarks, max_memory, n_jobs, random_state
+        As in `KernelPCA`.
 
     Attributes
     ----------

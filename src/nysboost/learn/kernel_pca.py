@@ -53,6 +53,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnFeatures):
         The ridge of that regression, in the units of scikit-learn's.
     max_memory : int or str
         Working memory of a pass over the rows, in bytes or as "500MB".
+    n_jobs : int or None
+        As in `Nystroem`.
     random_state : int, RandomState, Generator or None
         Seed.
 

@@ -30,14 +30,8 @@ class MeanEmbedding(OnFeatures):
     ----------
     kernel, gamma, coef0, degree, kernel_params
         As in `Nystroem`.
-    method : str
-        Which method approximates the kernel, one of `nysboost.METHODS` with features.
-    n_landmarks : int or None
-        Its number of landmarks; None is 240, or as many as there are rows.
-    max_memory : int or str
-        Working memory of a pass over the rows, in bytes or as "500MB".
-    random_state : int, RandomState, Generator or None
-        Seed.
+    method, n_landmarks, max_memory, n_jobs, random_state
+        As in `KernelPCA`.
 
     Attributes
     ----------

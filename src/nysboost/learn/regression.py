@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -11,12 +12,10 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from nysboost.catalogue import RandomState
 from nysboost.data.dask_graph import is_dask
 from nysboost.learn.base import BaseLearner, buffered
 from nysboost.learn.lazy import lazily, lazy_targets, location_and_scale, rounded
 from nysboost.numerics.arrays import Array, Floats, TableLike, like, namespace, to_host
-from nysboost.numerics.memory import MAX_MEMORY
 from nysboost.target.few import FEW
 from nysboost.target.judged import Judged
 
@@ -24,6 +23,7 @@ CENTRAL, NORMAL = 0.95, 1.959963984540054
 """The share of held-out rows that an interval of ±1.96 standard deviations is made to cover."""
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
     """Regression on landmarks, with a metric, that know the target.
 
@@ -40,19 +40,24 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         sees no gain that only all rows together would show.
     kernel : "auto", str or Kernel
         "auto" tries Matérn 1/2 and 3/2, with few rows also Laplacian, of many features Gaussian;
-        else "gaussian", "matern" or a kernel, whose bandwidth the metric replaces.
+        else "gaussian", "matern" or a kernel, whose bandwidth the metric replaces. Of `Anova` only
+        a bandwidth is found, and landmarks that know y are k-means centres instead.
     metric : "auto", "one", "each" or "full"
         Shape of the metric: one scale, one for each feature, or a matrix.
-    landmarks : "target" or "uniform"
-        Landmarks that know y, or, for comparison, that do not.
-    scale : "standard" or None
-        Whether each feature starts at unit spread, or all with one factor.
+    landmarks : str
+        "target" are landmarks that know y. For comparison, those that do not: "uniform",
+        "joint", "kmeans", "rpcholesky" and every other method of `nysboost.METHODS` that stands
+        on landmarks, with a bandwidth that held-out rows choose and no metric.
+    scale : "standard", "quantile" or None
+        How features are made alike before the search: each at unit spread; each replaced by its
+        normal quantile, which no rising function of it changes and which suits heavy tails; or
+        not at all, all with one factor. It is part of `kernel_`, which takes rows as they are.
     missing : "fill" or "raise"
         Missing values become the median with an indicator beside them, or an error.
     max_memory : int or str
         Working memory of passes over the rows, in bytes or as "500MB".
     verbose : int
-        Whether to print progress.
+        Whether to print what comes of each step, and about how long the rest will take.
     random_state : int, RandomState, Generator or None
         Seed.
 
@@ -85,29 +90,6 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
     >>> int(model.feature_importances_.argmax())
     0
     """
-
-    def __init__(
-        self,
-        n_components: int | str = 500,
-        *,
-        kernel: Any = "auto",
-        metric: str = "auto",
-        landmarks: str = "target",
-        scale: str | None = "standard",
-        missing: str = "fill",
-        max_memory: int | str = MAX_MEMORY,
-        verbose: int = 0,
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_components = n_components
-        self.kernel = kernel
-        self.metric = metric
-        self.landmarks = landmarks
-        self.scale = scale
-        self.missing = missing
-        self.max_memory = max_memory
-        self.verbose = verbose
-        self.random_state = random_state
 
     def fit(
         self,

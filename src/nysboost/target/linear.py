@@ -22,7 +22,7 @@ that some rows prefer lets the prediction run away on far rows (keggundirected).
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """Features F = k(x, Z) N with N Nᵀ = W⁻¹: F Fᵀ is the Nyström approximation, at most k(x, x).
+    """Features F = k(x, Z) N. With N Nᵀ = W⁻¹ F Fᵀ is the Nyström approximation, at most k(x, x).
 
     Parameters
     ----------
@@ -30,8 +30,8 @@ class Basis:
         With its metric.
     Z : array of shape (c, d)
         Landmarks.
-    N : array of shape (c, c)
-        L⁻ᵀ with L Lᵀ = W = k(Z, Z).
+    N : array of shape (c, r)
+        L⁻ᵀ with L Lᵀ = W = k(Z, Z), where no method has its own.
     """
 
     kernel: Any
@@ -39,15 +39,22 @@ class Basis:
     N: Array
 
     @classmethod
-    def of(cls, kernel: Kernel, Z: Array) -> Basis:
+    def of(cls, kernel: Kernel, Z: Array, N: Array | None = None) -> Basis:
         """Return the basis on landmarks Z."""
+        if N is not None:
+            return cls(kernel, Z, N)
         xp = namespace(Z)
         W = kernel(Z, Z)
-        W = (W + W.T) / 2 + like(JITTER * np.eye(Z.shape[0]), W)
+        W = (W + W.T) / 2 + like(JITTER * float(W[0, 0]) * np.eye(Z.shape[0]), W)
         return cls(kernel, Z, xp.linalg.inv(xp.linalg.cholesky(W)).T)
 
+    @property
+    def height(self) -> float:
+        """k(x, x), the same everywhere: 1, and of an ANOVA kernel more."""
+        return float(self.kernel.diag(self.Z[:1, :])[0])
+
     def __call__(self, X: Array) -> Array:
-        """Return the features of rows in memory, shape (n, c)."""
+        """Return the features of rows in memory, shape (n, r)."""
         features: Array = self.kernel(X, self.Z) @ self.N
         return features
 
@@ -123,12 +130,12 @@ class LinearModel:
     def spread(self, F: Array) -> Array:
         """Return the variance of an observation at rows with features F, over s², shape (n,).
 
-        1 for the noise, f(FᵀF + γI)⁻¹fᵀ for the weights, and (1 − ‖f‖²)/γ for what no
+        1 for the noise, f(FᵀF + γI)⁻¹fᵀ for the weights, and (k(x, x) − ‖f‖²)/γ for what no
         landmark knows, the kernel's amplitude, far from all of them; here γ is `doubt`.
         """
         xp = namespace(F)
         known = xp.sum((F @ self.root) ** 2, axis=1)
-        unknown = xp.clip(1 - xp.sum(F * F, axis=1), min=0.0)
+        unknown = xp.clip(self.basis.height - xp.sum(F * F, axis=1), min=0.0)
         return 1 + known + unknown / self.doubt
 
 

@@ -170,7 +170,14 @@ def _table(table: Table) -> str:
 
 
 _SENTENCE = 40
-_CHIPS = {"holds": "yes", "does not hold": "no", "undecided": "open", "not run": "none"}
+_CHIPS = {
+    "holds": "yes",
+    "holds or ties": "yes",
+    "fails only in size": "no",
+    "does not hold": "no",
+    "undecided": "open",
+    "not run": "none",
+}
 
 
 def _cell(text: str) -> str:
