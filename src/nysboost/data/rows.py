@@ -26,6 +26,7 @@ from nysboost.numerics.arrays import (
 T = TypeVar("T")
 
 SCAN_BYTES = 64 * 2**20
+"""A scan holds this much: far more than the reads it is made of cost, far less than memory."""
 
 FEW_ROWS = 4
 """So many rows of one chunk, or fewer, are read one by one."""
