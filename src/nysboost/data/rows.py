@@ -17,6 +17,7 @@ from nysboost.numerics.arrays import (
     dense,
     dtype_name,
     entries,
+    in_float64,
     is_sparse,
     namespace,
     take,
@@ -278,12 +279,7 @@ class ForgottenRows:
 
 def as_float(block: Array) -> Array:
     """Return float32 and float64 as they are, and every other number as float64."""
-    if dtype_name(block) in ("float32", "float64"):
-        return block
-    if is_sparse(block) or isinstance(block, np.ndarray):
-        return block.astype(np.float64)
-    xp = namespace(block)
-    return xp.astype(block, xp.float64)
+    return block if dtype_name(block) in ("float32", "float64") else in_float64(block)
 
 
 def scan(rows: Rows) -> Iterator[Array]:
