@@ -63,7 +63,9 @@ test-floor:  ## Run the tests with exactly the lowest versions in pyproject.toml
 
 coverage: $(STAMP)  ## Run the tests and show which branches they take
 	$(BIN)/python -m pip install --quiet --editable '.[coverage]'
-	$(BIN)/python -m coverage run -m pytest
+	$(BIN)/python -m coverage erase
+	$(BIN)/python -m coverage run -m pytest --numprocesses auto
+	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report
 
 mutate: $(STAMP)  ## Break the numerical core on purpose, and see which tests notice (SECONDS, SEED)

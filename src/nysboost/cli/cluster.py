@@ -19,6 +19,7 @@ from nysboost.cli.tables import Table
 from nysboost.experiments.user_error import need
 
 CHUNK_BYTES = 2**26
+"""What one task reads of a .npy file: Dask advises chunks of about a hundred megabytes at most."""
 
 
 @contextmanager

@@ -37,6 +37,7 @@ METHODS: tuple[str, ...] = (*VARIANTS, *ENSEMBLES)
 
 Values = dict[str, list[float]]
 _DATA_STREAM = 0
+"""Which random numbers draw the data: the same for every method of a replicate."""
 
 
 @dataclass(frozen=True)

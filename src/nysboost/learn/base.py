@@ -34,7 +34,7 @@ from nysboost.numerics.arrays import (
     Array,
     Floats,
     dense,
-    dtype_name,
+    in_float64,
     is_sparse,
     like,
     namespace,
@@ -72,11 +72,7 @@ class InDouble:
     @property
     def form(self) -> Array:
         """One row in float64."""
-        form: Array = self.rows.form
-        if dtype_name(form) == "float64":
-            return form
-        xp = namespace(form)
-        return form.astype(np.float64) if is_sparse(form) else xp.astype(form, xp.float64)
+        return in_float64(self.rows.form)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

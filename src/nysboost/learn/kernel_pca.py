@@ -15,7 +15,14 @@ from nysboost.data.recognise import table_of
 from nysboost.estimators import Nystroem
 from nysboost.kernels import Gaussian
 from nysboost.learn.on_features import Features, OnFeatures
-from nysboost.numerics.arrays import Array, Floats, TableLike, floats_on_host, is_sparse, like
+from nysboost.numerics.arrays import (
+    Array,
+    Floats,
+    TableLike,
+    dense,
+    floats_on_host,
+    like,
+)
 from nysboost.numerics.checks import require_count, require_positive
 from nysboost.numerics.tolerances import EPS, cutoff
 
@@ -174,11 +181,11 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnFeatures):
         normal, right = np.zeros((width, width)), np.zeros((width, features.gram.rows.n_features))
         total, start = np.zeros(features.gram.rows.n_features), 0
         for piece in features.gram.rows.pieces(PIECE_ROWS):
-            dense = piece.toarray() if is_sparse(piece) else floats_on_host(piece)
-            Phi = self._linear(T[start : start + len(dense)])
+            table = floats_on_host(dense(piece))
+            Phi = self._linear(T[start : start + len(table)])
             normal += Phi.T @ Phi
-            right += Phi.T @ dense
-            total, start = total + dense.sum(axis=0), start + len(dense)
+            right += Phi.T @ table
+            total, start = total + table.sum(axis=0), start + len(table)
         self._centre = total / len(T)
         right -= np.outer(normal[-1], self._centre)  # the last feature is one: these are sums
         self.pre_images_ = np.linalg.solve(normal + self.alpha * np.eye(width), right)
