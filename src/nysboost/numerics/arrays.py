@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
+import array_api_compat.numpy
 import numpy as np
 from array_api_compat import (
     array_namespace,
@@ -38,6 +39,8 @@ DEVICE_BYTES = 2**30
 
 def namespace(*arrays: Array) -> Any:
     """Return the array API namespace of the dense arrays (NumPy if all are sparse)."""
+    if all(type(array) is np.ndarray for array in arrays):  # told in a tenth of the time
+        return array_api_compat.numpy
     dense = [array for array in arrays if not is_sparse(array)]
     return array_namespace(*(dense or [np.empty(0)]))
 
