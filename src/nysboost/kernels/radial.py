@@ -1,4 +1,4 @@
-"""Kernels of the difference x − y: Gaussian, Laplacian, Matérn and ANOVA."""
+"""Kernels of the difference x − y: Gaussian, Laplacian and Matérn."""
 
 from __future__ import annotations
 
@@ -18,11 +18,9 @@ from nysboost.kernels.bandwidth import (
     require_at_most_one,
     require_no_scale_beside,
 )
-from nysboost.kernels.base import Kernel
 from nysboost.kernels.mapped import Mapped, Radial
 from nysboost.kernels.metric import Metric
-from nysboost.numerics.arrays import Array, Floats, apply_in_place, like, namespace
-from nysboost.numerics.checks import require_positive
+from nysboost.numerics.arrays import Array, Floats, apply_in_place, namespace
 from nysboost.numerics.tolerances import SMOOTHED
 
 
@@ -219,8 +217,8 @@ class Matern(Radial):
 
     def _values(self, squared: Array) -> Array:
         r = namespace(squared).sqrt(squared) * self._rate()
-        polynomial = {0.5: 1.0, 1.5: 1 + r, 2.5: 1 + r + r * r / 3}[self.nu]
-        return polynomial * namespace(r).exp(-r)
+        polynomials: dict[float, Array | float] = {0.5: 1.0, 1.5: 1 + r, 2.5: 1 + r + r * r / 3}
+        return polynomials[self.nu] * namespace(r).exp(-r)
 
     def profile(self, squared: Array) -> tuple[Array, Array]:
         """Return φ(s) and φ'(s).
@@ -276,43 +274,6 @@ class Matern(Radial):
         chi_squared: Floats = gammaincinv(self.nu, uniforms) / self.nu
         student: Floats = self._behind(normals) / np.sqrt(2 * self.nu * chi_squared)[:, None]
         return np.asarray(self._pulled_back(student * self._rate(), normals))
-
-
-@dataclass(frozen=True, repr=False)
-class Anova(Kernel):
-    """(Σ_j exp(−γ(x_j − y_j)²))^degree, the ANOVA kernel.
-
-    Examples
-    --------
-    >>> import numpy as np, nysboost as nb
-    >>> nb.Anova(gamma=1.0, degree=2)(np.zeros((1, 3)), np.array([[0.0, 0.0, 9.0]]))
-    array([[4.]])
-    """
-
-    gamma: float = 1.0
-    degree: int = 1
-
-    def __post_init__(self) -> None:
-        require_positive("gamma", self.gamma)
-        require_positive("degree", self.degree)
-
-    def __call__(self, X: Array, Y: Array) -> Array:
-        """Return the kernel matrix of shape (n, m)."""
-        return distances.sum_of_gaussians(X, Y, self.gamma) ** self.degree
-
-    def diag(self, X: Array) -> Array:
-        """Return d^degree for each row, shape (n,)."""
-        return like(np.full(X.shape[0], float(X.shape[1]) ** self.degree), X)
-
-    def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
-        """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""
-        xp = namespace(Z)
-        slope = A * K / distances.sum_of_gaussians(X, Z, self.gamma)
-        columns = []
-        for j in range(Z.shape[1]):
-            gap = X[:, j : j + 1] - Z[:, j : j + 1].T
-            columns.append(xp.sum(slope * gap * xp.exp(-self.gamma * gap * gap), axis=0))
-        return 2 * self.gamma * self.degree * xp.stack(columns, axis=1)
 
 
 def _pull_towards(X: Array, Z: Array, pull: Array) -> Array:

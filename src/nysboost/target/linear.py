@@ -45,12 +45,18 @@ class Basis:
             return cls(kernel, Z, N)
         xp = namespace(Z)
         W = kernel(Z, Z)
-        W = (W + W.T) / 2 + like(JITTER * np.eye(Z.shape[0]), W)
+        W = (W + W.T) / 2 + like(JITTER * float(W[0, 0]) * np.eye(Z.shape[0]), W)
         return cls(kernel, Z, xp.linalg.inv(xp.linalg.cholesky(W)).T)
+
+    @property
+    def height(self) -> float:
+        """k(x, x), the same everywhere: 1, and of an ANOVA kernel more."""
+        return float(self.kernel.diag(self.Z[:1, :])[0])
 
     def __call__(self, X: Array) -> Array:
         """Return the features of rows in memory, shape (n, r)."""
-        return self.kernel(X, self.Z) @ self.N
+        features: Array = self.kernel(X, self.Z) @ self.N
+        return features
 
     def through(self, matrix: Array | None = None) -> FeatureMap:
         """Return x ↦ F, or x ↦ F · matrix in one product, as a map of the engine."""
@@ -124,12 +130,12 @@ class LinearModel:
     def spread(self, F: Array) -> Array:
         """Return the variance of an observation at rows with features F, over s², shape (n,).
 
-        1 for the noise, f(FᵀF + γI)⁻¹fᵀ for the weights, and (1 − ‖f‖²)/γ for what no
+        1 for the noise, f(FᵀF + γI)⁻¹fᵀ for the weights, and (k(x, x) − ‖f‖²)/γ for what no
         landmark knows, the kernel's amplitude, far from all of them; here γ is `doubt`.
         """
         xp = namespace(F)
         known = xp.sum((F @ self.root) ** 2, axis=1)
-        unknown = xp.clip(1 - xp.sum(F * F, axis=1), min=0.0)
+        unknown = xp.clip(self.basis.height - xp.sum(F * F, axis=1), min=0.0)
         return 1 + known + unknown / self.doubt
 
 

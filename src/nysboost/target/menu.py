@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from nysboost.kernels import Gaussian, Matern, make_kernel
+from nysboost.kernels import Anova, Gaussian, Matern, make_kernel
 from nysboost.kernels.mapped import Radial
 from nysboost.numerics.checks import unknown
 from nysboost.target.candidates import MATERN12, MATERN32, UNIT_GAUSSIAN, WIDE, Candidate, Shape
@@ -28,7 +28,7 @@ def without_target(kernel: Any, place: Place, landmarks: str) -> Menu:
 
     Parameters
     ----------
-    kernel : "auto", str or Radial
+    kernel : "auto", str or Kernel
         "auto" is Gaussian.
     place : callable
         Where the landmarks come from.
@@ -70,14 +70,26 @@ def menu(kernel: Any, metric: str, d: int) -> Menu:
     return Menu(full, tuple(Candidate(k, "each") for k in rough) + full)
 
 
-def _unit(kernel: Any) -> Radial:
+def learns_metric(kernel: Any) -> bool:
+    """Whether landmarks and a metric can go down the target's loss: ANOVA has but a bandwidth."""
+    return not isinstance(_made(kernel), Anova)
+
+
+def _made(kernel: Any) -> Any:
+    return make_kernel(kernel) if isinstance(kernel, str) and kernel != "auto" else kernel
+
+
+def _unit(kernel: Any) -> Any:
     """Return a kernel with unit bandwidth: the metric finds the scale."""
-    made = make_kernel(kernel) if isinstance(kernel, str) else kernel
+    made = _made(kernel)
     if isinstance(made, Gaussian):
         return UNIT_GAUSSIAN
     if isinstance(made, Matern):
         return replace(made, sigma=1.0, metric=None)
+    if isinstance(made, Anova):
+        return replace(made, gamma=0.5, metric=None)
     msg = (
-        f'kernel={kernel!r} cannot learn a metric: Gaussian and Matérn can, or leave kernel="auto".'
+        f"kernel={kernel!r} cannot learn a metric: Gaussian and Matérn can, ANOVA at least a "
+        'bandwidth; or leave kernel="auto".'
     )
     raise ValueError(msg)

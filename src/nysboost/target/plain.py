@@ -11,13 +11,13 @@ import numpy as np
 
 from nysboost.data.rows import ArrayRows
 from nysboost.gram import KernelGram
-from nysboost.kernels import Laplacian, Metric
+from nysboost.kernels import Anova, Laplacian, Metric
 from nysboost.numerics.arrays import Array, dense, like
 from nysboost.target.candidates import UNIT_GAUSSIAN, Found, Sample, judged
 from nysboost.target.loss import Point
 
 BANDWIDTHS = 2.0 ** np.arange(-2.0, 3.1)
-"""In units of √d times the features' spread; of the Laplacian, d times."""
+"""In units of √d times the features' spread; of the Laplacian, d times, and of ANOVA, once."""
 
 SIMPLE_GAMMAS = 10.0 ** np.arange(1.0, -8.1, -1.0)
 
@@ -51,7 +51,7 @@ class Plain:
     def found(self, sample: Sample, c: int, rng: np.random.Generator) -> list[Found]:
         """Return landmarks at each bandwidth, all with the same random numbers."""
         d = int(sample.X.shape[1])
-        typical = d if isinstance(self.kernel, Laplacian) else np.sqrt(d)
+        typical = {Laplacian: d, Anova: 1}.get(type(self.kernel), np.sqrt(d))
         name = f"{type(self.kernel).__name__}, {self.landmarks} landmarks"
         tried = []
         for bandwidth in BANDWIDTHS:
