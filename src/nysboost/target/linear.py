@@ -84,7 +84,7 @@ class LinearModel:
     noise : array of shape (t,)
         s².
     doubt : float
-        γ of the variances: no kernel's amplitude s²/γ is above the variance of y. A penalty that
+        γ of the variances: k(x, x) s²/γ is nowhere above the variance of y. A penalty that
         predicts well may be far smaller, and with it the deviation between the rows a hundred
         times that of y.
     root : array of shape (c, c)
@@ -110,7 +110,7 @@ class LinearModel:
         total = moments.YY - moments.weight * mean**2
         missed = xp.clip(total - xp.sum(b * w, axis=0), min=0.0)
         whole = float(xp.sum(total))
-        doubt = max(gamma, float(xp.sum(missed)) / whole if whole > 0 else 0.0)
+        doubt = max(gamma, basis.height * float(xp.sum(missed)) / whole if whole > 0 else 0.0)
         if doubt > gamma:
             root = _inverse_root(moments.FF, doubt)
         return cls(basis, gamma, moments, mean, w, missed / moments.weight, doubt, root)
