@@ -135,6 +135,12 @@ def empty(shape: tuple[int, ...], reference: Array) -> Array:
     return xp.empty(shape, dtype=reference.dtype, device=where)
 
 
+def identity(size: int, reference: Array) -> Array:
+    """Return the identity matrix, made where `reference` is: nothing crosses over to a device."""
+    xp, where = namespace(reference), None if is_sparse(reference) else device(reference)
+    return xp.eye(size, dtype=reference.dtype, device=where)
+
+
 def take(array: Array, indices: Indices | slice, axis: int = 0) -> Array:
     """Return the rows, or columns, at `indices`, which live on the host."""
     if is_numpy(array):

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from nysboost.numerics.arrays import Array, Floats, epsilon, like, namespace, to_host
+from nysboost.numerics.arrays import Array, Floats, epsilon, identity, like, namespace, to_host
 from nysboost.numerics.tolerances import FAR_FROM_THERE, NEARBY, RESOLVED, ROUNDING, cutoff
 
-SMALL = 64
-"""Rows of a triangular matrix below which halves are no faster than the whole."""
+LEAF = 64
+"""Size at most of the blocks that a triangular matrix is inverted by."""
 
 
 def triangular_factor(blocks: Iterator[Array]) -> Floats:
@@ -28,21 +28,6 @@ def triangular_factor(blocks: Iterator[Array]) -> Floats:
         msg = "A triangular factor needs at least one block of rows."
         raise ValueError(msg)
     return factor
-
-
-def triangular_inverse(L: Array) -> Array:
-    """Return L⁻¹ of a lower triangular matrix.
-
-    With L = [[A, 0], [B, D]] it is [[A⁻¹, 0], [−D⁻¹BA⁻¹, D⁻¹]]: by halves, and products do the
-    work. LAPACK's inverse of a general matrix takes four to six times as long from 256 rows on.
-    """
-    xp, half = namespace(L), L.shape[0] // 2
-    if L.shape[0] <= SMALL:
-        return xp.linalg.inv(L)
-    A, D = triangular_inverse(L[:half, :half]), triangular_inverse(L[half:, half:])
-    below = -(D @ (L[half:, :half] @ A))
-    above = xp.concat([A, xp.zeros_like(below.T)], axis=1)
-    return xp.concat([above, xp.concat([below, D], axis=1)], axis=0)
 
 
 def range_basis(A: Array) -> tuple[Array, Array]:
@@ -120,6 +105,35 @@ def _without(Q: Array, T: Array, part: Array, back: Array) -> tuple[Array, Array
         return part, back
     overlap = Q.T @ part
     return part - Q @ overlap, back - T @ overlap
+
+
+def inverse_of_lower(L: Array) -> Array:
+    """Return the inverse of a lower triangular matrix, shape (c, c).
+
+    Diagonal blocks are inverted all at once, and pairs of them joined by products until one is
+    left. On a GPU that takes a tenth of the time of a general inverse, which waits for its pivots.
+    """
+    xp, c = namespace(L), L.shape[0]
+    width, count = c, 1
+    while width > LEAF:
+        width, count = -(-width // 2), 2 * count
+    size = width * count
+    padded = identity(size, L)
+    padded[:c, :c] = L
+
+    def blocks(below: int) -> Array:
+        firsts = range(0, size, width * (1 + below))
+        shift = below * width
+        return xp.stack([padded[k + shift : k + shift + width, k : k + width] for k in firsts])
+
+    inverse = xp.linalg.inv(blocks(0))
+    while width < size:
+        left, right = inverse[0::2, ...], inverse[1::2, ...]
+        corner = -(right @ blocks(1) @ left)
+        top = xp.concat([left, xp.zeros_like(corner)], axis=2)
+        inverse = xp.concat([top, xp.concat([corner, right], axis=2)], axis=1)
+        width *= 2
+    return inverse[0, :c, :c]
 
 
 def spectrum(factor: Floats, weights: Floats, eps: float) -> tuple[Floats, Floats]:
