@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
+from nysboost.numerics.progress import Work
 from nysboost.target import few
 from nysboost.target.candidates import MATERN12, MATERN32, Candidate, Sample
 from nysboost.target.few import learn_few
+from nysboost.target.plain import SIMPLEST
 from nysboost.target.scale import Scale
 
 
@@ -44,9 +46,8 @@ def test_the_simplest_stands_alone_where_nothing_is_better():
 def test_every_row_is_predicted_by_a_model_that_had_not_seen_it():
     rows = sample(noise=1.0)
     scale = Scale(np.zeros(3), np.ones(3))
-    judged = learn_few(
-        rows, scale, (Candidate(MATERN32, "each"),), 40, np.random.default_rng(0), print
-    )
+    candidates, rng = (Candidate(MATERN32, "each"),), np.random.default_rng(0)
+    judged = learn_few(rows, scale, SIMPLEST, candidates, 40, rng, Work())
     seen = sum(
         share * model.predict(model.basis(rows.X))
         for share, model in zip(judged.shares, judged.models, strict=True)

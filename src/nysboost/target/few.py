@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from scipy.optimize import nnls
 
 from nysboost.engine.moments import Moments
-from nysboost.numerics.arrays import Array, Floats, Indices, like, to_host
+from nysboost.numerics.arrays import Array, Floats, Indices, to_host
+from nysboost.numerics.progress import Work
 from nysboost.target.candidates import (
     MATERN12,
-    UNIT_GAUSSIAN,
     UNIT_LAPLACIAN,
     Candidate,
     Found,
     Sample,
     loss_of,
     moved,
-    uniform,
 )
-from nysboost.target.judged import Judged, Report
+from nysboost.target.judged import Judged
 from nysboost.target.linear import Basis, LinearModel, chosen, predictions_along
+from nysboost.target.plain import Plain
 from nysboost.target.scale import Scale
 
 FEW = 3000
@@ -55,6 +55,10 @@ GAIN = 0.98
 class _Recipe(Protocol):
     """Rows → variants of one search: what differs in bandwidth or kernel alone."""
 
+    @property
+    def size(self) -> float:
+        """How long it takes, in searches."""
+
     def __call__(
         self, sample: Sample, c: int, rng: np.random.Generator, starts: Sequence[Found] = ()
     ) -> list[Found]:
@@ -62,10 +66,11 @@ class _Recipe(Protocol):
 
 
 @dataclass(frozen=True)
-class _Uniform:
-    """Uniform landmarks, at several bandwidths."""
+class _Still:
+    """Landmarks that do not know y, at several bandwidths."""
 
-    kernel: Any
+    plain: Plain
+    size = 0.1
 
     def __call__(
         self,
@@ -75,7 +80,7 @@ class _Uniform:
         starts: Sequence[Found] = (),  # noqa: ARG002
     ) -> list[Found]:
         """Return the variants found on a sample."""
-        return uniform(self.kernel, sample, c, rng)
+        return self.plain.found(sample, c, rng)
 
 
 @dataclass(frozen=True)
@@ -86,6 +91,7 @@ class _Moved:
     """
 
     candidate: Candidate
+    size = 1.0
 
     def __call__(
         self, sample: Sample, c: int, rng: np.random.Generator, starts: Sequence[Found] = ()
@@ -126,10 +132,11 @@ class _Entrant:
 def learn_few(
     sample: Sample,
     scale: Scale,
+    plain: Plain,
     candidates: tuple[Candidate, ...],
     c: int,
     rng: np.random.Generator,
-    report: Report,
+    work: Work,
 ) -> Judged:
     """Return a mixture of candidates, weighed by their out-of-fold predictions.
 
@@ -139,28 +146,34 @@ def learn_few(
         All rows, standardised.
     scale : Scale
         The way back to the rows as they are.
+    plain : Plain
+        The simplest model.
     candidates : tuple of Candidate
-        What is tried beside the simplest model.
+        What is tried beside it.
     c : int
         Landmarks of each candidate, at most.
     rng : numpy.random.Generator
         Source of all randomness.
-    report : callable
-        Takes a line of progress.
+    work : Work
+        Takes lines of progress.
     """
     seed = int(rng.integers(2**31))
     folds = _folds(sample.n, np.random.default_rng(seed))
-    kernels = (UNIT_GAUSSIAN, UNIT_LAPLACIAN) if candidates else (UNIT_GAUSSIAN,)
-    recipes: list[_Recipe] = [_Uniform(kernel) for kernel in kernels]
+    still = (plain, Plain(UNIT_LAPLACIAN)) if candidates else (plain,)
+    recipes: list[_Recipe] = [_Still(each) for each in still]
     recipes += [_Moved(candidate) for candidate in candidates]
+    work.begin(sum(recipe.size for recipe in recipes) * (len(folds) + 1))
     entrants: list[_Entrant] = []
     for recipe in recipes:
-        for entrant in _entered(recipe, sample, folds, c, seed):
-            entrants.append(entrant)
-            report(f"{entrant.name}: out-of-fold error {entrant.error**0.5:.4g}")
+        entered = _entered(recipe, sample, folds, c, seed)
+        best = min(entered, key=lambda entrant: entrant.error)
+        line = f"{best.name}: out-of-fold error {best.error**0.5:.4g}"
+        work.step(recipe.size * len(folds), line)
+        entrants += entered
     shares = _shares(entrants, sample)
     kept = np.flatnonzero(shares > 0)
     models = _fitted([entrants[k] for k in kept], sample, scale, c, seed)
+    work.step(work.total - work.done, f"{len(kept)} of them, on all rows")
     mean = sum(shares[k] * entrants[k].mean for k in kept)
     variance = sum(
         shares[k] * entrants[k].spread[:, None] * to_host(model.noise)
@@ -263,9 +276,7 @@ def _fitted(
     in a worse place than those that were judged.
     """
     searched: dict[_Recipe, list[Found]] = {}
-    raw = like(scale.centre, sample.X) + sample.X / like(
-        np.where(scale.factor > 0, scale.factor, 1.0), sample.X
-    )
+    raw = scale.back(sample.X)
     models = []
     for entrant in entrants:
         if entrant.recipe not in searched:

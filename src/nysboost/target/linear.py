@@ -13,7 +13,7 @@ from nysboost.engine.moments import Moments
 from nysboost.gram import KernelGram, Landmarks
 from nysboost.kernels import Kernel
 from nysboost.numerics.arrays import Array, Floats, identity, like, namespace
-from nysboost.numerics.linalg import inverse_of_lower
+from nysboost.numerics.linalg import triangular_inverse
 from nysboost.numerics.tolerances import JITTER
 
 STEPS = 10.0 ** np.arange(1.0, -3.1, -0.5)
@@ -23,7 +23,7 @@ that some rows prefer lets the prediction run away on far rows (keggundirected).
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """Features F = k(x, Z) N with N Nᵀ = W⁻¹: F Fᵀ is the Nyström approximation, at most k(x, x).
+    """Features F = k(x, Z) N. With N Nᵀ = W⁻¹ F Fᵀ is the Nyström approximation, at most k(x, x).
 
     Parameters
     ----------
@@ -31,8 +31,8 @@ class Basis:
         With its metric.
     Z : array of shape (c, d)
         Landmarks.
-    N : array of shape (c, c)
-        L⁻ᵀ with L Lᵀ = W = k(Z, Z).
+    N : array of shape (c, r)
+        L⁻ᵀ with L Lᵀ = W = k(Z, Z), where no method has its own.
     """
 
     kernel: Any
@@ -40,16 +40,24 @@ class Basis:
     N: Array
 
     @classmethod
-    def of(cls, kernel: Kernel, Z: Array) -> Basis:
+    def of(cls, kernel: Kernel, Z: Array, N: Array | None = None) -> Basis:
         """Return the basis on landmarks Z."""
+        if N is not None:
+            return cls(kernel, Z, N)
         xp = namespace(Z)
         W = kernel(Z, Z)
-        W = (W + W.T) / 2 + JITTER * identity(Z.shape[0], W)
-        return cls(kernel, Z, inverse_of_lower(xp.linalg.cholesky(W)).T)
+        W = (W + W.T) / 2 + JITTER * float(W[0, 0]) * identity(Z.shape[0], W)
+        return cls(kernel, Z, triangular_inverse(xp.linalg.cholesky(W)).T)
+
+    @property
+    def height(self) -> float:
+        """k(x, x), the same everywhere: 1, and of an ANOVA kernel more."""
+        return float(self.kernel.diag(self.Z[:1, :])[0])
 
     def __call__(self, X: Array) -> Array:
-        """Return the features of rows in memory, shape (n, c)."""
-        return self.kernel(X, self.Z) @ self.N
+        """Return the features of rows in memory, shape (n, r)."""
+        features: Array = self.kernel(X, self.Z) @ self.N
+        return features
 
     def through(self, matrix: Array | None = None) -> FeatureMap:
         """Return x ↦ F, or x ↦ F · matrix in one product, as a map of the engine."""
@@ -123,19 +131,19 @@ class LinearModel:
     def spread(self, F: Array) -> Array:
         """Return the variance of an observation at rows with features F, over s², shape (n,).
 
-        1 for the noise, f(FᵀF + γI)⁻¹fᵀ for the weights, and (1 − ‖f‖²)/γ for what no
+        1 for the noise, f(FᵀF + γI)⁻¹fᵀ for the weights, and (k(x, x) − ‖f‖²)/γ for what no
         landmark knows, the kernel's amplitude, far from all of them; here γ is `doubt`.
         """
         xp = namespace(F)
         known = xp.sum((F @ self.root) ** 2, axis=1)
-        unknown = xp.clip(1 - xp.sum(F * F, axis=1), min=0.0)
+        unknown = xp.clip(self.basis.height - xp.sum(F * F, axis=1), min=0.0)
         return 1 + known + unknown / self.doubt
 
 
 def _inverse_root(FF: Array, gamma: float) -> Array:
     """Return R with R Rᵀ = (FᵀF + γI)⁻¹."""
     xp = namespace(FF)
-    return inverse_of_lower(xp.linalg.cholesky(FF + gamma * identity(FF.shape[0], FF))).T
+    return triangular_inverse(xp.linalg.cholesky(FF + gamma * identity(FF.shape[0], FF))).T
 
 
 def predictions_along(train: Moments, F: Array, gammas: Floats) -> list[Array]:
