@@ -218,8 +218,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--tables", nargs="+", default=[*LARGE, *SMALL])
     options.add_argument("--splits", type=int, nargs="+", default=[0, 1, 2, 3, 4])
     options.add_argument("--components", type=int, nargs="+", default=[1024, 256])
-    usual = [model for model in MODELS if model != "xrfm"]
-    options.add_argument("--only", nargs="+", default=usual, choices=list(MODELS))
+    options.add_argument("--only", nargs="+", default=INSTALLED, choices=list(MODELS))
     options.add_argument("--device", default="cpu", help="cpu, or a device of PyTorch")
     options.add_argument("--threads", type=int, default=-1, help="of LightGBM")
     options.add_argument("--runs", type=Path, default=Path("out/learning.jsonl"))

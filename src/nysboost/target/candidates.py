@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -151,11 +152,18 @@ def moved(found: Found, sample: Sample, trace: float, max_iter: int) -> Found:
     return Found(found.name, found.kernel, point, gamma * STEPS, gamma=gamma)
 
 
-def settled(found: Found, sample: Sample, trace: float, batch: int, steps: int) -> Found:
+def settled(
+    found: Found,
+    sample: Sample,
+    trace: float,
+    batch: int,
+    steps: int,
+    after: Callable[[int], None],
+) -> Found:
     """Return the candidate after a long descent, each step on other rows of a sample."""
     point = annealed(
         found.kernel, found.point, sample.X, sample.Y - sample.mean,
-        weights=sample.weights, trace=trace, batch=batch, steps=steps, rate=RATE,
+        weights=sample.weights, trace=trace, batch=batch, steps=steps, rate=RATE, after=after,
     )  # fmt: skip
     gamma = float(np.exp(point.log_gamma))
     return Found(found.name, found.kernel, point, gamma * STEPS, gamma=gamma)

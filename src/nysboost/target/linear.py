@@ -13,7 +13,7 @@ from nysboost.engine.moments import Moments
 from nysboost.gram import KernelGram, Landmarks
 from nysboost.kernels import Kernel
 from nysboost.numerics.arrays import Array, Floats, identity, like, namespace
-from nysboost.numerics.linalg import inverse_of_lower
+from nysboost.numerics.linalg import triangular_inverse
 from nysboost.numerics.tolerances import JITTER
 
 STEPS = 10.0 ** np.arange(1.0, -3.1, -0.5)
@@ -47,7 +47,7 @@ class Basis:
         xp = namespace(Z)
         W = kernel(Z, Z)
         W = (W + W.T) / 2 + JITTER * float(W[0, 0]) * identity(Z.shape[0], W)
-        return cls(kernel, Z, inverse_of_lower(xp.linalg.cholesky(W)).T)
+        return cls(kernel, Z, triangular_inverse(xp.linalg.cholesky(W)).T)
 
     @property
     def height(self) -> float:
@@ -143,7 +143,7 @@ class LinearModel:
 def _inverse_root(FF: Array, gamma: float) -> Array:
     """Return R with R Rᵀ = (FᵀF + γI)⁻¹."""
     xp = namespace(FF)
-    return inverse_of_lower(xp.linalg.cholesky(FF + gamma * identity(FF.shape[0], FF))).T
+    return triangular_inverse(xp.linalg.cholesky(FF + gamma * identity(FF.shape[0], FF))).T
 
 
 def predictions_along(train: Moments, F: Array, gammas: Floats) -> list[Array]:

@@ -24,7 +24,7 @@ from nysboost.engine.blocks import Plan, each_block
 from nysboost.kernels.distances import squared_norms
 from nysboost.kernels.mapped import Radial
 from nysboost.numerics.arrays import Array, block_bytes, identity, namespace
-from nysboost.numerics.linalg import inverse_of_lower
+from nysboost.numerics.linalg import triangular_inverse
 from nysboost.numerics.memory import Budget
 from nysboost.numerics.threads import usable_threads
 from nysboost.numerics.tolerances import JITTER
@@ -200,10 +200,10 @@ def _solve(sums: _Sums, loss: TargetLoss, point: Point) -> _Solved | None:
     gamma = float(np.exp(point.log_gamma))
     eye = identity(c, S)
     try:
-        L_inverse = inverse_of_lower(xp.linalg.cholesky(W))
+        L_inverse = triangular_inverse(xp.linalg.cholesky(W))
         T = L_inverse @ S @ L_inverse.T
         root = xp.linalg.cholesky(T + gamma * eye)
-        H = inverse_of_lower(root) @ L_inverse
+        H = triangular_inverse(root) @ L_inverse
     except (np.linalg.LinAlgError, RuntimeError):  # PyTorch's error is a RuntimeError
         return None
     h = H @ b

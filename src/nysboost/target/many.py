@@ -97,14 +97,13 @@ def learn_many(
     best: Found | None = None
     for tried in race.heats(candidates, c, rng):
         notes.append((tried.name, tried.error**0.5))
-        size = FIRST_STEPS * race.first.n
-        work.step(size, f"{tried.name}: held-out error {tried.error**0.5:.4g}")
+        line = f"{tried.name}: held-out error {tried.error**0.5:.4g}"
+        work.step(FIRST_STEPS * race.first.n, line)
         best = tried if best is None or tried.error < best.error else best
     if best is not None:
-        best = race.settled(best)
+        best = race.settled(best, work)
         notes.append((f"{best.name}, settled", best.error**0.5))
-        line = f"{best.name}, settled: held-out error {best.error**0.5:.4g}"
-        work.step(LATER_STEPS * race.batch, line)
+        work.step(0, f"{best.name}, settled: held-out error {best.error**0.5:.4g}")
         simple = judged(simple, race.fit, race.judge)
     weighed = partial(race.finished, rows=rows, Y=Y, weights=weights, budget=budget, work=work)
     winner = weighed(simple if best is None else best)
@@ -150,10 +149,9 @@ class _Race:
         n_judge = min(JUDGE_ROWS, rows.n // 5)
         room = max(2 * c, many * SAMPLE_BYTES // (8 * rows.n_features))
         size = n_judge + min(room, max(SAMPLE_ROWS, fit))
-        X, scale, drawn_rows = taken(
-            rows, Y, weights, drawn(rows.n, min(rows.n, size), rng), scaling
-        )
-        judge, sample = drawn_rows[slice(0, n_judge)], drawn_rows[slice(n_judge, None)]
+        order = drawn(rows.n, min(rows.n, size), rng)
+        X, scale, every = taken(rows, Y, weights, order, scaling)
+        judge, sample = every[slice(0, n_judge)], every[slice(n_judge, None)]
         return cls(
             scale, X[:n_judge, :], judge, sample, sample[slice(0, first)], sample[slice(0, fit)],
             many * batch,
@@ -171,18 +169,18 @@ class _Race:
             found = Found(candidate.name, candidate.kernel, starts[kind], np.empty(0))
             yield judged(moved(found, self.first, TRACE, FIRST_STEPS), self.first, self.judge)
 
-    def settled(self, found: Found) -> Found:
+    def settled(self, found: Found, work: Work) -> Found:
         """Return the candidate after its later steps, unless the judge has lost by them."""
         # the same rows give the weights before and after, so that only landmarks differ
         before = judged(found, self.fit, self.judge)
-        after = settled(found, self.sample, TRACE, self.batch, LATER_STEPS)
+        after = settled(found, self.sample, TRACE, self.batch, LATER_STEPS, work.step)
         after = judged(after, self.fit, self.judge)
         return after if after.error <= WORSE * before.error else before
 
     def size(self, candidates: int, n: int) -> float:
         """Return the size of the work, in rows whose loss and gradient are evaluated."""
         first = candidates * FIRST_STEPS * self.first.n
-        later = LATER_STEPS * self.batch if candidates else 0
+        later = LATER_STEPS * min(self.batch, self.sample.n) if candidates else 0
         return first + later + PASS * n
 
     def finished(

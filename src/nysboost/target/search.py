@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -77,6 +78,7 @@ def annealed(
     batch: int,
     steps: int,
     rate: float,
+    after: Callable[[int], None] = lambda _: None,
 ) -> Point:
     """Return landmarks, metric and noise after steps of Adam, each on other rows of a sample.
 
@@ -101,6 +103,8 @@ def annealed(
         Number of steps.
     rate : float
         Length of the first steps, in units of each feature's spread and of a round metric.
+    after : callable
+        Takes the number of rows that a step has seen.
     """
     xp, n = namespace(X), X.shape[0]
     behind = _Behind.of(_frame(point.A, X), X)
@@ -115,6 +119,7 @@ def annealed(
         counts = None if weights is None else weights[rows]
         loss = TargetLoss(kernel, mapped[rows, :], Y[rows, :], counts, trace, n / batch)
         _, gradient = loss(behind.point(x, step))
+        after(batch)
         return None if gradient is None else behind.packed(gradient, step, behind.unit)
 
     start = behind.start(point, step)
@@ -124,11 +129,9 @@ def annealed(
 def _frame(A: Array, X: Array) -> Array:
     """Return the map behind which Adam searches: a round one, unless A is of low rank."""
     d = X.shape[1]
-    if A.ndim == 2 and A.shape[1] < d:
-        return A
-    plain = identity(d, X) if A.ndim == 2 else namespace(A).ones_like(A)
-    scaled: Array = plain * d**-0.5
-    return scaled
+    if A.ndim < 2:
+        return like(np.full(A.shape, d**-0.5), A)
+    return A if A.shape[1] < d else identity(d, X) * d**-0.5
 
 
 @dataclass(frozen=True, eq=False)
