@@ -38,10 +38,10 @@ def triangular_inverse(L: Array) -> Array:
     a GPU a handful of them, whatever the size. LAPACK's inverse of a general matrix takes four to
     six times as long from 256 rows on.
     """
-    xp, c, width = namespace(L), L.shape[0], SMALL
-    if c <= SMALL:
-        return xp.linalg.inv(L)
-    size = SMALL * 2 ** (-(-c // SMALL) - 1).bit_length()
+    xp, c = namespace(L), L.shape[0]
+    halvings = max(0, (-(-c // SMALL) - 1).bit_length())
+    width = -(-c // 2**halvings)
+    size = width * 2**halvings
     padded = identity(size, L)
     padded[:c, :c] = L
 
