@@ -225,7 +225,7 @@ def test_a_basis_nearby_is_orthonormal_to_the_last_digits_whatever_the_scale(sca
     np.testing.assert_allclose(A @ T, Q, atol=1e-10)
 
 
-@pytest.mark.parametrize("c", [1, 64, 65, 150, 257])
+@pytest.mark.parametrize("c", [1, 63, 64, 65, 128, 150, 257])
 @pytest.mark.parametrize("xp", [np, strict])
 def test_the_inverse_by_halves_is_the_inverse(c, xp):
     B = np.random.default_rng(c).normal(size=(c, 2 * c + 3))
