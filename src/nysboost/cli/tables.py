@@ -148,7 +148,7 @@ def _npy(path: Path, _: str | None) -> Any:
     try:
         return np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError) as error:
-        msg = f"{path} is no .npy file of numbers, or it is cut off: {error}"
+        msg = f"{path} is no .npy file of numbers, or it is cut off."
         raise NoFileError(msg) from error
 
 

@@ -59,11 +59,12 @@ class Moments:
     def of(cls, F: Array, Y: Array, weights: Array | None = None) -> Moments:
         """Return the moments of rows in memory."""
         xp = namespace(F)
-        if weights is None:
-            weights = xp.ones_like(F[:, 0])
-        G, V = F * weights[:, None], Y * weights[:, None]
+        if weights is None:  # FᵀF of one and the same array costs BLAS half of a product
+            G, V, count = F, Y, xp.ones_like(F[:, 0])
+        else:
+            G, V, count = F * weights[:, None], Y * weights[:, None], weights
         return cls(
-            xp.sum(weights), xp.sum(G, axis=0), xp.sum(V, axis=0), G.T @ F, G.T @ Y,
+            xp.sum(count), xp.sum(G, axis=0), xp.sum(V, axis=0), G.T @ F, G.T @ Y,
             xp.sum(V * Y, axis=0),
         )  # fmt: skip
 

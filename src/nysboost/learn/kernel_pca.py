@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +25,7 @@ from nysboost.numerics.arrays import (
     like,
 )
 from nysboost.numerics.checks import require_count, require_positive
+from nysboost.numerics.linalg import signed
 from nysboost.numerics.tolerances import EPS, cutoff
 
 PIECE_ROWS = 2**14
@@ -112,7 +114,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnFeatures):
         variances, vectors = variances[::-1], vectors[:, ::-1]
         kept = variances > cutoff(len(variances), EPS) * max(variances[0], 0.0)
         k = min(self.n_components or len(variances), max(1, int(kept.sum())))
-        self.components_ = _signed(vectors[:, :k].T)
+        self.components_ = signed(vectors[:, :k]).T
         n = features.n
         self.eigenvalues_ = n * np.maximum(variances[:k], 0)
         self.explained_variance_ = self.eigenvalues_ / max(1, n - 1)
@@ -203,17 +205,11 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnFeatures):
 
 def mean_and_covariance(features: Features) -> tuple[Floats, Floats]:
     """Return the mean μ of the features and FᵀF/n − μμᵀ, in one pass."""
-    n, r = features.n, features.r
-    total, products = np.zeros(r), np.zeros((r, r))
-    for _, F in features.blocks():
-        total += F.sum(axis=0)
-        products += F.T @ F
-    mean = total / n
-    return mean, products / n - np.outer(mean, mean)
+    sums = features.fold(_sums, operator.add, task="inner-products") / features.n
+    mean, products = sums[0], sums[1:]
+    return mean, products - np.outer(mean, mean)
 
 
-def _signed(components: Floats) -> Floats:
-    """Return each row with the sign that makes its largest entry positive: no machine differs."""
-    largest = components[np.arange(len(components)), np.abs(components).argmax(axis=1)]
-    signed: Floats = components * np.where(largest < 0, -1.0, 1.0)[:, None]
-    return signed
+def _sums(_: None, F: Floats) -> Floats:
+    """Return Σf, and below it Σffᵀ."""
+    return np.vstack([F.sum(axis=0), F.T @ F])

@@ -160,7 +160,21 @@ def spectrum(factor: Floats, weights: Floats, eps: float) -> tuple[Floats, Float
     s, Vt = s[kept], Vt[kept]
     scaled = s[:, None] * Vt
     eigenvalues, Y = np.linalg.eigh((scaled * weights) @ scaled.T)
-    return eigenvalues[::-1], (Vt.T / s) @ Y[:, ::-1]
+    return eigenvalues[::-1], signed((Vt.T / s) @ Y[:, ::-1])
+
+
+def signed(vectors: Floats) -> Floats:
+    """Return each column with the sign that makes its largest entry positive: no machine differs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> signed(np.array([[0.6, 0.8], [-0.8, 0.6]]))
+    array([[-0.6,  0.8],
+           [ 0.8,  0.6]])
+    """
+    largest = np.take_along_axis(vectors, np.abs(vectors).argmax(axis=0)[None, :], axis=0)
+    return np.asarray(vectors * np.where(largest < 0, -1.0, 1.0), dtype=np.float64)
 
 
 REFINEMENTS = 8
