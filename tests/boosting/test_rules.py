@@ -155,11 +155,20 @@ def test_where_v2_tells_nothing_the_strongest_penalty_wins():
 class Factored:
     """A validation set that is given by its system A w = b."""
 
-    def __init__(self, A, b):
-        self.system = np.column_stack([b, A])
+    def __init__(self, A, b, rounding=0.0):
+        self.system, self.rounding = np.column_stack([b, A]), rounding
 
     def factor(self, p):
         return self.system[:, : p + 1]
+
+
+@pytest.mark.parametrize("rule", [RidgeWeights(), RidgeWeights(nonnegative=True)], ids=str)
+def test_learners_that_are_rounding_errors_on_v1_have_no_weight(rule):
+    """Their values of 1e-20 would otherwise be blown up to the kernel's, here by 1e10."""
+    A, b = np.array([[3e-20, 1e-20], [4e-20, 0.0]]), np.array([1e-10, 1e-10])
+    weights = [rule(Factored(A, b, size), Factored(A, b), 2) for size in (1e-19, 1e-21)]
+    np.testing.assert_array_equal(weights[0], 0.0)
+    assert np.abs(weights[1]).max() > 1e7
 
 
 def test_the_grid_of_eta_begins_with_uniform_weights():
