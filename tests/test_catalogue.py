@@ -104,7 +104,9 @@ def test_every_result_on_the_whole_market_is_what_it_says_it_is(method, case, si
         beyond = values[approx.rank :] if approx.rank < n else np.zeros(1)
         assert error >= np.linalg.norm(beyond) / np.linalg.norm(values) - rounding
     if method not in UNBOUNDED:
-        assert error <= (1.01 if sizes is SAMPLED else 1 + rounding)  # a core knows its sample alone
+        assert error <= (
+            1.01 if sizes is SAMPLED else 1 + rounding
+        )  # a core knows its sample alone
     assert error <= 100  # where nothing is known nothing is said
     if approx.has_features:
         own, vectors = np.linalg.eigh(K)

@@ -167,6 +167,7 @@ def test_learners_that_are_rounding_errors_on_v1_have_no_weight(rule):
     """Their values of 1e-20 would otherwise be blown up to the kernel's, here by 1e10."""
     A, b = np.array([[3e-20, 1e-20], [4e-20, 0.0]]), np.array([1e-10, 1e-10])
     weights = [rule(Factored(A, b, size), Factored(A, b), 2) for size in (1e-19, 1e-21)]
+    np.testing.assert_array_equal(rule(Factored(0 * A, b), Factored(A, b), 2), 0.0)
     np.testing.assert_array_equal(weights[0], 0.0)
     assert np.abs(weights[1]).max() > 1e7
 
@@ -217,3 +218,14 @@ def test_the_lambdas_of_a_ridge_are_positive_and_there_is_one():
         RidgeWeights(lambdas=())
     with pytest.raises(ValueError, match="lambdas must be a positive number"):
         RidgeWeights(lambdas=(1.0, 0.0))
+
+
+@pytest.mark.parametrize("nonnegative", [False, True])
+def test_a_single_lambda_needs_no_second(nonnegative):
+    A, b = np.array([[2.0, 1.0], [0.0, 1.0], [0.0, 0.0]]), np.array([1.0, 0.25, 0.5])
+    system = Factored(A, b)
+    w = RidgeWeights(nonnegative, lambdas=(0.1,))(system, system, 2)
+    penalty = 0.1 * np.linalg.norm(A, 2) ** 2
+    expected = np.linalg.solve(A.T @ A + penalty * np.eye(2), A.T @ b)
+    assert expected.min() > 0
+    np.testing.assert_allclose(w, expected, rtol=1e-9)

@@ -123,8 +123,10 @@ def recorded_levels(monkeypatch, gram, c, stub=None):
     return levels, ranks
 
 
-def test_levels_double_and_weights_undo_the_probabilities_of_the_level_before(monkeypatch):
-    gram, c = market.problem("Gaussian", n=1000).gram, 20
+@pytest.mark.parametrize("case", ["Gaussian", "narrow Gaussian"])
+def test_levels_double_and_weights_undo_the_probabilities_of_the_level_before(monkeypatch, case):
+    """Under a narrow kernel every score is nearly one, and so are the probabilities."""
+    gram, c = market.problem(case, n=1000).gram, 20
     levels, ranks = recorded_levels(monkeypatch, gram, c)
     assert [len(rows) for rows, *_ in levels] == [62, 125, 250, 500, 1000]
     assert set(ranks) == {int(np.ceil(c / (4 * np.log(c + 2))))}

@@ -74,6 +74,18 @@ def test_seeds_find_every_group_that_is_far_from_the_others():
         assert sorted(chosen // 20) == list(range(7))
 
 
+@pytest.mark.parametrize("scale", [0.1, 1 / 3, 1e-30])
+def test_of_seeds_that_are_as_good_the_first_is_taken_whatever_rounding_says(scale):
+    """Whole numbers on a line have exact ties; scaled, rounding breaks them."""
+    for seed in range(40):
+        line = np.random.default_rng(seed).integers(12, size=(30, 2)).astype(float)
+        exact, rounded = (
+            seeds(scaled, 10, np.random.default_rng(seed))
+            for scaled in (squared(line), squared(line) * scale)
+        )
+        np.testing.assert_array_equal(exact, rounded)
+
+
 @given(st.integers(1, 30), st.integers(1, 30), st.integers(1, 3), st.integers(0, 100))
 def test_with_few_distinct_points_some_centres_coincide(n, k, distinct, seed):
     D = squared(points(n, seed=seed, distinct=distinct))
