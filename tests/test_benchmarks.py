@@ -15,7 +15,7 @@ SIZES = {
     "joint_time": "--rows 600 700 --landmarks 6 --images 300 --clusters 4",
     "boosting_time": "--n 600 --columns 10 --rank 5",
     "certificates": "--seeds 1 --small 60 --rows 300 --tables 1 --landmarks 6 --images 500 "
-    "--clusters 6 --methods uniform --searched wine --tolerances 0.3",
+    "--clusters 6 --large 400 --methods uniform --searched wine --tolerances 0.3",
     "large_transform": "--rows 2000 3000 --landmarks 16",
     "learning": "--tables pol --splits 0 --components 5 --only ours uniform exact~process",
 }

@@ -92,7 +92,8 @@ def square_root(H: Array) -> Array:
     """Return Y with Y Yᵀ = H, a positive semidefinite matrix but for rounding."""
     xp = namespace(H)
     eigenvalues, Y = xp.linalg.eigh(H)
-    return Y * xp.sqrt(xp.where(eigenvalues > 0, eigenvalues, xp.zeros_like(eigenvalues)))
+    root: Array = Y * xp.sqrt(xp.where(eigenvalues > 0, eigenvalues, xp.zeros_like(eigenvalues)))
+    return root
 
 
 def optimal_core(

@@ -25,13 +25,14 @@ from threadpoolctl import threadpool_limits
 
 from nysboost.experiments import datasets
 from nysboost.experiments.presets import Preset
+from nysboost.experiments.provenance import code_digest, made_with
 from nysboost.experiments.replicate import measure, settings_of
 from nysboost.experiments.results import Results
 from nysboost.experiments.store import Record, Store
 from nysboost.experiments.user_error import UserError
 
-RECORD_FORMAT = 1
-LIBRARIES = ("nysboost", "numpy", "scipy", "scikit-learn")
+RECORD_FORMAT = 2
+LIBRARIES = ("numpy", "scipy", "scikit-learn")
 Progress = Callable[[int, int], None]
 
 
@@ -52,6 +53,7 @@ class Plan:
             "methods": list(self.methods),
             "seed": self.seed,
             "data": points.fingerprint(),
+            "code": code_digest(),
             "libraries": {name: version(name) for name in LIBRARIES},
         }
 
@@ -161,4 +163,9 @@ def _work(plan: Plan, unit: Unit) -> Record:
     values = measure(plan.preset, points, plan.methods, plan.seed, unit.reading, unit.replicate)
     if not all(np.isfinite(v).all() for v in values.values()):
         raise UserError(f"Replicate {unit.replicate} of {plan.preset.name} is not finite.")
-    return {"replicate": unit.replicate, "reading": unit.reading, "values": values}
+    return {
+        "replicate": unit.replicate,
+        "reading": unit.reading,
+        "made_with": made_with(),
+        "values": values,
+    }

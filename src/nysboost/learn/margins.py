@@ -14,7 +14,7 @@ from scipy.linalg import cho_factor, solve_triangular
 from scipy.special import expit
 
 from nysboost.learn.on_features import Features
-from nysboost.numerics.arrays import Floats
+from nysboost.numerics.arrays import Array, Floats
 from nysboost.numerics.descent import descend
 
 MAX_ITER = 50
@@ -104,11 +104,11 @@ def fit_margins(
     lower, _ = cho_factor(np.diag(ridge) + C * products / 4, lower=True)
     unit = 1 / (C * features.n)
 
-    def coefficients(x: Floats) -> Floats:
+    def coefficients(x: Array) -> Floats:
         solved: Floats = solve_triangular(lower, x.reshape(p, r + 1).T, lower=True, trans="T")
         return solved
 
-    def objective(x: Floats) -> tuple[float, Floats]:
+    def objective(x: Array) -> tuple[float, Array]:
         w = coefficients(x)
         value, gradient = 0.5 * float(ridge @ (w * w).sum(axis=1)), ridge[:, None] * w
         for at, F in features.blocks():

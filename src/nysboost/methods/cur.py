@@ -68,7 +68,8 @@ def crossed(gram: Gram, columns: Landmarks, rows: Landmarks) -> Array:
     left, values, right = xp.linalg.svd(xp.astype(crossing, xp.float64), full_matrices=False)
     rounding = cutoff(len(rows), gram.eps) * float(xp.max(xp.abs(gram.diag(rows.indices))))
     k = int(np.sum(to_host(values) > max(CROSSING * float(values[0]), rounding)))
-    return (right[:k, :].T / values[:k]) @ left[:, :k].T
+    inverse: Array = (right[:k, :].T / values[:k]) @ left[:, :k].T
+    return inverse
 
 
 def indefinite(gram: Gram, landmarks: Landmarks, M: Array) -> Mixture:

@@ -24,6 +24,7 @@ from nysboost.engine.blocks import Plan, each_block
 from nysboost.kernels.distances import squared_norms
 from nysboost.kernels.mapped import Radial
 from nysboost.numerics.arrays import Array, block_bytes, like, namespace
+from nysboost.numerics.linalg import triangular_inverse
 from nysboost.numerics.memory import Budget
 from nysboost.numerics.threads import usable_threads
 from nysboost.numerics.tolerances import JITTER
@@ -154,6 +155,7 @@ class TargetLoss:
         to_Z = 2 * (total[:, None] * Z - BX - BZ)
         across = _across(Z, BX, whole)
         outer = outer - across + _spread(Z, total, whole) - _across(Z, BZ, whole) / 2
+        gradient_A: Array
         if whole:
             gradient_A, gradient_Z = 2 * outer @ A, to_Z @ A @ A.T
         else:
@@ -195,10 +197,10 @@ def _solve(sums: _Sums, loss: TargetLoss, point: Point) -> _Solved | None:
     gamma = float(np.exp(point.log_gamma))
     eye = like(np.eye(c), S)
     try:
-        L_inverse = xp.linalg.inv(xp.linalg.cholesky(W))
+        L_inverse = triangular_inverse(xp.linalg.cholesky(W))
         T = L_inverse @ S @ L_inverse.T
         root = xp.linalg.cholesky(T + gamma * eye)
-        H = xp.linalg.inv(root) @ L_inverse
+        H = triangular_inverse(root) @ L_inverse
     except (np.linalg.LinAlgError, RuntimeError):  # PyTorch's error is a RuntimeError
         return None
     h = H @ b
