@@ -232,7 +232,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--skip", type=int, default=0, help="leave out the first of the sample")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--files", nargs="*", default=CORE)
     given = parser.parse_args()
@@ -241,7 +240,6 @@ def main() -> None:
     end = time.monotonic() + given.seconds
     everything = [mutant for name in given.files for mutant in mutants_of(name)]
     random.Random(given.seed).shuffle(everything)
-    everything = everything[given.skip :]
 
     def outcome(mutant: Mutant, tests: list[Path], word: str) -> bool | None:
         killed = is_killed(mutant, tests, end)
@@ -271,9 +269,8 @@ def report(tried: list[Mutant], missed: list[Mutant], survivors: list[Mutant], n
         print(_row(f"`{name}`", *(column[name] for column in columns)))
     print(_row("all", *(column.total() for column in columns)))
     print(f"\n{len(tried)} of {n} mutants were tried.")
-    for mutant in tried:
-        if mutant.key in listed and mutant not in survivors:
-            print(f"listed as equivalent, but killed: {mutant.key}")
+    for key in sorted(listed & {m.key for m in tried} - {m.key for m in survivors}):
+        print(f"listed as equivalent, but killed: {key}")
 
 
 def _row(name: str, tried: int, missed: int, survived: int, equivalent: int) -> str:
