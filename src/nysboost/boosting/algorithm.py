@@ -7,7 +7,7 @@ import numpy as np
 from nysboost.boosting.learner import fit_learner
 from nysboost.boosting.rules import Rule
 from nysboost.boosting.selectors import Selector
-from nysboost.boosting.trajectory import Trajectory, sample_rows, start
+from nysboost.boosting.trajectory import Trajectory, start
 from nysboost.boosting.validation import Found
 from nysboost.gram import Gram
 from nysboost.numerics.arrays import Indices
@@ -51,9 +51,7 @@ def boost(
 
     # Step 2. Boosting, until there are p learners.
     candidates = []
-    observed = found.observed
-    if not rule.needs_whole_columns:
-        observed = sample_rows(observed, sizes.residual_rows, rng)
+    observed = found.observed if rule.needs_whole_columns else found.glanced_at
     for i in track(range(1, sizes.n_learners), "boosting step"):
         # (a) combine the learners found so far
         current = rule.mixture(found, i)

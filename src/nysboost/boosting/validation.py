@@ -96,13 +96,15 @@ class ValidationSet:
     table: FeatureTable
     rows: Indices
     cols: Indices
+    weight: float = 1.0
+    """By which values are multiplied, where the rows stand for more than themselves."""
 
     def __post_init__(self) -> None:
         self._Qt = np.empty((0, len(self.rows) * len(self.cols)))
         self._factor = np.zeros((0, 0))
 
     def __getstate__(self) -> dict[str, Any]:
-        fresh = ValidationSet(self.table, self.rows, self.cols)
+        fresh = ValidationSet(self.table, self.rows, self.cols, self.weight)
         return fresh.__dict__  # Q is as large as the data, and comes back when it is needed
 
     def factor(self, p: int) -> Floats:
@@ -141,7 +143,7 @@ class ValidationSet:
         else:
             left = self.table.features(self.rows, j - 1)
             values = left @ self.table.features(self.cols, j - 1).T
-        return to_host(values).astype(np.float64, copy=False).ravel()
+        return to_host(values).astype(np.float64, copy=False).ravel() * self.weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,15 +158,19 @@ class Found:
         The learners, in the order found.
     fit, tune : ValidationSet
         V1 and V2.
-    observed : array of int
-        The rows on which whole columns are observed: all, or a uniform sample.
+    glance : ValidationSet
+        V1 on a few rows: enough to tell how large an error is.
+    observed, glanced_at : array of int
+        The rows on which whole columns are observed: all, or a uniform sample; and those few.
     """
 
     sample: Sample
     table: FeatureTable
     fit: ValidationSet
     tune: ValidationSet
+    glance: ValidationSet
     observed: Indices
+    glanced_at: Indices
 
     @property
     def learners(self) -> tuple[Learner, ...]:

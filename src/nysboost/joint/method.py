@@ -41,7 +41,7 @@ rows, the hundred farthest among them (Covertype, a kernel of half the median di
 joint has 1.4e-2 so and 3.9e-2 without, k-means 1.9e-2; on uniform rows it costs 0 to 4 %."""
 
 KMEANS_ITERATIONS = 12
-COLUMNS_PER_LEARNER = 60
+COLUMNS_PER_LEARNER, CANDIDATES_PER_COLUMN = 60, 5
 
 
 def joint(gram: Gram, c: int, row_cap: int, rng: np.random.Generator) -> Learner:
@@ -179,6 +179,13 @@ def _boosted_columns(gram: Gram, c: int, row_cap: int, rng: np.random.Generator)
     m = -(-c // p)
     if p * m + 2 > gram.n:
         return gram.landmarks(rng.choice(gram.n, size=c, replace=False))
-    settings = Settings(n_learners=p, n_columns=m, n_fit=1, n_tune=1, row_cap=row_cap)
+    settings = Settings(
+        n_learners=p,
+        n_columns=m,
+        n_candidates=CANDIDATES_PER_COLUMN * m,
+        n_fit=1,
+        n_tune=1,
+        row_cap=row_cap,
+    )
     run = boost(gram, settings, JointCore(), KMeansSelector(), rng)
     return pooled([learner.landmarks for learner in run.learners]).take(np.arange(c))
