@@ -32,6 +32,11 @@ class FeatureTable:
         self.learners: list[Learner] = []
         self._features: dict[int, Array] = {}
         self._known: dict[int, Flags] = {}
+        self._expected = np.zeros(len(self.rows), dtype=bool)
+
+    def expect(self, rows: Indices) -> None:
+        """Evaluate each learner on all of these rows when the first of them is asked for."""
+        self._expected |= np.isin(self.rows, rows)
 
     def append(self, learner: Learner) -> None:
         """Add a learner; it is evaluated on the rows held when they are first asked for."""
@@ -59,6 +64,7 @@ class FeatureTable:
         new = np.zeros_like(known)
         new[places] = ~known[places]
         if new.any():
+            new |= self._expected & ~known
             fresh = self.learners[i].features(self.gram, self.rows[new])
             if new.all():
                 self._features[i] = fresh
