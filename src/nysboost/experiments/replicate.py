@@ -76,6 +76,7 @@ def settings_of(preset: Preset, reading: str, n_learners: int | None = None) -> 
             n_columns=preset.n_columns,
             rank=preset.rank,
             n_candidates=preset.n_candidates,
+            n_considered=preset.n_points,
             n_fit=preset.n_fit,
             n_tune=preset.n_tune,
             residual_shape=cast(Literal["columns", "square"], reading),
