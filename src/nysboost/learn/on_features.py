@@ -12,7 +12,7 @@ from nysboost.catalogue import RandomState
 from nysboost.engine.factor import Factor
 from nysboost.estimators import Nystroem
 from nysboost.estimators.base import KernelLike
-from nysboost.numerics.arrays import Floats, floats_on_host
+from nysboost.numerics.arrays import Array, Floats, floats_on_host, namespace
 from nysboost.numerics.memory import MAX_MEMORY
 
 
@@ -33,6 +33,11 @@ class Features:
     def blocks(self) -> Iterator[tuple[slice, Floats]]:
         """Yield (rows, F at these rows) in order, in float64."""
         return ((at, floats_on_host(F)) for at, F in self._factor.blocks())
+
+    def blocks_in_place(self) -> Iterator[tuple[slice, Array]]:
+        """Yield the same on the device of the data."""
+        for at, F in self._factor.blocks():
+            yield at, namespace(F).astype(F, namespace(F).float64, copy=False)
 
 
 def features_of(transformer: Nystroem) -> Features:
