@@ -7,7 +7,7 @@ kernel machine of K̂ itself, and a matter of r numbers, however many rows there
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from array_api_compat import device
@@ -98,9 +98,10 @@ def fit_margins(
     b : array of shape (p,)
         Where the features are.
     """
-    products, sums = map(
-        sum, zip(*(_moments(F) for _, F in features.blocks_in_place()), strict=True)
-    )
+    products: Any = 0
+    sums: Any = 0
+    for _, F in features.blocks_in_place():
+        products, sums = products + F.T @ F, sums + namespace(F).sum(F, axis=0)
     xp, r, p = namespace(products), features.r, signs.shape[1]
     weighed = np.abs(signs) if weights is None else np.abs(signs) * weights[:, None]
     y, strength = like(signs, products), like(C * weighed, products)
@@ -130,8 +131,3 @@ def fit_margins(
         begin = xp.reshape(L.T @ xp.concat([start[0].T, start[1][None, :]]), (-1,))
     w = coefficients(descend(objective, begin, max_iter))
     return w[:r, :].T, w[r, :]
-
-
-def _moments(F: Array) -> tuple[Array, Array]:
-    """Return FᵀF and the sums of its columns."""
-    return F.T @ F, namespace(F).sum(F, axis=0)
