@@ -40,8 +40,7 @@ fuzz: $(STAMP)  ## Try 10,000 mutated model files and the laws at 10,000 example
 	@echo "seed $(SEED); what fails is kept in tests/examples and .hypothesis/examples"
 	NYSBOOST_FUZZ_FILES=$(EXAMPLES) NYSBOOST_FUZZ_SEED=$(SEED) NYSBOOST_MEMORY=17179869184 \
 	  timeout 6h $(BIN)/python -m pytest -s tests/test_fuzz.py
-	NYSBOOST_PROFILE=fuzz NYSBOOST_FUZZ_EXAMPLES=$(EXAMPLES) NYSBOOST_MEMORY=17179869184 \
-	  timeout 12h $(BIN)/python -m pytest -m hypothesis --hypothesis-seed=$(SEED)
+	$(BIN)/python tools/fuzz.py --examples $(EXAMPLES) --seed $(SEED)
 
 fault: $(STAMP)  ## Kill 80 runs at random moments: what was whole stays whole (KILLS=20 of each kind)
 	NYSBOOST_KILLS=$(or $(KILLS),20) $(BIN)/python -m pytest -m "slow or not slow" -s tests/test_faults.py
@@ -60,7 +59,7 @@ test-floor:  ## Run the tests with exactly the lowest versions in pyproject.toml
 	$(PYTHON) tools/floor.py > .venv-floor/requirements.txt
 	.venv-floor/bin/python -m pip install --quiet --requirement .venv-floor/requirements.txt
 	.venv-floor/bin/python -m pip install --quiet --no-deps --editable .
-	.venv-floor/bin/python -m pytest
+	.venv-floor/bin/python -m pytest --numprocesses auto
 
 coverage: $(STAMP)  ## Run the tests and show which branches they take
 	$(BIN)/python -m pip install --quiet --editable '.[coverage]'

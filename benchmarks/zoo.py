@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from pathlib import Path
@@ -84,11 +85,11 @@ def split(X: np.ndarray, rows: int, seed: int, large: bool) -> tuple[np.ndarray,
 
 
 def _centroids(
-    data: str, data_dir: Path | None, rows: int, seed: int, large: bool, c: int
+    data: str, data_dir: Path | None, device: str | None, rows: int, seed: int, large: bool, c: int
 ) -> np.ndarray:
     """Return the centroids of k-means, which are the same for all kernels."""
     seen, _ = split(table(data, data_dir), rows, seed, large)
-    return centroids(seen, c, np.random.default_rng([seed, 7]))
+    return to_host(centroids(_on(device, seen), c, np.random.default_rng([seed, 7])))
 
 
 def kernel_of(name: str, X: np.ndarray) -> nb.Kernel:
@@ -127,11 +128,16 @@ def run(task: dict[str, Any], options: argparse.Namespace) -> list[dict[str, Any
         judged["frobenius"] = (seen, kernel(seen, seen))
     records, sizes = [], [c for c in options.sizes if c <= len(seen) // 4]
     centres = Memory(options.out.parent / "zoo-centroids", verbose=0).cache(_centroids)
-    where = (task["data"], options.data_dir, options.rows, task["seed"], task["large"])
-    fitted = _fitted(seen, kernel, sizes, task["seed"], options.methods, partial(centres, *where))
+    where = (task["data"], options.data_dir, options.device, options.rows, task["seed"])
+    fitted = _fitted(
+        seen, kernel, sizes, task["seed"], options.methods, partial(centres, *where, task["large"])
+    )
+    began = time.perf_counter()
     for method, c, features in fitted:
         errors = {name: _error(features(rows), G) for name, (rows, G) in judged.items()}
+        errors["seconds"] = time.perf_counter() - began
         records.append({**task, "n": len(seen), "c": c, "method": method, **errors})
+        began = time.perf_counter()
     if not task["large"]:
         records += _optima(task, judged["frobenius"][1], sizes)
     return records

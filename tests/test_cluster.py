@@ -11,6 +11,7 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
+import zarr
 from distributed import Client, LocalCluster
 
 import nysboost as nb
@@ -113,6 +114,7 @@ def test_the_command_line_works_on_a_cluster(client, X, tmp_path, monkeypatch, c
         assert ended.value.code == 0, capsys.readouterr().err
     stored = da.from_zarr(str(out)).compute()
     np.testing.assert_allclose(stored, nb.load(model).transform(X), atol=1e-8)
+    assert zarr.open_array(str(out)).attrs["software"] == f"NysBoost {nb.__version__}"
 
 
 @pytest.mark.slow

@@ -32,7 +32,7 @@ def test_the_landmark_that_leaves_is_the_one_that_is_missed_least(seed):
     C, root = rng.normal(size=(20, 7)), rng.normal(size=(20, 20))
     G = root @ root.T
     Q, B = np.linalg.qr(C)
-    stay = prune(np.linalg.inv(B), Q.T @ G @ Q, 6)
+    stay, _ = prune(np.linalg.inv(B), Q.T @ G @ Q, 6)
     errors = [error_of(G, np.delete(C, j, axis=1)) for j in range(7)]
     assert set(range(7)) - set(stay) == {int(np.argmin(errors))}
 
@@ -46,7 +46,7 @@ def test_many_leave_as_they_would_one_by_one(c):
     root = rng.normal(size=(120, 120)) * 0.95 ** np.arange(120)
     G = root @ root.T
     Q, B = np.linalg.qr(C)
-    stay = prune(np.linalg.inv(B), Q.T @ G @ Q, c)
+    stay, left_out = prune(np.linalg.inv(B), Q.T @ G @ Q, c)
     left = list(range(80))
     while len(left) > c:
         H = np.linalg.qr(C[:, left])[0]
@@ -56,6 +56,7 @@ def test_many_leave_as_they_would_one_by_one(c):
         cost = 2 * (Gu**2).sum(0) - np.einsum("ji,ij->j", Gu.T @ np.eye(120), u.T) ** 2
         left.pop(int(np.argmin(cost)))
     assert len(stay) == c
+    np.testing.assert_allclose(left_out, lost(B[:, stay], Q.T @ G @ Q), rtol=1e-6)
     assert error_of(G, C[:, stay]) <= 1.02 * error_of(G, C[:, left])
 
 
@@ -63,7 +64,7 @@ def test_duplicates_leave_first_but_never_both():
     C = np.random.default_rng(0).normal(size=(30, 6))
     C = np.hstack([C, C[:, :2] + 1e-4])
     _, B = np.linalg.qr(C)
-    stay = set(prune(np.linalg.inv(B), np.eye(8), 6))
+    stay = set(prune(np.linalg.inv(B), np.eye(8), 6)[0])
     assert len(stay) == 6
     assert {2, 3, 4, 5} <= stay
     assert stay & {0, 6}

@@ -182,3 +182,29 @@ def test_a_tuned_eta_is_relative_to_the_errors(scale):
     )
     np.testing.assert_allclose(plain, scaled, rtol=1e-12)
     assert 1e-3 < plain[1] < 0.3
+
+
+def test_learners_without_any_error_share_the_weight():
+    """Their errors are no scale for a grid of η, and need none."""
+    exact = Factored(np.ones((2, 3)), np.ones(2))
+    np.testing.assert_array_equal(ExponentialWeights("tune")(exact, exact, 3), np.full(3, 1 / 3))
+
+
+def test_the_papers_values_are_the_defaults():
+    assert ExponentialWeights().eta == 0.01
+    assert RidgeWeights().nonnegative is False
+    assert RidgeWeights().lambdas == GRID
+
+
+def test_a_rule_that_only_weighs_needs_no_whole_columns():
+    """Others change the learners themselves, and look at all that is observed of a column."""
+    assert nb.Rule.needs_whole_columns is True
+    for rule in (UniformWeights(), ExponentialWeights(), RidgeWeights()):
+        assert rule.needs_whole_columns is False
+
+
+def test_the_lambdas_of_a_ridge_are_positive_and_there_is_one():
+    with pytest.raises(ValueError, match="lambdas is empty: give at least one"):
+        RidgeWeights(lambdas=())
+    with pytest.raises(ValueError, match="lambdas must be a positive number"):
+        RidgeWeights(lambdas=(1.0, 0.0))

@@ -1,6 +1,7 @@
 """Regression in one line: laws, tables as they come, and bad input."""
 
 import pickle
+import re
 
 import dask.array as da
 import h5py
@@ -24,7 +25,10 @@ def table(n=250, seed=0, noise=0.05):
     return X, np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] + noise * rng.normal(size=n)
 
 
-@parametrize_with_checks([nb.NystroemRegressor(n_components=8, **QUICK)])
+PLAIN = {"scale": "quantile", "landmarks": "kmeans", "random_state": 0}
+
+
+@parametrize_with_checks([nb.NystroemRegressor(8, **QUICK), nb.NystroemRegressor(8, **PLAIN)])
 def test_the_estimator_keeps_scikit_learns_contract(estimator, check):
     check(estimator)
 
@@ -264,7 +268,15 @@ def test_bad_input_is_refused_in_a_sentence(change, sentence):
         nb.NystroemRegressor(**({"n_components": 5} | change)).fit(X, y, weights)
 
 
-def test_progress_is_printed_if_asked_for(capsys):
-    X, y = table(60)
+@pytest.mark.parametrize(("n", "found"), [(60, "out-of-fold error"), (3200, "held-out error")])
+def test_progress_is_printed_with_the_time_left_if_asked_for(capsys, n, found):
+    X, y = table(n)
     nb.NystroemRegressor(5, verbose=1, **QUICK).fit(X, y)
-    assert "out-of-fold error" in capsys.readouterr().out
+    lines = capsys.readouterr().out.splitlines()
+    assert found in lines[0]
+    assert all(
+        re.search(r"\[NystroemRegressor\] .* s  .*, about \d+ s left$", line) for line in lines
+    )
+    assert lines[-1].endswith("about 0 s left")
+    nb.NystroemRegressor(5, **QUICK).fit(X, y)
+    assert capsys.readouterr().out == ""

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from nysboost.numerics.descent import descend
+from nysboost.numerics.descent import MEMORY, _inverse_hessian_times, descend
+from nysboost.numerics.tolerances import NOTHING, SUFFICIENT
 
 
 @given(st.integers(0, 1000))
@@ -37,3 +38,93 @@ def test_a_step_into_the_undefined_is_taken_back():
 
     found = descend(objective, np.array([30.0]), 40)
     np.testing.assert_allclose(found, 1.0, rtol=1e-4)
+
+
+def dense_inverse_hessian(pairs):
+    """BFGS as a matrix: (I − ρ s yᵀ) H (I − ρ y sᵀ) + ρ s sᵀ, from the newest pair's scale."""
+    s, y = pairs[-1]
+    H = np.eye(len(s)) * (s @ y) / (y @ y)
+    for s, y in pairs:
+        project = np.eye(len(s)) - np.outer(s, y) / (s @ y)
+        H = project @ H @ project.T + np.outer(s, s) / (s @ y)
+    return H
+
+
+@given(st.integers(1, 8), st.integers(0, 1000))
+def test_the_two_loops_are_the_product_with_the_dense_inverse_hessian(count, seed):
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(6, 6))
+    steps = rng.normal(size=(count, 6))
+    pairs = [(s, (A @ A.T + np.eye(6)) @ s) for s in steps]
+    g = rng.normal(size=6)
+    expected = dense_inverse_hessian(pairs) @ g
+    np.testing.assert_allclose(_inverse_hessian_times(pairs, g), expected, rtol=1e-7, atol=1e-9)
+
+
+class Told:
+    """An objective that answers what it is told, and remembers where it was asked."""
+
+    def __init__(self, *answers):
+        self.answers, self.asked = list(answers), []
+
+    def __call__(self, x):
+        self.asked.append(x.copy())
+        value, gradient = self.answers[min(len(self.asked), len(self.answers)) - 1]
+        return value, np.array(gradient)
+
+
+def test_the_first_step_has_length_one_and_each_refusal_quarters_it():
+    told = Told((1.0, [3.0, 4.0]), (2.0, [0.0, 0.0]))
+    start = np.array([5.0, 5.0])
+    found = descend(told, start, 3)
+    expected = [start - length * np.array([0.6, 0.8]) for length in (0, 1, 1 / 4, 1 / 16)]
+    np.testing.assert_allclose(told.asked, expected, rtol=1e-15)
+    assert found is start
+
+
+@pytest.mark.parametrize(("kept", "accepted"), [(1.1, True), (0.9, False), (-1.0, False)])
+def test_a_step_counts_that_keeps_enough_of_its_promise(kept, accepted):
+    """The slope along the unit step is −5, so that the least gain is 5 SUFFICIENT."""
+    told = Told((1.0, [3.0, 4.0]), (1.0 - kept * 5 * SUFFICIENT, [0.0, 0.0]))
+    found = descend(told, np.zeros(2), 1)
+    np.testing.assert_allclose(found, [-0.6, -0.8] if accepted else [0.0, 0.0])
+
+
+@pytest.mark.parametrize(("slope", "calls"), [(2 * NOTHING, 2), (0.5 * NOTHING, 1)])
+def test_a_promise_that_is_not_worth_an_evaluation_ends_the_descent(slope, calls):
+    told = Told((1.0, [slope]), (0.0, [0.0]))
+    descend(told, np.zeros(1), 1)
+    assert len(told.asked) == calls
+
+
+def test_where_the_gradient_does_not_bend_the_step_keeps_its_length():
+    """On a plane no pair knows a curvature, and the next step is as long in units of the slope."""
+    told = Told((1.0, [4.0]), (-3.0, [4.0]), (-7.0, [4.0]))
+    descend(told, np.zeros(1), 2)
+    np.testing.assert_allclose(np.ravel(told.asked), [0.0, -1.0, -2.0])
+
+
+def test_on_a_bowl_the_second_step_is_newtons():
+    """One pair knows the curvature of a one-dimensional bowl exactly: the step is whole again."""
+    asked = []
+
+    def bowl(x):
+        asked.append(float(x[0]))
+        return float(50 * x[0] ** 2), 100 * x
+
+    np.testing.assert_allclose(descend(bowl, np.array([0.7]), 5), 0.0, atol=1e-12)
+    np.testing.assert_allclose(asked[:3], [0.7, -0.3, 0.0], atol=1e-12)
+
+
+def test_the_oldest_pairs_are_forgotten():
+    """A descent of many steps in many dimensions ends where SciPy's does with as much memory."""
+    scales = np.linspace(1, 30, 40)
+
+    def objective(x):
+        return float(np.sum(scales * x**2) / 2), scales * x
+
+    x = np.random.default_rng(0).normal(size=40)
+    value, _ = objective(descend(objective, x, 25))
+    options = {"maxcor": MEMORY, "maxfun": 25}
+    theirs = minimize(objective, x, jac=True, method="L-BFGS-B", options=options)
+    assert value <= 10 * theirs.fun

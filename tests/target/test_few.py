@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from nysboost.numerics.progress import Work
 from nysboost.target import few
 from nysboost.target.candidates import MATERN12, MATERN32, Candidate, Sample
 from nysboost.target.few import learn_few
@@ -46,7 +47,7 @@ def test_every_row_is_predicted_by_a_model_that_had_not_seen_it():
     rows = sample(noise=1.0)
     scale = Scale(np.zeros(3), np.ones(3))
     candidates, rng = (Candidate(MATERN32, "each"),), np.random.default_rng(0)
-    judged = learn_few(rows, scale, SIMPLEST, candidates, 40, rng, print)
+    judged = learn_few(rows, scale, SIMPLEST, candidates, 40, rng, Work())
     seen = sum(
         share * model.predict(model.basis(rows.X))
         for share, model in zip(judged.shares, judged.models, strict=True)
@@ -67,3 +68,12 @@ def test_folds_are_a_partition():
     folds = few._folds(23, np.random.default_rng(0))
     np.testing.assert_array_equal(np.sort(np.concatenate(folds)), np.arange(23))
     assert len(few._folds(3, np.random.default_rng(0))) == 3
+
+
+def test_the_penalty_that_folds_chose_is_relative_to_what_each_search_finds():
+    rows, scale = sample(noise=0.3), Scale(np.zeros(3), np.ones(3))
+    recipe = few._Moved(Candidate(MATERN32, "each"))
+    entrant = few._Entrant("", recipe, (), 0, 3, rows.Y, np.ones(rows.n), 1.0)
+    (model,) = few._fitted([entrant], rows, scale, 10, seed=0)
+    (found,) = recipe(rows, 10, np.random.default_rng(0))
+    assert model.gamma == found.gammas[3] == pytest.approx(found.gamma * 10**-0.5)

@@ -5,6 +5,7 @@ import pytest
 
 from nysboost.data.recognise import rows_of
 from nysboost.numerics.memory import Budget
+from nysboost.numerics.progress import Work
 from nysboost.target import many
 from nysboost.target.candidates import MATERN32, Candidate
 from nysboost.target.many import learn_many
@@ -29,7 +30,7 @@ def run(X, Y, **more):
     options = {
         "scaling": each_alone,
         "budget": Budget(),
-        "report": more.pop("report", lambda _: None),
+        "work": more.pop("work", Work()),
     }
     candidates = more.pop("candidates", (Candidate(MATERN32, "each"),))
     rng = np.random.default_rng(0)
@@ -82,6 +83,23 @@ def test_a_stage_that_makes_things_worse_is_taken_back(small_samples, monkeypatc
 
 def test_progress_is_reported(small_samples):
     lines = []
-    run(*table(500), report=lines.append)
+    run(*table(500), work=Work(lines.append))
     assert any("held-out error" in line for line in lines)
-    assert lines[-1] == "Weights from all rows: done"
+    assert lines[-1] == "Weights from all rows, about 0 s left"
+
+
+def test_the_simplest_model_is_weighed_only_where_it_could_win(small_samples, monkeypatch):
+    X, Y = table(1000)
+    weighed, plain = [], many._Race.finished
+
+    def finished(race, found, **rest):
+        weighed.append(found.name)
+        return plain(race, found, **rest)
+
+    monkeypatch.setattr(many._Race, "finished", finished)
+    run(X, Y)
+    assert weighed == ["Matérn 1.5, a scale per feature"]
+    weighed.clear()
+    noise = np.random.default_rng(1).normal(size=(1000, 1))
+    run(X, noise)
+    assert weighed[1:] == ["Gaussian, uniform landmarks"]

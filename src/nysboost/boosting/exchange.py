@@ -15,7 +15,8 @@ from nysboost.boosting.judge import Judge
 from nysboost.boosting.learner import Learner, fit_learner
 from nysboost.boosting.residual import residual_diagonal
 from nysboost.gram import Gram, Landmarks, Sample, pooled
-from nysboost.numerics.arrays import Floats, Indices, to_host
+from nysboost.numerics.arrays import Array, Floats, Indices, like, namespace, take, to_host
+from nysboost.numerics.linalg import norms, range_basis
 from nysboost.numerics.tolerances import EPS, cutoff
 
 LOOKED_AT = 4
@@ -130,37 +131,37 @@ def exchange(judge: Judge, landmarks: Landmarks, rows: Indices) -> tuple[Landmar
     c = len(landmarks)
     grown = pooled([landmarks, judge.sample.gram.landmarks(rows)])
     B, H = judge.seen_from(grown)
-    kept = independent(B)[: max(c, len(B))]
+    kept, after = np.sort(independent(B)[: max(c, B.shape[0])]), 0.0
     if len(kept) > c:
-        kept = np.sort(kept)
-        duals = np.asarray(np.linalg.inv(B[:, kept]), dtype=np.float64)
-        kept = kept[prune(duals, H, c)]
-    after, before = lost(B[:, kept], H), lost(B[:, :c], H)
-    if not after < before:
+        stay, after = prune(namespace(B).linalg.inv(take(B, kept, axis=1)), H, c)
+        kept = kept[stay]
+    before, reached = lost(B[:, :c], H), float(norms(H))
+    if not after < before - (cutoff(B.shape[0], EPS) * reached) ** 2:
         return landmarks, 1.0
-    beyond = max(0.0, judge.matrix.norm**2 - float(np.sum(H**2)))  # what none of them reaches
-    return grown.take(np.sort(kept)), (after + beyond) / (before + beyond)
+    beyond = max(0.0, judge.matrix.norm**2 - reached**2)  # what none of them reaches
+    return grown.take(kept), (after + beyond) / (before + beyond)
 
 
-def independent(B: Floats) -> Indices:
+def independent(B: Array) -> Indices:
     """Return the columns of B, of shape (r, k) and rank r, with r independent ones in front."""
     rank, size = B.shape
     if rank == size:
         return np.arange(size)
-    pivots: Indices = qr(B, mode="r", pivoting=True)[1]
+    pivots: Indices = qr(to_host(B), mode="r", pivoting=True)[1]
     return pivots
 
 
-def lost(B: Floats, H: Floats) -> float:
+def lost(B: Array, H: Array) -> float:
     """Return ‖H − P H P‖², with P the projector onto the range of B."""
-    Q, R, _ = qr(B, mode="economic", pivoting=True)
-    size = np.abs(np.diagonal(R))
-    Q = Q[:, size > cutoff(len(B), EPS) * size[0]]
-    return float(np.sum((H - Q @ (Q.T @ H @ Q) @ Q.T) ** 2))
+    Q, _ = range_basis(B)
+    return float(norms(H - Q @ (Q.T @ H @ Q) @ Q.T)) ** 2
 
 
-def prune(T: Floats, H: Floats, c: int) -> Indices:
+def prune(T: Array, H: Array, c: int) -> tuple[Indices, float]:
     """Return the c landmarks that are left when those that serve least go, one by one.
+
+    The second result is ‖H − P H P‖², with P the projector onto the range that is left: the
+    sum of what each has taken along. Large products are made once and then kept up to date.
 
     Parameters
     ----------
@@ -171,42 +172,46 @@ def prune(T: Floats, H: Floats, c: int) -> Indices:
     c : int
         How many stay.
     """
-    alive = np.arange(len(T))
+    alive, lost_so_far = np.arange(T.shape[0]), 0.0
+    HT: Array = T @ H
     while len(alive) > c:
-        HT = T @ H
         cheapest = np.argsort(_cost(T, HT))[: 2 * BATCH]
-        gone, U = _leave(T[cheapest], HT[cheapest], min(BATCH, len(alive) - c))
-        stay = np.delete(np.arange(len(alive)), cheapest[gone])
-        alive, T = alive[stay], _without(U, T[stay])
-        H = _without(U, _without(U, H).T)
-    return alive
+        near, Hnear = (to_host(take(part, cheapest)) for part in (T, HT))
+        gone, U, costs = _leave(near, Hnear, min(BATCH, len(alive) - c))
+        stay, u = np.delete(np.arange(len(alive)), cheapest[gone]), like(U, T)
+        alive, T, HT = alive[stay], take(T, stay), take(HT, stay)
+        HT = _without(u, HT - (T @ u.T) @ (u @ H))
+        T, H = _without(u, T), _without(u, _without(u, H).T)
+        lost_so_far += costs
+    return alive, lost_so_far
 
 
-def _leave(T: Floats, HT: Floats, count: int) -> tuple[Indices, Floats]:
-    """Return which of a few landmarks leave first, and the unit vectors that go with them."""
-    here, gone, U = np.arange(len(T)), [], []
+def _leave(T: Array, HT: Array, count: int) -> tuple[Indices, Floats, float]:
+    """Return which of a few landmarks leave first, the unit vectors that go, and their cost."""
+    here, gone, U, total = np.arange(len(T)), [], [], 0.0
     for _ in range(count):
-        least = int(np.argmin(_cost(T, HT)))
+        costs = _cost(T, HT)
+        least = int(np.argmin(costs))
         size = np.linalg.norm(T[least])
         u, Hu = T[least] / size, HT[least] / size
         gone.append(here[least])
         U.append(u)
+        total += float(costs[least])
         here = np.delete(here, least)
         T, HT = (np.delete(part, least, axis=0) for part in (T, HT))
         HT = _without(u[None], HT - np.outer(T @ u, Hu))
         T = _without(u[None], T)
-    return np.array(gone, dtype=np.intp), np.array(U)
+    return np.array(gone, dtype=np.intp), np.array(U), total
 
 
-def _cost(T: Floats, HT: Floats) -> Floats:
-    """Return 2‖H u‖² − (uᵀ H u)² for the unit vectors u along the rows of T."""
-    squares = np.einsum("ij,ij->i", T, T)
-    along = np.einsum("ij,ij->i", T, HT) / squares
-    cost: Floats = 2 * np.einsum("ij,ij->i", HT, HT) / squares - along**2
+def _cost(T: Array, HT: Array) -> Floats:
+    """Return 2‖H u‖² − (uᵀ H u)² for the unit vectors u along the rows of T, on the host."""
+    xp = namespace(T)
+    squares, along, whole = (to_host(xp.sum(part, axis=1)) for part in (T * T, T * HT, HT * HT))
+    cost: Floats = 2 * whole / squares - (along / squares) ** 2
     return cost
 
 
-def _without(U: Floats, rows: Floats) -> Floats:
+def _without(U: Array, rows: Array) -> Array:
     """Project the orthonormal rows of U out of other rows."""
-    projected: Floats = rows - (rows @ U.T) @ U
-    return projected
+    return rows - (rows @ U.T) @ U

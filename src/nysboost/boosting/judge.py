@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from nysboost.boosting.core import ANCHOR, optimal_core, square_root
 from nysboost.boosting.learner import Learner, fit_learner
 from nysboost.gram import Landmarks, Sample
-from nysboost.numerics.arrays import Array, Floats, like, namespace, to_host
+from nysboost.numerics.arrays import Array, like, namespace
 from nysboost.numerics.split import SplitMatrix
 from nysboost.numerics.tolerances import NEAR_ROUNDING
 
@@ -37,7 +37,7 @@ class Judge:
         """Split the sample's Gram matrix by plain Nyström on these landmarks."""
         return cls.of(sample, fit_learner(sample.gram, landmarks, len(landmarks)))
 
-    def seen_from(self, landmarks: Landmarks) -> tuple[Floats, Floats]:
+    def seen_from(self, landmarks: Landmarks) -> tuple[Array, Array]:
         """Return Qᵀ C and Qᵀ G Q, with Q orthonormal on the range of C = k(S, Z).
 
         Points join the sample at a small weight; columns are in it already.
@@ -45,7 +45,7 @@ class Judge:
         A, W = self._values(landmarks)
         Q, _, H, _ = optimal_core(A, W, self.matrix.times, _anchor(landmarks))
         C = namespace(A).concat([A, _anchor(landmarks) * W])[: Q.shape[0], :]
-        return to_host(Q.T @ like(C, Q)), to_host(H)
+        return Q.T @ like(C, Q), H
 
     def fit(self, landmarks: Landmarks) -> tuple[Learner, float]:
         """Return the joint approximation on landmarks, its core fitted here, and its error."""

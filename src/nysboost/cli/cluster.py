@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from nysboost._version import SOFTWARE
 from nysboost.cli.choice import Choice
 from nysboost.cli.errors import CommandError
 from nysboost.cli.models import Mapper, output_names
@@ -100,9 +101,13 @@ def apply(
         result = function(dask_table(choice))
         if out.suffix == ".zarr":
             result.compute_chunk_sizes()
+            zarr = need("zarr", "files")
             result.rechunk({0: "auto"}).to_zarr(str(beside))
+            zarr.open_array(str(beside), mode="r+").attrs["software"] = SOFTWARE
         else:
             names = output_names(what, result.shape[1])
-            dd.from_dask_array(result, columns=names).to_parquet(str(beside), write_index=False)
+            dd.from_dask_array(result, columns=names).to_parquet(
+                str(beside), write_index=False, custom_metadata={"software": SOFTWARE}
+            )
     seconds = round(time.perf_counter() - begun, 3)
     return {"out": str(out), "columns": int(result.shape[1]), "seconds": seconds}

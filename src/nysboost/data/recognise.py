@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from array_api_compat import is_array_api_obj
-from scipy.sparse import issparse
 
 from nysboost.data.dask_graph import is_dask
 from nysboost.data.dask_rows import DaskRows
@@ -27,7 +26,7 @@ from nysboost.data.rows import (
     spread_indices,
 )
 from nysboost.data.survey import surveyed
-from nysboost.numerics.arrays import SUPPORTED, Array, is_supported
+from nysboost.numerics.arrays import SUPPORTED, Array, is_sparse, is_supported
 
 
 class IteratedRows:
@@ -85,7 +84,7 @@ def rows_of(X: Any, *, name: str = "X") -> ArrayRows | DaskRows:
     if is_dask(X):
         return dask_rows(X, name)
     rows: ArrayRows
-    if issparse(X):
+    if is_sparse(X):
         _refuse_complex(X, name)
         rows = ArrayRows(X.tocsr())
     elif all(hasattr(X, part) for part in ("chunks", "shape", "dtype")):
@@ -147,7 +146,7 @@ def table_of(X: Any, *, name: str = "X") -> Any:
     scikit-learn's own checks come after this one: they know of names and of too few rows,
     but what is no table of numbers gets the same sentence here as everywhere.
     """
-    if issparse(X):
+    if is_sparse(X):
         _refuse_complex(X, name)
         return X
     array = _as_numbers(X, name)

@@ -40,8 +40,12 @@ class Factor:
 
     def at(self, rows: Indices) -> Array:
         """Return F[rows], shape (len(rows), K)."""
-        kept = self.__dict__.get("_kept")  # a few rows are no reason to compute all
+        kept: Array | None = self.__dict__.get("_kept")  # a few rows are no reason to compute all
         return self.transform.at(rows) if kept is None else take(kept, rows)
+
+    def is_kept(self) -> bool:
+        """Whether F has been computed, and kept."""
+        return self.__dict__.get("_kept") is not None
 
     def all(self) -> Array:
         """Return F, shape (n, K)."""

@@ -7,6 +7,7 @@ without some rows is a difference of them.
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -78,6 +79,7 @@ def moments_of(
     *,
     weights: Array | None = None,
     budget: Budget | None = None,
+    after: Callable[[int], None] = lambda _: None,
 ) -> Moments:
     """Return the moments of all rows in one pass, in float64, a block at a time.
 
@@ -93,6 +95,8 @@ def moments_of(
         How often each row counts.
     budget : Budget or None
         Memory and cores; None is the Gram's.
+    after : callable
+        Takes the number of rows of each piece when it is done.
     """
     if rows.lazy:
         beside = [Y] if weights is None else [Y, weights[:, None]]
@@ -123,6 +127,7 @@ def moments_of(
         for first in sorted(found):  # in order, so that threads do not change the sums
             total = found[first] if total is None else total + found[first]
         start += piece.shape[0]
+        after(piece.shape[0])
     if total is None or start != Y.shape[0]:
         msg = f"X has {start} rows, but y has {Y.shape[0]}: give as many of one as of the other."
         raise ValueError(msg)

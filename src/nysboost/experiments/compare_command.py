@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import count
@@ -11,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from nysboost.experiments import compare, console, datasets, report, user_data
+from nysboost.experiments.csv_table import write_table
 from nysboost.experiments.families import leading
 from nysboost.experiments.report import comparison as pages
 from nysboost.experiments.store import make_writable
@@ -152,23 +152,21 @@ def _known(request: Request, data_dir: Path | None) -> tuple[Matrix, int]:
     return stored.draw(min(whole, request.max_rows), rng), whole
 
 
+COLUMNS = ("method", "columns", "error", "standard_error", "seconds", "entries", "front")
+
+
 def _write_csv(outcomes: Sequence[compare.Outcome], path: Path) -> None:
     front = compare.pareto_front(outcomes)
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(
-            ["method", "columns", "error", "standard_error", "seconds", "entries", "front"]
+    rows = (
+        (
+            o.method,
+            o.curve[-1][0],
+            o.error,
+            o.standard_error,
+            o.seconds,
+            o.entries,
+            o.method in front,
         )
-        for o in outcomes:
-            on_front = o.method in front
-            writer.writerow(
-                [
-                    o.method,
-                    o.curve[-1][0],
-                    o.error,
-                    o.standard_error,
-                    o.seconds,
-                    o.entries,
-                    on_front,
-                ]
-            )
+        for o in outcomes
+    )
+    write_table(path, COLUMNS, rows)

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from nysboost._version import __version__
+from nysboost._version import SOFTWARE
+from nysboost.data.whole import whole_file
 from nysboost.experiments.palette import style
 from nysboost.experiments.presets import Figure
 from nysboost.experiments.results import Results, Summary, write_csv
@@ -61,9 +62,10 @@ def draw(
         for summary in sorted(summaries, key=lambda s: -float(s.mean[-1])):
             _curve(axes, results.counts, summary)
         _decorate(axes, results, figure, reading, summaries)
-        maker = f"NysBoost {__version__}"
-        canvas.savefig(path, dpi=110, metadata={"Software": maker})
-        canvas.savefig(path.with_suffix(".svg"), metadata={"Date": None, "Creator": maker})
+        with whole_file(path, "The figure") as file:
+            canvas.savefig(file, format="png", dpi=110, metadata={"Software": SOFTWARE})
+        with whole_file(path.with_suffix(".svg"), "The figure") as file:
+            canvas.savefig(file, format="svg", metadata={"Date": None, "Creator": SOFTWARE})
 
 
 def _curve(axes: Any, counts: Sequence[int], summary: Summary) -> None:

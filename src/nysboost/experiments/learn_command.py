@@ -49,7 +49,8 @@ def run(request: Request, out: Path) -> list[learning.Outcome]:
         outcomes = learning.cross_validate(
             frame, y, classify, c, request.folds, request.seed, progress
         )
-    console.table("Learners, smallest error first", pages.head(classify), pages.rows(outcomes))
+    table = pages.head(classify), pages.rows(outcomes, classify)
+    console.table("Learners, smallest error first", *table)
     insight = learning.look_closer(frame, y, classify, c, request.folds, request.seed)
     page = pages.page(outcomes, insight, classify, notes, asdict(request))
     console.say(page.summary[0])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from nysboost.data.whole import whole_text
 from nysboost.experiments import console, datasets, figures, ledger, presets, report, runner
 from nysboost.experiments.claims import named_in
+from nysboost.experiments.csv_table import write_table
 from nysboost.experiments.presets import Preset
 from nysboost.experiments.replicate import BASELINE, METHODS, parse_method
 from nysboost.experiments.report import markdown
@@ -87,7 +88,8 @@ def _finish(results: dict[str, Results], request: Request, out: Path) -> None:
     page = pages.page(results, datasets.table(request.data_dir), request.command())
     report.write(page, out / "report.html")
     text = markdown.page(results, page.summary)
-    (out / "report.md").write_text(text, encoding="utf-8")
+    with whole_text(out / "report.md", "The report") as file:
+        file.write(text)
     for sentence in page.summary:
         console.say(sentence)
     readings = list(dict.fromkeys(d.reading for d in decisions))
@@ -155,38 +157,37 @@ def choose_methods(variants: str, preset: Preset) -> tuple[str, ...]:
     return tuple(m for m in METHODS if m in asked or m == BASELINE)
 
 
+LEDGER_COLUMNS = (
+    "claim",
+    "statement",
+    "reading",
+    "verdict",
+    "held",
+    "reversed",
+    "tied",
+    "open",
+    "rests on",
+    "weakest comparison",
+    "presets not run",
+)
+
+
 def write_ledger(decisions: Sequence[ledger.Decision], path: Path) -> None:
     """Write the ledger as CSV, one row for each claim and reading."""
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(
-            [
-                "claim",
-                "statement",
-                "reading",
-                "verdict",
-                "held",
-                "reversed",
-                "tied",
-                "open",
-                "rests on",
-                "weakest comparison",
-                "presets not run",
-            ]
+    rows = (
+        (
+            d.claim.number,
+            d.claim.statement,
+            d.reading,
+            d.verdict,
+            d.held,
+            d.reversed_,
+            d.tied,
+            d.open_,
+            d.rests_on,
+            d.weakest,
+            " ".join(d.not_run),
         )
-        for d in decisions:
-            writer.writerow(
-                [
-                    d.claim.number,
-                    d.claim.statement,
-                    d.reading,
-                    d.verdict,
-                    d.held,
-                    d.reversed_,
-                    d.tied,
-                    d.open_,
-                    d.rests_on,
-                    d.weakest,
-                    " ".join(d.not_run),
-                ]
-            )
+        for d in decisions
+    )
+    write_table(path, LEDGER_COLUMNS, rows)

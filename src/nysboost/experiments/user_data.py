@@ -15,7 +15,7 @@ from scipy.sparse import csr_matrix
 
 from nysboost.experiments.csv_file import CsvFile, is_number, ragged, text
 from nysboost.experiments.user_error import UserError, need
-from nysboost.numerics.arrays import is_sparse
+from nysboost.numerics.arrays import entries, is_sparse
 from nysboost.numerics.checks import unknown
 
 Matrix: TypeAlias = NDArray[np.float64] | csr_matrix
@@ -227,8 +227,7 @@ def _check(table: Table, path: Path) -> None:
         raise UserError(f"{path} has no rows.")
     if d == 0:
         raise UserError(f"{path} has no columns beside the label.")
-    values = table.X.data if is_sparse(table.X) else table.X
-    if np.isfinite(values).all():
+    if np.isfinite(entries(table.X)).all():
         return
     if is_sparse(table.X):
         raise UserError(f"{path} has values that are NaN or infinite.")

@@ -42,6 +42,12 @@ class Landmarks:
         some = self.indices if self.points is None else self.points
         return int(some.shape[0])  # type: ignore[union-attr]
 
+    @property
+    def Z(self) -> Array:  # noqa: N802
+        """The points, where there are points: under a kernel there always are."""
+        assert self.points is not None
+        return self.points
+
     def take(self, places: Indices) -> Landmarks:
         """Return some of the landmarks, by their places among all."""
         indices = None if self.indices is None else self.indices[places]

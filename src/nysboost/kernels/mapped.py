@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
 from nysboost.kernels import distances
 from nysboost.kernels.bandwidth import euclidean
 from nysboost.kernels.base import Kernel
 from nysboost.kernels.metric import Metric
-from nysboost.numerics.arrays import Array, Floats, namespace
+from nysboost.numerics.arrays import Array, Floats, is_sparse, namespace
 
 
 class Mapped(Kernel):
@@ -29,7 +27,7 @@ class Mapped(Kernel):
 
     def diag(self, X: Array) -> Array:
         """Return ones, shape (n,)."""
-        if issparse(X):
+        if is_sparse(X):
             return np.ones(X.shape[0], dtype=X.dtype)
         return namespace(X).ones_like(X[:, 0])
 
@@ -37,7 +35,7 @@ class Mapped(Kernel):
         """Return X ↦ XA for points in the form of `form`."""
         return _unchanged if self.metric is None else self.metric.mapping(form)
 
-    def _pulled_back(self, gradient: Any, x: Any) -> Any:
+    def _pulled_back(self, gradient: Array, x: Array) -> Array:
         """Return the gradient with respect to x, or a frequency, from that of xA."""
         return gradient if self.metric is None else self.metric.pulled_back(gradient, x)
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
 from nysboost.kernels.warp import Quantiles
-from nysboost.numerics.arrays import Array, Floats, dense, like
+from nysboost.numerics.arrays import Array, Floats, dense, is_sparse, like
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,12 +69,16 @@ class Metric:
         if self.map.ndim == 0:
             scale = float(self.map)
             return lambda X: X * scale
-        if issparse(form):
+        if is_sparse(form):
             if self.map.ndim == 1:
-                return lambda X: X.multiply(self.map[None, :]).tocsr().astype(X.dtype)
+                return self._scaled
             return lambda X: (X @ self.map).astype(X.dtype)
         A = like(self.map.copy(), form)  # PyTorch wants arrays that could be written
         return (lambda X: X * A) if self.map.ndim == 1 else (lambda X: X @ A)
+
+    def _scaled(self, X: Any) -> Any:
+        """Return CSR points with each feature times its scale."""
+        return X.multiply(self.map[None, :]).tocsr().astype(X.dtype)
 
     def pulled_back(self, gradient: Array, x: Array) -> Array:
         """Return the gradient with respect to x from that with respect to xA: times Aᵀ."""

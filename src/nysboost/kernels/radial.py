@@ -217,8 +217,8 @@ class Matern(Radial):
 
     def _values(self, squared: Array) -> Array:
         r = namespace(squared).sqrt(squared) * self._rate()
-        polynomial = {0.5: 1.0, 1.5: 1 + r, 2.5: 1 + r + r * r / 3}[self.nu]
-        return polynomial * namespace(r).exp(-r)
+        polynomials: dict[float, Array | float] = {0.5: 1.0, 1.5: 1 + r, 2.5: 1 + r + r * r / 3}
+        return polynomials[self.nu] * namespace(r).exp(-r)
 
     def profile(self, squared: Array) -> tuple[Array, Array]:
         """Return φ(s) and φ'(s).

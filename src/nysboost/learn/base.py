@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -21,9 +23,19 @@ from nysboost.engine.moments import moments_of
 from nysboost.gram import KernelGram, Landmarks
 from nysboost.learn.places import place_of
 from nysboost.learn.table import Table, is_frame
-from nysboost.numerics.arrays import Array, Floats, dense, dtype_name, like, namespace, to_host
+from nysboost.numerics.arrays import (
+    Array,
+    Floats,
+    dense,
+    dtype_name,
+    is_sparse,
+    like,
+    namespace,
+    to_host,
+)
 from nysboost.numerics.checks import require_count, unknown
 from nysboost.numerics.memory import MAX_MEMORY, Budget, as_bytes
+from nysboost.numerics.progress import Work
 from nysboost.target.few import FEW
 from nysboost.target.judged import Judged
 from nysboost.target.linear import LinearModel
@@ -54,11 +66,11 @@ class InDouble:
     @property
     def form(self) -> Array:
         """One row in float64."""
-        form = self.rows.form
+        form: Array = self.rows.form
         if dtype_name(form) == "float64":
             return form
         xp = namespace(form)
-        return form.astype(np.float64) if hasattr(form, "tocsr") else xp.astype(form, xp.float64)
+        return form.astype(np.float64) if is_sparse(form) else xp.astype(form, xp.float64)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -98,7 +110,7 @@ class BaseLearner(BaseEstimator):
             self._asked(rows.n), make_rng(self.random_state),
             budget=Budget.of(self.max_memory),
             scaling=SCALES[self.scale],
-            report=self._reporter(),
+            work=self._work(),
         )  # fmt: skip
         self._keep(judged, rows)
         return judged
@@ -168,22 +180,24 @@ class BaseLearner(BaseEstimator):
     def _mean(self, X: Any) -> Array:
         """Return the mixture's prediction, shape (n, t)."""
         rows = InDouble(self._rows(X, reset=False))
-        total: Any = 0.0
-        for share, model in zip(self.shares_, self._models, strict=True):
-            part = model.basis.through(model.w).write(rows, budget=Budget.of(self.max_memory))
-            total = total + float(share) * (part + model.mean)
-        return total
+        budget = Budget.of(self.max_memory)
+        weighted = (
+            float(share) * (model.basis.through(model.w).write(rows, budget=budget) + model.mean)
+            for share, model in zip(self.shares_, self._models, strict=True)
+        )
+        return reduce(add, weighted)
 
     def _variance(self, X: Any) -> Array:
         """Return the mixture's predictive variance, shape (n, t)."""
         rows = InDouble(self._rows(X, reset=False))
         parts = []
         for piece in rows.pieces(max(64, PIECE // (8 * (self.n_components_ + rows.n_features)))):
-            x, total = like(piece, rows.form) if not hasattr(piece, "tocsr") else piece, 0.0
-            for share, model in zip(self.shares_, self._models, strict=True):
-                spread = model.spread(model.basis(x))
-                total = total + float(share) * spread[:, None] * model.noise[None, :]
-            parts.append(total)
+            x = piece if is_sparse(piece) else like(piece, rows.form)
+            weighted = (
+                float(share) * model.spread(model.basis(x))[:, None] * model.noise[None, :]
+                for share, model in zip(self.shares_, self._models, strict=True)
+            )
+            parts.append(reduce(add, weighted))
         return namespace(*parts).concat(parts)
 
     # Input
@@ -217,7 +231,7 @@ class BaseLearner(BaseEstimator):
         finite: Any = True if self.missing == "raise" else "allow-nan"
         X = validate_data(self, X, reset=reset, ensure_all_finite=finite, **how)
         if reset:
-            gaps = not hasattr(X, "tocsr") and bool(np.isnan(X.sum()) and np.isnan(X).any())
+            gaps = not is_sparse(X) and bool(np.isnan(X.sum()) and np.isnan(X).any())
             self._table = Table.of(X, self.missing) if gaps else None
         if self._table is not None:
             X = self._table(X)
@@ -245,14 +259,14 @@ class BaseLearner(BaseEstimator):
             raise ValueError(msg)
         return np.asarray(found * (len(found) / found.sum())) if n > FEW else np.asarray(found)
 
-    def _reporter(self) -> Any:
+    def _work(self) -> Work:
+        """Return what prints lines of progress, if asked for."""
         begun = time.perf_counter()
 
-        def report(line: str) -> None:
-            if self.verbose:
-                print(f"[{type(self).__name__}] {time.perf_counter() - begun:6.1f} s  {line}")
+        def say(line: str) -> None:
+            print(f"[{type(self).__name__}] {time.perf_counter() - begun:6.1f} s  {line}")
 
-        return report
+        return Work(say) if self.verbose else Work()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin
@@ -20,7 +21,7 @@ from nysboost.learn import margins
 from nysboost.learn.base import BaseLearner, buffered
 from nysboost.learn.lazy import lazily, lazy_indicators
 from nysboost.learn.margin_weights import with_margins
-from nysboost.numerics.arrays import Array, Floats, Indices, to_host
+from nysboost.numerics.arrays import Array, Floats, Indices, TableLike, to_host
 from nysboost.numerics.checks import unknown
 from nysboost.numerics.memory import Budget
 from nysboost.target.judged import Judged
@@ -69,7 +70,12 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
 
     loss: str = "squared"
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> NystroemClassifier:
+    def fit(
+        self,
+        X: TableLike | Iterator[tuple[TableLike, TableLike]],
+        y: TableLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> NystroemClassifier:
         """Find landmarks, metric, weights and the calibration of probabilities.
 
         Parameters
@@ -115,7 +121,11 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         return self
 
     def partial_fit(
-        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+        self,
+        X: TableLike,
+        y: TableLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> NystroemClassifier:
         """Add rows to the weights; landmarks, metric and calibration stay. The first call fits.
 
@@ -143,26 +153,27 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         return self
 
     @lazily
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: TableLike) -> Array:
         """Return log-odds: of the second class, shape (n,), or of each, shape (n, k)."""
         logits = self._logits(X)
         return logits[:, 1] - logits[:, 0] if len(self.classes_) == 2 else logits
 
     @lazily
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: TableLike) -> Floats:
         """Return the probability of each class, shape (n, k), in the order of `classes_`."""
         return np.asarray(softmax(self._logits(X), axis=1))
 
     @lazily
-    def predict_log_proba(self, X: Any) -> Floats:
+    def predict_log_proba(self, X: TableLike) -> Floats:
         """Return the logarithms of the probabilities, shape (n, k)."""
         return np.asarray(log_softmax(self._logits(X), axis=1))
 
     @lazily
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: TableLike) -> NDArray[Any]:
         """Return the most probable label of each row, shape (n,)."""
         logits = self._logits(X)
-        return self.classes_[np.argmax(logits, axis=1)]
+        labels: NDArray[Any] = self.classes_[np.argmax(logits, axis=1)]
+        return labels
 
     def _refuse_one_class(self, classes: Any) -> None:
         if len(classes) == 1:

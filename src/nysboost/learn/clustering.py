@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nysboost.catalogue import make_rng
 from nysboost.learn.on_features import Features, OnFeatures
-from nysboost.numerics.arrays import Floats, Indices, floats_on_host
+from nysboost.numerics.arrays import Floats, Indices, TableLike, floats_on_host
 from nysboost.numerics.checks import require_count, unknown
 from nysboost.numerics.kmeans import clusters
 
@@ -73,7 +73,7 @@ class SpectralClustering(ClusterMixin, OnFeatures):
     assign_labels: Literal["kmeans", "cluster_qr"] = "kmeans"
     n_init: int = 10
 
-    def fit(self, X: Any, y: Any = None) -> SpectralClustering:  # noqa: ARG002
+    def fit(self, X: TableLike, y: Any = None) -> SpectralClustering:  # noqa: ARG002
         """Cluster the rows of X.
 
         Parameters
@@ -104,11 +104,11 @@ class SpectralClustering(ClusterMixin, OnFeatures):
         del self._diag
         return self
 
-    def fit_predict(self, X: Any, y: Any = None, **kwargs: Any) -> Indices:  # noqa: ARG002
+    def fit_predict(self, X: TableLike, y: Any = None, **kwargs: Any) -> Indices:  # noqa: ARG002
         """Cluster the rows of X and return their labels."""
         return self.fit(X).labels_
 
-    def predict(self, X: Any) -> Indices:
+    def predict(self, X: TableLike) -> Indices:
         """Return the clusters of new rows: the nearest centre in their embedding.
 
         Parameters

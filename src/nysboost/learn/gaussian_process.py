@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
+from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
@@ -15,7 +16,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 from nysboost.data.recognise import stream_of
 from nysboost.estimators.base import KernelLike
 from nysboost.learn.on_features import Features, OnFeatures
-from nysboost.numerics.arrays import Array, Floats, floats_on_host
+from nysboost.numerics.arrays import Floats, TableLike, floats_on_host
 from nysboost.numerics.checks import require_count
 
 CONVERGED = 1e-8
@@ -72,7 +73,7 @@ class GaussianProcessClassifier(ClassifierMixin, OnFeatures):
     variance: float = 1.0
     max_iter: int = 100
 
-    def fit(self, X: Any, y: Any) -> GaussianProcessClassifier:
+    def fit(self, X: TableLike, y: TableLike) -> GaussianProcessClassifier:
         """Fit the classifier.
 
         Parameters
@@ -86,13 +87,13 @@ class GaussianProcessClassifier(ClassifierMixin, OnFeatures):
         if y is None:
             msg = f"{type(self).__name__} requires y to be passed, but the target y is None."
             raise ValueError(msg)
-        y = column_or_1d(check_array(y, ensure_2d=False, dtype=None), warn=True)
-        check_classification_targets(y)
+        labels = column_or_1d(check_array(y, ensure_2d=False, dtype=None), warn=True)
+        check_classification_targets(labels)
         features = self._fit_features(X)
-        if len(y) != features.n:
-            msg = f"X has {features.n} rows, but y has {len(y)} labels: give one for each row."
+        if len(labels) != features.n:
+            msg = f"X has {features.n} rows, but y has {len(labels)} labels: give one for each row."
             raise ValueError(msg)
-        self.classes_, codes = np.unique(y, return_inverse=True)
+        self.classes_, codes = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
             msg = f"y has one class alone, {self.classes_[0]!r}: a classifier needs two or more."
             raise ValueError(msg)
@@ -103,7 +104,7 @@ class GaussianProcessClassifier(ClassifierMixin, OnFeatures):
         )
         return self
 
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: TableLike) -> Floats:
         """Return the probability of each class, shape (n_samples, n_classes)."""
         check_is_fitted(self)
         F, columns = self._scaled(X), []
@@ -118,10 +119,11 @@ class GaussianProcessClassifier(ClassifierMixin, OnFeatures):
         normalised: Floats = probabilities / probabilities.sum(axis=1, keepdims=True)
         return normalised
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: TableLike) -> NDArray[Any]:
         """Return the most probable class of each row."""
         probabilities = self.predict_proba(X)
-        return self.classes_[probabilities.argmax(axis=1)]
+        labels: NDArray[Any] = self.classes_[probabilities.argmax(axis=1)]
+        return labels
 
     def _scaled(self, X: Any) -> Floats:
         scaled: Floats = np.sqrt(self.variance) * floats_on_host(self.features_.transform(X))

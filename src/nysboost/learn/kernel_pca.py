@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +14,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from nysboost.estimators import Nystroem
 from nysboost.kernels import Gaussian
 from nysboost.learn.on_features import Features, OnFeatures
-from nysboost.numerics.arrays import Array, Floats, floats_on_host, is_sparse, like
+from nysboost.numerics.arrays import Array, Floats, TableLike, floats_on_host, is_sparse, like
 from nysboost.numerics.checks import require_count, require_positive
 from nysboost.numerics.tolerances import EPS, cutoff
 
@@ -84,7 +85,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnFeatures):
     fit_inverse_transform: bool = False
     alpha: float = 1e-5
 
-    def fit(self, X: Any, y: Any = None) -> KernelPCA:  # noqa: ARG002
+    def fit(self, X: TableLike, y: Any = None) -> KernelPCA:  # noqa: ARG002
         """Find the principal components of the rows of X.
 
         Parameters
@@ -115,7 +116,18 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnFeatures):
             self._learn_pre_images(features)
         return self
 
-    def transform(self, X: Any) -> Array:
+    def fit_transform(self, X: TableLike, y: Any = None) -> Array:
+        """Fit to X, and return its components.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            Training rows.
+        y : ignored
+        """
+        return self.fit(X, y).transform(X)
+
+    def transform(self, X: TableLike | Iterator[TableLike]) -> Array:
         """Return the components of X, shape (n_samples, n_components), centred as in fit.
 
         Parameters
@@ -124,12 +136,12 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnFeatures):
             Rows, seen in fit or not.
         """
         check_is_fitted(self)
-        F = self.features_.transform(X)
-        components = like(self.components_.T, F)
-        return F @ components - like(self.mean_ @ self.components_.T, F)
+        F: Array = self.features_.transform(X)
+        components, mean = self.components_.T, self.mean_ @ self.components_.T
+        return F @ like(components, F) - like(mean, F)
 
     @available_if(_learns_pre_images)  # type: ignore[untyped-decorator,unused-ignore]
-    def inverse_transform(self, X: Any) -> Floats:
+    def inverse_transform(self, X: TableLike) -> Floats:
         """Return rows that have about these components: learned pre-images.
 
         Parameters

@@ -70,7 +70,8 @@ def _called(block: Array, model: Any, method: str, nothing: Array) -> Array:
     if block.shape[0] == 0:
         return nothing
     with on_one_core():
-        return getattr(model, method)(block)
+        answer: Array = getattr(model, method)(block)
+        return answer
 
 
 def lazy_targets(y: Any) -> Any:

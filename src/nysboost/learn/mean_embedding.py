@@ -14,7 +14,7 @@ from nysboost.estimators import Nystroem
 from nysboost.estimators.base import KernelLike
 from nysboost.kernels import Gaussian
 from nysboost.learn.on_features import Features, OnFeatures, features_of
-from nysboost.numerics.arrays import Floats, floats_on_host, is_sparse
+from nysboost.numerics.arrays import Floats, TableLike, floats_on_host, is_sparse
 from nysboost.numerics.checks import require_count
 from nysboost.numerics.memory import MAX_MEMORY, as_bytes
 
@@ -53,7 +53,7 @@ class MeanEmbedding(OnFeatures):
 
     kernel: KernelLike = field(default="rbf", kw_only=False)
 
-    def fit(self, X: Any, y: Any = None) -> MeanEmbedding:  # noqa: ARG002
+    def fit(self, X: TableLike, y: Any = None) -> MeanEmbedding:  # noqa: ARG002
         """Embed the sample X.
 
         Parameters
@@ -68,13 +68,13 @@ class MeanEmbedding(OnFeatures):
         self.weights_: Floats = floats_on_host(self.features_.normalization_) @ self.mean_
         return self
 
-    def score_samples(self, X: Any) -> Floats:
+    def score_samples(self, X: TableLike) -> Floats:
         """Return μ̂(x) for each row, the mean of k(x, ·) over the sample, shape (n_samples,)."""
         check_is_fitted(self)
         scores: Floats = floats_on_host(self.features_.transform(X)) @ self.mean_
         return scores
 
-    def distance(self, X: Any) -> float:
+    def distance(self, X: TableLike) -> float:
         """Return ‖μ̂ − μ̂_X‖, the maximum mean discrepancy between the fitted sample and X."""
         check_is_fitted(self)
         other = floats_on_host(self.features_.transform(X)).mean(axis=0)
@@ -98,8 +98,8 @@ class TwoSampleResult:
 
 
 def mmd_test(
-    X: Any,
-    Y: Any,
+    X: TableLike,
+    Y: TableLike,
     kernel: KernelLike | None = None,
     *,
     method: str = "uniform",
@@ -146,13 +146,13 @@ def mmd_test(
     """
     require_count("n_permutations", n_permutations)
     how: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
-    X, Y = check_array(X, **how), check_array(Y, **how)
-    if X.shape[1] != Y.shape[1]:
-        msg = f"X has {X.shape[1]} features and Y has {Y.shape[1]}: both samples need the same."
+    x, y = check_array(X, **how), check_array(Y, **how)
+    if x.shape[1] != y.shape[1]:
+        msg = f"X has {x.shape[1]} features and Y has {y.shape[1]}: both samples need the same."
         raise ValueError(msg)
-    rng, n, both = make_rng(random_state), X.shape[0], X.shape[0] + Y.shape[0]
+    rng, n, both = make_rng(random_state), x.shape[0], x.shape[0] + y.shape[0]
     pooled = (
-        vstack([X, Y], format="csr") if is_sparse(X) or is_sparse(Y) else np.concatenate([X, Y])
+        vstack([x, y], format="csr") if is_sparse(x) or is_sparse(y) else np.concatenate([x, y])
     )
     # landmarks must not know the samples: the rows change places before any is chosen
     order = rng.permutation(both)

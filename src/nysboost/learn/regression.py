@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import check_is_fitted
@@ -14,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from nysboost.data.dask_graph import is_dask
 from nysboost.learn.base import BaseLearner, buffered
 from nysboost.learn.lazy import lazily, lazy_targets, location_and_scale, rounded
-from nysboost.numerics.arrays import Floats, like, namespace, to_host
+from nysboost.numerics.arrays import Array, Floats, TableLike, like, namespace, to_host
 from nysboost.target.few import FEW
 from nysboost.target.judged import Judged
 
@@ -56,7 +57,7 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
     max_memory : int or str
         Working memory of passes over the rows, in bytes or as "500MB".
     verbose : int
-        Whether to print progress.
+        Whether to print what comes of each step, and about how long the rest will take.
     random_state : int, RandomState, Generator or None
         Seed.
 
@@ -90,7 +91,12 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
     0
     """
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> NystroemRegressor:
+    def fit(
+        self,
+        X: TableLike | Iterator[tuple[TableLike, TableLike]],
+        y: TableLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> NystroemRegressor:
         """Find landmarks, metric and weights.
 
         Parameters
@@ -121,7 +127,9 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         self._interval = _interval(judged)
         return self
 
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> NystroemRegressor:
+    def partial_fit(
+        self, X: TableLike, y: TableLike, sample_weight: ArrayLike | None = None
+    ) -> NystroemRegressor:
         """Add rows to the weights; landmarks, metric and noise stay. The first call fits."""
         if not hasattr(self, "_models"):
             return self.fit(X, y, sample_weight)
@@ -133,8 +141,14 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         self._update(X, (Y - self._centre) / self._unit, weights)
         return self
 
+    @overload
+    def predict(self, X: TableLike, return_std: Literal[False] = False) -> Array: ...
+    @overload
+    def predict(self, X: TableLike, return_std: Literal[True]) -> tuple[Array, Array]: ...
+    @overload
+    def predict(self, X: TableLike, return_std: bool) -> Array | tuple[Array, Array]: ...
     @lazily
-    def predict(self, X: Any, return_std: bool = False) -> Any:
+    def predict(self, X: TableLike, return_std: bool = False) -> Array | tuple[Array, Array]:
         """Return predictions, and if asked the standard deviation of an observation at X.
 
         Parameters

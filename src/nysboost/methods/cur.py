@@ -66,7 +66,8 @@ def crossed(gram: Gram, columns: Landmarks, rows: Landmarks) -> Array:
     xp = namespace(crossing)
     left, values, right = xp.linalg.svd(xp.astype(crossing, xp.float64), full_matrices=False)
     k = int(np.sum(to_host(values) > CROSSING * float(values[0])))
-    return (right[:k, :].T / values[:k]) @ left[:, :k].T
+    inverse: Array = (right[:k, :].T / values[:k]) @ left[:, :k].T
+    return inverse
 
 
 def indefinite(gram: Gram, landmarks: Landmarks, M: Array) -> Mixture:

@@ -94,14 +94,14 @@ def meka(gram: Gram, c: int, rng: np.random.Generator) -> Learner:
     columns = np.concatenate([rows[:m] for rows, m in zip(drawn, shares, strict=True)])
     sample = [rows[: ROWS_PER_LANDMARK * m] for rows, m in zip(drawn, shares, strict=True)]
     points = gram.landmarks(columns).points
-    basis = Clustered(kernel, found.centres.points, tuple(shares))
+    basis = Clustered(kernel, found.centres.Z, tuple(shares))
     rows = Sample.of(gram, np.concatenate(sample))
     return fit_core(rows, Landmarks(columns, points, basis))
 
 
 def _members(gram: Gram, centres: Landmarks, rows: Indices) -> list[Indices]:
     """Return the rows of each cluster, by the rule that new rows will meet too."""
-    cluster = Clustered(gram.kernel, centres.points, ()).cluster_of(gram.rows.take(rows))  # type: ignore[attr-defined]
+    cluster = Clustered(gram.kernel, centres.Z, ()).cluster_of(gram.rows.take(rows))  # type: ignore[attr-defined]
     return [rows[cluster == s] for s in range(len(centres))]
 
 

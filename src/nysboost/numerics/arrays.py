@@ -6,25 +6,44 @@ indices always live on the host, in NumPy.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterator, Sequence
+from os import PathLike
+from typing import Any, Protocol, TypeAlias, TypeGuard
 
 import numpy as np
 from array_api_compat import (
     array_namespace,
     device,
+    is_array_api_obj,
     is_cupy_array,
     is_numpy_array,
     is_numpy_namespace,
     is_torch_array,
     to_device,
 )
-from numpy.typing import NDArray
-from scipy.sparse import issparse as is_sparse
-from scipy.sparse import vstack
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse, vstack
 
-Array: TypeAlias = Any
-"""A real array of any namespace, or a SciPy sparse matrix where a docstring says so."""
+Array: TypeAlias = NDArray[np.floating[Any]]
+"""A real array of any namespace, or a SciPy sparse matrix where a docstring says so.
+
+Type checkers take it for one of NumPy's: that is what most users hold, and what arrays of
+other namespaces have in common with it is what is used of them here.
+"""
+
+
+class Shaped(Protocol):
+    """A table that is no array: a sparse matrix, a data frame, a store, a Dask collection."""
+
+    @property
+    def shape(self) -> Any: ...
+
+
+TableLike: TypeAlias = ArrayLike | Shaped
+"""What users give as rows, targets or right-hand sides: anything that `data.recognise` knows."""
+
+OutputLike: TypeAlias = Shaped | str | PathLike[str]
+"""Where users have features written to: an array, an HDF5 or Zarr array, a path of a .npy file."""
 
 Indices: TypeAlias = NDArray[np.intp]
 Floats: TypeAlias = NDArray[np.float64]
@@ -36,10 +55,25 @@ DEVICE_BYTES = 2**30
 """A block of this size keeps a GPU busy for much longer than it takes to start its kernels."""
 
 
-def namespace(*arrays: Array) -> Any:
+class Namespace(Protocol):
+    """A library of arrays: the functions of the array API standard, by name."""
+
+    @property
+    def linalg(self) -> Namespace: ...
+    def isdtype(self, dtype: Any, kind: Any) -> bool: ...
+    def __getattr__(self, name: str) -> Callable[..., Array]: ...
+
+
+def namespace(*arrays: Array) -> Namespace:
     """Return the array API namespace of the dense arrays (NumPy if all are sparse)."""
     dense = [array for array in arrays if not is_sparse(array)]
-    return array_namespace(*(dense or [np.empty(0)]))
+    found: Namespace = array_namespace(*(dense or [np.empty(0)]))
+    return found
+
+
+def is_sparse(array: object) -> TypeGuard[Any]:
+    """Whether it is a sparse matrix or array of SciPy."""
+    return bool(issparse(array))
 
 
 SUPPORTED = "NumPy, PyTorch and CuPy"
@@ -53,6 +87,11 @@ def is_supported(array: Array) -> bool:
     """
     known = (is_numpy_array, is_torch_array, is_cupy_array)
     return any(is_kind(array) for is_kind in known) or is_strict(array)
+
+
+def is_array(values: object) -> TypeGuard[Any]:
+    """Whether it is an array of any namespace."""
+    return bool(is_array_api_obj(values))
 
 
 def is_strict(array: Array) -> bool:
@@ -78,7 +117,7 @@ def floats_on_host(array: Array) -> Floats:
     return to_host(array).astype(np.float64, copy=False)
 
 
-def like(values: Array, reference: Array, dtype: Any = None) -> Array:
+def like(values: NDArray[Any], reference: Array, dtype: Any = None) -> Array:
     """Return `values` in the namespace, on the device and in the dtype of `reference`."""
     xp = namespace(reference)
     where = None if is_sparse(reference) else device(reference)
@@ -109,6 +148,11 @@ def dense(array: Array) -> Array:
     return array.toarray() if is_sparse(array) else array
 
 
+def entries(array: Array) -> Array:
+    """Return all entries of an array, or those that a sparse matrix stores."""
+    return array.data if is_sparse(array) else array
+
+
 def stacked(parts: Sequence[Array]) -> Array:
     """Return tables one below the other, dense or CSR."""
     return vstack(parts, format="csr") if is_sparse(parts[0]) else namespace(*parts).concat(parts)
@@ -127,7 +171,7 @@ def epsilon(array: Array) -> float:
 def apply_in_place(function: str, array: Array, *args: Any) -> Array:
     """Apply a namespace's elementwise function, into `array` itself where `out=` exists."""
     xp = namespace(array)
-    operation = getattr(xp, function)
+    operation: Callable[..., Array] = getattr(xp, function)
     try:
         return operation(array, *args, out=array)
     except TypeError:
@@ -169,14 +213,18 @@ __all__ = [
     "Array",
     "Floats",
     "Indices",
+    "OutputLike",
+    "TableLike",
     "apply_in_place",
     "block_bytes",
     "dense",
     "device",
     "dtype_name",
     "empty",
+    "entries",
     "epsilon",
     "floats_on_host",
+    "is_array",
     "is_numpy",
     "is_numpy_namespace",
     "is_sparse",

@@ -28,10 +28,11 @@ def shown(value: Any) -> str:
     return f"<array of shape {tuple(shape)}>" if shape else repr(value)
 
 
-def real_numbers(name: str, values: Any) -> Any:
+def real_numbers(name: str, values: Any) -> NDArray[np.floating[Any]]:
     """Return an array of real numbers in floating point, or say that it is none."""
     if is_array_api_obj(values) and not isinstance(values, np.ndarray):
-        return values
+        of_another_library: NDArray[np.floating[Any]] = values
+        return of_another_library
     try:
         array = np.asarray(values)
         if array.dtype.kind in "fiub":

@@ -17,6 +17,7 @@ from nysboost.numerics.arrays import (
     Floats,
     Indices,
     block_bytes,
+    dense,
     is_sparse,
     like,
     namespace,
@@ -170,7 +171,7 @@ class _Cloud:
     """Weighted points, centred where they are dense so that their products keep their digits."""
 
     X: Array
-    centre: Array
+    centre: Array | float
     half_norms: Floats
     mass: Floats
 
@@ -198,8 +199,7 @@ class _Cloud:
 
     def take(self, indices: Indices) -> Array:
         """Return points at `indices`, dense."""
-        rows = take(self.X, indices)
-        return rows.toarray() if is_sparse(rows) else rows
+        return dense(take(self.X, indices))
 
     def scores(self, Z: Array, rows: slice) -> Array:
         """Return ½‖x − z‖² less ½‖x‖², for the points at `rows`, shape (len(rows), c)."""
@@ -237,8 +237,7 @@ def _sums(X: Array, owner: Indices, weight: Floats, c: int) -> Array:
     n = len(owner)
     if is_sparse(X) or isinstance(X, np.ndarray):
         members = csc_array((weight.astype(X.dtype), owner, np.arange(n + 1)), shape=(c, n))
-        sums = members @ X
-        return sums.toarray() if is_sparse(sums) else sums
+        return dense(members @ X)
     belongs = np.zeros((c, n))
     belongs[owner, np.arange(n)] = weight
     return like(belongs, X) @ X

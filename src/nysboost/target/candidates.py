@@ -53,7 +53,7 @@ class Sample:
     weights: Array | None
     factor: Floats
 
-    def __getitem__(self, rows: object) -> Sample:
+    def __getitem__(self, rows: Any) -> Sample:
         X, Y, weights = self.X[rows, :], self.Y[rows, :], self.weights
         return Sample(X, Y, None if weights is None else weights[rows], self.factor)
 
@@ -123,6 +123,7 @@ class Candidate:
         """Return k-means landmarks and a round metric."""
         X, d = sample.X, int(sample.X.shape[1])
         rows = X[: KMEANS_ROWS * c, :]
+        Z: Array
         if self.shape == "full" and d > WIDE:
             A = _principal(X, NARROW, _units(sample) if self.own_units else np.ones(d))
             U = centroids(rows @ A, c, rng, max_iter=KMEANS_ITERATIONS)
@@ -172,4 +173,5 @@ def _principal(X: Array, q: int, units: Floats) -> Array:
     some = X[:PRINCIPAL_ROWS, :] * of_features
     _, singular, V = xp.linalg.svd(some - xp.mean(some, axis=0), full_matrices=False)
     spread = xp.sqrt(xp.sum(singular[:q] ** 2) / some.shape[0])
-    return of_features[:, None] * V[:q, :].T / spread
+    directions: Array = V[:q, :].T
+    return of_features[:, None] * directions / spread

@@ -12,6 +12,7 @@ from scipy.optimize import nnls
 
 from nysboost.engine.moments import Moments
 from nysboost.numerics.arrays import Array, Floats, Indices, to_host
+from nysboost.numerics.progress import Work
 from nysboost.target.candidates import (
     MATERN12,
     UNIT_LAPLACIAN,
@@ -21,7 +22,7 @@ from nysboost.target.candidates import (
     loss_of,
     moved,
 )
-from nysboost.target.judged import Judged, Report
+from nysboost.target.judged import Judged
 from nysboost.target.linear import Basis, LinearModel, chosen, predictions_along
 from nysboost.target.plain import Plain
 from nysboost.target.scale import Scale
@@ -54,6 +55,10 @@ GAIN = 0.98
 class _Recipe(Protocol):
     """Rows → variants of one search: what differs in bandwidth or kernel alone."""
 
+    @property
+    def size(self) -> float:
+        """How long it takes, in searches."""
+
     def __call__(
         self, sample: Sample, c: int, rng: np.random.Generator, starts: Sequence[Found] = ()
     ) -> list[Found]:
@@ -65,6 +70,7 @@ class _Still:
     """Landmarks that do not know y, at several bandwidths."""
 
     plain: Plain
+    size = 0.1
 
     def __call__(
         self,
@@ -85,6 +91,7 @@ class _Moved:
     """
 
     candidate: Candidate
+    size = 1.0
 
     def __call__(
         self, sample: Sample, c: int, rng: np.random.Generator, starts: Sequence[Found] = ()
@@ -106,15 +113,19 @@ class _Moved:
 
 @dataclass(frozen=True, eq=False)
 class _Entrant:
-    """A variant of a recipe, with its predictions for rows that its fold left out."""
+    """A variant of a recipe, with its predictions for rows that its fold left out.
+
+    `at` is the place of the chosen γ among those that each search offers, which are multiples of
+    the γ it found: another search may end at another amplitude, where the number means nothing.
+    """
 
     name: str
     recipe: _Recipe
     starts: tuple[Found, ...]
     variant: int
-    gamma: float
+    at: int
     mean: Floats
-    variance: Floats
+    spread: Floats
     error: float
 
 
@@ -125,7 +136,7 @@ def learn_few(
     candidates: tuple[Candidate, ...],
     c: int,
     rng: np.random.Generator,
-    report: Report,
+    work: Work,
 ) -> Judged:
     """Return a mixture of candidates, weighed by their out-of-fold predictions.
 
@@ -143,24 +154,31 @@ def learn_few(
         Landmarks of each candidate, at most.
     rng : numpy.random.Generator
         Source of all randomness.
-    report : callable
-        Takes a line of progress.
+    work : Work
+        Takes lines of progress.
     """
     seed = int(rng.integers(2**31))
     folds = _folds(sample.n, np.random.default_rng(seed))
     still = (plain, Plain(UNIT_LAPLACIAN)) if candidates else (plain,)
     recipes: list[_Recipe] = [_Still(each) for each in still]
     recipes += [_Moved(candidate) for candidate in candidates]
+    work.begin(sum(recipe.size for recipe in recipes) * (len(folds) + 1))
     entrants: list[_Entrant] = []
     for recipe in recipes:
-        for entrant in _entered(recipe, sample, folds, c, seed):
-            entrants.append(entrant)
-            report(f"{entrant.name}: out-of-fold error {entrant.error**0.5:.4g}")
+        entered = _entered(recipe, sample, folds, c, seed)
+        best = min(entered, key=lambda entrant: entrant.error)
+        line = f"{best.name}: out-of-fold error {best.error**0.5:.4g}"
+        work.step(recipe.size * len(folds), line)
+        entrants += entered
     shares = _shares(entrants, sample)
     kept = np.flatnonzero(shares > 0)
     models = _fitted([entrants[k] for k in kept], sample, scale, c, seed)
+    work.step(work.total - work.done, f"{len(kept)} of them, on all rows")
     mean = sum(shares[k] * entrants[k].mean for k in kept)
-    variance = sum(shares[k] * entrants[k].variance for k in kept)
+    variance = sum(
+        shares[k] * entrants[k].spread[:, None] * to_host(model.noise)
+        for k, model in zip(kept, models, strict=True)
+    )
     weights = None if sample.weights is None else to_host(sample.weights)
     notes = [(entrant.name, entrant.error**0.5) for entrant in entrants]
     return Judged(models, shares[kept], to_host(sample.Y), mean, np.sqrt(variance), weights, notes)
@@ -185,38 +203,36 @@ def _entered(
             mean[:, held] = means[variant]
         errors = np.array([_error(sample, of_gamma) for of_gamma in mean])
         at = chosen(gammas, errors)
-        variance = np.empty(sample.Y.shape)
-        for held, (_, _, models) in zip(folds, parts, strict=True):
-            variance[held] = models[variant](float(gammas[at]))
+        spread = np.empty(sample.n)
+        for held, found, (_, _, spreads) in zip(folds, founds, parts, strict=True):
+            spread[held] = spreads[variant](float(found.gammas[at]))
         name, error = founds[0].name, float(errors[at])
         if name not in best or error < best[name].error:
-            best[name] = _Entrant(
-                name, recipe, starts, variant, float(gammas[at]), mean[at], variance, error
-            )
+            best[name] = _Entrant(name, recipe, starts, variant, at, mean[at], spread, error)
     return list(best.values())
 
 
 def _in_fold(
     recipe: _Recipe, sample: Sample, held: Indices, c: int, seed: int
 ) -> tuple[list[Found], list[Floats], list[Callable[[float], Floats]]]:
-    """Return what is found without a fold: variants, predictions there, γ ↦ variances there."""
+    """Return what is found without a fold: variants, predictions there, γ ↦ spreads there."""
     rest = np.setdiff1d(np.arange(sample.n), held)
     fit, judge = sample[rest if len(rest) else held], sample[held]
     founds = recipe(fit, min(c, fit.n), np.random.default_rng(seed))
     means: list[Floats] = []
-    variances: list[Callable[[float], Floats]] = []
+    spreads: list[Callable[[float], Floats]] = []
     for found in founds:
         basis = found.basis()
         moments = Moments.of(basis(fit.X), fit.Y, fit.weights)
         F = basis(judge.X)
         means.append(np.stack([to_host(m) for m in predictions_along(moments, F, found.gammas)]))
-        variances.append(partial(_variances, basis, moments, F))
-    return founds, means, variances
+        spreads.append(partial(_spread, basis, moments, F))
+    return founds, means, spreads
 
 
-def _variances(basis: Basis, moments: Moments, F: Array, gamma: float) -> Floats:
-    model = LinearModel.fit(basis, moments, gamma)
-    return np.asarray(to_host(model.spread(F)[:, None] * model.noise[None, :]))
+def _spread(basis: Basis, moments: Moments, F: Array, gamma: float) -> Floats:
+    """Return variances over the noise: of that, the final model has less than one of a fold."""
+    return np.asarray(to_host(LinearModel.fit(basis, moments, gamma).spread(F)))
 
 
 def _error(sample: Sample, mean: Floats) -> float:
@@ -267,7 +283,8 @@ def _fitted(
             rng = np.random.default_rng(seed)
             size = min(c, sample.n)
             searched[entrant.recipe] = entrant.recipe(sample, size, rng, entrant.starts)
-        basis = scale.undone(searched[entrant.recipe][entrant.variant])
+        found = searched[entrant.recipe][entrant.variant]
+        basis = scale.undone(found)
         moments = Moments.of(basis(raw), sample.Y, sample.weights)
-        models.append(LinearModel.fit(basis, moments, entrant.gamma))
+        models.append(LinearModel.fit(basis, moments, float(found.gammas[entrant.at])))
     return models

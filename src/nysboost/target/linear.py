@@ -55,7 +55,8 @@ class Basis:
 
     def __call__(self, X: Array) -> Array:
         """Return the features of rows in memory, shape (n, r)."""
-        return self.kernel(X, self.Z) @ self.N
+        features: Array = self.kernel(X, self.Z) @ self.N
+        return features
 
     def through(self, matrix: Array | None = None) -> FeatureMap:
         """Return x ↦ F, or x ↦ F · matrix in one product, as a map of the engine."""
@@ -82,8 +83,12 @@ class LinearModel:
         Weights.
     noise : array of shape (t,)
         s².
+    doubt : float
+        γ of the variances: no kernel's amplitude s²/γ is above the variance of y. A penalty that
+        predicts well may be far smaller, and with it the deviation between the rows a hundred
+        times that of y.
     root : array of shape (c, c)
-        R with R Rᵀ = (FᵀF + γI)⁻¹.
+        R with R Rᵀ = (FᵀF + doubt · I)⁻¹.
     """
 
     basis: Basis
@@ -92,20 +97,23 @@ class LinearModel:
     mean: Array
     w: Array
     noise: Array
+    doubt: float
     root: Array
 
     @classmethod
     def fit(cls, basis: Basis, moments: Moments, gamma: float) -> LinearModel:
         """Return the model that the moments determine."""
-        xp, r = namespace(moments.FF), moments.FF.shape[0]
-        mean = moments.mean
-        M = moments.FF + like(gamma * np.eye(r), moments.FF)
-        root = xp.linalg.inv(xp.linalg.cholesky(M)).T
+        xp, mean = namespace(moments.FF), moments.mean
+        root = _inverse_root(moments.FF, gamma)
         b = moments.FY - moments.F[:, None] * mean[None, :]
         w = root @ (root.T @ b)
         total = moments.YY - moments.weight * mean**2
-        noise = xp.clip(total - xp.sum(b * w, axis=0), min=0.0) / moments.weight
-        return cls(basis, gamma, moments, mean, w, noise, root)
+        missed = xp.clip(total - xp.sum(b * w, axis=0), min=0.0)
+        whole = float(xp.sum(total))
+        doubt = max(gamma, float(xp.sum(missed)) / whole if whole > 0 else 0.0)
+        if doubt > gamma:
+            root = _inverse_root(moments.FF, doubt)
+        return cls(basis, gamma, moments, mean, w, missed / moments.weight, doubt, root)
 
     def updated(self, moments: Moments) -> LinearModel:
         """Return the model after more rows."""
@@ -123,12 +131,18 @@ class LinearModel:
         """Return the variance of an observation at rows with features F, over s², shape (n,).
 
         1 for the noise, f(FᵀF + γI)⁻¹fᵀ for the weights, and (k(x, x) − ‖f‖²)/γ for what no
-        landmark knows: the kernel's amplitude, far from all of them.
+        landmark knows, the kernel's amplitude, far from all of them; here γ is `doubt`.
         """
         xp = namespace(F)
         known = xp.sum((F @ self.root) ** 2, axis=1)
         unknown = xp.clip(self.basis.height - xp.sum(F * F, axis=1), min=0.0)
-        return 1 + known + unknown / self.gamma
+        return 1 + known + unknown / self.doubt
+
+
+def _inverse_root(FF: Array, gamma: float) -> Array:
+    """Return R with R Rᵀ = (FᵀF + γI)⁻¹."""
+    xp = namespace(FF)
+    return xp.linalg.inv(xp.linalg.cholesky(FF + like(gamma * np.eye(FF.shape[0]), FF))).T
 
 
 def predictions_along(train: Moments, F: Array, gammas: Floats) -> list[Array]:

@@ -155,6 +155,7 @@ class TargetLoss:
         to_Z = 2 * (total[:, None] * Z - BX - BZ)
         across = _across(Z, BX, whole)
         outer = outer - across + _spread(Z, total, whole) - _across(Z, BZ, whole) / 2
+        gradient_A: Array
         if whole:
             gradient_A, gradient_Z = 2 * outer @ A, to_Z @ A @ A.T
         else:

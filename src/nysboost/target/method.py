@@ -13,10 +13,11 @@ from nysboost.gram import Gram, KernelGram, Landmarks
 from nysboost.kernels import Matern
 from nysboost.numerics.arrays import Floats, dense, floats_on_host, like, namespace, to_host
 from nysboost.numerics.memory import Budget
+from nysboost.numerics.progress import Work
 from nysboost.settings import Settings
 from nysboost.target.candidates import Sample
 from nysboost.target.few import FEW, TRACE_FEW, learn_few
-from nysboost.target.judged import Judged, Report
+from nysboost.target.judged import Judged
 from nysboost.target.many import SAMPLE_BYTES, TRACE, drawn, learn_many, taken
 from nysboost.target.menu import Menu, menu
 from nysboost.target.scale import Scaling, each_alone
@@ -68,7 +69,7 @@ def learn(
     *,
     budget: Budget,
     scaling: Scaling = each_alone,
-    report: Report = lambda _: None,
+    work: Work | None = None,
 ) -> Judged:
     """Return what is found on rows with targets Y: by a race if they are many, else by folds.
 
@@ -90,9 +91,10 @@ def learn(
         Memory and cores of the pass over all rows.
     scaling : callable
         From rows to the coordinates in which the search begins.
-    report : callable
+    work : Work or None
         Takes lines of progress.
     """
+    work = work or Work()
     constant = not bool((Y[:1] != Y).any())
     if rows.n > FEW:
         many = () if constant else options.many
@@ -101,10 +103,10 @@ def learn(
             room = max(4 * LEAST, SAMPLE_BYTES // (8 * rows.n_features))
             order = drawn(rows.n, min(rows.n, SEARCH_ROWS, room), search)
             _, _, some = taken(rows, Y, weights, order, scaling)
-            c = enough(some, options.plain, many, TRACE, search, report)
+            c = enough(some, options.plain, many, TRACE, search, work)
         return learn_many(
             rows, Y, weights, options.plain, many, c, rng,
-            scaling=scaling, budget=budget, report=report,
+            scaling=scaling, budget=budget, work=work,
         )  # fmt: skip
     stored = dense(rows.take(slice(None)))
     X, Y, weights = _canonical(
@@ -115,8 +117,8 @@ def learn(
     sample = Sample(scale(X), like(Y, X), of_rows, scale.factor)
     tried = () if constant or sample.n < LEAST_ROWS else options.few
     if c is None:
-        c = enough(sample, options.plain, tried, TRACE_FEW, rng.spawn(1)[0], report)
-    return learn_few(sample, scale, options.plain, tried, c, rng, report)
+        c = enough(sample, options.plain, tried, TRACE_FEW, rng.spawn(1)[0], work)
+    return learn_few(sample, scale, options.plain, tried, c, rng, work)
 
 
 def indicators(y: Any, n: int) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -48,15 +49,15 @@ class Plain:
     landmarks: str = "uniform"
 
     def found(self, sample: Sample, c: int, rng: np.random.Generator) -> list[Found]:
-        """Return landmarks at each bandwidth; every one begins at the same random number."""
-        d, seed = int(sample.X.shape[1]), int(rng.integers(2**31))
+        """Return landmarks at each bandwidth, all with the same random numbers."""
+        d = int(sample.X.shape[1])
         typical = {Laplacian: d, Anova: 1}.get(type(self.kernel), np.sqrt(d))
         name = f"{type(self.kernel).__name__}, {self.landmarks} landmarks"
         tried = []
         for bandwidth in BANDWIDTHS:
             scale = np.array(1 / (bandwidth * typical))
             gram = KernelGram(ArrayRows(sample.X), replace(self.kernel, metric=Metric(scale)))
-            Z, N = self.place(gram, c, np.random.default_rng(seed))
+            Z, N = self.place(gram, c, deepcopy(rng))
             point = Point(Z, like(scale, Z), 0.0)
             tried.append(Found(name, self.kernel, point, SIMPLE_GAMMAS, N=N))
         return tried

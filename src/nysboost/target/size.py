@@ -10,8 +10,8 @@ import numpy as np
 
 from nysboost.engine.moments import Moments
 from nysboost.numerics.arrays import Floats, to_host
+from nysboost.numerics.progress import Work
 from nysboost.target.candidates import Candidate, Found, Sample, judged, moved
-from nysboost.target.judged import Report
 from nysboost.target.linear import predictions_along
 from nysboost.target.many import FIRST_STEPS
 from nysboost.target.plain import Plain
@@ -34,7 +34,7 @@ def enough(
     candidates: tuple[Candidate, ...],
     trace: float,
     rng: np.random.Generator,
-    report: Report,
+    work: Work,
 ) -> int:
     """Return the number of landmarks beyond which twice, and four times, as many predict no better.
 
@@ -55,7 +55,7 @@ def enough(
         τ, the weight of the bound's trace.
     rng : numpy.random.Generator
         Source of all randomness.
-    report : callable
+    work : Work
         Takes lines of progress.
     """
     c = max(1, min(LEAST, sample.n // 2))
@@ -69,11 +69,11 @@ def enough(
         key=lambda pair: pair[0].error,
     )
     errors = _squared_errors(found, fit, judge)
-    report(f"{c} landmarks: held-out error {found.error**0.5:.4g}")
+    work.step(0, f"{c} landmarks: held-out error {found.error**0.5:.4g}")
     more, weights = 2 * c, None if judge.weights is None else to_host(judge.weights)
     while more <= min(MOST, sample.n // 2, 4 * c):
         found = recipe(fit, judge, more, rng)
-        report(f"{more} landmarks: held-out error {found.error**0.5:.4g}")
+        work.step(0, f"{more} landmarks: held-out error {found.error**0.5:.4g}")
         fresh = _squared_errors(found, fit, judge)
         if falls(errors - fresh, weights):
             c, errors = more, fresh

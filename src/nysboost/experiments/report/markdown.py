@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from nysboost._version import __version__
+from nysboost._version import SOFTWARE
 from nysboost.experiments import ledger
 from nysboost.experiments.figures import READING_WORDS, figure_name
 from nysboost.experiments.ledger import Decision
@@ -33,7 +33,7 @@ def page(results: Mapping[str, Results], summary: Sequence[str]) -> str:
     parts += _ledger(ledger.ledger(results))
     for result in results.values():
         parts += _preset(result)
-    parts += ["", f"Made with NysBoost {__version__}."]
+    parts += ["", f"Made with {SOFTWARE}."]
     return "\n".join(parts) + "\n"
 
 
