@@ -125,6 +125,10 @@ bench-gpu: $(STAMP)  ## Measure time and error on a GPU; needs PyTorch with CUDA
 bench-dask: $(STAMP)  ## Measure Dask against the same work in memory, and what a row costs
 	$(BIN)/python benchmarks/dask_scale.py
 
+bench-learning-scale: $(STAMP)  ## Learn from memory maps of 10⁵ to 10⁷ rows, and measure predict: minutes to an hour
+	$(BIN)/python benchmarks/learning_scale.py
+	$(BIN)/python benchmarks/learning_predict.py
+
 bench-learning: $(STAMP)  ## Regression on public tables against trees and Gaussian processes (DATA=folder, DEVICE=cuda)
 	$(BIN)/python benchmarks/learning.py $(if $(DATA),--data-dir $(DATA)) $(if $(DEVICE),--device $(DEVICE))
 
