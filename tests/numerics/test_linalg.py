@@ -1,5 +1,6 @@
 """Factors, bases and spectra against NumPy's."""
 
+import array_api_strict as strict
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,6 +15,7 @@ from nysboost.numerics.linalg import (
     spectrum,
     times,
     triangular_factor,
+    triangular_inverse,
 )
 from nysboost.numerics.tolerances import cutoff
 
