@@ -95,3 +95,14 @@ def test_other_arrays_than_numpys_give_the_same_machine(name):
     assert type(w) is type(strict.asarray(X))
     np.testing.assert_allclose(np.asarray(w), expected[0], atol=1e-6)
     np.testing.assert_allclose(np.asarray(b), expected[1], atol=1e-6)
+
+
+def test_rows_in_single_precision_give_nearly_the_same_machine():
+    how = {"gamma": 2.0, "method": "uniform", "n_components": 40, "random_state": 0}
+    scores = []
+    for precision in (np.float64, np.float32):
+        transformer = nb.Nystroem(**how).fit(X.astype(precision))
+        w, b = fit_margins(features_of(transformer), SIGNS, Hinge(), 1.0)
+        assert w.dtype == np.float64
+        scores.append(transformer.transform(X.astype(precision)) @ w[0] + b)
+    np.testing.assert_allclose(scores[1], scores[0], atol=0.05)

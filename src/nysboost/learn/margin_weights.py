@@ -111,7 +111,8 @@ def _mirrored(w: Array, b: Array) -> Fitted:
 
 def _scores(features: Features, fitted: Fitted) -> Floats:
     w, b = _mirrored(fitted[0].T, fitted[1])
-    return np.concatenate([to_host(F @ w + b) for _, F in features.blocks_in_place()])
+    w, b = to_host(w), to_host(b)
+    return np.concatenate([F @ w + b for _, F in features.blocks()])
 
 
 def _right(scores: Floats, truth: Floats, mass: Floats) -> float:

@@ -7,7 +7,7 @@ kernel machine of K̂ itself, and a matter of r numbers, however many rows there
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from array_api_compat import device
@@ -98,10 +98,7 @@ def fit_margins(
     b : array of shape (p,)
         Where the features are.
     """
-    products: Any = 0
-    sums: Any = 0
-    for _, F in features.blocks_in_place():
-        products, sums = products + F.T @ F, sums + namespace(F).sum(F, axis=0)
+    products, sums = features.products
     xp, r, p = namespace(products), features.r, signs.shape[1]
     weighed = np.abs(signs) if weights is None else np.abs(signs) * weights[:, None]
     y, strength = like(signs, products), like(C * weighed, products)
@@ -114,15 +111,19 @@ def fit_margins(
     def coefficients(x: Array) -> Array:
         return L_inverse.T @ xp.reshape(x, (r + 1, p))
 
+    def times(F: Array, values: Array) -> Array:
+        found = F @ xp.astype(values, F.dtype, copy=False)
+        return xp.astype(found, xp.float64, copy=False)
+
     def objective(x: Array) -> tuple[float, Array]:
         w = coefficients(x)
         gradient = ridge[:, None] * w
         value = 0.5 * float(xp.sum(gradient * w))
         for at, F in features.blocks_in_place():
-            losses, slopes = loss(y[at, :] * (F @ w[:r, :] + w[r, :]))
+            losses, slopes = loss(y[at, :] * (times(F, w[:r, :]) + w[r, :]))
             pull = strength[at, :] * y[at, :] * slopes
             value += float(xp.sum(strength[at, :] * losses))
-            gradient = gradient + xp.concat([F.T @ pull, xp.sum(pull, axis=0)[None, :]])
+            gradient = gradient + xp.concat([times(F.T, pull), xp.sum(pull, axis=0)[None, :]])
         return unit * value, unit * xp.reshape(L_inverse @ gradient, (-1,))
 
     if start is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 
 from sklearn.base import BaseEstimator
@@ -35,9 +36,19 @@ class Features:
         return ((at, floats_on_host(F)) for at, F in self._factor.blocks())
 
     def blocks_in_place(self) -> Iterator[tuple[slice, Array]]:
-        """Yield the same on the device of the data."""
-        for at, F in self._factor.blocks():
-            yield at, namespace(F).astype(F, namespace(F).float64, copy=False)
+        """Yield the same on the device and in the precision of the data."""
+        return self._factor.blocks()
+
+    @cached_property
+    def products(self) -> tuple[Array, Array]:
+        """FᵀF and Fᵀ1, in float64, on the device of the data."""
+        products: Any = 0
+        sums: Any = 0
+        for _, F in self.blocks_in_place():
+            xp = namespace(F)
+            products = products + xp.astype(F.T @ F, xp.float64, copy=False)
+            sums = sums + xp.sum(F, axis=0, dtype=xp.float64)
+        return products, sums
 
 
 def features_of(transformer: Nystroem) -> Features:
