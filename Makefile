@@ -93,7 +93,7 @@ docs-test: docs  ## Look at the built site in a browser: links, pictures, search
 	$(BIN)/python -m pytest -q tests/docs
 
 reproduction: $(STAMP)  ## Run the paper's experiments again and write docs/reproduction.md (DATA=folder): hours
-	$(BIN)/nysboost reproduce all --replicates 30 --replicates simulation=100 --seed 0 \
+	$(BIN)/nysboost reproduce all --variants stated --replicates 30 --replicates simulation=100 --seed 0 \
 	  --out out/reproduction $(if $(DATA),--data-dir $(DATA))
 	$(BIN)/python tools/reproduction_page.py out/reproduction
 
@@ -111,6 +111,12 @@ bench: $(STAMP)  ## Measure time, memory and error against the floor and the pee
 	$(BIN)/python benchmarks/fit_scaling.py
 	$(BIN)/python benchmarks/joint_time.py $(if $(DATA),--data-dir $(DATA))
 	$(BIN)/python benchmarks/summary.py $(BENCHES:%=out/%.json)
+
+bench-uses: $(STAMP)  ## Measure kernel PCA, clustering, machines and tests against the exact ones (DATA=folder): half an hour
+	$(BIN)/python benchmarks/uses.py $(if $(DATA),--data-dir $(DATA))
+
+bench-systems: $(STAMP)  ## Measure all methods at 240 columns on the paper's data (DATA=folder): an hour
+	$(BIN)/python benchmarks/systems.py $(if $(DATA),--data-dir $(DATA))
 
 bench-trust: $(STAMP)  ## Measure certificates and tolerances against the truth (DATA=folder): half an hour
 	$(BIN)/python benchmarks/certificates.py $(if $(DATA),--data-dir $(DATA))

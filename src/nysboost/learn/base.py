@@ -59,6 +59,10 @@ PIECE = 2**25
 SMALLEST = 1e-100
 """Weights below this, or above its inverse, have squares out of range."""
 
+STILL = "rpcholesky"
+"""Landmarks of a kernel that learns no metric. With an ANOVA kernel and 240 of them the test error
+on concrete was that of dense kernel ridge regression; with k-means centres it was 1.25 of that."""
+
 IMPORTANCE_ROWS = 4096
 """Rows whose spread says how far each feature goes."""
 
@@ -123,7 +127,7 @@ class BaseLearner(BaseEstimator):
             options = menu(self.kernel, self.metric, d)
             if self.landmarks == "target":
                 return options
-        name = "kmeans" if self.landmarks == "target" else self.landmarks
+        name = STILL if self.landmarks == "target" else self.landmarks
         return without_target(self.kernel, place_of(name), name)
 
     def _asked(self, n: int) -> int | None:

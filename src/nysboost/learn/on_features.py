@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any, TypeVar
 
 from sklearn.base import BaseEstimator
@@ -12,7 +13,7 @@ from nysboost.catalogue import RandomState
 from nysboost.engine.factor import Factor
 from nysboost.estimators import Nystroem
 from nysboost.estimators.base import KernelLike
-from nysboost.numerics.arrays import Array, Floats, floats_on_host
+from nysboost.numerics.arrays import Array, Floats, floats_on_host, namespace
 from nysboost.numerics.memory import MAX_MEMORY
 
 T = TypeVar("T")
@@ -50,6 +51,21 @@ class Features:
         """
         done: T = self._factor.fold(_on_host, merge, (function, shared), *beside, task=task)
         return done
+
+    def blocks_in_place(self) -> Iterator[tuple[slice, Array]]:
+        """Yield the same on the device and in the precision of the data."""
+        return self._factor.blocks()
+
+    @cached_property
+    def products(self) -> tuple[Array, Array]:
+        """FᵀF and Fᵀ1, in float64, on the device of the data."""
+        products: Any = 0
+        sums: Any = 0
+        for _, F in self.blocks_in_place():
+            xp = namespace(F)
+            products = products + xp.astype(F.T @ F, xp.float64, copy=False)
+            sums = sums + xp.sum(F, axis=0, dtype=xp.float64)
+        return products, sums
 
 
 def _on_host(load: tuple[Callable[..., T], Any], F: Array, *beside: Array) -> T:
