@@ -119,8 +119,9 @@ bench-gpu: $(STAMP)  ## Measure time and error on a GPU; needs PyTorch with CUDA
 bench-dask: $(STAMP)  ## Measure Dask against the same work in memory, and what a row costs
 	$(BIN)/python benchmarks/dask_scale.py
 
-bench-learning: $(STAMP)  ## Regression on public tables against trees and Gaussian processes (DATA=folder, DEVICE=cuda)
+bench-learning: $(STAMP)  ## Regression and classification on public tables against trees and Gaussian processes (DATA=folder, DEVICE=cuda)
 	$(BIN)/python benchmarks/learning.py $(if $(DATA),--data-dir $(DATA)) $(if $(DEVICE),--device $(DEVICE))
+	$(BIN)/python benchmarks/classification.py --trees $(if $(DATA),--data-dir $(DATA)) $(if $(DEVICE),--device $(DEVICE))
 
 clean:  ## Remove what the targets made
 	rm -rf $(VENV) .venv-floor .venv-build .venv-wheel .coverage mutants out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -17,6 +17,7 @@ SIZES = {
     "certificates": "--seeds 1 --small 60 --rows 300 --tables 1 --landmarks 6 --images 500 "
     "--clusters 6 --large 400 --methods uniform --searched wine --tolerances 0.3",
     "large_transform": "--rows 2000 3000 --landmarks 16",
+    "classification": "--tables mnist --components 100",
     "learning": "--tables pol --splits 0 --components 5 --only ours uniform exact~process",
 }
 
