@@ -1,6 +1,6 @@
 """Classification with landmarks that know the labels: MNIST and Covertype, accuracy and time.
 
-MNIST has its standard test set. Of Covertype 464,000 rows, drawn with a fixed seed, are for learning
+MNIST has its standard test set. Of Covertype 464,000 rows, drawn with a fixed seed, are learned,
 and the others for the test. Reported is the share of test rows that are wrong, beside the share
 that the goal allows; --trees adds LightGBM, with early stopping on a tenth of the rows.
 The runs are kept in --runs, one JSON line each, and are not repeated.
