@@ -136,4 +136,4 @@ bench-learning: $(STAMP)  ## Regression and classification on public tables agai
 	$(BIN)/python benchmarks/classification.py --trees $(if $(DATA),--data-dir $(DATA)) $(if $(DEVICE),--device $(DEVICE))
 
 clean:  ## Remove what the targets made
-	rm -rf $(VENV) .venv-floor .venv-build .venv-wheel .coverage mutants out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-floor .venv-build .venv-wheel .coverage* mutants out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
