@@ -189,3 +189,21 @@ def test_the_first_learner_of_boosting_is_the_first_of_the_ensemble():
     np.testing.assert_array_equal(
         boosted.learners[0].landmarks.indices, mixed.learners[0].landmarks.indices
     )
+
+
+@selectors
+def test_candidates_come_from_a_part_until_too_few_of_it_are_left(selector):
+    """Of 25 columns at a time: V of twenty shrinks no sooner than the pool is empty."""
+    seen = []
+
+    def recording(residual, m, rng):
+        seen.append(residual.shape[1])
+        return selector(residual, m, rng)
+
+    trajectory = run(recording, n=80, n_considered=25)
+    assert seen == [20, 20, 20]
+    assert trajectory.candidates == (20, 20, 20)
+    everything = np.concatenate(columns(trajectory))
+    assert len(np.unique(everything)) == 24
+    first = np.concatenate(columns(run(selector, n=80, n_considered=25, n_learners=2)))
+    np.testing.assert_array_equal(first, everything[:12])

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from nysboost.numerics.descent import descend
+from nysboost.numerics.descent import Curvature, descend
 
 
 @given(st.integers(0, 1000))
@@ -37,3 +37,17 @@ def test_a_step_into_the_undefined_is_taken_back():
 
     found = descend(objective, np.array([30.0]), 40)
     np.testing.assert_allclose(found, 1.0, rtol=1e-4)
+
+
+def test_a_second_descent_goes_on_where_the_first_has_learnt_the_curvature():
+    scales = np.geomspace(1, 300, 8)
+
+    def objective(x):
+        return float(np.sum(scales * x * x)), 2 * scales * x
+
+    x = np.ones(8)
+    known = Curvature()
+    half_way = descend(objective, x, 10, known)
+    assert len(known) > 5
+    again, afresh = (descend(objective, half_way, 6, one) for one in (known, None))
+    assert objective(again)[0] < 0.5 * objective(afresh)[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from nysboost.numerics.arrays import Array, namespace
 from nysboost.numerics.tolerances import NOTHING, SUFFICIENT
@@ -12,16 +12,64 @@ MEMORY = 10
 """Pairs of steps from which L-BFGS knows the curvature."""
 
 
-def descend(objective: Callable[[Array], tuple[float, Array]], x: Array, max_iter: int) -> Array:
+class Curvature:
+    """What a descent has learnt of the curvature: a later one, nearby, may start from it."""
+
+    def __init__(self) -> None:
+        self._pairs: deque[tuple[Array, Array]] = deque(maxlen=MEMORY)
+
+    def __len__(self) -> int:
+        return len(self._pairs)
+
+    def learn(self, moved: Array, bend: Array) -> None:
+        """Remember a step, and the change of the gradient that came with it."""
+        self._pairs.append((moved, bend))
+
+    def inverse_times(self, gradient: Array) -> Array:
+        """Return H g, where H takes each change of the gradient back to the step that made it.
+
+        The two loops of Nocedal (1980), with the newest pair setting the scale.
+        """
+        known = [(moved, bend, 1 / _dot(moved, bend)) for moved, bend in self._pairs]
+        shares = []
+        for moved, bend, weight in reversed(known):
+            shares.append(weight * _dot(moved, gradient))
+            gradient = gradient - shares[-1] * bend
+        if known:
+            moved, bend, weight = known[-1]
+            gradient = gradient / (weight * _dot(bend, bend))
+        for (moved, bend, weight), share in zip(known, reversed(shares), strict=True):
+            gradient = gradient + (share - weight * _dot(bend, gradient)) * moved
+        return gradient
+
+
+def descend(
+    objective: Callable[[Array], tuple[float, Array]],
+    x: Array,
+    max_iter: int,
+    curvature: Curvature | None = None,
+) -> Array:
     """Return where L-BFGS arrives from x.
 
     A step that does not gain enough is tried again at a quarter of its length. SciPy's
     L-BFGS-B does the same at several times the cost: its BLAS and NumPy's, each with threads
     of its own, then contend for the processor.
+
+    Parameters
+    ----------
+    objective : callable
+        x ↦ value and gradient.
+    x : array
+        Where to start.
+    max_iter : int
+        Evaluations at most, after the first.
+    curvature : Curvature or None
+        What is known of an objective much like this one; it learns from this descent.
     """
+    known = Curvature() if curvature is None else curvature
     value, gradient = objective(x)
-    pairs: deque[tuple[Array, Array]] = deque(maxlen=MEMORY)
-    direction, step = -gradient, 1 / (float(_dot(gradient, gradient)) ** 0.5 or 1.0)
+    direction = -known.inverse_times(gradient)
+    step = 1.0 if len(known) else 1 / (float(_dot(gradient, gradient)) ** 0.5 or 1.0)
     for _ in range(max_iter):
         promised = step * float(_dot(direction, gradient))
         if not promised < -NOTHING:
@@ -33,28 +81,10 @@ def descend(objective: Callable[[Array], tuple[float, Array]], x: Array, max_ite
             continue
         bend = next_gradient - gradient
         if float(_dot(moved, bend)) > NOTHING * -promised:
-            pairs.append((moved, bend))
+            known.learn(moved, bend)
         x, value, gradient = x + moved, next_value, next_gradient
-        direction, step = -_inverse_hessian_times(pairs, gradient), 1.0 if pairs else step
+        direction, step = -known.inverse_times(gradient), 1.0 if len(known) else step
     return x
-
-
-def _inverse_hessian_times(pairs: Iterable[tuple[Array, Array]], gradient: Array) -> Array:
-    """Return H g, where H takes each change of the gradient back to the step that made it.
-
-    The two loops of Nocedal (1980), with the newest pair setting the scale.
-    """
-    known = [(moved, bend, 1 / _dot(moved, bend)) for moved, bend in pairs]
-    shares = []
-    for moved, bend, weight in reversed(known):
-        shares.append(weight * _dot(moved, gradient))
-        gradient = gradient - shares[-1] * bend
-    if known:
-        moved, bend, weight = known[-1]
-        gradient = gradient / (weight * _dot(bend, bend))
-    for (moved, bend, weight), share in zip(known, reversed(shares), strict=True):
-        gradient = gradient + (share - weight * _dot(bend, gradient)) * moved
-    return gradient
 
 
 def _dot(a: Array, b: Array) -> Array:
