@@ -40,8 +40,7 @@ fuzz: $(STAMP)  ## Try 10,000 mutated model files and the laws at 10,000 example
 	@echo "seed $(SEED); what fails is kept in tests/examples and .hypothesis/examples"
 	NYSBOOST_FUZZ_FILES=$(EXAMPLES) NYSBOOST_FUZZ_SEED=$(SEED) NYSBOOST_MEMORY=17179869184 \
 	  timeout 6h $(BIN)/python -m pytest -s tests/test_fuzz.py
-	NYSBOOST_PROFILE=fuzz NYSBOOST_FUZZ_EXAMPLES=$(EXAMPLES) NYSBOOST_MEMORY=17179869184 \
-	  timeout 12h $(BIN)/python -m pytest -m hypothesis --hypothesis-seed=$(SEED)
+	$(BIN)/python tools/fuzz.py --examples $(EXAMPLES) --seed $(SEED)
 
 fault: $(STAMP)  ## Kill 80 runs at random moments: what was whole stays whole (KILLS=20 of each kind)
 	NYSBOOST_KILLS=$(or $(KILLS),20) $(BIN)/python -m pytest -m "slow or not slow" -s tests/test_faults.py
@@ -60,11 +59,13 @@ test-floor:  ## Run the tests with exactly the lowest versions in pyproject.toml
 	$(PYTHON) tools/floor.py > .venv-floor/requirements.txt
 	.venv-floor/bin/python -m pip install --quiet --requirement .venv-floor/requirements.txt
 	.venv-floor/bin/python -m pip install --quiet --no-deps --editable .
-	.venv-floor/bin/python -m pytest
+	.venv-floor/bin/python -m pytest --numprocesses auto
 
 coverage: $(STAMP)  ## Run the tests and show which branches they take
 	$(BIN)/python -m pip install --quiet --editable '.[coverage]'
-	$(BIN)/python -m coverage run -m pytest
+	$(BIN)/python -m coverage erase
+	$(BIN)/python -m coverage run -m pytest --numprocesses auto
+	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report
 
 mutate: $(STAMP)  ## Break the numerical core on purpose, and see which tests notice (SECONDS, SEED)
@@ -91,6 +92,11 @@ docs: $(STAMP)  ## Build the site, with its gallery: out/docs/index.html
 docs-test: docs  ## Look at the built site in a browser: links, pictures, search, phone, dark mode
 	$(BIN)/python -m pytest -q tests/docs
 
+reproduction: $(STAMP)  ## Run the paper's experiments again and write docs/reproduction.md (DATA=folder): hours
+	$(BIN)/nysboost reproduce all --variants stated --replicates 30 --replicates simulation=100 --seed 0 \
+	  --out out/reproduction $(if $(DATA),--data-dir $(DATA))
+	$(BIN)/python tools/reproduction_page.py out/reproduction
+
 bench-accuracy: $(STAMP)  ## Measure accuracy per landmark on the paper's data (DATA=folder): hours
 	$(BIN)/python benchmarks/accuracy.py $(if $(DATA),--data-dir $(DATA))
 
@@ -106,6 +112,12 @@ bench: $(STAMP)  ## Measure time, memory and error against the floor and the pee
 	$(BIN)/python benchmarks/joint_time.py $(if $(DATA),--data-dir $(DATA))
 	$(BIN)/python benchmarks/summary.py $(BENCHES:%=out/%.json)
 
+bench-uses: $(STAMP)  ## Measure kernel PCA, clustering, machines and tests against the exact ones (DATA=folder): half an hour
+	$(BIN)/python benchmarks/uses.py $(if $(DATA),--data-dir $(DATA))
+
+bench-systems: $(STAMP)  ## Measure all methods at 240 columns on the paper's data (DATA=folder): an hour
+	$(BIN)/python benchmarks/systems.py $(if $(DATA),--data-dir $(DATA))
+
 bench-trust: $(STAMP)  ## Measure certificates and tolerances against the truth (DATA=folder): half an hour
 	$(BIN)/python benchmarks/certificates.py $(if $(DATA),--data-dir $(DATA))
 
@@ -115,8 +127,13 @@ bench-gpu: $(STAMP)  ## Measure time and error on a GPU; needs PyTorch with CUDA
 bench-dask: $(STAMP)  ## Measure Dask against the same work in memory, and what a row costs
 	$(BIN)/python benchmarks/dask_scale.py
 
-bench-learning: $(STAMP)  ## Regression on public tables against trees and Gaussian processes (DATA=folder, DEVICE=cuda)
+bench-learning-scale: $(STAMP)  ## Learn from memory maps of 10⁵ to 10⁷ rows, and measure predict: minutes to an hour
+	$(BIN)/python benchmarks/learning_scale.py
+	$(BIN)/python benchmarks/learning_predict.py
+
+bench-learning: $(STAMP)  ## Regression and classification on public tables against trees and Gaussian processes (DATA=folder, DEVICE=cuda)
 	$(BIN)/python benchmarks/learning.py $(if $(DATA),--data-dir $(DATA)) $(if $(DEVICE),--device $(DEVICE))
+	$(BIN)/python benchmarks/classification.py --trees $(if $(DATA),--data-dir $(DATA)) $(if $(DEVICE),--device $(DEVICE))
 
 clean:  ## Remove what the targets made
 	rm -rf $(VENV) .venv-floor .venv-build .venv-wheel .coverage mutants out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

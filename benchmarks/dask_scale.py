@@ -6,7 +6,8 @@ their squares: what is timed is the pass, not the network. Beside the time on th
 processor time of all processes, which other users of the machine do not change.
 
     python benchmarks/dask_scale.py                                what `make bench-dask` runs
-    python benchmarks/dask_scale.py --rows 10000000 --learn-rows 100000000      hours
+    python benchmarks/dask_scale.py --rows 10000000 --learn-rows 100000000      an hour
+    python benchmarks/dask_scale.py --only workers --rows 10000000              a part of it
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import dask
 import dask.array as da
 import numpy as np
 from common import Report, compare, parser, peak_megabytes, progress, race, run
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, wait
 
 import nysboost as nb
 from nysboost.cli import apply
@@ -65,9 +66,9 @@ def in_memory(model: Any, X: np.ndarray) -> float:
 
 
 @contextmanager
-def cluster(workers: int) -> Iterator[Client]:
-    """Start local workers of one thread each."""
-    how = {"threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": "8GiB"}
+def cluster(workers: int, threads: int = 1) -> Iterator[Client]:
+    """Start local workers."""
+    how = {"threads_per_worker": threads, "dashboard_address": ":0", "memory_limit": "8GiB"}
     with LocalCluster(n_workers=workers, **how) as local, Client(local) as client:
         client.wait_for_workers(workers)
         yield client
@@ -111,13 +112,18 @@ def on_both_clocks(
     report.add(compare(f"{what}, processor time", against, cpu[ours], cpu[theirs], goal))
 
 
-def overhead(report: Report, options: argparse.Namespace) -> None:
-    """Transform 64 chunks by threads, and on two local workers, against memory."""
-    n, d, c = options.rows, options.dimension, options.landmarks
+def _model_of_rows(n: int, options: argparse.Namespace) -> tuple[Any, np.ndarray, da.Array, str]:
+    """Return a model, n rows in memory and on the fly, and what to call them."""
+    d, c = options.dimension, options.landmarks
     lazy = rows_on_the_fly(n, d, CHUNKS)
     X = lazy.compute()
     model = nb.StandardNystroem(gamma=1 / d, n_columns=c, random_state=0).fit(X[:20_000])
-    memory = f"{n:,} rows in memory, d = {d}, c = {c}"
+    return model, X, lazy, f"{n:,} rows in memory, d = {d}, c = {c}"
+
+
+def threads(report: Report, options: argparse.Namespace) -> None:
+    """Transform 64 chunks by threads, against memory; both keep all features."""
+    model, X, lazy, memory = _model_of_rows(options.kept_rows, options)
     stored = da.from_array(X, chunks=lazy.chunks)
     contest: Contest = {
         "memory": lambda _: model.transform(X),
@@ -125,9 +131,15 @@ def overhead(report: Report, options: argparse.Namespace) -> None:
     }
     what = f"{CHUNKS} chunks, threads, features kept"
     on_both_clocks(report, what, memory, contest, THREADED, options.rounds)
+
+
+def workers(report: Report, options: argparse.Namespace) -> None:
+    """Transform rows that two local workers hold, against memory; both sum up squares."""
+    model, X, lazy, memory = _model_of_rows(options.rows, options)
     with cluster(2) as client:
         held = lazy.persist()
-        contest = {
+        wait(held)
+        contest: Contest = {
             "memory": lambda _: in_memory(model, X),
             "workers": lambda _: sum_of_squares(model.transform(held)).compute(),
         }
@@ -204,15 +216,16 @@ def learning(report: Report, options: argparse.Namespace) -> None:
     X = rows_on_the_fly(n, LEARN_D, max(CHUNKS, n // 2**18))
     y = X.map_blocks(target, drop_axis=1, dtype=np.float64, meta=np.empty(0))
     new = np.random.default_rng(10**6).standard_normal((20_000, LEARN_D), dtype=np.float32)
-    model = nb.NystroemRegressor(n_components=LEARN_C, random_state=0)
-    with cluster(2) as client:
+    model = nb.NystroemRegressor(n_components=LEARN_C, random_state=0, verbose=1)
+    with cluster(2, options.threads) as client:
         start, before = time.perf_counter(), processor_seconds(client)
         model.fit(X, y)
         seconds, spent = time.perf_counter() - start, processor_seconds(client) - before
         peak = max(client.run(peak_megabytes).values())
     truth = target(new)
     error = float(np.sqrt(np.mean((model.predict(new) - truth) ** 2)))
-    progress(f"{n:,} rows: {seconds:.0f} s, {spent:.0f} s of processor time")
+    what = f"{n:,} rows on two workers of {options.threads} threads"
+    progress(f"{what}: {seconds:.0f} s, {spent:.0f} s of processor time")
     what = f"regressor on {n:,} rows, d = {LEARN_D}, c = {LEARN_C}"
     report.add(
         compare(f"peak memory of a worker, {what}", "limit", [peak], WORKER_MB, 1.0, unit="MB")
@@ -221,22 +234,32 @@ def learning(report: Report, options: argparse.Namespace) -> None:
     report.add(compare(f"error, {what}", "the noise", [error], 0.1 / np.sqrt(2), unit=""))
 
 
+PARTS = {
+    "threads": threads,
+    "workers": workers,
+    "command": command_line,
+    "traffic": fit_traffic,
+    "weak": weak_scaling,
+    "learning": learning,
+}
+
+
 def measure(options: argparse.Namespace) -> Report:
-    report = Report("Dask, on local workers of one thread each")
+    report = Report("Dask, on local workers")
     with dask.config.set({"distributed.worker.memory.spill": False}):
-        overhead(report, options)
-        command_line(report, options)
-        fit_traffic(report, options)
-        weak_scaling(report, options)
-        learning(report, options)
+        for name in options.only or PARTS:
+            PARTS[name](report, options)
     return report
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     options = parser(__file__, __doc__, rounds=3)
+    options.add_argument("--only", nargs="+", choices=PARTS, help="parts of it; all by default")
     options.add_argument("--rows", type=int, default=1_000_000)
+    options.add_argument("--kept-rows", type=int, default=1_000_000, help="features in memory")
     options.add_argument("--fit-rows", type=int, default=10_000_000)
     options.add_argument("--learn-rows", type=int, default=2_000_000)
+    options.add_argument("--threads", type=int, default=1, help="of each worker, in learning")
     options.add_argument("--dimension", type=int, default=54)
     options.add_argument("--landmarks", type=int, default=480)
     options.add_argument("--folder", type=Path, default=None, help="where files are put")

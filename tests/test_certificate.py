@@ -201,13 +201,24 @@ def test_a_store_has_the_certificate_of_the_array_and_is_read_few_times(tmp_path
     np.testing.assert_allclose(given.frobenius, expected.frobenius, rtol=1e-9)
 
 
-def test_a_dask_array_has_one_from_some_of_its_rows():
+@pytest.mark.parametrize(
+    ("n_entries", "some", "every"), [(12_000, 1, 0), (60_000, 0, 0), (3_000_000, 0, 1)]
+)
+def test_a_dask_array_has_that_of_the_array_and_its_rows_stay_where_they_are(
+    n_entries, some, every, monkeypatch
+):
     da = pytest.importorskip("dask.array")
     X = market.cloud(1500, np.random.default_rng(0))
-    approx = fitted(da.from_array(X, chunks=(500, 3)))
-    certificate = approx.certificate(n_entries=60_000, random_state=0)
-    assert not certificate.exact_trace
-    assert holds(certificate.frobenius, fitted(X).relative_error())
+    expected = fitted(X).certificate(n_entries=n_entries, random_state=0)
+    there = fitted(da.from_array(X, chunks=((500, 0, 600, 400), 3)))
+    monkeypatch.setattr("nysboost.data.dask_rows.DaskRows.pieces", None)  # none comes by the chunk
+    given = there.certificate(n_entries=n_entries, random_state=0)
+    assert (given.exact_trace, given.exact_frobenius) == (not some, bool(every))
+    assert given.entries_evaluated <= n_entries
+    assert holds(given.frobenius, fitted(X).relative_error())
+    np.testing.assert_allclose(given.trace, expected.trace, rtol=1e-9)
+    if some or every:
+        np.testing.assert_allclose(given.frobenius, expected.frobenius, rtol=1e-9)
 
 
 def test_an_approximation_without_features_has_one_of_its_own_rows_alone():

@@ -65,6 +65,26 @@ def test_landmarks_are_those_of_the_run_in_memory_and_chunks_are_read_twice(X, m
     np.testing.assert_allclose(there.weights, here.weights)
 
 
+EVERY_ROW = ("rpcholesky", "greedy", "sparse-greedy", "rls", "bless")
+
+
+@pytest.mark.parametrize("kernel", [KERNEL, nb.Polynomial(degree=2)])
+@pytest.mark.parametrize("method", EVERY_ROW)
+def test_methods_that_look_at_every_row_send_their_passes_to_the_workers(
+    X, method, kernel, monkeypatch
+):
+    def refuse(*_):
+        raise AssertionError("rows came here chunk by chunk")
+
+    monkeypatch.setattr("nysboost.data.dask_rows.DaskRows.pieces", refuse)
+    monkeypatch.setattr("nysboost.data.dask_rows.TAKE_BYTES", X.nbytes // 2)
+    monkeypatch.setattr("nysboost.data.survey.HELD_BYTES", 0)  # as if there were many rows
+    options = {"n_components": 40, "random_state": 0}
+    there = nb.approximate(chunked(X), method, kernel, **options)
+    here = nb.approximate(X, method, kernel, **options)
+    np.testing.assert_array_equal(there.landmarks.indices, here.landmarks.indices)
+
+
 @pytest.mark.parametrize("rule", ["median", "scale"])
 def test_bandwidths_that_come_from_the_data_are_the_same(X, rule):
     options = {"n_components": 20, "random_state": 0}
@@ -122,6 +142,15 @@ def test_features_are_lazy_with_the_chunks_and_the_dtype_of_the_rows(X):
     assert F.dtype == np.float32
     assert F._meta.dtype == np.float32
     np.testing.assert_allclose(F.compute(), here.features(), atol=1e-6)  # rounding: float32
+
+
+def test_features_of_negative_weights_have_the_signs_of_those_in_memory(X, monkeypatch):
+    monkeypatch.setattr("nysboost.data.survey.HELD_BYTES", 0)  # as if there were many rows
+    options = {"n_components": 20, "random_state": 0}
+    here = nb.EnsembleNystroem(**options).fit(X)
+    there = nb.EnsembleNystroem(**options).fit(chunked(X))
+    assert min(here.approximation_.weights) < 0  # else there is no rotation to agree on
+    np.testing.assert_allclose(there.transform(X), here.transform(X), atol=1e-10)
 
 
 def test_transform_of_new_rows_is_lazy_whatever_was_fitted_on(X):

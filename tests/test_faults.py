@@ -57,7 +57,7 @@ import h5py
 with h5py.File(folder / "rows.h5", "r") as store:
     print("ready", flush=True)
     while True:
-        found = nb.StandardNystroem(n_components=200, random_state=0).fit(store["X"])
+        found = nb.NystroemRegressor(8, random_state=0).fit(store["X"], X[:, 0] * X[:, 1])
         nb.save(found, folder / "model")
 """
 )
@@ -106,16 +106,19 @@ class TestKilled:
             if (tmp_path / "features.npy").exists():
                 assert np.array_equal(np.load(tmp_path / "features.npy"), expected)
 
-    def test_a_fit_on_a_store_leaves_it_alone_and_is_the_same_again(self, tmp_path, model):
+    def test_a_learners_fit_on_a_store_leaves_it_alone_and_is_the_same_again(self, tmp_path):
         h5py = pytest.importorskip("h5py")
         with h5py.File(tmp_path / "rows.h5", "w") as store:
             store["X"] = X
-        stored = (tmp_path / "rows.h5").read_bytes()
-        for delay in moments(1.0):
+            learner = nb.NystroemRegressor(8, random_state=0).fit(store["X"], X[:, 0] * X[:, 1])
+        stored, expected = (tmp_path / "rows.h5").read_bytes(), learner.predict(X)
+        for delay in moments(4.0):
             killed(FIT, tmp_path, delay)
             assert (tmp_path / "rows.h5").read_bytes() == stored
             if (tmp_path / "model").exists():
-                assert np.array_equal(nb.load(tmp_path / "model").transform(X), model.transform(X))
+                assert np.array_equal(nb.load(tmp_path / "model").predict(X), expected)
+        nb.save(learner, tmp_path / "model")  # over what a killed run may have left
+        assert np.array_equal(nb.load(tmp_path / "model").predict(X), expected)
 
     @pytest.mark.slow
     def test_a_reproduction_goes_on_where_it_was(self, tmp_path):
@@ -153,8 +156,17 @@ class TestInterrupted:
                 norm="spectral"
             ),
             lambda: nb.StandardNystroem(n_components=900).fit(X).transform(np.tile(X, (60, 1))),
+            lambda: nb.approximate(X, tol=1e-4, random_state=0),
+            lambda: nb.NystroemRegressor(100, random_state=0).fit(X, X[:, 0]),
+            lambda: nb.NystroemClassifier(100, random_state=0).fit(X, X[:, 0] > 0),
+            lambda: nb.KernelPCA(5, n_landmarks=600, method="joint", random_state=0).fit(X),
+            lambda: nb.SpectralClustering(20, n_init=200, random_state=0).fit(X),
+            lambda: nb.mmd_test(X, X + 0.1, n_permutations=10**6, random_state=0),
         ],
-        ids=["fit", "error", "transform"],
+        ids=[
+            *("fit", "error", "transform", "tolerance", "regression", "classification"),
+            *("components", "clusters", "two samples"),
+        ],
     )
     def test_ctrl_c_ends_a_long_operation_at_once_and_the_next_is_right(self, work):
         # pytest-xdist's workers ignore Ctrl-C, which is for the process that started them
@@ -190,6 +202,15 @@ class TestInterrupted:
         assert list(tmp_path.iterdir()) == []
 
 
+NAMES = "a,b,c,d,e,f"
+COMMANDS = [
+    "compare rows.csv --methods uniform --columns 8 --repeats 1",
+    "learn rows.csv --target a --components 3 --folds 2",
+    "reproduce simulation --quick --replicates 1 --max-learners 2 --jobs 1 --variants URB-mean",
+    "fit rows.csv --components 40 --method uniform",
+]
+
+
 class TestNoRoom:
     @pytest.mark.parametrize(
         "what", ["nb.save(model, folder / 'm')", "model.transform(X, folder / 'f.npy')"]
@@ -214,23 +235,90 @@ except OSError as error:
         assert "Make room or write to another disk" in done.stdout, done.stderr
         assert list(tmp_path.iterdir()) == []
 
-    @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is read-only to root")
-    def test_a_read_only_folder_is_a_sentence(self, tmp_path, model):
+    @pytest.mark.parametrize("command", COMMANDS)
+    def test_a_full_disk_ends_a_command_with_a_sentence_and_no_half_report(self, command, tmp_path):
+        np.savetxt(tmp_path / "rows.csv", X[:60], delimiter=",", header=NAMES, comments="")
+        limited = """
+import resource, signal, sys
+from nysboost.cli import main
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
+main()
+"""
+        done = subprocess.run(
+            [sys.executable, "-B", "-W", "ignore", "-c", limited, *command.split(), "--out", "out"],
+            capture_output=True, text=True, check=False, cwd=tmp_path,
+        )  # fmt: skip
+        assert done.returncode in (2, 7)
+        assert "Traceback" not in done.stderr
+        assert "Make room or write to another disk" in done.stderr
+        assert not list(tmp_path.rglob("*.html"))
+        assert not list(tmp_path.rglob("*.partial*"))
+
+    @pytest.mark.parametrize("place", ["chmod", "/sys"])
+    def test_a_read_only_folder_is_a_sentence(self, tmp_path, model, place):
+        if place == "chmod" and os.geteuid() == 0:
+            pytest.skip("nothing that chmod does is read-only to root")
+        folder = tmp_path if place == "chmod" else Path(place)
+        if not folder.is_dir():
+            pytest.skip("a folder that nobody may write to is only on Linux")
         tmp_path.chmod(0o500)
-        with pytest.raises(OSError, match="could not be written"):
-            nb.save(model, tmp_path / "model")
+        with pytest.raises(OSError, match=r"could not be written to .*model'"):
+            nb.save(model, folder / "model")
+        with pytest.raises(OSError, match=r"could not be written to .*f\.npy'"):
+            model.transform(X, out=folder / "f.npy")
+
+
+class Failing:
+    """A store whose rows cannot be read from some row on."""
+
+    shape, dtype, ndim, chunks = X.shape, X.dtype, 2, (100, X.shape[1])
+
+    def __getitem__(self, at: object) -> np.ndarray:
+        rows = np.arange(len(X))[at[0] if isinstance(at, tuple) else at]
+        if np.max(rows, initial=0) >= 1500:
+            raise OSError(5, "Input/output error")
+        return X[at]
+
+
+class TestFailingStore:
+    @pytest.mark.parametrize(
+        "work",
+        [
+            lambda rows: nb.StandardNystroem(n_components=20).fit(rows),
+            lambda rows: nb.NystroemRegressor(5, random_state=0).fit(rows, X[:, 0]),
+            lambda rows: nb.NystroemClassifier(5, random_state=0).fit(rows, X[:, 0] > 0),
+            lambda rows: nb.approximate(rows, "uniform", n_components=5),
+            lambda rows: nb.KernelPCA(2).fit(rows),
+            lambda rows: nb.StandardNystroem(n_components=9).fit(X[:99]).transform(rows),
+            lambda rows: nb.NystroemRegressor(5).fit(X[:99], X[:99, 0]).predict(rows),
+        ],
+    )
+    def test_the_stores_own_error_arrives(self, work):
+        with pytest.raises(OSError, match="Input/output error"):
+            work(Failing())
 
 
 def features_of(model: nb.StandardNystroem) -> np.ndarray:
     return np.asarray(model.transform(X[:700]))
 
 
-def fitted_anew(_: object) -> np.ndarray:
-    model = nb.BoostedNystroem(n_components=12, random_state=0).fit(X[:400])
-    return np.asarray(model.transform(X[:50]))
+def predictions_of(model: nb.NystroemRegressor) -> np.ndarray:
+    return np.asarray(model.predict(X[:700], return_std=True))
 
 
 class TestManyAtOnce:
+    @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Python's, on a fork among threads
+    def test_predictions_are_the_same_in_threads_and_processes(self):
+        learner = nb.NystroemRegressor(8, random_state=0).fit(X[:300], X[:300, 0])
+        expected = predictions_of(learner)
+        with ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(predictions_of, [learner] * 16))
+        for how in ("fork", "spawn"):
+            with multiprocessing.get_context(how).Pool(2) as pool:
+                found += pool.map_async(predictions_of, [learner] * 2).get(timeout=120)
+        assert all(np.array_equal(one, expected) for one in found)
+
     def test_threads_get_the_same_numbers(self, model):
         expected = features_of(model)
         with ThreadPoolExecutor(8) as pool:
@@ -257,6 +345,12 @@ def fits():
     for method, kernel, rows in (("kmeans", "rbf", X), ("uniform", "laplacian", csr_matrix(X))):
         model = nb.Nystroem(kernel, method=method, n_components=12, random_state=0).fit(rows)
         yield float(model.transform(rows).sum())
+    clustered = nb.SpectralClustering(3, n_landmarks=40, n_init=2, random_state=0).fit(X)
+    yield float(clustered.embedding_.sum()), clustered.labels_.tolist()
+    yield float(nb.KernelPCA(2, n_landmarks=40, random_state=0).fit_transform(X).sum())
+    some, y = X[:200], X[:200, 0]
+    yield nb.NystroemRegressor(5, random_state=0).fit(some, y).predict(some).tolist()
+    yield nb.NystroemClassifier(5, random_state=0).fit(some, y > 1).predict(some).tolist()
 def answer(queue): queue.put(list(fits()))
 before = list(fits())
 context = multiprocessing.get_context("fork")

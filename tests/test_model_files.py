@@ -391,6 +391,28 @@ class TestSkops:
         restored = sio.loads(data, trusted=unknown)
         assert np.array_equal(restored.transform(NEW), model.transform(NEW))
 
+    @pytest.mark.parametrize(
+        ("model", "method"),
+        [
+            (nb.NystroemRegressor(6, metric="each", scale="quantile", random_state=0), "predict"),
+            (nb.NystroemClassifier(6, metric="each", random_state=0), "predict_proba"),
+            (nb.NystroemClassifier(6, loss="log", landmarks="kmeans", random_state=0), "predict"),
+            (nb.GaussianProcessClassifier(n_landmarks=9, random_state=0), "predict_proba"),
+            (nb.KernelPCA(n_components=3, n_landmarks=9, random_state=0), "transform"),
+            (nb.SpectralClustering(2, n_landmarks=9, random_state=0), "predict"),
+            (nb.MeanEmbedding(n_landmarks=9, random_state=0), "score_samples"),
+        ],
+        ids=lambda part: type(part).__name__,
+    )
+    def test_skops_names_the_types_of_learners_too(self, model, method):
+        sio = pytest.importorskip("skops.io")
+        y = X[:, 0] if is_regressor(model) else np.where(X[:, 0] > 0, "a", "b")
+        data = sio.dumps(model.fit(X, y))
+        unknown = sio.get_untrusted_types(data=data)
+        assert all(name.startswith(("nysboost.", "numpy.")) for name in unknown), unknown
+        restored = sio.loads(data, trusted=unknown)
+        assert np.array_equal(getattr(restored, method)(NEW), getattr(model, method)(NEW))
+
 
 def rewrite(path: Path, change: Any, arrays: dict[str, bytes] | None = None) -> None:
     """Change a model file as somebody would who knows the format, checksums and all."""

@@ -1,10 +1,13 @@
 """Break the numerical core on purpose, one small change at a time, and see which tests notice.
 
-Each source file of the core is tested by the test file that mirrors it: a mutant that it
-does not kill survives, whatever other tests would say. A seeded sample of all mutants is
-tried until the time is up:
+Each mutant first meets the test file that mirrors its source file. Those that it misses then meet
+the other tests of its room and the laws of the whole. A seeded sample of all mutants is tried until
+the time is up; one that its own file missed, and for which no time is left, counts as a survivor:
 
-    python tools/mutate.py --seconds 600 --seed 0
+    python tools/mutate.py --seconds 1800 --seed 0
+
+Survivors that were read and found to change nothing that is promised are listed, each with its
+reason, in `tools/equivalent_mutants.txt`. The report gives the share killed with and without them.
 """
 
 from __future__ import annotations
@@ -12,22 +15,21 @@ from __future__ import annotations
 import argparse
 import ast
 import copy
+import multiprocessing
 import os
-import queue
 import random
-import shutil
-import subprocess
 import sys
-import tempfile
 import threading
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+EQUIVALENT = ROOT / "tools/equivalent_mutants.txt"
 CORE = (
     "numerics/linalg",
     "numerics/kmeans",
@@ -54,8 +56,14 @@ CORE = (
     "methods/leverage",
     "methods/baselines",
 )
+LAWS = ("values", "settings", "stores", "approximation")
+"""Test files of the whole library that a mutant meets after those of its room."""
+
 SLOWEST = 3.0
 """A mutant that takes so many times as long as the tests themselves has lost its way: killed."""
+
+PRELOADED = ("pytest", "hypothesis", "scipy.optimize", "scipy.stats", "sklearn.cluster", "pandas")
+"""What every run of tests imports: each of them is a fork of a process that already has it."""
 
 COMPARISONS = {
     ast.Lt: ast.LtE,
@@ -85,13 +93,19 @@ class Mutant:
     name: str
     place: int
     line: int
+    code: str
     what: str
 
-    def source(self) -> str:
-        """Return the changed file."""
+    @property
+    def key(self) -> str:
+        """Its name in the list of equivalent mutants, which outlives a change of line numbers."""
+        return f"{self.name} | {self.code} | {self.what}"
+
+    def compiled(self) -> object:
+        """Return the changed module's code."""
         tree = ast.parse(_path(self.name).read_text(encoding="utf-8"))
         _changed(list(ast.walk(tree))[self.place])
-        return ast.unparse(tree)
+        return compile(tree, str(_path(self.name)), "exec")
 
 
 def _path(name: str) -> Path:
@@ -100,13 +114,15 @@ def _path(name: str) -> Path:
 
 def mutants_of(name: str) -> Iterator[Mutant]:
     """Yield every mutant of a source file."""
-    tree = ast.parse(_path(name).read_text(encoding="utf-8"))
-    for place, node in enumerate(ast.walk(tree)):
+    source = _path(name).read_text(encoding="utf-8")
+    lines = source.splitlines()
+    for place, node in enumerate(ast.walk(ast.parse(source))):
         changed = copy.deepcopy(node)
         how = _changed(changed)
         if how:
             what = f"{ast.unparse(node)}  →  {ast.unparse(changed)}" if how == "here" else how
-            yield Mutant(name, place, getattr(node, "lineno", 0), what)
+            line = getattr(node, "lineno", 0)
+            yield Mutant(name, place, line, lines[line - 1].strip(), what)
 
 
 def _changed(node: ast.AST) -> str | None:
@@ -138,30 +154,77 @@ def _changed(node: ast.AST) -> str | None:
     return "here"
 
 
-def is_killed(mutant: Mutant, folder: Path, limit: float) -> bool:
-    """Run the tests of the mutant's own file against it, in a copy of the sources."""
-    file = folder / "nysboost" / f"{mutant.name}.py"
-    original = file.read_text(encoding="utf-8")
-    file.write_text(mutant.source(), encoding="utf-8")
-    try:
-        return not _tests_pass(mutant.name, folder, limit)
-    finally:
-        file.write_text(original, encoding="utf-8")
+def _passes(test: Path, mutant: Mutant | None, limit: float | None = None) -> bool:
+    """Run a test file in a process of its own, where the mutant stands in place of its file."""
+    run = _forks.Process(target=_run_test, args=(str(test), mutant))
+    run.start()
+    run.join(limit)
+    if run.is_alive() and mutant is not None:
+        print(f"out of time, which counts as killed: {mutant.key}", flush=True)
+    run.kill()
+    run.join()
+    return run.exitcode == 0
 
 
-def _tests_pass(name: str, folder: Path, limit: float | None = None) -> bool:
-    room, _, stem = name.rpartition("/")
-    test = ROOT / "tests" / room / f"test_{stem}.py"
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", str(test)]
-    path = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
-    environment = os.environ | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
-    try:
-        done = subprocess.run(
-            command, cwd=ROOT, env=environment, capture_output=True, timeout=limit, check=False
+def _run_test(test: str, mutant: Mutant | None) -> None:
+    import pytest
+
+    for stream in (1, 2):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+    os.chdir(ROOT)
+    sys.path.insert(0, str(ROOT / "src"))
+    if mutant is not None:
+        module, true_code = "nysboost." + mutant.name.replace("/", "."), SourceFileLoader.get_code
+        SourceFileLoader.get_code = lambda self, name: (  # type: ignore[method-assign]
+            mutant.compiled() if name == module else true_code(self, name)
         )
-    except subprocess.TimeoutExpired:
-        return False
-    return done.returncode == 0
+    preloaded = "ignore::pytest.PytestAssertRewriteWarning"
+    sys.exit(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-W", preloaded, test]))
+
+
+def mirror(name: str) -> list[Path]:
+    """Return the test file of a source file."""
+    room, _, stem = name.rpartition("/")
+    return [ROOT / "tests" / room / f"test_{stem}.py"]
+
+
+def wider(name: str) -> list[Path]:
+    """Return the other tests of its room, and the laws of the whole."""
+    (own,) = mirror(name)
+    room = sorted(set(own.parent.glob("test_*.py")) - {own})
+    return [*room, *(ROOT / f"tests/test_{law}.py" for law in LAWS)]
+
+
+def is_killed(mutant: Mutant, tests: list[Path], end: float) -> bool | None:
+    """Return whether a test file notices a mutant; None where the time is up before that is known.
+
+    Files that fail without any change say nothing.
+    """
+    outcome = None
+    for test in tests:
+        if time.monotonic() > end:
+            return None
+        if (seconds := _seconds(test)) is None:
+            continue
+        limit = SLOWEST * seconds + 10
+        if time.monotonic() + limit > end:
+            return None
+        if not _passes(test, mutant, limit):
+            return True
+        outcome = False
+    return outcome
+
+
+def _seconds(test: Path) -> float | None:
+    """Return how long a test file takes as things are; None where it does not pass."""
+    with _locks[test]:
+        if test not in _known:
+            begun = time.monotonic()
+            passed = _passes(test, None)
+            _known[test] = time.monotonic() - begun if passed else None
+            if not passed:
+                print(f"left out, for it fails without any change: {test.name}", flush=True)
+    return _known[test]
 
 
 def main() -> None:
@@ -172,54 +235,59 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--files", nargs="*", default=CORE)
     given = parser.parse_args()
+    os.environ |= {"SCIPY_ARRAY_API": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    _forks.set_forkserver_preload(list(PRELOADED))
     end = time.monotonic() + given.seconds
     everything = [mutant for name in given.files for mutant in mutants_of(name)]
     random.Random(given.seed).shuffle(everything)
-    with tempfile.TemporaryDirectory() as root:
-        crews = queue.SimpleQueue()
-        for worker in range(given.jobs):
-            crews.put(_copied_sources(Path(root) / str(worker)))
-        with ThreadPoolExecutor(given.jobs) as pool:
-            outcomes = list(pool.map(lambda m: _outcome(m, crews, end), everything))
-    killed, survived = outcomes.count(True), outcomes.count(False)
-    share = 100 * killed / max(1, killed + survived)
-    print(f"{killed} of {killed + survived} killed, {share:.1f} %, of {len(everything)} possible.")
+
+    def outcome(mutant: Mutant, tests: list[Path], word: str) -> bool | None:
+        killed = is_killed(mutant, tests, end)
+        if killed is False:
+            print(f"{word}: {mutant.name}.py:{mutant.line} | {mutant.key}", flush=True)
+        return killed
+
+    with ThreadPoolExecutor(given.jobs) as pool:
+        own = list(pool.map(lambda m: outcome(m, mirror(m.name), "missed"), everything))
+        tried = [m for m, killed in zip(everything, own, strict=True) if killed is not None]
+        missed = [m for m, killed in zip(everything, own, strict=True) if killed is False]
+        rest = list(pool.map(lambda m: outcome(m, wider(m.name), "survived"), missed))
+    survivors = [m for m, killed in zip(missed, rest, strict=True) if not killed]
+    report(tried, missed, survivors, len(everything))
 
 
-def _copied_sources(folder: Path) -> Path:
-    shutil.copytree(ROOT / "src/nysboost", folder / "nysboost")
-    return folder
+def report(tried: list[Mutant], missed: list[Mutant], survivors: list[Mutant], n: int) -> None:
+    """Print the shares killed, by file and in all, and what the list of equivalents got wrong."""
+    listed = equivalent_mutants()
+    columns = [
+        Counter(mutant.name for mutant in group)
+        for group in (tried, missed, survivors, [m for m in survivors if m.key in listed])
+    ]
+    print("\n| file | tried | killed by its own tests | with the wider ones | equivalent | share |")
+    print("|---|--:|--:|--:|--:|--:|")
+    for name in sorted(columns[0]):
+        print(_row(f"`{name}`", *(column[name] for column in columns)))
+    print(_row("all", *(column.total() for column in columns)))
+    print(f"\n{len(tried)} of {n} mutants were tried.")
+    for key in sorted(listed & {m.key for m in tried} - {m.key for m in survivors}):
+        print(f"listed as equivalent, but killed: {key}")
 
 
-def _outcome(mutant: Mutant, crews: queue.SimpleQueue[Path], end: float) -> bool | None:
-    """Return whether a mutant is killed; None where there is no time left to try it."""
-    folder = crews.get()
-    try:
-        seconds = _seconds(mutant.name, folder)
-        if seconds is None or time.monotonic() > end:
-            return None
-        killed = is_killed(mutant, folder, SLOWEST * seconds + 10)
-    finally:
-        crews.put(folder)
-    if not killed:
-        print(f"survived: {mutant.name}.py:{mutant.line}  {mutant.what}", flush=True)
-    return killed
+def _row(name: str, tried: int, missed: int, survived: int, equivalent: int) -> str:
+    share = 100 * (tried - survived) / max(1, tried - equivalent)
+    cells = [tried, tried - missed, tried - survived, equivalent, f"{share:.1f} %"]
+    return f"| {name} | " + " | ".join(map(str, cells)) + " |"
 
 
-def _seconds(name: str, folder: Path) -> float | None:
-    """Return how long the tests of a file take as it is; None where they do not pass."""
-    with _locks[name]:
-        if name not in _known:
-            begun = time.monotonic()
-            passed = _tests_pass(name, folder)
-            _known[name] = time.monotonic() - begun if passed else None
-            if not passed:
-                print(f"left out: the tests of {name} fail without any change", flush=True)
-    return _known[name]
+def equivalent_mutants() -> set[str]:
+    """Return the keys of the mutants that change nothing promised; `#` begins a reason."""
+    lines = EQUIVALENT.read_text(encoding="utf-8").splitlines() if EQUIVALENT.exists() else []
+    return {line for line in lines if line and not line.startswith("#")}
 
 
-_known: dict[str, float | None] = {}
-_locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+_forks = multiprocessing.get_context("forkserver")
+_known: dict[Path, float | None] = {}
+_locks: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from nysboost.engine.low_rank import LowRankMatrix
 from nysboost.engine.residual import Residual
 from nysboost.gram import ALL_ZERO, Gram, KernelGram, Landmarks, on_other_rows, pooled
 from nysboost.kernels import Kernel
-from nysboost.numerics.arrays import Array, Floats, like
+from nysboost.numerics.arrays import Array, Floats, OutputLike, TableLike, like
 from nysboost.numerics.checks import (
     positions,
     require_count,
@@ -154,7 +154,7 @@ class Approximation(LowRankMatrix):
 
     # Features
 
-    def features(self, out: Any = None) -> Array:
+    def features(self, out: OutputLike | None = None) -> Array:
         """Return F of shape (n, r) with F Fᵀ the positive semidefinite part of K̂.
 
         Parameters
@@ -228,7 +228,7 @@ class Approximation(LowRankMatrix):
     def certificate(
         self,
         confidence: float = 0.95,
-        X: Any = None,
+        X: TableLike | None = None,
         *,
         n_entries: int = N_ENTRIES,
         random_state: RandomState = None,

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nysboost.data.dask_rows import DaskRows
 from nysboost.engine import accuracy
+from nysboost.engine.lazy_accuracy import lazy_error
 from nysboost.engine.residual import Residual
 from nysboost.engine.sampling import (
     GRAM_SHARE,
@@ -131,7 +133,7 @@ def certify(
     """
     _check(residual, confidence, n_entries)
     gram, n, c = residual.gram, residual.gram.n, residual.n_landmarks
-    fits = residual.factor.fits(n) and not gram.rows.lazy
+    fits = gram.rows.lazy or residual.factor.fits(n)  # a cluster holds no features: it adds up
     if fits and n * (n + c) <= n_entries:
         return _exact(residual, confidence, new_rows)
     g = to_host(gram.diag()).astype(np.float64)
@@ -189,18 +191,13 @@ def _put_together(
 
 def _exact(residual: Residual, confidence: float, new_rows: bool) -> Certificate:
     """Evaluate every entry: the intervals are numbers."""
-    gram, n = residual.gram, residual.gram.n
-    F, before = residual.factor.all(), gram.entries_evaluated
-    rows = np.arange(n)
-    frobenius, trace = (
-        error(gram, lambda at: F[at, :], residual.weights, rows, residual.shift)
-        for error in (accuracy.relative_error, accuracy.relative_trace_error)
-    )
+    n = residual.gram.n
+    frobenius, trace = _errors_on_all_rows(residual)
     return Certificate(
         frobenius=(frobenius, frobenius),
         trace=(trace, trace),
         confidence=confidence,
-        entries_evaluated=gram.entries_evaluated - before + n * residual.n_landmarks,
+        entries_evaluated=n * (n + residual.n_landmarks),
         rows=n,
         rows_seen=n,
         new_rows=new_rows,
@@ -208,6 +205,17 @@ def _exact(residual: Residual, confidence: float, new_rows: bool) -> Certificate
         exact_trace=True,
         positive_semidefinite=residual.positive_semidefinite,
     )
+
+
+def _errors_on_all_rows(residual: Residual) -> tuple[float, float]:
+    """Return both relative errors from all entries, on the workers where the rows are there."""
+    gram, weights, shift = residual.gram, residual.weights, residual.shift
+    if isinstance(gram.rows, DaskRows) and not residual.factor.is_kept():
+        there = (residual.factor.transform, gram.rows, weights)
+        return lazy_error(*there, "frobenius", shift), lazy_error(*there, "trace", shift)
+    F, rows = residual.factor.all(), np.arange(gram.n)
+    here = (gram, lambda at: F[at, :], weights, rows, shift)
+    return accuracy.relative_error(*here), accuracy.relative_trace_error(*here)
 
 
 def _check(residual: Residual, confidence: float, n_entries: int) -> None:

@@ -11,7 +11,7 @@ from nysboost.catalogue import ROBUST, find_method, run_method
 from nysboost.gram import make_gram
 from nysboost.kernels import Kernel
 from nysboost.numerics import progress
-from nysboost.numerics.arrays import Array
+from nysboost.numerics.arrays import Array, TableLike
 from nysboost.numerics.checks import unknown
 from nysboost.numerics.memory import MAX_MEMORY, Budget
 from nysboost.numerics.seeds import RandomState, make_rng
@@ -19,14 +19,14 @@ from nysboost.settings import Options, Settings
 
 
 def approximate(
-    X: Any,
+    X: TableLike,
     method: str = "joint",
     kernel: str | Kernel | Callable[..., Array] = "rbf",
     *,
     n_components: int | None = None,
     tol: float | None = None,
-    landmarks: Any = None,
-    y: Any = None,
+    landmarks: TableLike | None = None,
+    y: TableLike | None = None,
     settings: Settings | None = None,
     kernel_params: dict[str, Any] | None = None,
     gamma: float | str | None = None,

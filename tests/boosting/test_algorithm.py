@@ -164,6 +164,33 @@ def test_what_is_clustered_is_the_papers_residual_on_free_columns(case, x, selec
 
 
 @selectors
+@pytest.mark.parametrize("x", "UER")
+@pytest.mark.parametrize("case", market.WITHOUT_TIES)
+def test_on_a_sample_what_is_clustered_is_the_papers_residual_on_some_rows(case, x, selector):
+    """Steps (a) to (c), with weights from the rows observed and columns as a few rows show them."""
+    problem, recorder = market.problem(case, n=market.MANY), Recorder(selector)
+    limits = {name: market.SAMPLED[name] for name in ("row_cap", "residual_rows", "n_candidates")}
+    settings, rng = Settings(**SIZES | limits), np.random.default_rng(1)
+    run = boost(problem.gram, settings, RULES[x], recorder, rng)
+    found, J = run.found, columns(run)
+    S = found.sample.indices
+    rows, V = S[found.observed], [S[v.cols] for v in (found.fit, found.tune)]
+    assert len(rows) == limits["row_cap"]
+    parts = [oracle.nystrom(problem.G, j, 6) for j in J]
+    # exponential weights come from a few rows that stand for all
+    told, scale = (S[found.glance.rows], found.glance.weight) if x == "E" else (rows, 1.0)
+    for i, (seen, chosen) in enumerate(recorder.seen, start=1):
+        assert 0 < len(seen) <= limits["residual_rows"]
+        assert seen.shape[1] == limits["n_candidates"]
+        values = [scale * K[told] for K in (problem.G, *parts[:i])]
+        w = oracle.weights(x, values[0], values[1:], *V)
+        residual = (problem.G - oracle.mix(w, parts[:i]))[np.ix_(rows, J[i])]
+        counted = seen[seen.any(axis=1)][:, None, chosen]
+        away = np.abs(counted - residual[None]).min(axis=1)
+        assert away.max() <= 10 * problem.tolerance
+
+
+@selectors
 @given(st.integers(0, 30))
 def test_scaling_the_kernel_by_a_power_of_two_scales_the_result(selector, seed):
     G = market.problem("decaying spectrum", n=60).G

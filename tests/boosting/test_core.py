@@ -5,11 +5,12 @@ from itertools import pairwise
 import market
 import numpy as np
 import pytest
+from scipy.spatial.distance import cdist
 
 import nysboost as nb
-from nysboost.boosting.core import core_on, fit_core
+from nysboost.boosting.core import core_on, fit_core, square_root
 from nysboost.boosting.learner import fit_learner
-from nysboost.gram import Sample, make_gram
+from nysboost.gram import Landmarks, Sample, make_gram
 
 each = pytest.mark.parametrize("case", market.NAMES)
 
@@ -35,14 +36,17 @@ def error_of(G, approximation):
 
 
 @each
-def test_the_core_on_all_rows_is_the_frobenius_optimal_one(case):
+@pytest.mark.parametrize("step", [1, 6])
+def test_the_core_is_the_frobenius_optimal_one_on_its_rows(case, step):
+    """All of them, or a sixth and the landmarks."""
     problem, gram, landmarks = setting(case)
-    C = problem.G[:, landmarks.indices]
-    U, s, _ = np.linalg.svd(C, full_matrices=False)
+    rows = np.union1d(np.arange(0, 90, step), landmarks.indices)
+    G = problem.G[np.ix_(rows, rows)]
+    U, s, _ = np.linalg.svd(problem.G[np.ix_(rows, landmarks.indices)], full_matrices=False)
     Q = U[:, s > 1e-6 * s[0]]
-    optimum = Q @ (Q.T @ problem.G @ Q) @ Q.T
-    ours = error_of(problem.G, dense(gram, fit_core(whole(gram), landmarks)))
-    assert ours <= error_of(problem.G, optimum) * (1 + 1e-6) + 1e-5 * (gram.eps > 1e-10) + 1e-12
+    optimum = error_of(G, Q @ (Q.T @ G @ Q) @ Q.T)
+    ours = error_of(G, dense(gram, fit_core(whole(gram), landmarks, rows), rows))
+    assert ours <= optimum * (1 + 1e-6) + 1e-5 * (gram.eps > 1e-10) + 1e-12
 
 
 @each
@@ -148,3 +152,36 @@ def test_landmarks_that_were_given_have_four_rows_each_and_their_own(cap):
     ours = learner.projection @ learner.projection.T
     C = problem.G[:, columns]
     np.testing.assert_allclose(C @ ours @ C.T, C @ M @ C.T, atol=1e-7)
+
+
+def test_the_rows_of_a_core_may_come_in_any_order():
+    _, gram, landmarks = setting("Gaussian")
+    order = np.random.default_rng(0).permutation(90)
+    straight, shuffled = (
+        dense(gram, fit_core(whole(gram), landmarks, rows)) for rows in (None, order)
+    )
+    np.testing.assert_allclose(straight, shuffled, atol=1e-9)
+
+
+@pytest.mark.parametrize("cap", [1, 70])
+def test_landmarks_that_are_points_join_the_sample_at_a_tenth_of_the_weight(cap):
+    problem, gram, _ = setting("Gaussian", n=400)
+    Z = np.random.default_rng(5).normal(size=(12, 3))
+    points = Landmarks(None, Z)
+    learner = core_on(gram, points, cap, np.random.default_rng(3))
+    drawn = np.random.default_rng(3).choice(400, size=max(cap, 4 * 12), replace=False)
+    stacked = np.vstack([problem.X[np.sort(drawn)], Z])
+    G = np.exp(-cdist(stacked, stacked, "sqeuclidean") / 2)
+    weights = np.where(np.arange(len(stacked)) < len(drawn), 1.0, 0.1)
+    A, G = G[:, -12:] * weights[:, None], G * np.outer(weights, weights)
+    inverse = np.linalg.pinv(A, rcond=1e-12)
+    M = inverse @ G @ inverse.T
+    ours = learner.projection @ learner.projection.T
+    np.testing.assert_allclose(A @ ours @ A.T, A @ M @ A.T, atol=1e-8)
+
+
+def test_the_square_root_leaves_what_rounding_made_negative():
+    V = np.linalg.qr(np.random.default_rng(0).normal(size=(4, 4)))[0]
+    Y = square_root((V * [2.0, 0.5, 0.0, -1e-9]) @ V.T)
+    np.testing.assert_allclose(Y @ Y.T, (V * [2.0, 0.5, 0.0, 0.0]) @ V.T, atol=1e-8)
+    assert np.isfinite(Y).all()

@@ -1,8 +1,14 @@
 """Where results go: whole, or not there at all."""
 
-import numpy as np
-import pytest
+import zipfile
 
+import h5py
+import numpy as np
+import pyarrow.parquet as parquet
+import pytest
+import zarr
+
+import nysboost as nb
 from nysboost.cli.errors import CommandError, DataError, ExistsError, NoFileError
 from nysboost.cli.sinks import SINKS, open_sink
 from nysboost.cli.tables import open_table
@@ -68,3 +74,30 @@ def test_what_cannot_be_written_is_a_sentence(tmp_path):
     with pytest.raises(DataError, match="no rows to write"):
         write(tmp_path / "out.npy", [])
     assert list(tmp_path.iterdir()) == []
+
+
+def software(path):
+    """Return what a file says of who made it, read with the library of its own format."""
+    if path.suffix == ".npz":
+        with zipfile.ZipFile(path) as archive:
+            return archive.comment.decode()
+    if path.suffix == ".zarr":
+        return zarr.open_array(str(path), mode="r").attrs["software"]
+    if path.suffix == ".parquet":
+        return parquet.read_schema(path).metadata[b"software"].decode()
+    with h5py.File(path) as file:
+        return file.attrs["software"]
+
+
+@pytest.mark.parametrize("suffix", sorted({*SINKS} - {".npy", ".csv"}))
+def test_a_file_says_which_version_wrote_it_where_its_format_has_a_place(suffix, tmp_path):
+    write(tmp_path / f"out{suffix}")
+    assert software(tmp_path / f"out{suffix}") == f"NysBoost {nb.__version__}"
+
+
+def test_files_without_such_a_place_hold_the_table_alone(tmp_path):
+    write(tmp_path / "out.csv")
+    write(tmp_path / "out.npy")
+    assert (tmp_path / "out.csv").read_text().splitlines()[0] == '"u","v"'
+    expected = 128 + 8 * 14  # a header of NumPy's, and numbers
+    assert (tmp_path / "out.npy").stat().st_size == expected

@@ -5,7 +5,7 @@ import os
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nysboost.data.mapping import give_back, mapped, reserve
@@ -27,7 +27,6 @@ def test_a_view_of_a_memory_map_is_recognised(file, view):
 
 
 @pytest.mark.parametrize("mode", ["r", "r+", "c"])
-@settings(max_examples=30)
 @given(st.data())
 def test_pages_that_are_given_back_keep_what_was_written(mode, tmp_path_factory, data):
     path = tmp_path_factory.mktemp("map") / "a.npy"

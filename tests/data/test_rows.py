@@ -159,7 +159,7 @@ stores = pytest.mark.parametrize("store", STORES)
 
 @stores
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int16])
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.integers(0, 49), max_size=60), st.integers(1, 60))
 def test_rows_on_disk_are_those_in_memory(store, dtype, tmp_path_factory, wanted, size):
     X = (100 * points(50)).astype(dtype)

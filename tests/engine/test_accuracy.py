@@ -129,3 +129,25 @@ def test_a_tile_has_a_column_at_least_and_is_not_wider_than_it_has_to_be():
     for max_memory, width in ((1, 1), (10**12, accuracy.TILE_COLS)):
         gram = make_gram(np.ones((2, 3)), "linear", budget=Budget(max_memory))
         assert accuracy._tile_width(gram, 5) == width
+
+
+@pytest.mark.parametrize("norm", [None, "nuc", 2], ids=["frobenius", "trace", "spectral"])
+def test_a_shift_counts_wherever_a_row_that_is_asked_for_twice_meets_itself(norm, monkeypatch):
+    monkeypatch.setattr(accuracy, "TILE_ROWS", 4)
+    monkeypatch.setattr(accuracy, "TILE_COLS", 8)
+    problem, rng = market.problem("Gaussian", n=30), np.random.default_rng(0)
+    F, weights, shift = rng.normal(size=(30, 3)), np.array([1.0, 0.5, -0.2]), 0.7
+    rows = rng.integers(0, 30, size=40)
+    dense = (F * weights) @ F.T + shift * np.eye(30)
+    truth = problem.G[np.ix_(rows, rows)]
+    residual = truth - dense[np.ix_(rows, rows)]
+    error = {None: accuracy.relative_error, "nuc": accuracy.relative_trace_error}.get(
+        norm, accuracy.relative_spectral_error
+    )
+    found = error(problem.gram, F[rows].__getitem__, weights, rows, shift)
+    expected = (
+        abs(np.trace(residual)) / np.trace(truth)
+        if norm == "nuc"
+        else np.linalg.norm(residual, norm) / np.linalg.norm(truth, norm)
+    )
+    assert found == pytest.approx(expected, rel=1e-3 if norm == 2 else 1e-10)

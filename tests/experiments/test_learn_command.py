@@ -45,6 +45,13 @@ def test_a_table_becomes_a_comparison_and_a_report(table, tmp_path, capsys, targ
     assert "https://" not in page
 
 
+def test_other_libraries_take_part_where_they_are_installed(monkeypatch):
+    monkeypatch.setattr(learning, "find_spec", lambda name: name == "xrfm")
+    assert "xRFM" in learning.contestants(False, 100, 5, 0)
+    assert "xRFM" not in learning.contestants(False, learning.XRFM_ROWS + 1, 5, 0)
+    assert "LightGBM" not in learning.contestants(False, 100, 5, 0)
+
+
 def test_parquet_and_csv_are_the_same_table(table, tmp_path):
     frame, y = read(table, "price")
     columns = {name: frame[name] for name in frame.columns} | {"price": y}

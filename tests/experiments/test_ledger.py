@@ -5,8 +5,9 @@ import pytest
 
 from experiments.helpers import made_up
 from nysboost.experiments import ledger, presets
-from nysboost.experiments.claims import CLAIMS, Claim, Comparison
+from nysboost.experiments.claims import CLAIMS, Claim, Comparison, named_in
 from nysboost.experiments.replicate import METHODS
+from nysboost.experiments.reproduce_command import choose_methods
 
 
 def claim_of(number):
@@ -130,7 +131,9 @@ def test_little_gain_is_tested_on_the_same_runs():
     def levelling(_, p):
         return 0.1 + 1 / max(p, 16) ** 4
 
-    assert verdict("12", [made_up("pendigits", levelling, noise=0.001)]) == "holds"
+    level = {"pendigits": made_up("pendigits", levelling, noise=0.001)}
+    decision = ledger.decide(claim_of("12"), level, "columns")
+    assert (decision.verdict, decision.rests_on) == ("holds", "paired")
     assert verdict("12", [made_up("pendigits", lambda _, p: 1 / p, noise=0.001)]) == "does not hold"
 
 
@@ -162,3 +165,70 @@ def test_the_whole_ledger_has_each_claim_under_each_reading():
     decisions = ledger.ledger({"simulation": made_up("simulation", good_boosting)})
     assert len(decisions) == 2 * len(CLAIMS)
     assert [len(d) for d in ledger.by_claim(decisions).values()] == [2] * len(CLAIMS)
+
+
+def test_no_difference_that_many_replicates_show_to_be_small_fails_only_in_size():
+    small = made_up("simulation", lambda *_: 0.1, noise=0.01, replicates=100)
+    decision = ledger.decide(claim_of("1"), {"simulation": small}, "columns")
+    assert decision.verdict in ("fails only in size", "holds or ties")
+    equal = Comparison("simulation", ("URB-mean", 5), ("URB-mean", 5))
+    found = ledger.decide(Claim("0", "", (equal,)), {"simulation": small}, "columns")
+    assert (found.verdict, found.tied, found.open_) == ("fails only in size", 1, 0)
+
+
+def test_the_same_without_enough_replicates_lacks_them():
+    wide = made_up("simulation", lambda *_: 0.1, noise=0.3, replicates=5)
+    decision = ledger.decide(claim_of("1"), {"simulation": wide}, "columns")
+    assert decision.verdict == "undecided"
+    assert decision.open_ > 0
+    assert decision.rests_on == ""
+
+
+def test_a_claim_of_which_some_hold_and_the_others_are_shown_to_be_ties():
+    def one_equal(method, p):
+        return good_boosting("ensemble" if method == "URB-SF" else method, p)
+
+    result = made_up("simulation", one_equal, noise=0.002, replicates=40)
+    for values in result.values.values():
+        values["URB-SF"] = values["ensemble-ridge"] * (1 + 1e-3 * np.tile([[1], [-1]], (20, 1)))
+    decision = ledger.decide(claim_of("1"), {"simulation": result}, "columns")
+    assert decision.verdict == "holds or ties"
+    assert (decision.held, decision.tied) == (20, 4)
+
+
+@pytest.mark.parametrize(("ratio", "tied"), [(1.015, True), (0.985, True), (1.03, False)])
+def test_a_tie_is_a_difference_of_less_than_two_percent_on_either_side(ratio, tied):
+    left = ratio * (1 + 0.002 * np.random.default_rng(0).standard_normal(200))
+    right = 1 + 0.002 * np.random.default_rng(1).standard_normal(200)
+    comparison = Comparison("simulation", ("URB-mean", 5), ("ensemble-ridge", 5))
+    for test in ("Welch", "paired"):
+        assert ledger._tied(comparison, left, right, test, 0.05) == tied
+
+
+def test_a_tie_is_an_interval_of_ninety_percent_within_the_margin():
+    """Against SciPy: both one-sided tests at 5 % are one interval of 90 %."""
+    from scipy import stats
+
+    comparison = Comparison("simulation", ("URB-mean", 5), ("ensemble-ridge", 5))
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        right = rng.uniform(0.9, 1.1, size=20)
+        left = right * (1 + rng.normal(0, 0.03, size=20))
+        inside = [
+            stats.ttest_1samp(sign * (left - (1 + sign * ledger.TIE) * right), 0.0)
+            .confidence_interval(0.9)
+            .high
+            < 0
+            for sign in (1, -1)
+        ]
+        assert ledger._tied(comparison, left, right, "paired", 0.05) == all(inside)
+
+
+def test_what_is_stated_of_a_preset_is_enough_for_every_claim():
+    for name in presets.names():
+        methods = choose_methods("stated", presets.load(name))
+        assert named_in(name) <= set(methods)
+        assert set(presets.load(name).drawn) <= set(methods)
+    assert choose_methods("stated", presets.load("ijcnn")) == (
+        "UUB-mean", "UEB-mean", "URB-mean", "RRB-mean", "ensemble-ridge",
+    )  # fmt: skip

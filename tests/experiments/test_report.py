@@ -1,15 +1,27 @@
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from experiments.helpers import made_up
-from nysboost.experiments import datasets, report
-from nysboost.experiments.compare import Outcome
+from nysboost.experiments import datasets, ledger, report
+from nysboost.experiments import learning as learners
+from nysboost.experiments.claims import CLAIMS
+from nysboost.experiments.compare import DEFAULT_METHODS, Outcome
 from nysboost.experiments.palette import FAMILIES, style
 from nysboost.experiments.replicate import METHODS
-from nysboost.experiments.report import Chart, Page, Section, Series, Table, comparison
+from nysboost.experiments.report import (
+    Chart,
+    Page,
+    Section,
+    Series,
+    Table,
+    comparison,
+    learning,
+    markdown,
+)
 from nysboost.experiments.report import reproduction as pages
 
 
@@ -40,6 +52,36 @@ def test_the_report_holds_every_mean_of_every_method_and_reading(html):
 
 def test_the_summary_comes_before_the_charts_and_names_the_command(html):
     assert html.index("nysboost reproduce x --seed 0") < html.index('class="chart"')
+
+
+def test_the_summary_says_in_three_sentences_what_the_paper_got_right_and_what_not():
+    results = {name: made_up(name, level) for name in ("simulation", "ijcnn")}
+    decisions = ledger.ledger(results)
+    _, right, wrong, between = pages.summary(results, decisions, "nysboost reproduce x")
+    said = {d.claim.number for d in decisions if d.verdict != "not run"}
+    assert set(re.findall(r"\[(\w+)\]", right + wrong + between)) == said
+    held = [mine for mine in ledger.by_claim(decisions).values() if mine[0].verdict == "holds"]
+    assert held
+    for mine in held:
+        assert f"{mine[0].claim.gist} [{mine[0].claim.number}]" in right
+
+
+def test_the_summary_names_the_code_that_made_the_records():
+    result = replace(made_up("simulation", level), made_with=("0.9 (abc)",))
+    assert "0.9 (abc)" in pages.summary({"simulation": result}, [], "x")[0]
+
+
+def test_statements_that_were_not_run_are_folded_away(html):
+    results = {"simulation": made_up("simulation", level)}
+    run, not_run = pages.ledger_rows(ledger.ledger(results))
+    assert [row[0] for row in run] == ["1", "2", "3a", "3b", "4", "13"]
+    assert len(run) + len(not_run) == len(CLAIMS)
+    assert all("not run" in row and "needs" in row[-1] for row in not_run)
+    folded = html.index("<summary>Statements that were not run")
+    assert html.index("Covertype, IJCNN, Pendigits: they need fewer learners") > folded
+    text = markdown.page(results, [])
+    assert "Not run: 5a (needs runtime)" in text
+    assert "| not run |" not in text
 
 
 def test_the_report_names_the_papers_figures_and_asks_for_nothing_from_outside(html):
@@ -161,3 +203,115 @@ def test_in_a_browser_a_comparison_of_ones_own_data_works_too(browser, tmp_path)
     assert browser.get_log("browser") == []
     assert set(curves(browser)) == {"URB-mean", "nystrom"}
     assert "Use URB-mean" in first(browser, "#summary").text
+
+
+def compared() -> Page:
+    """Nine methods, five of which lie close together, and ticks that would run together."""
+    crowd = [(0.071, 0.045), (0.069, 0.063), (0.068, 0.056), (0.063, 0.067), (0.060, 0.081)]
+    places = [(0.00086, 0.31), (0.0057, 0.039), (0.0022, 0.048), (0.0027, 0.035), *crowd]
+    outcomes = [
+        Outcome(name, error, error / 20, seconds, 1e5, ((17, 2 * error), (120, error)))
+        for name, (error, seconds) in zip(DEFAULT_METHODS, places, strict=True)
+    ]
+    return comparison.page(outcomes, ["All rows used."], {})
+
+
+def learned() -> Page:
+    outcomes = [
+        learners.Outcome(name, [1.0, 1.2], [np.nan] * 2, 3.0)
+        for name in (learners.OURS, learners.UNIFORM, "gradient-boosted trees")
+    ]
+    curve = {learners.UNIFORM: [(2, 3.0), (256, 1.0)], learners.OURS: [(2, 2.0), (256, 0.5)]}
+    insight = learners.Insight(
+        curve, [(-23.83, -20.0), (31.5, 30.0)], [(0.5, 0.4), (0.99, 0.98)], [("a", 1.0)]
+    )
+    return learning.page(outcomes, insight, False, ["All rows used."], {})
+
+
+def reproduced(preset: str) -> Page:
+    return pages.page({preset: made_up(preset, level, noise=0.9)}, datasets.table(), "x")
+
+
+PAGES = {
+    "compare": compared,
+    "learn": learned,
+    "simulation": lambda: reproduced("simulation"),
+    "covertype": lambda: reproduced("covertype"),
+}
+BOXES = """return [...document.querySelectorAll(arguments[0])].map(chart =>
+    [...chart.querySelectorAll(arguments[1])].map(node => {
+        const b = node.getBoundingClientRect(); return [b.left, b.top, b.right, b.bottom]; }))"""
+GAP = 3
+LINES = "svg line.axis:not(.guide)"
+
+
+def overlapping(boxes):
+    return [
+        (a, b)
+        for i, a in enumerate(boxes)
+        for b in boxes[:i]
+        if min(a[2], b[2]) + GAP > max(a[0], b[0]) and min(a[3], b[3]) > max(a[1], b[1])
+    ]
+
+
+@pytest.fixture(params=[1200, 390], ids=["desk", "phone"])
+def look(request, browser, tmp_path):
+    """Return a function that opens a page at some width."""
+    size = {"width": request.param, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+    def opened(name):
+        report.write(PAGES[name](), tmp_path / "report.html")
+        browser.get((tmp_path / "report.html").as_uri())
+        return browser
+
+    yield opened
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_in_a_browser_no_label_covers_another_and_nothing_is_cut_off(look, name):
+    browser = look(name)
+    for axis in ("linear", "logarithmic"):
+        for button in browser.find_elements("css selector", f'[data-option="{axis}"]'):
+            browser.execute_script("arguments[0].click()", button)
+        for labels in browser.execute_script(BOXES, ".plot", "text"):
+            assert labels
+            assert overlapping(labels) == []
+        for bands, frame in zip(
+            browser.execute_script(BOXES, ".plot", ".band"),
+            browser.execute_script(BOXES, ".plot", LINES),
+            strict=True,
+        ):
+            top, bottom = min(b[1] for b in frame), max(b[3] for b in frame)
+            assert all(band[1] >= top and band[3] <= bottom for band in bands)
+    width = "return document.documentElement.scrollWidth - window.innerWidth"
+    assert browser.execute_script(width) <= 0
+    folds = "document.querySelectorAll('details').forEach(fold => { fold.open = true; })"
+    browser.execute_script(folds)
+    boxes = (
+        "return [...document.querySelectorAll('.scroll')].map(b => b.scrollWidth - b.clientWidth)"
+    )
+    assert set(browser.execute_async_script(
+        "const done = arguments[0]; setTimeout(() => done((() => {" + boxes + "})()), 200)"
+    )) <= {0}  # fmt: skip
+
+
+def test_in_a_browser_every_method_is_named_beside_its_point(look):
+    browser = look("compare")
+    names = browser.find_elements("css selector", '[data-chart="0"] .name')
+    assert sorted(name.text for name in names) == sorted(DEFAULT_METHODS)
+    labels = browser.find_elements("css selector", '[data-chart="0"] .legend label')
+    assert sorted(label.get_attribute("title") for label in labels) == sorted(DEFAULT_METHODS)
+    hidden = (
+        "const box = document.querySelector('.legend'); return box.scrollHeight - box.clientHeight"
+    )
+    assert browser.execute_script(hidden) == 0
+
+
+def test_the_curves_of_a_chart_can_be_told_apart():
+    for make in (compared, learned):
+        charts = data_of(report.render(make())).values()
+        for series in (s for chart in charts for s in chart["views"].values()):
+            looks = {(s["colour"], s["mark"], s["dash"]) for s in series}
+            assert len(looks) == len(series)

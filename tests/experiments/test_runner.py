@@ -90,6 +90,8 @@ def started(tmp_path, out, jobs):
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        # whoever runs the tests in the background has it ignored
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
 
 
@@ -136,3 +138,13 @@ def children_of(parent):
         except OSError:
             continue
     return found
+
+
+def test_every_record_says_which_code_made_it_and_other_code_begins_anew(tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "made_with", lambda: "0.9 (abc)")
+    found = runner.run(plan(), tmp_path, 1)
+    assert found.made_with == ("0.9 (abc)",)
+    monkeypatch.setattr(runner, "code_digest", lambda: "other")
+    monkeypatch.setattr(runner, "made_with", lambda: "0.9 (def)")
+    assert runner.run(plan(), tmp_path, 1).made_with == ("0.9 (def)",)
+    assert len(list(tmp_path.glob("*.jsonl"))) == 2

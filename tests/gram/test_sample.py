@@ -67,9 +67,13 @@ def test_the_matrix_of_a_sample_is_evaluated_once_and_counted_with_the_whole():
 @pytest.mark.parametrize("size", [40, 41, 1000])
 def test_all_rows_in_memory_are_the_gram_itself(size):
     gram = market.problem("Gaussian", n=40).gram
-    sample = take_sample(gram, size, np.random.default_rng(0))
+    rng = np.random.default_rng(0)
+    sample = take_sample(gram, size, rng)
     assert sample.gram is gram
     np.testing.assert_array_equal(sample.indices, np.arange(40))
+    assert rng.random() == np.random.default_rng(0).random()  # nothing was drawn for it
+    landmarks = gram.landmarks(np.array([7, 2]))
+    assert sample.lifted(landmarks) is landmarks
 
 
 def test_more_rows_than_the_size_are_a_uniform_sample_in_rising_order():

@@ -18,6 +18,7 @@ from nysboost.kernels.distances import (
     squared_norms,
     sum_of_gaussians,
 )
+from nysboost.numerics.arrays import to_host
 
 forms = pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix, sparse.csr_array])
 
@@ -83,6 +84,19 @@ def test_the_points_are_left_as_they_were():
 def test_points_whose_squares_overflow_in_float32_are_far_apart():
     X = (1e20 * points(20)).astype(np.float32)
     np.testing.assert_array_equal(np.exp(GaussianExponents(X, 0.5)(X)), np.eye(20))
+
+
+@pytest.mark.parametrize("library", ["numpy", "array_api_strict", "torch"])
+@pytest.mark.parametrize("far", [[0], [3, 17, 39], list(range(40))])
+def test_rows_far_out_are_done_again_on_every_backend(library, far):
+    xp = pytest.importorskip(library)
+    X, Y = points(40).astype(np.float32), points(15, seed=1).astype(np.float32)
+    X[far] += 3000.0
+    Y[0] = X[far[0]] + 1.0
+    found = GaussianExponents(xp.asarray(Y), 0.5)(xp.asarray(X))
+    exact = -0.5 * cdist(X.astype(np.float64), Y.astype(np.float64), "sqeuclidean")
+    np.testing.assert_allclose(np.exp(to_host(found)), np.exp(exact), rtol=0, atol=5e-5)
+    np.testing.assert_allclose(to_host(found)[far], exact[far], rtol=1e-6)
 
 
 def strict(*arrays):

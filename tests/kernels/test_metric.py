@@ -8,6 +8,7 @@ from scipy.optimize import check_grad
 from scipy.sparse import csr_matrix
 
 import nysboost as nb
+from nysboost.kernels.warp import Quantiles
 
 KERNELS = [nb.Gaussian, nb.Matern, nb.Laplacian]
 FULL = np.array([[1.0, 0.3, -0.2], [0.1, 0.8, 0.4], [0.5, -0.6, 1.2]])
@@ -114,3 +115,35 @@ def test_points_with_other_features_are_refused():
         nb.Gaussian(metric=nb.Metric([1.0, 2.0, 3.0]))(points(d=2), points(d=2))
     with pytest.raises(ValueError, match='not "scale"'):
         nb.Gaussian(gamma="scale", metric=nb.Metric(1.0))
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("A", [0.7, np.array([0.5, 2.0, 1.0]), FULL[:, :2]])
+def test_a_warp_comes_before_the_map(kernel, A):
+    X, Z, G = points(7), points(4, seed=1), points(7, 4, seed=2)
+    warp = Quantiles.of(np.array([[-2.0], [-1.0], [-0.1], [0.2], [2.5]]) * [1.0, 2.0, 0.5])
+    k, plain = kernel(metric=nb.Metric(A, warp)), kernel(metric=nb.Metric(A))
+    np.testing.assert_allclose(k(X, Z), plain(warp(X), warp(Z)), atol=1e-12)
+    np.testing.assert_allclose(k(csr_matrix(X), csr_matrix(Z)), k(X, Z), atol=1e-12)
+
+    def value(z):
+        return float(np.sum(G * k(X, z.reshape(Z.shape))))
+
+    def gradient(z):
+        z = z.reshape(Z.shape)
+        return k.pullback(X, z, k(X, z), G).ravel()
+
+    assert check_grad(value, gradient, Z.ravel()) < 1e-5
+    with pytest.raises(ValueError, match="plane waves"):
+        k.frequencies(points(5), np.full(5, 0.5))
+
+
+def test_metrics_of_quantiles_are_values_too():
+    X = points()
+    one, same = (nb.Metric(1.0, Quantiles.of(X)) for _ in range(2))
+    assert one == same == pickle.loads(pickle.dumps(one))
+    assert hash(one) == hash(same)
+    assert one not in (nb.Metric(1.0), nb.Metric(1.0, Quantiles.of(X + 1)))
+    assert repr(one) == "Metric(1 of quantiles)"
+    with pytest.raises(ValueError, match="3 features, but these points have 2"):
+        one(points(d=2))

@@ -7,6 +7,7 @@ from sklearn.metrics import log_loss
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import nysboost as nb
+from nysboost.learn import base
 
 QUICK = {"kernel": "matern", "metric": "each", "random_state": 0}
 
@@ -56,6 +57,59 @@ def test_more_rows_later_and_labels_that_are_new():
     assert float(model._models[0].moments.weight) == 400
     with pytest.raises(ValueError, match="'beside', which the first rows did not have"):
         model.partial_fit(X[:2], ["inside", "beside"])
+
+
+def test_blocks_of_rows_and_labels_may_come_from_an_iterator(monkeypatch):
+    X, y = table(600)
+    whole = nb.NystroemClassifier(15, **QUICK).fit(X, y)
+    model = nb.NystroemClassifier(15, **QUICK)
+    model.fit((X[rows], y[rows]) for rows in np.array_split(np.arange(600), 4))
+    np.testing.assert_array_equal(model.predict_proba(X), whole.predict_proba(X))
+    monkeypatch.setattr(base, "BUFFER_BYTES", 1)  # the first block alone finds landmarks
+    model.fit((X[rows], y[rows]) for rows in np.array_split(np.arange(600), 4))
+    assert float(model._models[0].moments.weight) == 600
+    assert model.score(X, y) > 0.9
+    with pytest.raises(ValueError, match="no block of rows"):
+        model.fit(iter([]))
+
+
+def test_torch_rows_give_labels_and_probabilities():
+    torch = pytest.importorskip("torch")
+    X, y = table(3200)
+    codes = (y == "outside").astype(np.int64)
+    model = nb.NystroemClassifier(15, **QUICK).fit(torch.asarray(X), torch.asarray(codes))
+    assert np.mean(model.predict(torch.asarray(X)) == codes) > 0.9
+    assert model.predict_proba(torch.asarray(X[:5])).shape == (5, 2)
+
+
+@pytest.mark.parametrize("n", [2, 3, 7, 45])
+def test_few_rows_and_more_landmarks_than_rows(n):
+    X, y = table(60)
+    y = np.r_[["inside", "outside"], y][:n]
+    model = nb.NystroemClassifier(50, random_state=0).fit(X[:n], y)
+    assert np.isfinite(model.predict_proba(X)).all()
+    assert set(model.predict(X)) <= set(y)
+
+
+def test_more_classes_than_rows_that_count_are_learned_by_heart():
+    X = np.arange(12.0)[:, None]
+    weights = np.r_[np.ones(4), np.zeros(8)]
+    model = nb.NystroemClassifier(8, random_state=0).fit(X, list("abcdefghijkl"), weights)
+    assert model.predict_proba(X).shape == (12, 12)
+    assert list(model.predict(X[:4])) == list("abcd")
+
+
+def test_columns_that_are_constant_repeated_or_the_label_itself():
+    X, y = table(300)
+    codes = (y == "outside").astype(float)
+    worse = np.column_stack([X, X[:, 0], np.full(300, 7.0)])
+    model = nb.NystroemClassifier(20, **QUICK).fit(worse[:200], y[:200])
+    assert model.score(worse[200:], y[200:]) > 0.85
+    assert model.feature_importances_[4] == 0
+    told = np.column_stack([X, codes])
+    model = nb.NystroemClassifier(20, **QUICK).fit(told[:200], y[:200])
+    assert model.score(told[200:], y[200:]) == 1
+    assert model.feature_importances_.argmax() == 3
 
 
 def test_models_are_saved(tmp_path):

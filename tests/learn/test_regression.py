@@ -1,7 +1,9 @@
 """Regression in one line: laws, tables as they come, and bad input."""
 
 import pickle
+import re
 
+import dask.array as da
 import h5py
 import numpy as np
 import pandas as pd
@@ -23,7 +25,10 @@ def table(n=250, seed=0, noise=0.05):
     return X, np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] + noise * rng.normal(size=n)
 
 
-@parametrize_with_checks([nb.NystroemRegressor(n_components=8, **QUICK)])
+PLAIN = {"scale": "quantile", "landmarks": "kmeans", "random_state": 0}
+
+
+@parametrize_with_checks([nb.NystroemRegressor(8, **QUICK), nb.NystroemRegressor(8, **PLAIN)])
 def test_the_estimator_keeps_scikit_learns_contract(estimator, check):
     check(estimator)
 
@@ -67,6 +72,39 @@ def test_the_scale_of_features_does_not_matter():
     other = nb.NystroemRegressor(15, **QUICK).fit(X * units + 5, y)
     gap = other.predict(X * units + 5) - one.predict(X)
     assert np.sqrt(np.mean(gap**2)) < 0.05 * y.std()
+
+
+@pytest.mark.parametrize("n", [250, 3200])
+def test_quantiles_do_not_see_rising_functions_of_features(n):
+    X, y = table(n)
+    bent = np.column_stack([np.exp(3 * X[:, 0]), X[:, 1] ** 3, X[:, 2]])
+    model = nb.NystroemRegressor(15, scale="quantile", **QUICK)
+    one, other = clone(model).fit(X, y), clone(model).fit(bent, y)
+    np.testing.assert_allclose(other.feature_importances_, one.feature_importances_, atol=0.02)
+    gap = other.predict(bent) - one.predict(X)
+    assert np.sqrt(np.mean(gap**2)) < (1e-6 if n <= 512 else 0.03) * y.std()
+    assert one.kernel_.metric.warp is not None
+    near, far = one.predict(X[:1], True), one.predict(np.full((1, 3), 1e9), True)
+    np.testing.assert_allclose(far[0], y.mean(), atol=1e-3)
+    assert far[1] > 3 * near[1]
+
+
+def test_quantiles_are_saved_searched_and_go_with_any_rows(tmp_path):
+    X, y = table(3300)
+    X = np.exp(2 * X)
+    model = nb.NystroemRegressor(15, scale="quantile", max_memory="3MB", **QUICK).fit(X, y)
+    expected = model.predict(X)
+    np.testing.assert_array_equal(_saved(model, tmp_path).predict(X), expected)
+    np.save(tmp_path / "x.npy", X)
+    for rows in (np.load(tmp_path / "x.npy", mmap_mode="r"), csr_matrix(X), da.from_array(X, 500)):
+        again = clone(model).fit(rows, y)
+        np.testing.assert_allclose(np.asarray(again.predict(rows)), expected, atol=1e-6)
+    grid = {"scale": ["standard", "quantile", None]}
+    found = GridSearchCV(nb.NystroemRegressor(12, **QUICK), grid, cv=2).fit(X[:150], y[:150])
+    assert found.best_params_ == {"scale": "quantile"}
+    torch = pytest.importorskip("torch")
+    there = clone(model).fit(torch.asarray(X), torch.asarray(y)).predict(torch.asarray(X))
+    assert np.sqrt(np.mean((np.asarray(there) - expected) ** 2)) < 0.05
 
 
 @pytest.mark.parametrize("kind", ["memory map", "hdf5", "zarr", "csr", "float32", "blocks"])
@@ -230,7 +268,15 @@ def test_bad_input_is_refused_in_a_sentence(change, sentence):
         nb.NystroemRegressor(**({"n_components": 5} | change)).fit(X, y, weights)
 
 
-def test_progress_is_printed_if_asked_for(capsys):
-    X, y = table(60)
+@pytest.mark.parametrize(("n", "found"), [(60, "out-of-fold error"), (3200, "held-out error")])
+def test_progress_is_printed_with_the_time_left_if_asked_for(capsys, n, found):
+    X, y = table(n)
     nb.NystroemRegressor(5, verbose=1, **QUICK).fit(X, y)
-    assert "out-of-fold error" in capsys.readouterr().out
+    lines = capsys.readouterr().out.splitlines()
+    assert found in lines[0]
+    assert all(
+        re.search(r"\[NystroemRegressor\] .* s  .*, about \d+ s left$", line) for line in lines
+    )
+    assert lines[-1].endswith("about 0 s left")
+    nb.NystroemRegressor(5, **QUICK).fit(X, y)
+    assert capsys.readouterr().out == ""

@@ -1,12 +1,15 @@
 """L-BFGS against SciPy's, and where it must not go."""
 
+from collections import deque
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from nysboost.numerics.descent import Curvature, descend
+from nysboost.numerics.descent import MEMORY, _inverse_hessian_times, anneal, descend
+from nysboost.numerics.tolerances import NOTHING, SUFFICIENT
 
 
 @given(st.integers(0, 1000))
@@ -39,15 +42,141 @@ def test_a_step_into_the_undefined_is_taken_back():
     np.testing.assert_allclose(found, 1.0, rtol=1e-4)
 
 
-def test_a_second_descent_goes_on_where_the_first_has_learnt_the_curvature():
+def test_annealing_is_adam_of_pytorch_with_a_cosine():
+    torch = pytest.importorskip("torch")
+    A = np.random.default_rng(0).normal(size=(6, 4))
+
+    def gradient_at(x, i):
+        return A.T @ (A @ x - i)
+
+    x = torch.ones(4, dtype=torch.float64)
+    adam = torch.optim.Adam([x], lr=0.1, betas=(0.9, 0.99), eps=1e-12)
+    rate = torch.optim.lr_scheduler.CosineAnnealingLR(adam, 30)
+    for i in range(30):
+        x.grad = torch.from_numpy(gradient_at(x.numpy(), i))
+        adam.step()
+        rate.step()
+    np.testing.assert_allclose(anneal(gradient_at, np.ones(4), 30, 0.1), x.numpy(), rtol=1e-9)
+
+
+def test_annealing_moves_as_far_along_a_gentle_slope_as_along_a_steep_one():
+    slopes = np.array([1e-9, 1.0, 1e9])
+    end = anneal(lambda x, _: slopes, np.zeros(3), 10, 0.1)
+    np.testing.assert_allclose(end, end[1], rtol=2e-3)
+    assert -1 < end[1] < -0.3
+
+
+def test_a_step_without_a_gradient_is_left_out():
+    end = anneal(lambda x, i: None if i % 2 else 2 * x, np.array([1.0]), 200, 0.1)
+    assert abs(end[0]) < 1e-2
+    assert anneal(lambda x, i: None, np.ones(2), 5, 0.1).tolist() == [1, 1]
+
+
+def dense_inverse_hessian(pairs):
+    """BFGS as a matrix: (I − ρ s yᵀ) H (I − ρ y sᵀ) + ρ s sᵀ, from the newest pair's scale."""
+    s, y = pairs[-1]
+    H = np.eye(len(s)) * (s @ y) / (y @ y)
+    for s, y in pairs:
+        project = np.eye(len(s)) - np.outer(s, y) / (s @ y)
+        H = project @ H @ project.T + np.outer(s, s) / (s @ y)
+    return H
+
+
+@given(st.integers(1, 8), st.integers(0, 1000))
+def test_the_two_loops_are_the_product_with_the_dense_inverse_hessian(count, seed):
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(6, 6))
+    steps = rng.normal(size=(count, 6))
+    pairs = [(s, (A @ A.T + np.eye(6)) @ s) for s in steps]
+    g = rng.normal(size=6)
+    expected = dense_inverse_hessian(pairs) @ g
+    np.testing.assert_allclose(_inverse_hessian_times(pairs, g), expected, rtol=1e-7, atol=1e-9)
+
+
+class Told:
+    """An objective that answers what it is told, and remembers where it was asked."""
+
+    def __init__(self, *answers):
+        self.answers, self.asked = list(answers), []
+
+    def __call__(self, x):
+        self.asked.append(x.copy())
+        value, gradient = self.answers[min(len(self.asked), len(self.answers)) - 1]
+        return value, np.array(gradient)
+
+
+def test_the_first_step_has_length_one_and_each_refusal_quarters_it():
+    told = Told((1.0, [3.0, 4.0]), (2.0, [0.0, 0.0]))
+    start = np.array([5.0, 5.0])
+    found = descend(told, start, 3)
+    expected = [start - length * np.array([0.6, 0.8]) for length in (0, 1, 1 / 4, 1 / 16)]
+    np.testing.assert_allclose(told.asked, expected, rtol=1e-15)
+    assert found is start
+
+
+@pytest.mark.parametrize(("kept", "accepted"), [(1.1, True), (0.9, False), (-1.0, False)])
+def test_a_step_counts_that_keeps_enough_of_its_promise(kept, accepted):
+    """The slope along the unit step is −5, so that the least gain is 5 SUFFICIENT."""
+    told = Told((1.0, [3.0, 4.0]), (1.0 - kept * 5 * SUFFICIENT, [0.0, 0.0]))
+    found = descend(told, np.zeros(2), 1)
+    np.testing.assert_allclose(found, [-0.6, -0.8] if accepted else [0.0, 0.0])
+
+
+@pytest.mark.parametrize(("slope", "calls"), [(2 * NOTHING, 2), (0.5 * NOTHING, 1)])
+def test_a_promise_that_is_not_worth_an_evaluation_ends_the_descent(slope, calls):
+    told = Told((1.0, [slope]), (0.0, [0.0]))
+    descend(told, np.zeros(1), 1)
+    assert len(told.asked) == calls
+
+
+def test_where_the_gradient_does_not_bend_the_step_keeps_its_length():
+    """On a plane no pair knows a curvature, and the next step is as long in units of the slope."""
+    told = Told((1.0, [4.0]), (-3.0, [4.0]), (-7.0, [4.0]))
+    descend(told, np.zeros(1), 2)
+    np.testing.assert_allclose(np.ravel(told.asked), [0.0, -1.0, -2.0])
+
+
+def test_on_a_bowl_the_second_step_is_newtons():
+    """One pair knows the curvature of a one-dimensional bowl exactly: the step is whole again."""
+    asked = []
+
+    def bowl(x):
+        asked.append(float(x[0]))
+        return float(50 * x[0] ** 2), 100 * x
+
+    np.testing.assert_allclose(descend(bowl, np.array([0.7]), 5), 0.0, atol=1e-12)
+    np.testing.assert_allclose(asked[:3], [0.7, -0.3, 0.0], atol=1e-12)
+
+
+def test_the_oldest_pairs_are_forgotten():
+    """A descent of many steps in many dimensions ends where SciPy's does with as much memory."""
+    scales = np.linspace(1, 30, 40)
+
+    def objective(x):
+        return float(np.sum(scales * x**2) / 2), scales * x
+
+    x = np.random.default_rng(0).normal(size=40)
+    value, _ = objective(descend(objective, x, 25))
+    options = {"maxcor": MEMORY, "maxfun": 25}
+    theirs = minimize(objective, x, jac=True, method="L-BFGS-B", options=options)
+    assert value <= 10 * theirs.fun
+
+
+def test_a_small_bend_still_knows_the_curvature():
+    """Beside a promise of 1e-3 a bend of 1e-8 is no rounding: the next step goes by it."""
+    told = Told((1.0, [1e-3]), (0.0, [1e-3 - 1e-8]))
+    descend(told, np.zeros(1), 2)
+    np.testing.assert_allclose(np.ravel(told.asked)[1:], [-1.0, -1.0 - (1e-3 - 1e-8) / 1e-8])
+
+
+def test_a_second_descent_goes_on_with_the_curvature_that_the_first_has_seen():
     scales = np.geomspace(1, 300, 8)
 
     def objective(x):
         return float(np.sum(scales * x * x)), 2 * scales * x
 
-    x = np.ones(8)
-    known = Curvature()
-    half_way = descend(objective, x, 10, known)
-    assert len(known) > 5
-    again, afresh = (descend(objective, half_way, 6, one) for one in (known, None))
+    pairs = deque(maxlen=MEMORY)
+    half_way = descend(objective, np.ones(8), 10, pairs)
+    assert len(pairs) > 5
+    again, afresh = (descend(objective, half_way, 6, known) for known in (pairs, None))
     assert objective(again)[0] < 0.5 * objective(afresh)[0]

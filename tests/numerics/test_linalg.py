@@ -1,5 +1,6 @@
 """Factors, bases and spectra against NumPy's."""
 
+import array_api_strict as strict
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,6 +15,7 @@ from nysboost.numerics.linalg import (
     spectrum,
     times,
     triangular_factor,
+    triangular_inverse,
 )
 from nysboost.numerics.tolerances import cutoff
 
@@ -223,3 +225,13 @@ def test_a_basis_nearby_is_orthonormal_to_the_last_digits_whatever_the_scale(sca
     Q = B @ last
     np.testing.assert_allclose(Q.T @ Q, np.eye(8), atol=1e-14)
     np.testing.assert_allclose(A @ T, Q, atol=1e-10)
+
+
+@pytest.mark.parametrize("c", [1, 63, 64, 65, 128, 150, 257])
+@pytest.mark.parametrize("xp", [np, strict])
+def test_the_inverse_by_halves_is_the_inverse(c, xp):
+    B = np.random.default_rng(c).normal(size=(c, 2 * c + 3))
+    L = np.linalg.cholesky(B @ B.T)
+    found = np.asarray(triangular_inverse(xp.asarray(L)))
+    np.testing.assert_allclose(found @ L, np.eye(c), atol=1e-10)
+    assert (np.triu(found, 1) == 0).all()

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nysboost.numerics.memory import MAX_MEMORY, Budget, as_bytes, readable
+from nysboost.numerics.memory import Budget, as_bytes, readable
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,10 @@ from nysboost.numerics.memory import MAX_MEMORY, Budget, as_bytes, readable
         ("2GiB", 2 * 2**30),
         ("0.5kB", 500),
         ("1B", 1),
+        ("3 TB", 3 * 10**12),
+        ("1KiB", 1024),
+        ("5 MiB", 5 * 1024**2),
+        ("2TiB", 2 * 1024**4),
     ],
 )
 def test_memory_is_given_in_bytes_or_in_words(given_as, expected):
@@ -57,7 +61,8 @@ def test_a_size_in_words_is_at_least_the_size_and_at_most_a_tenth_of_its_unit_mo
 
 
 def test_a_budget_is_what_the_user_asked_for():
-    assert Budget() == Budget.of() == Budget(MAX_MEMORY, None)
+    assert Budget() == Budget.of() == Budget(as_bytes("1GiB"), None)
+    assert Budget.of(5, n_jobs=0).threads is None
     assert Budget.of("2MB", 3) == Budget(2_000_000, 3)
     assert Budget.of(5, n_jobs=-1) == Budget.of(5, n_jobs=None) == Budget(5, None)
     assert Budget.of(5, n_jobs=1).threads == 1

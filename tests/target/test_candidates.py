@@ -4,19 +4,15 @@ import numpy as np
 import pytest
 
 from nysboost.target.candidates import (
-    BANDWIDTHS,
     MATERN12,
     MATERN32,
     NARROW,
     UNIT_GAUSSIAN,
-    UNIT_LAPLACIAN,
     Candidate,
     Sample,
     judged,
     loss_of,
     moved,
-    simplest,
-    uniform,
 )
 
 
@@ -54,11 +50,3 @@ def test_steps_lower_the_loss_and_the_judge_gains():
     assert loss_of(end, fit, 0.1) < loss_of(start, fit, 0.1)
     assert judged(end, fit, judge).error < 0.5 * judged(start, fit, judge).error
     assert "Matérn 0.5, a scale per feature" in (start.name, end.name)
-
-
-def test_the_simplest_model_has_the_bandwidth_that_the_judge_prefers():
-    fit, judge = sample(), sample(seed=1)
-    found = simplest(fit, judge, 10, np.random.default_rng(0))
-    all_of_them = uniform(UNIT_GAUSSIAN, fit, 10, np.random.default_rng(0))
-    assert found.error == min(judged(each, fit, judge).error for each in all_of_them)
-    assert len(uniform(UNIT_LAPLACIAN, fit, 10, np.random.default_rng(0))) == len(BANDWIDTHS)

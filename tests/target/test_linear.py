@@ -37,7 +37,24 @@ def test_far_from_all_landmarks_the_mean_and_the_amplitude_are_left():
     model = LinearModel.fit(basis, Moments.of(basis(X), Y + 7), gamma=0.1)
     far = basis(np.array([[1e8, -1e8]]))
     np.testing.assert_allclose(model.predict(far), [[7 + Y.mean()]], atol=1e-9)
-    np.testing.assert_allclose(model.spread(far), [1 + 1 / 0.1])
+    np.testing.assert_allclose(model.spread(far) * model.noise, [model.noise[0] + Y.var()])
+    cautious = LinearModel.fit(basis, Moments.of(basis(X), Y + 7), gamma=10.0)
+    np.testing.assert_allclose(cautious.spread(far), [1 + 1 / 10.0])
+
+
+def test_no_deviation_is_far_above_that_of_the_target_however_small_the_penalty():
+    X, Y = problem()
+    basis = Basis.of(nb.Gaussian(sigma=0.5), X[:20])
+    model = LinearModel.fit(basis, Moments.of(basis(X), Y), gamma=1e-9)
+    noise, places = float(model.noise[0]), np.random.default_rng(1).normal(size=(300, 2)) * 3
+    variance = noise * model.spread(basis(places))
+    assert variance.max() <= 1.01 * (Y.var() + noise)
+    np.testing.assert_allclose(noise * model.spread(basis(places + 1e6)), Y.var() + noise)
+    kernel = ConstantKernel(Y.var()) * RBF(0.5)  # a process of this amplitude, on the landmarks
+    process = GaussianProcessRegressor(kernel, alpha=1e-6 * Y.var(), optimizer=None)
+    prior = process.fit(X[:20], Y[:20]).predict(places, return_std=True)[1] ** 2
+    unknown = noise * np.clip(1 - np.sum(basis(places) ** 2, axis=1), 0, None) / model.doubt
+    np.testing.assert_allclose(unknown, prior, rtol=1e-3, atol=1e-5)
 
 
 def test_variances_are_positive_and_finite_everywhere():

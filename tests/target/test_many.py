@@ -5,9 +5,12 @@ import pytest
 
 from nysboost.data.recognise import rows_of
 from nysboost.numerics.memory import Budget
+from nysboost.numerics.progress import Work
 from nysboost.target import many
-from nysboost.target.candidates import MATERN32, Candidate
+from nysboost.target.candidates import MATERN12, MATERN32, Candidate
 from nysboost.target.many import learn_many
+from nysboost.target.plain import SIMPLEST
+from nysboost.target.scale import each_alone
 
 
 def table(n, seed=0):
@@ -18,19 +21,20 @@ def table(n, seed=0):
 
 @pytest.fixture
 def small_samples(monkeypatch):
-    for name in ("FIRST_ROWS", "NEXT_ROWS", "LAST_ROWS"):
+    for name in ("FIRST_ROWS", "BATCH_ROWS", "FIT_ROWS"):
         monkeypatch.setattr(many, name, (100, 2))
     monkeypatch.setattr(many, "JUDGE_ROWS", 80)
 
 
 def run(X, Y, **more):
     options = {
-        "standardise": True,
+        "scaling": each_alone,
         "budget": Budget(),
-        "report": more.pop("report", lambda _: None),
+        "work": more.pop("work", Work()),
     }
     candidates = more.pop("candidates", (Candidate(MATERN32, "each"),))
-    return learn_many(rows_of(X), Y, None, candidates, 10, np.random.default_rng(0), **options)
+    rng = np.random.default_rng(0)
+    return learn_many(rows_of(X), Y, None, SIMPLEST, candidates, 10, rng, **options)
 
 
 def test_the_samples_do_not_grow_with_the_rows_but_all_rows_give_weights(
@@ -54,31 +58,67 @@ def test_the_judge_takes_no_part(small_samples, monkeypatch):
     run(X, Y)
     race = rows["race"]
     held = {tuple(row) for row in np.round(race.judge.X, 12)}
-    for sample in (race.first, *(sample for sample, _ in race.stages)):
+    for sample in (race.first, race.fit, race.sample):
         assert not held & {tuple(row) for row in np.round(sample.X, 12)}
 
 
-def test_a_stage_that_makes_things_worse_is_taken_back(small_samples, monkeypatch):
+def test_steps_that_make_things_worse_are_taken_back(small_samples, monkeypatch):
     X, Y = table(1000)
     good = run(X, Y)
-    plain, calls = many.moved, []
+    plain = many.settled
 
-    def spoilt(found, sample, trace, steps):
-        calls.append(steps)
-        after = plain(found, sample, trace, steps)
-        if len(calls) == 1:
-            return after
+    def spoilt(*given):
+        after = plain(*given)
         point = type(after.point)(after.point.Z * 0 + 100, after.point.A, after.point.log_gamma)
         return type(after)(after.name, after.kernel, point, after.gammas)
 
-    monkeypatch.setattr(many, "moved", spoilt)
+    monkeypatch.setattr(many, "settled", spoilt)
     judged = run(X, Y)
     miss = [np.sqrt(np.mean((j.mean - j.truth) ** 2)) for j in (good, judged)]
     assert miss[1] < 2 * miss[0]
 
 
+def test_candidates_of_one_metric_share_their_start(small_samples, monkeypatch):
+    starts, plain = [], Candidate.start
+    monkeypatch.setattr(Candidate, "start", lambda *a: starts.append(a[0]) or plain(*a))
+    monkeypatch.setattr(many, "LATER_STEPS", 1)
+    shared = (Candidate(MATERN12, "full"), Candidate(MATERN32, "full"), Candidate(MATERN32, "each"))
+    judged = run(*table(500), candidates=shared)
+    assert [s.shape for s in starts] == ["full", "each"]
+    assert len(judged.notes) == 5  # the simplest model, three candidates, the best settled
+
+
+def test_a_batch_and_the_sample_stay_within_their_sizes(small_samples, monkeypatch):
+    seen, plain = [], many.settled
+    monkeypatch.setattr(many, "SAMPLE_ROWS", 300)
+    monkeypatch.setattr(many, "LATER_STEPS", 2)
+    monkeypatch.setattr(
+        many, "settled", lambda f, s, *a: seen.append((s.n, a[1])) or plain(f, s, *a)
+    )
+    run(*table(1000))
+    run(*table(3000))
+    assert seen == [(300, 100), (300, 100)]
+
+
 def test_progress_is_reported(small_samples):
     lines = []
-    run(*table(500), report=lines.append)
+    run(*table(500), work=Work(lines.append))
     assert any("held-out error" in line for line in lines)
-    assert lines[-1] == "Weights from all rows: done"
+    assert lines[-1] == "Weights from all rows, about 0 s left"
+
+
+def test_the_simplest_model_is_weighed_only_where_it_could_win(small_samples, monkeypatch):
+    X, Y = table(1000)
+    weighed, plain = [], many._Race.finished
+
+    def finished(race, found, **rest):
+        weighed.append(found.name)
+        return plain(race, found, **rest)
+
+    monkeypatch.setattr(many._Race, "finished", finished)
+    run(X, Y)
+    assert weighed == ["Matérn 1.5, a scale per feature"]
+    weighed.clear()
+    noise = np.random.default_rng(1).normal(size=(1000, 1))
+    run(X, noise)
+    assert weighed[1:] == ["Gaussian, uniform landmarks"]

@@ -10,6 +10,7 @@ import nysboost as nb
 from nysboost.data.recognise import rows_of
 from nysboost.numerics.memory import Budget
 from nysboost.target.candidates import MATERN32, Candidate
+from nysboost.target.menu import Menu
 from nysboost.target.method import learn
 
 ONE = (Candidate(MATERN32, "full"),)
@@ -24,7 +25,8 @@ def table(n, noise=0.05, seed=0):
 
 def found(X, Y, c=20, candidates=ONE, seed=0, weights=None):
     rng = np.random.default_rng(seed)
-    return learn(rows_of(X), Y, weights, candidates, candidates, c, rng, budget=Budget())
+    options = Menu(candidates, candidates)
+    return learn(rows_of(X), Y, weights, options, c, rng, budget=Budget())
 
 
 def error(judged, X, Y):

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from scipy.stats import sem
 
+from nysboost.numerics.progress import Work
 from nysboost.target import size
 from nysboost.target.candidates import MATERN32, Candidate, Sample
+from nysboost.target.plain import SIMPLEST
 from nysboost.target.size import enough, falls
 
 EACH = (Candidate(MATERN32, "each"),)
@@ -20,7 +22,7 @@ def sample(n, frequency, noise=0.05, weights=None, seed=0):
 
 def searched(some, candidates=EACH, seed=0):
     lines = []
-    found = enough(some, candidates, 0.1, np.random.default_rng(seed), lines.append)
+    found = enough(some, SIMPLEST, candidates, 0.1, np.random.default_rng(seed), Work(lines.append))
     return found, lines
 
 

@@ -41,9 +41,10 @@ def fit_core(
     anchor : float
         Weight at which landmarks that are points join the sample.
     """
-    everything = rows is None or len(rows) == len(sample)
-    rows = np.arange(len(sample)) if rows is None else rows
-    G = sample.matrix if everything else take(take(sample.matrix, rows), rows, axis=1)
+    everything = np.arange(len(sample))
+    rows = everything if rows is None else rows
+    whole = np.array_equal(rows, everything)  # which are not copied
+    G = sample.matrix if whole else take(take(sample.matrix, rows), rows, axis=1)
     A = sample.gram.cross(rows, landmarks)
     W = sample.gram.within(landmarks)
     projection = core_projection(A, W, lambda Q: times(G, Q), anchor)
@@ -91,7 +92,8 @@ def square_root(H: Array) -> Array:
     """Return Y with Y Yᵀ = H, a positive semidefinite matrix but for rounding."""
     xp = namespace(H)
     eigenvalues, Y = xp.linalg.eigh(H)
-    return Y * xp.sqrt(xp.where(eigenvalues > 0, eigenvalues, xp.zeros_like(eigenvalues)))
+    root: Array = Y * xp.sqrt(xp.where(eigenvalues > 0, eigenvalues, xp.zeros_like(eigenvalues)))
+    return root
 
 
 def optimal_core(

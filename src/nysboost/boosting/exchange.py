@@ -172,7 +172,8 @@ def prune(T: Array, H: Array, c: int) -> tuple[Indices, float]:
     c : int
         How many stay.
     """
-    alive, lost_so_far, HT = np.arange(T.shape[0]), 0.0, T @ H
+    alive, lost_so_far = np.arange(T.shape[0]), 0.0
+    HT: Array = T @ H
     while len(alive) > c:
         cheapest = np.argsort(_cost(T, HT))[: 2 * BATCH]
         near, Hnear = (to_host(take(part, cheapest)) for part in (T, HT))
@@ -185,7 +186,7 @@ def prune(T: Array, H: Array, c: int) -> tuple[Indices, float]:
     return alive, lost_so_far
 
 
-def _leave(T: Floats, HT: Floats, count: int) -> tuple[Indices, Floats, float]:
+def _leave(T: Array, HT: Array, count: int) -> tuple[Indices, Floats, float]:
     """Return which of a few landmarks leave first, the unit vectors that go, and their cost."""
     here, gone, U, total = np.arange(len(T)), [], [], 0.0
     for _ in range(count):

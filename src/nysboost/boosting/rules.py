@@ -153,9 +153,10 @@ class RidgeWeights(WeightRule):
         factor = fit.factor(p)
         A, b = factor[:, 1:], factor[:, 0]
         U, s, Vt = np.linalg.svd(A, full_matrices=False)
+        if s[0] <= fit.rounding:
+            return np.zeros(p)  # all learners vanish on V1: nothing is known of them
         # from strong to weak, so that the strongest wins where V2 cannot tell them apart
-        scale = s[0] ** 2 or 1.0  # all learners may vanish on V1
-        lambdas = [scale * penalty for penalty in sorted(self.lambdas, reverse=True)]
+        lambdas = [s[0] ** 2 * penalty for penalty in sorted(self.lambdas, reverse=True)]
         if self.nonnegative:
             candidates = [_nonnegative_ridge(A, b, penalty) for penalty in lambdas]
         else:

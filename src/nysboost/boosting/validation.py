@@ -10,7 +10,14 @@ from numpy.typing import NDArray
 
 from nysboost.boosting.learner import Learner, Mixture
 from nysboost.gram import Gram, Sample
-from nysboost.numerics.arrays import Array, Floats, Indices, namespace, to_host
+from nysboost.numerics.arrays import (
+    Array,
+    Floats,
+    Indices,
+    floats_on_host,
+    namespace,
+    to_host,
+)
 from nysboost.numerics.tolerances import EPS, cutoff
 
 FIRST_ROOM = 16
@@ -112,6 +119,13 @@ class ValidationSet:
     def __getstate__(self) -> dict[str, Any]:
         fresh = ValidationSet(self.table, self.rows, self.cols, self.weight)
         return fresh.__dict__  # Q is as large as the data, and comes back when it is needed
+
+    @property
+    def rounding(self) -> float:
+        """The norm of b or of a learner's column below which it is nothing but rounding errors."""
+        gram = self.table.gram
+        largest = float(np.max(np.abs(floats_on_host(gram.diag(self.cols)))))
+        return cutoff(1, gram.eps) * largest * float(np.sqrt(len(self.rows) * len(self.cols)))
 
     def factor(self, p: int) -> Floats:
         """Return R of [b, a_1, …, a_p], upper triangular, shape (p + 1, p + 1)."""

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from nysboost._version import SOFTWARE
 from nysboost.cli import options
 from nysboost.cli.errors import sentences
 from nysboost.experiments import console
@@ -151,7 +152,7 @@ def info(model: options.Model, as_json: options.Json = False) -> None:
 
 def _tell(said: dict[str, Any], as_json: bool) -> None:
     if as_json:
-        print(json.dumps(said))
+        print(json.dumps(said | {"software": SOFTWARE}))
         return
     for name, value in said.items():
         text = ", ".join(map(str, value)) if isinstance(value, list) else value

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from nysboost.data.mapping import NO_ROOM as DISK_FULL
 from nysboost.experiments.user_error import UserError
 
 WRONG_CALL, NO_FILE, WRONG_DATA, WRONG_MODEL, EXISTS, NO_ROOM, STOPPED = 2, 3, 4, 5, 6, 7, 130
@@ -50,6 +51,15 @@ class NoRoomError(CommandError):
 
 
 @contextmanager
+def wrong_call() -> Iterator[None]:
+    """Say that an option is what is wrong, not the data."""
+    try:
+        yield
+    except ValueError as error:
+        raise CommandError(str(error)) from error
+
+
+@contextmanager
 def sentences(*, as_json: bool) -> Iterator[None]:
     """Turn every foreseeable error into a sentence on standard error and an exit code.
 
@@ -68,9 +78,17 @@ def sentences(*, as_json: bool) -> Iterator[None]:
     except MemoryError as error:
         _end(f"The memory is too small: {error}. Try --max-memory.", NO_ROOM, as_json)
     except OSError as error:
-        _end(str(error), NO_ROOM, as_json)
+        _end(_of_disk(error), NO_ROOM, as_json)
     except ValueError as error:
         _end(str(error), WRONG_DATA, as_json)
+
+
+def _of_disk(error: OSError) -> str:
+    """Return what the system says as a sentence, with what to do where the disk is full."""
+    said = (error.strerror or str(error)).rstrip(".")
+    if error.errno in DISK_FULL and "Make room" not in said:
+        said = f"The output could not be written: {said}. Make room or write to another disk"
+    return f"{said}."
 
 
 def _end(sentence: str, code: int, as_json: bool) -> None:

@@ -13,8 +13,10 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
+from nysboost._version import SOFTWARE
 from nysboost.cli.errors import CommandError, DataError, ExistsError, NoFileError
 from nysboost.data.outputs import File
+from nysboost.data.whole import whole_npz
 from nysboost.experiments.user_error import need
 
 CHUNK_BYTES = 2**23
@@ -98,7 +100,7 @@ class NpzSink(Sink):
 
     def finish(self) -> None:
         """Write the file."""
-        np.savez(self.path, X=np.concatenate(self._parts))
+        whole_npz(self.path, X=np.concatenate(self._parts))
 
 
 class ChunkedSink(Sink):
@@ -112,10 +114,15 @@ class ChunkedSink(Sink):
             zarr = need("zarr", "files")
             self._store: Any = None
             self._array = zarr.create_array(
-                str(self.path), shape=(0, width), chunks=chunk, dtype=block.dtype
+                str(self.path),
+                shape=(0, width),
+                chunks=chunk,
+                dtype=block.dtype,
+                attributes={"software": SOFTWARE},
             )
             return
         self._store = need("h5py", "files").File(self.path, "w")
+        self._store.attrs["software"] = SOFTWARE
         self._array = self._store.create_dataset(
             "X", shape=(0, width), maxshape=(None, width), chunks=chunk, dtype=block.dtype
         )
@@ -142,7 +149,8 @@ class ColumnSink(Sink):
         import pyarrow.csv as arrow_csv
         import pyarrow.parquet as arrow_parquet
 
-        schema = self._batch(block[:1]).schema
+        # CSV has no place for it, and its writer leaves the metadata out
+        schema = self._batch(block[:1]).schema.with_metadata({"software": SOFTWARE})
         make = arrow_csv.CSVWriter if self.path.suffix == ".csv" else arrow_parquet.ParquetWriter
         self._writer = make(self.path, schema)
 
@@ -172,10 +180,17 @@ SINKS: dict[str, type[Sink]] = {
 }
 
 
+FOLDERS = (".zarr", ".parquet")
+"""Outputs that may be folders, which --force replaces."""
+
+
 def refuse_existing(path: Path, force: bool) -> None:
     """Raise if there is something at `path` that may not be replaced, or no place for it."""
     if not path.parent.is_dir():
         msg = f"There is no folder {path.parent} to write {path.name} to."
+        raise NoFileError(msg)
+    if path.is_dir() and path.suffix not in FOLDERS:
+        msg = f"{path} is a folder: give the name of a file in it."
         raise NoFileError(msg)
     if path.exists() and not force:
         msg = f"{path} is there already: --force replaces it."

@@ -10,22 +10,19 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
-import os
 import re
 import struct
 import zipfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from math import prod
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
-from uuid import uuid4
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nysboost._version import __version__
-from nysboost.data.mapping import NO_ROOM, disk_full
+from nysboost.data.whole import whole_file
 
 FORMAT = "nysboost model"
 FORMAT_VERSION = 1
@@ -70,41 +67,15 @@ def write_archive(path: Path, model: Any, arrays: Mapping[str, NDArray[Any]]) ->
     arrays : mapping from member name to array
         Numbers, truth values or text.
     """
-    with _whole(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+    with (
+        whole_file(path, "The model") as file,
+        zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive,
+    ):
         sums = {name: _write_array(archive, name, array) for name, array in arrays.items()}
         head = {"format": FORMAT, "format_version": FORMAT_VERSION}
         body = head | {"library_version": __version__, "arrays": sums, "model": model}
         text = json.dumps(body | {"checksum": _checksum(body)}, indent=1, ensure_ascii=False)
         archive.writestr(zipfile.ZipInfo(DESCRIPTION, EPOCH), text)
-
-
-@contextmanager
-def _whole(path: Path) -> Iterator[BinaryIO]:
-    """Open a file beside `path` that takes its place if all goes well, and else disappears."""
-    _refuse_no_place(path)
-    beside = path.with_name(f"{path.name}.{uuid4().hex}.partial")
-    try:
-        with beside.open("xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    except OSError as error:
-        if error.errno in NO_ROOM:
-            raise disk_full(path, None) from error
-        msg = f"The model could not be written to {str(path)!r}: {error.strerror or error}."
-        raise type(error)(error.errno, msg) from error
-    finally:
-        beside.unlink(missing_ok=True)
-
-
-def _refuse_no_place(path: Path) -> None:
-    if path.is_dir():
-        msg = f"{str(path)!r} is a folder: give the name of a file in it."
-        raise IsADirectoryError(msg)
-    if not path.parent.is_dir():
-        msg = f"There is no folder {str(path.parent)!r} to write {path.name!r} to."
-        raise FileNotFoundError(msg)
 
 
 class _Summed:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 from uuid import uuid4
 
 import numpy as np
@@ -23,7 +23,7 @@ MERGED = 16
 """Values that one task merges: the tree over a million chunks has five levels."""
 
 
-def is_dask(X: Any) -> bool:
+def is_dask(X: object) -> TypeGuard[Any]:
     """Whether X comes from Dask, found out without importing it."""
     return type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
 
@@ -56,6 +56,11 @@ def tree(parts: Any, merge: Callable[[Any, Any], Any], task: str) -> Any:
 def brought(tree: Any) -> Any:
     """Compute a value and bring it here; as an array's it would have to be an array."""
     return tree.to_delayed().item().compute()
+
+
+def here(result: Any) -> Any:
+    """Return an array of few columns as one that is here: a Dask array is computed."""
+    return result.compute() if is_dask(result) else result
 
 
 # What the tasks do

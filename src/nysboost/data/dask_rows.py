@@ -26,7 +26,15 @@ from nysboost.data.dask_graph import (
     tree,
 )
 from nysboost.data.rows import as_float
-from nysboost.numerics.arrays import Array, Indices, empty, is_sparse, is_supported, namespace
+from nysboost.numerics.arrays import (
+    Array,
+    Indices,
+    dense,
+    empty,
+    is_sparse,
+    is_supported,
+    namespace,
+)
 from nysboost.numerics.memory import readable
 
 T = TypeVar("T")
@@ -104,6 +112,10 @@ class DaskRows:
         )
         # the choice comes after: so a task reads its chunk itself, and no chunk travels
         return few.blocks[[i for i, at in enumerate(local) if len(at)]]
+
+    def only(self, wanted: Indices) -> DaskRows:
+        """Return the rows at `wanted`, in rising order, as rows that stay where they are."""
+        return DaskRows(self.rows_at(wanted), self.name)
 
     def positions(self, wanted: Indices) -> list[Indices]:
         """Return where rows, given in rising order, stand in each chunk."""
@@ -230,7 +242,7 @@ class DaskRows:
 
     @cached_property
     def _dense_form(self) -> Array:
-        return self.form.toarray() if is_sparse(self.form) else self.form
+        return dense(self.form)
 
     def aligned(self, other: Any) -> Any:
         """Return a table of n rows as a Dask array with the row chunks of this one."""

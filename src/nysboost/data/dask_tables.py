@@ -71,7 +71,8 @@ def _frame_values(X: Any, name: str) -> Any:
 
 
 def _values(frame: Any, dtype: np.dtype[Any]) -> Array:
-    return frame.to_numpy(dtype=dtype, na_value=np.nan)
+    values: Array = frame.to_numpy(dtype=dtype, na_value=np.nan)
+    return values
 
 
 def _count(_: None, block: Array) -> tuple[int, ...]:

@@ -12,9 +12,11 @@ from uuid import uuid4
 import numpy as np
 
 from nysboost.data.mapping import NO_ROOM, disk_full, give_back, mapped, reserve
+from nysboost.data.whole import not_written, refuse_no_place
 from nysboost.numerics.arrays import Array, dtype_name, empty, namespace, to_host, whereabouts
 
 MARKED_ROWS = 4096
+"""Rows that are marked at a time: many writes are slow, and all rows at once might not fit."""
 
 
 class Output(ABC):
@@ -87,7 +89,7 @@ class Given(Output):
 
     def __init__(self, out: Any, n_columns: int, form: Array) -> None:
         super().__init__(n_columns, form)
-        self.out = out
+        self.out: Array = out  # or a store that is written like one
 
     def room(self, count: int) -> Array:
         """Return an array for the next `count` rows, if out has as many left."""
@@ -161,7 +163,10 @@ class File(Output):
 
     def begin(self) -> None:
         """Open the file, and claim its disk space if its size is known."""
-        self._file = self._partial.open("xb")
+        try:
+            self._file = self._partial.open("xb")
+        except OSError as error:
+            raise not_written(self.path, "The features", error) from error
         self._write_header(self._n or 0)
         self._start = self._file.tell()
         try:
@@ -195,7 +200,8 @@ class File(Output):
         self._write_header(self.written)
         self._file.close()
         self._partial.replace(self.path)
-        return np.load(self.path, mmap_mode="r")
+        whole: Array = np.load(self.path, mmap_mode="r")
+        return whole
 
     def abandon(self) -> None:
         """Remove what was written; a file of that name from before stays as it is."""
@@ -250,10 +256,5 @@ def _checked_path(path: Path) -> Path:
     if path.suffix != ".npy":
         msg = f"Features are written to a .npy file, but out={str(path)!r} was given."
         raise ValueError(msg)
-    if path.is_dir():
-        msg = f"out={str(path)!r} is a folder."
-        raise IsADirectoryError(msg)
-    if not path.parent.is_dir():
-        msg = f"There is no folder {str(path.parent)!r} to write {path.name!r} to."
-        raise FileNotFoundError(msg)
+    refuse_no_place(path)
     return path

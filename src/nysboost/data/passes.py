@@ -34,11 +34,12 @@ class LocalPasses(ABC):
         size: int,
     ) -> Array:
         """Return function(shared, block, *others) for each block of rows, one below the other."""
-        result = None
+        result: Array | None = None
         for at, block in self._blocks(size):
             part = function(shared, block, *(other[at, :] for other in beside))
             result = empty((self.n, columns), part) if result is None else result
             result[at, ...] = part
+        assert result is not None  # rows are never none
         return result
 
     def fold(

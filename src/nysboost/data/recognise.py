@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from array_api_compat import is_array_api_obj
-from scipy.sparse import issparse
 
 from nysboost.data.dask_graph import is_dask
 from nysboost.data.dask_rows import DaskRows
@@ -27,7 +26,7 @@ from nysboost.data.rows import (
     spread_indices,
 )
 from nysboost.data.survey import surveyed
-from nysboost.numerics.arrays import SUPPORTED, Array, is_supported
+from nysboost.numerics.arrays import SUPPORTED, Array, is_sparse, is_supported
 
 
 class IteratedRows:
@@ -85,7 +84,7 @@ def rows_of(X: Any, *, name: str = "X") -> ArrayRows | DaskRows:
     if is_dask(X):
         return dask_rows(X, name)
     rows: ArrayRows
-    if issparse(X):
+    if is_sparse(X):
         _refuse_complex(X, name)
         rows = ArrayRows(X.tocsr())
     elif all(hasattr(X, part) for part in ("chunks", "shape", "dtype")):
@@ -100,7 +99,7 @@ def rows_of(X: Any, *, name: str = "X") -> ArrayRows | DaskRows:
             raise TypeError(msg)
         rows = ArrayRows(X.detach() if hasattr(X, "detach") else X)  # no gradients here
     else:
-        array = _as_numbers(X, name)
+        array = numbers_of(X, name)
         rows = ArrayRows(array) if mapped(array) is None else MappedRows(array)
     _refuse_no_table(rows.data, name)
     if rows.n == 0 or rows.n_features == 0:
@@ -147,10 +146,10 @@ def table_of(X: Any, *, name: str = "X") -> Any:
     scikit-learn's own checks come after this one: they know of names and of too few rows,
     but what is no table of numbers gets the same sentence here as everywhere.
     """
-    if issparse(X):
+    if is_sparse(X):
         _refuse_complex(X, name)
         return X
-    array = _as_numbers(X, name)
+    array = numbers_of(X, name)
     _refuse_no_table(array, name)
     return X if hasattr(X, "columns") else array
 
@@ -164,7 +163,8 @@ def _refuse_no_table(array: Any, name: str) -> None:
         raise ValueError(msg)
 
 
-def _as_numbers(X: Any, name: str) -> np.ndarray[Any, Any]:
+def numbers_of(X: Any, name: str) -> np.ndarray[Any, Any]:
+    """Return what lies in memory as an array of numbers, or say why it is none."""
     _refuse_no_numbers(X, name)
     try:
         array = np.asarray(X)
@@ -195,8 +195,8 @@ def _refuse_no_numbers(X: Any, name: str) -> None:
             "with sklearn.impute.SimpleImputer say."
         )
         raise ValueError(msg)
-    kinds = getattr(X, "dtypes", None)  # a data frame has a dtype for each column
-    kinds = [getattr(X, "dtype", None)] if kinds is None else list(kinds)
+    kinds: Any = getattr(X, "dtypes", None)  # a data frame has a dtype for each column
+    kinds = list(kinds) if hasattr(kinds, "__iter__") else [getattr(X, "dtype", None)]
     if any(getattr(kind, "kind", None) in ("m", "M") for kind in kinds):
         msg = (
             f"{name} has dates or spans of time, which are no numbers until you choose a unit and "

@@ -8,14 +8,17 @@ from functools import cached_property
 from typing import Any, NoReturn, Protocol, TypeVar
 
 import numpy as np
-from scipy.sparse import issparse
 
 from nysboost.data.mapping import give_back
 from nysboost.data.passes import LocalPasses
 from nysboost.numerics.arrays import (
     Array,
     Indices,
+    dense,
     dtype_name,
+    entries,
+    in_float64,
+    is_sparse,
     namespace,
     take,
     to_host,
@@ -24,6 +27,7 @@ from nysboost.numerics.arrays import (
 T = TypeVar("T")
 
 SCAN_BYTES = 64 * 2**20
+"""A scan holds this much: far more than the reads it is made of cost, far less than memory."""
 
 FEW_ROWS = 4
 """So many rows of one chunk, or fewer, are read one by one."""
@@ -132,12 +136,12 @@ class ArrayRows(LocalPasses):
     def __deepcopy__(self, memo: object) -> ArrayRows:
         return self  # rows are read, never changed
 
-    @property
+    @cached_property
     def n(self) -> int:
-        """Number of rows."""
+        """Number of rows, known for good: a store may be closed when a model is saved."""
         return int(self.data.shape[0])
 
-    @property
+    @cached_property
     def n_features(self) -> int:
         """Number of columns."""
         return int(self.data.shape[1])
@@ -145,7 +149,7 @@ class ArrayRows(LocalPasses):
     @property
     def numbers_per_row(self) -> int:
         """How many numbers a row takes; of a sparse one, also those that say where."""
-        return 2 * -(-int(self.data.nnz) // self.n) if issparse(self.data) else self.n_features
+        return 2 * -(-int(self.data.nnz) // self.n) if is_sparse(self.data) else self.n_features
 
     @cached_property
     def form(self) -> Array:
@@ -187,6 +191,7 @@ def _runs(wanted: Indices, chunk: int) -> Iterator[Indices]:
 class StoredRows(ArrayRows):
     """Rows of an HDF5 or Zarr array, or of anything else that is sliced and has chunks."""
 
+    data: Any
     in_memory = False
 
     @property
@@ -274,18 +279,17 @@ class ForgottenRows:
 
 def as_float(block: Array) -> Array:
     """Return float32 and float64 as they are, and every other number as float64."""
-    if dtype_name(block) in ("float32", "float64"):
-        return block
-    if issparse(block) or isinstance(block, np.ndarray):
-        return block.astype(np.float64)
-    xp = namespace(block)
-    return xp.astype(block, xp.float64)
+    return block if dtype_name(block) in ("float32", "float64") else in_float64(block)
 
 
 def scan(rows: Rows) -> Iterator[Array]:
     """Read all rows once, in order, in tables that take little memory."""
-    size = max(1, SCAN_BYTES // (8 * rows.n_features))
-    return (as_float(piece) for piece in rows.pieces(size))
+    return (as_float(piece) for piece in rows.pieces(scan_size(rows)))
+
+
+def scan_size(rows: Rows) -> int:
+    """Return how many rows take little memory."""
+    return max(1, SCAN_BYTES // (8 * rows.n_features))
 
 
 def spread_indices(n: int, at_most: int) -> Indices:
@@ -295,14 +299,14 @@ def spread_indices(n: int, at_most: int) -> Indices:
 
 def refuse_non_finite(values: Array, start: int, name: str = "X") -> None:
     """Raise if a table has a NaN or an infinity, and say where; `start` is its first row."""
-    flat = values.data if issparse(values) else values
+    flat = entries(values)
     xp = namespace(flat)
     with np.errstate(over="ignore", invalid="ignore"):
         suspicious = not bool(xp.isfinite(xp.sum(flat)))
     if suspicious and not bool(xp.all(xp.isfinite(flat))):
-        dense = to_host(values.toarray() if issparse(values) else values)
-        row, column = np.argwhere(~np.isfinite(dense))[0]
-        what = "NaN" if np.isnan(dense[row, column]) else "infinity"
+        table = to_host(dense(values))
+        row, column = np.argwhere(~np.isfinite(table))[0]
+        what = "NaN" if np.isnan(table[row, column]) else "infinity"
         msg = (
             f"{name} contains {what}, first at row {start + row}, column {column}. "
             "Remove such rows or fill them in first, with sklearn.impute.SimpleImputer say."

@@ -18,6 +18,7 @@ from nysboost.numerics.arrays import (
     Array,
     Indices,
     block_bytes,
+    dense,
     dtype_name,
     empty,
     is_numpy,
@@ -102,7 +103,7 @@ class FeatureMap:
     def __call__(self, X: Array) -> Array:
         """Return the features of the rows of an array or CSR matrix, shape (n, r)."""
         if X.shape[0] == 0:
-            return empty((0, self.n_features_out), like(np.empty(0), self.projections[0], X.dtype))
+            return empty((0, self.n_features_out), as_float(dense(X)))
         return self.write(ArrayRows(X))
 
     def at(self, rows: Indices | slice) -> Array:
@@ -143,7 +144,9 @@ class FeatureMap:
                 "goes: transform(X).to_zarr(path), or dask.array.store(transform(X), out)."
             )
             raise ValueError(msg)
-        return rows.map(FeatureMap.__call__, self.alone(), self.n_features_out, task="features")
+        whole = (FeatureMap.__call__, self.alone(), self.n_features_out)
+        features: Array = rows.map(*whole, task="features")
+        return features
 
     def _pass(self, rows: Stream, evaluate: Evaluator, out: Any, budget: Budget) -> Array:
         """Read pieces of rows, share their blocks among the cores, and write F = k(X, Z) N."""

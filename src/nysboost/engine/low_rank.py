@@ -8,15 +8,15 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from array_api_compat import is_array_api_obj
 from numpy.typing import ArrayLike
 from scipy.sparse.linalg import LinearOperator
 from sklearn.exceptions import ConvergenceWarning
 
 from nysboost.data.dask_graph import is_dask
 from nysboost.engine.factor import Factor
+from nysboost.engine.lazy_solve import lazy_solution
 from nysboost.gram import Gram
-from nysboost.numerics.arrays import Array, Floats, like, namespace, to_host
+from nysboost.numerics.arrays import Array, Floats, TableLike, is_array, like, namespace, to_host
 from nysboost.numerics.checks import positions, real_numbers, require_count, require_number
 from nysboost.numerics.linalg import refined, spectrum
 from nysboost.numerics.tolerances import DEFINITE, UNSOLVED
@@ -29,6 +29,8 @@ class LowRankMatrix(LinearOperator):
     """
 
     gram: Gram
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
 
     @cached_property
     def _factor(self) -> Factor:
@@ -60,15 +62,16 @@ class LowRankMatrix(LinearOperator):
         F = self._factor.all()
         return (F * self._weights_like) @ F.T
 
-    def __matmul__(self, V: Any) -> Any:
+    def __matmul__(self, V: TableLike) -> Array:
         """Return K̂ V, in the array namespace of V where that is the data's own."""
         shape = getattr(V, "shape", ())
         if shape and shape[0] != self.shape[1]:
             msg = f"K̂ has {self.shape[1]} columns, and an array of shape {shape} does not fit them."
             raise ValueError(msg)
-        if is_array_api_obj(V) and not isinstance(V, np.ndarray):
+        if is_array(V) and not isinstance(V, np.ndarray):
             return self._matmat(V[:, None])[:, 0] if V.ndim == 1 else self._matmat(V)
-        return super().__matmul__(V)
+        product: Array = super().__matmul__(V)
+        return product
 
     def _matmat(self, V: Array) -> Array:
         return self._times(V)
@@ -107,12 +110,12 @@ class LowRankMatrix(LinearOperator):
         vectors = self._factor.map(_product, T, T.shape[1], task="eigenvectors")
         return like(eigenvalues[:k], T), vectors
 
-    def solve(self, b: Any, alpha: float) -> Array:
+    def solve(self, b: TableLike, alpha: float) -> Array:
         """Return (K̂ + alpha·I)⁻¹ b without forming K̂.
 
         The solution is refined until its residual falls no further, which takes it as far as
         floating point goes: to about eps·‖K̂‖ / alpha, as a dense factorisation would. That of
-        a Dask array is lazy, and as good as one step is.
+        a Dask array is refined on the workers, and lazy.
 
         Parameters
         ----------
@@ -128,8 +131,8 @@ class LowRankMatrix(LinearOperator):
             is then too small beside K̂ for the precision of the data.
         """
         require_number("alpha", alpha)
-        b = real_numbers("b", b)
-        eigenvalues, basis = self._spectrum
+        B = real_numbers("b", b)
+        eigenvalues, _ = self._spectrum
         lowest = min(0.0, float(eigenvalues.min()))
         if not alpha > max(0.0, -lowest * (1 + DEFINITE)):
             msg = (
@@ -137,12 +140,23 @@ class LowRankMatrix(LinearOperator):
                 f"definite, but alpha={alpha!r} was given."
             )
             raise ValueError(msg)
-        if b.ndim not in (1, 2) or b.shape[0] != self.shape[0]:
-            msg = f"b has shape {tuple(b.shape)}, but the matrix has {self.shape[0]} rows."
+        if B.ndim not in (1, 2) or B.shape[0] != self.shape[0]:
+            msg = f"b has shape {tuple(B.shape)}, but the matrix has {self.shape[0]} rows."
             raise ValueError(msg)
-        if isinstance(b, np.ndarray) and not isinstance(self._weights_like, np.ndarray):
-            return to_host(self.solve(like(b, self._weights_like), alpha))
-        V = b[:, None] if b.ndim == 1 else b
+        if isinstance(B, np.ndarray) and not isinstance(self._weights_like, np.ndarray):
+            return to_host(self.solve(like(B, self._weights_like), alpha))
+        V = B[:, None] if B.ndim == 1 else B
+        solution, reached = (self._solved_there if is_dask(V) else self._solved_here)(V, alpha)
+        if reached > UNSOLVED[self.dtype.name]:
+            warnings.warn(_unsolved(alpha, reached), ConvergenceWarning, stacklevel=2)
+        return solution[:, 0] if B.ndim == 1 else solution
+
+    def _solved_there(self, V: Any, alpha: float) -> tuple[Any, float]:
+        how = self._factor, self._triangle, self._weights_like, self._spectrum
+        return lazy_solution(*how, V, float(alpha))
+
+    def _solved_here(self, V: Array, alpha: float) -> tuple[Array, float]:
+        eigenvalues, basis = self._spectrum
         T = like(basis, self._weights_like)
         gain = like(eigenvalues / (eigenvalues + alpha), T)
 
@@ -152,15 +166,10 @@ class LowRankMatrix(LinearOperator):
             solution = self._factor.map(_solution, shared, V.shape[1], V, task="solution")
             return self._as_asked(solution, V)
 
-        if is_dask(V):  # to look at it, or at what is left of it, would be to compute it
-            return once(V)[:, 0] if b.ndim == 1 else once(V)
         if not bool(namespace(V).all(namespace(V).isfinite(V))):
             msg = "b contains NaN or infinity: there is no solution to that."
             raise ValueError(msg)
-        solution, reached = refined(lambda x: self._times(x) + alpha * x, once, V)
-        if reached > UNSOLVED[self.dtype.name]:
-            warnings.warn(_unsolved(alpha, reached), ConvergenceWarning, stacklevel=2)
-        return solution[:, 0] if b.ndim == 1 else solution
+        return refined(lambda x: self._times(x) + alpha * x, once, V)
 
     def _as_asked(self, result: Array, given: Array) -> Array:
         """Return a result that is a Dask array as what was given, if that is none."""
@@ -171,8 +180,12 @@ class LowRankMatrix(LinearOperator):
         return like(self._weight_of_each, self.learners[0].projection)
 
     @cached_property
+    def _triangle(self) -> Floats:
+        return self._factor.triangular()
+
+    @cached_property
     def _spectrum(self) -> tuple[Floats, Floats]:
-        return spectrum(self._factor.triangular(), self._weight_of_each, self.gram.eps)
+        return spectrum(self._triangle, self._weight_of_each, self.gram.eps)
 
 
 def _unsolved(alpha: float, reached: float) -> str:

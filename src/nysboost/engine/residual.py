@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from nysboost.data.dask_graph import here
 from nysboost.engine.factor import Factor
 from nysboost.gram import Gram
-from nysboost.numerics.arrays import Array, Floats, like, row_blocks, to_host
+from nysboost.numerics.arrays import Array, Floats, floats_on_host, like, to_host
 from nysboost.numerics.tolerances import EPS, cutoff
 
 
@@ -120,28 +122,48 @@ class Residual:
 
     def diagonals(self, F: Array, g: Floats) -> tuple[Floats, Floats]:
         """Return R_ii and a_i for rows with features F and k(x, x) = g, both of shape (len(g),)."""
-        d, a = np.empty(len(g)), np.empty(len(g))
-        for block in row_blocks(len(g), 16 * (len(self.weights) + 1)):
-            part = to_host(F[block, :]).astype(np.float64)
-            d[block] = g[block] - part**2 @ self.weights
-            if self.span is None:
-                a[block] = g[block] + part**2 @ np.abs(self.weights)
-            else:
-                a[block] = d[block] + 2 * ((part @ self.span.excess) ** 2).sum(axis=1)
-        return d - self.shift, np.maximum(a, self.noise * g)
+        d, a = _diagonals(self._of_a_row, F, g[:, None]).T
+        return d, a
+
+    def all_diagonals(self, g: Floats) -> tuple[Floats, Floats]:
+        """Return R_ii and a_i for all rows, in one pass."""
+        both = self.factor.map(_diagonals, self._of_a_row, 2, g[:, None], task="residual-diagonal")
+        d, a = np.ascontiguousarray(here(both).T)
+        return d, a
+
+    @property
+    def _of_a_row(self) -> tuple[Floats, Floats | None, float, float]:
+        """What R_ii and a_i depend on beside the row."""
+        excess = None if self.span is None else self.span.excess
+        return self.weights, excess, self.shift, self.noise
 
     def block(self, truth: Array, F: Array, H: Array) -> Floats:
         """Return a block of R off the diagonal, from that of G and the features of its sides."""
         mine = (F * like(self.weights, F)) @ H.T
         return to_host(truth - mine).astype(np.float64)
 
-    def norm_of_approximation(self, F: Array) -> float:
-        """Return ‖F S Fᵀ‖_F from the features of all rows, where no weight is negative."""
-        moments = np.zeros((len(self.weights), len(self.weights)))
-        for block in row_blocks(F.shape[0], 16 * len(self.weights)):
-            part = to_host(F[block, :]).astype(np.float64) * np.sqrt(self.weights)
-            moments += part.T @ part
+    def norm_of_approximation(self) -> float:
+        """Return ‖F S Fᵀ‖_F, where no weight is negative, in one pass."""
+        roots = np.sqrt(self.weights)
+        moments = self.factor.fold(_inner_products, operator.add, roots, task="inner-products")
         return float(np.linalg.norm(moments))
+
+
+# What passes do to a block of features: plain functions, which can be sent to where rows are
+
+
+def _diagonals(of_a_row: tuple[Floats, Floats | None, float, float], F: Array, g: Floats) -> Floats:
+    """Return R_ii and a_i of a block of rows, shape (b, 2)."""
+    weights, excess, shift, noise = of_a_row
+    F, g = floats_on_host(F), g[:, 0]
+    d = g - F**2 @ weights
+    a = g + F**2 @ np.abs(weights) if excess is None else d + 2 * ((F @ excess) ** 2).sum(axis=1)
+    return np.stack([d - shift, np.maximum(a, noise * g)], axis=1)
+
+
+def _inner_products(roots: Floats, F: Array) -> Floats:
+    weighted = floats_on_host(F) * roots
+    return weighted.T @ weighted
 
 
 def _norm(A: Floats) -> float:

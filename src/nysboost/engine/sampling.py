@@ -10,7 +10,7 @@ import numpy as np
 from nysboost.engine.factor import Factor
 from nysboost.engine.residual import Residual
 from nysboost.gram import Gram, KernelGram, Sample
-from nysboost.numerics.arrays import Array, Floats, Indices, take, to_host
+from nysboost.numerics.arrays import Array, Floats, Indices, to_host
 from nysboost.numerics.estimates import Estimate, Pairs, Risk, mean_of_rows
 
 PAIRS = 10**6
@@ -53,14 +53,15 @@ def from_all_rows(
     residual: Residual, g: Floats, pairs: int, risk: Risk, rng: np.random.Generator
 ) -> Findings:
     """Look at the diagonal of all rows, and draw pairs in proportion to a_i a_j."""
-    F = residual.factor.all()
-    d, a = residual.diagonals(F, g)
+    d, a = residual.all_diagonals(g)
     draw, total = _drawing(a, rng), float(a.sum())
-    size, groups = _sizes(pairs, 0, GROUP)
+    again = 0 if residual.factor.is_kept() else residual.n_landmarks
+    size, groups = _sizes(pairs, again, GROUP)
     drawn = _Drawn.of(residual.gram, draw, size, groups)
     blocks, ratios = [], []
     for i, j in drawn.pairs:
-        R = residual.block(drawn.block(i, j), take(F, i), take(F, j))
+        F, H = drawn.features(residual.factor, i), drawn.features(residual.factor, j)
+        R = residual.block(drawn.block(i, j), F, H)
         blocks.append(_scaled(R, i, j, a))
         ratios.append(d[i] / a[i])
     off_diagonal = Pairs.of(blocks).mean(np.concatenate(ratios), 1.0, risk) * total**2
@@ -70,10 +71,10 @@ def from_all_rows(
         least=diagonal,
         most=total**2,
         trace=(trace, trace),
-        entries=residual.gram.n * residual.n_landmarks + len(blocks) * size**2,
+        entries=residual.gram.n * residual.n_landmarks + len(blocks) * (size**2 + 2 * size * again),
         rows=len(g),
         all_rows=True,
-        bounds=_certain(residual, F, diagonal, trace),
+        bounds=_certain(residual, diagonal, trace),
     )
 
 
@@ -126,16 +127,14 @@ def squared_norm_of_gram(
     return off_diagonal + Estimate(float(g @ g), 0.0, 0.0), len(blocks) * size**2
 
 
-def _certain(
-    residual: Residual, F: Array, diagonal: float, trace: float
-) -> tuple[float, float] | None:
+def _certain(residual: Residual, diagonal: float, trace: float) -> tuple[float, float] | None:
     """Return bounds of ‖R‖_F / ‖G‖_F that need no sample, where G = K̂ + R with both parts ≥ 0.
 
     Then √(Σ R_ii²) ≤ ‖R‖_F ≤ tr R, and ‖K̂‖_F ≤ ‖G‖_F ≤ ‖K̂‖_F + tr R.
     """
     if not residual.positive_semidefinite or residual.weights.min() < 0:
         return None
-    known = residual.norm_of_approximation(F)
+    known = residual.norm_of_approximation()
     return float(np.sqrt(diagonal)) / (known + trace), trace / known
 
 
@@ -175,7 +174,7 @@ class _Drawn:
 
     def features(self, factor: Factor, rows: Indices) -> Array:
         """Return F[rows]."""
-        if self.sample is None:
+        if self.sample is None or factor.is_kept():
             return factor.at(rows)
         return factor.transform(self.sample.gram.rows.take(self.sample.positions(rows)))
 

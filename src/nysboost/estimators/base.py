@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -27,7 +27,7 @@ from nysboost.data.recognise import rows_of, stays_where_it_is, stream_of, table
 from nysboost.gram import make_gram
 from nysboost.kernels import Kernel
 from nysboost.numerics import progress
-from nysboost.numerics.arrays import Array
+from nysboost.numerics.arrays import Array, OutputLike, TableLike
 from nysboost.numerics.checks import require_count
 from nysboost.numerics.memory import MAX_MEMORY, Budget
 from nysboost.numerics.seeds import RandomState, make_rng
@@ -76,7 +76,7 @@ class BaseNystroem(
     verbose: bool = False
     random_state: RandomState = None
 
-    def fit(self, X: Any, y: Any = None) -> Any:
+    def fit(self, X: TableLike, y: TableLike | None = None) -> Self:
         """Fit the approximation to the Gram matrix of X.
 
         Parameters
@@ -107,7 +107,17 @@ class BaseNystroem(
         self._n_features_out = self._transform.n_features_out
         return self
 
-    def transform(self, X: Any, out: Any = None) -> Array:
+    def fit_transform(self, X: TableLike, y: TableLike | None = None) -> Array:
+        """Fit to X, and return its features.
+
+        Parameters
+        ----------
+        X, y
+            As in `fit`.
+        """
+        return self.fit(X, y).transform(X)
+
+    def transform(self, X: TableLike | Iterator[TableLike], out: OutputLike | None = None) -> Array:
         """Return the features of X, ``k(X, components_) @ normalization_``, block by block.
 
         Parameters
@@ -133,7 +143,8 @@ class BaseNystroem(
         if out is not None:
             return features
         # scikit-learn's own wrapper would make a data frame of `out` too
-        return _wrap_data_with_container("transform", features, X, self)
+        wrapped: Array = _wrap_data_with_container("transform", features, X, self)
+        return wrapped
 
     def _method(self) -> str:
         """Return the name of the method in the catalogue."""
@@ -151,7 +162,7 @@ class BaseNystroem(
     def _budget(self) -> Budget:
         return Budget.of(self.max_memory, self.n_jobs)
 
-    def _validate(self, X: Any, *, reset: bool) -> Array:
+    def _validate(self, X: Any, *, reset: bool) -> Any:
         how = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
         if self.n_components is not None:
             require_count("n_components", self.n_components)

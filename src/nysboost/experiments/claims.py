@@ -7,7 +7,7 @@ decides them. Nothing here is tuned to an outcome.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nysboost.experiments.replicate import BASELINE
 
@@ -61,11 +61,12 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement of the paper and the comparisons that it amounts to."""
+    """A statement of the paper, the comparisons that it amounts to, and its gist in a few words."""
 
     number: str
     statement: str
     comparisons: tuple[Comparison, ...]
+    gist: str = ""
     level: float = LEVEL
     at_replicates: int | None = None
     """With this many replicates, a comparison that is not significant counts against it."""
@@ -267,13 +268,45 @@ def _three() -> Iterator[Claim]:
     )
 
 
+GISTS = {
+    "1": "ridge weights beat the ensemble on the simulation",
+    "2": "exponential weights beat the ensemble on the simulation",
+    "3a": "k-medoids beats k-means on the simulation",
+    "3b": "k-medoids-SF lies between k-medoids and k-means on the simulation",
+    "4": "all p-values on the simulation are below 0.01",
+    "5a": "uniform weights are the fastest",
+    "5b": "exponential weights are faster than the ensemble",
+    "5c": "ridge weights are slower than the ensemble",
+    "5d": "ridge weights take less than twice the ensemble's time",
+    "6a": "k-means beats k-medoids on MNIST",
+    "6b": "half the learners reach the ensemble's error on MNIST",
+    "7a": "ridge weights beat exponential ones on all but IJCNN",
+    "7b": "exponential weights beat ridge weights on IJCNN",
+    "8": "URB-mean beats RRB-mean on MNIST",
+    "9a": "UUB-mean is close to the best on MNIST-linear, Covertype, IJCNN and Pendigits",
+    "9b": "UUB-mean is far from the best on GloVe and on MNIST with the Gaussian kernel",
+    "10a": "every variant beats the ensemble on GloVe with the Gaussian kernel",
+    "10b": "ridge weights with k-means beat the ensemble on GloVe with the linear kernel",
+    "10c": "no other variant beats the ensemble on GloVe with the linear kernel",
+    "11a": "every variant beats the ensemble on Covertype, IJCNN and Pendigits",
+    "11b": "15 learners reach the ensemble's 20 on Covertype, IJCNN and Pendigits",
+    "12": "Pendigits gains little after 16 learners",
+    "13": "URB-mean is better than the ensemble everywhere",
+}
+"""Each statement in a few words that stand by themselves, for a summary."""
+
+
 def _in_order(claim: Claim) -> tuple[int, str]:
     return int(claim.number.rstrip("abcd")), claim.number
 
 
+_EVERY = (*_simulation(), *_runtime(), *_mnist(), *_weights(), *_similar(), *_glove(), *_three())
 CLAIMS: tuple[Claim, ...] = tuple(
-    sorted(
-        (*_simulation(), *_runtime(), *_mnist(), *_weights(), *_similar(), *_glove(), *_three()),
-        key=_in_order,
-    )
+    replace(claim, gist=GISTS[claim.number]) for claim in sorted(_EVERY, key=_in_order)
 )
+
+
+def named_in(preset: str) -> set[str]:
+    """Return the methods that some claim compares in a preset."""
+    sides = (c for claim in CLAIMS for c in claim.comparisons if c.preset == preset)
+    return {method for c in sides for method, _ in (c.left, c.right)}

@@ -10,7 +10,6 @@ import gzip
 import hashlib
 import importlib.util
 import io
-import os
 import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nysboost.data.whole import whole_npz
 from nysboost.experiments.user_error import UserError, need
 
 Parser = Callable[[Sequence[Path]], NDArray[Any]]
@@ -160,7 +160,8 @@ def fetch(name: str, file: str, cache: Path | None, say: Callable[[str], None]) 
         raw.append(Path(got))
     values = source.parse(raw)
     _check(values, source, raw)
-    return _save(values, cache / file)
+    whole_npz(cache / file, compressed=True, X=values)
+    return cache / file
 
 
 def _check(values: NDArray[Any], source: Source, raw: Sequence[Path]) -> None:
@@ -172,11 +173,3 @@ def _check(values: NDArray[Any], source: Source, raw: Sequence[Path]) -> None:
             path.unlink(missing_ok=True)
         message = f"{source.files[0][0]} holds other data than expected (checksum {found})."
         raise UserError(message)
-
-
-def _save(values: NDArray[Any], path: Path) -> Path:
-    beside = path.with_suffix(".tmp")
-    with beside.open("wb") as file:
-        np.savez_compressed(file, X=values)
-    os.replace(beside, path)
-    return path

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from nysboost._version import __version__
+from nysboost._version import SOFTWARE
+from nysboost.data.whole import whole_file
 from nysboost.experiments.palette import style
 from nysboost.experiments.presets import Figure
 from nysboost.experiments.results import Results, Summary, write_csv
@@ -19,7 +20,8 @@ MEASURE_WORDS = {
     "error": "relative error (Frobenius norm)",
     "seconds": "seconds (processor time, one thread)",
 }
-_LOGARITHMIC_FROM = 8.0
+LOGARITHMIC_FROM = 8.0
+"""Values this far apart, largest to smallest, are drawn on a logarithmic axis."""
 
 
 def write_all(results: Results, folder: Path) -> list[Path]:
@@ -61,9 +63,10 @@ def draw(
         for summary in sorted(summaries, key=lambda s: -float(s.mean[-1])):
             _curve(axes, results.counts, summary)
         _decorate(axes, results, figure, reading, summaries)
-        maker = f"NysBoost {__version__}"
-        canvas.savefig(path, dpi=110, metadata={"Software": maker})
-        canvas.savefig(path.with_suffix(".svg"), metadata={"Date": None, "Creator": maker})
+        with whole_file(path, "The figure") as file:
+            canvas.savefig(file, format="png", dpi=110, metadata={"Software": SOFTWARE})
+        with whole_file(path.with_suffix(".svg"), "The figure") as file:
+            canvas.savefig(file, format="svg", metadata={"Date": None, "Creator": SOFTWARE})
 
 
 def _curve(axes: Any, counts: Sequence[int], summary: Summary) -> None:
@@ -84,11 +87,16 @@ def _curve(axes: Any, counts: Sequence[int], summary: Summary) -> None:
         axes.fill_between(counts, low, high, color=look.colour, alpha=0.15, linewidth=0)
 
 
+def spread_out(summaries: Sequence[Summary]) -> bool:
+    """Whether the means call for a logarithmic axis."""
+    means = np.concatenate([summary.mean for summary in summaries])
+    return bool(means.min() > 0 and means.max() / means.min() > LOGARITHMIC_FROM)
+
+
 def _decorate(
     axes: Any, results: Results, figure: Figure, reading: str, summaries: Sequence[Summary]
 ) -> None:
-    means = np.concatenate([s.mean for s in summaries])
-    if means.min() > 0 and means.max() / means.min() > _LOGARITHMIC_FROM:
+    if spread_out(summaries):
         axes.set_yscale("log")
     replicates = len(next(iter(results.values[reading].values())))
     axes.set_xlabel("number of learners p")

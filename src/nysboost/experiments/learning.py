@@ -17,12 +17,17 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from nysboost.experiments.peers import XRFM
 from nysboost.learn import NystroemClassifier, NystroemRegressor
 from nysboost.learn.table import Table
 from nysboost.numerics.arrays import Floats
 
 OURS, UNIFORM = "NysBoost", "NysBoost, uniform landmarks"
+XRFM_ROWS = 5000
+"""Rows up to which xRFM is compared too: its time grows with their cube, to minutes a fit."""
+
 LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+"""Shares that intervals claim to cover, for the picture of those that they do cover."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,8 +92,8 @@ class Insight:
     relevance: list[tuple[str, float]]
 
 
-def contestants(classify: bool, c: int, seed: int) -> dict[str, Callable[[], Any]]:
-    """Return what is compared; those of other libraries only where these are installed."""
+def contestants(classify: bool, n: int, c: int, seed: int) -> dict[str, Callable[[], Any]]:
+    """Return what is compared on n rows; other libraries only where these are installed."""
     ours: Any = NystroemClassifier if classify else NystroemRegressor
     linear: Any = LogisticRegression(max_iter=1000) if classify else RidgeCV(np.logspace(-4, 4, 9))
     trees: Any = HistGradientBoostingClassifier if classify else HistGradientBoostingRegressor
@@ -106,6 +111,8 @@ def contestants(classify: bool, c: int, seed: int) -> dict[str, Callable[[], Any
 
         kind = lgb.LGBMClassifier if classify else lgb.LGBMRegressor
         found["LightGBM"] = lambda: kind(n_estimators=500, verbose=-1, random_state=seed)
+    if find_spec("xrfm") and n <= XRFM_ROWS:
+        found["xRFM"] = lambda: XRFM(classify, random_state=seed)
     return found
 
 
@@ -119,7 +126,7 @@ def cross_validate(
     said: Callable[[int, int], None] = lambda _i, _n: None,
 ) -> list[Outcome]:
     """Return every learner's errors on the same folds, smallest first."""
-    splits, made = _splits(y, classify, folds, seed), contestants(classify, c, seed)
+    splits, made = _splits(y, classify, folds, seed), contestants(classify, len(y), c, seed)
     outcomes, done = [], 0
     for name, make in made.items():
         errors, losses, seconds = [], [], 0.0

@@ -1,10 +1,16 @@
 """The ledger: which of the paper's claims hold in what was run.
 
-Each comparison of a claim is a one-sided Welch test. The claim *holds* if every comparison
-does at its level (all must, so no correction is due); it *does not hold* if one is reversed,
-Holm-corrected over the claim's comparisons. Methods share the data of a replicate, which makes
-Welch's test careful, not bold: where it cannot decide, the paired test may, and the decision
-says on which it rests. Otherwise the claim is *undecided* at this number of replicates.
+Each comparison of a claim is a one-sided test of two means: Welch's, the paper's own, and where
+that cannot decide the paired one, since methods share the points of a replicate. A comparison
+
+- *holds* if it is significant at the claim's level (all must, so no correction is due),
+- is *reversed* if the opposite is, Holm-corrected over the claim's comparisons,
+- is *tied* if it is neither and the means are shown to differ by less than `TIE`, both ways,
+- is *open* otherwise: only more replicates could say.
+
+A claim holds if all of its comparisons do, and does not if one is reversed. Without a reversal
+it "holds or ties" if all that do not hold are tied, and "fails only in size" if all are. What is
+left, with something open, is undecided at this number of replicates.
 """
 
 from __future__ import annotations
@@ -19,7 +25,11 @@ from nysboost.experiments import statistics
 from nysboost.experiments.claims import CLAIMS, Claim, Comparison
 from nysboost.experiments.results import Results
 
-Verdict = Literal["holds", "does not hold", "undecided", "not run"]
+Verdict = Literal[
+    "holds", "holds or ties", "fails only in size", "does not hold", "undecided", "not run"
+]
+TIE = 0.02
+"""Two means are tied if they differ by less than this share: a fifth of what counts as close."""
 Samples = tuple[statistics.Floats, statistics.Floats]
 Measured = tuple[Comparison, statistics.Floats, statistics.Floats]
 
@@ -30,14 +40,14 @@ class Decision:
 
     Attributes
     ----------
-    held, reversed_, open_ : int
-        How many comparisons hold, are significantly reversed, and are neither.
+    held, reversed_, tied, open_ : int
+        How many comparisons hold, are significantly reversed, are tied, and are none of these.
     weakest : str
         The comparison furthest from holding, in words, with its numbers.
     not_run : tuple of str
         The presets that the claim needs and that were not run.
     rests_on : str
-        The test that decided: "Welch" or "paired"; empty where none did.
+        The test that decided: "Welch" or "paired"; empty where none could.
     """
 
     claim: Claim
@@ -45,6 +55,7 @@ class Decision:
     verdict: Verdict
     held: int
     reversed_: int
+    tied: int
     open_: int
     weakest: str
     not_run: tuple[str, ...]
@@ -72,11 +83,11 @@ def decide(claim: Claim, results: Mapping[str, Results], reading: str) -> Decisi
         dict.fromkeys(c.preset for c in claim.comparisons if _samples(c, results, reading) is None)
     )
     if not measured:
-        return Decision(claim, reading, "not run", 0, 0, 0, "", missing)
+        return Decision(claim, reading, "not run", 0, 0, 0, 0, "", missing)
     decision = _decided(claim, reading, measured, missing, "Welch")
-    if decision.verdict == "undecided" and not missing:
-        decision = _decided(claim, reading, measured, missing, "paired")
-    return decision
+    if decision.verdict in ("holds", "does not hold") or missing:
+        return decision
+    return _decided(claim, reading, measured, missing, "paired")
 
 
 def _decided(
@@ -92,20 +103,26 @@ def _decided(
     larger = np.array([float(t.p_larger) for t in tests])
     holds = smaller < claim.level
     against = (statistics.holm(larger) < claim.level) & ~holds
+    tied = np.array([_tied(*m, test, claim.level) for m in measured]) & ~holds & ~against
     enough = claim.at_replicates is not None and all(
         len(left) >= claim.at_replicates for _, left, _ in measured
     )
     verdict: Verdict
     if against.any() or (enough and not holds.all()):
         verdict = "does not hold"
-    elif holds.all() and not missing:
+    elif missing or not (holds | tied).all():
+        verdict = "undecided"
+    elif holds.all():
         verdict = "holds"
     else:
-        verdict = "undecided"
-    counts = (int(holds.sum()), int(against.sum()), int((~holds & ~against).sum()))
+        verdict = "holds or ties" if holds.any() else "fails only in size"
+    held, reversed_, ties = (int(kind.sum()) for kind in (holds, against, tied))
+    open_ = len(tests) - held - reversed_ - ties
     worst = int(np.argmax([float(t.t) for t in tests]))
     weakest = _words(measured[worst], tests[worst])
-    rests_on = "" if verdict == "undecided" else test
+    used = "paired" if all(c.paired for c, _, _ in measured) else test
+    rests_on = "" if verdict == "undecided" else used
+    counts = (held, reversed_, ties, open_)
     return Decision(claim, reading, verdict, *counts, weakest, missing, rests_on)
 
 
@@ -132,9 +149,22 @@ def _samples(c: Comparison, results: Mapping[str, Results], reading: str) -> Sam
 
 
 def _test(
-    c: Comparison, left: statistics.Floats, right: statistics.Floats, test: str
+    c: Comparison,
+    left: statistics.Floats,
+    right: statistics.Floats,
+    test: str,
+    stretch: float = 1.0,
 ) -> statistics.Difference:
-    return TESTS["paired" if c.paired else test](left, c.factor * right)
+    return TESTS["paired" if c.paired else test](left, stretch * c.factor * right)
+
+
+def _tied(
+    c: Comparison, left: statistics.Floats, right: statistics.Floats, test: str, level: float
+) -> bool:
+    """Whether both one-sided tests show a difference smaller than `TIE` (Schuirmann 1987)."""
+    below = _test(c, left, right, test, 1 + TIE).p_smaller
+    above = _test(c, left, right, test, 1 - TIE).p_larger
+    return bool(below < level and above < level)
 
 
 def _words(measured: Measured, test: statistics.Difference) -> str:

@@ -47,6 +47,11 @@ SINGLES = {
     "orthogonal-fourier": ("random features", "#BBAA22", "s", "6 3"),
     "quasi-fourier": ("random features", "#BBAA22", "^", "2 3"),
     "optimal": ("limit", "#000000", "+", "2 3"),
+    "NysBoost": ("learners", "#EE7733", "o", ""),
+    "NysBoost, uniform landmarks": ("learners", "#777777", "^", "6 3"),
+    "as it should be": ("rows that took no part", "#777777", "", "2 3"),
+    "tenths of the test rows": ("rows that took no part", "#EE7733", "o", ""),
+    "test rows": ("rows that took no part", "#EE7733", "o", ""),
 }
 OTHER = "#777777"
 MARKS = {"mean": "o", "med": "s", "SF": "^"}
@@ -56,7 +61,7 @@ _ENSEMBLE_MARKS = {"uniform": "x", "exponential": "+", "ridge": "D"}
 
 @dataclass(frozen=True)
 class Style:
-    """How a method is drawn; ``dash`` is an SVG pattern and empty for a solid line."""
+    """How a method is drawn: ``dash`` is an SVG pattern, empty for a solid line; no mark is ""."""
 
     family: str
     colour: str

@@ -27,6 +27,7 @@ from nysboost.experiments.presets import Preset
 from nysboost.experiments.shared_gram import SharedGram
 from nysboost.experiments.user_error import UserError
 from nysboost.gram import Gram, make_gram
+from nysboost.numerics.arrays import floats_on_host
 from nysboost.numerics.checks import unknown
 from nysboost.settings import Settings
 
@@ -36,6 +37,7 @@ METHODS: tuple[str, ...] = (*VARIANTS, *ENSEMBLES)
 
 Values = dict[str, list[float]]
 _DATA_STREAM = 0
+"""Which random numbers draw the data: the same for every method of a replicate."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +150,7 @@ def _errors_of(
         for method in methods
         for p in preset.counts
     }
-    features = [np.asarray(learner.features(gram)) for learner in found.learners]
+    features = [floats_on_host(learner.features(gram)) for learner in found.learners]
     errors = relative_errors(gram.values, features, weights)
     return {m.name: [errors[m.name, p] for p in preset.counts] for m in methods}
 

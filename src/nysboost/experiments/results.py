@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from nysboost.experiments import statistics
+from nysboost.experiments.csv_table import write_table
 from nysboost.experiments.presets import Preset
 from nysboost.experiments.replicate import BASELINE
 from nysboost.experiments.statistics import Floats
@@ -41,12 +41,19 @@ class Summary:
 
 @dataclass(frozen=True)
 class Results:
-    """All values of a preset, by reading and method, as (replicates, counts) arrays."""
+    """All values of a preset, by reading and method, as (replicates, counts) arrays.
+
+    Attributes
+    ----------
+    made_with : tuple of str
+        Version and commit of the code that made the records, each once.
+    """
 
     preset: Preset
     methods: tuple[str, ...]
     seed: int
     values: dict[str, dict[str, Floats]]
+    made_with: tuple[str, ...] = ()
 
     @classmethod
     def from_records(
@@ -61,7 +68,8 @@ class Results:
             }
             for reading in preset.readings
         }
-        return cls(preset, tuple(methods), seed, values)
+        made_with = tuple(dict.fromkeys(r["made_with"] for r in kept))
+        return cls(preset, tuple(methods), seed, values, made_with)
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -116,13 +124,14 @@ def write_csv(
     results: Results, path: Path, methods: Sequence[str], readings: Sequence[str]
 ) -> None:
     """Write the summaries of some methods, one row for each number of learners."""
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow((*COLUMNS, *NUMBERS))
-        for reading in readings:
-            for summary in results.summaries(reading):
-                if summary.method in methods:
-                    writer.writerows(_rows(results, reading, summary))
+    rows = (
+        row
+        for reading in readings
+        for summary in results.summaries(reading)
+        if summary.method in methods
+        for row in _rows(results, reading, summary)
+    )
+    write_table(path, (*COLUMNS, *NUMBERS), rows)
 
 
 def _rows(results: Results, reading: str, summary: Summary) -> Iterable[tuple[object, ...]]:

@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from nysboost._version import __version__
+from nysboost.data.whole import whole_text
 from nysboost.experiments.user_error import UserError
 
 Record = dict[str, Any]
 _CHECKSUM_LENGTH = 16
+"""64 bits: enough against damage by chance, which is all that it guards against."""
 
 
 def canonical(value: Any) -> str:
@@ -69,11 +71,10 @@ class Store:
         stem = f"{name}-{digest(self.settings)}"
         self.path = folder / f"{stem}.jsonl"
         make_writable(folder)
-        # the digest leaves the version out: records of another version are still records
+        # the digest leaves the version out: what numbers depend on is in the settings
         described = self.settings | {"nysboost_version": __version__}
-        (folder / f"{stem}.settings.json").write_text(
-            json.dumps(described, indent=2, sort_keys=True) + "\n", encoding="utf-8"
-        )
+        with whole_text(folder / f"{stem}.settings.json") as file:
+            file.write(json.dumps(described, indent=2, sort_keys=True) + "\n")
 
     def records(self) -> list[Record]:
         """Return the whole records, in the order of their key, each key once."""
@@ -87,12 +88,8 @@ class Store:
     def tidy(self) -> None:
         """Rewrite the file with its whole records in order, all at once or not at all."""
         text = "".join(map(_line, self.records()))
-        beside = self.path.with_suffix(".tmp")
-        with beside.open("w", encoding="utf-8", newline="\n") as file:
+        with whole_text(self.path, "The records") as file:
             file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(self.path)
 
     def append(self, record: Record) -> None:
         """Write one record and hand it to the disk before returning."""

@@ -15,7 +15,7 @@ from scipy.sparse import csr_matrix
 
 from nysboost.experiments.csv_file import CsvFile, is_number, ragged, text
 from nysboost.experiments.user_error import UserError, need
-from nysboost.numerics.arrays import is_sparse
+from nysboost.numerics.arrays import entries, is_sparse
 from nysboost.numerics.checks import unknown
 
 Matrix: TypeAlias = NDArray[np.float64] | csr_matrix
@@ -26,6 +26,7 @@ INDEX = ("", "__index_level_0__", "Unnamed: 0")
 """Names that an index gets when a data frame is written: it is no feature."""
 
 _WIDEST_DENSE = 20_000
+"""Columns up to which a sparse table is made dense: 20,000 rows of it then take 3.2 GB."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,8 @@ def read(path: Path, label: str | Sequence[str] | None = None) -> Table:
     label : str or sequence of str, optional
         The columns to leave out: their names, or their numbers counted from 0.
     """
+    if path.is_dir():
+        raise UserError(f"{path} is a folder: give the name of a file in it.")
     if not path.is_file():
         raise UserError(f"There is no file {path}.")
     if path.stat().st_size == 0:
@@ -227,8 +230,7 @@ def _check(table: Table, path: Path) -> None:
         raise UserError(f"{path} has no rows.")
     if d == 0:
         raise UserError(f"{path} has no columns beside the label.")
-    values = table.X.data if is_sparse(table.X) else table.X
-    if np.isfinite(values).all():
+    if np.isfinite(entries(table.X)).all():
         return
     if is_sparse(table.X):
         raise UserError(f"{path} has values that are NaN or infinite.")

@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from nysboost.data.rows import ArrayRows, ForgottenRows, Rows, scan
+from nysboost.data.dask_graph import here
+from nysboost.data.rows import ArrayRows, ForgottenRows, Rows, as_float, scan_size
 from nysboost.gram.landmarks import Landmarks
 from nysboost.kernels import Kernel
 from nysboost.kernels.distances import in_the_form_of
@@ -18,7 +19,6 @@ from nysboost.numerics.arrays import (
     Array,
     Indices,
     dtype_name,
-    namespace,
     whereabouts,
 )
 from nysboost.numerics.memory import Budget
@@ -160,7 +160,7 @@ class KernelGram(Gram):
         return Landmarks(indices, self.rows.take(indices))
 
     def _against(self, landmarks: Landmarks, form: Array) -> Evaluator:
-        Z = landmarks.points
+        Z = landmarks.Z
         if whereabouts(form) != whereabouts(Z):
             msg = (
                 f"X is {whereabouts(form)}, but this approximation was fitted with "
@@ -175,7 +175,7 @@ class KernelGram(Gram):
 
     def within(self, landmarks: Landmarks) -> Array:
         """Return W = k(Z, Z), shape (m, m)."""
-        return self.between(landmarks.points, landmarks.points)
+        return self.between(landmarks.Z, landmarks.Z)
 
     def between(self, X: Array, Y: Array) -> Array:
         """Return k(X, Y) for any points."""
@@ -185,8 +185,9 @@ class KernelGram(Gram):
         """Return k(x, x) for all rows, or those at `rows`."""
         if rows is not None:
             return self.kernel.diag(self.rows.take(rows))
-        blocks = [self.kernel.diag(block) for block in scan(self.rows)]
-        return namespace(blocks[0]).concat(blocks)
+        whole = self.rows.map(_diagonal, self.kernel, 1, task="diagonal", size=scan_size(self.rows))
+        values: Array = here(whole)[:, 0]
+        return values
 
     def restricted(self, indices: Indices) -> KernelGram:
         """Return the Gram matrix of the rows at `indices`, which are read once."""
@@ -198,3 +199,8 @@ class KernelGram(Gram):
             f"KernelGram({self.kernel}, n={self.n}, n_features={self.rows.n_features}, "
             f"dtype={self.dtype}, entries_evaluated={self.entries_evaluated})"
         )
+
+
+def _diagonal(kernel: Kernel, X: Array) -> Array:
+    """Return k(x, x) as a column: this is what a worker runs."""
+    return kernel.diag(as_float(X))[:, None]

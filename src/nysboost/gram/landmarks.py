@@ -42,6 +42,12 @@ class Landmarks:
         some = self.indices if self.points is None else self.points
         return int(some.shape[0])  # type: ignore[union-attr]
 
+    @property
+    def Z(self) -> Array:  # noqa: N802
+        """The points, where there are points: under a kernel there always are."""
+        assert self.points is not None
+        return self.points
+
     def take(self, places: Indices) -> Landmarks:
         """Return some of the landmarks, by their places among all."""
         indices = None if self.indices is None else self.indices[places]
@@ -62,7 +68,7 @@ def given_landmarks(gram: Gram, landmarks: Any) -> Landmarks:
         Whole numbers are rows; a table is one of points, which need not be rows of the data.
     """
     form = gram.rows.form
-    if getattr(landmarks, "ndim", 0) != 2 and np.ndim(landmarks) != 2:
+    if np.ndim(landmarks) != 2:
         indices = positions(landmarks, gram.n, "landmarks")
         if len(indices) == 0:
             msg = "landmarks is empty: give at least one row or point."

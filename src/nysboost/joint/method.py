@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import replace
 
 import numpy as np
@@ -26,7 +27,7 @@ from nysboost.numerics.arrays import (
     take,
     to_host,
 )
-from nysboost.numerics.descent import Curvature
+from nysboost.numerics.descent import MEMORY, Pairs
 from nysboost.numerics.kmeans import centroids
 from nysboost.settings import Settings
 
@@ -145,10 +146,10 @@ def _moved(gram: KernelGram, landmarks: Landmarks, judge: Judge) -> Landmarks:
     X = judge.sample.gram.rows.take(slice(None))
     xp = namespace(X)
     Z, points = (xp.astype(part, xp.float64) for part in (landmarks.points, X))
-    known = Curvature()
+    pairs: Pairs = deque(maxlen=MEMORY)  # the second round goes on where the first has been
     for rows, iterations in zip(_rounds(landmarks, judge), ITERATIONS, strict=True):
         matrix = judge.matrix if len(rows) == len(judge.sample) else judge.matrix.part(rows)
-        Z, evaluations = refine(gram.kernel, Z, take(points, rows), matrix, iterations, known)
+        Z, evaluations = refine(gram.kernel, Z, take(points, rows), matrix, iterations, pairs)
         gram.tally.count += evaluations * len(rows) * len(landmarks)
     return Landmarks(None, like(Z, X))
 

@@ -11,12 +11,13 @@ from dataclasses import fields
 from typing import Any
 
 from nysboost.kernels.adapters import SHARED, CallableKernel, SklearnKernel
+from nysboost.kernels.anova import Anova
 from nysboost.kernels.bandwidth import require_shared
 from nysboost.kernels.base import Kernel
 from nysboost.kernels.mapped import Radial
 from nysboost.kernels.metric import Metric
 from nysboost.kernels.products import Cosine, Linear, Polynomial
-from nysboost.kernels.radial import Anova, Gaussian, Laplacian, Matern
+from nysboost.kernels.radial import Gaussian, Laplacian, Matern
 from nysboost.numerics.arrays import Array
 from nysboost.numerics.checks import unknown
 

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from nysboost.kernels.base import Kernel, finite
-from nysboost.numerics.arrays import Array, dtype_name, like
+from nysboost.numerics.arrays import Array, dense, dtype_name, like
 from nysboost.numerics.checks import require_number, unknown
 
 SHARED = ("gamma", "coef0", "degree")
@@ -73,8 +72,7 @@ class CallableKernel(Kernel):
 
     def __call__(self, X: Array, Y: Array) -> Array:
         """Return the kernel matrix of shape (n, m)."""
-        values = self.function(X, Y, **self.params)
-        values = values.toarray() if issparse(values) else values
+        values = dense(self.function(X, Y, **self.params))
         if not hasattr(values, "dtype"):
             values = np.asarray(values)
         given, expected = tuple(values.shape), (X.shape[0], Y.shape[0])

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from scipy.sparse import issparse
 
 from nysboost.data.rows import MEASURED, Rows, scan, spread_indices
 from nysboost.data.survey import SurveyedRows
 from nysboost.kernels import distances
-from nysboost.numerics.arrays import Array, namespace, to_host
+from nysboost.numerics.arrays import Array, dense, entries, floats_on_host, namespace, to_host
 from nysboost.numerics.checks import require_number, require_positive
 
 Bandwidth: TypeAlias = float | Literal["median", "scale"] | None
@@ -129,10 +128,10 @@ def _standard_deviation(rows: Rows) -> float:
 
 def _unit(sample: Array) -> float:
     """Return a power of two near the largest entry, in units of which squares are in range."""
-    values = sample.data if issparse(sample) else sample
+    values = entries(sample)
     largest = float(namespace(values).max(namespace(values).abs(values))) if values.shape[0] else 0
     return float(2.0 ** np.floor(np.log2(largest))) if largest > 0 else 1.0
 
 
 def _dense(block: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
-    return to_host(block.toarray() if issparse(block) else block).astype(np.float64)
+    return floats_on_host(dense(block))

@@ -55,7 +55,7 @@ class Kernel(ABC):
 
     def diag(self, X: Array) -> Array:
         """Return k(x, x) for each row, shape (n,)."""
-        small = [X[i : i + 64] for i in range(0, X.shape[0], 64)]
+        small = [X[i : i + 64] for i in range(0, max(1, X.shape[0]), 64)]
         blocks = [self(block, block) for block in small]
         xp = namespace(blocks[0])
         return xp.concat([xp.linalg.diagonal(block) for block in blocks])

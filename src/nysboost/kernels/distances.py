@@ -8,11 +8,11 @@ from their difference.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_matrix, diags, issparse
+from scipy.sparse import csr_matrix, diags
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import manhattan_distances
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
@@ -22,9 +22,12 @@ from nysboost.data.rows import as_float
 from nysboost.numerics.arrays import (
     Array,
     apply_in_place,
+    dense,
     dtype_name,
     is_numpy_namespace,
+    is_sparse,
     namespace,
+    row_blocks,
 )
 from nysboost.numerics.tolerances import CLOSE, EXPONENT_LIMIT
 
@@ -36,19 +39,23 @@ def inner_products(X: Array, Y: Array) -> Array:
     """Return the matrix of ⟨x, y⟩, dense, of shape (n, m)."""
     X = as_float(X)
     with np.errstate(over="ignore", invalid="ignore"):  # who needs it in range looks for itself
-        if issparse(X) or issparse(Y):
-            return safe_sparse_dot(X, as_float(Y).T, dense_output=True)
+        if is_sparse(X) or is_sparse(Y):
+            products: Array = safe_sparse_dot(X, as_float(Y).T, dense_output=True)
+            return products
         return X @ namespace(X).astype(Y, X.dtype, copy=False).T
 
 
 def squared_norms(X: Array) -> Array:
     """Return ‖x‖² for each row, shape (n,)."""
     X = as_float(X)
-    if issparse(X):
-        return row_norms(X, squared=True)
-    if isinstance(X, np.ndarray):
-        return np.einsum("ij,ij->i", X, X)  # no temporary as large as X
-    return namespace(X).sum(X * X, axis=1)
+    norms: Array
+    if is_sparse(X):
+        norms = row_norms(X, squared=True)
+    elif isinstance(X, np.ndarray):
+        norms = np.einsum("ij,ij->i", X, X)  # no temporary as large as X
+    else:
+        norms = namespace(X).sum(X * X, axis=1)
+    return norms
 
 
 class GaussianExponents:
@@ -68,18 +75,19 @@ class GaussianExponents:
 
     def __init__(self, Y: Array, gamma: float) -> None:
         self.Y, self.gamma = Y, gamma
-        if issparse(Y):
+        if is_sparse(Y):
             return
         xp = namespace(Y)
-        self._centre, self._scale = xp.mean(Y, axis=0), float(np.sqrt(2 * gamma))
+        self._scale = float(np.sqrt(2 * gamma))
         with np.errstate(over="ignore", invalid="ignore"):
+            self._centre = xp.mean(Y, axis=0)
             B = (Y - self._centre) * self._scale
             half = squared_norms(B)[:, None] / 2
             self._right = xp.concat([B, -xp.ones_like(half), -half], axis=1)
 
     def __call__(self, X: Array) -> Array:
         """Return the exponents, at most zero, shape (n, m)."""
-        if issparse(X):
+        if is_sparse(X):
             exact = squared_distances(X, self.Y) * -self.gamma
             return exact.astype(X.dtype, copy=False)
         with np.errstate(over="ignore", invalid="ignore"):  # such rows are far out, and done again
@@ -87,10 +95,10 @@ class GaussianExponents:
 
     def _dense(self, X: Array) -> Array:
         xp = namespace(X)
-        A = X - self._centre
+        A: Array = X - self._centre
         A *= self._scale
         half = squared_norms(A)[:, None] / 2
-        exponents = xp.concat([A, half, xp.ones_like(half)], axis=1) @ self._right.T
+        exponents: Array = xp.concat([A, half, xp.ones_like(half)], axis=1) @ self._right.T
         # Few points coincide but for rounding. In a cache, to look for them is much faster than
         # to write; a GPU's large blocks nearly always have some. NaN counts as one.
         if not (isinstance(exponents, np.ndarray) and exponents.max() <= 0):
@@ -98,12 +106,11 @@ class GaussianExponents:
         # not(…≤…), so that an overflow to inf or NaN also counts as far out
         far = ~(half[:, 0] <= EXPONENT_LIMIT[dtype_name(X)])
         if bool(xp.any(far)):
-            rows = xp.nonzero(far)[0]
-            size = -(-X.shape[0] // FAR_PARTS)
-            for start in range(0, rows.shape[0], size):
-                at = rows[start : start + size]
-                exact = squared_distances(X[at, :], self.Y, upcast=True) * -self.gamma
-                exponents[at, :] = xp.astype(exact, X.dtype)
+            for part in row_blocks(X.shape[0], FAR_PARTS, X.shape[0]):
+                there = far[part]
+                if bool(xp.any(there)):
+                    exact = squared_distances(X[part, :][there], self.Y) * -self.gamma
+                    exponents[part, :][there] = xp.astype(exact, X.dtype)
         return exponents
 
 
@@ -123,7 +130,7 @@ def squared_distances(X: Array, Y: Array, *, upcast: bool = True) -> Array:
 
 
 def _squared_distances(X: Array, Y: Array, upcast: bool) -> Array:
-    if issparse(X):
+    if is_sparse(X):
         X, Y = (part.astype(np.float64) if upcast else part for part in (X, Y))
         A, B = X, Y
     else:
@@ -152,7 +159,7 @@ def _with_close_pairs(squared: Array, scale: Array, X: Array, Y: Array) -> Array
 
 
 def _rows(X: Array, indices: Array) -> Array:
-    return X[indices] if issparse(X) else namespace(X).take(X, indices, axis=0)
+    return X[indices] if is_sparse(X) else namespace(X).take(X, indices, axis=0)
 
 
 def in_the_form_of(X: Array, Y: Array) -> Array:
@@ -160,29 +167,33 @@ def in_the_form_of(X: Array, Y: Array) -> Array:
     Y = _stored_like(X, Y)
     return (
         Y.astype(X.dtype, copy=False)
-        if issparse(Y)
+        if is_sparse(Y)
         else namespace(X).astype(Y, X.dtype, copy=False)
     )
 
 
 def _stored_like(X: Array, Y: Array) -> Array:
-    if issparse(X):
-        return Y if issparse(Y) else type(X)(Y)
-    return Y.toarray() if issparse(Y) else Y
+    if not is_sparse(X):
+        return dense(Y)
+    stored: Array = Y if is_sparse(Y) else type(X)(Y)
+    return stored
 
 
 def cityblock_distances(X: Array, Y: Array) -> Array:
     """Return Σ|x_j − y_j| for all pairs, shape (n, m)."""
     X = as_float(X)
     xp = namespace(X)
-    if issparse(X) or issparse(Y):
+    if is_sparse(X) or is_sparse(Y):
         # OpenMP's threads do not survive a fork, and a child that asks for them waits for ever;
         # blocks of rows share the cores anyway
         with _openmp().limit(limits=1):
-            return manhattan_distances(X, Y).astype(X.dtype, copy=False)
-    if is_numpy_namespace(xp):
-        return cdist(X, Y, "cityblock").astype(X.dtype, copy=False)
-    return _sum_over_features(X, Y, xp.abs)
+            distances = manhattan_distances(X, Y)
+    elif is_numpy_namespace(xp):
+        distances = cdist(X, Y, "cityblock")
+    else:
+        return _sum_over_features(X, Y, xp.abs)
+    rounded: Array = distances.astype(X.dtype, copy=False)
+    return rounded
 
 
 @cache
@@ -193,7 +204,7 @@ def _openmp() -> ThreadpoolController:
 
 def sum_of_gaussians(X: Array, Y: Array, gamma: float) -> Array:
     """Return Σ_j exp(−γ(x_j − y_j)²) for all pairs, shape (n, m)."""
-    X, Y = (as_float(part.toarray() if issparse(part) else part) for part in (X, Y))
+    X, Y = (as_float(dense(part)) for part in (X, Y))
     xp = namespace(X)
     with np.errstate(over="ignore"):  # e⁻ⁱⁿᶠ is 0
         return _sum_over_features(X, Y, lambda gap: xp.exp(-gamma * gap * gap))
@@ -205,11 +216,13 @@ def directions(X: Array) -> Array:
     Rows are divided by their largest entry first, so that no square leaves the range of
     floating point.
     """
-    if issparse(X):
+    if is_sparse(X):
         largest = np.asarray(abs(X).max(axis=1).todense()).ravel()
         scaled = diags(1 / np.where(largest > 0, largest, 1)) @ as_float(X)
         norms = np.sqrt(squared_norms(scaled))
-        return csr_matrix(diags(1 / np.where(norms > 0, norms, 1)) @ scaled, dtype=scaled.dtype)
+        unit = diags(1 / np.where(norms > 0, norms, 1)) @ scaled
+        rounded: Array = csr_matrix(unit, dtype=scaled.dtype)
+        return rounded
     X = as_float(X)
     xp = namespace(X)
     largest = xp.max(xp.abs(X), axis=1)[:, None]
@@ -218,7 +231,7 @@ def directions(X: Array) -> Array:
     return scaled / xp.where(norms > 0, norms, xp.ones_like(norms))
 
 
-def _sum_over_features(X: Array, Y: Array, term: Any) -> Array:
+def _sum_over_features(X: Array, Y: Array, term: Callable[[Array], Array]) -> Array:
     """Sum term(x_j − y_j) over the features, one feature at a time: no (n, m, d) array."""
     xp = namespace(X)
     Y = xp.astype(Y, X.dtype, copy=False)

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
 from nysboost.kernels import distances
 from nysboost.kernels.bandwidth import euclidean
 from nysboost.kernels.base import Kernel
 from nysboost.kernels.metric import Metric
-from nysboost.numerics.arrays import Array, Floats, namespace
+from nysboost.numerics.arrays import Array, Floats, is_sparse, namespace
 
 
 class Mapped(Kernel):
-    """A kernel k(xA − yA) with k(0) = 1: of the difference of points under a metric A.
+    """A kernel k(xA − yA) of the difference of points under a metric A; k(0) = 1 unless said.
 
     Attributes
     ----------
@@ -29,7 +27,7 @@ class Mapped(Kernel):
 
     def diag(self, X: Array) -> Array:
         """Return ones, shape (n,)."""
-        if issparse(X):
+        if is_sparse(X):
             return np.ones(X.shape[0], dtype=X.dtype)
         return namespace(X).ones_like(X[:, 0])
 
@@ -37,12 +35,15 @@ class Mapped(Kernel):
         """Return X ↦ XA for points in the form of `form`."""
         return _unchanged if self.metric is None else self.metric.mapping(form)
 
-    def _pulled_back(self, gradient: Any) -> Any:
+    def _pulled_back(self, gradient: Array, x: Array) -> Array:
         """Return the gradient with respect to x, or a frequency, from that of xA."""
-        return gradient if self.metric is None else self.metric.pulled_back(gradient)
+        return gradient if self.metric is None else self.metric.pulled_back(gradient, x)
 
     def _behind(self, normals: Floats) -> Floats:
         """Return as many columns as points have behind the metric."""
+        if self.metric is not None and self.metric.warp is not None:
+            msg = f"{self} looks at quantiles of x, of which plane waves are not those of x."
+            raise ValueError(msg)
         if self.metric is None or self.metric.map.ndim < 2:
             return normals
         width: int = self.metric.map.shape[1]

@@ -1,15 +1,15 @@
-"""Metrics: a linear map of the inputs before a kernel looks at them."""
+"""Metrics: a map of the inputs before a kernel looks at them, linear but for a warp."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
-from nysboost.numerics.arrays import Array, Floats, like
+from nysboost.kernels.warp import Quantiles
+from nysboost.numerics.arrays import Array, Floats, dense, is_sparse, like
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,6 +21,9 @@ class Metric:
     map : float, array of shape (d,) or array of shape (d, q)
         One scale for all features; one for each; or A itself, full if q = d and of low rank
         if q < d. Large entries make a feature matter.
+    warp : Quantiles or None
+        What each feature goes through before the map, as the learners' ``scale="quantile"``
+        finds it: the map is then x ↦ h(x)A.
 
     Examples
     --------
@@ -36,6 +39,7 @@ class Metric:
     """
 
     map: Any
+    warp: Quantiles | None = None
 
     def __post_init__(self) -> None:
         try:
@@ -59,20 +63,28 @@ class Metric:
     def mapping(self, form: Array) -> Callable[[Array], Array]:
         """Return X ↦ XA for points in the form of `form`, with A brought there once."""
         self.require_features(form.shape[1])
+        if self.warp is not None:
+            warp, linear = self.warp, replace(self, warp=None).mapping(dense(form))
+            return lambda X: linear(warp(dense(X)))
         if self.map.ndim == 0:
             scale = float(self.map)
             return lambda X: X * scale
-        if issparse(form):
+        if is_sparse(form):
             if self.map.ndim == 1:
-                return lambda X: X.multiply(self.map[None, :]).tocsr().astype(X.dtype)
+                return self._scaled
             return lambda X: (X @ self.map).astype(X.dtype)
         A = like(self.map.copy(), form)  # PyTorch wants arrays that could be written
         return (lambda X: X * A) if self.map.ndim == 1 else (lambda X: X @ A)
 
-    def pulled_back(self, gradient: Array) -> Array:
+    def _scaled(self, X: Any) -> Any:
+        """Return CSR points with each feature times its scale."""
+        return X.multiply(self.map[None, :]).tocsr().astype(X.dtype)
+
+    def pulled_back(self, gradient: Array, x: Array) -> Array:
         """Return the gradient with respect to x from that with respect to xA: times Aᵀ."""
         A = like(self.map.copy(), gradient)
-        return gradient @ A.T if self.map.ndim == 2 else gradient * A
+        linear = gradient @ A.T if self.map.ndim == 2 else gradient * A
+        return linear if self.warp is None else linear * self.warp.slope(x)
 
     def relevance(self, d: int) -> Floats:
         """Return how much each of d features moves the mapped point, shape (d,), sum 1.
@@ -90,16 +102,24 @@ class Metric:
         if self.map.ndim and self.map.shape[0] != d:
             msg = f"{self} maps points of {self.map.shape[0]} features, but these have {d}."
             raise ValueError(msg)
+        if self.warp is not None and len(self.warp.knots) != d:
+            msg = f"The warp is of {len(self.warp.knots)} features, but these points have {d}."
+            raise ValueError(msg)
 
     def __repr__(self) -> str:
+        of = "" if self.warp is None else " of quantiles"
         if self.map.ndim == 0:
-            return f"Metric({float(self.map):.4g})"
+            return f"Metric({float(self.map):.4g}{of})"
         if self.map.ndim == 1:
-            return f"Metric(a scale for each of {len(self.map)} features)"
-        return f"Metric({self.map.shape[0]} features → {self.map.shape[1]})"
+            return f"Metric(a scale for each of {len(self.map)} features{of})"
+        return f"Metric({self.map.shape[0]} features{of} → {self.map.shape[1]})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Metric) and np.array_equal(self.map, other.map)
+        return (
+            isinstance(other, Metric)
+            and np.array_equal(self.map, other.map)
+            and self.warp == other.warp
+        )
 
     def __hash__(self) -> int:
-        return hash((self.map.shape, self.map.tobytes()))
+        return hash((self.map.shape, self.map.tobytes(), self.warp))

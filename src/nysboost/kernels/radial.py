@@ -1,4 +1,4 @@
-"""Kernels of the difference x − y: Gaussian, Laplacian, Matérn and ANOVA."""
+"""Kernels of the difference x − y: Gaussian, Laplacian and Matérn."""
 
 from __future__ import annotations
 
@@ -18,11 +18,9 @@ from nysboost.kernels.bandwidth import (
     require_at_most_one,
     require_no_scale_beside,
 )
-from nysboost.kernels.base import Kernel
 from nysboost.kernels.mapped import Mapped, Radial
 from nysboost.kernels.metric import Metric
-from nysboost.numerics.arrays import Array, Floats, apply_in_place, like, namespace
-from nysboost.numerics.checks import require_positive
+from nysboost.numerics.arrays import Array, Floats, apply_in_place, namespace
 from nysboost.numerics.tolerances import SMOOTHED
 
 
@@ -92,12 +90,12 @@ class Gaussian(Radial):
     def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
         """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""
         mapped = self.mapping(X)
-        return self._pulled_back(2 * self._rate() * _pull_towards(mapped(X), mapped(Z), A * K))
+        return self._pulled_back(2 * self._rate() * _pull_towards(mapped(X), mapped(Z), A * K), Z)
 
     def frequencies(self, normals: Floats, uniforms: Floats) -> Floats:  # noqa: ARG002
         """Return normal frequencies of variance 2γ."""
         scaled = self._behind(normals) * float(np.sqrt(2 * self._rate()))
-        return np.asarray(self._pulled_back(scaled))
+        return np.asarray(self._pulled_back(scaled, normals))
 
 
 @dataclass(frozen=True, repr=False)
@@ -157,12 +155,12 @@ class Laplacian(Mapped):
             xp.sum(pull * xp.sign(x[:, j : j + 1] - z[:, j : j + 1].T), axis=0)
             for j in range(z.shape[1])
         ]
-        return self._pulled_back(xp.stack(columns, axis=1))
+        return self._pulled_back(xp.stack(columns, axis=1), Z)
 
     def frequencies(self, normals: Floats, uniforms: Floats) -> Floats:  # noqa: ARG002
         """Return frequencies whose coordinates are Cauchy distributed, of scale γ."""
         cauchy: Floats = np.tan(np.pi * (ndtr(self._behind(normals)) - 0.5))
-        return np.asarray(self._pulled_back(self._rate() * cauchy))
+        return np.asarray(self._pulled_back(self._rate() * cauchy, normals))
 
 
 @dataclass(frozen=True, repr=False)
@@ -219,8 +217,8 @@ class Matern(Radial):
 
     def _values(self, squared: Array) -> Array:
         r = namespace(squared).sqrt(squared) * self._rate()
-        polynomial = {0.5: 1.0, 1.5: 1 + r, 2.5: 1 + r + r * r / 3}[self.nu]
-        return polynomial * namespace(r).exp(-r)
+        polynomials: dict[float, Array | float] = {0.5: 1.0, 1.5: 1 + r, 2.5: 1 + r + r * r / 3}
+        return polynomials[self.nu] * namespace(r).exp(-r)
 
     def profile(self, squared: Array) -> tuple[Array, Array]:
         """Return φ(s) and φ'(s).
@@ -269,50 +267,13 @@ class Matern(Radial):
         x, z = mapped(X), mapped(Z)
         _, slope = self.profile(distances.squared_distances(x, z))
         pull = _pull_towards(x, z, A * namespace(slope).astype(slope, K.dtype) * -2.0)
-        return self._pulled_back(pull)
+        return self._pulled_back(pull, Z)
 
     def frequencies(self, normals: Floats, uniforms: Floats) -> Floats:
         """Return frequencies of Student's t distribution with 2ν degrees of freedom, over σ."""
         chi_squared: Floats = gammaincinv(self.nu, uniforms) / self.nu
         student: Floats = self._behind(normals) / np.sqrt(2 * self.nu * chi_squared)[:, None]
-        return np.asarray(self._pulled_back(student * self._rate()))
-
-
-@dataclass(frozen=True, repr=False)
-class Anova(Kernel):
-    """(Σ_j exp(−γ(x_j − y_j)²))^degree, the ANOVA kernel.
-
-    Examples
-    --------
-    >>> import numpy as np, nysboost as nb
-    >>> nb.Anova(gamma=1.0, degree=2)(np.zeros((1, 3)), np.array([[0.0, 0.0, 9.0]]))
-    array([[4.]])
-    """
-
-    gamma: float = 1.0
-    degree: int = 1
-
-    def __post_init__(self) -> None:
-        require_positive("gamma", self.gamma)
-        require_positive("degree", self.degree)
-
-    def __call__(self, X: Array, Y: Array) -> Array:
-        """Return the kernel matrix of shape (n, m)."""
-        return distances.sum_of_gaussians(X, Y, self.gamma) ** self.degree
-
-    def diag(self, X: Array) -> Array:
-        """Return d^degree for each row, shape (n,)."""
-        return like(np.full(X.shape[0], float(X.shape[1]) ** self.degree), X)
-
-    def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
-        """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""
-        xp = namespace(Z)
-        slope = A * K / distances.sum_of_gaussians(X, Z, self.gamma)
-        columns = []
-        for j in range(Z.shape[1]):
-            gap = X[:, j : j + 1] - Z[:, j : j + 1].T
-            columns.append(xp.sum(slope * gap * xp.exp(-self.gamma * gap * gap), axis=0))
-        return 2 * self.gamma * self.degree * xp.stack(columns, axis=1)
+        return np.asarray(self._pulled_back(student * self._rate(), normals))
 
 
 def _pull_towards(X: Array, Z: Array, pull: Array) -> Array:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -15,25 +17,51 @@ from nysboost.approximation import Approximation
 from nysboost.boosting.learner import Learner, Mixture
 from nysboost.catalogue import RandomState, make_rng
 from nysboost.data.dask_graph import is_dask
-from nysboost.data.recognise import as_rows, rows_of, stays_where_it_is, stream_of
+from nysboost.data.recognise import (
+    as_rows,
+    numbers_of,
+    rows_of,
+    stays_where_it_is,
+    stream_of,
+    table_of,
+)
 from nysboost.data.rows import Rows, Stream, spread_indices
 from nysboost.engine.moments import moments_of
 from nysboost.gram import KernelGram, Landmarks
+from nysboost.learn.places import place_of
 from nysboost.learn.table import Table, is_frame
-from nysboost.numerics.arrays import Array, Floats, dense, dtype_name, like, namespace, to_host
+from nysboost.numerics.arrays import (
+    Array,
+    Floats,
+    dense,
+    in_float64,
+    is_sparse,
+    like,
+    namespace,
+    to_host,
+)
 from nysboost.numerics.checks import require_count, unknown
-from nysboost.numerics.memory import Budget, as_bytes
+from nysboost.numerics.memory import MAX_MEMORY, Budget, as_bytes
+from nysboost.numerics.progress import Work
 from nysboost.target.few import FEW
 from nysboost.target.judged import Judged
 from nysboost.target.linear import LinearModel
-from nysboost.target.menu import menu
+from nysboost.target.menu import Menu, learns_metric, menu, without_target
 from nysboost.target.method import learn
+from nysboost.target.scale import SCALES
 
 BUFFER_BYTES = 2**28
 """Of an iterator, as many rows as this are kept to find landmarks on; the rest give weights."""
 
 PIECE = 2**25
 """Bytes of features that are held while variances are evaluated."""
+
+SMALLEST = 1e-100
+"""Weights below this, or above its inverse, have squares out of range."""
+
+STILL = "rpcholesky"
+"""Landmarks of a kernel that learns no metric. With an ANOVA kernel and 240 of them the test error
+on concrete was that of dense kernel ridge regression; with k-means centres it was 1.25 of that."""
 
 IMPORTANCE_ROWS = 4096
 """Rows whose spread says how far each feature goes."""
@@ -48,11 +76,7 @@ class InDouble:
     @property
     def form(self) -> Array:
         """One row in float64."""
-        form = self.rows.form
-        if dtype_name(form) == "float64":
-            return form
-        xp = namespace(form)
-        return form.astype(np.float64) if hasattr(form, "tocsr") else xp.astype(form, xp.float64)
+        return in_float64(self.rows.form)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -60,19 +84,19 @@ class InDouble:
         return getattr(self.rows, name)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class BaseLearner(BaseEstimator):
-    """Landmarks, a metric and weights, found together; see the classes that inherit this."""
+    """Landmarks, a metric and weights, found together; final classes say for which target."""
 
-    n_components: int | str
-    kernel: Any
-    metric: str
-    landmarks: str
-    scale: str | None
-    missing: str
-    max_memory: int | str
-    verbose: int
-    random_state: RandomState
-    feature_names_in_: Any
+    n_components: int | str = field(default=500, kw_only=False)
+    kernel: Any = "auto"
+    metric: str = "auto"
+    landmarks: str = "target"
+    scale: str | None = "standard"
+    missing: str = "fill"
+    max_memory: int | str = MAX_MEMORY
+    verbose: int = 0
+    random_state: RandomState = None
 
     # Fitting
 
@@ -87,16 +111,24 @@ class BaseLearner(BaseEstimator):
                 f"X has {rows.n} rows, but y has {Y.shape[0]}: give as many of one as of the other."
             )
             raise ValueError(msg)
-        options = menu(self.kernel, self.metric, self.landmarks, rows.n_features)
         judged = learn(
-            rows, Y, weights, options.many, options.few,
+            rows, Y, weights, self._menu(rows.n_features),
             self._asked(rows.n), make_rng(self.random_state),
             budget=Budget.of(self.max_memory),
-            standardise=self.scale is not None,
-            report=self._reporter(),
+            scaling=SCALES[self.scale],
+            work=self._work(),
         )  # fmt: skip
         self._keep(judged, rows)
         return judged
+
+    def _menu(self, d: int) -> Menu:
+        """Return what is tried on rows of d features."""
+        if learns_metric(self.kernel):
+            options = menu(self.kernel, self.metric, d)
+            if self.landmarks == "target":
+                return options
+        name = STILL if self.landmarks == "target" else self.landmarks
+        return without_target(self.kernel, place_of(name), name)
 
     def _asked(self, n: int) -> int | None:
         """Return the number of landmarks that n rows allow; None where it is to be found."""
@@ -120,7 +152,8 @@ class BaseLearner(BaseEstimator):
         """Return how much each column of the table moves the mapped points, sum 1."""
         d = rows.n_features
         some = to_host(dense(rows.take(spread_indices(rows.n, IMPORTANCE_ROWS))))
-        variance = some.astype(np.float64).var(axis=0)
+        warp = self.kernel_.metric.warp  # all parts have the same
+        variance = (some if warp is None else warp(some)).astype(np.float64).var(axis=0)
         total = np.zeros(d)
         for share, model in zip(self.shares_, self._models, strict=True):
             A = model.basis.kernel.metric.map
@@ -153,22 +186,24 @@ class BaseLearner(BaseEstimator):
     def _mean(self, X: Any) -> Array:
         """Return the mixture's prediction, shape (n, t)."""
         rows = InDouble(self._rows(X, reset=False))
-        total: Any = 0.0
-        for share, model in zip(self.shares_, self._models, strict=True):
-            part = model.basis.through(model.w).write(rows, budget=Budget.of(self.max_memory))
-            total = total + float(share) * (part + model.mean)
-        return total
+        budget = Budget.of(self.max_memory)
+        weighted = (
+            float(share) * (model.basis.through(model.w).write(rows, budget=budget) + model.mean)
+            for share, model in zip(self.shares_, self._models, strict=True)
+        )
+        return reduce(add, weighted)
 
     def _variance(self, X: Any) -> Array:
         """Return the mixture's predictive variance, shape (n, t)."""
         rows = InDouble(self._rows(X, reset=False))
         parts = []
         for piece in rows.pieces(max(64, PIECE // (8 * (self.n_components_ + rows.n_features)))):
-            x, total = like(piece, rows.form) if not hasattr(piece, "tocsr") else piece, 0.0
-            for share, model in zip(self.shares_, self._models, strict=True):
-                spread = model.spread(model.basis(x))
-                total = total + float(share) * spread[:, None] * model.noise[None, :]
-            parts.append(total)
+            x = piece if is_sparse(piece) else like(piece, rows.form)
+            weighted = (
+                float(share) * model.spread(model.basis(x))[:, None] * model.noise[None, :]
+                for share, model in zip(self.shares_, self._models, strict=True)
+            )
+            parts.append(reduce(add, weighted))
         return namespace(*parts).concat(parts)
 
     # Input
@@ -182,7 +217,7 @@ class BaseLearner(BaseEstimator):
                 if hasattr(self, "feature_names_in_"):
                     del self.feature_names_in_
                 if is_dask(X) and hasattr(X, "columns"):
-                    self.feature_names_in_ = np.asarray(X.columns, dtype=object)
+                    self.feature_names_in_: Any = np.asarray(X.columns, dtype=object)
             elif rows.n_features != self.n_features_in_:
                 msg = (
                     f"X has {rows.n_features} features, but {type(self).__name__} is expecting "
@@ -200,9 +235,11 @@ class BaseLearner(BaseEstimator):
             return rows_of(self._table(X)) if self._table is not None else rows_of(np.asarray(X))
         how = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
         finite: Any = True if self.missing == "raise" else "allow-nan"
-        X = validate_data(self, X, reset=reset, ensure_all_finite=finite, **how)
+        with np.errstate(over="ignore", invalid="ignore"):  # scikit-learn adds all numbers up
+            X = validate_data(self, table_of(X), reset=reset, ensure_all_finite=finite, **how)
         if reset:
-            gaps = not hasattr(X, "tocsr") and bool(np.isnan(X.sum()) and np.isnan(X).any())
+            with np.errstate(over="ignore", invalid="ignore"):
+                gaps = not is_sparse(X) and bool(np.isnan(X.sum()) and np.isnan(X).any())
             self._table = Table.of(X, self.missing) if gaps else None
         if self._table is not None:
             X = self._table(X)
@@ -214,30 +251,36 @@ class BaseLearner(BaseEstimator):
         elif self.n_components != "auto":
             raise ValueError(unknown("number of landmarks", self.n_components, ("auto",)))
         as_bytes(self.max_memory)
-        for name, known in (("scale", ("standard",)), ("missing", ("fill", "raise"))):
+        for name, known in (("scale", tuple(SCALES)), ("missing", ("fill", "raise"))):
             value = getattr(self, name)
-            if value not in known and not (name == "scale" and value is None):
-                raise ValueError(unknown(f"setting of {name}", value, known))
+            if not isinstance(value, str | None) or value not in known:
+                raise ValueError(unknown(f"setting of {name}", value, map(str, known)))
 
     def _sample_weight(self, weights: Any, n: int) -> Floats | None:
         if weights is None:
             return None
-        found = _check_sample_weight(
-            weights, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True
-        )
+        given, like_X = numbers_of(weights, "sample_weight"), np.empty((n, 1))
+        found = _check_sample_weight(given, like_X, dtype=np.float64, ensure_non_negative=True)
+        largest = found.max()
+        if largest > 0 and not SMALLEST < largest < 1 / SMALLEST:
+            msg = (
+                f"sample_weight has values up to {largest:.3g}, which count a row as often as no "
+                "number can say: divide all of them by their mean."
+            )
+            raise ValueError(msg)
         if not found.sum() > 0:
             msg = "sample_weight is zero for every row: nothing is left to learn from."
             raise ValueError(msg)
         return np.asarray(found * (len(found) / found.sum())) if n > FEW else np.asarray(found)
 
-    def _reporter(self) -> Any:
+    def _work(self) -> Work:
+        """Return what prints lines of progress, if asked for."""
         begun = time.perf_counter()
 
-        def report(line: str) -> None:
-            if self.verbose:
-                print(f"[{type(self).__name__}] {time.perf_counter() - begun:6.1f} s  {line}")
+        def say(line: str) -> None:
+            print(f"[{type(self).__name__}] {time.perf_counter() - begun:6.1f} s  {line}")
 
-        return report
+        return Work(say) if self.verbose else Work()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin
@@ -13,15 +15,15 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _assert_all_finite, check_is_fitted
 
-from nysboost.catalogue import RandomState, make_rng
+from nysboost.catalogue import make_rng
 from nysboost.data.dask_graph import is_dask
 from nysboost.learn import margins
 from nysboost.learn.base import BaseLearner, buffered
 from nysboost.learn.lazy import lazily, lazy_indicators
 from nysboost.learn.margin_weights import with_margins
-from nysboost.numerics.arrays import Array, Floats, Indices, to_host
-from nysboost.numerics.checks import unknown
-from nysboost.numerics.memory import MAX_MEMORY, Budget
+from nysboost.numerics.arrays import Array, Floats, Indices, TableLike, to_host
+from nysboost.numerics.checks import refuse_odd_labels, unknown
+from nysboost.numerics.memory import Budget
 from nysboost.target.judged import Judged
 
 LOSSES = ("squared", *margins.LOSSES)
@@ -30,6 +32,7 @@ FLAT = 1e-3
 """Pull of the calibration's biases towards 0 and of its slope towards 1, for each row."""
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class NystroemClassifier(ClassifierMixin, BaseLearner):
     """Classification on landmarks, with a metric, that know the labels.
 
@@ -65,32 +68,14 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
     True
     """
 
-    def __init__(
-        self,
-        n_components: int | str = 500,
-        *,
-        loss: str = "squared",
-        kernel: Any = "auto",
-        metric: str = "auto",
-        landmarks: str = "target",
-        scale: str | None = "standard",
-        missing: str = "fill",
-        max_memory: int | str = MAX_MEMORY,
-        verbose: int = 0,
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_components = n_components
-        self.loss = loss
-        self.kernel = kernel
-        self.metric = metric
-        self.landmarks = landmarks
-        self.scale = scale
-        self.missing = missing
-        self.max_memory = max_memory
-        self.verbose = verbose
-        self.random_state = random_state
+    loss: str = "squared"
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> NystroemClassifier:
+    def fit(
+        self,
+        X: TableLike | Iterator[tuple[TableLike, TableLike]],
+        y: TableLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> NystroemClassifier:
         """Find landmarks, metric, weights and the calibration of probabilities.
 
         Parameters
@@ -136,7 +121,11 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         return self
 
     def partial_fit(
-        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+        self,
+        X: TableLike,
+        y: TableLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> NystroemClassifier:
         """Add rows to the weights; landmarks, metric and calibration stay. The first call fits.
 
@@ -164,26 +153,27 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         return self
 
     @lazily
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: TableLike) -> Array:
         """Return log-odds: of the second class, shape (n,), or of each, shape (n, k)."""
         logits = self._logits(X)
         return logits[:, 1] - logits[:, 0] if len(self.classes_) == 2 else logits
 
     @lazily
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: TableLike) -> Floats:
         """Return the probability of each class, shape (n, k), in the order of `classes_`."""
         return np.asarray(softmax(self._logits(X), axis=1))
 
     @lazily
-    def predict_log_proba(self, X: Any) -> Floats:
+    def predict_log_proba(self, X: TableLike) -> Floats:
         """Return the logarithms of the probabilities, shape (n, k)."""
         return np.asarray(log_softmax(self._logits(X), axis=1))
 
     @lazily
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: TableLike) -> NDArray[Any]:
         """Return the most probable label of each row, shape (n,)."""
         logits = self._logits(X)
-        return self.classes_[np.argmax(logits, axis=1)]
+        labels: NDArray[Any] = self.classes_[np.argmax(logits, axis=1)]
+        return labels
 
     def _refuse_one_class(self, classes: Any) -> None:
         if len(classes) == 1:
@@ -208,6 +198,7 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
             )
             raise ValueError(msg)
         host = to_host(y) if hasattr(y, "device") and not isinstance(y, np.ndarray) else y
+        refuse_odd_labels(host)
         labels = column_or_1d(host, warn=True)
         if labels.dtype.kind == "f":
             _assert_all_finite(labels, input_name="y")

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nysboost.catalogue import make_rng
 from nysboost.learn.on_features import Features, OnFeatures
-from nysboost.numerics.arrays import Floats, Indices, floats_on_host
+from nysboost.numerics.arrays import Floats, Indices, TableLike, floats_on_host
 from nysboost.numerics.checks import require_count, unknown
 from nysboost.numerics.kmeans import clusters
 
@@ -34,10 +34,6 @@ class SpectralClustering(ClusterMixin, OnFeatures):
         Number of clusters.
     kernel, gamma, coef0, degree, kernel_params
         As in `Nystroem`; gamma=1 is scikit-learn's default for this estimator.
-    method : str
-        Which method approximates the kernel, one of `nysboost.METHODS` with features.
-    n_landmarks : int or None
-        Its number of landmarks; None is 240, or as many as there are rows.
     n_components : int or None
         Eigenvectors used; None is `n_clusters`.
     assign_labels : "kmeans" or "cluster_qr"
@@ -46,10 +42,8 @@ class SpectralClustering(ClusterMixin, OnFeatures):
         Ying 2019), which has nothing to tune and no random start.
     n_init : int
         Random starts of k-means.
-    max_memory : int or str
-        Working memory of a pass over the rows, in bytes or as "500MB".
-    random_state : int, RandomState, Generator or None
-        Seed.
+    method, n_landmarks, max_memory, n_jobs, random_state
+        As in `KernelPCA`.
 
     Attributes
     ----------
@@ -79,7 +73,7 @@ class SpectralClustering(ClusterMixin, OnFeatures):
     assign_labels: Literal["kmeans", "cluster_qr"] = "kmeans"
     n_init: int = 10
 
-    def fit(self, X: Any, y: Any = None) -> SpectralClustering:  # noqa: ARG002
+    def fit(self, X: TableLike, y: Any = None) -> SpectralClustering:  # noqa: ARG002
         """Cluster the rows of X.
 
         Parameters
@@ -90,6 +84,9 @@ class SpectralClustering(ClusterMixin, OnFeatures):
             For scikit-learn's pipelines.
         """
         require_count("n_clusters", self.n_clusters)
+        require_count("n_init", self.n_init)
+        if self.n_components is not None:
+            require_count("n_components", self.n_components)
         if self.assign_labels not in _LABELS:
             raise ValueError(unknown("label rule", self.assign_labels, tuple(_LABELS)))
         features = self._fit_features(X)
@@ -110,11 +107,11 @@ class SpectralClustering(ClusterMixin, OnFeatures):
         del self._diag
         return self
 
-    def fit_predict(self, X: Any, y: Any = None, **kwargs: Any) -> Indices:  # noqa: ARG002
+    def fit_predict(self, X: TableLike, y: Any = None, **kwargs: Any) -> Indices:  # noqa: ARG002
         """Cluster the rows of X and return their labels."""
         return self.fit(X).labels_
 
-    def predict(self, X: Any) -> Indices:
+    def predict(self, X: TableLike) -> Indices:
         """Return the clusters of new rows: the nearest centre in their embedding.
 
         Parameters

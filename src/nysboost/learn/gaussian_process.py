@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
+from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
@@ -14,9 +15,10 @@ from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
 from nysboost.data.recognise import stream_of
 from nysboost.estimators.base import KernelLike
+from nysboost.learn.lazy import lazily
 from nysboost.learn.on_features import Features, OnFeatures
-from nysboost.numerics.arrays import Array, Floats, floats_on_host
-from nysboost.numerics.checks import require_count
+from nysboost.numerics.arrays import Floats, TableLike, floats_on_host
+from nysboost.numerics.checks import refuse_odd_labels, require_count, require_positive
 
 CONVERGED = 1e-8
 """Newton's method ends when a step gains less than this share of the objective."""
@@ -42,16 +44,10 @@ class GaussianProcessClassifier(ClassifierMixin, OnFeatures):
         As in `Nystroem`; they are taken as given, not fitted.
     variance : float
         What the kernel is multiplied by: the prior variance of the latent function.
-    method : str
-        Which method approximates the kernel, one of `nysboost.METHODS` with features.
-    n_landmarks : int or None
-        Its number of landmarks; None is 240, or as many as there are rows.
     max_iter : int
         Newton steps at most.
-    max_memory : int or str
-        Working memory of a pass over the rows, in bytes or as "500MB".
-    random_state : int, RandomState, Generator or None
-        Seed.
+    method, n_landmarks, max_memory, n_jobs, random_state
+        As in `KernelPCA`.
 
     Attributes
     ----------
@@ -78,7 +74,7 @@ class GaussianProcessClassifier(ClassifierMixin, OnFeatures):
     variance: float = 1.0
     max_iter: int = 100
 
-    def fit(self, X: Any, y: Any) -> GaussianProcessClassifier:
+    def fit(self, X: TableLike, y: TableLike) -> GaussianProcessClassifier:
         """Fit the classifier.
 
         Parameters
@@ -89,16 +85,18 @@ class GaussianProcessClassifier(ClassifierMixin, OnFeatures):
             Labels, of any kind.
         """
         require_count("max_iter", self.max_iter)
+        require_positive("variance", self.variance)
         if y is None:
             msg = f"{type(self).__name__} requires y to be passed, but the target y is None."
             raise ValueError(msg)
-        y = column_or_1d(check_array(y, ensure_2d=False, dtype=None), warn=True)
-        check_classification_targets(y)
+        refuse_odd_labels(y)
+        labels = column_or_1d(check_array(y, ensure_2d=False, dtype=None), warn=True)
+        check_classification_targets(labels)
         features = self._fit_features(X)
-        if len(y) != features.n:
-            msg = f"X has {features.n} rows, but y has {len(y)} labels: give one for each row."
+        if len(labels) != features.n:
+            msg = f"X has {features.n} rows, but y has {len(labels)} labels: give one for each row."
             raise ValueError(msg)
-        self.classes_, codes = np.unique(y, return_inverse=True)
+        self.classes_, codes = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
             msg = f"y has one class alone, {self.classes_[0]!r}: a classifier needs two or more."
             raise ValueError(msg)
@@ -109,7 +107,8 @@ class GaussianProcessClassifier(ClassifierMixin, OnFeatures):
         )
         return self
 
-    def predict_proba(self, X: Any) -> Floats:
+    @lazily
+    def predict_proba(self, X: TableLike) -> Floats:
         """Return the probability of each class, shape (n_samples, n_classes)."""
         check_is_fitted(self)
         F, columns = self._scaled(X), []
@@ -124,10 +123,12 @@ class GaussianProcessClassifier(ClassifierMixin, OnFeatures):
         normalised: Floats = probabilities / probabilities.sum(axis=1, keepdims=True)
         return normalised
 
-    def predict(self, X: Any) -> Array:
+    @lazily
+    def predict(self, X: TableLike) -> NDArray[Any]:
         """Return the most probable class of each row."""
         probabilities = self.predict_proba(X)
-        return self.classes_[probabilities.argmax(axis=1)]
+        labels: NDArray[Any] = self.classes_[probabilities.argmax(axis=1)]
+        return labels
 
     def _scaled(self, X: Any) -> Floats:
         scaled: Floats = np.sqrt(self.variance) * floats_on_host(self.features_.transform(X))
@@ -189,15 +190,24 @@ def _newton_parts(
     features: Features, signs: Floats, scale: float, w: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """Return the objective, its gradient and its Hessian at w, of each problem, in one pass."""
-    p, r = w.shape
-    loss, gradient = 0.5 * (w * w).sum(axis=1), w.copy()
-    hessian = np.tile(np.eye(r), (p, 1, 1))
-    for at, block in features.blocks():
-        F = scale * block
-        margins = signs[at] * (F @ w.T)
-        loss += np.logaddexp(0, -margins).sum(axis=0)
-        wrong = expit(-margins)
-        gradient -= (signs[at] * wrong).T @ F
-        for i, weights in enumerate((wrong * (1 - wrong)).T):
-            hessian[i] += (F * weights[:, None]).T @ F
-    return loss, gradient, hessian
+    loss, gradient, hessian = features.fold(_losses, _both, (w, scale), signs, task="newton-step")
+    return (
+        loss + 0.5 * (w * w).sum(axis=1),
+        gradient + w,
+        hessian + np.eye(w.shape[1]),
+    )
+
+
+def _losses(shared: tuple[Floats, float], F: Floats, signs: Floats) -> tuple[Floats, ...]:
+    """Return the sums over a block of rows."""
+    w, scale = shared
+    F = scale * F
+    margins = signs * (F @ w.T)
+    wrong = expit(-margins)
+    curved = wrong * (1 - wrong)
+    hessian = np.array([(F * weights[:, None]).T @ F for weights in curved.T])
+    return np.logaddexp(0, -margins).sum(axis=0), -(signs * wrong).T @ F, hessian
+
+
+def _both(upper: tuple[Floats, ...], lower: tuple[Floats, ...]) -> tuple[Floats, ...]:
+    return tuple(a + b for a, b in zip(upper, lower, strict=True))

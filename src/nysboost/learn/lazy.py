@@ -11,7 +11,7 @@ import numpy as np
 
 from nysboost.data.dask_graph import as_node, is_dask
 from nysboost.data.dask_tables import dask_rows
-from nysboost.numerics.arrays import Array, Floats, to_host
+from nysboost.numerics.arrays import Array, Floats
 from nysboost.numerics.threads import on_one_core
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -39,7 +39,7 @@ def lazily(method: Method) -> Method:
 def _mapped(model: Any, name: str, X: Any) -> Any:
     """Return the method's answer for each chunk of rows, when it is asked for."""
     rows, model = dask_rows(X, "X"), _without_names(model, X)
-    one = np.asarray(getattr(model, name)(to_host(np.zeros((1, rows.n_features)))))
+    one = getattr(model, name)(rows.form)  # it shows the shape and the dtype of the answers
     return rows.data.map_blocks(
         _called,
         model=as_node(model, "learner"),
@@ -70,7 +70,8 @@ def _called(block: Array, model: Any, method: str, nothing: Array) -> Array:
     if block.shape[0] == 0:
         return nothing
     with on_one_core():
-        return getattr(model, method)(block)
+        answer: Array = getattr(model, method)(block)
+        return answer
 
 
 def lazy_targets(y: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,11 +11,14 @@ from scipy.sparse import vstack
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from nysboost.catalogue import RandomState, make_rng
+from nysboost.data.dask_graph import here, is_dask
+from nysboost.data.recognise import table_of
 from nysboost.estimators import Nystroem
 from nysboost.estimators.base import KernelLike
 from nysboost.kernels import Gaussian
+from nysboost.learn.lazy import lazily
 from nysboost.learn.on_features import Features, OnFeatures, features_of
-from nysboost.numerics.arrays import Floats, floats_on_host, is_sparse
+from nysboost.numerics.arrays import Floats, TableLike, floats_on_host, is_sparse
 from nysboost.numerics.checks import require_count
 from nysboost.numerics.memory import MAX_MEMORY, as_bytes
 
@@ -30,14 +34,8 @@ class MeanEmbedding(OnFeatures):
     ----------
     kernel, gamma, coef0, degree, kernel_params
         As in `Nystroem`.
-    method : str
-        Which method approximates the kernel, one of `nysboost.METHODS` with features.
-    n_landmarks : int or None
-        Its number of landmarks; None is 240, or as many as there are rows.
-    max_memory : int or str
-        Working memory of a pass over the rows, in bytes or as "500MB".
-    random_state : int, RandomState, Generator or None
-        Seed.
+    method, n_landmarks, max_memory, n_jobs, random_state
+        As in `KernelPCA`.
 
     Attributes
     ----------
@@ -59,7 +57,7 @@ class MeanEmbedding(OnFeatures):
 
     kernel: KernelLike = field(default="rbf", kw_only=False)
 
-    def fit(self, X: Any, y: Any = None) -> MeanEmbedding:  # noqa: ARG002
+    def fit(self, X: TableLike, y: Any = None) -> MeanEmbedding:  # noqa: ARG002
         """Embed the sample X.
 
         Parameters
@@ -74,16 +72,18 @@ class MeanEmbedding(OnFeatures):
         self.weights_: Floats = floats_on_host(self.features_.normalization_) @ self.mean_
         return self
 
-    def score_samples(self, X: Any) -> Floats:
+    @lazily
+    def score_samples(self, X: TableLike) -> Floats:
         """Return μ̂(x) for each row, the mean of k(x, ·) over the sample, shape (n_samples,)."""
         check_is_fitted(self)
         scores: Floats = floats_on_host(self.features_.transform(X)) @ self.mean_
         return scores
 
-    def distance(self, X: Any) -> float:
+    def distance(self, X: TableLike) -> float:
         """Return ‖μ̂ − μ̂_X‖, the maximum mean discrepancy between the fitted sample and X."""
         check_is_fitted(self)
-        other = floats_on_host(self.features_.transform(X)).mean(axis=0)
+        F = self.features_.transform(X)
+        other = here(F.mean(axis=0)) if is_dask(F) else floats_on_host(F).mean(axis=0)
         return float(np.linalg.norm(self.mean_ - other))
 
 
@@ -104,8 +104,8 @@ class TwoSampleResult:
 
 
 def mmd_test(
-    X: Any,
-    Y: Any,
+    X: TableLike,
+    Y: TableLike,
     kernel: KernelLike | None = None,
     *,
     method: str = "uniform",
@@ -152,13 +152,13 @@ def mmd_test(
     """
     require_count("n_permutations", n_permutations)
     how: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
-    X, Y = check_array(X, **how), check_array(Y, **how)
-    if X.shape[1] != Y.shape[1]:
-        msg = f"X has {X.shape[1]} features and Y has {Y.shape[1]}: both samples need the same."
+    x, y = check_array(table_of(X), **how), check_array(table_of(Y, name="Y"), **how)
+    if x.shape[1] != y.shape[1]:
+        msg = f"X has {x.shape[1]} features and Y has {y.shape[1]}: both samples need the same."
         raise ValueError(msg)
-    rng, n, both = make_rng(random_state), X.shape[0], X.shape[0] + Y.shape[0]
+    rng, n, both = make_rng(random_state), x.shape[0], x.shape[0] + y.shape[0]
     pooled = (
-        vstack([X, Y], format="csr") if is_sparse(X) or is_sparse(Y) else np.concatenate([X, Y])
+        vstack([x, y], format="csr") if is_sparse(x) or is_sparse(y) else np.concatenate([x, y])
     )
     # landmarks must not know the samples: the rows change places before any is chosen
     order = rng.permutation(both)
@@ -194,7 +194,9 @@ def _discrepancies(features: Features, in_x: np.ndarray[Any, np.dtype[np.bool_]]
 
 
 def _sum(features: Features) -> Floats:
-    total = np.zeros(features.r)
-    for _, F in features.blocks():
-        total += F.sum(axis=0)
+    return features.fold(_sum_of_block, operator.add, task="mean-embedding")
+
+
+def _sum_of_block(_: None, F: Floats) -> Floats:
+    total: Floats = F.sum(axis=0)
     return total

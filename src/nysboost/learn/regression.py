@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from nysboost.catalogue import RandomState
 from nysboost.data.dask_graph import is_dask
+from nysboost.data.recognise import numbers_of
 from nysboost.learn.base import BaseLearner, buffered
 from nysboost.learn.lazy import lazily, lazy_targets, location_and_scale, rounded
-from nysboost.numerics.arrays import Floats, like, namespace, to_host
-from nysboost.numerics.memory import MAX_MEMORY
+from nysboost.numerics.arrays import Array, Floats, TableLike, is_sparse, like, namespace, to_host
 from nysboost.target.few import FEW
 from nysboost.target.judged import Judged
 
@@ -23,6 +24,7 @@ CENTRAL, NORMAL = 0.95, 1.959963984540054
 """The share of held-out rows that an interval of ±1.96 standard deviations is made to cover."""
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
     """Regression on landmarks, with a metric, that know the target.
 
@@ -39,19 +41,24 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         sees no gain that only all rows together would show.
     kernel : "auto", str or Kernel
         "auto" tries Matérn 1/2 and 3/2, with few rows also Laplacian, of many features Gaussian;
-        else "gaussian", "matern" or a kernel, whose bandwidth the metric replaces.
+        else "gaussian", "matern" or a kernel, whose bandwidth the metric replaces. Of `Anova` only
+        a bandwidth is found; its landmarks are those of "rpcholesky", which do not know y.
     metric : "auto", "one", "each" or "full"
         Shape of the metric: one scale, one for each feature, or a matrix.
-    landmarks : "target" or "uniform"
-        Landmarks that know y, or, for comparison, that do not.
-    scale : "standard" or None
-        Whether each feature starts at unit spread, or all with one factor.
+    landmarks : str
+        "target" are landmarks that know y. For comparison, those that do not: "uniform",
+        "joint", "kmeans", "rpcholesky" and every other method of `nysboost.METHODS` that stands
+        on landmarks, with a bandwidth that held-out rows choose and no metric.
+    scale : "standard", "quantile" or None
+        How features are made alike before the search: each at unit spread; each replaced by its
+        normal quantile, which no rising function of it changes and which suits heavy tails; or
+        not at all, all with one factor. It is part of `kernel_`, which takes rows as they are.
     missing : "fill" or "raise"
         Missing values become the median with an indicator beside them, or an error.
     max_memory : int or str
         Working memory of passes over the rows, in bytes or as "500MB".
     verbose : int
-        Whether to print progress.
+        Whether to print what comes of each step, and about how long the rest will take.
     random_state : int, RandomState, Generator or None
         Seed.
 
@@ -85,30 +92,12 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
     0
     """
 
-    def __init__(
+    def fit(
         self,
-        n_components: int | str = 500,
-        *,
-        kernel: Any = "auto",
-        metric: str = "auto",
-        landmarks: str = "target",
-        scale: str | None = "standard",
-        missing: str = "fill",
-        max_memory: int | str = MAX_MEMORY,
-        verbose: int = 0,
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_components = n_components
-        self.kernel = kernel
-        self.metric = metric
-        self.landmarks = landmarks
-        self.scale = scale
-        self.missing = missing
-        self.max_memory = max_memory
-        self.verbose = verbose
-        self.random_state = random_state
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> NystroemRegressor:
+        X: TableLike | Iterator[tuple[TableLike, TableLike]],
+        y: TableLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> NystroemRegressor:
         """Find landmarks, metric and weights.
 
         Parameters
@@ -139,7 +128,9 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         self._interval = _interval(judged)
         return self
 
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> NystroemRegressor:
+    def partial_fit(
+        self, X: TableLike, y: TableLike, sample_weight: ArrayLike | None = None
+    ) -> NystroemRegressor:
         """Add rows to the weights; landmarks, metric and noise stay. The first call fits."""
         if not hasattr(self, "_models"):
             return self.fit(X, y, sample_weight)
@@ -151,8 +142,14 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         self._update(X, (Y - self._centre) / self._unit, weights)
         return self
 
+    @overload
+    def predict(self, X: TableLike, return_std: Literal[False] = False) -> Array: ...
+    @overload
+    def predict(self, X: TableLike, return_std: Literal[True]) -> tuple[Array, Array]: ...
+    @overload
+    def predict(self, X: TableLike, return_std: bool) -> Array | tuple[Array, Array]: ...
     @lazily
-    def predict(self, X: Any, return_std: bool = False) -> Any:
+    def predict(self, X: TableLike, return_std: bool = False) -> Array | tuple[Array, Array]:
         """Return predictions, and if asked the standard deviation of an observation at X.
 
         Parameters
@@ -190,9 +187,11 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
             self._flat = y.ndim == 1
             return lazy_targets(y)
         host = to_host(y) if hasattr(y, "device") and not isinstance(y, np.ndarray) else y
-        checked = check_array(
-            host, ensure_2d=False, dtype=np.float64, input_name="y", estimator=self
-        )
+        host = host if is_sparse(host) else numbers_of(host, name="y")
+        with np.errstate(over="ignore", invalid="ignore"):  # scikit-learn adds all numbers up
+            checked = check_array(
+                host, ensure_2d=False, dtype=np.float64, input_name="y", estimator=self
+            )
         if checked.ndim == 2 and checked.shape[1] == 1 and hasattr(X, "shape"):
             checked = column_or_1d(checked, warn=True)
         if not hasattr(self, "_models") or not hasattr(self, "_flat"):
@@ -202,8 +201,11 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
 
 
 def _location_and_scale(Y: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
-    centre = np.average(Y, axis=0, weights=weights)
-    spread = np.sqrt(np.average((Y - centre) ** 2, axis=0, weights=weights))
+    # in units of a power of two, which changes no digit, so that no square is out of range
+    unit = np.exp2(np.frexp(np.abs(Y).max(axis=0))[1] - 1.0)
+    centre = np.average(Y / unit, axis=0, weights=weights)
+    spread = np.sqrt(np.average((Y / unit - centre) ** 2, axis=0, weights=weights)) * unit
+    centre = centre * unit
     few = len(Y) <= FEW  # which are brought here, wherever they are
     return (centre, np.where(spread > 0, spread, 1.0)) if few else rounded(centre, spread)
 

@@ -6,14 +6,15 @@ evaluate n·c entries of G, or those of all candidates.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import operator
 
 import numpy as np
 
+from nysboost.data.dask_graph import here
 from nysboost.engine.factor import Factor
 from nysboost.engine.feature_map import FeatureMap
 from nysboost.gram import Gram, Landmarks
-from nysboost.numerics.arrays import Array, Floats, Indices, to_host
+from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host, to_host
 from nysboost.numerics.tolerances import EXHAUSTED, cutoff
 
 PROPOSALS = 64
@@ -26,13 +27,14 @@ CANDIDATES = 59
 class _Factor:
     """The partial Cholesky factor F of G on the pivots chosen so far, F Lᵀ = k(X, pivots).
 
-    F is kept where it fits in half of the working memory. Where it does not, its rows are
-    found again from kernel values, in the one pass over the data that each block of pivots takes.
+    F is kept where it fits in half of the working memory. Where it does not, and for rows that
+    stay on a cluster's workers, it is found again from kernel values, in the one pass over the data
+    that each block of pivots takes; of a row one number comes back, what is taken off its diagonal.
     """
 
     def __init__(self, gram: Gram, c: int) -> None:
         self.gram = gram
-        fits = 8 * gram.n * c <= gram.budget.bytes // 2
+        fits = 8 * gram.n * c <= gram.budget.bytes // 2 and not gram.rows.lazy
         self.F = np.zeros((gram.n, c)) if fits else None
         self.lower: Floats = np.zeros((0, 0))
         self.pivots: list[int] = []
@@ -48,38 +50,31 @@ class _Factor:
         """Whether the residual is zero to rounding."""
         return bool(self.diag.max() <= self.floor)
 
-    def residual(self, rows: Indices | None, cols: Indices) -> Floats:
+    def residual(self, rows: Indices, cols: Indices) -> Floats:
         """Return (G − F Fᵀ)[rows, cols]."""
-        if rows is not None:
-            block = to_host(self.gram.block(rows, cols)).astype(np.float64)
-            return block - self._at(rows) @ self._at(cols).T
-        residual = np.empty((self.gram.n, len(cols)))
-        right = self._at(cols)
-        for piece, left, values in self._pass(cols):
-            residual[piece] = values - left @ right.T
-        return residual
+        block = to_host(self.gram.block(rows, cols)).astype(np.float64)
+        return block - self._at(rows) @ self._at(cols).T
 
     def squared_norms(self, cols: Indices) -> Floats:
         """Return ‖e_j‖² of the columns of the residual, relative to its largest diagonal's."""
-        right, scale = self._at(cols), float(self.diag.max())
-        norms: Floats = np.zeros(len(cols))
-        for _, left, values in self._pass(cols):
-            norms += (((values - left @ right.T) / scale) ** 2).sum(axis=0)
-        return norms
+        shared = self.lower, self._at(cols), float(self.diag.max())
+        columns = self._columns(cols)
+        return columns.fold(_squares, operator.add, shared, *self._kept, task="residual-columns")
 
     def eliminate(self, pivots: Indices) -> None:
         """Extend the factor by these columns, which must be independent."""
-        right = self._at(pivots)
+        right, old, more = self._at(pivots), self.rank, len(pivots)
         lower = np.linalg.cholesky(_symmetric(self.residual(pivots, pivots)))
-        old, more = self.rank, len(pivots)
-        for piece, left, values in self._pass(pivots):
-            new = np.linalg.solve(lower, (values - left @ right.T).T).T
-            if self.F is not None:
-                self.F[piece, old : old + more] = new
-            self.diag[piece] = np.maximum(self.diag[piece] - (new * new).sum(axis=1), 0)
+        shared, columns = (self.lower, right, lower), self._columns(pivots)
+        if self.F is None:
+            taken = here(columns.map(_taken_off, shared, 1, task="pivots"))[:, 0]
+        else:
+            new = columns.map(_new_columns, shared, more, *self._kept, task="pivots")
+            self.F[:, old : old + more] = new
+            taken = (new * new).sum(axis=1)
+        self.diag = np.maximum(self.diag - taken, 0)
         self.pivots += pivots.tolist()
-        grown: Floats = np.block([[self.lower, np.zeros((old, more))], [right, lower]])
-        self.lower = grown
+        self.lower = np.block([[self.lower, np.zeros((old, more))], [right, lower]])
         self.diag[self.pivots] = 0
 
     def _at(self, rows: Indices) -> Floats:
@@ -88,22 +83,19 @@ class _Factor:
             return self.F[rows, : self.rank]
         if self.rank == 0:
             return np.zeros((len(rows), 0))
-        return self._rows_of(self.gram.block(rows, np.array(self.pivots, dtype=np.intp)))
+        values = self.gram.block(rows, np.array(self.pivots, dtype=np.intp))
+        return _rows_of_factor(self.lower, floats_on_host(values))
 
-    def _rows_of(self, values: Array) -> Floats:
-        """Return rows of F from the kernel values between them and the pivots: F = K L⁻ᵀ."""
-        host = to_host(values).astype(np.float64)
-        return np.asarray(np.linalg.solve(self.lower, host.T).T, dtype=np.float64)
+    @property
+    def _kept(self) -> tuple[Floats, ...]:
+        """F, where it is kept: a table that passes take beside the kernel values."""
+        return () if self.F is None else (self.F[:, : self.rank],)
 
-    def _pass(self, cols: Indices) -> Iterator[tuple[slice, Floats, Floats]]:
-        """Yield rows, F there and G[rows, cols], in one pass over the data."""
-        old = self.rank if self.F is None else 0
-        wanted = np.concatenate([np.array(self.pivots[:old], dtype=np.intp), cols])
-        columns = Factor(FeatureMap(self.gram, self.gram.landmarks(wanted)))
-        for piece, block in columns.blocks():
-            values = to_host(block).astype(np.float64)
-            left = self._rows_of(values[:, :old]) if self.F is None else self.F[piece, : self.rank]
-            yield piece, left, values[:, old:]
+    def _columns(self, cols: Indices) -> Factor:
+        """Return G[:, cols], after the columns that F is found again from where it is not kept."""
+        before = self.pivots if self.F is None else []
+        wanted = np.concatenate([np.array(before, dtype=np.intp), cols])
+        return Factor(FeatureMap(self.gram, self.gram.landmarks(wanted)))
 
     def landmarks(self) -> Landmarks:
         return self.gram.landmarks(np.array(self.pivots, dtype=np.intp))
@@ -196,3 +188,35 @@ def _thin(block: Floats, floor: float, rng: np.random.Generator) -> Indices:
 def _symmetric(block: Floats) -> Floats:
     half: Floats = (block + block.T) / 2
     return half
+
+
+# What passes do to a block of kernel values: plain functions, which can be sent to where rows are
+
+
+def _rows_of_factor(lower: Floats, values: Floats) -> Floats:
+    """Return rows of F from the kernel values between them and the pivots: F = K L⁻ᵀ."""
+    return np.asarray(np.linalg.solve(lower, values.T).T, dtype=np.float64)
+
+
+def _rows_of_residual(lower: Floats, right: Floats, values: Array, *kept: Floats) -> Floats:
+    """Return rows of G[:, cols] − F F[cols]ᵀ."""
+    known, new = np.split(floats_on_host(values), [values.shape[1] - len(right)], axis=1)
+    left = kept[0] if kept else _rows_of_factor(lower, known)
+    return new - left @ right.T
+
+
+def _squares(shared: tuple[Floats, Floats, float], values: Array, *kept: Floats) -> Floats:
+    lower, right, scale = shared
+    residual = _rows_of_residual(lower, right, values, *kept) / scale
+    squares: Floats = (residual**2).sum(axis=0)
+    return squares
+
+
+def _new_columns(shared: tuple[Floats, Floats, Floats], values: Array, *kept: Floats) -> Floats:
+    lower, right, corner = shared
+    return _rows_of_factor(corner, _rows_of_residual(lower, right, values, *kept))
+
+
+def _taken_off(shared: tuple[Floats, Floats, Floats], values: Array) -> Floats:
+    taken: Floats = (_new_columns(shared, values) ** 2).sum(axis=1, keepdims=True)
+    return taken

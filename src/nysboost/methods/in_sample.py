@@ -33,6 +33,10 @@ class KeptFactor(Factor):
         """Return F[rows], shape (len(rows), r)."""
         return take(self.F, rows)
 
+    def is_kept(self) -> bool:
+        """Whether F has been computed, and kept: it has."""
+        return True
+
     def fits(self, n: int) -> bool:  # noqa: ARG002
         """Whether the features of n rows may be kept: they are."""
         return True

@@ -8,9 +8,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from nysboost.gram import Gram, Landmarks
+from nysboost.data.dask_graph import here
+from nysboost.data.dask_rows import DaskRows
+from nysboost.data.rows import as_float
+from nysboost.engine.feature_map import FeatureMap
+from nysboost.gram import Gram, KernelGram, Landmarks
 from nysboost.methods.adaptive import draw
-from nysboost.numerics.arrays import CACHE_BYTES, Floats, Indices, floats_on_host, row_blocks
+from nysboost.numerics.arrays import (
+    CACHE_BYTES,
+    Array,
+    Floats,
+    Indices,
+    floats_on_host,
+    row_blocks,
+)
 
 OVERSAMPLING = 5.0
 """Columns for each effective dimension in BLESS: its scores on two groups of points were then
@@ -103,18 +114,37 @@ def leverage_scores(
     """
     landmarks = gram.landmarks(sample)
     inner = floats_on_host(gram.within(landmarks)) if len(sample) else np.zeros((0, 0))
-    lower = np.linalg.cholesky(inner * np.outer(weights, weights) + ridge * np.eye(len(sample)))
-    scores, order = np.empty(len(rows)), np.argsort(rows)
+    inner = inner * np.outer(weights, weights) + ridge * np.eye(len(sample))
+    lower = np.asarray(np.linalg.cholesky(inner), dtype=np.float64)
+    residual, order = np.empty(len(rows)), np.argsort(rows)
     # in the order in which they are stored, so that each part of a store is read once
-    held = 8 * (4 * len(sample) + 2 * gram.rows.numbers_per_row)
-    for block in row_blocks(len(rows), held, min(CACHE_BYTES, gram.budget.bytes // 4)):
-        here = order[block]
-        scores[here] = floats_on_host(gram.diag(rows[here]))
-        if len(sample):
-            B = floats_on_host(gram.cross(rows[here], landmarks)) * weights
-            scores[here] -= (np.linalg.solve(lower, B.T) ** 2).sum(axis=0)
-    positive: Floats = np.maximum(scores, 0) / ridge
+    if isinstance(gram.rows, DaskRows):
+        shared = FeatureMap(gram, landmarks).alone(), lower, weights
+        some = gram.rows.only(rows[order])
+        residual[order] = here(some.map(_on_worker, shared, 1, task="leverage-scores"))[:, 0]
+    else:
+        held = 8 * (4 * len(sample) + 2 * gram.rows.numbers_per_row)
+        for block in row_blocks(len(rows), held, min(CACHE_BYTES, gram.budget.bytes // 4)):
+            at = rows[order[block]]
+            values = gram.cross(at, landmarks) if len(sample) else np.zeros((len(at), 0))
+            residual[order[block]] = _residual(gram.diag(at), values, lower, weights)
+    positive: Floats = np.maximum(residual, 0) / ridge
     return positive
+
+
+def _residual(diagonal: Array, values: Array, lower: Floats, weights: Floats) -> Floats:
+    """Return (K − B (L Lᵀ)⁻¹ Bᵀ)_ii from k(x, x), k(x, Z) and L, with B = k(X, Z) · weights."""
+    B = floats_on_host(values) * weights
+    known: Floats = (np.linalg.solve(lower, B.T) ** 2).sum(axis=0)
+    return floats_on_host(diagonal) - known
+
+
+def _on_worker(shared: tuple[FeatureMap, Floats, Floats], X: Array) -> Floats:
+    transform, lower, weights = shared
+    X = as_float(X)
+    assert isinstance(transform.gram, KernelGram)  # no other has Dask rows
+    values = transform(X) if len(lower) else np.zeros((X.shape[0], 0))
+    return _residual(transform.gram.kernel.diag(X), values, lower, weights)[:, None]
 
 
 def tail_ridge(gram: Gram, sample: Indices, weights: Floats, k: int) -> float:

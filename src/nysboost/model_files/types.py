@@ -26,6 +26,7 @@ from nysboost.engine.feature_map import FeatureMap
 from nysboost.engine.moments import Moments
 from nysboost.gram import Gram, KernelGram, Landmarks, PrecomputedGram
 from nysboost.gram.gram import Tally
+from nysboost.kernels.warp import Quantiles
 from nysboost.learn import NystroemClassifier, NystroemRegressor
 from nysboost.learn.table import Table
 from nysboost.methods.fourier import Waves
@@ -238,6 +239,7 @@ TYPES: tuple[Form, ...] = (
     of_estimator(estimators.EnsembleNystroem),
     of_estimator(estimators.BoostedNystroem),
     # learners
+    of_dataclass(Quantiles),
     of_dataclass(kernels.Metric),
     *map(of_dataclass, (Basis, Moments, LinearModel, Table)),
     of_estimator(NystroemRegressor),

@@ -6,25 +6,45 @@ indices always live on the host, in NumPy.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterator, Sequence
+from os import PathLike
+from typing import Any, Protocol, TypeAlias, TypeGuard
 
+import array_api_compat.numpy
 import numpy as np
 from array_api_compat import (
     array_namespace,
     device,
+    is_array_api_obj,
     is_cupy_array,
     is_numpy_array,
     is_numpy_namespace,
     is_torch_array,
     to_device,
 )
-from numpy.typing import NDArray
-from scipy.sparse import issparse as is_sparse
-from scipy.sparse import vstack
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse, vstack
 
-Array: TypeAlias = Any
-"""A real array of any namespace, or a SciPy sparse matrix where a docstring says so."""
+Array: TypeAlias = NDArray[np.floating[Any]]
+"""A real array of any namespace, or a SciPy sparse matrix where a docstring says so.
+
+Type checkers take it for one of NumPy's: that is what most users hold, and what arrays of
+other namespaces have in common with it is what is used of them here.
+"""
+
+
+class Shaped(Protocol):
+    """A table that is no array: a sparse matrix, a data frame, a store, a Dask collection."""
+
+    @property
+    def shape(self) -> Any: ...
+
+
+TableLike: TypeAlias = ArrayLike | Shaped
+"""What users give as rows, targets or right-hand sides: anything that `data.recognise` knows."""
+
+OutputLike: TypeAlias = Shaped | str | PathLike[str]
+"""Where users have features written to: an array, an HDF5 or Zarr array, a path of a .npy file."""
 
 Indices: TypeAlias = NDArray[np.intp]
 Floats: TypeAlias = NDArray[np.float64]
@@ -36,10 +56,26 @@ DEVICE_BYTES = 2**30
 """A block of this size keeps a GPU busy for much longer than it takes to start its kernels."""
 
 
-def namespace(*arrays: Array) -> Any:
+class Namespace(Protocol):
+    """A library of arrays: the functions of the array API standard, by name."""
+
+    @property
+    def linalg(self) -> Namespace: ...
+    def isdtype(self, dtype: Any, kind: Any) -> bool: ...
+    def __getattr__(self, name: str) -> Callable[..., Array]: ...
+
+
+def namespace(*arrays: Array) -> Namespace:
     """Return the array API namespace of the dense arrays (NumPy if all are sparse)."""
     dense = [array for array in arrays if not is_sparse(array)]
-    return array_namespace(*(dense or [np.empty(0)]))
+    numpy = all(type(array) is np.ndarray for array in dense)  # told in a tenth of the time
+    found: Namespace = array_api_compat.numpy if numpy else array_namespace(*dense)
+    return found
+
+
+def is_sparse(array: object) -> TypeGuard[Any]:
+    """Whether it is a sparse matrix or array of SciPy."""
+    return bool(issparse(array))
 
 
 SUPPORTED = "NumPy, PyTorch and CuPy"
@@ -53,6 +89,11 @@ def is_supported(array: Array) -> bool:
     """
     known = (is_numpy_array, is_torch_array, is_cupy_array)
     return any(is_kind(array) for is_kind in known) or is_strict(array)
+
+
+def is_array(values: object) -> TypeGuard[Any]:
+    """Whether it is an array of any namespace."""
+    return bool(is_array_api_obj(values))
 
 
 def is_strict(array: Array) -> bool:
@@ -78,7 +119,7 @@ def floats_on_host(array: Array) -> Floats:
     return to_host(array).astype(np.float64, copy=False)
 
 
-def like(values: Array, reference: Array, dtype: Any = None) -> Array:
+def like(values: NDArray[Any], reference: Array, dtype: Any = None) -> Array:
     """Return `values` in the namespace, on the device and in the dtype of `reference`."""
     xp = namespace(reference)
     where = None if is_sparse(reference) else device(reference)
@@ -88,10 +129,24 @@ def like(values: Array, reference: Array, dtype: Any = None) -> Array:
     return xp.asarray(values, dtype=dtype or reference.dtype, device=where)
 
 
+def in_float64(array: Array) -> Array:
+    """Return the array, or the sparse matrix, in float64: itself where it is."""
+    if is_numpy(array):
+        return array.astype(np.float64, copy=False)
+    xp = namespace(array)
+    return xp.astype(array, xp.float64, copy=False)
+
+
 def empty(shape: tuple[int, ...], reference: Array) -> Array:
     """Return an array to be filled, of the namespace, device and dtype of `reference`."""
     xp, where = namespace(reference), None if is_sparse(reference) else device(reference)
     return xp.empty(shape, dtype=reference.dtype, device=where)
+
+
+def identity(size: int, reference: Array) -> Array:
+    """Return the identity matrix, made where `reference` is: nothing crosses over to a device."""
+    xp, where = namespace(reference), None if is_sparse(reference) else device(reference)
+    return xp.eye(size, dtype=reference.dtype, device=where)
 
 
 def take(array: Array, indices: Indices | slice, axis: int = 0) -> Array:
@@ -101,12 +156,18 @@ def take(array: Array, indices: Indices | slice, axis: int = 0) -> Array:
     if isinstance(indices, slice):
         return array[indices, ...] if axis == 0 else array[:, indices]
     xp = namespace(array)
-    return xp.take(array, xp.asarray(indices, device=device(array)), axis=axis)
+    at = np.ascontiguousarray(indices)  # PyTorch takes no negative strides
+    return xp.take(array, xp.asarray(at, device=device(array)), axis=axis)
 
 
 def dense(array: Array) -> Array:
     """Return a sparse matrix as an array, and an array as it is."""
     return array.toarray() if is_sparse(array) else array
+
+
+def entries(array: Array) -> Array:
+    """Return all entries of an array, or those that a sparse matrix stores."""
+    return array.data if is_sparse(array) else array
 
 
 def stacked(parts: Sequence[Array]) -> Array:
@@ -127,7 +188,7 @@ def epsilon(array: Array) -> float:
 def apply_in_place(function: str, array: Array, *args: Any) -> Array:
     """Apply a namespace's elementwise function, into `array` itself where `out=` exists."""
     xp = namespace(array)
-    operation = getattr(xp, function)
+    operation: Callable[..., Array] = getattr(xp, function)
     try:
         return operation(array, *args, out=array)
     except TypeError:
@@ -169,14 +230,19 @@ __all__ = [
     "Array",
     "Floats",
     "Indices",
+    "OutputLike",
+    "TableLike",
     "apply_in_place",
     "block_bytes",
     "dense",
     "device",
     "dtype_name",
     "empty",
+    "entries",
     "epsilon",
     "floats_on_host",
+    "in_float64",
+    "is_array",
     "is_numpy",
     "is_numpy_namespace",
     "is_sparse",

@@ -6,8 +6,11 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from nysboost.numerics.arrays import Array, Floats, epsilon, like, namespace, to_host
+from nysboost.numerics.arrays import Array, Floats, epsilon, identity, like, namespace, to_host
 from nysboost.numerics.tolerances import FAR_FROM_THERE, NEARBY, RESOLVED, ROUNDING, cutoff
+
+SMALL = 64
+"""Rows of a triangular matrix below which halves are no faster than the whole."""
 
 
 def triangular_factor(blocks: Iterator[Array]) -> Floats:
@@ -25,6 +28,35 @@ def triangular_factor(blocks: Iterator[Array]) -> Floats:
         msg = "A triangular factor needs at least one block of rows."
         raise ValueError(msg)
     return factor
+
+
+def triangular_inverse(L: Array) -> Array:
+    """Return L⁻¹ of a lower triangular matrix.
+
+    With L = [[A, 0], [B, D]] it is [[A⁻¹, 0], [−D⁻¹BA⁻¹, D⁻¹]]. Blocks on the diagonal are inverted
+    all at once, and pairs of them joined until one is left, so that products do the work: on
+    a GPU a handful of them, whatever the size. LAPACK's inverse of a general matrix takes four to
+    six times as long from 256 rows on.
+    """
+    xp, c = namespace(L), L.shape[0]
+    halvings = max(0, (-(-c // SMALL) - 1).bit_length())
+    width = -(-c // 2**halvings)
+    size = width * 2**halvings
+    padded = identity(size, L)
+    padded[:c, :c] = L
+
+    def blocks(every: int, below: int) -> Array:
+        firsts = range(0, size, every)
+        return xp.stack([padded[k + below : k + below + width, k : k + width] for k in firsts])
+
+    inverse = xp.linalg.inv(blocks(width, 0))
+    while width < size:
+        A, D = inverse[0::2, :, :], inverse[1::2, :, :]
+        below = -(D @ (blocks(2 * width, width) @ A))
+        above = xp.concat([A, xp.zeros_like(below)], axis=2)
+        inverse = xp.concat([above, xp.concat([below, D], axis=2)], axis=1)
+        width *= 2
+    return inverse[0, :c, :c]
 
 
 def range_basis(A: Array) -> tuple[Array, Array]:
@@ -135,7 +167,21 @@ def spectrum(factor: Floats, weights: Floats, eps: float) -> tuple[Floats, Float
     s, Vt = s[kept], Vt[kept]
     scaled = s[:, None] * Vt
     eigenvalues, Y = np.linalg.eigh((scaled * weights) @ scaled.T)
-    return eigenvalues[::-1], (Vt.T / s) @ Y[:, ::-1]
+    return eigenvalues[::-1], signed((Vt.T / s) @ Y[:, ::-1])
+
+
+def signed(vectors: Floats) -> Floats:
+    """Return each column with the sign that makes its largest entry positive: no machine differs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> signed(np.array([[0.6, 0.8], [-0.8, 0.6]]))
+    array([[-0.6,  0.8],
+           [ 0.8,  0.6]])
+    """
+    largest = np.take_along_axis(vectors, np.abs(vectors).argmax(axis=0)[None, :], axis=0)
+    return np.asarray(vectors * np.where(largest < 0, -1.0, 1.0), dtype=np.float64)
 
 
 REFINEMENTS = 8

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import TypeVar
 
 T = TypeVar("T")
+
+PAUSE = 5.0
+"""Seconds of silence after which work without a result of its own says how far it is."""
 
 _shown: ContextVar[bool] = ContextVar("progress is shown", default=False)
 
@@ -52,3 +56,42 @@ def track(steps: Iterable[T], what: str, total: int | None = None) -> Iterator[T
         left = f", about {passed * (total - done) / done:.1f} s left" if total else ""
         of = f" of {total}" if total else ""
         print(f"nysboost: {what} {done}{of}, {passed:.1f} s{left}", file=sys.stderr, flush=True)
+
+
+@dataclass
+class Work:
+    """Work of which parts get done: it says what came of them, and how long the rest will take.
+
+    Parameters
+    ----------
+    say : callable
+        Takes a line.
+
+    Examples
+    --------
+    >>> work = Work(print)
+    >>> work.begin(2.0)
+    >>> work.step(2.0, "All of it")
+    All of it, about 0 s left
+    """
+
+    say: Callable[[str], None] = lambda _: None
+    total: float = 0.0
+    done: float = 0.0
+    begun: float = 0.0
+    spoke: float = 0.0
+
+    def begin(self, total: float) -> None:
+        """Begin work of a size that is known, in any units."""
+        self.total, self.done = total, 0.0
+        self.begun = self.spoke = time.perf_counter()
+
+    def step(self, size: float, line: str = "") -> None:
+        """Say that a part of that size is done; without a line, only after a while."""
+        self.done, now = self.done + size, time.perf_counter()
+        if not line and now - self.spoke < PAUSE:
+            return
+        self.spoke, share = now, min(self.done / self.total, 1.0) if self.total else 0.0
+        left = (now - self.begun) * (1 - share) / share if share else 0.0
+        what = line or f"{share:.0%} of the work is done"
+        self.say(f"{what}, about {left:.0f} s left" if share else what)

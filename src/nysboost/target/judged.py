@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from nysboost.numerics.arrays import Floats
 from nysboost.target.linear import LinearModel
-
-Report: TypeAlias = Callable[[str], None]
-"""Takes a line of progress."""
 
 
 @dataclass(frozen=True, eq=False)

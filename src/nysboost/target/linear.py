@@ -12,7 +12,8 @@ from nysboost.engine.feature_map import FeatureMap
 from nysboost.engine.moments import Moments
 from nysboost.gram import KernelGram, Landmarks
 from nysboost.kernels import Kernel
-from nysboost.numerics.arrays import Array, Floats, like, namespace
+from nysboost.numerics.arrays import Array, Floats, identity, like, namespace
+from nysboost.numerics.linalg import triangular_inverse
 from nysboost.numerics.tolerances import JITTER
 
 STEPS = 10.0 ** np.arange(1.0, -3.1, -0.5)
@@ -22,7 +23,7 @@ that some rows prefer lets the prediction run away on far rows (keggundirected).
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """Features F = k(x, Z) N with N Nᵀ = W⁻¹: F Fᵀ is the Nyström approximation, at most k(x, x).
+    """Features F = k(x, Z) N. With N Nᵀ = W⁻¹ F Fᵀ is the Nyström approximation, at most k(x, x).
 
     Parameters
     ----------
@@ -30,8 +31,8 @@ class Basis:
         With its metric.
     Z : array of shape (c, d)
         Landmarks.
-    N : array of shape (c, c)
-        L⁻ᵀ with L Lᵀ = W = k(Z, Z).
+    N : array of shape (c, r)
+        L⁻ᵀ with L Lᵀ = W = k(Z, Z), where no method has its own.
     """
 
     kernel: Any
@@ -39,16 +40,24 @@ class Basis:
     N: Array
 
     @classmethod
-    def of(cls, kernel: Kernel, Z: Array) -> Basis:
+    def of(cls, kernel: Kernel, Z: Array, N: Array | None = None) -> Basis:
         """Return the basis on landmarks Z."""
+        if N is not None:
+            return cls(kernel, Z, N)
         xp = namespace(Z)
         W = kernel(Z, Z)
-        W = (W + W.T) / 2 + like(JITTER * np.eye(Z.shape[0]), W)
-        return cls(kernel, Z, xp.linalg.inv(xp.linalg.cholesky(W)).T)
+        W = (W + W.T) / 2 + JITTER * float(W[0, 0]) * identity(Z.shape[0], W)
+        return cls(kernel, Z, triangular_inverse(xp.linalg.cholesky(W)).T)
+
+    @property
+    def height(self) -> float:
+        """k(x, x), the same everywhere: 1, and of an ANOVA kernel more."""
+        return float(self.kernel.diag(self.Z[:1, :])[0])
 
     def __call__(self, X: Array) -> Array:
-        """Return the features of rows in memory, shape (n, c)."""
-        return self.kernel(X, self.Z) @ self.N
+        """Return the features of rows in memory, shape (n, r)."""
+        features: Array = self.kernel(X, self.Z) @ self.N
+        return features
 
     def through(self, matrix: Array | None = None) -> FeatureMap:
         """Return x ↦ F, or x ↦ F · matrix in one product, as a map of the engine."""
@@ -75,8 +84,12 @@ class LinearModel:
         Weights.
     noise : array of shape (t,)
         s².
+    doubt : float
+        γ of the variances: k(x, x) s²/γ is nowhere above the variance of y. A penalty that
+        predicts well may be far smaller, and with it the deviation between the rows a hundred
+        times that of y.
     root : array of shape (c, c)
-        R with R Rᵀ = (FᵀF + γI)⁻¹.
+        R with R Rᵀ = (FᵀF + doubt · I)⁻¹.
     """
 
     basis: Basis
@@ -85,20 +98,23 @@ class LinearModel:
     mean: Array
     w: Array
     noise: Array
+    doubt: float
     root: Array
 
     @classmethod
     def fit(cls, basis: Basis, moments: Moments, gamma: float) -> LinearModel:
         """Return the model that the moments determine."""
-        xp, r = namespace(moments.FF), moments.FF.shape[0]
-        mean = moments.mean
-        M = moments.FF + like(gamma * np.eye(r), moments.FF)
-        root = xp.linalg.inv(xp.linalg.cholesky(M)).T
+        xp, mean = namespace(moments.FF), moments.mean
+        root = _inverse_root(moments.FF, gamma)
         b = moments.FY - moments.F[:, None] * mean[None, :]
         w = root @ (root.T @ b)
         total = moments.YY - moments.weight * mean**2
-        noise = xp.clip(total - xp.sum(b * w, axis=0), min=0.0) / moments.weight
-        return cls(basis, gamma, moments, mean, w, noise, root)
+        missed = xp.clip(total - xp.sum(b * w, axis=0), min=0.0)
+        whole = float(xp.sum(total))
+        doubt = max(gamma, basis.height * float(xp.sum(missed)) / whole if whole > 0 else 0.0)
+        if doubt > gamma:
+            root = _inverse_root(moments.FF, doubt)
+        return cls(basis, gamma, moments, mean, w, missed / moments.weight, doubt, root)
 
     def updated(self, moments: Moments) -> LinearModel:
         """Return the model after more rows."""
@@ -115,13 +131,19 @@ class LinearModel:
     def spread(self, F: Array) -> Array:
         """Return the variance of an observation at rows with features F, over s², shape (n,).
 
-        1 for the noise, f(FᵀF + γI)⁻¹fᵀ for the weights, and (1 − ‖f‖²)/γ for what no
-        landmark knows: the kernel's amplitude, far from all of them.
+        1 for the noise, f(FᵀF + γI)⁻¹fᵀ for the weights, and (k(x, x) − ‖f‖²)/γ for what no
+        landmark knows, the kernel's amplitude, far from all of them; here γ is `doubt`.
         """
         xp = namespace(F)
         known = xp.sum((F @ self.root) ** 2, axis=1)
-        unknown = xp.clip(1 - xp.sum(F * F, axis=1), min=0.0)
-        return 1 + known + unknown / self.gamma
+        unknown = xp.clip(self.basis.height - xp.sum(F * F, axis=1), min=0.0)
+        return 1 + known + unknown / self.doubt
+
+
+def _inverse_root(FF: Array, gamma: float) -> Array:
+    """Return R with R Rᵀ = (FᵀF + γI)⁻¹."""
+    xp = namespace(FF)
+    return triangular_inverse(xp.linalg.cholesky(FF + gamma * identity(FF.shape[0], FF))).T
 
 
 def predictions_along(train: Moments, F: Array, gammas: Floats) -> list[Array]:
@@ -131,7 +153,7 @@ def predictions_along(train: Moments, F: Array, gammas: Floats) -> list[Array]:
     GPU several times as fast.
     """
     xp = namespace(F)
-    mean, eye = train.mean, like(np.eye(train.FF.shape[0]), train.FF)
+    mean, eye = train.mean, identity(train.FF.shape[0], train.FF)
     b = train.FY - train.F[:, None] * mean[None, :]
     return [mean + F @ xp.linalg.solve(train.FF + float(g) * eye, b) for g in gammas]
 

@@ -5,24 +5,44 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from nysboost.kernels import Gaussian, Matern, make_kernel
+from nysboost.kernels import Anova, Gaussian, Matern, make_kernel
 from nysboost.kernels.mapped import Radial
 from nysboost.numerics.checks import unknown
 from nysboost.target.candidates import MATERN12, MATERN32, UNIT_GAUSSIAN, WIDE, Candidate, Shape
+from nysboost.target.plain import SIMPLEST, Place, Plain
 
 SHAPES = ("auto", "one", "each", "full")
-LANDMARKS = ("target", "uniform")
+ALIKE = ("uniform", "kmeans")
+"""Landmarks that are the same at every bandwidth."""
 
 
 @dataclass(frozen=True)
 class Menu:
-    """What is tried beside the simplest model, with many rows and with few."""
+    """The simplest model, and what is tried beside it, with many rows and with few."""
 
-    many: tuple[Candidate, ...]
-    few: tuple[Candidate, ...]
+    many: tuple[Candidate, ...] = ()
+    few: tuple[Candidate, ...] = ()
+    plain: Plain = SIMPLEST
 
 
-def menu(kernel: Any, metric: str, landmarks: str, d: int) -> Menu:
+def without_target(kernel: Any, place: Place, landmarks: str) -> Menu:
+    """Return the simplest model alone, with landmarks of the user's choice.
+
+    Parameters
+    ----------
+    kernel : "auto", str or Kernel
+        "auto" is Gaussian.
+    place : callable
+        Where the landmarks come from.
+    landmarks : str
+        What they are called.
+    """
+    automatic = isinstance(kernel, str) and kernel == "auto"
+    unit = UNIT_GAUSSIAN if automatic else _unit(kernel)
+    return Menu(plain=Plain(unit, place, landmarks, alike=landmarks in ALIKE))
+
+
+def menu(kernel: Any, metric: str, d: int) -> Menu:
     """Return the candidates that the settings allow.
 
     Parameters
@@ -31,17 +51,11 @@ def menu(kernel: Any, metric: str, landmarks: str, d: int) -> Menu:
         "auto" is Matérn 1/2 and 3/2, and of many features Gaussian and Matérn 3/2.
     metric : "auto", "one", "each" or "full"
         Shape of the metric.
-    landmarks : "target" or "uniform"
-        Whether landmarks know y.
     d : int
         Number of features.
     """
     if metric not in SHAPES:
         raise ValueError(unknown("shape of a metric", metric, SHAPES))
-    if landmarks not in LANDMARKS:
-        raise ValueError(unknown("kind of landmarks", landmarks, LANDMARKS))
-    if landmarks == "uniform":
-        return Menu((), ())
     automatic = isinstance(kernel, str) and kernel == "auto"
     if metric != "auto":
         rough: tuple[Radial, ...] = (MATERN12, MATERN32) if automatic else (_unit(kernel),)
@@ -59,14 +73,26 @@ def menu(kernel: Any, metric: str, landmarks: str, d: int) -> Menu:
     return Menu(full, tuple(Candidate(k, "each") for k in rough) + full)
 
 
-def _unit(kernel: Any) -> Radial:
+def learns_metric(kernel: Any) -> bool:
+    """Whether landmarks and a metric can go down the target's loss: ANOVA has but a bandwidth."""
+    return not isinstance(_made(kernel), Anova)
+
+
+def _made(kernel: Any) -> Any:
+    return make_kernel(kernel) if isinstance(kernel, str) and kernel != "auto" else kernel
+
+
+def _unit(kernel: Any) -> Any:
     """Return a kernel with unit bandwidth: the metric finds the scale."""
-    made = make_kernel(kernel) if isinstance(kernel, str) else kernel
+    made = _made(kernel)
     if isinstance(made, Gaussian):
         return UNIT_GAUSSIAN
     if isinstance(made, Matern):
         return replace(made, sigma=1.0, metric=None)
+    if isinstance(made, Anova):
+        return replace(made, gamma=0.5, metric=None)
     msg = (
-        f'kernel={kernel!r} cannot learn a metric: Gaussian and Matérn can, or leave kernel="auto".'
+        f"kernel={kernel!r} cannot learn a metric: Gaussian and Matérn can, ANOVA at least a "
+        'bandwidth; or leave kernel="auto".'
     )
     raise ValueError(msg)

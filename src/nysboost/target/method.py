@@ -13,13 +13,15 @@ from nysboost.gram import Gram, KernelGram, Landmarks
 from nysboost.kernels import Matern
 from nysboost.numerics.arrays import Floats, dense, floats_on_host, like, namespace, to_host
 from nysboost.numerics.memory import Budget
+from nysboost.numerics.progress import Work
 from nysboost.settings import Settings
-from nysboost.target.candidates import Candidate, Sample
-from nysboost.target.few import FEW, TRACE_FEW, learn_few
-from nysboost.target.judged import Judged, Report
+from nysboost.target.candidates import Sample
+from nysboost.target.few import FEW, learn_few
+from nysboost.target.judged import Judged
 from nysboost.target.many import SAMPLE_BYTES, TRACE, drawn, learn_many, taken
-from nysboost.target.menu import menu
-from nysboost.target.scale import Scale
+from nysboost.target.menu import Menu, menu
+from nysboost.target.recipes import TRACE_FEW
+from nysboost.target.scale import Scaling, each_alone
 from nysboost.target.size import LEAST, SEARCH_ROWS, enough
 
 LEAST_ROWS = 40
@@ -48,8 +50,8 @@ def target(gram: Gram, y: Any, settings: Settings, rng: np.random.Generator) -> 
         raise ValueError(msg)
     Y, c = indicators(y, gram.n), settings.landmarks(gram.n)
     kernel: Any = gram.kernel if isinstance(gram.kernel, Matern) else "auto"
-    options = menu(kernel, "auto", "target", gram.rows.n_features)
-    judged = learn(gram.rows, Y, None, options.many, options.few, c, rng, budget=gram.budget)
+    options = menu(kernel, "auto", gram.rows.n_features)
+    judged = learn(gram.rows, Y, None, options, c, rng, budget=gram.budget)
     best = judged.models[int(np.argmax(judged.shares))].basis
     found = KernelGram(gram.rows, best.kernel)
     found.budget = gram.budget
@@ -62,14 +64,13 @@ def learn(
     rows: Rows,
     Y: Floats,
     weights: Floats | None,
-    many: tuple[Candidate, ...],
-    few: tuple[Candidate, ...],
+    options: Menu,
     c: int | None,
     rng: np.random.Generator,
     *,
     budget: Budget,
-    standardise: bool = True,
-    report: Report = lambda _: None,
+    scaling: Scaling = each_alone,
+    work: Work | None = None,
 ) -> Judged:
     """Return what is found on rows with targets Y: by a race if they are many, else by folds.
 
@@ -81,42 +82,44 @@ def learn(
         Targets.
     weights : array of shape (n,) or None
         How often each row counts.
-    many, few : tuple of Candidate
-        What is tried with many rows, and with few.
+    options : Menu
+        What is tried.
     c : int or None
         Number of landmarks; None for as many as lower the held-out error (`enough`).
     rng : numpy.random.Generator
         Source of all randomness.
     budget : Budget
         Memory and cores of the pass over all rows.
-    standardise : bool
-        Whether each feature starts at unit spread.
-    report : callable
+    scaling : callable
+        From rows to the coordinates in which the search begins.
+    work : Work or None
         Takes lines of progress.
     """
+    work = work or Work()
     constant = not bool((Y[:1] != Y).any())
     if rows.n > FEW:
-        many = () if constant else many
+        many = () if constant else options.many
         if c is None:
             search = rng.spawn(1)[0]  # of its own: the rest is as if c had been given
             room = max(4 * LEAST, SAMPLE_BYTES // (8 * rows.n_features))
             order = drawn(rows.n, min(rows.n, SEARCH_ROWS, room), search)
-            _, _, some = taken(rows, Y, weights, order, standardise)
-            c = enough(some, many, TRACE, search, report)
+            _, _, some = taken(rows, Y, weights, order, scaling)
+            c = enough(some, options.plain, many, TRACE, search, work)
         return learn_many(
-            rows, Y, weights, many, c, rng,
-            standardise=standardise, budget=budget, report=report,
+            rows, Y, weights, options.plain, many, c, rng,
+            scaling=scaling, budget=budget, work=work,
         )  # fmt: skip
     stored = dense(rows.take(slice(None)))
     X, Y, weights = _canonical(
         namespace(stored).astype(stored, namespace(stored).float64), Y, weights
     )
-    scale = Scale.of(X, standardise=standardise)
+    scale = scaling(X)
     of_rows = None if weights is None else like(weights, X)
     sample = Sample(scale(X), like(Y, X), of_rows, scale.factor)
-    tried = () if constant or sample.n < LEAST_ROWS else few
-    c = enough(sample, tried, TRACE_FEW, rng.spawn(1)[0], report) if c is None else c
-    return learn_few(sample, scale, tried, c, rng, report)
+    tried = () if constant or sample.n < LEAST_ROWS else options.few
+    if c is None:
+        c = enough(sample, options.plain, tried, TRACE_FEW, rng.spawn(1)[0], work)
+    return learn_few(sample, scale, options.plain, tried, c, rng, work)
 
 
 def indicators(y: Any, n: int) -> Floats:

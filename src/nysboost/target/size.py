@@ -10,10 +10,11 @@ import numpy as np
 
 from nysboost.engine.moments import Moments
 from nysboost.numerics.arrays import Floats, to_host
-from nysboost.target.candidates import Candidate, Found, Sample, judged, moved, simplest
-from nysboost.target.judged import Report
+from nysboost.numerics.progress import Work
+from nysboost.target.candidates import Candidate, Found, Sample, judged, moved
 from nysboost.target.linear import predictions_along
 from nysboost.target.many import FIRST_STEPS
+from nysboost.target.plain import Plain
 
 LEAST, MOST = 32, 1024
 """Landmarks to begin with, and at most; never more than half of the rows."""
@@ -29,10 +30,11 @@ Recipe: TypeAlias = Callable[[Sample, Sample, int, np.random.Generator], Found]
 
 def enough(
     sample: Sample,
+    plain: Plain,
     candidates: tuple[Candidate, ...],
     trace: float,
     rng: np.random.Generator,
-    report: Report,
+    work: Work,
 ) -> int:
     """Return the number of landmarks beyond which twice, and four times, as many predict no better.
 
@@ -45,13 +47,15 @@ def enough(
     ----------
     sample : Sample
         Standardised rows, of which `SEARCH_ROWS` at most are used.
+    plain : Plain
+        The simplest model.
     candidates : tuple of Candidate
-        What is tried beside the simplest model.
+        What is tried beside it.
     trace : float
         τ, the weight of the bound's trace.
     rng : numpy.random.Generator
         Source of all randomness.
-    report : callable
+    work : Work
         Takes lines of progress.
     """
     c = max(1, min(LEAST, sample.n // 2))
@@ -59,17 +63,17 @@ def enough(
         return c
     order = rng.permutation(sample.n)[:SEARCH_ROWS]
     judge, fit = sample[order[: len(order) // 5]], sample[order[len(order) // 5 :]]
-    recipes: list[Recipe] = [simplest, *(partial(_stepped, k, trace) for k in candidates)]
+    recipes: list[Recipe] = [plain.best, *(partial(_stepped, k, trace) for k in candidates)]
     found, recipe = min(
         ((recipe(fit, judge, c, rng), recipe) for recipe in recipes),
         key=lambda pair: pair[0].error,
     )
     errors = _squared_errors(found, fit, judge)
-    report(f"{c} landmarks: held-out error {found.error**0.5:.4g}")
+    work.step(0, f"{c} landmarks: held-out error {found.error**0.5:.4g}")
     more, weights = 2 * c, None if judge.weights is None else to_host(judge.weights)
     while more <= min(MOST, sample.n // 2, 4 * c):
         found = recipe(fit, judge, more, rng)
-        report(f"{more} landmarks: held-out error {found.error**0.5:.4g}")
+        work.step(0, f"{more} landmarks: held-out error {found.error**0.5:.4g}")
         fresh = _squared_errors(found, fit, judge)
         if falls(errors - fresh, weights):
             c, errors = more, fresh

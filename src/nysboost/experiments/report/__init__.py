@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from nysboost._version import SOFTWARE
+from nysboost.data.whole import whole_text
 from nysboost.experiments.palette import style
 
 
@@ -52,6 +54,10 @@ class Chart:
         What can be looked at, the first one at the beginning.
     selections : dict from label to names
         Sets of curves that a button shows, the first one at the beginning.
+    logarithmic, logarithmic_x : bool
+        The axes; a reader may change the first.
+    named : bool
+        Whether each curve's name stands beside its last point.
     """
 
     title: str
@@ -60,6 +66,8 @@ class Chart:
     views: dict[str, list[Series]]
     selections: dict[str, Sequence[str]]
     logarithmic: bool = False
+    logarithmic_x: bool = False
+    named: bool = False
 
 
 @dataclass(frozen=True)
@@ -107,13 +115,15 @@ def environment() -> dict[str, str]:
 
 def write(page: Page, path: Path) -> None:
     """Write the page as one HTML file."""
-    path.write_text(render(page), encoding="utf-8")
+    with whole_text(path, "The report") as file:
+        file.write(render(page))
 
 
 def render(page: Page) -> str:
     """Return the page as HTML text."""
     charts = {i: s.chart for i, s in enumerate(page.sections) if s.chart}
     return string.Template(_file("page.html")).substitute(
+        software=SOFTWARE,
         title=html.escape(page.title),
         style=_file("page.css"),
         script=_file("page.js"),
@@ -160,7 +170,15 @@ def _table(table: Table) -> str:
 
 
 _SENTENCE = 40
-_CHIPS = {"holds": "yes", "does not hold": "no", "undecided": "open", "not run": "none"}
+"""Letters from which a cell is text that wraps."""
+_CHIPS = {
+    "holds": "yes",
+    "holds or ties": "yes",
+    "fails only in size": "no",
+    "does not hold": "no",
+    "undecided": "open",
+    "not run": "none",
+}
 
 
 def _cell(text: str) -> str:
@@ -176,6 +194,8 @@ def _chart(chart: Chart) -> dict[str, Any]:
         "x": chart.x_label,
         "y": chart.y_label,
         "log": chart.logarithmic,
+        "log_x": chart.logarithmic_x,
+        "named": chart.named,
         "selections": {label: list(names) for label, names in chart.selections.items()},
         "views": {view: [_series(s) for s in series] for view, series in chart.views.items()},
     }

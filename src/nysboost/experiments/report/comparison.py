@@ -19,6 +19,7 @@ HEAD = (
     "entries evaluated",
     "front",
 )
+ERROR = "relative error (Frobenius norm)"
 FRONT = "★: no other method is at least as good in error, time and entries together."
 
 
@@ -65,24 +66,51 @@ def page(outcomes: Sequence[Outcome], notes: Sequence[str], settings: Mapping[st
     return Page(
         title="Nyström methods compared on your data",
         summary=[reason, *notes],
-        sections=[Section("Comparison", chart=_chart(outcomes), tables=_tables(outcomes))],
+        sections=[
+            Section("Error against time", chart=_by_time(outcomes), tables=_tables(outcomes)),
+            Section("Error against columns", chart=_by_columns(outcomes)),
+        ],
         settings=dict(settings),
     )
 
 
-def _chart(outcomes: Sequence[Outcome]) -> Chart:
-    values = [e for o in outcomes for _, e in o.curve]
+def _by_time(outcomes: Sequence[Outcome]) -> Chart:
+    """Return the picture that decides the advice: error and time of each method."""
+    points = [Series(o.method, [o.seconds], [o.error], [o.standard_error]) for o in outcomes]
+    times = [o.seconds for o in outcomes]
+    return Chart(
+        title="Error against time",
+        x_label="seconds to fit (processor time, one thread)",
+        y_label=ERROR,
+        views={"all": points},
+        selections=_selections(outcomes),
+        logarithmic=_wide([o.error for o in outcomes]),
+        logarithmic_x=_wide(times),
+        named=True,
+    )
+
+
+def _by_columns(outcomes: Sequence[Outcome]) -> Chart:
     return Chart(
         title="Error against the number of columns used",
         x_label="columns used",
-        y_label="relative error (Frobenius norm)",
+        y_label=ERROR,
         views={"all": [Series(o.method, *zip(*o.curve, strict=True)) for o in outcomes]},
-        selections={
-            "first": [o.method for o in leading(outcomes)],
-            "the front": sorted(pareto_front(outcomes)),
-        },
-        logarithmic=min(values) > 0 and max(values) > 8 * min(values),
+        selections=_selections(outcomes),
+        logarithmic=_wide([e for o in outcomes for _, e in o.curve]),
     )
+
+
+def _selections(outcomes: Sequence[Outcome]) -> dict[str, Sequence[str]]:
+    return {
+        "first": [o.method for o in leading(outcomes)],
+        "the front": sorted(pareto_front(outcomes)),
+    }
+
+
+def _wide(values: Sequence[float]) -> bool:
+    """Whether the values ask for a logarithmic axis."""
+    return min(values) > 0 and max(values) > 8 * min(values)
 
 
 def _tables(outcomes: Sequence[Outcome]) -> list[Table]:

@@ -12,17 +12,18 @@ from nysboost.experiments.report.reproduction import number
 
 def head(classify: bool) -> tuple[str, ...]:
     """Return the head of the table of learners."""
-    return ("learner", "wrong" if classify else "RMSE", "± between folds", "log loss", "seconds")
+    measures = ("wrong", "± between folds", "log loss") if classify else ("RMSE", "± between folds")
+    return ("learner", *measures, "seconds")
 
 
-def rows(outcomes: Sequence[Outcome]) -> list[list[str]]:
+def rows(outcomes: Sequence[Outcome], classify: bool) -> list[list[str]]:
     """Return the table that the command prints and the report shows."""
     table = []
     for o in outcomes:
         spread = (max(o.errors) - min(o.errors)) / 2
         loss = sum(o.losses) / len(o.losses)
-        cells = [o.name, number(o.error), number(spread)]
-        table.append([*cells, "" if loss != loss else number(loss), number(o.seconds)])
+        losses = [number(loss)] if classify else []
+        table.append([o.name, number(o.error), number(spread), *losses, number(o.seconds)])
     return table
 
 
@@ -44,7 +45,7 @@ def page(
     )
     marked = frozenset(i for i, o in enumerate(outcomes) if o.name == OURS)
     learners = Table(
-        "Learners, smallest error first", head(classify), rows(outcomes), marked=marked
+        "Learners, smallest error first", head(classify), rows(outcomes, classify), marked=marked
     )
     relevance = [[name, f"{100 * share:.1f} %"] for name, share in insight.relevance]
     sections = [

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from nysboost._version import __version__
+from nysboost._version import SOFTWARE
 from nysboost.experiments import ledger
 from nysboost.experiments.figures import READING_WORDS, figure_name
 from nysboost.experiments.ledger import Decision
-from nysboost.experiments.report.reproduction import decision_words, number, protocol
+from nysboost.experiments.report.reproduction import (
+    HOW_DECIDED,
+    finding,
+    ledger_rows,
+    number,
+    protocol,
+)
 from nysboost.experiments.results import Results, Summary
 
 
@@ -27,7 +33,7 @@ def page(results: Mapping[str, Results], summary: Sequence[str]) -> str:
     parts += _ledger(ledger.ledger(results))
     for result in results.values():
         parts += _preset(result)
-    parts += ["", f"Made with NysBoost {__version__}."]
+    parts += ["", f"Made with {SOFTWARE}."]
     return "\n".join(parts) + "\n"
 
 
@@ -39,16 +45,13 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 def _ledger(decisions: Sequence[Decision]) -> list[str]:
     readings = list(dict.fromkeys(d.reading for d in decisions))
     head = ["", "statement", *(READING_WORDS[r] for r in readings), "what decides it"]
-    rows = [
-        [
-            claim,
-            mine[0].claim.statement,
-            *(_strong(d.verdict) for d in mine),
-            "; ".join(dict.fromkeys(map(decision_words, mine))),
-        ]
-        for claim, mine in ledger.by_claim(decisions).items()
-    ]
-    return [*_table(head, rows), ""]
+    run, not_run = ledger_rows(decisions)
+    rows = [[*row[:2], *map(_strong, row[2:-1]), row[-1].replace(" | ", "; ")] for row in run]
+    lines = [HOW_DECIDED, "", *_table(head, rows), ""]
+    if not_run:
+        folded = [f"{row[0]} ({row[-1]})" for row in not_run]
+        lines += [f"Not run: {', '.join(folded)}.", ""]
+    return lines
 
 
 def _strong(verdict: str) -> str:
@@ -56,7 +59,7 @@ def _strong(verdict: str) -> str:
 
 
 def _preset(result: Results) -> list[str]:
-    parts = [f"## {result.preset.title}", "", protocol(result), ""]
+    parts = [f"## {result.preset.title}", "", protocol(result), "", finding(result), ""]
     for i, figure in enumerate(result.preset.figures, start=1):
         for reading in result.preset.readings:
             name = figure_name(result, i, reading)

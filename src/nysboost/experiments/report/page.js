@@ -1,7 +1,7 @@
 "use strict";
 (() => {
   const SVG = "http://www.w3.org/2000/svg";
-  const W = 760, H = 440, LEFT = 74, RIGHT = 14, TOP = 12, BOTTOM = 44;
+  const LEFT = 74, RIGHT = 14, TOP = 12, BOTTOM = 44, LETTER = 6.8, LINE = 14, NARROW = 760;
   const charts = JSON.parse(document.getElementById("data").textContent);
 
   const svg = (name, attributes, parent) => {
@@ -35,8 +35,27 @@
     return ticks;
   }
 
+  // Labels that would run into the one before them are left out; ends are [from, to] of each.
+  function apart(ticks, ends) {
+    let last = -Infinity;
+    return ticks.filter(t => { const [from, to] = ends(t); if (from < last + 8) return false; last = to; return true; });
+  }
+  // A name goes beside its point, or as near as it covers no other name or point.
+  function placed(w, x, y, taken, frame) {
+    const gap = 8, found = [];
+    const overlap = (b, t) => Math.max(0, Math.min(b[2], t[2]) - Math.max(b[0], t[0])) * Math.max(0, Math.min(b[3], t[3]) - Math.max(b[1], t[1]));
+    for (let line = -8; line <= 8; line++) for (const left of [x + gap, x - gap - w, x - w / 2]) {
+      const middle = y + line * LINE, box = [left, middle - LINE / 2, left + w, middle + LINE / 2];
+      if (box[0] < frame[0] || box[1] < frame[1] || box[2] > frame[2] || box[3] > frame[3]) continue;
+      const covers = taken.reduce((sum, t) => sum + overlap(box, t), 0);
+      found.push([100 * covers + 4 * Math.abs(line) + (left > x ? 0 : 1), box]);
+    }
+    return found.length ? found.sort((a, b) => a[0] - b[0])[0][1] : [x, y - LINE / 2, x + w, y + LINE / 2];
+  }
+
   function mark(kind, x, y, colour, parent) {
     const r = 3.4, stroke = { stroke: colour, "stroke-width": 1.6, fill: "none" };
+    if (kind === "") return null;
     if (kind === "s") return svg("rect", { x: x - r, y: y - r, width: 2 * r, height: 2 * r, fill: colour }, parent);
     if (kind === "^") return svg("path", { d: `M${x} ${y - r - 1}L${x + r + 1} ${y + r}L${x - r - 1} ${y + r}Z`, fill: colour }, parent);
     if (kind === "D") return svg("path", { d: `M${x} ${y - r - 1}L${x + r + 1} ${y}L${x} ${y + r + 1}L${x - r - 1} ${y}Z`, fill: colour }, parent);
@@ -51,9 +70,9 @@
     const bar = html("div", { class: "bar" }, box);
     const plot = html("div", { class: "plot" }, box);
     const legend = html("div", { class: "legend" }, box);
-    const canvas = svg("svg", { viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": chart.title }, plot);
+    const canvas = svg("svg", { role: "img", "aria-label": chart.title }, plot);
     const tip = html("div", { class: "tip", hidden: "" }, plot);
-    let place = null;
+    let place = null, W = 760, H = 440;
 
     function group(label, options, pressed, act) {
       const span = html("span", { class: "group" }, bar);
@@ -67,7 +86,8 @@
     }
     const same = names => names.length === state.shown.size && names.every(n => state.shown.has(n));
     const everything = () => chart.views[state.view].map(s => s.name);
-    const sets = { ...chart.selections, all: null, none: [] };
+    const some = Object.entries(chart.selections).filter(([, names]) => names.length < everything().length);
+    const sets = { ...Object.fromEntries(some), all: null, none: [] };
     const buttons = [
       group("Show", Object.keys(sets), o => same(sets[o] || everything()),
         o => { state.shown = new Set(sets[o] || everything()); }),
@@ -109,44 +129,75 @@
     function draw() {
       canvas.replaceChildren();
       tip.hidden = true;
+      // One unit is one pixel, so that letters are as large on a phone.
+      W = Math.max(280, plot.clientWidth);
+      H = Math.round(Math.max(260, Math.min(440, 0.58 * W)));
+      canvas.setAttribute("viewBox", `0 0 ${W} ${H}`);
       const shown = chart.views[state.view].filter(s => state.shown.has(s.name));
-      const values = shown.flatMap(s => s.y).filter(v => v !== null && (!state.log || v > 0));
+      const values = shown.flatMap(s => s.y.flatMap((y, i) => y === null ? [] : [y, ...edges(s, i)])).filter(v => !state.log || v > 0);
       if (!values.length) {
-        svg("text", { x: W / 2, y: H / 2, "text-anchor": "middle" }, canvas).textContent = "No method is shown: choose some on the right.";
+        svg("text", { x: W / 2, y: H / 2, "text-anchor": "middle" }, canvas).textContent = "No method is shown: choose some from the list.";
         place = null;
         return;
       }
       const xs = [...new Set(chart.views[state.view].flatMap(s => s.x))].sort((a, b) => a - b);
       let low = Math.min(...values), high = Math.max(...values);
       if (low === high) { low = low * 0.9; high = high * 1.1 || 1; }
-      if (state.log) { const pad = (high / low) ** 0.04; low /= pad; high *= pad; }
-      else { const pad = 0.05 * (high - low); low -= pad; high += pad; }
-      const x0 = xs[0], x1 = xs.length > 1 ? xs[xs.length - 1] : xs[0] + 1;
-      const X = x => LEFT + 8 + (x - x0) / (x1 - x0) * (W - LEFT - RIGHT - 16);
+      const room = chart.named ? 0.12 : 0.045;
+      if (state.log) { const pad = (high / low) ** room; low /= pad; high *= pad; }
+      else { const pad = room * (high - low); low -= pad; high += pad; }
+      let x0 = xs[0], x1 = xs.length > 1 ? xs[xs.length - 1] : xs[0] + 1;
+      if (chart.log_x) { x0 /= 1.15; x1 *= 1.15; }
+      const along = x => chart.log_x ? Math.log(x / x0) / Math.log(x1 / x0) : (x - x0) / (x1 - x0);
+      const X = x => LEFT + 8 + along(x) * (W - LEFT - RIGHT - 16);
       const scale = v => state.log ? Math.log(v / low) / Math.log(high / low) : (v - low) / (high - low);
       const Y = v => H - BOTTOM - Math.min(1.2, Math.max(-0.2, scale(v))) * (H - TOP - BOTTOM);
       for (const t of state.log ? logTicks(low, high) : linearTicks(low, high)) {
         svg("line", { class: "grid", x1: LEFT, x2: W - RIGHT, y1: Y(t), y2: Y(t) }, canvas);
         svg("text", { x: LEFT - 7, y: Y(t) + 4, "text-anchor": "end" }, canvas).textContent = format(t);
       }
-      for (const x of new Set([x0, ...linearTicks(x0, x1)]))
-        svg("text", { x: X(x), y: H - BOTTOM + 18, "text-anchor": "middle" }, canvas).textContent = format(x);
+      const ticks = chart.log_x ? logTicks(x0, x1) : [...new Set(Number.isInteger(x0) ? [x0, ...linearTicks(x0, x1)] : linearTicks(x0, x1))];
+      const ends = x => { const half = format(x).length * LETTER / 2; return [X(x) - half, X(x) + half]; };
+      for (const x of apart(ticks, ends))
+        svg("text", { class: "tick", x: X(x), y: H - BOTTOM + 18, "text-anchor": "middle" }, canvas).textContent = format(x);
       svg("line", { class: "axis", x1: LEFT, x2: W - RIGHT, y1: H - BOTTOM, y2: H - BOTTOM }, canvas);
       svg("line", { class: "axis", x1: LEFT, x2: LEFT, y1: TOP, y2: H - BOTTOM }, canvas);
       svg("text", { x: (LEFT + W - RIGHT) / 2, y: H - 6, "text-anchor": "middle" }, canvas).textContent = chart.x;
       svg("text", { transform: `translate(13 ${(TOP + H - BOTTOM) / 2}) rotate(-90)`, "text-anchor": "middle" }, canvas).textContent = chart.y;
+      if (chart.named) names(shown, X, Y);
       for (const s of shown) curve(s, X, Y);
       place = { xs, X, shown };
       const guide = svg("line", { class: "axis guide", y1: TOP, y2: H - BOTTOM, visibility: "hidden" }, canvas);
       place.guide = guide;
     }
 
+    // The ends of the band at one point; where zero lies inside it, a logarithmic axis stops at y/4.
+    function edges(s, i) {
+      const y = s.y[i], e = s.e ? s.e[i] : null;
+      return e === null ? [] : [Math.max(y - e, state.log ? y / 4 : -Infinity), y + e];
+    }
+
+    function names(shown, X, Y) {
+      const ends = shown.map(s => [s, X(s.x[s.x.length - 1]), Y(s.y[s.y.length - 1])]).sort((a, b) => a[2] - b[2]);
+      const taken = ends.map(([, x, y]) => [x - 5, y - 5, x + 5, y + 5]);
+      for (const [s, x, y] of ends) {
+        const text = svg("text", { class: "name", style: `fill:${s.colour}` }, canvas);
+        text.textContent = s.name;
+        const box = placed(text.getComputedTextLength(), x, y, taken, [LEFT, TOP, W - 2, H - BOTTOM]);
+        taken.push(box);
+        const near = Math.min(Math.max(x, box[0]), box[2]), middle = (box[1] + box[3]) / 2;
+        if (Math.abs(middle - y) > LINE) svg("line", { class: "axis", x1: x, y1: y, x2: near, y2: middle }, canvas);
+        text.setAttribute("x", box[0]);
+        text.setAttribute("y", box[1] + 11);
+      }
+    }
+
     function curve(s, X, Y) {
       const layer = svg("g", { "data-curve": s.name }, canvas);
-      const at = s.x.map((x, i) => [X(x), s.y[i], s.e ? s.e[i] : null]).filter(p => p[1] !== null && (!state.log || p[1] > 0));
-      if (at.length > 1 && at.every(p => p[2] !== null)) {
-        const edge = sign => at.map(([x, y, e]) => `${x.toFixed(1)} ${Y(Math.max(y + sign * e, state.log ? y * 0.05 : -Infinity)).toFixed(1)}`);
-        svg("path", { d: `M${edge(1).join("L")}L${edge(-1).reverse().join("L")}Z`, fill: s.colour, "fill-opacity": 0.13 }, layer);
+      const at = s.x.map((x, i) => [X(x), s.y[i], edges(s, i)]).filter(p => p[1] !== null && (!state.log || p[1] > 0));
+      if (at.length > 1 && at.every(p => p[2].length)) {
+        const edge = side => at.map(([x, , ends]) => `${x.toFixed(1)} ${Y(ends[side]).toFixed(1)}`);
+        svg("path", { class: "band", d: `M${edge(1).join("L")}L${edge(0).reverse().join("L")}Z`, fill: s.colour, "fill-opacity": 0.13 }, layer);
       }
       const line = at.map(([x, y]) => `${x.toFixed(1)} ${Y(y).toFixed(1)}`).join("L");
       svg("path", { d: "M" + line, fill: "none", stroke: s.colour, "stroke-width": 2, "stroke-dasharray": s.dash }, layer);
@@ -181,6 +232,7 @@
       if (place) place.guide.setAttribute("visibility", "hidden");
     });
     refresh();
+    window.addEventListener("resize", () => { if (plot.clientWidth !== W) draw(); });
     tests(box, chart);
   }
 
@@ -205,9 +257,24 @@
           html("td", {}, row, s.name);
           s.p.forEach((p, i) => html("td", { class: s.holm[i] < 0.01 ? "p strong" : "p" }, row, p === null ? "–" : p < 0.001 ? p.toExponential(0) : p.toFixed(3)));
         }
+        stack();
       });
     }
   }
+
+  // On a phone a table that is too wide becomes a list: each cell with the head of its column.
+  function stack() {
+    for (const box of document.querySelectorAll(".scroll")) {
+      const table = box.querySelector("table");
+      const heads = [...table.querySelectorAll("th")].map(th => th.textContent);
+      table.querySelectorAll("tbody tr").forEach(row => [...row.cells].forEach((cell, i) => { cell.dataset.head = heads[i]; }));
+      box.classList.remove("stacked");
+      box.classList.toggle("stacked", window.innerWidth <= NARROW && box.scrollWidth > box.clientWidth);
+    }
+  }
+  document.querySelectorAll("details").forEach(fold => fold.addEventListener("toggle", stack));
+  window.addEventListener("resize", stack);
+  stack();
 
   document.querySelectorAll("[data-chart]").forEach(box => build(box, charts[+box.dataset.chart]));
 })();

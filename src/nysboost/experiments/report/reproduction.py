@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 
 from nysboost.experiments import ledger
-from nysboost.experiments.figures import MEASURE_WORDS, READING_WORDS
-from nysboost.experiments.ledger import Decision
+from nysboost.experiments.figures import MEASURE_WORDS, READING_WORDS, spread_out
+from nysboost.experiments.ledger import TIE, Decision
 from nysboost.experiments.replicate import BASELINE
 from nysboost.experiments.report import Chart, Page, Section, Series, Table
 from nysboost.experiments.results import Results, Summary
-
-_LOGARITHMIC_FROM = 8.0
 
 
 def page(
@@ -48,16 +46,38 @@ def page(
 def summary(
     results: Mapping[str, Results], decisions: Sequence[Decision], command: str
 ) -> list[str]:
-    """Return the outcome in plain words: one sentence for each preset, then the ledger."""
+    """Return the outcome in plain words: what was run, what the paper got right, what not."""
     runs = ", ".join(f"{r.preset.name} ({r.preset.replicates})" for r in results.values())
-    return [
-        f"Made with “{command}”. Presets and replicates: {runs}.",
-        *(_finding(result) for result in results.values()),
-        *_verdicts(decisions),
-    ]
+    code = ", ".join(dict.fromkeys(m for r in results.values() for m in r.made_with))
+    made = f"Made with “{command}”" + (f" by NysBoost {code}" if code else "")
+    return [f"{made}. Presets and replicates: {runs}.", *verdicts(decisions)]
 
 
-def _finding(result: Results) -> str:
+def verdicts(decisions: Sequence[Decision]) -> list[str]:
+    """Return what holds, what does not and what lies between, a sentence for each.
+
+    A statement holds here, or does not, if it is so under every reading of V.
+    """
+    groups: dict[str, list[str]] = {side: [] for side in _OPENINGS}
+    for mine in ledger.by_claim(decisions).values():
+        found = " / ".join(dict.fromkeys(d.verdict for d in mine if d.verdict != "not run"))
+        if found:
+            claim, how = mine[0].claim, "" if found in _PLAIN else f" ({found})"
+            groups[_SIDES.get(found, "between")].append(f"{claim.gist} [{claim.number}]{how}")
+    return [f"{_OPENINGS[side]}: {'; '.join(said) or 'nothing'}." for side, said in groups.items()]
+
+
+_PLAIN = ("holds", "does not hold")
+_SIDES = {"holds": "right", "does not hold": "wrong", "fails only in size": "wrong"}
+_OPENINGS = {
+    "right": "What the paper says and what holds, however V is read",
+    "wrong": "What it says and what does not hold, however V is read",
+    "between": "What lies between, for V read as whole columns / as a square block",
+}
+
+
+def finding(result: Results) -> str:
+    """Return what a preset gave, in a sentence."""
     reading = next(iter(result.values))
     everything = {s.method: s for s in result.summaries(reading)}
     drawn = [everything[m] for m in result.preset.drawn if m in everything]
@@ -81,21 +101,6 @@ def _reach(summary: Summary) -> str:
     return f"reaches with {summary.to_match} learner{'s' if summary.to_match > 1 else ''}"
 
 
-def _verdicts(decisions: Sequence[Decision]) -> list[str]:
-    sentences = []
-    for reading in dict.fromkeys(d.reading for d in decisions):
-        mine = [d for d in decisions if d.reading == reading]
-        words = {
-            verdict: [d.claim.number for d in mine if d.verdict == verdict]
-            for verdict in ("holds", "does not hold", "undecided", "not run")
-        }
-        others = len(words.pop("not run"))
-        counts = "; ".join(f"{verdict}: {', '.join(ns)}" for verdict, ns in words.items() if ns)
-        counts += f"; {others} more need what was not run" if others else ""
-        sentences.append(f"The paper's statements, {READING_WORDS[reading]} – {counts}.")
-    return sentences
-
-
 def _section(result: Results) -> Section:
     preset = result.preset
     views = {READING_WORDS[r]: _series(result, r) for r in preset.readings}
@@ -109,7 +114,7 @@ def _section(result: Results) -> Section:
     )
     return Section(
         title=preset.title,
-        sentences=[protocol(result)],
+        sentences=[protocol(result), finding(result)],
         chart=chart,
         tables=[_table(result, reading) for reading in preset.readings],
     )
@@ -135,9 +140,7 @@ def _selections(result: Results) -> dict[str, Sequence[str]]:
 
 
 def _spans_decades(result: Results) -> bool:
-    ends = [s.mean for r in result.preset.readings for s in result.summaries(r)]
-    values = np.concatenate(ends)
-    return bool(values.min() > 0 and values.max() / values.min() > _LOGARITHMIC_FROM)
+    return spread_out([s for r in result.preset.readings for s in result.summaries(r)])
 
 
 def _series(result: Results, reading: str) -> list[Series]:
@@ -184,35 +187,47 @@ def _table_row(result: Results, s: Summary, counts: Sequence[int]) -> list[str]:
 
 def _ledger_section(decisions: Sequence[Decision]) -> Section:
     readings = list(dict.fromkeys(d.reading for d in decisions))
-    rows = [
-        [
-            claim,
-            mine[0].claim.statement,
-            *(d.verdict for d in mine),
-            " | ".join(dict.fromkeys(decision_words(d) for d in mine)),
-        ]
-        for claim, mine in ledger.by_claim(decisions).items()
-    ]
     head = ["", "what the paper says", *(READING_WORDS[r] for r in readings), "what decides it"]
+    run, not_run = ledger_rows(decisions)
+    tables = [Table(title="The statements", head=head, rows=run)]
+    if not_run:
+        tables.append(
+            Table(title="Statements that were not run", head=head, rows=not_run, folded=True)
+        )
     return Section(
         title="Ledger: what the paper says, and whether it holds here",
-        sentences=[
-            "A statement is taken apart into comparisons of two means, each a one-sided Welch "
-            "test. It holds if every comparison is significant at its level (5%, for statement 4 "
-            "1%); it does not hold if one is significantly reversed (Holm-corrected). Methods "
-            "share the points of a replicate: where Welch's test cannot decide, a paired one may, "
-            "and the verdict says on which it rests. Otherwise it is undecided at this number of "
-            "replicates."
-        ],
-        tables=[Table(title="The statements", head=head, rows=rows)],
+        sentences=[HOW_DECIDED],
+        tables=tables,
     )
 
 
+HOW_DECIDED = (
+    "A statement is taken apart into comparisons of two means, each a one-sided test. It holds if "
+    "every comparison is significant at its level (5%, for statement 4 1%); it does not hold if "
+    f"one is significantly reversed (Holm-corrected). Means that are shown to be within {TIE:.0%} "
+    "of each other are tied: the statement holds or ties if all others hold, and fails only in "
+    "size if none does. Otherwise it is undecided: it lacks replicates. Methods share the points "
+    "of a replicate: where Welch's test finds no clear answer a paired one does, and the verdict "
+    "says on which it rests."
+)
+
+
+def ledger_rows(decisions: Sequence[Decision]) -> tuple[list[list[str]], list[list[str]]]:
+    """Return the ledger's rows: of statements that were run, and of those that were not."""
+    run: list[list[str]] = []
+    not_run: list[list[str]] = []
+    for number_, mine in ledger.by_claim(decisions).items():
+        words = " | ".join(dict.fromkeys(decision_words(d) for d in mine))
+        row = [number_, mine[0].claim.statement, *(d.verdict for d in mine), words]
+        (not_run if all(d.verdict == "not run" for d in mine) else run).append(row)
+    return run, not_run
+
+
 def decision_words(d: Decision) -> str:
-    """Return the counts behind a verdict, and its weakest comparison."""
+    """Return the counts behind a verdict, the test it rests on, and its weakest comparison."""
     if d.verdict == "not run":
         return "needs " + ", ".join(d.not_run)
-    text = f"{d.reading}: {d.held} hold, {d.reversed_} reversed, {d.open_} open"
+    text = f"{d.reading}: {d.held} hold, {d.reversed_} reversed, {d.tied} tied, {d.open_} open"
     if d.not_run:
         text += f", not or not fully measured: {', '.join(d.not_run)}"
     text += f" ({d.rests_on})" if d.rests_on else ""

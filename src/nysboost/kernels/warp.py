@@ -1,0 +1,124 @@
+"""Quantiles in the place of values: each feature through a rising function of it alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.special import ndtri
+
+from nysboost.numerics.arrays import Array, Floats, like, namespace, to_host
+
+KNOTS = 512
+"""Values of a feature at most through which its function goes. From 10,000 log-normal numbers new
+ones came within .042 of their normal quantile with 128 knots, .029 with 512 and .027 with 2048."""
+
+
+@dataclass(frozen=True, eq=False)
+class Quantiles:
+    """x ↦ h(x), with h_j rising and linear between knots, from values to normal quantiles.
+
+    At a knot v it is Φ⁻¹(P(x_j < v) + ½ P(x_j = v)), with P the shares of the rows it was learned
+    from, so that any rising function of a feature leaves it as it is there. Beyond the outermost
+    knots the last piece goes on: h is one-to-one, and far rows stay far.
+
+    Parameters
+    ----------
+    knots, heights : tuples of d arrays of shape (q_j,)
+        For each feature, rising values and their normal quantiles.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nysboost.kernels.warp import Quantiles
+    >>> quantiles = Quantiles.of(np.array([[1.0], [10.0], [1000.0]]))
+    >>> quantiles(np.array([[1.0], [10.0], [505.0], [1000.0]])).round(2).ravel()
+    array([-0.97,  0.  ,  0.48,  0.97])
+    >>> quantiles.inverse(np.array([[0.0]]))
+    array([[10.]])
+    """
+
+    knots: tuple[Floats, ...]
+    heights: tuple[Floats, ...]
+
+    def __post_init__(self) -> None:
+        pairs = zip(self.knots, self.heights, strict=True)
+        if not all(_rises(v) and _rises(h) and len(v) == len(h) for v, h in pairs):
+            msg = "Knots and heights must be finite and rise together, as many of one as the other."
+            raise ValueError(msg)
+
+    @classmethod
+    def of(cls, X: Array) -> Quantiles:
+        """Learn from rows, shape (n, d)."""
+        pairs = [_knots(column) for column in to_host(X).astype(np.float64).T]
+        return cls(tuple(v for v, _ in pairs), tuple(h for _, h in pairs))
+
+    def __call__(self, X: Array) -> Array:
+        """Return h(x) of each row, shape (n, d)."""
+        return _through(self.knots, self.heights, X)
+
+    def inverse(self, U: Array) -> Array:
+        """Return the rows that h takes to U, shape (n, d)."""
+        return _through(self.heights, self.knots, U)
+
+    def slope(self, X: Array) -> Array:
+        """Return h'(x), the slope of the piece that each value is on, shape (n, d)."""
+        xp = namespace(X)
+        columns = [
+            xp.take(like(_slopes(v, h), X), _piece(v, X[:, j]))
+            for j, (v, h) in enumerate(zip(self.knots, self.heights, strict=True))
+        ]
+        return xp.stack(columns, axis=1)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Quantiles) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @cached_property
+    def _key(self) -> tuple[bytes, ...]:
+        return tuple(np.asarray(values).tobytes() for values in (*self.knots, *self.heights))
+
+
+def _knots(values: Floats) -> tuple[Floats, Floats]:
+    """Return distinct values, evenly spread by rank where they are many, and their quantiles."""
+    distinct, counts = np.unique(values, return_counts=True)
+    if len(distinct) > KNOTS:
+        ranks = np.linspace(0, len(values) - 1, KNOTS).astype(np.intp)
+        kept = np.unique(np.searchsorted(np.cumsum(counts), ranks, side="right"))
+    else:
+        kept = np.arange(len(distinct))
+    middle = (np.cumsum(counts) - counts / 2)[kept] / len(values)
+    return distinct[kept], np.asarray(ndtri(middle))
+
+
+def _through(start: tuple[Floats, ...], end: tuple[Floats, ...], X: Array) -> Array:
+    """Return each column after the piecewise linear function from knots to knots."""
+    xp, columns = namespace(X), []
+    for j, (v, h) in enumerate(zip(start, end, strict=True)):
+        x = X[:, j]
+        i = _piece(v, x)
+        base, height, slope = (xp.take(like(part, X), i) for part in (v, h, _slopes(v, h)))
+        columns.append(height + slope * (x - base))
+    return xp.stack(columns, axis=1)
+
+
+def _piece(knots: Floats, x: Array) -> Array:
+    """Return the number of the knot at which each value's piece begins."""
+    xp = namespace(x)
+    at = xp.searchsorted(like(knots, x), x + 0.0, side="right") - 1  # + 0.0: PyTorch wants a copy
+    return xp.clip(at, min=0, max=max(len(knots) - 2, 0))
+
+
+def _slopes(knots: Floats, heights: Floats) -> Floats:
+    """Return the slope of the piece that begins at each knot; of a single knot, 0."""
+    if len(knots) == 1:
+        return np.zeros(1)
+    slopes = np.diff(heights) / np.diff(knots)
+    return np.append(slopes, slopes[-1])
+
+
+def _rises(values: Floats) -> bool:
+    return values.ndim == 1 and bool(np.isfinite(values).all() and (np.diff(values) > 0).all())
