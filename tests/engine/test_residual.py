@@ -48,7 +48,7 @@ def test_no_entry_is_above_the_bound_of_its_rows(method, seed, sigma, tail):
     X[::10] *= tail
     _, R, d, a = everything(fitted(method, X, seed, sigma))
     np.fill_diagonal(R, 0.0)
-    rounding = 1e-13  # where landmarks lie on far rows, entries are 1e-9 and come from a kernel of 1
+    rounding = 1e-13  # of values of about 1, in entries that are 1e-9 where landmarks are rows
     assert (np.sqrt(np.outer(a, a)) + rounding >= np.abs(R)).all()
     assert (d <= a + rounding).all()
 
