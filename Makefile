@@ -64,7 +64,8 @@ test-floor:  ## Run the tests with exactly the lowest versions in pyproject.toml
 coverage: $(STAMP)  ## Run the tests and show which branches they take
 	$(BIN)/python -m pip install --quiet --editable '.[coverage]'
 	$(BIN)/python -m coverage erase
-	$(BIN)/python -m coverage run -m pytest --numprocesses auto
+	# processes whose disk is full on purpose could not write down which branches they took
+	$(BIN)/python -m coverage run -m pytest --numprocesses auto --ignore tests/test_faults.py
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report
 
