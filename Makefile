@@ -61,10 +61,10 @@ test-floor:  ## Run the tests with exactly the lowest versions in pyproject.toml
 	.venv-floor/bin/python -m pip install --quiet --no-deps --editable .
 	.venv-floor/bin/python -m pytest --numprocesses auto
 
+# Processes whose disk is full on purpose could not write down which branches they took.
 coverage: $(STAMP)  ## Run the tests and show which branches they take
 	$(BIN)/python -m pip install --quiet --editable '.[coverage]'
 	$(BIN)/python -m coverage erase
-	# processes whose disk is full on purpose could not write down which branches they took
 	$(BIN)/python -m coverage run -m pytest --numprocesses auto --ignore tests/test_faults.py
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report
