@@ -12,6 +12,7 @@ from nysboost.numerics.linalg import (
     norms,
     range_basis,
     refined,
+    signed,
     spectrum,
     times,
     triangular_factor,
@@ -253,3 +254,12 @@ def test_one_direction_far_above_the_others_does_not_show_in_them():
     U, V = (np.linalg.qr(rng.normal(size=(n, 4)))[0] for n in (30, 4))
     Q, _ = range_basis(U * [1.0, 1e-8, 3e-9, 1e-9] @ V.T)
     np.testing.assert_allclose(Q.T @ Q, np.eye(4), atol=1e-12)
+
+
+def test_eigenvectors_have_the_sign_of_their_largest_entry():
+    vectors = np.random.default_rng(0).normal(size=(7, 5))
+    found = signed(vectors)
+    largest = np.abs(vectors).argmax(axis=0)
+    assert (found[largest, np.arange(5)] > 0).all()
+    np.testing.assert_array_equal(np.abs(found), np.abs(vectors))
+    np.testing.assert_allclose(np.abs(np.sum(found * vectors, axis=0)), np.sum(vectors**2, axis=0))
