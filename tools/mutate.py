@@ -280,9 +280,7 @@ def report(
         Counter(mutant.name for mutant in group)
         for group in (tried, missed, survivors, [m for m in survivors if m.key in listed])
     ]
-    print(
-        "\n| file | tried | killed by its own | by any | share | equivalent | without them |"
-    )
+    print("\n| file | tried | killed by its own | by any | share | equivalent | without them |")
     print("|---|--:|--:|--:|--:|--:|--:|")
     for name in sorted(columns[0]):
         print(_row(f"`{name}`", *(column[name] for column in columns)))
