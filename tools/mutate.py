@@ -242,7 +242,11 @@ def main() -> None:
     parser.add_argument("--files", nargs="*", default=CORE)
     given = parser.parse_args()
     os.environ |= {"SCIPY_ARRAY_API": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # those of other packages take a second each
+    # plugins of other packages take a second each
+    os.environ |= {
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        "PYTEST_PLUGINS": "_hypothesis_pytestplugin",
+    }
     _forks.set_forkserver_preload(list(PRELOADED))
     begun, listed = time.monotonic(), equivalent_mutants()
     everything = [mutant for name in given.files for mutant in mutants_of(name)]
