@@ -19,6 +19,7 @@ SIZES = {
     "large_transform": "--rows 2000 3000 --landmarks 16",
     "learning_predict": "--rows 300 --fitted 60 --components 3",
     "learning_scale": "--rows 3100 --components 3",
+    "classification": "--tables mnist --components 100",
     "learning": "--tables pol --splits 0 --components 5 --only ours uniform exact~process",
 }
 
