@@ -29,9 +29,9 @@ FEW = 3000
 
 FOLDS = 5
 IN_FOLDS = 128
-"""Landmarks in a fold at most, where there is something to search; rows join them in the last one,
-on all rows. With 256 in the folds too, concrete (split 5) took 20 s of one core instead of 8, for a
-test error of .262 instead of .259."""
+"""Landmarks in a fold at most, where there is something to search; rows join them in the last
+search, on all rows. With 256 in the folds too, concrete (split 5) took 20 s of one core instead
+of 8, for a test error of .262 instead of .259."""
 
 SHRINKAGE = 0.001
 """Pull of the mixture's shares towards equal ones, relative to the candidates' predictions. On the

@@ -92,7 +92,8 @@ def learn_many(
     """
     race = _Race.of(rows, Y, weights, c, rng, scaling)
     work.begin(race.size(len(candidates), rows.n))
-    simple = plain.best(race.first, race.judge, c, rng)
+    # alone, the simplest model may look at more rows
+    simple = plain.best(race.first if candidates else race.fit, race.judge, c, rng)
     notes = [(simple.name, simple.error**0.5)]
     best: Found | None = None
     for tried in race.heats(candidates, c, rng):
