@@ -63,7 +63,9 @@ test-floor:  ## Run the tests with exactly the lowest versions in pyproject.toml
 
 coverage: $(STAMP)  ## Run the tests and show which branches they take
 	$(BIN)/python -m pip install --quiet --editable '.[coverage]'
-	$(BIN)/python -m coverage run -m pytest
+	$(BIN)/python -m coverage erase
+	$(BIN)/python -m coverage run -m pytest --numprocesses auto
+	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report
 
 mutate: $(STAMP)  ## Break the numerical core on purpose, and see which tests notice (SECONDS, SEED)
@@ -91,7 +93,7 @@ docs-test: docs  ## Look at the built site in a browser: links, pictures, search
 	$(BIN)/python -m pytest -q tests/docs
 
 reproduction: $(STAMP)  ## Run the paper's experiments again and write docs/reproduction.md (DATA=folder): hours
-	$(BIN)/nysboost reproduce all --replicates 30 --replicates simulation=100 --seed 0 \
+	$(BIN)/nysboost reproduce all --variants stated --replicates 30 --replicates simulation=100 --seed 0 \
 	  --out out/reproduction $(if $(DATA),--data-dir $(DATA))
 	$(BIN)/python tools/reproduction_page.py out/reproduction
 
@@ -110,6 +112,12 @@ bench: $(STAMP)  ## Measure time, memory and error against the floor and the pee
 	$(BIN)/python benchmarks/joint_time.py $(if $(DATA),--data-dir $(DATA))
 	$(BIN)/python benchmarks/summary.py $(BENCHES:%=out/%.json)
 
+bench-uses: $(STAMP)  ## Measure kernel PCA, clustering, machines and tests against the exact ones (DATA=folder): half an hour
+	$(BIN)/python benchmarks/uses.py $(if $(DATA),--data-dir $(DATA))
+
+bench-systems: $(STAMP)  ## Measure all methods at 240 columns on the paper's data (DATA=folder): an hour
+	$(BIN)/python benchmarks/systems.py $(if $(DATA),--data-dir $(DATA))
+
 bench-trust: $(STAMP)  ## Measure certificates and tolerances against the truth (DATA=folder): half an hour
 	$(BIN)/python benchmarks/certificates.py $(if $(DATA),--data-dir $(DATA))
 
@@ -119,8 +127,13 @@ bench-gpu: $(STAMP)  ## Measure time and error on a GPU; needs PyTorch with CUDA
 bench-dask: $(STAMP)  ## Measure Dask against the same work in memory, and what a row costs
 	$(BIN)/python benchmarks/dask_scale.py
 
-bench-learning: $(STAMP)  ## Regression on public tables against trees and Gaussian processes (DATA=folder, DEVICE=cuda)
+bench-learning-scale: $(STAMP)  ## Learn from memory maps of 10⁵ to 10⁷ rows, and measure predict: minutes to an hour
+	$(BIN)/python benchmarks/learning_scale.py
+	$(BIN)/python benchmarks/learning_predict.py
+
+bench-learning: $(STAMP)  ## Regression and classification on public tables against trees and Gaussian processes (DATA=folder, DEVICE=cuda)
 	$(BIN)/python benchmarks/learning.py $(if $(DATA),--data-dir $(DATA)) $(if $(DEVICE),--device $(DEVICE))
+	$(BIN)/python benchmarks/classification.py --trees $(if $(DATA),--data-dir $(DATA)) $(if $(DEVICE),--device $(DEVICE))
 
 clean:  ## Remove what the targets made
 	rm -rf $(VENV) .venv-floor .venv-build .venv-wheel .coverage mutants out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

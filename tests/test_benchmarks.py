@@ -17,6 +17,12 @@ SIZES = {
     "certificates": "--seeds 1 --small 60 --rows 300 --tables 1 --landmarks 6 --images 500 "
     "--clusters 6 --large 400 --methods uniform --searched wine --tolerances 0.3",
     "large_transform": "--rows 2000 3000 --landmarks 16",
+    "uses": "--rows 200 --cluster-rows 150 --train-rows 120 --test-rows 50 --many-rows 1000 "
+    "--landmarks 20 --machine-landmarks 5 --seeds 1 --splits 1 --null-runs 5 --power-runs 2 "
+    "--classified pendigits --places kmeans --only pca hinge process two-samples",
+    "learning_predict": "--rows 300 --fitted 60 --components 3",
+    "learning_scale": "--rows 3100 --components 3",
+    "classification": "--tables mnist --components 100",
     "learning": "--tables pol --splits 0 --components 5 --only ours uniform exact~process",
 }
 

@@ -289,3 +289,14 @@ def test_a_report_that_may_not_be_written_is_a_sentence(run, table, tmp_path, mo
     assert status == 2
     assert "Permission denied" in err
     assert "Traceback" not in err
+
+
+def test_stated_runs_what_the_paper_draws_or_speaks_of(run, tmp_path):
+    status, _, _ = run(
+        "reproduce", "runtime", *QUICK, "--variants", "stated", "--reading", "columns",
+        "--out", tmp_path,
+    )  # fmt: skip
+    assert status == 0
+    record = next((tmp_path / "runtime").glob("*.jsonl")).read_text().splitlines()[0]
+    assert '"RRB-SF"' in record
+    assert '"EEB-mean"' not in record

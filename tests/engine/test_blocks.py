@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_info
 
 from nysboost.engine import blocks
-from nysboost.engine.blocks import Plan, each_block, plan
+from nysboost.engine.blocks import Plan, each_block, plan, side_by_side
 from nysboost.numerics.memory import Budget
+from nysboost.numerics.threads import usable_threads
 
 
 @pytest.fixture(autouse=True)
@@ -172,3 +173,31 @@ def test_few_rows_are_not_shared(monkeypatch):
     monkeypatch.setattr(blocks, "SHARED_ROWS", 256)
     assert blocks_of(300, Plan(300, 50, 4)) == ([50] * 6, True)
     assert blocks_of(600, Plan(600, 100, 4)) == ([100] * 6, False)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_searches_side_by_side_come_in_order_and_start_no_threads_of_their_own(threads):
+    here, seen = threading.get_ident(), []
+
+    def work(item):
+        seen.append(threading.get_ident() == here)
+        return 10 * item, usable_threads(Budget()) if threads > 1 else 1
+
+    assert list(side_by_side(work, [3, 1, 2], threads)) == [(30, 1), (10, 1), (20, 1)]
+    assert set(seen) == {threads == 1}
+    assert next(side_by_side(work, [4], threads))[0] == 40
+    assert list(side_by_side(work, [], threads)) == []
+
+
+def test_one_failed_search_ends_them_all():
+    tried = []
+
+    def work(item):
+        tried.append(item)
+        if item == 0:
+            raise ZeroDivisionError
+        time.sleep(0.01)
+
+    with pytest.raises(ZeroDivisionError):
+        list(side_by_side(work, range(200), 2))
+    assert len(tried) < 200

@@ -5,8 +5,9 @@ import pytest
 
 from experiments.helpers import made_up
 from nysboost.experiments import ledger, presets
-from nysboost.experiments.claims import CLAIMS, Claim, Comparison
+from nysboost.experiments.claims import CLAIMS, Claim, Comparison, named_in
 from nysboost.experiments.replicate import METHODS
+from nysboost.experiments.reproduce_command import choose_methods
 
 
 def claim_of(number):
@@ -130,7 +131,9 @@ def test_little_gain_is_tested_on_the_same_runs():
     def levelling(_, p):
         return 0.1 + 1 / max(p, 16) ** 4
 
-    assert verdict("12", [made_up("pendigits", levelling, noise=0.001)]) == "holds"
+    level = {"pendigits": made_up("pendigits", levelling, noise=0.001)}
+    decision = ledger.decide(claim_of("12"), level, "columns")
+    assert (decision.verdict, decision.rests_on) == ("holds", "paired")
     assert verdict("12", [made_up("pendigits", lambda _, p: 1 / p, noise=0.001)]) == "does not hold"
 
 
@@ -219,3 +222,13 @@ def test_a_tie_is_an_interval_of_ninety_percent_within_the_margin():
             for sign in (1, -1)
         ]
         assert ledger._tied(comparison, left, right, "paired", 0.05) == all(inside)
+
+
+def test_what_is_stated_of_a_preset_is_enough_for_every_claim():
+    for name in presets.names():
+        methods = choose_methods("stated", presets.load(name))
+        assert named_in(name) <= set(methods)
+        assert set(presets.load(name).drawn) <= set(methods)
+    assert choose_methods("stated", presets.load("ijcnn")) == (
+        "UUB-mean", "UEB-mean", "URB-mean", "RRB-mean", "ensemble-ridge",
+    )  # fmt: skip

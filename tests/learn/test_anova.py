@@ -74,7 +74,7 @@ def test_far_from_all_rows_the_deviation_is_that_of_the_kernels_height():
     far = np.full((1, 4), 1e6)
     assert basis.height == pytest.approx(float(model.kernel_.diag(far)[0]))
     spread = model._models[0].spread(basis(far))
-    assert float(spread[0]) == pytest.approx(1 + basis.height / model._models[0].gamma)
+    assert float(spread[0]) == pytest.approx(1 + basis.height / model._models[0].doubt)
 
 
 def test_a_sum_of_single_features_is_found_by_degree_one_and_not_by_a_gaussian():

@@ -73,3 +73,36 @@ def test_blocks_of_features_change_nothing():
         for memory in (2**30, 10**6)
     ]
     np.testing.assert_allclose(found[0][0], found[1][0], atol=1e-4)
+
+
+def test_a_descent_that_begins_where_it_ended_stays_there():
+    features = features_of(fitted())
+    end = fit_margins(features, SIGNS, Logistic(), 1.0, max_iter=500)
+    again = fit_margins(features, SIGNS, Logistic(), 1.0, max_iter=1, start=end)
+    np.testing.assert_allclose(again[0], end[0], atol=1e-3)
+    elsewhere = fit_margins(features, SIGNS, Logistic(), 1.0, max_iter=0, start=end)
+    np.testing.assert_allclose(elsewhere[0], end[0], atol=1e-9)
+    np.testing.assert_allclose(elsewhere[1], end[1], atol=1e-9)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_other_arrays_than_numpys_give_the_same_machine(name):
+    strict = pytest.importorskip("array_api_strict")
+    how = {"gamma": 2.0, "method": "uniform", "n_components": 40, "random_state": 0}
+    plain, other = (nb.Nystroem(**how).fit(rows) for rows in (X, strict.asarray(X)))
+    expected = fit_margins(features_of(plain), SIGNS, LOSSES[name], 1.0)
+    w, b = fit_margins(features_of(other), SIGNS, LOSSES[name], 1.0)
+    assert type(w) is type(strict.asarray(X))
+    np.testing.assert_allclose(np.asarray(w), expected[0], atol=1e-6)
+    np.testing.assert_allclose(np.asarray(b), expected[1], atol=1e-6)
+
+
+def test_rows_in_single_precision_give_nearly_the_same_machine():
+    how = {"gamma": 2.0, "method": "uniform", "n_components": 40, "random_state": 0}
+    scores = []
+    for precision in (np.float64, np.float32):
+        transformer = nb.Nystroem(**how).fit(X.astype(precision))
+        w, b = fit_margins(features_of(transformer), SIGNS, Hinge(), 1.0)
+        assert w.dtype == np.float64
+        scores.append(transformer.transform(X.astype(precision)) @ w[0] + b)
+    np.testing.assert_allclose(scores[1], scores[0], atol=0.05)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from nysboost.numerics.descent import MEMORY, _inverse_hessian_times, descend
+from nysboost.numerics.descent import MEMORY, _inverse_hessian_times, anneal, descend
 from nysboost.numerics.tolerances import NOTHING, SUFFICIENT
 
 
@@ -38,6 +38,36 @@ def test_a_step_into_the_undefined_is_taken_back():
 
     found = descend(objective, np.array([30.0]), 40)
     np.testing.assert_allclose(found, 1.0, rtol=1e-4)
+
+
+def test_annealing_is_adam_of_pytorch_with_a_cosine():
+    torch = pytest.importorskip("torch")
+    A = np.random.default_rng(0).normal(size=(6, 4))
+
+    def gradient_at(x, i):
+        return A.T @ (A @ x - i)
+
+    x = torch.ones(4, dtype=torch.float64)
+    adam = torch.optim.Adam([x], lr=0.1, betas=(0.9, 0.99), eps=1e-12)
+    rate = torch.optim.lr_scheduler.CosineAnnealingLR(adam, 30)
+    for i in range(30):
+        x.grad = torch.from_numpy(gradient_at(x.numpy(), i))
+        adam.step()
+        rate.step()
+    np.testing.assert_allclose(anneal(gradient_at, np.ones(4), 30, 0.1), x.numpy(), rtol=1e-9)
+
+
+def test_annealing_moves_as_far_along_a_gentle_slope_as_along_a_steep_one():
+    slopes = np.array([1e-9, 1.0, 1e9])
+    end = anneal(lambda x, _: slopes, np.zeros(3), 10, 0.1)
+    np.testing.assert_allclose(end, end[1], rtol=2e-3)
+    assert -1 < end[1] < -0.3
+
+
+def test_a_step_without_a_gradient_is_left_out():
+    end = anneal(lambda x, i: None if i % 2 else 2 * x, np.array([1.0]), 200, 0.1)
+    assert abs(end[0]) < 1e-2
+    assert anneal(lambda x, i: None, np.ones(2), 5, 0.1).tolist() == [1, 1]
 
 
 def dense_inverse_hessian(pairs):
@@ -128,3 +158,10 @@ def test_the_oldest_pairs_are_forgotten():
     options = {"maxcor": MEMORY, "maxfun": 25}
     theirs = minimize(objective, x, jac=True, method="L-BFGS-B", options=options)
     assert value <= 10 * theirs.fun
+
+
+def test_a_small_bend_still_knows_the_curvature():
+    """Beside a promise of 1e-3 a bend of 1e-8 is no rounding: the next step goes by it."""
+    told = Told((1.0, [1e-3]), (0.0, [1e-3 - 1e-8]))
+    descend(told, np.zeros(1), 2)
+    np.testing.assert_allclose(np.ravel(told.asked)[1:], [-1.0, -1.0 - (1e-3 - 1e-8) / 1e-8])

@@ -5,9 +5,10 @@ import pytest
 
 from nysboost.numerics.progress import Work
 from nysboost.target import few
-from nysboost.target.candidates import MATERN12, MATERN32, Candidate, Sample
+from nysboost.target.candidates import MATERN32, Candidate, Sample
 from nysboost.target.few import learn_few
-from nysboost.target.plain import SIMPLEST
+from nysboost.target.plain import SIMPLEST, Plain, at_random
+from nysboost.target.recipes import Moved
 from nysboost.target.scale import Scale
 
 
@@ -56,14 +57,6 @@ def test_every_row_is_predicted_by_a_model_that_had_not_seen_it():
     assert judged.truth.shape == judged.mean.shape == judged.spread.shape == (80, 1)
 
 
-def test_matern_lends_its_scales_to_a_laplacian():
-    rows = sample()
-    found = few._Moved(Candidate(MATERN12, "each"))(rows, 10, np.random.default_rng(0))
-    assert len(found) == 1 + len(few.LAPLACIAN_SCALES)
-    assert {f.name for f in found[1:]} == {"Laplacian, a scale per feature"}
-    assert found[1].point.Z is found[0].point.Z
-
-
 def test_folds_are_a_partition():
     folds = few._folds(23, np.random.default_rng(0))
     np.testing.assert_array_equal(np.sort(np.concatenate(folds)), np.arange(23))
@@ -72,8 +65,41 @@ def test_folds_are_a_partition():
 
 def test_the_penalty_that_folds_chose_is_relative_to_what_each_search_finds():
     rows, scale = sample(noise=0.3), Scale(np.zeros(3), np.ones(3))
-    recipe = few._Moved(Candidate(MATERN32, "each"))
+    recipe = Moved(Candidate(MATERN32, "each"))
     entrant = few._Entrant("", recipe, (), 0, 3, rows.Y, np.ones(rows.n), 1.0)
     (model,) = few._fitted([entrant], rows, scale, 10, seed=0)
     (found,) = recipe(rows, 10, np.random.default_rng(0))
     assert model.gamma == found.gammas[3] == pytest.approx(found.gamma * 10**-0.5)
+
+
+def test_threads_change_nothing_and_fewer_landmarks_serve_in_the_folds(monkeypatch):
+    rows, scale = sample(), Scale(np.zeros(3), np.ones(3))
+    monkeypatch.setattr(few, "IN_FOLDS", 8)
+    sizes, plain = [], Moved.__call__
+
+    def noted(recipe, sample, c, rng, starts=()):
+        sizes.append((sample.n, c))
+        return plain(recipe, sample, c, rng, starts)
+
+    monkeypatch.setattr(Moved, "__call__", noted)
+    found = []
+    for threads in (1, 3):
+        monkeypatch.setattr(few, "_threads", lambda _, threads=threads: threads)
+        candidates, rng = (Candidate(MATERN32, "each"),), np.random.default_rng(0)
+        found.append(learn_few(rows, scale, SIMPLEST, candidates, 20, rng, Work()))
+    np.testing.assert_array_equal(found[0].mean, found[1].mean)
+    np.testing.assert_array_equal(found[0].models[-1].w, found[1].models[-1].w)
+    assert set(sizes) == {(64, 8), (80, 20)}
+    assert found[0].models[-1].basis.Z.shape == (20, 3)
+
+
+def test_landmarks_that_stand_still_are_judged_in_their_full_number(monkeypatch):
+    monkeypatch.setattr(few, "IN_FOLDS", 8)
+    rows, scale, sizes = sample(), Scale(np.zeros(3), np.ones(3)), set()
+
+    def place(gram, c, rng):
+        sizes.add(c)
+        return at_random(gram, c, rng)
+
+    learn_few(rows, scale, Plain(place=place), (), 20, np.random.default_rng(0), Work())
+    assert sizes == {20}

@@ -121,3 +121,17 @@ def test_other_arrays_give_the_same(backend, kernel, A):
     assert other == pytest.approx(value)
     np.testing.assert_allclose(np.asarray(found.Z), gradient.Z, atol=1e-10)
     np.testing.assert_allclose(np.asarray(found.A), gradient.A, atol=1e-10)
+
+
+def test_a_row_that_stands_for_three_is_a_row_three_times():
+    rng = np.random.default_rng(0)
+    X, Y, Z = rng.normal(size=(60, 2)), rng.normal(size=(60, 2)), rng.normal(size=(7, 2))
+    kernel, point = nb.Matern(1.5, 1.0), Point(Z, np.eye(2) / 2, -2.0)
+    value, gradient = TargetLoss(kernel, X, Y, None, 0.1, copies=3.0)(point)
+    thrice = TargetLoss(kernel, np.tile(X, (3, 1)), np.tile(Y, (3, 1)), None, 0.1)(point)
+    weighed = TargetLoss(kernel, X, Y, np.full(60, 1.5), 0.1, copies=2.0)(point)
+    for other, slope in (thrice, weighed):
+        assert value == pytest.approx(other, rel=1e-10)
+        np.testing.assert_allclose(gradient.Z, slope.Z, atol=1e-10)
+        np.testing.assert_allclose(gradient.A, slope.A, atol=1e-10)
+        assert gradient.log_gamma == pytest.approx(slope.log_gamma, rel=1e-8)

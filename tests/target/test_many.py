@@ -7,7 +7,7 @@ from nysboost.data.recognise import rows_of
 from nysboost.numerics.memory import Budget
 from nysboost.numerics.progress import Work
 from nysboost.target import many
-from nysboost.target.candidates import MATERN32, Candidate
+from nysboost.target.candidates import MATERN12, MATERN32, Candidate
 from nysboost.target.many import learn_many
 from nysboost.target.plain import SIMPLEST
 from nysboost.target.scale import each_alone
@@ -21,7 +21,7 @@ def table(n, seed=0):
 
 @pytest.fixture
 def small_samples(monkeypatch):
-    for name in ("FIRST_ROWS", "NEXT_ROWS", "LAST_ROWS"):
+    for name in ("FIRST_ROWS", "BATCH_ROWS", "FIT_ROWS"):
         monkeypatch.setattr(many, name, (100, 2))
     monkeypatch.setattr(many, "JUDGE_ROWS", 80)
 
@@ -58,27 +58,46 @@ def test_the_judge_takes_no_part(small_samples, monkeypatch):
     run(X, Y)
     race = rows["race"]
     held = {tuple(row) for row in np.round(race.judge.X, 12)}
-    for sample in (race.first, *(sample for sample, _ in race.stages)):
+    for sample in (race.first, race.fit, race.sample):
         assert not held & {tuple(row) for row in np.round(sample.X, 12)}
 
 
-def test_a_stage_that_makes_things_worse_is_taken_back(small_samples, monkeypatch):
+def test_steps_that_make_things_worse_are_taken_back(small_samples, monkeypatch):
     X, Y = table(1000)
     good = run(X, Y)
-    plain, calls = many.moved, []
+    plain = many.settled
 
-    def spoilt(found, sample, trace, steps):
-        calls.append(steps)
-        after = plain(found, sample, trace, steps)
-        if len(calls) == 1:
-            return after
+    def spoilt(*given):
+        after = plain(*given)
         point = type(after.point)(after.point.Z * 0 + 100, after.point.A, after.point.log_gamma)
         return type(after)(after.name, after.kernel, point, after.gammas)
 
-    monkeypatch.setattr(many, "moved", spoilt)
+    monkeypatch.setattr(many, "settled", spoilt)
     judged = run(X, Y)
     miss = [np.sqrt(np.mean((j.mean - j.truth) ** 2)) for j in (good, judged)]
     assert miss[1] < 2 * miss[0]
+
+
+def test_candidates_of_one_metric_share_their_start(small_samples, monkeypatch):
+    starts, plain = [], Candidate.start
+    monkeypatch.setattr(Candidate, "start", lambda *a: starts.append(a[0]) or plain(*a))
+    monkeypatch.setattr(many, "LATER_STEPS", 1)
+    shared = (Candidate(MATERN12, "full"), Candidate(MATERN32, "full"), Candidate(MATERN32, "each"))
+    judged = run(*table(500), candidates=shared)
+    assert [s.shape for s in starts] == ["full", "each"]
+    assert len(judged.notes) == 5  # the simplest model, three candidates, the best settled
+
+
+def test_a_batch_and_the_sample_stay_within_their_sizes(small_samples, monkeypatch):
+    seen, plain = [], many.settled
+    monkeypatch.setattr(many, "SAMPLE_ROWS", 300)
+    monkeypatch.setattr(many, "LATER_STEPS", 2)
+    monkeypatch.setattr(
+        many, "settled", lambda f, s, *a: seen.append((s.n, a[1])) or plain(f, s, *a)
+    )
+    run(*table(1000))
+    run(*table(3000))
+    assert seen == [(300, 100), (300, 100)]
 
 
 def test_progress_is_reported(small_samples):

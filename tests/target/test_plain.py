@@ -5,7 +5,7 @@ import pytest
 
 from nysboost.kernels import Gaussian
 from nysboost.target.candidates import UNIT_LAPLACIAN, Sample, judged
-from nysboost.target.plain import BANDWIDTHS, SIMPLEST, Plain
+from nysboost.target.plain import BANDWIDTHS, SIMPLEST, Plain, at_random
 from nysboost.target.scale import each_alone
 
 
@@ -49,3 +49,18 @@ def test_features_of_a_method_are_taken_as_they_are_and_mean_the_same_in_other_u
 
 def _rng():
     return np.random.default_rng(0)
+
+
+def test_landmarks_that_are_alike_at_every_bandwidth_are_found_once():
+    rows, calls = sample(), []
+
+    def place(gram, c, rng):
+        calls.append(c)
+        return at_random(gram, c, rng)
+
+    alike = Plain(place=place, alike=True).found(rows, 10, np.random.default_rng(0))
+    apart = Plain(place=place).found(rows, 10, np.random.default_rng(0))
+    assert len(calls) == 1 + len(BANDWIDTHS)
+    for one, other in zip(alike, apart, strict=True):
+        np.testing.assert_array_equal(one.point.Z, other.point.Z)
+        assert one.point.A == other.point.A

@@ -12,10 +12,12 @@ import numpy as np
 
 from nysboost.cli import cluster
 from nysboost.cli.choice import Choice, as_in
+from nysboost.cli.errors import wrong_call
 from nysboost.cli.models import Mapper, known_columns, load_model, output_names
 from nysboost.cli.progress import Progress
 from nysboost.cli.sinks import open_sink, refuse_existing
 from nysboost.cli.tables import open_table
+from nysboost.numerics.memory import as_bytes
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,8 @@ def run(request: Request, what: str, mapper: Callable[[Any], Mapper]) -> dict[st
         Model ↦ what it does to a block of rows.
     """
     refuse_existing(request.out, request.force)
+    with wrong_call():
+        as_bytes(request.max_memory)
     model = load_model(request.model)
     if hasattr(model, "max_memory"):
         model.max_memory = request.max_memory

@@ -136,10 +136,10 @@ def _opened(kind: str, path: Path, dataset: str | None) -> Any:
     """Open an array, or say that the file is not what its ending says."""
     try:
         return OPENERS[kind](path, dataset)
-    except CommandError:
+    except (CommandError, PermissionError):
         raise
     except (OSError, ValueError, EOFError, KeyError, BadZipFile) as error:
-        msg = f"{path} is no {kind} file of numbers, or it is cut off: {error}"
+        msg = f"{path} is no {kind} file of numbers, or it is cut off."
         raise NoFileError(msg) from error
 
 

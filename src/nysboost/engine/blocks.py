@@ -7,13 +7,17 @@ to one, and cuts the piece into *blocks* that stay in a core's cache between the
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
 from nysboost.numerics.memory import Budget, readable
-from nysboost.numerics.threads import one_blas_thread, usable_threads
+from nysboost.numerics.threads import on_one_core, one_blas_thread, usable_threads
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 LEAST_ROWS = 64
 """Fewer rows than this at a time would leave a matrix product nothing to do."""
@@ -111,6 +115,28 @@ def each_block(work: Callable[[slice], None], n: int, plan: Plan) -> None:
     with one_blas_thread(), ThreadPoolExecutor(threads) as pool, _clearing(pending):
         for result in [pool.submit(worker) for _ in range(threads)]:
             result.result()
+
+
+def side_by_side(work: Callable[[T], R], items: Sequence[T], threads: int) -> Iterator[R]:
+    """Yield work(item) for each item, in order, as many at a time as there are threads.
+
+    For searches that know nothing of each other: each has one core, and what it does inside
+    starts no threads of its own.
+    """
+    if threads == 1 or len(items) == 1:
+        yield from map(work, items)
+        return
+
+    def alone(item: T) -> R:
+        with on_one_core():
+            return work(item)
+
+    with one_blas_thread(), ThreadPoolExecutor(threads) as pool:
+        try:
+            yield from pool.map(alone, items)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
 
 
 @contextmanager

@@ -304,3 +304,9 @@ _EVERY = (*_simulation(), *_runtime(), *_mnist(), *_weights(), *_similar(), *_gl
 CLAIMS: tuple[Claim, ...] = tuple(
     replace(claim, gist=GISTS[claim.number]) for claim in sorted(_EVERY, key=_in_order)
 )
+
+
+def named_in(preset: str) -> set[str]:
+    """Return the methods that some claim compares in a preset."""
+    sides = (c for claim in CLAIMS for c in claim.comparisons if c.preset == preset)
+    return {method for c in sides for method, _ in (c.left, c.right)}

@@ -56,7 +56,11 @@ def reproduce(
     ] = None,
     max_learners: Annotated[int | None, typer.Option(min=1, help="Most learners p.")] = None,
     variants: Annotated[
-        str, typer.Option(help="Methods, separated by commas; ensemble-ridge always runs.")
+        str,
+        typer.Option(
+            help="Methods, separated by commas, or “stated”: those that the paper draws or speaks "
+            "of. ensemble-ridge always runs."
+        ),
     ] = "all",
     reading: Annotated[
         Literal["both", "columns", "square"],

@@ -18,6 +18,7 @@ from nysboost.experiments.user_data import Matrix
 from nysboost.experiments.user_error import UserError
 
 _USUAL_BUDGET = 480
+"""Columns if none are asked for: 8 learners of 60."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
 _QUIET_SECONDS = 10.0
+"""A log file gets a line of progress this often."""
 _FILE_WIDTH = 140
+"""Columns of a table that goes to a file: no terminal says how wide it is."""
 
 
 def _console(stderr: bool = False) -> Console:

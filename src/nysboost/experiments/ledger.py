@@ -120,7 +120,8 @@ def _decided(
     open_ = len(tests) - held - reversed_ - ties
     worst = int(np.argmax([float(t.t) for t in tests]))
     weakest = _words(measured[worst], tests[worst])
-    rests_on = "" if verdict == "undecided" else test
+    used = "paired" if all(c.paired for c, _, _ in measured) else test
+    rests_on = "" if verdict == "undecided" else used
     counts = (held, reversed_, ties, open_)
     return Decision(claim, reading, verdict, *counts, weakest, missing, rests_on)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from nysboost.data.whole import whole_text
 from nysboost.experiments import console, datasets, figures, ledger, presets, report, runner
+from nysboost.experiments.claims import named_in
 from nysboost.experiments.csv_table import write_table
 from nysboost.experiments.presets import Preset
 from nysboost.experiments.replicate import BASELINE, METHODS, parse_method
@@ -60,7 +61,7 @@ def run(request: Request, out: Path, jobs: int) -> dict[str, Results]:
         How many processes.
     """
     chosen = choose_presets(request)
-    methods = choose_methods(request.variants)
+    methods = {preset.name: choose_methods(request.variants, preset) for preset in chosen}
     make_writable(out)
     # What is missing is said, or downloaded, before hours of work and not between them.
     sources = {
@@ -73,7 +74,7 @@ def run(request: Request, out: Path, jobs: int) -> dict[str, Results]:
         console.say(
             f"{preset.title}: {preset.replicates} replicates; data: {sources[preset.data]}."
         )
-        plan = runner.Plan(preset, methods, request.seed, request.data_dir)
+        plan = runner.Plan(preset, methods[preset.name], request.seed, request.data_dir)
         with console.progress(preset.name) as progress:
             results[preset.name] = runner.run(plan, folder, jobs, progress)
         figures.write_all(results[preset.name], folder)
@@ -139,11 +140,18 @@ def _replicates(given: Sequence[str]) -> tuple[int | None, dict[str, int]]:
     return everywhere, single
 
 
-def choose_methods(variants: str) -> tuple[str, ...]:
-    """Return the methods to run, in the order of the paper's table, with the baseline."""
+def choose_methods(variants: str, preset: Preset) -> tuple[str, ...]:
+    """Return the methods to run, in the order of the paper's table, with the baseline.
+
+    "stated" are those that the paper draws or says something of: its trajectories are the ones
+    that a verdict needs, a third to two thirds of all.
+    """
     if variants == "all":
         return METHODS
-    asked = {parse_method(name.strip()).name for name in variants.split(",") if name.strip()}
+    if variants == "stated":
+        asked = set(preset.drawn) | named_in(preset.name)
+    else:
+        asked = {parse_method(name.strip()).name for name in variants.split(",") if name.strip()}
     if not asked:
         raise UserError("--variants names no method: give names separated by commas, or all.")
     return tuple(m for m in METHODS if m in asked or m == BASELINE)

@@ -34,7 +34,7 @@ from nysboost.numerics.arrays import (
     Array,
     Floats,
     dense,
-    dtype_name,
+    in_float64,
     is_sparse,
     like,
     namespace,
@@ -59,6 +59,10 @@ PIECE = 2**25
 SMALLEST = 1e-100
 """Weights below this, or above its inverse, have squares out of range."""
 
+STILL = "rpcholesky"
+"""Landmarks of a kernel that learns no metric. With an ANOVA kernel and 240 of them the test error
+on concrete was that of dense kernel ridge regression; with k-means centres it was 1.25 of that."""
+
 IMPORTANCE_ROWS = 4096
 """Rows whose spread says how far each feature goes."""
 
@@ -72,11 +76,7 @@ class InDouble:
     @property
     def form(self) -> Array:
         """One row in float64."""
-        form: Array = self.rows.form
-        if dtype_name(form) == "float64":
-            return form
-        xp = namespace(form)
-        return form.astype(np.float64) if is_sparse(form) else xp.astype(form, xp.float64)
+        return in_float64(self.rows.form)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -127,7 +127,7 @@ class BaseLearner(BaseEstimator):
             options = menu(self.kernel, self.metric, d)
             if self.landmarks == "target":
                 return options
-        name = "kmeans" if self.landmarks == "target" else self.landmarks
+        name = STILL if self.landmarks == "target" else self.landmarks
         return without_target(self.kernel, place_of(name), name)
 
     def _asked(self, n: int) -> int | None:

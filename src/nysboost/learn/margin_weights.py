@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -12,16 +13,25 @@ from nysboost.engine.feature_map import FeatureMap
 from nysboost.gram import KernelGram, Landmarks
 from nysboost.learn.margins import LOSSES, fit_margins
 from nysboost.learn.on_features import Features
-from nysboost.numerics.arrays import Floats, like
+from nysboost.numerics.arrays import Array, Floats, like, namespace, to_host
 from nysboost.numerics.memory import Budget
 from nysboost.target.judged import Judged
 from nysboost.target.linear import LinearModel
 
+Fitted: TypeAlias = tuple[Array, Array]
+"""Weights and intercepts of each problem."""
+
 HELD_OUT = 0.1
 """Share of the rows that choose C and calibrate; all rows take part in the weights at the end."""
 
-STRENGTHS = (30.0, 3.0, 0.3)
-"""C is one of these, for a kernel with k(x, x) = 1; the first of those that are as good."""
+STRENGTHS, USUAL = (0.3, 3.0, 30.0, 300.0), 2
+"""C is one of these, for a kernel with k(x, x) = 1; of equally good ones that nearest to the usual
+one: a few held-out rows of classes that lie apart would have any of them."""
+
+WARM_ITER = 25
+"""Steps that start from the weights of the C before. On Pendigits with 500 k-means landmarks, 25 of
+them at C = 30 ended lower than 100 from zero, and had .980 of the test set right where those had
+.974; on IJCNN both had arrived."""
 
 
 def with_margins(
@@ -59,19 +69,32 @@ def with_margins(
     out = rng.uniform(size=len(truth)) < HELD_OUT
     if len(truth) * HELD_OUT < truth.shape[1]:
         out[:] = True  # too few rows to spare any: those that are fitted also judge
-    signs = 2.0 * truth - 1.0
+    # two classes are one problem, mirrored
+    signs = 2.0 * (truth if truth.shape[1] > 2 else truth[:, 1:]) - 1.0
     first = signs * np.where(out & ~out.all(), 0.0, 1.0)[:, None]  # a sign of 0 has no part
     models, scores = [], np.zeros((int(out.sum()), truth.shape[1]))
     for share, model in zip(judged.shares, judged.models, strict=True):
         features = _features(model, rows, budget)
-        tried = [_scores(features, _fitted(features, first, mass, loss, C)) for C in STRENGTHS]
-        right = [_right(found[out], truth[out], mass[out]) for found in tried]
-        best = int(np.argmax(right))
-        scores += float(share) * tried[best][out]
-        w, b = _fitted(features, signs, mass, loss, STRENGTHS[best])
+        path = _path(features, first, mass, loss)
+        tried = [_scores(features, fitted)[out] for fitted in path]
+        right = np.array([_right(found, truth[out], mass[out]) for found in tried])
+        best = min(np.flatnonzero(right == right.max()), key=lambda i: abs(int(i) - USUAL))
+        scores += float(share) * tried[best]
+        w, b = fit_margins(
+            features, signs, LOSSES[loss], STRENGTHS[best], mass, WARM_ITER, path[best]
+        )
+        w, b = _mirrored(w.T, b)
         models.append(replace(model, w=like(w, model.w), mean=like(b, model.mean)))
     held = None if weights is None else weights[out]
     return replace(judged, models=models, mean=scores, truth=truth[out], weights=held)
+
+
+def _path(features: Features, signs: Floats, mass: Floats, loss: str) -> list[Fitted]:
+    """Return weights and intercepts for each C, each beginning where the one before ended."""
+    path = [fit_margins(features, signs, LOSSES[loss], STRENGTHS[0], mass)]
+    for C in STRENGTHS[1:]:
+        path.append(fit_margins(features, signs, LOSSES[loss], C, mass, WARM_ITER, path[-1]))
+    return path
 
 
 def _features(model: LinearModel, rows: Rows, budget: Budget) -> Features:
@@ -80,19 +103,17 @@ def _features(model: LinearModel, rows: Rows, budget: Budget) -> Features:
     return Features(Factor(FeatureMap(gram, landmarks, (model.basis.N,))))
 
 
-def _fitted(
-    features: Features, signs: Floats, mass: Floats, loss: str, C: float
-) -> tuple[Floats, Floats]:
-    """Return weights of shape (r, k) and intercepts; two classes are one problem, mirrored."""
-    if signs.shape[1] > 2:
-        w, b = fit_margins(features, signs, LOSSES[loss], C, mass)
-        return w.T, b
-    w, b = fit_margins(features, signs[:, 1:], LOSSES[loss], C, mass)
-    return np.hstack([-w.T, w.T]), np.concatenate([-b, b])
+def _mirrored(w: Array, b: Array) -> Fitted:
+    """Return weights of shape (r, k) and intercepts of all classes."""
+    xp = namespace(w)
+    if w.shape[1] > 1:
+        return w, b
+    return xp.concat([-w, w], axis=1), xp.concat([-b, b])
 
 
-def _scores(features: Features, fitted: tuple[Floats, Floats]) -> Floats:
-    w, b = fitted
+def _scores(features: Features, fitted: Fitted) -> Floats:
+    w, b = _mirrored(fitted[0].T, fitted[1])
+    w, b = to_host(w), to_host(b)
     return np.concatenate([F @ w + b for _, F in features.blocks()])
 
 

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy.linalg import cho_factor, solve_triangular
-from scipy.special import expit
+from array_api_compat import device
 
 from nysboost.learn.on_features import Features
-from nysboost.numerics.arrays import Array, Floats
+from nysboost.numerics.arrays import Array, Floats, like, namespace
 from nysboost.numerics.descent import descend
 
 MAX_ITER = 50
@@ -24,7 +23,7 @@ MAX_ITER = 50
 class MarginLoss(Protocol):
     """A convex loss of the margin m = y f(x), and its slope."""
 
-    def __call__(self, margins: Floats) -> tuple[Floats, Floats]:
+    def __call__(self, margins: Array) -> tuple[Array, Array]:
         """Return the loss and its derivative at each margin."""
 
 
@@ -32,9 +31,10 @@ class MarginLoss(Protocol):
 class Logistic:
     """log(1 + e⁻ᵐ), of logistic regression."""
 
-    def __call__(self, margins: Floats) -> tuple[Floats, Floats]:
+    def __call__(self, margins: Array) -> tuple[Array, Array]:
         """Return the loss and its derivative at each margin."""
-        return np.logaddexp(0, -margins), -expit(-margins)
+        xp = namespace(margins)
+        return xp.logaddexp(xp.zeros_like(margins), -margins), (xp.tanh(margins / 2) - 1) / 2
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,11 @@ class Hinge:
 
     width: float = 0.1
 
-    def __call__(self, margins: Floats) -> tuple[Floats, Floats]:
+    def __call__(self, margins: Array) -> tuple[Array, Array]:
         """Return the loss and its derivative at each margin."""
-        short = 1 - margins
-        near = np.clip(short + self.width, 0, 2 * self.width)
-        beyond = np.maximum(short - self.width, 0)
+        xp, short = namespace(margins), 1 - margins
+        near = xp.clip(short + self.width, 0.0, 2 * self.width)
+        beyond = xp.clip(short - self.width, min=0.0)
         return near**2 / (4 * self.width) + beyond, -near / (2 * self.width)
 
 
@@ -67,7 +67,8 @@ def fit_margins(
     C: float,
     weights: Floats | None = None,
     max_iter: int = MAX_ITER,
-) -> tuple[Floats, Floats]:
+    start: tuple[Array, Array] | None = None,
+) -> tuple[Array, Array]:
     """Minimise ½‖w‖² + C Σ_i loss(y_i (F_i w + b)) for each of p problems, by L-BFGS.
 
     The descent runs in the coordinates of the Cholesky factor of I + C FᵀF / 4, in which no
@@ -88,37 +89,46 @@ def fit_margins(
     max_iter : int
         Steps at most.
 
+    start : (w, b) or None
+        Where the descent begins, in the form in which it ends; None is zero.
+
     Returns
     -------
     w : array of shape (p, r)
     b : array of shape (p,)
+        Where the features are.
     """
-    p, r = signs.shape[1], features.r
-    products = np.zeros((r + 1, r + 1))  # the last column is one: the intercept's
-    for _, F in features.blocks():
-        products[:r, :r] += F.T @ F
-        products[:r, r] += F.sum(axis=0)
-    products[r, :r], products[r, r] = products[:r, r], features.n
-    ridge = np.append(np.ones(r), 0.0)  # the intercept is free
-    strength = C * np.abs(signs) * (1.0 if weights is None else weights[:, None])
-    lower, _ = cho_factor(np.diag(ridge) + C * products / 4, lower=True)
-    unit = 1 / (C * features.n)
+    products, sums = features.products
+    xp, r, p = namespace(products), features.r, signs.shape[1]
+    weighed = np.abs(signs) if weights is None else np.abs(signs) * weights[:, None]
+    y, strength = like(signs, products), like(C * weighed, products)
+    ridge = like(np.append(np.ones(r), 0.0), products)  # the intercept is free
+    edge = xp.concat([sums, like(np.array([float(features.n)]), products)])
+    H = xp.concat([xp.concat([products, sums[:, None]], axis=1), edge[None, :]])
+    L = xp.linalg.cholesky(xp.eye(r + 1, dtype=H.dtype, device=device(H)) * ridge + C * H / 4)
+    L_inverse, unit = xp.linalg.inv(L), 1 / (C * features.n)
 
-    def coefficients(x: Array) -> Floats:
-        solved: Floats = solve_triangular(lower, x.reshape(p, r + 1).T, lower=True, trans="T")
-        return solved
+    def coefficients(x: Array) -> Array:
+        return L_inverse.T @ xp.reshape(x, (r + 1, p))
+
+    def times(F: Array, values: Array) -> Array:
+        found = F @ xp.astype(values, F.dtype, copy=False)
+        return xp.astype(found, xp.float64, copy=False)
 
     def objective(x: Array) -> tuple[float, Array]:
         w = coefficients(x)
-        value, gradient = 0.5 * float(ridge @ (w * w).sum(axis=1)), ridge[:, None] * w
-        for at, F in features.blocks():
-            losses, slopes = loss(signs[at] * (F @ w[:r] + w[r]))
-            pull = strength[at] * signs[at] * slopes
-            value += float((strength[at] * losses).sum())
-            gradient[:r] += F.T @ pull
-            gradient[r] += pull.sum(axis=0)
-        back = solve_triangular(lower, gradient, lower=True).T.ravel()
-        return unit * value, unit * back
+        gradient = ridge[:, None] * w
+        value = 0.5 * float(xp.sum(gradient * w))
+        for at, F in features.blocks_in_place():
+            losses, slopes = loss(y[at, :] * (times(F, w[:r, :]) + w[r, :]))
+            pull = strength[at, :] * y[at, :] * slopes
+            value += float(xp.sum(strength[at, :] * losses))
+            gradient = gradient + xp.concat([times(F.T, pull), xp.sum(pull, axis=0)[None, :]])
+        return unit * value, unit * xp.reshape(L_inverse @ gradient, (-1,))
 
-    w = coefficients(descend(objective, np.zeros(p * (r + 1)), max_iter))
-    return w[:r].T, w[r]
+    if start is None:
+        begin = xp.zeros(((r + 1) * p,), dtype=H.dtype, device=device(H))
+    else:
+        begin = xp.reshape(L.T @ xp.concat([start[0].T, start[1][None, :]]), (-1,))
+    w = coefficients(descend(objective, begin, max_iter))
+    return w[:r, :].T, w[r, :]

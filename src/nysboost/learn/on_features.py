@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from functools import cached_property
+from typing import Any, TypeVar
 
 from sklearn.base import BaseEstimator
 
@@ -12,8 +13,10 @@ from nysboost.catalogue import RandomState
 from nysboost.engine.factor import Factor
 from nysboost.estimators import Nystroem
 from nysboost.estimators.base import KernelLike
-from nysboost.numerics.arrays import Floats, floats_on_host
+from nysboost.numerics.arrays import Array, Floats, floats_on_host, namespace
 from nysboost.numerics.memory import MAX_MEMORY
+
+T = TypeVar("T")
 
 
 class Features:
@@ -33,6 +36,41 @@ class Features:
     def blocks(self) -> Iterator[tuple[slice, Floats]]:
         """Yield (rows, F at these rows) in order, in float64."""
         return ((at, floats_on_host(F)) for at, F in self._factor.blocks())
+
+    def fold(
+        self,
+        function: Callable[..., T],
+        merge: Callable[[T, T], T],
+        shared: Any = None,
+        *beside: Array,
+        task: str,
+    ) -> T:
+        """Return the merger of function(shared, F[block], *others[block]) over all blocks of rows.
+
+        As `Factor.fold`, on the workers where the rows are there, with F in float64 on the host.
+        """
+        done: T = self._factor.fold(_on_host, merge, (function, shared), *beside, task=task)
+        return done
+
+    def blocks_in_place(self) -> Iterator[tuple[slice, Array]]:
+        """Yield the same on the device and in the precision of the data."""
+        return self._factor.blocks()
+
+    @cached_property
+    def products(self) -> tuple[Array, Array]:
+        """FᵀF and Fᵀ1, in float64, on the device of the data."""
+        products: Any = 0
+        sums: Any = 0
+        for _, F in self.blocks_in_place():
+            xp = namespace(F)
+            products = products + xp.astype(F.T @ F, xp.float64, copy=False)
+            sums = sums + xp.sum(F, axis=0, dtype=xp.float64)
+        return products, sums
+
+
+def _on_host(load: tuple[Callable[..., T], Any], F: Array, *beside: Array) -> T:
+    function, shared = load
+    return function(shared, floats_on_host(F), *beside)
 
 
 def features_of(transformer: Nystroem) -> Features:

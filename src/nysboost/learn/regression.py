@@ -42,7 +42,7 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
     kernel : "auto", str or Kernel
         "auto" tries Matérn 1/2 and 3/2, with few rows also Laplacian, of many features Gaussian;
         else "gaussian", "matern" or a kernel, whose bandwidth the metric replaces. Of `Anova` only
-        a bandwidth is found, and landmarks that know y are k-means centres instead.
+        a bandwidth is found; its landmarks are those of "rpcholesky", which do not know y.
     metric : "auto", "one", "each" or "full"
         Shape of the metric: one scale, one for each feature, or a matrix.
     landmarks : str

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from os import PathLike
 from typing import Any, Protocol, TypeAlias, TypeGuard
 
+import array_api_compat.numpy
 import numpy as np
 from array_api_compat import (
     array_namespace,
@@ -67,7 +68,8 @@ class Namespace(Protocol):
 def namespace(*arrays: Array) -> Namespace:
     """Return the array API namespace of the dense arrays (NumPy if all are sparse)."""
     dense = [array for array in arrays if not is_sparse(array)]
-    found: Namespace = array_namespace(*(dense or [np.empty(0)]))
+    numpy = all(type(array) is np.ndarray for array in dense)  # told in a tenth of the time
+    found: Namespace = array_api_compat.numpy if numpy else array_namespace(*dense)
     return found
 
 
@@ -127,10 +129,24 @@ def like(values: NDArray[Any], reference: Array, dtype: Any = None) -> Array:
     return xp.asarray(values, dtype=dtype or reference.dtype, device=where)
 
 
+def in_float64(array: Array) -> Array:
+    """Return the array, or the sparse matrix, in float64: itself where it is."""
+    if is_numpy(array):
+        return array.astype(np.float64, copy=False)
+    xp = namespace(array)
+    return xp.astype(array, xp.float64, copy=False)
+
+
 def empty(shape: tuple[int, ...], reference: Array) -> Array:
     """Return an array to be filled, of the namespace, device and dtype of `reference`."""
     xp, where = namespace(reference), None if is_sparse(reference) else device(reference)
     return xp.empty(shape, dtype=reference.dtype, device=where)
+
+
+def identity(size: int, reference: Array) -> Array:
+    """Return the identity matrix, made where `reference` is: nothing crosses over to a device."""
+    xp, where = namespace(reference), None if is_sparse(reference) else device(reference)
+    return xp.eye(size, dtype=reference.dtype, device=where)
 
 
 def take(array: Array, indices: Indices | slice, axis: int = 0) -> Array:
@@ -140,7 +156,8 @@ def take(array: Array, indices: Indices | slice, axis: int = 0) -> Array:
     if isinstance(indices, slice):
         return array[indices, ...] if axis == 0 else array[:, indices]
     xp = namespace(array)
-    return xp.take(array, xp.asarray(indices, device=device(array)), axis=axis)
+    at = np.ascontiguousarray(indices)  # PyTorch takes no negative strides
+    return xp.take(array, xp.asarray(at, device=device(array)), axis=axis)
 
 
 def dense(array: Array) -> Array:
@@ -224,6 +241,7 @@ __all__ = [
     "entries",
     "epsilon",
     "floats_on_host",
+    "in_float64",
     "is_array",
     "is_numpy",
     "is_numpy_namespace",

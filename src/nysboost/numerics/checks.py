@@ -69,7 +69,7 @@ def positions(rows: Any, n: int, name: str = "rows") -> NDArray[np.intp]:
     """
     if isinstance(rows, slice):
         return np.ascontiguousarray(np.arange(n)[rows])  # PyTorch takes no negative strides
-    given = np.asarray(rows)
+    given = _on_host(rows) if is_array_api_obj(rows) else np.asarray(rows)
     if given.ndim != 1 or (given.dtype.kind not in "iub" and given.size):
         msg = (
             f"{name} must be a slice, a mask or a sequence of row numbers, but an array of shape "
@@ -87,6 +87,12 @@ def positions(rows: Any, n: int, name: str = "rows") -> NDArray[np.intp]:
         raise IndexError(msg)
     chosen = given.astype(np.intp)  # first: n itself may be out of range for int8 or uint8
     return np.where(chosen < 0, chosen + n, chosen)
+
+
+def _on_host(array: Any) -> NDArray[Any]:
+    from nysboost.numerics.arrays import to_host  # it needs SciPy, for which --help would wait
+
+    return to_host(array)
 
 
 def require_positive(name: str, value: float) -> None:

@@ -1,7 +1,8 @@
-"""L-BFGS in forty lines, on arrays of any namespace."""
+"""L-BFGS in forty lines and Adam in twenty, on arrays of any namespace."""
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterable
 
@@ -10,6 +11,9 @@ from nysboost.numerics.tolerances import NOTHING, SUFFICIENT
 
 MEMORY = 10
 """Pairs of steps from which L-BFGS knows the curvature."""
+
+FORGET, FORGET_SQUARE, STILL = 0.9, 0.99, 1e-12
+"""How much of the mean gradient, and of its square, Adam keeps in a step; a slope of nothing."""
 
 
 def descend(objective: Callable[[Array], tuple[float, Array]], x: Array, max_iter: int) -> Array:
@@ -21,9 +25,9 @@ def descend(objective: Callable[[Array], tuple[float, Array]], x: Array, max_ite
     """
     value, gradient = objective(x)
     pairs: deque[tuple[Array, Array]] = deque(maxlen=MEMORY)
-    direction, step = -gradient, 1 / (_dot(gradient, gradient) ** 0.5 or 1.0)
+    direction, step = -gradient, 1 / (float(_dot(gradient, gradient)) ** 0.5 or 1.0)
     for _ in range(max_iter):
-        promised = step * _dot(direction, gradient)
+        promised = step * float(_dot(direction, gradient))
         if not promised < -NOTHING:
             break
         moved = step * direction
@@ -32,10 +36,43 @@ def descend(objective: Callable[[Array], tuple[float, Array]], x: Array, max_ite
             step /= 4
             continue
         bend = next_gradient - gradient
-        if _dot(moved, bend) > NOTHING * -promised:
+        if float(_dot(moved, bend)) > NOTHING * -promised:
             pairs.append((moved, bend))
         x, value, gradient = x + moved, next_value, next_gradient
         direction, step = -_inverse_hessian_times(pairs, gradient), 1.0 if pairs else step
+    return x
+
+
+def anneal(
+    gradient_at: Callable[[Array, int], Array | None], x: Array, steps: int, rate: float
+) -> Array:
+    """Return where Adam (Kingma and Ba 2015) arrives from x, its rate falling along a cosine.
+
+    Every coordinate moves by about `rate` a step, however gentle its slope, and by less where the
+    slope's sign is in doubt: what noisy gradients, each of other rows, need to settle.
+
+    Parameters
+    ----------
+    gradient_at : callable
+        From x and the number of the step to a gradient, or None for a step to leave out.
+    x : array
+        Where to begin.
+    steps : int
+        Number of steps.
+    rate : float
+        Length of the first steps, in the units of x.
+    """
+    xp = namespace(x)
+    mean = square = xp.zeros_like(x)
+    for i in range(steps):
+        gradient = gradient_at(x, i)
+        if gradient is None:
+            continue
+        mean = FORGET * mean + (1 - FORGET) * gradient
+        square = FORGET_SQUARE * square + (1 - FORGET_SQUARE) * gradient**2
+        known, known_square = 1 - FORGET ** (i + 1), 1 - FORGET_SQUARE ** (i + 1)
+        length = rate / 2 * (1 + math.cos(math.pi * i / steps)) / known
+        x = x - length * mean / (xp.sqrt(square / known_square) + STILL)
     return x
 
 
@@ -57,5 +94,6 @@ def _inverse_hessian_times(pairs: Iterable[tuple[Array, Array]], gradient: Array
     return gradient
 
 
-def _dot(a: Array, b: Array) -> float:
-    return float(namespace(a).sum(a * b))
+def _dot(a: Array, b: Array) -> Array:
+    """Return ⟨a, b⟩, a scalar on the device of the data: nobody has to wait for it there."""
+    return namespace(a).sum(a * b)

@@ -30,6 +30,7 @@ from nysboost.numerics.arrays import (
 from nysboost.numerics.tolerances import EPS, cutoff
 
 MAX_ITER = 300
+"""Rounds at most, as in scikit-learn; few runs come near."""
 
 STILL = 1e-4
 """Centroids that move by less than this share of a feature's variance, all together, have

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from nysboost.numerics.arrays import Array, Floats, epsilon, like, namespace, to_host
+from nysboost.numerics.arrays import Array, Floats, epsilon, identity, like, namespace, to_host
 from nysboost.numerics.tolerances import FAR_FROM_THERE, NEARBY, RESOLVED, ROUNDING, cutoff
 
 SMALL = 64
@@ -33,16 +33,30 @@ def triangular_factor(blocks: Iterator[Array]) -> Floats:
 def triangular_inverse(L: Array) -> Array:
     """Return L⁻¹ of a lower triangular matrix.
 
-    With L = [[A, 0], [B, D]] it is [[A⁻¹, 0], [−D⁻¹BA⁻¹, D⁻¹]]: by halves, and products do the
-    work. LAPACK's inverse of a general matrix takes four to six times as long from 256 rows on.
+    With L = [[A, 0], [B, D]] it is [[A⁻¹, 0], [−D⁻¹BA⁻¹, D⁻¹]]. Blocks on the diagonal are inverted
+    all at once, and pairs of them joined until one is left, so that products do the work: on
+    a GPU a handful of them, whatever the size. LAPACK's inverse of a general matrix takes four to
+    six times as long from 256 rows on.
     """
-    xp, half = namespace(L), L.shape[0] // 2
-    if L.shape[0] <= SMALL:
-        return xp.linalg.inv(L)
-    A, D = triangular_inverse(L[:half, :half]), triangular_inverse(L[half:, half:])
-    below = -(D @ (L[half:, :half] @ A))
-    above = xp.concat([A, xp.zeros_like(below.T)], axis=1)
-    return xp.concat([above, xp.concat([below, D], axis=1)], axis=0)
+    xp, c = namespace(L), L.shape[0]
+    halvings = max(0, (-(-c // SMALL) - 1).bit_length())
+    width = -(-c // 2**halvings)
+    size = width * 2**halvings
+    padded = identity(size, L)
+    padded[:c, :c] = L
+
+    def blocks(every: int, below: int) -> Array:
+        firsts = range(0, size, every)
+        return xp.stack([padded[k + below : k + below + width, k : k + width] for k in firsts])
+
+    inverse = xp.linalg.inv(blocks(width, 0))
+    while width < size:
+        A, D = inverse[0::2, :, :], inverse[1::2, :, :]
+        below = -(D @ (blocks(2 * width, width) @ A))
+        above = xp.concat([A, xp.zeros_like(below)], axis=2)
+        inverse = xp.concat([above, xp.concat([below, D], axis=2)], axis=1)
+        width *= 2
+    return inverse[0, :c, :c]
 
 
 def range_basis(A: Array) -> tuple[Array, Array]:
@@ -79,28 +93,35 @@ def range_basis(A: Array) -> tuple[Array, Array]:
     return Q, (T - turn @ (turn.T @ T)) / scale
 
 
-def nearby_basis(A: Array, T: Array) -> tuple[Array, Array] | None:
+def nearby_basis(A: Array, T: Array) -> tuple[Array, Array, Array] | None:
     """Return what `range_basis` does, without eigenvectors, from T of a matrix nearby.
 
     The columns of A T are then independent to working precision, and Cholesky factors make
     them orthonormal; the second makes good what the first has lost. None where A is too far
     away for that, or where its rank is not full.
+
+    Returns
+    -------
+    B, step, T : arrays of shape (n, c), (c, c) and (c, c)
+        The basis is Q = B step, with B = A T before its last step: a product of B step with
+        something small is cheaper the other way round.
     """
     if T.shape[0] != T.shape[1]:
         return None
     xp = namespace(A)
-    Q = xp.astype(A, xp.float64, copy=False) @ T
+    B = xp.astype(A, xp.float64, copy=False) @ T
     for _ in range(3):
-        factor = _cholesky(Q.T @ Q)
+        factor = _cholesky(B.T @ B)
         if factor is None:
             return None
         pivots = to_host(xp.linalg.diagonal(factor))
         if pivots.min() <= FAR_FROM_THERE * pivots.max():
             return None
         step = xp.linalg.inv(factor).T
-        Q, T = Q @ step, T @ step
+        T = T @ step
         if pivots.min() > NEARBY * pivots.max():
-            return Q, T
+            return B, step, T
+        B = B @ step
     return None
 
 
@@ -146,7 +167,21 @@ def spectrum(factor: Floats, weights: Floats, eps: float) -> tuple[Floats, Float
     s, Vt = s[kept], Vt[kept]
     scaled = s[:, None] * Vt
     eigenvalues, Y = np.linalg.eigh((scaled * weights) @ scaled.T)
-    return eigenvalues[::-1], (Vt.T / s) @ Y[:, ::-1]
+    return eigenvalues[::-1], signed((Vt.T / s) @ Y[:, ::-1])
+
+
+def signed(vectors: Floats) -> Floats:
+    """Return each column with the sign that makes its largest entry positive: no machine differs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> signed(np.array([[0.6, 0.8], [-0.8, 0.6]]))
+    array([[-0.6,  0.8],
+           [ 0.8,  0.6]])
+    """
+    largest = np.take_along_axis(vectors, np.abs(vectors).argmax(axis=0)[None, :], axis=0)
+    return np.asarray(vectors * np.where(largest < 0, -1.0, 1.0), dtype=np.float64)
 
 
 REFINEMENTS = 8
@@ -192,6 +227,10 @@ def refined(
     return best, residual
 
 
+SQUARES_IN_RANGE = 1e-100
+"""Norms above this, and below its inverse, come from squares that float64 holds."""
+
+
 def norms(A: Array, axis: int | None = None) -> Array:
     """Return the Euclidean norm of A, or of its slices along an axis, in float64.
 
@@ -199,6 +238,10 @@ def norms(A: Array, axis: int | None = None) -> Array:
     above 1e19, and below 1e-23 they would be nothing.
     """
     xp = namespace(A)
+    if A.dtype == xp.float64:
+        found = xp.linalg.vector_norm(A, axis=axis)
+        if bool(xp.all((found > SQUARES_IN_RANGE) & (found < 1 / SQUARES_IN_RANGE))):
+            return found
     largest = float(xp.max(xp.abs(A))) or 1.0
     squares = xp.sum((A / largest) ** 2, axis=axis, dtype=xp.float64)
     return xp.sqrt(squares) * largest

@@ -12,7 +12,8 @@ from nysboost.engine.feature_map import FeatureMap
 from nysboost.engine.moments import Moments
 from nysboost.gram import KernelGram, Landmarks
 from nysboost.kernels import Kernel
-from nysboost.numerics.arrays import Array, Floats, like, namespace
+from nysboost.numerics.arrays import Array, Floats, identity, like, namespace
+from nysboost.numerics.linalg import triangular_inverse
 from nysboost.numerics.tolerances import JITTER
 
 STEPS = 10.0 ** np.arange(1.0, -3.1, -0.5)
@@ -45,8 +46,8 @@ class Basis:
             return cls(kernel, Z, N)
         xp = namespace(Z)
         W = kernel(Z, Z)
-        W = (W + W.T) / 2 + like(JITTER * float(W[0, 0]) * np.eye(Z.shape[0]), W)
-        return cls(kernel, Z, xp.linalg.inv(xp.linalg.cholesky(W)).T)
+        W = (W + W.T) / 2 + JITTER * float(W[0, 0]) * identity(Z.shape[0], W)
+        return cls(kernel, Z, triangular_inverse(xp.linalg.cholesky(W)).T)
 
     @property
     def height(self) -> float:
@@ -84,7 +85,7 @@ class LinearModel:
     noise : array of shape (t,)
         s².
     doubt : float
-        γ of the variances: no kernel's amplitude s²/γ is above the variance of y. A penalty that
+        γ of the variances: k(x, x) s²/γ is nowhere above the variance of y. A penalty that
         predicts well may be far smaller, and with it the deviation between the rows a hundred
         times that of y.
     root : array of shape (c, c)
@@ -110,7 +111,7 @@ class LinearModel:
         total = moments.YY - moments.weight * mean**2
         missed = xp.clip(total - xp.sum(b * w, axis=0), min=0.0)
         whole = float(xp.sum(total))
-        doubt = max(gamma, float(xp.sum(missed)) / whole if whole > 0 else 0.0)
+        doubt = max(gamma, basis.height * float(xp.sum(missed)) / whole if whole > 0 else 0.0)
         if doubt > gamma:
             root = _inverse_root(moments.FF, doubt)
         return cls(basis, gamma, moments, mean, w, missed / moments.weight, doubt, root)
@@ -142,7 +143,7 @@ class LinearModel:
 def _inverse_root(FF: Array, gamma: float) -> Array:
     """Return R with R Rᵀ = (FᵀF + γI)⁻¹."""
     xp = namespace(FF)
-    return xp.linalg.inv(xp.linalg.cholesky(FF + like(gamma * np.eye(FF.shape[0]), FF))).T
+    return triangular_inverse(xp.linalg.cholesky(FF + gamma * identity(FF.shape[0], FF))).T
 
 
 def predictions_along(train: Moments, F: Array, gammas: Floats) -> list[Array]:
@@ -152,7 +153,7 @@ def predictions_along(train: Moments, F: Array, gammas: Floats) -> list[Array]:
     GPU several times as fast.
     """
     xp = namespace(F)
-    mean, eye = train.mean, like(np.eye(train.FF.shape[0]), train.FF)
+    mean, eye = train.mean, identity(train.FF.shape[0], train.FF)
     b = train.FY - train.F[:, None] * mean[None, :]
     return [mean + F @ xp.linalg.solve(train.FF + float(g) * eye, b) for g in gammas]
 

@@ -23,7 +23,7 @@ import numpy as np
 from nysboost.engine.blocks import Plan, each_block
 from nysboost.kernels.distances import squared_norms
 from nysboost.kernels.mapped import Radial
-from nysboost.numerics.arrays import Array, block_bytes, like, namespace
+from nysboost.numerics.arrays import Array, block_bytes, identity, namespace
 from nysboost.numerics.linalg import triangular_inverse
 from nysboost.numerics.memory import Budget
 from nysboost.numerics.threads import usable_threads
@@ -72,6 +72,8 @@ class TargetLoss:
         How often each row counts.
     trace : float
         τ.
+    copies : float
+        How many rows each stands for, as those of a batch do for a sample.
     """
 
     kernel: Radial
@@ -79,6 +81,7 @@ class TargetLoss:
     Y: Array
     weights: Array | None = None
     trace: float = 1.0
+    copies: float = 1.0
 
     def __call__(self, point: Point) -> tuple[float, Point | None]:
         """Return L/n and its gradient; (inf, None) where rounding leaves nothing of it."""
@@ -98,8 +101,8 @@ class TargetLoss:
     def _size(self) -> float:
         """Sum of the weights: n."""
         if self.weights is None:
-            return float(self.X.shape[0])
-        return float(namespace(self.X).sum(self.weights))
+            return self.copies * int(self.X.shape[0])
+        return self.copies * float(namespace(self.X).sum(self.weights))
 
     @cached_property
     def _weighted(self) -> Array:
@@ -108,7 +111,7 @@ class TargetLoss:
     @cached_property
     def total(self) -> float:
         """Sum of the squared targets."""
-        return float(namespace(self.Y).sum(self._weighted * self.Y))
+        return self.copies * float(namespace(self.Y).sum(self._weighted * self.Y))
 
     def _sums(self, point: Point) -> _Sums:
         """Return S and b, and for each block of rows what the gradient needs again."""
@@ -124,9 +127,9 @@ class TargetLoss:
         blocks: dict[int, tuple[Array, Array]] = {}
         parts = _in_order(work, self.X, U.shape[0])
         W, within_slope = self.kernel.profile(_squared(U, U))
-        eye = like(np.eye(U.shape[0]), U)
+        eye = identity(U.shape[0], U)
         W = W * (1 - eye) + eye * (1 + JITTER)
-        S, b = (_added([part[i] for part in parts]) for i in (0, 1))
+        S, b = (_added([part[i] for part in parts]) * self.copies for i in (0, 1))
         return _Sums(S, b, W, within_slope * (1 - eye), blocks)
 
     def _gradient(self, point: Point, sums: _Sums, solved: _Solved) -> Point:
@@ -148,7 +151,7 @@ class TargetLoss:
             return B.T @ x, xp.sum(B, axis=0), _spread(x, xp.sum(B, axis=1), whole)
 
         parts = _in_order(work, X, Z.shape[0])
-        BX, column, outer = (_added([part[i] for part in parts]) for i in range(3))
+        BX, column, outer = (_added([part[i] for part in parts]) * self.copies for i in range(3))
         # W counts twice: each landmark is on both of its sides
         B = 2 * solved.to_within * sums.within_slope
         BZ, total = B @ Z, column + xp.sum(B, axis=0)
@@ -195,7 +198,7 @@ def _solve(sums: _Sums, loss: TargetLoss, point: Point) -> _Solved | None:
     S, b, W, tau = sums.S, sums.b, sums.W, loss.trace
     xp, c, n, t = namespace(S), S.shape[0], loss._size, b.shape[1]
     gamma = float(np.exp(point.log_gamma))
-    eye = like(np.eye(c), S)
+    eye = identity(c, S)
     try:
         L_inverse = triangular_inverse(xp.linalg.cholesky(W))
         T = L_inverse @ S @ L_inverse.T

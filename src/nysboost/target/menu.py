@@ -12,6 +12,8 @@ from nysboost.target.candidates import MATERN12, MATERN32, UNIT_GAUSSIAN, WIDE, 
 from nysboost.target.plain import SIMPLEST, Place, Plain
 
 SHAPES = ("auto", "one", "each", "full")
+ALIKE = ("uniform", "kmeans")
+"""Landmarks that are the same at every bandwidth."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,8 @@ def without_target(kernel: Any, place: Place, landmarks: str) -> Menu:
         What they are called.
     """
     automatic = isinstance(kernel, str) and kernel == "auto"
-    return Menu(plain=Plain(UNIT_GAUSSIAN if automatic else _unit(kernel), place, landmarks))
+    unit = UNIT_GAUSSIAN if automatic else _unit(kernel)
+    return Menu(plain=Plain(unit, place, landmarks, alike=landmarks in ALIKE))
 
 
 def menu(kernel: Any, metric: str, d: int) -> Menu:

@@ -16,10 +16,11 @@ from nysboost.numerics.memory import Budget
 from nysboost.numerics.progress import Work
 from nysboost.settings import Settings
 from nysboost.target.candidates import Sample
-from nysboost.target.few import FEW, TRACE_FEW, learn_few
+from nysboost.target.few import FEW, learn_few
 from nysboost.target.judged import Judged
 from nysboost.target.many import SAMPLE_BYTES, TRACE, drawn, learn_many, taken
 from nysboost.target.menu import Menu, menu
+from nysboost.target.recipes import TRACE_FEW
 from nysboost.target.scale import Scaling, each_alone
 from nysboost.target.size import LEAST, SEARCH_ROWS, enough
 

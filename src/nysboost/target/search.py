@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import numpy as np
 
 from nysboost.kernels.mapped import Radial
-from nysboost.numerics.arrays import Array, like, namespace
-from nysboost.numerics.descent import descend
+from nysboost.numerics.arrays import Array, identity, like, namespace
+from nysboost.numerics.descent import anneal, descend
 from nysboost.target.loss import Point, TargetLoss
 
 LANDMARK_STEP = 0.25
@@ -31,8 +34,7 @@ def improved(
     """Return landmarks, metric and noise with a smaller loss on the sample, by L-BFGS.
 
     The search takes place behind the metric it starts from: rows and landmarks are mapped first,
-    and what is sought is a change of that metric. After some dozens of steps a metric is far from
-    round, and to start afresh behind it is worth as many steps again.
+    and what is sought is a change of that metric.
 
     Parameters
     ----------
@@ -51,45 +53,150 @@ def improved(
     max_iter : int
         Evaluations at most, after the first.
     """
-    xp = namespace(X)
-    whole, c = point.A.ndim == 2, point.Z.shape[0]
-    behind = X @ point.A if whole else X * point.A
-    unit = float(xp.sqrt(xp.mean(xp.var(behind, axis=0)))) or 1.0
-    basis = point.A / unit
-    loss = TargetLoss(kernel, behind / unit, Y, weights, trace)
-    width = behind.shape[1]
-    shape = (width, width) if whole else point.A.shape
-    round_metric = like(np.eye(width) if whole else np.ones(shape), X)
-    step = LANDMARK_STEP * c**0.5
-
-    def unpacked(x: Array) -> Point:
-        size = c * width
-        A = xp.reshape(x[size:-1], shape) * unit
-        low, high = LOG_GAMMA
-        Z = xp.reshape(x[:size], (c, width)) * step
-        return Point(Z, A, min(max(float(x[-1]), low), high))
-
-    def packed(at: Point, z_unit: float, a_unit: float) -> Array:
-        last = like(np.array([at.log_gamma]), X)
-        parts = [xp.reshape(at.Z, (-1,)) * z_unit, xp.reshape(at.A, (-1,)) * a_unit, last]
-        return xp.concat(parts)
+    behind = _Behind.of(point.A, X)
+    step = LANDMARK_STEP * point.Z.shape[0] ** 0.5
+    loss = TargetLoss(kernel, behind(X), Y, weights, trace)
 
     def objective(x: Array) -> tuple[float, Array]:
-        value, gradient = loss(unpacked(x))
+        value, gradient = loss(behind.point(x, step))
         if gradient is None:
-            return value, xp.zeros_like(x)
-        return value, packed(gradient, step, unit)
+            return value, namespace(x).zeros_like(x)
+        return value, behind.packed(gradient, step, behind.unit)
 
-    mapped = point.Z @ basis if whole else point.Z * basis
-    start = packed(Point(mapped, round_metric, point.log_gamma), 1 / step, 1.0)
-    end = unpacked(descend(objective, start, max_iter))
-    return Point(_undone(end.Z, basis), basis @ end.A if whole else basis * end.A, end.log_gamma)
+    start = behind.start(point, step)
+    return behind.undone(behind.point(descend(objective, start, max_iter), step))
 
 
-def _undone(Z: Array, basis: Array) -> Array:
-    """Return points that the basis maps to Z; where it maps everything to 0, the origin."""
+def annealed(
+    kernel: Radial,
+    point: Point,
+    X: Array,
+    Y: Array,
+    *,
+    weights: Array | None = None,
+    trace: float = 1.0,
+    batch: int,
+    steps: int,
+    rate: float,
+    after: Callable[[int], None] = lambda _: None,
+) -> Point:
+    """Return landmarks, metric and noise after steps of Adam, each on other rows of a sample.
+
+    Where y depends on few directions the loss is a narrow valley: what a direction that does not
+    matter still adds to the distance has to vanish, and its slope vanishes first. Adam steps as
+    far along a gentle slope as along a steep one. With 256 landmarks on bike, whose target is a
+    function of the sum of two features, 300 steps left a twentieth of the test error that
+    as many evaluations of L-BFGS left (.0006 and .012).
+
+    A row of a batch counts n / batch times, so that the batch stands for the sample: its own bound
+    asks for more caution than the sample does (protein, 64 landmarks, batches of 2048 of 8000:
+    .711 without, .694 with). The search takes place in the coordinates of the rows, behind
+    the metric only where it is of low rank.
+
+    Parameters
+    ----------
+    kernel, point, X, Y, weights, trace
+        As for `improved`; the rows are in random order.
+    batch : int
+        Rows of a step: the next ones of the sample, round and round.
+    steps : int
+        Number of steps.
+    rate : float
+        Length of the first steps, in units of each feature's spread and of a round metric.
+    after : callable
+        Takes the number of rows that a step has seen.
+    """
+    xp, n = namespace(X), X.shape[0]
+    behind = _Behind.of(_frame(point.A, X), X)
+    mapped = behind(X)
+    spread = xp.std(mapped, axis=0)
+    step = xp.where(spread > 0, spread, xp.ones_like(spread))
+    batch = min(batch, n)
+
+    def gradient_at(x: Array, i: int) -> Array | None:
+        first = i * batch % (n - batch + 1)
+        rows = slice(first, first + batch)
+        counts = None if weights is None else weights[rows]
+        loss = TargetLoss(kernel, mapped[rows, :], Y[rows, :], counts, trace, n / batch)
+        _, gradient = loss(behind.point(x, step))
+        after(batch)
+        return None if gradient is None else behind.packed(gradient, step, behind.unit)
+
+    start = behind.start(point, step)
+    return behind.undone(behind.point(anneal(gradient_at, start, steps, rate), step))
+
+
+def _frame(A: Array, X: Array) -> Array:
+    """Return the map behind which Adam searches: a round one, unless A is of low rank."""
+    d = X.shape[1]
+    if A.ndim < 2:
+        return like(np.full(A.shape, d**-0.5), A)
+    return A if A.shape[1] < d else identity(d, X) * d**-0.5
+
+
+@dataclass(frozen=True, eq=False)
+class _Behind:
+    """A point as one vector x, of landmarks and a metric behind a map of the rows.
+
+    Parameters
+    ----------
+    frame : array of shape (), (d,) or (d, q)
+        The map, under which the rows have unit spread.
+    unit : float
+        The metric that stands for the map as it was given: `unit` times the identity.
+    width : int
+        Number of coordinates behind the map.
+    """
+
+    frame: Array
+    unit: float
+    width: int
+
+    @classmethod
+    def of(cls, A: Array, X: Array) -> _Behind:
+        """Return the search behind a metric A on rows X."""
+        xp = namespace(X)
+        mapped = X @ A if A.ndim == 2 else X * A
+        unit = float(xp.sqrt(xp.mean(xp.var(mapped, axis=0)))) or 1.0
+        return cls(A / unit, unit, int(mapped.shape[1]))
+
+    def __call__(self, X: Array) -> Array:
+        """Return mapped points, shape (n, q)."""
+        return X @ self.frame if self.frame.ndim == 2 else X * self.frame
+
+    def start(self, point: Point, step: Array | float) -> Array:
+        """Return x at a point."""
+        frame, A = self.frame, point.A
+        inside = namespace(A).linalg.pinv(frame) @ A if A.ndim == 2 else _over(A, frame)
+        at = Point(self(point.Z), inside, point.log_gamma)
+        return self.packed(at, 1 / step, 1 / self.unit)
+
+    def packed(self, at: Point, z_unit: Array | float, a_unit: float) -> Array:
+        """Return landmarks, metric and log γ one after the other."""
+        xp = namespace(at.Z)
+        last = like(np.array([at.log_gamma]), at.Z)
+        return xp.concat([xp.reshape(at.Z * z_unit, (-1,)), xp.reshape(at.A, (-1,)) * a_unit, last])
+
+    def point(self, x: Array, step: Array | float) -> Point:
+        """Return the point at x, behind the map."""
+        xp = namespace(x)
+        shape = (self.width, self.width) if self.frame.ndim == 2 else self.frame.shape
+        size = x.shape[0] - 1 - int(np.prod(shape))
+        low, high = LOG_GAMMA
+        Z = xp.reshape(x[:size], (-1, self.width)) * step
+        A = xp.reshape(x[size:-1], shape) * self.unit
+        return Point(Z, A, min(max(float(x[-1]), low), high))
+
+    def undone(self, end: Point) -> Point:
+        """Return the point with the map made part of its metric."""
+        frame, xp = self.frame, namespace(end.Z)
+        if frame.ndim == 2:
+            return Point(end.Z @ xp.linalg.pinv(frame), frame @ end.A, end.log_gamma)
+        return Point(_over(end.Z, frame), frame * end.A, end.log_gamma)
+
+
+def _over(Z: Array, frame: Array) -> Array:
+    """Return Z / frame, and 0 where the frame is 0."""
     xp = namespace(Z)
-    if basis.ndim == 2:
-        return Z @ xp.linalg.pinv(basis)
-    safe = xp.where(basis == 0, xp.ones_like(basis), basis)
-    return xp.where(basis == 0, xp.zeros_like(Z), Z / safe)
+    safe = xp.where(frame == 0, xp.ones_like(frame), frame)
+    return xp.where(frame == 0, xp.zeros_like(Z), Z / safe)
