@@ -193,12 +193,3 @@ def test_a_worker_that_runs_out_of_memory_changes_nothing(X, tmp_path):
         )
     np.testing.assert_array_equal(there.landmarks.points, here.landmarks.points)
     assert (tmp_path / "victims").exists()
-
-
-@pytest.mark.slow
-def test_the_scheduler_of_processes_gives_the_results_of_the_run_in_memory(X):
-    with dask.config.set(scheduler="processes", num_workers=2):
-        here, there = fit(X, "rpcholesky"), fit(rows(X), "rpcholesky")
-        np.testing.assert_array_equal(there.landmarks.points, here.landmarks.points)
-        np.testing.assert_array_equal(there.features().compute(), here.features())
-        assert there.trace() == pytest.approx(here.trace(), rel=1e-12)
