@@ -63,7 +63,9 @@ test-floor:  ## Run the tests with exactly the lowest versions in pyproject.toml
 
 coverage: $(STAMP)  ## Run the tests and show which branches they take
 	$(BIN)/python -m pip install --quiet --editable '.[coverage]'
-	$(BIN)/python -m coverage run -m pytest
+	$(BIN)/python -m coverage erase
+	$(BIN)/python -m coverage run -m pytest --numprocesses auto
+	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report
 
 mutate: $(STAMP)  ## Break the numerical core on purpose, and see which tests notice (SECONDS, SEED)
@@ -129,8 +131,9 @@ bench-learning-scale: $(STAMP)  ## Learn from memory maps of 10⁵ to 10⁷ rows
 	$(BIN)/python benchmarks/learning_scale.py
 	$(BIN)/python benchmarks/learning_predict.py
 
-bench-learning: $(STAMP)  ## Regression on public tables against trees and Gaussian processes (DATA=folder, DEVICE=cuda)
+bench-learning: $(STAMP)  ## Regression and classification on public tables against trees and Gaussian processes (DATA=folder, DEVICE=cuda)
 	$(BIN)/python benchmarks/learning.py $(if $(DATA),--data-dir $(DATA)) $(if $(DEVICE),--device $(DEVICE))
+	$(BIN)/python benchmarks/classification.py --trees $(if $(DATA),--data-dir $(DATA)) $(if $(DEVICE),--device $(DEVICE))
 
 clean:  ## Remove what the targets made
 	rm -rf $(VENV) .venv-floor .venv-build .venv-wheel .coverage mutants out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -20,7 +20,9 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import cache, partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +30,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
 import numpy as np
-from joblib import Memory, Parallel, delayed
+from joblib import Memory
 from scipy.spatial.distance import pdist
 
 import nysboost as nb
@@ -117,16 +119,21 @@ def tasks(options: argparse.Namespace) -> list[dict[str, Any]]:
     return sorted((found[i] for i in order), key=lambda task: task["seed"])
 
 
-def run(task: dict[str, Any], options: argparse.Namespace) -> list[dict[str, Any]]:
-    """Run every method on one task, for all numbers of landmarks."""
+def run(
+    task: dict[str, Any], sizes: list[int], options: argparse.Namespace
+) -> list[dict[str, Any]]:
+    """Run every method on one task, for all numbers of landmarks that its rows allow."""
     X = table(task["data"], options.data_dir)
     seen, other = split(X, options.rows, task["seed"], task["large"])
+    sizes = [c for c in sizes if c <= len(seen) // 4]
+    if not sizes:
+        return []
     kernel = kernel_of(task["kernel"], seen)
     seen, other = (_on(options.device, part) for part in (seen, other))
     judged = {"held_out": (other, kernel(other, other))}
     if not task["large"]:
         judged["frobenius"] = (seen, kernel(seen, seen))
-    records, sizes = [], [c for c in options.sizes if c <= len(seen) // 4]
+    records = []
     centres = Memory(options.out.parent / "zoo-centroids", verbose=0).cache(_centroids)
     where = (task["data"], options.data_dir, options.device, options.rows, task["seed"])
     fitted = _fitted(
@@ -220,7 +227,22 @@ def _optima(task: dict[str, Any], G: Array, sizes: list[int]) -> list[dict[str, 
 
 
 def _key(record: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(record[name] for name in ("data", "kernel", "seed", "large"))
+    return tuple(record[name] for name in ("data", "kernel", "seed", "large", "c"))
+
+
+def _results(
+    todo: list[tuple[dict[str, Any], list[int]]], options: argparse.Namespace
+) -> Iterator[list[dict[str, Any]]]:
+    """Yield each task's records as it ends, from here or from as many workers as there are jobs."""
+    if options.jobs == 1:
+        yield from (run(task, sizes, options) for task, sizes in todo)
+        return
+    import zoo  # by this name the workers find it too
+
+    # a worker stays to the end: a new one would spend seconds on PyTorch and the device
+    with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as workers:
+        running = [workers.submit(zoo.run, task, sizes, options) for task, sizes in todo]
+        yield from (one.result() for one in as_completed(running))
 
 
 def read(path: Path) -> list[list[dict[str, Any]]]:
@@ -255,18 +277,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = _parser().parse_args(arguments)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     if not options.summary:
-        done = {_key(records[0]) for records in read(options.out) if records}
-        todo = [task for task in tasks(options) if _key(task) not in done]
-        import zoo  # by this name the workers find it too
-
-        results = Parallel(n_jobs=options.jobs, return_as="generator_unordered")(
-            delayed(zoo.run)(task, options) for task in todo
-        )
+        done = {_key(record) for records in read(options.out) for record in records}
+        todo = [
+            (task, sizes)
+            for task in tasks(options)
+            if (sizes := [c for c in options.sizes if _key({**task, "c": c}) not in done])
+        ]
         with options.out.open("a") as file:
-            for number, records in enumerate(results, 1):
+            for number, records in enumerate(_results(todo, options), 1):
                 file.write(json.dumps(records) + "\n")
                 file.flush()
-                print(f"{number}/{len(todo)} {_key(records[0])}", flush=True)
+                print(f"{number}/{len(todo)} {_key(records[-1]) if records else ''}", flush=True)
     from zoo_tables import print_tables
 
     print_tables([record for records in read(options.out) for record in records], options.out)

@@ -125,3 +125,17 @@ WITHOUT_TIES = (
 
 def problem(name: str, n: int = 150, seed: int = 0) -> Problem:
     return BUILDERS[name](n, np.random.default_rng(seed))
+
+
+MANY = 240
+SAMPLED: dict[str, Any] = {
+    "row_cap": 24,
+    "residual_rows": 12,
+    "n_candidates": 12,
+    "n_fit": 3,
+    "n_tune": 2,
+    "max_memory": 130_000,
+    "n_jobs": 1,
+}
+"""All that bounds what a run looks at and holds, far below `MANY` rows (whose Gram matrix takes
+460 kB): what users with much data run."""

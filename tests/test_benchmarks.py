@@ -22,6 +22,7 @@ SIZES = {
     "--classified pendigits --places kmeans --only pca hinge process two-samples",
     "learning_predict": "--rows 300 --fitted 60 --components 3",
     "learning_scale": "--rows 3100 --components 3",
+    "classification": "--tables mnist --components 100",
     "learning": "--tables pol --splits 0 --components 5 --only ours uniform exact~process",
 }
 

@@ -92,6 +92,32 @@ def test_a_worker_that_dies_while_features_are_stored_changes_nothing(client, X,
     np.testing.assert_array_equal(stored, model.transform(X))
 
 
+def test_a_worker_that_dies_while_predictions_go_to_parquet_changes_nothing(client, X, tmp_path):
+    frames = pytest.importorskip("dask.dataframe")
+    model = nb.NystroemRegressor(n_components=30, random_state=0).fit(X[:1000], X[:1000, 0] ** 2)
+    killer = kill_one(client, after=0.3)
+    lazy = model.predict(rows(X, seconds=0.2))[:, None]
+    frames.from_dask_array(lazy, columns=["p"]).to_parquet(str(tmp_path / "out"))
+    killer.join()
+    stored = frames.read_parquet(str(tmp_path / "out")).compute()["p"].to_numpy()
+    np.testing.assert_allclose(stored, model.predict(X), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_while_a_learner_is_fitted_changes_nothing(client, X):
+    slow, y = rows(X, seconds=0.3), X[:, 0] ** 2 + np.sin(X[:, 1])
+
+    def fitted():
+        return nb.NystroemRegressor(n_components=20, random_state=0).fit(slow, y)
+
+    undisturbed = fitted()
+    killer = kill_one(client, after=0.7)
+    disturbed = fitted()
+    killer.join()
+    np.testing.assert_array_equal(disturbed.components_, undisturbed.components_)
+    np.testing.assert_array_equal(disturbed.predict(X), undisturbed.predict(X))
+
+
 def test_landmarks_are_one_node_of_the_graph_and_bring_no_training_rows(X):
     model = nb.StandardNystroem(n_columns=30, random_state=0).fit(X)
     lazy = model.transform(rows(X))

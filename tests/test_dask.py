@@ -144,6 +144,15 @@ def test_features_are_lazy_with_the_chunks_and_the_dtype_of_the_rows(X):
     np.testing.assert_allclose(F.compute(), here.features(), atol=1e-6)  # rounding: float32
 
 
+def test_features_of_negative_weights_have_the_signs_of_those_in_memory(X, monkeypatch):
+    monkeypatch.setattr("nysboost.data.survey.HELD_BYTES", 0)  # as if there were many rows
+    options = {"n_components": 20, "random_state": 0}
+    here = nb.EnsembleNystroem(**options).fit(X)
+    there = nb.EnsembleNystroem(**options).fit(chunked(X))
+    assert min(here.approximation_.weights) < 0  # else there is no rotation to agree on
+    np.testing.assert_allclose(there.transform(X), here.transform(X), atol=1e-10)
+
+
 def test_transform_of_new_rows_is_lazy_whatever_was_fitted_on(X):
     model = nb.Nystroem(n_components=30, random_state=0).fit(X)
     expected = model.transform(X)

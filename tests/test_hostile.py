@@ -12,13 +12,16 @@ import warnings
 from typing import Any
 
 import pytest
-from hostile import Case, arguments, command_line, data, kernels, methods
+from hostile import Case, arguments, command_line, data, kernels, learning, methods
 
 DOCUMENTED = (ValueError, TypeError, OSError, IndexError, RuntimeError)
-OURS = re.compile(r"[/\\](nysboost[/\\]|sklearn[/\\]utils[/\\]_?(validation|param_validation))")
+SKLEARN = r"sklearn[/\\]utils[/\\]_?(validation|param_validation|multiclass)"
+OURS = re.compile(rf"[/\\](nysboost[/\\]|{SKLEARN})")
 SECONDS = 60
 TABLE = [
-    case for table in (data, kernels, arguments, methods, command_line) for case in table.CASES
+    case
+    for table in (data, kernels, arguments, methods, learning, command_line)
+    for case in table.CASES
 ]
 
 

@@ -62,6 +62,7 @@ import nysboost as nb
 nb.approximate(None)
 nb.approximate([[0.0]], n_components="many")
 nb.approximate([[0.0]]).features().toarray()
+nb.aproximate([[0.0]])
 """
 
 
@@ -87,7 +88,7 @@ def test_a_checker_sees_arrays_in_a_users_script(tmp_path, monkeypatch):
 def test_a_checker_finds_what_is_wrong_in_a_users_script(tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)
     places = [re.search(r":(\d+): error:", line) for line in checked(WRONG, tmp_path)]
-    assert [int(place[1]) for place in places if place] == [4, 5, 6]
+    assert [int(place[1]) for place in places if place] == [4, 5, 6, 7]
 
 
 def public_functions():

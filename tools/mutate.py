@@ -159,6 +159,8 @@ def _passes(test: Path, mutant: Mutant | None, limit: float | None = None) -> bo
     run = _forks.Process(target=_run_test, args=(str(test), mutant))
     run.start()
     run.join(limit)
+    if run.is_alive() and mutant is not None:
+        print(f"out of time, which counts as killed: {mutant.key}", flush=True)
     run.kill()
     run.join()
     return run.exitcode == 0
@@ -267,9 +269,8 @@ def report(tried: list[Mutant], missed: list[Mutant], survivors: list[Mutant], n
         print(_row(f"`{name}`", *(column[name] for column in columns)))
     print(_row("all", *(column.total() for column in columns)))
     print(f"\n{len(tried)} of {n} mutants were tried.")
-    for mutant in tried:
-        if mutant.key in listed and mutant not in survivors:
-            print(f"listed as equivalent, but killed: {mutant.key}")
+    for key in sorted(listed & {m.key for m in tried} - {m.key for m in survivors}):
+        print(f"listed as equivalent, but killed: {key}")
 
 
 def _row(name: str, tried: int, missed: int, survived: int, equivalent: int) -> str:

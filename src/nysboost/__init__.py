@@ -12,22 +12,21 @@ from nysboost._version import __version__ as __version__
 if TYPE_CHECKING:
     from nysboost.api import *  # noqa: F403
     from nysboost.api import __all__ as __all__
+else:  # a checker that saw this would take every name for one of ours
 
+    def __getattr__(name: str) -> Any:
+        """Import everything when the first name is asked for: ``nysboost --help`` needs none."""
+        if name.startswith("__") and name != "__all__":
+            raise AttributeError(name)
+        if importlib.util.find_spec(f"nysboost.{name}"):  # one of the rooms
+            return importlib.import_module(f"nysboost.{name}")
+        api = importlib.import_module("nysboost.api")
+        try:
+            value = globals()[name] = getattr(api, name)
+        except AttributeError:
+            msg = f"nysboost has no {name!r}."
+            raise AttributeError(msg) from None
+        return value
 
-def __getattr__(name: str) -> Any:
-    """Import everything when the first name is asked for: ``nysboost --help`` needs none."""
-    if name.startswith("__") and name != "__all__":
-        raise AttributeError(name)
-    if importlib.util.find_spec(f"nysboost.{name}"):  # one of the rooms
-        return importlib.import_module(f"nysboost.{name}")
-    api = importlib.import_module("nysboost.api")
-    try:
-        value = globals()[name] = getattr(api, name)
-    except AttributeError:
-        msg = f"nysboost has no {name!r}."
-        raise AttributeError(msg) from None
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *importlib.import_module("nysboost.api").__all__})
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *importlib.import_module("nysboost.api").__all__})

@@ -102,7 +102,7 @@ def test_of_a_sample_of_rows_none_is_on_a_columns_diagonal():
 
     trajectory = run(selector, n=40, n_columns=5, case="flat spectrum", residual_rows=25)
     diagonal = market.problem("flat spectrum", n=40).G.diagonal().min()
-    assert all(0 < len(residual) < 25 for residual in seen)
+    assert all(0 < np.count_nonzero(residual.any(axis=1)) < 25 for residual in seen)
     assert len(trajectory) == len(seen) + 1
     assert all(np.abs(residual).max() < diagonal / 2 for residual in seen)
 
@@ -161,6 +161,29 @@ def test_what_is_clustered_is_the_papers_residual_on_free_columns(case, x, selec
         away = np.abs(seen[:, :, None] - expected[:, None, free]).max(axis=0).min(axis=1)
         assert away.max() <= 10 * problem.tolerance
         assert seen.shape == (60, min(20, len(free)))
+
+
+@selectors
+@pytest.mark.parametrize("x", "UER")
+@pytest.mark.parametrize("case", market.WITHOUT_TIES)
+def test_on_a_sample_what_is_clustered_is_the_papers_residual_on_some_rows(case, x, selector):
+    """Steps (a) to (c), with weights from the rows observed and columns as a few rows show them."""
+    problem, recorder = market.problem(case, n=market.MANY), Recorder(selector)
+    limits = {name: market.SAMPLED[name] for name in ("row_cap", "residual_rows", "n_candidates")}
+    settings, rng = Settings(**SIZES | limits), np.random.default_rng(1)
+    run = boost(problem.gram, settings, RULES[x], recorder, rng)
+    found, J = run.found, columns(run)
+    S = found.sample.indices
+    rows, V = S[found.observed], [S[v.cols] for v in (found.fit, found.tune)]
+    assert len(rows) == limits["row_cap"]
+    parts = [oracle.nystrom(problem.G, j, 6) for j in J]
+    for i, (seen, chosen) in enumerate(recorder.seen, start=1):
+        assert 0 < len(seen) <= limits["residual_rows"]
+        assert seen.shape[1] == limits["n_candidates"]
+        w = oracle.weights(x, problem.G[rows], [K[rows] for K in parts[:i]], *V)
+        residual = (problem.G - oracle.mix(w, parts[:i]))[np.ix_(rows, J[i])]
+        away = np.abs(seen[:, None, chosen] - residual[None]).min(axis=1)
+        assert away.max() <= 10 * problem.tolerance
 
 
 @selectors

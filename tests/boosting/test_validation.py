@@ -38,6 +38,15 @@ def test_the_factor_of_a_prefix_is_the_leading_block(case):
     assert np.array_equal(long, np.triu(long))
 
 
+@pytest.mark.parametrize("case", ["linear", "huge", "float32 linear"])
+def test_what_is_rounding_is_relative_to_the_kernels_own_size_there(case):
+    problem = market.problem(case, n=40)
+    validation = ValidationSet(table_of(problem), np.arange(9), np.arange(30, 34))
+    eps = np.finfo(problem.X.dtype).eps
+    expected = eps * problem.G.diagonal()[30:34].max() * np.sqrt(9 * 4)
+    assert validation.rounding == pytest.approx(expected, rel=1e-5)
+
+
 def test_more_learners_than_values_do_no_harm():
     table = table_of(market.problem("Gaussian", n=40), p=6)
     factor = ValidationSet(table, np.array([38, 39]), np.array([38])).factor(6)

@@ -89,7 +89,20 @@ def test_names_are_kept_and_other_columns_and_orders_do_no_harm(run, folder):
         (["fit", "rows.csv", "--target", "z", "--out", "n"], WRONG_CALL, "has no column 'z'"),
         (["fit", "rows.npy", "--out", "rows.csv"], EXISTS, "--force replaces it"),
         (["fit", "rows.npy", "--out", "n", "--sigma", "wide"], WRONG_CALL, "--sigma is a number"),
-        (["fit", "rows.npy", "--out", "n", "--kernel", "nix"], WRONG_DATA, "nix"),
+        (["fit", "rows.npy", "--out", "n", "--kernel", "nix"], WRONG_CALL, "no kernel 'nix'"),
+        (["fit", "rows.npy", "--out", "n", "--method", "nix"], WRONG_CALL, "no method 'nix'"),
+        (["fit", "rows.npy", "--out", "n", "--max-memory", "much"], WRONG_CALL, "'much'"),
+        (
+            ["transform", "m.nysboost", "rows.npy", "--out", "f.npy", "--max-memory", "much"],
+            WRONG_CALL,
+            "'much'",
+        ),
+        (
+            ["fit", "nan.npy", "--out", "n"],
+            WRONG_DATA,
+            "nan.npy has a missing or infinite value in row 9, column 1. --drop-missing",
+        ),
+        (["transform", "m.nysboost", "junk.npy", "--out", "f.npy"], NO_FILE, "is no .npy file"),
         (["transform", "m.nysboost", "thin.npy", "--out", "f.npy"], WRONG_MODEL, "on 3 columns"),
         (["transform", "rows.npy", "rows.npy", "--out", "f.npy"], WRONG_MODEL, ""),
         (["predict", "m.nysboost", "rows.npy", "--out", "f.npy"], WRONG_MODEL, "predicts nothing"),
@@ -104,6 +117,7 @@ def test_names_are_kept_and_other_columns_and_orders_do_no_harm(run, folder):
 def test_every_error_is_a_sentence_with_its_exit_code(run, folder, arguments, code, message):
     run("fit", "rows.npy", "--out", "m.nysboost", *SMALL)
     np.save("thin.npy", X[:, :2])
+    (folder / "junk.npy").write_text("junk")
     np.save("nan.npy", np.where(np.arange(900).reshape(300, 3) == 28, np.nan, X))
     before = sorted(os.listdir())
     status, _, err = run(*arguments)

@@ -68,3 +68,12 @@ def test_few_rows_all_come_with_the_first_look():
     np.testing.assert_array_equal(rows.take(slice(2, 9, 3)), X[2:9:3])
     np.testing.assert_array_equal(np.concatenate(list(rows.pieces(3))), X)
     assert [len(piece) for piece in rows.pieces(4)] == [4, 4, 2]
+
+
+def test_chunks_that_are_no_numpy_arrays_although_dask_says_so_are_refused():
+    torch = pytest.importorskip("torch")
+    X = da.from_array(np.ones((10, 2)), chunks=(5, 2))
+    tensors = X.map_blocks(torch.asarray, dtype=X.dtype, meta=np.empty((0, 2)))
+    with pytest.raises(ValueError, match="but one is a PyTorch array on cpu"):
+        as_rows(tensors)
+    assert as_rows(tensors.map_blocks(np.asarray, meta=np.empty((0, 2)))).n == 10

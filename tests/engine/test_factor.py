@@ -153,3 +153,20 @@ def test_eigenvalues_at_the_rounding_level_are_no_positive_part():
         expected = (F * weights) @ F.T
         found = (F @ rotation) @ (F @ rotation).T
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e30])
+def test_the_positive_part_does_not_depend_on_the_scale(scale):
+    factor, _ = a_factor()
+    weights = np.array([1.0, -0.5, 1, 1, -0.2, 1, 1])
+    (plain, mass), (scaled, same) = (factor.positive_part(c * weights, None) for c in (1.0, scale))
+    np.testing.assert_allclose(scaled / np.sqrt(scale), plain, rtol=1e-6, atol=1e-9)
+    assert same == pytest.approx(mass)
+
+
+def test_features_that_are_all_zero_have_no_positive_part():
+    gram = make_gram(problem_of("Gaussian").X)
+    factor = Factor(FeatureMap(gram, gram.landmarks(np.arange(3)), (np.zeros((3, 2)),)))
+    rotation, mass = factor.positive_part(np.ones(2), None)
+    assert rotation.shape == (2, 0)
+    assert mass == 0

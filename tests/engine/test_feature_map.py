@@ -183,3 +183,13 @@ def test_a_stream_without_an_end_in_sight_is_planned_as_a_long_one():
     endless = SimpleNamespace(n=None, numbers_per_row=problem.X.shape[1])
     found = planned(transform, lambda f: f._plan(endless, problem.X, True, Budget()))
     assert found["n"] == feature_map.ENDLESS
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_no_rows_have_no_features_of_any_number(dtype):
+    gram = market.problem("Gaussian", n=40).gram
+    alone = FeatureMap(gram, gram.landmarks(np.arange(4)), (np.ones((4, 3)),))
+    for transform in (alone, a_map()[1], a_map(rotation="some")[1]):
+        nothing = transform(np.empty((0, 3), dtype))
+        assert nothing.shape == (0, transform.n_features_out)
+        assert nothing.dtype == dtype

@@ -110,7 +110,7 @@ ON_FILES = [
         )
     ),
     Case("no file", lambda: command("compare", "nowhere.csv"), complains("no file")),
-    Case("a folder", lambda: command("compare", "."), complains("no file")),
+    Case("a folder", lambda: command("compare", "."), complains("is a folder")),
     Case("an unknown command", lambda: command("comprae"), complains("comprae")),
     Case("an unknown option", lambda: command("compare", "--colums", "3"), complains("colums")),
     Case("a preset that is none", lambda: command("reproduce", "nothing"), complains("nothing")),

@@ -99,6 +99,20 @@ def test_far_rows_are_seen_beyond_the_sample():
     assert abs(float(approx.block(far, far)[0, 0]) - 1) < 0.05
 
 
+def test_a_small_far_group_has_its_landmark_though_larger_ones_have_none():
+    """Twenty rows in 4000, of which a fit samples 640: they stand out by their distance alone."""
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(80, 6))
+    X = centres[rng.integers(80, size=4000)]
+    far = np.arange(20)
+    X[far] = 8.0
+    X += 0.02 * rng.normal(size=X.shape)
+    approx = nb.approximate(
+        X, "joint", nb.Gaussian(sigma=0.3), n_components=40, row_cap=640, random_state=0
+    )
+    assert np.abs(approx.block(far, far) - 1).max() < 0.1
+
+
 @pytest.mark.parametrize("case", ["Gaussian", "narrow Gaussian"])
 def test_repeating_every_row_changes_little(case):
     problem = market.problem(case, n=150)

@@ -6,6 +6,7 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
 import nysboost as nb
 from nysboost.learn.lazy import rounded
@@ -102,3 +103,40 @@ def test_location_and_scale_hide_how_they_were_summed():
     for one, other in zip(rounded(centre, spread), nearly, strict=True):
         np.testing.assert_array_equal(one, other)
     np.testing.assert_allclose(rounded(centre, spread)[1], [2 / 3, 1e-3, 1.0], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "answers", "needs_y"),
+    [
+        (nb.KernelPCA(3, n_landmarks=30, method="uniform", random_state=0), ["transform"], False),
+        (
+            nb.MeanEmbedding(n_landmarks=30, method="uniform", random_state=0),
+            ["score_samples"],
+            False,
+        ),
+        (
+            nb.GaussianProcessClassifier(n_landmarks=30, method="uniform", random_state=0),
+            ["predict", "predict_proba"],
+            True,
+        ),
+    ],
+)
+def test_estimators_on_features_add_up_on_the_workers(
+    data, estimator, answers, needs_y, monkeypatch
+):
+    X, y = data
+    labels = [y > 0] if needs_y else []
+    here = clone(estimator).fit(X, *labels)
+    monkeypatch.setattr("nysboost.data.survey.HELD_BYTES", 0)  # as if there were many rows
+    monkeypatch.setattr("nysboost.data.dask_rows.DaskRows.pieces", None)  # none comes by the chunk
+    there = clone(estimator).fit(lazy(X), *labels)
+    for name in answers:
+        answer = getattr(there, name)(lazy(X))
+        assert isinstance(answer, da.Array)
+        np.testing.assert_allclose(answer.compute(), getattr(here, name)(X), atol=1e-8)
+
+
+def test_the_distance_of_a_sample_on_workers_is_that_in_memory(data):
+    X, _ = data
+    embedding = nb.MeanEmbedding(n_landmarks=30, method="uniform", random_state=0).fit(X)
+    assert embedding.distance(lazy(X[:] + 1)) == pytest.approx(embedding.distance(X + 1))

@@ -8,7 +8,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 import nysboost as nb
 from nysboost.gram import make_gram
 from nysboost.methods import baselines
-from nysboost.numerics.kmeans import centroids
+from nysboost.numerics.kmeans import centroids, clusters
 
 
 def test_kmeans_is_plain_nystrom_on_the_centroids():
@@ -44,6 +44,32 @@ def test_optimal_refuses_what_is_too_large(monkeypatch):
     monkeypatch.setattr(baselines, "OPTIMAL_ROWS", 20)
     with pytest.raises(ValueError, match="n ≤ 20, but n_samples = 21"):
         nb.approximate(np.zeros((21, 1)) + np.arange(21)[:, None], "optimal", n_components=2)
+
+
+def test_optimal_is_meant_for_ten_thousand_rows():
+    gram = make_gram(np.arange(10_001.0)[:, None])
+    with pytest.raises(ValueError, match="n ≤ 10000, but n_samples = 10001"):
+        baselines.optimal(gram, 2, np.random.default_rng(0))
+    assert gram.entries_evaluated == 0
+
+
+def test_one_optimal_component_is_the_first_eigenpair():
+    problem = market.problem("Gaussian", n=50)
+    learner = baselines.optimal(problem.gram, 1, np.random.default_rng(0))
+    values, vectors = np.linalg.eigh(problem.G)
+    F = problem.G @ learner.projection
+    expected = values[-1] * np.outer(vectors[:, -1], vectors[:, -1])
+    np.testing.assert_allclose(F @ F.T, expected, atol=1e-9)
+
+
+def test_as_many_rows_as_kmeans_sees_are_all_seen_in_order(monkeypatch):
+    monkeypatch.setattr(baselines, "KMEANS_ROWS", 60)
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    found = baselines.cluster_rows(make_gram(X), 5, np.random.default_rng(3), "kmeans")
+    centres, labels = clusters(X, 5, np.random.default_rng(3))  # nothing was drawn before
+    np.testing.assert_array_equal(found.rows, np.arange(60))
+    np.testing.assert_array_equal(found.labels, labels)
+    np.testing.assert_allclose(found.centres.points, centres)
 
 
 def test_beyond_its_rows_kmeans_sees_a_sample_of_all_of_them(monkeypatch):

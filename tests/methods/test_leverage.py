@@ -123,8 +123,10 @@ def recorded_levels(monkeypatch, gram, c, stub=None):
     return levels, ranks
 
 
-def test_levels_double_and_weights_undo_the_probabilities_of_the_level_before(monkeypatch):
-    gram, c = market.problem("Gaussian", n=1000).gram, 20
+@pytest.mark.parametrize("case", ["Gaussian", "narrow Gaussian"])
+def test_levels_double_and_weights_undo_the_probabilities_of_the_level_before(monkeypatch, case):
+    """Under a narrow kernel every score is nearly one, and so are the probabilities."""
+    gram, c = market.problem(case, n=1000).gram, 20
     levels, ranks = recorded_levels(monkeypatch, gram, c)
     assert [len(rows) for rows, *_ in levels] == [62, 125, 250, 500, 1000]
     assert set(ranks) == {int(np.ceil(c / (4 * np.log(c + 2))))}
@@ -198,3 +200,17 @@ def test_blocks_of_scores_take_a_quarter_of_the_memory_and_fit_the_cache(monkeyp
     leverage_scores(gram, np.arange(60), np.arange(9), np.ones(9), 1.0)
     held = 8 * (4 * 9 + 2 * problem.X.shape[1])
     assert asked == [(held, min(leverage.CACHE_BYTES, max_memory // 4))]
+
+
+def test_where_the_dimension_is_nearly_nothing_one_column_is_drawn(monkeypatch):
+    """One row far longer than all others, which the first sample of ten does not contain."""
+    X, asked = np.full((4000, 1), 1e-3), []
+    X[-1] = 1.0
+
+    def recorded(gram, rows, sample, weights, ridge):
+        asked.append(len(sample))
+        return leverage_scores(gram, rows, sample, weights, ridge)
+
+    monkeypatch.setattr(leverage, "leverage_scores", recorded)
+    bless(make_gram(X, "linear"), 10, np.random.default_rng(0))
+    assert asked[:3] == [0, 1, 1]

@@ -158,3 +158,10 @@ def test_the_oldest_pairs_are_forgotten():
     options = {"maxcor": MEMORY, "maxfun": 25}
     theirs = minimize(objective, x, jac=True, method="L-BFGS-B", options=options)
     assert value <= 10 * theirs.fun
+
+
+def test_a_small_bend_still_knows_the_curvature():
+    """Beside a promise of 1e-3 a bend of 1e-8 is no rounding: the next step goes by it."""
+    told = Told((1.0, [1e-3]), (0.0, [1e-3 - 1e-8]))
+    descend(told, np.zeros(1), 2)
+    np.testing.assert_allclose(np.ravel(told.asked)[1:], [-1.0, -1.0 - (1e-3 - 1e-8) / 1e-8])

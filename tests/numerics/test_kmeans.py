@@ -8,6 +8,8 @@ from scipy.sparse import csr_matrix
 from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans
 
+from nysboost.numerics import kmeans as kmeans_module
+from nysboost.numerics.arrays import block_bytes, row_blocks
 from nysboost.numerics.kmeans import _Cloud, _seeds_among, centroids, clusters, kmeans, seeds
 
 
@@ -72,6 +74,18 @@ def test_seeds_find_every_group_that_is_far_from_the_others():
     for seed in range(20):
         chosen = seeds(squared(P), 7, np.random.default_rng(seed))
         assert sorted(chosen // 20) == list(range(7))
+
+
+@pytest.mark.parametrize("scale", [0.1, 1 / 3, 1e-30])
+def test_of_seeds_that_are_as_good_the_first_is_taken_whatever_rounding_says(scale):
+    """Whole numbers on a line have exact ties; scaled, rounding breaks them."""
+    for seed in range(40):
+        line = np.random.default_rng(seed).integers(12, size=(30, 2)).astype(float)
+        exact, rounded = (
+            seeds(scaled, 10, np.random.default_rng(seed))
+            for scaled in (squared(line), squared(line) * scale)
+        )
+        np.testing.assert_array_equal(exact, rounded)
 
 
 @given(st.integers(1, 30), st.integers(1, 30), st.integers(1, 3), st.integers(0, 100))
@@ -223,3 +237,61 @@ class TestCloud:
             np.testing.assert_array_equal(owner, np.repeat(order, 20))
             means = P.reshape(7, 20, 5).mean(axis=1)
             np.testing.assert_allclose(self.dense(Z)[order], means, atol=1e-9)
+
+    def test_rounds_end_when_the_centroids_stand_still(self, monkeypatch):
+        """Tight groups move their seeds by next to nothing: one round, and the last look."""
+        P, looks = np.repeat(points(4), 30, axis=0) + 1e-4 * points(120, seed=1), []
+        true = _Cloud.nearest
+        monkeypatch.setattr(_Cloud, "nearest", lambda self, Z: looks.append(1) or true(self, Z))
+        clusters(P, 4, np.random.default_rng(0))
+        assert len(looks) == 2
+
+    def test_rounds_go_on_while_the_centroids_move(self, monkeypatch):
+        P, looks = points(300, 2), []
+        true = _Cloud.nearest
+        monkeypatch.setattr(_Cloud, "nearest", lambda self, Z: looks.append(1) or true(self, Z))
+        for rounds in (1, 3):
+            looks.clear()
+            clusters(P, 12, np.random.default_rng(0), max_iter=rounds)
+            assert len(looks) == rounds + 1
+
+    def test_scores_are_held_for_as_many_rows_as_fit_the_cache(self, monkeypatch):
+        asked = []
+
+        def watched(n, held, budget):
+            asked.append((n, held, budget))
+            return row_blocks(n, held, budget)
+
+        monkeypatch.setattr(kmeans_module, "row_blocks", watched)
+        cloud = _Cloud.of(points(40), None)
+        cloud.nearest(points(6, seed=1))
+        assert asked == [(40, 8 * 6, block_bytes(cloud.X))]
+
+    @pytest.mark.parametrize("c", [2, 8, 25])
+    def test_each_seed_is_the_best_of_as_many_trials_as_scikit_learns(self, c):
+        rng, sizes = np.random.default_rng(0), []
+
+        class Watched:
+            choice = staticmethod(rng.choice)
+
+            @staticmethod
+            def random(size):
+                sizes.append(size)
+                return rng.random(size)
+
+        _seeds_among(_Cloud.of(points(30), None), c, Watched())
+        assert sizes == [2 + int(np.log(c))] * (c - 1)
+
+    def test_a_seed_is_the_trial_that_leaves_the_least_weighted_distance(self):
+        """Brute force over the same draws, from coordinates."""
+        P, weights = points(30), np.random.default_rng(1).random(30)
+        chosen = _seeds_among(_Cloud.of(P, weights), 9, np.random.default_rng(2))
+        rng, mass, D = np.random.default_rng(2), weights / weights.max(), squared(P)
+        expected = [rng.choice(30, p=mass / mass.sum())]
+        while len(expected) < 9:
+            nearest = D[expected].min(axis=0)
+            share = (nearest * mass).cumsum()
+            drawn = share.searchsorted(rng.random(4) * share[-1], side="right")
+            left = [np.minimum(nearest, D[j]) @ mass for j in drawn]
+            expected.append(drawn[np.argmin(left)])
+        np.testing.assert_array_equal(chosen, expected)

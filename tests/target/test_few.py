@@ -7,7 +7,7 @@ from nysboost.numerics.progress import Work
 from nysboost.target import few
 from nysboost.target.candidates import MATERN32, Candidate, Sample
 from nysboost.target.few import learn_few
-from nysboost.target.plain import SIMPLEST
+from nysboost.target.plain import SIMPLEST, Plain, at_random
 from nysboost.target.recipes import Moved
 from nysboost.target.scale import Scale
 
@@ -91,3 +91,15 @@ def test_threads_change_nothing_and_fewer_landmarks_serve_in_the_folds(monkeypat
     np.testing.assert_array_equal(found[0].models[-1].w, found[1].models[-1].w)
     assert set(sizes) == {(64, 8), (80, 20)}
     assert found[0].models[-1].basis.Z.shape == (20, 3)
+
+
+def test_landmarks_that_stand_still_are_judged_in_their_full_number(monkeypatch):
+    monkeypatch.setattr(few, "IN_FOLDS", 8)
+    rows, scale, sizes = sample(), Scale(np.zeros(3), np.ones(3)), set()
+
+    def place(gram, c, rng):
+        sizes.add(c)
+        return at_random(gram, c, rng)
+
+    learn_few(rows, scale, Plain(place=place), (), 20, np.random.default_rng(0), Work())
+    assert sizes == {20}

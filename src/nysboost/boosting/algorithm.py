@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from nysboost.boosting.learner import fit_learner
+from nysboost.boosting.residual import Residual
 from nysboost.boosting.rules import Rule
 from nysboost.boosting.selectors import Selector
-from nysboost.boosting.trajectory import Trajectory, sample_rows, start
-from nysboost.boosting.validation import Found
+from nysboost.boosting.trajectory import Trajectory, start
 from nysboost.gram import Gram
-from nysboost.numerics.arrays import Indices
 from nysboost.numerics.progress import track
 from nysboost.settings import Settings
 
@@ -51,32 +50,21 @@ def boost(
 
     # Step 2. Boosting, until there are p learners.
     candidates = []
-    observed = found.observed
-    if not rule.needs_whole_columns:
-        observed = sample_rows(observed, sizes.residual_rows, rng)
+    rows = found.observed if rule.needs_whole_columns else found.glanced_at
+    at_most = len(pool) if rule.needs_whole_columns else sizes.n_considered
+    residual = Residual(found, None if sizes.residual_shape == "square" else rows)
     for i in track(range(1, sizes.n_learners), "boosting step"):
         # (a) combine the learners found so far
         current = rule.mixture(found, i)
         # (b) resample the columns of V among those never used
-        V = pool.sample(sizes.n_candidates, rng, rule.missing(found, current))
+        if len(pool.left_of(residual.considered)) < sizes.n_candidates:
+            residual.consider(pool.part(at_most, rng), shared=at_most < len(pool))
+        V = pool.sample(sizes.n_candidates, rng, rule.missing(found, current), residual.considered)
         candidates.append(len(V))
-        rows = V if sizes.residual_shape == "square" else _rows_outside(V, observed, found)
-        # (c) residual on V
-        residual = gram.block(rows, V) - found.table.block(current, rows, V)
-        # (d) cluster its columns into m groups: the centres are the new columns
-        columns = V[selector(residual, sizes.n_columns, rng)]
+        # (c, d) cluster the residual's columns into m groups: the centres are the new columns
+        columns = V[selector(residual(current, V), sizes.n_columns, rng)]
         pool.remove(columns)
         # (e) the weak approximation on them
         found.table.append(fit_learner(gram, gram.landmarks(columns), sizes.rank))
 
     return Trajectory(found, tuple(candidates))
-
-
-def _rows_outside(V: Indices, rows: Indices, found: Found) -> Indices:
-    """Return the rows on which V is observed: all of them or, of a sample, those not in V.
-
-    A residual is large on its diagonal. In whole columns each has its own; in a sample a
-    few columns would, and would stand apart from the others by chance.
-    """
-    outside = rows if len(rows) == len(found.observed) else np.setdiff1d(rows, V)
-    return outside if len(outside) else rows

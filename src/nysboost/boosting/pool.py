@@ -16,7 +16,13 @@ class Pool:
     def __len__(self) -> int:
         return int(np.count_nonzero(self._free))
 
-    def sample(self, size: int, rng: np.random.Generator, shares: Floats | None = None) -> Indices:
+    def sample(
+        self,
+        size: int,
+        rng: np.random.Generator,
+        shares: Floats | None = None,
+        among: Indices | None = None,
+    ) -> Indices:
         """Return up to `size` free columns without repetition; they stay free.
 
         Parameters
@@ -28,8 +34,10 @@ class Pool:
         shares : array of shape (n,) or None
             Columns are drawn in proportion to these; those without a share come after all
             others. None draws uniformly.
+        among : array of int or None
+            The columns to draw from, in rising order; None is all.
         """
-        free = np.flatnonzero(self._free)
+        free = np.flatnonzero(self._free) if among is None else self.left_of(among)
         size = min(size, len(free))
         if shares is None or not shares[free].any():
             return rng.choice(free, size=size, replace=False)
@@ -37,6 +45,15 @@ class Pool:
         drawn = rng.choice(free, size=min(size, int(np.count_nonzero(mine))), replace=False, p=mine)
         rest = rng.choice(np.setdiff1d(free, drawn), size=size - len(drawn), replace=False)
         return np.concatenate([drawn, rest])
+
+    def left_of(self, columns: Indices) -> Indices:
+        """Return those of some columns that are still free."""
+        return columns[self._free[columns]]
+
+    def part(self, size: int, rng: np.random.Generator) -> Indices:
+        """Return `size` free columns, or all if there are no more than that, in rising order."""
+        everything = np.flatnonzero(self._free)
+        return everything if size >= len(self) else np.sort(self.sample(size, rng))
 
     def draw(self, size: int, rng: np.random.Generator) -> Indices:
         """Take `size` free columns out of the pool, uniformly."""

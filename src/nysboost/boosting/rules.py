@@ -88,6 +88,9 @@ class UniformWeights(WeightRule):
 class ExponentialWeights(WeightRule):
     """w_i = exp(−η ε_i) / Z, with ε_i = ‖G_i − G‖_F on V1.
 
+    Outside the paper's presets the errors are told by `residual_rows` of V1's rows: an error's
+    size needs no more of them, and half of a fit's cost goes.
+
     Parameters
     ----------
     eta : float or "tune"
@@ -104,6 +107,10 @@ class ExponentialWeights(WeightRule):
                 raise ValueError(msg)
         else:
             require_positive("eta", self.eta)
+
+    def mixture(self, found: Found, p: int) -> Mixture:
+        """Return Σ_i w_i K_i over the first p learners."""
+        return Mixture(found.learners[:p], self(found.glance, found.tune, p))
 
     def __call__(self, fit: ValidationSet, tune: ValidationSet, p: int) -> Floats:
         """Return the weights of the first p learners, shape (p,)."""
@@ -146,9 +153,10 @@ class RidgeWeights(WeightRule):
         factor = fit.factor(p)
         A, b = factor[:, 1:], factor[:, 0]
         U, s, Vt = np.linalg.svd(A, full_matrices=False)
+        if s[0] <= fit.rounding:
+            return np.zeros(p)  # all learners vanish on V1: nothing is known of them
         # from strong to weak, so that the strongest wins where V2 cannot tell them apart
-        scale = s[0] ** 2 or 1.0  # all learners may vanish on V1
-        lambdas = [scale * penalty for penalty in sorted(self.lambdas, reverse=True)]
+        lambdas = [s[0] ** 2 * penalty for penalty in sorted(self.lambdas, reverse=True)]
         if self.nonnegative:
             candidates = [_nonnegative_ridge(A, b, penalty) for penalty in lambdas]
         else:

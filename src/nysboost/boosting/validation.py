@@ -10,7 +10,14 @@ from numpy.typing import NDArray
 
 from nysboost.boosting.learner import Learner, Mixture
 from nysboost.gram import Gram, Sample
-from nysboost.numerics.arrays import Array, Floats, Indices, namespace, to_host
+from nysboost.numerics.arrays import (
+    Array,
+    Floats,
+    Indices,
+    floats_on_host,
+    namespace,
+    to_host,
+)
 from nysboost.numerics.tolerances import EPS, cutoff
 
 FIRST_ROOM = 16
@@ -32,6 +39,11 @@ class FeatureTable:
         self.learners: list[Learner] = []
         self._features: dict[int, Array] = {}
         self._known: dict[int, Flags] = {}
+        self._expected = np.zeros(len(self.rows), dtype=bool)
+
+    def expect(self, rows: Indices) -> None:
+        """Evaluate each learner on all of these rows when the first of them is asked for."""
+        self._expected |= np.isin(self.rows, rows)
 
     def append(self, learner: Learner) -> None:
         """Add a learner; it is evaluated on the rows held when they are first asked for."""
@@ -59,6 +71,7 @@ class FeatureTable:
         new = np.zeros_like(known)
         new[places] = ~known[places]
         if new.any():
+            new |= self._expected & ~known
             fresh = self.learners[i].features(self.gram, self.rows[new])
             if new.all():
                 self._features[i] = fresh
@@ -96,14 +109,23 @@ class ValidationSet:
     table: FeatureTable
     rows: Indices
     cols: Indices
+    weight: float = 1.0
+    """By which values are multiplied, where the rows stand for more than themselves."""
 
     def __post_init__(self) -> None:
         self._Qt = np.empty((0, len(self.rows) * len(self.cols)))
         self._factor = np.zeros((0, 0))
 
     def __getstate__(self) -> dict[str, Any]:
-        fresh = ValidationSet(self.table, self.rows, self.cols)
+        fresh = ValidationSet(self.table, self.rows, self.cols, self.weight)
         return fresh.__dict__  # Q is as large as the data, and comes back when it is needed
+
+    @property
+    def rounding(self) -> float:
+        """The norm of b or of a learner's column below which it is nothing but rounding errors."""
+        gram = self.table.gram
+        largest = float(np.max(np.abs(floats_on_host(gram.diag(self.cols)))))
+        return cutoff(1, gram.eps) * largest * float(np.sqrt(len(self.rows) * len(self.cols)))
 
     def factor(self, p: int) -> Floats:
         """Return R of [b, a_1, …, a_p], upper triangular, shape (p + 1, p + 1)."""
@@ -141,7 +163,7 @@ class ValidationSet:
         else:
             left = self.table.features(self.rows, j - 1)
             values = left @ self.table.features(self.cols, j - 1).T
-        return to_host(values).astype(np.float64, copy=False).ravel()
+        return to_host(values).astype(np.float64, copy=False).ravel() * self.weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,15 +178,19 @@ class Found:
         The learners, in the order found.
     fit, tune : ValidationSet
         V1 and V2.
-    observed : array of int
-        The rows on which whole columns are observed: all, or a uniform sample.
+    glance : ValidationSet
+        V1 on a few rows: enough to tell how large an error is.
+    observed, glanced_at : array of int
+        The rows on which whole columns are observed: all, or a uniform sample; and those few.
     """
 
     sample: Sample
     table: FeatureTable
     fit: ValidationSet
     tune: ValidationSet
+    glance: ValidationSet
     observed: Indices
+    glanced_at: Indices
 
     @property
     def learners(self) -> tuple[Learner, ...]:

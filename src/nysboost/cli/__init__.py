@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import warnings
+from typing import Any
 
 from nysboost.experiments.user_error import UserError, need
 
@@ -14,7 +16,9 @@ def main() -> None:
         need("rich", "experiments")
         from nysboost.cli.app import app
 
-        app(prog_name="nysboost")
+        with warnings.catch_warnings():
+            warnings.showwarning = _say
+            app(prog_name="nysboost")
     except UserError as error:
         print(f"nysboost: {error}", file=sys.stderr)
         raise SystemExit(2) from None
@@ -22,3 +26,8 @@ def main() -> None:
         where = f"{error.filename}: " if error.filename else ""
         print(f"nysboost: {where}{error.strerror or error}.", file=sys.stderr)
         raise SystemExit(2) from None
+
+
+def _say(message: Warning | str, *_: Any, **__: Any) -> None:
+    """Print a warning as the sentence that it is."""
+    print(f"nysboost: {message}", file=sys.stderr)

@@ -12,10 +12,12 @@ import numpy as np
 
 from nysboost.cli import cluster
 from nysboost.cli.choice import Choice, as_in
+from nysboost.cli.errors import wrong_call
 from nysboost.cli.models import Mapper, known_columns, load_model, output_names
 from nysboost.cli.progress import Progress
 from nysboost.cli.sinks import open_sink, refuse_existing
 from nysboost.cli.tables import open_table
+from nysboost.numerics.memory import as_bytes
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,8 @@ def run(request: Request, what: str, mapper: Callable[[Any], Mapper]) -> dict[st
         Model ↦ what it does to a block of rows.
     """
     refuse_existing(request.out, request.force)
+    with wrong_call():
+        as_bytes(request.max_memory)
     model = load_model(request.model)
     if hasattr(model, "max_memory"):
         model.max_memory = request.max_memory
@@ -65,8 +69,7 @@ def _apply_here(
         # names were checked above, once for all blocks
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         takes_frames = getattr(model, "_table", None) is not None
-        read = choice.table.frames(choice.columns) if takes_frames else choice.blocks()
-        blocks = progress.of(read)
+        blocks = progress.of(choice.frames() if takes_frames else choice.blocks())
         results = (np.asarray(function(block)) for block in blocks)
         first = next(results, None)
         width = 1 if first is None else first.shape[1]

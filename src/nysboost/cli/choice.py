@@ -71,6 +71,17 @@ class Choice:
             if kept.any():
                 yield block if kept.all() else block[kept]
 
+    def frames(self) -> Iterator[Any]:
+        """Read all rows once, in order, as data frames, text and gaps as they are.
+
+        Rows with gaps are left out where missing values are to be dropped.
+        """
+        for frame in self.table.frames(self.columns):
+            kept = frame.dropna() if self.drop_missing else frame
+            self.dropped_rows += len(frame) - len(kept)
+            if len(kept):
+                yield kept
+
     def _refuse_text(self) -> None:
         text = [name for name in self.table.text if name in (self.names or [])]
         if text:

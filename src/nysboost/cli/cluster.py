@@ -19,6 +19,7 @@ from nysboost.cli.tables import Table
 from nysboost.experiments.user_error import need
 
 CHUNK_BYTES = 2**26
+"""What one task reads of a .npy file: Dask advises chunks of about a hundred megabytes at most."""
 
 
 @contextmanager
@@ -98,11 +99,11 @@ def apply(
         raise CommandError(msg)
     begun = time.perf_counter()
     with connected(address), whole(out.resolve(), force=force) as beside:
-        result = function(dask_table(choice))
+        rows = dask_table(choice)
+        result = function(rows)
         if out.suffix == ".zarr":
-            result.compute_chunk_sizes()
             zarr = need("zarr", "files")
-            result.rechunk({0: "auto"}).to_zarr(str(beside))
+            _with_sizes(result, rows).rechunk({0: "auto"}).to_zarr(str(beside))
             zarr.open_array(str(beside), mode="r+").attrs["software"] = SOFTWARE
         else:
             names = output_names(what, result.shape[1])
@@ -111,3 +112,13 @@ def apply(
             )
     seconds = round(time.perf_counter() - begun, 3)
     return {"out": str(out), "columns": int(result.shape[1]), "seconds": seconds}
+
+
+def _with_sizes(result: Any, rows: Any) -> Any:
+    """Return what was made of rows with the sizes of its chunks known; a frame's are counted."""
+    import dask.array as da
+
+    if not np.isnan(result.shape[0]):
+        return result
+    sizes = tuple(int(size) for size in rows.map_partitions(len).compute())
+    return da.Array(result.dask, result.name, (sizes, result.chunks[1]), meta=result._meta)

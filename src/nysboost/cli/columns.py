@@ -88,9 +88,15 @@ class ColumnTable:
             yield batch.to_pandas()
 
     def labels(self, column: int) -> NDArray[Any]:
-        """Return one column as it is: numbers or text."""
-        parts = [batch.column(0) for batch in self.batches([column])]
-        if not _is_number(self.schema.field(column).type):
+        """Return one column as it is: numbers, truth values or text."""
+        field, parts = self.schema.field(column), [b.column(0) for b in self.batches([column])]
+        if pa.types.is_temporal(field.type):
+            msg = (
+                f"The target {field.name!r} of {self.path} holds dates or times: turn it into "
+                "numbers to be regressed, or into text to be classified."
+            )
+            raise DataError(msg)
+        if pa.types.is_boolean(field.type) or not _is_number(field.type):
             return np.concatenate([part.to_numpy(zero_copy_only=False) for part in parts])
         return np.concatenate([_numbers(part) for part in parts])
 
@@ -131,8 +137,7 @@ class _ParquetSource:
 
 def open_csv(path: Path) -> ColumnTable:
     """Open a CSV file: types come from its first block, and whole numbers may have fractions."""
-    delimiter = "\t" if ".tsv" in path.suffixes else ","
-    names = _names_if_no_header(path, delimiter)
+    delimiter, names = _layout(path)
     source = _CsvSource(path, {}, names, delimiter)
     try:
         first = next(source.batches(None), None)
@@ -164,14 +169,24 @@ def open_parquet(path: Path) -> ColumnTable:
     return ColumnTable(path, schema, _ParquetSource(data))
 
 
-def _names_if_no_header(path: Path, delimiter: str) -> list[str] | None:
-    """Return names for the columns of a file that begins with numbers, not with names.
+def _layout(path: Path) -> tuple[str, list[str] | None]:
+    """Return the delimiter, and names for the columns where the first line has none.
 
     0, 1, 2, … in the first line are names: pandas writes them for columns without any.
     """
     opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="utf-8", newline="") as file:
-        head = next(csv.reader(file, delimiter=delimiter), [])
+    try:
+        with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
+            first = file.readline()
+    except UnicodeDecodeError as error:
+        msg = f"{path} is not text in UTF-8: save it as such."
+        raise DataError(msg) from error
+    delimiter = max(",;\t", key=first.count)
+    return delimiter, _names_if_no_header(next(csv.reader([first], delimiter=delimiter), []))
+
+
+def _names_if_no_header(head: list[str]) -> list[str] | None:
+    """Return names for the columns of a file that begins with numbers, not with names."""
     try:
         numbers = [float(field) for field in head if field]
     except ValueError:

@@ -51,6 +51,15 @@ class NoRoomError(CommandError):
 
 
 @contextmanager
+def wrong_call() -> Iterator[None]:
+    """Say that an option is what is wrong, not the data."""
+    try:
+        yield
+    except ValueError as error:
+        raise CommandError(str(error)) from error
+
+
+@contextmanager
 def sentences(*, as_json: bool) -> Iterator[None]:
     """Turn every foreseeable error into a sentence on standard error and an exit code.
 

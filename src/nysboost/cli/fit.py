@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from inspect import signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,14 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 import nysboost as nb
+from nysboost.catalogue import find_method
 from nysboost.cli import cluster
 from nysboost.cli.choice import Choice, all_but, find_column
-from nysboost.cli.errors import CommandError, DataError, NoRoomError
+from nysboost.cli.errors import CommandError, DataError, NoRoomError, wrong_call
 from nysboost.cli.models import unmistakable
 from nysboost.cli.progress import Progress
 from nysboost.cli.sinks import NpySink, refuse_existing
 from nysboost.cli.tables import ArrayTable, Table, open_table
 from nysboost.experiments.user_error import need
+from nysboost.kernels import KERNELS
+from nysboost.numerics.checks import unknown
 from nysboost.numerics.memory import as_bytes
 
 
@@ -52,6 +54,8 @@ class Request:
 def run(request: Request) -> dict[str, Any]:
     """Fit a model to a table, save it, and return what a script wants to know."""
     refuse_existing(request.out, request.force)
+    _refuse_wrong_options(request)
+    _refuse_idle_options(request)
     begun = time.perf_counter()
     table = open_table(request.data, request.dataset)
     y = _beside(table, request.target)
@@ -63,7 +67,7 @@ def run(request: Request) -> dict[str, Any]:
     if target is not None:
         y = cluster.dask_column(table, target) if request.scheduler else table.labels(target)
     where = cluster.connected(request.scheduler) if request.scheduler else nullcontext()
-    with where, _rows(choice, y, request) as (X, y):
+    with where, _rows(choice, y, request) as (X, y), _in_words_of(choice, request):
         if y is None:
             model = _transformer(request).fit(X)
         else:
@@ -81,6 +85,27 @@ def run(request: Request) -> dict[str, Any]:
         "dropped_rows": choice.dropped_rows,
         "seconds": round(time.perf_counter() - begun, 3),
     }
+
+
+def _refuse_wrong_options(request: Request) -> None:
+    """Say at once what is no method, no kernel or no size, before any file is read."""
+    with wrong_call():
+        find_method(request.method)
+        as_bytes(request.max_memory)
+        if request.kernel not in KERNELS:
+            raise ValueError(unknown("kernel", request.kernel, KERNELS))
+
+
+@contextmanager
+def _in_words_of(choice: Choice, request: Request) -> Iterator[None]:
+    """Where a fit fails, look whether the file lacks something, and say where in the file."""
+    try:
+        yield
+    except ValueError:
+        if request.scheduler is None and isinstance(choice.table, ArrayTable):
+            for _ in choice.blocks():
+                pass
+        raise
 
 
 @contextmanager
@@ -134,6 +159,18 @@ def _copied(choice: Choice, folder: Path, request: Request) -> Any:
     return np.load(folder / "X.npy", mmap_mode="r")
 
 
+def _refuse_idle_options(request: Request) -> None:
+    """Refuse what a learner would not listen to: it finds its kernel and landmarks itself."""
+    usual = {"method": "joint", "kernel": "rbf", "sigma": "median", "tol": None}
+    given = [f"--{name}" for name, value in usual.items() if getattr(request, name) != value]
+    if request.target is not None and given:
+        msg = (
+            f"{', '.join(given)} cannot be given with --target: a learner finds its kernel and "
+            "its landmarks itself."
+        )
+        raise CommandError(msg)
+
+
 def _beside(table: Table, target: str | None) -> Any:
     """Return the target, if it is an array beside that of the rows."""
     if target is None or not isinstance(table, ArrayTable):
@@ -161,9 +198,6 @@ def _transformer(request: Request) -> Any:
         sigma = _number(request.sigma)
     takes_sigma = request.kernel in ("rbf", "gaussian", "laplacian", "matern")
     options: dict[str, Any] = {"tol": request.tol} if request.tol is not None else {}
-    if options and "tol" not in signature(nb.Nystroem).parameters:
-        msg = "--tol is not known to this version: give --components."
-        raise CommandError(msg)
     return nb.Nystroem(
         kernel=request.kernel,
         kernel_params={"sigma": sigma} if takes_sigma else None,

@@ -26,8 +26,8 @@ def run(path: Path) -> dict[str, Any]:
         said["classes"] = [str(label) for label in model.classes_]
     found = getattr(model, "approximation_", model)
     for name in ("method", "kernel", "rank", "entries_evaluated"):
-        if hasattr(found, name):
-            value = getattr(found, name)
+        value = getattr(found, name, None)
+        if value not in (None, 0, "unnamed"):  # a learner's landmarks come from no one method
             said[name] = value if isinstance(value, int) else str(value)
     if hasattr(found, "landmarks"):
         said["landmarks"] = len(found.landmarks)

@@ -180,10 +180,17 @@ SINKS: dict[str, type[Sink]] = {
 }
 
 
+FOLDERS = (".zarr", ".parquet")
+"""Outputs that may be folders, which --force replaces."""
+
+
 def refuse_existing(path: Path, force: bool) -> None:
     """Raise if there is something at `path` that may not be replaced, or no place for it."""
     if not path.parent.is_dir():
         msg = f"There is no folder {path.parent} to write {path.name} to."
+        raise NoFileError(msg)
+    if path.is_dir() and path.suffix not in FOLDERS:
+        msg = f"{path} is a folder: give the name of a file in it."
         raise NoFileError(msg)
     if path.exists() and not force:
         msg = f"{path} is there already: --force replaces it."

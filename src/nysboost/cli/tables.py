@@ -116,6 +116,11 @@ def open_table(path: Path, dataset: str | None = None) -> Table:
     if kind == ".gz" and len(suffixes) > 1:
         kind = suffixes[-2]
     if kind in (".csv", ".tsv", ".txt", ".parquet", ".pq") or (path.is_dir() and kind != ".zarr"):
+        if dataset is not None:
+            msg = (
+                f"--dataset {dataset} names an array of a file with several, but {path} is a table."
+            )
+            raise NoFileError(msg)
         need("pyarrow", "experiments")
         from nysboost.cli.columns import open_csv, open_parquet
 
@@ -143,7 +148,7 @@ def _npy(path: Path, _: str | None) -> Any:
     try:
         return np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError) as error:
-        msg = f"{path} is no .npy file of numbers, or it is cut off: {error}"
+        msg = f"{path} is no .npy file of numbers, or it is cut off."
         raise NoFileError(msg) from error
 
 

@@ -16,6 +16,7 @@ from nysboost.data.whole import not_written, refuse_no_place
 from nysboost.numerics.arrays import Array, dtype_name, empty, namespace, to_host, whereabouts
 
 MARKED_ROWS = 4096
+"""Rows that are marked at a time: many writes are slow, and all rows at once might not fit."""
 
 
 class Output(ABC):

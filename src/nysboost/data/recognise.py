@@ -99,7 +99,7 @@ def rows_of(X: Any, *, name: str = "X") -> ArrayRows | DaskRows:
             raise TypeError(msg)
         rows = ArrayRows(X.detach() if hasattr(X, "detach") else X)  # no gradients here
     else:
-        array = _as_numbers(X, name)
+        array = numbers_of(X, name)
         rows = ArrayRows(array) if mapped(array) is None else MappedRows(array)
     _refuse_no_table(rows.data, name)
     if rows.n == 0 or rows.n_features == 0:
@@ -149,7 +149,7 @@ def table_of(X: Any, *, name: str = "X") -> Any:
     if is_sparse(X):
         _refuse_complex(X, name)
         return X
-    array = _as_numbers(X, name)
+    array = numbers_of(X, name)
     _refuse_no_table(array, name)
     return X if hasattr(X, "columns") else array
 
@@ -163,7 +163,8 @@ def _refuse_no_table(array: Any, name: str) -> None:
         raise ValueError(msg)
 
 
-def _as_numbers(X: Any, name: str) -> np.ndarray[Any, Any]:
+def numbers_of(X: Any, name: str) -> np.ndarray[Any, Any]:
+    """Return what lies in memory as an array of numbers, or say why it is none."""
     _refuse_no_numbers(X, name)
     try:
         array = np.asarray(X)
@@ -194,8 +195,8 @@ def _refuse_no_numbers(X: Any, name: str) -> None:
             "with sklearn.impute.SimpleImputer say."
         )
         raise ValueError(msg)
-    kinds = getattr(X, "dtypes", None)  # a data frame has a dtype for each column
-    kinds = [getattr(X, "dtype", None)] if kinds is None else list(kinds)
+    kinds: Any = getattr(X, "dtypes", None)  # a data frame has a dtype for each column
+    kinds = list(kinds) if hasattr(kinds, "__iter__") else [getattr(X, "dtype", None)]
     if any(getattr(kind, "kind", None) in ("m", "M") for kind in kinds):
         msg = (
             f"{name} has dates or spans of time, which are no numbers until you choose a unit and "

@@ -17,6 +17,7 @@ from nysboost.numerics.arrays import (
     dense,
     dtype_name,
     entries,
+    in_float64,
     is_sparse,
     namespace,
     take,
@@ -26,6 +27,7 @@ from nysboost.numerics.arrays import (
 T = TypeVar("T")
 
 SCAN_BYTES = 64 * 2**20
+"""A scan holds this much: far more than the reads it is made of cost, far less than memory."""
 
 FEW_ROWS = 4
 """So many rows of one chunk, or fewer, are read one by one."""
@@ -277,12 +279,7 @@ class ForgottenRows:
 
 def as_float(block: Array) -> Array:
     """Return float32 and float64 as they are, and every other number as float64."""
-    if dtype_name(block) in ("float32", "float64"):
-        return block
-    if is_sparse(block) or isinstance(block, np.ndarray):
-        return block.astype(np.float64)
-    xp = namespace(block)
-    return xp.astype(block, xp.float64)
+    return block if dtype_name(block) in ("float32", "float64") else in_float64(block)
 
 
 def scan(rows: Rows) -> Iterator[Array]:

@@ -13,7 +13,7 @@ from nysboost.data.dask_graph import as_node, brought, rows_at, tree
 from nysboost.data.dask_rows import DaskRows
 from nysboost.data.dask_tables import with_known_sizes
 from nysboost.data.rows import ArrayRows, as_float, refuse_non_finite, spread_indices
-from nysboost.numerics.arrays import Array, Indices, entries, namespace, stacked, take
+from nysboost.numerics.arrays import Array, Indices, entries, namespace, stacked, take, whereabouts
 
 HELD_BYTES = 2**27
 """So little is brought here with the first look: some methods look at all of few rows often."""
@@ -133,6 +133,13 @@ def surveyed(rows: DaskRows, sizes: Sequence[int]) -> SurveyedRows:
     survey, found = brought(tree(looks, _both, "survey-rows"))
     if survey.trouble is not None:
         _say_where(rows, survey.trouble // rows.n_features)
+    if whereabouts(found) != whereabouts(rows.form):
+        msg = (
+            f"Dask says that {rows.name} has chunks like {whereabouts(rows.form)}, but one is "
+            f"{whereabouts(found)}. Say it with meta=, or turn them into NumPy arrays: "
+            f"{rows.name}.map_blocks(numpy.asarray). Dask arrays of PyTorch tensors there are none."
+        )
+        raise ValueError(msg)
     return SurveyedRows(rows.data, rows.name, survey=survey, held=held, held_rows=found)
 
 

@@ -16,6 +16,7 @@ from nysboost.gram import Gram
 from nysboost.numerics.arrays import Array, Floats, Indices, like, namespace, to_host
 
 TILE_ROWS, TILE_COLS = 512, 4096
+"""Entries of G that are held at a time: 16 MB, beside which the sums cost nothing."""
 
 Features: TypeAlias = Callable[[slice], Array]
 """F at rows[slice], shape (len, K): kept by whoever asks, or computed anew each time."""

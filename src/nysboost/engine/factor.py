@@ -161,10 +161,11 @@ class Factor:
         else:
             R = triangular_factor(iter([self.at(spread_indices(n, max(row_cap, 2 * K)))]))
         eigenvalues, basis = spectrum(R, weights, eps)
-        floor = cutoff(ROUNDING, eps) * float(np.abs(eigenvalues).max())
+        sizes = np.abs(eigenvalues)  # none at all where every feature is zero
+        floor = cutoff(ROUNDING, eps) * float(sizes.max(initial=0.0))
         positive = np.flatnonzero(eigenvalues > floor)
         rotation = basis[:, positive] * np.sqrt(eigenvalues[positive])
-        mass = float(-eigenvalues[eigenvalues < 0].sum() / np.abs(eigenvalues).sum())
+        mass = float(sizes[eigenvalues < 0].sum() / (sizes.sum() or 1.0))
         return rotation, mass
 
     def __getstate__(self) -> dict[str, Any]:

@@ -17,7 +17,14 @@ from nysboost.data.rows import ArrayRows, Stream, as_float, refuse_non_finite
 from nysboost.engine.blocks import Plan, each_block, plan
 from nysboost.engine.feature_map import ENDLESS, FeatureMap
 from nysboost.kernels.distances import in_the_form_of
-from nysboost.numerics.arrays import Array, block_bytes, is_sparse, like, namespace, take
+from nysboost.numerics.arrays import (
+    Array,
+    block_bytes,
+    in_float64,
+    like,
+    namespace,
+    take,
+)
 from nysboost.numerics.memory import Budget
 from nysboost.numerics.threads import usable_threads
 
@@ -52,11 +59,12 @@ class Moments:
     def of(cls, F: Array, Y: Array, weights: Array | None = None) -> Moments:
         """Return the moments of rows in memory."""
         xp = namespace(F)
-        if weights is None:
-            weights = xp.ones_like(F[:, 0])
-        G, V = F * weights[:, None], Y * weights[:, None]
+        if weights is None:  # FᵀF of one and the same array costs BLAS half of a product
+            G, V, count = F, Y, xp.ones_like(F[:, 0])
+        else:
+            G, V, count = F * weights[:, None], Y * weights[:, None], weights
         return cls(
-            xp.sum(weights), xp.sum(G, axis=0), xp.sum(V, axis=0), G.T @ F, G.T @ Y,
+            xp.sum(count), xp.sum(G, axis=0), xp.sum(V, axis=0), G.T @ F, G.T @ Y,
             xp.sum(V * Y, axis=0),
         )  # fmt: skip
 
@@ -105,7 +113,7 @@ def moments_of(
             _moments_of_block, operator.add, load, *beside, task="moments", size=0
         )
         return found_there
-    form = _in_double(rows.form)
+    form = in_float64(rows.form)
     evaluate = transform.gram.against(transform.landmarks, form)
     N = like(transform.normalization, form)
     shares = _plan(transform, rows, form, Y.shape[1], budget or transform.gram.budget)
@@ -142,11 +150,6 @@ def _moments_of_block(
         return None
     of_rows = None if weights is None else weights[:, 0]
     return moments_of(transform, ArrayRows(X), Y, weights=of_rows)
-
-
-def _in_double(form: Array) -> Array:
-    xp = namespace(form)
-    return form.astype(np.float64) if is_sparse(form) else xp.astype(form, xp.float64)
 
 
 def _plan(transform: FeatureMap, rows: Stream, form: Array, t: int, budget: Budget) -> Plan:

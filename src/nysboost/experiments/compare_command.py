@@ -18,6 +18,7 @@ from nysboost.experiments.user_data import Matrix
 from nysboost.experiments.user_error import UserError
 
 _USUAL_BUDGET = 480
+"""Columns if none are asked for: 8 learners of 60."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ def run(request: Request, out: Path, data_dir: Path | None = None) -> list[compa
     X, notes = _points(request, data_dir)
     _refuse_few(X.shape[0], request)
     usual = min(_USUAL_BUDGET, X.shape[0] // 4) // request.n_learners * request.n_learners
-    budget = request.columns or max(request.n_learners, usual)
+    budget = request.columns or min(X.shape[0], max(request.n_learners, usual))
     make_writable(out)
     notes.append(
         f"Kernel: {request.kernel}; budget: {budget} columns; mixtures have {request.n_learners} "
@@ -75,7 +76,7 @@ def run(request: Request, out: Path, data_dir: Path | None = None) -> list[compa
 
         outcomes = compare.run(task, step, notes.append)
         progress(steps, steps)
-    _keep_earlier(out / "report.html")
+    console.keep_earlier(out / "report.html")
     _show(outcomes)
     console.say("★: no other method is at least as good in error, time and entries together.")
     console.say(compare.recommend(outcomes)[1])
@@ -89,20 +90,13 @@ def run(request: Request, out: Path, data_dir: Path | None = None) -> list[compa
 
 def _refuse_few(n: int, request: Request) -> None:
     """Say that there are too few rows before anything is said about columns."""
+    mixtures = set(compare.choose_methods(request.methods)) & set(compare.MIXTURES)
     least = 2 * request.n_learners
-    if request.columns is None and n < least:
+    if request.columns is None and n < least and mixtures:
         raise UserError(
             f"{request.data} has {n} rows, and mixtures of {request.n_learners} learners need at "
             f"least {least}: give more rows, or fewer learners with --learners."
         )
-
-
-def _keep_earlier(path: Path) -> None:
-    """Give an earlier report another name, and say so."""
-    if path.exists():
-        kept = path.with_name(f"{path.stem}.earlier{path.suffix}")
-        path.replace(kept)
-        console.say(f"The earlier report is kept as {kept}.")
 
 
 def _show(outcomes: Sequence[compare.Outcome]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 from rich import box
 from rich.console import Console
@@ -12,7 +13,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
 _QUIET_SECONDS = 10.0
+"""A log file gets a line of progress this often."""
 _FILE_WIDTH = 140
+"""Columns of a table that goes to a file: no terminal says how wide it is."""
 
 
 def _console(stderr: bool = False) -> Console:
@@ -103,3 +106,11 @@ def _plain(title: str, console: Console) -> Callable[..., None]:
 
 def _span(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+
+
+def keep_earlier(path: Path) -> None:
+    """Give an earlier report another name, and say so."""
+    if path.exists():
+        kept = path.with_name(f"{path.stem}.earlier{path.suffix}")
+        path.replace(kept)
+        say(f"The earlier report is kept as {kept}.")

@@ -22,6 +22,7 @@ from nysboost.numerics.checks import unknown
 
 Preparation = Literal["as distributed", "divided by 255", "columns standardised"]
 _BLOCK = 50_000
+"""Rows whose moments are summed at a time: the largest table is never held in float64."""
 
 
 @dataclass(frozen=True)

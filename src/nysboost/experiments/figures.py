@@ -20,7 +20,8 @@ MEASURE_WORDS = {
     "error": "relative error (Frobenius norm)",
     "seconds": "seconds (processor time, one thread)",
 }
-_LOGARITHMIC_FROM = 8.0
+LOGARITHMIC_FROM = 8.0
+"""Values this far apart, largest to smallest, are drawn on a logarithmic axis."""
 
 
 def write_all(results: Results, folder: Path) -> list[Path]:
@@ -86,11 +87,16 @@ def _curve(axes: Any, counts: Sequence[int], summary: Summary) -> None:
         axes.fill_between(counts, low, high, color=look.colour, alpha=0.15, linewidth=0)
 
 
+def spread_out(summaries: Sequence[Summary]) -> bool:
+    """Whether the means call for a logarithmic axis."""
+    means = np.concatenate([summary.mean for summary in summaries])
+    return bool(means.min() > 0 and means.max() / means.min() > LOGARITHMIC_FROM)
+
+
 def _decorate(
     axes: Any, results: Results, figure: Figure, reading: str, summaries: Sequence[Summary]
 ) -> None:
-    means = np.concatenate([s.mean for s in summaries])
-    if means.min() > 0 and means.max() / means.min() > _LOGARITHMIC_FROM:
+    if spread_out(summaries):
         axes.set_yscale("log")
     replicates = len(next(iter(results.values[reading].values())))
     axes.set_xlabel("number of learners p")

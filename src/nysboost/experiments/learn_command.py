@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from nysboost.experiments import console, learning, report
+from nysboost.experiments.csv_file import MISSING
 from nysboost.experiments.report import learning as pages
 from nysboost.experiments.store import make_writable
+from nysboost.experiments.user_data import INDEX
 from nysboost.experiments.user_error import UserError, need
 from nysboost.numerics.checks import unknown
 
@@ -54,6 +56,7 @@ def run(request: Request, out: Path) -> list[learning.Outcome]:
     insight = learning.look_closer(frame, y, classify, c, request.folds, request.seed)
     page = pages.page(outcomes, insight, classify, notes, asdict(request))
     console.say(page.summary[0])
+    console.keep_earlier(out / "report.html")
     report.write(page, out / "report.html")
     console.say(f"The report is {out / 'report.html'}.")
     return outcomes
@@ -64,6 +67,7 @@ def read(path: Path, target: str) -> tuple[learning.Frame, Any]:
     if not path.is_file():
         raise UserError(f"There is no file {path}.")
     columns = _parquet(path) if path.suffix.lower() == ".parquet" else _csv(path)
+    columns = {name: column for name, column in columns.items() if name not in INDEX}
     if target not in columns:
         raise UserError(f"{path} has no such target. {unknown('column', target, columns)}")
     y = columns.pop(target)
@@ -79,22 +83,30 @@ def read(path: Path, target: str) -> tuple[learning.Frame, Any]:
 
 
 def _csv(path: Path) -> dict[str, Any]:
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        lines = file.read().splitlines()
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            delimiter = max(",;\t", key=file.readline().count)
+            file.seek(0)
+            lines = [row for row in csv.reader(file, delimiter=delimiter) if row]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise UserError(f"{path} is not text in UTF-8: save it as such.") from error
     if len(lines) < 2:
         raise UserError(f"{path} needs a line of column names and at least one row.")
-    reader = csv.reader(lines, delimiter=max(",;\t", key=lines[0].count))
-    names, *cells = [row for row in reader if row]
+    names, *cells = lines
+    names = [name.strip() for name in names]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise UserError(f"{path} has two columns called {twice!r}: give each a name of its own.")
     for number, row in enumerate(cells, start=2):
         if len(row) != len(names):
             raise UserError(f"{path} is ragged: row {number} has {len(row)} cells.")
-    named = zip((name.strip() for name in names), zip(*cells, strict=True), strict=True)
-    return {name: _column(values) for name, values in named}
+    columns = zip(*cells, strict=True)
+    return {name: _column(values) for name, values in zip(names, columns, strict=True)}
 
 
 def _column(cells: Any) -> Any:
-    """Return numbers where all cells are numbers or empty, else text."""
-    stripped = [cell.strip() for cell in cells]
+    """Return numbers where all cells are numbers or missing, else text."""
+    stripped = ["" if cell.strip().lower() in MISSING else cell.strip() for cell in cells]
     try:
         return np.array([float(cell) if cell else np.nan for cell in stripped])
     except ValueError:

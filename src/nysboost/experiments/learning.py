@@ -27,6 +27,7 @@ XRFM_ROWS = 5000
 """Rows up to which xRFM is compared too: its time grows with their cube, to minutes a fit."""
 
 LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+"""Shares that intervals claim to cover, for the picture of those that they do cover."""
 
 
 @dataclass(frozen=True, eq=False)

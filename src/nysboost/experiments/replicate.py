@@ -37,6 +37,7 @@ METHODS: tuple[str, ...] = (*VARIANTS, *ENSEMBLES)
 
 Values = dict[str, list[float]]
 _DATA_STREAM = 0
+"""Which random numbers draw the data: the same for every method of a replicate."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,7 @@ def settings_of(preset: Preset, reading: str, n_learners: int | None = None) -> 
             n_columns=preset.n_columns,
             rank=preset.rank,
             n_candidates=preset.n_candidates,
+            n_considered=preset.n_points,
             n_fit=preset.n_fit,
             n_tune=preset.n_tune,
             residual_shape=cast(Literal["columns", "square"], reading),

@@ -7,14 +7,7 @@ not depend on how many processes made them, in which order, or how often the run
 from __future__ import annotations
 
 import functools
-import itertools
-import multiprocessing
-import os
-import signal
-import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -30,6 +23,7 @@ from nysboost.experiments.replicate import measure, settings_of
 from nysboost.experiments.results import Results
 from nysboost.experiments.store import Record, Store
 from nysboost.experiments.user_error import UserError
+from nysboost.experiments.workers import in_processes
 
 RECORD_FORMAT = 2
 LIBRARIES = ("numpy", "scipy", "scikit-learn")
@@ -108,49 +102,8 @@ def _records(plan: Plan, units: list[Unit], jobs: int) -> Iterator[Record]:
         with threadpool_limits(1):
             for unit in units:
                 yield _work(plan, unit)
-    elif units:
-        yield from _in_processes(plan, units, min(jobs, len(units)))
-
-
-def _in_processes(plan: Plan, units: list[Unit], jobs: int) -> Iterator[Record]:
-    context = multiprocessing.get_context("spawn")
-    waiting = iter(units)
-    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin_worker) as pool:
-        try:
-            # Only a few are handed out at a time, so that an end leaves little behind.
-            running: set[Future[Record]] = {
-                pool.submit(_work, plan, unit) for unit in itertools.islice(waiting, 2 * jobs)
-            }
-            while running:
-                done, running = wait(running, return_when=FIRST_COMPLETED)
-                for future in done:
-                    yield future.result()
-                more = itertools.islice(waiting, len(done))
-                running |= {pool.submit(_work, plan, unit) for unit in more}
-        except BrokenProcessPool as error:
-            message = (
-                "A worker process was ended from outside (often for want of memory). The records "
-                "made so far are kept: the same command goes on; --jobs 1 needs least memory."
-            )
-            raise UserError(message) from error
-        except BaseException:
-            for child in multiprocessing.active_children():
-                child.terminate()
-            raise
-
-
-def _begin_worker() -> None:
-    """One BLAS thread; die at once with Ctrl-C, and with the parent however it dies."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    threadpool_limits(1)
-    threading.Thread(target=_follow_parent, daemon=True).start()
-
-
-def _follow_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+    else:
+        yield from in_processes(functools.partial(_work, plan), units, jobs)
 
 
 @functools.lru_cache(maxsize=1)

@@ -20,6 +20,7 @@ from nysboost.experiments.user_error import UserError
 
 Record = dict[str, Any]
 _CHECKSUM_LENGTH = 16
+"""64 bits: enough against damage by chance, which is all that it guards against."""
 
 
 def canonical(value: Any) -> str:

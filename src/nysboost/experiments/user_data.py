@@ -26,6 +26,7 @@ INDEX = ("", "__index_level_0__", "Unnamed: 0")
 """Names that an index gets when a data frame is written: it is no feature."""
 
 _WIDEST_DENSE = 20_000
+"""Columns up to which a sparse table is made dense: 20,000 rows of it then take 3.2 GB."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,8 @@ def read(path: Path, label: str | Sequence[str] | None = None) -> Table:
     label : str or sequence of str, optional
         The columns to leave out: their names, or their numbers counted from 0.
     """
+    if path.is_dir():
+        raise UserError(f"{path} is a folder: give the name of a file in it.")
     if not path.is_file():
         raise UserError(f"There is no file {path}.")
     if path.stat().st_size == 0:

@@ -68,7 +68,7 @@ def given_landmarks(gram: Gram, landmarks: Any) -> Landmarks:
         Whole numbers are rows; a table is one of points, which need not be rows of the data.
     """
     form = gram.rows.form
-    if getattr(landmarks, "ndim", 0) != 2 and np.ndim(landmarks) != 2:
+    if np.ndim(landmarks) != 2:
         indices = positions(landmarks, gram.n, "landmarks")
         if len(indices) == 0:
             msg = "landmarks is empty: give at least one row or point."

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from nysboost.kernels import Kernel
 from nysboost.numerics.arrays import Array
-from nysboost.numerics.linalg import nearby_basis, range_basis
+from nysboost.numerics.linalg import nearby_basis, norms, range_basis
 from nysboost.numerics.split import SplitMatrix
 from nysboost.numerics.tolerances import CANCELLED
 
@@ -40,11 +40,35 @@ class MatrixLoss:
         """Return the loss and its gradient, shape (c, d)."""
         self.evaluations += 1
         C = self.kernel(self.X, Z)
-        near = None if self._last is None else nearby_basis(C, self._last)
-        Q, T = near or range_basis(C)
+        loss, slope = self._nearby(C) or self._anywhere(C)
+        return loss, self.kernel.pullback(self.X, Z, C, slope)
+
+    def _anywhere(self, C: Array) -> tuple[float, Array]:
+        """Return the loss and its slope in C, from a basis of C's range."""
+        Q, T = range_basis(C)
         GQ = self.G.times(Q)
         H = Q.T @ GQ
-        slope = ((GQ - Q @ H) / self.G.norm) @ (H / self.G.norm @ T.T * -4)
         loss = self.G.loss(Q, H)
         self._last = T if loss > CANCELLED else None  # near rounding nothing but the best will do
-        return loss, self.kernel.pullback(self.X, Z, C, slope)
+        return loss, ((GQ - Q @ H) / self.G.norm) @ self._right(H, T)
+
+    def _nearby(self, C: Array) -> tuple[float, Array] | None:
+        """Return the same from the basis of the evaluation before, or None where it is far away.
+
+        With Q = B step the turns are left to small matrices.
+        """
+        near = None if self._last is None else nearby_basis(C, self._last)
+        if near is None:
+            return None
+        B, step, T = near
+        GB = self.G.times(B)
+        K = step.T @ (B.T @ GB)
+        H = K @ step
+        loss = 1 - (float(norms(H)) / self.G.norm) ** 2
+        if loss <= CANCELLED:
+            return None
+        self._last = T
+        return loss, ((GB - B @ (step @ K)) / self.G.norm) @ (step @ self._right(H, T))
+
+    def _right(self, H: Array, T: Array) -> Array:
+        return H / self.G.norm @ T.T * -4

@@ -16,7 +16,16 @@ from nysboost.boosting.residual import WHOLE_DIAGONAL
 from nysboost.boosting.selectors import KMeansSelector
 from nysboost.gram import Gram, KernelGram, Landmarks, Sample, pooled, take_sample
 from nysboost.joint.refinement import refine
-from nysboost.numerics.arrays import Indices, is_sparse, like, namespace, take, to_host
+from nysboost.numerics.arrays import (
+    Indices,
+    block_bytes,
+    is_sparse,
+    like,
+    namespace,
+    row_blocks,
+    take,
+    to_host,
+)
 from nysboost.numerics.kmeans import centroids
 from nysboost.settings import Settings
 
@@ -26,8 +35,13 @@ ITERATIONS = (16, 18)
 FIRST_ROWS_PER_LANDMARK = 6
 """The first round, which only finds the way, has half of the sample or so many rows."""
 
+FAR = 32
+"""One row in so many of the sample is one of those farthest from the mean. Judged on 4000 of 50,000
+rows, the hundred farthest among them (Covertype, a kernel of half the median distance, c = 240)
+joint has 1.4e-2 so and 3.9e-2 without, k-means 1.9e-2; on uniform rows it costs 0 to 4 %."""
+
 KMEANS_ITERATIONS = 12
-COLUMNS_PER_LEARNER = 60
+COLUMNS_PER_LEARNER, CANDIDATES_PER_COLUMN = 60, 5
 
 
 def joint(gram: Gram, c: int, row_cap: int, rng: np.random.Generator) -> Learner:
@@ -94,13 +108,25 @@ def _start(gram: Gram, c: int, row_cap: int, rng: np.random.Generator) -> Landma
 def _exchanged(gram: Gram, start: Landmarks, sample: Sample) -> tuple[Landmarks, Judge]:
     """Return landmarks that cover what the start misses, and a judge that knows of it.
 
-    Of more rows than the sample has, those that are missed most join it: a row that is far
-    from all others is hardly ever in a uniform sample.
+    Of more rows than the sample has, those that are missed most join it, and those that are
+    farthest out: a row that is far from all others is hardly ever in a uniform sample.
     """
     if len(sample) < gram.n <= WHOLE_DIAGONAL and gram.rows.in_memory:
-        far = missed(gram, start, candidates(start))
-        sample = Sample.of(gram, np.concatenate([sample.indices, far]))
+        joining = missed(gram, start, candidates(start)), _farthest(gram, len(sample) // FAR)
+        sample = Sample.of(gram, np.concatenate([sample.indices, *joining]))
     return exchanged(sample, _within(sample, start))
+
+
+def _farthest(gram: Gram, size: int) -> Indices:
+    """Return the rows farthest from the mean of all: none where rows are not points."""
+    if not (isinstance(gram, KernelGram) and _can_move(gram)):
+        return np.arange(0)
+    X = gram.rows.take(slice(None))
+    xp = namespace(X)
+    centre = xp.mean(X, axis=0)
+    blocks = row_blocks(gram.n, 8 * X.shape[1], block_bytes(X))
+    away = np.concatenate([to_host(xp.sum((X[rows, :] - centre) ** 2, axis=1)) for rows in blocks])
+    return np.argsort(-away, kind="stable")[:size]
 
 
 def _within(sample: Sample, landmarks: Landmarks) -> Landmarks:
@@ -153,6 +179,13 @@ def _boosted_columns(gram: Gram, c: int, row_cap: int, rng: np.random.Generator)
     m = -(-c // p)
     if p * m + 2 > gram.n:
         return gram.landmarks(rng.choice(gram.n, size=c, replace=False))
-    settings = Settings(n_learners=p, n_columns=m, n_fit=1, n_tune=1, row_cap=row_cap)
+    settings = Settings(
+        n_learners=p,
+        n_columns=m,
+        n_candidates=CANDIDATES_PER_COLUMN * m,
+        n_fit=1,
+        n_tune=1,
+        row_cap=row_cap,
+    )
     run = boost(gram, settings, JointCore(), KMeansSelector(), rng)
     return pooled([learner.landmarks for learner in run.learners]).take(np.arange(c))

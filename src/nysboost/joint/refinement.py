@@ -32,7 +32,10 @@ def refine(kernel: Kernel, Z: Array, X: Array, G: SplitMatrix, max_iter: int) ->
         Evaluations at most, after the first: a step each, unless one has to be shortened.
     """
     xp = namespace(X)
-    spread = float(xp.sqrt(xp.sum(xp.var(X, axis=0)))) or 1.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = float(xp.sqrt(xp.sum(xp.var(X, axis=0)))) or 1.0
+    if not np.isfinite(spread):  # squares are out of range: landmarks stay where they are
+        return Z, 0
     matrix_loss = MatrixLoss(kernel, X, G)
 
     def objective(scaled: Array) -> tuple[float, Array]:

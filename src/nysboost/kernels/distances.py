@@ -78,8 +78,9 @@ class GaussianExponents:
         if is_sparse(Y):
             return
         xp = namespace(Y)
-        self._centre, self._scale = xp.mean(Y, axis=0), float(np.sqrt(2 * gamma))
+        self._scale = float(np.sqrt(2 * gamma))
         with np.errstate(over="ignore", invalid="ignore"):
+            self._centre = xp.mean(Y, axis=0)
             B = (Y - self._centre) * self._scale
             half = squared_norms(B)[:, None] / 2
             self._right = xp.concat([B, -xp.ones_like(half), -half], axis=1)

@@ -17,7 +17,14 @@ from nysboost.approximation import Approximation
 from nysboost.boosting.learner import Learner, Mixture
 from nysboost.catalogue import RandomState, make_rng
 from nysboost.data.dask_graph import is_dask
-from nysboost.data.recognise import as_rows, rows_of, stays_where_it_is, stream_of
+from nysboost.data.recognise import (
+    as_rows,
+    numbers_of,
+    rows_of,
+    stays_where_it_is,
+    stream_of,
+    table_of,
+)
 from nysboost.data.rows import Rows, Stream, spread_indices
 from nysboost.engine.moments import moments_of
 from nysboost.gram import KernelGram, Landmarks
@@ -27,7 +34,7 @@ from nysboost.numerics.arrays import (
     Array,
     Floats,
     dense,
-    dtype_name,
+    in_float64,
     is_sparse,
     like,
     namespace,
@@ -49,6 +56,9 @@ BUFFER_BYTES = 2**28
 PIECE = 2**25
 """Bytes of features that are held while variances are evaluated."""
 
+SMALLEST = 1e-100
+"""Weights below this, or above its inverse, have squares out of range."""
+
 STILL = "rpcholesky"
 """Landmarks of a kernel that learns no metric. With an ANOVA kernel and 240 of them the test error
 on concrete was that of dense kernel ridge regression; with k-means centres it was 1.25 of that."""
@@ -66,11 +76,7 @@ class InDouble:
     @property
     def form(self) -> Array:
         """One row in float64."""
-        form: Array = self.rows.form
-        if dtype_name(form) == "float64":
-            return form
-        xp = namespace(form)
-        return form.astype(np.float64) if is_sparse(form) else xp.astype(form, xp.float64)
+        return in_float64(self.rows.form)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -229,9 +235,11 @@ class BaseLearner(BaseEstimator):
             return rows_of(self._table(X)) if self._table is not None else rows_of(np.asarray(X))
         how = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
         finite: Any = True if self.missing == "raise" else "allow-nan"
-        X = validate_data(self, X, reset=reset, ensure_all_finite=finite, **how)
+        with np.errstate(over="ignore", invalid="ignore"):  # scikit-learn adds all numbers up
+            X = validate_data(self, table_of(X), reset=reset, ensure_all_finite=finite, **how)
         if reset:
-            gaps = not is_sparse(X) and bool(np.isnan(X.sum()) and np.isnan(X).any())
+            with np.errstate(over="ignore", invalid="ignore"):
+                gaps = not is_sparse(X) and bool(np.isnan(X.sum()) and np.isnan(X).any())
             self._table = Table.of(X, self.missing) if gaps else None
         if self._table is not None:
             X = self._table(X)
@@ -251,9 +259,15 @@ class BaseLearner(BaseEstimator):
     def _sample_weight(self, weights: Any, n: int) -> Floats | None:
         if weights is None:
             return None
-        found = _check_sample_weight(
-            weights, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True
-        )
+        given, like_X = numbers_of(weights, "sample_weight"), np.empty((n, 1))
+        found = _check_sample_weight(given, like_X, dtype=np.float64, ensure_non_negative=True)
+        largest = found.max()
+        if largest > 0 and not SMALLEST < largest < 1 / SMALLEST:
+            msg = (
+                f"sample_weight has values up to {largest:.3g}, which count a row as often as no "
+                "number can say: divide all of them by their mean."
+            )
+            raise ValueError(msg)
         if not found.sum() > 0:
             msg = "sample_weight is zero for every row: nothing is left to learn from."
             raise ValueError(msg)

@@ -22,7 +22,7 @@ from nysboost.learn.base import BaseLearner, buffered
 from nysboost.learn.lazy import lazily, lazy_indicators
 from nysboost.learn.margin_weights import with_margins
 from nysboost.numerics.arrays import Array, Floats, Indices, TableLike, to_host
-from nysboost.numerics.checks import unknown
+from nysboost.numerics.checks import refuse_odd_labels, unknown
 from nysboost.numerics.memory import Budget
 from nysboost.target.judged import Judged
 
@@ -198,6 +198,7 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
             )
             raise ValueError(msg)
         host = to_host(y) if hasattr(y, "device") and not isinstance(y, np.ndarray) else y
+        refuse_odd_labels(host)
         labels = column_or_1d(host, warn=True)
         if labels.dtype.kind == "f":
             _assert_all_finite(labels, input_name="y")

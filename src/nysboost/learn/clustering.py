@@ -84,6 +84,9 @@ class SpectralClustering(ClusterMixin, OnFeatures):
             For scikit-learn's pipelines.
         """
         require_count("n_clusters", self.n_clusters)
+        require_count("n_init", self.n_init)
+        if self.n_components is not None:
+            require_count("n_components", self.n_components)
         if self.assign_labels not in _LABELS:
             raise ValueError(unknown("label rule", self.assign_labels, tuple(_LABELS)))
         features = self._fit_features(X)

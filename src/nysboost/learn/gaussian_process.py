@@ -15,9 +15,10 @@ from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
 from nysboost.data.recognise import stream_of
 from nysboost.estimators.base import KernelLike
+from nysboost.learn.lazy import lazily
 from nysboost.learn.on_features import Features, OnFeatures
 from nysboost.numerics.arrays import Floats, TableLike, floats_on_host
-from nysboost.numerics.checks import require_count
+from nysboost.numerics.checks import refuse_odd_labels, require_count, require_positive
 
 CONVERGED = 1e-8
 """Newton's method ends when a step gains less than this share of the objective."""
@@ -84,9 +85,11 @@ class GaussianProcessClassifier(ClassifierMixin, OnFeatures):
             Labels, of any kind.
         """
         require_count("max_iter", self.max_iter)
+        require_positive("variance", self.variance)
         if y is None:
             msg = f"{type(self).__name__} requires y to be passed, but the target y is None."
             raise ValueError(msg)
+        refuse_odd_labels(y)
         labels = column_or_1d(check_array(y, ensure_2d=False, dtype=None), warn=True)
         check_classification_targets(labels)
         features = self._fit_features(X)
@@ -104,6 +107,7 @@ class GaussianProcessClassifier(ClassifierMixin, OnFeatures):
         )
         return self
 
+    @lazily
     def predict_proba(self, X: TableLike) -> Floats:
         """Return the probability of each class, shape (n_samples, n_classes)."""
         check_is_fitted(self)
@@ -119,6 +123,7 @@ class GaussianProcessClassifier(ClassifierMixin, OnFeatures):
         normalised: Floats = probabilities / probabilities.sum(axis=1, keepdims=True)
         return normalised
 
+    @lazily
     def predict(self, X: TableLike) -> NDArray[Any]:
         """Return the most probable class of each row."""
         probabilities = self.predict_proba(X)
@@ -185,15 +190,24 @@ def _newton_parts(
     features: Features, signs: Floats, scale: float, w: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """Return the objective, its gradient and its Hessian at w, of each problem, in one pass."""
-    p, r = w.shape
-    loss, gradient = 0.5 * (w * w).sum(axis=1), w.copy()
-    hessian = np.tile(np.eye(r), (p, 1, 1))
-    for at, block in features.blocks():
-        F = scale * block
-        margins = signs[at] * (F @ w.T)
-        loss += np.logaddexp(0, -margins).sum(axis=0)
-        wrong = expit(-margins)
-        gradient -= (signs[at] * wrong).T @ F
-        for i, weights in enumerate((wrong * (1 - wrong)).T):
-            hessian[i] += (F * weights[:, None]).T @ F
-    return loss, gradient, hessian
+    loss, gradient, hessian = features.fold(_losses, _both, (w, scale), signs, task="newton-step")
+    return (
+        loss + 0.5 * (w * w).sum(axis=1),
+        gradient + w,
+        hessian + np.eye(w.shape[1]),
+    )
+
+
+def _losses(shared: tuple[Floats, float], F: Floats, signs: Floats) -> tuple[Floats, ...]:
+    """Return the sums over a block of rows."""
+    w, scale = shared
+    F = scale * F
+    margins = signs * (F @ w.T)
+    wrong = expit(-margins)
+    curved = wrong * (1 - wrong)
+    hessian = np.array([(F * weights[:, None]).T @ F for weights in curved.T])
+    return np.logaddexp(0, -margins).sum(axis=0), -(signs * wrong).T @ F, hessian
+
+
+def _both(upper: tuple[Floats, ...], lower: tuple[Floats, ...]) -> tuple[Floats, ...]:
+    return tuple(a + b for a, b in zip(upper, lower, strict=True))

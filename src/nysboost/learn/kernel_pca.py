@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,11 +12,20 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from nysboost.data.recognise import table_of
 from nysboost.estimators import Nystroem
 from nysboost.kernels import Gaussian
 from nysboost.learn.on_features import Features, OnFeatures
-from nysboost.numerics.arrays import Array, Floats, TableLike, floats_on_host, is_sparse, like
+from nysboost.numerics.arrays import (
+    Array,
+    Floats,
+    TableLike,
+    dense,
+    floats_on_host,
+    like,
+)
 from nysboost.numerics.checks import require_count, require_positive
+from nysboost.numerics.linalg import signed
 from nysboost.numerics.tolerances import EPS, cutoff
 
 PIECE_ROWS = 2**14
@@ -104,7 +114,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnFeatures):
         variances, vectors = variances[::-1], vectors[:, ::-1]
         kept = variances > cutoff(len(variances), EPS) * max(variances[0], 0.0)
         k = min(self.n_components or len(variances), max(1, int(kept.sum())))
-        self.components_ = _signed(vectors[:, :k].T)
+        self.components_ = signed(vectors[:, :k]).T
         n = features.n
         self.eigenvalues_ = n * np.maximum(variances[:k], 0)
         self.explained_variance_ = self.eigenvalues_ / max(1, n - 1)
@@ -150,7 +160,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnFeatures):
             Components, as `transform` returns them.
         """
         check_is_fitted(self, "pre_images_")
-        T = check_array(X, dtype=[np.float64, np.float32])
+        T = check_array(table_of(X), dtype=[np.float64, np.float32])
         pre_images: Floats = self._linear(T) @ self.pre_images_ + self._centre
         return pre_images
 
@@ -173,11 +183,11 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnFeatures):
         normal, right = np.zeros((width, width)), np.zeros((width, features.gram.rows.n_features))
         total, start = np.zeros(features.gram.rows.n_features), 0
         for piece in features.gram.rows.pieces(PIECE_ROWS):
-            dense = piece.toarray() if is_sparse(piece) else floats_on_host(piece)
-            Phi = self._linear(T[start : start + len(dense)])
+            table = floats_on_host(dense(piece))
+            Phi = self._linear(T[start : start + len(table)])
             normal += Phi.T @ Phi
-            right += Phi.T @ dense
-            total, start = total + dense.sum(axis=0), start + len(dense)
+            right += Phi.T @ table
+            total, start = total + table.sum(axis=0), start + len(table)
         self._centre = total / len(T)
         right -= np.outer(normal[-1], self._centre)  # the last feature is one: these are sums
         self.pre_images_ = np.linalg.solve(normal + self.alpha * np.eye(width), right)
@@ -195,17 +205,11 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnFeatures):
 
 def mean_and_covariance(features: Features) -> tuple[Floats, Floats]:
     """Return the mean μ of the features and FᵀF/n − μμᵀ, in one pass."""
-    n, r = features.n, features.r
-    total, products = np.zeros(r), np.zeros((r, r))
-    for _, F in features.blocks():
-        total += F.sum(axis=0)
-        products += F.T @ F
-    mean = total / n
-    return mean, products / n - np.outer(mean, mean)
+    sums = features.fold(_sums, operator.add, task="inner-products") / features.n
+    mean, products = sums[0], sums[1:]
+    return mean, products - np.outer(mean, mean)
 
 
-def _signed(components: Floats) -> Floats:
-    """Return each row with the sign that makes its largest entry positive: no machine differs."""
-    largest = components[np.arange(len(components)), np.abs(components).argmax(axis=1)]
-    signed: Floats = components * np.where(largest < 0, -1.0, 1.0)[:, None]
-    return signed
+def _sums(_: None, F: Floats) -> Floats:
+    """Return Σf, and below it Σffᵀ."""
+    return np.vstack([F.sum(axis=0), F.T @ F])

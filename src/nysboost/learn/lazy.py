@@ -11,7 +11,7 @@ import numpy as np
 
 from nysboost.data.dask_graph import as_node, is_dask
 from nysboost.data.dask_tables import dask_rows
-from nysboost.numerics.arrays import Array, Floats, to_host
+from nysboost.numerics.arrays import Array, Floats
 from nysboost.numerics.threads import on_one_core
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -39,7 +39,7 @@ def lazily(method: Method) -> Method:
 def _mapped(model: Any, name: str, X: Any) -> Any:
     """Return the method's answer for each chunk of rows, when it is asked for."""
     rows, model = dask_rows(X, "X"), _without_names(model, X)
-    one = np.asarray(getattr(model, name)(to_host(np.zeros((1, rows.n_features)))))
+    one = getattr(model, name)(rows.form)  # it shows the shape and the dtype of the answers
     return rows.data.map_blocks(
         _called,
         model=as_node(model, "learner"),

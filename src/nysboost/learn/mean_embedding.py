@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,9 +11,12 @@ from scipy.sparse import vstack
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from nysboost.catalogue import RandomState, make_rng
+from nysboost.data.dask_graph import here, is_dask
+from nysboost.data.recognise import table_of
 from nysboost.estimators import Nystroem
 from nysboost.estimators.base import KernelLike
 from nysboost.kernels import Gaussian
+from nysboost.learn.lazy import lazily
 from nysboost.learn.on_features import Features, OnFeatures, features_of
 from nysboost.numerics.arrays import Floats, TableLike, floats_on_host, is_sparse
 from nysboost.numerics.checks import require_count
@@ -68,6 +72,7 @@ class MeanEmbedding(OnFeatures):
         self.weights_: Floats = floats_on_host(self.features_.normalization_) @ self.mean_
         return self
 
+    @lazily
     def score_samples(self, X: TableLike) -> Floats:
         """Return μ̂(x) for each row, the mean of k(x, ·) over the sample, shape (n_samples,)."""
         check_is_fitted(self)
@@ -77,7 +82,8 @@ class MeanEmbedding(OnFeatures):
     def distance(self, X: TableLike) -> float:
         """Return ‖μ̂ − μ̂_X‖, the maximum mean discrepancy between the fitted sample and X."""
         check_is_fitted(self)
-        other = floats_on_host(self.features_.transform(X)).mean(axis=0)
+        F = self.features_.transform(X)
+        other = here(F.mean(axis=0)) if is_dask(F) else floats_on_host(F).mean(axis=0)
         return float(np.linalg.norm(self.mean_ - other))
 
 
@@ -146,7 +152,7 @@ def mmd_test(
     """
     require_count("n_permutations", n_permutations)
     how: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
-    x, y = check_array(X, **how), check_array(Y, **how)
+    x, y = check_array(table_of(X), **how), check_array(table_of(Y, name="Y"), **how)
     if x.shape[1] != y.shape[1]:
         msg = f"X has {x.shape[1]} features and Y has {y.shape[1]}: both samples need the same."
         raise ValueError(msg)
@@ -188,7 +194,9 @@ def _discrepancies(features: Features, in_x: np.ndarray[Any, np.dtype[np.bool_]]
 
 
 def _sum(features: Features) -> Floats:
-    total = np.zeros(features.r)
-    for _, F in features.blocks():
-        total += F.sum(axis=0)
+    return features.fold(_sum_of_block, operator.add, task="mean-embedding")
+
+
+def _sum_of_block(_: None, F: Floats) -> Floats:
+    total: Floats = F.sum(axis=0)
     return total

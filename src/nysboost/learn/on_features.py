@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from sklearn.base import BaseEstimator
 
@@ -15,6 +15,8 @@ from nysboost.estimators import Nystroem
 from nysboost.estimators.base import KernelLike
 from nysboost.numerics.arrays import Array, Floats, floats_on_host, namespace
 from nysboost.numerics.memory import MAX_MEMORY
+
+T = TypeVar("T")
 
 
 class Features:
@@ -35,6 +37,21 @@ class Features:
         """Yield (rows, F at these rows) in order, in float64."""
         return ((at, floats_on_host(F)) for at, F in self._factor.blocks())
 
+    def fold(
+        self,
+        function: Callable[..., T],
+        merge: Callable[[T, T], T],
+        shared: Any = None,
+        *beside: Array,
+        task: str,
+    ) -> T:
+        """Return the merger of function(shared, F[block], *others[block]) over all blocks of rows.
+
+        As `Factor.fold`, on the workers where the rows are there, with F in float64 on the host.
+        """
+        done: T = self._factor.fold(_on_host, merge, (function, shared), *beside, task=task)
+        return done
+
     def blocks_in_place(self) -> Iterator[tuple[slice, Array]]:
         """Yield the same on the device and in the precision of the data."""
         return self._factor.blocks()
@@ -49,6 +66,11 @@ class Features:
             products = products + xp.astype(F.T @ F, xp.float64, copy=False)
             sums = sums + xp.sum(F, axis=0, dtype=xp.float64)
         return products, sums
+
+
+def _on_host(load: tuple[Callable[..., T], Any], F: Array, *beside: Array) -> T:
+    function, shared = load
+    return function(shared, floats_on_host(F), *beside)
 
 
 def features_of(transformer: Nystroem) -> Features:

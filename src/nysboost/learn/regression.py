@@ -13,9 +13,10 @@ from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from nysboost.data.dask_graph import is_dask
+from nysboost.data.recognise import numbers_of
 from nysboost.learn.base import BaseLearner, buffered
 from nysboost.learn.lazy import lazily, lazy_targets, location_and_scale, rounded
-from nysboost.numerics.arrays import Array, Floats, TableLike, like, namespace, to_host
+from nysboost.numerics.arrays import Array, Floats, TableLike, is_sparse, like, namespace, to_host
 from nysboost.target.few import FEW
 from nysboost.target.judged import Judged
 
@@ -186,9 +187,11 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
             self._flat = y.ndim == 1
             return lazy_targets(y)
         host = to_host(y) if hasattr(y, "device") and not isinstance(y, np.ndarray) else y
-        checked = check_array(
-            host, ensure_2d=False, dtype=np.float64, input_name="y", estimator=self
-        )
+        host = host if is_sparse(host) else numbers_of(host, name="y")
+        with np.errstate(over="ignore", invalid="ignore"):  # scikit-learn adds all numbers up
+            checked = check_array(
+                host, ensure_2d=False, dtype=np.float64, input_name="y", estimator=self
+            )
         if checked.ndim == 2 and checked.shape[1] == 1 and hasattr(X, "shape"):
             checked = column_or_1d(checked, warn=True)
         if not hasattr(self, "_models") or not hasattr(self, "_flat"):
@@ -198,8 +201,11 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
 
 
 def _location_and_scale(Y: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
-    centre = np.average(Y, axis=0, weights=weights)
-    spread = np.sqrt(np.average((Y - centre) ** 2, axis=0, weights=weights))
+    # in units of a power of two, which changes no digit, so that no square is out of range
+    unit = np.exp2(np.frexp(np.abs(Y).max(axis=0))[1] - 1.0)
+    centre = np.average(Y / unit, axis=0, weights=weights)
+    spread = np.sqrt(np.average((Y / unit - centre) ** 2, axis=0, weights=weights)) * unit
+    centre = centre * unit
     few = len(Y) <= FEW  # which are brought here, wherever they are
     return (centre, np.where(spread > 0, spread, 1.0)) if few else rounded(centre, spread)
 

@@ -19,7 +19,7 @@ from nysboost.methods.leverage import rls
 from nysboost.methods.whole import refuse_large, times_gram
 from nysboost.numerics.arrays import Array, like, namespace, to_host
 from nysboost.numerics.linalg import range_basis
-from nysboost.numerics.tolerances import CROSSING
+from nysboost.numerics.tolerances import CROSSING, cutoff
 
 Choice: TypeAlias = Callable[[Gram, int, np.random.Generator], Landmarks]
 Core: TypeAlias = Callable[[Gram, Landmarks, Landmarks], Array]
@@ -59,13 +59,15 @@ def projected(gram: Gram, columns: Landmarks, rows: Landmarks) -> Array:
 def crossed(gram: Gram, columns: Landmarks, rows: Landmarks) -> Array:
     """Return U = G[I, J]⁺, from the entries where rows and columns cross alone.
 
-    Small singular values are cut off: they would multiply what C and R leave unexplained.
+    Small singular values are cut off: they would multiply what C and R leave unexplained. So
+    are all of them where nothing but rounding errors of the kernel's size stands at the crossing.
     """
     assert rows.indices is not None
     crossing = gram.cross(rows.indices, columns)
     xp = namespace(crossing)
     left, values, right = xp.linalg.svd(xp.astype(crossing, xp.float64), full_matrices=False)
-    k = int(np.sum(to_host(values) > CROSSING * float(values[0])))
+    rounding = cutoff(len(rows), gram.eps) * float(xp.max(xp.abs(gram.diag(rows.indices))))
+    k = int(np.sum(to_host(values) > max(CROSSING * float(values[0]), rounding)))
     inverse: Array = (right[:k, :].T / values[:k]) @ left[:, :k].T
     return inverse
 

@@ -14,7 +14,7 @@ from nysboost.kernels import Kernel
 from nysboost.kernels.distances import squared_distances
 from nysboost.methods.adaptive import equal_parts
 from nysboost.methods.baselines import cluster_rows
-from nysboost.numerics.arrays import Array, Indices, is_sparse, like, take, to_host
+from nysboost.numerics.arrays import Array, Indices, like, take, to_host
 
 CLUSTERS = 5
 """As in most of the paper's experiments."""
@@ -54,8 +54,7 @@ class Clustered(Kernel):
 
         def evaluate(X: Array) -> Array:
             cluster = self.cluster_of(X)
-            form = np.empty(0, dtype=X.dtype) if is_sparse(X) else X
-            values = like(np.zeros((X.shape[0], int(ends[-1]))), form)
+            values = like(np.zeros((X.shape[0], int(ends[-1]))), X)
             # cluster after cluster, because not every library writes to scattered rows
             order, end = np.argsort(cluster, kind="stable"), 0
             for s, part in enumerate(parts):

@@ -70,9 +70,8 @@ def _low_rank(C: Floats, J: Indices, floor: float) -> tuple[Floats, bool]:
     W = C[J]
     eigenvalues, U = np.linalg.eigh((W + W.T) / 2)
     most = max(1, len(J) // 3)
-    r = max(1, min(most, int(np.sum(eigenvalues > floor))))
-    top = np.maximum(eigenvalues[::-1][:r], np.finfo(np.float64).tiny)
-    F: Floats = C @ (U[:, ::-1][:, :r] / np.sqrt(top))
+    r = min(most, int(np.sum(eigenvalues > floor)))
+    F: Floats = C @ (U[:, ::-1][:, :r] / np.sqrt(eigenvalues[::-1][:r]))
     return F, r == most
 
 

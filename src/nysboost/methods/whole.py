@@ -13,6 +13,7 @@ WHOLE_ROWS = 30_000
 """Above this, evaluating all n² entries takes minutes on one core, and again in each pass."""
 
 BLOCK_BYTES = 2**26
+"""What is held of G at a time, where a quarter of the budget allows it."""
 
 
 def refuse_large(gram: Gram, name: str) -> None:

@@ -129,6 +129,14 @@ def like(values: NDArray[Any], reference: Array, dtype: Any = None) -> Array:
     return xp.asarray(values, dtype=dtype or reference.dtype, device=where)
 
 
+def in_float64(array: Array) -> Array:
+    """Return the array, or the sparse matrix, in float64: itself where it is."""
+    if is_numpy(array):
+        return array.astype(np.float64, copy=False)
+    xp = namespace(array)
+    return xp.astype(array, xp.float64, copy=False)
+
+
 def empty(shape: tuple[int, ...], reference: Array) -> Array:
     """Return an array to be filled, of the namespace, device and dtype of `reference`."""
     xp, where = namespace(reference), None if is_sparse(reference) else device(reference)
@@ -148,7 +156,8 @@ def take(array: Array, indices: Indices | slice, axis: int = 0) -> Array:
     if isinstance(indices, slice):
         return array[indices, ...] if axis == 0 else array[:, indices]
     xp = namespace(array)
-    return xp.take(array, xp.asarray(indices, device=device(array)), axis=axis)
+    at = np.ascontiguousarray(indices)  # PyTorch takes no negative strides
+    return xp.take(array, xp.asarray(at, device=device(array)), axis=axis)
 
 
 def dense(array: Array) -> Array:
@@ -232,6 +241,7 @@ __all__ = [
     "entries",
     "epsilon",
     "floats_on_host",
+    "in_float64",
     "is_array",
     "is_numpy",
     "is_numpy_namespace",

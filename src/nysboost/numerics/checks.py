@@ -69,7 +69,7 @@ def positions(rows: Any, n: int, name: str = "rows") -> NDArray[np.intp]:
     """
     if isinstance(rows, slice):
         return np.ascontiguousarray(np.arange(n)[rows])  # PyTorch takes no negative strides
-    given = np.asarray(rows)
+    given = _on_host(rows) if is_array_api_obj(rows) else np.asarray(rows)
     if given.ndim != 1 or (given.dtype.kind not in "iub" and given.size):
         msg = (
             f"{name} must be a slice, a mask or a sequence of row numbers, but an array of shape "
@@ -89,6 +89,12 @@ def positions(rows: Any, n: int, name: str = "rows") -> NDArray[np.intp]:
     return np.where(chosen < 0, chosen + n, chosen)
 
 
+def _on_host(array: Any) -> NDArray[Any]:
+    from nysboost.numerics.arrays import to_host  # it needs SciPy, for which --help would wait
+
+    return to_host(array)
+
+
 def require_positive(name: str, value: float) -> None:
     """Refuse what is not a positive finite number."""
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < np.inf:
@@ -101,3 +107,17 @@ def require_count(name: str, value: Any) -> None:
     if not isinstance(value, Integral) or isinstance(value, bool) or cast(int, value) < 1:
         msg = f"{name} must be a positive whole number, but {name}={shown(value)} was given."
         raise ValueError(msg)
+
+
+def refuse_odd_labels(y: Any) -> None:
+    """Refuse labels that are masked or complex, and those of several kinds: they have no order."""
+    if np.ma.is_masked(y):
+        msg = "y is a masked array, and its masked labels would count: leave such rows out."
+        raise ValueError(msg)
+    if np.iscomplexobj(y):
+        msg = "y is complex, but labels are text, whole numbers or truth values."
+        raise ValueError(msg)
+    kind = getattr(getattr(y, "dtype", None), "kind", None)
+    if kind == "O" and len({isinstance(label, str) for label in np.ravel(y)}) > 1:
+        msg = "y mixes text with other labels: make all of them text, with y.astype(str) say."
+        raise TypeError(msg)

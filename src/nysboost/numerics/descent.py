@@ -25,9 +25,9 @@ def descend(objective: Callable[[Array], tuple[float, Array]], x: Array, max_ite
     """
     value, gradient = objective(x)
     pairs: deque[tuple[Array, Array]] = deque(maxlen=MEMORY)
-    direction, step = -gradient, 1 / (_dot(gradient, gradient) ** 0.5 or 1.0)
+    direction, step = -gradient, 1 / (float(_dot(gradient, gradient)) ** 0.5 or 1.0)
     for _ in range(max_iter):
-        promised = step * _dot(direction, gradient)
+        promised = step * float(_dot(direction, gradient))
         if not promised < -NOTHING:
             break
         moved = step * direction
@@ -36,7 +36,7 @@ def descend(objective: Callable[[Array], tuple[float, Array]], x: Array, max_ite
             step /= 4
             continue
         bend = next_gradient - gradient
-        if _dot(moved, bend) > NOTHING * -promised:
+        if float(_dot(moved, bend)) > NOTHING * -promised:
             pairs.append((moved, bend))
         x, value, gradient = x + moved, next_value, next_gradient
         direction, step = -_inverse_hessian_times(pairs, gradient), 1.0 if pairs else step
@@ -94,5 +94,6 @@ def _inverse_hessian_times(pairs: Iterable[tuple[Array, Array]], gradient: Array
     return gradient
 
 
-def _dot(a: Array, b: Array) -> float:
-    return float(namespace(a).sum(a * b))
+def _dot(a: Array, b: Array) -> Array:
+    """Return ⟨a, b⟩, a scalar on the device of the data: nobody has to wait for it there."""
+    return namespace(a).sum(a * b)

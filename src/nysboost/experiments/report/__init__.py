@@ -170,6 +170,7 @@ def _table(table: Table) -> str:
 
 
 _SENTENCE = 40
+"""Letters from which a cell is text that wraps."""
 _CHIPS = {
     "holds": "yes",
     "holds or ties": "yes",

@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 
 from nysboost.experiments import ledger
-from nysboost.experiments.figures import MEASURE_WORDS, READING_WORDS
+from nysboost.experiments.figures import MEASURE_WORDS, READING_WORDS, spread_out
 from nysboost.experiments.ledger import TIE, Decision
 from nysboost.experiments.replicate import BASELINE
 from nysboost.experiments.report import Chart, Page, Section, Series, Table
 from nysboost.experiments.results import Results, Summary
-
-_LOGARITHMIC_FROM = 8.0
 
 
 def page(
@@ -142,9 +140,7 @@ def _selections(result: Results) -> dict[str, Sequence[str]]:
 
 
 def _spans_decades(result: Results) -> bool:
-    ends = [s.mean for r in result.preset.readings for s in result.summaries(r)]
-    values = np.concatenate(ends)
-    return bool(values.min() > 0 and values.max() / values.min() > _LOGARITHMIC_FROM)
+    return spread_out([s for r in result.preset.readings for s in result.summaries(r)])
 
 
 def _series(result: Results, reading: str) -> list[Series]:

@@ -1,0 +1,257 @@
+"""Learners, components, clusters and tests of two samples, on what is hard or no data at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+import nysboost as nb
+from hostile import Case, X, Y
+from hostile.data import NO_TABLES
+
+LABELS = (Y > 0).astype(int)
+SMALL: dict[str, Any] = {"n_landmarks": 20, "random_state": 0}
+
+
+def regressor(**how: Any) -> Any:
+    options = {"n_components": 5, "landmarks": "uniform", "random_state": 0}
+    return nb.NystroemRegressor(**(options | how))
+
+
+def classifier(**how: Any) -> Any:
+    options = {"n_components": 5, "landmarks": "uniform", "random_state": 0}
+    return nb.NystroemClassifier(**(options | how))
+
+
+@cache
+def fitted(kind: str) -> Any:
+    makers: dict[str, Callable[[], Any]] = {
+        "regressor": lambda: regressor().fit(X, Y),
+        "components": lambda: nb.KernelPCA(2, fit_inverse_transform=True, **SMALL).fit(X),
+        "clusters": lambda: nb.SpectralClustering(3, **SMALL).fit(X),
+        "process": lambda: nb.GaussianProcessClassifier(**SMALL).fit(X, LABELS),
+    }
+    return makers[kind]()
+
+
+def finite(result: Any) -> bool:
+    return bool(np.isfinite(np.asarray(result, dtype=np.float64)).all())
+
+
+WITH_GAPS = ("NaN", "None among numbers", "NaN in a sparse table")
+"""Learners fill gaps in."""
+
+USES: dict[str, Callable[[Any], Any]] = {
+    "regression on": lambda t: regressor().fit(t, Y),
+    "a prediction for": lambda t: fitted("regressor").predict(t),
+    "clusters for": lambda t: fitted("clusters").predict(t),
+    "a process for": lambda t: fitted("process").predict_proba(t),
+    "pre-images of": lambda t: fitted("components").inverse_transform(t),
+    "two samples, one being": lambda t: nb.mmd_test(X, t, random_state=0),
+}
+NO_DATA = [
+    Case(f"{use} {name}", lambda call=call, t=table: call(t))
+    for use, call in USES.items()
+    for name, table in NO_TABLES.items()
+    if name not in ("an iterator", *WITH_GAPS)
+]
+
+BAD_TARGETS = {
+    "None": None,
+    "one number": 3.0,
+    "too few": Y[:-1],
+    "too many": np.append(Y, 1.0),
+    "NaN": np.where(np.arange(60) == 5, np.nan, Y),
+    "infinity": np.where(np.arange(60) == 5, np.inf, Y),
+    "text": np.array(["a"] * 60),
+    "complex": Y + 1j,
+    "dates": np.arange(60).astype("M8[D]"),
+    "objects": np.array([object()] * 60),
+    "no columns": np.empty((60, 0)),
+    "three axes": Y[:, None, None],
+    "masked": np.ma.masked_array(Y, Y > 1),
+    "None inside": [None, *Y[1:]],
+    "10 to the 400": [10**400, *Y[1:]],
+    "sparse": csr_matrix(Y[:, None]),
+    "a dictionary": {"a": 1},
+    "a word": "y",
+}
+BAD_LABELS = {
+    "None": None,
+    "too few": LABELS[:-1],
+    "one class": np.ones(60),
+    "text and numbers": np.array(["a", 1] * 30, dtype=object),
+    "NaN": np.array([np.nan, 1.0] * 30),
+    "masked": np.ma.masked_array(LABELS, LABELS > 0),
+    "two columns": np.eye(3)[np.arange(60) % 3],
+    "complex": Y + 1j,
+}
+GOOD_TARGETS = {
+    "huge": (1e300 * Y, 1e300),
+    "tiny": (1e-300 * Y, 1e-300),
+    "at the end of the range": (np.where(Y > 0, 1e308, -1e308), None),
+    "whole": (np.arange(60), None),
+    "one value": (np.ones(60), None),
+}
+
+
+def scales_with(unit: float | None) -> Callable[[Any], bool]:
+    """Return a check that predictions are finite, and those of Y times a unit."""
+
+    def right(found: Any) -> bool:
+        expected = None if unit is None else fitted("regressor").predict(X[:9])
+        same = expected is None or np.allclose(found / unit, expected, rtol=1e-6)
+        return finite(found) and bool(same)
+
+    return right
+
+
+TARGETS = [
+    *(
+        Case(f"regression of targets: {name}", lambda y=y: regressor().fit(X, y))
+        for name, y in BAD_TARGETS.items()
+    ),
+    *(
+        Case(f"{kind.__name__} with labels: {name}", lambda k=kind, y=y: k().fit(X, y))
+        for kind in (classifier, nb.GaussianProcessClassifier)
+        for name, y in BAD_LABELS.items()
+    ),
+    *(
+        Case(
+            f"regression of targets that are {name}",
+            lambda y=y: regressor().fit(X, y).predict(X[:9]),
+            scales_with(unit),
+        )
+        for name, (y, unit) in GOOD_TARGETS.items()
+    ),
+    Case(
+        "labels of truth",
+        lambda: classifier().fit(X, Y > 0).predict(X),
+        lambda found: found.dtype == bool,
+    ),
+    Case(
+        "a class of one row",
+        lambda: classifier().fit(X, np.arange(60) == 7).predict_proba(X),
+        lambda found: finite(found) and bool(np.allclose(found.sum(axis=1), 1)),
+    ),
+]
+
+BAD_WEIGHTS = {
+    "negative": -np.ones(60),
+    "all zero": np.zeros(60),
+    "NaN": np.full(60, np.nan),
+    "too few": np.ones(59),
+    "text": ["a"] * 60,
+    "a table": np.ones((60, 2)),
+    "huge": np.full(60, 1e300),
+    "tiny": np.full(60, 1e-300),
+}
+WEIGHTS = [
+    Case(f"sample_weight: {name}", lambda w=w: regressor().fit(X, Y, sample_weight=w))
+    for name, w in BAD_WEIGHTS.items()
+]
+
+PARAMETERS: list[tuple[Callable[..., Any], str, list[Any]]] = [
+    (regressor, "n_components", [0, -1, 2.5, "20", True, None]),
+    (regressor, "kernel", ["rfb", 3, nb.Gaussian, ["rbf"]]),
+    (regressor, "metric", ["foo", 3]),
+    (regressor, "landmarks", ["foo", 3]),
+    (regressor, "scale", ["foo", 3, True]),
+    (regressor, "missing", ["foo"]),
+    (regressor, "max_memory", ["lots", -1, None]),
+    (regressor, "random_state", ["a", -1, 1.5]),
+    (classifier, "loss", ["foo", 3]),
+    (nb.KernelPCA, "n_components", [0, -1, 2.5, "2", True]),
+    (nb.KernelPCA, "gamma", ["foo", -1, 0, np.nan, np.inf]),
+    (nb.KernelPCA, "method", ["foo", 3, None]),
+    (nb.KernelPCA, "n_landmarks", [0, -1, 2.5, "3"]),
+    (nb.KernelPCA, "kernel_params", [3, {"foo": 1}]),
+    (nb.SpectralClustering, "n_clusters", [0, 61, "a", 2.5]),
+    (nb.SpectralClustering, "n_components", [0, -1, 2.5, True]),
+    (nb.SpectralClustering, "n_init", [0, -1, "auto"]),
+    (nb.SpectralClustering, "assign_labels", ["foo", None]),
+    (nb.GaussianProcessClassifier, "variance", [0, -1, np.nan, np.inf, "a"]),
+    (nb.GaussianProcessClassifier, "max_iter", [0, -1, "a"]),
+]
+SETTINGS = [
+    Case(
+        f"{kind.__name__}({name}={value!r:.30})",
+        lambda k=kind, n=name, v=value: k(**{n: v}).fit(X, LABELS),
+    )
+    for kind, name, values in PARAMETERS
+    for value in values
+]
+
+TESTS = [
+    *(
+        Case(
+            f"mmd_test({name}={value!r})",
+            lambda n=name, v=value: nb.mmd_test(X, X + 1, **{n: v}),
+        )
+        for name, value in (
+            *(("n_permutations", v) for v in (0, -1, 2.5, "a")),
+            *(("kernel", "foo"), ("method", "foo"), ("n_components", 0), ("max_memory", "lots")),
+        )
+    ),
+    Case("two samples of other widths", lambda: nb.mmd_test(X, X[:, :2]), says="features"),
+    *(
+        Case(
+            f"two samples {name}",
+            lambda a=a, b=b: nb.mmd_test(a, b, random_state=0),
+            lambda found, limit=limit: bool(limit[0] <= found.pvalue <= limit[1]),
+        )
+        for name, a, b, limit in (
+            ("of one row each", X[:1], X[1:2], (1.0, 1.0)),
+            ("that are one point", np.ones((10, 2)), np.ones((9, 2)), (1.0, 1.0)),
+            ("far apart", X, X + 5, (0.0, 0.01)),
+            ("that are the same", X, X, (0.5, 1.0)),
+            ("sparse and dense", csr_matrix(X), X + 5, (0.0, 0.01)),
+            ("of integers and floats", np.round(X).astype(int), X + 5, (0.0, 0.01)),
+        )
+    ),
+]
+
+HARD = {
+    "huge": X * 1e200,
+    "tiny": X * 1e-200,
+    "at the end of the range": np.where(X > 0, 1e308, -1e308),
+    "constant": np.ones((60, 4)),
+    "one far row": np.vstack([X[:-1], np.full((1, 4), 1e12)]),
+    "doubled": np.repeat(X[:6], 10, axis=0),
+    "of truth values": X > 0,
+    "in half precision": X.astype(np.float16),
+}
+TABLES = [
+    *(
+        Case(
+            f"{use} rows that are {name}",
+            lambda call=call, t=table: call(t),
+            finite,
+            says="out of range|no rows|differ",
+        )
+        for name, table in HARD.items()
+        for use, call in {
+            "a prediction for": lambda t: fitted("regressor").predict(t),
+            "regression on": lambda t: regressor().fit(t, Y).predict(t),
+            "components of": lambda t: nb.KernelPCA(2, **SMALL).fit_transform(t),
+            "clusters of": lambda t: nb.SpectralClustering(2, **SMALL).fit(t).labels_,
+            "a process on": lambda t: (
+                nb.GaussianProcessClassifier(**SMALL).fit(t, LABELS).predict_proba(t)
+            ),
+        }.items()
+    ),
+    *(
+        Case(f"{kind}: rows of another width", lambda k=kind: fitted(k).predict(X[:, :3]))
+        for kind in ("regressor", "clusters", "process")
+    ),
+    *(
+        Case(f"{type(model).__name__} before fit", lambda m=model: m.predict(X), says="fit")
+        for model in (regressor(), classifier(), nb.SpectralClustering(2))
+    ),
+]
+
+CASES = [*NO_DATA, *TARGETS, *WEIGHTS, *SETTINGS, *TESTS, *TABLES]

@@ -1,0 +1,126 @@
+"""Rows asked for in any way that NumPy knows: right or a sentence, the same on every backend."""
+
+import numpy as np
+import pytest
+
+import nysboost as nb
+from nysboost.numerics.arrays import to_host
+
+N = 40
+METHODS = ("URB-mean", "ensemble-ridge", "joint", "spectral-shift")
+SIZES = {"n_learners": 3, "n_columns": 5, "random_state": 0}
+
+MASK = np.arange(N) % 3 == 0
+ASKED = {
+    "numbers": [4, 0, 31],
+    "negative numbers": [-1, -N, 5],
+    "repeated numbers": [7, 7, -33, 7],
+    "small integers": np.array([0, -1, 39], dtype=np.int8),
+    "a mask": MASK,
+    "a mask in a list": MASK.tolist(),
+    "a mask of none": np.zeros(N, dtype=bool),
+    "no numbers": [],
+    "a range": range(3, 30, 4),
+    "a tuple": (1, 2, -1),
+    "a slice": slice(5, 20, 3),
+    "a slice backwards": slice(None, None, -1),
+    "a slice beyond the end": slice(35, 99),
+    "an empty slice": slice(9, 9),
+}
+WRONG = {
+    "out of range": ([0, N], IndexError, "contains 40, but there are 40 rows"),
+    "far below zero": ([-N - 1], IndexError, "contains -41"),
+    "a short mask": ([True, False], ValueError, "a mask of length 2, but there are 40 rows"),
+    "fractions": ([0.5, 1.0], ValueError, "a slice, a mask or a sequence of row numbers"),
+    "a table": ([[0, 1]], ValueError, r"shape \(1, 2\)"),
+    "one number": (3, ValueError, "a sequence of row numbers"),
+    "text": (["a"], ValueError, "a sequence of row numbers"),
+    "nothing": (None, ValueError, "a sequence of row numbers"),
+}
+
+
+@pytest.fixture(scope="module", params=["numpy", "array_api_strict", "torch"])
+def xp(request):
+    return pytest.importorskip(request.param, reason="PyTorch is not installed: make test-torch")
+
+
+def as_positions(rows):
+    """Return what NumPy picks from a vector; a list that is empty has no dtype of its own."""
+    if isinstance(rows, slice):
+        return np.arange(N)[rows]
+    return np.arange(N)[np.array(rows)] if len(rows) else np.arange(0)
+
+
+@pytest.fixture(scope="module", params=METHODS)
+def approx(request, xp):
+    X = np.random.default_rng(0).normal(size=(N, 3))
+    return nb.approximate(xp.asarray(X), request.param, nb.Gaussian(sigma=2.0), **SIZES)
+
+
+@pytest.mark.parametrize("how", list(ASKED))
+def test_blocks_are_those_of_the_dense_matrix(approx, how):
+    rows, dense = ASKED[how], to_host(approx.to_dense())
+    positions = as_positions(rows)
+    for one, other in ((rows, slice(None)), ([2, -2], rows), (rows, rows)):
+        left, right = (
+            positions if which is rows else np.arange(N)[which] for which in (one, other)
+        )
+        block = to_host(approx.block(one, other))
+        assert block.shape == (len(left), len(right))
+        np.testing.assert_allclose(block, dense[np.ix_(left, right)], atol=1e-10)
+
+
+@pytest.mark.parametrize("norm", ["frobenius", "trace", "spectral"])
+@pytest.mark.parametrize("how", list(ASKED))
+def test_errors_are_those_of_the_dense_matrices(approx, how, norm):
+    rows = ASKED[how]
+    positions = as_positions(rows)
+    if len(positions) == 0:
+        with pytest.raises(ValueError, match=r"No rows were given.*: give at least one\."):
+            approx.relative_error(rows, norm)
+        return
+    G = to_host(approx.gram.block(positions, positions))
+    residual = to_host(approx.to_dense())[np.ix_(positions, positions)] - G
+    of = {
+        "frobenius": np.linalg.norm,
+        "trace": lambda A: abs(np.trace(A)),
+        "spectral": lambda A: np.linalg.norm(A, 2),
+    }[norm]
+    assert approx.relative_error(rows, norm) == pytest.approx(of(residual) / of(G), rel=1e-3)
+
+
+@pytest.mark.parametrize("how", list(WRONG))
+def test_what_are_no_rows_is_the_same_sentence_on_every_backend(approx, how):
+    rows, error, says = WRONG[how]
+    calls = [lambda: approx.block(rows, [0]), lambda: approx.block([0], rows)]
+    if rows is not None:  # None is all of them there
+        calls.append(lambda: approx.relative_error(rows))
+    for call in calls:
+        with pytest.raises(error, match=says):
+            call()
+
+
+def test_rows_may_be_asked_for_with_arrays_of_the_backend_itself(approx, xp):
+    dense = to_host(approx.to_dense())
+    for rows in (np.array([3, -1, 3]), MASK):
+        block = to_host(approx.block(xp.asarray(rows), xp.asarray(rows)))
+        np.testing.assert_allclose(block, dense[rows][:, rows], atol=1e-10)
+        assert approx.relative_error(xp.asarray(rows)) == approx.relative_error(rows)
+
+
+@pytest.mark.parametrize("p", [0, -1, 4, 10**9, True, 1.5, "2", None, np.nan])
+def test_a_prefix_that_is_none_is_a_sentence(xp, p):
+    X = xp.asarray(np.random.default_rng(0).normal(size=(N, 3)))
+    approx = nb.approximate(X, "URB-mean", **SIZES)
+    says = "p must be a positive whole number|has 3 learners; a prefix of .* was asked for"
+    with pytest.raises(ValueError, match=says):
+        approx.prefix(p)
+
+
+@pytest.mark.parametrize("p", [1, np.int64(2), 3])
+def test_a_prefix_is_the_mixture_of_the_first_learners(xp, p):
+    X = np.random.default_rng(0).normal(size=(N, 3))
+    there, here = (nb.approximate(data, "URB-mean", **SIZES) for data in (xp.asarray(X), X))
+    assert len(there.prefix(p).learners) == p
+    dense = to_host(there.prefix(p).to_dense())
+    np.testing.assert_allclose(dense, here.prefix(p).to_dense(), atol=1e-9)
