@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from common import Row, compare, progress, synthetic
+from common import Row, compare, placed, progress, synthetic
 from sklearn.svm import SVC
 
 import nysboost as nb
@@ -44,7 +44,7 @@ def hinge(options: argparse.Namespace) -> Iterator[Row]:
         X, y, test, labels = split(data, options.train_rows, options)
         for landmarks in options.places:
             model, seconds = _machine(X, y, landmarks, options)
-            right = model.score(_placed(test, options.device), labels)
+            right = model.score(placed(test, options.device), labels)
             where = f", {options.device}" if options.device else ""
             what = f"hinge, {landmarks} landmarks, {data}, {len(X)} rows{where}"
             progress(f"{what}: accuracy {right:.4f} in {seconds:.3g} s")
@@ -74,20 +74,11 @@ def _machine(
         options.machine_landmarks, loss="hinge", kernel="gaussian", landmarks=landmarks,
         scale=None, random_state=0,
     )  # fmt: skip
-    placed, clock = _placed(X, options.device), time.process_time
+    rows, clock = placed(X, options.device), time.process_time
     if options.device:  # whose libraries take seconds to load
-        model.fit(placed[:4000], y[:4000])
+        model.fit(rows[:4000], y[:4000])
         clock = time.perf_counter
-    return model, timed(lambda: model.fit(placed, y), clock)
-
-
-def _placed(X: np.ndarray, device: str) -> Any:
-    """Return the rows on a GPU, if one is named."""
-    if not device:
-        return X
-    import torch
-
-    return torch.asarray(X, device=device)
+    return model, timed(lambda: model.fit(rows, y), clock)
 
 
 def timed(work: Callable[[], Any], clock: Callable[[], float] = time.process_time) -> float:
