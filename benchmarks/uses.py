@@ -57,6 +57,7 @@ def clustering(options: argparse.Namespace) -> Iterator[Row]:
     Both begin k-means at random: the mean over the seeds is compared with the mean of theirs.
     """
     X, y = labelled("pendigits", options)
+    X = (X - X.min(axis=0)) / np.ptp(X, axis=0)
     some = np.random.default_rng(0).permutation(len(X))[: options.cluster_rows]
     problems = {
         "circles": (*samples.make_circles(1000, factor=0.4, noise=0.05, random_state=0), 2, 20.0),
