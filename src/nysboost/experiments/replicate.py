@@ -169,7 +169,8 @@ def _placed(X: NDArray[np.float64], device: str) -> Array:
         import torch
     except ImportError as error:
         raise UserError(f"--device {device} needs PyTorch: pip install torch.") from error
-    return torch.asarray(X, device=device)
+    placed: Array = torch.asarray(X, device=device)
+    return placed
 
 
 def measure_seconds(
