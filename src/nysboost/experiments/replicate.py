@@ -169,8 +169,7 @@ def _placed(X: NDArray[np.float64], device: str) -> Array:
         import torch
     except ImportError as error:
         raise UserError(f"--device {device} needs PyTorch: pip install torch.") from error
-    placed: Array = torch.asarray(X, device=device)
-    return placed
+    return cast(Array, torch.asarray(X, device=device))
 
 
 def measure_seconds(
