@@ -20,6 +20,9 @@ STEPS = 10.0 ** np.arange(1.0, -3.1, -0.5)
 """γ is sought from ten times to a thousandth of what the loss found. Further down a penalty
 that some rows prefer lets the prediction run away on far rows (keggundirected)."""
 
+NOISELESS = 1e-6
+"""Noise below this share of the variance of y is as much rounding as noise."""
+
 
 @dataclass(frozen=True, eq=False)
 class Basis:
@@ -85,9 +88,9 @@ class LinearModel:
     noise : array of shape (t,)
         s².
     doubt : float
-        γ of the variances: k(x, x) s²/γ is nowhere above the variance of y. A penalty that
-        predicts well may be far smaller, and with it the deviation between the rows a hundred
-        times that of y.
+        γ of the variances, with which the kernel's amplitude s²/γ is the variance of y. The penalty
+        that predicts best says little of it: it may be so small that the deviation between the
+        rows is a hundred times that of y, or so large that it is small far from all rows.
     root : array of shape (c, c)
         R with R Rᵀ = (FᵀF + doubt · I)⁻¹.
     """
@@ -111,9 +114,9 @@ class LinearModel:
         total = moments.YY - moments.weight * mean**2
         missed = xp.clip(total - xp.sum(b * w, axis=0), min=0.0)
         whole = float(xp.sum(total))
-        doubt = max(gamma, basis.height * float(xp.sum(missed)) / whole if whole > 0 else 0.0)
-        if doubt > gamma:
-            root = _inverse_root(moments.FF, doubt)
+        share = basis.height * float(xp.sum(missed)) / whole if whole > 0 else gamma
+        doubt = max(share, min(gamma, NOISELESS))
+        root = _inverse_root(moments.FF, doubt)
         return cls(basis, gamma, moments, mean, w, missed / moments.weight, doubt, root)
 
     def updated(self, moments: Moments) -> LinearModel:
