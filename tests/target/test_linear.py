@@ -63,6 +63,18 @@ def test_no_deviation_is_far_above_that_of_the_target_however_small_the_penalty(
     np.testing.assert_allclose(unknown, prior, rtol=1e-3, atol=1e-5)
 
 
+def test_rows_are_strange_beyond_those_seen_and_not_among_them():
+    X, Y = problem(n=400)
+    basis = Basis.of(nb.Matern(1.5, 1.0), X[:60])
+    model = LinearModel.fit(basis, Moments.of(basis(X), Y), gamma=0.1)
+    among, far = model.strange(basis(X)), model.strange(basis(X + 1e6))
+    assert np.median(among) == 0
+    assert among.mean() < 0.02
+    np.testing.assert_allclose(far, 1)
+    outward = model.strange(basis(np.outer(np.arange(12.0), [1.0, 1.0])))
+    assert (np.diff(outward) >= 0).all()
+
+
 def test_variances_are_positive_and_finite_everywhere():
     X, Y = problem()
     Z = np.concatenate([X[:20], X[:20], X[:5] + 1e-9])  # landmarks that meet

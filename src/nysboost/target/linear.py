@@ -23,6 +23,9 @@ that some rows prefer lets the prediction run away on far rows (keggundirected).
 NOISELESS = 1e-6
 """Noise below this share of the variance of y is as much rounding as noise."""
 
+BEYOND = 4.0
+"""A row of which the landmarks know less than usual, by more than this factor, is strange."""
+
 
 @dataclass(frozen=True, eq=False)
 class Basis:
@@ -127,6 +130,12 @@ class LinearModel:
         """Return the model as it would be without some of the rows."""
         return LinearModel.fit(self.basis, self.moments - moments, self.gamma)
 
+    @property
+    def variance(self) -> Array:
+        """Variance of the targets seen, shape (t,)."""
+        moments = self.moments
+        return namespace(moments.YY).clip(moments.YY / moments.weight - self.mean**2, min=0.0)
+
     def predict(self, F: Array) -> Array:
         """Return the means at rows with features F, shape (n, t)."""
         return self.mean + F @ self.w
@@ -141,6 +150,18 @@ class LinearModel:
         known = xp.sum((F @ self.root) ** 2, axis=1)
         unknown = xp.clip(self.basis.height - xp.sum(F * F, axis=1), min=0.0)
         return 1 + known + unknown / self.doubt
+
+    def strange(self, F: Array) -> Array:
+        """Return how far beyond all rows seen a row with features F is, from 0 to 1, shape (n,).
+
+        With u = 1 − ‖f‖²/k(x, x), what no landmark knows, and s four times its mean over the rows
+        seen, it is ((u − s)/(1 − s))²: nothing among these rows, and 1 far from all landmarks.
+        """
+        xp = namespace(F)
+        known = xp.sum(F * F, axis=1) / self.basis.height
+        of_rows = float(xp.linalg.trace(self.moments.FF) / self.moments.weight)
+        usual = min(BEYOND * (1 - of_rows / self.basis.height), 1 - 1 / BEYOND)
+        return xp.clip((1 - known - usual) / (1 - usual), min=0.0) ** 2
 
 
 def _inverse_root(FF: Array, gamma: float) -> Array:
