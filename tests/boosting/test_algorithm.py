@@ -177,12 +177,16 @@ def test_on_a_sample_what_is_clustered_is_the_papers_residual_on_some_rows(case,
     rows, V = S[found.observed], [S[v.cols] for v in (found.fit, found.tune)]
     assert len(rows) == limits["row_cap"]
     parts = [oracle.nystrom(problem.G, j, 6) for j in J]
+    # exponential weights come from a few rows that stand for all
+    told, scale = (S[found.glance.rows], found.glance.weight) if x == "E" else (rows, 1.0)
     for i, (seen, chosen) in enumerate(recorder.seen, start=1):
         assert 0 < len(seen) <= limits["residual_rows"]
         assert seen.shape[1] == limits["n_candidates"]
-        w = oracle.weights(x, problem.G[rows], [K[rows] for K in parts[:i]], *V)
+        values = [scale * K[told] for K in (problem.G, *parts[:i])]
+        w = oracle.weights(x, values[0], values[1:], *V)
         residual = (problem.G - oracle.mix(w, parts[:i]))[np.ix_(rows, J[i])]
-        away = np.abs(seen[:, None, chosen] - residual[None]).min(axis=1)
+        counted = seen[seen.any(axis=1)][:, None, chosen]
+        away = np.abs(counted - residual[None]).min(axis=1)
         assert away.max() <= 10 * problem.tolerance
 
 
@@ -212,3 +216,21 @@ def test_the_first_learner_of_boosting_is_the_first_of_the_ensemble():
     np.testing.assert_array_equal(
         boosted.learners[0].landmarks.indices, mixed.learners[0].landmarks.indices
     )
+
+
+@selectors
+def test_candidates_come_from_a_part_until_too_few_of_it_are_left(selector):
+    """Of 25 columns at a time: V of twenty shrinks no sooner than the pool is empty."""
+    seen = []
+
+    def recording(residual, m, rng):
+        seen.append(residual.shape[1])
+        return selector(residual, m, rng)
+
+    trajectory = run(recording, n=80, n_considered=25)
+    assert seen == [20, 20, 20]
+    assert trajectory.candidates == (20, 20, 20)
+    everything = np.concatenate(columns(trajectory))
+    assert len(np.unique(everything)) == 24
+    first = np.concatenate(columns(run(selector, n=80, n_considered=25, n_learners=2)))
+    np.testing.assert_array_equal(first, everything[:12])

@@ -52,3 +52,21 @@ def test_columns_are_drawn_by_their_shares_and_those_without_come_last():
     assert len(set(more)) == 6
     pool.remove(np.array([2, 4, 7]))
     assert not set(pool.sample(7, rng, shares)) & {2, 4, 7}
+
+
+def test_a_part_is_free_in_rising_order_and_all_where_there_is_no_more():
+    pool, rng = Pool(30), np.random.default_rng(0)
+    pool.remove(np.arange(0, 30, 3))
+    part = pool.part(8, rng)
+    assert len(part) == 8
+    assert np.all(np.diff(part) > 0)
+    assert not np.any(part % 3 == 0)
+    for size in (20, 99):
+        np.testing.assert_array_equal(pool.part(size, rng), np.flatnonzero(np.arange(30) % 3))
+
+
+def test_a_sample_among_some_columns_takes_those_that_are_free():
+    pool, rng = Pool(30), np.random.default_rng(0)
+    pool.remove(np.array([4, 5]))
+    assert set(pool.sample(9, rng, among=np.arange(3, 8))) == {3, 6, 7}
+    np.testing.assert_array_equal(pool.left_of(np.arange(3, 8)), [3, 6, 7])

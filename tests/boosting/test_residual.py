@@ -1,12 +1,63 @@
-"""The residual's diagonal against the dense residual."""
+"""The residual's columns and its diagonal against the dense residual."""
 
 import market
 import numpy as np
 import pytest
 
+import nysboost as nb
 from nysboost.boosting import residual
-from nysboost.boosting.learner import fit_learner
-from nysboost.boosting.residual import residual_diagonal
+from nysboost.boosting.ensemble import ensemble
+from nysboost.boosting.learner import Learner, fit_learner
+from nysboost.boosting.residual import Residual, residual_diagonal
+from nysboost.boosting.rules import UniformWeights
+
+
+def ensemble_of(problem, **sizes):
+    """What an ensemble of three learners has found, and its dense residual."""
+    settings = nb.Settings(n_learners=3, n_columns=5, n_fit=4, n_tune=4, **sizes)
+    run = ensemble(problem.gram, settings, np.random.default_rng(0))
+    mixture = run.mixture(UniformWeights())
+    F = [learner.features(problem.gram) for learner in mixture.learners]
+    return run.found, mixture, problem.G - sum(f @ f.T for f in F) / 3
+
+
+V, CONSIDERED = np.array([40, 7, 33]), np.arange(0, 60, 1)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("case", ["Gaussian", "narrow Gaussian"])
+def test_columns_are_those_of_the_dense_residual_shared_or_not(case, shared):
+    found, mixture, dense = ensemble_of(market.problem(case, n=60))
+    columns = Residual(found, found.observed)
+    columns.consider(CONSIDERED, shared=shared)
+    np.testing.assert_allclose(columns(mixture, V), dense[:, V], atol=1e-10)
+    np.testing.assert_allclose(Residual(found, None)(mixture, V), dense[np.ix_(V, V)], atol=1e-10)
+
+
+def test_of_a_sample_of_rows_those_of_the_columns_count_for_nothing():
+    found, mixture, dense = ensemble_of(market.problem("Gaussian", n=60), residual_rows=30)
+    rows = found.glanced_at
+    mine = rows[[3, 9, 20]]
+    columns = Residual(found, rows)
+    columns.consider(CONSIDERED, shared=True)
+    expected = np.where(np.isin(rows, mine)[:, None], 0.0, dense[np.ix_(rows, mine)])
+    np.testing.assert_allclose(columns(mixture, mine), expected, atol=1e-10)
+    assert np.abs(columns(mixture, rows)).max() > 0.01  # or nothing would be left
+
+
+def test_what_is_shared_is_evaluated_once(monkeypatch):
+    found, mixture, _ = ensemble_of(market.problem("Gaussian", n=60), residual_rows=10)
+    calls, features = [], Learner.features
+    monkeypatch.setattr(
+        Learner, "features", lambda *parts: calls.append(len(parts[2])) or features(*parts)
+    )
+    columns = Residual(found, found.glanced_at)
+    columns.consider(np.arange(20, 50), shared=True)
+    before = found.sample.gram.entries_evaluated
+    for some in (V, np.array([21, 22]), np.arange(20, 50)):
+        columns(mixture, some)
+    assert len(calls) == 3  # a call for each learner
+    assert found.sample.gram.entries_evaluated == before + 5 * sum(calls)
 
 
 @pytest.mark.parametrize("case", market.NAMES)

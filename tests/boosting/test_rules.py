@@ -209,6 +209,34 @@ def test_a_tuned_eta_is_relative_to_the_errors(scale):
     assert 1e-3 < plain[1] < 0.3
 
 
+def test_exponential_weights_outside_the_presets_are_those_of_a_few_rows_that_stand_for_all():
+    X = np.random.default_rng(0).normal(size=(900, 3))
+    few, whole = (
+        nb.approximate(
+            X,
+            "ensemble-exponential",
+            nb.Gaussian(sigma=1.0),
+            n_learners=4,
+            n_columns=20,
+            residual_rows=rows,
+            random_state=0,
+        )
+        for rows in (300, 900)
+    )
+    found = few.trajectory.found
+    assert len(found.glance.rows) == 300
+    assert found.glance.weight == pytest.approx(3**0.5)
+    factor = found.glance.factor(4)
+    errors = np.linalg.norm(factor[:, 1:] - factor[:, :1], axis=0)
+    exact = found.fit.factor(4)
+    np.testing.assert_allclose(
+        errors, np.linalg.norm(exact[:, 1:] - exact[:, :1], axis=0), rtol=0.25
+    )
+    expected = np.exp(-0.01 * errors)
+    np.testing.assert_allclose(few.weights, expected / expected.sum())
+    np.testing.assert_allclose(few.weights, whole.weights, rtol=0.02)
+
+
 def test_learners_without_any_error_share_the_weight():
     """Their errors are no scale for a grid of η, and need none."""
     exact = Factored(np.ones((2, 3)), np.ones(2))

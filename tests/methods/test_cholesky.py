@@ -166,3 +166,17 @@ def test_independent_pivots_are_eliminated_together(monkeypatch):
 def test_a_quarter_of_the_columns_is_proposed_at_a_time():
     sizes = [cholesky._block_size(c) for c in (1, 3, 8, 40, 10**4)]
     assert sizes == [1, 1, 2, 10, cholesky.PROPOSALS]
+
+
+def test_proposals_of_which_none_is_accepted_are_not_made_again(monkeypatch):
+    """Near the numerical rank all that is proposed may be rounding."""
+    problem, thin, calls = market.problem("Gaussian", n=40), cholesky._thin, []
+
+    def picky(block, floor, rng):
+        calls.append(len(block))
+        return thin(block, floor, rng)[: len(calls) - 1]
+
+    monkeypatch.setattr(cholesky, "_thin", picky)
+    found = cholesky.rpcholesky(problem.gram, 12, np.random.default_rng(0)).indices
+    assert len(np.unique(found)) == 12
+    assert len(calls) > 4

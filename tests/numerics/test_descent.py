@@ -1,5 +1,7 @@
 """L-BFGS against SciPy's, and where it must not go."""
 
+from collections import deque
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -165,3 +167,16 @@ def test_a_small_bend_still_knows_the_curvature():
     told = Told((1.0, [1e-3]), (0.0, [1e-3 - 1e-8]))
     descend(told, np.zeros(1), 2)
     np.testing.assert_allclose(np.ravel(told.asked)[1:], [-1.0, -1.0 - (1e-3 - 1e-8) / 1e-8])
+
+
+def test_a_second_descent_goes_on_with_the_curvature_that_the_first_has_seen():
+    scales = np.geomspace(1, 300, 8)
+
+    def objective(x):
+        return float(np.sum(scales * x * x)), 2 * scales * x
+
+    pairs = deque(maxlen=MEMORY)
+    half_way = descend(objective, np.ones(8), 10, pairs)
+    assert len(pairs) > 5
+    again, afresh = (descend(objective, half_way, 6, known) for known in (pairs, None))
+    assert objective(again)[0] < 0.5 * objective(afresh)[0]

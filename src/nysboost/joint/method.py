@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import replace
 
 import numpy as np
@@ -26,6 +27,7 @@ from nysboost.numerics.arrays import (
     take,
     to_host,
 )
+from nysboost.numerics.descent import MEMORY, Pairs
 from nysboost.numerics.kmeans import centroids
 from nysboost.settings import Settings
 
@@ -144,9 +146,10 @@ def _moved(gram: KernelGram, landmarks: Landmarks, judge: Judge) -> Landmarks:
     X = judge.sample.gram.rows.take(slice(None))
     xp = namespace(X)
     Z, points = (xp.astype(part, xp.float64) for part in (landmarks.points, X))
+    pairs: Pairs = deque(maxlen=MEMORY)  # the second round goes on where the first has been
     for rows, iterations in zip(_rounds(landmarks, judge), ITERATIONS, strict=True):
         matrix = judge.matrix if len(rows) == len(judge.sample) else judge.matrix.part(rows)
-        Z, evaluations = refine(gram.kernel, Z, take(points, rows), matrix, iterations)
+        Z, evaluations = refine(gram.kernel, Z, take(points, rows), matrix, iterations, pairs)
         gram.tally.count += evaluations * len(rows) * len(landmarks)
     return Landmarks(None, like(Z, X))
 
@@ -154,10 +157,10 @@ def _moved(gram: KernelGram, landmarks: Landmarks, judge: Judge) -> Landmarks:
 def _rounds(landmarks: Landmarks, judge: Judge) -> tuple[Indices, Indices]:
     """Return the rows of each of two rounds: a part of the sample, and all of it."""
     size = len(judge.sample)
-    step = max(1, size // max(size // 2, FIRST_ROWS_PER_LANDMARK * len(landmarks)))
+    first = min(size, max(size // 2, FIRST_ROWS_PER_LANDMARK * len(landmarks)))
     values = judge.sample.gram.cross(slice(None), landmarks)
     nearest = to_host(namespace(values).argmax(values, axis=0))
-    return np.union1d(np.arange(0, size, step), nearest), np.arange(size)
+    return np.union1d(np.linspace(0, size - 1, first).astype(np.intp), nearest), np.arange(size)
 
 
 def _distinct(gram: Gram) -> Indices:

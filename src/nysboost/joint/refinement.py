@@ -7,12 +7,19 @@ import numpy as np
 from nysboost.joint.losses import MatrixLoss
 from nysboost.kernels import Kernel
 from nysboost.numerics.arrays import Array, namespace
-from nysboost.numerics.descent import descend
+from nysboost.numerics.descent import Pairs, descend
 from nysboost.numerics.split import SplitMatrix
 from nysboost.numerics.tolerances import NOTHING_LEFT
 
 
-def refine(kernel: Kernel, Z: Array, X: Array, G: SplitMatrix, max_iter: int) -> tuple[Array, int]:
+def refine(
+    kernel: Kernel,
+    Z: Array,
+    X: Array,
+    G: SplitMatrix,
+    max_iter: int,
+    pairs: Pairs | None = None,
+) -> tuple[Array, int]:
     """Return landmarks with a smaller loss on the sample, by L-BFGS, and the evaluations it took.
 
     The logarithm of the loss is minimised, over landmarks measured in units of the
@@ -30,6 +37,8 @@ def refine(kernel: Kernel, Z: Array, X: Array, G: SplitMatrix, max_iter: int) ->
         Its Gram matrix.
     max_iter : int
         Evaluations at most, after the first: a step each, unless one has to be shortened.
+    pairs : deque or None
+        What a descent on another sample has seen of the curvature; this one adds to it.
     """
     xp = namespace(X)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -44,4 +53,5 @@ def refine(kernel: Kernel, Z: Array, X: Array, G: SplitMatrix, max_iter: int) ->
             gradient = xp.zeros_like(gradient)  # nothing is left to gain, and the descent ends
         return float(np.log(loss)), gradient * (spread / loss)
 
-    return descend(objective, Z / spread, max_iter) * spread, matrix_loss.evaluations
+    moved = descend(objective, Z / spread, max_iter, pairs)
+    return moved * spread, matrix_loss.evaluations

@@ -162,7 +162,10 @@ def rpcholesky(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
         probabilities = factor.diag / factor.diag.sum()
         proposed = rng.choice(gram.n, size=_block_size(c), p=probabilities)
         accepted = _thin(factor.residual(proposed, proposed), factor.floor, rng)
-        factor.eliminate(proposed[accepted][: c - factor.rank])
+        if len(accepted):
+            factor.eliminate(proposed[accepted][: c - factor.rank])
+        else:
+            factor.diag[proposed] = 0  # nothing is left of them but rounding
     return factor.landmarks()
 
 

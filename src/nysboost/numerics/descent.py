@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterable
+from typing import TypeAlias
 
 from nysboost.numerics.arrays import Array, namespace
 from nysboost.numerics.tolerances import NOTHING, SUFFICIENT
@@ -16,16 +17,38 @@ FORGET, FORGET_SQUARE, STILL = 0.9, 0.99, 1e-12
 """How much of the mean gradient, and of its square, Adam keeps in a step; a slope of nothing."""
 
 
-def descend(objective: Callable[[Array], tuple[float, Array]], x: Array, max_iter: int) -> Array:
+Pairs: TypeAlias = deque[tuple[Array, Array]]
+"""Steps, each with the change of the gradient that came with it, the newest last."""
+
+
+def descend(
+    objective: Callable[[Array], tuple[float, Array]],
+    x: Array,
+    max_iter: int,
+    pairs: Pairs | None = None,
+) -> Array:
     """Return where L-BFGS arrives from x.
 
     A step that does not gain enough is tried again at a quarter of its length. SciPy's
     L-BFGS-B does the same at several times the cost: its BLAS and NumPy's, each with threads
     of its own, then contend for the processor.
+
+    Parameters
+    ----------
+    objective : callable
+        x ↦ value and gradient.
+    x : array
+        Where to begin.
+    max_iter : int
+        Evaluations at most, after the first.
+    pairs : deque or None
+        What is known of the curvature of an objective much like this one; this descent adds
+        what it sees.
     """
     value, gradient = objective(x)
-    pairs: deque[tuple[Array, Array]] = deque(maxlen=MEMORY)
-    direction, step = -gradient, 1 / (float(_dot(gradient, gradient)) ** 0.5 or 1.0)
+    pairs = deque(maxlen=MEMORY) if pairs is None else pairs
+    direction = -_inverse_hessian_times(pairs, gradient)
+    step = 1.0 if pairs else 1 / (float(_dot(gradient, gradient)) ** 0.5 or 1.0)
     for _ in range(max_iter):
         promised = step * float(_dot(direction, gradient))
         if not promised < -NOTHING:
