@@ -90,3 +90,10 @@ def test_the_distances_are_left_as_they_were(cluster):
     before = D.copy()
     cluster(D, 4)
     np.testing.assert_array_equal(D, before)
+
+
+@given(st.integers(2, 30), st.integers(1, 8), st.integers(0, 1000), st.sampled_from([-60, 60]))
+def test_medoids_do_not_depend_on_the_unit_of_the_distances(n, k, seed, power):
+    k, D = min(k, n), distances(n, seed)
+    for cluster in (pam, park_jun):
+        np.testing.assert_array_equal(cluster(D, k), cluster(D * 2.0**power, k))
