@@ -125,12 +125,13 @@ class TargetLoss:
             return C.T @ weighted, C.T @ self._weighted[rows, :]
 
         blocks: dict[int, tuple[Array, Array]] = {}
-        parts = _in_order(work, self.X, U.shape[0])
+        plan = _plan(self.X, U.shape[0])
+        parts = _in_order(work, plan)
         W, within_slope = self.kernel.profile(_squared(U, U))
         eye = identity(U.shape[0], U)
         W = W * (1 - eye) + eye * (1 + JITTER)
         S, b = (_added([part[i] for part in parts]) * self.copies for i in (0, 1))
-        return _Sums(S, b, W, within_slope * (1 - eye), blocks)
+        return _Sums(S, b, W, within_slope * (1 - eye), blocks, plan)
 
     def _gradient(self, point: Point, sums: _Sums, solved: _Solved) -> Point:
         """Return the gradient of L/n: from C and W to Z and A by the kernel's own slope.
@@ -150,7 +151,7 @@ class TargetLoss:
             x = X[rows, :]
             return B.T @ x, xp.sum(B, axis=0), _spread(x, xp.sum(B, axis=1), whole)
 
-        parts = _in_order(work, X, Z.shape[0])
+        parts = _in_order(work, sums.plan)
         BX, column, outer = (_added([part[i] for part in parts]) * self.copies for i in range(3))
         # W counts twice: each landmark is on both of its sides
         B = 2 * solved.to_within * sums.within_slope
@@ -176,6 +177,7 @@ class _Sums:
     W: Array
     within_slope: Array
     blocks: dict[int, tuple[Array, Array]]
+    plan: Plan
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,20 +231,24 @@ def _solve(sums: _Sums, loss: TargetLoss, point: Point) -> _Solved | None:
     return _Solved(value, noise, w, w_noise, to_cross, to_within / 2, to_log_gamma)
 
 
-def _in_order(work: Callable[[slice], Any], X: Array, c: int) -> list[Any]:
+def _plan(X: Array, c: int) -> Plan:
+    """Share out the rows; kept with the blocks, because the number of threads may change."""
+    n, shared = X.shape[0], isinstance(X, np.ndarray)
+    block = max(LEAST_BLOCK, block_bytes(X) // (8 * c))
+    return Plan(n, min(block, n), usable_threads(Budget()) if shared else 1)
+
+
+def _in_order(work: Callable[[slice], Any], plan: Plan) -> list[Any]:
     """Return what `work` makes of each block of rows, in the order of the rows.
 
     The order fixes the sums: the same seed gives the same landmarks, whatever the threads did.
     """
-    n, shared = X.shape[0], isinstance(X, np.ndarray)
-    block = max(LEAST_BLOCK, block_bytes(X) // (8 * c))
-    plan = Plan(n, min(block, n), usable_threads(Budget()) if shared else 1)
     found: dict[int, Any] = {}
 
     def keep(rows: slice) -> None:
         found[rows.start] = work(rows)
 
-    each_block(keep, n, plan)
+    each_block(keep, plan.piece, plan)
     return [found[start] for start in sorted(found)]
 
 
