@@ -75,8 +75,8 @@ def coverage(options: argparse.Namespace) -> Iterator[Row]:
                 for norm in norms:
                     low, high = getattr(found, norm)
                     missed[p, norm].append(not low <= truth[norm] <= high)
-        rate = np.mean(missed[0.95, "frobenius"])
-        progress(f"{name}, {approx.method}: so far {100 * rate:.2f} % missed at 0.95")
+        so_far = (f"{norm} {p}: {sum(w)} of {len(w)}" for (p, norm), w in missed.items())
+        progress(f"{name}, {approx.method}; missed so far, {', '.join(so_far)}")
     for (p, norm), wrong in missed.items():
         allowed, rate = 100 * (1 - p), 100 * float(np.mean(wrong))
         yield Row(

@@ -370,3 +370,15 @@ def test_rows_of_different_length_and_a_list_of_methods_get_a_sentence():
 def test_fewer_than_one_eigenpair_gets_a_sentence(k):
     with pytest.raises(ValueError, match="k must be a positive whole number"):
         nb.approximate(points(), "nystrom", n_columns=5, random_state=0).eigh(k)
+
+
+@pytest.mark.parametrize("idle", [{"rank": 3}, {"rank": 3, "n_candidates": 9}])
+def test_sizes_that_joint_does_not_use_are_named(idle):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    with pytest.warns(UserWarning, match=f"no use of {' and '.join(idle)}"):
+        nb.approximate(X, "joint", n_components=8, random_state=0, **idle)
+
+
+def test_sizes_that_a_method_uses_are_not_named():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    nb.approximate(X, "URB-mean", n_components=8, n_learners=2, rank=2, random_state=0)

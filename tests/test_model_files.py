@@ -380,8 +380,12 @@ class TestSkops:
             nb.StandardNystroem(n_components=12, random_state=0),
             nb.EnsembleNystroem(n_learners=3, n_columns=8, random_state=0),
             nb.BoostedNystroem(kernel=nb.Gaussian(sigma=2.0), n_components=12, random_state=0),
+            nb.Nystroem(nb.Polynomial(degree=2), n_components=12, random_state=0),
+            nb.Nystroem(method="random-fourier", n_components=12, random_state=0),
+            nb.Nystroem(method="meka", n_components=12, random_state=0),
+            nb.Nystroem(method="cur", n_components=12, random_state=0),
         ],
-        ids=lambda model: type(model).__name__,
+        ids=lambda model: f"{type(model).__name__} {getattr(model, 'method', '')}",
     )
     def test_skops_names_our_types_and_no_others(self, model):
         sio = pytest.importorskip("skops.io")

@@ -30,6 +30,7 @@ SHARES = (0.1, 0.9)
 
 PYTEST = [sys.executable, "-m", "pytest", "-m", "hypothesis"]
 PASSED = re.compile(r"- (\d+) passing")
+INTERRUPTED = 2  # pytest's exit status
 EXHAUSTED = "Stopped because nothing left to do"
 
 
@@ -67,6 +68,9 @@ class Law:
         self.seconds += time.monotonic() - began
         self.examples += sum(map(int, PASSED.findall(done.stdout)))
         self.exhausted = done.stdout.count(EXHAUSTED) >= self.cases
+        if done.returncode == INTERRUPTED:
+            self.state = "stopped"
+            return ""
         self.state = "held" if done.returncode == 0 else f"failed with seed {seed}"
         return "" if done.returncode == 0 else done.stdout[-6000:] + done.stderr[-2000:]
 

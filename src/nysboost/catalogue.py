@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
@@ -200,6 +201,7 @@ def run_method(
 ) -> Approximation:
     """Return what a method finds in a Gram matrix, under its name."""
     run = find_method(method, y)
+    _tell_idle(method, settings)
     if tol is not None:
         _refuse_beside_tol(landmarks, settings)
         certificates = rng.spawn(1)[0]
@@ -219,6 +221,17 @@ def run_method(
         raise ValueError(msg)
     learner = OWN_LANDMARKS[method](gram, given_landmarks(gram, landmarks), settings, rng)
     return _single(gram, learner).named(method)
+
+
+def _tell_idle(method: str, settings: Settings) -> None:
+    """Warn of sizes that the default method makes no use of, though others of its family do."""
+    idle = [name for name in ("rank", "n_candidates") if getattr(settings, name) is not None]
+    if idle and method == "joint":
+        msg = (
+            f"'joint' has one core and makes no use of {' and '.join(idle)}, which belong to "
+            "mixtures of learners such as 'URB-mean': leave them out."
+        )
+        warnings.warn(msg, UserWarning, stacklevel=4)
 
 
 def _refuse_beside_tol(landmarks: Any, settings: Settings) -> None:

@@ -29,7 +29,7 @@ N_ENTRIES = 2 * 10**7
 """Kernel values of a certificate: about a second on one core, with the features of 54 columns."""
 
 
-SPENT = 0.75
+SPENT = 0.9
 """Of the risk that is allowed: the rest is for what a normal approximation does not know."""
 
 

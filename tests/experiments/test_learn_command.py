@@ -63,11 +63,30 @@ def test_parquet_and_csv_are_the_same_table(table, tmp_path):
     np.testing.assert_array_equal(again, y)
 
 
+def test_gaps_in_words_and_an_index_are_known_as_such(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(',a,note,b\n0,NA,"two\nlines",1\n1,2.5,null,2\n', encoding="utf-8-sig")
+    frame, y = read(path, "b")
+    assert frame.columns == ("a", "note")
+    np.testing.assert_array_equal(frame["a"], [np.nan, 2.5])
+    assert list(frame["note"]) == ["two\nlines", ""]
+    np.testing.assert_array_equal(y, [1, 2])
+
+
+def test_an_earlier_report_is_kept(table, tmp_path, capsys):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "report.html").write_text("before")
+    run(Request(str(table), "price", components=3, folds=2), tmp_path / "out")
+    assert (tmp_path / "out" / "report.earlier.html").read_text() == "before"
+    assert "The earlier report is kept" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("text", "target", "sentence"),
     [
         ("a,b\n1,2\n3,4\n", "c", "no such target"),
         ("a,b\n1,2\n3\n", "b", "ragged"),
+        ("a,a,b\n1,2,3\n4,5,6\n", "b", "two columns called 'a'"),
         ("a,b\n", "b", "at least one row"),
         ("a,b\n1,\n3,4\n", "b", "no value in 1 rows"),
         ("b\n1\n2\n", "b", "no column beside"),

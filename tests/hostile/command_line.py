@@ -22,21 +22,26 @@ Outcome = tuple[int, str, str]
 
 def command(*arguments: str, files: dict[str, str | bytes] | None = None) -> Outcome:
     """Run ``nysboost`` in a folder with these files; return its status, output and errors."""
-    said, complained = io.StringIO(), io.StringIO()
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         for name, content in (files or {}).items():
             raw = content if isinstance(content, bytes) else content.encode()
             Path(name).write_bytes(raw)
-        with (
-            mock.patch.object(sys, "argv", ["nysboost", *arguments]),
-            contextlib.redirect_stdout(said),
-            contextlib.redirect_stderr(complained),
-        ):
-            try:
-                cli.main()
-                status = 0
-            except SystemExit as ended:
-                status = int(ended.code or 0)
+        return run(*arguments)
+
+
+def run(*arguments: str) -> Outcome:
+    """Run ``nysboost`` where we are; return its status, output and errors."""
+    said, complained = io.StringIO(), io.StringIO()
+    with (
+        mock.patch.object(sys, "argv", ["nysboost", *arguments]),
+        contextlib.redirect_stdout(said),
+        contextlib.redirect_stderr(complained),
+    ):
+        try:
+            cli.main()
+            status = 0
+        except SystemExit as ended:
+            status = int(ended.code or 0)
     return status, said.getvalue(), complained.getvalue()
 
 
@@ -149,4 +154,105 @@ ON_FILES = [
     Case("help", lambda: command("--help"), succeeds("compare", "reproduce")),
 ]
 
-CASES = [replace(case, name=f"nysboost: {case.name}") for case in ON_FILES]
+IN_FIT: dict[str, tuple[str | bytes, str]] = {
+    "empty.csv": ("", "Empty"),
+    "names.csv": ("a,b\n", "no rows"),
+    "text.csv": ("a,b\n1,x\n2,y\n", "no numbers: b"),
+    "gap.csv": ("a,b\n1,\n2,3\n", "--drop-missing"),
+    "ragged.csv": ("a,b\n1,2\n1,2,3\n", "cannot be read"),
+    "latin.csv": (b"caf\xe9,b\n1,2\n", "UTF-8"),
+    "wide.csv": ("a,b".encode("utf-16"), "UTF-8"),
+    "comma.csv": ("a;b\n1,5;2\n2,5;3\n", "no numbers: a"),
+    "data.xyz": ("1,2\n", "form"),
+    "bad.npy": ("nothing", ".npy"),
+    "bad.parquet": ("nothing", "Parquet"),
+    "bad.npz": ("nothing", ".npz"),
+    "bad.h5": ("nothing", ".h5"),
+    "bad.zarr": ("nothing", ".zarr"),
+}
+FIT = ("fit", "t.csv", "--out", "m", "--method", "uniform", "--components", "5")
+LEARN_FIT = ("fit", "t.csv", "--out", "m", "--target")
+NAMED = "a,b,c\n" + TABLE
+DATED = "a,b,day\n" + "\n".join(f"{i},{i % 7},2020-01-{i + 1:02}" for i in range(20))
+
+
+def both(first: tuple[str, ...], second: tuple[str, ...], table: str) -> Outcome:
+    """Run one command after another in the same folder, and return what the second did."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        Path("t.csv").write_text(table)
+        run(*first)
+        return run(*second)
+
+
+FITTED = [
+    *(
+        Case(
+            f"fit of {name}",
+            lambda n=name, c=content: command("fit", n, "--out", "m", files={n: c}),
+            complains(words),
+        )
+        for name, (content, words) in IN_FIT.items()
+    ),
+    *(
+        Case(
+            f"fit, {what}",
+            lambda a=arguments, t=table: command(*a, files={"t.csv": t}),
+            complains(words),
+        )
+        for what, arguments, table, words in (
+            ("a folder as output", ("fit", "t.csv", "--out", "."), NAMED, "is a folder"),
+            ("no folder for the output", ("fit", "t.csv", "--out", "x/m"), NAMED, "no folder"),
+            ("an array of a table", (*FIT, "--dataset", "Y"), NAMED, "is a table"),
+            ("a target that is none", (*LEARN_FIT, "z"), NAMED, "no column 'z'"),
+            ("a target of dates", (*LEARN_FIT, "day"), DATED, "dates"),
+            ("a kernel for a learner", (*LEARN_FIT, "a", "--kernel", "linear"), NAMED, "--kernel"),
+            ("a tolerance of 2", (*FIT, "--tol", "2"), NAMED, "between 0 and 1"),
+            ("memory in words", (*FIT, "--max-memory", "lots"), NAMED, "lots"),
+            ("no columns left", (*FIT, "--drop-column", "a", "--drop-column", "b",
+                                 "--drop-column", "c"), NAMED, "Nothing is left"),
+            ("a width below zero", (*FIT, "--sigma", "-1"), NAMED, "positive"),
+        )
+    ),
+    *(
+        Case(
+            f"fit of a table with {what}",
+            lambda t=table: command(*FIT, files={"t.csv": t}),
+            succeeds("rows: 40", "columns: 3"),
+        )
+        for what, table in (
+            ("semicolons", NAMED.replace(",", ";")),
+            ("an index", ",a,b,c\n" + "\n".join(f"{i},{r}" for i, r in enumerate(TABLE.split()))),
+            ("numbers as names", "0,1,2\n" + TABLE),
+            ("no names", TABLE),
+            ("a byte-order mark", "\ufeff" + NAMED),
+        )
+    ),
+    Case("predict by what has no target", lambda: both(FIT, ("predict", "m", "t.csv", "--out",
+         "p.csv"), NAMED), complains("predicts nothing")),
+    Case("transform into an unknown form", lambda: both(FIT, ("transform", "m", "t.csv", "--out",
+         "p.xyz"), NAMED), complains("p.xyz")),
+    Case("transform over a file that is there", lambda: both(FIT, ("transform", "m", "t.csv",
+         "--out", "t.csv"), NAMED), complains("--force")),
+    Case("transform of other columns", lambda: both(FIT, ("transform", "m", "m", "--out",
+         "p.npy"), NAMED), complains("form")),
+    Case("info", lambda: both(FIT, ("info", "m"), NAMED), succeeds("Nystroem", "uniform")),
+    *(
+        Case(
+            f"learn from {name}",
+            lambda n=name, c=content: command("learn", n, "--target", "a", files={n: c}),
+            complains(words),
+        )
+        for name, content, words in (
+            ("empty.csv", "", "column names"),
+            ("latin.csv", b"caf\xe9,b\n1,2\n", "UTF-8"),
+            ("ragged.csv", "a,b\n1,2\n1,2,3\n", "ragged"),
+            ("twice.csv", "a,a\n1,2\n3,4\n", "two columns"),
+            ("alone.csv", "a\n1\n2\n", "no column beside"),
+            ("gap.csv", "a,b\nNA,2\n3,4\n", "no value"),
+            ("few.csv", "a,b\n1,2\n3,4\n", "too few"),
+            ("other.csv", "b,c\n1,2\n3,4\n", "no column 'a'"),
+        )
+    ),
+]  # fmt: skip
+
+CASES = [replace(case, name=f"nysboost: {case.name}") for case in [*ON_FILES, *FITTED]]

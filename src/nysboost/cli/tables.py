@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nysboost.cli.errors import DataError, NoFileError
+from nysboost.cli.errors import CommandError, DataError, NoFileError
 from nysboost.data.recognise import stream_of
 from nysboost.experiments.user_error import need
 
@@ -93,7 +94,7 @@ class ArrayTable:
     def beside(self, name: str) -> NDArray[Any] | None:
         """Return another array of the same file, with as many rows; None if there is none."""
         try:
-            found = np.asarray(OPENERS[self.path.suffix.lower()](self.path, name))
+            found = np.asarray(_opened(self.path.suffix.lower(), self.path, name))
         except NoFileError:
             return None
         one = self.path.suffix == ".npy" or len(found) != self.n or found.ndim > 2
@@ -130,7 +131,18 @@ def open_table(path: Path, dataset: str | None = None) -> Table:
     if kind not in OPENERS:
         msg = f"{path} has a form that is not known: {FORMS} are read."
         raise NoFileError(msg)
-    return ArrayTable(path, _table(OPENERS[kind](path, dataset), path))
+    return ArrayTable(path, _table(_opened(kind, path, dataset), path))
+
+
+def _opened(kind: str, path: Path, dataset: str | None) -> Any:
+    """Open an array, or say that the file is not what its ending says."""
+    try:
+        return OPENERS[kind](path, dataset)
+    except (CommandError, PermissionError):
+        raise
+    except (OSError, ValueError, EOFError, KeyError, BadZipFile) as error:
+        msg = f"{path} is no {kind} file of numbers, or it is cut off."
+        raise NoFileError(msg) from error
 
 
 def _table(array: Any, path: Path) -> Any:
@@ -147,11 +159,7 @@ def _table(array: Any, path: Path) -> Any:
 
 
 def _npy(path: Path, _: str | None) -> Any:
-    try:
-        return np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        msg = f"{path} is no .npy file of numbers, or it is cut off."
-        raise NoFileError(msg) from error
+    return np.load(path, mmap_mode="r", allow_pickle=False)
 
 
 def _npz(path: Path, dataset: str | None) -> Any:

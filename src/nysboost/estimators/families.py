@@ -114,7 +114,7 @@ class BoostedNystroem(_Mixture):
     nonnegative : bool
         Fit non-negative ridge weights, so that nothing has to be cut.
     n_candidates : int or None
-        The paper's s, the columns of V; None is 3m.
+        The paper's s, the columns of V; None is 4m.
 
     Examples
     --------
@@ -131,10 +131,8 @@ class BoostedNystroem(_Mixture):
     def _method(self) -> str:
         known = ("joint", *VARIANTS, *JOINT_VARIANTS)
         if self.variant not in known:
-            hint = (
-                f" A kernel is given by name: kernel={self.variant!r}."
-                if self.variant in KERNELS
-                else ""
-            )
-            raise ValueError(unknown("boosting variant", self.variant, known) + hint)
+            if self.variant in KERNELS:
+                msg = f"{self.variant!r} is a kernel, no boosting variant: kernel={self.variant!r}."
+                raise ValueError(msg)
+            raise ValueError(unknown("boosting variant", self.variant, known))
         return self.variant
