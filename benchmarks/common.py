@@ -259,6 +259,15 @@ def points(name: str, n: int, options: argparse.Namespace) -> np.ndarray:
     return data.draw(n, np.random.default_rng(0))
 
 
+def placed(X: np.ndarray, device: str) -> Any:
+    """Return the rows on a GPU, if one is named."""
+    if not device:
+        return X
+    import torch
+
+    return torch.asarray(X, device=device)
+
+
 def progress(message: str) -> None:
     """Say where a run stands, apart from its result."""
     print(message, file=sys.stderr, flush=True)

@@ -90,7 +90,7 @@ def on_both_clocks(
     against: str,
     contest: Contest,
     goal: float,
-    rounds: int,
+    options: argparse.Namespace,
     client: Client | None = None,
 ) -> None:
     """Race two contestants, ours last; add a row of wall time and one of processor time."""
@@ -105,10 +105,11 @@ def on_both_clocks(
 
         return call
 
-    times = race({name: counted(name) for name in contest}, rounds)
+    warm_up = not options.cold
+    times = race({name: counted(name) for name in contest}, options.rounds, warm_up=warm_up)
     theirs, ours = contest
     report.add(compare(what, against, times[ours], times[theirs], goal))
-    cpu = {name: seconds[1:] for name, seconds in spent.items()}  # without the warm-up
+    cpu = {name: seconds[warm_up:] for name, seconds in spent.items()}
     report.add(compare(f"{what}, processor time", against, cpu[ours], cpu[theirs], goal))
 
 
@@ -130,7 +131,7 @@ def threads(report: Report, options: argparse.Namespace) -> None:
         "threads": lambda _: model.transform(stored).persist(scheduler="threads"),
     }
     what = f"{CHUNKS} chunks, threads, features kept"
-    on_both_clocks(report, what, memory, contest, THREADED, options.rounds)
+    on_both_clocks(report, what, memory, contest, THREADED, options)
 
 
 def workers(report: Report, options: argparse.Namespace) -> None:
@@ -144,7 +145,7 @@ def workers(report: Report, options: argparse.Namespace) -> None:
             "workers": lambda _: sum_of_squares(model.transform(held)).compute(),
         }
         what = "two local workers, features summed up"
-        on_both_clocks(report, what, memory, contest, TWO_WORKERS, options.rounds, client)
+        on_both_clocks(report, what, memory, contest, TWO_WORKERS, options, client)
 
 
 def command_line(report: Report, options: argparse.Namespace) -> None:
@@ -163,7 +164,7 @@ def command_line(report: Report, options: argparse.Namespace) -> None:
             "command": lambda _: apply.run(request, "feature", transformer),
         }
         what, against = f"nysboost transform, .npy to .npy, {n:,} rows", "transform(X, out=path)"
-        on_both_clocks(report, what, against, contest, COMMAND, options.rounds)
+        on_both_clocks(report, what, against, contest, COMMAND, options)
 
 
 def fit_traffic(report: Report, options: argparse.Namespace) -> None:
@@ -259,6 +260,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--kept-rows", type=int, default=1_000_000, help="features in memory")
     options.add_argument("--fit-rows", type=int, default=10_000_000)
     options.add_argument("--learn-rows", type=int, default=2_000_000)
+    options.add_argument("--cold", action="store_true", help="no untimed round before")
     options.add_argument("--threads", type=int, default=1, help="of each worker, in learning")
     options.add_argument("--dimension", type=int, default=54)
     options.add_argument("--landmarks", type=int, default=480)

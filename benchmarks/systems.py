@@ -7,6 +7,7 @@ finding it, and the entries of the matrix that it evaluated, in units of n².
 Records are appended as they are made; the same command goes on where it was.
 
     python benchmarks/systems.py --data-dir folder        all of it, then the table
+    python benchmarks/systems.py --methods joint          one method anew, into another --out
     python benchmarks/systems.py --summary --markdown     the table alone
     python benchmarks/systems.py --summary --picture f.png
 """
@@ -26,7 +27,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
 import numpy as np
-from common import progress, table
+from common import placed, progress, table
 from threadpoolctl import threadpool_limits
 
 import nysboost as nb
@@ -85,13 +86,13 @@ def measure(data: str, seed: int, contestant: Contestant, X: np.ndarray, G: np.n
     squares = 0.0
     for start in range(0, ROWS, 500):
         rows = slice(start, start + 500)
-        squares += float(np.sum((G[rows] - approx.block(rows, slice(None))) ** 2))
+        squares += float(((G[rows] - approx.block(rows, slice(None))) ** 2).sum())
     return {
         "data": data,
         "seed": seed,
         "method": contestant.name,
         "family": contestant.family,
-        "error": float(np.sqrt(squares) / np.linalg.norm(G)),
+        "error": float(np.sqrt(squares / float((G**2).sum()))),
         "seconds": seconds,
         "entries": approx.entries_evaluated / ROWS**2,
     }
@@ -105,9 +106,11 @@ def run(options: argparse.Namespace) -> None:
         for data in DATA:
             rng = np.random.default_rng([seed, ROWS])
             X = datasets.load(data, options.data_dir, progress).draw(ROWS, rng)
+            X = placed(X, options.device)
             G = nb.Gaussian(gamma=GAMMA)(X, X)
             for contestant in contestants():
-                if (data, seed, contestant.name) in done:
+                asked = not options.methods or contestant.name in options.methods
+                if (data, seed, contestant.name) in done or not asked:
                     continue
                 record = measure(data, seed, contestant, X, G)
                 with options.out.open("a", encoding="utf-8") as file:
@@ -174,6 +177,8 @@ def main() -> None:
     parser.add_argument("--data-dir", type=Path, default=None, help="folder of the paper's data")
     parser.add_argument("--out", type=Path, default=Path("out/systems.jsonl"))
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--methods", nargs="+", default=[], help="only these")
+    parser.add_argument("--device", default="", help="of the rows, as PyTorch names it")
     parser.add_argument("--summary", action="store_true", help="measure nothing")
     parser.add_argument("--markdown", action="store_true", help="print Markdown")
     parser.add_argument("--picture", type=Path, default=None, help="where the picture goes")

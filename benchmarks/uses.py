@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,8 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
 import numpy as np
-from common import Report, Row, compare, in_child, parser, peak_megabytes, progress, run, synthetic
+from common import Report, Row, compare, in_child, parser, peak_megabytes, run
+from machines import RIVALS, hinge, labelled, timed
 from scipy.linalg import subspace_angles
 from scipy.stats import binomtest
 from sklearn import datasets as samples
@@ -32,33 +32,8 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import GridSearchCV
-from sklearn.svm import SVC
 
 import nysboost as nb
-from nysboost.experiments import datasets
-
-Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
-
-
-def labelled(name: str, options: argparse.Namespace) -> tuple[np.ndarray, np.ndarray]:
-    """Return all rows of a data set as features, and their labels."""
-    if options.data == "synthetic":
-        X = synthetic(400, 6)
-        return X, (X[:, 0] > np.median(X[:, 0])).astype(int)
-    points = datasets.load(name, options.data_dir)
-    y = np.load(points.source)["y"]
-    return (points.values.astype(np.float64) - points.shift) / points.scale, y.astype(int)
-
-
-def split(name: str, rows: int, options: argparse.Namespace) -> Split:
-    """Return training rows, at random from the first part of a data set, and test rows."""
-    X, y = labelled(name, options)
-    first = {"mnist": 60_000, "ijcnn": 49_990, "pendigits": 7494}[name]
-    first = min(first, 3 * len(X) // 4)
-    rng = np.random.default_rng(0)
-    train = rng.permutation(first)[:rows]
-    test = first + rng.permutation(len(X) - first)[: options.test_rows]
-    return X[train], y[train], X[test], y[test]
 
 
 def pca(options: argparse.Namespace) -> Iterator[Row]:
@@ -82,6 +57,7 @@ def clustering(options: argparse.Namespace) -> Iterator[Row]:
     Both begin k-means at random: the mean over the seeds is compared with the mean of theirs.
     """
     X, y = labelled("pendigits", options)
+    X = (X - X.min(axis=0)) / np.ptp(X, axis=0)
     some = np.random.default_rng(0).permutation(len(X))[: options.cluster_rows]
     problems = {
         "circles": (*samples.make_circles(1000, factor=0.4, noise=0.05, random_state=0), 2, 20.0),
@@ -104,55 +80,6 @@ def clustering(options: argparse.Namespace) -> Iterator[Row]:
             f"SpectralClustering, {name}", "scikit-learn", *means, "ARI", short, short, short, 1.0,
             note=f"seed by seed: {each}",
         )  # fmt: skip
-
-
-def hinge(options: argparse.Namespace) -> Iterator[Row]:
-    """Yield accuracy and time of 500 landmarks against SVC, on its own kernel and on ours."""
-    for data in options.classified:
-        X, y, test, labels = split(data, options.train_rows, options)
-        own = SVC(C=10.0, cache_size=2000)
-        rivals = {"SVC, γ by its rule": (_timed(lambda own=own, X=X, y=y: own.fit(X, y)), own)}
-        own.right_ = own.score(test, labels)
-        for landmarks in options.places:
-            model, seconds = _machine(X, y, landmarks, options)
-            right = model.score(_placed(test, options.device), labels)
-            progress(f"{data}, {landmarks}: accuracy {right:.4f} in {seconds:.3g} s")
-            same, metric = SVC(C=10.0, gamma=0.5, cache_size=2000), model.kernel_.metric
-            mapped = metric(X)
-            slow = _timed(lambda same=same, X=mapped, y=y: same.fit(X, y))
-            same.right_ = same.score(metric(test), labels)
-            rivals["SVC on the same kernel"] = slow, same
-            where = f", {options.device}" if options.device else ""
-            what = f"hinge, {landmarks} landmarks, {data}, {len(X)} rows{where}"
-            for name, (theirs, machine) in rivals.items():
-                short = (machine.right_ - right) / 0.005
-                sizes = (right, machine.right_)
-                yield Row(f"{what}: accuracy", name, *sizes, "", short, short, short, 1.0)
-                yield compare(f"{what}: time", name, [seconds], [theirs], 0.2)
-
-
-def _machine(
-    X: np.ndarray, y: np.ndarray, landmarks: str, options: argparse.Namespace
-) -> tuple[nb.NystroemClassifier, float]:
-    """Return a fitted machine and its seconds."""
-    model = nb.NystroemClassifier(
-        options.machine_landmarks, loss="hinge", kernel="gaussian", landmarks=landmarks,
-        scale=None, random_state=0,
-    )  # fmt: skip
-    placed, clock = _placed(X, options.device), time.process_time
-    if options.device:  # whose libraries take seconds to load
-        model.fit(placed[:4000], y[:4000])
-        clock = time.perf_counter
-    return model, _timed(lambda: model.fit(placed, y), clock)
-
-
-def _placed(X: np.ndarray, device: str) -> Any:
-    """Return the rows on a GPU, if one is named."""
-    if not device:
-        return X
-    import torch
-
-    return torch.asarray(X, device=device)
 
 
 def anova(options: argparse.Namespace) -> Iterator[Row]:
@@ -267,16 +194,9 @@ def _at_size(name: str, n: int) -> tuple[float, float, str]:
     X = rng.standard_normal((n, 10), dtype=np.float32)
     X += 4 * np.eye(5, 10, dtype=np.float32)[owner]
     found: list[Any] = []
-    seconds = _timed(lambda: found.append(LARGE[name](X)))
+    seconds = timed(lambda: found.append(LARGE[name](X)))
     ari = adjusted_rand_score(owner, found[0]) if name == "SpectralClustering" else None
     return seconds, peak_megabytes(), "" if ari is None else f"adjusted Rand index {ari:.3f}"
-
-
-def _timed(work: Callable[[], Any], clock: Callable[[], float] = time.process_time) -> float:
-    """Return the seconds of some work; the processor's, which say more on a busy machine."""
-    began = clock()
-    work()
-    return clock() - began
 
 
 PARTS = {
@@ -306,6 +226,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     made.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
     made.add_argument("--device", default="", help="of the machines' rows, as PyTorch names it")
     made.add_argument("--places", nargs="+", default=["kmeans", "target"])
+    made.add_argument("--rivals", nargs="*", choices=RIVALS, default=RIVALS)
     made.add_argument("--classified", nargs="+", default=["pendigits", "ijcnn", "mnist"])
     for name, size in SIZES.items():
         made.add_argument(f"--{name}", type=int, default=size)

@@ -68,41 +68,57 @@ def print_tables(records: list[dict[str, Any]], out: Path, worst: int = 12) -> N
     print(table(header, lines, True), "\n\nThe worst cells\n")
     print(table(["ratio", "data", "kernel", "c", ""], named, True))
     small = [record for record in records if not record["large"]]
-    _draw(ratios(means(small, "frobenius"), "joint", PEERS), out.with_suffix(".png"))
+    maps = {
+        "in sample": ratios(means(small, "frobenius"), "joint", PEERS),
+        "on held-out rows": ratios(means(small, "held_out"), "joint", PEERS),
+    }
+    _draw(maps, out.with_suffix(".png"))
 
 
 def _goal(goal: float | None) -> str:
     return "" if goal is None else f"{goal:.2f}"
 
 
-def _draw(found: dict[Cell, float], path: Path) -> None:
-    """Draw the ratios: a row for each data set, a column for each kernel and size."""
+def _draw(maps: dict[str, dict[Cell, float]], path: Path) -> None:
+    """Draw the ratios, a map for each measure: rows are data sets, columns kernels and sizes."""
     try:
-        from matplotlib.colors import TwoSlopeNorm
         from matplotlib.figure import Figure
     except ImportError:
         progress("matplotlib is not installed: no picture")
         return
-    if not found:
+    if not all(maps.values()):
         return
+    figure = Figure(figsize=(14, 6.2 * len(maps)), layout="constrained")
+    for axes, (where, found) in zip(figure.subplots(len(maps)), maps.items(), strict=True):
+        image = _map(axes, found)
+        worst = sorted(found, key=found.__getitem__, reverse=True)[:4]
+        named = "; ".join(
+            f"{data} {kernel} {c}: {found[data, kernel, c]:.2f}" for data, kernel, c in worst
+        )
+        axes.set_title(
+            f"Error of joint / error of the best peer, {where}. Largest: {named}", fontsize=10
+        )
+        figure.colorbar(image, label="log₂ of the ratio: below zero joint is ahead")
+    figure.savefig(path, dpi=110)
+
+
+def _map(axes: Any, found: dict[Cell, float]) -> Any:
+    """Draw one map, with each cell's ratio in it."""
+    from matplotlib.colors import TwoSlopeNorm
+
     data = sorted({cell[0] for cell in found})
     kernels = sorted({cell[1] for cell in found}, key=lambda kernel: (len(kernel) > 5, kernel))
-    sizes = sorted({cell[2] for cell in found})
-    columns = [(kernel, c) for kernel in kernels for c in sizes]
+    columns = [(kernel, c) for kernel in kernels for c in sorted({cell[2] for cell in found})]
     grid = np.full((len(data), len(columns)), np.nan)
     for (name, kernel, c), value in found.items():
         grid[data.index(name), columns.index((kernel, c))] = value
-    figure = Figure(figsize=(13, 6), layout="constrained")
-    axes = figure.add_subplot()
     norm = TwoSlopeNorm(0, vmin=-2, vmax=1)
     image = axes.imshow(np.log2(grid), cmap="RdBu_r", norm=norm, aspect="auto")
     axes.set_yticks(range(len(data)), data)
     axes.set_xticks(range(len(columns)), [f"{kernel} {c}" for kernel, c in columns], rotation=90)
     for (row, column), value in np.ndenumerate(grid):
         if np.isfinite(value):
-            colour = "white" if value < 0.35 else "black"
-            place = {"ha": "center", "va": "center", "fontsize": 6, "color": colour}
+            colour = "white" if value < 0.35 or value > 1.6 else "black"
+            place = {"ha": "center", "va": "center", "fontsize": 6.5, "color": colour}
             axes.text(column, row, f"{value:.2f}", **place)
-    axes.set_title("Error of joint / error of the best peer (kernel, landmarks)")
-    figure.colorbar(image, label="log₂ of the ratio: below zero joint is ahead")
-    figure.savefig(path, dpi=130)
+    return image

@@ -2,6 +2,7 @@
 
 import importlib
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -118,3 +119,24 @@ def test_the_zoo_runs_goes_on_and_draws_its_map(tmp_path, capsys, monkeypatch):
     assert "joint / best peer" in printed
     assert "solar" in printed
     assert out.with_suffix(".png").exists()
+
+
+def test_the_distance_from_the_optimum_is_told_with_its_goal(capsys, monkeypatch):
+    zoo = importlib.import_module("zoo")
+    X = np.random.default_rng(0).normal(size=(90, 5))
+    monkeypatch.setattr(zoo, "table", lambda name, data_dir: X)
+    sizes = ["--rows", "60", "--landmarks", "8", "12", "--seeds", "1"]
+    importlib.import_module("optimum").main(sizes)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 5
+    assert all(float(line.split("optimum ")[1].split()[0]) >= 0.999 for line in lines[:4])
+
+
+def test_two_versions_fit_in_turn_and_a_version_is_as_good_as_itself(tmp_path, capsys, monkeypatch):
+    zoo, versions = (importlib.import_module(name) for name in ("zoo", "versions"))
+    X = np.random.default_rng(0).normal(size=(220, 3))
+    monkeypatch.setattr(zoo, "table", lambda name, data_dir: X)
+    source = str(Path(versions.__file__).parent.parent / "src")
+    sizes = ["--sets", "kin40k", "--sizes", "9", "--rounds", "1", "--out", str(tmp_path)]
+    versions.main(["--against", source, *sizes])
+    assert "= 1.0000" in capsys.readouterr().out

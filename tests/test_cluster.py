@@ -138,6 +138,9 @@ def test_the_command_line_works_on_a_cluster(client, X, tmp_path, monkeypatch, c
         with pytest.raises(SystemExit) as ended:
             cli.main()
         assert ended.value.code == 0, capsys.readouterr().err
+        told = capsys.readouterr()
+        assert "progress: http" in told.err
+        assert f"rows: {len(X)}" in told.out
     stored = da.from_zarr(str(out)).compute()
     np.testing.assert_allclose(stored, nb.load(model).transform(X), atol=1e-8)
     assert zarr.open_array(str(out)).attrs["software"] == f"NysBoost {nb.__version__}"

@@ -3,6 +3,8 @@
 import importlib.util
 from pathlib import Path
 
+from PIL import Image
+
 TOOL = Path(__file__).parents[1] / "tools" / "reproduction_page.py"
 
 
@@ -13,9 +15,11 @@ def test_what_was_written_by_hand_stays_and_the_rest_is_the_report(tmp_path):
     page, out = tmp_path / "docs" / "reproduction.md", tmp_path / "out"
     page.parent.mkdir()
     (out / "ijcnn").mkdir(parents=True)
-    (out / "ijcnn" / "ijcnn-figure-1.png").write_bytes(b"new")
+    Image.new("RGB", (30, 20), "red").save(out / "ijcnn" / "ijcnn-figure-1.png")
     (out / "report.md").write_text("## Summary\n![a](ijcnn/ijcnn-figure-1.png)\nnew\n")
     page.write_text("# By hand\n\n## Summary\nold\n")
     text = tool.written(page, out)
     assert text == "# By hand\n\n## Summary\n![a](figures/ijcnn-figure-1.png)\nnew\n"
-    assert (page.parent / "figures" / "ijcnn-figure-1.png").read_bytes() == b"new"
+    with Image.open(page.parent / "figures" / "ijcnn-figure-1.png") as copied:
+        assert copied.size == (30, 20)
+        assert copied.convert("RGB").getpixel((5, 5)) == (255, 0, 0)

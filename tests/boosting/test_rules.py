@@ -1,5 +1,7 @@
 """Weight rules against the equations of Section 2.4."""
 
+from functools import cache
+
 import market
 import numpy as np
 import pytest
@@ -18,6 +20,7 @@ rows_seen = pytest.mark.parametrize("rows", [40, 5], ids=["whole", "sampled"])
 prefixes = st.integers(1, 4)
 
 
+@cache
 def sets(case, rows=40):
     """V1, V2 and their dense systems, of whole columns or of their first rows."""
     table, rows = table_of(market.problem(case, n=40)), np.arange(rows)

@@ -1,6 +1,7 @@
 """Descriptions: values, shared objects and arrays come back; nothing else is described."""
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nysboost.data import description
 from nysboost.data.description import Describer, NotSavableError, Reader, of_dataclass
 
 
@@ -74,3 +76,23 @@ def test_a_type_that_the_reader_does_not_know_is_not_made():
     root = describer.describe(Other(1))
     with pytest.raises(KeyError, match="Other"):
         Reader(FORMS, {}).put_together(describer.objects, root)
+
+
+def test_arrays_whose_library_or_device_is_not_here_are_sentences(monkeypatch):
+    def missing(name):
+        raise ImportError(name)
+
+    def elsewhere(values, device=None):
+        msg = f"no {device or 'device'} here"
+        raise RuntimeError(msg)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(description.importlib, "import_module", missing)
+        with pytest.raises(description.DeviceError, match="install torch to load it"):
+            description._on_device(np.zeros(3), "torch", "cpu")
+    for library in ("torch", "cupy"):
+        with monkeypatch.context() as patch:
+            there = SimpleNamespace(asarray=elsewhere)
+            patch.setattr(description.importlib, "import_module", lambda _, there=there: there)
+            with pytest.raises(description.DeviceError, match=r"load\(path, device='cpu'\)"):
+                description._on_device(np.zeros(3), library, "cuda:7")

@@ -291,3 +291,27 @@ def test_a_memory_map_is_given_back_piece_by_piece(fitted, tmp_path, monkeypatch
     thrifty.transform(points(20_000), out=memory_map(tmp_path, (20_000, 20)))
     assert sum(pieces) == 20_000
     assert max(pieces) * 20 * 4 < 600_000
+
+
+def test_an_output_of_another_library_is_a_sentence(fitted):
+    strict = pytest.importorskip("array_api_strict")
+    out = strict.empty((1000, 20), dtype=strict.float32)
+    with pytest.raises(ValueError, match=r"out is a array_api_strict array.*features are a NumPy"):
+        fitted.transform(points(), out=out)
+
+
+@pytest.mark.parametrize(
+    ("number", "says"),
+    [(errno.ENOSPC, "The features need .*, but the disk has .* free"), (errno.EIO, "worn out")],
+)
+def test_a_disk_that_fails_between_two_blocks_leaves_no_file(
+    number, says, fitted, tmp_path, monkeypatch
+):
+    def full(_):
+        raise OSError(number, "worn out")
+
+    path = tmp_path / "features.npy"
+    monkeypatch.setattr(outputs, "to_host", full)
+    with pytest.raises(OSError, match=says):
+        fitted.transform(blocks_of(points()), out=path)
+    assert list(tmp_path.iterdir()) == []

@@ -6,7 +6,7 @@ from functools import cache
 import market
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nysboost.engine.factor import BLOCK_BYTES, Factor
@@ -87,6 +87,7 @@ def test_a_map_over_blocks_is_a_map_over_rows(max_memory):
 
 
 @budgets
+@settings(max_examples=8)
 @given(st.lists(st.floats(-2, 2), min_size=K, max_size=K).map(np.array))
 def test_the_positive_part_is_that_of_the_dense_matrix(max_memory, weights):
     factor, F = a_factor(max_memory=max_memory)

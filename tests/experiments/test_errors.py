@@ -52,3 +52,15 @@ def test_learners_of_different_rank_are_allowed_and_one_without_features_is_not_
     G, features, _ = random_case(8, ranks=(1, 7))
     w = np.array([0.3, 0.6])
     assert relative_errors(G, features, {0: w})[0] == pytest.approx(dense_error(G, features, w))
+
+
+@pytest.mark.parametrize("size", [0.1, 1e-7])
+def test_arrays_of_any_namespace_give_the_same_errors(size):
+    strict = pytest.importorskip("array_api_strict")
+    _, features, rng = random_case(5)
+    w, noise = np.array([0.7, 0.2, 1.1, 0.4]), rng.standard_normal((40, 40))
+    G = sum(wi * F @ F.T for wi, F in zip(w, features, strict=True)) + size * (noise + noise.T)
+    weights = {"all": w, "two": w[:2]}
+    there = relative_errors(strict.asarray(G), [strict.asarray(F) for F in features], weights)
+    here = relative_errors(G, features, weights)
+    assert there == pytest.approx(here, rel=1e-6)

@@ -87,3 +87,13 @@ def test_a_shared_gram_gives_the_blocks_of_the_gram_it_holds():
         shared.cross(slice(0, 5), shared.landmarks(cols)), gram.block(np.arange(5), cols)
     )
     assert shared.entries_evaluated == 6 + 10
+
+
+def test_a_matrix_on_a_device_gives_the_same_record(points):
+    pytest.importorskip("torch")
+    preset = tiny()
+    some = ("URB-mean", "RRB-SF", "UEB-med", "ensemble-ridge")
+    here = replicate.measure(preset, points, some, 0, "columns", 0)
+    there = replicate.measure(preset, points, some, 0, "columns", 0, device="cpu")
+    for name in some:
+        assert there[name] == pytest.approx(here[name], rel=1e-8)

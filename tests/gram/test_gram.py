@@ -1,5 +1,6 @@
 """The Gram matrix: blocks, the diagonal, the count, and what is refused."""
 
+import h5py
 import market
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from scipy import sparse
 import nysboost as nb
 from nysboost.data.rows import ForgottenRows
 from nysboost.gram import Landmarks, make_gram, pooled
+from nysboost.numerics.arrays import to_host
 
 indices = st.lists(st.integers(0, 29), min_size=1, max_size=9).map(np.array)
 
@@ -171,3 +173,23 @@ def test_a_kernel_is_indefinite_from_a_ten_thousandth_of_its_largest_eigenvalue(
         return
     with pytest.raises(ValueError, match="not positive semidefinite"):
         make_gram(G, "precomputed")
+
+
+def test_a_precomputed_matrix_in_a_store_is_a_sentence(tmp_path):
+    with h5py.File(tmp_path / "G.h5", "w") as file:
+        file["G"] = np.eye(4)
+        with pytest.raises(TypeError, match=r"pass it as an array or as a numpy\.memmap"):
+            make_gram(file["G"], "precomputed")
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "precomputed"])
+def test_rows_of_another_library_than_the_landmarks_are_a_sentence(kernel):
+    strict = pytest.importorskip("array_api_strict")
+    gram = make_gram(np.eye(5), kernel)
+    landmarks = gram.landmarks(np.arange(2))
+    if kernel == "rbf":
+        with pytest.raises(ValueError, match="Move X there, or fit where X is"):
+            gram.evaluate(strict.asarray(np.eye(5)), landmarks)
+    else:  # values alone: they may come from anywhere
+        found = gram.evaluate(strict.asarray(np.eye(5)), landmarks)
+        np.testing.assert_array_equal(to_host(found), np.eye(5)[:, :2])

@@ -111,3 +111,8 @@ def test_landmarks_of_several_learners_are_pooled_in_order():
 def test_one_row_of_data_may_have_points_for_landmarks():
     Z = points(4, seed=1)
     np.testing.assert_array_equal(given_landmarks(make_gram(points(1)), Z).points, Z)
+
+
+def test_landmarks_say_how_many_of_what_they_are():
+    assert repr(make_gram(points()).landmarks(np.array([4, 2]))) == "Landmarks(2 columns)"
+    assert repr(Landmarks(None, points(3))) == "Landmarks(3 points)"

@@ -55,6 +55,7 @@ def test_far_rows_get_the_mean_and_a_wide_interval():
     np.testing.assert_allclose(far[0], y.mean() + 100, atol=1e-6)
     assert np.isfinite(far[1]).all()
     assert far[1] > 3 * near[1]
+    assert far[1] == pytest.approx(y.std(), rel=0.1)
 
 
 def test_shifting_and_scaling_y_shifts_and_scales_predictions():

@@ -46,6 +46,20 @@ def test_optimal_refuses_what_is_too_large(monkeypatch):
         nb.approximate(np.zeros((21, 1)) + np.arange(21)[:, None], "optimal", n_components=2)
 
 
+def test_optimal_takes_as_many_rows_as_it_is_meant_for(monkeypatch):
+    monkeypatch.setattr(baselines, "OPTIMAL_ROWS", 20)
+    gram = market.problem("Gaussian", n=20).gram
+    assert baselines.optimal(gram, 3, np.random.default_rng(0)).rank == 3
+
+
+def test_beyond_its_rows_kmeans_sees_each_row_once_at_most(monkeypatch):
+    monkeypatch.setattr(baselines, "KMEANS_ROWS", 90)
+    gram = market.problem("Gaussian", n=100).gram
+    rows = baselines.cluster_rows(gram, 4, np.random.default_rng(0), "kmeans").rows
+    assert len(rows) == 90
+    assert (np.diff(rows) > 0).all()
+
+
 def test_optimal_is_meant_for_ten_thousand_rows():
     gram = make_gram(np.arange(10_001.0)[:, None])
     with pytest.raises(ValueError, match="n ≤ 10000, but n_samples = 10001"):

@@ -41,26 +41,6 @@ def test_pivots_are_distinct_and_stop_at_the_numerical_rank(method, case):
     assert 1 <= len(set(found)) == len(found) <= 40
 
 
-def test_accelerated_pivots_follow_the_plain_methods_distribution(monkeypatch):
-    X = np.array([[0.0], [0.1], [1.0], [1.2], [3.0], [3.05]])
-    gram = make_gram(X, nb.Gaussian(sigma=0.7))
-    G = gram.block(np.arange(6), np.arange(6))
-    rng, runs = np.random.default_rng(0), 6000
-    counts = {"plain": np.zeros(36), "accelerated": np.zeros(36)}
-    for _ in range(runs):
-        first, second, _ = plain_pivots(G, 3, rng)
-        counts["plain"][6 * first + second] += 1
-    monkeypatch.setattr(cholesky, "_block_size", lambda c: 8)
-    for _ in range(runs):
-        first, second, _ = cholesky.rpcholesky(gram, 3, rng).indices
-        counts["accelerated"][6 * first + second] += 1
-    exact = pair_probabilities(G)
-    seen = exact > 1e-9
-    for name in counts:
-        assert counts[name][~seen].sum() == 0
-        assert chisquare(counts[name][seen], runs * exact[seen]).pvalue > 1e-3, name
-
-
 def pair_probabilities(G):
     """Return the law of the first two pivots, in closed form."""
     first = np.diag(G) / np.trace(G)
@@ -180,3 +160,23 @@ def test_proposals_of_which_none_is_accepted_are_not_made_again(monkeypatch):
     found = cholesky.rpcholesky(problem.gram, 12, np.random.default_rng(0)).indices
     assert len(np.unique(found)) == 12
     assert len(calls) > 4
+
+
+def test_accelerated_pivots_follow_the_plain_methods_distribution(monkeypatch):
+    X = np.array([[0.0], [0.1], [1.0], [1.2], [3.0], [3.05]])
+    gram = make_gram(X, nb.Gaussian(sigma=0.7))
+    G = gram.block(np.arange(6), np.arange(6))
+    rng, runs = np.random.default_rng(0), 6000
+    counts = {"plain": np.zeros(36), "accelerated": np.zeros(36)}
+    for _ in range(runs):
+        first, second, _ = plain_pivots(G, 3, rng)
+        counts["plain"][6 * first + second] += 1
+    monkeypatch.setattr(cholesky, "_block_size", lambda c: 8)
+    for _ in range(runs):
+        first, second, _ = cholesky.rpcholesky(gram, 3, rng).indices
+        counts["accelerated"][6 * first + second] += 1
+    exact = pair_probabilities(G)
+    seen = exact > 1e-9
+    for name in counts:
+        assert counts[name][~seen].sum() == 0
+        assert chisquare(counts[name][seen], runs * exact[seen]).pvalue > 1e-3, name

@@ -123,10 +123,12 @@ def recorded_levels(monkeypatch, gram, c, stub=None):
     return levels, ranks
 
 
-@pytest.mark.parametrize("case", ["Gaussian", "narrow Gaussian"])
-def test_levels_double_and_weights_undo_the_probabilities_of_the_level_before(monkeypatch, case):
-    """Under a narrow kernel every score is nearly one, and so are the probabilities."""
-    gram, c = market.problem(case, n=1000).gram, 20
+@pytest.mark.parametrize("rare", [0, 3])
+def test_levels_double_and_weights_undo_the_probabilities_of_the_level_before(monkeypatch, rare):
+    """Rare rows have scores of nearly one, and are drawn for certain."""
+    X, c = np.random.default_rng(0).normal(size=(1000, 3)) * (0.01 if rare else 1.0), 20
+    X[:rare] += 100 * (1 + np.arange(rare))[:, None]
+    gram = make_gram(X, nb.Gaussian(sigma=1.0))
     levels, ranks = recorded_levels(monkeypatch, gram, c)
     assert [len(rows) for rows, *_ in levels] == [62, 125, 250, 500, 1000]
     assert set(ranks) == {int(np.ceil(c / (4 * np.log(c + 2))))}
@@ -137,6 +139,21 @@ def test_levels_double_and_weights_undo_the_probabilities_of_the_level_before(mo
         places = [rows.tolist().index(row) for row in sample]
         probabilities = np.minimum(np.log(c + 2) * scores[places], 1)
         np.testing.assert_allclose(weights, 1 / np.sqrt(probabilities))
+    assert (rare == 0) or any(np.log(c + 2) * scores.max() > 1.1 for *_, scores in levels[:-1])
+
+
+@pytest.mark.parametrize(
+    ("n", "c", "sizes"),
+    [
+        (800, 25, [100, 200, 400, 800]),
+        (1000, 25, [62, 125, 250, 500, 1000]),
+        (500, 60, [125, 250, 500]),
+    ],
+)
+def test_rows_are_halved_until_twice_the_columns_are_left(monkeypatch, n, c, sizes):
+    levels, ranks = recorded_levels(monkeypatch, market.problem("Gaussian", n=n).gram, c)
+    assert [len(rows) for rows, *_ in levels] == sizes
+    assert set(ranks) == {int(np.ceil(c / (4 * np.log(c + 2))))}
 
 
 def test_one_column_has_a_ridge_of_rank_one(monkeypatch):

@@ -295,3 +295,21 @@ class TestCloud:
             left = [np.minimum(nearest, D[j]) @ mass for j in drawn]
             expected.append(drawn[np.argmin(left)])
         np.testing.assert_array_equal(chosen, expected)
+
+    @forms
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    def test_points_whose_squares_are_out_of_range_are_grouped_all_the_same(self, make, dtype):
+        """Powers of two change no digit: the same groups, the same centroids in other units."""
+        P = points(60).astype(dtype)
+        Z, owner = clusters(make(P), 5, np.random.default_rng(0))
+        power = 100 if dtype is np.float32 else 900
+        for scale in (dtype(2.0) ** -power, dtype(2.0) ** power):
+            scaled, same = clusters(make(P * scale), 5, np.random.default_rng(0))
+            np.testing.assert_array_equal(same, owner)
+            np.testing.assert_allclose(self.dense(scaled) / scale, self.dense(Z), rtol=1e-5)
+
+    @forms
+    def test_points_that_are_all_zero_are_their_own_centroids(self, make):
+        Z, owner = clusters(make(np.zeros((9, 2))), 3, np.random.default_rng(0))
+        np.testing.assert_array_equal(self.dense(Z), 0.0)
+        assert owner.shape == (9,)

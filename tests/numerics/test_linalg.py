@@ -12,6 +12,7 @@ from nysboost.numerics.linalg import (
     norms,
     range_basis,
     refined,
+    signed,
     spectrum,
     times,
     triangular_factor,
@@ -235,3 +236,30 @@ def test_the_inverse_by_halves_is_the_inverse(c, xp):
     found = np.asarray(triangular_inverse(xp.asarray(L)))
     np.testing.assert_allclose(found @ L, np.eye(c), atol=1e-10)
     assert (np.triu(found, 1) == 0).all()
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_the_basis_of_a_range_stays_in_range_beside_zeros(scale):
+    """Squares of these entries do not exist, and the smallest entry is no scale for them."""
+    A = np.random.default_rng(0).normal(size=(20, 4))
+    A[3, 1] = 0.0
+    Q, T = range_basis(scale * A)
+    np.testing.assert_allclose(Q.T @ Q, np.eye(4), atol=1e-12)
+    np.testing.assert_allclose(T @ Q.T * scale, np.linalg.pinv(A), atol=1e-10)
+
+
+def test_one_direction_far_above_the_others_does_not_show_in_them():
+    """Eight digits lie between the first singular value and the next: two looks are needed."""
+    rng = np.random.default_rng(0)
+    U, V = (np.linalg.qr(rng.normal(size=(n, 4)))[0] for n in (30, 4))
+    Q, _ = range_basis(U * [1.0, 1e-8, 3e-9, 1e-9] @ V.T)
+    np.testing.assert_allclose(Q.T @ Q, np.eye(4), atol=1e-12)
+
+
+def test_eigenvectors_have_the_sign_of_their_largest_entry():
+    vectors = np.random.default_rng(0).normal(size=(7, 5))
+    found = signed(vectors)
+    largest = np.abs(vectors).argmax(axis=0)
+    assert (found[largest, np.arange(5)] > 0).all()
+    np.testing.assert_array_equal(np.abs(found), np.abs(vectors))
+    np.testing.assert_allclose(np.abs(np.sum(found * vectors, axis=0)), np.sum(vectors**2, axis=0))

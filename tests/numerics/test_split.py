@@ -37,3 +37,14 @@ def test_a_single_precision_matrix_keeps_what_it_knows():
     np.testing.assert_allclose(split.times(Q), G @ Q, atol=1e-5 * np.abs(G @ Q).max())
     assert split.E.dtype == np.float32
     assert split.F.dtype == np.float64
+
+
+@pytest.mark.parametrize(("miss", "width"), [(10.0, 0), (0.05, 3), (1e-9, 6)])
+def test_features_are_kept_as_far_as_they_are_worth_a_product(miss, width):
+    """The more is missing, the less the first approximation has to take off."""
+    G, F, _ = matrix(miss * 1e-2, r=6)
+    F = F * np.array([1.0, 0.8, 0.6, 1e-3, 1e-3, 1e-3])
+    G = F @ F.T + (G - matrix(0.0, r=6)[0])
+    split = SplitMatrix.of(G, F)
+    assert split.F.shape[1] == width
+    np.testing.assert_allclose(split.F @ split.F.T + split.E * split.unit, G, atol=1e-6)

@@ -22,11 +22,17 @@ def test_means_and_variances_are_the_exact_process_with_all_rows_as_landmarks():
     basis = Basis.of(nb.Gaussian(sigma=1.0), X)
     model = LinearModel.fit(basis, Moments.of(basis(X), Y), gamma=0.05)
     noise = float(model.noise[0])
-    kernel = ConstantKernel(noise / 0.05, "fixed") * RBF(1.0, "fixed") + WhiteKernel(noise, "fixed")
-    exact = GaussianProcessRegressor(kernel, alpha=0.0, optimizer=None).fit(X, Y[:, 0])
     fresh = np.random.default_rng(1).normal(size=(30, 2)) * 2
-    mean, std = exact.predict(fresh, return_std=True)
+
+    def process(amplitude):
+        kernel = ConstantKernel(amplitude, "fixed") * RBF(1.0, "fixed")
+        kernel += WhiteKernel(noise, "fixed")
+        exact = GaussianProcessRegressor(kernel, alpha=0.0, optimizer=None).fit(X, Y[:, 0])
+        return exact.predict(fresh, return_std=True)
+
+    mean, _ = process(noise / 0.05)
     np.testing.assert_allclose(model.predict(basis(fresh))[:, 0], mean, atol=2e-3)
+    _, std = process(Y.var())  # deviations are those of a process as wide as y
     found = np.sqrt(model.spread(basis(fresh)) * noise)
     np.testing.assert_allclose(found, std, rtol=2e-3)
 
@@ -39,7 +45,7 @@ def test_far_from_all_landmarks_the_mean_and_the_amplitude_are_left():
     np.testing.assert_allclose(model.predict(far), [[7 + Y.mean()]], atol=1e-9)
     np.testing.assert_allclose(model.spread(far) * model.noise, [model.noise[0] + Y.var()])
     cautious = LinearModel.fit(basis, Moments.of(basis(X), Y + 7), gamma=10.0)
-    np.testing.assert_allclose(cautious.spread(far), [1 + 1 / 10.0])
+    np.testing.assert_allclose(cautious.spread(far) * cautious.noise, cautious.noise + Y.var())
 
 
 def test_no_deviation_is_far_above_that_of_the_target_however_small_the_penalty():
@@ -55,6 +61,18 @@ def test_no_deviation_is_far_above_that_of_the_target_however_small_the_penalty(
     prior = process.fit(X[:20], Y[:20]).predict(places, return_std=True)[1] ** 2
     unknown = noise * np.clip(1 - np.sum(basis(places) ** 2, axis=1), 0, None) / model.doubt
     np.testing.assert_allclose(unknown, prior, rtol=1e-3, atol=1e-5)
+
+
+def test_rows_are_strange_beyond_those_seen_and_not_among_them():
+    X, Y = problem(n=400)
+    basis = Basis.of(nb.Matern(1.5, 1.0), X[:60])
+    model = LinearModel.fit(basis, Moments.of(basis(X), Y), gamma=0.1)
+    among, far = model.strange(basis(X)), model.strange(basis(X + 1e6))
+    assert np.median(among) == 0
+    assert among.mean() < 0.02
+    np.testing.assert_allclose(far, 1)
+    outward = model.strange(basis(np.outer(np.arange(12.0), [1.0, 1.0])))
+    assert (np.diff(outward) >= 0).all()
 
 
 def test_variances_are_positive_and_finite_everywhere():

@@ -135,3 +135,14 @@ def test_a_row_that_stands_for_three_is_a_row_three_times():
         np.testing.assert_allclose(gradient.Z, slope.Z, atol=1e-10)
         np.testing.assert_allclose(gradient.A, slope.A, atol=1e-10)
         assert gradient.log_gamma == pytest.approx(slope.log_gamma, rel=1e-8)
+
+
+def test_threads_that_become_fewer_between_two_passes_change_nothing(monkeypatch):
+    X, Y, Z, _ = problem(n=3000)
+    loss, point = TargetLoss(RADIAL[0], X, Y), Point(Z, np.array(1.0), -1.0)
+    value, gradient = loss(point)
+    fewer = iter([2, 1, 1, 1])
+    monkeypatch.setattr("nysboost.target.loss.usable_threads", lambda _: next(fewer))
+    again, moved = loss(point)
+    assert again == pytest.approx(value)
+    np.testing.assert_allclose(moved.Z, gradient.Z, rtol=1e-9, atol=1e-12)

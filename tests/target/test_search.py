@@ -65,7 +65,7 @@ STEPS = {"batch": 200, "steps": 60, "rate": 0.05}
 def test_annealing_lowers_the_loss_whatever_the_shape_of_the_metric(A):
     X, Y, Z = problem()
     loss, start = TargetLoss(KERNEL, X, Y), Point(Z, A, -3.0)
-    end = annealed(KERNEL, start, X, Y, **STEPS)
+    end = annealed(KERNEL, start, X, Y, frame=A, **STEPS)
     assert loss(end)[0] < loss(start)[0] - 0.1
     assert end.A.shape == A.shape
     assert end.Z.shape == Z.shape
@@ -74,7 +74,8 @@ def test_annealing_lowers_the_loss_whatever_the_shape_of_the_metric(A):
 def test_no_step_of_annealing_is_no_change():
     X, Y, Z = problem()
     A = np.array([[0.5, 0.1, 0, 0], [0, 0.3, 0, 0.2], [0, 0, 1, 0], [0.1, 0, 0, 0.5]])
-    end = annealed(KERNEL, Point(Z, A, -3.0), X, Y, **STEPS | {"steps": 0})
+    frame = np.eye(4) / 2
+    end = annealed(KERNEL, Point(Z, A, -3.0), X, Y, frame=frame, **STEPS | {"steps": 0})
     np.testing.assert_allclose(end.Z, Z, atol=1e-10)
     np.testing.assert_allclose(end.A, A, atol=1e-12)
     assert end.log_gamma == -3.0
@@ -89,7 +90,8 @@ def test_each_step_sees_the_next_rows_and_they_stand_for_all(monkeypatch):
         return plain(kernel, rows, targets, *rest)
 
     monkeypatch.setattr(search, "TargetLoss", spy)
-    annealed(KERNEL, Point(Z, np.array(0.5), -3.0), X, Y, batch=150, steps=3, rate=0.01)
+    A = np.array(0.5)
+    annealed(KERNEL, Point(Z, A, -3.0), X, Y, frame=A, batch=150, steps=3, rate=0.01)
     assert [len(rows) for rows, _ in seen] == [150] * 3
     assert {copies for _, copies in seen} == {400 / 150}
     assert seen[1][0] == Y[150:300, 0].tolist()
@@ -101,6 +103,7 @@ def test_directions_that_do_not_matter_vanish():
     X = rng.normal(size=(600, 6))
     y = np.log(1.01 + np.tanh(X[:, 0] + 2 * X[:, 1]))
     Y, start = (y - y.mean())[:, None], Point(X[:30], np.eye(6) / 6**0.5, -4.0)
-    end = annealed(KERNEL, start, X, Y, trace=0.03, batch=300, steps=200, rate=0.05)
+    more = {"frame": start.A, "trace": 0.03, "batch": 300, "steps": 200, "rate": 0.05}
+    end = annealed(KERNEL, start, X, Y, **more)
     assert nb.Metric(end.A).relevance(6)[:2].sum() > 0.999
     assert TargetLoss(KERNEL, X, Y).noise(end) < 1e-4 * Y.var()

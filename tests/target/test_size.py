@@ -51,7 +51,7 @@ def test_noise_gets_the_fewest():
     assert searched(sample(600, 0.0, noise=1.0))[0] == size.LEAST
 
 
-@pytest.mark.parametrize(("n", "most"), [(1, 1), (2, 1), (20, 10), (100, 32), (200, 64)])
+@pytest.mark.parametrize(("n", "most"), [(1, 1), (2, 1), (20, 10), (100, 32), (200, 100)])
 def test_never_more_than_half_of_the_rows(n, most):
     assert searched(sample(n, 20.0), ())[0] <= most
 
@@ -60,9 +60,18 @@ def test_rows_that_judge_take_no_part_and_the_sample_is_bounded(monkeypatch):
     seen = []
     plain = size.judged
     monkeypatch.setattr(size, "SEARCH_ROWS", 300)
+    monkeypatch.setattr(size, "JUDGES", 61)  # two fifths, one after the other
     monkeypatch.setattr(size, "judged", lambda *a: seen.append(a[1:]) or plain(*a))
     searched(sample(1000, 5.0))
     for fit, judge in seen:
         assert (fit.n, judge.n) == (240, 60)
         assert not set(fit.X[:, 0]) & set(judge.X[:, 0])
-        assert fit.X is seen[0][0].X
+    first, second = seen[0][1], seen[1][1]
+    assert not set(first.X[:, 0]) & set(second.X[:, 0])
+    assert all(judge.X is (first, second)[i % 2].X for i, (_, judge) in enumerate(seen))
+
+
+@pytest.mark.parametrize(("n", "fifths"), [(100, 5), (927, 4), (1400, 3), (3100, 1), (20_000, 1)])
+def test_where_rows_are_few_more_than_a_fifth_of_them_judges(n, fifths):
+    splits = size._splits(sample(n, 1.0), np.random.default_rng(0))
+    assert len(splits) == fifths

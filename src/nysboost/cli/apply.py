@@ -57,7 +57,8 @@ def run(request: Request, what: str, mapper: Callable[[Any], Mapper]) -> dict[st
     table = open_table(request.data, request.dataset)
     choice = as_in(table, *known_columns(model), drop_missing=request.drop_missing)
     if request.scheduler is not None:
-        return cluster.apply(function, choice, request.out, request.scheduler, request.force, what)
+        how = {"force": request.force, "quiet": request.quiet}
+        return cluster.apply(function, choice, request.out, request.scheduler, what=what, **how)
     return _apply_here(model, function, choice, request, what)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,14 +24,16 @@ CHUNK_BYTES = 2**26
 
 
 @contextmanager
-def connected(address: str) -> Iterator[Any]:
-    """Connect to a Dask scheduler, or say that nobody answers."""
+def connected(address: str, *, quiet: bool = True) -> Iterator[Any]:
+    """Connect to a Dask scheduler and say where its progress is seen, or that nobody answers."""
     distributed = need("distributed", "dask")
     try:
         client = distributed.Client(address, timeout=20)
     except (OSError, ValueError) as error:
         msg = f"No Dask scheduler answers at {address!r}: {error}"
         raise CommandError(msg) from error
+    if not quiet:
+        print(f"progress: {client.dashboard_link}", file=sys.stderr, flush=True)
     with client:
         yield client
 
@@ -89,7 +92,14 @@ def _read_npy(path: str, columns: list[int], block_info: Any = None) -> Any:
 
 
 def apply(
-    function: Mapper, choice: Choice, out: Path, address: str, force: bool, what: str
+    function: Mapper,
+    choice: Choice,
+    out: Path,
+    address: str,
+    *,
+    force: bool,
+    quiet: bool,
+    what: str,
 ) -> dict[str, Any]:
     """Apply a model on the workers, which write a Zarr array or Parquet files themselves."""
     import dask.dataframe as dd
@@ -98,7 +108,7 @@ def apply(
         msg = f"On a cluster results go to .zarr or .parquet, but {out.name} was given."
         raise CommandError(msg)
     begun = time.perf_counter()
-    with connected(address), whole(out.resolve(), force=force) as beside:
+    with connected(address, quiet=quiet), whole(out.resolve(), force=force) as beside:
         rows = dask_table(choice)
         result = function(rows)
         if out.suffix == ".zarr":
@@ -110,8 +120,14 @@ def apply(
             dd.from_dask_array(result, columns=names).to_parquet(
                 str(beside), write_index=False, custom_metadata={"software": SOFTWARE}
             )
-    seconds = round(time.perf_counter() - begun, 3)
-    return {"out": str(out), "columns": int(result.shape[1]), "seconds": seconds}
+    seconds, n = time.perf_counter() - begun, int(choice.table.n or 0)
+    return {
+        "out": str(out),
+        "rows": n,
+        "columns": int(result.shape[1]),
+        "seconds": round(seconds, 3),
+        "rows_per_second": round(n / seconds),
+    }
 
 
 def _with_sizes(result: Any, rows: Any) -> Any:

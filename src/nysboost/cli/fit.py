@@ -66,7 +66,11 @@ def run(request: Request) -> dict[str, Any]:
     choice.droppable = True
     if target is not None:
         y = cluster.dask_column(table, target) if request.scheduler else table.labels(target)
-    where = cluster.connected(request.scheduler) if request.scheduler else nullcontext()
+    where = (
+        cluster.connected(request.scheduler, quiet=request.quiet)
+        if request.scheduler
+        else nullcontext()
+    )
     with where, _rows(choice, y, request) as (X, y), _in_words_of(choice, request):
         if y is None:
             model = _transformer(request).fit(X)

@@ -44,14 +44,14 @@ def transformer(model: Any) -> Mapper:
     if hasattr(model, "feature_map"):
         features, _ = model.feature_map()
         return features  # type: ignore[no-any-return]
-    msg = f"A {type(model).__name__} has no features: nysboost predict is for it."
+    msg = f"This {type(model).__name__} has no features: nysboost predict is for it."
     raise ModelError(msg)
 
 
 def predictor(model: Any) -> Mapper:
     """Return rows ↦ predictions, shape (n, outputs)."""
     if not hasattr(model, "predict"):
-        msg = f"A {type(model).__name__} predicts nothing: fit with --target, or transform."
+        msg = f"This {type(model).__name__} predicts nothing: fit with --target, or transform."
         raise ModelError(msg)
 
     def predict(X: Any) -> Any:

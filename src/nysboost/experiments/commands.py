@@ -71,6 +71,9 @@ def reproduce(
     out: Out = Path("results"),
     data_dir: DataDir = None,
     quick: Annotated[bool, typer.Option("--quick", help="A small version, in a minute.")] = False,
+    device: Annotated[
+        str, typer.Option(help="Where the matrix is held, as PyTorch names it: cuda.")
+    ] = "",
 ) -> None:
     """Run experiments of the paper: figures, statistics, a ledger of its claims, a report.
 
@@ -87,6 +90,7 @@ def reproduce(
         seed=seed,
         quick=quick,
         data_dir=data_dir,
+        device=device,
     )
     try:
         reproduce_command.run(request, out, jobs)

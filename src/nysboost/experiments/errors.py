@@ -13,7 +13,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from nysboost.numerics.arrays import Array, Floats, like, namespace, to_host
+
 Key = TypeVar("Key", bound=Hashable)
 
 CANCELS_BELOW = 1e-4
@@ -21,22 +22,23 @@ CANCELS_BELOW = 1e-4
 
 
 def relative_errors(
-    G: Floats, features: Sequence[Floats], weights: Mapping[Key, Floats]
+    G: Array, features: Sequence[Array], weights: Mapping[Key, Floats]
 ) -> dict[Key, float]:
     """Return ‖G − Σ w_i F_i F_iᵀ‖_F / ‖G‖_F for each vector of weights.
 
     Parameters
     ----------
-    G : ndarray of shape (n, n)
+    G : array of shape (n, n)
         The Gram matrix.
-    features : sequence of ndarray of shape (n, k_i)
+    features : sequence of arrays of shape (n, k_i)
         The features F_i of each learner.
-    weights : mapping to ndarray of shape (p,)
-        Each vector weighs the first p learners.
+    weights : mapping to array of shape (p,)
+        Each vector, on the host, weighs the first p learners.
     """
-    F = np.concatenate(features, axis=1)
+    xp = namespace(G)
+    F = xp.concat(list(features), axis=1)
     starts = np.concatenate([[0], np.cumsum([f.shape[1] for f in features])])
-    total = float(np.vdot(G, G))
+    total = float(xp.sum(G * G))
     squares = _expanded(G, F, starts, weights, total)
     smallest = min(squares.values(), default=total)
     if smallest < CANCELS_BELOW**2 * total:
@@ -45,12 +47,12 @@ def relative_errors(
 
 
 def _expanded(
-    G: Floats, F: Floats, starts: NDArray[np.intp], weights: Mapping[Key, Floats], total: float
+    G: Array, F: Array, starts: NDArray[np.intp], weights: Mapping[Key, Floats], total: float
 ) -> dict[Key, float]:
     """‖G‖² − 2 Σ w_i ⟨G, K_i⟩ + wᵀHw with H_ij = ‖F_iᵀF_j‖²."""
-    columns = np.einsum("ij,ij->j", F, G @ F)
+    columns = to_host(namespace(F).sum(F * (G @ F), axis=0))
     with_G = np.add.reduceat(columns, starts[:-1])
-    products = (F.T @ F) ** 2
+    products = to_host(F.T @ F) ** 2
     H = np.add.reduceat(np.add.reduceat(products, starts[:-1], axis=0), starts[:-1], axis=1)
     return {
         key: float(total - 2 * w @ with_G[: len(w)] + w @ H[: len(w), : len(w)] @ w)
@@ -59,21 +61,26 @@ def _expanded(
 
 
 def _through_basis(
-    G: Floats, F: Floats, starts: NDArray[np.intp], weights: Mapping[Key, Floats]
+    G: Array, F: Array, starts: NDArray[np.intp], weights: Mapping[Key, Floats]
 ) -> dict[Key, float]:
     """‖G − QSQᵀ‖² + ‖S − R D_w Rᵀ‖² with F = QR and S = QᵀGQ: a sum, so nothing cancels.
 
     R is triangular: the first p learners touch only its leading block.
     """
-    Q, R = np.linalg.qr(F)
+    xp = namespace(G)
+    Q, R = xp.linalg.qr(F)
     S = Q.T @ G @ Q
-    beyond = float(np.linalg.norm(G - Q @ S @ Q.T) ** 2)
+    beyond = _square(G - Q @ S @ Q.T)
     squares = {}
     for key, w in weights.items():
         r = min(int(starts[len(w)]), R.shape[0])
         c = int(starts[len(w)])
-        scaled = R[:r, :c] * np.repeat(w, np.diff(starts[: len(w) + 1]))
-        inner = np.linalg.norm(S[:r, :r] - scaled @ R[:r, :c].T) ** 2
-        outer = 2 * np.linalg.norm(S[:r, r:]) ** 2 + np.linalg.norm(S[r:, r:]) ** 2
-        squares[key] = beyond + float(inner + outer)
+        scaled = R[:r, :c] * like(np.repeat(w, np.diff(starts[: len(w) + 1])), R)
+        inner = _square(S[:r, :r] - scaled @ R[:r, :c].T)
+        squares[key] = beyond + inner + 2 * _square(S[:r, r:]) + _square(S[r:, r:])
     return squares
+
+
+def _square(A: Array) -> float:
+    """Return ‖A‖²."""
+    return float(namespace(A).sum(A * A))

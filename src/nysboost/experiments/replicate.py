@@ -27,7 +27,7 @@ from nysboost.experiments.presets import Preset
 from nysboost.experiments.shared_gram import SharedGram
 from nysboost.experiments.user_error import UserError
 from nysboost.gram import Gram, make_gram
-from nysboost.numerics.arrays import floats_on_host
+from nysboost.numerics.arrays import Array
 from nysboost.numerics.checks import unknown
 from nysboost.settings import Settings
 
@@ -101,7 +101,7 @@ def draw_points(preset: Preset, points: Points, replicate: int, seed: int) -> ND
     return points.draw(preset.n_points, generator(seed, preset.name, draw, _DATA_STREAM))
 
 
-def kernel_gram(preset: Preset, X: NDArray[np.float64]) -> Gram:
+def kernel_gram(preset: Preset, X: Array) -> Gram:
     """Return the Gram matrix of a preset's kernel."""
     params: dict[str, Any] = {} if preset.sigma is None else {"sigma": preset.sigma}
     try:
@@ -122,10 +122,16 @@ def find_trajectory(
 
 
 def measure_errors(
-    preset: Preset, points: Points, methods: Sequence[str], seed: int, reading: str, replicate: int
+    preset: Preset,
+    points: Points,
+    methods: Sequence[str],
+    seed: int,
+    reading: str,
+    replicate: int,
+    device: str = "",
 ) -> Values:
     """Return the relative errors of each method with each number of learners."""
-    X = draw_points(preset, points, replicate, seed)
+    X = _placed(draw_points(preset, points, replicate, seed), device)
     # The whole matrix once: ten trajectories and their errors ask for it many times over.
     gram = SharedGram(kernel_gram(preset, X))
     settings = settings_of(preset, reading)
@@ -150,13 +156,30 @@ def _errors_of(
         for method in methods
         for p in preset.counts
     }
-    features = [floats_on_host(learner.features(gram)) for learner in found.learners]
+    features = [learner.features(gram) for learner in found.learners]
     errors = relative_errors(gram.values, features, weights)
     return {m.name: [errors[m.name, p] for p in preset.counts] for m in methods}
 
 
+def _placed(X: NDArray[np.float64], device: str) -> Array:
+    """Return the points on a device of PyTorch, if one is named."""
+    if not device:
+        return X
+    try:
+        import torch
+    except ImportError as error:
+        raise UserError(f"--device {device} needs PyTorch: pip install torch.") from error
+    return cast(Array, torch.asarray(X, device=device))
+
+
 def measure_seconds(
-    preset: Preset, points: Points, methods: Sequence[str], seed: int, reading: str, replicate: int
+    preset: Preset,
+    points: Points,
+    methods: Sequence[str],
+    seed: int,
+    reading: str,
+    replicate: int,
+    device: str = "",  # noqa: ARG001 (times are those of a processor)
 ) -> Values:
     """Return the processor time of each method with each number of learners, nothing shared.
 
@@ -186,8 +209,14 @@ def _time(
 
 
 def measure(
-    preset: Preset, points: Points, methods: Sequence[str], seed: int, reading: str, replicate: int
+    preset: Preset,
+    points: Points,
+    methods: Sequence[str],
+    seed: int,
+    reading: str,
+    replicate: int,
+    device: str = "",
 ) -> Values:
     """Return what a preset measures, for each method at each number of learners."""
     how = measure_seconds if preset.measure == "seconds" else measure_errors
-    return how(preset, points, methods, seed, reading, replicate)
+    return how(preset, points, methods, seed, reading, replicate, device)

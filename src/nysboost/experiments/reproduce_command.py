@@ -32,6 +32,7 @@ class Request:
     seed: int = 0
     quick: bool = False
     data_dir: Path | None = None
+    device: str = ""
 
     def command(self) -> str:
         """Return the command that gives the same numbers, wherever data and results lie."""
@@ -74,7 +75,8 @@ def run(request: Request, out: Path, jobs: int) -> dict[str, Results]:
         console.say(
             f"{preset.title}: {preset.replicates} replicates; data: {sources[preset.data]}."
         )
-        plan = runner.Plan(preset, methods[preset.name], request.seed, request.data_dir)
+        where = (request.data_dir, request.device)
+        plan = runner.Plan(preset, methods[preset.name], request.seed, *where)
         with console.progress(preset.name) as progress:
             results[preset.name] = runner.run(plan, folder, jobs, progress)
         figures.write_all(results[preset.name], folder)

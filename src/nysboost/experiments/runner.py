@@ -32,12 +32,16 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Plan:
-    """What to run: a preset, the methods, the seed and where data lie."""
+    """What to run: a preset, the methods, the seed, where data lie and where the matrix does.
+
+    The device is no part of the settings: records agree to 1e-9 wherever they were made.
+    """
 
     preset: Preset
     methods: tuple[str, ...]
     seed: int
     data_dir: Path | None = None
+    device: str = ""
 
     def settings(self, points: datasets.Points) -> dict[str, Any]:
         """Return all that a record depends on."""
@@ -113,7 +117,9 @@ def _points(name: str, data_dir: Path | None) -> datasets.Points:
 
 def _work(plan: Plan, unit: Unit) -> Record:
     points = _points(plan.preset.data, plan.data_dir)
-    values = measure(plan.preset, points, plan.methods, plan.seed, unit.reading, unit.replicate)
+    values = measure(
+        plan.preset, points, plan.methods, plan.seed, unit.reading, unit.replicate, plan.device
+    )
     if not all(np.isfinite(v).all() for v in values.values()):
         raise UserError(f"Replicate {unit.replicate} of {plan.preset.name} is not finite.")
     return {

@@ -6,7 +6,7 @@ import numpy as np
 
 from nysboost.data.rows import ArrayRows
 from nysboost.gram import Gram, Landmarks, PrecomputedGram
-from nysboost.numerics.arrays import Array, Indices
+from nysboost.numerics.arrays import Array, Indices, namespace, take
 
 
 class SharedGram(PrecomputedGram):
@@ -17,12 +17,13 @@ class SharedGram(PrecomputedGram):
 
     def __init__(self, gram: Gram) -> None:
         everything = np.arange(gram.n)
-        values = np.asarray(gram.block(everything, everything), dtype=np.float64)
+        values = gram.block(everything, everything)
+        values = namespace(values).astype(values, namespace(values).float64, copy=False)
         self.values = (values + values.T) / 2
         super().__init__(ArrayRows(self.values))
 
     def cross(self, rows: Indices | slice, landmarks: Landmarks) -> Array:
         """Return G[rows, landmarks], shape (len(rows), m)."""
         assert landmarks.indices is not None
-        block = self.values[landmarks.indices][:, rows]
+        block = take(take(self.values, landmarks.indices), rows, axis=1)
         return self.tally.add(block.T)

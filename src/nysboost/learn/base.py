@@ -193,18 +193,22 @@ class BaseLearner(BaseEstimator):
         )
         return reduce(add, weighted)
 
-    def _variance(self, X: Any) -> Array:
-        """Return the mixture's predictive variance, shape (n, t)."""
+    def _variance(self, X: Any) -> tuple[Array, Array]:
+        """Return the mixture's predictive variance, shape (n, t), and how strange rows are."""
         rows = InDouble(self._rows(X, reset=False))
-        parts = []
+        variances, strange = [], []
         for piece in rows.pieces(max(64, PIECE // (8 * (self.n_components_ + rows.n_features)))):
             x = piece if is_sparse(piece) else like(piece, rows.form)
-            weighted = (
-                float(share) * model.spread(model.basis(x))[:, None] * model.noise[None, :]
+            mixed = [
+                (float(share) * model.spread(F)[:, None] * model.noise[None, :],
+                 float(share) * model.strange(F))
                 for share, model in zip(self.shares_, self._models, strict=True)
-            )
-            parts.append(reduce(add, weighted))
-        return namespace(*parts).concat(parts)
+                for F in [model.basis(x)]
+            ]  # fmt: skip
+            variances.append(reduce(add, (variance for variance, _ in mixed)))
+            strange.append(reduce(add, (far for _, far in mixed)))
+        xp = namespace(*variances)
+        return xp.concat(variances), xp.concat(strange)
 
     # Input
 

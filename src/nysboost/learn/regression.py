@@ -171,8 +171,12 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         mean = mean[:, 0] if self._flat else mean
         if not return_std:
             return mean
-        variance = self._variance(X)
-        std = namespace(variance).sqrt(variance) * like(self._unit * self._interval, variance)
+        variance, strange = self._variance(X)
+        xp, variance = namespace(variance), variance * like(self._interval**2, variance)
+        # what was scaled to cover held-out rows says little far from all of them: there it is y's
+        missing = xp.clip(self._models[0].variance - variance, min=0.0)
+        variance = variance + strange[:, None] * missing
+        std = xp.sqrt(variance) * like(self._unit, variance)
         return mean, std[:, 0] if self._flat else std
 
     def _targets(self, y: Any, X: Any) -> Any:

@@ -81,7 +81,8 @@ class Sample:
 class Found:
     """A kernel, a point of its search, and what rows that took no part say of it.
 
-    N is that of the features k(x, Z) N, where a method has its own; None is W^(−½).
+    N is that of the features k(x, Z) N, where a method has its own; None is W^(−½). `frame` is
+    the metric that the search began with.
     """
 
     name: str
@@ -91,6 +92,7 @@ class Found:
     error: float = np.inf
     gamma: float = START_GAMMA
     N: Array | None = None
+    frame: Array | None = None
 
     def basis(self) -> Basis:
         """Return the features, of standardised rows."""
@@ -139,7 +141,7 @@ class Candidate:
             A = like(shapes[self.shape] / np.sqrt(d), X)
             Z = centroids(rows, c, rng, max_iter=KMEANS_ITERATIONS)
         point = Point(Z, A, float(np.log(START_GAMMA)))
-        return Found(self.name, self.kernel, point, START_GAMMA * STEPS)
+        return Found(self.name, self.kernel, point, START_GAMMA * STEPS, frame=A)
 
 
 def moved(found: Found, sample: Sample, trace: float, max_iter: int) -> Found:
@@ -148,8 +150,7 @@ def moved(found: Found, sample: Sample, trace: float, max_iter: int) -> Found:
         found.kernel, found.point, sample.X, sample.Y - sample.mean,
         weights=sample.weights, trace=trace, max_iter=max_iter,
     )  # fmt: skip
-    gamma = float(np.exp(point.log_gamma))
-    return Found(found.name, found.kernel, point, gamma * STEPS, gamma=gamma)
+    return _at(point, found)
 
 
 def settled(
@@ -163,10 +164,16 @@ def settled(
     """Return the candidate after a long descent, each step on other rows of a sample."""
     point = annealed(
         found.kernel, found.point, sample.X, sample.Y - sample.mean,
+        frame=found.point.A if found.frame is None else found.frame,
         weights=sample.weights, trace=trace, batch=batch, steps=steps, rate=RATE, after=after,
     )  # fmt: skip
+    return _at(point, found)
+
+
+def _at(point: Point, found: Found) -> Found:
+    """Return the candidate at another point, with penalties around the γ there."""
     gamma = float(np.exp(point.log_gamma))
-    return Found(found.name, found.kernel, point, gamma * STEPS, gamma=gamma)
+    return replace(found, point=point, gammas=gamma * STEPS, gamma=gamma, error=np.inf)
 
 
 def loss_of(found: Found, sample: Sample, trace: float) -> float:

@@ -20,6 +20,12 @@ STEPS = 10.0 ** np.arange(1.0, -3.1, -0.5)
 """γ is sought from ten times to a thousandth of what the loss found. Further down a penalty
 that some rows prefer lets the prediction run away on far rows (keggundirected)."""
 
+NOISELESS = 1e-6
+"""Noise below this share of the variance of y is as much rounding as noise."""
+
+BEYOND = 4.0
+"""A row of which the landmarks know less than usual, by more than this factor, is strange."""
+
 
 @dataclass(frozen=True, eq=False)
 class Basis:
@@ -85,9 +91,9 @@ class LinearModel:
     noise : array of shape (t,)
         s².
     doubt : float
-        γ of the variances: k(x, x) s²/γ is nowhere above the variance of y. A penalty that
-        predicts well may be far smaller, and with it the deviation between the rows a hundred
-        times that of y.
+        γ of the variances, with which the kernel's amplitude s²/γ is the variance of y. The penalty
+        that predicts best says little of it: it may be so small that the deviation between the
+        rows is a hundred times that of y, or so large that it is small far from all rows.
     root : array of shape (c, c)
         R with R Rᵀ = (FᵀF + doubt · I)⁻¹.
     """
@@ -111,9 +117,9 @@ class LinearModel:
         total = moments.YY - moments.weight * mean**2
         missed = xp.clip(total - xp.sum(b * w, axis=0), min=0.0)
         whole = float(xp.sum(total))
-        doubt = max(gamma, basis.height * float(xp.sum(missed)) / whole if whole > 0 else 0.0)
-        if doubt > gamma:
-            root = _inverse_root(moments.FF, doubt)
+        share = basis.height * float(xp.sum(missed)) / whole if whole > 0 else gamma
+        doubt = max(share, min(gamma, NOISELESS))
+        root = _inverse_root(moments.FF, doubt)
         return cls(basis, gamma, moments, mean, w, missed / moments.weight, doubt, root)
 
     def updated(self, moments: Moments) -> LinearModel:
@@ -123,6 +129,12 @@ class LinearModel:
     def without(self, moments: Moments) -> LinearModel:
         """Return the model as it would be without some of the rows."""
         return LinearModel.fit(self.basis, self.moments - moments, self.gamma)
+
+    @property
+    def variance(self) -> Array:
+        """Variance of the targets seen, shape (t,)."""
+        moments = self.moments
+        return namespace(moments.YY).clip(moments.YY / moments.weight - self.mean**2, min=0.0)
 
     def predict(self, F: Array) -> Array:
         """Return the means at rows with features F, shape (n, t)."""
@@ -138,6 +150,18 @@ class LinearModel:
         known = xp.sum((F @ self.root) ** 2, axis=1)
         unknown = xp.clip(self.basis.height - xp.sum(F * F, axis=1), min=0.0)
         return 1 + known + unknown / self.doubt
+
+    def strange(self, F: Array) -> Array:
+        """Return how far beyond all rows seen a row with features F is, from 0 to 1, shape (n,).
+
+        With u = 1 − ‖f‖²/k(x, x), what no landmark knows, and s four times its mean over the rows
+        seen, it is ((u − s)/(1 − s))²: nothing among these rows, and 1 far from all landmarks.
+        """
+        xp = namespace(F)
+        known = xp.sum(F * F, axis=1) / self.basis.height
+        of_rows = float(xp.linalg.trace(self.moments.FF) / self.moments.weight)
+        usual = min(BEYOND * (1 - of_rows / self.basis.height), 1 - 1 / BEYOND)
+        return xp.clip((1 - known - usual) / (1 - usual), min=0.0) ** 2
 
 
 def _inverse_root(FF: Array, gamma: float) -> Array:

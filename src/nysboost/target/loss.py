@@ -23,7 +23,7 @@ import numpy as np
 from nysboost.engine.blocks import Plan, each_block
 from nysboost.kernels.distances import squared_norms
 from nysboost.kernels.mapped import Radial
-from nysboost.numerics.arrays import Array, block_bytes, identity, namespace
+from nysboost.numerics.arrays import Array, block_bytes, identity, namespace, to_host
 from nysboost.numerics.linalg import triangular_inverse
 from nysboost.numerics.memory import Budget
 from nysboost.numerics.threads import usable_threads
@@ -109,9 +109,9 @@ class TargetLoss:
         return self.Y if self.weights is None else self.Y * self.weights[:, None]
 
     @cached_property
-    def total(self) -> float:
-        """Sum of the squared targets."""
-        return self.copies * float(namespace(self.Y).sum(self._weighted * self.Y))
+    def total(self) -> Array:
+        """Sum of the squared targets, shape ()."""
+        return namespace(self.Y).sum(self._weighted * self.Y) * self.copies
 
     def _sums(self, point: Point) -> _Sums:
         """Return S and b, and for each block of rows what the gradient needs again."""
@@ -125,12 +125,13 @@ class TargetLoss:
             return C.T @ weighted, C.T @ self._weighted[rows, :]
 
         blocks: dict[int, tuple[Array, Array]] = {}
-        parts = _in_order(work, self.X, U.shape[0])
+        plan = _plan(self.X, U.shape[0])
+        parts = _in_order(work, plan)
         W, within_slope = self.kernel.profile(_squared(U, U))
         eye = identity(U.shape[0], U)
         W = W * (1 - eye) + eye * (1 + JITTER)
         S, b = (_added([part[i] for part in parts]) * self.copies for i in (0, 1))
-        return _Sums(S, b, W, within_slope * (1 - eye), blocks)
+        return _Sums(S, b, W, within_slope * (1 - eye), blocks, plan)
 
     def _gradient(self, point: Point, sums: _Sums, solved: _Solved) -> Point:
         """Return the gradient of L/n: from C and W to Z and A by the kernel's own slope.
@@ -150,7 +151,7 @@ class TargetLoss:
             x = X[rows, :]
             return B.T @ x, xp.sum(B, axis=0), _spread(x, xp.sum(B, axis=1), whole)
 
-        parts = _in_order(work, X, Z.shape[0])
+        parts = _in_order(work, sums.plan)
         BX, column, outer = (_added([part[i] for part in parts]) * self.copies for i in range(3))
         # W counts twice: each landmark is on both of its sides
         B = 2 * solved.to_within * sums.within_slope
@@ -176,6 +177,7 @@ class _Sums:
     W: Array
     within_slope: Array
     blocks: dict[int, tuple[Array, Array]]
+    plan: Plan
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,38 +209,46 @@ def _solve(sums: _Sums, loss: TargetLoss, point: Point) -> _Solved | None:
     except (np.linalg.LinAlgError, RuntimeError):  # PyTorch's error is a RuntimeError
         return None
     h = H @ b
-    explained = float(xp.sum(h * h))
-    if not np.isfinite(explained):
+    explained = xp.sum(h * h)
+    if not np.isfinite(float(explained)):
         return None
     w, M_inverse, W_inverse = H.T @ h, H.T @ H, L_inverse.T @ L_inverse
-    noise = max(loss.total - explained, EXACT * loss.total) / (n * t) or EXACT
-    missed = max(n - float(xp.linalg.trace(T)), 0.0)
-    log_det = 2 * float(xp.sum(xp.log(xp.linalg.diagonal(root))))
-    value = (n * np.log(noise) + log_det - c * point.log_gamma + tau * missed / gamma) / 2
+    left, least = loss.total - explained, EXACT * loss.total
+    noise = xp.where(left > least, left, least) / (n * t)
+    noise = xp.where(noise > 0, noise, xp.ones_like(noise) * EXACT)
+    missed = xp.clip(n - xp.linalg.trace(T), min=0.0)
+    log_det = 2 * xp.sum(xp.log(xp.linalg.diagonal(root)))
+    value = (n * xp.log(noise) + log_det - c * point.log_gamma + tau * missed / gamma) / 2
     w_noise = w / (noise * t)
     to_within = gamma * M_inverse - W_inverse + gamma * (w @ w_noise.T)
     if tau:
         to_within = to_within + (tau / gamma) * (W_inverse @ S @ W_inverse)
-    spread = float(xp.sum(M_inverse * W)) + float(xp.sum(w_noise * (W @ w)))
+    spread = xp.sum(M_inverse * W) + xp.sum(w_noise * (W @ w))
     to_log_gamma = (gamma * spread - c - tau * missed / gamma) / 2
     to_cross = M_inverse - (tau / gamma) * W_inverse
+    # together, because a GPU stops for each number that is asked for by itself
+    value, noise, to_log_gamma = map(float, to_host(xp.stack([value, noise, to_log_gamma])))
     return _Solved(value, noise, w, w_noise, to_cross, to_within / 2, to_log_gamma)
 
 
-def _in_order(work: Callable[[slice], Any], X: Array, c: int) -> list[Any]:
+def _plan(X: Array, c: int) -> Plan:
+    """Share out the rows; kept with the blocks, because the number of threads may change."""
+    n, shared = X.shape[0], isinstance(X, np.ndarray)
+    block = max(LEAST_BLOCK, block_bytes(X) // (8 * c))
+    return Plan(n, min(block, n), usable_threads(Budget()) if shared else 1)
+
+
+def _in_order(work: Callable[[slice], Any], plan: Plan) -> list[Any]:
     """Return what `work` makes of each block of rows, in the order of the rows.
 
     The order fixes the sums: the same seed gives the same landmarks, whatever the threads did.
     """
-    n, shared = X.shape[0], isinstance(X, np.ndarray)
-    block = max(LEAST_BLOCK, block_bytes(X) // (8 * c))
-    plan = Plan(n, min(block, n), usable_threads(Budget()) if shared else 1)
     found: dict[int, Any] = {}
 
     def keep(rows: slice) -> None:
         found[rows.start] = work(rows)
 
-    each_block(keep, n, plan)
+    each_block(keep, plan.piece, plan)
     return [found[start] for start in sorted(found)]
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nysboost.kernels.mapped import Radial
-from nysboost.numerics.arrays import Array, identity, like, namespace
+from nysboost.numerics.arrays import Array, like, namespace
 from nysboost.numerics.descent import anneal, descend
 from nysboost.target.loss import Point, TargetLoss
 
@@ -73,6 +73,7 @@ def annealed(
     X: Array,
     Y: Array,
     *,
+    frame: Array,
     weights: Array | None = None,
     trace: float = 1.0,
     batch: int,
@@ -90,13 +91,16 @@ def annealed(
 
     A row of a batch counts n / batch times, so that the batch stands for the sample: its own bound
     asks for more caution than the sample does (protein, 64 landmarks, batches of 2048 of 8000:
-    .711 without, .694 with). The search takes place in the coordinates of the rows, behind
-    the metric only where it is of low rank.
+    .711 without, .694 with).
 
     Parameters
     ----------
     kernel, point, X, Y, weights, trace
         As for `improved`; the rows are in random order.
+    frame : array of the shape of the metric
+        The round metric, or the principal components, behind which the search takes place. Behind
+        a metric that L-BFGS has bent it ended in worse places (MNIST, 100 landmarks, 12,000 rows:
+        .947 of the labels right, and .954 without L-BFGS).
     batch : int
         Rows of a step: the next ones of the sample, round and round.
     steps : int
@@ -107,7 +111,7 @@ def annealed(
         Takes the number of rows that a step has seen.
     """
     xp, n = namespace(X), X.shape[0]
-    behind = _Behind.of(_frame(point.A, X), X)
+    behind = _Behind.of(frame, X)
     mapped = behind(X)
     spread = xp.std(mapped, axis=0)
     step = xp.where(spread > 0, spread, xp.ones_like(spread))
@@ -124,14 +128,6 @@ def annealed(
 
     start = behind.start(point, step)
     return behind.undone(behind.point(anneal(gradient_at, start, steps, rate), step))
-
-
-def _frame(A: Array, X: Array) -> Array:
-    """Return the map behind which Adam searches: a round one, unless A is of low rank."""
-    d = X.shape[1]
-    if A.ndim < 2:
-        return like(np.full(A.shape, d**-0.5), A)
-    return A if A.shape[1] < d else identity(d, X) * d**-0.5
 
 
 @dataclass(frozen=True, eq=False)

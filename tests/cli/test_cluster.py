@@ -1,0 +1,92 @@
+"""The commands on a cluster: every form that workers read and write, and what they do not."""
+
+import dask
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as parquet
+import pytest
+import zarr
+from distributed import Client, LocalCluster
+
+import nysboost as nb
+from nysboost.cli import cluster
+from nysboost.cli.choice import Choice
+from nysboost.cli.errors import CommandError
+from nysboost.cli.tables import open_table
+
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
+
+X = np.arange(24.0).reshape(8, 3)
+FORMS = (".csv", ".parquet", ".npy", ".zarr")
+
+
+def written(folder, suffix):
+    path, frame = folder / f"rows{suffix}", pd.DataFrame(X, columns=["a", "b", "c"])
+    if suffix == ".csv":
+        frame.to_csv(path, index=False)
+    elif suffix == ".parquet":
+        frame.to_parquet(path)
+    elif suffix == ".npy":
+        np.save(path, X)
+    elif suffix == ".zarr":
+        zarr.save(str(path), X)
+    else:
+        np.savez(path, X=X)
+    return open_table(path)
+
+
+@pytest.fixture(scope="module")
+def address():
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "60s"}),
+        LocalCluster(1, processes=False, dashboard_address=None) as local,
+        Client(local),
+    ):
+        yield local.scheduler_address
+
+
+@pytest.mark.parametrize("suffix", FORMS)
+def test_workers_read_the_chosen_columns_of_every_form(suffix, tmp_path):
+    table = written(tmp_path, suffix)
+    with dask.config.set(scheduler="synchronous"):
+        found = cluster.dask_table(Choice(table, [2, 0]))
+        np.testing.assert_array_equal(np.asarray(found.compute()), X[:, [2, 0]])
+        column = cluster.dask_column(table, 1)
+        np.testing.assert_array_equal(column.compute(), X[:, 1])
+
+
+def test_other_forms_and_rows_left_out_are_sentences(tmp_path):
+    with pytest.raises(CommandError, match=r"On a cluster \.zarr.*but rows\.npz was given"):
+        cluster.dask_table(Choice(written(tmp_path, ".npz"), [0]))
+    with pytest.raises(CommandError, match="--drop-missing and --scheduler"):
+        cluster.dask_table(Choice(written(tmp_path, ".npy"), [0], drop_missing=True))
+
+
+def test_where_no_scheduler_answers_there_is_a_sentence():
+    with (
+        pytest.raises(CommandError, match="No Dask scheduler answers at 'nowhere'"),
+        cluster.connected("nowhere"),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".zarr"])
+def test_results_arrive_whole_and_say_which_version_wrote_them(suffix, address, tmp_path):
+    choice = Choice(written(tmp_path, ".npy"), [0, 1, 2])
+    out = tmp_path / f"out{suffix}"
+    said = cluster.apply(lambda rows: rows * 2, choice, out, address, False, "feature")
+    assert said["columns"] == 3
+    if suffix == ".zarr":
+        np.testing.assert_array_equal(zarr.open_array(str(out))[:], 2 * X)
+        software = zarr.open_array(str(out)).attrs["software"]
+    else:
+        np.testing.assert_array_equal(pd.read_parquet(out), 2 * X)
+        part = next(out.glob("*.parquet"))
+        software = parquet.read_schema(part).metadata[b"software"].decode()
+    assert software == f"NysBoost {nb.__version__}"
+
+
+def test_results_of_other_forms_are_a_sentence(tmp_path):
+    choice = Choice(written(tmp_path, ".npy"), [0])
+    with pytest.raises(CommandError, match=r"results go to \.zarr or \.parquet, but out\.csv"):
+        cluster.apply(lambda rows: rows, choice, tmp_path / "out.csv", "nowhere", False, "feature")
