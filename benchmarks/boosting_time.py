@@ -17,7 +17,7 @@ from common import Report, compare, parser, points, race, run
 import nysboost as nb
 
 BASE = "ensemble-ridge"
-GOALS = {"UUB-mean": 1.0, "UEB-mean": 1.0, "URB-mean": 1.5, "RRB-mean": None}
+GOALS = {"UUB-mean": 1.0, "UEB-mean": 1.0, "URB-mean": 1.3, "RRB-mean": None}
 
 
 def measure(options: argparse.Namespace) -> Report:

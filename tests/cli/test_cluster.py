@@ -17,6 +17,7 @@ from nysboost.cli.tables import open_table
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
 
 X = np.arange(24.0).reshape(8, 3)
+HOW = {"force": False, "quiet": True, "what": "feature"}
 FORMS = (".csv", ".parquet", ".npy", ".zarr")
 
 
@@ -74,7 +75,7 @@ def test_where_no_scheduler_answers_there_is_a_sentence():
 def test_results_arrive_whole_and_say_which_version_wrote_them(suffix, address, tmp_path):
     choice = Choice(written(tmp_path, ".npy"), [0, 1, 2])
     out = tmp_path / f"out{suffix}"
-    said = cluster.apply(lambda rows: rows * 2, choice, out, address, False, "feature")
+    said = cluster.apply(lambda rows: rows * 2, choice, out, address, **HOW)
     assert said["columns"] == 3
     if suffix == ".zarr":
         np.testing.assert_array_equal(zarr.open_array(str(out))[:], 2 * X)
@@ -89,4 +90,4 @@ def test_results_arrive_whole_and_say_which_version_wrote_them(suffix, address, 
 def test_results_of_other_forms_are_a_sentence(tmp_path):
     choice = Choice(written(tmp_path, ".npy"), [0])
     with pytest.raises(CommandError, match=r"results go to \.zarr or \.parquet, but out\.csv"):
-        cluster.apply(lambda rows: rows, choice, tmp_path / "out.csv", "nowhere", False, "feature")
+        cluster.apply(lambda rows: rows, choice, tmp_path / "out.csv", "nowhere", **HOW)

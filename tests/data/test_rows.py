@@ -249,3 +249,16 @@ def test_a_chunk_of_whole_columns_is_not_read_at_once(monkeypatch, tmp_path):
     rows = rows_of(hdf5(X, tmp_path, chunks=(500, 1)))
     assert rows.chunk == 1000 // 24
     np.testing.assert_array_equal(rows.take(np.array([499, 0])), X[[499, 0]])
+
+
+def test_many_rows_of_a_map_are_taken_some_at_a_time_and_their_pages_go_back(tmp_path, monkeypatch):
+    X = np.random.default_rng(0).normal(size=(2000, 3)).astype(np.float32)
+    np.save(tmp_path / "x.npy", X)
+    stored, returned = rows_of(np.load(tmp_path / "x.npy", mmap_mode="r")), []
+    monkeypatch.setattr(rows_module, "give_back", returned.append)
+    some = np.random.default_rng(1).permutation(2000)[:1300]
+    np.testing.assert_array_equal(stored.take(some), X[some])
+    assert len(returned) == 3
+    np.testing.assert_array_equal(stored.take(some[:512]), X[some[:512]])
+    np.testing.assert_array_equal(stored.take(slice(3, 1999)), X[3:1999])
+    assert len(returned) == 3

@@ -15,8 +15,10 @@ from nysboost.cli.errors import CommandError, DataError, NoFileError
 from nysboost.data.recognise import stream_of
 from nysboost.experiments.user_error import need
 
-BLOCK_BYTES = 2**25
-"""Rows are read in blocks of this size: large enough for a disk, small beside any memory."""
+BLOCK_BYTES = 2**22
+"""Rows are read in blocks of this size, and the features of a block are memory that is used again:
+with 16 columns and 100 landmarks 4 MB took 0.64 of the processor time of ``transform(out=…)``,
+16 MB took 0.95 of it and 64 MB 1.05."""
 
 FORMS = ".csv, .tsv, .parquet (a file or a folder), .npy, .npz, .h5, .hdf5 and .zarr"
 

@@ -38,6 +38,10 @@ PROBED = 256
 MEASURED = 1000
 """Rows, spread evenly, whose median distance stands for that of all."""
 
+TAKEN_ROWS = 512
+"""Rows that are taken together from a memory map: 32 MB, if each is on a page of its own, of which
+systems map 16 at a time."""
+
 STORED_ROWS = 1024
 """Rows that are read together from a store that does not say how it is chunked."""
 
@@ -170,6 +174,16 @@ class MappedRows(ArrayRows):
     """Rows of a file mapped into memory: what has been read is given back to the system."""
 
     in_memory = False
+
+    def take(self, indices: Indices | slice) -> Array:
+        """Return the rows at `indices`; of many, some at a time: each may lie on its own page."""
+        if isinstance(indices, slice) or len(indices) <= TAKEN_ROWS:
+            return super().take(indices)
+        parts = []
+        for start in range(0, len(indices), TAKEN_ROWS):
+            parts.append(super().take(indices[start : start + TAKEN_ROWS]))
+            give_back(self.data)
+        return np.concatenate(parts)
 
     def pieces(self, size: int) -> Iterator[Array]:
         """Read all rows once, in order, as tables of about `size` rows, in their own dtype."""

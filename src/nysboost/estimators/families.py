@@ -114,7 +114,7 @@ class BoostedNystroem(_Mixture):
     nonnegative : bool
         Fit non-negative ridge weights, so that nothing has to be cut.
     n_candidates : int or None
-        The paper's s, the columns of V; None is 3m.
+        The paper's s, the columns of V; None is 4m.
 
     Examples
     --------
