@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import nysboost as nb
-from nysboost.data.rows import ForgottenRows
+from nysboost.data.forgotten import ForgottenRows
 from nysboost.gram import Landmarks, make_gram, pooled
 from nysboost.numerics.arrays import to_host
 

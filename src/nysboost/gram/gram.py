@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from nysboost.data.dask_graph import here
-from nysboost.data.rows import ArrayRows, ForgottenRows, Rows, as_float, scan_size
+from nysboost.data.forgotten import ForgottenRows
+from nysboost.data.rows import ArrayRows, Rows, as_float, scan_size
 from nysboost.gram.landmarks import Landmarks
 from nysboost.kernels import Kernel
 from nysboost.kernels.distances import in_the_form_of

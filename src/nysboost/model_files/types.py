@@ -20,7 +20,8 @@ from nysboost.approximation import Approximation
 from nysboost.boosting.learner import Learner, Mixture
 from nysboost.boosting.trajectory import Origin
 from nysboost.data.description import Form, of_dataclass, of_estimator
-from nysboost.data.rows import ArrayRows, ForgottenRows, MappedRows, StoredRows
+from nysboost.data.forgotten import ForgottenRows
+from nysboost.data.rows import ArrayRows, MappedRows, StoredRows
 from nysboost.data.survey import SurveyedRows
 from nysboost.engine.feature_map import FeatureMap
 from nysboost.engine.moments import Moments
