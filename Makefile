@@ -45,10 +45,10 @@ fuzz: $(STAMP)  ## Try 10,000 mutated model files and the laws at 10,000 example
 fault: $(STAMP)  ## Kill 80 runs at random moments: what was whole stays whole (KILLS=20 of each kind)
 	NYSBOOST_KILLS=$(or $(KILLS),20) $(BIN)/python -m pytest -m "slow or not slow" -s tests/test_faults.py
 
-torch: $(VENV)/.torch  ## Install PyTorch into the environment
+torch: $(VENV)/.torch  ## Install PyTorch, and xRFM, which stands on it, into the environment
 
 $(VENV)/.torch: $(STAMP)
-	$(BIN)/python -m pip install --quiet '$(TORCH)'
+	$(BIN)/python -m pip install --quiet '$(TORCH)' xrfm
 	@touch $@
 
 test-torch: torch  ## Run the tests of other arrays with PyTorch, which is installed for it
