@@ -185,9 +185,13 @@ def test_in_a_browser_hovering_shows_values_and_standard_errors(opened):
 
 
 def test_in_a_browser_the_table_of_tests_opens_with_every_method(opened):
+    from selenium.webdriver.support.ui import WebDriverWait
+
     fold = first(opened, '[data-chart="0"] ~ details')
     fold.find_element("css selector", "summary").click()
-    rows = fold.find_elements("css selector", "tbody tr")
+    # the table is filled when the page hears that it was opened, a little later
+    wait = WebDriverWait(opened, 30)
+    rows = wait.until(lambda _: fold.find_elements("css selector", "tbody tr"))
     assert len(rows) == len(METHODS) - 1
 
 
