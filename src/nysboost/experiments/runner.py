@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 from nysboost.experiments import datasets
 from nysboost.experiments.presets import Preset
 from nysboost.experiments.provenance import code_digest, made_with
-from nysboost.experiments.replicate import measure, settings_of
+from nysboost.experiments.replicate import Replicate, settings_of
 from nysboost.experiments.results import Results
 from nysboost.experiments.store import Record, Store
 from nysboost.experiments.user_error import UserError
@@ -117,9 +117,10 @@ def _points(name: str, data_dir: Path | None) -> datasets.Points:
 
 def _work(plan: Plan, unit: Unit) -> Record:
     points = _points(plan.preset.data, plan.data_dir)
-    values = measure(
-        plan.preset, points, plan.methods, plan.seed, unit.reading, unit.replicate, plan.device
+    one = Replicate(
+        plan.preset, points, plan.methods, plan.seed, unit.replicate, unit.reading, plan.device
     )
+    values = one.measure()
     if not all(np.isfinite(v).all() for v in values.values()):
         raise UserError(f"Replicate {unit.replicate} of {plan.preset.name} is not finite.")
     return {
