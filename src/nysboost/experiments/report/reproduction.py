@@ -227,7 +227,8 @@ def decision_words(d: Decision) -> str:
     """Return the counts behind a verdict, the test it rests on, and its weakest comparison."""
     if d.verdict == "not run":
         return "needs " + ", ".join(d.not_run)
-    text = f"{d.reading}: {d.held} hold, {d.reversed_} reversed, {d.tied} tied, {d.open_} open"
+    counts = {"hold": d.held, "reversed": d.reversed_, "tied": d.tied, "open": d.open_}
+    text = f"{d.reading}: " + ", ".join(f"{n} {kind}" for kind, n in counts.items() if n)
     if d.not_run:
         text += f", not or not fully measured: {', '.join(d.not_run)}"
     text += f" ({d.rests_on})" if d.rests_on else ""
