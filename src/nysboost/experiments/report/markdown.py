@@ -13,8 +13,10 @@ from nysboost.experiments.report.reproduction import (
     decision_words,
     finding,
     ledger_rows,
+    mean_cells,
     number,
     protocol,
+    shown_counts,
 )
 from nysboost.experiments.results import Results, Summary
 
@@ -77,11 +79,10 @@ def _preset(result: Results) -> list[str]:
                 f"![{figure.label}, {READING_WORDS[reading]}]({result.preset.name}/{name})"
             )
     most = result.counts[-1]
-    counts = [c for c in result.counts if c in (5, 10, most)]
-    head = ["method", "reading of V", *(f"p = {c}" for c in counts), "learners to match"]
-    head += [f"p-value at p = {most}"]
+    head = ["method", "reading of V", *(f"p = {c}" for c in shown_counts(result))]
+    head += ["learners to match", f"p-value at p = {most}"]
     drawn = [
-        _row(result, reading, summary, counts)
+        _row(result, reading, summary)
         for reading in result.preset.readings
         for summary in sorted(result.summaries(reading), key=lambda s: float(s.mean[-1]))
         if summary.method in result.preset.drawn or not result.preset.drawn
@@ -89,8 +90,6 @@ def _preset(result: Results) -> list[str]:
     return [*parts, "", *_table(head, drawn), ""]
 
 
-def _row(result: Results, reading: str, s: Summary, counts: Sequence[int]) -> list[str]:
-    places = [result.counts.index(c) for c in counts]
-    cells = [f"{number(s.mean[i])} ± {number(s.standard_error[i])}" for i in places]
+def _row(result: Results, reading: str, s: Summary) -> list[str]:
     match = "–" if s.to_match is None else str(s.to_match)
-    return [s.method, reading, *cells, match, number(s.p_value[-1])]
+    return [s.method, reading, *mean_cells(result, s), match, number(s.p_value[-1])]
