@@ -138,6 +138,7 @@ class Run:
 
     found: list[Law]
     options: argparse.Namespace
+    others: list[Law]
     running: list[Portion] = field(default_factory=list)
 
     def __call__(self) -> None:
@@ -190,7 +191,7 @@ class Run:
         if law.state != FAILED:
             said.unlink()
         print(law, flush=True)
-        write(self.found, self.options.out / "fuzz.json")
+        write([*self.found, *self.others], self.options.out / "fuzz.json")
 
 
 def write(found: list[Law], path: Path) -> None:
@@ -222,9 +223,9 @@ def main() -> None:
     os.chdir(ROOT)
     options.out.mkdir(parents=True, exist_ok=True)
     before = read(options.out / "fuzz.json")
-    found = [before.get(law.name, law) for law in laws() if options.only in law.name]
-    print(f"seed {options.seed}, {len(found)} laws, {len(before)} of them known")
-    Run(found, options)()
+    found = [before.pop(law.name, law) for law in laws() if options.only in law.name]
+    print(f"seed {options.seed}, {len(found)} laws, {len(before)} others known")
+    Run(found, options, list(before.values()))()
     left = [law for law in found if law.state != EXHAUSTED and law.examples < options.examples]
     print(
         f"{len(found)} laws, {sum(law.examples for law in found):,} examples in all; "

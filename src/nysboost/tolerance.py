@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 
 from nysboost.approximation import Approximation
-from nysboost.certificate import N_ENTRIES, Certificate
+from nysboost.certificate import N_ENTRIES, Certificate, NormOfGram, certify
 from nysboost.engine.pilot import pilot
 from nysboost.gram import Gram
 from nysboost.numerics.arrays import Floats
@@ -70,6 +72,19 @@ PER_SQUARE = 10
 """Kernel values of a certificate for each pair of landmarks at least: it begins with these."""
 
 
+CONFIDENCE = 0.95
+"""Of the certificates."""
+
+SCOUTS, SCOUT_ROWS, ROWS_PER_SCOUTED = 3, 1024, 8
+"""Scouts at most, the rows that they look at, and how many of these each landmark needs."""
+
+SCOUT_ENTRIES = 10**6
+"""Kernel values that judge a scout."""
+
+SURELY = 1.1
+"""Where a scout misses the tolerance by this factor, a fit on more rows misses it too."""
+
+
 class ToleranceWarning(UserWarning):
     """A tolerance was not reached; the result is the nearest to it that was found.
 
@@ -84,32 +99,71 @@ class ToleranceWarning(UserWarning):
     """
 
 
+Fit: TypeAlias = Callable[[int], Approximation]
+"""From a number of landmarks to an approximation."""
+
+
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """A fit with c landmarks and its certificate."""
+    """A fit with c landmarks and its certificate.
+
+    `error` is the upper end of the interval: what the error is at most, as far as is known. Of a
+    scout, which is to be improved upon, it is the middle.
+    """
 
     c: int
     approximation: Approximation
     certificate: Certificate
+    error: float
 
-    @property
-    def error(self) -> float:
-        """The upper end of the interval: what the error is at most, as far as is known."""
-        return self.certificate.frobenius[1]
+
+@dataclass(frozen=True, eq=False)
+class Trier:
+    """Fits, and certificates for them that share what is known of G."""
+
+    gram: Gram
+    rng: np.random.Generator
+
+    @cached_property
+    def norm(self) -> NormOfGram:
+        """‖G‖_F."""
+        return NormOfGram.of(self.gram, CONFIDENCE, self.rng)
+
+    def trial(self, fit: Fit, c: int) -> Trial:
+        """Fit with c landmarks, and find out how well."""
+        before = self.gram.entries_evaluated
+        approximation = fit(c)
+        spent = self.gram.entries_evaluated - before
+        entries = max(N_ENTRIES, int(SHARE * spent), PER_SQUARE * c * c)
+        certificate = self._certificate(approximation, entries)
+        return Trial(c, approximation, certificate, certificate.frobenius[1])
+
+    def scout(self, fit: Fit, c: int) -> Trial:
+        """Fit with c landmarks on few rows, and look what becomes of it."""
+        approximation = fit(c)
+        certificate = self._certificate(approximation, SCOUT_ENTRIES)
+        return Trial(c, approximation, certificate, sum(certificate.frobenius) / 2)
+
+    def _certificate(self, approximation: Approximation, entries: int) -> Certificate:
+        n = self.gram.n
+        norm = None if n * (n + len(approximation.landmarks)) <= entries else self.norm
+        return certify(approximation._residual(None), CONFIDENCE, entries, self.rng, norm=norm)
 
 
 def within_tolerance(
-    fit: Callable[[int], Approximation],
+    fit: Fit,
     tol: float,
     gram: Gram,
     limit: int | None,
     rng: np.random.Generator,
+    scout: Fit | None = None,
 ) -> Approximation:
     """Return the fit with the fewest landmarks whose error is certified to be at most `tol`.
 
-    A pilot on a sample gives the form of the curve, log error against log c; the method's own
-    fits then say how far above or below it they are. The search is over when the largest number
-    that fails and the smallest that does not are near each other, on the curve or in fact.
+    A pilot on a sample gives the form of the curve, log error against log c; scouts, where there
+    are any, and the method's own fits then say how far above or below it they are. The search is
+    over when the largest number that fails and the smallest that does not are near each other, on
+    the curve or in fact.
 
     Parameters
     ----------
@@ -123,6 +177,8 @@ def within_tolerance(
         Landmarks at most; None is what n and the working memory allow.
     rng : numpy.random.Generator
         Source of the certificates' randomness.
+    scout : callable or None
+        A fit that looks at `SCOUT_ROWS` rows, where that is much cheaper and hardly worse.
 
     Warns
     -----
@@ -134,61 +190,89 @@ def within_tolerance(
         raise ValueError(msg)
     allowed = int(math.sqrt(gram.budget.bytes / 8)) // ROWS_PER_LANDMARK
     most = max(1, min(gram.n, allowed if limit is None else limit))
-    curve = _pilots(gram, tol, rng)
+    search = Search(_pilots(gram, tol, rng), tol, most, limit is None)
+    trier = Trier(gram, rng)
+    if scout is not None:
+        search = search.after(_scouts(search, trier, scout))
     trials: list[Trial] = []
-    c = _further(trials, curve, tol, most, limit is None)
-    while c is not None:
-        trials.append(_trial(fit, c, gram, rng))
-        c = _next(trials, curve, tol, most, limit is None)
+    while (c := search.next(trials)) is not None:
+        trials.append(trier.trial(fit, c))
     reached = [trial for trial in trials if trial.error <= tol]
     if reached:
         return min(reached, key=lambda trial: trial.c).approximation
     best = min(trials, key=lambda trial: trial.error)
-    warnings.warn(
-        _sentence(best, curve.needed(trials, tol), tol, most), ToleranceWarning, stacklevel=4
-    )
+    needed = search.curve.needed(trials, tol)
+    warnings.warn(_sentence(best, needed, tol, most), ToleranceWarning, stacklevel=4)
     return best.approximation
 
 
-def _trial(
-    fit: Callable[[int], Approximation], c: int, gram: Gram, rng: np.random.Generator
-) -> Trial:
-    before = gram.entries_evaluated
-    approximation = fit(c)
-    spent = gram.entries_evaluated - before
-    entries = max(N_ENTRIES, int(SHARE * spent), PER_SQUARE * c * c)
-    certificate = approximation.certificate(n_entries=entries, random_state=rng)
-    return Trial(c, approximation, certificate)
+def _scouts(search: Search, trier: Trier, scout: Fit) -> list[Trial]:
+    """Return fits on few rows with as many landmarks as such fits can tell of."""
+    found: list[Trial] = []
+    while len(found) < SCOUTS and (c := search.next(found)) is not None:
+        if c > SCOUT_ROWS // ROWS_PER_SCOUTED:
+            break
+        found.append(trier.scout(scout, c))
+    return found
 
 
-def _next(trials: list[Trial], curve: Curve, tol: float, most: int, give_up: bool) -> int | None:
-    """Return how many landmarks to try next; None if the search is over."""
-    good = min((trial.c for trial in trials if trial.error <= tol), default=None)
-    bad = max((trial.c for trial in trials if trial.error > tol), default=0)
-    if good is None:
-        return _further(trials, curve, tol, most, give_up)
-    low = bad + 1 if bad else max(1, good // 2)
-    guess = curve.first_below(trials, AIM * tol, low, good)
-    expensive = sum(2 * trial.c >= good for trial in trials)
-    near = bad if good <= FEW else max(bad, guess)
-    enough = CLOSE_ENOUGH if expensive < EXPENSIVE else FAR_ENOUGH
-    if good <= enough * near or good == bad + 1 or expensive > EXPENSIVE:
-        return None
-    return min(guess, good - 1)
+@dataclass(frozen=True, eq=False)
+class Search:
+    """What is sought, and what is known of it beside the trials.
 
+    Parameters
+    ----------
+    curve : Curve
+        How the error falls.
+    tol : float
+        What is to be reached.
+    most : int
+        Landmarks at most.
+    give_up : bool
+        Whether that is no number that was given, so that it need not be tried where it is hopeless.
+    fails : int
+        Landmarks that are known not to be enough.
+    """
 
-def _further(trials: list[Trial], curve: Curve, tol: float, most: int, give_up: bool) -> int | None:
-    """Return a number of landmarks beyond all that failed, or None where there is no hope."""
-    last = max((trial.c for trial in trials), default=0)
-    if last >= most:
-        return None
-    hopeless = HOPELESS if len(trials) > 1 else SURELY_HOPELESS
-    if give_up and curve.needed(trials, tol) > hopeless * most:
-        return min(FALLBACK, most) if last < min(FALLBACK, most) else None
-    highest = min(most, STEP * last if last else curve.reach)
-    guess = curve.first_below(trials, AIM * tol, last + 1, highest)
-    # a little more than fails is not worth a fit
-    return min(most, max(guess, math.ceil(1.1 * last)))
+    curve: Curve
+    tol: float
+    most: int
+    give_up: bool
+    fails: int = 0
+
+    def after(self, scouts: list[Trial]) -> Search:
+        """Return the search with what scouts have found."""
+        fails = max((one.c for one in scouts if one.error > SURELY * self.tol), default=0)
+        return replace(self, curve=self.curve.through(scouts, self.tol), fails=fails)
+
+    def next(self, trials: list[Trial]) -> int | None:
+        """Return how many landmarks to try next; None if the search is over."""
+        good = min((trial.c for trial in trials if trial.error <= self.tol), default=None)
+        if good is None:
+            return self._further(trials)
+        bad = max((trial.c for trial in trials if trial.error > self.tol), default=self.fails)
+        low = bad + 1 if bad else max(1, good // 2)
+        guess = self.curve.first_below(trials, AIM * self.tol, low, good)
+        expensive = sum(2 * trial.c >= good for trial in trials)
+        near = bad if good <= FEW else max(bad, guess)
+        enough = CLOSE_ENOUGH if expensive < EXPENSIVE else FAR_ENOUGH
+        if good <= enough * near or good == bad + 1 or expensive > EXPENSIVE:
+            return None
+        return min(guess, good - 1)
+
+    def _further(self, trials: list[Trial]) -> int | None:
+        """Return a number of landmarks beyond all that failed, or None where there is no hope."""
+        last = max((trial.c for trial in trials), default=0)
+        if last >= self.most:
+            return None
+        hopeless = HOPELESS if len(trials) > 1 else SURELY_HOPELESS
+        if self.give_up and self.curve.needed(trials, self.tol) > hopeless * self.most:
+            resort = min(FALLBACK, self.most)
+            return resort if last < resort else None
+        highest = min(self.most, STEP * last if last else self.curve.reach)
+        guess = self.curve.first_below(trials, AIM * self.tol, last + 1, highest)
+        # a little more than fails is not worth a fit
+        return min(self.most, max(guess, math.ceil(1.1 * last)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,24 +306,21 @@ class Curve:
         found: Floats = np.where(logs <= x[-1], np.interp(logs, x, known), beyond) + without
         return found
 
-    def corrected(self, trials: list[Trial], target: float, c: Floats) -> Floats:
-        """Return log error at c, by the trials nearest to the target."""
-        gaps = sorted(trials, key=lambda trial: abs(_log(trial.error) - math.log(target)))[:2]
-        if not gaps:
-            return self(c)
-        at = np.array([float(trial.c) for trial in gaps])
-        offsets: Floats = np.array([_log(trial.error) for trial in gaps]) - self(at)
-        if len(gaps) == 1:
-            shifted: Floats = self(c) + offsets[0]
-            return shifted
-        slope = float(offsets[1] - offsets[0]) / math.log(at[1] / at[0])
-        tilted: Floats = self(c) + offsets[0] + slope * np.log(c / at[0])
-        return tilted
+    def through(self, trials: list[Trial], target: float) -> Curve:
+        """Return the curve shifted, and tilted, to the two trials nearest to the target."""
+        near = sorted(trials, key=lambda trial: abs(_log(trial.error) - math.log(target)))[:2]
+        if not near:
+            return self
+        at = np.array([float(trial.c) for trial in near])
+        offsets = np.array([_log(trial.error) for trial in near]) - self(at)
+        slope = float(offsets[-1] - offsets[0]) / math.log(at[1] / at[0]) if len(near) > 1 else 0.0
+        c = np.arange(1, len(self.logs) + 1)
+        return Curve(self.logs + offsets[0] + slope * np.log(c / at[0]), self.n)
 
     def first_below(self, trials: list[Trial], target: float, low: int, high: int) -> int:
         """Return the fewest landmarks from low to high that come down to the target, or high."""
         candidates = np.arange(low, max(low, high) + 1)
-        curve = self.corrected(trials, target, candidates.astype(np.float64))
+        curve = self.through(trials, target)(candidates.astype(np.float64))
         last = max(trials, key=lambda trial: trial.c, default=None)
         if last is not None and low > last.c:
             steep = _log(last.error) - LEAST_SLOPE * np.log(candidates / last.c)
@@ -250,7 +331,7 @@ class Curve:
     def needed(self, trials: list[Trial], tol: float) -> float:
         """Return how many landmarks the tolerance takes, if the error goes on as it fell last."""
         candidates = np.exp(np.linspace(0, MUCH, 2000))
-        below = np.flatnonzero(self.corrected(trials, tol, candidates) <= math.log(tol))
+        below = np.flatnonzero(self.through(trials, tol)(candidates) <= math.log(tol))
         return float(candidates[below[0]]) if len(below) else math.inf
 
 
