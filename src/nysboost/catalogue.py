@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
@@ -218,7 +219,9 @@ def run_method(
 
         scouted = method in SCOUTED and min(gram.n, settings.row_cap) >= 2 * SCOUT_ROWS
         scout = partial(fit, row_cap=SCOUT_ROWS) if scouted else None
-        return within_tolerance(fit, tol, gram, settings.n_components, certificates, scout)
+        held = gram.n <= settings.row_cap and gram.rows.in_memory
+        with gram.holding() if held else nullcontext():
+            return within_tolerance(fit, tol, gram, settings.n_components, certificates, scout)
     if landmarks is None:
         return run(gram, settings, rng).named(method)
     if method not in OWN_LANDMARKS:
