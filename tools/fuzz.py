@@ -175,7 +175,7 @@ class Run:
     def _begin(self, law: Law) -> None:
         count = law.portion(self._missing(law))
         seeds = [*law.seeds, *(one.seed for one in self.running if one.law is law)]
-        seed = 1 + max(seeds, default=self.options.seed - 1)
+        seed = max(self.options.seed, *(1 + seed for seed in seeds), 0)
         said = self.options.out / f"{law.name.rpartition('::')[2]}-{seed}.txt"
         task = law.name, -(-count // law.cases), seed, self.options.memory, said
         process = multiprocessing.get_context("fork").Process(target=try_out, args=task)
