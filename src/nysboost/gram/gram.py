@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import threading
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -58,6 +60,8 @@ class Gram(ABC):
     """
 
     parallel = True
+    _holding = False
+    _held: Array | None = None
 
     def __init__(self, rows: Rows, budget: Budget | None = None, tally: Tally | None = None):
         self.rows = rows
@@ -78,7 +82,24 @@ class Gram(ABC):
 
     def block(self, rows: Indices, cols: Indices) -> Array:
         """Return G[rows, cols]."""
+        if self._holding and _is_run(rows) and _is_run(cols):
+            if self._held is None and len(rows) == len(cols) == self.n:
+                self._held = self.cross(rows, self.landmarks(cols))
+            if self._held is not None:
+                return self._held[rows[0] : rows[-1] + 1, cols[0] : cols[-1] + 1]
         return self.cross(rows, self.landmarks(cols))
+
+    @contextmanager
+    def holding(self) -> Iterator[None]:
+        """Keep all of G from when it is first asked for: where fit after fit will ask again.
+
+        Runs of rows are then cut out of it; other blocks are evaluated, as they would be without.
+        """
+        self._holding = True
+        try:
+            yield
+        finally:
+            self._holding, self._held = False, None
 
     def cross(self, rows: Indices | slice, landmarks: Landmarks) -> Array:
         """Return k(X[rows], Z), shape (len(rows), m)."""
@@ -196,6 +217,11 @@ class KernelGram(Gram):
             f"KernelGram({self.kernel}, n={self.n}, n_features={self.rows.n_features}, "
             f"dtype={self.dtype}, entries_evaluated={self.entries_evaluated})"
         )
+
+
+def _is_run(rows: Indices) -> bool:
+    """Whether rows follow each other, as those of a tile do."""
+    return len(rows) > 0 and bool((np.diff(rows) == 1).all())
 
 
 def _diagonal(kernel: Kernel, X: Array) -> Array:
