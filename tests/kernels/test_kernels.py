@@ -57,6 +57,16 @@ def test_a_kernel_is_its_formula(name):
 
 
 @pytest.mark.parametrize("name", OBJECTS)
+@pytest.mark.parametrize("far", [0.0, 1e6])
+def test_memory_that_was_used_before_changes_no_value(name, far):
+    X, Y = points(23), points(17, seed=1)
+    X[3] += far
+    evaluate = OBJECTS[name].resolve(as_rows(X)).against(Y)
+    used = np.full((23, 17), np.nan)
+    np.testing.assert_array_equal(evaluate(X, used), evaluate(X))
+
+
+@pytest.mark.parametrize("name", OBJECTS)
 def test_a_kernel_with_numbers_for_parameters_needs_no_data_to_be_called(name):
     X, Y = points(23), points(17, seed=1)
     np.testing.assert_allclose(OBJECTS[name](X, Y), FORMULAS[name](X, Y), rtol=1e-10, atol=1e-12)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import copy
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from nysboost.data.dask_graph import here
 from nysboost.data.forgotten import ForgottenRows
 from nysboost.data.rows import ArrayRows, Rows, as_float, scan_size
 from nysboost.gram.landmarks import Landmarks
-from nysboost.kernels import Kernel
+from nysboost.kernels import Evaluator, Kernel
 from nysboost.kernels.distances import in_the_form_of
 from nysboost.numerics.arrays import (
     Array,
@@ -23,9 +22,6 @@ from nysboost.numerics.arrays import (
     whereabouts,
 )
 from nysboost.numerics.memory import Budget
-
-Evaluator: TypeAlias = Callable[[Array], Array]
-"""X ↦ k(X, Z), for landmarks that have been prepared."""
 
 
 class Tally:
@@ -109,7 +105,7 @@ class Gram(ABC):
             Shows the namespace, the device and the dtype of the rows to come.
         """
         prepared = self._against(landmarks, form)
-        return lambda X: self.tally.add(prepared(X))
+        return lambda X, out=None: self.tally.add(prepared(X, out))
 
     @abstractmethod
     def _against(self, landmarks: Landmarks, form: Array) -> Evaluator:

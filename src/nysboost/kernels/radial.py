@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -18,6 +17,7 @@ from nysboost.kernels.bandwidth import (
     require_at_most_one,
     require_no_scale_beside,
 )
+from nysboost.kernels.base import Evaluator
 from nysboost.kernels.mapped import Mapped, Radial
 from nysboost.kernels.metric import Metric
 from nysboost.numerics.arrays import Array, Floats, apply_in_place, namespace
@@ -58,11 +58,11 @@ class Gaussian(Radial):
         X = as_float(X)
         return self.against(distances.in_the_form_of(X, Y))(X)
 
-    def against(self, Y: Array) -> Callable[[Array], Array]:
+    def against(self, Y: Array) -> Evaluator:
         """Return x ↦ k(x, Y), with what depends on Y alone prepared once."""
         mapped = self.mapping(Y)
         exponents = distances.GaussianExponents(mapped(Y), self._rate())
-        return lambda X: apply_in_place("exp", exponents(mapped(X)))
+        return lambda X, out=None: apply_in_place("exp", exponents(mapped(X), out))
 
     def profile(self, squared: Array) -> tuple[Array, Array]:
         """Return φ(s) = exp(−γs) and φ'(s) = −γφ(s)."""
@@ -204,12 +204,12 @@ class Matern(Radial):
         X = as_float(X)
         return self.against(distances.in_the_form_of(X, Y))(X)
 
-    def against(self, Y: Array) -> Callable[[Array], Array]:
+    def against(self, Y: Array) -> Evaluator:
         """Return x ↦ k(x, Y), with what depends on Y alone prepared once."""
         mapped = self.mapping(Y)
         points = mapped(Y)
 
-        def values(X: Array) -> Array:
+        def values(X: Array, _: Array | None = None) -> Array:
             squared = distances.squared_distances(mapped(X), points)
             return namespace(squared).astype(self._values(squared), X.dtype, copy=False)
 
