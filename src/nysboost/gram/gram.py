@@ -21,9 +21,15 @@ from nysboost.numerics.arrays import (
     Array,
     Indices,
     dtype_name,
+    is_sparse,
+    namespace,
     whereabouts,
 )
 from nysboost.numerics.memory import Budget
+from nysboost.numerics.tolerances import ALIKE, EPS
+
+LOOKED_AT = 32
+"""Rows by whose values float32 is judged."""
 
 
 class Tally:
@@ -148,6 +154,10 @@ class Gram(ABC):
     def restricted(self, indices: Indices) -> Gram:
         """Return G[S, S] as a Gram of its own, with its rows in memory."""
 
+    def rounded(self) -> Gram:
+        """Return G in float32, where values cost less so and are the same but for rounding."""
+        return self
+
     def bytes_per_value(self, form: Array) -> int:
         """Return what evaluating a block of such rows holds for each of its values."""
         return int(np.dtype(dtype_name(form)).itemsize)
@@ -211,6 +221,24 @@ class KernelGram(Gram):
         """Return the Gram matrix of the rows at `indices`, which are read once."""
         rows = ArrayRows(self.rows.take(indices))
         return KernelGram(rows, self.kernel, self.budget, self.tally)
+
+    def rounded(self) -> Gram:
+        """Return G in float32, where values cost less so and are the same but for rounding.
+
+        Rows far from the origin, or out of float32's range, lose what tells them apart.
+        """
+        X = self.rows.take(slice(None))
+        if is_sparse(X) or self.eps > EPS:
+            return self
+        xp, few = namespace(X), np.arange(0, self.n, max(1, self.n // LOOKED_AT))
+        with np.errstate(all="ignore"):
+            there = KernelGram(
+                ArrayRows(xp.astype(X, xp.float32)), self.kernel, self.budget, self.tally
+            )
+            exact, seen = (gram.block(few, few) for gram in (self, there))
+            away = xp.max(xp.abs(exact - xp.astype(seen, exact.dtype)))
+        alike = bool(away <= ALIKE * xp.max(xp.abs(exact)))
+        return there if alike else self
 
     def __repr__(self) -> str:
         return (
