@@ -272,13 +272,16 @@ class Matern(Radial):
         """Whether the kernel is smooth where two points meet."""
         return self.nu > 0.5
 
-    def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
+    def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:  # noqa: ARG002
         """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""
-        mapped = self.mapping(X)
+        mapped, unit = self.mapping(X), self._rate() ** 2
         x, z = mapped(X), mapped(Z)
-        _, slope = self.profile(distances.squared_distances(x, z))
-        pull = _pull_towards(x, z, A * namespace(slope).astype(slope, K.dtype) * -2.0)
-        return self._pulled_back(pull, Z)
+        squared = distances.MinusSquaredDistances(z, unit)(x)
+        squared *= -1 / unit
+        _, slope = self.profile(squared)
+        slope *= A
+        slope *= -2
+        return self._pulled_back(_pull_towards(x, z, slope), Z)
 
     def frequencies(self, normals: Floats, uniforms: Floats) -> Floats:
         """Return frequencies of Student's t distribution with 2ν degrees of freedom, over σ."""
