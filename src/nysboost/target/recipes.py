@@ -26,8 +26,8 @@ five tables of 500 to 1600 rows, with τ = 0.1, they left .987 of the test error
 of L-BFGS left, which 80 evaluations did not."""
 
 TRACE_FEW = 0.03
-"""τ with few rows: on the same splits .975 of the test error that τ = 0.1 left, which was .97 of that
-with the whole bound, τ = 1."""
+"""τ with few rows: on the same splits .975 of the test error that τ = 0.1 left, which was .97 of
+that with the whole bound, τ = 1."""
 
 LAPLACIAN_SCALES = (0.25, 0.5, 1.0, 2.0)
 """Bandwidths at which a Laplacian takes over the scales of a Matérn 1/2 kernel."""
