@@ -32,7 +32,10 @@ class Request:
 
 
 def run(request: Request, out: Path) -> list[learning.Outcome]:
-    """Compare the learners by cross-validation, print the table, write the report."""
+    """Compare the learners by cross-validation, print the table, write the report.
+
+    Ctrl-C ends it with a report of what was measured until then.
+    """
     frame, y = read(Path(request.data), request.target)
     frame, y, notes = _drawn(frame, y, request)
     classify = _is_classification(y, request)
@@ -47,19 +50,32 @@ def run(request: Request, out: Path) -> list[learning.Outcome]:
     )
     for note in notes:
         console.say(note)
+    task, stops = (frame, y, classify, c, request.folds, request.seed), list[str]()
     with console.progress("fits") as progress:
-        outcomes = learning.cross_validate(
-            frame, y, classify, c, request.folds, request.seed, progress
-        )
+        outcomes = learning.cross_validate(*task, progress, stops.append)
     table = pages.head(classify), pages.rows(outcomes, classify)
     console.table("Learners, smallest error first", *table)
-    insight = learning.look_closer(frame, y, classify, c, request.folds, request.seed)
+    insight = None if stops else _insight(task, stops)
+    for stop in stops:
+        console.say(stop)
+    notes += stops
     page = pages.page(outcomes, insight, classify, notes, asdict(request))
     console.say(page.summary[0])
     console.keep_earlier(out / "report.html")
     report.write(page, out / "report.html")
     console.say(f"The report is {out / 'report.html'}.")
+    if stops:
+        raise KeyboardInterrupt
     return outcomes
+
+
+def _insight(task: tuple[Any, ...], stops: list[str]) -> learning.Insight | None:
+    """Look closer, unless that is stopped: what was measured before is kept."""
+    try:
+        return learning.look_closer(*task)
+    except KeyboardInterrupt:
+        stops.append("Stopped by Ctrl-C after the comparison: what ours has learned is not shown.")
+        return None
 
 
 def read(path: Path, target: str) -> tuple[learning.Frame, Any]:

@@ -124,24 +124,37 @@ def cross_validate(
     folds: int,
     seed: int,
     said: Callable[[int, int], None] = lambda _i, _n: None,
+    stopped: Callable[[str], None] = lambda _: None,
 ) -> list[Outcome]:
-    """Return every learner's errors on the same folds, smallest first."""
+    """Return every learner's errors on the same folds, smallest first.
+
+    All learners have the first fold before any has the second: Ctrl-C then leaves those that
+    have been measured, on as many folds give or take one, and `stopped` is told.
+    """
     splits, made = _splits(y, classify, folds, seed), contestants(classify, len(y), c, seed)
-    outcomes, done = [], 0
-    for name, make in made.items():
-        errors, losses, seconds = [], [], 0.0
-        for train, test in splits:
-            said(done, len(splits) * len(made))
-            done += 1
+    fits: dict[str, list[tuple[float, float, float]]] = {name: [] for name in made}
+    total = len(splits) * len(made)
+    try:
+        for fold, (train, test) in enumerate(splits):
             X, fresh = _numbers(frame, train, test)
-            start = time.perf_counter()
-            model = make().fit(X, y[train])
-            seconds += time.perf_counter() - start
-            error, loss = _errors(model, fresh, y[test], classify)
-            errors.append(error)
-            losses.append(loss)
-        outcomes.append(Outcome(name, errors, losses, seconds / folds))
+            for number, (name, make) in enumerate(made.items()):
+                said(fold * len(made) + number, total)
+                start = time.perf_counter()
+                model = make().fit(X, y[train])
+                seconds = time.perf_counter() - start
+                fits[name].append((*_errors(model, fresh, y[test], classify), seconds))
+    except KeyboardInterrupt:
+        done = sum(map(len, fits.values()))
+        if not done:
+            raise
+        stopped(f"Stopped by Ctrl-C: {done} of {total} fits were done, and they alone are shown.")
+    outcomes = [_outcome(name, found) for name, found in fits.items() if found]
     return sorted(outcomes, key=lambda outcome: outcome.error)
+
+
+def _outcome(name: str, fits: Sequence[tuple[float, float, float]]) -> Outcome:
+    errors, losses, seconds = map(list, zip(*fits, strict=True))
+    return Outcome(name, errors, losses, float(np.mean(seconds)))
 
 
 def look_closer(frame: Frame, y: Any, classify: bool, c: int, folds: int, seed: int) -> Insight:
@@ -204,6 +217,7 @@ def _coverage(mean: Floats, std: Floats, y: Floats) -> list[tuple[float, float]]
     return [(level, float(np.mean(gap <= norm.ppf((1 + level) / 2)))) for level in LEVELS]
 
 
-def best_other(outcomes: Sequence[Outcome]) -> Outcome:
-    """Return the best learner that is not ours."""
-    return min((o for o in outcomes if o.name not in (OURS, UNIFORM)), key=lambda o: o.error)
+def best_other(outcomes: Sequence[Outcome]) -> Outcome | None:
+    """Return the best learner that is not ours, if any was measured."""
+    others = (o for o in outcomes if o.name not in (OURS, UNIFORM))
+    return min(others, key=lambda o: o.error, default=None)
