@@ -70,7 +70,7 @@ SCOUTS, SCOUT_ROWS, ROWS_PER_SCOUTED = 3, 1024, 8
 """Scouts at most, the rows that they look at, and how many of these each landmark needs."""
 
 SCOUT_ENTRIES = 4 * 10**5
-"""Kernel values that judge a scout."""
+"""Kernel values that judge a scout, beside those of all rows' features where these are few."""
 
 SURELY = 1.1
 """Where a scout misses the tolerance by this factor, a fit on more rows misses it too. On four
@@ -134,7 +134,8 @@ class Trier:
     def scout(self, fit: Fit, c: int) -> Trial:
         """Fit with c landmarks on few rows, and look what becomes of it."""
         approximation = fit(c)
-        certificate = self._certificate(approximation, SCOUT_ENTRIES)
+        entries = SCOUT_ENTRIES + c * c + min(2 * self.gram.n * c, N_ENTRIES // 10)
+        certificate = self._certificate(approximation, entries)
         return Trial(c, approximation, certificate, sum(certificate.frobenius) / 2)
 
     def _certificate(self, approximation: Approximation, entries: int) -> Certificate:
@@ -225,8 +226,8 @@ class Search:
         Whether that is no number that was given, so that it need not be tried where it is hopeless.
     fails : int
         Landmarks that are known not to be enough.
-    aim : float
-        Of the tolerance, what the curve is to come down to.
+    scouted : bool
+        Whether the curve is that of scouts.
     """
 
     curve: Curve
@@ -234,13 +235,18 @@ class Search:
     most: int
     give_up: bool
     fails: int = 0
-    aim: float = AIM
+    scouted: bool = False
+
+    @property
+    def aim(self) -> float:
+        """What the curve is to come down to."""
+        return self.tol if self.scouted else AIM * self.tol
 
     def after(self, scouts: list[Trial]) -> Search:
         """Return the search with what scouts have found."""
         fails = max((one.c for one in scouts if one.error > SURELY * self.tol), default=0)
         curve = self.curve.through(scouts, self.tol)
-        return replace(self, curve=curve, fails=fails, aim=1.0 if scouts else AIM)
+        return replace(self, curve=curve, fails=fails, scouted=bool(scouts))
 
     def next(self, trials: list[Trial]) -> int | None:
         """Return how many landmarks to try next; None if the search is over."""
@@ -249,13 +255,13 @@ class Search:
             return self._further(trials)
         bad = max((trial.c for trial in trials if trial.error > self.tol), default=self.fails)
         low = bad + 1 if bad else max(1, good // 2)
-        guess = self.curve.first_below(trials, self.aim * self.tol, low, good)
+        guess = self.curve.first_below(trials, self.aim, low, good)
         expensive = sum(2 * trial.c >= good for trial in trials)
         near = bad if good <= FEW else max(bad, guess)
         enough = CLOSE_ENOUGH if expensive < EXPENSIVE else FAR_ENOUGH
         if good <= enough * near or good == bad + 1 or expensive > EXPENSIVE:
             return None
-        if good <= CLOSE_ENOUGH**2 * guess:  # should it fail there, it is the last
+        if self.scouted or good <= CLOSE_ENOUGH**2 * guess:  # should it fail there, it is the last
             guess = max(guess, math.ceil(good / CLOSE_ENOUGH))
         return min(guess, good - 1)
 
@@ -269,7 +275,7 @@ class Search:
             resort = min(FALLBACK, self.most)
             return resort if last < resort else None
         highest = min(self.most, STEP * last if last else self.curve.reach)
-        guess = self.curve.first_below(trials, self.aim * self.tol, last + 1, highest)
+        guess = self.curve.first_below(trials, self.aim, last + 1, highest)
         # a little more than fails is not worth a fit
         return min(self.most, max(guess, math.ceil(1.1 * last)))
 
