@@ -212,3 +212,33 @@ def test_rows_of_another_library_than_the_landmarks_are_a_sentence(kernel):
     else:  # values alone: they may come from anywhere
         found = gram.evaluate(strict.asarray(np.eye(5)), landmarks)
         np.testing.assert_array_equal(to_host(found), np.eye(5)[:, :2])
+
+
+def test_a_rounded_gram_is_the_same_in_float32():
+    X = np.random.default_rng(0).normal(size=(70, 3))
+    gram = make_gram(X, nb.Gaussian(sigma=1.0))
+    rows = np.arange(5, 60)
+    rounded = gram.rounded()
+    assert rounded.dtype == np.float32
+    np.testing.assert_allclose(rounded.block(rows, rows), gram.block(rows, rows), atol=1e-5)
+    assert rounded.tally is gram.tally
+    assert rounded.rounded() is rounded
+
+
+@pytest.mark.parametrize("scale", [1e-60, 1e60])
+@pytest.mark.parametrize("far", [0.0, 1e7])
+def test_a_gram_whose_rows_float32_does_not_tell_apart_stays_as_it_is(scale, far):
+    X = (np.random.default_rng(0).normal(size=(70, 3)) + far) * (scale if far == 0 else 1.0)
+    gram = make_gram(X, nb.Gaussian(sigma="median"))
+    assert gram.rounded() is gram
+
+
+@pytest.mark.parametrize("how", ["precomputed", "CSR"])
+def test_values_that_cost_no_less_in_float32_are_left_alone(how):
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    gram = (
+        make_gram(X @ X.T, "precomputed")
+        if how == "precomputed"
+        else make_gram(sparse.csr_matrix(X))
+    )
+    assert gram.rounded() is gram

@@ -5,9 +5,9 @@ from __future__ import annotations
 import copy
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -15,18 +15,21 @@ from nysboost.data.dask_graph import here
 from nysboost.data.forgotten import ForgottenRows
 from nysboost.data.rows import ArrayRows, Rows, as_float, scan_size
 from nysboost.gram.landmarks import Landmarks
-from nysboost.kernels import Kernel
+from nysboost.kernels import Evaluator, Kernel
 from nysboost.kernels.distances import in_the_form_of
 from nysboost.numerics.arrays import (
     Array,
     Indices,
     dtype_name,
+    is_sparse,
+    namespace,
     whereabouts,
 )
 from nysboost.numerics.memory import Budget
+from nysboost.numerics.tolerances import ALIKE, EPS
 
-Evaluator: TypeAlias = Callable[[Array], Array]
-"""X ↦ k(X, Z), for landmarks that have been prepared."""
+LOOKED_AT = 32
+"""Rows by whose values float32 is judged."""
 
 
 class Tally:
@@ -129,7 +132,7 @@ class Gram(ABC):
             Shows the namespace, the device and the dtype of the rows to come.
         """
         prepared = self._against(landmarks, form)
-        return lambda X: self.tally.add(prepared(X))
+        return lambda X, out=None: self.tally.add(prepared(X, out))
 
     @abstractmethod
     def _against(self, landmarks: Landmarks, form: Array) -> Evaluator:
@@ -150,6 +153,10 @@ class Gram(ABC):
     @abstractmethod
     def restricted(self, indices: Indices) -> Gram:
         """Return G[S, S] as a Gram of its own, with its rows in memory."""
+
+    def rounded(self) -> Gram:
+        """Return G in float32, where values cost less so and are the same but for rounding."""
+        return self
 
     def bytes_per_value(self, form: Array) -> int:
         """Return what evaluating a block of such rows holds for each of its values."""
@@ -214,6 +221,24 @@ class KernelGram(Gram):
         """Return the Gram matrix of the rows at `indices`, which are read once."""
         rows = ArrayRows(self.rows.take(indices))
         return KernelGram(rows, self.kernel, self.budget, self.tally)
+
+    def rounded(self) -> Gram:
+        """Return G in float32, where values cost less so and are the same but for rounding.
+
+        Rows far from the origin, or out of float32's range, lose what tells them apart.
+        """
+        X = self.rows.take(slice(None))
+        if is_sparse(X) or self.eps > EPS:
+            return self
+        xp, few = namespace(X), np.arange(0, self.n, max(1, self.n // LOOKED_AT))
+        with np.errstate(all="ignore"):
+            there = KernelGram(
+                ArrayRows(xp.astype(X, xp.float32)), self.kernel, self.budget, self.tally
+            )
+            exact, seen = (gram.block(few, few) for gram in (self, there))
+            away = xp.max(xp.abs(exact - xp.astype(seen, exact.dtype)))
+        alike = bool(away <= ALIKE * xp.max(xp.abs(exact)))
+        return there if alike else self
 
     def __repr__(self) -> str:
         return (
