@@ -105,8 +105,10 @@ def _through(start: tuple[Floats, ...], end: tuple[Floats, ...], X: Array) -> Ar
     for j, (v, h) in enumerate(zip(start, end, strict=True)):
         x = X[:, j]
         i = _piece(v, x)
-        base, height, slope = (xp.take(like(part, X), i) for part in (v, h, _slopes(v, h)))
-        columns.append(height + slope * (x - base))
+        # what rounding adds at the end of a piece may not pass the beginning of the next
+        parts = (v, h, _slopes(v, h), np.append(h[1:-1], [np.inf, np.inf])[: len(h)])
+        base, height, slope, most = (xp.take(like(part, X), i) for part in parts)
+        columns.append(xp.minimum(height + slope * (x - base), most))
     return xp.stack(columns, axis=1)
 
 
