@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import warnings
 
 import numpy as np
 import pyarrow as pa
@@ -100,6 +101,23 @@ def test_ctrl_c_before_anything_is_measured_writes_nothing(table, tmp_path, monk
     with pytest.raises(KeyboardInterrupt):
         run(Request(str(table), "price", components=6, folds=2), tmp_path / "out")
     assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_learner_of_others_that_fails_is_left_out_and_ours_is_not(
+    table, tmp_path, capsys, monkeypatch
+):
+    def broken(*_args, **_options):
+        warnings.warn("what is theirs", RuntimeWarning, stacklevel=1)
+        raise AttributeError("'NoneType' object has no attribute 'to'")
+
+    monkeypatch.setattr(learning, "HistGradientBoostingRegressor", broken)
+    outcomes = run(Request(str(table), "price", components=6, folds=2), tmp_path / "out")
+    assert "gradient-boosted trees" not in [outcome.name for outcome in outcomes]
+    for text in (capsys.readouterr().out, (tmp_path / "out" / "report.html").read_text()):
+        assert "gradient-boosted trees was left out, because it failed: AttributeError" in text
+    monkeypatch.setattr(learning, "NystroemRegressor", broken)
+    with pytest.raises(AttributeError), pytest.warns(RuntimeWarning, match="theirs"):
+        run(Request(str(table), "price", components=6, folds=2), tmp_path / "out")
 
 
 SCRIPT = """
