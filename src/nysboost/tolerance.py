@@ -17,10 +17,10 @@ from nysboost.engine.curve import Curve
 from nysboost.engine.pilot import pilot
 from nysboost.gram import Gram
 
-PILOT_ROWS = (512, 2048)
-"""Rows of the pilot, and as many that judge it: a twentieth of a second and, where the tolerance
-takes so many landmarks that a fit takes much longer, two seconds.
-"""
+PILOT_ROWS = (256, 512, 2048)
+"""Rows of the pilot, and as many that judge it. Where scouts correct it, a hundredth of a second is
+enough; else a twentieth and, where the tolerance takes so many landmarks that a fit takes much
+longer, two seconds."""
 
 STEP = 3
 """Times as many landmarks has a trial at most as the one before it, which is then cheap."""
@@ -184,7 +184,8 @@ def within_tolerance(
         raise ValueError(msg)
     allowed = int(math.sqrt(gram.budget.bytes / 8)) // ROWS_PER_LANDMARK
     most = max(1, min(gram.n, allowed if limit is None else limit))
-    search = Search(_pilots(gram, tol, rng), tol, most, limit is None)
+    sizes = PILOT_ROWS if scout is not None else PILOT_ROWS[1:]
+    search = Search(_pilots(gram, sizes, tol, rng), tol, most, limit is None)
     trier = Trier(gram, rng)
     if scout is not None:
         search = search.after(_scouts(search, trier, scout))
@@ -280,9 +281,9 @@ class Search:
         return min(self.most, max(guess, math.ceil(1.1 * last)))
 
 
-def _pilots(gram: Gram, tol: float, rng: np.random.Generator) -> Curve:
+def _pilots(gram: Gram, sizes: tuple[int, ...], tol: float, rng: np.random.Generator) -> Curve:
     """Return the curve of the first pilot that comes down to the tolerance, or of the last."""
-    for size in PILOT_ROWS:
+    for size in sizes:
         curve = Curve(np.log(pilot(gram, size, rng)), gram.n)
         if 2 * size >= gram.n or curve.needed([], tol) <= curve.reach:
             break
