@@ -21,7 +21,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import numpy as np
 from common import Report, Row, compare, in_child, parser, peak_megabytes, run
-from machines import RIVALS, hinge, labelled, timed
+from machines import hinge, labelled, timed
 from scipy.linalg import subspace_angles
 from scipy.stats import binomtest
 from sklearn import datasets as samples
@@ -225,8 +225,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     made = parser(__file__, __doc__, rounds=1)
     made.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
     made.add_argument("--device", default="", help="of the machines' rows, as PyTorch names it")
-    made.add_argument("--places", nargs="+", default=["kmeans", "target"])
-    made.add_argument("--rivals", nargs="*", choices=RIVALS, default=RIVALS)
+    made.add_argument("--places", nargs="+", default=["target", "kmeans"], help="of machines")
     made.add_argument("--classified", nargs="+", default=["pendigits", "ijcnn", "mnist"])
     for name, size in SIZES.items():
         made.add_argument(f"--{name}", type=int, default=size)

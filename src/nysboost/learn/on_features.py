@@ -13,7 +13,7 @@ from nysboost.catalogue import RandomState
 from nysboost.engine.factor import Factor
 from nysboost.estimators import Nystroem
 from nysboost.estimators.base import KernelLike
-from nysboost.numerics.arrays import Array, Floats, floats_on_host, namespace
+from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host, in_float64, namespace
 from nysboost.numerics.memory import MAX_MEMORY
 
 T = TypeVar("T")
@@ -26,10 +26,12 @@ class Features:
     ----------
     factor : Factor
         F, with the map that makes it.
+    products : pair of arrays or None
+        FᵀF and Fᵀ1, where they are known already.
     """
 
-    def __init__(self, factor: Factor) -> None:
-        self._factor = factor
+    def __init__(self, factor: Factor, products: tuple[Array, Array] | None = None) -> None:
+        self._factor, self._products = factor, products
         self.gram = factor.transform.gram
         self.n, self.r = factor.shape
 
@@ -52,6 +54,10 @@ class Features:
         done: T = self._factor.fold(_on_host, merge, (function, shared), *beside, task=task)
         return done
 
+    def at(self, rows: Indices) -> Array:
+        """Return F at some rows, in float64, on the device of the data."""
+        return in_float64(self._factor.at(rows))
+
     def blocks_in_place(self) -> Iterator[tuple[slice, Array]]:
         """Yield the same on the device and in the precision of the data."""
         return self._factor.blocks()
@@ -59,6 +65,8 @@ class Features:
     @cached_property
     def products(self) -> tuple[Array, Array]:
         """FᵀF and Fᵀ1, in float64, on the device of the data."""
+        if self._products is not None:
+            return self._products
         products: Any = 0
         sums: Any = 0
         for _, F in self.blocks_in_place():
