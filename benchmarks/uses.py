@@ -119,10 +119,11 @@ def _tables(options: argparse.Namespace) -> dict[str, tuple[np.ndarray, np.ndarr
     return found
 
 
-def process(options: argparse.Namespace) -> Iterator[Row]:  # noqa: ARG001
+def process(options: argparse.Namespace) -> Iterator[Row]:
     """Yield the mean difference of probabilities from the exact process's, over 0.02."""
     iris = samples.load_iris(return_X_y=True)
-    problems = {"moons": samples.make_moons(200, noise=0.2, random_state=0), "iris": iris}
+    moons = samples.make_moons(options.process_rows, noise=0.2, random_state=0)
+    problems = {"moons": moons, "iris": iris}
     for name, (X, y) in problems.items():
         train, test = np.arange(len(X)) % 2 == 0, np.arange(len(X)) % 2 == 1
         prior = ConstantKernel(10.0, "fixed") * RBF(0.5, "fixed")
@@ -238,6 +239,7 @@ SIZES = {
     "train-rows": 20_000,
     "test-rows": 10_000,
     "many-rows": 1_000_000,
+    "process-rows": 200,
     "landmarks": 240,
     "machine-landmarks": 500,
     "seeds": 8,

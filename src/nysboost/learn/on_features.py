@@ -112,15 +112,23 @@ class OnFeatures(BaseEstimator):
     def _fit_features(self, X: Any) -> Features:
         """Fit the transformer on X and return the features of its rows."""
         same = {f.name: getattr(self, f.name) for f in fields(OnFeatures)}
-        self.features_ = Nystroem(n_components=same.pop("n_landmarks"), **same).fit(X)
+        same |= {"method": self._method(), "n_components": same.pop("n_landmarks")}
+        self.features_ = Nystroem(**same).fit(X)
         self.n_features_in_ = self.features_.n_features_in_
         if hasattr(self.features_, "feature_names_in_"):
             self.feature_names_in_ = self.features_.feature_names_in_
         return features_of(self.features_)
 
+    def _method(self) -> str:
+        """Return the name of the method that finds the landmarks."""
+        return self.method
+
+    def _precomputed(self) -> bool:
+        """Whether the rows are those of a kernel matrix."""
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        precomputed = isinstance(self.kernel, str) and self.kernel == "precomputed"
-        tags.input_tags.pairwise = precomputed
-        tags.input_tags.sparse = not precomputed
+        tags.input_tags.pairwise = self._precomputed()
+        tags.input_tags.sparse = not self._precomputed()
         return tags
