@@ -61,6 +61,9 @@ PEERS = ("uniform", "kmeans", "rpcholesky", "greedy", "rls")
 KERNELS = ("g0.25", "g0.5", "g1", "g2", "g4", "laplacian", "matern", "polynomial")
 SIZES = (60, 240, 480, 960)
 LARGE, JUDGED, FAR = 50_000, 4000, 100
+WHOLE_MATRIX = ("optimal",)
+"""Left out where 50,000 rows are fitted."""
+KEY = ("data", "kernel", "seed", "large", "c", "method")
 
 
 @cache
@@ -119,51 +122,59 @@ def tasks(options: argparse.Namespace) -> list[dict[str, Any]]:
     return sorted((found[i] for i in order), key=lambda task: task["seed"])
 
 
-def run(
-    task: dict[str, Any], sizes: list[int], options: argparse.Namespace
-) -> list[dict[str, Any]]:
-    """Run every method on one task, for all numbers of landmarks that its rows allow."""
+Wanted = dict[str, list[int]]
+"""The numbers of landmarks that each method is still to be run with."""
+
+
+def wanted(task: dict[str, Any], done: set[tuple[Any, ...]], options: argparse.Namespace) -> Wanted:
+    """Return what is not recorded yet of a task: of each method, the sizes that its rows allow."""
+    X = table(task["data"], options.data_dir)
+    rows = min(LARGE, len(X)) if task["large"] else min(options.rows, 3 * len(X) // 4)
+    sizes = [c for c in options.sizes if c <= rows // 4]
+    left = {
+        method: [c for c in sizes if _key({**task, "c": c, "method": method}) not in done]
+        for method in options.methods
+        if not (task["large"] and method in WHOLE_MATRIX)
+    }
+    return {method: some for method, some in left.items() if some}
+
+
+def run(task: dict[str, Any], methods: Wanted, options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Run the methods that are wanted on one task."""
     X = table(task["data"], options.data_dir)
     seen, other = split(X, options.rows, task["seed"], task["large"])
-    sizes = [c for c in sizes if c <= len(seen) // 4]
-    if not sizes:
-        return []
     kernel = kernel_of(task["kernel"], seen)
+    where = (task["data"], options.data_dir, options.device, options.rows, task["seed"])
+    centres = Memory(options.cache, verbose=0).cache(_centroids)
     seen, other = (_on(options.device, part) for part in (seen, other))
     judged = {"held_out": (other, kernel(other, other))}
     if not task["large"]:
         judged["frobenius"] = (seen, kernel(seen, seen))
-    records = []
-    centres = Memory(options.out.parent / "zoo-centroids", verbose=0).cache(_centroids)
-    where = (task["data"], options.data_dir, options.device, options.rows, task["seed"])
-    fitted = _fitted(
-        seen, kernel, sizes, task["seed"], options.methods, partial(centres, *where, task["large"])
-    )
-    began = time.perf_counter()
+    fitted = _fitted(seen, kernel, methods, task["seed"], partial(centres, *where, task["large"]))
+    records, began = [], time.perf_counter()
     for method, c, features in fitted:
         errors = {name: _error(features(rows), G) for name, (rows, G) in judged.items()}
         errors["seconds"] = time.perf_counter() - began
         records.append({**task, "n": len(seen), "c": c, "method": method, **errors})
         began = time.perf_counter()
-    if not task["large"]:
-        records += _optima(task, judged["frobenius"][1], sizes)
+    if "optimal" in methods:
+        records += _optima(task, judged["frobenius"][1], methods["optimal"])
     return records
 
 
 def _fitted(
     X: Array,
     kernel: nb.Kernel,
-    sizes: list[int],
+    methods: Wanted,
     seed: int,
-    methods: Sequence[str],
     centres: Callable[[int], np.ndarray],
 ) -> Iterator[tuple[str, int, Any]]:
     """Yield method, c and feature map; pivots of a large run serve the smaller ones too."""
     gram = make_gram(X, kernel)
-    for method in methods:
+    for method, sizes in methods.items():
         rng = np.random.default_rng([seed, 7])
         columns = _columns(gram, method, max(sizes), rng)
-        for c in sizes:
+        for c in sizes if method != "optimal" else ():
             if columns is not None:
                 landmarks = gram.landmarks(columns[:c])
             elif method == "kmeans":
@@ -227,21 +238,21 @@ def _optima(task: dict[str, Any], G: Array, sizes: list[int]) -> list[dict[str, 
 
 
 def _key(record: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(record[name] for name in ("data", "kernel", "seed", "large", "c"))
+    return tuple(record[name] for name in KEY)
 
 
 def _results(
-    todo: list[tuple[dict[str, Any], list[int]]], options: argparse.Namespace
+    todo: list[tuple[dict[str, Any], Wanted]], options: argparse.Namespace
 ) -> Iterator[list[dict[str, Any]]]:
     """Yield each task's records as it ends, from here or from as many workers as there are jobs."""
     if options.jobs == 1:
-        yield from (run(task, sizes, options) for task, sizes in todo)
+        yield from (run(task, methods, options) for task, methods in todo)
         return
     import zoo  # by this name the workers find it too
 
     # a worker stays to the end: a new one would spend seconds on PyTorch and the device
     with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as workers:
-        running = [workers.submit(zoo.run, task, sizes, options) for task, sizes in todo]
+        running = [workers.submit(zoo.run, task, methods, options) for task, methods in todo]
         yield from (one.result() for one in as_completed(running))
 
 
@@ -265,10 +276,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--sets", nargs="+", default=[*PAPER, *TABLES])
     parser.add_argument("--kernels", nargs="+", default=list(KERNELS))
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES))
-    parser.add_argument("--methods", nargs="+", default=[*PEERS, "JJB-mean", "joint"])
+    parser.add_argument("--methods", nargs="+", default=[*PEERS, "optimal", "JJB-mean", "joint"])
     parser.add_argument("--data-dir", type=Path, default=None)
     parser.add_argument("--device", default=None, help="a PyTorch device, such as cuda")
     parser.add_argument("--out", type=Path, default=Path("out/zoo.jsonl"))
+    parser.add_argument("--cache", type=Path, default=Path("out/zoo-centroids"))
     parser.add_argument("--summary", action="store_true", help="tables and heat map, and stop")
     return parser
 
@@ -279,9 +291,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not options.summary:
         done = {_key(record) for records in read(options.out) for record in records}
         todo = [
-            (task, sizes)
-            for task in tasks(options)
-            if (sizes := [c for c in options.sizes if _key({**task, "c": c}) not in done])
+            (task, methods) for task in tasks(options) if (methods := wanted(task, done, options))
         ]
         with options.out.open("a") as file:
             for number, records in enumerate(_results(todo, options), 1):

@@ -61,10 +61,9 @@ def test_on_a_sample_the_weights_are_the_papers_on_the_rows_observed(method, cas
     V1, V2 = (found.sample.indices[v.cols] for v in (found.fit, found.tune))
     J = [learner.landmarks.indices for learner in approx.learners]
     parts = [oracle.nystrom(problem.G, columns, SIZES["rank"]) for columns in J]
-    if method[1] == "E":  # the size of an error is told by a few rows that stand for all
-        rows = found.sample.indices[found.glance.rows]
-    scale = found.glance.weight if method[1] == "E" else 1.0
-    values = [scale * K[rows] for K in (problem.G, *parts)]
+    few = found.sample.indices[found.fit.rows]  # a few rows that stand for all
+    assert len(few) == market.SAMPLED["residual_rows"]
+    values = [found.fit.weight * K[few] for K in (problem.G, *parts)]
     w = oracle.weights(method[1], values[0], values[1:], V1, V2)
     expected = oracle.mix(w, parts)
     np.testing.assert_allclose(approx.to_dense(), expected, rtol=0, atol=problem.tolerance)

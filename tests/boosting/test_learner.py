@@ -14,7 +14,7 @@ from nysboost.gram import KernelGram, make_gram
 from nysboost.kernels import CallableKernel
 
 cases = pytest.mark.parametrize("case", market.NAMES)
-seeds = st.integers(0, 50)
+seeds = st.integers(0, 10**6)
 
 
 def fit(problem, columns, rank=None):
@@ -192,3 +192,16 @@ def test_landmarks_of_different_weights_are_the_weighted_equation(rank):
     inverse = (U[:, -rank:] / values[-rank:]) @ U[:, -rank:].T
     C = problem.G[:, J] * np.sqrt(D)
     np.testing.assert_allclose(dense(gram, learner), C @ inverse @ C.T, atol=1e-9)
+
+
+def test_in_float32_a_learner_has_the_features_that_are_known_there():
+    """The others would be rounding errors, divided by the root of a tiny eigenvalue."""
+    X = np.random.default_rng(0).uniform(size=(60, 1))
+    gram = make_gram(X, nb.Gaussian(sigma=1.0))
+    learner = fit_learner(gram, gram.landmarks(np.arange(20)), 20)
+    eigenvalues = np.linalg.eigvalsh(gram.within(learner.landmarks))
+    known = int(np.sum(eigenvalues > 4 * np.finfo(np.float32).eps * eigenvalues[-1]))
+    F, exact = (learner.features(one) for one in (gram.rounded(), gram))
+    assert known < learner.rank
+    assert F.shape == (60, known)
+    np.testing.assert_allclose(F @ F.T, exact @ exact.T, atol=1e-3)

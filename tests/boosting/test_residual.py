@@ -1,5 +1,7 @@
 """The residual's columns and its diagonal against the dense residual."""
 
+from dataclasses import replace
+
 import market
 import numpy as np
 import pytest
@@ -7,7 +9,7 @@ import pytest
 import nysboost as nb
 from nysboost.boosting import residual
 from nysboost.boosting.ensemble import ensemble
-from nysboost.boosting.learner import Learner, fit_learner
+from nysboost.boosting.learner import Learner, Mixture, fit_learner
 from nysboost.boosting.residual import Residual, residual_diagonal
 from nysboost.boosting.rules import UniformWeights
 
@@ -34,19 +36,44 @@ def test_columns_are_those_of_the_dense_residual_shared_or_not(case, shared):
     np.testing.assert_allclose(Residual(found, None)(mixture, V), dense[np.ix_(V, V)], atol=1e-10)
 
 
+def glance_at(problem, size):
+    """The same, with a few rows to glance at."""
+    found, mixture, dense = ensemble_of(problem)
+    return replace(found, glanced_at=np.arange(0, 60, 60 // size)), mixture, dense
+
+
 def test_of_a_sample_of_rows_those_of_the_columns_count_for_nothing():
-    found, mixture, dense = ensemble_of(market.problem("Gaussian", n=60), residual_rows=30)
+    found, mixture, dense = glance_at(market.problem("Gaussian", n=60), 30)
     rows = found.glanced_at
     mine = rows[[3, 9, 20]]
     columns = Residual(found, rows)
     columns.consider(CONSIDERED, shared=True)
     expected = np.where(np.isin(rows, mine)[:, None], 0.0, dense[np.ix_(rows, mine)])
-    np.testing.assert_allclose(columns(mixture, mine), expected, atol=1e-10)
+    np.testing.assert_allclose(columns(mixture, mine), expected, atol=1e-5)
     assert np.abs(columns(mixture, rows)).max() > 0.01  # or nothing would be left
 
 
+def test_a_glance_is_in_float32_as_long_as_that_shows_the_residual():
+    problem = market.problem("Gaussian", n=60)
+    found, mixture, dense = glance_at(problem, 30)
+    rows = found.glanced_at
+    columns = Residual(found, rows)
+    columns.consider(CONSIDERED, shared=True)
+    odd = V + (V % 2 == 0)  # none of which is among the rows
+    seen = columns(mixture, odd)
+    assert seen.dtype == np.float32
+    np.testing.assert_allclose(seen, dense[np.ix_(rows, odd)], atol=1e-5)
+    everything = fit_learner(problem.gram, problem.gram.landmarks(np.arange(0, 60)), 60)
+    nothing = columns(Mixture((everything,), np.ones(1)), odd)
+    assert nothing.dtype == np.float64
+    assert np.abs(nothing).max() < 1e-9
+    again = columns(mixture, odd)
+    assert again.dtype == np.float64
+    np.testing.assert_allclose(again, seen, atol=1e-5)
+
+
 def test_what_is_shared_is_evaluated_once(monkeypatch):
-    found, mixture, _ = ensemble_of(market.problem("Gaussian", n=60), residual_rows=10)
+    found, mixture, _ = glance_at(market.problem("Gaussian", n=60), 10)
     calls, features = [], Learner.features
     monkeypatch.setattr(
         Learner, "features", lambda *parts: calls.append(len(parts[2])) or features(*parts)

@@ -217,27 +217,28 @@ def test_exponential_weights_outside_the_presets_are_those_of_a_few_rows_that_st
     few, whole = (
         nb.approximate(
             X,
-            "ensemble-exponential",
+            method,
             nb.Gaussian(sigma=1.0),
             n_learners=4,
             n_columns=20,
-            residual_rows=rows,
+            residual_rows=300,
             random_state=0,
         )
-        for rows in (300, 900)
+        for method in ("UEB-mean", "ensemble-exponential")
     )
     found = few.trajectory.found
-    assert len(found.glance.rows) == 300
-    assert found.glance.weight == pytest.approx(3**0.5)
-    factor = found.glance.factor(4)
+    assert len(found.fit.rows) == 300
+    assert found.fit.weight == found.tune.weight == pytest.approx(3**0.5)
+    assert len(whole.trajectory.found.fit.rows) == 900
+    assert whole.trajectory.found.fit.weight == 1.0
+    factor = found.fit.factor(4)
     errors = np.linalg.norm(factor[:, 1:] - factor[:, :1], axis=0)
-    exact = found.fit.factor(4)
+    exact = ValidationSet(found.table, np.arange(900), found.fit.cols).factor(4)
     np.testing.assert_allclose(
         errors, np.linalg.norm(exact[:, 1:] - exact[:, :1], axis=0), rtol=0.25
     )
     expected = np.exp(-0.01 * errors)
     np.testing.assert_allclose(few.weights, expected / expected.sum())
-    np.testing.assert_allclose(few.weights, whole.weights, rtol=0.02)
 
 
 def test_learners_without_any_error_share_the_weight():

@@ -20,6 +20,25 @@ def points(n=30, d=3, seed=0):
     return np.random.default_rng(seed).normal(size=(n, d))
 
 
+def test_while_all_of_it_is_held_runs_of_rows_are_cut_out_of_it():
+    problem = market.problem("Gaussian", n=30)
+    gram, everything = problem.gram, np.arange(30)
+    with gram.holding():
+        gram.block(np.arange(5), np.arange(5))
+        before = gram.entries_evaluated
+        whole = gram.block(everything, everything)
+        assert gram.entries_evaluated == before + 900
+        np.testing.assert_array_equal(gram.block(everything, everything), whole)
+        part = gram.block(np.arange(3, 9), np.arange(20, 30))
+        np.testing.assert_array_equal(part, whole[3:9, 20:])
+        assert gram.entries_evaluated == before + 900
+        gram.block(np.array([4, 2]), np.arange(3))
+        assert gram.entries_evaluated == before + 906
+    gram.block(everything, everything)
+    assert gram.entries_evaluated == before + 1806
+    np.testing.assert_allclose(whole, problem.G, atol=1e-12)
+
+
 @pytest.mark.parametrize("case", market.NAMES)
 @given(indices, indices)
 def test_a_block_is_that_block_of_the_dense_matrix(case, rows, cols):
@@ -193,3 +212,33 @@ def test_rows_of_another_library_than_the_landmarks_are_a_sentence(kernel):
     else:  # values alone: they may come from anywhere
         found = gram.evaluate(strict.asarray(np.eye(5)), landmarks)
         np.testing.assert_array_equal(to_host(found), np.eye(5)[:, :2])
+
+
+def test_a_rounded_gram_is_the_same_in_float32():
+    X = np.random.default_rng(0).normal(size=(70, 3))
+    gram = make_gram(X, nb.Gaussian(sigma=1.0))
+    rows = np.arange(5, 60)
+    rounded = gram.rounded()
+    assert rounded.dtype == np.float32
+    np.testing.assert_allclose(rounded.block(rows, rows), gram.block(rows, rows), atol=1e-5)
+    assert rounded.tally is gram.tally
+    assert rounded.rounded() is rounded
+
+
+@pytest.mark.parametrize("scale", [1e-60, 1e60])
+@pytest.mark.parametrize("far", [0.0, 1e7])
+def test_a_gram_whose_rows_float32_does_not_tell_apart_stays_as_it_is(scale, far):
+    X = (np.random.default_rng(0).normal(size=(70, 3)) + far) * (scale if far == 0 else 1.0)
+    gram = make_gram(X, nb.Gaussian(sigma="median"))
+    assert gram.rounded() is gram
+
+
+@pytest.mark.parametrize("how", ["precomputed", "CSR"])
+def test_values_that_cost_no_less_in_float32_are_left_alone(how):
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    gram = (
+        make_gram(X @ X.T, "precomputed")
+        if how == "precomputed"
+        else make_gram(sparse.csr_matrix(X))
+    )
+    assert gram.rounded() is gram

@@ -9,7 +9,17 @@ import numpy as np
 from nysboost.engine.factor import Factor
 from nysboost.engine.feature_map import FeatureMap
 from nysboost.gram import NOT_FINITE, Gram, Landmarks, refuse_indefinite
-from nysboost.numerics.arrays import Array, Floats, Indices, like, namespace
+from nysboost.numerics.arrays import (
+    Array,
+    Floats,
+    Indices,
+    epsilon,
+    like,
+    namespace,
+    take,
+    to_host,
+)
+from nysboost.numerics.linalg import norms
 from nysboost.numerics.tolerances import ROUNDING, cutoff
 
 
@@ -34,9 +44,20 @@ class Learner:
         return int(self.projection.shape[1])
 
     def features(self, gram: Gram, rows: Indices | None = None) -> Array:
-        """Return F = C P at `rows` (default all), with F Fᵀ the approximation there."""
-        transform = FeatureMap(gram, self.landmarks, (self.projection,))
+        """Return F = C P at `rows` (default all), with F Fᵀ the approximation there.
+
+        Features that the Gram's precision does not know are left out.
+        """
+        transform = FeatureMap(gram, self.landmarks, (self._known_to(gram),))
         return transform.at(np.arange(gram.n) if rows is None else rows)
+
+    def _known_to(self, gram: Gram) -> Array:
+        """Return P, without eigenvalues of W that are rounding where the Gram is in float32."""
+        if gram.eps <= epsilon(self.projection):
+            return self.projection
+        sizes = to_host(norms(self.projection, axis=0)) ** 2  # the inverses of W's eigenvalues
+        kept = sizes * cutoff(ROUNDING, gram.eps) <= sizes.min()
+        return take(self.projection, np.flatnonzero(kept), axis=1)
 
     def __repr__(self) -> str:
         return f"Learner({len(self.landmarks)} landmarks, rank={self.rank})"

@@ -18,7 +18,7 @@ from nysboost.numerics.arrays import (
     take,
     to_host,
 )
-from nysboost.numerics.tolerances import EXHAUSTED, cutoff
+from nysboost.numerics.tolerances import COARSE, EXHAUSTED, cutoff
 
 WHOLE_DIAGONAL = 2**17
 """Up to so many rows joint looks at the residual's diagonal in full, which takes n·c kernel
@@ -27,6 +27,9 @@ values; beyond that on its sample, so that the cost of a fit does not grow with 
 
 class Residual:
     """G less a mixture, on columns of which the true values may be shared between steps.
+
+    A glance, at a part of the rows that are observed, is in float32 as long as that shows
+    what there is to see.
 
     Parameters
     ----------
@@ -38,6 +41,8 @@ class Residual:
 
     def __init__(self, found: Found, rows: Indices | None) -> None:
         self.found, self.rows = found, rows
+        self.glance = rows is not None and len(rows) < len(found.observed)
+        self.table = found.table.rounded() if self.glance else found.table
         self.considered: Indices = np.arange(0)
         self._values: Array | None = None
 
@@ -49,8 +54,8 @@ class Residual:
         """
         self.considered, self._values = columns, None
         if shared and self.rows is not None:
-            self._values = self.found.sample.gram.block(columns, self.rows)
-            self.found.table.expect(np.concatenate([self.rows, columns, self.found.glance.cols]))
+            self._values = self.table.gram.block(columns, self.rows)
+            self.table.expect(np.concatenate([self.rows, columns]))
 
     def __call__(self, mixture: Mixture, V: Indices) -> Array:
         """Return the residual's columns V, shape (rows, len(V)).
@@ -60,16 +65,31 @@ class Residual:
         are in V count for nothing there.
         """
         rows = V if self.rows is None else self.rows
-        missed = self._true(rows, V) - self.found.table.block(mixture, rows, V)
+        true = self._true(rows, V)
+        missed = true - self.table.block(mixture, V, rows)
+        if self.table is not self.found.table and not _clear(missed, true):
+            self.table = self.found.table
+            self.consider(self.considered, shared=self._values is not None)
+            return self(mixture, V)
+        if not self.glance:
+            xp = namespace(missed)
+            return xp.astype(missed, xp.float64, copy=False).T
         own = np.isin(rows, V)
-        if self.rows is None or len(rows) == len(self.found.observed) or own.all():
-            return missed
-        return missed * like(np.asarray(~own, dtype=np.float64)[:, None], missed)
+        if not own.all():
+            missed *= like(np.asarray(~own, float), missed)
+        return missed.T
 
     def _true(self, rows: Indices, V: Indices) -> Array:
         if self._values is None:
-            return self.found.sample.gram.block(rows, V)
-        return take(self._values, np.searchsorted(self.considered, V)).T
+            return self.table.gram.block(V, rows)
+        return take(self._values, np.searchsorted(self.considered, V))
+
+
+def _clear(missed: Array, true: Array) -> bool:
+    """Whether a residual is large enough for float32 to show it."""
+    xp = namespace(missed)
+    largest, whole = (max(float(xp.max(A)), -float(xp.min(A))) for A in (missed, true))
+    return largest > COARSE * whole
 
 
 def residual_diagonal(gram: Gram, learner: Learner) -> Floats:

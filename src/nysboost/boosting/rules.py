@@ -88,9 +88,6 @@ class UniformWeights(WeightRule):
 class ExponentialWeights(WeightRule):
     """w_i = exp(−η ε_i) / Z, with ε_i = ‖G_i − G‖_F on V1.
 
-    Outside the paper's presets the errors are told by `residual_rows` of V1's rows: an error's
-    size needs no more of them, and half of a fit's cost goes.
-
     Parameters
     ----------
     eta : float or "tune"
@@ -107,10 +104,6 @@ class ExponentialWeights(WeightRule):
                 raise ValueError(msg)
         else:
             require_positive("eta", self.eta)
-
-    def mixture(self, found: Found, p: int) -> Mixture:
-        """Return Σ_i w_i K_i over the first p learners."""
-        return Mixture(found.learners[:p], self(found.glance, found.tune, p))
 
     def __call__(self, fit: ValidationSet, tune: ValidationSet, p: int) -> Floats:
         """Return the weights of the first p learners, shape (p,)."""

@@ -8,8 +8,8 @@ from typing import Protocol
 import numpy as np
 
 from nysboost.numerics import kmeans, kmedoids
-from nysboost.numerics.arrays import Array, Floats, Indices, namespace, to_host
-from nysboost.numerics.tolerances import EPS, cutoff
+from nysboost.numerics.arrays import Array, Floats, Indices, epsilon, to_host
+from nysboost.numerics.tolerances import EPS, SUMMED, cutoff
 
 
 class Selector(Protocol):
@@ -76,11 +76,10 @@ def _squared_distances(residual: Array) -> tuple[Floats, float]:
 
     They come from the columns' inner products: all that leaves the device of the data.
     """
-    xp = namespace(residual)
-    columns = xp.astype(residual, xp.float64, copy=False)
-    products = to_host(columns.T @ columns)
+    products = to_host(residual.T @ residual).astype(np.float64, copy=False)
     norms = np.diag(products).copy()
-    rounding = cutoff(len(norms), EPS) * float(norms.max())
+    of_products = max(cutoff(len(norms), EPS), cutoff(SUMMED, epsilon(residual)))
+    rounding = of_products * float(norms.max())
     squared = products  # in place: fresh memory costs as much as the arithmetic
     squared *= -2
     squared += norms

@@ -92,16 +92,16 @@ def start(
     v1 = pool.draw(settings.n_fit, rng)
     v2 = pool.draw(settings.n_tune, rng)
     observed = sample_rows(np.arange(len(sample)), settings.row_cap, rng)
-    few = sample_rows(observed, settings.residual_rows, rng.spawn(1)[0])  # not all rules look
+    few = sample_rows(observed, settings.residual_rows, rng.spawn(1)[0])
     whole = settings.validation_shape == "columns"
     held = [v1, v2]
     if whole or settings.residual_shape == "columns":
         held.append(observed)
     table = FeatureTable(sample.gram, np.concatenate(held))
-    fit, tune = (ValidationSet(table, observed if whole else v, v) for v in (v1, v2))
-    scale = float(np.sqrt(len(observed) / len(few)))
-    glance = ValidationSet(table, few, v1, scale) if whole else fit
-    return first, pool, Found(sample, table, fit, tune, glance, observed, few)
+    scale = float(np.sqrt(len(observed) / len(few))) if whole else 1.0
+    fit, tune = (ValidationSet(table, few if whole else v, v, scale) for v in (v1, v2))
+    table.expect(np.concatenate([fit.rows, v1, v2]))
+    return first, pool, Found(sample, table, fit, tune, observed, few)
 
 
 def sample_rows(rows: Indices, at_most: int, rng: np.random.Generator) -> Indices:

@@ -16,6 +16,7 @@ from nysboost.numerics.arrays import (
     Indices,
     floats_on_host,
     namespace,
+    take,
     to_host,
 )
 from nysboost.numerics.tolerances import EPS, cutoff
@@ -41,6 +42,12 @@ class FeatureTable:
         self._known: dict[int, Flags] = {}
         self._expected = np.zeros(len(self.rows), dtype=bool)
 
+    def rounded(self) -> FeatureTable:
+        """Return the same learners' features in float32, where that shows the same."""
+        table = FeatureTable(self.gram.rounded(), self.rows)
+        table.learners = self.learners
+        return table
+
     def expect(self, rows: Indices) -> None:
         """Evaluate each learner on all of these rows when the first of them is asked for."""
         self._expected |= np.isin(self.rows, rows)
@@ -55,15 +62,13 @@ class FeatureTable:
 
     def features(self, rows: Indices, i: int) -> Array:
         """Return learner i's features at `rows`, shape (len(rows), k_i)."""
+        return self._at(rows, self._places(rows), self.learners[i])
+
+    def _places(self, rows: Indices) -> Indices | None:
+        """Return where rows stand among those held; None where some do not."""
         places = np.searchsorted(self.rows, rows)
         held = np.minimum(places, len(self.rows) - 1)
-        if not np.array_equal(self.rows[held], rows):
-            return self.learners[i].features(self.gram, rows)
-        mine = self._evaluated(i, places)
-        if np.array_equal(rows, self.rows):
-            return mine
-        xp = namespace(mine)
-        return xp.take(mine, xp.asarray(places, device=mine.device), axis=0)
+        return places if np.array_equal(self.rows[held], rows) else None
 
     def _evaluated(self, i: int, places: Indices) -> Array:
         """Return learner i's features on all rows held, true at least at `places`."""
@@ -85,15 +90,19 @@ class FeatureTable:
 
     def block(self, mixture: Mixture, rows: Indices, cols: Indices) -> Array:
         """Return Σ_i w_i K_i[rows, cols] as one matrix product."""
-        left = [self._at(rows, learner) for learner in mixture.learners]
-        right = [self._at(cols, learner) for learner in mixture.learners]
+        here, there = self._places(rows), self._places(cols)
+        left = [self._at(rows, here, learner) for learner in mixture.learners]
+        right = [self._at(cols, there, learner) for learner in mixture.learners]
         left = [F * float(w) for F, w in zip(left, mixture.weights, strict=True)]
         xp = namespace(*left)
         return xp.concat(left, axis=1) @ xp.concat(right, axis=1).T
 
-    def _at(self, rows: Indices, learner: Learner) -> Array:
+    def _at(self, rows: Indices, places: Indices | None, learner: Learner) -> Array:
         mine = [i for i, held in enumerate(self.learners) if held is learner]
-        return self.features(rows, mine[0]) if mine else learner.features(self.gram, rows)
+        if places is None or not mine:
+            return learner.features(self.gram, rows)
+        features = self._evaluated(mine[0], places)
+        return features if np.array_equal(rows, self.rows) else take(features, places)
 
 
 @dataclass(eq=False)
@@ -125,7 +134,8 @@ class ValidationSet:
         """The norm of b or of a learner's column below which it is nothing but rounding errors."""
         gram = self.table.gram
         largest = float(np.max(np.abs(floats_on_host(gram.diag(self.cols)))))
-        return cutoff(1, gram.eps) * largest * float(np.sqrt(len(self.rows) * len(self.cols)))
+        values = len(self.rows) * len(self.cols)
+        return cutoff(1, gram.eps) * largest * self.weight * float(np.sqrt(values))
 
     def factor(self, p: int) -> Floats:
         """Return R of [b, a_1, …, a_p], upper triangular, shape (p + 1, p + 1)."""
@@ -178,17 +188,15 @@ class Found:
         The learners, in the order found.
     fit, tune : ValidationSet
         V1 and V2.
-    glance : ValidationSet
-        V1 on a few rows: enough to tell how large an error is.
     observed, glanced_at : array of int
-        The rows on which whole columns are observed: all, or a uniform sample; and those few.
+        The rows on which whole columns are observed: all, or a uniform sample; and a few of
+        them, which tell residuals apart and how large errors are.
     """
 
     sample: Sample
     table: FeatureTable
     fit: ValidationSet
     tune: ValidationSet
-    glance: ValidationSet
     observed: Indices
     glanced_at: Indices
 

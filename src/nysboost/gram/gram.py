@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import threading
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -19,9 +21,15 @@ from nysboost.numerics.arrays import (
     Array,
     Indices,
     dtype_name,
+    is_sparse,
+    namespace,
     whereabouts,
 )
 from nysboost.numerics.memory import Budget
+from nysboost.numerics.tolerances import ALIKE, EPS
+
+LOOKED_AT = 32
+"""Rows by whose values float32 is judged."""
 
 
 class Tally:
@@ -58,6 +66,8 @@ class Gram(ABC):
     """
 
     parallel = True
+    _holding = False
+    _held: Array | None = None
 
     def __init__(self, rows: Rows, budget: Budget | None = None, tally: Tally | None = None):
         self.rows = rows
@@ -78,7 +88,24 @@ class Gram(ABC):
 
     def block(self, rows: Indices, cols: Indices) -> Array:
         """Return G[rows, cols]."""
+        if self._holding and _is_run(rows) and _is_run(cols):
+            if self._held is None and len(rows) == len(cols) == self.n:
+                self._held = self.cross(rows, self.landmarks(cols))
+            if self._held is not None:
+                return self._held[rows[0] : rows[-1] + 1, cols[0] : cols[-1] + 1]
         return self.cross(rows, self.landmarks(cols))
+
+    @contextmanager
+    def holding(self) -> Iterator[None]:
+        """Keep all of G from when it is first asked for: where fit after fit will ask again.
+
+        Runs of rows are then cut out of it; other blocks are evaluated, as they would be without.
+        """
+        self._holding = True
+        try:
+            yield
+        finally:
+            self._holding, self._held = False, None
 
     def cross(self, rows: Indices | slice, landmarks: Landmarks) -> Array:
         """Return k(X[rows], Z), shape (len(rows), m)."""
@@ -126,6 +153,10 @@ class Gram(ABC):
     @abstractmethod
     def restricted(self, indices: Indices) -> Gram:
         """Return G[S, S] as a Gram of its own, with its rows in memory."""
+
+    def rounded(self) -> Gram:
+        """Return G in float32, where values cost less so and are the same but for rounding."""
+        return self
 
     def bytes_per_value(self, form: Array) -> int:
         """Return what evaluating a block of such rows holds for each of its values."""
@@ -191,11 +222,34 @@ class KernelGram(Gram):
         rows = ArrayRows(self.rows.take(indices))
         return KernelGram(rows, self.kernel, self.budget, self.tally)
 
+    def rounded(self) -> Gram:
+        """Return G in float32, where values cost less so and are the same but for rounding.
+
+        Rows far from the origin, or out of float32's range, lose what tells them apart.
+        """
+        X = self.rows.take(slice(None))
+        if is_sparse(X) or self.eps > EPS:
+            return self
+        xp, few = namespace(X), np.arange(0, self.n, max(1, self.n // LOOKED_AT))
+        with np.errstate(all="ignore"):
+            there = KernelGram(
+                ArrayRows(xp.astype(X, xp.float32)), self.kernel, self.budget, self.tally
+            )
+            exact, seen = (gram.block(few, few) for gram in (self, there))
+            away = xp.max(xp.abs(exact - xp.astype(seen, exact.dtype)))
+        alike = bool(away <= ALIKE * xp.max(xp.abs(exact)))
+        return there if alike else self
+
     def __repr__(self) -> str:
         return (
             f"KernelGram({self.kernel}, n={self.n}, n_features={self.rows.n_features}, "
             f"dtype={self.dtype}, entries_evaluated={self.entries_evaluated})"
         )
+
+
+def _is_run(rows: Indices) -> bool:
+    """Whether rows follow each other, as those of a tile do."""
+    return len(rows) > 0 and bool((np.diff(rows) == 1).all())
 
 
 def _diagonal(kernel: Kernel, X: Array) -> Array:

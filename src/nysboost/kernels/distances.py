@@ -59,10 +59,11 @@ def squared_norms(X: Array) -> Array:
     return norms
 
 
-class GaussianExponents:
+class MinusSquaredDistances:
     """x ↦ −γ‖x−y‖² for all rows y of Y, with what depends on Y alone prepared once.
 
-    With x and y centred and scaled by √(2γ) the exponent is ⟨x, y⟩ − ½‖x‖² − ½‖y‖²;
+    It is the exponent of a Gaussian, and as exact as its value needs: close pairs are not done
+    again. With x and y centred and scaled by √(2γ) it is ⟨x, y⟩ − ½‖x‖² − ½‖y‖²;
     the two norms ride along as two more columns, so that one matrix product gives it
     whole. Rows too far out for their precision are done again in float64.
 

@@ -28,6 +28,10 @@ ROUNDING = 4
 entries do not add up with their number: eps·m would cut eigenvalues that float32 still knows
 (error 4e-4 at m = 999 with doubled rows)."""
 
+SUMMED = 16
+"""Epsilons by which two inner products of equal columns may differ: their terms, of either sign in
+rounding, hardly add up."""
+
 DEFINITE = 1e-6
 """By so much alpha must exceed the most negative eigenvalue, as a share of it."""
 
@@ -62,6 +66,14 @@ SMOOTHED = 1e-6
 JITTER = 1e-6
 """Added to the diagonal of k(Z, Z), which is 1, while landmarks move: with 1e-8 the loss was
 rounding error where landmarks met (keggundirected), and no table predicted better."""
+
+ALIKE = 1e-5
+"""Kernel values in float32 that are no further than this from those in float64, as a share of the
+largest, differ by rounding."""
+
+COARSE = 1e-2
+"""A residual that is larger than this, as a share of G's entries, is clear in float32, in which a
+learner's features are right to 1e-4."""
 
 CROSSING = 1e-4
 """Singular values of G[I, J] below this share of the largest have no inverse in CUR: of 1e-8 to
