@@ -105,3 +105,15 @@ def test_a_kernel_whose_landmarks_cannot_move_has_those_of_pivoted_cholesky(kern
     assert model.score(points, labels) > 0.9
     distances = np.abs(np.asarray(model.components_)[:, None] - points[None]).sum(axis=2)
     assert distances.min(axis=1).max() < 1e-9  # landmarks are rows
+
+
+def test_other_arrays_than_numpys_give_the_same_landmarks():
+    torch = pytest.importorskip("torch")
+    rows = sample()
+    other = Sample(torch.asarray(rows.X), torch.asarray(Y), None, rows.factor)
+    both = [
+        towards_target(nb.Gaussian(gamma=0.5), np.ones(()), each, 8, np.random.default_rng(0))
+        for each in (rows, other)
+    ]
+    assert isinstance(both[1], torch.Tensor)
+    np.testing.assert_allclose(np.asarray(both[1]), both[0], atol=1e-6)
