@@ -103,7 +103,8 @@ def _start(gram: Gram, c: int, row_cap: int, rng: np.random.Generator) -> Landma
     """Return the centroids of k-means or, where points cannot be landmarks, boosted columns."""
     if isinstance(gram, KernelGram) and _can_move(gram):
         points = gram.rows.take(slice(None))
-        return Landmarks(None, centroids(points, c, rng, max_iter=KMEANS_ITERATIONS))
+        found = centroids(points, c, rng, max_iter=KMEANS_ITERATIONS, rough=True)
+        return Landmarks(None, like(found, points))
     return _boosted_columns(gram, c, row_cap, rng)
 
 
