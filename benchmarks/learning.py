@@ -8,7 +8,8 @@ Reported are means of the test RMSE over the splits, of y with unit variance, as
 of the others. Tables are .npz files with X, y and test_mask (n × splits) in --data-dir/uci.
 
 The runs themselves are kept in --runs, one JSON line each, and are not repeated: --only ours,
---only lightgbm and so on may run side by side, on other machines too.
+--only lightgbm and so on may run side by side, on other machines too. --only quantile and
+--only auto run ours with scale="quantile" and with n_components="auto".
 """
 
 from __future__ import annotations
@@ -62,6 +63,15 @@ def ours(X: np.ndarray, y: np.ndarray, options: argparse.Namespace, c: int) -> A
     return model.fit(_there(X, options), y)
 
 
+def quantile(X: np.ndarray, y: np.ndarray, options: argparse.Namespace, c: int) -> Any:
+    model = nb.NystroemRegressor(min(c, len(X) // 2), scale="quantile", random_state=0)
+    return model.fit(_there(X, options), y)
+
+
+def automatic(X: np.ndarray, y: np.ndarray, options: argparse.Namespace, _: int) -> Any:
+    return nb.NystroemRegressor("auto", random_state=0).fit(_there(X, options), y)
+
+
 def uniform(X: np.ndarray, y: np.ndarray, options: argparse.Namespace, c: int) -> Any:
     c = min(c, len(X) // 2)
     model = nb.NystroemRegressor(c, landmarks="uniform", random_state=0)
@@ -109,13 +119,18 @@ def exact_process(X: np.ndarray, y: np.ndarray, _: argparse.Namespace, __: int) 
 MODELS: dict[str, Fit] = {
     "ours": ours,
     "uniform": uniform,
+    "quantile": quantile,
+    "auto": automatic,
     "lightgbm": lightgbm,
     "xrfm": xrfm,
     "exact process": exact_process,
 }
-WITH_LANDMARKS = ("ours", "uniform")
-ANCHORS = [name for name in MODELS if name not in WITH_LANDMARKS]
-INSTALLED = [name for name in MODELS if name != "xrfm" or find_spec("xrfm")]
+WITH_LANDMARKS = ("ours", "uniform", "quantile")
+VARIANTS = ("quantile", "auto")
+"""Settings of ours that are run where they are asked for, and in no report."""
+
+ANCHORS = [name for name in MODELS if name not in (*WITH_LANDMARKS, *VARIANTS)]
+INSTALLED = [m for m in MODELS if m not in VARIANTS and (m != "xrfm" or find_spec("xrfm"))]
 
 
 def _there(X: np.ndarray, options: argparse.Namespace) -> Any:
@@ -135,7 +150,8 @@ def one_run(
     fitted = MODELS[model](X, y, options, c)
     seconds = time.perf_counter() - start
     record = {"table": name, "split": split, "model": model, "landmarks": c, "seconds": seconds}
-    if model in WITH_LANDMARKS:
+    if model in (*WITH_LANDMARKS, *VARIANTS):
+        record["found"] = int(fitted.n_components_)
         found = fitted.predict(_there(fresh, options), return_std=True)
         mean, std = (np.asarray(part.cpu() if hasattr(part, "cpu") else part) for part in found)
         record["coverage"] = float(np.mean(np.abs(mean - truth) <= 1.96 * std))

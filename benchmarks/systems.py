@@ -7,6 +7,7 @@ finding it, and the entries of the matrix that it evaluated, in units of n².
 Records are appended as they are made; the same command goes on where it was.
 
     python benchmarks/systems.py --data-dir folder        all of it, then the table
+    python benchmarks/systems.py --workers 8              the same, on eight cores
     python benchmarks/systems.py --methods joint          one method anew, into another --out
     python benchmarks/systems.py --summary --markdown     the table alone
     python benchmarks/systems.py --summary --picture f.png
@@ -16,10 +17,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
 import time
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -99,23 +103,29 @@ def measure(data: str, seed: int, contestant: Contestant, X: np.ndarray, G: np.n
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run what is not in the file yet."""
+    """Run what is not in the file yet, each seed of a data set in a process of its own."""
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    done = {(r["data"], r["seed"], r["method"]) for r in read(options.out)}
-    for seed in range(options.seeds):
-        for data in DATA:
-            rng = np.random.default_rng([seed, ROWS])
-            X = datasets.load(data, options.data_dir, progress).draw(ROWS, rng)
-            X = placed(X, options.device)
-            G = nb.Gaussian(gamma=GAMMA)(X, X)
-            for contestant in contestants():
-                asked = not options.methods or contestant.name in options.methods
-                if (data, seed, contestant.name) in done or not asked:
-                    continue
-                record = measure(data, seed, contestant, X, G)
-                with options.out.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(record) + "\n")
-                progress(f"{data} {seed} {contestant.name}: {record['error']:.3g}")
+    pairs = list(product(range(options.seeds), DATA))
+    with ProcessPoolExecutor(options.workers, multiprocessing.get_context("spawn")) as pool:
+        for task in [pool.submit(run_all, data, seed, options) for seed, data in pairs]:
+            task.result()
+
+
+def run_all(data: str, seed: int, options: argparse.Namespace) -> None:
+    """Run all methods that are asked for on one sample of a data set."""
+    done = {r["method"] for r in read(options.out) if (r["data"], r["seed"]) == (data, seed)}
+    rng = np.random.default_rng([seed, ROWS])
+    X = placed(datasets.load(data, options.data_dir, progress).draw(ROWS, rng), options.device)
+    G = nb.Gaussian(gamma=GAMMA)(X, X)
+    for contestant in contestants():
+        asked = not options.methods or contestant.name in options.methods
+        if contestant.name in done or not asked:
+            continue
+        with threadpool_limits(1):
+            record = measure(data, seed, contestant, X, G)
+        with options.out.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")  # one write: lines of others do not mix with it
+        progress(f"{data} {seed} {contestant.name}: {record['error']:.3g}")
 
 
 def read(path: Path) -> list[dict[str, Any]]:
@@ -177,6 +187,7 @@ def main() -> None:
     parser.add_argument("--data-dir", type=Path, default=None, help="folder of the paper's data")
     parser.add_argument("--out", type=Path, default=Path("out/systems.jsonl"))
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--workers", type=int, default=1, help="processes, of one thread each")
     parser.add_argument("--methods", nargs="+", default=[], help="only these")
     parser.add_argument("--device", default="", help="of the rows, as PyTorch names it")
     parser.add_argument("--summary", action="store_true", help="measure nothing")
@@ -184,8 +195,7 @@ def main() -> None:
     parser.add_argument("--picture", type=Path, default=None, help="where the picture goes")
     options = parser.parse_args()
     if not options.summary:
-        with threadpool_limits(1):
-            run(options)
+        run(options)
     records = read(options.out)
     print(summary(records, options.markdown))
     if options.picture:

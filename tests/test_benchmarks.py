@@ -24,7 +24,8 @@ SIZES = {
     "learning_predict": "--rows 300 --fitted 60 --components 3",
     "learning_scale": "--rows 3100 --components 3",
     "classification": "--tables mnist --components 100",
-    "learning": "--tables pol --splits 0 --components 5 --only ours uniform exact~process",
+    "learning": "--tables pol --splits 0 --components 5 --only "
+    "ours uniform quantile auto exact~process",
 }
 
 

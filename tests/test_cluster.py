@@ -3,6 +3,7 @@
 import os
 import pickle
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -193,3 +194,24 @@ def test_a_worker_that_runs_out_of_memory_changes_nothing(X, tmp_path):
         )
     np.testing.assert_array_equal(there.landmarks.points, here.landmarks.points)
     assert (tmp_path / "victims").exists()
+
+
+IN_PROCESSES = """
+import dask, dask.array as da, numpy as np, nysboost as nb
+
+if __name__ == "__main__":
+    X = np.random.default_rng(0).normal(size=(400, 3))
+    model = nb.NystroemRegressor(10, landmarks="kmeans", random_state=0)
+    here = model.fit(X, np.sin(X[:, 0])).predict(X)
+    with dask.config.set(scheduler="processes", num_workers=2):
+        lazy = da.from_array(X, chunks=(100, 3))
+        there = model.fit(lazy, da.sin(lazy[:, 0])).predict(lazy).compute()
+    np.testing.assert_allclose(there, here, rtol=1e-9, atol=1e-12)
+"""
+
+
+def test_the_scheduler_of_processes_gives_the_same_model(tmp_path):
+    # a script of its own: what its processes leave behind, or wait for, is not pytest's
+    script = tmp_path / "script.py"
+    script.write_text(IN_PROCESSES)
+    subprocess.run([sys.executable, str(script)], check=True, timeout=300)

@@ -8,6 +8,7 @@ import pytest
 
 import nysboost as nb
 from nysboost import tolerance
+from nysboost.certificate import NormOfGram, certify
 from nysboost.gram import make_gram
 
 KERNEL = nb.Gaussian(sigma=2.0)
@@ -68,18 +69,64 @@ def test_a_mixture_shares_the_landmarks_out():
     assert approx.relative_error() <= 0.1
 
 
-def test_fits_that_are_wasted_cost_no_more_than_twice_the_result(monkeypatch):
-    counts, original = [], tolerance._trial
+def counted(monkeypatch, kind):
+    """The numbers of landmarks of all trials of a kind that are made from here on."""
+    counts, original = [], getattr(tolerance.Trier, kind)
 
-    def counted(fit, c, gram, rng):
+    def trial(self, fit, c):
         counts.append(c)
-        return original(fit, c, gram, rng)
+        return original(self, fit, c)
 
-    monkeypatch.setattr(tolerance, "_trial", counted)
+    monkeypatch.setattr(tolerance.Trier, kind, trial)
+    return counts
+
+
+def test_fits_that_are_wasted_cost_no_more_than_twice_the_result(monkeypatch):
+    counts = counted(monkeypatch, "trial")
     for tol in (0.1, 0.03, 0.01, 0.003):
         counts.clear()
         approx = nb.approximate(points(1500), "kmeans", KERNEL, tol=tol, random_state=0)
         assert sum(counts) <= 3 * len(approx.landmarks)
+
+
+@pytest.mark.parametrize("X", [points(2200), heavy_tailed(2200)], ids=["cloud", "heavy-tailed"])
+def test_scouts_on_few_rows_spare_fits(monkeypatch, X):
+    trials, scouts = counted(monkeypatch, "trial"), counted(monkeypatch, "scout")
+    found = nb.approximate(X, "joint", KERNEL, tol=0.05, random_state=0)
+    assert 1 <= len(scouts) <= tolerance.SCOUTS
+    assert len(trials) <= 2
+    assert found.relative_error() <= 0.05
+    once = nb.approximate(X, "joint", KERNEL, n_components=len(found.landmarks), random_state=0)
+    np.testing.assert_array_equal(found.landmarks.points, once.landmarks.points)
+    assert found.gram.entries_evaluated <= 3 * once.gram.entries_evaluated
+
+
+@pytest.mark.parametrize("rows", [{"row_cap": 300}, {"row_cap": 2100}])
+def test_where_few_rows_are_all_there_are_nobody_is_sent(monkeypatch, rows):
+    scouts = counted(monkeypatch, "scout")
+    nb.approximate(points(500), "joint", KERNEL, tol=0.2, random_state=0, **rows)
+    nb.approximate(points(2200), "kmeans", KERNEL, tol=0.2, random_state=0, **rows)
+    assert scouts == []
+
+
+def test_fits_ask_for_the_whole_matrix_once_and_it_is_forgotten(monkeypatch):
+    trials, X = counted(monkeypatch, "trial"), points(600)
+    approx = nb.approximate(X, "joint", KERNEL, tol=0.1, random_state=0)
+    assert len(trials) > 1
+    assert approx.gram.entries_evaluated < 2 * 600**2 + 512**2
+    assert approx.gram._held is None
+
+
+def test_a_certificate_with_a_norm_that_is_known_says_the_same():
+    X = points(2500)
+    approx = nb.approximate(X, "kmeans", KERNEL, n_components=20, random_state=0)
+    rng = np.random.default_rng(0)
+    norm = NormOfGram.of(approx.gram, 0.95, rng)
+    G = make_gram(X, KERNEL).block(np.arange(2500), np.arange(2500))
+    assert norm.squared.value == pytest.approx(np.linalg.norm(G) ** 2, rel=0.05)
+    found = certify(approx._residual(None), 0.95, 10**6, rng, norm=norm)
+    low, high = found.frobenius
+    assert low <= approx.relative_error() <= high < 1.2 * low
 
 
 def test_nearly_the_identity_is_out_of_reach_and_the_result_is_there():

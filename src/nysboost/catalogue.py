@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -30,7 +32,7 @@ from nysboost.numerics.seeds import RandomState as RandomState
 from nysboost.numerics.seeds import make_rng as make_rng
 from nysboost.settings import Settings
 from nysboost.target.method import target
-from nysboost.tolerance import within_tolerance
+from nysboost.tolerance import SCOUT_ROWS, within_tolerance
 
 Rules: TypeAlias = dict[str, Rule]
 Rng: TypeAlias = np.random.Generator
@@ -183,6 +185,10 @@ METHODS: tuple[str, ...] = tuple(_METHODS)
 SUPERVISED: dict[str, Callable[[Gram, Any, Settings, Rng], Approximation]] = {"target": target}
 """The methods whose landmarks serve a target y."""
 
+SCOUTED = frozenset(("joint",))
+"""The methods whose fit costs so much that one on fewer rows is worth a try, where a number of
+landmarks is sought."""
+
 OWN_LANDMARKS: dict[str, Callable[[Gram, Landmarks, Settings, Rng], Learner]] = {
     "joint": lambda gram, Z, settings, rng: core_on(gram, Z, settings.row_cap, rng),
     "nystrom": lambda gram, Z, settings, _: fit_learner(gram, Z, settings.rank or len(Z)),
@@ -206,11 +212,16 @@ def run_method(
         _refuse_beside_tol(landmarks, settings)
         certificates = rng.spawn(1)[0]
 
-        def fit(c: int) -> Approximation:
+        def fit(c: int, row_cap: int = settings.row_cap) -> Approximation:
             # every trial as a run of its own would be: with the same seed and so many components
-            return run(gram, replace(settings, n_components=c), deepcopy(rng)).named(method)
+            sizes = replace(settings, n_components=c, row_cap=row_cap)
+            return run(gram, sizes, deepcopy(rng)).named(method)
 
-        return within_tolerance(fit, tol, gram, settings.n_components, certificates)
+        scouted = method in SCOUTED and min(gram.n, settings.row_cap) >= 2 * SCOUT_ROWS
+        scout = partial(fit, row_cap=SCOUT_ROWS) if scouted else None
+        held = gram.n <= settings.row_cap and gram.rows.in_memory
+        with gram.holding() if held else nullcontext():
+            return within_tolerance(fit, tol, gram, settings.n_components, certificates, scout)
     if landmarks is None:
         return run(gram, settings, rng).named(method)
     if method not in OWN_LANDMARKS:

@@ -13,6 +13,7 @@ from nysboost.engine.lazy_accuracy import lazy_error
 from nysboost.engine.residual import Residual
 from nysboost.engine.sampling import (
     GRAM_SHARE,
+    GROUP,
     LEAST_GROUPS,
     PAIRS,
     WORTH_ALL,
@@ -21,6 +22,7 @@ from nysboost.engine.sampling import (
     from_some_rows,
     squared_norm_of_gram,
 )
+from nysboost.gram import Gram
 from nysboost.numerics.arrays import Floats, to_host
 from nysboost.numerics.checks import require_count
 from nysboost.numerics.estimates import Estimate, Risk, apportioned
@@ -103,6 +105,24 @@ def _in_words(interval: tuple[float, float], exact: bool) -> str:
     return f"{low:.3g} exactly" if exact else f"between {low:.3g} and {high:.3g}"
 
 
+@dataclass(frozen=True)
+class NormOfGram:
+    """An estimate of ‖G‖_F², which serves the certificates of all approximations of G."""
+
+    squared: Estimate
+    entries_evaluated: int
+
+    @classmethod
+    def of(cls, gram: Gram, confidence: float, rng: np.random.Generator) -> NormOfGram:
+        """Find it for certificates with this confidence, in large blocks, which are faster."""
+        g, pairs = to_host(gram.diag()).astype(np.float64), int(GRAM_SHARE * PAIRS)
+        return cls(*squared_norm_of_gram(gram, g, pairs, _risk(confidence), rng, GROUP // 2))
+
+
+def _risk(confidence: float) -> Risk:
+    return Risk(SPENT * (1 - confidence) / 2)
+
+
 def certify(
     residual: Residual,
     confidence: float,
@@ -110,6 +130,7 @@ def certify(
     rng: np.random.Generator,
     *,
     new_rows: bool = False,
+    norm: NormOfGram | None = None,
 ) -> Certificate:
     """Return intervals for the relative errors on the rows of `residual`.
 
@@ -130,6 +151,8 @@ def certify(
         Source of all randomness.
     new_rows : bool
         Whether the rows are others than those of the fit.
+    norm : NormOfGram or None
+        What is known of ‖G‖_F already; None is to find out.
     """
     _check(residual, confidence, n_entries)
     gram, n, c = residual.gram, residual.gram.n, residual.n_landmarks
@@ -137,16 +160,18 @@ def certify(
     if fits and n * (n + c) <= n_entries:
         return _exact(residual, confidence, new_rows)
     g = to_host(gram.diag()).astype(np.float64)
-    risk, left = Risk(SPENT * (1 - confidence) / 2), n_entries - c * c
+    risk, left = _risk(confidence), n_entries - c * c
     if fits and n * c <= max(WORTH_ALL * left, left - PAIRS):
         pairs = min(PAIRS, left - n * c)
         found = from_all_rows(residual, g, int((1 - GRAM_SHARE) * pairs), risk, rng)
     else:
         pairs = min(PAIRS, left)
         found = from_some_rows(residual, g, int(left - GRAM_SHARE * pairs), risk, rng)
-    norm, entries = squared_norm_of_gram(gram, g, int(GRAM_SHARE * pairs), risk, rng)
-    frobenius = _quotient(found, norm, g, risk, residual.noise)
-    return _put_together(residual, g, found, frobenius, confidence, entries + c * c, new_rows)
+    if norm is None:
+        norm = NormOfGram(*squared_norm_of_gram(gram, g, int(GRAM_SHARE * pairs), risk, rng))
+    frobenius = _quotient(found, norm.squared, g, risk, residual.noise)
+    entries = norm.entries_evaluated + c * c
+    return _put_together(residual, g, found, frobenius, confidence, entries, new_rows)
 
 
 def _quotient(

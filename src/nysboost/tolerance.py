@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 
 from nysboost.approximation import Approximation
-from nysboost.certificate import N_ENTRIES, Certificate
+from nysboost.certificate import N_ENTRIES, Certificate, NormOfGram, certify
+from nysboost.engine.curve import Curve
 from nysboost.engine.pilot import pilot
 from nysboost.gram import Gram
-from nysboost.numerics.arrays import Floats
-from nysboost.numerics.tolerances import EPS
 
 PILOT_ROWS = (512, 2048)
 """Rows of the pilot, and as many that judge it: a twentieth of a second and, where the tolerance
@@ -27,21 +28,16 @@ STEP = 3
 CLOSE_ENOUGH = 1.2
 """No fewer landmarks are sought once a trial with a 1.2th of them has failed, or would fail."""
 
-FEW = 8
-"""Up to so many landmarks one of them more or less decides: there a trial has to fail."""
+FEW = 4
+"""Up to so many landmarks one less is fewer by a third: there a trial has to fail."""
 
 AIM = 0.97
-"""Of the tolerance: two fits with the same number of landmarks differ by a few per cent."""
+"""Of the tolerance: two fits with the same number of landmarks differ by a few per cent. Scouts
+are that much worse than what they speak of: there all of it is the aim."""
 
 EXPENSIVE, FAR_ENOUGH = 3, 1.3
 """Trials with at least half the landmarks of the result, which are what it costs: at most three,
 and a fourth only where there may be fewer by this factor.
-"""
-
-LEAST_SLOPE = 0.5
-"""Beyond the last trial log error falls by this times log c at least: better too few than too many.
-
-On heavy-tailed rows a pilot hardly falls: it has no landmark for the far rows that judge it.
 """
 
 HOPELESS, SURELY_HOPELESS = 1.5, 4.0
@@ -49,9 +45,6 @@ HOPELESS, SURELY_HOPELESS = 1.5, 4.0
 
 by the trials, and by the pilot alone.
 """
-
-MUCH = 20.0
-"""The curve is followed up to e²⁰ landmarks, more than anyone has rows in memory."""
 
 FALLBACK = 240
 """Landmarks of the result where the tolerance cannot be reached; `approximate` has as many."""
@@ -70,6 +63,21 @@ PER_SQUARE = 10
 """Kernel values of a certificate for each pair of landmarks at least: it begins with these."""
 
 
+CONFIDENCE = 0.95
+"""Of the certificates."""
+
+SCOUTS, SCOUT_ROWS, ROWS_PER_SCOUTED = 3, 1024, 8
+"""Scouts at most, the rows that they look at, and how many of these each landmark needs."""
+
+SCOUT_ENTRIES = 4 * 10**5
+"""Kernel values that judge a scout."""
+
+SURELY = 1.1
+"""Where a scout misses the tolerance by this factor, a fit on more rows misses it too. On four
+tables scouts with up to four landmarks had .78 to 1.08 times the error of the fit, in the middle
+1.01; with 16 it was 1.04 to 1.5, which costs a few landmarks at most."""
+
+
 class ToleranceWarning(UserWarning):
     """A tolerance was not reached; the result is the nearest to it that was found.
 
@@ -84,32 +92,71 @@ class ToleranceWarning(UserWarning):
     """
 
 
+Fit: TypeAlias = Callable[[int], Approximation]
+"""From a number of landmarks to an approximation."""
+
+
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """A fit with c landmarks and its certificate."""
+    """A fit with c landmarks and its certificate.
+
+    `error` is the upper end of the interval: what the error is at most, as far as is known. Of a
+    scout, which is to be improved upon, it is the middle.
+    """
 
     c: int
     approximation: Approximation
     certificate: Certificate
+    error: float
 
-    @property
-    def error(self) -> float:
-        """The upper end of the interval: what the error is at most, as far as is known."""
-        return self.certificate.frobenius[1]
+
+@dataclass(frozen=True, eq=False)
+class Trier:
+    """Fits, and certificates for them that share what is known of G."""
+
+    gram: Gram
+    rng: np.random.Generator
+
+    @cached_property
+    def norm(self) -> NormOfGram:
+        """‖G‖_F."""
+        return NormOfGram.of(self.gram, CONFIDENCE, self.rng)
+
+    def trial(self, fit: Fit, c: int) -> Trial:
+        """Fit with c landmarks, and find out how well."""
+        before = self.gram.entries_evaluated
+        approximation = fit(c)
+        spent = self.gram.entries_evaluated - before
+        entries = max(N_ENTRIES, int(SHARE * spent), PER_SQUARE * c * c)
+        certificate = self._certificate(approximation, entries)
+        return Trial(c, approximation, certificate, certificate.frobenius[1])
+
+    def scout(self, fit: Fit, c: int) -> Trial:
+        """Fit with c landmarks on few rows, and look what becomes of it."""
+        approximation = fit(c)
+        certificate = self._certificate(approximation, SCOUT_ENTRIES)
+        return Trial(c, approximation, certificate, sum(certificate.frobenius) / 2)
+
+    def _certificate(self, approximation: Approximation, entries: int) -> Certificate:
+        n = self.gram.n
+        norm = None if n * (n + len(approximation.landmarks)) <= entries else self.norm
+        return certify(approximation._residual(None), CONFIDENCE, entries, self.rng, norm=norm)
 
 
 def within_tolerance(
-    fit: Callable[[int], Approximation],
+    fit: Fit,
     tol: float,
     gram: Gram,
     limit: int | None,
     rng: np.random.Generator,
+    scout: Fit | None = None,
 ) -> Approximation:
     """Return the fit with the fewest landmarks whose error is certified to be at most `tol`.
 
-    A pilot on a sample gives the form of the curve, log error against log c; the method's own
-    fits then say how far above or below it they are. The search is over when the largest number
-    that fails and the smallest that does not are near each other, on the curve or in fact.
+    A pilot on a sample gives the form of the curve, log error against log c; scouts, where there
+    are any, and the method's own fits then say how far above or below it they are. The search is
+    over when the largest number that fails and the smallest that does not are near each other, on
+    the curve or in fact.
 
     Parameters
     ----------
@@ -123,6 +170,8 @@ def within_tolerance(
         Landmarks at most; None is what n and the working memory allow.
     rng : numpy.random.Generator
         Source of the certificates' randomness.
+    scout : callable or None
+        A fit that looks at `SCOUT_ROWS` rows, where that is much cheaper and hardly worse.
 
     Warns
     -----
@@ -134,124 +183,95 @@ def within_tolerance(
         raise ValueError(msg)
     allowed = int(math.sqrt(gram.budget.bytes / 8)) // ROWS_PER_LANDMARK
     most = max(1, min(gram.n, allowed if limit is None else limit))
-    curve = _pilots(gram, tol, rng)
+    search = Search(_pilots(gram, tol, rng), tol, most, limit is None)
+    trier = Trier(gram, rng)
+    if scout is not None:
+        search = search.after(_scouts(search, trier, scout))
     trials: list[Trial] = []
-    c = _further(trials, curve, tol, most, limit is None)
-    while c is not None:
-        trials.append(_trial(fit, c, gram, rng))
-        c = _next(trials, curve, tol, most, limit is None)
+    while (c := search.next(trials)) is not None:
+        trials.append(trier.trial(fit, c))
     reached = [trial for trial in trials if trial.error <= tol]
     if reached:
         return min(reached, key=lambda trial: trial.c).approximation
     best = min(trials, key=lambda trial: trial.error)
-    warnings.warn(
-        _sentence(best, curve.needed(trials, tol), tol, most), ToleranceWarning, stacklevel=4
-    )
+    needed = search.curve.needed(trials, tol)
+    warnings.warn(_sentence(best, needed, tol, most), ToleranceWarning, stacklevel=4)
     return best.approximation
 
 
-def _trial(
-    fit: Callable[[int], Approximation], c: int, gram: Gram, rng: np.random.Generator
-) -> Trial:
-    before = gram.entries_evaluated
-    approximation = fit(c)
-    spent = gram.entries_evaluated - before
-    entries = max(N_ENTRIES, int(SHARE * spent), PER_SQUARE * c * c)
-    certificate = approximation.certificate(n_entries=entries, random_state=rng)
-    return Trial(c, approximation, certificate)
-
-
-def _next(trials: list[Trial], curve: Curve, tol: float, most: int, give_up: bool) -> int | None:
-    """Return how many landmarks to try next; None if the search is over."""
-    good = min((trial.c for trial in trials if trial.error <= tol), default=None)
-    bad = max((trial.c for trial in trials if trial.error > tol), default=0)
-    if good is None:
-        return _further(trials, curve, tol, most, give_up)
-    low = bad + 1 if bad else max(1, good // 2)
-    guess = curve.first_below(trials, AIM * tol, low, good)
-    expensive = sum(2 * trial.c >= good for trial in trials)
-    near = bad if good <= FEW else max(bad, guess)
-    enough = CLOSE_ENOUGH if expensive < EXPENSIVE else FAR_ENOUGH
-    if good <= enough * near or good == bad + 1 or expensive > EXPENSIVE:
-        return None
-    return min(guess, good - 1)
-
-
-def _further(trials: list[Trial], curve: Curve, tol: float, most: int, give_up: bool) -> int | None:
-    """Return a number of landmarks beyond all that failed, or None where there is no hope."""
-    last = max((trial.c for trial in trials), default=0)
-    if last >= most:
-        return None
-    hopeless = HOPELESS if len(trials) > 1 else SURELY_HOPELESS
-    if give_up and curve.needed(trials, tol) > hopeless * most:
-        return min(FALLBACK, most) if last < min(FALLBACK, most) else None
-    highest = min(most, STEP * last if last else curve.reach)
-    guess = curve.first_below(trials, AIM * tol, last + 1, highest)
-    # a little more than fails is not worth a fit
-    return min(most, max(guess, math.ceil(1.1 * last)))
+def _scouts(search: Search, trier: Trier, scout: Fit) -> list[Trial]:
+    """Return fits on few rows with as many landmarks as such fits can tell of."""
+    found: list[Trial] = []
+    while len(found) < SCOUTS and (c := search.next(found)) is not None:
+        if c > SCOUT_ROWS // ROWS_PER_SCOUTED:
+            break
+        found.append(trier.scout(scout, c))
+    return found
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
-    """How the error falls with the number of landmarks: log error at c = 1, …, m.
+class Search:
+    """What is sought, and what is known of it beside the trials.
 
-    Trials lie above or below it by what the two of them nearest to the tolerance say.
+    Parameters
+    ----------
+    curve : Curve
+        How the error falls.
+    tol : float
+        What is to be reached.
+    most : int
+        Landmarks at most.
+    give_up : bool
+        Whether that is no number that was given, so that it need not be tried where it is hopeless.
+    fails : int
+        Landmarks that are known not to be enough.
+    aim : float
+        Of the tolerance, what the curve is to come down to.
     """
 
-    logs: Floats
-    n: int
+    curve: Curve
+    tol: float
+    most: int
+    give_up: bool
+    fails: int = 0
+    aim: float = AIM
 
-    @property
-    def reach(self) -> int:
-        """The most landmarks of which the pilot can say anything: half of its rows."""
-        return max(1, len(self.logs) // 2)
+    def after(self, scouts: list[Trial]) -> Search:
+        """Return the search with what scouts have found."""
+        fails = max((one.c for one in scouts if one.error > SURELY * self.tol), default=0)
+        curve = self.curve.through(scouts, self.tol)
+        return replace(self, curve=curve, fails=fails, aim=1.0 if scouts else AIM)
 
-    def __call__(self, c: Floats) -> Floats:
-        """Return log error, beyond the reach of the pilot as it fell before.
+    def next(self, trials: list[Trial]) -> int | None:
+        """Return how many landmarks to try next; None if the search is over."""
+        good = min((trial.c for trial in trials if trial.error <= self.tol), default=None)
+        if good is None:
+            return self._further(trials)
+        bad = max((trial.c for trial in trials if trial.error > self.tol), default=self.fails)
+        low = bad + 1 if bad else max(1, good // 2)
+        guess = self.curve.first_below(trials, self.aim * self.tol, low, good)
+        expensive = sum(2 * trial.c >= good for trial in trials)
+        near = bad if good <= FEW else max(bad, guess)
+        enough = CLOSE_ENOUGH if expensive < EXPENSIVE else FAR_ENOUGH
+        if good <= enough * near or good == bad + 1 or expensive > EXPENSIVE:
+            return None
+        if good <= CLOSE_ENOUGH**2 * guess:  # should it fail there, it is the last
+            guess = max(guess, math.ceil(good / CLOSE_ENOUGH))
+        return min(guess, good - 1)
 
-        The rows of the pilot stand for rows without landmark; those with one have no error.
-        """
-        known = self.logs[: self.reach]
-        x = np.log(np.arange(1, self.reach + 1))
-        half = max(0, self.reach // 2 - 1)
-        rise = x[-1] - x[half]
-        slope = (known[-1] - known[half]) / rise if rise > 0 else 0.0
-        logs = np.log(c)
-        beyond = known[-1] + slope * (logs - x[-1])
-        without = np.log(np.maximum(1 - c / self.n, EPS))
-        found: Floats = np.where(logs <= x[-1], np.interp(logs, x, known), beyond) + without
-        return found
-
-    def corrected(self, trials: list[Trial], target: float, c: Floats) -> Floats:
-        """Return log error at c, by the trials nearest to the target."""
-        gaps = sorted(trials, key=lambda trial: abs(_log(trial.error) - math.log(target)))[:2]
-        if not gaps:
-            return self(c)
-        at = np.array([float(trial.c) for trial in gaps])
-        offsets: Floats = np.array([_log(trial.error) for trial in gaps]) - self(at)
-        if len(gaps) == 1:
-            shifted: Floats = self(c) + offsets[0]
-            return shifted
-        slope = float(offsets[1] - offsets[0]) / math.log(at[1] / at[0])
-        tilted: Floats = self(c) + offsets[0] + slope * np.log(c / at[0])
-        return tilted
-
-    def first_below(self, trials: list[Trial], target: float, low: int, high: int) -> int:
-        """Return the fewest landmarks from low to high that come down to the target, or high."""
-        candidates = np.arange(low, max(low, high) + 1)
-        curve = self.corrected(trials, target, candidates.astype(np.float64))
-        last = max(trials, key=lambda trial: trial.c, default=None)
-        if last is not None and low > last.c:
-            steep = _log(last.error) - LEAST_SLOPE * np.log(candidates / last.c)
-            curve = np.minimum(curve, steep)
-        below = np.flatnonzero(curve <= math.log(target))
-        return int(candidates[below[0]]) if len(below) else high
-
-    def needed(self, trials: list[Trial], tol: float) -> float:
-        """Return how many landmarks the tolerance takes, if the error goes on as it fell last."""
-        candidates = np.exp(np.linspace(0, MUCH, 2000))
-        below = np.flatnonzero(self.corrected(trials, tol, candidates) <= math.log(tol))
-        return float(candidates[below[0]]) if len(below) else math.inf
+    def _further(self, trials: list[Trial]) -> int | None:
+        """Return a number of landmarks beyond all that failed, or None where there is no hope."""
+        last = max((trial.c for trial in trials), default=self.fails)
+        if last >= self.most:
+            return None
+        hopeless = HOPELESS if len(trials) > 1 else SURELY_HOPELESS
+        if self.give_up and self.curve.needed(trials, self.tol) > hopeless * self.most:
+            resort = min(FALLBACK, self.most)
+            return resort if last < resort else None
+        highest = min(self.most, STEP * last if last else self.curve.reach)
+        guess = self.curve.first_below(trials, self.aim * self.tol, last + 1, highest)
+        # a little more than fails is not worth a fit
+        return min(self.most, max(guess, math.ceil(1.1 * last)))
 
 
 def _pilots(gram: Gram, tol: float, rng: np.random.Generator) -> Curve:
@@ -261,10 +281,6 @@ def _pilots(gram: Gram, tol: float, rng: np.random.Generator) -> Curve:
         if 2 * size >= gram.n or curve.needed([], tol) <= curve.reach:
             break
     return curve
-
-
-def _log(error: float) -> float:
-    return math.log(max(error, EPS))
 
 
 def _sentence(best: Trial, needed: float, tol: float, most: int) -> str:

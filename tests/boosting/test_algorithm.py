@@ -190,7 +190,7 @@ def test_on_a_sample_what_is_clustered_is_the_papers_residual_on_some_rows(case,
 
 
 @selectors
-@given(st.integers(0, 30))
+@given(st.integers(0, 10**6))
 def test_scaling_the_kernel_by_a_power_of_two_scales_the_result(selector, seed):
     G = market.problem("decaying spectrum", n=60).G
     plain, scaled = (

@@ -57,6 +57,19 @@ def test_reproducing_again_computes_nothing_and_gives_the_same_files(run, tmp_pa
     assert before == {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
 
 
+def test_a_report_can_be_written_of_records_that_other_code_made(run, tmp_path, monkeypatch):
+    arguments = ("reproduce", "simulation", *QUICK, "--variants", "URB-mean", "--out", tmp_path)
+    run(*arguments)
+    before = {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
+    (tmp_path / "report.md").unlink()
+    monkeypatch.setattr("nysboost.experiments.runner.code_digest", lambda: "other")
+    assert run(*arguments, "--report-only")[0] == 0
+    assert before == {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
+    status, _, err = run(*arguments, "--report-only", "--replicates", "3")
+    assert status == 2
+    assert "lacks 2 of 6 records" in err
+
+
 def test_replicates_can_differ_between_presets(run, tmp_path):
     status, _, _ = run(
         "reproduce", "simulation", "runtime", *QUICK, "--replicates", "runtime=1",

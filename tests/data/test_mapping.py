@@ -2,6 +2,8 @@
 
 import errno
 import os
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -28,19 +30,20 @@ def test_a_view_of_a_memory_map_is_recognised(file, view):
 
 @pytest.mark.parametrize("mode", ["r", "r+", "c"])
 @given(st.data())
-def test_pages_that_are_given_back_keep_what_was_written(mode, tmp_path_factory, data):
-    path = tmp_path_factory.mktemp("map") / "a.npy"
+def test_pages_that_are_given_back_keep_what_was_written(mode, data):
     values = np.arange(40_000.0).reshape(4000, 10)
-    np.save(path, values)
-    A = np.load(path, mmap_mode=mode)
     start, count = data.draw(st.integers(0, 3999)), data.draw(st.integers(0, 4000))
-    part = A[start : start + count]
-    if mode != "r":
-        values[start : start + count] = part[...] = -1.0
-    give_back(part)
-    np.testing.assert_array_equal(A, values)
-    if mode == "r+":
-        np.testing.assert_array_equal(np.load(path), values)
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "a.npy"
+        np.save(path, values)
+        A = np.load(path, mmap_mode=mode)
+        part = A[start : start + count]
+        if mode != "r":
+            values[start : start + count] = part[...] = -1.0
+        give_back(part)
+        np.testing.assert_array_equal(A, values)
+        if mode == "r+":
+            np.testing.assert_array_equal(np.load(path), values)
 
 
 @pytest.mark.parametrize("view", [lambda A: A[::-1], lambda A: A[:0], lambda A: A[::3, 2:].T])

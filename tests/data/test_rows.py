@@ -6,7 +6,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import zarr
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -157,14 +157,22 @@ STORES = {
 stores = pytest.mark.parametrize("store", STORES)
 
 
-@stores
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int16])
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.integers(0, 49), max_size=60), st.integers(1, 60))
-def test_rows_on_disk_are_those_in_memory(store, dtype, tmp_path_factory, wanted, size):
+@pytest.fixture(
+    scope="module",
+    params=[(store, kind) for store in STORES for kind in ("f4", "f8", "i2")],
+    ids=str,
+)
+def stored(request, tmp_path_factory):
+    """A store's name, what is in it, and the store."""
+    store, dtype = request.param
     X = (100 * points(50)).astype(dtype)
-    rows = as_rows(STORES[store](X, tmp_path_factory.mktemp("store")))
-    expected = as_float(X)
+    return store, X, STORES[store](X, tmp_path_factory.mktemp("store"))
+
+
+@given(st.lists(st.integers(0, 49), max_size=60), st.integers(1, 60))
+def test_rows_on_disk_are_those_in_memory(stored, wanted, size):
+    store, X, there = stored
+    rows, expected = as_rows(there), as_float(X)
     taken = rows.take(np.array(wanted, dtype=int))
     assert taken.dtype == rows.form.dtype == expected.dtype
     assert type(taken) is np.ndarray or store == "memory map"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_info
 
 from nysboost.engine import blocks
-from nysboost.engine.blocks import Plan, each_block, plan, side_by_side
+from nysboost.engine.blocks import Plan, Scratch, each_block, plan, side_by_side
 from nysboost.numerics.memory import Budget
 from nysboost.numerics.threads import usable_threads
 
@@ -201,3 +201,25 @@ def test_one_failed_search_ends_them_all():
     with pytest.raises(ZeroDivisionError):
         list(side_by_side(work, range(200), 2))
     assert len(tried) < 200
+
+
+def test_a_thread_computes_block_after_block_in_memory_of_its_own():
+    scratch, seen = Scratch(3, np.empty((1, 3), np.float32)), {}
+
+    def note(name):
+        first, again = scratch(5), scratch(4)
+        seen[name] = (first, np.shares_memory(first, again))
+
+    note("here")
+    thread = threading.Thread(target=note, args=("there",))
+    thread.start()
+    thread.join()
+    assert all(shared for _, shared in seen.values())
+    assert not np.shares_memory(seen["here"][0], seen["there"][0])
+    assert seen["here"][0].shape == (5, 3)
+    assert seen["here"][0].dtype == np.float32
+    assert scratch(9).shape == (9, 3)
+
+
+def test_other_libraries_keep_house_for_themselves():
+    assert Scratch(3, pytest.importorskip("array_api_strict").ones((1, 3)))(5) is None

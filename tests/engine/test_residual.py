@@ -3,7 +3,7 @@
 import market
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import nysboost as nb
@@ -39,7 +39,6 @@ def test_entries_and_diagonal_are_those_of_the_dense_matrices(method):
     np.testing.assert_allclose(d, np.diagonal(dense), atol=1e-9)
 
 
-@settings(deadline=None)
 @given(
     st.sampled_from(METHODS), st.integers(0, 10**6), st.floats(0.05, 20), st.sampled_from([1, 50])
 )

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
+import textwrap
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -44,3 +49,18 @@ def made_up(
         for reading in preset.readings
     }
     return Results(preset, METHODS, 0, values)
+
+
+def started(folder: Path, script: str) -> subprocess.Popen[str]:
+    """Start a script in a process of its own, which Ctrl-C reaches and the tests' own does not."""
+    path = folder / "run.py"
+    path.write_text(textwrap.dedent(script))
+    return subprocess.Popen(
+        [sys.executable, str(path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        # whoever runs the tests in the background has it ignored
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )

@@ -9,9 +9,9 @@ from nysboost.gram import make_gram
 from nysboost.kernels import Gaussian
 
 
-@pytest.fixture
-def points():
-    return datasets.load("simulation")
+def of(preset, methods=replicate.METHODS, *, seed=0, number=0, reading="columns", device=""):
+    points = datasets.load("simulation")
+    return replicate.Replicate(preset, points, methods, seed, number, reading, device)
 
 
 def test_the_thirty_methods_are_nine_trajectories_and_one_ensemble():
@@ -26,10 +26,11 @@ def test_an_unknown_method_names_the_nearest():
 
 @pytest.mark.parametrize("reading", ["columns", "square"])
 @pytest.mark.parametrize("method", ["URB-mean", "EUB-SF", "REB-med", "ensemble-ridge"])
-def test_errors_are_those_of_the_method_run_by_itself(points, reading, method):
+def test_errors_are_those_of_the_method_run_by_itself(reading, method):
     preset = tiny()
-    shared = replicate.measure(preset, points, replicate.METHODS, 3, reading, 1)[method]
-    gram = SharedGram(replicate.kernel_gram(preset, replicate.draw_points(preset, points, 1, 3)))
+    one = of(preset, seed=3, number=1, reading=reading)
+    shared = one.measure()[method]
+    gram = SharedGram(replicate.kernel_gram(preset, one.draw()))
     parsed = replicate.parse_method(method)
     stream = 1 + replicate.TRAJECTORIES.index(parsed.trajectory)
     found = replicate.find_trajectory(
@@ -37,7 +38,7 @@ def test_errors_are_those_of_the_method_run_by_itself(points, reading, method):
         preset,
         parsed.trajectory,
         replicate.settings_of(preset, reading),
-        replicate.generator(3, preset.name, 1, stream),
+        one.generator(stream),
     )
     for p, error in zip(preset.counts, shared, strict=True):
         mixture = found.mixture(replicate.rules_of(preset)[parsed.final], p)
@@ -49,26 +50,22 @@ def test_errors_are_those_of_the_method_run_by_itself(points, reading, method):
         assert error == pytest.approx(dense, rel=1e-8)
 
 
-def test_leaving_methods_out_does_not_change_the_others(points):
-    preset = tiny()
-    everything = replicate.measure(preset, points, replicate.METHODS, 0, "columns", 0)
-    some = replicate.measure(preset, points, ["RRB-SF", "ensemble-ridge"], 0, "columns", 0)
+def test_leaving_methods_out_does_not_change_the_others():
+    everything = of(tiny()).measure()
+    some = of(tiny(), ("RRB-SF", "ensemble-ridge")).measure()
     assert some == {name: everything[name] for name in some}
 
 
-def test_replicates_draw_their_own_points_unless_told_otherwise(points):
+def test_replicates_draw_their_own_points_unless_told_otherwise():
     fresh, same = tiny(), tiny(redraw=False)
-    assert not np.array_equal(
-        replicate.draw_points(fresh, points, 0, 0), replicate.draw_points(fresh, points, 1, 0)
-    )
-    assert np.array_equal(
-        replicate.draw_points(same, points, 0, 0), replicate.draw_points(same, points, 1, 0)
-    )
+    assert not np.array_equal(of(fresh).draw(), of(fresh, number=1).draw())
+    assert np.array_equal(of(same).draw(), of(same, number=1).draw())
+    assert not np.array_equal(of(same).draw(), of(same, seed=1).draw())
 
 
-def test_times_are_positive_and_measured_at_each_count(points):
+def test_times_are_positive_and_measured_at_each_count():
     preset = tiny(measure="seconds", learner_counts=(1, 3))
-    times = replicate.measure(preset, points, ["UUB-mean", "ensemble-ridge"], 0, "columns", 0)
+    times = of(preset, ("UUB-mean", "ensemble-ridge")).measure()
     assert all(len(t) == 2 and min(t) > 0 for t in times.values())
 
 
@@ -89,11 +86,10 @@ def test_a_shared_gram_gives_the_blocks_of_the_gram_it_holds():
     assert shared.entries_evaluated == 6 + 10
 
 
-def test_a_matrix_on_a_device_gives_the_same_record(points):
+def test_a_matrix_on_a_device_gives_the_same_record():
     pytest.importorskip("torch")
-    preset = tiny()
     some = ("URB-mean", "RRB-SF", "UEB-med", "ensemble-ridge")
-    here = replicate.measure(preset, points, some, 0, "columns", 0)
-    there = replicate.measure(preset, points, some, 0, "columns", 0, device="cpu")
+    here = of(tiny(), some).measure()
+    there = of(tiny(), some, device="cpu").measure()
     for name in some:
         assert there[name] == pytest.approx(here[name], rel=1e-8)

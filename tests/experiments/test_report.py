@@ -84,6 +84,16 @@ def test_statements_that_were_not_run_are_folded_away(html):
     assert "| not run |" not in text
 
 
+def test_in_markdown_verdicts_are_a_table_and_what_decides_them_is_folded_below_it():
+    results = {"simulation": made_up("simulation", level)}
+    text = markdown.page(results, ["Made with “nysboost reproduce x --seed 0”."])
+    assert "- Made with `nysboost reproduce x --seed 0`." in text
+    table, folded = text.split("<details>")[0], text.split("<details>")[1].split("</details>")[0]
+    assert re.search(r"^\| 1 \| .* \| \*\*holds\*\* \| \*\*holds\*\* \|$", table, re.M)
+    assert "\n| 1 | 24 hold (Welch) | 24 hold (Welch) |\n" in folded
+    assert "; weakest: simulation: " in folded
+
+
 def test_the_report_names_the_papers_figures_and_asks_for_nothing_from_outside(html):
     assert 'Figure \\"sim\\" (a)' in html
     without_svg = html.replace("http://www.w3.org/2000/svg", "")

@@ -1,15 +1,14 @@
 import os
 import signal
-import subprocess
-import sys
-import textwrap
 import time
 
+import numpy as np
 import pytest
 
-from experiments.helpers import tiny
+from experiments.helpers import started, tiny
 from nysboost.experiments import runner
 from nysboost.experiments.replicate import METHODS
+from nysboost.experiments.user_error import UserError
 
 SOME = ("URB-mean", "RRB-SF", "ensemble-ridge")
 
@@ -78,28 +77,16 @@ SCRIPT = """
 """
 
 
-def started(tmp_path, out, jobs):
-    script = tmp_path / "run.py"
+def run_of(tmp_path, out, jobs):
     here = os.path.dirname(__file__)
-    script.write_text(
-        textwrap.dedent(SCRIPT.format(here=here, methods=METHODS, out=str(out), jobs=jobs))
-    )
-    return subprocess.Popen(
-        [sys.executable, str(script)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        # whoever runs the tests in the background has it ignored
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )
+    return started(tmp_path, SCRIPT.format(here=here, methods=METHODS, out=str(out), jobs=jobs))
 
 
 @pytest.mark.parametrize(
     ("how", "jobs"), [(signal.SIGKILL, 1), (signal.SIGKILL, 2), (signal.SIGINT, 2)]
 )
 def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path, how, jobs):
-    process = started(tmp_path, tmp_path / "killed", jobs)
+    process = run_of(tmp_path, tmp_path / "killed", jobs)
     for _ in range(3):
         process.stdout.readline()
     process.send_signal(how)
@@ -115,7 +102,7 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path, how, jobs):
 
 @pytest.mark.skipif(not os.path.isdir("/proc"), reason="looks for processes in /proc")
 def test_workers_end_when_the_parent_is_killed(tmp_path):
-    process = started(tmp_path, tmp_path / "out", 2)
+    process = run_of(tmp_path, tmp_path / "out", 2)
     process.stdout.readline()
     process.stdout.readline()
     workers = children_of(process.pid)
@@ -148,3 +135,30 @@ def test_every_record_says_which_code_made_it_and_other_code_begins_anew(tmp_pat
     monkeypatch.setattr(runner, "made_with", lambda: "0.9 (def)")
     assert runner.run(plan(), tmp_path, 1).made_with == ("0.9 (def)",)
     assert len(list(tmp_path.glob("*.jsonl"))) == 2
+
+
+def test_records_of_other_code_and_libraries_are_reported_where_that_is_asked_for(
+    tmp_path, monkeypatch
+):
+    made = runner.run(plan(), tmp_path, 1)
+    monkeypatch.setattr(runner, "code_digest", lambda: "other")
+    monkeypatch.setattr(runner, "version", lambda _: "0.0")
+    found = runner.gathered(plan(), tmp_path)
+    assert found.made_with == made.made_with
+    for reading, methods in made.values.items():
+        for method, errors in methods.items():
+            assert np.array_equal(found.values[reading][method], errors)
+    assert len(list(tmp_path.glob("*.jsonl"))) == 1
+
+
+def test_a_report_alone_makes_no_records_and_mixes_none(tmp_path, monkeypatch):
+    runner.run(plan(replicates=1), tmp_path, 1)
+    runner.run(plan(seed=1), tmp_path, 1)
+    with pytest.raises(UserError, match="lacks 2 of 4 records"):
+        runner.gathered(plan(), tmp_path)
+    with pytest.raises(UserError, match="0 files with records of simulation"):
+        runner.gathered(plan(seed=2), tmp_path)
+    monkeypatch.setattr(runner, "code_digest", lambda: "other")
+    runner.run(plan(replicates=1), tmp_path, 1)
+    with pytest.raises(UserError, match="2 files with records of simulation"):
+        runner.gathered(plan(replicates=1), tmp_path)

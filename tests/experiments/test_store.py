@@ -87,3 +87,23 @@ def test_a_folder_that_is_a_file_is_a_sentence(tmp_path):
 
 def test_the_digest_does_not_depend_on_the_order_of_keys():
     assert digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
+
+
+def test_a_store_is_found_again_by_its_settings_and_keeps_who_began_it(tmp_path, monkeypatch):
+    store = Store(tmp_path, "two-words", {"seed": 3, "m": [1, 2.5]}, KEY)
+    store.append(record(0))
+    monkeypatch.setattr("nysboost.experiments.store.__version__", "9.9")
+    (path,) = tmp_path.glob("*.settings.json")
+    found = Store.found(path, KEY)
+    assert (found.path, found.settings) == (store.path, store.settings)
+    assert found.records() == [record(0)]
+    assert json.loads(path.read_text())["nysboost_version"] == nb.__version__
+
+
+@pytest.mark.parametrize("text", ["", "{", "{}", '{"seed": 4}'])
+def test_settings_that_were_changed_since_are_a_sentence(tmp_path, text):
+    Store(tmp_path, "x", {"seed": 3}, KEY)
+    (path,) = tmp_path.glob("*.settings.json")
+    path.write_text(text)
+    with pytest.raises(UserError, match="its name says so"):
+        Store.found(path, KEY)

@@ -1,3 +1,6 @@
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -39,10 +42,11 @@ def test_a_text_label_can_be_left_out_by_name_or_number(tmp_path):
         np.float64, st.tuples(st.integers(1, 6), st.integers(1, 4)), elements=st.floats(-1e9, 1e9)
     )
 )
-def test_numbers_survive_csv_exactly(tmp_path_factory, values):
-    path = tmp_path_factory.mktemp("csv") / "data.csv"
-    path.write_text("\n".join(",".join(map(repr, row)) for row in values.tolist()))
-    assert np.array_equal(user_data.read(path).X, values)
+def test_numbers_survive_csv_exactly(values):
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "data.csv"
+        path.write_text("\n".join(",".join(map(repr, row)) for row in values.tolist()))
+        assert np.array_equal(user_data.read(path).X, values)
 
 
 def test_parquet_npy_npz_and_libsvm_give_the_same_table(tmp_path):

@@ -3,13 +3,11 @@
 import multiprocessing
 import os
 import signal
-import subprocess
-import sys
-import textwrap
 import time
 
 import pytest
 
+from experiments.helpers import started
 from nysboost.experiments.user_error import UserError
 from nysboost.experiments.workers import in_processes
 
@@ -74,17 +72,7 @@ SCRIPT = """
 
 @pytest.mark.parametrize("when", [0, 1, 2])
 def test_an_interrupt_ends_a_run_whose_workers_are_starting_or_busy(tmp_path, when):
-    script = tmp_path / "run.py"
-    script.write_text(textwrap.dedent(SCRIPT))
-    process = subprocess.Popen(
-        [sys.executable, str(script)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        # whoever runs the tests in the background has it ignored
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )
+    process = started(tmp_path, SCRIPT)
     time.sleep(0.5 if when == 0 else 0.0)
     for _ in range(when):
         process.stdout.readline()

@@ -20,6 +20,25 @@ def points(n=30, d=3, seed=0):
     return np.random.default_rng(seed).normal(size=(n, d))
 
 
+def test_while_all_of_it_is_held_runs_of_rows_are_cut_out_of_it():
+    problem = market.problem("Gaussian", n=30)
+    gram, everything = problem.gram, np.arange(30)
+    with gram.holding():
+        gram.block(np.arange(5), np.arange(5))
+        before = gram.entries_evaluated
+        whole = gram.block(everything, everything)
+        assert gram.entries_evaluated == before + 900
+        np.testing.assert_array_equal(gram.block(everything, everything), whole)
+        part = gram.block(np.arange(3, 9), np.arange(20, 30))
+        np.testing.assert_array_equal(part, whole[3:9, 20:])
+        assert gram.entries_evaluated == before + 900
+        gram.block(np.array([4, 2]), np.arange(3))
+        assert gram.entries_evaluated == before + 906
+    gram.block(everything, everything)
+    assert gram.entries_evaluated == before + 1806
+    np.testing.assert_allclose(whole, problem.G, atol=1e-12)
+
+
 @pytest.mark.parametrize("case", market.NAMES)
 @given(indices, indices)
 def test_a_block_is_that_block_of_the_dense_matrix(case, rows, cols):

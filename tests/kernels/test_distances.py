@@ -9,7 +9,7 @@ from scipy.spatial.distance import cdist
 
 from nysboost.kernels import distances
 from nysboost.kernels.distances import (
-    GaussianExponents,
+    MinusSquaredDistances,
     cityblock_distances,
     directions,
     in_the_form_of,
@@ -56,7 +56,7 @@ def test_exponents_are_never_positive_and_right_where_they_matter(dtype, spread,
     X = points(20, seed=seed, spread=spread, offset=offset).astype(dtype)
     wide = X.astype(np.float64)
     exact = -0.5 * cdist(wide, wide, "sqeuclidean")
-    exponents = GaussianExponents(X, 0.5)(X)
+    exponents = MinusSquaredDistances(X, 0.5)(X)
     assert exponents.dtype == dtype
     assert exponents.max() <= 0
     tolerance = 5e-5 if dtype == np.float32 else 1e-10
@@ -76,14 +76,14 @@ def test_products_norms_and_city_blocks_are_those_of_the_dense_points(make):
 def test_the_points_are_left_as_they_were():
     X, Y = points(20), points(15, seed=1)
     before = X.copy(), Y.copy()
-    squared_distances(X, Y), GaussianExponents(Y, 1e9)(X), cityblock_distances(X, Y)
+    squared_distances(X, Y), MinusSquaredDistances(Y, 1e9)(X), cityblock_distances(X, Y)
     np.testing.assert_array_equal(X, before[0])
     np.testing.assert_array_equal(Y, before[1])
 
 
 def test_points_whose_squares_overflow_in_float32_are_far_apart():
     X = (1e20 * points(20)).astype(np.float32)
-    np.testing.assert_array_equal(np.exp(GaussianExponents(X, 0.5)(X)), np.eye(20))
+    np.testing.assert_array_equal(np.exp(MinusSquaredDistances(X, 0.5)(X)), np.eye(20))
 
 
 @pytest.mark.parametrize("library", ["numpy", "array_api_strict", "torch"])
@@ -93,7 +93,7 @@ def test_rows_far_out_are_done_again_on_every_backend(library, far):
     X, Y = points(40).astype(np.float32), points(15, seed=1).astype(np.float32)
     X[far] += 3000.0
     Y[0] = X[far[0]] + 1.0
-    found = GaussianExponents(xp.asarray(Y), 0.5)(xp.asarray(X))
+    found = MinusSquaredDistances(xp.asarray(Y), 0.5)(xp.asarray(X))
     exact = -0.5 * cdist(X.astype(np.float64), Y.astype(np.float64), "sqeuclidean")
     np.testing.assert_allclose(np.exp(to_host(found)), np.exp(exact), rtol=0, atol=5e-5)
     np.testing.assert_allclose(to_host(found)[far], exact[far], rtol=1e-6)
@@ -108,7 +108,7 @@ def strict(*arrays):
 @pytest.mark.parametrize("gamma", [1e-3, 0.1, 7.0])
 def test_exponents_are_those_of_their_gamma(make, gamma):
     X, Y = points(20), points(15, seed=1)
-    found = GaussianExponents(make(Y), gamma)(make(X))
+    found = MinusSquaredDistances(make(Y), gamma)(make(X))
     np.testing.assert_allclose(found, -gamma * cdist(X, Y, "sqeuclidean"), rtol=1e-9, atol=1e-12)
 
 
@@ -162,7 +162,7 @@ def test_other_array_libraries_get_the_same_answers():
         (squared_norms(A), (X * X).sum(axis=1)),
         (squared_distances(A, B), cdist(X, Y, "sqeuclidean")),
         (cityblock_distances(A, B), cdist(X, Y, "cityblock")),
-        (GaussianExponents(B, 3.0)(A), -3.0 * cdist(X, Y, "sqeuclidean")),
+        (MinusSquaredDistances(B, 3.0)(A), -3.0 * cdist(X, Y, "sqeuclidean")),
         (directions(A), X / np.linalg.norm(X, axis=1, keepdims=True)),
         (in_the_form_of(A, B), Y),
     ):

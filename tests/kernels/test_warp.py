@@ -3,7 +3,7 @@
 import array_api_strict as strict
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.stats import norm
 from sklearn.preprocessing import QuantileTransformer
@@ -32,7 +32,8 @@ def test_equal_values_share_the_middle_of_their_quantiles():
     np.testing.assert_allclose(found.ravel(), norm.ppf([0.05, 0.40, 0.85]))
 
 
-@settings(deadline=None)
+@example([0.0, 2.225073858507203e-309], [0.0])
+@example([2.225073858507e-311], [0.0])
 @given(
     st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=40),
     st.lists(st.floats(-1e4, 1e4), min_size=1, max_size=9),
@@ -44,7 +45,7 @@ def test_the_map_rises_everywhere_and_has_an_inverse(values, fresh):
     assert (np.diff(u, axis=0) >= 0).all()
     if len(quantiles.knots[0]) == 1:
         assert (u == 0).all()
-        assert (quantiles.inverse(u) == values[0]).all()
+        assert np.abs(quantiles.inverse(u) - values[0]).max() <= warp.TINY
     else:
         steps = np.diff(quantiles.knots[0])
         error = np.abs(quantiles.inverse(u) - x)

@@ -25,18 +25,28 @@ def grid_distances(n, seed):
 
 
 def tied(D, k):
-    """Whether BUILD has to choose between points that are as good, which rounding then does."""
-    nearest = np.full(len(D), np.inf)
-    for _ in range(k):
-        losses = np.minimum(D, nearest[:, None]).sum(axis=0)
-        first, *others = np.sort(losses)
+    """Whether PAM has to choose between points that are as good, which rounding then does."""
+    medoids, before = [], np.inf
+    while True:
+        full = len(medoids) == k
+        kept = [medoids[:i] + medoids[i + 1 :] for i in range(k)] if full else [medoids]
+        losses = np.array([np.minimum(D, _nearest(D, few)[:, None]).sum(axis=0) for few in kept])
+        losses[:, medoids] = np.inf
+        first, *others = np.sort(losses, axis=None)
+        if full and first >= before - 1e-12 * D.sum():
+            return False
         if others and others[0] - first < 1e-12 * D.sum():
             return True
-        nearest = np.minimum(nearest, D[:, np.argmin(losses)])
-    return False
+        i, j = np.unravel_index(np.argmin(losses), losses.shape)
+        medoids, before = [*kept[i], int(j)], first
+
+
+def _nearest(D, medoids):
+    return D[:, medoids].min(axis=1, initial=np.inf)
 
 
 @given(st.integers(2, 40), st.integers(1, 12), st.integers(0, 1000))
+@example(35, 7, 38)  # a swap with either of two points that are each other's neighbours
 def test_pam_has_the_loss_of_the_kmedoids_package(n, k, seed):
     kmedoids = pytest.importorskip("kmedoids")
     k, D = min(k, n - 1), distances(n, seed)

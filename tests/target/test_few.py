@@ -19,31 +19,6 @@ def sample(n=80, noise=0.05, seed=0):
     return Sample(X, y, None, np.ones(3))
 
 
-def entrant(mean, y):
-    error = float(np.mean((mean - y) ** 2))
-    return few._Entrant("", None, (), 0, 1.0, mean, np.ones_like(mean), error)
-
-
-def test_shares_are_those_of_the_mixture_that_fits():
-    y = sample().Y
-    rng = np.random.default_rng(1)
-    noise = [0.5 * rng.normal(size=y.shape) for _ in range(3)]
-    entrants = [entrant(np.zeros_like(y), y), entrant(y + noise[0], y), entrant(y + noise[1], y)]
-    shares = few._shares(entrants, sample())
-    assert shares.sum() == pytest.approx(1)
-    assert shares[0] < shares[1]
-    assert shares[0] < shares[2]
-    mixed = sum(s * e.mean for s, e in zip(shares, entrants, strict=True))
-    assert np.mean((mixed - y) ** 2) < min(e.error for e in entrants)
-
-
-def test_the_simplest_stands_alone_where_nothing_is_better():
-    y = sample().Y
-    entrants = [entrant(0.9 * y, y), entrant(0 * y, y)]
-    np.testing.assert_array_equal(few._shares(entrants, sample()), [1, 0])
-    np.testing.assert_array_equal(few._shares(entrants[:1], sample()), [1])
-
-
 def test_every_row_is_predicted_by_a_model_that_had_not_seen_it():
     rows = sample(noise=1.0)
     scale = Scale(np.zeros(3), np.ones(3))

@@ -122,3 +122,23 @@ def test_the_simplest_model_is_weighed_only_where_it_could_win(small_samples, mo
     noise = np.random.default_rng(1).normal(size=(1000, 1))
     run(X, noise)
     assert weighed[1:] == ["Gaussian, uniform landmarks"]
+
+
+def test_where_the_simplest_model_is_not_clearly_behind_the_judge_mixes(small_samples, monkeypatch):
+    X, _ = table(1000)
+    Y = np.sin(2 * X).sum(axis=1, keepdims=True)  # of which ten landmarks know little
+    finished, plain = [], many._Race.finished
+    monkeypatch.setattr(
+        many._Race, "finished", lambda *a, **k: finished.append(plain(*a, **k)) or finished[-1]
+    )
+    monkeypatch.setattr(many, "CLEAR", 0.0)
+    monkeypatch.setattr(many, "FIRST_STEPS", 1)
+    monkeypatch.setattr(many, "LATER_STEPS", 1)
+    judged = run(X, Y, candidates=(Candidate(MATERN32, "one"),))
+    assert len(judged.models) == len(finished) == 2
+    assert judged.shares.sum() == pytest.approx(1)
+    assert judged.models == [finished[1].model, finished[0].model]  # the simplest first
+    means = [one.held_out.predict(one.features) for one in finished[::-1]]
+    mixed = sum(share * mean for share, mean in zip(judged.shares, means, strict=True))
+    np.testing.assert_allclose(judged.mean, mixed)
+    assert np.mean((judged.mean - judged.truth) ** 2) < min(one.error for one in finished)

@@ -74,7 +74,8 @@ def _apply_here(
         results = (np.asarray(function(block)) for block in blocks)
         first = next(results, None)
         width = 1 if first is None else first.shape[1]
-        with open_sink(request.out, output_names(what, width), force=request.force) as sink:
+        names, n = output_names(what, width), choice.table.n
+        with open_sink(request.out, names, n, force=request.force) as sink:
             if first is not None:
                 sink.write(first)
             for result in results:

@@ -59,7 +59,7 @@ class Choice:
         start, self.dropped_rows = 0, 0
         for block in self.table.blocks(self.columns):
             at = slice(start, start + len(block))
-            kept = np.isfinite(block).all(axis=1)
+            kept = finite_rows(block)
             if not kept.all() and not self.drop_missing:
                 row = int(np.argmin(kept))
                 raise DataError(self._missing(start + row, block[row]))
@@ -99,6 +99,15 @@ class Choice:
             f"{self.table.path} has a missing or infinite value in row {row}, {name}. "
             f"--drop-missing leaves such rows out{column}."
         )
+
+
+def finite_rows(block: NDArray[Any]) -> NDArray[np.bool]:
+    """Return which rows have finite numbers only; the sum of a block tells that all have."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(block.sum()):
+            return np.ones(len(block), dtype=np.bool)
+    whole: NDArray[np.bool] = np.isfinite(block).all(axis=1)
+    return whole
 
 
 def find_column(table: Table, name: str) -> int:

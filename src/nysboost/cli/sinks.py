@@ -32,13 +32,14 @@ class Sink(ABC):
         Where it is written.
     names : sequence of str
         What its columns are called, where columns have names.
+    expected : int or None
+        How many rows will come at most, if that is known.
     """
 
     numbers_only = True
 
-    def __init__(self, path: Path, names: Sequence[str]) -> None:
-        self.path = path
-        self.names = list(names)
+    def __init__(self, path: Path, names: Sequence[str], expected: int | None = None) -> None:
+        self.path, self.names, self.expected = path, list(names), expected
         self.rows = 0
 
     def write(self, block: NDArray[Any]) -> None:
@@ -75,7 +76,7 @@ class NpySink(Sink):
 
     def begin(self, block: NDArray[Any]) -> None:
         """Make the file."""
-        self._file = File(self.path, None, block.shape[1], block)
+        self._file = File(self.path, self.expected, block.shape[1], block)
         self._file.begin()
 
     def put(self, block: NDArray[Any]) -> None:
@@ -217,13 +218,15 @@ def whole(path: Path, *, force: bool) -> Iterator[Path]:
 
 
 @contextmanager
-def open_sink(path: Path, names: Sequence[str], *, force: bool) -> Iterator[Sink]:
+def open_sink(
+    path: Path, names: Sequence[str], expected: int | None = None, *, force: bool
+) -> Iterator[Sink]:
     """Open an output by the form that its name says; it appears when it is whole."""
     if path.suffix.lower() not in SINKS:
         msg = f"{path} has a form that is not known: {', '.join(SINKS)} are written."
         raise NoFileError(msg)
     with whole(path, force=force) as beside:
-        sink = SINKS[path.suffix.lower()](beside, names)
+        sink = SINKS[path.suffix.lower()](beside, names, expected)
         try:
             yield sink
             if sink.rows == 0:

@@ -10,9 +10,9 @@ import numpy as np
 
 from nysboost.data.outputs import make_output
 from nysboost.data.rows import ArrayRows, Stream, as_float, refuse_non_finite
-from nysboost.engine.blocks import Plan, each_block, plan
+from nysboost.engine.blocks import Plan, Scratch, each_block, plan
 from nysboost.gram import Gram, Landmarks
-from nysboost.gram.gram import Evaluator
+from nysboost.kernels import Evaluator
 from nysboost.kernels.distances import in_the_form_of
 from nysboost.numerics.arrays import (
     Array,
@@ -155,11 +155,12 @@ class FeatureMap:
         rotation = None if self.rotation is None else like(self.rotation, form)
         output = make_output(out, rows.n, self.n_features_out, form)
         plan = self._plan(rows, form, not (rows.in_memory and output.in_memory), budget)
+        scratch = Scratch(len(self.landmarks), form)
 
         def fill(X: Array, start: int, space: Array, block: slice) -> None:
             x = in_the_form_of(form, as_float(take(X, block)))
             refuse_non_finite(x, start + block.start)
-            values = evaluate(x)
+            values = evaluate(x, scratch(x.shape[0]))
             if rotation is None:
                 _multiply_blocks(values, parts, space[block, :])
             else:

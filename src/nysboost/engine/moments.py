@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from nysboost.data.rows import ArrayRows, Stream, as_float, refuse_non_finite
-from nysboost.engine.blocks import Plan, each_block, plan
+from nysboost.engine.blocks import Plan, Scratch, each_block, plan
 from nysboost.engine.feature_map import ENDLESS, FeatureMap
 from nysboost.kernels.distances import in_the_form_of
 from nysboost.numerics.arrays import (
@@ -23,6 +23,7 @@ from nysboost.numerics.arrays import (
     in_float64,
     like,
     namespace,
+    product_into,
     take,
 )
 from nysboost.numerics.memory import Budget
@@ -117,6 +118,7 @@ def moments_of(
     evaluate = transform.gram.against(transform.landmarks, form)
     N = like(transform.normalization, form)
     shares = _plan(transform, rows, form, Y.shape[1], budget or transform.gram.budget)
+    for_values, for_features = (Scratch(columns, form) for columns in N.shape)
     total: Moments | None = None
     start = 0
     for piece in rows.pieces(min(shares.piece, shares.block * shares.threads * WAITING)):
@@ -129,7 +131,9 @@ def moments_of(
             refuse_non_finite(x, start + block.start)
             at = slice(start + block.start, start + block.start + x.shape[0])
             of_rows = None if weights is None else like(weights[at], form)
-            found[block.start] = Moments.of(evaluate(x) @ N, like(Y[at], form), of_rows)
+            values = evaluate(x, for_values(x.shape[0]))
+            F = product_into(values, N, for_features(x.shape[0]))
+            found[block.start] = Moments.of(F, like(Y[at], form), of_rows)
 
         each_block(work, piece.shape[0], shares)
         for first in sorted(found):  # in order, so that threads do not change the sums

@@ -115,10 +115,15 @@ def from_some_rows(
 
 
 def squared_norm_of_gram(
-    gram: Gram, g: Floats, pairs: int, risk: Risk, rng: np.random.Generator
+    gram: Gram,
+    g: Floats,
+    pairs: int,
+    risk: Risk,
+    rng: np.random.Generator,
+    group: int = GRAM_GROUP,
 ) -> tuple[Estimate, int]:
     """Estimate ‖G‖_F², and return the number of kernel values that it took."""
-    size, groups = _sizes(pairs, 0, GRAM_GROUP)
+    size, groups = _sizes(pairs, 0, group)
     drawn, blocks = _Drawn.of(gram, _drawing(g, rng), size, groups), []
     for i, j in drawn.pairs:
         values = to_host(drawn.block(i, j)).astype(np.float64)

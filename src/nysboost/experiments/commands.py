@@ -74,6 +74,13 @@ def reproduce(
     device: Annotated[
         str, typer.Option(help="Where the matrix is held, as PyTorch names it: cuda.")
     ] = "",
+    report_only: Annotated[
+        bool,
+        typer.Option(
+            "--report-only",
+            help="Make no records: report those in --out, whichever code made them.",
+        ),
+    ] = False,
 ) -> None:
     """Run experiments of the paper: figures, statistics, a ledger of its claims, a report.
 
@@ -91,6 +98,7 @@ def reproduce(
         quick=quick,
         data_dir=data_dir,
         device=device,
+        report_only=report_only,
     )
     try:
         reproduce_command.run(request, out, jobs)

@@ -62,12 +62,6 @@ def parse_method(name: str) -> Method:
 TRAJECTORIES = tuple(dict.fromkeys(parse_method(name).trajectory for name in METHODS))
 
 
-def generator(seed: int, preset: str, replicate: int, stream: int) -> np.random.Generator:
-    """Return the random numbers of one part of one replicate, whoever computes it and when."""
-    key = (zlib.crc32(preset.encode()), replicate, stream)
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
-
-
 def settings_of(preset: Preset, reading: str, n_learners: int | None = None) -> Settings:
     """Return the settings of a preset under one reading of V."""
     try:
@@ -95,12 +89,6 @@ def rules_of(preset: Preset) -> dict[str, Rule]:
     return catalogue.rules_of(Settings(eta=preset.eta))
 
 
-def draw_points(preset: Preset, points: Points, replicate: int, seed: int) -> NDArray[np.float64]:
-    """Return the data of one replicate."""
-    draw = replicate if preset.redraw else 0
-    return points.draw(preset.n_points, generator(seed, preset.name, draw, _DATA_STREAM))
-
-
 def kernel_gram(preset: Preset, X: Array) -> Gram:
     """Return the Gram matrix of a preset's kernel."""
     params: dict[str, Any] = {} if preset.sigma is None else {"sigma": preset.sigma}
@@ -121,30 +109,77 @@ def find_trajectory(
     return boost(gram, settings, variant.boosting, variant.selector, rng)
 
 
-def measure_errors(
-    preset: Preset,
-    points: Points,
-    methods: Sequence[str],
-    seed: int,
-    reading: str,
-    replicate: int,
-    device: str = "",
-) -> Values:
-    """Return the relative errors of each method with each number of learners."""
-    X = _placed(draw_points(preset, points, replicate, seed), device)
-    # The whole matrix once: ten trajectories and their errors ask for it many times over.
-    gram = SharedGram(kernel_gram(preset, X))
-    settings = settings_of(preset, reading)
-    parsed = [parse_method(name) for name in methods]
-    values: Values = {}
-    for stream, name in enumerate(TRAJECTORIES, start=1):
-        mine = [method for method in parsed if method.trajectory == name]
-        if not mine:
-            continue
-        rng = generator(seed, preset.name, replicate, stream)
-        trajectory = find_trajectory(gram, preset, name, settings, rng)
-        values |= _errors_of(gram, preset, trajectory, mine)
-    return {name: values[name] for name in methods}
+@dataclass(frozen=True, eq=False)
+class Replicate:
+    """One replicate under one reading of V: all that its numbers depend on.
+
+    Attributes
+    ----------
+    methods : sequence of str
+        What is measured; leaving some out does not change the others.
+    number : int
+        Which of the replicates of a seed it is.
+    device : str
+        Where PyTorch holds the matrix; empty for NumPy. Times are always those of a processor.
+    """
+
+    preset: Preset
+    points: Points
+    methods: Sequence[str]
+    seed: int
+    number: int
+    reading: str
+    device: str = ""
+
+    def measure(self) -> Values:
+        """Return what the preset measures, for each method at each number of learners."""
+        return self.seconds() if self.preset.measure == "seconds" else self.errors()
+
+    def generator(self, stream: int) -> np.random.Generator:
+        """Return the random numbers of one part of the replicate, whoever computes it and when."""
+        shared = stream == _DATA_STREAM and not self.preset.redraw
+        key = (zlib.crc32(self.preset.name.encode()), 0 if shared else self.number, stream)
+        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=key))
+
+    def draw(self) -> NDArray[np.float64]:
+        """Return the points."""
+        return self.points.draw(self.preset.n_points, self.generator(_DATA_STREAM))
+
+    def errors(self) -> Values:
+        """Return the relative errors of each method with each number of learners."""
+        # The whole matrix once: ten trajectories and their errors ask for it many times over.
+        gram = SharedGram(kernel_gram(self.preset, _placed(self.draw(), self.device)))
+        settings = settings_of(self.preset, self.reading)
+        parsed = [parse_method(name) for name in self.methods]
+        values: Values = {}
+        for stream, name in enumerate(TRAJECTORIES, start=1):
+            mine = [method for method in parsed if method.trajectory == name]
+            if mine:
+                rng = self.generator(stream)
+                trajectory = find_trajectory(gram, self.preset, name, settings, rng)
+                values |= _errors_of(gram, self.preset, trajectory, mine)
+        return {name: values[name] for name in self.methods}
+
+    def seconds(self) -> Values:
+        """Return the processor time of each method with each number of learners, nothing shared.
+
+        With one thread that is the time on an idle machine, whatever else this one is doing.
+        """
+        X = self.draw()
+        parsed = [parse_method(name) for name in self.methods]
+        self._time(X, parsed[0], 1)  # the first call loads code
+        return {
+            method.name: [self._time(X, method, p) for p in self.preset.counts] for method in parsed
+        }
+
+    def _time(self, X: NDArray[np.float64], method: Method, p: int) -> float:
+        settings = settings_of(self.preset, self.reading, n_learners=p)
+        rng = np.random.default_rng(self.seed + self.number)
+        rule = rules_of(self.preset)[method.final]
+        began = time.process_time()
+        gram = kernel_gram(self.preset, X)
+        find_trajectory(gram, self.preset, method.trajectory, settings, rng).mixture(rule)
+        return time.process_time() - began
 
 
 def _errors_of(
@@ -170,53 +205,3 @@ def _placed(X: NDArray[np.float64], device: str) -> Array:
     except ImportError as error:
         raise UserError(f"--device {device} needs PyTorch: pip install torch.") from error
     return cast(Array, torch.asarray(X, device=device))
-
-
-def measure_seconds(
-    preset: Preset,
-    points: Points,
-    methods: Sequence[str],
-    seed: int,
-    reading: str,
-    replicate: int,
-    device: str = "",  # noqa: ARG001 (times are those of a processor)
-) -> Values:
-    """Return the processor time of each method with each number of learners, nothing shared.
-
-    With one thread that is the time on an idle machine, whatever else this one is doing.
-    """
-    X = draw_points(preset, points, replicate, seed)
-    _time(preset, X, parse_method(methods[0]), reading, 1, seed)  # the first call loads code
-    return {
-        name: [
-            _time(preset, X, parse_method(name), reading, p, seed + replicate)
-            for p in preset.counts
-        ]
-        for name in methods
-    }
-
-
-def _time(
-    preset: Preset, X: NDArray[np.float64], method: Method, reading: str, p: int, seed: int
-) -> float:
-    settings = settings_of(preset, reading, n_learners=p)
-    rng = np.random.default_rng(seed)
-    rule = rules_of(preset)[method.final]
-    began = time.process_time()
-    gram = kernel_gram(preset, X)
-    find_trajectory(gram, preset, method.trajectory, settings, rng).mixture(rule)
-    return time.process_time() - began
-
-
-def measure(
-    preset: Preset,
-    points: Points,
-    methods: Sequence[str],
-    seed: int,
-    reading: str,
-    replicate: int,
-    device: str = "",
-) -> Values:
-    """Return what a preset measures, for each method at each number of learners."""
-    how = measure_seconds if preset.measure == "seconds" else measure_errors
-    return how(preset, points, methods, seed, reading, replicate, device)

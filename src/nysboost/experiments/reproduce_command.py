@@ -33,6 +33,7 @@ class Request:
     quick: bool = False
     data_dir: Path | None = None
     device: str = ""
+    report_only: bool = False
 
     def command(self) -> str:
         """Return the command that gives the same numbers, wherever data and results lie."""
@@ -77,8 +78,11 @@ def run(request: Request, out: Path, jobs: int) -> dict[str, Results]:
         )
         where = (request.data_dir, request.device)
         plan = runner.Plan(preset, methods[preset.name], request.seed, *where)
-        with console.progress(preset.name) as progress:
-            results[preset.name] = runner.run(plan, folder, jobs, progress)
+        if request.report_only:
+            results[preset.name] = runner.gathered(plan, folder)
+        else:
+            with console.progress(preset.name) as progress:
+                results[preset.name] = runner.run(plan, folder, jobs, progress)
         figures.write_all(results[preset.name], folder)
     _finish(results, request, out)
     return results

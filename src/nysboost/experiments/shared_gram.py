@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nysboost.data.rows import ArrayRows
-from nysboost.gram import Gram, Landmarks, PrecomputedGram
+from nysboost.gram import Gram, PrecomputedGram
 from nysboost.numerics.arrays import Array, Indices, namespace, take
 
 
@@ -22,8 +22,5 @@ class SharedGram(PrecomputedGram):
         self.values = (values + values.T) / 2
         super().__init__(ArrayRows(self.values))
 
-    def cross(self, rows: Indices | slice, landmarks: Landmarks) -> Array:
-        """Return G[rows, landmarks], shape (len(rows), m)."""
-        assert landmarks.indices is not None
-        block = take(take(self.values, landmarks.indices), rows, axis=1)
-        return self.tally.add(block.T)
+    def _entries(self, rows: Indices, columns: Indices) -> Array:
+        return take(take(self.values, columns), rows, axis=1).T

@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,8 @@ from nysboost.data.whole import whole_text
 from nysboost.experiments.user_error import UserError
 
 Record = dict[str, Any]
+SETTINGS = ".settings.json"
+VERSION = "nysboost_version"
 _CHECKSUM_LENGTH = 16
 """64 bits: enough against damage by chance, which is all that it guards against."""
 
@@ -72,9 +74,23 @@ class Store:
         self.path = folder / f"{stem}.jsonl"
         make_writable(folder)
         # the digest leaves the version out: what numbers depend on is in the settings
-        described = self.settings | {"nysboost_version": __version__}
-        with whole_text(folder / f"{stem}.settings.json") as file:
-            file.write(json.dumps(described, indent=2, sort_keys=True) + "\n")
+        described = self.settings | {VERSION: __version__}
+        beside = folder / f"{stem}{SETTINGS}"
+        if not beside.exists():
+            with whole_text(beside) as file:
+                file.write(json.dumps(described, indent=2, sort_keys=True) + "\n")
+
+    @classmethod
+    def found(cls, path: Path, key: tuple[str, ...]) -> Store:
+        """Return the store whose settings lie in this file."""
+        settings: Record = {}
+        with suppress(ValueError):
+            settings = json.loads(path.read_text(encoding="utf-8"))
+            settings.pop(VERSION, None)
+        name, _, rest = path.name.rpartition("-")
+        if rest != f"{digest(settings)}{SETTINGS}":
+            raise UserError(f"{path} is not what was written with its records: its name says so.")
+        return cls(path.parent, name, settings, key)
 
     def records(self) -> list[Record]:
         """Return the whole records, in the order of their key, each key once."""

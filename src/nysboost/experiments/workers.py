@@ -95,7 +95,7 @@ def _answer(function: Callable[[Any], Any], item: Any) -> Any:
     """Return the function's value, or its exception."""
     try:
         return function(item)
-    except Exception as error:
+    except Exception as error:  # whatever it is, the parent raises it: here nobody would see it
         error.add_note(traceback.format_exc())  # a traceback itself does not travel
         return error
 

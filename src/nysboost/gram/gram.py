@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from nysboost.data.dask_graph import here
 from nysboost.data.forgotten import ForgottenRows
 from nysboost.data.rows import ArrayRows, Rows, as_float, scan_size
 from nysboost.gram.landmarks import Landmarks
-from nysboost.kernels import Kernel
+from nysboost.kernels import Evaluator, Kernel
 from nysboost.kernels.distances import in_the_form_of
 from nysboost.numerics.arrays import (
     Array,
@@ -29,9 +30,6 @@ from nysboost.numerics.tolerances import ALIKE, EPS
 
 LOOKED_AT = 32
 """Rows by whose values float32 is judged."""
-
-Evaluator: TypeAlias = Callable[[Array], Array]
-"""X ↦ k(X, Z), for landmarks that have been prepared."""
 
 
 class Tally:
@@ -68,6 +66,8 @@ class Gram(ABC):
     """
 
     parallel = True
+    _holding = False
+    _held: Array | None = None
 
     def __init__(self, rows: Rows, budget: Budget | None = None, tally: Tally | None = None):
         self.rows = rows
@@ -88,7 +88,24 @@ class Gram(ABC):
 
     def block(self, rows: Indices, cols: Indices) -> Array:
         """Return G[rows, cols]."""
+        if self._holding and _is_run(rows) and _is_run(cols):
+            if self._held is None and len(rows) == len(cols) == self.n:
+                self._held = self.cross(rows, self.landmarks(cols))
+            if self._held is not None:
+                return self._held[rows[0] : rows[-1] + 1, cols[0] : cols[-1] + 1]
         return self.cross(rows, self.landmarks(cols))
+
+    @contextmanager
+    def holding(self) -> Iterator[None]:
+        """Keep all of G from when it is first asked for: where fit after fit will ask again.
+
+        Runs of rows are then cut out of it; other blocks are evaluated, as they would be without.
+        """
+        self._holding = True
+        try:
+            yield
+        finally:
+            self._holding, self._held = False, None
 
     def cross(self, rows: Indices | slice, landmarks: Landmarks) -> Array:
         """Return k(X[rows], Z), shape (len(rows), m)."""
@@ -115,7 +132,7 @@ class Gram(ABC):
             Shows the namespace, the device and the dtype of the rows to come.
         """
         prepared = self._against(landmarks, form)
-        return lambda X: self.tally.add(prepared(X))
+        return lambda X, out=None: self.tally.add(prepared(X, out))
 
     @abstractmethod
     def _against(self, landmarks: Landmarks, form: Array) -> Evaluator:
@@ -228,6 +245,11 @@ class KernelGram(Gram):
             f"KernelGram({self.kernel}, n={self.n}, n_features={self.rows.n_features}, "
             f"dtype={self.dtype}, entries_evaluated={self.entries_evaluated})"
         )
+
+
+def _is_run(rows: Indices) -> bool:
+    """Whether rows follow each other, as those of a tile do."""
+    return len(rows) > 0 and bool((np.diff(rows) == 1).all())
 
 
 def _diagonal(kernel: Kernel, X: Array) -> Array:

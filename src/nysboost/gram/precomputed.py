@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from nysboost.data.rows import ArrayRows, Rows, StoredRows, as_float
-from nysboost.gram.gram import Evaluator, Gram
+from nysboost.gram.gram import Gram
 from nysboost.gram.landmarks import Landmarks
+from nysboost.kernels import Evaluator
 from nysboost.numerics.arrays import Array, Indices, epsilon, is_sparse, namespace, row_blocks, take
 from nysboost.numerics.tolerances import ASYMMETRIC, INDEFINITE, cutoff
 
@@ -24,7 +25,10 @@ class PrecomputedGram(Gram):
 
     def operands(self, rows: Indices | slice, landmarks: Landmarks) -> tuple[Array, Evaluator]:
         """Return G[rows, J], read without the other columns, and the identity."""
-        return self._entries(np.arange(self.n)[rows], _columns(landmarks)), self.tally.add
+        return self._entries(np.arange(self.n)[rows], _columns(landmarks)), self._counted
+
+    def _counted(self, values: Array, _: Array | None = None) -> Array:
+        return self.tally.add(values)
 
     @property
     def _matrix(self) -> Array:
@@ -40,9 +44,9 @@ class PrecomputedGram(Gram):
 
     def _against(self, landmarks: Landmarks, form: Array) -> Evaluator:
         if form.shape[1] != self.n and form.shape[1] == len(landmarks):
-            return lambda X: X
+            return lambda X, _=None: X
         columns = _columns(landmarks)
-        return lambda X: take(X, columns, axis=1)
+        return lambda X, _=None: take(X, columns, axis=1)
 
     def within(self, landmarks: Landmarks) -> Array:
         """Return W = G[J, J], shape (m, m)."""

@@ -13,7 +13,7 @@ from typing import Any
 from nysboost.kernels.adapters import SHARED, CallableKernel, SklearnKernel
 from nysboost.kernels.anova import Anova
 from nysboost.kernels.bandwidth import require_shared
-from nysboost.kernels.base import Kernel
+from nysboost.kernels.base import Evaluator, Kernel
 from nysboost.kernels.mapped import Radial
 from nysboost.kernels.metric import Metric
 from nysboost.kernels.products import Cosine, Linear, Polynomial
@@ -26,6 +26,7 @@ __all__ = [
     "Anova",
     "CallableKernel",
     "Cosine",
+    "Evaluator",
     "Gaussian",
     "Kernel",
     "Laplacian",

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 
 from nysboost.data.rows import Rows
 from nysboost.numerics.arrays import Array, Floats, dtype_name, is_sparse, namespace
+
+
+class Evaluator(Protocol):
+    """x ↦ k(x, Z), for points Z that have been prepared."""
+
+    def __call__(self, X: Array, out: Array | None = None, /) -> Array:
+        """Return k(X, Z), shape (n, m).
+
+        `out` is memory of that shape that may be used for the result: block after block in the
+        same memory saves the system from finding, and clearing, new memory each time.
+        """
 
 
 class Kernel(ABC):
@@ -43,7 +53,7 @@ class Kernel(ABC):
     def __call__(self, X: Array, Y: Array) -> Array:
         """Return the kernel matrix of shape (n, m)."""
 
-    def against(self, Y: Array) -> Callable[[Array], Array]:
+    def against(self, Y: Array) -> Evaluator:
         """Return x ↦ k(x, Y), with what depends on Y alone prepared once.
 
         Parameters
@@ -51,7 +61,7 @@ class Kernel(ABC):
         Y : array or CSR matrix of shape (m, d)
             Points, in the form and the dtype of those to come.
         """
-        return lambda X: self(X, Y)
+        return lambda X, _=None: self(X, Y)
 
     def diag(self, X: Array) -> Array:
         """Return k(x, x) for each row, shape (n,)."""

@@ -27,6 +27,7 @@ from nysboost.numerics.arrays import (
     is_numpy_namespace,
     is_sparse,
     namespace,
+    product_into,
     row_blocks,
 )
 from nysboost.numerics.tolerances import CLOSE, EXPONENT_LIMIT
@@ -58,10 +59,11 @@ def squared_norms(X: Array) -> Array:
     return norms
 
 
-class GaussianExponents:
+class MinusSquaredDistances:
     """x ↦ −γ‖x−y‖² for all rows y of Y, with what depends on Y alone prepared once.
 
-    With x and y centred and scaled by √(2γ) the exponent is ⟨x, y⟩ − ½‖x‖² − ½‖y‖²;
+    It is the exponent of a Gaussian, and as exact as its value needs: close pairs are not done
+    again. With x and y centred and scaled by √(2γ) it is ⟨x, y⟩ − ½‖x‖² − ½‖y‖²;
     the two norms ride along as two more columns, so that one matrix product gives it
     whole. Rows too far out for their precision are done again in float64.
 
@@ -85,20 +87,21 @@ class GaussianExponents:
             half = squared_norms(B)[:, None] / 2
             self._right = xp.concat([B, -xp.ones_like(half), -half], axis=1)
 
-    def __call__(self, X: Array) -> Array:
-        """Return the exponents, at most zero, shape (n, m)."""
+    def __call__(self, X: Array, out: Array | None = None) -> Array:
+        """Return the exponents, at most zero, shape (n, m), in `out` if it is given."""
         if is_sparse(X):
             exact = squared_distances(X, self.Y) * -self.gamma
             return exact.astype(X.dtype, copy=False)
         with np.errstate(over="ignore", invalid="ignore"):  # such rows are far out, and done again
-            return self._dense(X)
+            return self._dense(X, out)
 
-    def _dense(self, X: Array) -> Array:
+    def _dense(self, X: Array, out: Array | None) -> Array:
         xp = namespace(X)
         A: Array = X - self._centre
         A *= self._scale
         half = squared_norms(A)[:, None] / 2
-        exponents: Array = xp.concat([A, half, xp.ones_like(half)], axis=1) @ self._right.T
+        left = xp.concat([A, half, xp.ones_like(half)], axis=1)
+        exponents: Array = product_into(left, self._right.T, out)
         # Few points coincide but for rounding. In a cache, to look for them is much faster than
         # to write; a GPU's large blocks nearly always have some. NaN counts as one.
         if not (isinstance(exponents, np.ndarray) and exponents.max() <= 0):

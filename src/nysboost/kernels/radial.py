@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -18,6 +17,7 @@ from nysboost.kernels.bandwidth import (
     require_at_most_one,
     require_no_scale_beside,
 )
+from nysboost.kernels.base import Evaluator
 from nysboost.kernels.mapped import Mapped, Radial
 from nysboost.kernels.metric import Metric
 from nysboost.numerics.arrays import Array, Floats, apply_in_place, namespace
@@ -58,11 +58,11 @@ class Gaussian(Radial):
         X = as_float(X)
         return self.against(distances.in_the_form_of(X, Y))(X)
 
-    def against(self, Y: Array) -> Callable[[Array], Array]:
+    def against(self, Y: Array) -> Evaluator:
         """Return x ↦ k(x, Y), with what depends on Y alone prepared once."""
         mapped = self.mapping(Y)
-        exponents = distances.GaussianExponents(mapped(Y), self._rate())
-        return lambda X: apply_in_place("exp", exponents(mapped(X)))
+        exponents = distances.MinusSquaredDistances(mapped(Y), self._rate())
+        return lambda X, out=None: apply_in_place("exp", exponents(mapped(X), out))
 
     def profile(self, squared: Array) -> tuple[Array, Array]:
         """Return φ(s) = exp(−γs) and φ'(s) = −γφ(s)."""
@@ -204,21 +204,32 @@ class Matern(Radial):
         X = as_float(X)
         return self.against(distances.in_the_form_of(X, Y))(X)
 
-    def against(self, Y: Array) -> Callable[[Array], Array]:
+    def against(self, Y: Array) -> Evaluator:
         """Return x ↦ k(x, Y), with what depends on Y alone prepared once."""
-        mapped = self.mapping(Y)
+        mapped, rate = self.mapping(Y), self._rate()
         points = mapped(Y)
+        if self.differentiable:  # |dk / d(r²)| ≤ ½, so r² needs no more digits than k
+            minus_squared = distances.MinusSquaredDistances(points, rate**2)
+            return lambda X, out=None: self._of(minus_squared(mapped(X), out), -1.0)
 
-        def values(X: Array) -> Array:
+        def exactly(X: Array, _: Array | None = None) -> Array:
             squared = distances.squared_distances(mapped(X), points)
-            return namespace(squared).astype(self._values(squared), X.dtype, copy=False)
+            return namespace(squared).astype(self._of(squared, rate**2), X.dtype, copy=False)
 
-        return values
+        return exactly
 
-    def _values(self, squared: Array) -> Array:
-        r = namespace(squared).sqrt(squared) * self._rate()
-        polynomials: dict[float, Array | float] = {0.5: 1.0, 1.5: 1 + r, 2.5: 1 + r + r * r / 3}
-        return polynomials[self.nu] * namespace(r).exp(-r)
+    def _of(self, squared: Array, unit: float) -> Array:
+        """Return the kernel at r² = unit · squared, in the memory of the argument."""
+        squared *= unit
+        r = apply_in_place("sqrt", squared)
+        decay = apply_in_place("exp", -r)
+        if self.nu == 0.5:
+            return decay
+        if self.nu == 2.5:
+            r += r * r / 3
+        r += 1
+        r *= decay
+        return r
 
     def profile(self, squared: Array) -> tuple[Array, Array]:
         """Return φ(s) and φ'(s).
@@ -261,13 +272,16 @@ class Matern(Radial):
         """Whether the kernel is smooth where two points meet."""
         return self.nu > 0.5
 
-    def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
+    def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:  # noqa: ARG002
         """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""
-        mapped = self.mapping(X)
+        mapped, unit = self.mapping(X), self._rate() ** 2
         x, z = mapped(X), mapped(Z)
-        _, slope = self.profile(distances.squared_distances(x, z))
-        pull = _pull_towards(x, z, A * namespace(slope).astype(slope, K.dtype) * -2.0)
-        return self._pulled_back(pull, Z)
+        squared = distances.MinusSquaredDistances(z, unit)(x)
+        squared *= -1 / unit
+        _, slope = self.profile(squared)
+        slope *= A
+        slope *= -2
+        return self._pulled_back(_pull_towards(x, z, slope), Z)
 
     def frequencies(self, normals: Floats, uniforms: Floats) -> Floats:
         """Return frequencies of Student's t distribution with 2ν degrees of freedom, over σ."""

@@ -82,9 +82,14 @@ class Quantiles:
         return tuple(np.asarray(values).tobytes() for values in (*self.knots, *self.heights))
 
 
+TINY = 1e-270
+"""Values below are zero to a warp: between them a slope would be above all numbers."""
+
+
 def _knots(values: Floats) -> tuple[Floats, Floats]:
     """Return distinct values, evenly spread by rank where they are many, and their quantiles."""
-    distinct, counts = np.unique(values, return_counts=True)
+    told_apart = np.where(np.abs(values) < TINY, 0.0, values)
+    distinct, counts = np.unique(told_apart, return_counts=True)
     if len(distinct) > KNOTS:
         ranks = np.linspace(0, len(values) - 1, KNOTS).astype(np.intp)
         kept = np.unique(np.searchsorted(np.cumsum(counts), ranks, side="right"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from nysboost.boosting.core import fit_core
 from nysboost.boosting.learner import Learner
 from nysboost.gram import Gram, Landmarks, Sample
-from nysboost.kernels import Kernel
+from nysboost.kernels import Evaluator, Kernel
 from nysboost.kernels.distances import squared_distances
 from nysboost.methods.adaptive import equal_parts
 from nysboost.methods.baselines import cluster_rows
@@ -45,14 +44,14 @@ class Clustered(Kernel):
         """Return the values, shape (n, m): each row has those of its own cluster."""
         return self.against(Y)(X)
 
-    def against(self, Y: Array) -> Callable[[Array], Array]:
+    def against(self, Y: Array) -> Evaluator:
         """Return x ↦ k(x, Y) cut to clusters, with what depends on Y alone prepared once."""
         ends = np.cumsum(self.sizes)
         parts = [slice(end - size, end) for end, size in zip(ends, self.sizes, strict=True)]
         filled = [s for s, size in enumerate(self.sizes) if size]
         own = {s: self.kernel.against(take(Y, parts[s])) for s in filled}
 
-        def evaluate(X: Array) -> Array:
+        def evaluate(X: Array, _: Array | None = None) -> Array:
             cluster = self.cluster_of(X)
             values = like(np.zeros((X.shape[0], int(ends[-1]))), X)
             # cluster after cluster, because not every library writes to scattered rows

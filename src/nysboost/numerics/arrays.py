@@ -195,12 +195,15 @@ def apply_in_place(function: str, array: Array, *args: Any) -> Array:
         return operation(array, *(like(arg, array) for arg in args))
 
 
-def product_into(A: Array, B: Array, out: Array) -> None:
-    """Write A @ B into `out`, without a temporary where the namespace allows it."""
+def product_into(A: Array, B: Array, out: Array | None) -> Array:
+    """Return A @ B, in `out` if it is given, without a temporary where the namespace allows it."""
+    if out is None:
+        return A @ B
     try:
         namespace(out).matmul(A, B, out=out)
     except TypeError:
         out[...] = A @ B
+    return out
 
 
 def is_numpy(array: Array) -> bool:

@@ -7,6 +7,7 @@ the sum of each point's distance to its nearest medoid, as in R's ``pam``.
 from __future__ import annotations
 
 import numpy as np
+from scipy.sparse import csc_array
 
 from nysboost.numerics.arrays import Floats, Indices
 
@@ -45,15 +46,24 @@ def pam(distances: Floats, k: int) -> Indices:
 
 
 def _build(distances: Floats, k: int) -> Indices:
-    """Add, k times, the medoid that lowers the loss most."""
-    nearest = np.full(len(distances), np.inf)
+    """Add, k times, the medoid that lowers the loss most.
+
+    A new medoid changes the losses only through the points that it is nearest to, fewer and
+    fewer of them: all k steps together cost a few n² operations.
+    """
+    nearest = np.full(len(distances), distances.max())
+    loss = distances.sum(axis=0)
     medoids = np.empty(k, dtype=np.intp)
     free = np.ones(len(distances), dtype=bool)
     for i in range(k):
-        loss = np.minimum(distances, nearest[:, None]).sum(axis=0)
         medoids[i] = np.argmin(np.where(free, loss, np.inf))
         free[medoids[i]] = False
-        nearest = np.minimum(nearest, distances[:, medoids[i]])
+        to_medoid = distances[medoids[i]]
+        closer = to_medoid < nearest
+        theirs = distances[closer]
+        loss -= np.minimum(theirs, nearest[closer, None]).sum(axis=0)
+        loss += np.minimum(theirs, to_medoid[closer, None]).sum(axis=0)
+        nearest[closer] = to_medoid[closer]
     return medoids
 
 
@@ -69,8 +79,8 @@ def _swap_changes(distances: Floats, medoids: Indices) -> Floats:
     added = with_candidate.sum(axis=0) - first.sum()
     # points of medoid i fall back on the candidate or on their second medoid
     orphaned = np.minimum(distances, second[:, None]) - with_candidate
-    membership = (owner[None, :] == np.arange(k)[:, None]).astype(np.float64)
-    changes: Floats = added[None, :] + membership @ orphaned
+    members = csc_array((np.ones(n), owner, np.arange(n + 1)), shape=(k, n))
+    changes: Floats = added[None, :] + members @ orphaned
     return changes
 
 

@@ -9,7 +9,6 @@ from itertools import islice
 from typing import TypeAlias
 
 import numpy as np
-from scipy.optimize import nnls
 
 from nysboost.engine.blocks import side_by_side
 from nysboost.engine.moments import Moments
@@ -23,6 +22,7 @@ from nysboost.target.linear import Basis, LinearModel, chosen, predictions_along
 from nysboost.target.plain import Plain
 from nysboost.target.recipes import Moved, Recipe, Still
 from nysboost.target.scale import Scale
+from nysboost.target.shares import shares_of
 
 FEW = 3000
 """Up to this many rows candidates are mixed; beyond it one held-out part chooses as well."""
@@ -34,13 +34,6 @@ search, on all rows. Fewer are faster, but judge another model than the one that
 Against 227 to 256 as in the model (concrete, energy and housing, splits 5 to 7) 192 took .65 of
 the time for the same test error, 128 .39 for 1.4 % more, and of energy's and housing's test rows
 intervals then covered 92 % instead of 96 and 94 %."""
-
-SHRINKAGE = 0.001
-"""Pull of the mixture's shares towards equal ones, relative to the candidates' predictions. On the
-same splits 1e-4 to 5e-3 made no difference, and 0.05 lost some."""
-
-NEGLIGIBLE = 0.02
-"""A candidate with a smaller share leaves the mixture."""
 
 GAIN = 0.98
 """The mixture has to be better than the simplest model by this factor."""
@@ -110,7 +103,9 @@ def learn_few(
         line = f"{best.name}: out-of-fold error {best.error**0.5:.4g}"
         work.step(recipe.size * len(folds), line)
         entrants += entered
-    shares = _shares(entrants, sample)
+    weights = None if sample.weights is None else to_host(sample.weights)
+    truth = to_host(sample.Y)
+    shares = shares_of([entrant.mean for entrant in entrants], truth, weights, GAIN)
     kept = np.flatnonzero(shares > 0)
     models = _fitted([entrants[k] for k in kept], sample, scale, c, seed)
     work.step(work.total - work.done, f"{len(kept)} of them, on all rows")
@@ -119,9 +114,8 @@ def learn_few(
         shares[k] * entrants[k].spread[:, None] * to_host(model.noise)
         for k, model in zip(kept, models, strict=True)
     )
-    weights = None if sample.weights is None else to_host(sample.weights)
     notes = [(entrant.name, entrant.error**0.5) for entrant in entrants]
-    return Judged(models, shares[kept], to_host(sample.Y), mean, np.sqrt(variance), weights, notes)
+    return Judged(models, shares[kept], truth, mean, np.sqrt(variance), weights, notes)
 
 
 def _folds(n: int, rng: np.random.Generator) -> list[Indices]:
@@ -185,32 +179,6 @@ def _error(sample: Sample, mean: Floats) -> float:
     miss = np.mean((to_host(sample.Y) - mean) ** 2, axis=1)
     weights = None if sample.weights is None else to_host(sample.weights)
     return float(np.average(miss, weights=weights))
-
-
-def _shares(entrants: list[_Entrant], sample: Sample) -> Floats:
-    """Return non-negative shares of sum 1: ridge regression of y on out-of-fold predictions.
-
-    The pull is towards equal shares. The simplest model is taken alone where the mixture is
-    hardly better.
-    """
-    m = len(entrants)
-    alone: Floats = np.eye(m)[0]
-    if m == 1:
-        return alone
-    centre = to_host(sample.mean)
-    weights = np.ones(sample.n) if sample.weights is None else to_host(sample.weights)
-    root = np.sqrt(weights / weights.sum())[:, None]
-    P = np.stack([((e.mean - centre) * root).ravel() for e in entrants], axis=1)
-    y = ((to_host(sample.Y) - centre) * root).ravel()
-    scale = np.sqrt(np.mean(np.sum(P**2, axis=0))) or 1.0
-    pull = np.sqrt(SHRINKAGE) * scale
-    total = 100 * scale  # a heavy row: shares of sum 1, to 1e-4
-    A = np.vstack([P, pull * np.eye(m), np.full((1, m), total)])
-    shares, _ = nnls(A, np.concatenate([y, np.full(m, pull / m), [total]]))
-    shares = np.where(shares >= NEGLIGIBLE * shares.sum(), shares, 0.0)
-    shares /= shares.sum()
-    mixed = sum(share * e.mean for share, e in zip(shares, entrants, strict=True))
-    return shares if _error(sample, mixed) <= GAIN * entrants[0].error else alone
 
 
 def _fitted(

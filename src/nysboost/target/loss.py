@@ -210,8 +210,6 @@ def _solve(sums: _Sums, loss: TargetLoss, point: Point) -> _Solved | None:
         return None
     h = H @ b
     explained = xp.sum(h * h)
-    if not np.isfinite(float(explained)):
-        return None
     w, M_inverse, W_inverse = H.T @ h, H.T @ H, L_inverse.T @ L_inverse
     left, least = loss.total - explained, EXACT * loss.total
     noise = xp.where(left > least, left, least) / (n * t)
@@ -227,7 +225,10 @@ def _solve(sums: _Sums, loss: TargetLoss, point: Point) -> _Solved | None:
     to_log_gamma = (gamma * spread - c - tau * missed / gamma) / 2
     to_cross = M_inverse - (tau / gamma) * W_inverse
     # together, because a GPU stops for each number that is asked for by itself
-    value, noise, to_log_gamma = map(float, to_host(xp.stack([value, noise, to_log_gamma])))
+    numbers = to_host(xp.stack([explained, value, noise, to_log_gamma]))
+    if not np.isfinite(numbers).all():
+        return None
+    value, noise, to_log_gamma = map(float, numbers[1:])
     return _Solved(value, noise, w, w_noise, to_cross, to_within / 2, to_log_gamma)
 
 

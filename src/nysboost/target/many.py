@@ -27,6 +27,7 @@ from nysboost.target.judged import Judged
 from nysboost.target.linear import LinearModel, chosen, errors_along
 from nysboost.target.plain import Plain
 from nysboost.target.scale import Scale, Scaling
+from nysboost.target.shares import shares_of
 
 JUDGE_ROWS = 4096
 """Rows that judge, at most; a fifth of all where there are few."""
@@ -64,7 +65,7 @@ last sample, all rows do not turn that round: on split 5 of the six large tables
 simplest model's by 0.7 % at most (kin40k, 256 landmarks)."""
 
 TIES = 0.995
-"""What knows y has to be better than the simplest model by this factor."""
+"""With the simplest model in it, a mixture has to be better than that alone by this factor."""
 
 
 def learn_many(
@@ -88,7 +89,7 @@ def learn_many(
        judge has lost.
     3. One pass over all rows gives FᵀF and FᵀY. The judge chooses γ for weights that come from
        all other rows; then its rows join. The simplest model has such a pass too, unless it is
-       clearly behind.
+       clearly behind; the judge mixes the two.
     """
     race = _Race.of(rows, Y, weights, c, rng, scaling)
     work.begin(race.size(len(candidates), rows.n))
@@ -107,20 +108,27 @@ def learn_many(
         work.step(0, f"{best.name}, settled: held-out error {best.error**0.5:.4g}")
         simple = judged(simple, race.fit, race.judge)
     weighed = partial(race.finished, rows=rows, Y=Y, weights=weights, budget=budget, work=work)
-    winner = weighed(simple if best is None else best)
-    if best is not None and winner.error > CLEAR * simple.error:
-        plainest = weighed(simple)
-        winner = winner if winner.error <= TIES * plainest.error else plainest
+    entrants = [weighed(simple if best is None else best)]
+    if best is not None and entrants[0].error > CLEAR * simple.error:
+        entrants.insert(0, weighed(simple))
     work.step(0, "Weights from all rows")
-    return race.verdict(winner, notes)
+    return race.verdict(entrants, notes)
 
 
 @dataclass(frozen=True, eq=False)
 class _Finished:
+    """A model of all rows, one of all but the judge's, and these rows' features and error."""
+
     model: LinearModel
     held_out: LinearModel
     features: Array
     error: float
+
+    @property
+    def variance(self) -> Floats:
+        """Variances that the second predicts for the judge's rows, shape (h, t)."""
+        held = self.held_out
+        return to_host(held.spread(self.features)[:, None] * held.noise[None, :])
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,14 +215,17 @@ class _Race:
         model = LinearModel.fit(basis, every, float(found.gammas[at]))
         return _Finished(model, model.without(judging), F, float(errors[at]))
 
-    def verdict(self, finished: _Finished, notes: list[tuple[str, float]]) -> Judged:
-        """Return the model with what the judge saw."""
-        held, F = finished.held_out, finished.features
-        spread = namespace(F).sqrt(held.spread(F)[:, None] * held.noise[None, :])
+    def verdict(self, entrants: list[_Finished], notes: list[tuple[str, float]]) -> Judged:
+        """Return the models, mixed where there are two, with what the judge saw."""
+        truth = to_host(self.judge.Y)
         weights = None if self.judge.weights is None else to_host(self.judge.weights)
-        truth, mean = to_host(self.judge.Y), to_host(held.predict(F))
-        model = finished.model
-        return Judged([model], np.ones(1), truth, mean, to_host(spread), weights, notes)
+        means = [to_host(one.held_out.predict(one.features)) for one in entrants]
+        shares = shares_of(means, truth, weights, TIES)
+        kept = np.flatnonzero(shares)
+        mean = sum(shares[k] * means[k] for k in kept)
+        variance = sum(shares[k] * entrants[k].variance for k in kept)
+        models = [entrants[k].model for k in kept]
+        return Judged(models, shares[kept], truth, mean, np.sqrt(variance), weights, notes)
 
 
 def drawn(n: int, size: int, rng: np.random.Generator) -> Indices:

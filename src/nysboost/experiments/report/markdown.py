@@ -10,10 +10,13 @@ from nysboost.experiments.figures import READING_WORDS, figure_name
 from nysboost.experiments.ledger import Decision
 from nysboost.experiments.report.reproduction import (
     HOW_DECIDED,
+    decision_words,
     finding,
     ledger_rows,
+    mean_cells,
     number,
     protocol,
+    shown_counts,
 )
 from nysboost.experiments.results import Results, Summary
 
@@ -28,7 +31,8 @@ def page(results: Mapping[str, Results], summary: Sequence[str]) -> str:
     summary : sequence of str
         The outcome in plain words.
     """
-    parts = ["## Summary", *(f"- {sentence}" for sentence in summary), ""]
+    as_code = str.maketrans("“”", "``")  # two hyphens of a command would become a dash
+    parts = ["## Summary", *(f"- {sentence.translate(as_code)}" for sentence in summary), ""]
     parts += ["## What the paper says, and whether it holds here", ""]
     parts += _ledger(ledger.ledger(results))
     for result in results.values():
@@ -43,15 +47,23 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _ledger(decisions: Sequence[Decision]) -> list[str]:
-    readings = list(dict.fromkeys(d.reading for d in decisions))
-    head = ["", "statement", *(READING_WORDS[r] for r in readings), "what decides it"]
+    """Return the verdicts as a table, and folded below it what each of them rests on."""
+    words = [READING_WORDS[reading] for reading in dict.fromkeys(d.reading for d in decisions)]
     run, not_run = ledger_rows(decisions)
-    rows = [[*row[:2], *map(_strong, row[2:-1]), row[-1].replace(" | ", "; ")] for row in run]
-    lines = [HOW_DECIDED, "", *_table(head, rows), ""]
+    verdicts = [[*row[:2], *map(_strong, row[2:-1])] for row in run]
+    grouped = ledger.by_claim(decisions)
+    why = [[row[0], *map(_without_reading, grouped[row[0]])] for row in run]
+    lines = [HOW_DECIDED, "", *_table(["", "statement", *words], verdicts), ""]
+    lines += ["<details>", "<summary>What decides each of them</summary>", ""]
+    lines += [*_table(["", *words], why), "", "</details>", ""]
     if not_run:
         folded = [f"{row[0]} ({row[-1]})" for row in not_run]
         lines += [f"Not run: {', '.join(folded)}.", ""]
     return lines
+
+
+def _without_reading(decision: Decision) -> str:
+    return decision_words(decision).removeprefix(f"{decision.reading}: ")
 
 
 def _strong(verdict: str) -> str:
@@ -67,11 +79,10 @@ def _preset(result: Results) -> list[str]:
                 f"![{figure.label}, {READING_WORDS[reading]}]({result.preset.name}/{name})"
             )
     most = result.counts[-1]
-    counts = [c for c in result.counts if c in (5, 10, most)]
-    head = ["method", "reading of V", *(f"p = {c}" for c in counts), "learners to match"]
-    head += [f"p-value at p = {most}"]
+    head = ["method", "reading of V", *(f"p = {c}" for c in shown_counts(result))]
+    head += ["learners to match", f"p-value at p = {most}"]
     drawn = [
-        _row(result, reading, summary, counts)
+        _row(result, reading, summary)
         for reading in result.preset.readings
         for summary in sorted(result.summaries(reading), key=lambda s: float(s.mean[-1]))
         if summary.method in result.preset.drawn or not result.preset.drawn
@@ -79,8 +90,6 @@ def _preset(result: Results) -> list[str]:
     return [*parts, "", *_table(head, drawn), ""]
 
 
-def _row(result: Results, reading: str, s: Summary, counts: Sequence[int]) -> list[str]:
-    places = [result.counts.index(c) for c in counts]
-    cells = [f"{number(s.mean[i])} ± {number(s.standard_error[i])}" for i in places]
+def _row(result: Results, reading: str, s: Summary) -> list[str]:
     match = "–" if s.to_match is None else str(s.to_match)
-    return [s.method, reading, *cells, match, number(s.p_value[-1])]
+    return [s.method, reading, *mean_cells(result, s), match, number(s.p_value[-1])]

@@ -159,18 +159,17 @@ def _series(result: Results, reading: str) -> list[Series]:
 
 def _table(result: Results, reading: str) -> Table:
     most = result.counts[-1]
-    counts = [c for c in result.counts if c in (5, 10, most)]
     ordered = sorted(result.summaries(reading), key=lambda s: float(s.mean[-1]))
     return Table(
         title=f"All methods, {READING_WORDS[reading]}, best first",
         head=[
             "method",
-            *(f"p = {c}" for c in counts),
+            *(f"p = {c}" for c in shown_counts(result)),
             f"learners to match {BASELINE} at p = {most}",
             f"p-value at p = {most}",
             "Holm",
         ],
-        rows=[_table_row(result, s, counts) for s in ordered],
+        rows=[_table_row(result, s) for s in ordered],
         note="Mean ± standard error; bold: drawn in the paper's figures. p-values are one-sided "
         f"Welch tests of “smaller than {BASELINE}”.",
         folded=True,
@@ -178,11 +177,20 @@ def _table(result: Results, reading: str) -> Table:
     )
 
 
-def _table_row(result: Results, s: Summary, counts: Sequence[int]) -> list[str]:
-    places = [result.counts.index(c) for c in counts]
-    cells = [f"{number(s.mean[i])} ± {number(s.standard_error[i])}" for i in places]
+def shown_counts(result: Results) -> list[int]:
+    """Return the numbers of learners that tables show."""
+    return [c for c in result.counts if c in (5, 10, result.counts[-1])]
+
+
+def mean_cells(result: Results, s: Summary) -> list[str]:
+    """Return mean ± standard error at each of the numbers of learners that tables show."""
+    places = [result.counts.index(c) for c in shown_counts(result)]
+    return [f"{number(s.mean[i])} ± {number(s.standard_error[i])}" for i in places]
+
+
+def _table_row(result: Results, s: Summary) -> list[str]:
     match = "not reached" if s.to_match is None else str(s.to_match)
-    return [s.method, *cells, match, number(s.p_value[-1]), number(s.holm[-1])]
+    return [s.method, *mean_cells(result, s), match, number(s.p_value[-1]), number(s.holm[-1])]
 
 
 def _ledger_section(decisions: Sequence[Decision]) -> Section:
@@ -227,7 +235,8 @@ def decision_words(d: Decision) -> str:
     """Return the counts behind a verdict, the test it rests on, and its weakest comparison."""
     if d.verdict == "not run":
         return "needs " + ", ".join(d.not_run)
-    text = f"{d.reading}: {d.held} hold, {d.reversed_} reversed, {d.tied} tied, {d.open_} open"
+    counts = {"hold": d.held, "reversed": d.reversed_, "tied": d.tied, "open": d.open_}
+    text = f"{d.reading}: " + ", ".join(f"{n} {kind}" for kind, n in counts.items() if n)
     if d.not_run:
         text += f", not or not fully measured: {', '.join(d.not_run)}"
     text += f" ({d.rests_on})" if d.rests_on else ""
