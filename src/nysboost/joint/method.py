@@ -34,8 +34,10 @@ from nysboost.settings import Settings
 ITERATIONS = (16, 18)
 """Of L-BFGS, at most, in each of two rounds."""
 
-FIRST_ROWS_PER_LANDMARK = 6
-"""The first round, which only finds the way, has half of the sample or so many rows."""
+FIRST_ROWS_PER_LANDMARK = 4
+"""The first round, which only finds the way, has half of the sample or so many rows. With six for
+each a fit with n/8 landmarks takes 6 to 12 % longer, for 0.2 % of the error (MNIST, Covertype,
+bike and pol)."""
 
 FAR = 32
 """One row in so many of the sample is one of those farthest from the mean. Judged on 4000 of 50,000
