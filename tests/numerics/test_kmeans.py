@@ -314,6 +314,15 @@ class TestCloud:
         np.testing.assert_array_equal(self.dense(Z), 0.0)
         assert owner.shape == (9,)
 
+    @pytest.mark.parametrize("scale", [2.0**-200, 1.0, 2.0**200])
+    @pytest.mark.parametrize("far", [0.0, 1e6])
+    def test_rough_centroids_are_the_same_to_seven_digits_of_the_spread(self, scale, far):
+        P = np.repeat(10 * points(7), 20, axis=0) + points(140, seed=1) + far
+        exact, owner = clusters(P, 7, np.random.default_rng(0))
+        rough, same = clusters(scale * P, 7, np.random.default_rng(0), rough=True)
+        np.testing.assert_array_equal(same, owner)
+        np.testing.assert_allclose(rough / scale, exact, atol=1e-5 * P.std(), rtol=0)
+
     @pytest.mark.parametrize("backend", ["torch", "array_api_strict"])
     def test_other_arrays_have_the_same_seeds(self, backend):
         xp, P = pytest.importorskip(backend), points(200)

@@ -245,6 +245,8 @@ def norms(A: Array, axis: int | None = None) -> Array:
     xp = namespace(A)
     if A.dtype == xp.float64:
         found = xp.linalg.vector_norm(A, axis=axis)
+        if 0 in A.shape:
+            return found  # nothing has a norm of zero, and no largest entry
         if bool(xp.all((found > SQUARES_IN_RANGE) & (found < 1 / SQUARES_IN_RANGE))):
             return found
     largest = float(xp.max(xp.abs(A))) or 1.0
