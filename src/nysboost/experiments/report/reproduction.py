@@ -218,9 +218,10 @@ def _ledger_section(decisions: Sequence[Decision]) -> Section:
 HOW_DECIDED = (
     "A statement is taken apart into comparisons of two means, each a one-sided test. It holds if "
     "every comparison is significant at its level (5%, for statement 4 1%); it does not hold if "
-    f"one is significantly reversed (Holm-corrected). Means that are shown to be within {TIE:.0%} "
-    "of each other are tied: the statement holds or ties if all others hold, and fails only in "
-    "size if none does. Otherwise it is undecided: it lacks replicates. Methods share the points "
+    "one is significantly reversed (Holm-corrected), and statement 4, about p-values at 100 "
+    f"replicates, if one is not significant then. Means that are shown to be within {TIE:.0%} of "
+    "each other are tied: the statement holds or ties if all others hold, and fails only in size "
+    "if none does. Otherwise it is undecided: it lacks replicates. Methods share the points "
     "of a replicate: where Welch's test finds no clear answer a paired one does, and the verdict "
     "says on which it rests."
 )
