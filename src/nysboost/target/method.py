@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,14 @@ from nysboost.settings import Settings
 from nysboost.target.candidates import Sample
 from nysboost.target.few import FEW, learn_few
 from nysboost.target.judged import Judged
-from nysboost.target.many import SAMPLE_BYTES, TRACE, drawn, learn_many, taken
+from nysboost.target.many import (
+    SAMPLE_BYTES,
+    SAMPLE_ROWS,
+    drawn,
+    learn_many,
+    taken,
+    trace_of,
+)
 from nysboost.target.menu import Menu, menu
 from nysboost.target.recipes import TRACE_FEW
 from nysboost.target.scale import Scaling
@@ -106,7 +114,8 @@ def learn(
             room = max(4 * LEAST, SAMPLE_BYTES // (8 * rows.n_features))
             order = drawn(rows.n, min(rows.n, SEARCH_ROWS, room), search)
             _, _, some = taken(rows, Y, weights, order, scaling)
-            c = enough(some, options.plain, many, TRACE, search, work)
+            trace = partial(trace_of, n=min(rows.n, SAMPLE_ROWS))
+            c = enough(some, options.plain, many, trace, search, work)
         return learn_many(
             rows, Y, weights, options.plain, many, c, rng,
             scaling=scaling, budget=budget, work=work,
@@ -121,7 +130,7 @@ def learn(
     scale = scaling(X, targets, of_rows)
     sample = Sample(scale(X), targets, of_rows, scale.factor)
     if c is None:
-        c = enough(sample, options.plain, tried, TRACE_FEW, rng.spawn(1)[0], work)
+        c = enough(sample, options.plain, tried, lambda _: TRACE_FEW, rng.spawn(1)[0], work)
     return learn_few(sample, scale, options.plain, tried, c, rng, work)
 
 
