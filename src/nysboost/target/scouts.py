@@ -17,8 +17,8 @@ second of one core."""
 
 GAIN = 0.9
 """Quantiles are taken where scouts have less than this share of the squared error there: of tables
-with few rows, on airfoil (.69 to .78 of it on four splits) and concrete (.73 to .86), where the test
-error of the whole search fell by a quarter and by a twentieth; others had .82 to 1.14, about 1."""
+with few rows on airfoil (.69 to .78 of it, four splits) and concrete (.73 to .86), where the test
+error of the whole search fell by a quarter and by a twentieth; others had .82 to 1.14, mostly 1."""
 
 HEAVY = 20.0
 """With many rows some feature has a value so many deviations from its mean, as 10⁹ exponential
