@@ -209,7 +209,7 @@ class _Race:
         F = basis(self.raw)
         judging = Moments.of(F, self.judge.Y, self.judge.weights)
         train = every - judging
-        errors = errors_along(train, F, self.judge.Y, found.gammas)
+        errors = errors_along(train, F, self.judge.Y, self.judge.weights, found.gammas)
         at = chosen(found.gammas, errors)
         model = LinearModel.fit(basis, every, float(found.gammas[at]))
         return _Finished(model, model.without(judging), F, float(errors[at]))
@@ -254,6 +254,6 @@ def taken(
     stored = dense(rows.take(order[place]))
     xp = namespace(stored)
     X = xp.astype(xp.take(stored, like(back, stored, xp.int64), axis=0), xp.float64)
-    scale = scaling(X)
-    of_rows = None if weights is None else like(weights[order], X)
-    return X, scale, Sample(scale(X), like(Y[order], X), of_rows, scale.factor)
+    targets, of_rows = like(Y[order], X), None if weights is None else like(weights[order], X)
+    scale = scaling(X, targets, of_rows)
+    return X, scale, Sample(scale(X), targets, of_rows, scale.factor)
