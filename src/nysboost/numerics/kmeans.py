@@ -219,6 +219,12 @@ class _Cloud:
         """Return points at `indices`, dense."""
         return dense(take(self.X, indices))
 
+    def at(self, indices: Any) -> Array:
+        """Return points at indices that are where the points are, dense."""
+        if is_sparse(self.X):
+            return self.take(indices)
+        return namespace(self.X).take(self.X, indices, axis=0)
+
     def scores(self, Z: Array, rows: slice) -> Array:
         """Return ½‖x − z‖² less ½‖x‖², for the points at `rows`, shape (len(rows), c)."""
         half = namespace(Z).sum(Z * Z, axis=1) / 2
@@ -262,21 +268,28 @@ def _sums(X: Array, owner: Indices, weight: Floats, c: int) -> Array:
 
 
 def _seeds_among(cloud: _Cloud, c: int, rng: np.random.Generator) -> Indices:
-    """Return c points by greedy k-means++, drawn by mass times squared distance."""
-    chosen = np.empty(c, dtype=np.intp)
-    chosen[0] = rng.choice(cloud.n, p=cloud.mass / cloud.mass.sum())
-    everything, trials = slice(0, cloud.n), 2 + int(np.log(c))
+    """Return c points by greedy k-means++, drawn by mass times squared distance.
 
-    def squared_from(indices: Indices) -> Floats:
-        scores = to_host(cloud.scores(cloud.take(indices), everything)).T
-        return np.maximum(2 * (scores + cloud.half_norms), 0.0)
+    All of it takes place where the points are, and in float64: nothing waits for a GPU before the
+    last seed is drawn.
+    """
+    first, trials = rng.choice(cloud.n, p=cloud.mass / cloud.mass.sum()), 2 + int(np.log(c))
+    Z = cloud.take(np.array([first]))
+    xp, everything = namespace(Z), slice(0, cloud.n)
+    mass, half = (like(part, Z, xp.float64) for part in (cloud.mass, cloud.half_norms))
 
-    nearest = squared_from(chosen[:1])[0]
-    for i in range(1, c):
-        mass = (nearest * cloud.mass).cumsum()
-        drawn = mass.searchsorted(rng.random(trials) * mass[-1], side="right")
-        drawn = np.minimum(drawn, cloud.n - 1)  # no mass is left where few points are distinct
-        closer = np.minimum(squared_from(drawn), nearest)
-        best = int(np.argmin(closer @ cloud.mass))
-        chosen[i], nearest = drawn[best], closer[best]
-    return chosen
+    def squared_from(Z: Array) -> Array:
+        scores = xp.astype(cloud.scores(Z, everything), xp.float64, copy=False)
+        return xp.clip(2 * (scores.T + half), min=0.0)
+
+    nearest, chosen = squared_from(Z)[0, :], [like(np.array([first]), Z, xp.int64)]
+    uniform = like(rng.random((c - 1, trials)), Z, xp.float64)
+    for i in range(c - 1):
+        summed = xp.cumulative_sum(nearest * mass)
+        drawn = xp.searchsorted(summed, uniform[i, :] * summed[-1], side="right")
+        drawn = xp.clip(drawn, max=cloud.n - 1)  # no mass is left where few points are distinct
+        closer = xp.minimum(squared_from(cloud.at(drawn)), nearest)
+        best = xp.reshape(xp.argmin(closer @ mass), (1,))
+        nearest = xp.take(closer, best, axis=0)[0, :]
+        chosen.append(xp.take(drawn, best))
+    return to_host(xp.concat(chosen)).astype(np.intp)
