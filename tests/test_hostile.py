@@ -12,7 +12,7 @@ import warnings
 from typing import Any
 
 import pytest
-from hostile import Case, arguments, command_line, data, kernels, learning, methods
+from hostile import Case, arguments, command_line, data, kernels, lazy, learning, methods
 
 DOCUMENTED = (ValueError, TypeError, OSError, IndexError, RuntimeError)
 SKLEARN = r"sklearn[/\\]utils[/\\]_?(validation|param_validation|multiclass)"
@@ -20,7 +20,7 @@ OURS = re.compile(rf"[/\\](nysboost[/\\]|{SKLEARN})")
 SECONDS = 60
 TABLE = [
     case
-    for table in (data, kernels, arguments, methods, learning, command_line)
+    for table in (data, kernels, arguments, methods, learning, lazy, command_line)
     for case in table.CASES
 ]
 

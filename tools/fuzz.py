@@ -19,6 +19,7 @@ import multiprocessing
 import os
 import re
 import resource
+import signal
 import sys
 import tempfile
 import time
@@ -178,7 +179,9 @@ class Run:
         seed = max(self.options.seed, *(1 + seed for seed in seeds), 0)
         said = self.options.out / f"{law.name.rpartition('::')[2]}-{seed}.txt"
         task = law.name, -(-count // law.cases), seed, self.options.memory, said
-        process = multiprocessing.get_context("fork").Process(target=try_out, args=task)
+        process = multiprocessing.get_context("fork").Process(
+            target=try_out, args=task, daemon=True
+        )
         process.start()
         self.running.append(Portion(law, count, seed, said, process, time.monotonic()))
 
@@ -221,6 +224,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=ROOT / "out" / "fuzz")
     options = parser.parse_args()
     os.chdir(ROOT)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # and not leave portions behind
     options.out.mkdir(parents=True, exist_ok=True)
     before = read(options.out / "fuzz.json")
     found = [before.pop(law.name, law) for law in laws() if options.only in law.name]

@@ -224,6 +224,9 @@ def run_method(
             return within_tolerance(fit, tol, gram, settings.n_components, certificates, scout)
     if landmarks is None:
         return run(gram, settings, rng).named(method)
+    if settings.n_components is not None:
+        msg = "landmarks says already how many components there are: leave n_components out."
+        raise ValueError(msg)
     if method not in OWN_LANDMARKS:
         msg = (
             f"{method!r} chooses its own landmarks. Give yours to "

@@ -17,10 +17,10 @@ from nysboost.engine.curve import Curve
 from nysboost.engine.pilot import pilot
 from nysboost.gram import Gram
 
-PILOT_ROWS = (512, 2048)
-"""Rows of the pilot, and as many that judge it: a twentieth of a second and, where the tolerance
-takes so many landmarks that a fit takes much longer, two seconds.
-"""
+PILOT_ROWS = (256, 512, 2048)
+"""Rows of the pilot, and as many that judge it. Where scouts correct it, a hundredth of a second is
+enough; else a twentieth and, where the tolerance takes so many landmarks that a fit takes much
+longer, two seconds."""
 
 STEP = 3
 """Times as many landmarks has a trial at most as the one before it, which is then cheap."""
@@ -70,7 +70,7 @@ SCOUTS, SCOUT_ROWS, ROWS_PER_SCOUTED = 3, 1024, 8
 """Scouts at most, the rows that they look at, and how many of these each landmark needs."""
 
 SCOUT_ENTRIES = 4 * 10**5
-"""Kernel values that judge a scout."""
+"""Kernel values that judge a scout, beside those of all rows' features where these are few."""
 
 SURELY = 1.1
 """Where a scout misses the tolerance by this factor, a fit on more rows misses it too. On four
@@ -134,7 +134,8 @@ class Trier:
     def scout(self, fit: Fit, c: int) -> Trial:
         """Fit with c landmarks on few rows, and look what becomes of it."""
         approximation = fit(c)
-        certificate = self._certificate(approximation, SCOUT_ENTRIES)
+        entries = SCOUT_ENTRIES + c * c + min(2 * self.gram.n * c, N_ENTRIES // 10)
+        certificate = self._certificate(approximation, entries)
         return Trial(c, approximation, certificate, sum(certificate.frobenius) / 2)
 
     def _certificate(self, approximation: Approximation, entries: int) -> Certificate:
@@ -183,7 +184,8 @@ def within_tolerance(
         raise ValueError(msg)
     allowed = int(math.sqrt(gram.budget.bytes / 8)) // ROWS_PER_LANDMARK
     most = max(1, min(gram.n, allowed if limit is None else limit))
-    search = Search(_pilots(gram, tol, rng), tol, most, limit is None)
+    sizes = PILOT_ROWS if scout is not None else PILOT_ROWS[1:]
+    search = Search(_pilots(gram, sizes, tol, rng), tol, most, limit is None)
     trier = Trier(gram, rng)
     if scout is not None:
         search = search.after(_scouts(search, trier, scout))
@@ -225,8 +227,8 @@ class Search:
         Whether that is no number that was given, so that it need not be tried where it is hopeless.
     fails : int
         Landmarks that are known not to be enough.
-    aim : float
-        Of the tolerance, what the curve is to come down to.
+    scouted : bool
+        Whether the curve is that of scouts.
     """
 
     curve: Curve
@@ -234,13 +236,18 @@ class Search:
     most: int
     give_up: bool
     fails: int = 0
-    aim: float = AIM
+    scouted: bool = False
+
+    @property
+    def aim(self) -> float:
+        """What the curve is to come down to."""
+        return self.tol if self.scouted else AIM * self.tol
 
     def after(self, scouts: list[Trial]) -> Search:
         """Return the search with what scouts have found."""
         fails = max((one.c for one in scouts if one.error > SURELY * self.tol), default=0)
         curve = self.curve.through(scouts, self.tol)
-        return replace(self, curve=curve, fails=fails, aim=1.0 if scouts else AIM)
+        return replace(self, curve=curve, fails=fails, scouted=bool(scouts))
 
     def next(self, trials: list[Trial]) -> int | None:
         """Return how many landmarks to try next; None if the search is over."""
@@ -249,13 +256,13 @@ class Search:
             return self._further(trials)
         bad = max((trial.c for trial in trials if trial.error > self.tol), default=self.fails)
         low = bad + 1 if bad else max(1, good // 2)
-        guess = self.curve.first_below(trials, self.aim * self.tol, low, good)
+        guess = self.curve.first_below(trials, self.aim, low, good)
         expensive = sum(2 * trial.c >= good for trial in trials)
         near = bad if good <= FEW else max(bad, guess)
         enough = CLOSE_ENOUGH if expensive < EXPENSIVE else FAR_ENOUGH
         if good <= enough * near or good == bad + 1 or expensive > EXPENSIVE:
             return None
-        if good <= CLOSE_ENOUGH**2 * guess:  # should it fail there, it is the last
+        if self.scouted or good <= CLOSE_ENOUGH**2 * guess:  # should it fail there, it is the last
             guess = max(guess, math.ceil(good / CLOSE_ENOUGH))
         return min(guess, good - 1)
 
@@ -269,14 +276,14 @@ class Search:
             resort = min(FALLBACK, self.most)
             return resort if last < resort else None
         highest = min(self.most, STEP * last if last else self.curve.reach)
-        guess = self.curve.first_below(trials, self.aim * self.tol, last + 1, highest)
+        guess = self.curve.first_below(trials, self.aim, last + 1, highest)
         # a little more than fails is not worth a fit
         return min(self.most, max(guess, math.ceil(1.1 * last)))
 
 
-def _pilots(gram: Gram, tol: float, rng: np.random.Generator) -> Curve:
+def _pilots(gram: Gram, sizes: tuple[int, ...], tol: float, rng: np.random.Generator) -> Curve:
     """Return the curve of the first pilot that comes down to the tolerance, or of the last."""
-    for size in PILOT_ROWS:
+    for size in sizes:
         curve = Curve(np.log(pilot(gram, size, rng)), gram.n)
         if 2 * size >= gram.n or curve.needed([], tol) <= curve.reach:
             break

@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import copy
 import pickle
+from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 import nysboost as nb
-from hostile import WIDE, Case, X, Y, approximate, close_to, gaussian, standard
+from hostile import (
+    WIDE,
+    Case,
+    X,
+    Y,
+    approximate,
+    close_to,
+    gaussian,
+    has_error_of,
+    standard,
+)
 
 FITTED = approximate(kernel=nb.Gaussian(gamma=0.3))
 DENSE = FITTED.to_dense()
@@ -64,7 +76,65 @@ SIZES = {
     "an unknown option": {"n_compnents": 20},
 }
 
+BAD_LANDMARKS = {
+    "none of them": [],
+    "a mask of none": np.zeros(60, dtype=bool),
+    "a mask of another length": np.ones(9, dtype=bool),
+    "rows out of range": [60],
+    "rows as fractions": [0.5, 2.0],
+    "one number": 3,
+    "a word": "kmeans",
+    "words": ["a", "b"],
+    "a set": {1, 2},
+    "an iterator": (i for i in range(3)),
+    "dates": np.array(["2020-01-01"], "M8[D]"),
+    "points of another width": X[:3, :2],
+    "points of three axes": X[:3, :, None],
+    "no points": X[:0],
+    "points with NaN": np.where(X[:3] > 0, np.nan, X[:3]),
+    "points with infinity": np.where(X[:3] > 0, np.inf, X[:3]),
+    "complex points": X[:3] * 1j,
+    "masked points": np.ma.masked_array(X[:3], X[:3] > 0),
+}
+GOOD_LANDMARKS = {
+    "rows twice": [1, 1, 2],
+    "rows from the end": [-1, -2],
+    "a mask": np.arange(60) < 5,
+    "small whole numbers": np.array([1, 2], dtype=np.uint8),
+    "sparse points": csr_matrix(X[:3]),
+    "more points than rows": np.vstack([X, X + 0.1]),
+    "one point three times": np.ones((3, 4)),
+    "points out of sight": 1e200 * X[:3],
+    "points in single precision": X[:3].astype(np.float32),
+}
+
+
+def on_own(landmarks: Any, method: str = "nystrom", **how: Any) -> Any:
+    return nb.approximate(X, method, gamma=0.3, landmarks=landmarks, random_state=0, **how)
+
+
+LANDMARKS = [
+    *(
+        Case(f"own landmarks for {method}: {name}", lambda m=method, z=Z: on_own(z, m))
+        for method in ("joint", "nystrom")
+        for name, Z in BAD_LANDMARKS.items()
+    ),
+    *(
+        Case(
+            f"own landmarks for {method}: {name}",
+            lambda m=method, z=Z: on_own(z, m),
+            has_error_of(gaussian(X, 0.3)),
+        )
+        for method in ("joint", "nystrom")
+        for name, Z in GOOD_LANDMARKS.items()
+    ),
+    Case("own landmarks for a method that finds them", lambda: on_own([1, 2], "uniform")),
+    Case("own landmarks and their number", lambda: on_own([1, 2], n_components=7), says="already"),
+    Case("own landmarks and a tolerance", lambda: on_own([1, 2], tol=0.1), says="already"),
+]
+
 CASES = [
+    *LANDMARKS,
     *(Case(name, lambda how=how: approximate(**how)) for name, how in SIZES.items()),
     *(solved_as_well_as_dense(alpha) for alpha in (10.0, 1e-3, 1e-7, 1e-9, 1e-11)),
     Case("alpha as text", lambda: FITTED.solve(Y, "0.1")),

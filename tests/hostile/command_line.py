@@ -251,8 +251,19 @@ FITTED = [
             ("gap.csv", "a,b\nNA,2\n3,4\n", "no value"),
             ("few.csv", "a,b\n1,2\n3,4\n", "too few"),
             ("other.csv", "b,c\n1,2\n3,4\n", "no column 'a'"),
+            ("table.npy", "nothing", "unknown ending"),
+            ("bad.parquet", "nothing", "Parquet"),
+            ("constant.csv", "a,b\n" + "1,2\n" * 20, "1.0 in every row"),
+            ("one-class.csv", "a,b\n" + "x,2\n" * 20, "x in every row"),
+            ("rare.csv", "a,b\ny,1\n" + "x,2\n" * 20, "label y of a is in 1 rows"),
+            ("labels.csv", "a,b\n" + "".join(f"x{i},2\n" for i in range(20)), "is in 1 rows"),
+            ("endless.csv", "a,b\ninf,1\n" + "1,2\n" * 20, "Column a of endless.csv"),
+            ("huge.csv", "a,b\n3,1e200\n" + "1,2\n" * 20, "Column b of huge.csv"),
+            ("cell.csv", 'a,b\n"' + "x" * 200_000 + '",2\n', "not a table"),
         )
     ),
+    Case("nysboost learn, a folder", lambda: command("learn", ".", "--target", "a"),
+         complains("is a folder")),
 ]  # fmt: skip
 
 CASES = [replace(case, name=f"nysboost: {case.name}") for case in [*ON_FILES, *FITTED]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from functools import cache
 from typing import Any
 
@@ -31,6 +32,8 @@ def classifier(**how: Any) -> Any:
 def fitted(kind: str) -> Any:
     makers: dict[str, Callable[[], Any]] = {
         "regressor": lambda: regressor().fit(X, Y),
+        "warped": lambda: regressor(scale="quantile").fit(X, Y),
+        "classifier": lambda: classifier().fit(X, LABELS),
         "components": lambda: nb.KernelPCA(2, fit_inverse_transform=True, **SMALL).fit(X),
         "clusters": lambda: nb.SpectralClustering(3, **SMALL).fit(X),
         "process": lambda: nb.GaussianProcessClassifier(**SMALL).fit(X, LABELS),
@@ -156,7 +159,7 @@ WEIGHTS = [
 ]
 
 PARAMETERS: list[tuple[Callable[..., Any], str, list[Any]]] = [
-    (regressor, "n_components", [0, -1, 2.5, "20", True, None]),
+    (regressor, "n_components", [0, -1, 2.5, "20", True, None, "AUTO"]),
     (regressor, "kernel", ["rfb", 3, nb.Gaussian, ["rbf"]]),
     (regressor, "metric", ["foo", 3]),
     (regressor, "landmarks", ["foo", 3]),
@@ -237,6 +240,13 @@ TABLES = [
         for use, call in {
             "a prediction for": lambda t: fitted("regressor").predict(t),
             "regression on": lambda t: regressor().fit(t, Y).predict(t),
+            "quantiles of": lambda t: regressor(scale="quantile").fit(t, Y).predict(t),
+            "margins on": lambda t: classifier(loss="hinge").fit(t, LABELS).predict_proba(t),
+            "an ANOVA on": lambda t: regressor(kernel="anova").fit(t, Y).predict(t),
+            "as many landmarks as it takes for": lambda t: (
+                regressor(n_components="auto").fit(t, Y).predict(t)
+            ),
+            "a warped prediction for": lambda t: fitted("warped").predict(t),
             "components of": lambda t: nb.KernelPCA(2, **SMALL).fit_transform(t),
             "clusters of": lambda t: nb.SpectralClustering(2, **SMALL).fit(t).labels_,
             "a process on": lambda t: (
@@ -254,4 +264,55 @@ TABLES = [
     ),
 ]
 
-CASES = [*NO_DATA, *TARGETS, *WEIGHTS, *SETTINGS, *TESTS, *TABLES]
+
+def more(kind: str, rows: Any, targets: Any, **how: Any) -> Any:
+    """Add rows to a copy of a fitted learner, and return what it then predicts."""
+    return deepcopy(fitted(kind)).partial_fit(rows, targets, **how).predict(X[:9])
+
+
+ADDED = [
+    *(
+        Case(f"more rows for a {kind}, {what}", lambda k=kind, a=a: more(k, *a), says=says)
+        for kind, what, a, says in (
+            ("regressor", "too few targets", (X, Y[:5]), "60 rows, but y has 5"),
+            ("regressor", "two targets for one", (X, np.c_[Y, Y]), "2 columns"),
+            ("regressor", "another width", (X[:, :3], Y), "3 features"),
+            ("regressor", "none at all", (X[:0], Y[:0]), "0 sample"),
+            ("regressor", "NaN among targets", (X, BAD_TARGETS["NaN"]), "NaN"),
+            ("regressor", "NaN where none was", (np.where(X > 1, np.nan, X), Y), "NaN"),
+            ("regressor", "targets of 1e300", (X, 1e300 * Y), "out of range"),
+            ("regressor", "one row without its table", (X[0], Y[:1]), "shape"),
+            ("classifier", "too few labels", (X, LABELS[:5]), "60 rows, but y has 5"),
+            ("classifier", "new labels", (X, LABELS + 5), "label"),
+            ("classifier", "labels of another kind", (X, ["a"] * 60), "label 'a'"),
+            ("classifier", "NaN labels", (X, np.where(LABELS, np.nan, 0.0)), "NaN"),
+        )
+    ),
+    *(
+        Case(f"more rows for a {kind} that are {what}", lambda k=kind, a=a: more(k, *a), finite)
+        for kind, what, a in (
+            ("regressor", "one", (X[:1], Y[:1])),
+            ("regressor", "sparse", (csr_matrix(X), Y)),
+            ("regressor", "in single precision", (X.astype("f4"), Y)),
+            ("regressor", "lists", (X.tolist(), Y.tolist())),
+            ("regressor", "far from all others", (1e200 * X, Y)),
+            ("warped", "far from all others", (1e200 * X, Y)),
+            ("classifier", "labelled by truth values", (X, LABELS > 0)),
+        )
+    ),
+    *(
+        Case(
+            f"a first part with the classes {classes}",
+            lambda c=classes: classifier().partial_fit(X, LABELS, classes=c),
+            says="classes has the label",
+        )
+        for classes in ([0, 1, 2], ["a"])
+    ),
+    Case(
+        "more rows for margins",
+        lambda: classifier(loss="hinge").fit(X, LABELS).partial_fit(X, LABELS),
+        says="squared errors alone",
+    ),
+]
+
+CASES = [*NO_DATA, *TARGETS, *WEIGHTS, *SETTINGS, *TESTS, *TABLES, *ADDED]

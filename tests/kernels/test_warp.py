@@ -34,6 +34,7 @@ def test_equal_values_share_the_middle_of_their_quantiles():
 
 @example([0.0, 2.225073858507203e-309], [0.0])
 @example([2.225073858507e-311], [0.0])
+@example([0.0, 0.0, 1.0, 1.0, -1.0], [0.0, -1.3533252330115364e-52])
 @given(
     st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=40),
     st.lists(st.floats(-1e4, 1e4), min_size=1, max_size=9),

@@ -263,3 +263,8 @@ def test_eigenvectors_have_the_sign_of_their_largest_entry():
     assert (found[largest, np.arange(5)] > 0).all()
     np.testing.assert_array_equal(np.abs(found), np.abs(vectors))
     np.testing.assert_allclose(np.abs(np.sum(found * vectors, axis=0)), np.sum(vectors**2, axis=0))
+
+
+def test_the_norm_of_nothing_is_zero():
+    assert float(norms(np.zeros((0, 0)))) == 0.0
+    np.testing.assert_array_equal(norms(np.zeros((3, 0)), axis=1), np.zeros(3))

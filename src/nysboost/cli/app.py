@@ -10,7 +10,7 @@ import typer
 
 from nysboost._version import SOFTWARE
 from nysboost.cli import options
-from nysboost.cli.errors import sentences
+from nysboost.cli.errors import StoppedError, sentences
 from nysboost.experiments import console
 from nysboost.experiments.commands import app
 
@@ -92,7 +92,11 @@ def learn(
         from nysboost.experiments import learn_command
 
         request = learn_command.Request(data, target, task, components, folds, max_rows, seed)
-        learn_command.run(request, out)
+        try:
+            learn_command.run(request, out)
+        except KeyboardInterrupt:
+            said = f"Stopped. What was measured until then, if anything, is in {out}."
+            raise StoppedError(said) from None
 
 
 @app.command()

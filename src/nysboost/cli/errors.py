@@ -44,6 +44,12 @@ class ExistsError(CommandError):
     code = EXISTS
 
 
+class StoppedError(CommandError):
+    """Ctrl-C, where something was kept that a sentence has to name."""
+
+    code = STOPPED
+
+
 class NoRoomError(CommandError):
     """A disk or a memory that is too small."""
 

@@ -68,7 +68,14 @@ def here(result: Any) -> Any:
 
 def rows_at(block: Array, local: Sequence[Indices], block_id: tuple[int, ...]) -> Array:
     """Return those rows of a block that are wanted, in floating point."""
-    return as_float(block[local[block_id[0]]])
+    wanted = local[block_id[0]]
+    if len(wanted) and wanted[-1] >= block.shape[0]:
+        msg = (
+            f"Chunk {block_id[0]} of a Dask array has {block.shape[0]} rows, fewer than the array "
+            "says: give map_blocks the chunks that come of it, or call compute_chunk_sizes()."
+        )
+        raise ValueError(msg)
+    return as_float(block[wanted])
 
 
 def apply(

@@ -32,13 +32,18 @@ class Request:
 
 
 def run(request: Request, out: Path) -> list[learning.Outcome]:
-    """Compare the learners by cross-validation, print the table, write the report."""
+    """Compare the learners by cross-validation, print the table, write the report.
+
+    Ctrl-C ends it with a report of what was measured until then.
+    """
     frame, y = read(Path(request.data), request.target)
     frame, y, notes = _drawn(frame, y, request)
     classify = _is_classification(y, request)
     y = y.astype(str) if classify else y.astype(np.float64)
     if len(y) < 2 * request.folds:
         raise UserError(f"{request.data} has {len(y)} rows: too few for {request.folds} folds.")
+    _refuse_out_of_range(frame, y, classify, request)
+    _refuse_what_is_not_there_in_every_fold(y, classify, request)
     make_writable(out)
     c = min(request.components, len(y) // 2)
     notes.append(
@@ -47,26 +52,43 @@ def run(request: Request, out: Path) -> list[learning.Outcome]:
     )
     for note in notes:
         console.say(note)
+    task = (frame, y, classify, c, request.folds, request.seed)
+    left_out, stops = list[str](), list[str]()
     with console.progress("fits") as progress:
-        outcomes = learning.cross_validate(
-            frame, y, classify, c, request.folds, request.seed, progress
-        )
+        outcomes = learning.cross_validate(*task, progress, stops.append, left_out.append)
     table = pages.head(classify), pages.rows(outcomes, classify)
     console.table("Learners, smallest error first", *table)
-    insight = learning.look_closer(frame, y, classify, c, request.folds, request.seed)
+    insight = None if stops else _insight(task, stops)
+    for note in (*left_out, *stops):
+        console.say(note)
+    notes += [*left_out, *stops]
     page = pages.page(outcomes, insight, classify, notes, asdict(request))
     console.say(page.summary[0])
     console.keep_earlier(out / "report.html")
     report.write(page, out / "report.html")
     console.say(f"The report is {out / 'report.html'}.")
+    if stops:
+        raise KeyboardInterrupt
     return outcomes
+
+
+def _insight(task: tuple[Any, ...], stops: list[str]) -> learning.Insight | None:
+    """Look closer, unless that is stopped: what was measured before is kept."""
+    try:
+        return learning.look_closer(*task)
+    except KeyboardInterrupt:
+        stops.append("Stopped by Ctrl-C after the comparison: what ours has learned is not shown.")
+        return None
 
 
 def read(path: Path, target: str) -> tuple[learning.Frame, Any]:
     """Read a .csv, .tsv or .parquet file; return its columns and the target's values."""
     if not path.is_file():
-        raise UserError(f"There is no file {path}.")
-    columns = _parquet(path) if path.suffix.lower() == ".parquet" else _csv(path)
+        is_folder = f"{path} is a folder: give a file."
+        raise UserError(is_folder if path.is_dir() else f"There is no file {path}.")
+    if path.suffix.lower() not in READERS:
+        raise UserError(f"{path} has an unknown ending: learn takes {', '.join(READERS)}.")
+    columns = READERS[path.suffix.lower()](path)
     columns = {name: column for name, column in columns.items() if name not in INDEX}
     if target not in columns:
         raise UserError(f"{path} has no such target. {unknown('column', target, columns)}")
@@ -88,8 +110,10 @@ def _csv(path: Path) -> dict[str, Any]:
             delimiter = max(",;\t", key=file.readline().count)
             file.seek(0)
             lines = [row for row in csv.reader(file, delimiter=delimiter) if row]
-    except (UnicodeDecodeError, csv.Error) as error:
+    except UnicodeDecodeError as error:
         raise UserError(f"{path} is not text in UTF-8: save it as such.") from error
+    except csv.Error as error:
+        raise UserError(f"{path} is not a table of cells: {error}.") from error
     if len(lines) < 2:
         raise UserError(f"{path} needs a line of column names and at least one row.")
     names, *cells = lines
@@ -114,7 +138,11 @@ def _column(cells: Any) -> Any:
 
 
 def _parquet(path: Path) -> dict[str, Any]:
-    table = need("pyarrow.parquet", "experiments").read_table(path)
+    parquet = need("pyarrow.parquet", "experiments")
+    try:
+        table = parquet.read_table(path)
+    except ValueError as error:  # what Arrow raises is a ValueError
+        raise UserError(f"{path} cannot be read as Parquet: {error}.") from error
     found = {}
     for name in table.column_names:
         values = table.column(name).to_pylist()
@@ -125,6 +153,40 @@ def _parquet(path: Path) -> dict[str, Any]:
             np.array(as_number, dtype=np.float64) if numbers else np.array(as_text, dtype=object)
         )
     return found
+
+
+READERS = {".csv": _csv, ".tsv": _csv, ".txt": _csv, ".parquet": _parquet}
+"""How a file is read, by its ending."""
+
+LARGEST = 1e100
+"""Numbers beyond this have squares that some learner cannot add up."""
+
+
+def _refuse_out_of_range(frame: learning.Frame, y: Any, classify: bool, request: Request) -> None:
+    """Say which column has numbers that no learner could square."""
+    columns = {name: frame[name] for name in frame.columns if frame[name].dtype.kind == "f"}
+    for name, values in (columns | ({} if classify else {request.target: y})).items():
+        far = np.abs(values) > LARGEST
+        if far.any():
+            raise UserError(
+                f"Column {name} of {request.data} has the value {values[far][0]:g} in row "
+                f"{int(np.argmax(far)) + 1}, out of range: divide the column by a constant, or "
+                "drop such rows."
+            )
+
+
+def _refuse_what_is_not_there_in_every_fold(y: Any, classify: bool, request: Request) -> None:
+    """Say that there is nothing to tell apart, or not often enough."""
+    values, counts = np.unique(y, return_counts=True)
+    if len(values) == 1:
+        raise UserError(
+            f"The target {request.target} is {values[0]} in every row: there is nothing to learn."
+        )
+    if classify and counts.min() < request.folds:
+        raise UserError(
+            f"The label {values[counts.argmin()]} of {request.target} is in {counts.min()} rows, "
+            f"fewer than the {request.folds} folds: drop such rows, or take fewer folds."
+        )
 
 
 def _drawn(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
@@ -124,24 +126,68 @@ def cross_validate(
     folds: int,
     seed: int,
     said: Callable[[int, int], None] = lambda _i, _n: None,
+    stopped: Callable[[str], None] = lambda _: None,
+    left_out: Callable[[str], None] = lambda _: None,
 ) -> list[Outcome]:
-    """Return every learner's errors on the same folds, smallest first."""
+    """Return every learner's errors on the same folds, smallest first.
+
+    All learners have the first fold before any has the second: Ctrl-C then leaves those that
+    have been measured, on as many folds give or take one, and `stopped` is told. A learner of
+    another library that fails is left out, and `left_out` is told.
+    """
     splits, made = _splits(y, classify, folds, seed), contestants(classify, len(y), c, seed)
-    outcomes, done = [], 0
-    for name, make in made.items():
-        errors, losses, seconds = [], [], 0.0
-        for train, test in splits:
-            said(done, len(splits) * len(made))
-            done += 1
+    fits: dict[str, list[tuple[float, float, float]]] = {name: [] for name in made}
+    total = len(splits) * len(made)
+    try:
+        for fold, (train, test) in enumerate(splits):
             X, fresh = _numbers(frame, train, test)
-            start = time.perf_counter()
-            model = make().fit(X, y[train])
-            seconds += time.perf_counter() - start
-            error, loss = _errors(model, fresh, y[test], classify)
-            errors.append(error)
-            losses.append(loss)
-        outcomes.append(Outcome(name, errors, losses, seconds / folds))
+            for number, name in enumerate(made):
+                said(fold * len(made) + number, total)
+                if name not in fits:
+                    continue
+                try:
+                    found = _measured(made[name], X, y[train], fresh, y[test], name, classify)
+                    fits[name].append(found)
+                except Exception as error:
+                    if name in (OURS, UNIFORM):
+                        raise
+                    del fits[name]
+                    left_out(f"{name} was left out, because it failed: {_first_line(error)}")
+    except KeyboardInterrupt:
+        done = sum(map(len, fits.values()))
+        if not done:
+            raise
+        stopped(f"Stopped by Ctrl-C: {done} of {total} fits were done, and they alone are shown.")
+    outcomes = [_outcome(name, found) for name, found in fits.items() if found]
     return sorted(outcomes, key=lambda outcome: outcome.error)
+
+
+def _measured(
+    make: Callable[[], Any], X: Floats, y: Any, fresh: Floats, truth: Any, name: str, classify: bool
+) -> tuple[float, float, float]:
+    """Fit a learner; return its error and loss on fresh rows, and the seconds of the fit."""
+    with nullcontext() if name in (OURS, UNIFORM) else _unheard():
+        start = time.perf_counter()
+        model = make().fit(X, y)
+        seconds = time.perf_counter() - start
+        return *_errors(model, fresh, truth, classify), seconds
+
+
+@contextmanager
+def _unheard() -> Iterator[None]:
+    """Keep to itself what other libraries warn of, which would be taken for ours."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}, {str(error).partition(chr(10))[0]}".rstrip(",. ") + "."
+
+
+def _outcome(name: str, fits: Sequence[tuple[float, float, float]]) -> Outcome:
+    errors, losses, seconds = map(list, zip(*fits, strict=True))
+    return Outcome(name, errors, losses, float(np.mean(seconds)))
 
 
 def look_closer(frame: Frame, y: Any, classify: bool, c: int, folds: int, seed: int) -> Insight:
@@ -204,6 +250,7 @@ def _coverage(mean: Floats, std: Floats, y: Floats) -> list[tuple[float, float]]
     return [(level, float(np.mean(gap <= norm.ppf((1 + level) / 2)))) for level in LEVELS]
 
 
-def best_other(outcomes: Sequence[Outcome]) -> Outcome:
-    """Return the best learner that is not ours."""
-    return min((o for o in outcomes if o.name not in (OURS, UNIFORM)), key=lambda o: o.error)
+def best_other(outcomes: Sequence[Outcome]) -> Outcome | None:
+    """Return the best learner that is not ours, if any was measured."""
+    others = (o for o in outcomes if o.name not in (OURS, UNIFORM))
+    return min(others, key=lambda o: o.error, default=None)

@@ -105,8 +105,11 @@ def _through(start: tuple[Floats, ...], end: tuple[Floats, ...], X: Array) -> Ar
     for j, (v, h) in enumerate(zip(start, end, strict=True)):
         x = X[:, j]
         i = _piece(v, x)
-        base, height, slope = (xp.take(like(part, X), i) for part in (v, h, _slopes(v, h)))
-        columns.append(height + slope * (x - base))
+        # what rounding adds at the end of a piece may not pass the beginning of the next
+        parts = (v, h, _slopes(v, h), np.append(h[1:-1], [np.inf, np.inf])[: len(h)])
+        base, height, slope, most = (xp.take(like(part, X), i) for part in parts)
+        with np.errstate(over="ignore", invalid="ignore"):  # out of range is infinitely far
+            columns.append(xp.minimum(height + slope * (x - base), most))
     return xp.stack(columns, axis=1)
 
 
@@ -121,9 +124,10 @@ def _slopes(knots: Floats, heights: Floats) -> Floats:
     """Return the slope of the piece that begins at each knot; of a single knot, 0."""
     if len(knots) == 1:
         return np.zeros(1)
-    slopes = np.diff(heights) / np.diff(knots)
+    with np.errstate(over="ignore"):  # a step that is out of range has no slope
+        slopes = np.diff(heights) / np.diff(knots)
     return np.append(slopes, slopes[-1])
 
 
 def _rises(values: Floats) -> bool:
-    return values.ndim == 1 and bool(np.isfinite(values).all() and (np.diff(values) > 0).all())
+    return values.ndim == 1 and bool(np.isfinite(values).all() and (values[1:] > values[:-1]).all())

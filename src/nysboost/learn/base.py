@@ -101,11 +101,7 @@ class BaseLearner(BaseEstimator):
         if is_dask(Y):
             Y = rows.aligned(Y) if rows.lazy else Y
             Y = Y if rows.lazy and rows.n > FEW else np.asarray(Y)
-        if Y.shape[0] != rows.n:
-            msg = (
-                f"X has {rows.n} rows, but y has {Y.shape[0]}: give as many of one as of the other."
-            )
-            raise ValueError(msg)
+        _refuse_unequal(rows.n, Y.shape[0])
         judged = learn(
             rows, Y, weights, menu_of(self.kernel, self.metric, self.landmarks, rows),
             self._asked(rows.n), make_rng(self.random_state),
@@ -154,6 +150,7 @@ class BaseLearner(BaseEstimator):
     def _update(self, X: Any, Y: Floats, weights: Floats | None) -> None:
         """Add rows to the weights."""
         rows = self._rows(X, reset=False)
+        _refuse_unequal(rows.n, Y.shape[0])
         self._models = [
             model.updated(
                 moments_of(
@@ -286,6 +283,12 @@ class BaseLearner(BaseEstimator):
         if "approximation_" in state:
             state = state | {"approximation_": state["approximation_"].detached()}
         return state
+
+
+def _refuse_unequal(n: int | None, targets: int) -> None:
+    if n is not None and n != targets:
+        msg = f"X has {n} rows, but y has {targets}: give as many of one as of the other."
+        raise ValueError(msg)
 
 
 def buffered(blocks: Iterator[Any]) -> tuple[Floats, Any, Iterator[Any]]:

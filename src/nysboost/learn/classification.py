@@ -103,8 +103,9 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
                 self.partial_fit(block, values)
             return self
         if is_dask(y):
-            if sample_weight is not None:
-                msg = "sample_weight and labels in Dask do not go together: pass y.compute()."
+            if sample_weight is not None or self.loss != "squared":
+                what = "sample_weight" if sample_weight is not None else f"loss={self.loss!r}"
+                msg = f"{what} and labels in Dask do not go together: pass y.compute()."
                 raise ValueError(msg)
             self.classes_, indicators = lazy_indicators(y)
             self._refuse_one_class(self.classes_)
@@ -143,7 +144,7 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
             The labels to expect, for scikit-learn's interface; they must be in the first y.
         """
         if not hasattr(self, "_models"):
-            return self.fit(X, y, sample_weight)
+            return self._first(classes, y).fit(X, y, sample_weight)
         if self.loss != "squared":
             msg = f"partial_fit adds rows to squared errors alone, not to loss={self.loss!r}: fit."
             raise ValueError(msg)
@@ -181,11 +182,23 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         labels: NDArray[Any] = self.classes_[np.argmax(logits, axis=1)]
         return labels
 
+    def _first(self, classes: ArrayLike | None, y: Any) -> NystroemClassifier:
+        """Refuse classes that the first rows do not have: what was never seen has no weights."""
+        seen = y if classes is None else np.asarray(y)
+        if classes is not None and not np.isin(classes, seen).all():
+            missing = np.setdiff1d(classes, seen).tolist()[0]
+            msg = (
+                f"classes has the label {missing!r}, which the first y does not have, so that "
+                "nothing can be learned about it: begin with rows of every class."
+            )
+            raise ValueError(msg)
+        return self
+
     def _refuse_one_class(self, classes: Any) -> None:
         if len(classes) == 1:
             msg = (
                 f"{type(self).__name__} needs at least two classes, but y has one class, "
-                f"{classes[0]!r}: there is nothing to tell apart."
+                f"{classes.tolist()[0]!r}: there is nothing to tell apart."
             )
             raise ValueError(msg)
 

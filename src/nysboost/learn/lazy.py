@@ -8,6 +8,8 @@ from functools import wraps
 from typing import Any, TypeVar
 
 import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _assert_all_finite
 
 from nysboost.data.dask_graph import as_node, is_dask
 from nysboost.data.dask_tables import dask_rows
@@ -80,8 +82,18 @@ def lazy_targets(y: Any) -> Any:
     if values.dtype.kind not in "fiub":
         msg = f"y has dtype {values.dtype}, which is no number: a classifier takes labels."
         raise ValueError(msg)
+    if values.ndim > 2:
+        msg = f"y has shape {values.shape}: one row of targets for each row of X is needed."
+        raise ValueError(msg)
     values = values[:, None] if values.ndim == 1 else values
     return values.astype(np.float64)
+
+
+def refuse_gaps(Y: Any) -> None:
+    """Say that targets have a gap, from their sums alone."""
+    if not np.isfinite(np.asarray(Y.sum(axis=0))).all():
+        msg = "y contains NaN or infinity: leave such rows out."
+        raise ValueError(msg)
 
 
 def location_and_scale(Y: Any) -> tuple[Floats, Floats]:
@@ -89,9 +101,7 @@ def location_and_scale(Y: Any) -> tuple[Floats, Floats]:
     import dask
 
     centre, spread = dask.compute(Y.mean(axis=0), Y.std(axis=0))
-    if not np.isfinite(centre).all():
-        msg = "y contains NaN or infinity: leave such rows out."
-        raise ValueError(msg)
+    refuse_gaps(centre[None])
     return rounded(centre, spread)
 
 
@@ -117,6 +127,9 @@ def lazy_indicators(y: Any) -> tuple[Array, Any]:
         msg = f"y has shape {labels.shape}: one label for each row is needed."
         raise ValueError(msg)
     classes = np.sort(da.unique(labels).compute())
+    if classes.dtype.kind == "f":
+        _assert_all_finite(classes, input_name="y")
+    check_classification_targets(classes)
     codes = labels.map_blocks(
         _indicators,
         classes=classes,

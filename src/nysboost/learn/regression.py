@@ -14,8 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from nysboost.data.dask_graph import is_dask
 from nysboost.data.recognise import numbers_of
-from nysboost.learn.base import BaseLearner, buffered
-from nysboost.learn.lazy import lazily, lazy_targets, location_and_scale, rounded
+from nysboost.learn.base import SMALLEST, BaseLearner, buffered
+from nysboost.learn.lazy import (
+    lazily,
+    lazy_targets,
+    location_and_scale,
+    refuse_gaps,
+    rounded,
+)
 from nysboost.numerics.arrays import Array, Floats, TableLike, is_sparse, like, namespace, to_host
 from nysboost.target.few import FEW
 from nysboost.target.judged import Judged
@@ -122,6 +128,7 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         weights = self._sample_weight(sample_weight, Y.shape[0])
         if is_dask(Y) and Y.shape[0] <= FEW:
             Y = np.asarray(Y)
+            refuse_gaps(Y)
         if is_dask(Y):
             self._centre, self._unit = location_and_scale(Y)
         else:
@@ -140,8 +147,16 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         if Y.shape[1] != len(self._unit):
             msg = f"y has {Y.shape[1]} columns, but the model was fitted with {len(self._unit)}."
             raise ValueError(msg)
-        weights = self._sample_weight(sample_weight, len(Y))
-        self._update(X, (Y - self._centre) / self._unit, weights)
+        scaled = (Y - self._centre) / self._unit
+        if is_dask(Y):
+            refuse_gaps(Y)
+        elif abs(scaled).max() > 1 / SMALLEST:
+            msg = (
+                f"y has values up to {float(abs(Y).max()):.3g}, so far from those of the first "
+                "rows that their squares are out of range: fit all rows at once."
+            )
+            raise ValueError(msg)
+        self._update(X, scaled, self._sample_weight(sample_weight, len(Y)))
         return self
 
     @overload
@@ -200,8 +215,6 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
             )
         if checked.ndim == 2 and checked.shape[1] == 1 and hasattr(X, "shape"):
             checked = column_or_1d(checked, warn=True)
-        if not hasattr(self, "_models") or not hasattr(self, "_flat"):
-            self._flat = checked.ndim == 1
         self._flat = checked.ndim == 1
         return np.asarray(checked.reshape(len(checked), -1))
 

@@ -13,43 +13,58 @@ from nysboost.experiments.report.reproduction import number
 def head(classify: bool) -> tuple[str, ...]:
     """Return the head of the table of learners."""
     measures = ("wrong", "± between folds", "log loss") if classify else ("RMSE", "± between folds")
-    return ("learner", *measures, "seconds")
+    return ("learner", *measures, "folds", "seconds")
 
 
 def rows(outcomes: Sequence[Outcome], classify: bool) -> list[list[str]]:
     """Return the table that the command prints and the report shows."""
     table = []
     for o in outcomes:
-        spread = (max(o.errors) - min(o.errors)) / 2
-        loss = sum(o.losses) / len(o.losses)
-        losses = [number(loss)] if classify else []
-        table.append([o.name, number(o.error), number(spread), *losses, number(o.seconds)])
+        folds = len(o.errors)
+        spread = number((max(o.errors) - min(o.errors)) / 2) if folds > 1 else "–"
+        losses = [number(sum(o.losses) / folds)] if classify else []
+        table.append([o.name, number(o.error), spread, *losses, str(folds), number(o.seconds)])
     return table
 
 
 def page(
     outcomes: Sequence[Outcome],
-    insight: Insight,
+    insight: Insight | None,
     classify: bool,
     notes: Sequence[str],
     settings: Mapping[str, Any],
 ) -> Page:
-    """Return the report of a comparison of learners."""
-    ours = next(o for o in outcomes if o.name == OURS)
-    other = best_other(outcomes)
+    """Return the report of a comparison of learners; without insight, if it was stopped."""
     error = "share of wrong labels" if classify else "root mean squared error"
-    ratio = ours.error / other.error if other.error else float("nan")
-    summary = (
-        f"NysBoost's {error} is {number(ours.error)}, {ratio:.2f} times that of the best other "
-        f"learner, {other.name} ({number(other.error)})."
-    )
     marked = frozenset(i for i, o in enumerate(outcomes) if o.name == OURS)
     learners = Table(
         "Learners, smallest error first", head(classify), rows(outcomes, classify), marked=marked
     )
+    sections = [Section("Learners", tables=[learners])]
+    if insight is not None:
+        sections += _closer(insight, classify, error)
+    summary = _summary(outcomes, error)
+    return Page("Learners compared on your data", [summary, *notes], sections, dict(settings))
+
+
+def _summary(outcomes: Sequence[Outcome], error: str) -> str:
+    """Say how ours stands, or who is first where either side is missing."""
+    ours = next((o for o in outcomes if o.name == OURS), None)
+    other = best_other(outcomes)
+    if ours is None or other is None:
+        first = outcomes[0]
+        return f"So far {first.name} has the smallest {error}, {number(first.error)}."
+    ratio = ours.error / other.error if other.error else float("nan")
+    return (
+        f"NysBoost's {error} is {number(ours.error)}, {ratio:.2f} times that of the best other "
+        f"learner, {other.name} ({number(other.error)})."
+    )
+
+
+def _closer(insight: Insight, classify: bool, error: str) -> list[Section]:
+    """Return what ours has learned."""
     relevance = [[name, f"{100 * share:.1f} %"] for name, share in insight.relevance]
     sections = [
-        Section("Learners", tables=[learners]),
         Section("Landmarks", chart=_curve(insight, error)),
         Section("Reliability", chart=_reliability(insight, classify)),
         Section(
@@ -57,8 +72,8 @@ def page(
         ),
     ]
     if insight.predicted:
-        sections.insert(2, Section("Predictions", chart=_predicted(insight)))
-    return Page("Learners compared on your data", [summary, *notes], sections, dict(settings))
+        sections.insert(1, Section("Predictions", chart=_predicted(insight)))
+    return sections
 
 
 def _curve(insight: Insight, error: str) -> Chart:

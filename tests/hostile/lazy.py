@@ -1,0 +1,131 @@
+"""Dask's arrays and data frames, on which nothing is known before it is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+
+from hostile import RNG, Case, X, Y, approximate, gaussian, has_error_of, standard
+from hostile.learning import classifier, finite, regressor
+
+ROWS = RNG.normal(size=(90, 4))
+TARGETS = ROWS[:, 0]
+LABELS = (TARGETS > 0).astype(int)
+FRAME = pd.DataFrame(ROWS, columns=list("abcd"))
+
+
+def lazy(table: Any, size: int = 30) -> Any:
+    """Rows in chunks of this size."""
+    return da.from_array(table, chunks=(size, *table.shape[1:]))
+
+
+def frame(**more: Any) -> Any:
+    return dd.from_pandas(FRAME.assign(**more), npartitions=3)
+
+
+def fewer(block: np.ndarray) -> np.ndarray:
+    return block[:5]
+
+
+BAD: dict[str, tuple[Callable[[], Any], str]] = {
+    "NaN": (lambda: lazy(np.where(X > 1.5, np.nan, X)), "NaN, first at row"),
+    "infinity": (lambda: lazy(np.where(X > 1.5, np.inf, X)), "infinity, first at row"),
+    "one axis": (lambda: lazy(Y), "shape"),
+    "three axes": (lambda: lazy(X[:, :, None]), "shape"),
+    "complex numbers": (lambda: lazy(X * 1j), "Complex"),
+    "text": (lambda: lazy(np.full((60, 4), "a")), "numbers"),
+    "objects": (lambda: lazy(X.astype(object)), "numbers"),
+    "no rows": (lambda: lazy(X[:0]), "nothing"),
+    "no columns": (lambda: da.empty((60, 0), chunks=(30, 0)), "nothing"),
+    "chunks of other sizes than it says": (
+        lambda: da.map_blocks(fewer, lazy(X), dtype=float), "fewer than the array says"),
+    "a column of text": (lambda: frame(e="x"), "no numbers: e"),
+}  # fmt: skip
+GOOD: dict[str, tuple[Callable[[], Any], np.ndarray]] = {
+    "whole numbers": (lambda: lazy((3 * X).astype(int)), (3 * X).astype(int)),
+    "truth values": (lambda: lazy(X > 0), X > 0),
+    "chunks of columns": (lambda: da.from_array(X, chunks=(30, 2)), X),
+    "a chunk of no rows": (lambda: da.concatenate([lazy(X[:0]), lazy(X)]), X),
+    "a length that nobody knows": (lambda: lazy(X)[lazy(X)[:, 0] > 0], X[X[:, 0] > 0]),
+}
+BAD_TARGETS: dict[str, tuple[Callable[[], Any], str]] = {
+    "too few": (lambda: lazy(TARGETS[:-1]), "90 rows, but y has 89"),
+    "NaN": (lambda: lazy(np.where(TARGETS > 1, np.nan, TARGETS)), "NaN or infinity"),
+    "text": (lambda: lazy(np.full(90, "a")), "no number"),
+    "three axes": (lambda: lazy(TARGETS[:, None, None]), "shape"),
+}
+BAD_LABELS: dict[str, tuple[Callable[[], Any], str]] = {
+    "one class": (lambda: lazy(np.ones(90)), "one class, 1.0:"),
+    "NaN": (lambda: lazy(np.where(LABELS, np.nan, 1.0)), "NaN"),
+    "numbers that are no labels": (lambda: lazy(TARGETS), "continuous"),
+    "two columns": (lambda: lazy(np.c_[LABELS, LABELS]), "shape"),
+}
+PREDICTIONS: dict[str, Callable[[], Any]] = {
+    "targets in memory": lambda: regressor().fit(lazy(ROWS), TARGETS).predict(ROWS),
+    "rows in memory": lambda: regressor().fit(ROWS, lazy(TARGETS)).predict(ROWS),
+    "chunks that differ": lambda: regressor().fit(lazy(ROWS), lazy(TARGETS, 20)).predict(ROWS),
+    "quantiles": lambda: regressor(scale="quantile").fit(lazy(ROWS), lazy(TARGETS)).predict(ROWS),
+    "more rows": lambda: (
+        regressor().fit(ROWS, TARGETS).partial_fit(lazy(ROWS), lazy(TARGETS)).predict(ROWS)
+    ),
+    "rows to predict": lambda: regressor().fit(ROWS, TARGETS).predict(lazy(ROWS)).compute(),
+}
+
+CASES = [
+    *(
+        Case(f"Dask: {name}", lambda make=make: approximate(make()), says=says)
+        for name, (make, says) in BAD.items()
+    ),
+    *(
+        Case(
+            f"Dask: {name}",
+            lambda make=make: approximate(make(), kernel="rbf", gamma=0.3),
+            has_error_of(gaussian(dense, 0.3)),
+        )
+        for name, (make, dense) in GOOD.items()
+    ),
+    *(
+        Case(
+            f"Dask: targets, {name}",
+            lambda make=make: regressor().fit(lazy(ROWS), make()),
+            says=says,
+        )
+        for name, (make, says) in BAD_TARGETS.items()
+    ),
+    *(
+        Case(
+            f"Dask: labels, {name}",
+            lambda make=make: classifier().fit(lazy(ROWS), make()),
+            says=says,
+        )
+        for name, (make, says) in BAD_LABELS.items()
+    ),
+    *(Case(f"Dask: {name}", call, finite) for name, call in PREDICTIONS.items()),
+    Case(
+        "Dask: more rows whose targets have NaN",
+        lambda: regressor().fit(ROWS, TARGETS).partial_fit(
+            lazy(ROWS), BAD_TARGETS["NaN"][0]()
+        ),
+        says="NaN or infinity",
+    ),
+    Case(
+        "Dask: labels and margins",
+        lambda: classifier(loss="hinge").fit(lazy(ROWS), lazy(LABELS)),
+        says="loss='hinge' and labels in Dask",
+    ),
+    Case(
+        "Dask: columns in another order",
+        lambda: regressor().fit(frame(), lazy(TARGETS)).predict(frame()[list("badc")]),
+        says="in this order",
+    ),
+    Case(
+        "Dask: an array to write features to",
+        lambda: standard().fit(X).transform(lazy(X), out=np.empty((60, 10))),
+        says="to_zarr",
+    ),
+]  # fmt: skip
