@@ -20,7 +20,7 @@ import json
 import multiprocessing
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import product
@@ -150,16 +150,18 @@ def summary(records: list[dict[str, Any]], markdown: bool) -> str:
 
 
 def draw(records: list[dict[str, Any]], path: Path) -> None:
-    """Draw error against time, one panel for each data set."""
+    """Draw error against time, one panel for each data set, and as many names as have room."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(13, 7.6), layout="constrained")
     panels = figure.subplots(2, 3).ravel()
     for axes, data in zip(panels, DATA, strict=False):
-        for name in dict.fromkeys(r["method"] for r in records):
-            mine = [r for r in records if r["method"] == name and r["data"] == data]
-            if not mine or name in DOUBLES:
-                continue
+        of_data = sorted(
+            (r for r in records if r["data"] == data),
+            key=lambda r: (r["method"] == "optimal", r["error"]),
+        )
+        for name in dict.fromkeys(r["method"] for r in of_data if r["method"] not in DOUBLES):
+            mine = [r for r in of_data if r["method"] == name]
             look = style(name.partition(",")[0])
             x, y = (np.mean([r[k] for r in mine]) for k in ("seconds", "error"))
             axes.scatter(x, y, color=look.colour, marker=look.mark, s=28)
@@ -176,7 +178,21 @@ def draw(records: list[dict[str, Any]], path: Path) -> None:
     panels[-1].set_axis_off()
     figure.supxlabel("seconds to find it, on one thread")
     figure.supylabel("relative Frobenius error")
+    figure.draw_without_rendering()
+    for axes in panels:
+        _make_room(axes.texts)
     figure.savefig(path, dpi=110)
+
+
+def _make_room(names: Sequence[Any]) -> None:
+    """Take away each name that would hide one before it, those of smaller errors."""
+    kept: list[Any] = []
+    for name in list(names):
+        box = name.get_window_extent()
+        if any(box.overlaps(other) for other in kept):
+            name.remove()
+        else:
+            kept.append(box)
 
 
 def main() -> None:

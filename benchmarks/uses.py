@@ -21,7 +21,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import numpy as np
 from common import Report, Row, compare, in_child, parser, peak_megabytes, run
-from machines import RIVALS, hinge, labelled, timed
+from machines import hinge, labelled, timed
 from scipy.linalg import subspace_angles
 from scipy.stats import binomtest
 from sklearn import datasets as samples
@@ -119,10 +119,11 @@ def _tables(options: argparse.Namespace) -> dict[str, tuple[np.ndarray, np.ndarr
     return found
 
 
-def process(options: argparse.Namespace) -> Iterator[Row]:  # noqa: ARG001
+def process(options: argparse.Namespace) -> Iterator[Row]:
     """Yield the mean difference of probabilities from the exact process's, over 0.02."""
     iris = samples.load_iris(return_X_y=True)
-    problems = {"moons": samples.make_moons(200, noise=0.2, random_state=0), "iris": iris}
+    moons = samples.make_moons(options.process_rows, noise=0.2, random_state=0)
+    problems = {"moons": moons, "iris": iris}
     for name, (X, y) in problems.items():
         train, test = np.arange(len(X)) % 2 == 0, np.arange(len(X)) % 2 == 1
         prior = ConstantKernel(10.0, "fixed") * RBF(0.5, "fixed")
@@ -225,8 +226,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     made = parser(__file__, __doc__, rounds=1)
     made.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
     made.add_argument("--device", default="", help="of the machines' rows, as PyTorch names it")
-    made.add_argument("--places", nargs="+", default=["kmeans", "target"])
-    made.add_argument("--rivals", nargs="*", choices=RIVALS, default=RIVALS)
+    made.add_argument("--places", nargs="+", default=["target", "kmeans"], help="of machines")
     made.add_argument("--classified", nargs="+", default=["pendigits", "ijcnn", "mnist"])
     for name, size in SIZES.items():
         made.add_argument(f"--{name}", type=int, default=size)
@@ -239,6 +239,7 @@ SIZES = {
     "train-rows": 20_000,
     "test-rows": 10_000,
     "many-rows": 1_000_000,
+    "process-rows": 200,
     "landmarks": 240,
     "machine-landmarks": 500,
     "seeds": 8,

@@ -14,7 +14,7 @@ SIZES = {
     "same_error": "--rows 600 --sample 100 --components 6 --landmarks 6 --more 9 --curve-rounds 1",
     "fit_scaling": "--rows 2000 3000 --columns 8",
     "joint_time": "--rows 600 700 --landmarks 6 --images 300 --clusters 4",
-    "boosting_time": "--n 600 --columns 10 --rank 5",
+    "boosting_time": "--n 600 --columns 10 --rank 5 --errors",
     "certificates": "--seeds 1 --small 60 --rows 300 --tables 1 --landmarks 6 --images 500 "
     "--clusters 6 --large 400 --methods uniform --searched wine --tolerances 0.3",
     "large_transform": "--rows 2000 3000 --landmarks 16",

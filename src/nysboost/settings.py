@@ -23,9 +23,9 @@ CANDIDATES_PER_COLUMN = 4
 3m 1.025 (UUB-mean, n = 4000, mean of six seeds); distances take the square of s."""
 
 STEPS_SHARED = 3
-"""V is drawn from 3s columns, which last for ten learners of s/4. Errors stay where they are: with
-this and 4m candidates 1.001 of those with 5m from all columns (Covertype, UUB-mean, n = 4000,
-mean of eight seeds; standard error 0.008)."""
+"""V is drawn from 3s columns, which last for ten learners of s/4. With this and 4m candidates
+errors are 1.001 of those with 5m from all columns on Covertype, 1.006 on MNIST and 1.004 on GloVe
+(UUB-mean, n = 4000, means of eight seeds, standard errors 0.008, 0.002 and 0.001)."""
 
 GRID = tuple(float(value) for value in np.logspace(-12, 2, 29))
 """λ and η are tuned on this grid, relative to the scale of the errors."""

@@ -177,6 +177,7 @@ def test_bad_input_to_compare_is_a_sentence_and_status_2(run, tmp_path, file, op
         (["simulation", "--replicates", "none"], "N at least 1"),
         (["simulation", "--replicates", "mnist=3"], "no preset in this run"),
         (["simulation", "--max-learners", "500"], "need at least"),
+        (["simulation", "--report-only"], "0 files with records of simulation"),
         (["simulation", "mnist-linear", "--data-dir", "/nowhere/at/all"], "does not exist"),
     ],
 )

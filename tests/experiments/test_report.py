@@ -67,8 +67,10 @@ def test_the_summary_says_in_three_sentences_what_the_paper_got_right_and_what_n
 
 
 def test_the_summary_names_the_code_that_made_the_records():
-    result = replace(made_up("simulation", level), made_with=("0.9 (abc)",))
-    assert "0.9 (abc)" in pages.summary({"simulation": result}, [], "x")[0]
+    made = {"made_with": ("0.9 (abc)",), "libraries": {"numpy": "3.1", "scipy": "2"}}
+    results = {name: replace(made_up(name, level), **made) for name in ("simulation", "ijcnn")}
+    said = "Made with “x” by NysBoost 0.9 (abc) on numpy 3.1, scipy 2. Presets"
+    assert pages.summary(results, [], "x")[0].startswith(said)
 
 
 def test_statements_that_were_not_run_are_folded_away(html):

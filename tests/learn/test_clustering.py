@@ -71,3 +71,26 @@ def test_bad_parameters_get_sentences():
         nb.SpectralClustering(0).fit(X)
     with pytest.raises(ValueError, match="n_samples=3 should be >= n_clusters=5"):
         nb.SpectralClustering(5).fit(X)
+
+
+def test_landmarks_are_centres_and_of_a_precomputed_matrix_columns():
+    X, y = make_blobs(300, centers=3, cluster_std=0.5, random_state=0)
+    centred = nb.SpectralClustering(3, gamma=0.5, n_landmarks=30, random_state=0).fit(X)
+    K = nb.Gaussian(gamma=0.5)(X, X)
+    how = {"kernel": "precomputed", "gamma": None, "n_landmarks": 30, "random_state": 0}
+    given = nb.SpectralClustering(3, **how).fit(K)
+    assert adjusted_rand_score(y, centred.labels_) == 1.0
+    assert adjusted_rand_score(y, given.labels_) == 1.0
+    assert centred.features_.method == "kmeans"
+    assert given.features_.method == "rpcholesky"
+
+
+def test_no_seed_misses_an_eigenvector_of_a_dense_cluster():
+    digits, _ = load_digits(return_X_y=True)
+    digits = digits[:800] / 16
+    K = nb.Gaussian(gamma=0.3)(digits, digits)
+    roots = np.sqrt(K.sum(axis=1))
+    exact = np.linalg.eigvalsh(K / np.outer(roots, roots))[-10]
+    for seed in range(4):
+        model = nb.SpectralClustering(10, gamma=0.3, n_landmarks=80, random_state=seed).fit(digits)
+        assert model.eigenvalues_[-1] > 0.85 * exact

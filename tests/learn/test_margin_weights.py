@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_iris, make_moons
+from sklearn.datasets import load_digits, load_iris, make_moons
+from sklearn.svm import SVC
 
 import nysboost as nb
+from nysboost.learn import classification
+from nysboost.learn.classification import calibrated
 
 X, Y = make_moons(300, noise=0.2, random_state=0)
 HOW = {
@@ -47,3 +50,54 @@ def test_several_classes_and_weights_are_taken(loss):
     assert model.score(flowers, kinds) > 0.9
     without = nb.NystroemClassifier(loss=loss, **HOW).fit(flowers, kinds, sample_weight=weights)
     assert (without.predict(flowers[kinds < 2]) == kinds[kinds < 2]).mean() > 0.95
+
+
+@pytest.mark.parametrize("C", [0.5, 10.0])
+def test_with_its_kernel_and_c_given_the_machine_is_svc(C):
+    kernel = nb.Gaussian(gamma=2.0)
+    ours = nb.NystroemClassifier(
+        200, loss="hinge", C=C, kernel=kernel, metric=None, landmarks="uniform", random_state=0
+    ).fit(X[:200], Y[:200])
+    theirs = SVC(C=C, gamma=2.0).fit(X[:200], Y[:200])
+    grid = np.random.default_rng(0).uniform(-1.5, 2.5, size=(400, 2))
+    scores, exact = np.asarray(ours._mean(grid))[:, 1], theirs.decision_function(grid)
+    assert np.corrcoef(scores, exact)[0, 1] > 0.99
+    assert np.mean((scores > 0) == (exact > 0)) > 0.97
+
+
+def test_a_third_of_the_landmarks_has_the_accuracy_of_svc_where_they_know_the_target():
+    digits, y = load_digits(return_X_y=True)
+    train, test = np.arange(1200), np.arange(1200, len(y))
+    theirs = SVC(C=10.0).fit(digits[train], y[train])
+    ours = nb.NystroemClassifier(
+        100, loss="hinge", C=10.0, kernel=nb.Gaussian(gamma="scale"), metric=None, random_state=0
+    ).fit(digits[train], y[train])
+    assert ours.score(digits[test], y[test]) > theirs.score(digits[test], y[test]) - 0.02
+
+
+def test_a_larger_c_fits_the_training_rows_more_closely():
+    how = {**HOW, "n_components": 60, "metric": None, "kernel": nb.Gaussian(gamma=20.0)}
+    models = [nb.NystroemClassifier(loss="hinge", C=C, **how).fit(X, Y) for C in (1e-3, 1e3)]
+    margins = [np.asarray(m._mean(X))[np.arange(len(Y)), Y] for m in models]
+    assert np.mean(margins[1] < 0.9) < np.mean(margins[0] < 0.9)
+
+
+@pytest.mark.parametrize("C", [0.0, -1.0, np.inf, np.nan])
+def test_a_c_that_weighs_nothing_is_refused(C):
+    with pytest.raises(ValueError, match=r"C=.* weighs the losses"):
+        nb.NystroemClassifier(loss="hinge", C=C, **HOW).fit(X, Y)
+
+
+def test_rows_that_choose_c_and_calibrate_have_no_part_in_what_is_judged(monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        classification, "calibrated", lambda judged: seen.append(judged) or calibrated(judged)
+    )
+    guesses = np.random.default_rng(5).integers(2, size=len(Y))
+    apart = nb.Gaussian(gamma=500.0)  # each row for itself: only rows that took part are right
+    model = nb.NystroemClassifier(
+        300, loss="hinge", C=1.0, kernel=apart, metric=None, landmarks="uniform", random_state=0
+    ).fit(X, guesses)
+    (judged,) = seen
+    assert model.score(X, guesses) > 0.95
+    assert np.mean(judged.mean.argmax(axis=1) == judged.truth.argmax(axis=1)) < 0.75

@@ -280,7 +280,7 @@ class TestCloud:
                 return rng.random(size)
 
         _seeds_among(_Cloud.of(points(30), None), c, Watched())
-        assert sizes == [2 + int(np.log(c))] * (c - 1)
+        assert sizes == [(c - 1, 2 + int(np.log(c)))]
 
     def test_a_seed_is_the_trial_that_leaves_the_least_weighted_distance(self):
         """Brute force over the same draws, from coordinates."""
@@ -313,3 +313,22 @@ class TestCloud:
         Z, owner = clusters(make(np.zeros((9, 2))), 3, np.random.default_rng(0))
         np.testing.assert_array_equal(self.dense(Z), 0.0)
         assert owner.shape == (9,)
+
+    @pytest.mark.parametrize("scale", [2.0**-200, 1.0, 2.0**200])
+    @pytest.mark.parametrize("far", [0.0, 1e6])
+    def test_rough_centroids_are_the_same_to_seven_digits_of_the_spread(self, scale, far):
+        P = np.repeat(10 * points(7), 20, axis=0) + points(140, seed=1) + far
+        exact, owner = clusters(P, 7, np.random.default_rng(0))
+        rough, same = clusters(scale * P, 7, np.random.default_rng(0), rough=True)
+        np.testing.assert_array_equal(same, owner)
+        np.testing.assert_allclose(rough / scale, exact, atol=1e-5 * P.std(), rtol=0)
+
+    @pytest.mark.parametrize("backend", ["torch", "array_api_strict"])
+    def test_other_arrays_have_the_same_seeds(self, backend):
+        xp, P = pytest.importorskip(backend), points(200)
+        weights = np.random.default_rng(1).random(200)
+        ours, theirs = (
+            _seeds_among(_Cloud.of(form, weights), 25, np.random.default_rng(0))
+            for form in (P, xp.asarray(P))
+        )
+        np.testing.assert_array_equal(ours, theirs)

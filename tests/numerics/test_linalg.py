@@ -265,7 +265,6 @@ def test_eigenvectors_have_the_sign_of_their_largest_entry():
     np.testing.assert_allclose(np.abs(np.sum(found * vectors, axis=0)), np.sum(vectors**2, axis=0))
 
 
-@pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0)])
-def test_the_norm_of_nothing_is_nothing(shape):
-    assert float(norms(np.empty(shape))) == 0
-    assert float(norms(np.empty(shape, dtype=np.float32))) == 0
+def test_the_norm_of_nothing_is_zero():
+    assert float(norms(np.zeros((0, 0)))) == 0.0
+    np.testing.assert_array_equal(norms(np.zeros((3, 0)), axis=1), np.zeros(3))

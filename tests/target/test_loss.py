@@ -119,8 +119,9 @@ def test_other_arrays_give_the_same(backend, kernel, A):
     theirs = [xp.asarray(part) for part in (X, Y, weights, Z, A)]
     other, found = TargetLoss(kernel, *theirs[:3])(Point(*theirs[3:], -2.0))
     assert other == pytest.approx(value)
-    np.testing.assert_allclose(np.asarray(found.Z), gradient.Z, atol=1e-10)
-    np.testing.assert_allclose(np.asarray(found.A), gradient.A, atol=1e-10)
+    # W's condition is 5e4, and not every library rounds its triangular systems alike
+    np.testing.assert_allclose(np.asarray(found.Z), gradient.Z, atol=1e-9)
+    np.testing.assert_allclose(np.asarray(found.A), gradient.A, atol=1e-9)
 
 
 def test_a_row_that_stands_for_three_is_a_row_three_times():

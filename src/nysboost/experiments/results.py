@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -47,6 +47,8 @@ class Results:
     ----------
     made_with : tuple of str
         Version and commit of the code that made the records, each once.
+    libraries : mapping from name to version
+        What that code ran on.
     """
 
     preset: Preset
@@ -54,10 +56,16 @@ class Results:
     seed: int
     values: dict[str, dict[str, Floats]]
     made_with: tuple[str, ...] = ()
+    libraries: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def from_records(
-        cls, preset: Preset, methods: Sequence[str], seed: int, records: Iterable[Record]
+        cls,
+        preset: Preset,
+        methods: Sequence[str],
+        seed: int,
+        records: Iterable[Record],
+        libraries: Mapping[str, str],
     ) -> Results:
         """Gather the records of the replicates that the preset asks for."""
         kept = [r for r in records if r["replicate"] < preset.replicates]
@@ -69,7 +77,7 @@ class Results:
             for reading in preset.readings
         }
         made_with = tuple(dict.fromkeys(r["made_with"] for r in kept))
-        return cls(preset, tuple(methods), seed, values, made_with)
+        return cls(preset, tuple(methods), seed, values, made_with, libraries)
 
     @property
     def counts(self) -> tuple[int, ...]:

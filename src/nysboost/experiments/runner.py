@@ -26,7 +26,7 @@ from nysboost.experiments.user_error import UserError
 from nysboost.experiments.workers import in_processes
 
 RECORD_FORMAT = 2
-LIBRARIES = ("numpy", "scipy", "scikit-learn")
+LIBRARIES = ("numpy", "scikit-learn", "scipy")
 KEY = ("replicate", "reading")
 Progress = Callable[[int, int], None]
 
@@ -76,7 +76,8 @@ class Plan:
 
     def results_in(self, store: Store) -> Results:
         """Return what the records say."""
-        return Results.from_records(self.preset, self.methods, self.seed, store.records())
+        records, libraries = store.records(), store.settings["libraries"]
+        return Results.from_records(self.preset, self.methods, self.seed, records, libraries)
 
 
 def run(

@@ -28,7 +28,7 @@ from nysboost.data.recognise import (
 from nysboost.data.rows import Rows, Stream, spread_indices
 from nysboost.engine.moments import moments_of
 from nysboost.gram import KernelGram, Landmarks
-from nysboost.learn.places import place_of
+from nysboost.learn.places import menu_of
 from nysboost.learn.table import Table, is_frame
 from nysboost.numerics.arrays import (
     Array,
@@ -46,7 +46,6 @@ from nysboost.numerics.progress import Work
 from nysboost.target.few import FEW
 from nysboost.target.judged import Judged
 from nysboost.target.linear import LinearModel
-from nysboost.target.menu import Menu, learns_metric, menu, without_target
 from nysboost.target.method import learn
 from nysboost.target.scale import SCALES
 
@@ -58,10 +57,6 @@ PIECE = 2**25
 
 SMALLEST = 1e-100
 """Weights below this, or above its inverse, have squares out of range."""
-
-STILL = "rpcholesky"
-"""Landmarks of a kernel that learns no metric. With an ANOVA kernel and 240 of them the test error
-on concrete was that of dense kernel ridge regression; with k-means centres it was 1.25 of that."""
 
 IMPORTANCE_ROWS = 4096
 """Rows whose spread says how far each feature goes."""
@@ -90,7 +85,7 @@ class BaseLearner(BaseEstimator):
 
     n_components: int | str = field(default=500, kw_only=False)
     kernel: Any = "auto"
-    metric: str = "auto"
+    metric: str | None = "auto"
     landmarks: str = "target"
     scale: str | None = "standard"
     missing: str = "fill"
@@ -108,7 +103,7 @@ class BaseLearner(BaseEstimator):
             Y = Y if rows.lazy and rows.n > FEW else np.asarray(Y)
         _refuse_unequal(rows.n, Y.shape[0])
         judged = learn(
-            rows, Y, weights, self._menu(rows.n_features),
+            rows, Y, weights, menu_of(self.kernel, self.metric, self.landmarks, rows),
             self._asked(rows.n), make_rng(self.random_state),
             budget=Budget.of(self.max_memory),
             scaling=SCALES[self.scale],
@@ -116,15 +111,6 @@ class BaseLearner(BaseEstimator):
         )  # fmt: skip
         self._keep(judged, rows)
         return judged
-
-    def _menu(self, d: int) -> Menu:
-        """Return what is tried on rows of d features."""
-        if learns_metric(self.kernel):
-            options = menu(self.kernel, self.metric, d)
-            if self.landmarks == "target":
-                return options
-        name = STILL if self.landmarks == "target" else self.landmarks
-        return without_target(self.kernel, place_of(name), name)
 
     def _asked(self, n: int) -> int | None:
         """Return the number of landmarks that n rows allow; None where it is to be found."""

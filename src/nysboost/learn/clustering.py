@@ -42,7 +42,10 @@ class SpectralClustering(ClusterMixin, OnFeatures):
         Ying 2019), which has nothing to tune and no random start.
     n_init : int
         Random starts of k-means.
-    method, n_landmarks, max_memory, n_jobs, random_state
+    method : str
+        What finds the landmarks: "auto" is "kmeans", and of a precomputed matrix, which has no
+        points, "rpcholesky".
+    n_landmarks, max_memory, n_jobs, random_state
         As in `KernelPCA`.
 
     Attributes
@@ -68,7 +71,7 @@ class SpectralClustering(ClusterMixin, OnFeatures):
 
     n_clusters: int = field(default=8, kw_only=False)
     gamma: float | str | None = 1.0
-    method: str = "rpcholesky"
+    method: str = "auto"
     n_components: int | None = None
     assign_labels: Literal["kmeans", "cluster_qr"] = "kmeans"
     n_init: int = 10
@@ -107,10 +110,6 @@ class SpectralClustering(ClusterMixin, OnFeatures):
         del self._diag
         return self
 
-    def fit_predict(self, X: TableLike, y: Any = None, **kwargs: Any) -> Indices:  # noqa: ARG002
-        """Cluster the rows of X and return their labels."""
-        return self.fit(X).labels_
-
     def predict(self, X: TableLike) -> Indices:
         """Return the clusters of new rows: the nearest centre in their embedding.
 
@@ -125,6 +124,18 @@ class SpectralClustering(ClusterMixin, OnFeatures):
         gaps = _directions(embedded)[:, None, :] - self.cluster_centers_
         nearest: Indices = (gaps**2).sum(axis=2).argmin(axis=1)
         return nearest
+
+    def _method(self) -> str:
+        """Return what finds the landmarks: they should be where the rows are dense.
+
+        Randomly pivoted Cholesky goes where rows are left over, and may miss a cluster's
+        eigenvector: with 240 landmarks on 3000 rows of Pendigits, γ = 4, it found .77 to .88 for
+        the tenth eigenvalue, .89, and adjusted Rand indices from .501 to .566; k-means centres,
+        in half of the time, found .89 and .561 to .568.
+        """
+        if self.method != "auto":
+            return self.method
+        return "rpcholesky" if self._precomputed() else "kmeans"
 
     def _roots(self, F: Floats, diag: Floats) -> Floats:
         """Return the roots of the degrees. No row has less than its own k(x, x)."""

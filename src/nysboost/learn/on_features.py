@@ -13,7 +13,7 @@ from nysboost.catalogue import RandomState
 from nysboost.engine.factor import Factor
 from nysboost.estimators import Nystroem
 from nysboost.estimators.base import KernelLike
-from nysboost.numerics.arrays import Array, Floats, floats_on_host, namespace
+from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host, in_float64, namespace
 from nysboost.numerics.memory import MAX_MEMORY
 
 T = TypeVar("T")
@@ -26,10 +26,12 @@ class Features:
     ----------
     factor : Factor
         F, with the map that makes it.
+    products : pair of arrays or None
+        FᵀF and Fᵀ1, where they are known already.
     """
 
-    def __init__(self, factor: Factor) -> None:
-        self._factor = factor
+    def __init__(self, factor: Factor, products: tuple[Array, Array] | None = None) -> None:
+        self._factor, self._products = factor, products
         self.gram = factor.transform.gram
         self.n, self.r = factor.shape
 
@@ -52,6 +54,10 @@ class Features:
         done: T = self._factor.fold(_on_host, merge, (function, shared), *beside, task=task)
         return done
 
+    def at(self, rows: Indices) -> Array:
+        """Return F at some rows, in float64, on the device of the data."""
+        return in_float64(self._factor.at(rows))
+
     def blocks_in_place(self) -> Iterator[tuple[slice, Array]]:
         """Yield the same on the device and in the precision of the data."""
         return self._factor.blocks()
@@ -59,6 +65,8 @@ class Features:
     @cached_property
     def products(self) -> tuple[Array, Array]:
         """FᵀF and Fᵀ1, in float64, on the device of the data."""
+        if self._products is not None:
+            return self._products
         products: Any = 0
         sums: Any = 0
         for _, F in self.blocks_in_place():
@@ -104,15 +112,23 @@ class OnFeatures(BaseEstimator):
     def _fit_features(self, X: Any) -> Features:
         """Fit the transformer on X and return the features of its rows."""
         same = {f.name: getattr(self, f.name) for f in fields(OnFeatures)}
-        self.features_ = Nystroem(n_components=same.pop("n_landmarks"), **same).fit(X)
+        same |= {"method": self._method(), "n_components": same.pop("n_landmarks")}
+        self.features_ = Nystroem(**same).fit(X)
         self.n_features_in_ = self.features_.n_features_in_
         if hasattr(self.features_, "feature_names_in_"):
             self.feature_names_in_ = self.features_.feature_names_in_
         return features_of(self.features_)
 
+    def _method(self) -> str:
+        """Return the name of the method that finds the landmarks."""
+        return self.method
+
+    def _precomputed(self) -> bool:
+        """Whether the rows are those of a kernel matrix."""
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        precomputed = isinstance(self.kernel, str) and self.kernel == "precomputed"
-        tags.input_tags.pairwise = precomputed
-        tags.input_tags.sparse = not precomputed
+        tags.input_tags.pairwise = self._precomputed()
+        tags.input_tags.sparse = not self._precomputed()
         return tags

@@ -1,4 +1,4 @@
-"""Landmarks that do not know y, for comparison: those of any method of the catalogue."""
+"""From a learner's settings to what is tried; landmarks may be those of any method."""
 
 from __future__ import annotations
 
@@ -7,11 +7,37 @@ from typing import Any
 import numpy as np
 
 from nysboost.catalogue import METHODS, Method, find_method
+from nysboost.data.rows import Rows
 from nysboost.gram import KernelGram
 from nysboost.numerics.arrays import Array
 from nysboost.numerics.checks import unknown
 from nysboost.settings import Settings
+from nysboost.target.menu import Menu, as_it_is, learns_metric, menu, without_target
 from nysboost.target.plain import Place, at_random
+
+STILL = "rpcholesky"
+"""Landmarks of a kernel that learns no metric. With an ANOVA kernel and 240 of them the test error
+on concrete was that of dense kernel ridge regression; with k-means centres it was 1.25 of that."""
+
+
+def menu_of(kernel: Any, metric: str | None, landmarks: str, rows: Rows) -> Menu:
+    """Return what is tried: the strings and kernels of a learner's settings as objects.
+
+    Parameters
+    ----------
+    kernel, metric, landmarks
+        As in `NystroemRegressor`.
+    rows : Rows
+        The training rows.
+    """
+    name = STILL if landmarks == "target" else landmarks
+    if metric is None:
+        return as_it_is(kernel, place_of(name), landmarks, rows)
+    if learns_metric(kernel):
+        options = menu(kernel, metric, rows.n_features)
+        if landmarks == "target":
+            return options
+    return without_target(kernel, place_of(name), name)
 
 
 def place_of(name: Any) -> Place:

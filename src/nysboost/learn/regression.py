@@ -49,8 +49,10 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         "auto" tries Matérn 1/2 and 3/2, with few rows also Laplacian, of many features Gaussian;
         else "gaussian", "matern" or a kernel, whose bandwidth the metric replaces. Of `Anova` only
         a bandwidth is found; its landmarks are those of "rpcholesky", which do not know y.
-    metric : "auto", "one", "each" or "full"
-        Shape of the metric: one scale, one for each feature, or a matrix.
+    metric : "auto", "one", "each", "full" or None
+        Shape of the metric: one scale, one for each feature, or a matrix. None leaves the kernel
+        as it is given, as ``Gaussian(gamma="scale")``, on the rows as they are: landmarks that know
+        y then take a few steps under it, which is much faster.
     landmarks : str
         "target" are landmarks that know y. For comparison, those that do not: "uniform",
         "joint", "kmeans", "rpcholesky" and every other method of `nysboost.METHODS` that stands

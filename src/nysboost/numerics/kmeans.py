@@ -115,9 +115,10 @@ def centroids(
     *,
     weights: Floats | None = None,
     max_iter: int = MAX_ITER,
+    rough: bool = False,
 ) -> Array:
     """Return the c centroids of k-means on (weighted) points, shape (c, d); see `clusters`."""
-    return clusters(points, c, rng, weights=weights, max_iter=max_iter)[0]
+    return clusters(points, c, rng, weights=weights, max_iter=max_iter, rough=rough)[0]
 
 
 def clusters(
@@ -127,6 +128,7 @@ def clusters(
     *,
     weights: Floats | None = None,
     max_iter: int = MAX_ITER,
+    rough: bool = False,
 ) -> tuple[Array, Indices]:
     """Return the c centroids of k-means on (weighted) points, and the cluster of each point.
 
@@ -146,6 +148,8 @@ def clusters(
         Weight of each point, not negative; None is 1.
     max_iter : int
         Rounds at most.
+    rough : bool
+        Seven digits of the points, as seen from their mean, are enough, and cost half.
 
     Returns
     -------
@@ -153,8 +157,8 @@ def clusters(
     owner : array of int of shape (n,)
         The cluster of each point.
     """
-    unit = _unit(points)
-    cloud = _Cloud.of(points if unit == 1 else points / unit, weights)
+    unit = _unit(points, "float32" if rough else None)
+    cloud = _Cloud.of(points if unit == 1 else points / unit, weights, rough)
     Z = cloud.take(_seeds_among(cloud, c, rng))
     owner, tolerance = np.full(cloud.n, -1), STILL * cloud.spread
     for _ in range(max_iter):
@@ -170,12 +174,12 @@ def clusters(
     return (csr_matrix(Z) if is_sparse(points) else Z), owner
 
 
-def _unit(points: Array) -> float:
+def _unit(points: Array, precision: str | None = None) -> float:
     """Return 1, or the power of two in whose units no square is out of range."""
     values: Any = points.data if is_sparse(points) else points
     xp = namespace(values)
     largest = float(xp.max(xp.abs(values))) if values.shape[0] else 0.0
-    far = float(np.finfo(dtype_name(values)).max) ** 0.25
+    far = float(np.finfo(precision or dtype_name(values)).max) ** 0.25
     return 1.0 if largest == 0 or 1 / far < largest < far else 2.0 ** (np.frexp(largest)[1] - 1)
 
 
@@ -189,7 +193,7 @@ class _Cloud:
     mass: Floats
 
     @classmethod
-    def of(cls, points: Array, weights: Floats | None) -> _Cloud:
+    def of(cls, points: Array, weights: Floats | None, rough: bool = False) -> _Cloud:
         mass = np.ones(points.shape[0]) if weights is None else np.asarray(weights, np.float64)
         mass = mass / mass.max() if mass.any() else np.ones(points.shape[0])
         if is_sparse(points):
@@ -198,7 +202,8 @@ class _Cloud:
         xp = namespace(points)
         centre = xp.mean(points, axis=0)
         X = points - centre
-        return cls(X, centre, to_host(xp.sum(X * X, axis=1)).astype(np.float64) / 2, mass)
+        half = to_host(xp.sum(X * X, axis=1)).astype(np.float64) / 2
+        return cls(xp.astype(X, xp.float32) if rough else X, centre, half, mass)
 
     @property
     def n(self) -> int:
@@ -213,6 +218,12 @@ class _Cloud:
     def take(self, indices: Indices) -> Array:
         """Return points at `indices`, dense."""
         return dense(take(self.X, indices))
+
+    def at(self, indices: Any) -> Array:
+        """Return points at indices that are where the points are, dense."""
+        if is_sparse(self.X):
+            return self.take(indices)
+        return namespace(self.X).take(self.X, indices, axis=0)
 
     def scores(self, Z: Array, rows: slice) -> Array:
         """Return ½‖x − z‖² less ½‖x‖², for the points at `rows`, shape (len(rows), c)."""
@@ -257,21 +268,28 @@ def _sums(X: Array, owner: Indices, weight: Floats, c: int) -> Array:
 
 
 def _seeds_among(cloud: _Cloud, c: int, rng: np.random.Generator) -> Indices:
-    """Return c points by greedy k-means++, drawn by mass times squared distance."""
-    chosen = np.empty(c, dtype=np.intp)
-    chosen[0] = rng.choice(cloud.n, p=cloud.mass / cloud.mass.sum())
-    everything, trials = slice(0, cloud.n), 2 + int(np.log(c))
+    """Return c points by greedy k-means++, drawn by mass times squared distance.
 
-    def squared_from(indices: Indices) -> Floats:
-        scores = to_host(cloud.scores(cloud.take(indices), everything)).T
-        return np.maximum(2 * (scores + cloud.half_norms), 0.0)
+    All of it takes place where the points are, and in float64: nothing waits for a GPU before the
+    last seed is drawn.
+    """
+    first, trials = rng.choice(cloud.n, p=cloud.mass / cloud.mass.sum()), 2 + int(np.log(c))
+    Z = cloud.take(np.array([first]))
+    xp, everything = namespace(Z), slice(0, cloud.n)
+    mass, half = (like(part, Z, xp.float64) for part in (cloud.mass, cloud.half_norms))
 
-    nearest = squared_from(chosen[:1])[0]
-    for i in range(1, c):
-        mass = (nearest * cloud.mass).cumsum()
-        drawn = mass.searchsorted(rng.random(trials) * mass[-1], side="right")
-        drawn = np.minimum(drawn, cloud.n - 1)  # no mass is left where few points are distinct
-        closer = np.minimum(squared_from(drawn), nearest)
-        best = int(np.argmin(closer @ cloud.mass))
-        chosen[i], nearest = drawn[best], closer[best]
-    return chosen
+    def squared_from(Z: Array) -> Array:
+        scores = xp.astype(cloud.scores(Z, everything), xp.float64, copy=False)
+        return xp.clip(2 * (scores.T + half), min=0.0)
+
+    nearest, chosen = squared_from(Z)[0, :], [like(np.array([first]), Z, xp.int64)]
+    uniform = like(rng.random((c - 1, trials)), Z, xp.float64)
+    for i in range(c - 1):
+        summed = xp.cumulative_sum(nearest * mass)
+        drawn = xp.searchsorted(summed, uniform[i, :] * summed[-1], side="right")
+        drawn = xp.clip(drawn, max=cloud.n - 1)  # no mass is left where few points are distinct
+        closer = xp.minimum(squared_from(cloud.at(drawn)), nearest)
+        best = xp.reshape(xp.argmin(closer @ mass), (1,))
+        nearest = xp.take(closer, best, axis=0)[0, :]
+        chosen.append(xp.take(drawn, best))
+    return to_host(xp.concat(chosen)).astype(np.intp)

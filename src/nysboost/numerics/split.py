@@ -6,7 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nysboost.numerics.arrays import Array, Indices, namespace, take, to_host
+from nysboost.numerics.arrays import (
+    Array,
+    Indices,
+    block_bytes,
+    device,
+    namespace,
+    row_blocks,
+    take,
+    to_host,
+)
 from nysboost.numerics.linalg import norms, times
 from nysboost.numerics.tolerances import CANCELLED
 
@@ -30,7 +39,7 @@ class SplitMatrix:
     F : array of shape (s, r)
         Features of an approximation, float64, no more of them than `ENOUGH` asks for.
     E : array of shape (s, s)
-        Its residual, float32, in units of its largest entry.
+        Its residual, float32, in units of the largest entry of its diagonal.
     unit : float
         That entry: G may be so large, or small, that float32 would not hold it.
     norm : float
@@ -48,10 +57,12 @@ class SplitMatrix:
         xp = namespace(G)
         F = xp.astype(F, xp.float64, copy=False)
         F = F[:, : _enough(G, F)]
-        residual = G - F @ F.T
-        unit = max(float(xp.max(residual)), -float(xp.min(residual))) or 1.0
-        residual /= unit
-        return cls(F, xp.astype(residual, xp.float32), unit, float(norms(G)) or 1.0)
+        # no entry of a positive semidefinite residual is larger than its diagonal
+        unit = float(xp.max(xp.abs(xp.linalg.diagonal(G) - xp.sum(F * F, axis=1)))) or 1.0
+        E = xp.empty(G.shape, dtype=xp.float32, device=device(G))
+        for rows in row_blocks(G.shape[0], 8 * G.shape[0], block_bytes(G)):
+            E[rows, :] = xp.astype((G[rows, :] - F[rows, :] @ F.T) / unit, xp.float32)
+        return cls(F, E, unit, float(norms(G)) or 1.0)
 
     def times(self, Q: Array) -> Array:
         """Return G Q, in float64."""

@@ -159,7 +159,7 @@ def settled(
     trace: float,
     batch: int,
     steps: int,
-    after: Callable[[int], None],
+    after: Callable[[int], None] = lambda _: None,
 ) -> Found:
     """Return the candidate after a long descent, each step on other rows of a sample."""
     point = annealed(

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+from nysboost.data.rows import Rows
 from nysboost.kernels import Anova, Gaussian, Matern, make_kernel
-from nysboost.kernels.mapped import Radial
+from nysboost.kernels.mapped import Mapped, Radial
 from nysboost.numerics.checks import unknown
 from nysboost.target.candidates import MATERN12, MATERN32, UNIT_GAUSSIAN, WIDE, Candidate, Shape
+from nysboost.target.given import Given, Towards
 from nysboost.target.plain import SIMPLEST, Place, Plain
 
 SHAPES = ("auto", "one", "each", "full")
@@ -40,6 +42,31 @@ def without_target(kernel: Any, place: Place, landmarks: str) -> Menu:
     automatic = isinstance(kernel, str) and kernel == "auto"
     unit = UNIT_GAUSSIAN if automatic else _unit(kernel)
     return Menu(plain=Plain(unit, place, landmarks, alike=landmarks in ALIKE))
+
+
+def as_it_is(kernel: Any, place: Place, landmarks: str, rows: Rows) -> Menu:
+    """Return the one model whose kernel is the user's own.
+
+    Parameters
+    ----------
+    kernel : str or Mapped
+        "auto" is none.
+    place : callable
+        Where the landmarks come from.
+    landmarks : str
+        What they are called; "target" ones move from there, if the kernel is one of distances.
+    rows : Rows
+        From which the kernel may take its bandwidth.
+    """
+    made = _made(kernel)
+    if not isinstance(made, Mapped) or (made.metric is not None and made.metric.warp is not None):
+        msg = (
+            f"metric=None leaves the kernel as it is, but kernel={kernel!r} cannot stay: give one "
+            'of the difference of rows, as Gaussian(gamma="scale") or Matern(1.5, sigma=2.0).'
+        )
+        raise ValueError(msg)
+    kind = Towards if landmarks == "target" and isinstance(made, Radial) else Given
+    return Menu(plain=kind(made.resolve(rows), place, landmarks))
 
 
 def menu(kernel: Any, metric: str, d: int) -> Menu:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -48,9 +48,15 @@ def summary(
 ) -> list[str]:
     """Return the outcome in plain words: what was run, what the paper got right, what not."""
     runs = ", ".join(f"{r.preset.name} ({r.preset.replicates})" for r in results.values())
-    code = ", ".join(dict.fromkeys(m for r in results.values() for m in r.made_with))
-    made = f"Made with “{command}”" + (f" by NysBoost {code}" if code else "")
+    code = _each_once(f"NysBoost {made}" for r in results.values() for made in r.made_with)
+    libraries = _each_once(" ".join(item) for r in results.values() for item in r.libraries.items())
+    made = f"Made with “{command}”" + (f" by {code}" if code else "")
+    made += f" on {libraries}" if libraries else ""
     return [f"{made}. Presets and replicates: {runs}.", *verdicts(decisions)]
+
+
+def _each_once(words: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(words))
 
 
 def verdicts(decisions: Sequence[Decision]) -> list[str]:
