@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
+from nysboost.engine.moments import Moments
 from nysboost.numerics.progress import Work
 from nysboost.target import few
 from nysboost.target.candidates import MATERN32, Candidate, Sample
 from nysboost.target.few import learn_few
+from nysboost.target.linear import LinearModel
 from nysboost.target.plain import SIMPLEST, Plain, at_random
 from nysboost.target.recipes import Moved
 from nysboost.target.scale import Scale
@@ -41,7 +43,7 @@ def test_folds_are_a_partition():
 def test_the_penalty_that_folds_chose_is_relative_to_what_each_search_finds():
     rows, scale = sample(noise=0.3), Scale(np.zeros(3), np.ones(3))
     recipe = Moved(Candidate(MATERN32, "each"))
-    entrant = few._Entrant("", recipe, (), 0, 3, rows.Y, np.ones(rows.n), 1.0)
+    entrant = few._Entrant("", recipe, (), 0, 3, rows.Y, 1.0)
     (model,) = few._fitted([entrant], rows, scale, 10, seed=0)
     (found,) = recipe(rows, 10, np.random.default_rng(0))
     assert model.gamma == found.gammas[3] == pytest.approx(found.gamma * 10**-0.5)
@@ -78,3 +80,18 @@ def test_landmarks_that_stand_still_are_judged_in_their_full_number(monkeypatch)
 
     learn_few(rows, scale, Plain(place=place), (), 20, np.random.default_rng(0), Work())
     assert sizes == {20}
+
+
+def test_variances_of_a_fold_are_those_of_weights_without_its_rows():
+    rows, scale = sample(noise=0.3), Scale(np.zeros(3), np.ones(3))
+    entrant = few._Entrant("", Moved(Candidate(MATERN32, "each")), (), 0, 3, rows.Y, 1.0)
+    (model,) = few._fitted([entrant], rows, scale, 10, seed=0)
+    folds = few._folds(rows.n, np.random.default_rng(0))
+    found = few._held_out_variance(model, rows, folds)
+    held, rest = folds[2], np.setdiff1d(np.arange(rows.n), folds[2])
+    F = model.basis(rows.X)
+    alone = LinearModel.fit(model.basis, Moments.of(F[rest], rows.Y[rest]), model.gamma)
+    expected = alone.spread(F[held])[:, None] * alone.noise
+    np.testing.assert_allclose(found[held], expected, rtol=1e-6)
+    whole = few._held_out_variance(model, rows, [np.arange(rows.n)])  # of which nothing is left
+    np.testing.assert_allclose(whole, model.spread(F)[:, None] * model.noise)

@@ -142,3 +142,12 @@ def test_where_the_simplest_model_is_not_clearly_behind_the_judge_mixes(small_sa
     mixed = sum(share * mean for share, mean in zip(judged.shares, means, strict=True))
     np.testing.assert_allclose(judged.mean, mixed)
     assert np.mean((judged.mean - judged.truth) ** 2) < min(one.error for one in finished)
+
+
+def test_the_trace_is_a_landmark_for_each_row_of_the_sample(small_samples, monkeypatch):
+    seen, plain = set(), many.settled
+    monkeypatch.setattr(many, "SAMPLE_ROWS", 400)
+    monkeypatch.setattr(many, "LATER_STEPS", 1)
+    monkeypatch.setattr(many, "settled", lambda f, s, *a: seen.add(a[0]) or plain(f, s, *a))
+    run(*table(1000))
+    assert seen == {10 / 400}

@@ -107,3 +107,40 @@ def test_directions_that_do_not_matter_vanish():
     end = annealed(KERNEL, start, X, Y, **more)
     assert nb.Metric(end.A).relevance(6)[:2].sum() > 0.999
     assert TargetLoss(KERNEL, X, Y).noise(end) < 1e-4 * Y.var()
+
+
+FRAME = np.array([[0.5, 0.1, 0.0], [0.0, 0.3, 0.2], [0.0, 0.0, 1.0], [0.1, 0.4, 0.0]])
+BENT = np.array([[1.1, 0.2, 0.0], [0.0, 0.8, -0.3], [0.1, 0.0, 0.9]])
+
+
+def test_landmarks_behind_the_metric_have_the_slope_of_finite_differences():
+    X, Y, Z = problem()
+    behind = search._Apart.of(FRAME, X)
+    loss, step = TargetLoss(KERNEL, behind(X), Y, None, 0.1), np.array([0.5, 1.0, 2.0])
+    x = behind.start(Point(Z, FRAME @ BENT, -3.0), step)
+    at = behind.point(x, step)
+    found = behind.slope(loss(at)[1], at, step)
+    along, h = np.random.default_rng(1).normal(size=x.shape), 1e-5
+    rise = loss(behind.point(x + h * along, step))[0] - loss(behind.point(x - h * along, step))[0]
+    assert rise / (2 * h) == pytest.approx(found @ along, rel=1e-5)
+
+
+def test_landmarks_behind_the_metric_stay_when_it_changes():
+    X, _, Z = problem()
+    behind = search._Apart.of(FRAME, X)
+    x = behind.start(Point(Z, FRAME @ BENT, -3.0), 1.0)
+    before = behind.point(x, 1.0)
+    x[-10:-1] += 0.1 * np.random.default_rng(1).normal(size=9)
+    after = behind.point(x, 1.0)
+    assert np.abs(after.A - before.A).max() > 0.05
+    np.testing.assert_allclose(after.Z @ after.A, before.Z @ before.A, atol=1e-12)
+
+
+def test_apart_or_not_no_step_is_no_change_and_steps_lower_the_loss():
+    X, Y, Z = problem()
+    loss, start = TargetLoss(KERNEL, X, Y), Point(Z, FRAME @ BENT, -3.0)
+    stay = annealed(KERNEL, start, X, Y, frame=FRAME, apart=True, **STEPS | {"steps": 0})
+    np.testing.assert_allclose(stay.A, start.A, atol=1e-12)
+    np.testing.assert_allclose(stay.Z @ stay.A, Z @ start.A, atol=1e-10)
+    end = annealed(KERNEL, start, X, Y, frame=FRAME, apart=True, **STEPS)
+    assert loss(end)[0] < loss(start)[0] - 0.1

@@ -22,7 +22,8 @@ def sample(n, frequency, noise=0.05, weights=None, seed=0):
 
 def searched(some, candidates=EACH, seed=0):
     lines = []
-    found = enough(some, SIMPLEST, candidates, 0.1, np.random.default_rng(seed), Work(lines.append))
+    rng, work = np.random.default_rng(seed), Work(lines.append)
+    found = enough(some, SIMPLEST, candidates, lambda _: 0.1, rng, work)
     return found, lines
 
 

@@ -87,7 +87,7 @@ class BaseLearner(BaseEstimator):
     kernel: Any = "auto"
     metric: str | None = "auto"
     landmarks: str = "target"
-    scale: str | None = "standard"
+    scale: str | None = "auto"
     missing: str = "fill"
     max_memory: int | str = MAX_MEMORY
     verbose: int = 0

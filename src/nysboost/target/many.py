@@ -36,8 +36,11 @@ FIRST_ROWS, BATCH_ROWS, FIT_ROWS = (4096, 8), (4096, 8), (8192, 16)
 """Rows of the first steps, of each later step, and of the fits that the judge compares: at least
 the first number, and the second for each landmark."""
 
-ON_DEVICE = 4
-"""A GPU takes this many times the rows of a later step in less time."""
+ON_DEVICE, DEVICE_BATCH = 4, (65536, 32)
+"""A GPU holds this many times the bytes of a sample, and takes these rows in a later step. MNIST
+with 400 landmarks, steps of 16,384 rows and of all 46,000: .9829 and .9852 of the test labels
+right; test errors with 1024 landmarks, 8192 and 32,768 rows (split 5): kin40k .0399 and .0367,
+protein .511 and .503."""
 
 FIRST_STEPS, LATER_STEPS = 30, 300
 """Evaluations of L-BFGS that every candidate takes, and steps of Adam that the best takes after
@@ -46,12 +49,6 @@ them. With 256 landmarks on all rows 150 and 300 steps left test errors of .0108
 
 PASS = 0.5
 """A row of the last pass takes this share of the time of one whose gradient is evaluated."""
-
-TRACE = 0.003
-"""τ with many rows. On one GPU, τ = 0.03, 0.01 and 0.003: MNIST with 400 landmarks .9773, .9798 and
-.9807 of the labels right, Covertype .885, – and .888; test errors on split 5 with 256 landmarks,
-τ = 0.03 and 0.01: kin40k .0753 and .0721, protein .551 and .544, elevators .332 and .331. With 64
-landmarks τ = 0.003 was within 1 % of 0.01 on four tables. τ = 1, the bound, was far behind."""
 
 SAMPLE_ROWS, SAMPLE_BYTES = 2**17, 2**28
 """The rows of all steps are no more than these, and take no more than these bytes."""
@@ -142,6 +139,7 @@ class _Race:
     first: Sample
     fit: Sample
     batch: int
+    trace: float
 
     @classmethod
     def of(
@@ -153,8 +151,9 @@ class _Race:
         rng: np.random.Generator,
         scaling: Scaling,
     ) -> _Race:
-        first, batch, fit = (max(m, e * c) for m, e in (FIRST_ROWS, BATCH_ROWS, FIT_ROWS))
-        many = ON_DEVICE if block_bytes(rows.form) > block_bytes(np.empty(0)) else 1
+        on_device = block_bytes(rows.form) > block_bytes(np.empty(0))
+        steps, many = (DEVICE_BATCH, ON_DEVICE) if on_device else (BATCH_ROWS, 1)
+        first, batch, fit = (max(m, e * c) for m, e in (FIRST_ROWS, steps, FIT_ROWS))
         n_judge = min(JUDGE_ROWS, rows.n // 5)
         room = max(2 * c, many * SAMPLE_BYTES // (8 * rows.n_features))
         size = n_judge + min(room, max(SAMPLE_ROWS, fit))
@@ -163,7 +162,7 @@ class _Race:
         judge, sample = every[slice(0, n_judge)], every[slice(n_judge, None)]
         return cls(
             scale, X[:n_judge, :], judge, sample, sample[slice(0, first)], sample[slice(0, fit)],
-            many * batch,
+            batch, trace_of(c, sample.n),
         )  # fmt: skip
 
     def heats(
@@ -176,13 +175,13 @@ class _Race:
             if kind not in starts:
                 starts[kind] = candidate.start(self.first, c, rng)
             found = replace(starts[kind], name=candidate.name, kernel=candidate.kernel)
-            yield judged(moved(found, self.first, TRACE, FIRST_STEPS), self.first, self.judge)
+            yield judged(moved(found, self.first, self.trace, FIRST_STEPS), self.first, self.judge)
 
     def settled(self, found: Found, work: Work) -> Found:
         """Return the candidate after its later steps, unless the judge has lost by them."""
         # the same rows give the weights before and after, so that only landmarks differ
         before = judged(found, self.fit, self.judge)
-        after = settled(found, self.sample, TRACE, self.batch, LATER_STEPS, work.step)
+        after = settled(found, self.sample, self.trace, self.batch, LATER_STEPS, work.step)
         after = judged(after, self.fit, self.judge)
         return after if after.error <= WORSE * before.error else before
 
@@ -228,6 +227,19 @@ class _Race:
         return Judged(models, shares[kept], truth, mean, np.sqrt(variance), weights, notes)
 
 
+def trace_of(c: int, n: int) -> float:
+    """Return τ = c/n, the weight of the bound's trace for c landmarks and a sample of n rows.
+
+    The trace guards against landmarks that fit few rows each. Test errors with τ = 0.003 and with
+    c/n, 1024 landmarks: elevators .342 and .339 (splits 5 to 8), protein .490 and .481, kin40k
+    .0347 and .0356 (5 and 6), keggundirected .1137 and .1146, pol .0586 and .0580 (5); 256
+    landmarks: elevators .337 and .335 (5 to 7), kin40k .0731 and .0719, pol .058 and .063, protein
+    .545 and .546 (5). MNIST, 1000 landmarks: .986 and .987 of the labels right. With fewer rows for
+    each landmark it comes near the bound itself, τ = 1, which is far behind where there are many.
+    """
+    return c / n
+
+
 def drawn(n: int, size: int, rng: np.random.Generator) -> Indices:
     """Return `size` of n rows, each at most once, in random order."""
     return rng.permutation(n)[:size] if size > n // 4 else rng.choice(n, size, replace=False)
@@ -242,6 +254,6 @@ def taken(
     stored = dense(rows.take(order[place]))
     xp = namespace(stored)
     X = xp.astype(xp.take(stored, like(back, stored, xp.int64), axis=0), xp.float64)
-    scale = scaling(X)
-    of_rows = None if weights is None else like(weights[order], X)
-    return X, scale, Sample(scale(X), like(Y[order], X), of_rows, scale.factor)
+    targets, of_rows = like(Y[order], X), None if weights is None else like(weights[order], X)
+    scale = scaling(X, targets, of_rows)
+    return X, scale, Sample(scale(X), targets, of_rows, scale.factor)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,18 @@ from nysboost.settings import Settings
 from nysboost.target.candidates import Sample
 from nysboost.target.few import FEW, learn_few
 from nysboost.target.judged import Judged
-from nysboost.target.many import SAMPLE_BYTES, TRACE, drawn, learn_many, taken
+from nysboost.target.many import (
+    SAMPLE_BYTES,
+    SAMPLE_ROWS,
+    drawn,
+    learn_many,
+    taken,
+    trace_of,
+)
 from nysboost.target.menu import Menu, menu
 from nysboost.target.recipes import TRACE_FEW
-from nysboost.target.scale import Scaling, each_alone
+from nysboost.target.scale import Scaling
+from nysboost.target.scouts import HEAVY, scouted
 from nysboost.target.size import LEAST, SEARCH_ROWS, enough
 
 LEAST_ROWS = 40
@@ -69,7 +78,7 @@ def learn(
     rng: np.random.Generator,
     *,
     budget: Budget,
-    scaling: Scaling = each_alone,
+    scaling: Scaling | None = None,
     work: Work | None = None,
 ) -> Judged:
     """Return what is found on rows with targets Y: by a race if they are many, else by folds.
@@ -90,8 +99,8 @@ def learn(
         Source of all randomness.
     budget : Budget
         Memory and cores of the pass over all rows.
-    scaling : callable
-        From rows to the coordinates in which the search begins.
+    scaling : callable or None
+        From rows to the coordinates in which the search begins; None leaves it to scouts.
     work : Work or None
         Takes lines of progress.
     """
@@ -99,12 +108,14 @@ def learn(
     constant = not bool((Y[:1] != Y).any())
     if rows.n > FEW:
         many = () if constant else options.many
+        scaling = scaling or scouted(many, rows.form, HEAVY, rng)
         if c is None:
             search = rng.spawn(1)[0]  # of its own: the rest is as if c had been given
             room = max(4 * LEAST, SAMPLE_BYTES // (8 * rows.n_features))
             order = drawn(rows.n, min(rows.n, SEARCH_ROWS, room), search)
             _, _, some = taken(rows, Y, weights, order, scaling)
-            c = enough(some, options.plain, many, TRACE, search, work)
+            trace = partial(trace_of, n=min(rows.n, SAMPLE_ROWS))
+            c = enough(some, options.plain, many, trace, search, work)
         return learn_many(
             rows, Y, weights, options.plain, many, c, rng,
             scaling=scaling, budget=budget, work=work,
@@ -113,12 +124,13 @@ def learn(
     X, Y, weights = _canonical(
         namespace(stored).astype(stored, namespace(stored).float64), Y, weights
     )
-    scale = scaling(X)
-    of_rows = None if weights is None else like(weights, X)
-    sample = Sample(scale(X), like(Y, X), of_rows, scale.factor)
-    tried = () if constant or sample.n < LEAST_ROWS else options.few
+    targets, of_rows = like(Y, X), None if weights is None else like(weights, X)
+    tried = () if constant or X.shape[0] < LEAST_ROWS else options.few
+    scaling = scaling or scouted(tried, rows.form, 0.0, rng)
+    scale = scaling(X, targets, of_rows)
+    sample = Sample(scale(X), targets, of_rows, scale.factor)
     if c is None:
-        c = enough(sample, options.plain, tried, TRACE_FEW, rng.spawn(1)[0], work)
+        c = enough(sample, options.plain, tried, lambda _: TRACE_FEW, rng.spawn(1)[0], work)
     return learn_few(sample, scale, options.plain, tried, c, rng, work)
 
 

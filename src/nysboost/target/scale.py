@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -55,34 +55,36 @@ class Scale:
         return Basis.of(kernel, self.back(found.point.Z), found.N)
 
 
-Scaling: TypeAlias = Callable[[Array], Scale]
-"""From a sample of rows to the coordinates of a search."""
+Scaling: TypeAlias = Callable[[Array, Array, Array | None], Scale]
+"""From a sample of rows, its targets and weights to the coordinates of a search."""
 
 
-def each_alone(X: Array) -> Scale:
+def each_alone(X: Array, *_: Any) -> Scale:
     """Return the coordinates in which each feature has unit spread."""
     centre, spread = _location_and_spread(X)
     return Scale(centre, _inverse(spread))
 
 
-def all_alike(X: Array) -> Scale:
+def all_alike(X: Array, *_: Any) -> Scale:
     """Return the coordinates in which features keep their proportions."""
     centre, spread = _location_and_spread(X)
     common = np.sqrt(np.mean(spread**2))
     return Scale(centre, _inverse(np.where(spread > 0, common, 0.0)))
 
 
-def by_quantiles(X: Array) -> Scale:
+def by_quantiles(X: Array, *_: Any) -> Scale:
     """Return the coordinates in which each feature is at its normal quantiles, at unit spread."""
     warp = Quantiles.of(X)
     return replace(each_alone(warp(X)), warp=warp)
 
 
-SCALES: dict[str | None, Scaling] = {
+SCALES: dict[str | None, Scaling | None] = {
+    "auto": None,
     "standard": each_alone,
     "quantile": by_quantiles,
     None: all_alike,
 }
+"""What the learners' `scale` stands for; "auto" is for scouts to find out."""
 
 
 def _location_and_spread(X: Array) -> tuple[Floats, Floats]:

@@ -58,10 +58,11 @@ def improved(
     loss = TargetLoss(kernel, behind(X), Y, weights, trace)
 
     def objective(x: Array) -> tuple[float, Array]:
-        value, gradient = loss(behind.point(x, step))
+        at = behind.point(x, step)
+        value, gradient = loss(at)
         if gradient is None:
             return value, namespace(x).zeros_like(x)
-        return value, behind.packed(gradient, step, behind.unit)
+        return value, behind.slope(gradient, at, step)
 
     start = behind.start(point, step)
     return behind.undone(behind.point(descend(objective, start, max_iter), step))
@@ -79,6 +80,7 @@ def annealed(
     batch: int,
     steps: int,
     rate: float,
+    apart: bool = False,
     after: Callable[[int], None] = lambda _: None,
 ) -> Point:
     """Return landmarks, metric and noise after steps of Adam, each on other rows of a sample.
@@ -107,11 +109,17 @@ def annealed(
         Number of steps.
     rate : float
         Length of the first steps, in units of each feature's spread and of a round metric.
+    apart : bool
+        Whether landmarks stay where they are, behind the metric, when that changes: what moves is
+        U = ZA. Behind 64 principal components of MNIST, with 1000 landmarks, .9867 of the test
+        labels were right instead of .9826, and with 400 .9852 instead of .9821. Where directions
+        have to vanish, landmarks have to go with them: on bike with 256 landmarks the error was
+        .020 instead of .0006, on pol .073 instead of .058. It takes a matrix as metric.
     after : callable
         Takes the number of rows that a step has seen.
     """
     xp, n = namespace(X), X.shape[0]
-    behind = _Behind.of(frame, X)
+    behind = (_Apart if apart else _Behind).of(frame, X)
     mapped = behind(X)
     spread = xp.std(mapped, axis=0)
     step = xp.where(spread > 0, spread, xp.ones_like(spread))
@@ -122,9 +130,10 @@ def annealed(
         rows = slice(first, first + batch)
         counts = None if weights is None else weights[rows]
         loss = TargetLoss(kernel, mapped[rows, :], Y[rows, :], counts, trace, n / batch)
-        _, gradient = loss(behind.point(x, step))
+        at = behind.point(x, step)
+        _, gradient = loss(at)
         after(batch)
-        return None if gradient is None else behind.packed(gradient, step, behind.unit)
+        return None if gradient is None else behind.slope(gradient, at, step)
 
     start = behind.start(point, step)
     return behind.undone(behind.point(anneal(gradient_at, start, steps, rate), step))
@@ -160,12 +169,19 @@ class _Behind:
         """Return mapped points, shape (n, q)."""
         return X @ self.frame if self.frame.ndim == 2 else X * self.frame
 
-    def start(self, point: Point, step: Array | float) -> Array:
-        """Return x at a point."""
+    def inside(self, point: Point) -> Point:
+        """Return the point as it is behind the map."""
         frame, A = self.frame, point.A
         inside = namespace(A).linalg.pinv(frame) @ A if A.ndim == 2 else _over(A, frame)
-        at = Point(self(point.Z), inside, point.log_gamma)
-        return self.packed(at, 1 / step, 1 / self.unit)
+        return Point(self(point.Z), inside, point.log_gamma)
+
+    def start(self, point: Point, step: Array | float) -> Array:
+        """Return x at a point."""
+        return self.packed(self.inside(point), 1 / step, 1 / self.unit)
+
+    def slope(self, gradient: Point, at: Point, step: Array | float) -> Array:  # noqa: ARG002
+        """Return the gradient with respect to x from that with respect to a point."""
+        return self.packed(gradient, step, self.unit)
 
     def packed(self, at: Point, z_unit: Array | float, a_unit: float) -> Array:
         """Return landmarks, metric and log γ one after the other."""
@@ -189,6 +205,29 @@ class _Behind:
         if frame.ndim == 2:
             return Point(end.Z @ xp.linalg.pinv(frame), frame @ end.A, end.log_gamma)
         return Point(_over(end.Z, frame), frame * end.A, end.log_gamma)
+
+
+class _Apart(_Behind):
+    """The same with landmarks as the metric leaves them: x holds U = ZA in place of Z."""
+
+    def start(self, point: Point, step: Array | float) -> Array:
+        """Return x at a point."""
+        at = self.inside(point)
+        there = Point(at.Z @ at.A / self.unit, at.A, at.log_gamma)
+        return self.packed(there, 1 / step, 1 / self.unit)
+
+    def slope(self, gradient: Point, at: Point, step: Array | float) -> Array:
+        """Return the gradient with respect to x: with Z = UA⁻¹ a step dA takes Z by −Z dA A⁻¹."""
+        to_U = gradient.Z @ namespace(at.A).linalg.inv(at.A).T
+        to_A = gradient.A - at.Z.T @ to_U
+        there = Point(to_U * self.unit, to_A, gradient.log_gamma)
+        return self.packed(there, step, self.unit)
+
+    def point(self, x: Array, step: Array | float) -> Point:
+        """Return the point at x, behind the map."""
+        there = super().point(x, step)
+        Z = self.unit * there.Z @ namespace(x).linalg.inv(there.A)
+        return Point(Z, there.A, there.log_gamma)
 
 
 def _over(Z: Array, frame: Array) -> Array:

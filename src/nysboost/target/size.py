@@ -37,7 +37,7 @@ def enough(
     sample: Sample,
     plain: Plain,
     candidates: tuple[Candidate, ...],
-    trace: float,
+    trace: Callable[[int], float],
     rng: np.random.Generator,
     work: Work,
 ) -> int:
@@ -56,8 +56,8 @@ def enough(
         The simplest model.
     candidates : tuple of Candidate
         What is tried beside it.
-    trace : float
-        τ, the weight of the bound's trace.
+    trace : callable
+        From the number of landmarks to τ, the weight of the bound's trace.
     rng : numpy.random.Generator
         Source of all randomness.
     work : Work
@@ -121,14 +121,14 @@ def falls(differences: Floats, weights: Floats | None = None) -> bool:
 
 def _stepped(
     candidate: Candidate,
-    trace: float,
+    trace: Callable[[int], float],
     fit: Sample,
     judge: Sample,
     c: int,
     rng: np.random.Generator,
 ) -> Found:
     """Return a candidate after the steps that a race begins with, judged."""
-    return judged(moved(candidate.start(fit, c, rng), fit, trace, FIRST_STEPS), fit, judge)
+    return judged(moved(candidate.start(fit, c, rng), fit, trace(c), FIRST_STEPS), fit, judge)
 
 
 def _squared_errors(found: Found, fit: Sample, judge: Sample) -> Floats:

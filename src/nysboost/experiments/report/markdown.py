@@ -46,6 +46,10 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     return ["| " + " | ".join(c.replace("|", "/") for c in line) + " |" for line in lines]
 
 
+def _folded(title: str, lines: Sequence[str]) -> list[str]:
+    return ["<details>", f"<summary>{title}</summary>", "", *lines, "", "</details>", ""]
+
+
 def _ledger(decisions: Sequence[Decision]) -> list[str]:
     """Return the verdicts as a table, and folded below it what each of them rests on."""
     words = [READING_WORDS[reading] for reading in dict.fromkeys(d.reading for d in decisions)]
@@ -54,8 +58,7 @@ def _ledger(decisions: Sequence[Decision]) -> list[str]:
     grouped = ledger.by_claim(decisions)
     why = [[row[0], *map(_without_reading, grouped[row[0]])] for row in run]
     lines = [HOW_DECIDED, "", *_table(["", "statement", *words], verdicts), ""]
-    lines += ["<details>", "<summary>What decides each of them</summary>", ""]
-    lines += [*_table(["", *words], why), "", "</details>", ""]
+    lines += _folded("What decides each of them", _table(["", *words], why))
     if not_run:
         folded = [f"{row[0]} ({row[-1]})" for row in not_run]
         lines += [f"Not run: {', '.join(folded)}.", ""]
@@ -87,9 +90,9 @@ def _preset(result: Results) -> list[str]:
         for summary in sorted(result.summaries(reading), key=lambda s: float(s.mean[-1]))
         if summary.method in result.preset.drawn or not result.preset.drawn
     ]
-    return [*parts, "", *_table(head, drawn), ""]
+    return [*parts, "", *_folded("The numbers", _table(head, drawn))]
 
 
 def _row(result: Results, reading: str, s: Summary) -> list[str]:
     match = "–" if s.to_match is None else str(s.to_match)
-    return [s.method, reading, *mean_cells(result, s), match, number(s.p_value[-1])]
+    return [s.method, reading, *mean_cells(result, s), match, number(s.p_value[-1], 2)]

@@ -191,12 +191,13 @@ def shown_counts(result: Results) -> list[int]:
 def mean_cells(result: Results, s: Summary) -> list[str]:
     """Return mean ± standard error at each of the numbers of learners that tables show."""
     places = [result.counts.index(c) for c in shown_counts(result)]
-    return [f"{number(s.mean[i])} ± {number(s.standard_error[i])}" for i in places]
+    return [f"{number(s.mean[i])} ± {number(s.standard_error[i], 2)}" for i in places]
 
 
 def _table_row(result: Results, s: Summary) -> list[str]:
     match = "not reached" if s.to_match is None else str(s.to_match)
-    return [s.method, *mean_cells(result, s), match, number(s.p_value[-1]), number(s.holm[-1])]
+    p_values = (number(p[-1], 2) for p in (s.p_value, s.holm))
+    return [s.method, *mean_cells(result, s), match, *p_values]
 
 
 def _ledger_section(decisions: Sequence[Decision]) -> Section:
@@ -218,9 +219,10 @@ def _ledger_section(decisions: Sequence[Decision]) -> Section:
 HOW_DECIDED = (
     "A statement is taken apart into comparisons of two means, each a one-sided test. It holds if "
     "every comparison is significant at its level (5%, for statement 4 1%); it does not hold if "
-    f"one is significantly reversed (Holm-corrected). Means that are shown to be within {TIE:.0%} "
-    "of each other are tied: the statement holds or ties if all others hold, and fails only in "
-    "size if none does. Otherwise it is undecided: it lacks replicates. Methods share the points "
+    "one is significantly reversed (Holm-corrected), and statement 4, about p-values at 100 "
+    f"replicates, if one is not significant then. Means that are shown to be within {TIE:.0%} of "
+    "each other are tied: the statement holds or ties if all others hold, and fails only in size "
+    "if none does. Otherwise it is undecided: it lacks replicates. Methods share the points "
     "of a replicate: where Welch's test finds no clear answer a paired one does, and the verdict "
     "says on which it rests."
 )
@@ -266,6 +268,6 @@ def _settings(results: Mapping[str, Results], command: str) -> dict[str, Any]:
     return {"command": command, "seed": seeds, "presets": presets}
 
 
-def number(value: float) -> str:
-    """Return a number with three digits, or a dash."""
-    return f"{value:.3g}" if np.isfinite(value) else "–"
+def number(value: float, digits: int = 3) -> str:
+    """Return a number with so many digits, or a dash."""
+    return f"{value:.{digits}g}" if np.isfinite(value) else "–"
