@@ -3,7 +3,7 @@
 import market
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import nysboost as nb
@@ -39,6 +39,10 @@ def test_entries_and_diagonal_are_those_of_the_dense_matrices(method):
     np.testing.assert_allclose(d, np.diagonal(dense), atol=1e-9)
 
 
+@example("joint", 234, 19.0, 50)
+@example("joint", 982669, 19.0, 50)
+@example("joint", 569098, 12.50355719116751, 50)
+@example("joint", 16507, 1 / 3, 1)  # a step of the descent takes all landmarks out of sight
 @given(
     st.sampled_from(METHODS), st.integers(0, 10**6), st.floats(0.05, 20), st.sampled_from([1, 50])
 )
