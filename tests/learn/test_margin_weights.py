@@ -103,3 +103,15 @@ def test_rows_that_choose_c_and_calibrate_have_no_part_in_what_is_judged(steps, 
     (judged,) = seen
     assert model.score(X, guesses) > 0.9
     assert np.mean(judged.mean.argmax(axis=1) == judged.truth.argmax(axis=1)) < 0.75
+
+
+@pytest.mark.parametrize("landmarks", ["uniform", "kmeans"])
+def test_rows_in_single_precision_under_a_wide_kernel_are_no_harm(landmarks):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(4000, 2)).astype(np.float32)
+    y = np.hypot(*rows.T) > 1.1
+    wide = nb.Gaussian(sigma=20.0)  # most of its spectrum is rounding
+    model = nb.NystroemClassifier(
+        60, loss="hinge", C=300.0, kernel=wide, metric=None, landmarks=landmarks, random_state=0
+    ).fit(rows, y)
+    assert model.score(rows, y) > 0.9

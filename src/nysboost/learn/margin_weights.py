@@ -14,7 +14,7 @@ from nysboost.engine.moments import Moments
 from nysboost.gram import KernelGram, Landmarks
 from nysboost.learn.margins import LOSSES, fit_margins
 from nysboost.learn.on_features import Features
-from nysboost.numerics.arrays import Array, Floats, Indices, like, namespace, to_host
+from nysboost.numerics.arrays import Array, Floats, in_float64, like, namespace, to_host
 from nysboost.numerics.memory import Budget
 from nysboost.target.judged import Judged
 from nysboost.target.linear import LinearModel
@@ -28,6 +28,9 @@ HELD_OUT = 0.1
 STRENGTHS, USUAL = (0.3, 3.0, 30.0, 300.0), 2
 """C is one of these, for a kernel with k(x, x) = 1; of equally good ones that nearest to the usual
 one: a few held-out rows of classes that lie apart would have any of them."""
+
+ROUNDING = 1e-10
+"""The squared errors' penalty is at least this share of the trace: a start needs no less."""
 
 STEPS, WORK = (15, 200), 3e8
 """Steps of a descent, which begins at the weights of squared errors or at those of the C before: as
@@ -81,7 +84,7 @@ def with_margins(
     models, scores = [], np.zeros((int(out.sum()), truth.shape[1]))
     for share, model in zip(judged.shares, judged.models, strict=True):
         features = _features(model, rows, budget)
-        path = [_squared(features, model, truth, mass, np.flatnonzero(~kept))]
+        path = [_squared(features, model, truth, np.where(kept, mass, 0.0))]
         for strength in strengths:  # a sign of 0 has no part
             path.append(_fitted(features, signs * kept[:, None], loss, strength, mass, path[-1]))
         tried = [_scores(features, fitted)[out] for fitted in path[1:]]
@@ -107,13 +110,20 @@ def _problems(classes: Any) -> Any:
     return classes if classes.shape[1] > 2 else classes[:, 1:]
 
 
-def _squared(
-    features: Features, model: LinearModel, truth: Floats, mass: Floats, without: Indices
-) -> Fitted:
-    """Return the weights of squared errors, of labels −1 and 1, without some of the rows."""
-    F = features.at(without)
-    left = model.without(Moments.of(F, like(truth[without], F), like(mass[without], F)))
-    return 2 * _problems(left.w).T, 2 * _problems(left.mean[None, :])[0, :] - 1
+def _squared(features: Features, model: LinearModel, truth: Floats, mass: Floats) -> Fitted:
+    """Return the weights of squared errors, of labels −1 and 1, on rows of some mass.
+
+    The sums are those of the features at hand: to take rows away from the model's own, which are in
+    float64, would leave rounding where γ is small.
+    """
+    every: Any = None
+    for at, F in features.blocks_in_place():
+        F = in_float64(F)
+        block = Moments.of(F, like(truth[at], F), like(mass[at], F))
+        every = block if every is None else every + block
+    size = float(namespace(every.FF).linalg.trace(every.FF))
+    found = LinearModel.fit(model.basis, every, max(model.gamma, ROUNDING * size))
+    return 2 * _problems(found.w).T, 2 * _problems(found.mean[None, :])[0, :] - 1
 
 
 def _features(model: LinearModel, rows: Rows, budget: Budget) -> Features:
