@@ -10,9 +10,8 @@ import nysboost as nb
 from nysboost.data.rows import ArrayRows
 from nysboost.kernels import Metric
 from nysboost.target.candidates import Sample
-from nysboost.target.given import Given, Towards, towards_target
+from nysboost.target.given import TRACE, Given, Towards, towards_target
 from nysboost.target.loss import Point, TargetLoss
-from nysboost.target.many import TRACE
 from nysboost.target.plain import at_random
 
 RNG = np.random.default_rng(0)

@@ -104,7 +104,13 @@ def test_errors_along_the_penalties_are_those_of_a_model_each():
     expected = [
         np.mean((LinearModel.fit(basis, train, g).predict(F) - Y[50:]) ** 2) for g in gammas
     ]
-    np.testing.assert_allclose(errors_along(train, F, Y[50:], gammas), expected)
+    np.testing.assert_allclose(errors_along(train, F, Y[50:], None, gammas), expected)
+    np.testing.assert_allclose(errors_along(train, F, Y[50:], np.zeros(len(F)), gammas), expected)
+    twice, counts = np.repeat(np.arange(len(F)), 2)[:-3], np.full(len(F), 2.0)
+    counts[-2:] = 1, 0
+    counted = errors_along(train, F, Y[50:], counts, gammas)
+    repeated = errors_along(train, F[twice], Y[50:][twice], None, gammas)
+    np.testing.assert_allclose(counted, repeated)
 
 
 @pytest.mark.parametrize(

@@ -57,10 +57,12 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         "target" are landmarks that know y. For comparison, those that do not: "uniform",
         "joint", "kmeans", "rpcholesky" and every other method of `nysboost.METHODS` that stands
         on landmarks, with a bandwidth that held-out rows choose and no metric.
-    scale : "standard", "quantile" or None
+    scale : "auto", "standard", "quantile" or None
         How features are made alike before the search: each at unit spread; each replaced by its
         normal quantile, which no rising function of it changes and which suits heavy tails; or
-        not at all, all with one factor. It is part of `kernel_`, which takes rows as they are.
+        not at all, all with one factor. "auto" is the second where held-out rows of small
+        searches clearly prefer it, else the first. It is part of `kernel_`, which takes rows
+        as they are.
     missing : "fill" or "raise"
         Missing values become the median with an indicator beside them, or an error.
     max_memory : int or str

@@ -192,7 +192,7 @@ def judged(found: Found, fit: Sample, judge: Sample) -> Found:
     """Return the candidate with the best γ and error on rows that took no part."""
     basis = found.basis()
     train = Moments.of(basis(fit.X), fit.Y, fit.weights)
-    errors = errors_along(train, basis(judge.X), judge.Y, found.gammas)
+    errors = errors_along(train, basis(judge.X), judge.Y, judge.weights, found.gammas)
     at = chosen(found.gammas, errors)
     return replace(found, error=float(errors[at]), gamma=float(found.gammas[at]))
 

@@ -182,11 +182,15 @@ def predictions_along(train: Moments, F: Array, gammas: Floats) -> list[Array]:
     return [mean + F @ xp.linalg.solve(train.FF + float(g) * eye, b) for g in gammas]
 
 
-def errors_along(train: Moments, F: Array, Y: Array, gammas: Floats) -> Floats:
-    """Return the mean squared error on held-out rows for each γ, shape (g,)."""
+def errors_along(
+    train: Moments, F: Array, Y: Array, weights: Array | None, gammas: Floats
+) -> Floats:
+    """Return the mean squared error on held-out rows, as they count, for each γ, shape (g,)."""
     xp = namespace(F)
+    counts = xp.ones_like(F[:, 0]) if weights is None or not bool(xp.any(weights > 0)) else weights
+    shares = counts / xp.sum(counts)
     along = predictions_along(train, F, gammas)
-    return np.array([float(xp.mean((Y - mean) ** 2)) for mean in along])
+    return np.array([float(shares @ xp.mean((Y - mean) ** 2, axis=1)) for mean in along])
 
 
 def chosen(gammas: Floats, errors: Floats) -> int:

@@ -209,7 +209,7 @@ class _Race:
         F = basis(self.raw)
         judging = Moments.of(F, self.judge.Y, self.judge.weights)
         train = every - judging
-        errors = errors_along(train, F, self.judge.Y, found.gammas)
+        errors = errors_along(train, F, self.judge.Y, self.judge.weights, found.gammas)
         at = chosen(found.gammas, errors)
         model = LinearModel.fit(basis, every, float(found.gammas[at]))
         return _Finished(model, model.without(judging), F, float(errors[at]))
