@@ -70,7 +70,9 @@ class Law:
         self.examples += passed
         self.seconds += seconds
         exhausted = said.count(NO_MORE) >= self.cases
-        self.state = FAILED if status else EXHAUSTED if exhausted else HELD if passed else SKIPPED
+        if self.state != FAILED:  # which another portion may have found at the same time
+            state = EXHAUSTED if exhausted else HELD if passed else SKIPPED
+            self.state = FAILED if status else state
 
     @property
     def open(self) -> bool:
