@@ -37,10 +37,10 @@ EXAMPLES ?= 10000
 SEED     ?= $(shell date +%s)
 
 fuzz: $(STAMP)  ## Try 10,000 mutated model files and the laws at 10,000 examples each (EXAMPLES, SEED): hours
-	@echo "seed $(SEED); what fails is kept in tests/examples and .hypothesis/examples"
+	@echo "seed $(SEED), with which a run that was stopped goes on; what fails is kept in tests/examples and .hypothesis/examples"
 	NYSBOOST_FUZZ_FILES=$(EXAMPLES) NYSBOOST_FUZZ_SEED=$(SEED) NYSBOOST_MEMORY=17179869184 \
 	  timeout 6h $(BIN)/python -m pytest -s tests/test_fuzz.py
-	$(BIN)/python tools/fuzz.py --examples $(EXAMPLES) --seed $(SEED)
+	$(BIN)/python tools/fuzz.py --examples $(EXAMPLES) --seed $(SEED) --out out/fuzz/$(SEED)
 
 fault: $(STAMP)  ## Kill 80 runs at random moments: what was whole stays whole (KILLS=20 of each kind)
 	NYSBOOST_KILLS=$(or $(KILLS),20) $(BIN)/python -m pytest -m "slow or not slow" -s tests/test_faults.py

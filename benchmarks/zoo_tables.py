@@ -14,29 +14,32 @@ ROUNDING = 1e-12
 """Errors below this are rounding, and count as this."""
 
 Cell = tuple[str, str, int]
-Means = dict[Cell, dict[str, float]]
+Errors = dict[Cell, dict[str, dict[int, float]]]
 
 
-def means(records: list[dict[str, Any]], measure: str) -> Means:
-    """Return each cell's mean error over the seeds, by method."""
-    errors: dict[Cell, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+def errors_of(records: list[dict[str, Any]], measure: str) -> Errors:
+    """Return each cell's errors, by method and seed."""
+    errors: Errors = defaultdict(lambda: defaultdict(dict))
     for record in records:
         if measure in record:
             cell = (record["data"], record["kernel"], record["c"])
-            errors[cell][record["method"]].append(max(record[measure], ROUNDING))
-    return {
-        cell: {method: float(np.mean(values)) for method, values in methods.items()}
-        for cell, methods in errors.items()
-    }
+            errors[cell][record["method"]][record["seed"]] = max(record[measure], ROUNDING)
+    return errors
 
 
-def ratios(cells: Means, method: str, against: tuple[str, ...]) -> dict[Cell, float]:
-    """Return each cell's error of a method, over the smallest of some others."""
-    return {
-        cell: errors[method] / min(errors[name] for name in against)
-        for cell, errors in cells.items()
-        if method in errors and all(name in errors for name in against)
-    }
+def ratios(cells: Errors, method: str, against: tuple[str, ...]) -> dict[Cell, float]:
+    """Return each cell's mean error of a method, over the smallest of some others.
+
+    The means are over the seeds that all of them have.
+    """
+    found = {}
+    for cell, errors in cells.items():
+        names = (method, *against)
+        seeds = set.intersection(*(set(errors.get(name, ())) for name in names))
+        if seeds:
+            ours, *theirs = (np.mean([errors[name][seed] for seed in seeds]) for name in names)
+            found[cell] = float(ours / min(theirs))
+    return found
 
 
 COMPARISONS = (
@@ -53,7 +56,7 @@ def print_tables(records: list[dict[str, Any]], out: Path, worst: int = 12) -> N
     lines, named = [], []
     for title, measure, method, against, large, limit, goal in COMPARISONS:
         some = [record for record in records if record["large"] == large]
-        found = ratios(means(some, measure), method, against)
+        found = ratios(errors_of(some, measure), method, against)
         if not found:
             continue
         values = np.array(list(found.values()))
@@ -69,8 +72,8 @@ def print_tables(records: list[dict[str, Any]], out: Path, worst: int = 12) -> N
     print(table(["ratio", "data", "kernel", "c", ""], named, True))
     small = [record for record in records if not record["large"]]
     maps = {
-        "in sample": ratios(means(small, "frobenius"), "joint", PEERS),
-        "on held-out rows": ratios(means(small, "held_out"), "joint", PEERS),
+        "in sample": ratios(errors_of(small, "frobenius"), "joint", PEERS),
+        "on held-out rows": ratios(errors_of(small, "held_out"), "joint", PEERS),
     }
     _draw(maps, out.with_suffix(".png"))
 

@@ -70,7 +70,9 @@ class Law:
         self.examples += passed
         self.seconds += seconds
         exhausted = said.count(NO_MORE) >= self.cases
-        self.state = FAILED if status else EXHAUSTED if exhausted else HELD if passed else SKIPPED
+        if self.state != FAILED:  # which another portion may have found at the same time
+            state = EXHAUSTED if exhausted else HELD if passed else SKIPPED
+            self.state = FAILED if status else state
 
     @property
     def open(self) -> bool:
@@ -106,6 +108,7 @@ def try_out(law: str, each: int, seed: int, memory: int, said: Path) -> None:
     """In a process of its own: try a law, with what pytest says in a file."""
     os.environ |= {"NYSBOOST_PROFILE": "fuzz", "NYSBOOST_FUZZ_EXAMPLES": str(each)}
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     for name, module in list(sys.modules.items()):
         # hypothesis reads the number of examples when a law is imported
         if str(getattr(module, "__file__", None) or "").startswith(str(ROOT / "tests")):

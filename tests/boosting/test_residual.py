@@ -81,7 +81,7 @@ def test_what_is_shared_is_evaluated_once(monkeypatch):
     columns = Residual(found, found.glanced_at)
     columns.consider(np.arange(20, 50), shared=True)
     before = found.sample.gram.entries_evaluated
-    for some in (V, np.array([21, 22]), np.arange(20, 50)):
+    for some in (V[[0, 2]], np.array([21, 22]), np.arange(20, 50)):
         columns(mixture, some)
     assert len(calls) == 3  # a call for each learner
     assert found.sample.gram.entries_evaluated == before + 5 * sum(calls)

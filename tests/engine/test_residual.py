@@ -3,7 +3,7 @@
 import market
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import nysboost as nb
@@ -39,6 +39,11 @@ def test_entries_and_diagonal_are_those_of_the_dense_matrices(method):
     np.testing.assert_allclose(d, np.diagonal(dense), atol=1e-9)
 
 
+@example("joint", 234, 19.0, 50)
+@example("joint", 982669, 19.0, 50)
+@example("joint", 569098, 12.50355719116751, 50)
+@example("uniform", 142674, 0.5, 50)
+@example("joint", 16507, 1 / 3, 1)  # a step of the descent takes all landmarks out of sight
 @given(
     st.sampled_from(METHODS), st.integers(0, 10**6), st.floats(0.05, 20), st.sampled_from([1, 50])
 )
@@ -47,7 +52,7 @@ def test_no_entry_is_above_the_bound_of_its_rows(method, seed, sigma, tail):
     X[::10] *= tail
     _, R, d, a = everything(fitted(method, X, seed, sigma))
     np.fill_diagonal(R, 0.0)
-    rounding = 1e-13  # of values of about 1, in entries that are 1e-9 where landmarks are rows
+    rounding = 1e-12  # of values of about 1, of rows that are 300 widths from the origin
     assert (np.sqrt(np.outer(a, a)) + rounding >= np.abs(R)).all()
     assert (d <= a + rounding).all()
 

@@ -44,7 +44,7 @@ def boost(
     sizes = settings.resolve(gram.n)
 
     # Step 1. Standard Nyström on m uniformly sampled columns; V1 and V2.
-    columns, pool, found = start(gram, sizes, rng)
+    columns, pool, found = start(gram, sizes, rng, whole=rule.needs_whole_columns)
     gram = found.sample.gram
     found.table.append(fit_learner(gram, gram.landmarks(columns), sizes.rank))
 

@@ -42,7 +42,8 @@ class Residual:
     def __init__(self, found: Found, rows: Indices | None) -> None:
         self.found, self.rows = found, rows
         self.glance = rows is not None and len(rows) < len(found.observed)
-        self.table = found.table.rounded() if self.glance else found.table
+        self.gram = found.sample.gram.rounded() if self.glance else found.sample.gram
+        self.table = found.table
         self.considered: Indices = np.arange(0)
         self._values: Array | None = None
 
@@ -54,8 +55,9 @@ class Residual:
         """
         self.considered, self._values = columns, None
         if shared and self.rows is not None:
-            self._values = self.table.gram.block(columns, self.rows)
-            self.table.expect(np.concatenate([self.rows, columns]))
+            self._values = self.gram.block(columns, self.rows)
+        if self.glance:
+            self.table = self.found.table.on(self.gram, np.concatenate([self.rows, columns]))
 
     def __call__(self, mixture: Mixture, V: Indices) -> Array:
         """Return the residual's columns V, shape (rows, len(V)).
@@ -67,8 +69,8 @@ class Residual:
         rows = V if self.rows is None else self.rows
         true = self._true(rows, V)
         missed = true - self.table.block(mixture, V, rows)
-        if self.table is not self.found.table and not _clear(missed, true):
-            self.table = self.found.table
+        if self.gram is not self.found.sample.gram and not _clear(missed, true):
+            self.gram = self.found.sample.gram
             self.consider(self.considered, shared=self._values is not None)
             return self(mixture, V)
         if not self.glance:
@@ -81,7 +83,7 @@ class Residual:
 
     def _true(self, rows: Indices, V: Indices) -> Array:
         if self._values is None:
-            return self.table.gram.block(V, rows)
+            return self.gram.block(V, rows)
         return take(self._values, np.searchsorted(self.considered, V))
 
 

@@ -78,12 +78,13 @@ class Origin:
 
 
 def start(
-    gram: Gram, settings: ResolvedSettings, rng: np.random.Generator
+    gram: Gram, settings: ResolvedSettings, rng: np.random.Generator, *, whole: bool = True
 ) -> tuple[Indices, Pool, Found]:
     """Sample the first m columns, then V1 and V2, all of them out of the pool (step 1).
 
     Beyond `row_cap` rows a run looks at a uniform sample of the rows as though they were all:
-    rows, columns and candidates come from it, and nothing is read twice.
+    rows, columns and candidates come from it, and nothing is read twice. Features are kept where
+    whole columns are looked at, or on a few rows alone.
     """
     columns = settings.n_learners * settings.n_columns + settings.n_fit + settings.n_tune
     sample = take_sample(gram, max(settings.row_cap, ROWS_PER_COLUMN * columns), rng)
@@ -93,13 +94,13 @@ def start(
     v2 = pool.draw(settings.n_tune, rng)
     observed = sample_rows(np.arange(len(sample)), settings.row_cap, rng)
     few = sample_rows(observed, settings.residual_rows, rng.spawn(1)[0])
-    whole = settings.validation_shape == "columns"
+    tall = settings.validation_shape == "columns"
     held = [v1, v2]
-    if whole or settings.residual_shape == "columns":
-        held.append(observed)
+    if tall or settings.residual_shape == "columns":
+        held.append(observed if whole else few)
     table = FeatureTable(sample.gram, np.concatenate(held))
-    scale = float(np.sqrt(len(observed) / len(few))) if whole else 1.0
-    fit, tune = (ValidationSet(table, few if whole else v, v, scale) for v in (v1, v2))
+    scale = float(np.sqrt(len(observed) / len(few))) if tall else 1.0
+    fit, tune = (ValidationSet(table, few if tall else v, v, scale) for v in (v1, v2))
     table.expect(np.concatenate([fit.rows, v1, v2]))
     return first, pool, Found(sample, table, fit, tune, observed, few)
 

@@ -42,10 +42,11 @@ class FeatureTable:
         self._known: dict[int, Flags] = {}
         self._expected = np.zeros(len(self.rows), dtype=bool)
 
-    def rounded(self) -> FeatureTable:
-        """Return the same learners' features in float32, where that shows the same."""
-        table = FeatureTable(self.gram.rounded(), self.rows)
+    def on(self, gram: Gram, rows: Indices) -> FeatureTable:
+        """Return a table of the same learners, whichever are found, on other rows."""
+        table = FeatureTable(gram, rows)
         table.learners = self.learners
+        table.expect(rows)
         return table
 
     def expect(self, rows: Indices) -> None:

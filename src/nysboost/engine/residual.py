@@ -158,7 +158,8 @@ def _diagonals(of_a_row: tuple[Floats, Floats | None, float, float], F: Array, g
     F, g = floats_on_host(F), g[:, 0]
     d = g - F**2 @ weights
     a = g + F**2 @ np.abs(weights) if excess is None else d + 2 * ((F @ excess) ** 2).sum(axis=1)
-    return np.stack([d - shift, np.maximum(a, noise * g)], axis=1)
+    # rounding may have taken from a_i what it adds to an entry
+    return np.stack([d - shift, np.maximum(a, 0.0) + noise * g], axis=1)
 
 
 def _inner_products(roots: Floats, F: Array) -> Floats:

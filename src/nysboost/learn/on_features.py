@@ -13,7 +13,7 @@ from nysboost.catalogue import RandomState
 from nysboost.engine.factor import Factor
 from nysboost.estimators import Nystroem
 from nysboost.estimators.base import KernelLike
-from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host, in_float64, namespace
+from nysboost.numerics.arrays import Array, Floats, floats_on_host, namespace
 from nysboost.numerics.memory import MAX_MEMORY
 
 T = TypeVar("T")
@@ -53,10 +53,6 @@ class Features:
         """
         done: T = self._factor.fold(_on_host, merge, (function, shared), *beside, task=task)
         return done
-
-    def at(self, rows: Indices) -> Array:
-        """Return F at some rows, in float64, on the device of the data."""
-        return in_float64(self._factor.at(rows))
 
     def blocks_in_place(self) -> Iterator[tuple[slice, Array]]:
         """Yield the same on the device and in the precision of the data."""

@@ -245,11 +245,10 @@ def norms(A: Array, axis: int | None = None) -> Array:
     xp = namespace(A)
     if A.dtype == xp.float64:
         found = xp.linalg.vector_norm(A, axis=axis)
-        if 0 in A.shape:
-            return found  # nothing has a norm of zero, and no largest entry
         if bool(xp.all((found > SQUARES_IN_RANGE) & (found < 1 / SQUARES_IN_RANGE))):
             return found
-    largest = float(xp.max(xp.abs(A))) or 1.0
+    # nothing has a norm of zero, and no largest entry
+    largest = (float(xp.max(xp.abs(A))) if 0 not in A.shape else 0.0) or 1.0
     squares = xp.sum((A / largest) ** 2, axis=axis, dtype=xp.float64)
     return xp.sqrt(squares) * largest
 
