@@ -151,3 +151,18 @@ def test_the_trace_is_a_landmark_for_each_row_of_the_sample(small_samples, monke
     monkeypatch.setattr(many, "settled", lambda f, s, *a: seen.add(a[0]) or plain(f, s, *a))
     run(*table(1000))
     assert seen == {10 / 400}
+
+
+def test_landmarks_apart_from_the_metric_begin_again(small_samples, monkeypatch):
+    rng, seen, plain = np.random.default_rng(0), [], many.settled
+    X = rng.normal(size=(400, 100))
+    Y = np.sin(X[:, :1])
+    monkeypatch.setattr(many, "FIRST_STEPS", 2)
+    monkeypatch.setattr(many, "LATER_STEPS", 1)
+    monkeypatch.setattr(many, "settled", lambda f, *a: seen.append(f) or plain(f, *a))
+    run(X, Y, candidates=(Candidate(MATERN32, "full"),))
+    run(X, Y, candidates=(Candidate(MATERN32, "each"),))
+    assert [(found.apart, found.point is found.begun) for found in seen] == [
+        (True, True),
+        (False, False),
+    ]

