@@ -10,6 +10,8 @@ from nysboost.numerics.estimates import Risk
 
 RISK = Risk(0.025)
 
+DRAWS = 200
+
 
 def problem(method="uniform", n=600, seed=0):
     rng = np.random.default_rng(seed)
@@ -24,10 +26,10 @@ def problem(method="uniform", n=600, seed=0):
 def test_the_squared_norm_is_met_on_the_average(method, draw):
     residual, G, R = problem(method)
     g = np.diagonal(G).copy()
-    found = [draw(residual, g, 30_000, RISK, np.random.default_rng(s)) for s in range(60)]
+    found = [draw(residual, g, 30_000, RISK, np.random.default_rng(s)) for s in range(DRAWS)]
     values = np.array([one.squared_norm.value for one in found])
     truth = (R**2).sum()
-    assert values.mean() == pytest.approx(truth, abs=4 * values.std() / np.sqrt(60))
+    assert values.mean() == pytest.approx(truth, abs=4 * values.std() / np.sqrt(DRAWS))
     covered = [
         one.squared_norm.interval(RISK.deviations(one.rows))[0]
         <= truth

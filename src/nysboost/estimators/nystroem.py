@@ -25,7 +25,8 @@ class Nystroem(BaseNystroem):
     kernel_params : mapping or None
         Further parameters of a named or callable kernel.
     n_components : int or None
-        Number of landmarks in all, and at most of features; not looked at beside `tol`.
+        Number of landmarks in all, and at most of features; not looked at beside `tol` or
+        `landmarks`, which say how many.
     tol : float or None
         A relative Frobenius error of the kernel matrix to reach, with as few landmarks as
         the method can; out of reach is a `ToleranceWarning`.
@@ -70,5 +71,5 @@ class Nystroem(BaseNystroem):
         return self.landmarks
 
     def _settings(self) -> Settings:
-        count = self.n_components if self.tol is None else None
+        count = self.n_components if self.tol is None and self.landmarks is None else None
         return replace(self.settings or Settings(), n_components=count)
