@@ -38,7 +38,7 @@ def write(folder: Path, n: int) -> None:
 
 
 def child(folder: Path, components: int) -> tuple[float, float, float]:
-    """Return seconds, peak memory beyond that before the fit in MB, and the error of fresh rows."""
+    """Return seconds, peak memory in MB beyond that before the fit, and the first rows' error."""
     X, y = np.load(folder / "X.npy", mmap_mode="r"), np.load(folder / "y.npy").astype(np.float64)
     made = {"max_memory": "1GB", "random_state": 0}
     nb.NystroemRegressor(5, landmarks="uniform", **made).fit(X[:4000], y[:4000])
