@@ -7,7 +7,7 @@ from scipy import sparse
 import nysboost as nb
 from nysboost.target.candidates import MATERN32, WIDE, Candidate
 from nysboost.target.scale import each_alone
-from nysboost.target.scouts import HEAVY, scouted
+from nysboost.target.scouts import HEAVY, ROWS, scouted
 
 CANDIDATES = (Candidate(MATERN32, "each"),)
 
@@ -39,6 +39,15 @@ def test_with_many_rows_only_heavy_tails_send_scouts():
     assert chosen(X, y, tail=0.99 * tail).warp is not None
     normal = np.random.default_rng(0).normal(size=(10**5, 2))
     assert np.abs(each_alone(normal)(normal)).max() < HEAVY
+
+
+@pytest.mark.parametrize("at", [0, 1])
+def test_a_row_that_no_scout_sees_may_send_them_to_quantiles(at):
+    X = np.random.default_rng(0).normal(size=(4 * ROWS, 2))
+    y = np.sin(X[:, 0])
+    assert chosen(X, y).warp is None
+    X[at] = 1e9
+    assert chosen(X, y, tail=HEAVY).warp is not None
 
 
 def test_rows_that_do_not_count_do_not_decide():

@@ -148,7 +148,7 @@ def cross_validate(
                 try:
                     found = _measured(made[name], X, y[train], fresh, y[test], name, classify)
                     fits[name].append(found)
-                except Exception as error:
+                except Exception as error:  # another library's learner may raise anything
                     if name in (OURS, UNIFORM):
                         raise
                     del fits[name]

@@ -60,15 +60,17 @@ class Scouted:
     def __call__(self, X: Array, Y: Array, weights: Array | None) -> Scale:
         """Return the coordinates for a search on such rows.
 
-        Every other row judges, whether the rows come in a random order or sorted.
+        Every other row judges, whether the rows come in a random order or sorted. Scouts look at
+        few rows, but in coordinates of all: a single row far out may have left these no room.
         """
         standard = each_alone(X)
         if float(namespace(X).max(namespace(X).abs(standard(X)))) < self.tail:
             return standard
         some = slice(None, None, max(1, X.shape[0] // ROWS))
         x, y, w = X[some, :], Y[some, :], None if weights is None else weights[some]
-        usual, ranked = (self._error(scaling(x), x, y, w) for scaling in (each_alone, by_quantiles))
-        return by_quantiles(X) if ranked < GAIN * usual else standard
+        quantiles = by_quantiles(X)
+        usual, ranked = (self._error(scale, x, y, w) for scale in (standard, quantiles))
+        return quantiles if ranked < GAIN * usual else standard
 
     def _error(self, scale: Scale, X: Array, Y: Array, weights: Array | None) -> float:
         """Return the least error of the candidates on rows that took no part."""
