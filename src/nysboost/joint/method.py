@@ -147,13 +147,14 @@ def _moved(gram: KernelGram, landmarks: Landmarks, judge: Judge) -> Landmarks:
 
     A part of the sample finds the way, with each landmark's nearest row in it; then all of it.
     """
-    X = judge.sample.gram.rows.take(slice(None))
+    X, rough = (g.rows.take(slice(None)) for g in (judge.sample.gram, judge.sample.gram.rounded()))
     xp = namespace(X)
     Z, points = (xp.astype(part, xp.float64) for part in (landmarks.points, X))
     pairs: Pairs = deque(maxlen=MEMORY)  # the second round goes on where the first has been
     for rows, iterations in zip(_rounds(landmarks, judge), ITERATIONS, strict=True):
         matrix = judge.matrix if len(rows) == len(judge.sample) else judge.matrix.part(rows)
-        Z, evaluations = refine(gram.kernel, Z, take(points, rows), matrix, iterations, pairs)
+        sample, few_digits = take(points, rows), take(rough, rows)
+        Z, evaluations = refine(gram.kernel, Z, sample, matrix, iterations, pairs, few_digits)
         gram.tally.count += evaluations * len(rows) * len(landmarks)
     return Landmarks(None, like(Z, X))
 

@@ -19,6 +19,7 @@ def refine(
     G: SplitMatrix,
     max_iter: int,
     pairs: Pairs | None = None,
+    rough: Array | None = None,
 ) -> tuple[Array, int]:
     """Return landmarks with a smaller loss on the sample, by L-BFGS, and the evaluations it took.
 
@@ -39,13 +40,15 @@ def refine(
         Evaluations at most, after the first: a step each, unless one has to be shortened.
     pairs : deque or None
         What a descent on another sample has seen of the curvature; this one adds to it.
+    rough : array of shape (s, d) or None
+        The sample in float32, where that is enough for gradients.
     """
     xp = namespace(X)
     with np.errstate(over="ignore", invalid="ignore"):
         spread = float(xp.sqrt(xp.sum(xp.var(X, axis=0)))) or 1.0
     if not np.isfinite(spread):  # squares are out of range: landmarks stay where they are
         return Z, 0
-    matrix_loss = MatrixLoss(kernel, X, G)
+    matrix_loss = MatrixLoss(kernel, X, G, rough)
 
     def objective(scaled: Array) -> tuple[float, Array]:
         loss, gradient = matrix_loss(scaled * spread)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -66,7 +67,12 @@ class SplitMatrix:
 
     def times(self, Q: Array) -> Array:
         """Return G Q, in float64."""
-        return self.F @ (self.F.T @ Q) + times(self.E, Q) * self.unit
+        through, rest = self.towards(Q)
+        return self.F @ through + rest
+
+    def towards(self, Q: Array) -> tuple[Array, Array]:
+        """Return Fᵀ Q and E Q, in float64 and G's own units: G Q is F Fᵀ Q + E Q."""
+        return self.F.T @ Q, times(self.E, Q) * self.unit
 
     def relative_error(self, features: Array) -> float:
         """Return ‖G − Φ Φᵀ‖ / ‖G‖ for features Φ, from the residual itself."""
@@ -92,12 +98,40 @@ class SplitMatrix:
         whole = F @ F.T + xp.astype(E, F.dtype) * self.unit
         return SplitMatrix(F, E, self.unit, float(norms(whole)) or 1.0)
 
-    def loss(self, Q: Array, H: Array) -> float:
-        """Return ‖G − Q H Qᵀ‖² / ‖G‖² for the optimal H = Qᵀ G Q."""
+    def loss(self, Q: Array, H: Array, seen: tuple[Array, Array]) -> float:
+        """Return ‖G − Q H Qᵀ‖² / ‖G‖² for the optimal H = Qᵀ G Q, and what `towards` says of Q."""
         loss = 1 - (float(norms(H)) / self.norm) ** 2
         if loss < CANCELLED:
+            loss = self._lost(Q, *seen)
+        if loss < CANCELLED * self._rest**2:
             loss = (float(norms(self._minus((Q @ H) @ Q.T))) / self.norm) ** 2
         return max(loss, float(np.finfo(np.float64).tiny))
+
+    def _lost(self, Q: Array, through: Array, rest: Array) -> float:
+        """Return the loss from what the projector P = Q Qᵀ misses of F and of E.
+
+        With F' = (I − P) F, the part of F Fᵀ is 2⟨Fᵀ P F, F'ᵀ F'⟩ + ‖F'ᵀ F'‖², that of E is
+        ‖E‖² − ‖Qᵀ E Q‖², and what they have in common is 2⟨F', E (F + P F)⟩: no difference of
+        large numbers, as long as Q does not reach nearly all of E.
+        """
+        xp, root = namespace(Q), self.norm**0.5
+        inside, EQ = through / root, rest / self.norm
+        outside = self.F / root - Q @ inside.T
+        reached, missed = inside @ inside.T, outside.T @ outside
+        of_F = xp.sum((2 * reached + missed) * missed)
+        of_both = xp.sum(outside * self._times_features) + xp.sum((outside.T @ EQ) * inside)
+        of_E = self._rest**2 - float(norms(Q.T @ EQ)) ** 2
+        return float(of_F + 2 * of_both) + of_E
+
+    @cached_property
+    def _rest(self) -> float:
+        """‖E‖ as a share of ‖G‖."""
+        return float(norms(self.E)) * self.unit / self.norm
+
+    @cached_property
+    def _times_features(self) -> Array:
+        """E F, in units of ‖G‖ and its root."""
+        return times(self.E, self.F / self.norm**0.5) * (self.unit / self.norm)
 
     def _minus(self, approximation: Array) -> Array:
         """Return G less an approximation of it, the large parts first."""
