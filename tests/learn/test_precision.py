@@ -20,7 +20,7 @@ def test_rows_in_double_are_the_rows_with_another_form():
     assert InDouble(rows).form.dtype == np.float64
     assert InDouble(rows).n == 5
     with pytest.raises(AttributeError):
-        InDouble(rows).__nothing__  # noqa: B018
+        InDouble(rows).__nothing__
 
 
 @pytest.mark.parametrize("kind", [np.asarray, csr_matrix])
