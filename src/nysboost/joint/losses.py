@@ -13,6 +13,9 @@ from nysboost.numerics.linalg import nearby_basis, norms, range_basis
 from nysboost.numerics.split import SplitMatrix
 from nysboost.numerics.tolerances import CANCELLED, SHALLOW
 
+STEP = 1e-4
+"""Of a landmark along the features' spread, to see how its column turns."""
+
 
 class MatrixLoss:
     """Z ↦ ‖G − P G P‖² / ‖G‖² and its gradient, with P the projector onto the range of k(X, Z).
@@ -46,12 +49,27 @@ class MatrixLoss:
         C = self.kernel(self.X, Z)
         loss, missed, right = self._nearby(C) or self._anywhere(C)
         xp, X = namespace(Z), self.rough if loss > SHALLOW else self.X
-        # which float32 may not hold; landmarks that span nothing have none
-        size = (float(xp.max(xp.abs(right))) if right.shape[0] else 0.0) or 1.0
+        size = _largest(right)  # which float32 may not hold
         parts = (Z, C, missed / self.G.norm, right / size)
         Z, C, missed, right = (xp.astype(part, X.dtype, copy=False) for part in parts)
         gradient = self.kernel.pullback(X, Z, C, missed @ right)
         return loss, xp.astype(gradient, xp.float64, copy=False) * size
+
+    def stiffness(self, Z: Array) -> Array:
+        """Return how fast the loss bends as each landmark moves, up to a factor, shape (c,).
+
+        Moving landmark j by δ turns the range by (I − P) J_j δ t_jᵀ, with J_j the derivative of its
+        column and C⁺ = T Qᵀ: to second order that costs ‖(I − P) J_j δ‖² ‖H t_j‖². One small
+        step of all landmarks along the features' spread shows the first factor.
+        """
+        self.evaluations += 2
+        xp, C = namespace(Z), self.kernel(self.X, Z)
+        J = self.kernel(self.X, Z + STEP * xp.std(self.X, axis=0)) - C
+        Q, T = range_basis(C)
+        right = self._right(Q.T @ self.G.times(Q), T)
+        right = right / _largest(right)
+        away = xp.sum(J * J, axis=0) - xp.sum((Q.T @ J) ** 2, axis=0)
+        return xp.sqrt(xp.clip(away, min=0.0) * xp.sum(right * right, axis=0))
 
     def _anywhere(self, C: Array) -> tuple[float, Array, Array]:
         """Return the loss and the two factors of its slope in C, from a basis of C's range."""
@@ -83,3 +101,9 @@ class MatrixLoss:
 
     def _right(self, H: Array, T: Array) -> Array:
         return H / self.G.norm @ T.T * -4
+
+
+def _largest(A: Array) -> float:
+    """Return the size of the largest entry, and 1 where there is none."""
+    xp = namespace(A)
+    return (float(xp.max(xp.abs(A))) if 0 not in A.shape else 0.0) or 1.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +15,7 @@ from nysboost.boosting.learner import Learner
 from nysboost.boosting.residual import WHOLE_DIAGONAL
 from nysboost.boosting.selectors import KMeansSelector
 from nysboost.gram import Gram, KernelGram, Landmarks, Sample, pooled, take_sample
-from nysboost.joint.refinement import refine
+from nysboost.joint.refinement import Ground, refine
 from nysboost.numerics.arrays import (
     Indices,
     block_bytes,
@@ -27,7 +26,6 @@ from nysboost.numerics.arrays import (
     take,
     to_host,
 )
-from nysboost.numerics.descent import MEMORY, Pairs
 from nysboost.numerics.kmeans import centroids
 from nysboost.settings import Settings
 
@@ -150,11 +148,11 @@ def _moved(gram: KernelGram, landmarks: Landmarks, judge: Judge) -> Landmarks:
     X, rough = (g.rows.take(slice(None)) for g in (judge.sample.gram, judge.sample.gram.rounded()))
     xp = namespace(X)
     Z, points = (xp.astype(part, xp.float64) for part in (landmarks.points, X))
-    pairs: Pairs = deque(maxlen=MEMORY)  # the second round goes on where the first has been
+    ground = Ground()  # the second round goes on where the first has been
     for rows, iterations in zip(_rounds(landmarks, judge), ITERATIONS, strict=True):
         matrix = judge.matrix if len(rows) == len(judge.sample) else judge.matrix.part(rows)
         sample, few_digits = take(points, rows), take(rough, rows)
-        Z, evaluations = refine(gram.kernel, Z, sample, matrix, iterations, pairs, few_digits)
+        Z, evaluations = refine(gram.kernel, Z, sample, matrix, iterations, ground, few_digits)
         gram.tally.count += evaluations * len(rows) * len(landmarks)
     return Landmarks(None, like(Z, X))
 
