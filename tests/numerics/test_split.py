@@ -67,3 +67,15 @@ def test_a_projector_that_reaches_all_of_the_rest_leaves_nothing():
     G, F, _ = matrix(1e-7)
     split, Q = SplitMatrix.of(G, F), np.linalg.qr(G)[0]
     assert split.loss(Q, Q.T @ G @ Q, split.towards(Q)) < 1e-25
+
+
+@pytest.mark.parametrize("off", [0.0, 1e-7, 1e-2])
+@pytest.mark.parametrize("miss", [1e-2, 1e-7])
+def test_the_error_of_any_core_in_any_basis_is_that_of_the_dense_matrix(miss, off):
+    G, F, Q = matrix(miss)
+    split, turn = SplitMatrix.of(G, F), matrix(1.0, seed=2, n=10)[0]
+    U = np.linalg.qr(np.hstack([F, Q]))[0]
+    H = np.linalg.inv(turn) @ (U.T @ G @ U + off * np.eye(10)) @ np.linalg.inv(turn).T
+    Q = U @ turn
+    expected = np.linalg.norm(G - Q @ H @ Q.T) / np.linalg.norm(G)
+    np.testing.assert_allclose(split.error(Q, H, Q.T @ G @ Q), expected, rtol=1e-4)
