@@ -14,10 +14,15 @@ from nysboost.numerics.descent import MEMORY, Pairs, descend
 from nysboost.numerics.split import SplitMatrix
 from nysboost.numerics.tolerances import NOTHING_LEFT
 
-SOFTENED, LIMIT = 0.4, 10.0
-"""A landmark is measured in its stiffness to this power, as far as this from the mean of all. With
-one unit for all a descent takes four of 24 steps more to the same error; so it does with the
-power 0.7 (Covertype, kin40k, Pendigits and MNIST, n = 2000, c = 120)."""
+SOFTENED, LIMIT = 0.4, 2.0
+"""A landmark's unit is its stiffness to the power −0.4, within a factor of two of the mean's. After
+nine and twelve steps errors are 0.1 to 5 % smaller so than with one unit for all (eight tables,
+n = 2000, c = 120); with a factor of ten some lose their way in the second round (Covertype)."""
+
+WORTH = 0.005
+"""The share of the loss that a step has to gain, when there have been many: of the error, half as
+much. At the end of 24 steps it gains 0.03 % of the error on MNIST, 0.1 % on Covertype and 0.35 %
+on kin40k (c = 240)."""
 
 
 @dataclass(eq=False)
@@ -41,7 +46,7 @@ def refine(
     Z: Array,
     X: Array,
     G: SplitMatrix,
-    max_iter: int,
+    steps: tuple[int, int],
     ground: Ground | None = None,
     rough: Array | None = None,
 ) -> tuple[Array, int]:
@@ -61,8 +66,9 @@ def refine(
         The sample, in float64.
     G : SplitMatrix
         Its Gram matrix.
-    max_iter : int
-        Evaluations at most, after the first: a step each, unless one has to be shortened.
+    steps : pair of int
+        After the first evaluation at least so many, and at most: a step each, unless one has
+        to be shortened. In between they go on as long as a step gains what it is worth.
     ground : Ground or None
         What a descent on another sample has seen; this one adds to it.
     rough : array of shape (s, d) or None
@@ -84,7 +90,8 @@ def refine(
             gradient = xp.zeros_like(gradient)  # nothing is left to gain, and the descent ends
         return float(np.log(loss)), gradient * (units / loss)
 
-    moved = descend(objective, Z / units, max_iter, ground.pairs)
+    least, most = steps
+    moved = descend(objective, Z / units, most, ground.pairs, least, WORTH)
     return moved * units, matrix_loss.evaluations
 
 
