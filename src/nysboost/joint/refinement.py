@@ -19,6 +19,9 @@ def refine(
     G: SplitMatrix,
     max_iter: int,
     pairs: Pairs | None = None,
+    *,
+    pinned: int = 0,
+    goal: float = 0.0,
 ) -> tuple[Array, int]:
     """Return landmarks with a smaller loss on the sample, by L-BFGS, and the evaluations it took.
 
@@ -39,6 +42,10 @@ def refine(
         Evaluations at most, after the first: a step each, unless one has to be shortened.
     pairs : deque or None
         What a descent on another sample has seen of the curvature; this one adds to it.
+    pinned : int
+        So many of the first landmarks stay where they are.
+    goal : float
+        A relative error that is enough.
     """
     xp = namespace(X)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -46,10 +53,13 @@ def refine(
     if not np.isfinite(spread):  # squares are out of range: landmarks stay where they are
         return Z, 0
     matrix_loss = MatrixLoss(kernel, X, G)
+    enough = max(goal**2, NOTHING_LEFT)
 
     def objective(scaled: Array) -> tuple[float, Array]:
         loss, gradient = matrix_loss(scaled * spread)
-        if loss < NOTHING_LEFT:
+        if pinned:
+            gradient[:pinned, :] = 0
+        if loss < enough:
             gradient = xp.zeros_like(gradient)  # nothing is left to gain, and the descent ends
         return float(np.log(loss)), gradient * (spread / loss)
 
