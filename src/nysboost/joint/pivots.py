@@ -18,7 +18,7 @@ from nysboost.gram import KernelGram, Landmarks, Sample
 from nysboost.joint.refinement import refine
 from nysboost.numerics.arrays import Array, Floats, Indices, epsilon, like, namespace, take, to_host
 from nysboost.numerics.linalg import norms
-from nysboost.numerics.tolerances import EXHAUSTED, cutoff
+from nysboost.numerics.tolerances import EXHAUSTED, NOTHING_LEFT, cutoff
 
 FEWEST = 8
 """Landmarks below which half of them say nothing about all."""
@@ -28,15 +28,20 @@ NOVEL = 2.5
 that are 1 to 20 times those in sample, those above it up to 10⁶ times. MNIST, Covertype, kin40k and
 Pendigits (σ = 5, c = 240 and 480) have 0.1 to 2.0, and no rehearsal."""
 
-STAY = (1.0, 0.9, 0.0)
-"""Shares of the pivots, the first of them, that stay where they are, one try after the other."""
+AHEAD = 0.95
+"""The share of plain Nyström's error that is enough."""
 
-AHEAD, CLEARLY = 0.9, 0.95
-"""The share of plain Nyström's error that is enough; and a share of that to which the descent,
-whose loss knows no anchor, is sent."""
+TRIES = ((0.9, 0.9), (0.75, 0.8), (0.0, 0.7))
+"""One after the other until it is enough: the share of the pivots, the first of them, that stay
+where they are, and how far the rest goes down, as a share of what is enough: the loss of the
+descent knows no anchor, which costs up to a fifth of the error here."""
 
 STEPS = 24
 """Of L-BFGS, at most, in each try."""
+
+BETTER = 0.99
+"""The share of the descent's error on other rows below which pivots are worth what they cost in
+sample, two to three times its error there."""
 
 HALVES = 3
 """Of the rows, drawn at random: the median of three verdicts counts. One alone is wrong in
@@ -48,11 +53,13 @@ def novelty(judge: Judge, learner: Learner, error: float) -> float:
 
     Were landmark j not there, 1 / (W⁻¹)_jj of its own place would be missed. Where that adds up
     to more than is missed of the sample, landmarks serve single rows, and others like
-    these, which are not in the sample, have none.
+    these, which are not in the sample, have none. Nothing is new where nothing is left.
     """
+    if error**2 < NOTHING_LEFT:
+        return 0.0
     plain = judge.plain(learner.landmarks)
     alone = 1 / to_host(norms(plain.projection, axis=1)) ** 2
-    return float(np.linalg.norm(alone)) / max(error * judge.matrix.norm, np.finfo(float).tiny)
+    return float(np.linalg.norm(alone)) / (error * judge.matrix.norm)
 
 
 def from_pivots(judge: Judge, c: int, peers: float) -> Learner | None:
@@ -77,18 +84,16 @@ def from_pivots(judge: Judge, c: int, peers: float) -> Learner | None:
         return None
     form = gram.rows.take(slice(None))
     X = namespace(form).astype(form, namespace(form).float64)
-    Z, goal = take(X, rows), CLEARLY * AHEAD * peers
-    for share in STAY:
-        if share < 1:
-            pinned = round(share * c)
-            Z, evaluations = refine(
-                gram.kernel, Z, X, judge.matrix, STEPS, pinned=pinned, goal=goal
-            )
-            gram.tally.count += evaluations * len(judge.sample) * c
+    Z, enough = take(X, rows), AHEAD * peers
+    learner, error = judge.fit(Landmarks(None, like(Z, form)))
+    for stay, farther in TRIES:
+        if error <= enough:
+            break
+        pinned, goal = round(stay * c), farther * enough
+        Z, evaluations = refine(gram.kernel, Z, X, judge.matrix, STEPS, pinned=pinned, goal=goal)
+        gram.tally.count += evaluations * len(judge.sample) * c
         learner, error = judge.fit(Landmarks(None, like(Z, form)))
-        if error <= AHEAD * peers:
-            return learner
-    return None
+    return learner if error <= enough else None
 
 
 def plain_error(judge: Judge, start: Landmarks, rng: np.random.Generator) -> float:
@@ -158,7 +163,7 @@ def rehearsed(
         if pivoted is not None:
             ours, theirs = (_missed(sample, learner, others) for learner in (descended, pivoted))
             ratios.append(theirs / ours)
-    return len(ratios) > 0 and float(np.median(ratios)) < 1
+    return len(ratios) > 0 and float(np.median(ratios)) < BETTER
 
 
 def _missed(sample: Sample, learner: Learner, rows: Indices) -> float:
