@@ -35,6 +35,24 @@ def test_refinement_lowers_the_loss(kernel):
     assert 4 <= evaluations <= 18  # two of them to see the ground
 
 
+@kernels
+def test_what_is_pinned_stays_and_the_rest_still_gains(kernel):
+    kernel, X, G, Z = sample(kernel)
+    moved, _ = refine(kernel, Z, X, split(G), (15, 15), pinned=len(Z) - 1)
+    np.testing.assert_allclose(moved[:-1], Z[:-1], rtol=1e-12)
+    assert loss_at(kernel, moved, X, G) < loss_at(kernel, Z, X, G)
+
+
+def test_what_is_enough_ends_the_descent():
+    kernel, X, G, Z = sample(nb.Gaussian(sigma=1.0))
+    before = loss_at(kernel, Z, X, G)
+    whole = loss_at(kernel, refine(kernel, Z, X, split(G), (30, 30))[0], X, G)
+    goal = (before * whole) ** 0.25  # half of the way, as an error
+    moved, evaluations = refine(kernel, Z, X, split(G), (30, 30), goal=goal)
+    assert whole < loss_at(kernel, moved, X, G) <= goal**2 < before
+    assert evaluations < 31
+
+
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
 def test_refinement_does_not_depend_on_the_unit_of_the_data(scale):
     kernel, X, G, Z = sample(nb.Gaussian(sigma=1.0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from nysboost.boosting.learner import Learner
 from nysboost.boosting.residual import WHOLE_DIAGONAL
 from nysboost.boosting.selectors import KMeansSelector
 from nysboost.gram import Gram, KernelGram, Landmarks, Sample, pooled, take_sample
+from nysboost.joint.pivots import NOVEL, from_pivots, novelty, plain_error, rehearsed
 from nysboost.joint.refinement import Ground, refine
 from nysboost.numerics.arrays import (
     Indices,
@@ -87,11 +89,36 @@ def joint(gram: Gram, c: int, row_cap: int, rng: np.random.Generator) -> Learner
         return replace(learner, landmarks=sample.lifted(learner.landmarks))
     start = sample.lifted(_start(sample.gram, c, row_cap, rng))
     landmarks, judge = _exchanged(gram, start, sample)
+    stood = judge.fit(landmarks)
     if isinstance(gram, KernelGram) and _can_move(gram):
-        learner = judge.best(_moved(gram, landmarks, judge), landmarks)
+        learner = _pivoted(judge, stood, start, rng) or judge.best(
+            judge.fit(_moved(gram, landmarks, judge)), stood
+        )
     else:
-        learner = judge.best(landmarks)
+        learner = judge.best(stood)
     return replace(learner, landmarks=judge.sample.lifted(learner.landmarks))
+
+
+def _pivoted(
+    judge: Judge, stood: tuple[Learner, float], start: Landmarks, rng: np.random.Generator
+) -> Learner | None:
+    """Return the approximation near the outermost rows, where rows to come are served better so."""
+    if novelty(judge, *stood) < NOVEL:
+        return None
+    if not rehearsed(judge.sample, len(start), partial(_descended, rng=rng), rng):
+        return None
+    return from_pivots(judge, len(start), plain_error(judge, start, rng))
+
+
+def _descended(
+    sample: Sample, c: int, rng: np.random.Generator
+) -> tuple[Learner, Judge, Landmarks]:
+    """Return the approximation by descent, on a sample alone, with its judge and its start."""
+    gram = sample.gram
+    assert isinstance(gram, KernelGram)
+    start = _start(gram, c, len(sample), rng)
+    landmarks, judge = exchanged(sample, start)
+    return judge.best(judge.fit(_moved(gram, landmarks, judge)), judge.fit(landmarks)), judge, start
 
 
 def _held(gram: Gram) -> Gram:

@@ -49,6 +49,9 @@ def refine(
     steps: tuple[int, int],
     ground: Ground | None = None,
     rough: Array | None = None,
+    *,
+    pinned: int = 0,
+    goal: float = 0.0,
 ) -> tuple[Array, int]:
     """Return landmarks with a smaller loss on the sample, by L-BFGS, and the evaluations it took.
 
@@ -73,6 +76,10 @@ def refine(
         What a descent on another sample has seen; this one adds to it.
     rough : array of shape (s, d) or None
         The sample in float32, where that is enough for gradients.
+    pinned : int
+        So many of the first landmarks stay where they are.
+    goal : float
+        A relative error that is enough.
     """
     xp, ground = namespace(X), Ground() if ground is None else ground
     with np.errstate(over="ignore", invalid="ignore"):
@@ -82,11 +89,13 @@ def refine(
     matrix_loss = MatrixLoss(kernel, X, G, rough)
     if ground.units is None:
         ground.units = spread * _softened(matrix_loss.stiffness(Z))
-    units = ground.units
+    units, enough = ground.units, max(goal**2, NOTHING_LEFT)
 
     def objective(scaled: Array) -> tuple[float, Array]:
         loss, gradient = matrix_loss(scaled * units)
-        if loss < NOTHING_LEFT:
+        if pinned:
+            gradient[:pinned, :] = 0
+        if loss < enough:
             gradient = xp.zeros_like(gradient)  # nothing is left to gain, and the descent ends
         return float(np.log(loss)), gradient * (units / loss)
 
