@@ -246,14 +246,14 @@ def _interval(judged: Judged) -> Floats:
         [_quantile(column, counts, share) for column in (np.abs(missed) / safe).T]
         for missed in judged.missed
     ]
-    return np.prod(factors, axis=0) ** (1 / len(factors)) / NORMAL
+    return np.asarray(np.prod(factors, axis=0) ** (1 / len(factors)) / NORMAL)
 
 
 def _quantile(values: Floats, counts: Floats, share: float) -> float:
     """Return the least value that, as rows count, at least this share of them does not exceed."""
     order = np.argsort(values)
     covered = np.cumsum(counts[order]) / counts.sum()
-    return float(values[order][min(np.searchsorted(covered, share), len(order) - 1)])
+    return float(values[order[min(int(np.searchsorted(covered, share)), len(order) - 1)]])
 
 
 __all__ = ["NystroemRegressor"]
