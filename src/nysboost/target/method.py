@@ -19,15 +19,9 @@ from nysboost.settings import Settings
 from nysboost.target.candidates import Sample
 from nysboost.target.few import FEW, learn_few
 from nysboost.target.judged import Judged
-from nysboost.target.many import (
-    SAMPLE_BYTES,
-    SAMPLE_ROWS,
-    drawn,
-    learn_many,
-    taken,
-    trace_of,
-)
+from nysboost.target.many import learn_many
 from nysboost.target.menu import Menu, menu
+from nysboost.target.race import SAMPLE_BYTES, SAMPLE_ROWS, drawn, taken, trace_of
 from nysboost.target.recipes import TRACE_FEW
 from nysboost.target.scale import Scaling
 from nysboost.target.scouts import HEAVY, scouted
