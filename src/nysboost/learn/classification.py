@@ -123,7 +123,7 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
                 judged, self.approximation_.gram.rows, self._indicators(codes), weights,
                 self.loss, self.C, Budget.of(self.max_memory), make_rng(self.random_state),
             )  # fmt: skip
-            self._models = judged.models
+            self._models, self._single = judged.models, False
         self._slope, self._bias = calibrated(judged)
         return self
 
