@@ -2,12 +2,15 @@
 
 import numpy as np
 import pytest
+from scipy.special import log_softmax
 from sklearn.datasets import load_digits
 from sklearn.metrics import log_loss
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import nysboost as nb
 from nysboost.learn import base
+from nysboost.learn.classification import calibrated, logits_of
+from nysboost.target.judged import Judged
 
 QUICK = {"kernel": "matern", "metric": "each", "random_state": 0}
 
@@ -39,6 +42,26 @@ def test_it_tells_classes_apart_and_says_how_sure_it_is(n):
     np.testing.assert_array_equal(model.predict(fresh), model.classes_[proba.argmax(axis=1)])
     np.testing.assert_array_equal(model.decision_function(fresh) > 0, proba[:, 1] > 0.5)
     assert model.feature_importances_[2] < 0.2
+
+
+@pytest.mark.parametrize("sure", [1.0, 3.0])
+def test_scores_that_are_probabilities_stay_what_they_are(sure):
+    rng = np.random.default_rng(0)
+    true = np.exp(log_softmax(sure * rng.normal(size=(20_000, 3)) - [0, 1, 3], axis=1))
+    drawn = np.array([rng.multinomial(1, p) for p in true], dtype=float)
+    h = slice(0, 4000)
+    judged = Judged([], np.ones(1), drawn[h], true[h], 0 * true[h], None, [])
+    found = calibrated(judged, shares=True)
+    losses = [
+        -np.mean(np.sum(true * log, axis=1))
+        for log in (
+            log_softmax(logits_of(true, *found), axis=1),
+            log_softmax(logits_of(true, *calibrated(judged, shares=False)), axis=1),
+        )
+    ]
+    entropy = -np.mean(np.sum(true * np.log(true), axis=1))
+    assert losses[0] < entropy + 0.01
+    assert losses[0] - entropy < (losses[1] - entropy) / 2
 
 
 def test_several_classes():

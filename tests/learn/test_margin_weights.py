@@ -93,7 +93,9 @@ def test_rows_that_choose_c_and_calibrate_have_no_part_in_what_is_judged(steps, 
     seen = []
     monkeypatch.setattr(margin_weights, "STEPS", steps)
     monkeypatch.setattr(
-        classification, "calibrated", lambda judged: seen.append(judged) or calibrated(judged)
+        classification,
+        "calibrated",
+        lambda judged, **how: seen.append(judged) or calibrated(judged, **how),
     )
     guesses = np.random.default_rng(5).integers(2, size=len(Y))
     apart = nb.Gaussian(gamma=500.0)  # each row for itself: only rows that took part are right
