@@ -60,7 +60,7 @@ def test_where_the_simplest_model_is_not_clearly_behind_the_judge_mixes(monkeypa
 
 
 def test_where_rows_are_few_for_each_landmark_all_go_on(monkeypatch):
-    X, Y = table(240)  # of which 48 judge: 19 rows for each landmark
+    X, Y = table(240)  # 24 rows for each landmark
     weighed, plain = [], many._finished
     monkeypatch.setattr(
         many, "_finished", lambda *a, **k: weighed.append(a[1].name) or plain(*a, **k)
@@ -70,7 +70,7 @@ def test_where_rows_are_few_for_each_landmark_all_go_on(monkeypatch):
     judged = run(X, Y, candidates=both)
     assert len(weighed) == len(judged.models) == 1
     weighed.clear()
-    monkeypatch.setattr(race, "FEW_EACH", 20)
+    monkeypatch.setattr(race, "FEW_EACH", 25)
     judged = run(X, Y, candidates=both)
     settled = {name.removesuffix(", settled"): e for name, e in judged.notes if "settled" in name}
     assert settled.keys() == {"Matérn 0.5, full metric", "Matérn 1.5, full metric"}

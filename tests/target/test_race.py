@@ -9,7 +9,7 @@ from racing import run, shrink, table
 from nysboost.data.recognise import rows_of
 from nysboost.engine.moments import Moments
 from nysboost.target import race
-from nysboost.target.candidates import MATERN12, MATERN32, Candidate
+from nysboost.target.candidates import MATERN12, MATERN32, Candidate, Found
 from nysboost.target.linear import LinearModel, chosen, errors_along
 from nysboost.target.scale import each_alone
 
@@ -128,6 +128,15 @@ def test_a_tenth_of_the_rows_judges_within_bounds(monkeypatch, n, judging):
     X = np.random.default_rng(0).normal(size=(n, 1))
     drawn = race.Race.of(rows_of(X), X, None, 5, np.random.default_rng(0), each_alone)
     assert (drawn.judge.n, drawn.sample.n) == (judging, n - judging)
+
+
+def test_of_few_rows_for_each_landmark_none_without_hope_goes_on():
+    X = np.random.default_rng(0).normal(size=(200, 1))
+    errors = [0.9, 0.3, 0.61, 0.59]
+    heats = [Found(str(error), MATERN32, None, np.ones(1), error) for error in errors]
+    for c, going_on in ((12, [0.3]), (13, [0.3, 0.59])):
+        drawn = race.Race.of(rows_of(X), X, None, c, np.random.default_rng(0), each_alone)
+        assert [found.error for found in drawn.leaders(heats)] == going_on
 
 
 def test_nobody_joins_steps_that_are_taken_back(monkeypatch):
