@@ -55,3 +55,18 @@ def test_what_is_seen_from_the_landmarks_spans_their_columns(case):
     np.testing.assert_allclose(
         np.linalg.eigvalsh(H), np.linalg.eigvalsh(Q.T @ problem.G @ Q), atol=1e-6
     )
+
+
+def test_landmarks_of_very_different_sizes_all_count():
+    """Rows of sizes from a thousandth to a thousand under a cubic kernel, whose rank is ten."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2)) * 10 ** rng.uniform(-3, 3, size=(200, 1))
+    X, other = X[:100], X[100:]
+    kernel = nb.Polynomial(degree=3, gamma=1.0)
+    landmarks = Landmarks(None, X[:40])
+    judge = Judge.on(Sample.of(make_gram(X, kernel), np.arange(100)), landmarks)
+    learner = judge.best(landmarks)
+    F = kernel(other, learner.landmarks.points) @ learner.projection
+    sizes = np.sqrt(kernel.diag(other))
+    relative = (kernel(other, other) - F @ F.T) / np.outer(sizes, sizes)
+    assert np.abs(relative).max() < 1e-6

@@ -55,14 +55,22 @@ def test_columns_are_drawn_by_their_shares_and_those_without_come_last():
 
 
 def test_a_part_is_free_in_rising_order_and_all_where_there_is_no_more():
-    pool, rng = Pool(30), np.random.default_rng(0)
+    pool, rng, nothing = Pool(30), np.random.default_rng(0), np.arange(0)
     pool.remove(np.arange(0, 30, 3))
-    part = pool.part(8, rng)
+    part = pool.part(8, rng, nothing)
     assert len(part) == 8
     assert np.all(np.diff(part) > 0)
     assert not np.any(part % 3 == 0)
     for size in (20, 99):
-        np.testing.assert_array_equal(pool.part(size, rng), np.flatnonzero(np.arange(30) % 3))
+        free = np.flatnonzero(np.arange(30) % 3)
+        np.testing.assert_array_equal(pool.part(size, rng, np.arange(9)), free)
+
+
+def test_a_part_keeps_apart_from_some_rows_where_enough_others_are_free():
+    pool, rng = Pool(30), np.random.default_rng(0)
+    pool.remove(np.arange(5))
+    assert set(pool.part(15, rng, apart_from=np.arange(15))) == set(range(15, 30))
+    assert set(pool.part(16, rng, apart_from=np.arange(15))) & set(range(5, 15))
 
 
 def test_a_sample_among_some_columns_takes_those_that_are_free():

@@ -12,6 +12,7 @@ from nysboost.boosting.ensemble import ensemble
 from nysboost.boosting.learner import Learner, Mixture, fit_learner
 from nysboost.boosting.residual import Residual, residual_diagonal
 from nysboost.boosting.rules import UniformWeights
+from nysboost.boosting.validation import FeatureTable, ValidationSet
 
 
 def ensemble_of(problem, **sizes):
@@ -37,9 +38,13 @@ def test_columns_are_those_of_the_dense_residual_shared_or_not(case, shared):
 
 
 def glance_at(problem, size):
-    """The same, with a few rows to glance at."""
+    """The same, with a few rows to glance at, in float32."""
     found, mixture, dense = ensemble_of(problem)
-    return replace(found, glanced_at=np.arange(0, 60, 60 // size)), mixture, dense
+    table = FeatureTable(found.sample.gram.rounded(), found.table.rows)
+    table.learners = found.table.learners
+    rows = np.arange(0, 60, 60 // size)
+    fit = ValidationSet(table, rows, found.fit.cols)
+    return replace(found, table=table, fit=fit, glanced_at=rows), mixture, dense
 
 
 def test_of_a_sample_of_rows_those_of_the_columns_count_for_nothing():
@@ -60,7 +65,7 @@ def test_a_glance_is_in_float32_as_long_as_that_shows_the_residual():
     columns = Residual(found, rows)
     columns.consider(CONSIDERED, shared=True)
     odd = V + (V % 2 == 0)  # none of which is among the rows
-    seen = columns(mixture, odd)
+    seen, weighed = columns(mixture, odd), found.fit.factor(3)
     assert seen.dtype == np.float32
     np.testing.assert_allclose(seen, dense[np.ix_(rows, odd)], atol=1e-5)
     everything = fit_learner(problem.gram, problem.gram.landmarks(np.arange(0, 60)), 60)
@@ -70,6 +75,16 @@ def test_a_glance_is_in_float32_as_long_as_that_shows_the_residual():
     again = columns(mixture, odd)
     assert again.dtype == np.float64
     np.testing.assert_allclose(again, seen, atol=1e-5)
+    exact = ValidationSet(table_like(found), rows, found.fit.cols).factor(3)
+    assert not np.allclose(weighed, exact, atol=1e-12)
+    np.testing.assert_allclose(found.fit.factor(3), exact, atol=1e-12)  # V1 looks again too
+
+
+def table_like(found):
+    """A table of the same learners that has never seen float32."""
+    table = FeatureTable(found.sample.gram, found.table.rows)
+    table.learners = found.table.learners
+    return table
 
 
 def test_what_is_shared_is_evaluated_once(monkeypatch):

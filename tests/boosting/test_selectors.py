@@ -103,11 +103,21 @@ def test_k_medoids_needs_no_random_numbers(selector):
     np.testing.assert_array_equal(first, second)
 
 
-@selectors
-def test_a_float32_residual_is_clustered_in_float64(selector):
+@pytest.mark.parametrize("selector", [PAMSelector(), ParkJunSelector()])
+def test_the_medoids_of_a_float32_residual_are_those_in_float64(selector):
     E = residual(20, 15, 0).astype(np.float32)
     single, double = (selector(A, 5, np.random.default_rng(0)) for A in (E, E.astype(np.float64)))
     np.testing.assert_array_equal(single, double)
+
+
+def test_the_distances_of_a_float32_residual_are_a_glance():
+    E = residual(40, 30, 0).astype(np.float32)
+    squared, rounding = _squared_distances(np.column_stack([E, E[:, :3]]))
+    assert squared.dtype == np.float32
+    assert rounding < 1e-5 * squared.max()
+    exact = cdist(E.T, E.T, "sqeuclidean")
+    np.testing.assert_allclose(squared[:30, :30], exact, atol=1e-4)
+    np.testing.assert_array_equal(squared[[0, 1, 2], [30, 31, 32]], 0)
 
 
 def test_k_means_with_fewer_distinct_columns_than_groups_is_silent():

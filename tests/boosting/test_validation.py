@@ -146,3 +146,15 @@ def test_the_factor_grows_beyond_its_first_room(p):
     A, b = dense_system(table, rows, cols, p)
     whole = np.column_stack([b, A])
     np.testing.assert_allclose(factor.T @ factor, whole.T @ whole, atol=1e-11)
+
+
+def test_a_table_holds_other_rows_beside_its_first_ones():
+    table = table_of(market.problem("Gaussian", n=40), rows=np.arange(5))
+    for more in ([30, 7], [12]):
+        table.hold(np.array(more))
+        np.testing.assert_array_equal(table.rows, np.union1d(np.arange(5), more))
+        before = table.gram.entries_evaluated
+        for rows in (np.array(more), np.arange(5)):
+            exact = table.learners[1].features(market.problem("Gaussian", n=40).gram, rows)
+            np.testing.assert_allclose(table.features(rows, 1), exact, atol=1e-12)
+        assert table.gram.entries_evaluated == before + 6 * len(table.rows)

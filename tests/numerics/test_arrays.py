@@ -12,8 +12,10 @@ from nysboost.numerics.arrays import (
     epsilon,
     like,
     namespace,
+    placed,
     product_into,
     row_blocks,
+    take,
 )
 
 
@@ -48,3 +50,14 @@ def test_functions_are_applied_in_place():
 
 def test_the_namespace_of_sparse_rows_is_numpys():
     assert namespace(sparse.csr_matrix(np.eye(2))) is namespace(np.eye(2))
+
+
+@pytest.mark.parametrize("library", ["numpy", "array_api_strict", "torch"])
+def test_indices_that_are_placed_take_what_those_on_the_host_do(library):
+    xp = pytest.importorskip(library)
+    A = xp.asarray(np.arange(12.0).reshape(4, 3))
+    at = np.array([3, 0, 0])[::-1]
+    there = placed(at, A)
+    np.testing.assert_array_equal(np.asarray(take(A, there))[:, 0], [0, 0, 9])
+    np.testing.assert_array_equal(np.asarray(take(A, placed(at[:2], A), axis=1))[1], [3, 3])
+    assert placed(there, A) is there

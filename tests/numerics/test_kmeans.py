@@ -63,6 +63,23 @@ def test_the_loss_is_as_low_as_scikit_learns():
     assert np.mean(ours) < 1.005 * np.mean(theirs)
 
 
+def test_rough_distances_are_grouped_nearly_as_well():
+    D = squared(points(480, 10))
+    exact, rough = (
+        [loss(kmeans(D.astype(kind), 120, np.random.default_rng(seed))) for seed in range(10)]
+        for kind in (np.float64, np.float32)
+    )
+    assert np.mean(rough) < 1.01 * np.mean(exact)
+
+
+@pytest.mark.parametrize("k", [1, 2, 5, 6, 7])
+def test_rough_seeds_find_every_group_that_is_far_from_the_others(k):
+    P = np.repeat(1e4 * points(k), 20, axis=0) + points(20 * k, seed=1)
+    for seed in range(20):
+        chosen = seeds(squared(P).astype(np.float32), k, np.random.default_rng(seed))
+        assert sorted(chosen // 20) == list(range(k))
+
+
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(0, 100))
 def test_seeds_are_distinct_where_points_are(n, k, seed):
     k = min(k, n)

@@ -238,6 +238,16 @@ def test_the_inverse_by_halves_is_the_inverse(c, xp):
     assert (np.triu(found, 1) == 0).all()
 
 
+def test_a_triangular_matrix_of_numpy_keeps_its_precision_or_says_that_it_has_no_inverse():
+    L = np.tril(np.random.default_rng(0).uniform(1, 2, size=(5, 5))).astype(np.float32)
+    found = triangular_inverse(L)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, np.linalg.inv(L.astype(np.float64)), atol=1e-5)
+    L[2, 2] = 0
+    with pytest.raises(np.linalg.LinAlgError, match="in row 3"):
+        triangular_inverse(L)
+
+
 @pytest.mark.parametrize("scale", [1e-200, 1e200])
 def test_the_basis_of_a_range_stays_in_range_beside_zeros(scale):
     """Squares of these entries do not exist, and the smallest entry is no scale for them."""

@@ -1,5 +1,9 @@
 """Memory in words and numbers, and the budget of a pass."""
 
+import platform
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -78,3 +82,32 @@ def test_a_number_of_jobs_that_is_none_gets_a_sentence(n_jobs):
 def test_a_budget_of_no_amount_gets_a_sentence(bad):
     with pytest.raises(ValueError, match="max_memory is a number of bytes"):
         Budget.of(bad)
+
+
+PAGES = """
+import resource, sys
+import numpy as np
+from nysboost.numerics.memory import keep_freed_memory
+
+def step():
+    arrays = [np.ones(500_000) for _ in range(4)]
+
+if sys.argv[1] == "keep":
+    keep_freed_memory()
+for _ in range(3):
+    step()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(10):
+    step()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other libraries have other ways")
+def test_pages_that_were_freed_are_not_fetched_from_the_system_again():
+    """In processes of their own: what the library has learned before would count as well."""
+    fetched = {
+        how: int(subprocess.check_output([sys.executable, "-c", PAGES, how], text=True))
+        for how in ("keep", "give back")
+    }
+    assert fetched["keep"] < 0.1 * fetched["give back"]

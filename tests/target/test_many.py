@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 from nysboost.data.recognise import rows_of
+from nysboost.engine.moments import Moments
 from nysboost.numerics.memory import Budget
 from nysboost.numerics.progress import Work
 from nysboost.target import many
 from nysboost.target.candidates import MATERN12, MATERN32, Candidate
+from nysboost.target.linear import LinearModel
 from nysboost.target.many import learn_many
 from nysboost.target.plain import SIMPLEST
 from nysboost.target.scale import each_alone
@@ -88,6 +90,47 @@ def test_candidates_of_one_metric_share_their_start(small_samples, monkeypatch):
     assert len(judged.notes) == 5  # the simplest model, three candidates, the best settled
 
 
+def test_the_judge_joins_once_it_has_judged(small_samples, monkeypatch):
+    seen, plain = [], many.settled
+    monkeypatch.setattr(many, "LATER_STEPS", 10)
+    monkeypatch.setattr(many, "settled", lambda f, s, *a: seen.append((f, s, a)) or plain(f, s, *a))
+    X, Y = table(500)
+    judged = run(X, Y)
+    (_, alone, (_, _, steps, *_)), (after, every, (_, _, more, _, pace)) = seen
+    assert (alone.n, every.n) == (420, 500)
+    assert (steps, more, pace) == (10, 2, many.JOINED)
+    last = plain(after, every, *seen[1][2])  # where the last steps end
+    scale = many.taken(rows_of(X), Y, None, np.arange(500), each_alone)[1]
+    model = judged.models[-1]
+    np.testing.assert_allclose(model.basis.Z, scale.undone(last).Z)
+    # γ is as far from the loss's own as the judge said before, whose predictions are kept
+    held = LinearModel.fit(after.basis(), Moments.of(after.basis()(alone.X), alone.Y), 1.0)
+    errors = many.errors_along(
+        held.moments, after.basis()(every.X[:80]), every.Y[:80], None, after.gammas
+    )
+    at = many.chosen(after.gammas, errors)
+    assert model.gamma == pytest.approx(last.gammas[at])
+    expected = LinearModel.fit(after.basis(), held.moments, after.gammas[at])
+    np.testing.assert_allclose(judged.mean, expected.predict(after.basis()(every.X[:80])))
+
+
+def test_a_judge_of_few_among_many_does_not_join(small_samples, monkeypatch):
+    seen, plain = [], many.settled
+    monkeypatch.setattr(many, "LATER_STEPS", 10)
+    monkeypatch.setattr(many, "settled", lambda f, s, *a: seen.append(s.n) or plain(f, s, *a))
+    run(*table(1601))  # 80 of them judge
+    assert seen == [1521]
+
+
+def test_nobody_joins_steps_that_are_taken_back(small_samples, monkeypatch):
+    seen, plain = [], many.settled
+    monkeypatch.setattr(many, "WORSE", 0.0)
+    monkeypatch.setattr(many, "LATER_STEPS", 1)
+    monkeypatch.setattr(many, "settled", lambda f, s, *a: seen.append(s.n) or plain(f, s, *a))
+    run(*table(500))
+    assert seen == [420]
+
+
 def test_a_batch_and_the_sample_stay_within_their_sizes(small_samples, monkeypatch):
     seen, plain = [], many.settled
     monkeypatch.setattr(many, "SAMPLE_ROWS", 300)
@@ -111,9 +154,9 @@ def test_the_simplest_model_is_weighed_only_where_it_could_win(small_samples, mo
     X, Y = table(1000)
     weighed, plain = [], many._Race.finished
 
-    def finished(race, found, **rest):
+    def finished(race, found, *last, **rest):
         weighed.append(found.name)
-        return plain(race, found, **rest)
+        return plain(race, found, *last, **rest)
 
     monkeypatch.setattr(many._Race, "finished", finished)
     run(X, Y)

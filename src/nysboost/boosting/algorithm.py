@@ -54,11 +54,11 @@ def boost(
     at_most = len(pool) if rule.needs_whole_columns else sizes.n_considered
     residual = Residual(found, None if sizes.residual_shape == "square" else rows)
     for i in track(range(1, sizes.n_learners), "boosting step"):
+        if len(pool.left_of(residual.considered)) < sizes.n_candidates:
+            residual.consider(pool.part(at_most, rng, apart_from=rows), shared=at_most < len(pool))
         # (a) combine the learners found so far
         current = rule.mixture(found, i)
         # (b) resample the columns of V among those never used
-        if len(pool.left_of(residual.considered)) < sizes.n_candidates:
-            residual.consider(pool.part(at_most, rng), shared=at_most < len(pool))
         V = pool.sample(sizes.n_candidates, rng, rule.missing(found, current), residual.considered)
         candidates.append(len(V))
         # (c, d) cluster the residual's columns into m groups: the centres are the new columns

@@ -9,8 +9,8 @@ import numpy as np
 
 from nysboost.boosting.learner import Learner
 from nysboost.gram import Gram, Landmarks, Sample, take_sample
-from nysboost.numerics.arrays import Array, Indices, like, namespace, take
-from nysboost.numerics.linalg import range_basis, times
+from nysboost.numerics.arrays import Array, Floats, Indices, like, namespace, take, to_host
+from nysboost.numerics.linalg import norms, range_basis, times
 
 ROWS_PER_LANDMARK = 4
 """With fewer rows for each landmark a core fits its sample and little else."""
@@ -102,10 +102,16 @@ def optimal_core(
     """Return Q, T and H with H = Qᵀ G Q, and H of the sample alone: the core is M = T H Tᵀ.
 
     Q is orthonormal on the range of A, below which the landmarks' own rows stand at the
-    anchor's weight, and A⁺ = T Qᵀ. See `core_projection` for the parameters.
+    anchor's weight, and A T = Q. See `core_projection` for the parameters.
+
+    Columns are looked at in units of their own size. Under a polynomial kernel some are 10⁸ times
+    as large as others, which rounding would take for nothing.
     """
     xp = namespace(A)
-    Q, T = range_basis(xp.concat([A, anchor * W]) if anchor else A)
+    A_W = xp.concat([A, anchor * W]) if anchor else A
+    units = like(_units(to_host(norms(A_W, axis=0))), A_W)
+    Q, T = range_basis(A_W / units)
+    T = T / xp.astype(units, T.dtype)[:, None]
     A, W = xp.astype(A, Q.dtype), xp.astype(W, Q.dtype)
     rows, points = Q[: A.shape[0], :], anchor * Q[A.shape[0] :, :]
     H = alone = rows.T @ times_gram(rows)
@@ -113,3 +119,9 @@ def optimal_core(
         across = rows.T @ (A @ points)
         H = H + across + across.T + points.T @ (W @ points)
     return Q, T, (H + H.T) / 2, alone
+
+
+def _units(sizes: Floats) -> Floats:
+    """Return the powers of two next below some sizes: dividing by these rounds nothing."""
+    mantissas, exponents = np.frexp(sizes)
+    return np.where(mantissas > 0, np.ldexp(0.5, exponents), 1.0)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from nysboost.boosting.core import ANCHOR, optimal_core, square_root
 from nysboost.boosting.learner import Learner, fit_learner
 from nysboost.gram import Landmarks, Sample
-from nysboost.numerics.arrays import Array, like, namespace
+from nysboost.numerics.arrays import Array, like, namespace, to_host
 from nysboost.numerics.split import SplitMatrix
 from nysboost.numerics.tolerances import NEAR_ROUNDING
 
@@ -62,9 +64,8 @@ class Judge:
         """
         found = [self.fit(landmarks) for landmarks in candidates]
         if min(error for _, error in found) < NEAR_ROUNDING:
-            gram = self.sample.gram
             learners = [learner for learner, _ in found]
-            learners += [fit_learner(gram, one, len(one)) for one in candidates]
+            learners += [self._plain(landmarks) for landmarks in candidates]
             found = [(learner, self.error(learner)) for learner in learners]
         return min(found, key=lambda pair: pair[1])[0]
 
@@ -72,6 +73,18 @@ class Judge:
         """Return the relative error of an approximation here."""
         F = learner.features(self.sample.gram)
         return self.matrix.relative_error(namespace(F).astype(F, self.matrix.F.dtype))
+
+    def _plain(self, landmarks: Landmarks) -> Learner:
+        """Return plain Nyström, with landmarks in units of their own size: (D W D)⁺ between two D.
+
+        Where W's entries span many orders of magnitude, as a polynomial kernel's do, eigenvalues
+        that are nothing beside the largest are no rounding: on centroids of protein, c = 240, the
+        error on other rows is 3.3e-12 so, and 5.5e-7 without.
+        """
+        gram = self.sample.gram
+        W = gram.within(landmarks)
+        sizes = to_host(namespace(W).linalg.diagonal(W)).astype(np.float64)
+        return fit_learner(gram, landmarks, len(landmarks), 1 / np.where(sizes > 0, sizes, 1.0))
 
     def _values(self, landmarks: Landmarks) -> tuple[Array, Array]:
         gram = self.sample.gram

@@ -50,10 +50,17 @@ class Pool:
         """Return those of some columns that are still free."""
         return columns[self._free[columns]]
 
-    def part(self, size: int, rng: np.random.Generator) -> Indices:
-        """Return `size` free columns, or all if there are no more than that, in rising order."""
-        everything = np.flatnonzero(self._free)
-        return everything if size >= len(self) else np.sort(self.sample(size, rng))
+    def part(self, size: int, rng: np.random.Generator, apart_from: Indices) -> Indices:
+        """Return `size` free columns, or all if there are no more than that, in rising order.
+
+        None of those that they should be apart from is among them, where enough others are free.
+        """
+        free = np.flatnonzero(self._free)
+        if size >= len(free):
+            return free
+        others = np.setdiff1d(free, apart_from)
+        among = others if len(others) >= size else free
+        return np.sort(rng.choice(among, size=size, replace=False))
 
     def draw(self, size: int, rng: np.random.Generator) -> Indices:
         """Take `size` free columns out of the pool, uniformly."""

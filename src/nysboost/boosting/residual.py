@@ -28,22 +28,18 @@ values; beyond that on its sample, so that the cost of a fit does not grow with 
 class Residual:
     """G less a mixture, on columns of which the true values may be shared between steps.
 
-    A glance, at a part of the rows that are observed, is in float32 as long as that shows
-    what there is to see.
-
     Parameters
     ----------
     found : Found
-        What a run has found so far.
+        What a run has found so far. A glance, at a part of the rows that are observed, is in
+        float32 where its table is, as long as that shows what there is to see.
     rows : array of int or None
         Where columns are observed, in rising order; None observes them on themselves.
     """
 
     def __init__(self, found: Found, rows: Indices | None) -> None:
-        self.found, self.rows = found, rows
+        self.found, self.table, self.rows = found, found.table, rows
         self.glance = rows is not None and len(rows) < len(found.observed)
-        self.gram = found.sample.gram.rounded() if self.glance else found.sample.gram
-        self.table = found.table
         self.considered: Indices = np.arange(0)
         self._values: Array | None = None
 
@@ -55,9 +51,9 @@ class Residual:
         """
         self.considered, self._values = columns, None
         if shared and self.rows is not None:
-            self._values = self.gram.block(columns, self.rows)
+            self._values = self.table.gram.block(columns, self.rows)
         if self.glance:
-            self.table = self.found.table.on(self.gram, np.concatenate([self.rows, columns]))
+            self.table.hold(np.concatenate([self.rows, columns]))
 
     def __call__(self, mixture: Mixture, V: Indices) -> Array:
         """Return the residual's columns V, shape (rows, len(V)).
@@ -69,21 +65,22 @@ class Residual:
         rows = V if self.rows is None else self.rows
         true = self._true(rows, V)
         missed = true - self.table.block(mixture, V, rows)
-        if self.gram is not self.found.sample.gram and not _clear(missed, true):
-            self.gram = self.found.sample.gram
+        exact = self.found.sample.gram
+        if self.table.gram is not exact and not _clear(missed, true):
+            self.table.look_closely(exact)
             self.consider(self.considered, shared=self._values is not None)
             return self(mixture, V)
         if not self.glance:
             xp = namespace(missed)
             return xp.astype(missed, xp.float64, copy=False).T
         own = np.isin(rows, V)
-        if not own.all():
+        if own.any() and not own.all():
             missed *= like(np.asarray(~own, float), missed)
         return missed.T
 
     def _true(self, rows: Indices, V: Indices) -> Array:
         if self._values is None:
-            return self.gram.block(V, rows)
+            return self.table.gram.block(V, rows)
         return take(self._values, np.searchsorted(self.considered, V))
 
 

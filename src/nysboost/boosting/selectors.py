@@ -74,9 +74,10 @@ class ParkJunSelector:
 def _squared_distances(residual: Array) -> tuple[Floats, float]:
     """Return the s×s squared distances of the columns, and the most that is none but rounding.
 
-    They come from the columns' inner products: all that leaves the device of the data.
+    They come from the columns' inner products: all that leaves the device of the data. A
+    residual in float32 is a glance, and so are its distances.
     """
-    products = to_host(residual.T @ residual).astype(np.float64, copy=False)
+    products: Floats = to_host(residual.T @ residual)
     norms = np.diag(products).copy()
     of_products = max(cutoff(len(norms), EPS), cutoff(SUMMED, epsilon(residual)))
     rounding = of_products * float(norms.max())
@@ -84,7 +85,7 @@ def _squared_distances(residual: Array) -> tuple[Floats, float]:
     squared *= -2
     squared += norms
     squared += norms[:, None]
-    squared[squared <= rounding] = 0
+    squared.ravel()[np.flatnonzero(squared <= rounding)] = 0  # a few, as a rule
     return squared, rounding
 
 
@@ -94,7 +95,7 @@ def _distances(residual: Array) -> Floats:
     They are multiples of one power of two, so that sums of them are exact: medoids that
     are equally good, such as both members of a group of two, tie on every machine.
     """
-    distances = np.sqrt(_squared_distances(residual)[0])
+    distances = np.sqrt(_squared_distances(residual)[0], dtype=np.float64)
     step = 2.0 ** (np.frexp(distances.max())[1] - 32)
     exact: Floats = np.round(distances / step) * step
     return exact

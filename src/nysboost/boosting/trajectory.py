@@ -94,11 +94,12 @@ def start(
     v2 = pool.draw(settings.n_tune, rng)
     observed = sample_rows(np.arange(len(sample)), settings.row_cap, rng)
     few = sample_rows(observed, settings.residual_rows, rng.spawn(1)[0])
-    tall = settings.validation_shape == "columns"
+    tall, wide = (s == "columns" for s in (settings.validation_shape, settings.residual_shape))
     held = [v1, v2]
-    if tall or settings.residual_shape == "columns":
+    if tall or wide:
         held.append(observed if whole else few)
-    table = FeatureTable(sample.gram, np.concatenate(held))
+    glance = wide and not whole and len(few) < len(observed)
+    table = FeatureTable(sample.gram.rounded() if glance else sample.gram, np.concatenate(held))
     scale = float(np.sqrt(len(observed) / len(few))) if tall else 1.0
     fit, tune = (ValidationSet(table, few if tall else v, v, scale) for v in (v1, v2))
     table.expect(np.concatenate([fit.rows, v1, v2]))

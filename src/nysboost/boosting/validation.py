@@ -16,6 +16,7 @@ from nysboost.numerics.arrays import (
     Indices,
     floats_on_host,
     namespace,
+    placed,
     take,
     to_host,
 )
@@ -28,7 +29,7 @@ Flags: TypeAlias = NDArray[np.bool]
 
 
 class FeatureTable:
-    """Every learner's features on a fixed set of rows, each row evaluated when first needed.
+    """Every learner's features on a set of rows, each row evaluated when first needed.
 
     Residuals and validation values are products of these features. Where the rows asked
     for are among those held they are looked up; otherwise they are evaluated.
@@ -38,16 +39,24 @@ class FeatureTable:
         self.gram = gram
         self.rows = np.unique(rows)
         self.learners: list[Learner] = []
+        self._first = self.rows
         self._features: dict[int, Array] = {}
         self._known: dict[int, Flags] = {}
         self._expected = np.zeros(len(self.rows), dtype=bool)
 
-    def on(self, gram: Gram, rows: Indices) -> FeatureTable:
-        """Return a table of the same learners, whichever are found, on other rows."""
-        table = FeatureTable(gram, rows)
-        table.learners = self.learners
-        table.expect(rows)
-        return table
+    def hold(self, rows: Indices) -> None:
+        """Hold these rows beside the first ones; a learner is evaluated on all of them at once."""
+        self.rows = np.union1d(self._first, rows)
+        self._expected = np.ones(len(self.rows), dtype=bool)
+        self._forget()
+
+    def look_closely(self, gram: Gram) -> None:
+        """Evaluate features by another Gram from now on, which knows more digits."""
+        self.gram = gram
+        self._forget()
+
+    def _forget(self) -> None:
+        self._features, self._known = {}, {}
 
     def expect(self, rows: Indices) -> None:
         """Evaluate each learner on all of these rows when the first of them is asked for."""
@@ -63,7 +72,7 @@ class FeatureTable:
 
     def features(self, rows: Indices, i: int) -> Array:
         """Return learner i's features at `rows`, shape (len(rows), k_i)."""
-        return self._at(rows, self._places(rows), self.learners[i])
+        return self._at(rows, (self.learners[i],))[0]
 
     def _places(self, rows: Indices) -> Indices | None:
         """Return where rows stand among those held; None where some do not."""
@@ -91,19 +100,27 @@ class FeatureTable:
 
     def block(self, mixture: Mixture, rows: Indices, cols: Indices) -> Array:
         """Return Σ_i w_i K_i[rows, cols] as one matrix product."""
-        here, there = self._places(rows), self._places(cols)
-        left = [self._at(rows, here, learner) for learner in mixture.learners]
-        right = [self._at(cols, there, learner) for learner in mixture.learners]
+        left, right = (self._at(part, mixture.learners) for part in (rows, cols))
         left = [F * float(w) for F, w in zip(left, mixture.weights, strict=True)]
         xp = namespace(*left)
         return xp.concat(left, axis=1) @ xp.concat(right, axis=1).T
 
-    def _at(self, rows: Indices, places: Indices | None, learner: Learner) -> Array:
-        mine = [i for i, held in enumerate(self.learners) if held is learner]
-        if places is None or not mine:
-            return learner.features(self.gram, rows)
-        features = self._evaluated(mine[0], places)
-        return features if np.array_equal(rows, self.rows) else take(features, places)
+    def _at(self, rows: Indices, learners: tuple[Learner, ...]) -> list[Array]:
+        """Return some learners' features; where they are held crosses over to a device once."""
+        places = self._places(rows)
+        if places is None:
+            return [learner.features(self.gram, rows) for learner in learners]
+        mine = {id(learner): i for i, learner in enumerate(self.learners)}
+        everything = np.array_equal(rows, self.rows)
+        at = placed(places, self.gram.rows.form)
+        found = []
+        for learner in learners:
+            if id(learner) not in mine:
+                found.append(learner.features(self.gram, rows))
+                continue
+            features = self._evaluated(mine[id(learner)], places)
+            found.append(features if everything else take(features, at))
+        return found
 
 
 @dataclass(eq=False)
@@ -123,6 +140,7 @@ class ValidationSet:
     """By which values are multiplied, where the rows stand for more than themselves."""
 
     def __post_init__(self) -> None:
+        self._gram = self.table.gram
         self._Qt = np.empty((0, len(self.rows) * len(self.cols)))
         self._factor = np.zeros((0, 0))
 
@@ -140,6 +158,8 @@ class ValidationSet:
 
     def factor(self, p: int) -> Floats:
         """Return R of [b, a_1, …, a_p], upper triangular, shape (p + 1, p + 1)."""
+        if self._gram is not self.table.gram:  # which looks more closely by now
+            self.__post_init__()
         while len(self._factor) <= p:
             self._append(self._column(len(self._factor)))
         return self._factor[: p + 1, : p + 1]

@@ -29,12 +29,12 @@ from nysboost.data.rows import Rows, Stream, spread_indices
 from nysboost.engine.moments import moments_of
 from nysboost.gram import KernelGram, Landmarks
 from nysboost.learn.places import menu_of
+from nysboost.learn.precision import InDouble, single_is_enough
 from nysboost.learn.table import Table, is_frame
 from nysboost.numerics.arrays import (
     Array,
     Floats,
     dense,
-    in_float64,
     is_sparse,
     like,
     namespace,
@@ -59,23 +59,6 @@ SMALLEST = 1e-100
 
 IMPORTANCE_ROWS = 4096
 """Rows whose spread says how far each feature goes."""
-
-
-@dataclass(frozen=True, eq=False)
-class InDouble:
-    """Rows that are evaluated in float64, whatever they are stored in."""
-
-    rows: Any
-
-    @property
-    def form(self) -> Array:
-        """One row in float64."""
-        return in_float64(self.rows.form)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self.rows, name)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -131,6 +114,8 @@ class BaseLearner(BaseEstimator):
         learner = Learner(Landmarks(None, main.basis.Z), main.basis.N)
         self.approximation_ = Approximation(gram, Mixture((learner,), np.ones(1)))
         self.feature_importances_ = self._importances(rows)
+        error = np.sqrt(np.mean((judged.truth - judged.mean) ** 2, axis=0))
+        self._single = single_is_enough(self._mixed, rows, error)
 
     def _importances(self, rows: Rows) -> Floats:
         """Return how much each column of the table moves the mapped points, sum 1."""
@@ -170,7 +155,12 @@ class BaseLearner(BaseEstimator):
 
     def _mean(self, X: Any) -> Array:
         """Return the mixture's prediction, shape (n, t)."""
-        rows = InDouble(self._rows(X, reset=False))
+        rows = self._rows(X, reset=False)
+        single = getattr(self, "_single", False)  # files of earlier versions do not say
+        return self._mixed(rows if single else InDouble(rows))
+
+    def _mixed(self, rows: Any) -> Array:
+        """Return the mixture's prediction in the precision of the rows, shape (n, t)."""
         budget = Budget.of(self.max_memory)
         weighted = (
             float(share) * (model.basis.through(model.w).write(rows, budget=budget) + model.mean)

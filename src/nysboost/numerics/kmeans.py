@@ -20,6 +20,7 @@ from nysboost.numerics.arrays import (
     block_bytes,
     dense,
     dtype_name,
+    epsilon,
     is_sparse,
     like,
     namespace,
@@ -27,7 +28,7 @@ from nysboost.numerics.arrays import (
     take,
     to_host,
 )
-from nysboost.numerics.tolerances import EPS, cutoff
+from nysboost.numerics.tolerances import EPS, SUMMED, cutoff
 
 MAX_ITER = 300
 """Rounds at most, as in scikit-learn; few runs come near."""
@@ -39,6 +40,11 @@ arrived: scikit-learn's rule."""
 TRIALS = 10
 """Points drawn for each seed. scikit-learn draws 6 for 120 groups; 16 are too greedy for J."""
 
+AT_ONCE, TRIALS_AT_ONCE = 4, 20
+"""Where distances are in float32, so many seeds share so many points drawn: a third of the time.
+The errors of boosting are 1.005 of those with one seed at a time on Covertype, 1.003 on Pendigits
+(UUB-mean, n = 4000, ten draws of the data, standard errors 0.003 and 0.008)."""
+
 
 def kmeans(squared: Floats, k: int, rng: np.random.Generator) -> Floats:
     """Group n points round k centres: greedy k-means++, then Lloyd's rounds to their end.
@@ -46,7 +52,8 @@ def kmeans(squared: Floats, k: int, rng: np.random.Generator) -> Floats:
     Parameters
     ----------
     squared : array of shape (n, n)
-        Squared Euclidean distances; symmetric, not negative, with zero diagonal.
+        Squared Euclidean distances; symmetric, not negative, with zero diagonal. Those in
+        float32 are rough, and grouped with less care.
     k : int
         Number of groups, at most n.
     rng : numpy.random.Generator
@@ -74,22 +81,27 @@ def seeds(squared: Floats, k: int, rng: np.random.Generator) -> Indices:
 
     Each is the best of `TRIALS` points that are drawn with probability proportional to
     the squared distance from the nearest of those before it. Two points that are each other's
-    neighbour are as good: the first of them, on every machine.
+    neighbour are as good: the first of them, on every machine. Of rough distances `AT_ONCE`
+    seeds come from one draw, each the best beside those before it.
     """
-    n = len(squared)
-    rounding = n * cutoff(n, EPS) * float(squared.max())
+    n, rough = len(squared), squared.dtype == np.float32
+    together, trials = (AT_ONCE, TRIALS_AT_ONCE) if rough else (1, TRIALS)
+    summed = max(cutoff(n, EPS), cutoff(SUMMED, epsilon(squared)))
+    rounding = n * summed * float(squared.max())
     chosen = np.empty(k, dtype=np.intp)
     chosen[0] = rng.integers(n)
-    nearest, ones = squared[chosen[0]], np.ones(n)
-    for i, uniform in enumerate(rng.random((k - 1, TRIALS)), start=1):
+    nearest, ones = squared[chosen[0]], np.ones(n, squared.dtype)
+    for first in range(1, k, together):
         mass = nearest.cumsum()
-        drawn = mass.searchsorted(uniform * mass[-1], side="right")
+        drawn = mass.searchsorted(rng.random(trials) * mass[-1], side="right")
         np.minimum(drawn, n - 1, out=drawn)  # no mass is left where few points are distinct
+        drawn.sort()
         closer = squared[drawn]
-        np.minimum(closer, nearest, out=closer)
-        loss = closer @ ones
-        best = np.where(loss <= loss.min() + rounding, drawn, n).argmin()
-        chosen[i], nearest = drawn[best], closer[best]
+        for i in range(first, min(first + together, k)):
+            np.minimum(closer, nearest, out=closer)
+            loss = closer @ ones
+            best = (loss <= loss[loss.argmin()] + rounding).argmax()
+            chosen[i], nearest = drawn[best], closer[best].copy()
     return chosen
 
 
@@ -100,10 +112,11 @@ def _moved(squared: Floats, owner: Indices, before: Floats) -> Floats:
     """
     k, n = before.shape
     sizes = np.bincount(owner, minlength=k)
-    members = csc_array((1 / sizes[owner], owner, np.arange(n + 1)), shape=(k, n))
+    shares = (1 / sizes[owner]).astype(squared.dtype)
+    members = csc_array((shares, owner, np.arange(n + 1)), shape=(k, n))
     moved: Floats = members @ squared
     own = moved[owner, np.arange(n)] / sizes[owner]
-    moved -= np.bincount(owner, own, minlength=k)[:, None] / 2
+    moved -= (np.bincount(owner, own, minlength=k) / 2).astype(moved.dtype)[:, None]
     moved[sizes == 0] = before[sizes == 0]
     return moved
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import numpy as np
+from scipy.linalg import lapack
 
 from nysboost.numerics.arrays import Array, Floats, epsilon, identity, like, namespace, to_host
 from nysboost.numerics.tolerances import FAR_FROM_THERE, NEARBY, RESOLVED, ROUNDING, cutoff
@@ -33,12 +34,20 @@ def triangular_factor(blocks: Iterator[Array]) -> Floats:
 def triangular_inverse(L: Array) -> Array:
     """Return L⁻¹ of a lower triangular matrix.
 
-    PyTorch solves triangular systems, which its H200 does in 0.6 ms for 1024 rows. Elsewhere, with
+    LAPACK does it for NumPy, with 256 rows in a quarter of the time of what follows. PyTorch solves
+    triangular systems, which its H200 does in 0.6 ms for 1024 rows. Elsewhere, with
     L = [[A, 0], [B, D]], it is [[A⁻¹, 0], [−D⁻¹BA⁻¹, D⁻¹]]. Blocks on the diagonal are inverted
     all at once, and pairs of them joined until one is left, so that products do the work: on
     a GPU a handful of them, whatever the size (1.4 ms). LAPACK's inverse of a general matrix takes
     four to six times as long from 256 rows on.
     """
+    if isinstance(L, np.ndarray) and L.shape[0]:
+        (invert,) = lapack.get_lapack_funcs(("trtri",), (L,))
+        upper, zero_at = invert(L.T)  # in Fortran's order, which that of Lᵀ is
+        if zero_at:
+            msg = f"A triangular matrix with 0 on its diagonal, in row {zero_at}, has no inverse."
+            raise np.linalg.LinAlgError(msg)
+        return np.asarray(upper.T)
     xp, c = namespace(L), L.shape[0]
     solve = getattr(xp.linalg, "solve_triangular", None)  # which the standard does not have
     if solve is not None:

@@ -6,8 +6,13 @@ import re
 from dataclasses import dataclass
 from math import ceil
 
+import numpy as np
+
 MAX_MEMORY = 2**30
 """Working memory of a pass over the rows, beyond what goes in and what comes out."""
+
+LARGEST_KEPT = 2**25 - 2**16
+"""Bytes of the largest piece that GNU's C library can be taught to keep: just below 32 MB."""
 
 UNITS = {"": 1, **{f"{p}B": 1000**i for i, p in enumerate(["", "K", "M", "G", "T"])}}
 UNITS |= {f"{p}IB": 1024**i for i, p in enumerate(["K", "M", "G", "T"], start=1)}
@@ -62,3 +67,13 @@ def readable(size: float) -> str:
         if size < 1000 or unit == "GB":
             break
     return f"{size:.1f} {unit}"
+
+
+def keep_freed_memory() -> None:
+    """Have the C library keep memory that is freed, some 64 MB, for whoever asks next.
+
+    Else small searches, whose arrays come and go with each step, give the same pages back to the
+    system and fetch them again: a third of their time (256 landmarks, 1082 rows: 26 ms a step, and
+    16 ms without). GNU's library goes by the largest piece freed so far; to others this is nothing.
+    """
+    np.empty(LARGEST_KEPT, dtype=np.uint8)

@@ -165,13 +165,17 @@ def settled(
     batch: int,
     steps: int,
     after: Callable[[int], None] = lambda _: None,
+    pace: float = 1.0,
 ) -> Found:
-    """Return the candidate after a long descent, each step on other rows of a sample."""
+    """Return the candidate after a long descent, each step on other rows of a sample.
+
+    `pace` is the length of its first steps, in those that a descent usually begins with.
+    """
     point = annealed(
         found.kernel, found.point, sample.X, sample.Y - sample.mean,
         frame=(found.begun or found.point).A,
         weights=sample.weights, trace=trace, batch=batch, steps=steps,
-        rate=RATE_APART if found.apart else RATE, apart=found.apart, after=after,
+        rate=pace * (RATE_APART if found.apart else RATE), apart=found.apart, after=after,
     )  # fmt: skip
     return _at(point, found)
 

@@ -218,9 +218,10 @@ def _solve(sums: _Sums, loss: TargetLoss, point: Point) -> _Solved | None:
     log_det = 2 * xp.sum(xp.log(xp.linalg.diagonal(root)))
     value = (n * xp.log(noise) + log_det - c * point.log_gamma + tau * missed / gamma) / 2
     w_noise = w / (noise * t)
-    to_within = gamma * M_inverse - W_inverse + gamma * (w @ w_noise.T)
-    if tau:
-        to_within = to_within + (tau / gamma) * (W_inverse @ S @ W_inverse)
+    to_within = gamma * M_inverse - (1 + tau) * W_inverse + gamma * (w @ w_noise.T)
+    if tau:  # W⁻¹SW⁻¹ = L⁻ᵀTL⁻¹, of which the square costs half a product
+        K = L_inverse.T @ root
+        to_within = to_within + (tau / gamma) * (K @ K.T)
     spread = xp.sum(M_inverse * W) + xp.sum(w_noise * (W @ w))
     to_log_gamma = (gamma * spread - c - tau * missed / gamma) / 2
     to_cross = M_inverse - (tau / gamma) * W_inverse

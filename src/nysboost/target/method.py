@@ -13,7 +13,7 @@ from nysboost.data.rows import Rows
 from nysboost.gram import Gram, KernelGram, Landmarks
 from nysboost.kernels import Matern
 from nysboost.numerics.arrays import Floats, dense, floats_on_host, like, namespace, to_host
-from nysboost.numerics.memory import Budget
+from nysboost.numerics.memory import Budget, keep_freed_memory
 from nysboost.numerics.progress import Work
 from nysboost.settings import Settings
 from nysboost.target.candidates import Sample
@@ -104,6 +104,7 @@ def learn(
     work : Work or None
         Takes lines of progress.
     """
+    keep_freed_memory()
     work = work or Work()
     constant = not bool((Y[:1] != Y).any())
     if rows.n > FEW:

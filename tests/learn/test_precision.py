@@ -1,0 +1,70 @@
+"""The precision in which predictions are evaluated, against float64."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
+import nysboost as nb
+from nysboost.data.recognise import rows_of
+from nysboost.learn.precision import InDouble, single_is_enough
+
+
+def data(n, noise=0.1):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 4))
+    return X, np.sin(2 * X[:, 0]) + X[:, 1] + noise * rng.normal(size=n)
+
+
+def test_rows_in_double_are_the_rows_with_another_form():
+    rows = rows_of(data(5)[0].astype(np.float32))
+    assert InDouble(rows).form.dtype == np.float64
+    assert InDouble(rows).n == 5
+    with pytest.raises(AttributeError):
+        InDouble(rows).__nothing__
+
+
+@pytest.mark.parametrize("kind", [np.asarray, csr_matrix])
+@pytest.mark.parametrize(("size", "enough"), [(1.0, True), (1e6, False)])
+def test_large_weights_that_nearly_cancel_need_double(kind, size, enough):
+    """Sums of ±size are rounded by size · 6e-8 each."""
+    X = data(300)[0]
+    w = size * np.array([[1.0], [1.0], [-1.0], [-1.0]])
+
+    def predict(rows):
+        piece = rows.take(slice(None)).astype(rows.form.dtype)
+        return piece @ w.astype(rows.form.dtype)
+
+    assert single_is_enough(predict, rows_of(kind(X)), np.array([0.1])) is enough
+
+
+def test_numbers_beyond_float32_need_double():
+    X = np.array([[1e300], [1.0], [2.0]])
+    assert not single_is_enough(lambda rows: rows.take(slice(None)), rows_of(X), np.ones(1))
+
+
+@pytest.mark.parametrize("kind", [nb.NystroemRegressor, nb.NystroemClassifier])
+@pytest.mark.parametrize("n", [200, 3100])
+def test_predictions_of_float32_rows_move_by_less_than_a_hundredth_of_the_error(kind, n):
+    X, y = data(n + 200)
+    regression = kind is nb.NystroemRegressor
+    y = y if regression else y > 0
+    model = kind(16, random_state=0).fit(X[:n], y[:n])
+    single = X[n:].astype(np.float32)
+    outcome = model.predict if regression else model.decision_function
+    moved = np.abs(outcome(single) - outcome(single.astype(np.float64)))
+    assert model._single
+    assert 0 < moved.max() < (0.01 * np.std(y[n:] - model.predict(single)) if regression else 1e-3)
+
+
+def test_a_model_without_noise_keeps_float64():
+    X, y = data(200, noise=0.0)
+    model = nb.NystroemRegressor(100, kernel="gaussian", random_state=0).fit(X[:, :1], y - X[:, 1])
+    single = X[:, :1].astype(np.float32)
+    assert not model._single
+    np.testing.assert_array_equal(model.predict(single), model.predict(single.astype(np.float64)))
+
+
+def test_hinge_weights_are_evaluated_in_float64():
+    X, y = data(200)
+    model = nb.NystroemClassifier(16, loss="hinge", random_state=0).fit(X, y > 0)
+    assert not model._single
