@@ -19,7 +19,23 @@ def table(n=300, seed=0, noise=0.0):
     return X, np.where(inside, "inside", "outside")
 
 
-@parametrize_with_checks([nb.NystroemClassifier(n_components=8, **QUICK)])
+GIVEN = {"kernel": "gaussian", "metric": None, "landmarks": "uniform", "random_state": 0}
+
+NOT_OF_MARGINS = {
+    "check_fit_score_takes_y": "partial_fit is refused",
+    "check_n_features_in_after_fitting": "partial_fit is refused",
+    "check_sample_weight_equivalence_on_dense_data": "a random tenth of the rows calibrates",
+    "check_sample_weight_equivalence_on_sparse_data": "a random tenth of the rows calibrates",
+}
+
+
+@parametrize_with_checks(
+    [
+        nb.NystroemClassifier(n_components=8, **QUICK),
+        *(nb.NystroemClassifier(8, loss=loss, C=1.0, **GIVEN) for loss in ("hinge", "log")),
+    ],
+    expected_failed_checks=lambda model: {} if model.loss == "squared" else NOT_OF_MARGINS,
+)
 def test_the_estimator_keeps_scikit_learns_contract(estimator, check):
     check(estimator)
 

@@ -7,7 +7,7 @@ from sklearn.svm import SVC
 
 import nysboost as nb
 from nysboost.learn import classification
-from nysboost.learn.classification import sparingly_calibrated
+from nysboost.learn.calibration import by_margins
 
 X, Y = make_moons(300, noise=0.2, random_state=0)
 HOW = {
@@ -92,8 +92,8 @@ def test_rows_that_choose_c_and_calibrate_have_no_part_in_what_is_judged(monkeyp
     seen = []
     monkeypatch.setattr(
         classification,
-        "sparingly_calibrated",
-        lambda judged: seen.append(judged) or sparingly_calibrated(judged),
+        "by_margins",
+        lambda judged: seen.append(judged) or by_margins(judged),
     )
     guesses = np.random.default_rng(5).integers(2, size=len(Y))
     apart = nb.Gaussian(gamma=500.0)  # each row for itself: only rows that took part are right

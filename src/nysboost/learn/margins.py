@@ -28,7 +28,7 @@ from nysboost.numerics.arrays import (
     take,
     to_host,
 )
-from nysboost.numerics.linalg import times
+from nysboost.numerics.linalg import solve_positive, times
 
 MAX_ITER = 40
 """Steps of Newton's method at most: with 500 landmarks and C = 10 it took 6 to 14 of them on twelve
@@ -247,21 +247,21 @@ def _step(F: Array, kappa: Floats, gw: Array, gb: Array) -> tuple[Array, Array]:
     xp, (s, r) = namespace(F), F.shape
     if s == 0:
         return -gw, xp.zeros_like(gb)
-    total, root = float(kappa.sum()), like(np.sqrt(kappa), F)
+    dw: Array
+    total, few = float(kappa.sum()), s < r
     mean = like(kappa / total, F) @ F
-    G = (F - mean) * root[:, None]
+    G = F - mean
+    G *= like(np.sqrt(kappa), F)[:, None]
     centre = in_float64(mean)
     wanted = gw - centre[:, None] * gb
-    few = s < r
     squares = in_float64(G @ G.T if few else G.T @ G)
     # what rounding may have taken from the squares is given back
     ridge = 1 + epsilon(F) * float(xp.linalg.trace(squares))
     M = squares + ridge * identity(min(s, r), squares)
-    dw = (
-        times(G.T, xp.linalg.solve(M, times(G, wanted))) - wanted
-        if few
-        else -xp.linalg.solve(M, wanted)
-    )
+    if few:
+        dw = times(G.T, solve_positive(M, times(G, wanted))) - wanted
+    else:
+        dw = -solve_positive(M, wanted)
     return dw, -gb / total - centre @ dw
 
 
