@@ -73,6 +73,23 @@ def triangular_inverse(L: Array) -> Array:
     return inverse[0, :c, :c]
 
 
+def solve_positive(A: Array, B: Array) -> Array:
+    """Return A⁻¹B of a positive definite A, in float64: half the work of a general one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> solve_positive(np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([[3.0], [3.0]]))
+    array([[1.],
+           [1.]])
+    """
+    if isinstance(A, np.ndarray):
+        _, found, failed = lapack.dposv(A, B, lower=True)
+        if not failed:
+            return np.asarray(found)
+    return namespace(A).linalg.solve(A, B)
+
+
 def range_basis(A: Array) -> tuple[Array, Array]:
     """Return Q, orthonormal on the range of A, and T with A⁺ = T Qᵀ, both in float64.
 
