@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nysboost.numerics.arrays import Floats
-from nysboost.target.linear import LinearModel
+from nysboost.target.linear import Weighed
 
 
 @dataclass(frozen=True, eq=False)
@@ -14,7 +15,7 @@ class Judged:
 
     Parameters
     ----------
-    models : list of LinearModel
+    models : sequence of Weighed
         Fitted on all rows.
     shares : array of shape (m,)
         What each contributes to the prediction.
@@ -31,7 +32,7 @@ class Judged:
         None where these have not.
     """
 
-    models: list[LinearModel]
+    models: Sequence[Weighed]
     shares: Floats
     truth: Floats
     mean: Floats
