@@ -17,7 +17,7 @@ from nysboost.boosting.learner import Learner
 from nysboost.boosting.residual import WHOLE_DIAGONAL
 from nysboost.boosting.selectors import KMeansSelector
 from nysboost.gram import Gram, KernelGram, Landmarks, Sample, pooled, take_sample
-from nysboost.joint.pivots import NOVEL, from_pivots, novelty, plain_error, rehearsed
+from nysboost.joint.pivots import NOVEL, enough, from_pivots, novelty, rehearsed
 from nysboost.joint.refinement import refine
 from nysboost.numerics.arrays import (
     Indices,
@@ -104,7 +104,7 @@ def _pivoted(
         return None
     if not rehearsed(judge.sample, len(start), partial(_descended, rng=rng), rng):
         return None
-    return from_pivots(judge, len(start), plain_error(judge, start, rng))
+    return from_pivots(judge, len(start), enough(judge, start, rng))
 
 
 def _descended(
