@@ -63,7 +63,7 @@ def test_a_learner_without_a_metric_has_the_users_kernel(scale, n):
 @pytest.mark.parametrize("weights", [None, RNG.uniform(0.1, 2.0, size=300)], ids=["", "weighted"])
 def test_steps_lower_the_loss_of_the_target(weights):
     rows = sample(weights=weights)
-    Z = towards_target(nb.Gaussian(gamma=0.5), np.ones(()), rows, 8, np.random.default_rng(0))
+    Z = towards_target(nb.Gaussian(gamma=0.5), np.ones(()), rows, 8)
     start = rows.X[np.random.default_rng(0).permutation(300)[:8]]
     loss = TargetLoss(nb.Gaussian(gamma=0.5), rows.X, Y - rows.mean, weights, TRACE)
     best = [
@@ -76,7 +76,7 @@ def test_of_many_features_landmarks_stay_among_the_leading_directions():
     rng = np.random.default_rng(3)
     many = rng.normal(size=(200, 120)) * np.r_[np.full(5, 10.0), np.full(115, 1e-6)]
     rows = Sample(many, many[:, :1] / 10, None, np.ones(120))
-    Z = towards_target(nb.Gaussian(gamma=1e-3), np.ones(()), rows, 6, rng)
+    Z = towards_target(nb.Gaussian(gamma=1e-3), np.ones(()), rows, 6)
     assert np.abs(Z[:, :5]).max() > 1
     np.testing.assert_allclose(Z[:, 5:], 0, atol=1e-4)
 
@@ -110,9 +110,6 @@ def test_other_arrays_than_numpys_give_the_same_landmarks():
     torch = pytest.importorskip("torch")
     rows = sample()
     other = Sample(torch.asarray(rows.X), torch.asarray(Y), None, rows.factor)
-    both = [
-        towards_target(nb.Gaussian(gamma=0.5), np.ones(()), each, 8, np.random.default_rng(0))
-        for each in (rows, other)
-    ]
+    both = [towards_target(nb.Gaussian(gamma=0.5), np.ones(()), each, 8) for each in (rows, other)]
     assert isinstance(both[1], torch.Tensor)
     np.testing.assert_allclose(np.asarray(both[1]), both[0], atol=1e-6)

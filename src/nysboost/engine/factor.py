@@ -43,6 +43,10 @@ class Factor:
         kept: Array | None = self.__dict__.get("_kept")  # a few rows are no reason to compute all
         return self.transform.at(rows) if kept is None else take(kept, rows)
 
+    def keep(self) -> None:
+        """Compute F and keep it, if it fits: all of its rows will be asked for."""
+        _ = self._kept
+
     def is_kept(self) -> bool:
         """Whether F has been computed, and kept."""
         return self.__dict__.get("_kept") is not None

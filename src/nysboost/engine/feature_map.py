@@ -25,11 +25,16 @@ from nysboost.numerics.arrays import (
     like,
     product_into,
     take,
+    to_host,
 )
 from nysboost.numerics.memory import Budget
 
 ENDLESS = 2**30
 """Where only the end will tell how many rows there are, there may be many."""
+
+PANEL = 128
+"""Columns of a triangular N that are multiplied at a time, without the zeros below them: with 500
+landmarks two thirds of the time of the whole product, in float32 and on one core."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +156,7 @@ class FeatureMap:
     def _pass(self, rows: Stream, evaluate: Evaluator, out: Any, budget: Budget) -> Array:
         """Read pieces of rows, share their blocks among the cores, and write F = k(X, Z) N."""
         form = rows.form
-        parts = [like(P, form) for P in self.projections]
+        parts = [_panels(like(P, form)) for P in self.projections]
         rotation = None if self.rotation is None else like(self.rotation, form)
         output = make_output(out, rows.n, self.n_features_out, form)
         plan = self._plan(rows, form, not (rows.in_memory and output.in_memory), budget)
@@ -208,12 +213,27 @@ def _refuse_overlap(rows: Stream, out: Any) -> None:
         raise ValueError(msg)
 
 
-def _multiply_blocks(values: Array, parts: list[Array], out: Array) -> None:
+def _panels(P: Array) -> list[Array]:
+    """Return a projection as panels of columns where it is upper triangular, else in one piece.
+
+    A panel ends at its last row that is not zero.
+    """
+    height, width = P.shape
+    host = to_host(P)
+    if height != width or width <= PANEL or host[1:, 0].any() or np.tril(host, -1).any():
+        return [P]
+    stops = [*range(PANEL, width, PANEL), width]
+    return [P[:stop, start:stop] for start, stop in zip([0, *stops], stops, strict=False)]
+
+
+def _multiply_blocks(values: Array, parts: list[list[Array]], out: Array) -> None:
     """Write values · blockdiag(parts) into `out`: p products of m×k, not one of pm×pk."""
     row = column = 0
     if not parts:
         out[...] = values
-    for P in parts:
-        m, k = P.shape
-        product_into(values[:, row : row + m], P, out[:, column : column + k])
-        row, column = row + m, column + k
+    for panels in parts:
+        for P in panels:
+            m, k = P.shape
+            product_into(values[:, row : row + m], P, out[:, column : column + k])
+            column += k
+        row += m

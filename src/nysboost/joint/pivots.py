@@ -90,7 +90,9 @@ def from_pivots(judge: Judge, c: int, limit: float) -> Learner | None:
         if error <= limit:
             break
         pinned, goal = round(stay * c), farther * limit
-        Z, evaluations = refine(gram.kernel, Z, X, judge.matrix, STEPS, pinned=pinned, goal=goal)
+        Z, evaluations = refine(
+            gram.kernel, Z, X, judge.matrix, (STEPS, STEPS), pinned=pinned, goal=goal
+        )
         gram.tally.count += evaluations * len(judge.sample) * c
         learner, error = judge.fit(Landmarks(None, like(Z, form)))
     return learner if error <= limit else None

@@ -45,7 +45,6 @@ from nysboost.numerics.memory import MAX_MEMORY, Budget, as_bytes
 from nysboost.numerics.progress import Work
 from nysboost.target.few import FEW
 from nysboost.target.judged import Judged
-from nysboost.target.linear import LinearModel
 from nysboost.target.method import learn
 from nysboost.target.scale import SCALES
 
@@ -78,14 +77,17 @@ class BaseLearner(BaseEstimator):
 
     # Fitting
 
-    def _learn(self, X: Any, Y: Floats, weights: Floats | None) -> Judged:
-        """Find the model on rows that are numbers, with targets of shape (n, t)."""
+    def _learn(self, X: Any, Y: Floats, weights: Floats | None, by: Any = learn) -> Judged:
+        """Find the model on rows that are numbers, with targets of shape (n, t).
+
+        What finds it is a function like `learn`.
+        """
         rows = self._rows(X, reset=True)
         if is_dask(Y):
             Y = rows.aligned(Y) if rows.lazy else Y
             Y = Y if rows.lazy and rows.n > FEW else np.asarray(Y)
         _refuse_unequal(rows.n, Y.shape[0])
-        judged = learn(
+        judged: Judged = by(
             rows, Y, weights, menu_of(self.kernel, self.metric, self.landmarks, rows),
             self._asked(rows.n), make_rng(self.random_state),
             budget=Budget.of(self.max_memory),
@@ -100,7 +102,7 @@ class BaseLearner(BaseEstimator):
         return None if isinstance(self.n_components, str) else min(self.n_components, n)
 
     def _keep(self, judged: Judged, rows: Rows) -> None:
-        self._models: list[LinearModel] = judged.models
+        self._models: list[Any] = list(judged.models)
         self.shares_ = judged.shares
         self.candidates_ = judged.notes
         self.n_components_ = max(int(model.basis.Z.shape[0]) for model in self._models)
@@ -220,7 +222,7 @@ class BaseLearner(BaseEstimator):
             self._table = Table.of(X, self.missing) if gaps else None
         if self._table is not None:
             X = self._table(X)
-        return as_rows(X)
+        return as_rows(X) if reset else rows_of(X)  # a pass looks for NaN itself
 
     def _check_settings(self) -> None:
         if not isinstance(self.n_components, str):

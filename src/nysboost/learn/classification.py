@@ -8,33 +8,24 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _assert_all_finite, check_is_fitted
 
-from nysboost.catalogue import make_rng
 from nysboost.data.dask_graph import is_dask
-from nysboost.learn import margins
+from nysboost.learn import margin_losses
 from nysboost.learn.base import BaseLearner, buffered
+from nysboost.learn.calibration import by_margins, calibrated, logits_of
 from nysboost.learn.lazy import lazily, lazy_indicators
-from nysboost.learn.margin_weights import with_margins
+from nysboost.learn.margin_weights import MarginLearner
 from nysboost.numerics.arrays import Array, Floats, Indices, TableLike, to_host
 from nysboost.numerics.checks import refuse_odd_labels, unknown
-from nysboost.numerics.memory import Budget
 from nysboost.target.judged import Judged
+from nysboost.target.method import learn
 
-LOSSES = ("squared", *margins.LOSSES)
-
-FLAT = 1e-3
-"""Pull of the calibration's biases and power towards 0 and of its slope towards 4, for each row."""
-
-FLOOR = 0.01
-"""Regressed indicators below this are as good as this. Log loss on test rows with the power, over
-that without: .98 (wa_churn and lending_club of R's package modeldata), .93 (hpc_data), 1.02
-(mlc_churn); floors of .003 and .03 are within 1 % of that."""
+LOSSES = ("squared", *margin_losses.LOSSES)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -121,14 +112,8 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         weights = self._sample_weight(sample_weight, len(codes))
         present = np.unique(codes if weights is None else codes[weights > 0])
         self._refuse_one_class(self.classes_[present])
-        judged = self._learn(X, self._indicators(codes), weights)
-        if self.loss != "squared":
-            judged = with_margins(
-                judged, self.approximation_.gram.rows, self._indicators(codes), weights,
-                self.loss, self.C, Budget.of(self.max_memory), make_rng(self.random_state),
-            )  # fmt: skip
-            self._models, self._single = judged.models, False
-        self._calibrate(judged)
+        by = learn if self.loss == "squared" else MarginLearner(self.loss, self.C)
+        self._calibrate(self._learn(X, self._indicators(codes), weights, by))
         return self
 
     def partial_fit(
@@ -212,7 +197,7 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         return logits_of(to_host(self._mean(X)), self._slope, power, self._bias)
 
     def _calibrate(self, judged: Judged) -> None:
-        found = calibrated(judged, shares=self.loss == "squared")
+        found = calibrated(judged, shares=True) if self.loss == "squared" else by_margins(judged)
         self._slope, self._power, self._bias = found
 
     def _indicators(self, codes: Indices) -> Floats:
@@ -232,47 +217,3 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
             _assert_all_finite(labels, input_name="y")
         check_classification_targets(labels)
         return labels
-
-
-def logits_of(scores: Floats, slope: float, power: float, bias: Floats) -> Floats:
-    """Return slope · s + power · log s + bias, shape (n, k).
-
-    Squared errors make scores of probabilities, whose logarithms are logits; where classes are far
-    apart they are 0 and 1 with some noise, which a slope weighs better.
-    """
-    logarithm = np.log(np.maximum(scores, FLOOR)) if power else 0.0
-    return np.asarray(slope * scores + power * logarithm + bias)
-
-
-def calibrated(judged: Judged, *, shares: bool) -> tuple[float, float, Floats]:
-    """Return slope, power and biases with which softmax(logits) fits held-out labels.
-
-    The log loss of rows that took no part is minimised, with a little pull towards a slope of
-    4 and no bias, which scores of 0 and 1 would have.
-
-    Parameters
-    ----------
-    judged : Judged
-        Scores and indicators of rows that took no part, shape (h, k).
-    shares : bool
-        Whether scores are near probabilities; else the power is 0.
-    """
-    scores, truth = judged.mean, judged.truth
-    weights = np.ones(len(scores)) if judged.weights is None else judged.weights
-    weights = weights / weights.sum()
-    logarithm = np.log(np.maximum(scores, FLOOR)) if shares else np.zeros_like(scores)
-    start = np.concatenate([[np.log(4.0), 0.0], np.zeros(scores.shape[1])])
-
-    def objective(x: Floats) -> tuple[float, Floats]:
-        slope, power, bias = np.exp(x[0]), x[1], x[2:]
-        logits = slope * scores + power * logarithm + bias
-        loss = -float(weights @ np.sum(truth * log_softmax(logits, axis=1), axis=1))
-        gap = weights[:, None] * (softmax(logits, axis=1) - truth)
-        pull = x - start
-        along = [slope * np.sum(gap * scores), np.sum(gap * logarithm)]
-        gradient = np.concatenate([along, gap.sum(axis=0)])
-        return loss + FLAT * float(pull @ pull), gradient + 2 * FLAT * pull
-
-    bounds = [(None, None), (0, None), *[(None, None)] * scores.shape[1]]  # more is more probable
-    found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds)
-    return float(np.exp(found.x[0])), float(found.x[1]), found.x[2:]

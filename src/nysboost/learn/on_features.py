@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
-from functools import cached_property
 from typing import Any, TypeVar
 
 from sklearn.base import BaseEstimator
@@ -13,7 +12,7 @@ from nysboost.catalogue import RandomState
 from nysboost.engine.factor import Factor
 from nysboost.estimators import Nystroem
 from nysboost.estimators.base import KernelLike
-from nysboost.numerics.arrays import Array, Floats, floats_on_host, namespace
+from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host
 from nysboost.numerics.memory import MAX_MEMORY
 
 T = TypeVar("T")
@@ -26,18 +25,24 @@ class Features:
     ----------
     factor : Factor
         F, with the map that makes it.
-    products : pair of arrays or None
-        FᵀF and Fᵀ1, where they are known already.
     """
 
-    def __init__(self, factor: Factor, products: tuple[Array, Array] | None = None) -> None:
-        self._factor, self._products = factor, products
+    def __init__(self, factor: Factor) -> None:
+        self._factor = factor
         self.gram = factor.transform.gram
         self.n, self.r = factor.shape
 
     def blocks(self) -> Iterator[tuple[slice, Floats]]:
         """Yield (rows, F at these rows) in order, in float64."""
         return ((at, floats_on_host(F)) for at, F in self._factor.blocks())
+
+    def keep(self) -> None:
+        """Compute F now if it can be kept, and not some of its rows first."""
+        self._factor.keep()
+
+    def at(self, rows: Indices) -> Array:
+        """Return F[rows] on the device and in the precision of the data."""
+        return self._factor.at(rows)
 
     def fold(
         self,
@@ -57,19 +62,6 @@ class Features:
     def blocks_in_place(self) -> Iterator[tuple[slice, Array]]:
         """Yield the same on the device and in the precision of the data."""
         return self._factor.blocks()
-
-    @cached_property
-    def products(self) -> tuple[Array, Array]:
-        """FᵀF and Fᵀ1, in float64, on the device of the data."""
-        if self._products is not None:
-            return self._products
-        products: Any = 0
-        sums: Any = 0
-        for _, F in self.blocks_in_place():
-            xp = namespace(F)
-            products = products + xp.astype(F.T @ F, xp.float64, copy=False)
-            sums = sums + xp.sum(F, axis=0, dtype=xp.float64)
-        return products, sums
 
 
 def _on_host(load: tuple[Callable[..., T], Any], F: Array, *beside: Array) -> T:

@@ -35,7 +35,7 @@ from nysboost.methods.in_sample import InSample
 from nysboost.methods.meka import Clustered
 from nysboost.numerics.memory import Budget
 from nysboost.settings import Settings
-from nysboost.target.linear import Basis, LinearModel
+from nysboost.target.linear import Basis, LinearModel, Weighed
 
 # Approximations
 
@@ -242,7 +242,7 @@ TYPES: tuple[Form, ...] = (
     # learners
     of_dataclass(Quantiles),
     of_dataclass(kernels.Metric),
-    *map(of_dataclass, (Basis, Moments, LinearModel, Table)),
+    *map(of_dataclass, (Basis, Moments, Weighed, LinearModel, Table)),
     of_estimator(NystroemRegressor),
     of_estimator(NystroemClassifier),
     # transformers and learners

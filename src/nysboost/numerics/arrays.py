@@ -185,12 +185,13 @@ def stacked(parts: Sequence[Array]) -> Array:
 
 def dtype_name(array: Array) -> str:
     """Return "float32" or "float64", whatever the namespace calls it."""
-    return _name(array.dtype)
+    dtype: Any = array.dtype
+    return _numpy_name(dtype) if isinstance(dtype, np.dtype) else str(dtype).rpartition(".")[2]
 
 
 @cache
-def _name(dtype: Any) -> str:
-    return str(dtype).rpartition(".")[2]
+def _numpy_name(dtype: np.dtype[Any]) -> str:
+    return dtype.name  # which NumPy spells out anew each time
 
 
 def epsilon(array: Array) -> float:

@@ -73,6 +73,23 @@ def triangular_inverse(L: Array) -> Array:
     return inverse[0, :c, :c]
 
 
+def solve_positive(A: Array, B: Array) -> Array:
+    """Return A⁻¹B of a positive definite A, in float64: half the work of a general one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> solve_positive(np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([[3.0], [3.0]]))
+    array([[1.],
+           [1.]])
+    """
+    if isinstance(A, np.ndarray):
+        _, found, failed = lapack.dposv(A, B, lower=True)
+        if not failed:
+            return np.asarray(found)
+    return namespace(A).linalg.solve(A, B)
+
+
 def range_basis(A: Array) -> tuple[Array, Array]:
     """Return Q, orthonormal on the range of A, and T with A⁺ = T Qᵀ, both in float64.
 
@@ -99,7 +116,7 @@ def range_basis(A: Array) -> tuple[Array, Array]:
         side = V[:, unresolved:] / xp.sqrt(squares[unresolved:])
         part, back = _without(Q, T, rest @ side, turn @ side)
         # by now the part is nearly orthonormal, and its own Cholesky factor makes it so
-        step = xp.linalg.inv(xp.linalg.cholesky(part.T @ part)).T
+        step = triangular_inverse(xp.linalg.cholesky(part.T @ part)).T
         Q, T = xp.concat([Q, part @ step], axis=1), xp.concat([T, back @ step], axis=1)
         V = V[:, :unresolved]
         rest, turn = _without(Q, T, rest @ V, turn @ V)
@@ -131,7 +148,7 @@ def nearby_basis(A: Array, T: Array) -> tuple[Array, Array, Array] | None:
         pivots = to_host(xp.linalg.diagonal(factor))
         if pivots.min() <= FAR_FROM_THERE * pivots.max():
             return None
-        step = xp.linalg.inv(factor).T
+        step = triangular_inverse(factor).T
         T = T @ step
         if pivots.min() > NEARBY * pivots.max():
             return B, step, T

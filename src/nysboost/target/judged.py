@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nysboost.numerics.arrays import Floats
-from nysboost.target.linear import LinearModel
+from nysboost.target.linear import Weighed
 
 
 @dataclass(frozen=True, eq=False)
@@ -14,7 +15,7 @@ class Judged:
 
     Parameters
     ----------
-    models : list of LinearModel
+    models : sequence of Weighed
         Fitted on all rows.
     shares : array of shape (m,)
         What each contributes to the prediction.
@@ -26,12 +27,24 @@ class Judged:
         How often each held-out row counts.
     notes : list of (str, float)
         Each candidate and its root mean squared error on held-out rows.
+    seen : array of shape (h, t) or None
+        Predictions by the models with weights without these rows, which their landmarks have seen;
+        None where these have not.
     """
 
-    models: list[LinearModel]
+    models: Sequence[Weighed]
     shares: Floats
     truth: Floats
     mean: Floats
     spread: Floats
     weights: Floats | None
     notes: list[tuple[str, float]]
+    seen: Floats | None = None
+
+    @property
+    def missed(self) -> list[Floats]:
+        """What predictions miss, by models that saw too little and by landmarks that saw too much.
+
+        New rows are between the two, each of shape (h, t).
+        """
+        return [self.truth - mean for mean in (self.mean, self.seen) if mean is not None]

@@ -73,21 +73,40 @@ class Basis:
 
 
 @dataclass(frozen=True, eq=False)
-class LinearModel:
-    """y ≈ μ + F w with w = (FᵀF + γI)⁻¹ Fᵀ(y − μ): the mean of a Gaussian process.
+class Weighed:
+    """μ + F w, whatever its weights minimise.
 
     Parameters
     ----------
     basis : Basis
         x ↦ F.
-    gamma : float
-        Ratio of the noise to the kernel's amplitude.
-    moments : Moments
-        Of all rows seen so far.
     mean : array of shape (t,)
         μ, to which predictions return far from all landmarks.
     w : array of shape (c, t)
         Weights.
+    """
+
+    basis: Basis
+    mean: Array
+    w: Array
+
+    def predict(self, F: Array) -> Array:
+        """Return the means at rows with features F, shape (n, t)."""
+        return self.mean + F @ self.w
+
+
+@dataclass(frozen=True, eq=False)
+class LinearModel(Weighed):
+    """y ≈ μ + F w with w = (FᵀF + γI)⁻¹ Fᵀ(y − μ): the mean of a Gaussian process.
+
+    Parameters
+    ----------
+    basis, mean, w
+        As for `Weighed`.
+    gamma : float
+        Ratio of the noise to the kernel's amplitude.
+    moments : Moments
+        Of all rows seen so far.
     noise : array of shape (t,)
         s².
     doubt : float
@@ -98,11 +117,8 @@ class LinearModel:
         R with R Rᵀ = (FᵀF + doubt · I)⁻¹.
     """
 
-    basis: Basis
     gamma: float
     moments: Moments
-    mean: Array
-    w: Array
     noise: Array
     doubt: float
     root: Array
@@ -120,7 +136,7 @@ class LinearModel:
         share = basis.height * float(xp.sum(missed)) / whole if whole > 0 else gamma
         doubt = max(share, min(gamma, NOISELESS))
         root = _inverse_root(moments.FF, doubt)
-        return cls(basis, gamma, moments, mean, w, missed / moments.weight, doubt, root)
+        return cls(basis, mean, w, gamma, moments, missed / moments.weight, doubt, root)
 
     def updated(self, moments: Moments) -> LinearModel:
         """Return the model after more rows."""
@@ -135,10 +151,6 @@ class LinearModel:
         """Variance of the targets seen, shape (t,)."""
         moments = self.moments
         return namespace(moments.YY).clip(moments.YY / moments.weight - self.mean**2, min=0.0)
-
-    def predict(self, F: Array) -> Array:
-        """Return the means at rows with features F, shape (n, t)."""
-        return self.mean + F @ self.w
 
     def spread(self, F: Array) -> Array:
         """Return the variance of an observation at rows with features F, over s², shape (n,).

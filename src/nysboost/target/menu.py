@@ -20,11 +20,15 @@ ALIKE = ("uniform", "kmeans")
 
 @dataclass(frozen=True)
 class Menu:
-    """The simplest model, and what is tried beside it, with many rows and with few."""
+    """The simplest model, and what is tried beside it, with many rows and with few.
+
+    `given` is the simplest model where there is nothing to choose: its kernel stays as it is.
+    """
 
     many: tuple[Candidate, ...] = ()
     few: tuple[Candidate, ...] = ()
     plain: Plain = SIMPLEST
+    given: Given | None = None
 
 
 def without_target(kernel: Any, place: Place, landmarks: str) -> Menu:
@@ -66,7 +70,8 @@ def as_it_is(kernel: Any, place: Place, landmarks: str, rows: Rows) -> Menu:
         )
         raise ValueError(msg)
     kind = Towards if landmarks == "target" and isinstance(made, Radial) else Given
-    return Menu(plain=kind(made.resolve(rows), place, landmarks))
+    given = kind(made.resolve(rows), place, landmarks)
+    return Menu(plain=given, given=given)
 
 
 def menu(kernel: Any, metric: str, d: int) -> Menu:

@@ -65,6 +65,11 @@ def each_alone(X: Array, *_: Any) -> Scale:
     return Scale(centre, _inverse(spread))
 
 
+def as_it_is(X: Array, *_: Any) -> Scale:
+    """Return the coordinates in which the rows are."""
+    return Scale(np.zeros(X.shape[1]), np.ones(X.shape[1]))
+
+
 def all_alike(X: Array, *_: Any) -> Scale:
     """Return the coordinates in which features keep their proportions."""
     centre, spread = _location_and_spread(X)
