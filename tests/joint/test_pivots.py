@@ -1,5 +1,6 @@
 """Pivots against the peers' own, novelty by hand, and rows that were not seen."""
 
+import array_api_strict
 import market
 import numpy as np
 import pytest
@@ -76,6 +77,21 @@ def test_near_the_pivots_the_sample_loses_nothing_to_plain_nystrom(kernel, dtype
     assert limit <= judge.fit(start)[1]
     plain = nb.approximate(X, "rpcholesky", kernel, n_components=20, random_state=0)
     assert limit < 1.5 * plain.relative_error()
+
+
+def test_arrays_of_another_namespace_have_the_same_pivots():
+    X, kernel = tails(300, 2), nb.Polynomial(gamma=0.25)
+    ours, theirs = (
+        nb.approximate(rows, "joint", kernel, n_components=20, random_state=0)
+        for rows in (X, array_api_strict.asarray(X))
+    )
+    assert ours.relative_error() > 0
+    np.testing.assert_allclose(theirs.relative_error(), ours.relative_error(), rtol=1e-3)
+    strict, start = judged(X, kernel, 20)
+    limit = enough(strict, start, np.random.default_rng(0))
+    G = strict.sample.matrix
+    np.testing.assert_array_equal(pivots(array_api_strict.asarray(G), 20), pivots(G, 20))
+    assert from_pivots(strict, 20, limit) is not None
 
 
 def test_pivots_that_are_good_enough_stay_rows():

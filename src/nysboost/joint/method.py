@@ -65,6 +65,10 @@ def joint(gram: Gram, c: int, row_cap: int, rng: np.random.Generator) -> Learner
     4. The joint core, fitted on the sample, which has the last word: landmarks that moved
        to no avail go back.
 
+    Where landmarks serve single rows, far from all others, rows to come may lie farther out still:
+    half of the rows then say whether landmarks near the outermost rows serve the other half
+    better (see `pivots`).
+
     Kernels without derivative, precomputed matrices and CSR data keep to columns, which
     boosting with joint cores finds (JJB-mean) and the exchange improves.
 
