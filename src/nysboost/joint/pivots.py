@@ -160,7 +160,7 @@ def rehearsed(
     """
     if c < FEWEST or len(sample) < FEWEST_ROWS:
         return False
-    ratios = []
+    ratios: list[float] = []
     for _ in range(HALVES):
         half, others = np.array_split(rng.permutation(len(sample)), 2)
         descended, judge, start = fit(Sample.of(sample.gram, half), c // 2)
@@ -168,6 +168,9 @@ def rehearsed(
         if pivoted is not None:
             ours, theirs = (_missed(sample, learner, others) for learner in (descended, pivoted))
             ratios.append(theirs / ours)
+        better = sum(ratio < BETTER for ratio in ratios)
+        if 2 * max(better, len(ratios) - better) > HALVES:
+            break  # the others cannot change the median's side
     return len(ratios) > 0 and float(np.median(ratios)) < BETTER
 
 
