@@ -55,3 +55,15 @@ def test_a_basis_serves_the_next_evaluation_nearby(monkeypatch):
         loss(Z + 0.01 * step)
     assert len(calls) == 1
     assert loss.evaluations == 5
+
+
+@kernels
+def test_stiffness_is_the_second_order_of_the_loss_in_dense_form(kernel):
+    kernel, X, G, Z = sample(kernel, n=40, c=4)
+    ours = MatrixLoss(kernel, X, split(G)).stiffness(Z)
+    C, along = kernel(X, Z), X.std(axis=0)
+    J = (kernel(X, Z + 1e-5 * along) - kernel(X, Z - 1e-5 * along)) / 2e-5
+    P, hanging = C @ np.linalg.pinv(C), np.linalg.pinv(C) @ G @ C @ np.linalg.pinv(C)
+    theirs = np.linalg.norm(J - P @ J, axis=0) * np.linalg.norm(hanging, axis=1)
+    scale = max(theirs.max(), 1e-7 * np.linalg.norm(J))
+    np.testing.assert_allclose(ours / np.abs(ours).max(), theirs / scale, atol=1e-2)

@@ -243,7 +243,8 @@ def test_a_linear_kernel_comes_near_the_optimum():
 def test_fitting_evaluates_no_more_entries_when_n_grows(monkeypatch):
     """Beyond the rows whose diagonal is looked at in full."""
     monkeypatch.setattr(module, "WHOLE_DIAGONAL", 1000)
-    monkeypatch.setattr(module, "ITERATIONS", (0, 0))  # how many steps fail is up to the data
+    nowhere = ((0, 0), (0, 0))  # how many steps fail is up to the data
+    monkeypatch.setattr(module, "_steps", lambda _: nowhere)
     entries = []
     for n in (2000, 20_000):
         X = np.random.default_rng(0).normal(size=(n, 3))
@@ -315,3 +316,12 @@ def test_a_row_cap_of_less_than_four_rows_for_each_landmark_is_raised_to_that():
     np.testing.assert_array_equal(tiny.landmarks.points, four.landmarks.points)
     np.testing.assert_array_equal(tiny.learners[0].projection, four.learners[0].projection)
     assert tiny.entries_evaluated == four.entries_evaluated < five.entries_evaluated
+
+
+def test_the_more_landmarks_there_are_the_fewer_steps_they_take():
+    least = [module._steps(c)[1][0] for c in (5, 60, 240, 480, 960, 9000)]
+    assert least == [22, 22, 22, 15, 12, 12]
+    for c in (60, 480):
+        (first, same), (few, many) = module._steps(c)
+        assert first == same == 9
+        assert many == few + few // 2

@@ -9,12 +9,16 @@ import numpy as np
 import pandas as pd
 import pytest
 import zarr
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import nysboost as nb
+from nysboost.learn.regression import _interval
+from nysboost.target.judged import Judged
 
 QUICK = {"kernel": "matern", "metric": "each", "random_state": 0}
 
@@ -281,3 +285,24 @@ def test_progress_is_printed_with_the_time_left_if_asked_for(capsys, n, found):
     assert lines[-1].endswith("about 0 s left")
     nb.NystroemRegressor(5, **QUICK).fit(X, y)
     assert capsys.readouterr().out == ""
+
+
+@given(st.integers(2, 60), st.integers(0, 100), st.booleans())
+def test_an_interval_has_the_rank_of_conformal_prediction(n, seed, seen):
+    """Of n rows the ⌈.95 (n + 1)⌉-th, or the last; of two kinds of residuals the geometric mean."""
+    rng = np.random.default_rng(seed)
+    truth, mean, also, spread = rng.normal(size=(4, n, 2)) ** 2
+    rank = min(int(np.ceil(0.95 * (n + 1) - 1e-9)), n) - 1
+    kinds = [mean, also] if seen else [mean]
+    at = [np.sort(np.abs(truth - kind) / spread, axis=0)[rank] for kind in kinds]
+    judged = Judged([], np.ones(1), truth, mean, spread, None, [], also if seen else None)
+    np.testing.assert_allclose(_interval(judged) * 1.959964, np.exp(np.log(at).mean(axis=0)), 1e-6)
+
+
+def test_a_row_that_counts_twice_is_two_rows_in_an_interval():
+    truth, mean, spread = np.random.default_rng(0).normal(size=(3, 30, 1)) ** 2
+    counts = np.arange(30) % 3
+    once = Judged([], np.ones(1), truth, mean, spread, counts.astype(float), [])
+    rows = np.repeat(np.arange(30), counts)
+    twice = Judged([], np.ones(1), truth[rows], mean[rows], spread[rows], None, [])
+    np.testing.assert_allclose(_interval(once), _interval(twice))

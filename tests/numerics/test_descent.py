@@ -202,3 +202,25 @@ def test_annealing_is_a_literal_adam_along_a_cosine(steps, seed):
     gradients, x = rng.normal(size=(steps, 3)), rng.normal(size=3)
     found = anneal(lambda _, i: gradients[i], x, steps, 0.3)
     np.testing.assert_allclose(found, literal_adam(gradients, x, 0.3), rtol=1e-9, atol=1e-12)
+
+
+def test_a_step_that_is_not_worth_it_is_the_last_but_not_before_there_were_enough():
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(30, 12)) * np.logspace(0, -3, 12)
+    b, values = rng.normal(size=30), []
+
+    def objective(x):
+        missed = A @ x - b
+        values.append(float(missed @ missed))
+        return values[-1], 2 * A.T @ missed
+
+    full = descend(objective, np.zeros(12), 30)
+    assert len(values) == 31
+    for least in (2, 6):
+        values.clear()
+        last = descend(objective, np.zeros(12), 30, least=least, worth=1e-2)
+        assert len(values) - 1 >= least
+        assert values[-2] - values[-1] < 1e-2
+        taken = -np.diff(values)[least - 1 : -1]
+        assert np.all((taken >= 1e-2) | (taken < 0))  # or were tried again
+    assert objective(full)[0] <= objective(last)[0]

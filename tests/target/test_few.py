@@ -82,16 +82,18 @@ def test_landmarks_that_stand_still_are_judged_in_their_full_number(monkeypatch)
     assert sizes == {20}
 
 
-def test_variances_of_a_fold_are_those_of_weights_without_its_rows():
+def test_what_a_model_says_of_a_fold_is_by_weights_without_its_rows():
     rows, scale = sample(noise=0.3), Scale(np.zeros(3), np.ones(3))
     entrant = few._Entrant("", Moved(Candidate(MATERN32, "each")), (), 0, 3, rows.Y, 1.0)
     (model,) = few._fitted([entrant], rows, scale, 10, seed=0)
     folds = few._folds(rows.n, np.random.default_rng(0))
-    found = few._held_out_variance(model, rows, folds)
+    mean, variance = few._held_out(model, rows, folds)
     held, rest = folds[2], np.setdiff1d(np.arange(rows.n), folds[2])
     F = model.basis(rows.X)
     alone = LinearModel.fit(model.basis, Moments.of(F[rest], rows.Y[rest]), model.gamma)
     expected = alone.spread(F[held])[:, None] * alone.noise
-    np.testing.assert_allclose(found[held], expected, rtol=1e-6)
-    whole = few._held_out_variance(model, rows, [np.arange(rows.n)])  # of which nothing is left
-    np.testing.assert_allclose(whole, model.spread(F)[:, None] * model.noise)
+    np.testing.assert_allclose(variance[held], expected, rtol=1e-6)
+    np.testing.assert_allclose(mean[held], alone.predict(F[held]), rtol=1e-6)
+    mean, variance = few._held_out(model, rows, [np.arange(rows.n)])  # of which nothing is left
+    np.testing.assert_allclose(variance, model.spread(F)[:, None] * model.noise)
+    np.testing.assert_allclose(mean, model.predict(F))

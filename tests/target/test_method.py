@@ -9,6 +9,7 @@ from sklearn.pipeline import make_pipeline
 import nysboost as nb
 from nysboost.data.recognise import rows_of
 from nysboost.numerics.memory import Budget
+from nysboost.target import method
 from nysboost.target.candidates import MATERN32, Candidate
 from nysboost.target.menu import Menu
 from nysboost.target.method import learn
@@ -62,6 +63,16 @@ def test_what_the_judge_saw_is_about_rows_that_took_no_part(n):
     held_out = float(np.sqrt(np.mean((judged.mean - judged.truth) ** 2)))
     assert held_out == pytest.approx(error(judged, fresh, truth), rel=0.5)
     assert (judged.spread > 0).all()
+
+
+@pytest.mark.parametrize(("c", "tried"), [(200, "many"), (201, "few")])
+def test_few_rows_for_each_landmark_have_the_candidates_of_few_rows(monkeypatch, c, tried):
+    seen, (X, Y) = [], table(3200)
+    options = Menu(ONE, (Candidate(MATERN32, "each"), *ONE))
+    monkeypatch.setattr(method, "learn_many", lambda *given, **_: seen.append(given[4:6]))
+    learn(rows_of(X), Y, None, options, c, np.random.default_rng(0), budget=Budget())
+    learn(rows_of(X), 0 * Y, None, options, c, np.random.default_rng(0), budget=Budget())
+    assert seen == [(getattr(options, tried), c), ((), c)]  # a constant has none
 
 
 def test_few_rows_in_another_order_or_as_weights_give_the_same():

@@ -116,7 +116,7 @@ def optimal_core(
     rows, points = Q[: A.shape[0], :], anchor * Q[A.shape[0] :, :]
     H = alone = rows.T @ times_gram(rows)
     if anchor:
-        across = rows.T @ (A @ points)
+        across = (rows.T @ A) @ points
         H = H + across + across.T + points.T @ (W @ points)
     return Q, T, (H + H.T) / 2, alone
 

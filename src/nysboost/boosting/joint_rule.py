@@ -36,7 +36,7 @@ class JointCore(Rule):
         """Return C M Cᵀ on as many columns, some of which others have replaced."""
         landmarks = pooled([learner.landmarks for learner in found.learners[:p]])
         landmarks, judge = exchanged(found.sample, landmarks)
-        return Mixture((judge.best(landmarks),), np.ones(1))
+        return Mixture((judge.best(judge.fit(landmarks)),), np.ones(1))
 
     def missing(self, found: Found, current: Mixture) -> Floats:
         """Return the residual's diagonal: an outlying column is found wherever it is."""

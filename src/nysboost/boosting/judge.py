@@ -57,24 +57,23 @@ class Judge:
         rows = Q[: A.shape[0], :]
         return learner, self.matrix.error(rows, H, alone)
 
-    def best(self, *candidates: Landmarks) -> Learner:
-        """Return the approximation with the smallest error here.
+    def best(self, *fits: tuple[Learner, float]) -> Learner:
+        """Return the approximation with the smallest error here, of those that `fit` has given.
 
         A fitted core loses digits near rounding, where plain Nyström is one more candidate.
         """
-        found = [self.fit(landmarks) for landmarks in candidates]
-        if min(error for _, error in found) < NEAR_ROUNDING:
-            learners = [learner for learner, _ in found]
-            learners += [self._plain(landmarks) for landmarks in candidates]
-            found = [(learner, self.error(learner)) for learner in learners]
-        return min(found, key=lambda pair: pair[1])[0]
+        if min(error for _, error in fits) < NEAR_ROUNDING:
+            learners = [learner for learner, _ in fits]
+            learners += [self.plain(learner.landmarks) for learner in learners]
+            fits = tuple((learner, self.error(learner)) for learner in learners)
+        return min(fits, key=lambda pair: pair[1])[0]
 
     def error(self, learner: Learner) -> float:
         """Return the relative error of an approximation here."""
         F = learner.features(self.sample.gram)
         return self.matrix.relative_error(namespace(F).astype(F, self.matrix.F.dtype))
 
-    def _plain(self, landmarks: Landmarks) -> Learner:
+    def plain(self, landmarks: Landmarks) -> Learner:
         """Return plain Nyström, with landmarks in units of their own size: (D W D)⁺ between two D.
 
         Where W's entries span many orders of magnitude, as a polynomial kernel's do, eigenvalues

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -16,7 +16,8 @@ from nysboost.boosting.learner import Learner
 from nysboost.boosting.residual import WHOLE_DIAGONAL
 from nysboost.boosting.selectors import KMeansSelector
 from nysboost.gram import Gram, KernelGram, Landmarks, Sample, pooled, take_sample
-from nysboost.joint.refinement import refine
+from nysboost.joint.pivots import NOVEL, from_pivots, novelty, plain_error, rehearsed
+from nysboost.joint.refinement import Ground, refine
 from nysboost.numerics.arrays import (
     Indices,
     block_bytes,
@@ -27,13 +28,17 @@ from nysboost.numerics.arrays import (
     take,
     to_host,
 )
-from nysboost.numerics.descent import MEMORY, Pairs
 from nysboost.numerics.kmeans import centroids
 from nysboost.settings import Settings
 
-ITERATIONS = (9, 24)
-"""Of L-BFGS, at most, in each of two rounds. With (16, 18) errors are up to 1.5 % larger, with
-(8, 20) up to 2 %, for about a tenth of the time (seven tables, n = 1500, c = 100, two seeds)."""
+FIRST_STEPS = 9
+"""Of L-BFGS, in the first of two rounds. Seven more there cost as much as three to four in the
+second, and gain no more (eleven tables, c = 240 and 480)."""
+
+FEWEST, MOST_STEPS, STEPS_OF_ALL = 12, 22, 7200
+"""In the second round: a landmark's steps times the number of landmarks, within limits, since a
+step costs the more the more there are; half as many again as long as they are worth it. On MNIST
+that is what 1.04 of the optimum's error takes (c = 240)."""
 
 FIRST_ROWS_PER_LANDMARK = 4
 """The first round, which only finds the way, has half of the sample or so many rows. With six for
@@ -84,11 +89,36 @@ def joint(gram: Gram, c: int, row_cap: int, rng: np.random.Generator) -> Learner
         return replace(learner, landmarks=sample.lifted(learner.landmarks))
     start = sample.lifted(_start(sample.gram, c, row_cap, rng))
     landmarks, judge = _exchanged(gram, start, sample)
+    stood = judge.fit(landmarks)
     if isinstance(gram, KernelGram) and _can_move(gram):
-        learner = judge.best(_moved(gram, landmarks, judge), landmarks)
+        learner = _pivoted(judge, stood, start, rng) or judge.best(
+            judge.fit(_moved(gram, landmarks, judge)), stood
+        )
     else:
-        learner = judge.best(landmarks)
+        learner = judge.best(stood)
     return replace(learner, landmarks=judge.sample.lifted(learner.landmarks))
+
+
+def _pivoted(
+    judge: Judge, stood: tuple[Learner, float], start: Landmarks, rng: np.random.Generator
+) -> Learner | None:
+    """Return the approximation near the outermost rows, where rows to come are served better so."""
+    if novelty(judge, *stood) < NOVEL:
+        return None
+    if not rehearsed(judge.sample, len(start), partial(_descended, rng=rng), rng):
+        return None
+    return from_pivots(judge, len(start), plain_error(judge, start, rng))
+
+
+def _descended(
+    sample: Sample, c: int, rng: np.random.Generator
+) -> tuple[Learner, Judge, Landmarks]:
+    """Return the approximation by descent, on a sample alone, with its judge and its start."""
+    gram = sample.gram
+    assert isinstance(gram, KernelGram)
+    start = _start(gram, c, len(sample), rng)
+    landmarks, judge = exchanged(sample, start)
+    return judge.best(judge.fit(_moved(gram, landmarks, judge)), judge.fit(landmarks)), judge, start
 
 
 def _held(gram: Gram) -> Gram:
@@ -147,13 +177,14 @@ def _moved(gram: KernelGram, landmarks: Landmarks, judge: Judge) -> Landmarks:
 
     A part of the sample finds the way, with each landmark's nearest row in it; then all of it.
     """
-    X = judge.sample.gram.rows.take(slice(None))
+    X, rough = (g.rows.take(slice(None)) for g in (judge.sample.gram, judge.sample.gram.rounded()))
     xp = namespace(X)
     Z, points = (xp.astype(part, xp.float64) for part in (landmarks.points, X))
-    pairs: Pairs = deque(maxlen=MEMORY)  # the second round goes on where the first has been
-    for rows, iterations in zip(_rounds(landmarks, judge), ITERATIONS, strict=True):
+    ground = Ground()  # the second round goes on where the first has been
+    for rows, steps in zip(_rounds(landmarks, judge), _steps(len(landmarks)), strict=True):
         matrix = judge.matrix if len(rows) == len(judge.sample) else judge.matrix.part(rows)
-        Z, evaluations = refine(gram.kernel, Z, take(points, rows), matrix, iterations, pairs)
+        sample, few_digits = take(points, rows), take(rough, rows)
+        Z, evaluations = refine(gram.kernel, Z, sample, matrix, steps, ground, few_digits)
         gram.tally.count += evaluations * len(rows) * len(landmarks)
     return Landmarks(None, like(Z, X))
 
@@ -165,6 +196,12 @@ def _rounds(landmarks: Landmarks, judge: Judge) -> tuple[Indices, Indices]:
     values = judge.sample.gram.cross(slice(None), landmarks)
     nearest = to_host(namespace(values).argmax(values, axis=0))
     return np.union1d(np.linspace(0, size - 1, first).astype(np.intp), nearest), np.arange(size)
+
+
+def _steps(c: int) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Return how many steps each of two rounds takes, at least and at most."""
+    least = min(MOST_STEPS, max(FEWEST, STEPS_OF_ALL // c))
+    return (FIRST_STEPS, FIRST_STEPS), (least, least + least // 2)
 
 
 def _distinct(gram: Gram) -> Indices:

@@ -222,7 +222,7 @@ class BaseLearner(BaseEstimator):
             self._table = Table.of(X, self.missing) if gaps else None
         if self._table is not None:
             X = self._table(X)
-        return as_rows(X)
+        return as_rows(X) if reset else rows_of(X)  # a pass looks for NaN itself
 
     def _check_settings(self) -> None:
         if not isinstance(self.n_components, str):

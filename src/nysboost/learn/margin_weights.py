@@ -20,9 +20,9 @@ from nysboost.numerics.memory import Budget
 from nysboost.numerics.progress import Work
 from nysboost.target.judged import Judged
 from nysboost.target.linear import Basis, Weighed
-from nysboost.target.many import SAMPLE_BYTES, SAMPLE_ROWS, drawn, taken
 from nysboost.target.menu import Menu
 from nysboost.target.method import learn
+from nysboost.target.race import SAMPLE_BYTES, SAMPLE_ROWS, drawn, taken
 from nysboost.target.scale import Scaling, as_it_is
 
 Fitted: TypeAlias = tuple[Array, Array]

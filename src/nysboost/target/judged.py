@@ -27,6 +27,9 @@ class Judged:
         How often each held-out row counts.
     notes : list of (str, float)
         Each candidate and its root mean squared error on held-out rows.
+    seen : array of shape (h, t) or None
+        Predictions by the models with weights without these rows, which their landmarks have seen;
+        None where these have not.
     """
 
     models: Sequence[Weighed]
@@ -36,3 +39,12 @@ class Judged:
     spread: Floats
     weights: Floats | None
     notes: list[tuple[str, float]]
+    seen: Floats | None = None
+
+    @property
+    def missed(self) -> list[Floats]:
+        """What predictions miss, by models that saw too little and by landmarks that saw too much.
+
+        New rows are between the two, each of shape (h, t).
+        """
+        return [self.truth - mean for mean in (self.mean, self.seen) if mean is not None]

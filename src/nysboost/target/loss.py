@@ -8,7 +8,7 @@ and with s² = (YᵀY − bᵀw)/(nt) put in:
     L = ½ [ n log s² + log|M| − c log γ − log|W| + τ (n − tr W⁻¹S)/γ ].
 
 τ = 1 is the bound. Its trace asks for landmarks that serve the matrix, not the target; with
-many rows for each landmark a smaller τ predicts better (`nysboost.target.many.trace_of`).
+many rows for each landmark a smaller τ predicts better (`nysboost.target.race.trace_of`).
 """
 
 from __future__ import annotations

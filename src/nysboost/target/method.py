@@ -19,15 +19,9 @@ from nysboost.settings import Settings
 from nysboost.target.candidates import Sample
 from nysboost.target.few import FEW, learn_few
 from nysboost.target.judged import Judged
-from nysboost.target.many import (
-    SAMPLE_BYTES,
-    SAMPLE_ROWS,
-    drawn,
-    learn_many,
-    taken,
-    trace_of,
-)
+from nysboost.target.many import learn_many
 from nysboost.target.menu import Menu, menu
+from nysboost.target.race import SAMPLE_BYTES, SAMPLE_ROWS, drawn, narrow, taken, trace_of
 from nysboost.target.recipes import TRACE_FEW
 from nysboost.target.scale import Scaling
 from nysboost.target.scouts import HEAVY, scouted
@@ -117,6 +111,8 @@ def learn(
             _, _, some = taken(rows, Y, weights, order, scaling)
             trace = partial(trace_of, n=min(rows.n, SAMPLE_ROWS))
             c = enough(some, options.plain, many, trace, search, work)
+        if many and narrow(rows.n, c):
+            many = options.few
         return learn_many(
             rows, Y, weights, options.plain, many, c, rng,
             scaling=scaling, budget=budget, work=work,

@@ -13,8 +13,8 @@ from nysboost.numerics.arrays import Floats, to_host
 from nysboost.numerics.progress import Work
 from nysboost.target.candidates import Candidate, Found, Sample, judged, moved
 from nysboost.target.linear import predictions_along
-from nysboost.target.many import FIRST_STEPS
 from nysboost.target.plain import Plain
+from nysboost.target.race import FIRST_STEPS
 
 LEAST, MOST = 32, 1024
 """Landmarks to begin with, and at most; never more than half of the rows."""
