@@ -78,6 +78,15 @@ def test_a_few_rows_are_no_reason_to_compute_all():
     assert factor.transform.gram.entries_evaluated == 12 * 3
 
 
+def test_what_is_to_be_kept_is_computed_once():
+    factor, _ = a_factor()
+    factor.keep()
+    assert factor.is_kept()
+    factor.at(np.arange(3))
+    factor.all()
+    assert factor.transform.gram.entries_evaluated == 12 * N
+
+
 @budgets
 def test_a_map_over_blocks_is_a_map_over_rows(max_memory):
     factor, F = a_factor(max_memory=max_memory)

@@ -35,6 +35,22 @@ def test_the_map_is_the_kernel_times_the_normalization(case, rotation):
     assert transform(X).shape == (15, transform.n_features_out)
 
 
+@pytest.mark.parametrize("shape", ["triangular", "beside it a number", "tall", "two of them"])
+def test_a_triangular_projection_is_multiplied_without_its_zeros(shape, monkeypatch):
+    monkeypatch.setattr(feature_map, "PANEL", 3)
+    problem, _ = a_map()
+    P = np.triu(np.random.default_rng(0).normal(size=(12, 12)))
+    if shape == "beside it a number":
+        P[11, 3] = 1.0
+    parts = {"tall": (P[:, :7],), "two of them": (P[:8, :8], P[4:, 4:][:4, :4])}.get(shape, (P,))
+    transform = FeatureMap(problem.gram, problem.gram.landmarks(np.arange(12)), parts)
+    expected = problem.G[:, :12] @ transform.normalization
+    np.testing.assert_allclose(transform(problem.X), expected, atol=1e-10)
+    panels = feature_map._panels(parts[0])
+    assert len(panels) == {"triangular": 4, "two of them": 3}.get(shape, 1)
+    assert sum(panel.size for panel in panels) <= parts[0].size
+
+
 @pytest.mark.parametrize("r", [1, 2, 5, 7])
 def test_a_simplified_map_is_the_same_map(r):
     problem, transform = a_map(rotation="some", r=r)

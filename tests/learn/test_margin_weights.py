@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 from sklearn.datasets import load_digits, load_iris, make_moons
 from sklearn.svm import SVC
 
@@ -115,3 +116,52 @@ def test_rows_in_single_precision_under_a_wide_kernel_are_no_harm(landmarks):
         60, loss="hinge", C=300.0, kernel=wide, metric=None, landmarks=landmarks, random_state=0
     ).fit(rows, y)
     assert model.score(rows, y) > 0.9
+
+
+ROUND = {"loss": "hinge", "C": 10.0, "kernel": nb.Gaussian(gamma=0.3), "metric": None}
+
+
+def circles(n=1500):
+    rows = np.random.default_rng(0).normal(size=(n, 4))
+    return rows, (np.hypot(rows[:, 0], rows[:, 1]) > 1.1).astype(int)
+
+
+@pytest.mark.parametrize("kind", ["little memory", "Dask", "sparse", "strict"])
+def test_rows_of_any_kind_have_the_same_machine(kind):
+    rows, y = circles()
+    given = {
+        "little memory": lambda: rows,
+        "Dask": lambda: pytest.importorskip("dask.array").from_array(rows, chunks=(400, 4)),
+        "sparse": lambda: csr_matrix(rows),
+        "strict": lambda: pytest.importorskip("array_api_strict").asarray(rows),
+    }[kind]()
+    how = {**ROUND, "n_components": 30, "random_state": 0}
+    memory = {"max_memory": "1MB"} if kind == "little memory" else {}
+    expected = nb.NystroemClassifier(**how).fit(rows, y)
+    found = nb.NystroemClassifier(**how, **memory).fit(given, y)
+    np.testing.assert_allclose(
+        np.asarray(found._mean(given)), np.asarray(expected._mean(rows)), atol=1e-4
+    )
+    assert np.mean(np.asarray(found.predict(given)) == y) > 0.95
+
+
+def test_a_kernel_that_is_given_is_not_judged_unless_landmarks_are_to_be_counted():
+    rows, y = circles(800)
+    model = nb.NystroemClassifier(30, **ROUND, random_state=0).fit(rows, y)
+    assert model.candidates_ == []
+    counted = nb.NystroemClassifier("auto", **ROUND, random_state=0).fit(rows, y)
+    assert len(counted.candidates_) == 1
+    assert counted.score(rows, y) > 0.95
+
+
+def test_landmarks_move_where_rows_at_random_leave_much_of_the_trace():
+    rows, y = circles()
+    wide, narrow = (
+        nb.NystroemClassifier(
+            40, **{**ROUND, "kernel": nb.Gaussian(gamma=gamma)}, random_state=0
+        ).fit(rows, y)
+        for gamma in (0.001, 2.0)
+    )
+    every = {tuple(row) for row in rows}
+    assert all(tuple(z) in every for z in wide.components_)
+    assert not any(tuple(z) in every for z in narrow.components_)

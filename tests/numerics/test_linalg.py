@@ -13,6 +13,7 @@ from nysboost.numerics.linalg import (
     range_basis,
     refined,
     signed,
+    solve_positive,
     spectrum,
     times,
     triangular_factor,
@@ -278,3 +279,17 @@ def test_eigenvectors_have_the_sign_of_their_largest_entry():
 def test_the_norm_of_nothing_is_zero():
     assert float(norms(np.zeros((0, 0)))) == 0.0
     np.testing.assert_array_equal(norms(np.zeros((3, 0)), axis=1), np.zeros(3))
+
+
+@pytest.mark.parametrize("asarray", [np.asarray, strict.asarray], ids=["NumPy", "strict"])
+def test_positive_definite_systems_are_solved_and_left_as_they_are(asarray):
+    A, B = np.random.default_rng(0).normal(size=(40, 6)), np.arange(12.0).reshape(6, 2)
+    M = asarray(A.T @ A)
+    found = np.asarray(solve_positive(M, asarray(B)))
+    np.testing.assert_allclose(A.T @ A @ found, B, atol=1e-9)
+    np.testing.assert_array_equal(np.asarray(M), A.T @ A)
+
+
+def test_a_matrix_that_is_not_positive_is_solved_all_the_same():
+    M = np.array([[1.0, 2.0], [2.0, 1.0]])
+    np.testing.assert_allclose(M @ solve_positive(M, np.eye(2)), np.eye(2), atol=1e-12)

@@ -113,3 +113,18 @@ def test_other_arrays_than_numpys_give_the_same_landmarks():
     both = [towards_target(nb.Gaussian(gamma=0.5), np.ones(()), each, 8) for each in (rows, other)]
     assert isinstance(both[1], torch.Tensor)
     np.testing.assert_allclose(np.asarray(both[1]), both[0], atol=1e-6)
+
+
+def test_landmarks_stay_at_rows_where_these_leave_little_of_the_trace():
+    rows, kernel = sample(), nb.Gaussian(gamma=0.5, metric=Metric([1.0, 0.2, 5.0]))
+    still, moved = (
+        replace(Towards(kernel, at_random, "target"), captured=captured).basis(
+            rows, 60, np.random.default_rng(0)
+        )
+        for captured in (0.99, 0.0)
+    )
+    every = {tuple(row) for row in rows.X}
+    assert all(tuple(z) in every for z in still.Z)
+    assert not any(tuple(z) in every for z in moved.Z)
+    F = still(rows.X)
+    assert (np.sum(F * F, axis=1) < 1 + 1e-6).all()  # the features are those of the rows

@@ -34,9 +34,9 @@ MAX_ITER = 40
 """Steps of Newton's method at most: with 500 landmarks and C = 10 it took 6 to 14 of them on twelve
 data sets, and more from C = 300 on, where few rows are within reach of the corner."""
 
-TOLERANCE = 0.01
-"""A problem is solved when a step promises less than this share of the objective. With a tenth of
-it test labels right were the same to 0.1 points on Pendigits, IJCNN and MNIST."""
+TOLERANCE = 0.02
+"""A problem is solved when a step promises less than this share of the objective. With half of it
+test labels right were the same to 0.04 points on Pendigits, IJCNN and protein (four seeds)."""
 
 CURVED_ROWS = 4
 """Rows for each feature, at most, that a step takes the curvature from, and that the start is

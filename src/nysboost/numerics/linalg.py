@@ -92,7 +92,7 @@ def solve_positive(A: Array, B: Array) -> Array:
            [1.]])
     """
     if isinstance(A, np.ndarray):
-        _, found, failed = lapack.dposv(A, B, lower=True)
+        _, found, failed = lapack.dposv(A.T, B, lower=True)
         if not failed:
             return np.asarray(found)
     return namespace(A).linalg.solve(A, B)

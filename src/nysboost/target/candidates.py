@@ -11,7 +11,7 @@ import numpy as np
 from nysboost.engine.moments import Moments
 from nysboost.kernels import Gaussian, Laplacian, Matern, Metric
 from nysboost.kernels.mapped import Radial
-from nysboost.numerics.arrays import Array, Floats, like, namespace, to_host
+from nysboost.numerics.arrays import Array, Floats, like, namespace, take, to_host
 from nysboost.numerics.kmeans import centroids
 from nysboost.target.linear import STEPS, Basis, chosen, errors_along
 from nysboost.target.loss import Point, TargetLoss
@@ -63,8 +63,8 @@ class Sample:
     factor: Floats
 
     def __getitem__(self, rows: Any) -> Sample:
-        X, Y, weights = self.X[rows, :], self.Y[rows, :], self.weights
-        return Sample(X, Y, None if weights is None else weights[rows], self.factor)
+        weights = None if self.weights is None else take(self.weights, rows)
+        return Sample(take(self.X, rows), take(self.Y, rows), weights, self.factor)
 
     @property
     def n(self) -> int:
