@@ -26,10 +26,10 @@ FEW = 3000
 """Up to this many rows candidates are mixed; beyond it one held-out part chooses as well."""
 
 FOLDS = 5
-IN_FOLDS = 128
+IN_FOLDS = 192
 """Landmarks in a fold at most, where there is something to search; rows join them in the last
-search, on all rows. With 256, and a hundred steps instead of 60, a fit took four times as long and
-had .995 of the test error (splits 5 to 7 of six tables: 1.03 on housing, .94 on energy)."""
+search, on all rows. 128 take .7 of the time, for 5 % more test error on energy and the same on
+housing (splits 5 to 7); 256, with a hundred steps, take three times as long for the same errors."""
 
 GAIN = 0.98
 """The mixture has to be better than the simplest model by this factor."""
