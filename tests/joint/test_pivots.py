@@ -1,5 +1,6 @@
 """Pivots against the peers' own, novelty by hand, and rows that were not seen."""
 
+import array_api_strict
 import market
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import nysboost as nb
 from nysboost.boosting.judge import Judge
 from nysboost.gram import Landmarks, Sample, make_gram
 from nysboost.joint import method
-from nysboost.joint.pivots import AHEAD, from_pivots, novelty, pivots, plain_error, rehearsed
+from nysboost.joint.pivots import enough, from_pivots, novelty, pivots, rehearsed
 from nysboost.methods.cholesky import greedy
 from nysboost.numerics.kmeans import centroids
 
@@ -68,32 +69,50 @@ def test_novelty_is_what_landmarks_miss_of_each_other_over_what_is_missed():
 def test_near_the_pivots_the_sample_loses_nothing_to_plain_nystrom(kernel, dtype):
     X = tails(300, 2).astype(dtype)
     judge, start = judged(X, kernel, 20)
-    peers = plain_error(judge, start, np.random.default_rng(0))
-    learner = from_pivots(judge, 20, peers)
+    limit = enough(judge, start, np.random.default_rng(0))
+    learner = from_pivots(judge, 20, limit)
     assert learner is not None
     assert learner.landmarks.points.dtype == dtype
-    assert judge.error(learner) <= AHEAD * peers * (1 + 1e-3)
+    assert judge.error(learner) <= limit * (1 + 1e-3)
+    assert limit <= judge.fit(start)[1]
+    plain = nb.approximate(X, "rpcholesky", kernel, n_components=20, random_state=0)
+    assert limit < 1.5 * plain.relative_error()
+
+
+def test_arrays_of_another_namespace_have_the_same_pivots():
+    X, kernel = tails(300, 2), nb.Polynomial(gamma=0.25)
+    ours, theirs = (
+        nb.approximate(rows, "joint", kernel, n_components=20, random_state=0)
+        for rows in (X, array_api_strict.asarray(X))
+    )
+    assert ours.relative_error() > 0
+    np.testing.assert_allclose(theirs.relative_error(), ours.relative_error(), rtol=1e-3)
+    strict, start = judged(X, kernel, 20)
+    limit = enough(strict, start, np.random.default_rng(0))
+    G = strict.sample.matrix
+    np.testing.assert_array_equal(pivots(array_api_strict.asarray(G), 20), pivots(G, 20))
+    assert from_pivots(strict, 20, limit) is not None
 
 
 def test_pivots_that_are_good_enough_stay_rows():
     X = tails(200, 3)
     judge, _ = judged(X, nb.Gaussian(sigma=4.0), 15)
-    learner = from_pivots(judge, 15, peers=1.0)
+    learner = from_pivots(judge, 15, limit=1.0)
     np.testing.assert_array_equal(learner.landmarks.points, X[pivots(judge.sample.matrix, 15)])
 
 
 def test_what_cannot_be_reached_is_not_claimed():
     judge, _ = judged(tails(200, 3), nb.Gaussian(sigma=4.0), 15)
-    assert from_pivots(judge, 15, peers=0.0) is None
+    assert from_pivots(judge, 15, limit=0.0) is None
     linear, _ = judged(tails(200, 3, d=2), nb.Linear(), 15)
-    assert from_pivots(linear, 15, peers=1.0) is None  # of rank two, there are no 15 pivots
+    assert from_pivots(linear, 15, limit=1.0) is None  # of rank two, there are no 15 pivots
 
 
 def test_the_rehearsal_knows_which_rows_were_kept_from_it():
     """A descent whose result is useless elsewhere loses, one that is exact wins."""
-    X = tails(160, 4)
+    X = tails(320, 4)
     kernel = nb.Gaussian(sigma=3.0)
-    sample = Sample.of(make_gram(X, kernel), np.arange(160))
+    sample = Sample.of(make_gram(X, kernel), np.arange(320))
 
     def fit(part, c, size):
         judge, start = judged(part.gram.rows.take(slice(None)), kernel, c)
@@ -101,8 +120,10 @@ def test_the_rehearsal_knows_which_rows_were_kept_from_it():
 
     rng = np.random.default_rng(0)
     assert rehearsed(sample, 20, lambda part, c: fit(part, c, 1), rng)
-    assert not rehearsed(sample, 20, lambda part, c: fit(part, c, 160), rng)
+    assert not rehearsed(sample, 20, lambda part, c: fit(part, c, 320), rng)
+    few = Sample.of(sample.gram, np.arange(100))
     assert not rehearsed(sample, 7, lambda part, c: fit(part, c, 1), rng)  # too few to tell
+    assert not rehearsed(few, 20, lambda part, c: fit(part, c, 1), rng)
 
 
 def errors_elsewhere(kernel, c, monkeypatch):

@@ -17,6 +17,7 @@ def test_the_defaults_try_rough_and_smooth_with_a_full_metric_and_with_few_rows_
 def test_many_features_begin_in_their_own_units_and_at_unit_spread():
     found = menu("auto", "auto", WIDE + 1)
     assert {c.own_units for c in found.many} == {True, False}
+    assert {c.shape for c in found.many} == {"full", "each"}
     assert found.many[0].kernel == UNIT_GAUSSIAN
 
 

@@ -66,7 +66,9 @@ class MatrixLoss:
         xp, C = namespace(Z), self.kernel(self.X, Z)
         J = self.kernel(self.X, Z + STEP * xp.std(self.X, axis=0)) - C
         Q, T = range_basis(C)
-        right = self._right(Q.T @ self.G.times(Q), T)
+        H = Q.T @ self.G.times(Q)
+        self._last = T if 1 - (float(norms(H)) / self.G.norm) ** 2 > CANCELLED else None
+        right = self._right(H, T)
         right = right / _largest(right)
         away = xp.sum(J * J, axis=0) - xp.sum((Q.T @ J) ** 2, axis=0)
         return xp.sqrt(xp.clip(away, min=0.0) * xp.sum(right * right, axis=0))

@@ -16,7 +16,7 @@ from nysboost.boosting.learner import Learner
 from nysboost.boosting.residual import WHOLE_DIAGONAL
 from nysboost.boosting.selectors import KMeansSelector
 from nysboost.gram import Gram, KernelGram, Landmarks, Sample, pooled, take_sample
-from nysboost.joint.pivots import NOVEL, from_pivots, novelty, plain_error, rehearsed
+from nysboost.joint.pivots import NOVEL, enough, from_pivots, novelty, rehearsed
 from nysboost.joint.refinement import Ground, refine
 from nysboost.numerics.arrays import (
     Indices,
@@ -65,6 +65,10 @@ def joint(gram: Gram, c: int, row_cap: int, rng: np.random.Generator) -> Learner
     4. The joint core, fitted on the sample, which has the last word: landmarks that moved
        to no avail go back.
 
+    Where landmarks serve single rows, far from all others, rows to come may lie farther out still:
+    half of the rows then say whether landmarks near the outermost rows serve the other half
+    better (see `pivots`).
+
     Kernels without derivative, precomputed matrices and CSR data keep to columns, which
     boosting with joint cores finds (JJB-mean) and the exchange improves.
 
@@ -107,7 +111,7 @@ def _pivoted(
         return None
     if not rehearsed(judge.sample, len(start), partial(_descended, rng=rng), rng):
         return None
-    return from_pivots(judge, len(start), plain_error(judge, start, rng))
+    return from_pivots(judge, len(start), enough(judge, start, rng))
 
 
 def _descended(

@@ -20,8 +20,8 @@ from nysboost.numerics.arrays import Array, Floats, Indices, epsilon, like, name
 from nysboost.numerics.linalg import norms
 from nysboost.numerics.tolerances import EXHAUSTED, NOTHING_LEFT, cutoff
 
-FEWEST = 8
-"""Landmarks below which half of them say nothing about all."""
+FEWEST, FEWEST_ROWS = 8, 256
+"""Landmarks and rows below which half of them say nothing about all."""
 
 NOVEL = 2.5
 """Above this a rehearsal pays. Of 88 runs of the zoo those below it have errors on other rows
@@ -29,7 +29,7 @@ that are 1 to 20 times those in sample, those above it up to 10⁶ times. MNIST,
 Pendigits (σ = 5, c = 240 and 480) have 0.1 to 2.0, and no rehearsal."""
 
 AHEAD = 0.95
-"""The share of plain Nyström's error that is enough."""
+"""The share of plain Nyström's error on randomly pivoted rows that is enough."""
 
 TRIES = ((0.9, 0.9), (0.75, 0.8), (0.0, 0.7))
 """One after the other until it is enough: the share of the pivots, the first of them, that stay
@@ -62,11 +62,11 @@ def novelty(judge: Judge, learner: Learner, error: float) -> float:
     return float(np.linalg.norm(alone)) / (error * judge.matrix.norm)
 
 
-def from_pivots(judge: Judge, c: int, peers: float) -> Learner | None:
+def from_pivots(judge: Judge, c: int, limit: float) -> Learner | None:
     """Return the approximation on the outermost rows, or near them; None where it would lose.
 
     At first all pivots stay where they are, then the last of them move, then all: until the error
-    on the sample is below that of plain Nyström.
+    on the sample is small enough.
 
     Parameters
     ----------
@@ -74,8 +74,8 @@ def from_pivots(judge: Judge, c: int, peers: float) -> Learner | None:
         The sample.
     c : int
         Number of landmarks.
-    peers : float
-        The error of plain Nyström here, on landmarks of the usual kinds.
+    limit : float
+        The error that is small enough.
     """
     gram = judge.sample.gram
     assert isinstance(gram, KernelGram)
@@ -84,24 +84,27 @@ def from_pivots(judge: Judge, c: int, peers: float) -> Learner | None:
         return None
     form = gram.rows.take(slice(None))
     X = namespace(form).astype(form, namespace(form).float64)
-    Z, enough = take(X, rows), AHEAD * peers
+    Z = take(X, rows)
     learner, error = judge.fit(Landmarks(None, like(Z, form)))
     for stay, farther in TRIES:
-        if error <= enough:
+        if error <= limit:
             break
-        pinned, goal = round(stay * c), farther * enough
+        pinned, goal = round(stay * c), farther * limit
         Z, evaluations = refine(
             gram.kernel, Z, X, judge.matrix, (STEPS, STEPS), pinned=pinned, goal=goal
         )
         gram.tally.count += evaluations * len(judge.sample) * c
         learner, error = judge.fit(Landmarks(None, like(Z, form)))
-    return learner if error <= enough else None
+    return learner if error <= limit else None
 
 
-def plain_error(judge: Judge, start: Landmarks, rng: np.random.Generator) -> float:
-    """Return the smaller error of plain Nyström, on the start and on randomly pivoted rows."""
+def enough(judge: Judge, start: Landmarks, rng: np.random.Generator) -> float:
+    """Return the error that nobody has to be ashamed of: not above the start's, and ahead of peers.
+
+    These stand for all: plain Nyström on randomly pivoted rows.
+    """
     drawn = judge.sample.gram.landmarks(pivots(judge.sample.matrix, len(start), rng))
-    return min(judge.error(judge.plain(landmarks)) for landmarks in (start, drawn))
+    return min(judge.fit(start)[1], AHEAD * judge.error(judge.plain(drawn)))
 
 
 def pivots(G: Array, c: int, rng: np.random.Generator | None = None) -> Indices:
@@ -155,16 +158,19 @@ def rehearsed(
     rng : numpy.random.Generator
         Source of randomness.
     """
-    if c < FEWEST:
+    if c < FEWEST or len(sample) < FEWEST_ROWS:
         return False
-    ratios = []
+    ratios: list[float] = []
     for _ in range(HALVES):
         half, others = np.array_split(rng.permutation(len(sample)), 2)
         descended, judge, start = fit(Sample.of(sample.gram, half), c // 2)
-        pivoted = from_pivots(judge, c // 2, plain_error(judge, start, rng))
+        pivoted = from_pivots(judge, c // 2, enough(judge, start, rng))
         if pivoted is not None:
             ours, theirs = (_missed(sample, learner, others) for learner in (descended, pivoted))
             ratios.append(theirs / ours)
+        better = sum(ratio < BETTER for ratio in ratios)
+        if 2 * max(better, len(ratios) - better) > HALVES:
+            break  # the others cannot change the median's side
     return len(ratios) > 0 and float(np.median(ratios)) < BETTER
 
 
