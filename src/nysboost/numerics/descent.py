@@ -47,12 +47,14 @@ def descend(
         What is known of the curvature of an objective much like this one; this descent adds
         what it sees.
     least, worth : int, float
-        After so many evaluations a step that has gained no more than it is worth is the last.
+        After so many evaluations the second step in a row that has gained no more than it is worth
+        is the last: one alone may be followed by better ones.
     """
     value, gradient = objective(x)
     pairs = deque(maxlen=MEMORY) if pairs is None else pairs
     direction = -_inverse_hessian_times(pairs, gradient)
     step = 1.0 if pairs else 1 / (float(_dot(gradient, gradient)) ** 0.5 or 1.0)
+    before = math.inf
     for done in range(1, max_iter + 1):
         promised = step * float(_dot(direction, gradient))
         if not promised < -NOTHING:
@@ -67,8 +69,9 @@ def descend(
             pairs.append((moved, bend))
         gained = value - next_value
         x, value, gradient = x + moved, next_value, next_gradient
-        if done >= least and gained < worth:
+        if done >= least and max(gained, before) < worth:
             break
+        before = gained
         direction, step = -_inverse_hessian_times(pairs, gradient), 1.0 if pairs else step
     return x
 
