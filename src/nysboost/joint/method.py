@@ -29,6 +29,7 @@ from nysboost.numerics.arrays import (
     to_host,
 )
 from nysboost.numerics.kmeans import centroids
+from nysboost.numerics.tolerances import NEAR_ROUNDING
 from nysboost.settings import Settings
 
 FIRST_STEPS = 9
@@ -95,8 +96,10 @@ def joint(gram: Gram, c: int, row_cap: int, rng: np.random.Generator) -> Learner
     landmarks, judge = _exchanged(gram, start, sample)
     stood = judge.fit(landmarks)
     if isinstance(gram, KernelGram) and _can_move(gram):
+        # near rounding, where nothing can be gained, what has not been touched is as good as any
+        before = [judge.fit(start)] if stood[1] < NEAR_ROUNDING else []
         learner = _pivoted(judge, stood, start, rng) or judge.best(
-            judge.fit(_moved(gram, landmarks, judge)), stood
+            judge.fit(_moved(gram, landmarks, judge)), stood, *before
         )
     else:
         learner = judge.best(stood)

@@ -10,7 +10,15 @@ import numpy as np
 
 from nysboost.data.recognise import rows_of
 from nysboost.data.rows import PROBED, Rows, spread_indices
-from nysboost.numerics.arrays import Array, Floats, in_float64, is_numpy, namespace, to_host
+from nysboost.numerics.arrays import (
+    Array,
+    Floats,
+    entries,
+    in_float64,
+    is_numpy,
+    namespace,
+    to_host,
+)
 
 NOTICED = 0.01
 """Of their error, predictions may move by this share: squared errors then grow by 1e-4 of it."""
@@ -50,8 +58,11 @@ def single_is_enough(predict: Callable[[Any], Array], rows: Rows, error: Floats)
         Root mean squared error of predictions for rows that took no part.
     """
     some = rows.take(spread_indices(rows.n, PROBED))
-    with np.errstate(over="ignore", invalid="ignore"):  # numbers that float32 does not have
-        single = rows_of(_in_float32(some))
+    with np.errstate(over="ignore", invalid="ignore"):
+        short = _in_float32(some)
+        if not np.isfinite(to_host(entries(short))).all():  # numbers that float32 does not have
+            return False
+        single = rows_of(short)
         moved = to_host(predict(single) - predict(InDouble(single)))
     return bool((np.abs(moved).max(axis=0) <= NOTICED * error).all())
 
