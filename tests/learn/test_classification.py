@@ -22,6 +22,8 @@ def table(n=300, seed=0, noise=0.0):
 GIVEN = {"kernel": "gaussian", "metric": None, "landmarks": "uniform", "random_state": 0}
 
 NOT_OF_MARGINS = {
+    "check_fit_score_takes_y": "partial_fit is refused",
+    "check_n_features_in_after_fitting": "partial_fit is refused",
     "check_sample_weight_equivalence_on_dense_data": "a random tenth of the rows calibrates",
     "check_sample_weight_equivalence_on_sparse_data": "a random tenth of the rows calibrates",
 }

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils import column_or_1d
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _assert_all_finite, check_is_fitted
 
@@ -117,13 +116,6 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         self._calibrate(self._learn(X, self._indicators(codes), weights, by))
         return self
 
-    def _takes_more_rows(self) -> bool:
-        if self.loss != "squared":
-            msg = f"partial_fit adds rows to squared errors alone, not to loss={self.loss!r}: fit."
-            raise AttributeError(msg)
-        return True
-
-    @available_if(_takes_more_rows)  # type: ignore[untyped-decorator]
     def partial_fit(
         self,
         X: TableLike,
@@ -142,6 +134,9 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         """
         if not hasattr(self, "_models"):
             return self._first(classes, y).fit(X, y, sample_weight)
+        if self.loss != "squared":
+            msg = f"partial_fit adds rows to squared errors alone, not to loss={self.loss!r}: fit."
+            raise ValueError(msg)
         labels = self._labels(y)
         codes = np.searchsorted(self.classes_, labels)
         codes = np.minimum(codes, len(self.classes_) - 1)
