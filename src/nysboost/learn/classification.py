@@ -21,7 +21,7 @@ from nysboost.learn.calibration import by_margins, calibrated, logits_of
 from nysboost.learn.lazy import lazily, lazy_indicators
 from nysboost.learn.margin_weights import MarginLearner
 from nysboost.numerics.arrays import Array, Floats, Indices, TableLike, to_host
-from nysboost.numerics.checks import refuse_odd_labels, unknown
+from nysboost.numerics.checks import refuse_odd_labels, require_positive, unknown
 from nysboost.target.judged import Judged
 from nysboost.target.method import learn
 
@@ -90,8 +90,8 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         self._check_settings()
         if self.loss not in LOSSES:
             raise ValueError(unknown("loss", self.loss, LOSSES))
-        if self.C is not None and not 0 < self.C < np.inf:
-            raise ValueError(f"C={self.C!r} weighs the losses: a number above 0, or None.")
+        if self.C is not None:
+            require_positive("C", self.C)
         if isinstance(X, Iterator):
             first, labels, rest = buffered(X)
             self.fit(first, labels)

@@ -57,7 +57,7 @@ class MarginLearner:
     Parameters
     ----------
     loss : str
-        A name in `nysboost.learn.margins.LOSSES`.
+        A name in `nysboost.learn.margin_losses.LOSSES`.
     C : float or None
         Weight of the losses beside the squared norm; None for the best of `STRENGTHS`.
     """
