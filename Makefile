@@ -7,8 +7,6 @@ STAMP  := $(VENV)/.installed
 
 TORCH  ?= torch==2.13.0
 
-BENCHES := transform same_error boosting_time large_transform fit_scaling joint_time
-
 .DEFAULT_GOAL := help
 .PHONY: $(shell sed -n 's/^\([a-z-]*\):.*\#\#.*/\1/p' $(MAKEFILE_LIST))
 
@@ -21,14 +19,24 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@
 
-demo: $(STAMP)  ## Learning, ten methods, the paper's simulation with its report
-	$(BIN)/python examples/learning.py --out out
-	$(BIN)/python examples/demo.py --out out
-	$(BIN)/nysboost reproduce simulation --replicates 6 --out out/simulation
-	@echo "Open out/simulation/report.html; the pictures are out/learning.png and out/demo.png."
+demo: $(STAMP)  ## A table from file to predictions, digits, and the paper's method: a minute
+	$(BIN)/python examples/demo.py --out out/demo
 
 test: $(STAMP)  ## Run the tests, on all cores
-	$(BIN)/python -m pytest --numprocesses auto
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
+
+test-parallel: $(STAMP)  ## Run every test of the estimators on four threads at once
+	$(BIN)/python -m pytest --parallel-threads 4 tests/estimators tests/learn
+
+VERSIONS ?= 3.12 3.13 3.14
+
+test-versions:  ## Run the tests of the estimators with other versions of Python (VERSIONS="3.12 3.13"), if they are here
+	for version in $(VERSIONS); do \
+	  command -v python$$version > /dev/null || { echo "python$$version is not here"; continue; }; \
+	  python$$version -m venv .venv-$$version && \
+	  .venv-$$version/bin/python -m pip install --quiet --editable '.[test]' && \
+	  .venv-$$version/bin/python -m pytest --numprocesses auto --dist worksteal tests/estimators tests/learn || exit 1; \
+	done
 
 test-slow: $(STAMP)  ## Run the tests that take minutes: the paper's simulation, 20 seeds
 	$(BIN)/python -m pytest -m slow
@@ -45,10 +53,10 @@ fuzz: $(STAMP)  ## Try 10,000 mutated model files and the laws at 10,000 example
 fault: $(STAMP)  ## Kill 80 runs at random moments: what was whole stays whole (KILLS=20 of each kind)
 	NYSBOOST_KILLS=$(or $(KILLS),20) $(BIN)/python -m pytest -m "slow or not slow" -s tests/test_faults.py
 
-torch: $(VENV)/.torch  ## Install PyTorch, and xRFM, which stands on it, into the environment
+torch: $(VENV)/.torch  ## Install PyTorch, with xRFM and Triton, which stand on it, into the environment
 
 $(VENV)/.torch: $(STAMP)
-	$(BIN)/python -m pip install --quiet '$(TORCH)' xrfm
+	$(BIN)/python -m pip install --quiet '$(TORCH)' xrfm triton
 	@touch $@
 
 test-torch: torch  ## Run the tests of other arrays with PyTorch, which is installed for it
@@ -59,26 +67,29 @@ test-floor:  ## Run the tests with exactly the lowest versions in pyproject.toml
 	$(PYTHON) tools/floor.py > .venv-floor/requirements.txt
 	.venv-floor/bin/python -m pip install --quiet --requirement .venv-floor/requirements.txt
 	.venv-floor/bin/python -m pip install --quiet --no-deps --editable .
-	.venv-floor/bin/python -m pytest --numprocesses auto
+	.venv-floor/bin/python -m pytest --numprocesses auto --dist worksteal
 
 # Processes whose disk is full on purpose could not write down which branches they took.
 coverage: $(STAMP)  ## Run the tests and show which branches they take
 	$(BIN)/python -m pip install --quiet --editable '.[coverage]'
 	$(BIN)/python -m coverage erase
-	$(BIN)/python -m coverage run -m pytest --numprocesses auto --ignore tests/test_faults.py
+	$(BIN)/python -m coverage run -m pytest --numprocesses auto --dist worksteal --ignore tests/test_faults.py
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report
 
 mutate: $(STAMP)  ## Break the numerical core on purpose, and see which tests notice (SECONDS, SEED)
 	$(BIN)/python tools/mutate.py --seconds $(or $(SECONDS),1800) --seed $(or $(SEED),0)
 
-build:  ## Make wheel and sdist, and run the demo from the wheel in an empty environment
+build:  ## Make wheel and sdist, check their metadata, and run both in empty environments
 	rm -rf dist .venv-build && $(PYTHON) -m venv .venv-build
-	.venv-build/bin/python -m pip install --quiet build
+	.venv-build/bin/python -m pip install --quiet build twine
 	.venv-build/bin/python -m build --outdir dist
+	.venv-build/bin/python -m twine check --strict dist/*
 	rm -rf .venv-wheel && $(PYTHON) -m venv .venv-wheel
-	.venv-wheel/bin/python -m pip install --quiet "$$(ls $(CURDIR)/dist/*.whl)[experiments]"
-	cd dist && ../.venv-wheel/bin/python ../examples/demo.py --out demo
+	.venv-wheel/bin/python -m pip install --quiet dist/*.tar.gz
+	cd dist && ../.venv-wheel/bin/python ../packaging/smoke.py
+	.venv-wheel/bin/python -m pip install --quiet --force-reinstall "$$(ls $(CURDIR)/dist/*.whl)[all]"
+	cd dist && ../.venv-wheel/bin/python ../packaging/smoke.py && ../.venv-wheel/bin/python ../examples/demo.py --out demo
 
 lint: $(STAMP)  ## Check style, types and layers
 	$(BIN)/ruff check .
@@ -98,20 +109,14 @@ reproduction: $(STAMP)  ## Run the paper's experiments again and write docs/repr
 	  --out out/reproduction $(if $(DATA),--data-dir $(DATA))
 	$(BIN)/python tools/reproduction_page.py out/reproduction
 
-bench-accuracy: $(STAMP)  ## Measure accuracy per landmark on the paper's data (DATA=folder): hours
-	$(BIN)/python benchmarks/accuracy.py $(if $(DATA),--data-dir $(DATA))
-
-bench-zoo: $(STAMP)  ## Compare joint with every peer on 17 data sets (DATA=folder), reduced: an hour
-	$(BIN)/python benchmarks/zoo.py --seeds 1 --rows 1000 --sizes 60 240 $(if $(DATA),--data-dir $(DATA))
+bench-zoo: $(STAMP)  ## Compare joint with every peer on 17 data sets (DATA=folder), one seed of 1,000 rows: half an hour
+	$(BIN)/python benchmarks/zoo.py $(if $(DATA),--data-dir $(DATA))
 
 bench: $(STAMP)  ## Measure time, memory and error against the floor and the peers (DATA=folder): minutes
 	$(BIN)/python benchmarks/transform.py
+	$(BIN)/python benchmarks/fit.py $(if $(DATA),--data-dir $(DATA))
 	$(BIN)/python benchmarks/same_error.py $(if $(DATA),--data-dir $(DATA))
-	$(BIN)/python benchmarks/boosting_time.py $(if $(DATA),--data-dir $(DATA))
-	$(BIN)/python benchmarks/large_transform.py
-	$(BIN)/python benchmarks/fit_scaling.py
-	$(BIN)/python benchmarks/joint_time.py $(if $(DATA),--data-dir $(DATA))
-	$(BIN)/python benchmarks/summary.py $(BENCHES:%=out/%.json)
+	$(BIN)/python benchmarks/results.py goals out/transform.json out/fit.json out/same_error.json
 
 bench-uses: $(STAMP)  ## Measure kernel PCA, clustering, machines and tests against the exact ones (DATA=folder): half an hour
 	$(BIN)/python benchmarks/uses.py $(if $(DATA),--data-dir $(DATA))
@@ -128,13 +133,23 @@ bench-gpu: $(STAMP)  ## Measure time and error on a GPU; needs PyTorch with CUDA
 bench-dask: $(STAMP)  ## Measure Dask against the same work in memory, and what a row costs
 	$(BIN)/python benchmarks/dask_scale.py
 
-bench-learning-scale: $(STAMP)  ## Learn from memory maps of 10⁵ to 10⁷ rows, and measure predict: minutes to an hour
-	$(BIN)/python benchmarks/learning_scale.py
-	$(BIN)/python benchmarks/learning_predict.py
+bench-learning: $(STAMP)  ## Learners on public tables, with and without categories, and times of fits (DATA=folder, DEVICE=cuda, LEARNERS="LightGBM xRFM")
+	$(BIN)/python benchmarks/learning.py --splits 0 1 2 3 4 $(if $(DATA),--data-dir $(DATA)) $(if $(DEVICE),--device $(DEVICE)) \
+	  $(if $(LEARNERS),--learners NysBoost $(LEARNERS))
+	$(BIN)/python benchmarks/learning.py --times
+	$(if $(DATA),$(BIN)/python benchmarks/tables.py --data-dir $(DATA)/tables)
 
-bench-learning: $(STAMP)  ## Regression and classification on public tables against trees and Gaussian processes (DATA=folder, DEVICE=cuda)
-	$(BIN)/python benchmarks/learning.py $(if $(DATA),--data-dir $(DATA)) $(if $(DEVICE),--device $(DEVICE))
-	$(BIN)/python benchmarks/classification.py --trees $(if $(DATA),--data-dir $(DATA)) $(if $(DEVICE),--device $(DEVICE))
+bench-learning-scale: $(STAMP)  ## Learn from memory maps of 10⁵ to 10⁷ rows, and measure predict: minutes to an hour
+	$(BIN)/python benchmarks/learning.py --memory --predict
+
+bench-leaderboard: $(STAMP)  ## Ranks, Elo and time of learners on every table (DATA=folder): hours
+	$(BIN)/python benchmarks/leaderboard.py $(if $(DATA),--data-dir $(DATA))
+
+results: $(STAMP)  ## Put what bench-learning and bench-leaderboard measured into docs/results.json, README and pictures
+	$(if $(wildcard out/learning.jsonl),$(BIN)/python benchmarks/results.py learning out/learning.jsonl)
+	$(if $(wildcard out/tables.jsonl),$(BIN)/python benchmarks/results.py categories out/tables.jsonl)
+	$(if $(wildcard out/leaderboard.jsonl),$(BIN)/python benchmarks/results.py error_time out/leaderboard.jsonl)
+	$(BIN)/python benchmarks/results.py pages
 
 clean:  ## Remove what the targets made
-	rm -rf $(VENV) .venv-floor .venv-build .venv-wheel .coverage* mutants out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-* .coverage* mutants out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

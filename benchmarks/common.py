@@ -1,12 +1,13 @@
-"""What the benchmarks share: a fair race, one form of table, the machine, JSON and the command.
+"""What the benchmarks share: timing in turn, tables, records, the machine and the command.
 
-A shared machine is noisy, so contestants run in turn, round after round, and what counts is
-the median of the ratios within a round; the smallest and largest ratio are shown beside it.
+A shared machine is noisy, so that what is compared runs in turn, round after round, and what
+counts is the median of the ratios within a round; the smallest and largest are shown beside it.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import multiprocessing
 import os
@@ -26,7 +27,7 @@ import numpy as np
 import threadpoolctl
 
 import nysboost as nb
-from nysboost.experiments import datasets
+from nysboost.paper import datasets
 
 FLOOR = "floor"
 """The two bare matrix products: in a curve their time is real and their error borrowed."""
@@ -119,38 +120,38 @@ class Report:
         return "\n\n".join(parts)
 
 
-def race(
-    contestants: Mapping[str, Callable[[int], Any]],
+def time_in_turn(
+    work: Mapping[str, Callable[[int], Any]],
     rounds: int,
     *,
     warm_up: bool = True,
     after: Callable[[str, Any], None] = lambda _name, _result: None,
-    clock: Callable[[], float] = time.perf_counter,
+    clock: Callable[[], float] = time.process_time,
 ) -> Times:
-    """Time the contestants in turn, in every round in another order.
+    """Return the seconds of each function in each round, in every round in another order.
 
     Parameters
     ----------
-    contestants : mapping of str to callable
+    work : mapping of str to callable
         Each is called with the number of the round, as a seed for those that need one.
     rounds : int
         How often each is timed.
     warm_up : bool
         Whether each runs once before, untimed.
     after : callable
-        Told each name and result outside of the time; the result is then let go.
+        Gets each name and result outside of the time.
     clock : callable
-        What tells the time: on a machine with other work, better that of the processors.
+        Processor time, which other work on the machine changes little, unless another is given.
     """
-    names = list(contestants)
+    names = list(work)
     times: Times = {name: [] for name in names}
     for name in names if warm_up else ():
-        contestants[name](0)
+        work[name](0)
     for number in range(rounds):
         shift = number % len(names)
         for name in names[shift:] + names[:shift]:
             start = clock()
-            result = contestants[name](number)
+            result = work[name](number)
             times[name].append(clock() - start)
             after(name, result)
             del result
@@ -255,11 +256,32 @@ def synthetic(n: int, d: int, seed: int = 0) -> np.ndarray:
 
 def points(name: str, n: int, options: argparse.Namespace) -> np.ndarray:
     """Return n points of one of the paper's data sets, or what --data put in its place."""
-    dataset = datasets.get(name)
+    dataset = datasets.DATASETS[name]
     if options.data == "synthetic":
         return synthetic(n, dataset.dimension)
     data = datasets.load(name, options.data_dir, progress)
     return data.draw(n, np.random.default_rng(0))
+
+
+def append(path: Path, *records: dict[str, Any]) -> None:
+    """Write records to the end of a file, each a line of JSON, all in one write."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as file:
+        file.write("".join(json.dumps(record) + "\n" for record in records))
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    """Return the records of a file; a half-written last line is left out."""
+    found = []
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
+        with contextlib.suppress(json.JSONDecodeError):
+            found.append(json.loads(line))
+    return found
+
+
+def one_thread() -> None:
+    """Have BLAS use one thread in this process, so that its processor time is that of one core."""
+    threadpoolctl.threadpool_limits(1)
 
 
 def placed(X: np.ndarray, device: str) -> Any:
@@ -302,7 +324,7 @@ def run(options: argparse.Namespace, measure: Callable[[argparse.Namespace], Rep
         report = measure(options)
         report.save(path)
     if report.curves:
-        from picture import draw
+        from same_error import draw
 
         draw(report, path.with_suffix(".png"))
     print(report.text(options.markdown), flush=True)

@@ -13,29 +13,25 @@ processor time of all processes, which other users of the machine do not change.
 from __future__ import annotations
 
 import argparse
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import dask
 import dask.array as da
 import numpy as np
-from common import Report, compare, parser, peak_megabytes, progress, race, run
+from common import Report, compare, parser, peak_megabytes, progress, run, time_in_turn
 from distributed import Client, LocalCluster, wait
 
 import nysboost as nb
-from nysboost.cli import apply
-from nysboost.cli.models import transformer
 
 CHUNKS = 64
 LEARN_D, LEARN_C = 16, 100
-THREADED, TWO_WORKERS, COMMAND, MOVED, WORKER_MB = 1.15, 1.4, 1.1, 2.0, 2000.0
+THREADED, TWO_WORKERS, MOVED, WORKER_MB = 1.15, 1.4, 2.0, 2000.0
 """The goals: ratios of time, of bytes through the scheduler, and a worker's megabytes."""
 
-Contest = dict[str, Callable[[int], Any]]
+Work = dict[str, Callable[[int], Any]]
 
 
 def made(block_info: Any = None) -> np.ndarray:
@@ -88,26 +84,31 @@ def on_both_clocks(
     report: Report,
     what: str,
     against: str,
-    contest: Contest,
+    work: Work,
     goal: float,
     options: argparse.Namespace,
     client: Client | None = None,
 ) -> None:
-    """Race two contestants, ours last; add a row of wall time and one of processor time."""
-    spent: dict[str, list[float]] = {name: [] for name in contest}
+    """Time two in turn, ours last; add a row of wall time and one of processor time."""
+    spent: dict[str, list[float]] = {name: [] for name in work}
 
     def counted(name: str) -> Callable[[int], Any]:
         def call(number: int) -> Any:
             before = processor_seconds(client)
-            result = contest[name](number)
+            result = work[name](number)
             spent[name].append(processor_seconds(client) - before)
             return result
 
         return call
 
     warm_up = not options.cold
-    times = race({name: counted(name) for name in contest}, options.rounds, warm_up=warm_up)
-    theirs, ours = contest
+    times = time_in_turn(
+        {name: counted(name) for name in work},
+        options.rounds,
+        warm_up=warm_up,
+        clock=time.perf_counter,
+    )
+    theirs, ours = work
     report.add(compare(what, against, times[ours], times[theirs], goal))
     cpu = {name: seconds[warm_up:] for name, seconds in spent.items()}
     report.add(compare(f"{what}, processor time", against, cpu[ours], cpu[theirs], goal))
@@ -126,12 +127,12 @@ def threads(report: Report, options: argparse.Namespace) -> None:
     """Transform 64 chunks by threads, against memory; both keep all features."""
     model, X, lazy, memory = _model_of_rows(options.kept_rows, options)
     stored = da.from_array(X, chunks=lazy.chunks)
-    contest: Contest = {
+    work: Work = {
         "memory": lambda _: model.transform(X),
         "threads": lambda _: model.transform(stored).persist(scheduler="threads"),
     }
     what = f"{CHUNKS} chunks, threads, features kept"
-    on_both_clocks(report, what, memory, contest, THREADED, options)
+    on_both_clocks(report, what, memory, work, THREADED, options)
 
 
 def workers(report: Report, options: argparse.Namespace) -> None:
@@ -140,31 +141,12 @@ def workers(report: Report, options: argparse.Namespace) -> None:
     with cluster(2) as client:
         held = lazy.persist()
         wait(held)
-        contest: Contest = {
+        work: Work = {
             "memory": lambda _: in_memory(model, X),
             "workers": lambda _: sum_of_squares(model.transform(held)).compute(),
         }
         what = "two local workers, features summed up"
-        on_both_clocks(report, what, memory, contest, TWO_WORKERS, options, client)
-
-
-def command_line(report: Report, options: argparse.Namespace) -> None:
-    """Transform from a .npy file to a .npy file, by the command and in Python."""
-    n, d, c = options.rows, options.dimension, options.landmarks
-    with tempfile.TemporaryDirectory(dir=options.folder, prefix="nysboost-") as name:
-        folder = Path(name)
-        rows, saved, out = folder / "rows.npy", folder / "model.nysboost", folder / "features.npy"
-        np.save(rows, rows_on_the_fly(n, d, CHUNKS).compute())
-        X = np.load(rows, mmap_mode="r")
-        model = nb.StandardNystroem(gamma=1 / d, n_columns=c, random_state=0).fit(X[:20_000])
-        nb.save(model, saved)
-        request = apply.Request(saved, rows, out, None, False, "1GiB", None, True, True)
-        contest: Contest = {
-            "python": lambda _: model.transform(X, out=str(out)),
-            "command": lambda _: apply.run(request, "feature", transformer),
-        }
-        what, against = f"nysboost transform, .npy to .npy, {n:,} rows", "transform(X, out=path)"
-        on_both_clocks(report, what, against, contest, COMMAND, options)
+        on_both_clocks(report, what, memory, work, TWO_WORKERS, options, client)
 
 
 def fit_traffic(report: Report, options: argparse.Namespace) -> None:
@@ -184,25 +166,9 @@ def fit_traffic(report: Report, options: argparse.Namespace) -> None:
 
 
 def _sample_rows(c: int, n: int) -> int:
-    """Return how many rows a joint fit looks at: judges, two rounds, and the first look."""
+    """Return how many rows a joint fit looks at: the first look, the sample, two rounds."""
     cap = max(4096, 4 * c)
     return min(n, 512 + min(cap, max(cap // 2, 8 * c)) + cap) + 1256
-
-
-def weak_scaling(report: Report, options: argparse.Namespace) -> None:
-    """Give each of 1, 2 and 4 workers the same number of rows."""
-    n, d, c = options.rows // 4, options.dimension, options.landmarks
-    X = rows_on_the_fly(20_000, d, 1).compute()
-    model = nb.StandardNystroem(gamma=1 / d, n_columns=c, random_state=0).fit(X)
-    found: dict[int, list[float]] = {}
-    for workers in (1, 2, 4):
-        with cluster(workers):
-            work = sum_of_squares(model.transform(rows_on_the_fly(n * workers, d, 16 * workers)))
-            name = f"{workers} workers"
-            found[workers] = race({name: lambda _, work=work: work.compute()}, 2)[name]
-    for workers in (2, 4):
-        what, against = f"{workers} workers, {n * workers:,} rows", f"1 worker, {n:,} rows"
-        report.add(compare(what, against, found[workers], found[1]))
 
 
 def target(X: np.ndarray) -> np.ndarray:
@@ -238,9 +204,7 @@ def learning(report: Report, options: argparse.Namespace) -> None:
 PARTS = {
     "threads": threads,
     "workers": workers,
-    "command": command_line,
     "traffic": fit_traffic,
-    "weak": weak_scaling,
     "learning": learning,
 }
 
@@ -264,7 +228,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--threads", type=int, default=1, help="of each worker, in learning")
     options.add_argument("--dimension", type=int, default=54)
     options.add_argument("--landmarks", type=int, default=480)
-    options.add_argument("--folder", type=Path, default=None, help="where files are put")
     run(options.parse_args(arguments), measure)
 
 

@@ -1,99 +1,167 @@
 """Time of transform: against the two bare matrix products, and scikit-learn's Nystroem.
 
-One learner of c = 960 landmarks, float32 and float64, d = 16, 54, 300 and 784, n = 100,000
-standard normal rows; where d = 54 also the mixture URB-mean, 8 learners of 120 columns and rank
-50, as many landmarks in all. The floor is (X Zᵀ) N of the same shapes and dtype: as it is written,
-and in blocks of rows, which stay in the cache.
+`memory`: one learner of c landmarks, float32 and float64, standard normal rows; where d = 54 also
+the mixture URB-mean, 8 learners with as many landmarks in all. The floor is (X Zᵀ) N of the same
+shapes and dtype in blocks of rows, which stay in the cache. `disk`: from a memory map to a memory
+map, d = 54, float32, each run in a process of its own, with its peak memory; the floor is the
+bare products over the same file. Needs 2.2 GB of disk for each million rows, in --folder.
+`row`: one row at a time, beyond scikit-learn's check of its input.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import Report, compare, parser, race, run
+from common import FLOOR, Report, Row, compare, in_child, parser, peak_megabytes, run, time_in_turn
 from sklearn.kernel_approximation import Nystroem
+from sklearn.utils import check_array
 
 import nysboost as nb
 
-MIXTURE_AT = 54
-OURS, FLOOR, PEER = "StandardNystroem", "bare products", "scikit-learn"
-BLOCKS = "bare products in blocks"
-BLOCK = 1024
-MIXTURES = {"URB-mean": False, "URB-mean, nonnegative": True}
+BLOCK, WIDE = 1024, 54
+OURS, PEER, MIXTURE = "Nystroem", "scikit-learn", "URB-mean"
+LIMIT_MB, LINEAR = 1000.0, 1.25
+"""Peak memory on disk, and time of a row at the largest n over that at the smallest."""
 
 
-def measure(options: argparse.Namespace) -> Report:
-    title = f"Transform, n = {options.rows:,}, c = {options.landmarks}"
-    report = Report(title)
+def memory(options: argparse.Namespace) -> Iterator[Row]:
+    """Yield the time of transform in memory."""
     for dtype in ("float32", "float64"):
         for d in options.dimensions:
-            _add(report, dtype, d, options)
-    return report
+            X = np.random.default_rng(0).standard_normal((options.rows, d)).astype(dtype)
+            times = time_in_turn(_work(X, options.landmarks), options.rounds)
+            what = f"transform, {dtype}, d = {d}, n = {len(X):,}, c = {options.landmarks}"
+            single = dtype == "float32"
+            goals = {FLOOR: 1.25 if single else None, PEER: 0.65 if single else 0.85}
+            for other, goal in goals.items():
+                yield compare(what, other, times[OURS], times[other], goal)
+            if d == WIDE:
+                yield compare(f"{MIXTURE}, {what}", PEER, times[MIXTURE], times[PEER], 0.4)
 
 
-def _add(report: Report, dtype: str, d: int, options: argparse.Namespace) -> None:
-    X = np.random.default_rng(0).standard_normal((options.rows, d)).astype(dtype)
-    mixtures = MIXTURES if d == MIXTURE_AT else {}
-    times = race(_contestants(X, options.landmarks, mixtures), options.rounds)
-    where = f"{dtype}, d = {d}"
-    single = dtype == "float32"
-    goals = {FLOOR: 1.25 if single else None, BLOCKS: None, PEER: 0.65 if single else 0.85}
-    for other, goal in goals.items():
-        report.add(compare(f"transform, {where}", other, times[OURS], times[other], goal))
-    for name, nonnegative in mixtures.items():
-        goal = None if nonnegative else 0.4
-        report.add(compare(f"{name}, {where}", PEER, times[name], times[PEER], goal))
-
-
-def _contestants(
-    X: np.ndarray, c: int, mixtures: dict[str, bool]
-) -> dict[str, Callable[[int], Any]]:
+def _work(X: np.ndarray, c: int) -> dict[str, Callable[[int], Any]]:
     # at γ = 1/d no eigenvalue is cut, so that all multiply by a c×c matrix
     seen, how = X[:20_000], {"gamma": 1 / X.shape[1], "random_state": 0}
-    ours = nb.StandardNystroem(n_columns=c, **how).fit(seen)
+    ours = nb.Nystroem(method="uniform", n_components=c, **how).fit(seen)
     peer = Nystroem(n_components=c, **how).fit(seen)
     Z, N = ours.components_, ours.normalization_
-    if N.shape != peer.normalization_.shape:
-        raise RuntimeError(f"N is {N.shape}, scikit-learn's is {peer.normalization_.shape}.")
-    p, m, k = 8, c // 8, c * 50 // 960
-    mixed = {
-        name: nb.BoostedNystroem(
-            "URB-mean", n_learners=p, n_columns=m, rank=k, nonnegative=sign, **how
-        ).fit(seen)
-        for name, sign in mixtures.items()
+    work = {
+        FLOOR: lambda _: bare_products(X, Z, N, np.empty((len(X), N.shape[1]), X.dtype)),
+        OURS: lambda _: ours.transform(X),
+        PEER: lambda _: peer.transform(X),
     }
-    return {
-        FLOOR: lambda _: (X @ Z.T) @ N,
-        BLOCKS: lambda _: _in_blocks(X, Z, N),
-        OURS: partial(_transform, ours, X),
-        PEER: partial(_transform, peer, X),
-        **{name: partial(_transform, mixture, X) for name, mixture in mixed.items()},
-    }
+    if X.shape[1] == WIDE:
+        sizes = {"n_learners": 8, "n_columns": c // 8, "rank": c * 50 // 960}
+        mixed = nb.BoostedNystroem(MIXTURE, **sizes, **how).fit(seen)
+        work[MIXTURE] = lambda _: mixed.transform(X)
+    return work
 
 
-def _in_blocks(X: np.ndarray, Z: np.ndarray, N: np.ndarray) -> np.ndarray:
-    out = np.empty((len(X), N.shape[1]), X.dtype)
+def bare_products(X: np.ndarray, Z: np.ndarray, N: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """Return (X Zᵀ) N, a block of rows at a time."""
     for start in range(0, len(X), BLOCK):
         block = slice(start, start + BLOCK)
         np.matmul(X[block] @ Z.T, N, out=out[block])
     return out
 
 
-def _transform(estimator: Any, X: np.ndarray, _round: int) -> np.ndarray:
-    features: np.ndarray = estimator.transform(X)
-    return features
+def disk(options: argparse.Namespace) -> Iterator[Row]:
+    """Yield time and memory from a file to a file, for each number of rows."""
+    found: dict[tuple[str, int], list[tuple[float, float]]] = {
+        (kind, n): [] for n in sorted(options.disk_rows) for kind in (OURS, FLOOR)
+    }
+    with tempfile.TemporaryDirectory(dir=options.folder, prefix="nysboost-") as folder:
+        source, out = Path(folder) / "rows.npy", Path(folder) / "features.npy"
+        _write(source, max(options.disk_rows))
+        for _ in range(options.rounds):
+            for (kind, n), measured in found.items():
+                measured.append(in_child(_from_disk, kind, n, source, out, options.landmarks // 2))
+                out.unlink()
+    rows = sorted(options.disk_rows)
+    seconds = {key: [s for s, _ in measured] for key, measured in found.items()}
+    for n in rows:
+        what = f'transform(X, out="file.npy"), n = {n:,}'
+        yield compare(what, FLOOR, seconds[OURS, n], seconds[FLOOR, n])
+        peaks = [peak for _, peak in found[OURS, n]]
+        yield compare(f"peak of {what}", "limit", peaks, LIMIT_MB, 1.0, unit="MB")
+    large, small = ([s / n * 1e6 for s in seconds[OURS, n]] for n in (rows[-1], rows[0]))
+    yield compare(what, f"n = {rows[0]:,}", large, small, LINEAR, unit="s for 10⁶ rows")
+
+
+def _write(path: Path, n: int, block: int = 2**16) -> None:
+    """Write n standard normal rows, a block at a time."""
+    rng = np.random.default_rng(0)
+    X = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=(n, WIDE))
+    for start in range(0, n, block):
+        size = (min(block, n - start), WIDE)
+        X[start : start + block] = rng.standard_normal(size, dtype=np.float32)
+    X.flush()
+
+
+def _from_disk(kind: str, n: int, source: Path, out: Path, c: int) -> tuple[float, float]:
+    """Return the seconds of one transform until all is on the disk, and the peak memory in MB."""
+    X = np.load(source, mmap_mode="r")[:n]
+    made = nb.Nystroem(method="uniform", n_components=c, gamma=1 / WIDE, random_state=0,
+                       max_memory="512MiB").fit(np.array(X[:20_000]))  # fmt: skip
+    N = made.normalization_
+    start = time.perf_counter()
+    if kind == OURS:
+        made.transform(X, out=str(out))
+    else:
+        F = np.lib.format.open_memmap(out, mode="w+", dtype=X.dtype, shape=(n, N.shape[1]))
+        bare_products(X, made.components_, N, F)
+    with out.open("rb+") as file:
+        os.fsync(file.fileno())
+    return time.perf_counter() - start, peak_megabytes()
+
+
+def row(options: argparse.Namespace) -> Iterator[Row]:
+    """Yield the milliseconds of one row, 256 landmarks and 10 features."""
+    X = np.random.default_rng(0).normal(size=(2000, 10))
+    features = nb.Nystroem(method="uniform", gamma=0.1, n_components=256, random_state=0).fit(X)
+    model = nb.NystroemRegressor(256, landmarks="uniform", local=False, random_state=0)
+    model.fit(X, np.sin(X[:, 0]))
+
+    def many(work: Callable[[np.ndarray], Any], _round: int) -> None:
+        for i in range(options.calls):
+            work(X[i % 500 : i % 500 + 1])
+
+    calls = {"check_array": check_array, "transform": features.transform, "predict": model.predict}
+    times = time_in_turn({n: partial(many, call) for n, call in calls.items()}, options.rounds)
+    each = {name: [1000 * t / options.calls for t in found] for name, found in times.items()}
+    for name in ("transform", "predict"):
+        yield compare(f"{name}, one row", "check_array", each[name], each["check_array"], unit="ms")
+
+
+PARTS = {f.__name__: f for f in (memory, disk, row)}
+
+
+def measure(options: argparse.Namespace) -> Report:
+    report = Report("Transform")
+    for name in options.only or PARTS:
+        for found in PARTS[name](options):
+            report.add(found)
+    return report
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    options = parser(__file__, __doc__, rounds=5)
-    options.add_argument("--rows", type=int, default=100_000)
-    options.add_argument("--landmarks", type=int, default=960)
-    options.add_argument("--dimensions", type=int, nargs="+", default=[16, 54, 300, 784])
-    run(options.parse_args(arguments), measure)
+    made = parser(__file__, __doc__, rounds=3)
+    made.add_argument("--only", nargs="+", choices=PARTS, help="all unless given")
+    made.add_argument("--rows", type=int, default=100_000)
+    made.add_argument("--landmarks", type=int, default=960)
+    made.add_argument("--dimensions", type=int, nargs="+", default=[16, 54, 300, 784])
+    made.add_argument("--disk-rows", type=int, nargs="+", default=[200_000, 1_000_000])
+    made.add_argument("--calls", type=int, default=500, help="of one row")
+    made.add_argument("--folder", type=Path, default=None, help="where the files are put")
+    run(made.parse_args(arguments), measure)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ version = release = nysboost.__version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.viewcode",
     "numpydoc",
     "myst_parser",
     "sphinx_gallery.gen_gallery",
@@ -26,6 +27,7 @@ extensions = [
     "sphinx_copybutton",
     "from_the_library",
     "mathml",
+    "outputs",
 ]
 templates_path = ["_templates"]
 exclude_patterns = ["_ext", "_templates", "generated/*.md", "gallery/*.ipynb", "Thumbs.db"]
@@ -65,7 +67,7 @@ sphinx_gallery_conf: dict[str, Any] = {
     "capture_repr": (),
     "remove_config_comments": True,
     "plot_gallery": "True",
-    "thumbnail_size": (400, 280),
+    "thumbnail_size": (640, 420),
 }
 
 # Looks
@@ -79,7 +81,7 @@ html_math_renderer = "mathml"
 html_context = {"default_mode": "auto"}  # without it the theme complains in the console
 html_theme_options = {
     "logo": {"text": "NysBoost"},
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 8,
     "navbar_align": "left",
     "show_toc_level": 2,
     "navigation_with_keys": False,
@@ -90,7 +92,7 @@ html_theme_options = {
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
 # pages that stand alone have no neighbours to list
-html_sidebars = {page: [] for page in ("index", "start", "theory", "extend", "questions")}
+html_sidebars = {page: [] for page in ("index", "glossary")}
 
 
 def _only_ours(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
@@ -101,6 +103,14 @@ def _only_ours(app: Any, what: str, name: str, obj: Any, skip: bool, options: An
     return True if home and not home.startswith("nysboost") else None
 
 
+def _readable_sizes(
+    app: Any, what: str, name: str, obj: Any, options: Any, signature: str | None, returned: Any
+) -> tuple[str | None, Any] | None:
+    """Write sizes in bytes as people do."""
+    return signature and (signature.replace(str(2**30), "'1 GB'"), returned)
+
+
 def setup(app: Any) -> None:
     """Connect what is particular to this site."""
     app.connect("autodoc-skip-member", _only_ours)
+    app.connect("autodoc-process-signature", _readable_sizes)

@@ -2,19 +2,24 @@
 
 import os
 import shutil
+import signal
+import sys
 
 os.environ["SCIPY_ARRAY_API"] = "1"  # before SciPy is imported: scikit-learn's checks ask for it
 # Small matrices are slower on several threads, and round differently from machine to machine.
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
+os.environ["TRITON_INTERPRET"] = "1"  # read when kernels are defined: they run on the processor
 
+import numpy as np
 import pytest
+import sklearn
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
     "nysboost",
     deadline=None,
     derandomize=True,
-    max_examples=25,
+    max_examples=12,
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile("fuzz", parent=settings.get_profile("nysboost"), derandomize=False,
@@ -49,3 +54,44 @@ def browser(tmp_path_factory):
     browser = selenium.Chrome(options=options, service=service)
     yield browser
     browser.quit()
+
+
+def process_state():
+    """What a test could leave behind for those that follow it in the same process."""
+    dask = sys.modules.get("dask.config")
+    return {
+        "folder": os.getcwd(),
+        "Dask's scheduler": dask and dask.get("scheduler", None),
+        "scikit-learn's settings": sklearn.get_config(),
+        "NumPy's errors": np.geterr(),
+        "alarm": signal.getsignal(signal.SIGALRM),
+    }
+
+
+@pytest.fixture(autouse=True)
+def _the_process_is_left_as_it_was():
+    before = process_state()
+    yield
+    assert process_state() == before
+
+
+@pytest.fixture
+def chunks_are_read(monkeypatch):
+    """Dask's rows stay where they are, as if there were too many to hold."""
+    monkeypatch.setattr("nysboost.data.dask_tables.HELD_BYTES", 0)
+
+
+@pytest.fixture
+def command(capsys):
+    """Run ``nysboost`` in this process; return its exit status, output and errors."""
+    from nysboost import cli
+
+    def call(*arguments):
+        status = 0
+        try:
+            cli.main(list(map(str, arguments)))
+        except SystemExit as ended:
+            status = ended.code or 0
+        return status, *capsys.readouterr()
+
+    return call

@@ -123,6 +123,11 @@ WITHOUT_TIES = (
 """No two columns are alike, so that rounding does not decide a clustering."""
 
 
+def in_turn(methods: Any, cases: Any, parts: int = 3) -> list[tuple[Any, Any]]:
+    """Every method on one of so many parts of the cases, all cases in turn."""
+    return [(m, case) for i, m in enumerate(methods) for case in cases[i % parts :: parts]]
+
+
 def problem(name: str, n: int = 150, seed: int = 0) -> Problem:
     return BUILDERS[name](n, np.random.default_rng(seed))
 

@@ -5,7 +5,6 @@ import pytest
 
 import nysboost as nb
 from nysboost.data.recognise import as_rows
-from nysboost.numerics.split import SplitMatrix
 
 SMOOTH = [
     nb.Gaussian(sigma=1.3),
@@ -31,10 +30,10 @@ def sample(kernel, seed=0, n=40, c=5, d=6):
     return kernel, X, kernel(X, X), Z
 
 
-def split(G, r=1):
-    """G, split by its first columns."""
-    C = G[:, :r]
-    return SplitMatrix.of(G, C / np.sqrt(C[0, 0]) if r == 1 and C[0, 0] > 0 else 0 * C)
+def factor(G):
+    """Return F with F Fᵀ = G."""
+    eigenvalues, V = np.linalg.eigh(G)
+    return V * np.sqrt(np.maximum(eigenvalues, 0))
 
 
 def finite_difference(function, Z, step=1e-6):

@@ -8,14 +8,18 @@ import pytest
 from scipy.sparse.linalg import LinearOperator, cg, eigsh
 
 import nysboost as nb
-from nysboost.engine import accuracy, blocks
-from nysboost.numerics.memory import Budget
+from nysboost.numerics.resources import Budget
 
-cases = pytest.mark.parametrize(
-    ("case", "limits"),
-    [(case, limits) for case in market.NAMES for limits in ({}, market.SAMPLED)],
-    ids=lambda value: value if isinstance(value, str) else ["whole", "sampled"][len(value) > 0],
-)
+
+def cases(*methods):
+    """Every matrix of the market, whole and sampled, with one of the methods in turn."""
+    each = [
+        (case, limits, methods[(i + j) % len(methods)])
+        for i, case in enumerate(market.NAMES)
+        for j, limits in enumerate(({}, market.SAMPLED))
+    ]
+    ids = [f"{case}-{'sampled' if limits else 'whole'}-{method}" for case, limits, method in each]
+    return pytest.mark.parametrize(("case", "limits", "method"), each, ids=ids)
 
 
 def positive_part(K):
@@ -52,8 +56,7 @@ def close(actual, desired, problem, times=1.0):
     np.testing.assert_allclose(actual, desired, rtol=0, atol=times * problem.tolerance)
 
 
-@cases
-@pytest.mark.parametrize("method", ["nystrom", "nystrom-fixed-rank", "ensemble-ridge", "UEB-mean"])
+@cases("nystrom", "nystrom-fixed-rank", "ensemble-ridge", "UEB-mean")
 def test_every_way_of_asking_for_entries_agrees_with_the_definition(case, limits, method):
     problem, approx = approximate(case, method, **limits)
     n = len(problem.G)
@@ -66,9 +69,9 @@ def test_every_way_of_asking_for_entries_agrees_with_the_definition(case, limits
     assert approx.shape == (n, n)
 
 
-@cases
-def test_products_are_products_with_the_dense_matrix(case, limits):
-    problem, approx = approximate(case, **limits)
+@cases("ensemble-ridge", "joint")
+def test_products_are_products_with_the_dense_matrix(case, limits, method):
+    problem, approx = approximate(case, method, **limits)
     n = len(problem.G)
     K = approx.to_dense()
     V = np.random.default_rng(0).normal(size=(n, 3))
@@ -94,8 +97,7 @@ def test_an_approximation_is_a_linear_operator_for_scipys_solvers():
     np.testing.assert_allclose(solution, approx.solve(b, 0.1), rtol=1e-7)
 
 
-@cases
-@pytest.mark.parametrize("method", ["nystrom", "ensemble-ridge", "RRB-med"])
+@cases("nystrom", "ensemble-ridge", "RRB-med")
 def test_eigenpairs_are_those_of_the_dense_matrix(case, limits, method):
     problem, approx = approximate(case, method, **limits)
     n = len(problem.G)
@@ -114,28 +116,19 @@ def test_eigenpairs_are_those_of_the_dense_matrix(case, limits, method):
     np.testing.assert_array_equal(few, eigenvalues[:2])
 
 
-def test_eigenvalues_of_a_mixture_with_negative_weights_include_the_negative_ones():
-    _, approx = with_negative_weights()
-    eigenvalues, _ = approx.eigh()
-    expected = np.linalg.eigvalsh(approx.to_dense())
-    assert eigenvalues[-1] < 0
-    np.testing.assert_allclose(eigenvalues[-1], expected[0], atol=1e-9)
-
-
-@cases
-@pytest.mark.parametrize("alpha", [1e-3, 1.0])
-def test_solve_is_the_dense_solution(case, limits, alpha):
-    problem, approx = approximate(case, "UUB-mean", **limits)
+@cases("UUB-mean")
+def test_solve_is_the_dense_solution(case, limits, method):
+    problem, approx = approximate(case, method, **limits)
     n = len(problem.G)
     K = approx.to_dense().astype(np.float64)
-    alpha = alpha * np.trace(K) / n
     b = np.random.default_rng(0).normal(size=(n, 2))
-    expected = np.linalg.solve(K + alpha * np.eye(n), b)
     rounding = 1e-2 if problem.X.dtype == np.float32 else 1e-7
-    for right, exact in ((b, expected), (b[:, 0], expected[:, 0])):
-        solution = approx.solve(right, alpha)
-        assert solution.shape == right.shape
-        assert np.linalg.norm(solution - exact) <= rounding * np.linalg.norm(exact)
+    for alpha in (1e-3 * np.trace(K) / n, np.trace(K) / n):
+        expected = np.linalg.solve(K + alpha * np.eye(n), b)
+        for right, exact in ((b, expected), (b[:, 0], expected[:, 0])):
+            solution = approx.solve(right, alpha)
+            assert solution.shape == right.shape
+            assert np.linalg.norm(solution - exact) <= rounding * np.linalg.norm(exact)
 
 
 def test_solve_needs_an_alpha_that_makes_the_matrix_positive_definite():
@@ -152,14 +145,7 @@ def test_solve_needs_an_alpha_that_makes_the_matrix_positive_definite():
     np.testing.assert_allclose(approx @ solution - 1.5 * lowest * solution, b, atol=1e-8)
 
 
-def test_solve_takes_one_right_hand_side_for_each_row():
-    _, approx = approximate("Gaussian")
-    with pytest.raises(ValueError, match=r"b has shape \(59,\), but the matrix has 60"):
-        approx.solve(np.ones(59), 1.0)
-
-
-@cases
-@pytest.mark.parametrize("method", ["nystrom", "ensemble-ridge", "RRB-mean", "EUB-SF"])
+@cases("nystrom", "ensemble-ridge", "RRB-mean", "EUB-SF")
 def test_features_reproduce_the_positive_semidefinite_part(case, limits, method):
     problem, approx = approximate(case, method, **limits)
     F = approx.features().astype(np.float64)
@@ -187,8 +173,7 @@ def test_a_projection_from_a_sample_of_rows_is_close_to_that_from_all():
     assert 0 < difference < 0.2 * np.linalg.norm(whole @ whole.T)
 
 
-@cases
-@pytest.mark.parametrize("method", ["nystrom", "ensemble-ridge", "UEB-mean"])
+@cases("nystrom", "ensemble-ridge", "UEB-mean")
 def test_the_relative_error_is_that_of_the_dense_matrices(case, limits, method):
     problem, approx = approximate(case, method, **limits)
     scale = np.abs(problem.G).max()
@@ -229,11 +214,11 @@ def test_entries_evaluated_counts_what_the_method_looked_at():
 
 
 @pytest.mark.parametrize("method", ["URB-mean", "ensemble-ridge", "nystrom", "nystrom-fixed-rank"])
-def test_results_do_not_depend_on_the_size_of_a_block(method, monkeypatch):
+def test_results_do_not_depend_on_the_size_of_a_block(method):
     def everything(max_memory=2**30):
-        _, approx = approximate("Gaussian", method, n=200)
+        _, approx = approximate("Gaussian", method, n=500)
         approx.gram.budget = Budget(max_memory)
-        v = np.ones(200)
+        v = np.ones(500)
         return {
             "dense": approx.to_dense(),
             "product": approx @ v,
@@ -246,22 +231,8 @@ def test_results_do_not_depend_on_the_size_of_a_block(method, monkeypatch):
         }
 
     whole = everything()
-    monkeypatch.setattr(accuracy, "TILE_ROWS", 7)
-    monkeypatch.setattr(blocks, "LEAST_ROWS", 7)
-    for name, value in everything(max_memory=20_000).items():
+    for name, value in everything(max_memory=80_000).items():
         np.testing.assert_allclose(value, whole[name], rtol=1e-7, atol=1e-9, err_msg=name)
-
-
-def test_prefixes_are_weighed_anew_and_keep_their_learners():
-    _, approx = approximate("Gaussian", "RRB-mean")
-    for p in (1, 2, 3):
-        prefix = approx.prefix(p)
-        assert prefix.learners == approx.learners[:p]
-        assert prefix.weights.shape == (p,)
-    np.testing.assert_array_equal(approx.prefix(3).weights, approx.weights)
-    for p in (0, 4, -1):
-        with pytest.raises(ValueError, match=f"This run has 3 learners; a prefix of {p}"):
-            approx.prefix(p)
 
 
 def test_a_single_learner_is_its_own_prefix_and_has_no_other():
@@ -283,7 +254,7 @@ def test_a_pickled_approximation_is_the_same(case):
 def test_a_detached_approximation_says_that_its_rows_are_gone():
     _, approx = approximate("Gaussian")
     approx.relative_error()
-    detached = approx.detached()
+    detached = approx.without_data()
     np.testing.assert_array_equal(detached.weights, approx.weights)
     assert detached.entries_evaluated == approx.entries_evaluated
     for ask in (
@@ -296,21 +267,6 @@ def test_a_detached_approximation_says_that_its_rows_are_gone():
     ):
         with pytest.raises(RuntimeError, match="does not keep the 60 training rows"):
             ask()
-
-
-def test_weights_of_zero_do_no_harm():
-    for seed in range(30):
-        problem, approx = approximate("Gaussian", nonnegative=True, random_state=seed, n_learners=5)
-        assert approx.weights.min() >= 0
-        if approx.weights.min() == 0:
-            break
-    else:
-        raise AssertionError
-    F = approx.features()
-    close(F @ F.T, approx.to_dense(), problem)
-    transform, mass = approx.feature_map(4)
-    assert mass == pytest.approx(0, abs=1e-12)
-    assert np.isfinite(transform(problem.X)).all()
 
 
 def test_many_float32_features_keep_the_digits_that_float32_has():

@@ -6,27 +6,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from common import Report, compare, race, table
+from common import Report, compare, table, time_in_turn
 
 SYNTHETIC = ["--data", "synthetic", "--rounds", "1"]
 SIZES = {
-    "transform": "--rows 300 --landmarks 96 --dimensions 8 54",
+    "transform": "--only memory disk row --rows 300 --landmarks 96 --dimensions 8 54 "
+    "--disk-rows 2000 --calls 2",
     "same_error": "--rows 600 --sample 100 --components 6 --landmarks 6 --more 9 --curve-rounds 1",
-    "fit_scaling": "--rows 2000 3000 --columns 8",
-    "joint_time": "--rows 600 700 --landmarks 6 --images 300 --clusters 4",
-    "boosting_time": "--n 600 --columns 10 --rank 5 --errors",
+    "fit": "--only rows joint boosting pivots versions --rows 2000 2500 --few 300 --images 300 "
+    "--landmarks 8 --pivots 8 --columns 10 --sets covertype --against SOURCE",
     "certificates": "--seeds 1 --small 60 --rows 300 --tables 1 --landmarks 6 --images 500 "
     "--clusters 6 --large 400 --methods uniform --searched wine --tolerances 0.3",
-    "large_transform": "--rows 2000 3000 --landmarks 16",
     "uses": "--rows 200 --cluster-rows 150 --train-rows 120 --test-rows 50 --many-rows 1000 "
     "--landmarks 20 --machine-landmarks 5 --seeds 1 --splits 1 --null-runs 5 --power-runs 2 "
     "--classified pendigits --places kmeans --only pca hinge process two-samples",
-    "learning_predict": "--rows 300 --fitted 60 --components 3",
-    "learning_scale": "--rows 3100 --components 3",
-    "classification": "--tables mnist --components 100",
-    "learning": "--tables pol --splits 0 --components 5 --only "
-    "ours uniform quantile auto exact~process",
+    "learning": "--tables pol mnist concrete --components 5 --learners NysBoost exact~process",
 }
+SOURCE = Path(__file__).parents[1] / "src"
 
 
 @pytest.fixture(autouse=True)
@@ -35,14 +31,14 @@ def _in_an_empty_folder(tmp_path, monkeypatch):
 
 
 def run(name, *more):
-    words = [word.replace("~", " ") for word in SIZES[name].split()]
+    sizes = SIZES[name].replace("SOURCE", str(SOURCE))
+    words = [word.replace("~", " ") for word in sizes.split()]
     importlib.import_module(name).main([*SYNTHETIC, *words, *more])
 
 
 @pytest.mark.parametrize("name", SIZES)
 def test_a_benchmark_prints_its_table_and_writes_it(name, tmp_path, capsys):
-    more = ["--folder", str(tmp_path)] if name == "large_transform" else []
-    run(name, *more)
+    run(name, *(["--folder", str(tmp_path)] if name == "transform" else []))
     report = Report.load(tmp_path / "out" / f"{name}.json")
     printed = capsys.readouterr().out
     assert all(row.what in printed for row in report.rows)
@@ -65,7 +61,7 @@ def test_the_summary_counts_the_goals_of_all_files(tmp_path, capsys):
     met, missed = compare("a", "b", [1.0], [2.0], 0.6), compare("c", "d", [3.0], [2.0], 0.6)
     for name, row in (("one", met), ("two", missed)):
         Report(name, rows=[row, compare("no goal", "", [1.0], 1.0)]).save(tmp_path / name)
-    importlib.import_module("summary").main(["one", "two", "--markdown"])
+    importlib.import_module("results").main(["goals", "one", "two", "--markdown"])
     printed = capsys.readouterr().out
     assert "1 of 2 goals met, 1 missed" in printed
     assert "no goal" not in printed
@@ -77,10 +73,10 @@ def test_a_row_is_the_median_of_the_ratios_within_the_rounds():
     assert (row.ours, row.theirs, row.verdict) == (4.0, 2.0, "met")
 
 
-def test_a_race_runs_everyone_in_turn_and_lets_each_begin_a_round():
+def test_all_are_timed_in_turn_and_each_begins_a_round():
     order, results = [], []
     runners = {name: lambda number, name=name: order.append((name, number)) for name in "ab"}
-    times = race(runners, 2, warm_up=False, after=lambda name, _: results.append(name))
+    times = time_in_turn(runners, 2, warm_up=False, after=lambda name, _: results.append(name))
     assert order == [("a", 0), ("b", 0), ("b", 1), ("a", 1)]
     assert results == [name for name, _ in order]
     assert [len(t) for t in times.values()] == [2, 2]
@@ -101,43 +97,56 @@ def test_a_table_leaves_out_its_empty_columns():
 
 def test_the_gpu_benchmark_runs_wherever_pytorch_is(tmp_path):
     pytest.importorskip("torch")
-    sizes = "--device cpu --rows 3000 --curve-rows 2000 --landmarks 8 --sample 100"
+    sizes = "--device cpu --rows 3000 --landmarks 6 --dimension 4"
     importlib.import_module("gpu").main([*SYNTHETIC, *sizes.split()])
-    assert len(Report.load(tmp_path / "out" / "gpu.json").curves) == 5
+    assert len(Report.load(tmp_path / "out" / "gpu.json").rows) == 9
 
 
-def test_the_zoo_runs_goes_on_and_draws_its_map(tmp_path, capsys, monkeypatch):
+def test_the_zoo_runs_goes_on_and_prints_its_tables(tmp_path, capsys, monkeypatch):
     zoo = importlib.import_module("zoo")
-    X = np.random.default_rng(0).normal(size=(200, 3))
-    monkeypatch.setattr(zoo, "table", lambda name, data_dir: X)
-    sizes = ["--rows", "80", "--sizes", "8", "12"]
-    arguments = ["--seeds", "1", "--jobs", "1", "--sets", "solar", "--kernels", "g1", *sizes]
+    rows = np.random.default_rng(0).normal(size=(200, 4))
+    (tmp_path / "uci").mkdir()
+    np.savez(tmp_path / "uci" / "solar.npz", X=rows)
+    words = ["--data-dir", str(tmp_path), "--sets", "solar", "--kernels", "g1", "laplacian"]
     for _ in range(2):
-        zoo.main(arguments)
-    out = tmp_path / "out" / "zoo.jsonl"
-    assert len(out.read_text().splitlines()) == 1  # the second run found it done
+        zoo.main([*words, "--rows", "80", "--sizes", "8", "12"])
+    runs = (tmp_path / "out" / "zoo.jsonl").read_text().splitlines()
+    assert len(runs) == 2 * 2 * 8  # the second run found them done
     printed = capsys.readouterr().out
-    assert "joint / best peer" in printed
-    assert "solar" in printed
-    assert out.with_suffix(".png").exists()
+    assert "joint / optimum" in printed
+    assert "| solar | " in printed
 
 
-def test_the_distance_from_the_optimum_is_told_with_its_goal(capsys, monkeypatch):
-    zoo = importlib.import_module("zoo")
-    X = np.random.default_rng(0).normal(size=(90, 5))
-    monkeypatch.setattr(zoo, "table", lambda name, data_dir: X)
-    sizes = ["--rows", "60", "--landmarks", "8", "12", "--seeds", "1"]
-    importlib.import_module("optimum").main(sizes)
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 5
-    assert all(float(line.split("optimum ")[1].split()[0]) >= 0.999 for line in lines[:4])
+def test_runs_of_learners_become_the_figures_of_the_pages():
+    results = importlib.import_module("results")
+    known = {"tables": {"pol": {"error": {"LightGBM": 0.1}}}, "fit_times": {}}
+    run = {"table": "pol", "learner": "NysBoost", "rows": 9, "device": "cpu", "processor": 2.0}
+    runs = [run | {"error": error, "covered": 0.9} for error in (0.05, 0.07)]
+    results.put_learning(known, [*runs, {"table": "times", "rows": 500, "processor": 3.21}])
+    assert known["tables"]["pol"]["error"] == {"LightGBM": 0.1, "NysBoost": 0.06}
+    assert known["tables"]["pol"]["covered"] == 0.9
+    assert known["fit_times"]["seconds"] == [(500, 3.2)]
 
 
-def test_two_versions_fit_in_turn_and_a_version_is_as_good_as_itself(tmp_path, capsys, monkeypatch):
-    zoo, versions = (importlib.import_module(name) for name in ("zoo", "versions"))
-    X = np.random.default_rng(0).normal(size=(220, 3))
-    monkeypatch.setattr(zoo, "table", lambda name, data_dir: X)
-    source = str(Path(versions.__file__).parent.parent / "src")
-    sizes = ["--sets", "kin40k", "--sizes", "9", "--rounds", "1", "--out", str(tmp_path)]
-    versions.main(["--against", source, *sizes])
-    assert "= 1.0000" in capsys.readouterr().out
+def test_the_leaderboard_resumes_and_takes_a_learner_from_anywhere(tmp_path, capsys):
+    board = importlib.import_module("leaderboard")
+    words = ["--splits", "2", "--only", "random forest", "linear model", "DummyRegressor"]
+    words += ["--learner", "sklearn.dummy:DummyRegressor"]
+    board.main(words)
+    runs = (tmp_path / "out" / "leaderboard.jsonl").read_text().splitlines()
+    assert len(runs) == 10  # a regressor takes no part in classification
+    first = capsys.readouterr().out
+    assert "synthetic False 0 DummyRegressor" in first
+    board.main(words)
+    again = capsys.readouterr().out
+    assert again.startswith("# Leaderboard")
+    assert again.strip() in first
+    assert "| DummyRegressor | " in (tmp_path / "out" / "leaderboard.md").read_text()
+    assert (tmp_path / "out" / "leaderboard.png").exists()
+
+
+def test_elo_of_two_learners_is_the_logarithm_of_their_odds():
+    page = importlib.import_module("leaderboard")
+    errors = np.array([[1.0, 1.0, 1.0, 3.0], [2.0, 2.0, 2.0, 2.0]])
+    ratings = page.elo(errors, np.array([1.0, 1.0, 1.0, 1.0]))
+    np.testing.assert_allclose(ratings[0] - ratings[1], 400 * np.log10(3), rtol=1e-4)

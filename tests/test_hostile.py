@@ -12,7 +12,7 @@ import warnings
 from typing import Any
 
 import pytest
-from hostile import Case, arguments, command_line, data, kernels, lazy, learning, methods
+from hostile import Case, arguments, command_line, data, kernels, lazy, learning, methods, tables
 
 DOCUMENTED = (ValueError, TypeError, OSError, IndexError, RuntimeError)
 SKLEARN = r"sklearn[/\\]utils[/\\]_?(validation|param_validation|multiclass)"
@@ -20,7 +20,7 @@ OURS = re.compile(rf"[/\\](nysboost[/\\]|{SKLEARN})")
 SECONDS = 60
 TABLE = [
     case
-    for table in (data, kernels, arguments, methods, learning, lazy, command_line)
+    for table in (data, kernels, arguments, methods, learning, lazy, command_line, tables)
     for case in table.CASES
 ]
 
@@ -42,8 +42,8 @@ def _no_hang():
     signal.signal(signal.SIGALRM, before)
 
 
-def test_the_table_has_at_least_150_kinds():
-    assert len({case.name for case in TABLE}) == len(TABLE) >= 150
+def test_the_table_has_at_least_350_kinds():
+    assert len({case.name for case in TABLE}) == len(TABLE) >= 350
 
 
 def outcome(case: Case) -> tuple[Any, BaseException | None]:

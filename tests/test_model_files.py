@@ -6,11 +6,13 @@ import json
 import os
 import pickle
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from archives import repacked
 from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, clone, is_regressor
 
@@ -20,6 +22,7 @@ from nysboost import learn
 X = np.random.default_rng(0).normal(size=(150, 4))
 NEW = np.random.default_rng(1).normal(size=(70, 4))
 
+QUICK = {"kernel": "gaussian", "metric": "each", "random_state": 0}
 LEARNERS = [
     getattr(learn, name)()
     for name in learn.__all__
@@ -75,27 +78,13 @@ class TestTheSameNumbers:
         assert np.array_equal(restored.components_, model.components_)
         assert repr(restored) == repr(model)
 
-    @pytest.mark.parametrize(
-        "model",
-        [
-            nb.StandardNystroem(n_components=12, rank=7, random_state=3),
-            nb.EnsembleNystroem("ridge", n_learners=4, n_columns=8, random_state=3),
-            nb.EnsembleNystroem("uniform", n_learners=4, n_columns=8, n_components=9),
-            nb.BoostedNystroem("URB-mean", n_learners=3, n_columns=8, random_state=3),
-        ],
-        ids=lambda model: type(model).__name__,
-    )
-    def test_every_transformer_and_its_rotation_comes_back(self, model, path):
-        restored = round_trip(model.fit(X), path)
-        assert np.array_equal(restored.transform(NEW), model.transform(NEW))
-        assert np.array_equal(restored.normalization_, model.normalization_)
-        assert list(restored.get_feature_names_out()) == list(model.get_feature_names_out())
-
     @pytest.mark.parametrize("model", LEARNERS, ids=lambda model: type(model).__name__)
     def test_every_learner_answers_the_same_after_a_round_trip(self, model, path):
         y = np.where(X[:, 0] * X[:, 1] > 0, "same", "different")
         y = X[:, 0] if is_regressor(model) else y
-        few = {"n_landmarks": 12} if "n_landmarks" in model.get_params() else {"n_components": 12}
+        few = {"n_landmarks": 12}
+        if "n_landmarks" not in model.get_params():
+            few = {"n_components": 12, "kernel": "gaussian", "metric": "each"}
         model = clone(model).set_params(random_state=0, **few).fit(X[:60], y[:60])
         restored = round_trip(model, path)
         answers = [
@@ -112,13 +101,6 @@ class TestTheSameNumbers:
         assert answers or type(model) is nb.MeanEmbedding
         for name in answers:
             assert np.array_equal(getattr(restored, name)(NEW), getattr(model, name)(NEW))
-
-    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-    def test_the_dtype_stays(self, dtype, path):
-        model = nb.StandardNystroem(n_components=12).fit(X.astype(dtype))
-        features = round_trip(model, path).transform(NEW.astype(dtype))
-        assert features.dtype == dtype
-        assert np.array_equal(features, model.transform(NEW.astype(dtype)))
 
     def test_sparse_landmarks_stay_sparse(self, path):
         sparse = csr_matrix(np.where(X > 0.5, X, 0))
@@ -146,7 +128,7 @@ class TestTheSameNumbers:
         frame = pd.DataFrame(X, columns=["height", "weight", "größe", "age"])
         restored = round_trip(nb.StandardNystroem(n_components=12).fit(frame), path)
         assert list(restored.feature_names_in_) == list(frame.columns)
-        with pytest.raises(ValueError, match="feature names"):
+        with pytest.raises(ValueError, match="no column 'age'"):
             restored.transform(frame.rename(columns={"age": "years"}))
 
     @pytest.mark.parametrize(
@@ -160,13 +142,6 @@ class TestTheSameNumbers:
         assert restored.kernel == model.kernel
         if seed is not None:
             assert np.array_equal(restored.fit(X).transform(X), model.fit(X).transform(X))
-
-    def test_settings_as_unusual_numbers(self, path):
-        model = nb.StandardNystroem(gamma=np.float32(0.1), max_memory="1GB", n_columns=np.int32(7))
-        restored = round_trip(model.fit(X), path)
-        assert restored.gamma == model.gamma
-        assert type(restored.gamma) is np.float32
-        assert np.array_equal(restored.transform(NEW), model.transform(NEW))
 
 
 class TestWhatAFileHolds:
@@ -194,13 +169,6 @@ class TestWhatAFileHolds:
             nb.save(approximation, path, with_rows=True)
         nb.save(approximation, path)
         assert nb.load(path).shape == (150, 150)
-
-    def test_an_array_that_occurs_twice_is_written_once(self, path):
-        nb.save(nb.StandardNystroem(n_components=100).fit(X), path)
-        landmarks = 100 * 4 * 8
-        with np.load(path) as arrays:
-            sizes = [arrays[name].nbytes for name in arrays.files if name != "model.json"]
-        assert sizes.count(landmarks) == 1
 
     def test_the_description_says_what_wrote_it(self, path):
         nb.save(nb.StandardNystroem(), path)
@@ -230,19 +198,6 @@ class TestWhatCannotBeSaved:
         with pytest.raises(TypeError, match="model file"):
             nb.save(thing, path)
 
-    def test_a_pipeline_is_not_ours(self, path):
-        from sklearn.pipeline import make_pipeline
-
-        with pytest.raises(TypeError, match=r"Pipeline.*model file"):
-            nb.save(make_pipeline(nb.StandardNystroem()), path)
-
-    def test_subclasses_of_the_user_are_other_types(self, path):
-        class Mine(nb.StandardNystroem):
-            pass
-
-        with pytest.raises(TypeError, match="Mine"):
-            nb.save(Mine(), path)
-
 
 class TestOtherFiles:
     @pytest.fixture
@@ -257,20 +212,6 @@ class TestOtherFiles:
             with pytest.raises(nb.ModelFileError, match=r"cut off|no model file"):
                 nb.load(saved)
 
-    def test_one_byte_changed(self, saved):
-        whole, rng = saved.read_bytes(), np.random.default_rng(0)
-        before = nb.load(saved).transform(NEW)
-        for where in rng.integers(len(whole), size=200):
-            changed = bytearray(whole)
-            changed[where] ^= 1 << rng.integers(8)
-            saved.write_bytes(changed)
-            try:
-                restored = nb.load(saved)
-            except nb.ModelFileError:
-                continue
-            # a byte that means nothing, such as a date
-            assert np.array_equal(restored.transform(NEW), before)
-
     @pytest.mark.parametrize(
         "content",
         [b"", b"hello", b"PK\x03\x04", pickle.dumps(X), b"\x00" * 1000, b"{}", b"\x93NUMPY"],
@@ -281,24 +222,19 @@ class TestOtherFiles:
         with pytest.raises(nb.ModelFileError):
             nb.load(path)
 
-    def test_an_npz_is_no_model(self, path):
-        np.savez(path.with_suffix(".npz"), X=X)
-        with pytest.raises(nb.ModelFileError, match="no model file"):
-            nb.load(path.with_suffix(".npz"))
-
     def test_a_newer_format_says_upgrade(self, saved):
-        rewrite(saved, lambda body: body.update(format_version=2, library_version="9.0"))
+        rewrite(saved, lambda body, _: body.update(format_version=2, library_version="9.0"))
         with pytest.raises(nb.ModelFileError, match=r"9\.0.*upgrade"):
             nb.load(saved)
 
     def test_a_type_that_is_not_known(self, saved):
-        rewrite(saved, lambda body: body["model"]["objects"][0].update(type="os.system"))
+        rewrite(saved, lambda body, _: body["model"]["objects"][0].update(type="os.system"))
         with pytest.raises(nb.ModelFileError, match=r"os\.system.*does not know"):
             nb.load(saved)
 
     @pytest.mark.parametrize("name", ["transform", "__class__", "fit", "__dict__", "get_params"])
     def test_learned_attributes_do_not_replace_what_a_class_has(self, saved, name):
-        def attack(body):
+        def attack(body, _):
             learned = body["model"]["objects"][-1]["parts"]["learned"]["dict"]
             learned[name] = "text"
 
@@ -329,16 +265,9 @@ class TestOtherFiles:
     def test_headers_that_lie(self, saved, header):
         text = header.encode()
         data = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + b"\x00" * 8
-        rewrite(saved, lambda body: None, {"0.npy": data})
+        rewrite(saved, lambda _, arrays: arrays.update({"0.npy": data}))
         with pytest.raises(nb.ModelFileError, match="damaged"):
             nb.load(saved)
-
-    @pytest.mark.parametrize("text", ["[" * 100_000, "NaN", "9" * 5000, '{"format": 3}', "\xff"])
-    def test_descriptions_that_are_none(self, path, text):
-        with zipfile.ZipFile(path, "w") as archive:
-            archive.writestr("model.json", text.encode("latin1"))
-        with pytest.raises(nb.ModelFileError):
-            nb.load(path)
 
     def test_paths_that_lead_nowhere(self, tmp_path):
         model = nb.StandardNystroem()
@@ -373,64 +302,50 @@ class TestWholeOrNotAtAll:
         assert isinstance(nb.load(path), nb.StandardNystroem)
 
 
-class TestSkops:
-    @pytest.mark.parametrize(
-        "model",
-        [
-            nb.StandardNystroem(n_components=12, random_state=0),
-            nb.EnsembleNystroem(n_learners=3, n_columns=8, random_state=0),
-            nb.BoostedNystroem(kernel=nb.Gaussian(sigma=2.0), n_components=12, random_state=0),
-            nb.Nystroem(nb.Polynomial(degree=2), n_components=12, random_state=0),
-            nb.Nystroem(method="random-fourier", n_components=12, random_state=0),
-            nb.Nystroem(method="meka", n_components=12, random_state=0),
-            nb.Nystroem(method="cur", n_components=12, random_state=0),
-        ],
-        ids=lambda model: f"{type(model).__name__} {getattr(model, 'method', '')}",
+@pytest.mark.parametrize(
+    ("model", "method"),
+    [
+        (nb.StandardNystroem(n_components=12, random_state=0), "transform"),
+        (nb.EnsembleNystroem(n_learners=3, n_columns=8, random_state=0), "transform"),
+        (nb.BoostedNystroem(kernel=nb.Gaussian(2.0), n_components=12, random_state=0), "transform"),
+        (nb.Nystroem(nb.Polynomial(degree=2), n_components=12, random_state=0), "transform"),
+        *(
+            (nb.Nystroem(method=name, n_components=12, random_state=0), "transform")
+            for name in ("random-fourier", "meka", "cur")
+        ),
+        (nb.NystroemRegressor(6, scale="quantile", **QUICK), "predict"),
+        (nb.NystroemClassifier(6, **QUICK), "predict_proba"),
+        (nb.NystroemClassifier(6, loss="log", landmarks="kmeans", random_state=0), "predict"),
+        (nb.GaussianProcessClassifier(n_landmarks=9, random_state=0), "predict_proba"),
+        (nb.KernelPCA(n_components=3, n_landmarks=9, random_state=0), "transform"),
+        (nb.SpectralClustering(2, n_landmarks=9, random_state=0), "predict"),
+        (nb.MeanEmbedding(n_landmarks=9, random_state=0), "score_samples"),
+    ],
+    ids=lambda part: f"{type(part).__name__} {getattr(part, 'method', '')}",
+)
+def test_skops_names_our_types_and_no_others(model, method):
+    sio = pytest.importorskip("skops.io")
+    y = X[:, 0] if is_regressor(model) else np.where(X[:, 0] > 0, "a", "b")
+    data = sio.dumps(model.fit(X, y))
+    unknown = sio.get_untrusted_types(data=data)
+    assert all(name.startswith(("nysboost.", "numpy.")) for name in unknown), unknown
+    restored = sio.loads(data, trusted=unknown)
+    assert np.array_equal(getattr(restored, method)(NEW), getattr(model, method)(NEW))
+
+
+def rewrite(path: Path, change: Callable[[dict, dict], object]) -> None:
+    path.write_bytes(repacked(path.read_bytes(), change))
+
+
+@pytest.mark.parametrize("local", [False, True])
+def test_a_file_holds_training_rows_only_where_leaves_need_them(tmp_path, local):
+    X = np.random.default_rng(0).normal(size=(600, 12))
+    y = np.sin(3 * X[:, 0]) + X[:, 1]
+    settings = {"kernel": "matern", "metric": "each", "scale": "standard", "random_state": 0}
+    model = nb.NystroemRegressor(4, local=local, **settings).fit(X, y)
+    nb.save(model, tmp_path / "model.nysboost")
+    size = (tmp_path / "model.nysboost").stat().st_size
+    assert (size > X.nbytes / 2) == (model.n_local_rows_ > 0) == local
+    np.testing.assert_array_equal(
+        nb.load(tmp_path / "model.nysboost").predict(X[:9]), model.predict(X[:9])
     )
-    def test_skops_names_our_types_and_no_others(self, model):
-        sio = pytest.importorskip("skops.io")
-        data = sio.dumps(model.fit(X))
-        unknown = sio.get_untrusted_types(data=data)
-        assert all(name.startswith(("nysboost.", "numpy.")) for name in unknown), unknown
-        restored = sio.loads(data, trusted=unknown)
-        assert np.array_equal(restored.transform(NEW), model.transform(NEW))
-
-    @pytest.mark.parametrize(
-        ("model", "method"),
-        [
-            (nb.NystroemRegressor(6, metric="each", scale="quantile", random_state=0), "predict"),
-            (nb.NystroemClassifier(6, metric="each", random_state=0), "predict_proba"),
-            (nb.NystroemClassifier(6, loss="log", landmarks="kmeans", random_state=0), "predict"),
-            (nb.GaussianProcessClassifier(n_landmarks=9, random_state=0), "predict_proba"),
-            (nb.KernelPCA(n_components=3, n_landmarks=9, random_state=0), "transform"),
-            (nb.SpectralClustering(2, n_landmarks=9, random_state=0), "predict"),
-            (nb.MeanEmbedding(n_landmarks=9, random_state=0), "score_samples"),
-        ],
-        ids=lambda part: type(part).__name__,
-    )
-    def test_skops_names_the_types_of_learners_too(self, model, method):
-        sio = pytest.importorskip("skops.io")
-        y = X[:, 0] if is_regressor(model) else np.where(X[:, 0] > 0, "a", "b")
-        data = sio.dumps(model.fit(X, y))
-        unknown = sio.get_untrusted_types(data=data)
-        assert all(name.startswith(("nysboost.", "numpy.")) for name in unknown), unknown
-        restored = sio.loads(data, trusted=unknown)
-        assert np.array_equal(getattr(restored, method)(NEW), getattr(model, method)(NEW))
-
-
-def rewrite(path: Path, change: Any, arrays: dict[str, bytes] | None = None) -> None:
-    """Change a model file as somebody would who knows the format, checksums and all."""
-    from hashlib import sha256
-
-    from nysboost.data.archive import _checksum
-
-    with zipfile.ZipFile(path) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()} | (arrays or {})
-    body = json.loads(members.pop("model.json"))
-    del body["checksum"]
-    change(body)
-    body["arrays"] = {name: sha256(data).hexdigest() for name, data in members.items()}
-    members["model.json"] = json.dumps(body | {"checksum": _checksum(body)}).encode()
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, data in members.items():
-            archive.writestr(name, data)

@@ -1,14 +1,11 @@
 """A tolerance finds the number of landmarks, and says so where it cannot."""
 
-import warnings
-
 import market
 import numpy as np
 import pytest
 
 import nysboost as nb
 from nysboost import tolerance
-from nysboost.certificate import NormOfGram, certify
 from nysboost.gram import make_gram
 
 KERNEL = nb.Gaussian(sigma=2.0)
@@ -42,11 +39,6 @@ def test_it_is_reached_with_few_more_landmarks_than_by_trying_all_numbers(X, tol
     assert found <= 1.3 * smallest(X, "kmeans", tol, found)
 
 
-def test_columns_at_random_reach_it_too():
-    approx = nb.approximate(heavy_tailed(), "uniform", KERNEL, tol=0.03, random_state=0)
-    assert approx.relative_error() <= 0.03
-
-
 def test_joint_is_the_default_and_reaches_it_too():
     X = points(400)
     approx = nb.approximate(X, kernel=KERNEL, tol=0.02, random_state=0)
@@ -69,20 +61,21 @@ def test_a_mixture_shares_the_landmarks_out():
     assert approx.relative_error() <= 0.1
 
 
-def counted(monkeypatch, kind):
-    """The numbers of landmarks of all trials of a kind that are made from here on."""
-    counts, original = [], getattr(tolerance.Trier, kind)
+def counted(monkeypatch, pilots):
+    """The numbers of landmarks of all trials, or all pilot fits, that are made from here on."""
+    counts, original = [], tolerance.Trier.run
 
-    def trial(self, fit, c):
-        counts.append(c)
-        return original(self, fit, c)
+    def run(self, fit, c, *, pilot=False):
+        if pilot == pilots:
+            counts.append(c)
+        return original(self, fit, c, pilot=pilot)
 
-    monkeypatch.setattr(tolerance.Trier, kind, trial)
+    monkeypatch.setattr(tolerance.Trier, "run", run)
     return counts
 
 
 def test_fits_that_are_wasted_cost_no_more_than_twice_the_result(monkeypatch):
-    counts = counted(monkeypatch, "trial")
+    counts = counted(monkeypatch, pilots=False)
     for tol in (0.1, 0.03, 0.01, 0.003):
         counts.clear()
         approx = nb.approximate(points(1500), "kmeans", KERNEL, tol=tol, random_state=0)
@@ -90,43 +83,37 @@ def test_fits_that_are_wasted_cost_no_more_than_twice_the_result(monkeypatch):
 
 
 @pytest.mark.parametrize("X", [points(2200), heavy_tailed(2200)], ids=["cloud", "heavy-tailed"])
-def test_scouts_on_few_rows_spare_fits(monkeypatch, X):
-    trials, scouts = counted(monkeypatch, "trial"), counted(monkeypatch, "scout")
-    found = nb.approximate(X, "joint", KERNEL, tol=0.05, random_state=0)
-    assert 1 <= len(scouts) <= tolerance.SCOUTS
-    assert len(trials) <= 2
-    assert found.relative_error() <= 0.05
-    once = nb.approximate(X, "joint", KERNEL, n_components=len(found.landmarks), random_state=0)
-    np.testing.assert_array_equal(found.landmarks.points, once.landmarks.points)
-    assert found.gram.entries_evaluated <= 3 * once.gram.entries_evaluated
+def test_pilot_fits_on_few_rows_spare_fits(monkeypatch, X):
+    trials, pilots = counted(monkeypatch, pilots=False), counted(monkeypatch, pilots=True)
+    numbers, costs = [], []
+    for seed in range(3):
+        trials.clear(), pilots.clear()
+        found = nb.approximate(X, "joint", KERNEL, tol=0.05, random_state=seed)
+        numbers.append(len(trials))
+        assert 1 <= len(pilots) <= tolerance.PILOT_FITS
+        assert found.relative_error() <= 0.05
+        c = len(found.landmarks)
+        once = nb.approximate(X, "joint", KERNEL, n_components=c, random_state=seed)
+        np.testing.assert_array_equal(found.landmarks.points, once.landmarks.points)
+        costs.append(found.gram.entries_evaluated / once.gram.entries_evaluated)
+    assert np.median(numbers) <= 2
+    assert np.median(costs) <= 3
 
 
 @pytest.mark.parametrize("rows", [{"row_cap": 300}, {"row_cap": 2100}])
-def test_where_few_rows_are_all_there_are_nobody_is_sent(monkeypatch, rows):
-    scouts = counted(monkeypatch, "scout")
+def test_where_few_rows_are_all_there_are_no_pilot_fits(monkeypatch, rows):
+    pilots = counted(monkeypatch, pilots=True)
     nb.approximate(points(500), "joint", KERNEL, tol=0.2, random_state=0, **rows)
     nb.approximate(points(2200), "kmeans", KERNEL, tol=0.2, random_state=0, **rows)
-    assert scouts == []
+    assert pilots == []
 
 
 def test_fits_ask_for_the_whole_matrix_once_and_it_is_forgotten(monkeypatch):
-    trials, X = counted(monkeypatch, "trial"), points(600)
+    trials, X = counted(monkeypatch, pilots=False), points(600)
     approx = nb.approximate(X, "joint", KERNEL, tol=0.1, random_state=0)
     assert len(trials) > 1
     assert approx.gram.entries_evaluated < 2 * 600**2 + 512**2
     assert approx.gram._held is None
-
-
-def test_a_certificate_with_a_norm_that_is_known_says_the_same():
-    X = points(2500)
-    approx = nb.approximate(X, "kmeans", KERNEL, n_components=20, random_state=0)
-    rng = np.random.default_rng(0)
-    norm = NormOfGram.of(approx.gram, 0.95, rng)
-    G = make_gram(X, KERNEL).block(np.arange(2500), np.arange(2500))
-    assert norm.squared.value == pytest.approx(np.linalg.norm(G) ** 2, rel=0.05)
-    found = certify(approx._residual(None), 0.95, 10**6, rng, norm=norm)
-    low, high = found.frobenius
-    assert low <= approx.relative_error() <= high < 1.2 * low
 
 
 def test_nearly_the_identity_is_out_of_reach_and_the_result_is_there():
@@ -181,9 +168,3 @@ def test_the_transformers_take_a_tolerance():
     G = make_gram(X, KERNEL).block(np.arange(len(X)), np.arange(len(X)))
     assert np.linalg.norm(G - F @ F.T) <= 0.03 * np.linalg.norm(G)
     assert nb.StandardNystroem(KERNEL, tol=0.1, random_state=0).fit(X).transform(X).shape[1] < 60
-
-
-def test_no_warning_where_it_is_reached():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        nb.approximate(points(300), "uniform", KERNEL, tol=0.3, random_state=0)

@@ -9,7 +9,7 @@ QUESTIONS = (
     (
         "Is there something to predict?",
         "NystroemRegressor\nNystroemClassifier",
-        "landmarks that know it",
+        "landmarks trained on y",
     ),
     (
         "Are there only matrix entries:\nprecomputed, sparse, your own function?",

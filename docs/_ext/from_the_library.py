@@ -1,15 +1,19 @@
-"""Parts of the reference that the library itself can say: its methods, and its commands' help."""
+"""Parts of pages that the library says itself: methods, defaults, exit codes, commands' help."""
 
 from __future__ import annotations
 
+import inspect
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import measured
+
 import nysboost
+from nysboost.cli.commands import COMMANDS
+from nysboost.cli.errors import EXIT_CODES
 
 WIDTH = 88
 """Columns of the help text: what a page of this site shows without scrolling."""
@@ -28,19 +32,49 @@ def kernels() -> str:
     return ", ".join(f"`{name}`" for name in nysboost.KERNELS) + ".\n"
 
 
+LEARNERS = (nysboost.NystroemRegressor, nysboost.NystroemClassifier)
+TRANSFORMERS = (nysboost.Nystroem, nysboost.KernelPCA, nysboost.SpectralClustering)
+SIZES = {2**30: '"1 GB"'}
+"""Defaults as people write them."""
+
+
+def defaults() -> str:
+    """Return every parameter of the main estimators with its default."""
+    lines = ["| parameter | learners | Nystroem | Kernel PCA | Spectral clustering |"]
+    lines.append("|---" * 5 + "|")
+    found = [dict(inspect.signature(c).parameters) for c in LEARNERS + TRANSFORMERS]
+    found = [found[0] | found[1], *found[2:]]  # the classifier has some more than the regressor
+    names = dict.fromkeys(name for parameters in found for name in parameters)
+    for name in names:
+        cells = [_default(p[name].default) if name in p else "" for p in found]
+        lines.append(f"| `{name}` | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _default(value: Any) -> str:
+    if value is inspect.Parameter.empty:
+        return "required"
+    return f"`{SIZES.get(value, repr(value)) if isinstance(value, int) else repr(value)}`"
+
+
+def exit_codes() -> str:
+    """Return what each exit code of the command line means."""
+    lines = ["| exit code | meaning |", "|---|---|"]
+    lines += [f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items()]
+    return "\n".join(lines) + "\n"
+
+
 def commands() -> str:
     """Return the help of the command line and of each of its commands."""
-    overview = help_of()
-    names = re.findall(r"^│ (\w+) ", overview.partition("─ Commands ─")[2], re.MULTILINE)
-    shown = {"nysboost": overview} | {f"nysboost {name}": help_of(name) for name in names}
-    return "\n".join(f"## {title}\n\n```text\n{text}\n```\n" for title, text in shown.items())
+    shown = {"nysboost": help_of()} | {f"nysboost {name}": help_of(name) for name in COMMANDS}
+    return "\n".join(f"### {title}\n\n```text\n{text}\n```\n" for title, text in shown.items())
 
 
 def help_of(*command: str) -> str:
     """Return what a command says about itself, as a user at a plain terminal sees it."""
     plain = {"COLUMNS": str(WIDTH), "TERMINAL_WIDTH": str(WIDTH), "NO_COLOR": "1", "TERM": "dumb"}
     ran = subprocess.run(
-        [sys.executable, "-m", "nysboost.cli", *command, "--help"],
+        [sys.executable, "-m", "nysboost", *command, "--help"],
         env=os.environ | plain,
         capture_output=True,
         text=True,
@@ -53,7 +87,11 @@ def write(app: Any) -> None:
     """Write the parts where pages include them, and leave those alone that are as they were."""
     folder = Path(app.srcdir) / "generated"
     folder.mkdir(exist_ok=True)
-    for part in (methods, kernels, commands):
+    tables = (
+        *(measured.large_tables, measured.small_tables, measured.category_tables),
+        *(measured.where_others_win, measured.leaderboard, measured.fit_times),
+    )
+    for part in (methods, kernels, commands, defaults, exit_codes, *tables):
         path, text = folder / f"{part.__name__}.md", part()
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")

@@ -1,10 +1,10 @@
 """
-In the place of scikit-learn's Nystroem
-=======================================
+scikit-learn's Nystroem with better landmarks
+=============================================
 
 `nysboost.Nystroem` takes what `sklearn.kernel_approximation.Nystroem` takes. The one line that
-changes is the import. What changes in the result is where the landmarks lie: scikit-learn draws
-them among the rows, `method="joint"` places them.
+changes is the import. scikit-learn takes random rows as landmarks, `method="joint"` optimises
+their positions.
 """
 
 import matplotlib.pyplot as plt
@@ -41,7 +41,7 @@ theirs = np.array([accuracy(kernel_approximation.Nystroem, c) for c in SIZES])
 ours = np.array([accuracy(nb.Nystroem, c) for c in SIZES])
 
 # %%
-# With few landmarks it matters most where they lie.
+# The fewer landmarks there are, the more their positions matter.
 figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
 curves = (("scikit-learn's Nystroem", theirs, "#777777"), ("nysboost.Nystroem", ours, "#EE7733"))
 for name, values, colour in curves:

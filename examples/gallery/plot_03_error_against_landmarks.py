@@ -60,4 +60,4 @@ plt.show()
 
 # %%
 # For a number of landmarks, `joint` is the nearest to the limit. Mixtures and random features
-# are cheaper, not better.
+# are cheaper and less accurate.

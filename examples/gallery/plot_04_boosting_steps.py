@@ -2,9 +2,9 @@
 Boosting, step by step
 ======================
 
-Algorithm 1 of *Boosting Nyström Method* adds learners one at a time. Each stands on the columns
-that the learners before it miss: the residual of some candidates is clustered, and the centres
-of the clusters are the next columns.
+Algorithm 1 of *Boosting Nyström Method* adds learners one at a time. Each takes columns
+on which the learners before it have a large error: the residual of some candidates is
+clustered, and the centres of the clusters are the next columns.
 """
 
 import matplotlib.pyplot as plt
@@ -14,7 +14,7 @@ import nysboost as nb
 
 rng = np.random.default_rng(0)
 centres = np.array([(0, 0), (4, 1), (1, 4), (5, 5)])
-sizes = (700, 200, 60, 40)  # the smaller a group, the easier it is missed
+sizes = (700, 200, 60, 40)  # small groups are easily missed
 X = np.concatenate(
     [centre + 0.6 * rng.normal(size=(n, 2)) for centre, n in zip(centres, sizes, strict=True)]
 )
@@ -28,7 +28,7 @@ approx = nb.approximate(
 steps = [approx.prefix(p) for p in range(1, 5)]
 
 # %%
-# The colour of a row is what the mixture so far misses of it, k(x, x) − K̂(x, x). Crosses are
+# The colour of a row is the residual of the mixture so far, k(x, x) − K̂(x, x). Crosses are
 # the columns that the next learner takes.
 figure, panels = plt.subplots(1, 4, figsize=(11, 3.3), layout="constrained", sharey=True)
 for p, (axes, step) in enumerate(zip(panels, steps, strict=True), start=1):
@@ -39,9 +39,9 @@ for p, (axes, step) in enumerate(zip(panels, steps, strict=True), start=1):
         axes.scatter(*following.T, marker="x", s=45, color="#CC3311", lw=1.8)
     axes.set_title(f"{p} learner{'s' * (p > 1)}\nerror {step.relative_error():.1e}", fontsize=10)
     axes.set(xticks=[], yticks=[])
-figure.colorbar(shown, ax=panels, label="share of a row that is missed", shrink=0.9)
+figure.colorbar(shown, ax=panels, label="unexplained share of a row", shrink=0.9)
 plt.show()
 
 # %%
-# The first learner, drawn at random, sees little but the large group. The ones after it take
-# columns where it was dark, and in the end every group has its own.
+# The first learner, drawn at random, has columns in the large group mostly. The next ones take
+# columns where the residual is large, until every group has some.

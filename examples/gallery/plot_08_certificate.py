@@ -2,9 +2,10 @@
 A certificate, and a tolerance instead of a size
 ================================================
 
-How good is an approximation of a matrix that nobody can look at? `Approximation.certificate`
-gives an interval for its error, from a number of kernel values that does not grow with n. With
-`tol=` the number of landmarks follows from the error that you allow.
+How good is an approximation of a matrix that is too large to evaluate?
+`Approximation.certificate` gives an interval for its error, from a number of kernel values that
+does not grow with n. With `tol=` the number of landmarks follows from the largest error that
+you allow.
 """
 
 import matplotlib.pyplot as plt
@@ -30,7 +31,7 @@ reached = [nb.approximate(X, "kmeans", kernel, tol=tol, random_state=0) for tol 
 
 # %%
 # Left: each bar holds the truth with 95 % confidence. Right: as few landmarks as it takes, and
-# what they reach.
+# the error reached.
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 at = np.arange(len(BUDGETS))
 low, high = np.array([certificate.frobenius for certificate in certificates]).T

@@ -1,9 +1,9 @@
 """
-More rows than memory
-=====================
+More rows than memory: from disk to disk
+========================================
 
-Rows may stay on disk, and so may their features. `max_memory` is all that is held beside them.
-What it costs is measured here by the largest memory that NumPy had in use.
+Rows may stay on disk, and so may their features. `max_memory` bounds the working memory
+beside them. Here the largest memory that NumPy had in use is measured.
 """
 
 import tempfile
@@ -20,7 +20,7 @@ folder = tempfile.TemporaryDirectory()
 path = Path(folder.name)
 
 # %%
-# A file of rows, larger than what we allow ourselves to hold.
+# A file of rows, larger than the memory that is allowed.
 rows = np.lib.format.open_memmap(path / "rows.npy", "w+", dtype=np.float32, shape=(N, D))
 rng = np.random.default_rng(0)
 for start in range(0, N, 10_000):

@@ -3,8 +3,7 @@ Kernel PCA, and its pre-images
 ==============================
 
 `nysboost.KernelPCA` finds the components from the features of any method: n×n is never formed.
-With ``fit_inverse_transform`` it learns the way back, so that what noise added can be taken
-away.
+With ``fit_inverse_transform`` it learns pre-images, which remove noise.
 """
 
 import matplotlib.pyplot as plt

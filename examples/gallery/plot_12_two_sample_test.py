@@ -1,6 +1,6 @@
 """
-Are two samples alike? A test by mean embeddings
-================================================
+Two-sample test by mean embeddings
+==================================
 
 `nysboost.mmd_test` compares the mean embeddings of two samples. It finds differences that means
 and variances do not show, and its p-value is exact for any number of landmarks.
@@ -44,7 +44,7 @@ left.scatter(*X.T, s=7, color="#0077BB", label="round")
 left.scatter(*Y.T, s=7, color="#EE7733", label="tilted")
 left.set_title(f"t-test: p = {by_means:.2f}    mmd_test: p = {by_embedding:.3f}")
 left.set(xticks=[], yticks=[], aspect="equal")
-left.legend(frameon=False, loc="lower right", markerscale=2)
+figure.legend(frameon=False, loc="outside lower left", ncols=2, markerscale=2)
 right.plot(CORRELATIONS, found, "o-", color="#332288")
 right.axhline(0.05, color="black", ls=":", lw=1)
 right.text(CORRELATIONS[-1], 0.07, "level 5 %", ha="right")
@@ -53,5 +53,5 @@ right.grid(alpha=0.3)
 plt.show()
 
 # %%
-# Without a difference the test errs as often as it says, about one time in twenty. With one it
-# sees what a t-test cannot.
+# Without a difference the test rejects about one time in twenty, its level. With a correlation
+# it finds what a t-test cannot.

@@ -77,7 +77,7 @@ for side in ("open", "closed"):
                       textcoords="offset points", bbox=BEHIND)  # fmt: skip
 axes.set(xlabel="first component", ylabel="second component")
 axes.margins(x=0.16, y=0.12)
-axes.legend(frameon=False, loc="upper left")
+figure.legend(frameon=False, loc="outside lower center", ncols=2)
 plt.show()
 
 # %%

@@ -3,7 +3,7 @@ Unrolling a manifold
 ====================
 
 Twenty thousand points lie on a rolled-up sheet. The leading eigenvectors of the normalised kernel
-matrix, Laplacian eigenmaps, know the sheet's own coordinate. Exact ones would need a matrix of
+matrix, Laplacian eigenmaps, recover the sheet's own coordinate. Exact ones would need a matrix of
 20,000 × 20,000; through 300 landmarks (Talwalkar, Kumar and Rowley 2008) a second or two is enough.
 """
 
@@ -16,9 +16,9 @@ import nysboost as nb
 X, angle = make_swiss_roll(20_000, noise=0.05, random_state=0)
 
 # %%
-# The kernel has to be narrow beside the gap between two layers of the roll: nearness along the
-# sheet is then all that it sees. `SpectralClustering` keeps the eigenvectors as `embedding_`;
-# the first of them is constant.
+# The kernel has to be narrow beside the gap between two layers of the roll: only points that
+# are near along the sheet are then similar. `SpectralClustering` keeps the eigenvectors as
+# `embedding_`; the first of them is constant.
 found = nb.SpectralClustering(
     3, gamma=0.5, method="kmeans", n_landmarks=300, n_init=1, random_state=0
 ).fit(X)

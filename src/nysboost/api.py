@@ -2,9 +2,9 @@
 
 from nysboost._version import __version__
 from nysboost.approximation import Approximation
+from nysboost.boosting.algorithm import JOINT_VARIANTS, VARIANTS
 from nysboost.boosting.rules import Rule
 from nysboost.boosting.selectors import Selector
-from nysboost.boosting.variants import JOINT_VARIANTS, VARIANTS
 from nysboost.catalogue import FAMILIES, METHODS
 from nysboost.certificate import Certificate
 from nysboost.estimators import BoostedNystroem, EnsembleNystroem, Nystroem, StandardNystroem
@@ -31,6 +31,7 @@ from nysboost.learn import (
     mmd_test,
 )
 from nysboost.model_files import ModelFileError, load, save
+from nysboost.onnx_export import to_onnx
 from nysboost.settings import Settings
 from nysboost.tolerance import ToleranceWarning
 
@@ -71,4 +72,5 @@ __all__ = [
     "load",
     "mmd_test",
     "save",
+    "to_onnx",
 ]

@@ -10,35 +10,30 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nysboost.boosting.learner import Learner, Mixture
+from nysboost.boosting.learner import Mixture
 from nysboost.boosting.trajectory import Origin, Trajectory
 from nysboost.certificate import N_ENTRIES, Certificate, certify
-from nysboost.data.dask_rows import DaskRows
-from nysboost.engine import accuracy
 from nysboost.engine.factor import Factor
 from nysboost.engine.feature_map import FeatureMap
-from nysboost.engine.lazy_accuracy import lazy_error
 from nysboost.engine.low_rank import LowRankMatrix
-from nysboost.engine.residual import Residual
-from nysboost.gram import ALL_ZERO, Gram, KernelGram, Landmarks, on_other_rows, pooled
+from nysboost.engine.projection import BlockDiagonal
+from nysboost.engine.residual import ERRORS, Residual
+from nysboost.gram import ALL_ZERO, Gram, KernelGram, Landmarks, on_other_rows, pool
 from nysboost.kernels import Kernel
 from nysboost.numerics.arrays import Array, Floats, OutputLike, TableLike, like
 from nysboost.numerics.checks import (
+    RandomState,
+    make_rng,
     positions,
     require_count,
     unknown,
 )
-from nysboost.numerics.seeds import RandomState, make_rng
-
-ERRORS = {
-    "frobenius": accuracy.relative_error,
-    "trace": accuracy.relative_trace_error,
-    "spectral": accuracy.relative_spectral_error,
-}
 
 
 class Approximation(LowRankMatrix):
     """A low-rank approximation K̂ of G, never formed.
+
+    .. versionadded:: 0.1
 
     Parameters
     ----------
@@ -55,8 +50,8 @@ class Approximation(LowRankMatrix):
         The method's name.
     kernel : Kernel or None
         With its parameters as numbers; None for a precomputed matrix.
-    learners : tuple of Learner
-        The p learners.
+    learners : tuple of FeatureMap
+        The p learners, each with its `landmarks`, `projection` and `rank`.
     weights : array of shape (p,)
         Their weights; negative ones are possible under ridge regression.
     rank : int
@@ -69,6 +64,10 @@ class Approximation(LowRankMatrix):
         Whether there is a map x ↦ features, for these rows and for others.
     shift : float
         δ, where K̂ has a multiple δI of the identity beside its low rank; 0 for most methods.
+
+    See Also
+    --------
+    approximate : makes one.
 
     Examples
     --------
@@ -92,7 +91,7 @@ class Approximation(LowRankMatrix):
         if not any(learner.rank for learner in mixture.learners):
             raise ValueError(ALL_ZERO)
         self.gram = gram
-        self.learners: tuple[Learner, ...] = mixture.learners
+        self.learners = tuple(learner.with_gram(gram) for learner in mixture.learners)
         self.weights: Floats = mixture.weights
         self.origin = origin or Origin()
         self.entries_evaluated: int = gram.entries_evaluated
@@ -120,7 +119,7 @@ class Approximation(LowRankMatrix):
     @cached_property
     def landmarks(self) -> Landmarks:
         """All landmarks, learner after learner."""
-        return pooled([learner.landmarks for learner in self.learners])
+        return pool([learner.landmarks for learner in self.learners])
 
     def prefix(self, p: int) -> Approximation:
         """Return the mixture of the first p learners, weighed anew but not refitted."""
@@ -147,7 +146,7 @@ class Approximation(LowRankMatrix):
         """Whether as many entries were evaluated to find it as all of G has."""
         return bool(self.entries_evaluated >= self.shape[0] ** 2)
 
-    def named(self, method: str) -> Approximation:
+    def with_name(self, method: str) -> Approximation:
         """Let it be known by the name of the method that found it."""
         self.origin = replace(self.origin, method=method)
         return self
@@ -186,11 +185,15 @@ class Approximation(LowRankMatrix):
         projections = tuple(learner.projection for learner in self.learners)
         if self.weights.min() >= 0:
             scaled = zip(projections, np.sqrt(self.weights), strict=True)
-            side_by_side = tuple(P * float(w) for P, w in scaled)
-            return FeatureMap(self.gram, self.landmarks, side_by_side), 0.0
+            return self._map(tuple(P * float(w) for P, w in scaled)), 0.0
         rotation, mass = self._factor.positive_part(self._weight_of_each, row_cap)
-        rotated = like(rotation, projections[0])
-        return FeatureMap(self.gram, self.landmarks, projections, rotated).simplified(), mass
+        return self._map(projections, like(rotation, projections[0])).simplify(), mass
+
+    def _map(self, projections: tuple[Array, ...], rotation: Array | None = None) -> FeatureMap:
+        """Return the map on all landmarks, with the learners' features side by side or mixed."""
+        if len(projections) == 1 and rotation is None:
+            return FeatureMap(self.gram, self.landmarks, projections[0])
+        return FeatureMap(self.gram, self.landmarks, BlockDiagonal(projections, rotation))
 
     # Errors
 
@@ -210,20 +213,14 @@ class Approximation(LowRankMatrix):
         """
         if norm not in ERRORS:
             raise ValueError(unknown("norm", norm, ERRORS))
-        if rows is None and isinstance(self.gram.rows, DaskRows):
-            transform, weights = self._factor.transform, self._weight_of_each
-            return lazy_error(transform, self.gram.rows, weights, norm, self.shift)
         chosen = positions(slice(None) if rows is None else rows, self.shape[0])
         if len(chosen) == 0:
             msg = "No rows were given, and on no rows there is no error: give at least one."
             raise ValueError(msg)
-        whole, fits = rows is None, self._factor.fits(len(chosen))
-        kept = None if not fits else self._factor.all() if whole else self._factor.at(chosen)
-
-        def features(at: slice) -> Array:
-            return self._factor.at(chosen[at]) if kept is None else kept[at, :]
-
-        return ERRORS[norm](self.gram, features, self._weight_of_each, chosen, self.shift)
+        if rows is None:
+            self._factor.keep()
+        factor = self._factor if rows is None else self._factor.only(chosen)
+        return ERRORS[norm](self.gram, factor, self._weight_of_each, chosen, self.shift)
 
     def certificate(
         self,
@@ -282,10 +279,9 @@ class Approximation(LowRankMatrix):
 
     @cached_property
     def _factor(self) -> Factor:
-        projections = tuple(learner.projection for learner in self.learners)
-        return Factor(FeatureMap(self.gram, self.landmarks, projections))
+        return Factor(self._map(tuple(learner.projection for learner in self.learners)))
 
-    def detached(self) -> Approximation:
+    def without_data(self) -> Approximation:
         """Return this approximation without the data rows, to be saved beside an estimator."""
         mixture = Mixture(self.learners, self.weights)
         kept = Approximation(self.gram.forget_rows(), mixture, Origin(self.method))
@@ -302,4 +298,5 @@ class Approximation(LowRankMatrix):
 
     def __getstate__(self) -> dict[str, Any]:
         derived = ("_factor", "_spectrum", "_weights_like", "_weight_of_each", "landmarks")
-        return {name: value for name, value in self.__dict__.items() if name not in derived}
+        state: dict[str, Any] = super().__getstate__()  # SciPy 1.18 keeps a module, which it hides
+        return {name: value for name, value in state.items() if name not in derived}

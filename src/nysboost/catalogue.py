@@ -6,33 +6,35 @@ import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from nysboost.approximation import Approximation
-from nysboost.boosting.algorithm import boost
+from nysboost.boosting.algorithm import (
+    JOINT_VARIANTS,
+    RULES,
+    VARIANTS,
+    boost,
+    ensemble,
+    parse_variant,
+)
 from nysboost.boosting.core import core_on
-from nysboost.boosting.ensemble import ensemble
-from nysboost.boosting.learner import Learner, Mixture, fit_learner, truncate
+from nysboost.boosting.learner import Mixture, fit_learner, truncate
 from nysboost.boosting.rules import ExponentialWeights, RidgeWeights, Rule
 from nysboost.boosting.trajectory import Origin
-from nysboost.boosting.variants import JOINT_VARIANTS, RULES, VARIANTS, parse_variant
+from nysboost.engine.feature_map import FeatureMap
 from nysboost.gram import Gram, Landmarks, given_landmarks
 from nysboost.joint.method import joint
-from nysboost.methods import adaptive, baselines, cholesky, cur, fourier, leverage, modified
-from nysboost.methods.clustered import density_weighted
-from nysboost.methods.dpp import dpp
-from nysboost.methods.meka import meka
-from nysboost.methods.robust import robust_cur
+from nysboost.methods import adaptive, centres, cholesky, cur, fourier, sampling
+from nysboost.methods.target import target
+from nysboost.numerics.checks import RandomState as RandomState
+from nysboost.numerics.checks import make_rng as make_rng
 from nysboost.numerics.checks import unknown
-from nysboost.numerics.seeds import RandomState as RandomState
-from nysboost.numerics.seeds import make_rng as make_rng
 from nysboost.settings import Settings
-from nysboost.target.method import target
-from nysboost.tolerance import SCOUT_ROWS, within_tolerance
+from nysboost.tolerance import PILOT_ROWS, within_tolerance
 
 Rules: TypeAlias = dict[str, Rule]
 Rng: TypeAlias = np.random.Generator
@@ -83,14 +85,14 @@ def _joint(gram: Gram, settings: Settings, rng: Rng) -> Approximation:
 def _landmarks(choose: Callable[[Gram, int, Rng], Landmarks]) -> Method:
     """Plain Nyström on the landmarks that another method chooses."""
 
-    def fit(gram: Gram, c: int, rng: Rng) -> Learner:
+    def fit(gram: Gram, c: int, rng: Rng) -> FeatureMap:
         landmarks = choose(gram, c, rng)
         return fit_learner(gram, landmarks, len(landmarks))
 
     return _learner(fit)
 
 
-def _learner(fit: Callable[[Gram, int, Rng], Learner]) -> Method:
+def _learner(fit: Callable[[Gram, int, Rng], FeatureMap]) -> Method:
     """Return the method of a learner with a core, or a basis, of its own."""
     return _result(lambda gram, c, rng: _single(gram, fit(gram, c, rng)))
 
@@ -111,11 +113,11 @@ def _result(fit: Callable[[Gram, int, Rng], Approximation]) -> Method:
 
 def _density_weighted(gram: Gram, settings: Settings, rng: Rng) -> Approximation:
     """Cluster centres, weighed by the sizes of their clusters, cut to a rank."""
-    learner = density_weighted(gram, settings.landmarks(gram.n), rng, settings.rank)
+    learner = centres.density_weighted(gram, settings.landmarks(gram.n), rng, settings.rank)
     return _single(gram, learner)
 
 
-def _single(gram: Gram, learner: Learner) -> Approximation:
+def _single(gram: Gram, learner: FeatureMap) -> Approximation:
     return Approximation(gram, Mixture((learner,), np.ones(1)))
 
 
@@ -124,7 +126,7 @@ _FAMILIES: dict[str, dict[str, Method]] = {
     "standard": {
         "nystrom": _nystrom(fixed_rank=False),
         "nystrom-fixed-rank": _nystrom(fixed_rank=True),
-        "uniform": _landmarks(baselines.uniform),
+        "uniform": _landmarks(sampling.uniform),
     },
     "ensemble": {
         "ensemble-uniform": _ensemble("U"),
@@ -134,9 +136,9 @@ _FAMILIES: dict[str, dict[str, Method]] = {
     "boosting": {name: _boosting(name) for name in VARIANTS},
     "boosting, joint core": {name: _boosting(name) for name in JOINT_VARIANTS},
     "cluster centres": {
-        "kmeans": _landmarks(baselines.kmeans),
+        "kmeans": _landmarks(centres.kmeans),
         "density-weighted": _density_weighted,
-        "meka": _learner(meka),
+        "meka": _learner(centres.meka),
     },
     "pivoted Cholesky": {
         "rpcholesky": _landmarks(cholesky.rpcholesky),
@@ -144,29 +146,30 @@ _FAMILIES: dict[str, dict[str, Method]] = {
         "sparse-greedy": _landmarks(cholesky.sparse_greedy),
     },
     "sampling by importance": {
-        "rls": _landmarks(leverage.rls),
-        "bless": _landmarks(leverage.bless),
-        "dpp": _landmarks(dpp),
+        "rls": _landmarks(sampling.rls),
+        "bless": _landmarks(sampling.bless),
+        "arp": _landmarks(sampling.arp),
+        "dpp": _landmarks(sampling.dpp),
         "adaptive": _landmarks(adaptive.adaptive),
         "adaptive-partial": _landmarks(adaptive.adaptive_partial),
     },
     "core from all of G": {
-        "modified": _learner(modified.modified),
-        "spectral-shift": _result(modified.spectral_shift),
+        "modified": _learner(adaptive.modified),
+        "spectral-shift": _result(adaptive.spectral_shift),
     },
     "CUR": {
         "cur": _mixture(cur.cur_leverage),
         "cur-uniform": _mixture(cur.cur_uniform),
         "cur-cross": _mixture(cur.cross_leverage),
         "cur-cross-uniform": _mixture(cur.cross_uniform),
-        "robust-cur": _result(robust_cur),
+        "robust-cur": _result(cur.robust_cur),
     },
     "random features": {
         "random-fourier": _learner(fourier.random_fourier),
         "orthogonal-fourier": _learner(fourier.orthogonal_fourier),
         "quasi-fourier": _learner(fourier.quasi_fourier),
     },
-    "limit": {"optimal": _learner(baselines.optimal)},
+    "limit": {"optimal": _learner(adaptive.optimal)},
 }
 
 _METHODS: dict[str, Method] = {
@@ -183,17 +186,25 @@ METHODS: tuple[str, ...] = tuple(_METHODS)
 """Every name that `approximate` takes; with y also those of `SUPERVISED`."""
 
 SUPERVISED: dict[str, Callable[[Gram, Any, Settings, Rng], Approximation]] = {"target": target}
-"""The methods whose landmarks serve a target y."""
+"""The methods whose landmarks are fitted to a target y."""
 
-SCOUTED = frozenset(("joint",))
-"""The methods whose fit costs so much that one on fewer rows is worth a try, where a number of
-landmarks is sought."""
+WITH_PILOT_FITS = frozenset(("joint",))
+"""The methods whose fit is so costly that one on fewer rows comes first, where `tol` is given."""
 
-OWN_LANDMARKS: dict[str, Callable[[Gram, Landmarks, Settings, Rng], Learner]] = {
+OWN_LANDMARKS: dict[str, Callable[[Gram, Landmarks, Settings, Rng], FeatureMap]] = {
     "joint": lambda gram, Z, settings, rng: core_on(gram, Z, settings.row_cap, rng),
     "nystrom": lambda gram, Z, settings, _: fit_learner(gram, Z, settings.rank or len(Z)),
 }
 """The methods that take the user's own landmarks: a joint core on them, or C W_k⁺ Cᵀ."""
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """What a user may give beside the rows: landmarks, targets, a relative error to reach."""
+
+    landmarks: Any = None
+    y: Any = None
+    tol: float | None = None
 
 
 def run_method(
@@ -201,12 +212,12 @@ def run_method(
     gram: Gram,
     settings: Settings,
     rng: Rng,
-    landmarks: Any = None,
-    y: Any = None,
-    tol: float | None = None,
+    given: Given | None = None,
 ) -> Approximation:
     """Return what a method finds in a Gram matrix, under its name."""
-    run = find_method(method, y)
+    given = given or Given()
+    landmarks, tol = given.landmarks, given.tol
+    run = find_method(method, given.y)
     _tell_idle(method, settings)
     if tol is not None:
         _refuse_beside_tol(landmarks, settings)
@@ -215,15 +226,15 @@ def run_method(
         def fit(c: int, row_cap: int = settings.row_cap) -> Approximation:
             # every trial as a run of its own would be: with the same seed and so many components
             sizes = replace(settings, n_components=c, row_cap=row_cap)
-            return run(gram, sizes, deepcopy(rng)).named(method)
+            return run(gram, sizes, deepcopy(rng)).with_name(method)
 
-        scouted = method in SCOUTED and min(gram.n, settings.row_cap) >= 2 * SCOUT_ROWS
-        scout = partial(fit, row_cap=SCOUT_ROWS) if scouted else None
+        has_pilots = method in WITH_PILOT_FITS and min(gram.n, settings.row_cap) >= 2 * PILOT_ROWS
+        pilot = partial(fit, row_cap=PILOT_ROWS) if has_pilots else None
         held = gram.n <= settings.row_cap and gram.rows.in_memory
         with gram.holding() if held else nullcontext():
-            return within_tolerance(fit, tol, gram, settings.n_components, certificates, scout)
+            return within_tolerance(fit, tol, gram, settings.n_components, certificates, pilot)
     if landmarks is None:
-        return run(gram, settings, rng).named(method)
+        return run(gram, settings, rng).with_name(method)
     if settings.n_components is not None:
         msg = "landmarks says already how many components there are: leave n_components out."
         raise ValueError(msg)
@@ -234,7 +245,7 @@ def run_method(
         )
         raise ValueError(msg)
     learner = OWN_LANDMARKS[method](gram, given_landmarks(gram, landmarks), settings, rng)
-    return _single(gram, learner).named(method)
+    return _single(gram, learner).with_name(method)
 
 
 def _tell_idle(method: str, settings: Settings) -> None:
@@ -245,7 +256,7 @@ def _tell_idle(method: str, settings: Settings) -> None:
             f"'joint' has one core and makes no use of {' and '.join(idle)}, which belong to "
             "mixtures of learners such as 'URB-mean': leave them out."
         )
-        warnings.warn(msg, UserWarning, stacklevel=4)
+        warnings.warn(msg, UserWarning, stacklevel=5)
 
 
 def _refuse_beside_tol(landmarks: Any, settings: Settings) -> None:

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nysboost.data.dask_rows import DaskRows
-from nysboost.engine import accuracy
-from nysboost.engine.lazy_accuracy import lazy_error
-from nysboost.engine.residual import Residual
+from nysboost.engine.residual import Residual, relative_error, relative_trace_error
 from nysboost.engine.sampling import (
     GRAM_SHARE,
     GROUP,
     LEAST_GROUPS,
     PAIRS,
     WORTH_ALL,
+    Estimate,
     Findings,
+    Risk,
+    apportion,
     from_all_rows,
     from_some_rows,
     squared_norm_of_gram,
@@ -25,7 +25,6 @@ from nysboost.engine.sampling import (
 from nysboost.gram import Gram
 from nysboost.numerics.arrays import Floats, to_host
 from nysboost.numerics.checks import require_count
-from nysboost.numerics.estimates import Estimate, Risk, apportioned
 
 N_ENTRIES = 2 * 10**7
 """Kernel values of a certificate: about a second on one core, with the features of 54 columns."""
@@ -38,6 +37,8 @@ SPENT = 0.9
 @dataclass(frozen=True, repr=False)
 class Certificate:
     """What is known about the error of an approximation, and what it rests on.
+
+    .. versionadded:: 0.2
 
     Attributes
     ----------
@@ -62,6 +63,11 @@ class Certificate:
     bounds : (float, float) or None
         Bounds of the Frobenius error that hold with certainty, where the residual is positive
         semidefinite and its diagonal was seen: its trace is then an upper bound of its norm.
+
+    See Also
+    --------
+    Approximation.certificate : makes one.
+    ToleranceWarning : what `tol` warns with.
 
     Examples
     --------
@@ -107,7 +113,7 @@ def _in_words(interval: tuple[float, float], exact: bool) -> str:
 
 @dataclass(frozen=True)
 class NormOfGram:
-    """An estimate of ‖G‖_F², which serves the certificates of all approximations of G."""
+    """An estimate of ‖G‖_F², used in the certificates of all approximations of G."""
 
     squared: Estimate
     entries_evaluated: int
@@ -134,25 +140,9 @@ def certify(
 ) -> Certificate:
     """Return intervals for the relative errors on the rows of `residual`.
 
-    With few rows every entry is evaluated. Otherwise blocks of R are drawn, their rows and
-    columns independently and with probability proportional to what bounds them: to a_i, if there
-    are kernel values enough for the features of all rows, so that a row far from all others is
-    drawn as often as it matters; else to k(x_i, x_i).
-
-    Parameters
-    ----------
-    residual : Residual
-        R, on the rows in question.
-    confidence : float
-        Between 0 and 1.
-    n_entries : int
-        Kernel values that may be evaluated.
-    rng : numpy.random.Generator
-        Source of all randomness.
-    new_rows : bool
-        Whether the rows are others than those of the fit.
-    norm : NormOfGram or None
-        What is known of ‖G‖_F already; None is to find out.
+    With few rows every entry is evaluated. Otherwise blocks of R are drawn, rows and columns
+    independently, with probability proportional to a_i, where kernel values are enough for the
+    features of all rows, else to k(x_i, x_i). `norm` is what is known of ‖G‖_F already.
     """
     _check(residual, confidence, n_entries)
     gram, n, c = residual.gram, residual.gram.n, residual.n_landmarks
@@ -170,41 +160,11 @@ def certify(
     if norm is None:
         norm = NormOfGram(*squared_norm_of_gram(gram, g, int(GRAM_SHARE * pairs), risk, rng))
     frobenius = _quotient(found, norm.squared, g, risk, residual.noise)
-    entries = norm.entries_evaluated + c * c
-    return _put_together(residual, g, found, frobenius, confidence, entries, new_rows)
-
-
-def _quotient(
-    found: Findings, norm: Estimate, g: Floats, risk: Risk, noise: float
-) -> tuple[float, float]:
-    """Return an interval for ‖R‖_F / ‖G‖_F, each within the bounds that are certain."""
-    deviations = risk.deviations(found.rows)
-    of_residual, of_gram = apportioned(deviations, found.squared_norm, norm)
-    residual = np.clip(found.squared_norm.interval(of_residual), found.least, found.most)
-    gram = np.clip(norm.interval(of_gram), float(g @ g), float(g.sum()) ** 2)
-    low, high = np.sqrt(residual / gram[::-1])
-    rounding = noise * float(g.sum()) / float(np.sqrt(gram[0]))
-    return max(0.0, float(low) - rounding), float(high) + rounding
-
-
-def _put_together(
-    residual: Residual,
-    g: Floats,
-    found: Findings,
-    frobenius: tuple[float, float],
-    confidence: float,
-    entries: int,
-    new_rows: bool,
-) -> Certificate:
-    """Divide tr R by tr G, allow for rounding, and say what is certain."""
-    total = float(g.sum())
-    low, high = sorted(abs(end) for end in found.trace)
-    low = 0.0 if found.trace[0] < 0 < found.trace[1] else low
     return Certificate(
         frobenius=frobenius,
-        trace=(max(0.0, low / total - residual.noise), high / total + residual.noise),
+        trace=_trace_interval(found, float(g.sum()), residual.noise),
         confidence=confidence,
-        entries_evaluated=found.entries + entries,
+        entries_evaluated=found.entries + norm.entries_evaluated + c * c,
         rows=len(g),
         rows_seen=found.rows,
         new_rows=new_rows,
@@ -214,10 +174,32 @@ def _put_together(
     )
 
 
+def _quotient(
+    found: Findings, norm: Estimate, g: Floats, risk: Risk, noise: float
+) -> tuple[float, float]:
+    """Return an interval for ‖R‖_F / ‖G‖_F, each within the bounds that are certain."""
+    deviations = risk.deviations(found.rows)
+    of_residual, of_gram = apportion(deviations, found.squared_norm, norm)
+    residual = np.clip(found.squared_norm.interval(of_residual), found.least, found.most)
+    gram = np.clip(norm.interval(of_gram), float(g @ g), float(g.sum()) ** 2)
+    low, high = np.sqrt(residual / gram[::-1])
+    rounding = noise * float(g.sum()) / float(np.sqrt(gram[0]))
+    return max(0.0, float(low) - rounding), float(high) + rounding
+
+
+def _trace_interval(found: Findings, total: float, noise: float) -> tuple[float, float]:
+    """Return an interval for |tr R| / tr G, with room for rounding."""
+    low, high = sorted(abs(end) for end in found.trace)
+    low = 0.0 if found.trace[0] < 0 < found.trace[1] else low
+    return max(0.0, low / total - noise), high / total + noise
+
+
 def _exact(residual: Residual, confidence: float, new_rows: bool) -> Certificate:
     """Evaluate every entry: the intervals are numbers."""
     n = residual.gram.n
-    frobenius, trace = _errors_on_all_rows(residual)
+    residual.factor.keep()
+    how = (residual.gram, residual.factor, residual.weights, np.arange(n), residual.shift)
+    frobenius, trace = relative_error(*how), relative_trace_error(*how)
     return Certificate(
         frobenius=(frobenius, frobenius),
         trace=(trace, trace),
@@ -230,17 +212,6 @@ def _exact(residual: Residual, confidence: float, new_rows: bool) -> Certificate
         exact_trace=True,
         positive_semidefinite=residual.positive_semidefinite,
     )
-
-
-def _errors_on_all_rows(residual: Residual) -> tuple[float, float]:
-    """Return both relative errors from all entries, on the workers where the rows are there."""
-    gram, weights, shift = residual.gram, residual.weights, residual.shift
-    if isinstance(gram.rows, DaskRows) and not residual.factor.is_kept():
-        there = (residual.factor.transform, gram.rows, weights)
-        return lazy_error(*there, "frobenius", shift), lazy_error(*there, "trace", shift)
-    F, rows = residual.factor.all(), np.arange(gram.n)
-    here = (gram, lambda at: F[at, :], weights, rows, shift)
-    return accuracy.relative_error(*here), accuracy.relative_trace_error(*here)
 
 
 def _check(residual: Residual, confidence: float, n_entries: int) -> None:

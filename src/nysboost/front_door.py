@@ -6,18 +6,20 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any, Unpack
 
+import numpy as np
+
 from nysboost.approximation import Approximation
-from nysboost.catalogue import ROBUST, find_method, run_method
+from nysboost.catalogue import ROBUST, SUPERVISED, Given, find_method, run_method
 from nysboost.gram import make_gram
 from nysboost.kernels import Kernel
-from nysboost.numerics import progress
 from nysboost.numerics.arrays import Array, TableLike
-from nysboost.numerics.checks import unknown
-from nysboost.numerics.memory import MAX_MEMORY, Budget
-from nysboost.numerics.seeds import RandomState, make_rng
+from nysboost.numerics.checks import RandomState, make_rng, unknown
+from nysboost.numerics.progress import reported
+from nysboost.numerics.resources import MAX_MEMORY, Budget
 from nysboost.settings import Options, Settings
 
 
+@np.errstate(divide="warn", over="warn", under="ignore", invalid="warn")
 def approximate(
     X: TableLike,
     method: str = "joint",
@@ -33,11 +35,13 @@ def approximate(
     sigma: float | str | None = None,
     max_memory: int | str = MAX_MEMORY,
     n_jobs: int | None = None,
-    verbose: bool = False,
+    verbose: int | None = None,
     random_state: RandomState = None,
     **options: Unpack[Options],
 ) -> Approximation:
     """Approximate the Gram matrix of the rows of X by one of the Nyström methods.
+
+    .. versionadded:: 0.1
 
     Parameters
     ----------
@@ -58,8 +62,8 @@ def approximate(
     landmarks : array of row numbers, or of points, or None
         Your own landmarks, for "joint", which fits its core to them, and for "nystrom".
     y : array-like of shape (n,) or (n, t), or None
-        Targets or labels, for "target": kernel, metric and landmarks are then found to serve
-        them. Other methods ignore it.
+        Targets or labels, for "target": kernel, metric and landmarks are then fitted to
+        them. Other methods refuse it.
     settings : Settings or None
         All sizes and readings of a run at once; or give its fields by name.
     gamma, sigma : float, "median", "scale" or None
@@ -71,8 +75,9 @@ def approximate(
         bytes or as "500MB". Fitting has its own, which does not depend on n.
     n_jobs : int or None
         Cores at most; None and -1 are all that matrix products use.
-    verbose : bool
-        Say how far a long run has come.
+    verbose : int or None
+        None shows a bar with the time left on a terminal and in a notebook, if a run takes more
+        than two seconds; 0 nothing; 1 also a line for each step.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None
         Seed of all randomness.
     **options
@@ -84,6 +89,24 @@ def approximate(
     -------
     Approximation
         K̂, as a linear operator with entries, features, eigenpairs and errors.
+
+    See Also
+    --------
+    Nystroem : the same as a scikit-learn transformer.
+    NystroemRegressor : predicts a target, with landmarks trained on it.
+    Approximation.certificate : an interval for the error.
+
+    Notes
+    -----
+    Every method returns K̂ = k(X, Z) M k(Z, X) with landmarks Z and a small core M. Beyond
+    `row_cap` rows the cost of a fit does not grow with n.
+
+    References
+    ----------
+    .. [1] C. K. I. Williams and M. Seeger (2001). Using the Nyström method to speed up kernel
+          machines. NIPS 13.
+    .. [2] K. Hamm, Z. Lu, W. Ouyang and H. H. Zhang (2023). Boosting Nyström Method.
+          arXiv:2302.11032.
 
     Examples
     --------
@@ -99,6 +122,9 @@ def approximate(
     True
     """
     find_method(method)
+    if y is not None and method not in SUPERVISED:
+        msg = f"The method {method!r} does not look at y: leave y out, or take method='target'."
+        raise ValueError(msg)
     settings = _settings(settings, n_components, dict(options))
     given = {"gamma": gamma, "sigma": sigma, **(kernel_params or {})}
     gram = make_gram(
@@ -108,8 +134,8 @@ def approximate(
         corrupted=method in ROBUST,
         **given,
     )
-    with progress.shown(verbose):
-        return run_method(method, gram, settings, make_rng(random_state), landmarks, y, tol)
+    with reported(method, verbose):
+        return run_method(method, gram, settings, make_rng(random_state), Given(landmarks, y, tol))
 
 
 def _settings(

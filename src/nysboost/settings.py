@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, fields
-from typing import Any, Literal, TypeAlias, TypedDict
+from typing import Literal, TypeAlias, TypedDict
 
 import numpy as np
 
@@ -19,18 +19,13 @@ DEFAULT_VALIDATION = 20
 """The paper's sizes on its real data: p up to 8, m = 120, v1 = v2 = 20."""
 
 CANDIDATES_PER_COLUMN = 4
-"""The paper's s is 5m = 600, as in its presets. With 4m errors on Covertype are 1.004 of that, with
-3m 1.025 (UUB-mean, n = 4000, mean of six seeds); distances take the square of s."""
+"""The paper's s is 5m; with 4m errors on Covertype are 1.004 of that, with 3m 1.025."""
 
 STEPS_SHARED = 3
-"""V is drawn from 3s columns, which last for ten learners of s/4. With this and 4m candidates
-errors are 0.997 of those with 5m from all columns on Covertype, 1.006 on MNIST and 1.005 on GloVe
-(UUB-mean, n = 4000, means of twelve draws, standard errors 0.006, 0.002 and 0.001)."""
+"""V is drawn from 3s columns: errors .997 to 1.006 of those from all columns, three data sets."""
 
 RESIDUAL_ROWS = 448
-"""None of them is a column that is considered, where there are enough others: they tell as much as
-512 of which an eighth were (0.999 of the error on Covertype, 0.999 on GloVe, 1.000 on MNIST).
-With 384 of the latter errors on Covertype are 1.016, with 256 1.035."""
+"""Rows beside the columns considered: errors on Covertype are 1.016 with 384, 1.035 with 256."""
 
 GRID = tuple(float(value) for value in np.logspace(-12, 2, 29))
 """λ and η are tuned on this grid, relative to the scale of the errors."""
@@ -58,6 +53,8 @@ class Options(TypedDict, total=False):
 @dataclass(frozen=True)
 class Settings:
     """Sizes and readings of one run; None stands for the default that suits n.
+
+    .. versionadded:: 0.1
 
     Parameters
     ----------
@@ -98,6 +95,15 @@ class Settings:
         of V1 and V2, to which p weights are fitted, are observed on fewer rows, which tell them
         well enough. J in the boosting step keeps to `row_cap`, and so does an ensemble.
 
+    See Also
+    --------
+    approximate : takes its fields by name.
+
+    References
+    ----------
+    .. [1] K. Hamm, Z. Lu, W. Ouyang and H. H. Zhang (2023). Boosting Nyström Method.
+          arXiv:2302.11032.
+
     Examples
     --------
     >>> Settings(n_components=100, n_learners=4).resolve(1000).n_columns
@@ -124,7 +130,9 @@ class Settings:
         for field in fields(self):
             name, value = field.name, getattr(self, field.name)
             if name.endswith("_shape"):
-                _require_shape(name, value)
+                if value not in ("columns", "square"):
+                    msg = f'{name} is "columns" or "square", but {name}={value!r} was given.'
+                    raise ValueError(msg)
             elif name not in ("eta", "nonnegative", "lambdas") and value is not None:
                 require_count(name, value)
 
@@ -133,7 +141,7 @@ class Settings:
         p_times_m = self.n_columns and (self.n_learners or DEFAULT_LEARNERS) * self.n_columns
         asked = self.n_components or p_times_m
         if asked and asked > n:
-            warnings.warn(_clipped(asked, n, n), stacklevel=2)
+            warnings.warn(_clip(asked, n, n), stacklevel=2)
         return min(asked or DEFAULT_COMPONENTS, n)
 
     def resolve(self, n: int, *, validated: bool = True, boosted: bool = True) -> ResolvedSettings:
@@ -197,7 +205,7 @@ class Settings:
             return p, max(1, min(DEFAULT_COLUMNS, room // p))
         p = min(p, self.n_components, max(1, room))
         if self.n_components > room > 0:
-            warnings.warn(_clipped(self.n_components, room, p * (room // p)), stacklevel=3)
+            warnings.warn(_clip(self.n_components, room, p * (room // p)), stacklevel=3)
         return p, max(1, min(self.n_components, room) // p)
 
 
@@ -218,14 +226,8 @@ class ResolvedSettings:
     residual_rows: int
 
 
-def _clipped(asked: int, room: int, taken: int) -> str:
+def _clip(asked: int, room: int, taken: int) -> str:
     return (
         f"{asked} landmarks were asked for, but there are only {room} rows to take them from: "
         f"{taken} are used. Lower n_components to silence this."
     )
-
-
-def _require_shape(name: str, value: Any) -> None:
-    if value not in ("columns", "square"):
-        msg = f'{name} is "columns" or "square", but {name}={value!r} was given.'
-        raise ValueError(msg)

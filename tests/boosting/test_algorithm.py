@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nysboost as nb
-from nysboost.boosting.algorithm import boost
+from nysboost.boosting.algorithm import RULES, SELECTORS, boost
 from nysboost.boosting.rules import UniformWeights
-from nysboost.boosting.variants import RULES, SELECTORS
 from nysboost.settings import Settings
 
 selectors = pytest.mark.parametrize("selector", SELECTORS.values(), ids=SELECTORS)
@@ -86,13 +85,6 @@ def test_a_residual_on_fewer_rows_reads_fewer_entries_and_finds_columns_too(sele
     assert len(np.unique(np.concatenate(columns(few)))) == 24
 
 
-@selectors
-def test_residual_rows_beyond_n_are_all_rows(selector):
-    np.testing.assert_array_equal(
-        *(columns(run(selector, n=80, residual_rows=r)) for r in (80, 1000))
-    )
-
-
 def test_of_a_sample_of_rows_none_is_on_a_columns_diagonal():
     seen = []
 
@@ -114,11 +106,6 @@ def test_a_joint_core_is_boosted_on_all_rows(selector):
     )
 
 
-def test_one_row_is_enough_even_if_it_is_one_of_v():
-    trajectory = run(SELECTORS["mean"], n=40, residual_rows=1)
-    assert len(np.unique(np.concatenate(columns(trajectory)))) == 24
-
-
 def test_one_learner_is_the_standard_method_on_uniform_columns():
     problem = market.problem("Gaussian", n=80)
     settings, rng = Settings(**SIZES | {"n_learners": 1}), np.random.default_rng(0)
@@ -126,7 +113,7 @@ def test_one_learner_is_the_standard_method_on_uniform_columns():
     (learner,) = trajectory.learners
     drawn = np.random.default_rng(0).choice(80, size=6, replace=False)
     np.testing.assert_array_equal(learner.landmarks.indices, drawn)
-    F = learner.features(problem.gram)
+    F = learner.rounded_to(problem.gram).features()
     np.testing.assert_allclose(F @ F.T, oracle.nystrom(problem.G, drawn, 6), atol=1e-8)
     assert trajectory.candidates == ()
 
@@ -143,9 +130,15 @@ class Recorder:
         return chosen
 
 
-@selectors
-@pytest.mark.parametrize("x", "UER")
-@pytest.mark.parametrize("case", market.WITHOUT_TIES)
+def each_residual(test):
+    """Every rule x on all matrices, with each selector on a third of them."""
+    each = market.in_turn(SELECTORS.values(), market.WITHOUT_TIES)
+    return pytest.mark.parametrize("x", "UER")(
+        pytest.mark.parametrize(("selector", "case"), each)(test)
+    )
+
+
+@each_residual
 def test_what_is_clustered_is_the_papers_residual_on_free_columns(case, x, selector):
     """Steps (a) to (c): each column that the selector sees is one of G less the mixture."""
     problem, recorder = market.problem(case, n=60), Recorder(selector)
@@ -163,9 +156,7 @@ def test_what_is_clustered_is_the_papers_residual_on_free_columns(case, x, selec
         assert seen.shape == (60, min(20, len(free)))
 
 
-@selectors
-@pytest.mark.parametrize("x", "UER")
-@pytest.mark.parametrize("case", market.WITHOUT_TIES)
+@each_residual
 def test_on_a_sample_what_is_clustered_is_the_papers_residual_on_some_rows(case, x, selector):
     """Steps (a) to (c), with weights from the rows observed and columns as a few rows show them."""
     problem, recorder = market.problem(case, n=market.MANY), Recorder(selector)
@@ -204,17 +195,6 @@ def test_scaling_the_kernel_by_a_power_of_two_scales_the_result(selector, seed):
         for c in (1.0, 2.0**40)
     )
     np.testing.assert_array_equal(columns(plain), columns(scaled))
-
-
-def test_the_first_learner_of_boosting_is_the_first_of_the_ensemble():
-    problem = market.problem("Gaussian", n=80)
-    boosted, mixed = (
-        nb.approximate(problem.X, method, problem.kernel, **SIZES, random_state=2)
-        for method in ("UUB-mean", "ensemble-uniform")
-    )
-    np.testing.assert_array_equal(
-        boosted.learners[0].landmarks.indices, mixed.learners[0].landmarks.indices
-    )
 
 
 @selectors

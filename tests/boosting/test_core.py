@@ -1,15 +1,18 @@
 """The joint core against the dense optimum, and J as a rule."""
 
-from itertools import pairwise
-
 import market
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
 import nysboost as nb
-from nysboost.boosting.core import core_on, fit_core, square_root
-from nysboost.boosting.learner import fit_learner
+from nysboost.boosting.core import (
+    core_on,
+    fit_core,
+    fit_landmarks,
+    project_sample,
+    select_best,
+)
 from nysboost.gram import Landmarks, Sample, make_gram
 
 each = pytest.mark.parametrize("case", market.NAMES)
@@ -27,7 +30,7 @@ def whole(gram):
 
 
 def dense(gram, learner, rows=None):
-    F = learner.features(gram, rows).astype(np.float64)
+    F = learner.rounded_to(gram).features(rows).astype(np.float64)
     return F @ F.T
 
 
@@ -47,30 +50,6 @@ def test_the_core_is_the_frobenius_optimal_one_on_its_rows(case, step):
     optimum = error_of(G, Q @ (Q.T @ G @ Q) @ Q.T)
     ours = error_of(G, dense(gram, fit_core(whole(gram), landmarks, rows), rows))
     assert ours <= optimum * (1 + 1e-6) + 1e-5 * (gram.eps > 1e-10) + 1e-12
-
-
-@each
-def test_the_core_is_never_worse_than_plain_nystrom_on_its_own_sample(case):
-    problem, gram, landmarks = setting(case)
-    sample = np.union1d(np.arange(0, 90, 2), landmarks.indices)
-    G = problem.G[np.ix_(sample, sample)]
-    joint = error_of(G, dense(gram, fit_core(whole(gram), landmarks, sample), sample))
-    plain = error_of(G, dense(gram, fit_learner(gram, landmarks, 12), sample))
-    assert joint <= plain * (1 + 1e-6) + 1e3 * gram.eps
-
-
-@each
-def test_more_landmarks_never_raise_the_optimal_cores_error(case):
-    problem, gram, landmarks = setting(case, c=16)
-    errors = [
-        error_of(
-            problem.G,
-            dense(gram, fit_core(whole(gram), gram.landmarks(landmarks.indices[:c]))),
-        )
-        for c in (2, 4, 8, 16)
-    ]
-    for fewer, more in pairwise(errors):
-        assert more <= fewer * (1 + 1e-6) + 1e3 * gram.eps
 
 
 @each
@@ -105,7 +84,7 @@ def test_with_j_in_the_boosting_step_the_joint_residual_is_clustered():
             return np.arange(m)
 
     from nysboost.boosting.algorithm import boost
-    from nysboost.boosting.joint_rule import JointCore
+    from nysboost.boosting.rules import JointCore
 
     gram = make_gram(problem.X, problem.kernel)
     run = boost(gram, nb.Settings(**sizes), JointCore(), Recorder(), np.random.default_rng(0))
@@ -154,15 +133,6 @@ def test_landmarks_that_were_given_have_four_rows_each_and_their_own(cap):
     np.testing.assert_allclose(C @ ours @ C.T, C @ M @ C.T, atol=1e-7)
 
 
-def test_the_rows_of_a_core_may_come_in_any_order():
-    _, gram, landmarks = setting("Gaussian")
-    order = np.random.default_rng(0).permutation(90)
-    straight, shuffled = (
-        dense(gram, fit_core(whole(gram), landmarks, rows)) for rows in (None, order)
-    )
-    np.testing.assert_allclose(straight, shuffled, atol=1e-9)
-
-
 @pytest.mark.parametrize("cap", [1, 70])
 def test_landmarks_that_are_points_join_the_sample_at_a_tenth_of_the_weight(cap):
     problem, gram, _ = setting("Gaussian", n=400)
@@ -180,8 +150,55 @@ def test_landmarks_that_are_points_join_the_sample_at_a_tenth_of_the_weight(cap)
     np.testing.assert_allclose(A @ ours @ A.T, A @ M @ A.T, atol=1e-8)
 
 
-def test_the_square_root_leaves_what_rounding_made_negative():
-    V = np.linalg.qr(np.random.default_rng(0).normal(size=(4, 4)))[0]
-    Y = square_root((V * [2.0, 0.5, 0.0, -1e-9]) @ V.T)
-    np.testing.assert_allclose(Y @ Y.T, (V * [2.0, 0.5, 0.0, 0.0]) @ V.T, atol=1e-8)
-    assert np.isfinite(Y).all()
+def fitted(case, c, points):
+    problem = market.problem(case, n=60)
+    gram = problem.gram
+    landmarks = gram.landmarks(np.arange(c))
+    if points:
+        landmarks = Landmarks(None, landmarks.points)
+    rows = whole(gram)
+    return problem, rows, fit_landmarks(rows, landmarks)
+
+
+@pytest.mark.parametrize("points", [True, False])
+@pytest.mark.parametrize("c", [3, 20])
+@pytest.mark.parametrize("case", ["Gaussian", "wide Gaussian", "doubled rows", "linear"])
+def test_the_error_from_small_matrices_is_that_of_the_residual(case, c, points):
+    problem, _, fit = fitted(case, c, points)
+    F = fit.learner.features()
+    expected = np.linalg.norm(problem.G - F @ F.T) / np.linalg.norm(problem.G)
+    assert fit.error == pytest.approx(expected, rel=1e-3, abs=1e-7)
+
+
+def test_a_core_of_some_landmarks_is_the_one_fitted_on_them():
+    problem, rows, _ = fitted("Gaussian", 20, points=False)
+    kept = np.array([1, 4, 5, 11, 19])
+    core = project_sample(rows, problem.gram.landmarks(np.arange(20))).restrict(kept)
+    ours = fit_landmarks(rows, problem.gram.landmarks(kept), core)
+    theirs = fit_landmarks(rows, problem.gram.landmarks(kept))
+    assert ours.error == pytest.approx(theirs.error, rel=1e-6)
+    np.testing.assert_allclose(
+        dense(problem.gram, ours.learner), dense(problem.gram, theirs.learner), atol=1e-6
+    )
+
+
+def test_near_rounding_plain_nystrom_is_a_candidate():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    gram = make_gram(X, nb.Polynomial(degree=2, gamma=1.0))  # of rank six
+    rows = Sample.of(gram, np.arange(60))
+    learner = select_best(rows, fit_landmarks(rows, Landmarks(None, X[:20])))
+    assert error_of(gram.kernel(X, X), dense(gram, learner)) < 1e-13
+
+
+def test_landmarks_of_very_different_sizes_all_count():
+    """Rows of sizes from a thousandth to a thousand under a cubic kernel, whose rank is ten."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2)) * 10 ** rng.uniform(-3, 3, size=(200, 1))
+    X, other = X[:100], X[100:]
+    kernel = nb.Polynomial(degree=3, gamma=1.0)
+    rows = Sample.of(make_gram(X, kernel), np.arange(100))
+    learner = select_best(rows, fit_landmarks(rows, Landmarks(None, X[:40])))
+    F = kernel(other, learner.landmarks.points) @ learner.projection
+    sizes = np.sqrt(kernel.diag(other))
+    relative = (kernel(other, other) - F @ F.T) / np.outer(sizes, sizes)
+    assert np.abs(relative).max() < 1e-6

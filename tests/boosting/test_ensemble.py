@@ -2,11 +2,10 @@
 
 import market
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nysboost.boosting.ensemble import ensemble
+from nysboost.boosting.algorithm import ensemble
 from nysboost.settings import Settings
 
 
@@ -22,11 +21,6 @@ def test_learners_and_validation_sets_share_no_column(p, m, spare, seed):
     used = [learner.landmarks.indices for learner in trajectory.learners]
     used = np.concatenate([*used, trajectory.found.fit.cols, trajectory.found.tune.cols])
     assert len(used) == len(set(used)) == p * m + 5
-
-
-def test_too_few_rows_are_told():
-    with pytest.raises(ValueError, match="need at least 29 rows"):
-        run(3, 8, 28)
 
 
 def test_uniform_columns_are_uniform():

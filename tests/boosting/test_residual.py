@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 import nysboost as nb
-from nysboost.boosting import residual
-from nysboost.boosting.ensemble import ensemble
-from nysboost.boosting.learner import Learner, Mixture, fit_learner
+from nysboost.boosting.algorithm import ensemble
+from nysboost.boosting.learner import Mixture, fit_learner
 from nysboost.boosting.residual import Residual, residual_diagonal
 from nysboost.boosting.rules import UniformWeights
 from nysboost.boosting.validation import FeatureTable, ValidationSet
@@ -20,7 +19,7 @@ def ensemble_of(problem, **sizes):
     settings = nb.Settings(n_learners=3, n_columns=5, n_fit=4, n_tune=4, **sizes)
     run = ensemble(problem.gram, settings, np.random.default_rng(0))
     mixture = run.mixture(UniformWeights())
-    F = [learner.features(problem.gram) for learner in mixture.learners]
+    F = [learner.rounded_to(problem.gram).features() for learner in mixture.learners]
     return run.found, mixture, problem.G - sum(f @ f.T for f in F) / 3
 
 
@@ -87,36 +86,13 @@ def table_like(found):
     return table
 
 
-def test_what_is_shared_is_evaluated_once(monkeypatch):
-    found, mixture, _ = glance_at(market.problem("Gaussian", n=60), 10)
-    calls, features = [], Learner.features
-    monkeypatch.setattr(
-        Learner, "features", lambda *parts: calls.append(len(parts[2])) or features(*parts)
-    )
-    columns = Residual(found, found.glanced_at)
-    columns.consider(np.arange(20, 50), shared=True)
-    before = found.sample.gram.entries_evaluated
-    for some in (V[[0, 2]], np.array([21, 22]), np.arange(20, 50)):
-        columns(mixture, some)
-    assert len(calls) == 3  # a call for each learner
-    assert found.sample.gram.entries_evaluated == before + 5 * sum(calls)
-
-
 @pytest.mark.parametrize("case", market.NAMES)
-@pytest.mark.parametrize("block", [2**10, 2**30])
-def test_it_is_that_of_the_dense_residual_whatever_the_block(case, block, monkeypatch):
-    monkeypatch.setattr(residual, "block_bytes", lambda _: block)
+def test_the_diagonal_is_that_of_the_dense_residual(case):
     problem = market.problem(case, n=90)
     gram = problem.gram
-    learner = fit_learner(gram, gram.landmarks(np.arange(0, 90, 9)), 10)
-    F = learner.features(gram).astype(np.float64)
-    expected = np.abs(np.diag(problem.G - F @ F.T))
-    ours = residual_diagonal(gram, learner)
-    np.testing.assert_allclose(ours, expected, atol=10 * problem.tolerance)
-
-
-def test_what_is_rounding_is_zero():
-    problem = market.problem("few distinct rows", n=60)
-    gram = problem.gram
-    learner = fit_learner(gram, gram.landmarks(np.arange(60)), 60)
-    np.testing.assert_array_equal(residual_diagonal(gram, learner), 0.0)
+    for J in (np.arange(0, 90, 9), np.arange(90)):
+        learner = fit_learner(gram, gram.landmarks(J), len(J))
+        F = learner.rounded_to(gram).features().astype(np.float64)
+        expected = np.abs(np.diag(problem.G - F @ F.T))
+        ours = residual_diagonal(gram, learner)
+        np.testing.assert_allclose(ours, expected, atol=10 * problem.tolerance)

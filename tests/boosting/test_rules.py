@@ -11,7 +11,7 @@ from learners import dense_system, table_of
 from scipy.optimize import lsq_linear
 
 import nysboost as nb
-from nysboost.boosting.rules import GRID, ExponentialWeights, RidgeWeights, UniformWeights
+from nysboost.boosting.rules import GRID, ExponentialWeights, RidgeWeights
 from nysboost.boosting.validation import ValidationSet
 
 V1, V2 = np.arange(26, 32), np.arange(32, 37)
@@ -29,19 +29,6 @@ def sets(case, rows=40):
 
 
 @cases
-@pytest.mark.parametrize(
-    "rule", [UniformWeights(), ExponentialWeights(), ExponentialWeights("tune")], ids=str
-)
-@given(p=prefixes)
-def test_uniform_and_exponential_weights_are_positive_and_sum_to_one(case, rule, p):
-    fit, tune, _ = sets(case)
-    w = rule(fit, tune, p)
-    assert w.shape == (p,)
-    assert w.sum() == pytest.approx(1)
-    assert w.min() >= 0
-
-
-@cases
 @rows_seen
 @given(prefixes, st.floats(1e-3, 10))
 def test_exponential_weights_fall_with_the_error_on_v1(case, rows, p, eta):
@@ -51,14 +38,6 @@ def test_exponential_weights_fall_with_the_error_on_v1(case, rows, p, eta):
     expected = np.exp(-eta * (errors - errors.min()))
     w = ExponentialWeights(eta)(fit, tune, p)
     np.testing.assert_allclose(w, expected / expected.sum(), rtol=1e-4, atol=1e-12)
-
-
-def test_a_large_eta_leaves_the_best_learner_alone():
-    fit, tune, systems = sets("Gaussian")
-    (A, b), _ = systems(4)
-    best = np.argmin(np.linalg.norm(A - b[:, None], axis=0))
-    w = ExponentialWeights(1e6)(fit, tune, 4)
-    np.testing.assert_allclose(w, np.eye(4)[best], atol=1e-12)
 
 
 @cases
@@ -137,26 +116,6 @@ def test_learners_that_vanish_on_the_validation_sets_have_no_weight(rule):
     table = table_of(market.Problem(X, nb.Gaussian(sigma=1e-3), np.eye(40)))
     fit, tune = (ValidationSet(table, np.arange(40), v) for v in (V1, V2))
     np.testing.assert_array_equal(rule(fit, tune, 4), 0)
-
-
-def test_learners_that_are_alike_share_the_ridge_weight():
-    table = table_of(market.problem("Gaussian", n=40), p=1)
-    table.append(table.learners[0])
-    fit, tune = (ValidationSet(table, np.arange(40), v) for v in (V1, V2))
-    first, second = RidgeWeights()(fit, tune, 2)
-    assert first == pytest.approx(second)
-    assert np.isfinite(first)
-
-
-@pytest.mark.parametrize("eta", [0, -1, np.inf, np.nan, True, None])
-def test_eta_is_positive(eta):
-    with pytest.raises(ValueError, match="eta must be a positive number"):
-        ExponentialWeights(eta)
-
-
-def test_eta_is_a_number_or_tune():
-    with pytest.raises(ValueError, match="\"tune\", but eta='auto'"):
-        ExponentialWeights("auto")
 
 
 def test_where_v2_tells_nothing_the_strongest_penalty_wins():
@@ -239,40 +198,3 @@ def test_exponential_weights_outside_the_presets_are_those_of_a_few_rows_that_st
     )
     expected = np.exp(-0.01 * errors)
     np.testing.assert_allclose(few.weights, expected / expected.sum())
-
-
-def test_learners_without_any_error_share_the_weight():
-    """Their errors are no scale for a grid of η, and need none."""
-    exact = Factored(np.ones((2, 3)), np.ones(2))
-    np.testing.assert_array_equal(ExponentialWeights("tune")(exact, exact, 3), np.full(3, 1 / 3))
-
-
-def test_the_papers_values_are_the_defaults():
-    assert ExponentialWeights().eta == 0.01
-    assert RidgeWeights().nonnegative is False
-    assert RidgeWeights().lambdas == GRID
-
-
-def test_a_rule_that_only_weighs_needs_no_whole_columns():
-    """Others change the learners themselves, and look at all that is observed of a column."""
-    assert nb.Rule.needs_whole_columns is True
-    for rule in (UniformWeights(), ExponentialWeights(), RidgeWeights()):
-        assert rule.needs_whole_columns is False
-
-
-def test_the_lambdas_of_a_ridge_are_positive_and_there_is_one():
-    with pytest.raises(ValueError, match="lambdas is empty: give at least one"):
-        RidgeWeights(lambdas=())
-    with pytest.raises(ValueError, match="lambdas must be a positive number"):
-        RidgeWeights(lambdas=(1.0, 0.0))
-
-
-@pytest.mark.parametrize("nonnegative", [False, True])
-def test_a_single_lambda_needs_no_second(nonnegative):
-    A, b = np.array([[2.0, 1.0], [0.0, 1.0], [0.0, 0.0]]), np.array([1.0, 0.25, 0.5])
-    system = Factored(A, b)
-    w = RidgeWeights(nonnegative, lambdas=(0.1,))(system, system, 2)
-    penalty = 0.1 * np.linalg.norm(A, 2) ** 2
-    expected = np.linalg.solve(A.T @ A + penalty * np.eye(2), A.T @ b)
-    assert expected.min() > 0
-    np.testing.assert_allclose(w, expected, rtol=1e-9)

@@ -8,14 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
+from nysboost.boosting.algorithm import SELECTORS
 from nysboost.boosting.selectors import (
     KMeansSelector,
     PAMSelector,
     ParkJunSelector,
-    _distances,
     _squared_distances,
 )
-from nysboost.boosting.variants import SELECTORS
 from nysboost.numerics.kmeans import kmeans
 
 selectors = pytest.mark.parametrize("selector", SELECTORS.values(), ids=SELECTORS)
@@ -84,54 +83,6 @@ def test_each_centre_of_k_means_has_the_nearest_column_that_is_free(case, m):
         if away[centre, column] > nearest + 1e-12:  # the nearest is another centre's
             assert np.argmin(away[centre]) in chosen
             assert (away[centre, column] <= away[centre, free] + 1e-12).all()
-
-
-@selectors
-def test_separated_groups_give_one_column_each(selector):
-    rng = np.random.default_rng(0)
-    centres = 100 * rng.normal(size=(20, 4))
-    E = np.repeat(centres, 6, axis=1) + 0.01 * rng.normal(size=(20, 24))
-    chosen = selector(E, 4, np.random.default_rng(0))
-    if selector != ParkJunSelector():  # it starts from central points, and may stay there
-        assert sorted(chosen // 6) == [0, 1, 2, 3]
-
-
-@pytest.mark.parametrize("selector", [PAMSelector(), ParkJunSelector()])
-def test_k_medoids_needs_no_random_numbers(selector):
-    E = residual(20, 15, 0)
-    first, second = (selector(E, 5, np.random.default_rng(seed)) for seed in (0, 1))
-    np.testing.assert_array_equal(first, second)
-
-
-@pytest.mark.parametrize("selector", [PAMSelector(), ParkJunSelector()])
-def test_the_medoids_of_a_float32_residual_are_those_in_float64(selector):
-    E = residual(20, 15, 0).astype(np.float32)
-    single, double = (selector(A, 5, np.random.default_rng(0)) for A in (E, E.astype(np.float64)))
-    np.testing.assert_array_equal(single, double)
-
-
-def test_the_distances_of_a_float32_residual_are_a_glance():
-    E = residual(40, 30, 0).astype(np.float32)
-    squared, rounding = _squared_distances(np.column_stack([E, E[:, :3]]))
-    assert squared.dtype == np.float32
-    assert rounding < 1e-5 * squared.max()
-    exact = cdist(E.T, E.T, "sqeuclidean")
-    np.testing.assert_allclose(squared[:30, :30], exact, atol=1e-4)
-    np.testing.assert_array_equal(squared[[0, 1, 2], [30, 31, 32]], 0)
-
-
-def test_k_means_with_fewer_distinct_columns_than_groups_is_silent():
-    chosen = KMeansSelector()(residual(10, 12, 0, distinct=2), 7, np.random.default_rng(0))
-    assert len(set(chosen)) == 7
-
-
-def test_distances_are_those_of_the_columns_and_multiples_of_a_power_of_two():
-    for scale in (1e-3, 1.0, 700.0):
-        E = scale * residual(20, 15, 0)
-        found = _distances(E)
-        np.testing.assert_allclose(found, cdist(E.T, E.T), atol=1e-8 * scale)
-        step = 2.0 ** (np.frexp(found.max())[1] - 32)
-        np.testing.assert_array_equal(found / step, np.round(found / step))
 
 
 def test_columns_that_differ_by_rounding_alone_have_no_distance():

@@ -3,8 +3,8 @@
 import pytest
 
 import nysboost as nb
+from nysboost.boosting.algorithm import RULES, SELECTORS, parse_variant
 from nysboost.boosting.rules import ExponentialWeights, RidgeWeights, UniformWeights
-from nysboost.boosting.variants import RULES, SELECTORS, parse_variant
 
 
 def name_of(variant):
@@ -34,9 +34,3 @@ def test_rules_can_be_replaced_without_touching_the_defaults():
     assert parse_variant("UEB-med", tuned).final == ExponentialWeights("tune")
     assert parse_variant("UEB-med").final == ExponentialWeights(0.01)
     assert tuned == {"E": ExponentialWeights("tune")}
-
-
-@pytest.mark.parametrize("name", ["URB", "urb-mean", "XRB-mean", "URB-medoids", "", "URB-mean-"])
-def test_an_unknown_name_gets_a_sentence(name):
-    with pytest.raises(ValueError, match="There is no boosting variant"):
-        parse_variant(name)

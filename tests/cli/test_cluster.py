@@ -10,14 +10,14 @@ from distributed import Client, LocalCluster
 
 import nysboost as nb
 from nysboost.cli import cluster
-from nysboost.cli.choice import Choice
-from nysboost.cli.errors import CommandError
-from nysboost.cli.tables import open_table
+from nysboost.cli.commands import make_parser
+from nysboost.cli.source import Source
+from nysboost.tables.files import open_table
+from nysboost.user_error import UserError
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
 
 X = np.arange(24.0).reshape(8, 3)
-HOW = {"force": False, "quiet": True, "what": "feature"}
 FORMS = (".csv", ".parquet", ".npy", ".zarr")
 
 
@@ -40,6 +40,7 @@ def written(folder, suffix):
 def address():
     with (
         dask.config.set({"distributed.comm.timeouts.connect": "60s"}),
+        dask.config.set(scheduler=None),  # what it was, afterwards
         LocalCluster(1, processes=False, dashboard_address=None) as local,
         Client(local),
     ):
@@ -50,33 +51,38 @@ def address():
 def test_workers_read_the_chosen_columns_of_every_form(suffix, tmp_path):
     table = written(tmp_path, suffix)
     with dask.config.set(scheduler="synchronous"):
-        found = cluster.dask_table(Choice(table, [2, 0]))
+        found = cluster.dask_table(Source(table, [table.names[2], table.names[0]]))
         np.testing.assert_array_equal(np.asarray(found.compute()), X[:, [2, 0]])
-        column = cluster.dask_column(table, 1)
+        column = cluster.dask_target(Source(table, [], target=table.names[1]))
         np.testing.assert_array_equal(column.compute(), X[:, 1])
 
 
 def test_other_forms_and_rows_left_out_are_sentences(tmp_path):
-    with pytest.raises(CommandError, match=r"On a cluster \.zarr.*but rows\.npz was given"):
-        cluster.dask_table(Choice(written(tmp_path, ".npz"), [0]))
-    with pytest.raises(CommandError, match="--drop-missing and --scheduler"):
-        cluster.dask_table(Choice(written(tmp_path, ".npy"), [0], drop_missing=True))
+    with pytest.raises(UserError, match=r"On a cluster \.zarr.*but rows\.npz was given"):
+        cluster.dask_table(Source(written(tmp_path, ".npz"), ["0"]))
+    with pytest.raises(UserError, match="--drop-missing and --scheduler"):
+        cluster.dask_table(Source(written(tmp_path, ".npy"), ["0"], drop_missing=True))
 
 
 def test_where_no_scheduler_answers_there_is_a_sentence():
     with (
-        pytest.raises(CommandError, match="No Dask scheduler answers at 'nowhere'"),
+        pytest.raises(UserError, match="No Dask scheduler answers at 'nowhere'"),
         cluster.connected("nowhere"),
     ):
         pass
 
 
+def double(source, out, address):
+    words = ["transform", "m", "x", "--out", str(out), "--scheduler", address]
+    options = make_parser().parse_args(words)
+    return cluster.write("feature", lambda rows: rows * 2, source, options)
+
+
 @pytest.mark.parametrize("suffix", [".parquet", ".zarr"])
 def test_results_arrive_whole_and_say_which_version_wrote_them(suffix, address, tmp_path):
-    choice = Choice(written(tmp_path, ".npy"), [0, 1, 2])
+    source = Source(written(tmp_path, ".npy"), ["0", "1", "2"])
     out = tmp_path / f"out{suffix}"
-    said = cluster.apply(lambda rows: rows * 2, choice, out, address, **HOW)
-    assert said["columns"] == 3
+    assert double(source, out, address) == (8, 3)
     if suffix == ".zarr":
         np.testing.assert_array_equal(zarr.open_array(str(out))[:], 2 * X)
         software = zarr.open_array(str(out)).attrs["software"]
@@ -88,6 +94,6 @@ def test_results_arrive_whole_and_say_which_version_wrote_them(suffix, address, 
 
 
 def test_results_of_other_forms_are_a_sentence(tmp_path):
-    choice = Choice(written(tmp_path, ".npy"), [0])
-    with pytest.raises(CommandError, match=r"results go to \.zarr or \.parquet, but out\.csv"):
-        cluster.apply(lambda rows: rows, choice, tmp_path / "out.csv", "nowhere", **HOW)
+    source = Source(written(tmp_path, ".npy"), ["0"])
+    with pytest.raises(UserError, match=r"results go to \.zarr or \.parquet, but out\.csv"):
+        double(source, tmp_path / "out.csv", "nowhere")

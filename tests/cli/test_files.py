@@ -1,11 +1,15 @@
-"""fit, transform and info from file to file, with exit codes that scripts can rely on."""
+"""fit, transform, predict and info from file to file, with exit codes to rely on."""
 
+import contextlib
+import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from contextlib import redirect_stdout
 
 import numpy as np
 import pandas as pd
@@ -13,142 +17,149 @@ import pytest
 
 import nysboost as nb
 from nysboost import cli
-from nysboost.cli.errors import (
-    EXISTS,
-    NO_FILE,
-    NO_ROOM,
-    STOPPED,
-    WRONG_CALL,
-    WRONG_DATA,
-    WRONG_MODEL,
-)
+from nysboost.cli.apply import features_of, predictions_of
+from nysboost.cli.commands import make_parser
+from nysboost.cli.errors import EXISTS, NO_FILE, STOPPED, WRONG_CALL, WRONG_DATA, WRONG_MODEL
+from nysboost.cli.fit import choose_task
+from nysboost.user_error import UserError
 
-X = np.random.default_rng(0).normal(size=(300, 3))
-SMALL = ["--components", "15"]
+X = np.random.default_rng(0).normal(size=(120, 3))
+SMALL = ["--components", "8"]
+TOWN = np.where(X[:, 0] > 0, "north", "south")
+FRAME = pd.DataFrame(X, columns=["a", "b", "c"])
+TABLE = FRAME.assign(
+    town=TOWN, price=X[:, 1] + (TOWN == "north"), kind=np.where(X[:, 2] > 0, "up", "down"),
+    id=[f"r{i}" for i in range(len(X))],
+)  # fmt: skip
+TABLE.loc[3, "b"] = np.nan
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Return a folder with tables, a transformer, a regressor and a classifier."""
+    folder = tmp_path_factory.mktemp("made")
+    np.save(folder / "rows.npy", X)
+    FRAME.to_csv(folder / "rows.csv", index=False)
+    TABLE.to_csv(folder / "table.csv", index=False)
+    TABLE.to_parquet(folder / "table.parquet")
+    leaves_out = ["--drop-column", "id", "--drop-column"]
+    fits = {
+        "rows": ["rows.npy"],
+        "named": ["rows.csv"],
+        "price": ["table.csv", "--target", "price", *leaves_out, "kind"],
+        "kind": ["table.parquet", "--target", "kind", *leaves_out, "price", "--json"],
+    }
+    for name, words in fits.items():
+        with redirect_stdout(io.StringIO()) as said, contextlib.chdir(folder):
+            cli.main(["fit", *words, *SMALL, "--out", f"{name}.nysboost"])
+        (folder / f"{name}.txt").write_text(said.getvalue())
+    return folder
 
 
 @pytest.fixture
-def run(monkeypatch, capsys):
-    """Run the command in this process; return its exit status, output and errors."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["nysboost", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        out, err = capsys.readouterr()
-        return ended.value.code, out, err
-
-    return call
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(made, tmp_path, monkeypatch):
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
-    np.save("rows.npy", X)
-    frame = pd.DataFrame(X, columns=["a", "b", "c"])
-    frame.to_csv("rows.csv", index=False)
-    frame.assign(town="x").to_parquet("rows.parquet")
     return tmp_path
 
 
-def test_a_model_goes_from_file_to_file(run, folder):
-    status, out, _ = run("fit", "rows.npy", "--out", "m.nysboost", *SMALL, "--json")
+def test_a_model_goes_from_file_to_file(command, folder):
+    status, out, _ = command("fit", "rows.npy", "--out", "m.nysboost", *SMALL, "--json")
     assert status == 0
     said = json.loads(out)
-    assert (said["rows"], said["columns"], said["model"]) == (300, 3, "Nystroem")
-    status, out, _ = run("transform", "m.nysboost", "rows.npy", "--out", "f.npy", "--json")
+    assert (said["rows"], said["columns"], said["model"]) == (120, 3, "Nystroem")
+    status, out, _ = command("transform", "m.nysboost", "rows.npy", "--out", "f.npy", "--json")
     assert status == 0
-    assert json.loads(out)["rows"] == 300
-    expected = nb.Nystroem(
-        kernel_params={"sigma": "median"}, n_components=15, random_state=0
-    ).fit_transform(X)
+    assert json.loads(out)["rows"] == 120
+    kernel = {"kernel_params": {"sigma": "median"}}
+    expected = nb.Nystroem(**kernel, n_components=8, random_state=0).fit_transform(X)
     np.testing.assert_allclose(np.load("f.npy"), expected, atol=1e-12)
-    status, out, _ = run("info", "m.nysboost")
+    status, out, _ = command("info", "m.nysboost")
     assert status == 0
-    assert "landmarks: 15" in out
+    assert "landmarks: 8" in out
     assert "columns in: 3" in out
 
 
-def test_names_are_kept_and_other_columns_and_orders_do_no_harm(run, folder):
-    assert run("fit", "rows.csv", "--out", "m.nysboost", *SMALL)[0] == 0
-    assert json.loads(run("info", "m.nysboost", "--json")[1])["names_in"] == ["a", "b", "c"]
-    shuffled = pd.read_parquet("rows.parquet")[["town", "c", "a", "b"]]
-    shuffled.to_parquet("shuffled.parquet")
+def test_names_are_kept_and_other_columns_and_orders_do_no_harm(command, folder):
+    assert json.loads(command("info", "named.nysboost", "--json")[1])["names_in"] == list("abc")
+    TABLE.assign(b=X[:, 1])[["town", "c", "a", "b"]].to_parquet("shuffled.parquet")
     for number, name in enumerate(["rows.csv", "shuffled.parquet"]):
-        assert run("transform", "m.nysboost", name, "--out", f"{number}.parquet")[0] == 0
+        assert command("transform", "named.nysboost", name, "--out", f"{number}.parquet")[0] == 0
     first, second = (pd.read_parquet(f"{number}.parquet") for number in range(2))
     assert list(first.columns[:2]) == ["feature_0", "feature_1"]
     np.testing.assert_allclose(first, second)
 
 
+FIT, TRANSFORM = ["fit", "rows.npy", "--out", "n"], ["transform", "rows.nysboost"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["fit", "no.csv", "--out", "n.nysboost"], NO_FILE, "There is no file no.csv"),
-        (["fit", "rows.parquet", "--out", "n.nysboost"], WRONG_DATA, "--drop-column 'town'"),
-        (["fit", "rows.csv", "--target", "z", "--out", "n"], WRONG_CALL, "has no column 'z'"),
+        (["fit", "no.csv", "--out", "n"], NO_FILE, "There is no file no.csv"),
+        (["fit", "odd.csv", "--out", "n"], WRONG_DATA, "'abc' in line 42"),
+        (["fit", "rows.csv", "--out", "rows.csv", "--force"], EXISTS, "is an input"),
+        (["fit", "rows.csv", "--out", "/dev/null", "--force"], NO_FILE, "is a device"),
+        (["fit", "rows.csv", "--target", "z", "--out", "n"], WRONG_CALL, "no column 'z'"),
         (["fit", "rows.npy", "--out", "rows.csv"], EXISTS, "--force replaces it"),
-        (["fit", "rows.npy", "--out", "n", "--sigma", "wide"], WRONG_CALL, "--sigma is a number"),
-        (["fit", "rows.npy", "--out", "n", "--kernel", "nix"], WRONG_CALL, "no kernel 'nix'"),
-        (["fit", "rows.npy", "--out", "n", "--method", "nix"], WRONG_CALL, "no method 'nix'"),
-        (["fit", "rows.npy", "--out", "n", "--max-memory", "much"], WRONG_CALL, "'much'"),
-        (
-            ["transform", "m.nysboost", "rows.npy", "--out", "f.npy", "--max-memory", "much"],
-            WRONG_CALL,
-            "'much'",
-        ),
+        ([*FIT, "--sigma", "wide"], WRONG_CALL, "--sigma is a number"),
+        ([*FIT, "--kernel", "nix"], WRONG_CALL, "no kernel 'nix'"),
+        ([*FIT, "--method", "nix"], WRONG_CALL, "no method 'nix'"),
+        ([*FIT, "--max-memory", "much"], WRONG_CALL, "'much'"),
+        ([*TRANSFORM, "rows.npy", "--out", "f.npy", "--max-memory", "much"], WRONG_CALL, "'much'"),
         (
             ["fit", "nan.npy", "--out", "n"],
             WRONG_DATA,
-            "nan.npy has a missing or infinite value in row 9, column 1. --drop-missing",
+            "nan.npy: contains NaN, first at row 9, column 1. --drop-missing",
         ),
-        (["transform", "m.nysboost", "junk.npy", "--out", "f.npy"], NO_FILE, "is no .npy file"),
-        (["transform", "m.nysboost", "thin.npy", "--out", "f.npy"], WRONG_MODEL, "on 3 columns"),
-        (["transform", "rows.npy", "rows.npy", "--out", "f.npy"], WRONG_MODEL, ""),
-        (["predict", "m.nysboost", "rows.npy", "--out", "f.npy"], WRONG_MODEL, "predicts nothing"),
-        (
-            ["transform", "m.nysboost", "nan.npy", "--out", "f.npy"],
-            WRONG_DATA,
-            "row 9, column 1",
-        ),
-        (["transform", "m.nysboost", "rows.npy"], WRONG_CALL, "--out"),
+        ([*TRANSFORM, "junk.npy", "--out", "f.npy"], NO_FILE, "is no .npy file"),
+        ([*TRANSFORM, "thin.npy", "--out", "f.npy"], WRONG_MODEL, "on 3 columns"),
+        ([*TRANSFORM, "nan.npy", "--out", "f.npy"], WRONG_DATA, "row 9, column 1"),
+        (["transform", "rows.npy", "rows.npy", "--out", "f.npy"], WRONG_MODEL, "no model file"),
+        (["transform", "none", "rows.npy", "--out", "f.npy"], NO_FILE, "There is no model none"),
+        (["predict", "named.nysboost", "rows.csv", "--out", "p.csv"], WRONG_MODEL, "predicts no"),
+        (["predict", "price.nysboost", "table.csv", "--out", "p.csv", "--proba"], WRONG_MODEL,
+         "--proba is for classification"),
+        (["predict", "kind.nysboost", "table.csv", "--out", "p.csv", "--std"], WRONG_MODEL,
+         "--std is for regression"),
+        (["predict", "price.nysboost", "rows.csv", "--out", "p.csv"], WRONG_MODEL, "have: town"),
     ],
-)
-def test_every_error_is_a_sentence_with_its_exit_code(run, folder, arguments, code, message):
-    run("fit", "rows.npy", "--out", "m.nysboost", *SMALL)
+)  # fmt: skip
+def test_every_error_is_a_sentence_with_its_exit_code(command, folder, arguments, code, message):
     np.save("thin.npy", X[:, :2])
     (folder / "junk.npy").write_text("junk")
-    np.save("nan.npy", np.where(np.arange(900).reshape(300, 3) == 28, np.nan, X))
+    (folder / "odd.csv").write_text("\n".join(["a,b", *(f"{i}.5,1" for i in range(40)), "abc,2"]))
+    np.save("nan.npy", np.where(np.arange(360).reshape(120, 3) == 28, np.nan, X))
     before = sorted(os.listdir())
-    status, _, err = run(*arguments)
+    status, _, err = command(*arguments)
     assert status == code
     assert message in err
     assert "Traceback" not in err
     assert sorted(os.listdir()) == before
-    if code != WRONG_CALL:
-        assert json.loads(run(*arguments, "--json")[2])["code"] == code
+    assert json.loads(command(*arguments, "--json")[2])["code"] == code
 
 
-def test_rows_with_gaps_can_be_left_out(run, folder):
+def test_rows_with_gaps_can_be_left_out(command, folder):
     holes = X.copy()
     holes[5, 1] = np.nan
     np.save("holes.npy", holes)
-    assert run("fit", "holes.npy", "--out", "m.nysboost", "--drop-missing", *SMALL)[0] == 0
-    status, out, _ = run(
-        "transform", "m.nysboost", "holes.npy", "--out", "f.npy", "--drop-missing", "--json"
-    )
+    assert command("fit", "holes.npy", "--out", "m", "--drop-missing", *SMALL)[0] == 0
+    status, out, _ = command("transform", "m", "holes.npy", "--out", "f.npy", "--drop-missing")
     assert status == 0
-    assert json.loads(out)["dropped_rows"] == 1
-    assert len(np.load("f.npy")) == 299
+    assert "dropped rows: 1" in out
+    assert len(np.load("f.npy")) == 119
 
 
-def test_ctrl_c_leaves_nothing(run, folder):
-    run("fit", "rows.npy", "--out", "m.nysboost", *SMALL)
+def test_ctrl_c_leaves_nothing(folder):
     np.save("many.npy", np.zeros((400_000, 3)))
     before = sorted(os.listdir())
-    command = [sys.executable, "-m", "nysboost.cli", "transform", "m.nysboost", "many.npy"]
+    command = [sys.executable, "-m", "nysboost", "transform", "rows.nysboost", "many.npy"]
     process = subprocess.Popen(
-        [*command, "--out", "features.csv"], stderr=subprocess.PIPE, text=True
+        [*command, "--out", "features.csv"],
+        stderr=subprocess.PIPE,
+        text=True,
+        # whoever runs the tests in the background has it ignored
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     deadline = time.monotonic() + 60
     while not any(name.endswith(".partial.csv") for name in os.listdir()):
@@ -162,33 +173,105 @@ def test_ctrl_c_leaves_nothing(run, folder):
     assert sorted(os.listdir()) == before
 
 
-def test_a_learner_takes_text_and_gaps_as_they_are(run, folder):
-    frame = pd.read_csv("rows.csv").assign(town=np.where(X[:, 0] > 0, "north", "south"))
-    frame["price"] = X[:, 1] + (frame.town == "north")
-    frame.loc[3, "b"] = np.nan
-    frame.to_parquet("train.parquet")
-    fitting = ["fit", "train.parquet", "--target", "price", "--out", "m.nysboost", *SMALL]
-    status, out, _ = run(*fitting, "--json")
-    assert status == 0
-    assert json.loads(out)["model"] == "NystroemRegressor"
-    status, _, err = run("predict", "m.nysboost", "train.parquet", "--out", "p.csv")
+def test_a_learner_takes_text_and_gaps_as_they_are_and_says_how_good_it_is(folder):
+    said = (folder / "price.txt").read_text()
+    assert "120 rows, 4 columns" in said
+    assert "number: a, b (1 gaps), c" in said
+    assert "task: regression of 'price', because it holds numbers" in said
+    assert "Root mean squared error on 24 rows held out: " in said
+    assert "next: nysboost predict price.nysboost new.csv --interval .9 --out predictions" in said
+    assert nb.load("price.nysboost").approximation_.shape[0] == 120  # in the end all rows count
+    found = json.loads((folder / "kind.txt").read_text())
+    assert found["held_out"]["rows"] == 24
+    assert found["held_out"]["NysBoost"] < found["held_out"]["constant"]
+    assert "kind" in found["held_out"]["sentence"]
+
+
+def test_tables_beyond_the_memory_are_fitted_from_a_file_of_numbers(command, folder):
+    pd.concat([TABLE] * 30).to_csv("train.csv", index=False)
+    words = ["fit", "train.csv", "--target", "price", "--drop-column", "id,kind"]
+    status, out, err = command(*words, "--out", "m", *SMALL, "--max-memory", "300kB", "--json")
     assert status == 0, err
-    predicted = pd.read_csv("p.csv")
-    assert list(predicted.columns) == ["prediction"]
-    assert np.corrcoef(predicted.prediction, frame.price)[0, 1] > 0.9
-    status, _, err = run(*fitting, "--force", "--max-memory", "1kB")
-    assert status == NO_ROOM
-    assert "takes more than --max-memory" in err
+    assert json.loads(out)["rows"] == 3600
+    assert "held_out" not in json.loads(out)
+    model = nb.load("m")
+    predicted = model.predict(TABLE[["town", "c", "b", "a"]])
+    assert np.corrcoef(predicted, TABLE.price)[0, 1] > 0.9
+    assert len(model.feature_importances_) == 4
 
 
-def test_labels_are_classified_and_come_back_as_text(run, folder):
-    frame = pd.read_csv("rows.csv").assign(kind=np.where(X[:, 0] > 0, "up", "down"))
-    frame.to_csv("train.csv", index=False)
-    assert run("fit", "train.csv", "--target", "kind", "--out", "m.nysboost", *SMALL)[0] == 0
-    assert json.loads(run("info", "m.nysboost", "--json")[1])["classes"] == ["down", "up"]
-    assert run("predict", "m.nysboost", "train.csv", "--out", "p.parquet")[0] == 0
-    assert (pd.read_parquet("p.parquet").prediction == frame.kind).mean() > 0.95
-    np.savez("pair.npz", X=X, y=np.where(X[:, 0] > 0, 1.0, 2.0))
-    learning = ["--target", "y", "--task", "classification", "--out", "n.nysboost", *SMALL]
-    assert run("fit", "pair.npz", *learning)[0] == 0
-    assert nb.load("n.nysboost").classes_.tolist() == [1, 2]
+def test_labels_are_classified_and_come_back_with_probabilities(command, folder):
+    assert json.loads(command("info", "kind.nysboost", "--json")[1])["classes"] == ["down", "up"]
+    assert command("predict", "kind.nysboost", "table.csv", "--out", "p.parquet")[0] == 0
+    assert (pd.read_parquet("p.parquet").prediction == TABLE.kind).mean() > 0.9
+    words = ["predict", "kind.nysboost", "table.parquet", "--out", "p.csv", "--proba"]
+    assert command(*words)[0] == 0
+    found = pd.read_csv("p.csv")
+    assert list(found) == ["prediction", "probability_down", "probability_up"]
+    np.testing.assert_allclose(found.probability_down + found.probability_up, 1)
+    assert ((found.probability_up > 0.5) == (found.prediction == "up")).all()
+
+
+def test_whole_numbers_are_labels_as_they_are_written_and_the_task_is_told(capsys):
+    words = ["fit", "x.csv", "--out", "m", "--target", "y"]
+    asked = make_parser().parse_args([*words, "--task", "classification"])
+    for labels, kind in (([1.0, 2.0], "i"), ([1.5, 2.0], "f"), (["a", "b"], "U")):
+        y, classify = choose_task(np.array(labels), "y", asked)
+        assert (y.dtype.kind, classify) == (kind, True)
+    options = make_parser().parse_args(words)
+    assert choose_task(np.array(["a", "b"]), "y", options)[1]
+    assert "task: classification of 'y', because it has 2 labels\n" in capsys.readouterr().out
+    assert choose_task(np.array([0.0, 1.0, 1.0]), "y", options)[1]
+    assert "(--task regression otherwise)" in capsys.readouterr().out
+    assert not choose_task(np.array([0.0, 1.0, 2.0]), "y", options)[1]
+
+
+def test_predictions_come_with_intervals_and_columns_of_the_table(command, folder):
+    words = ["predict", "price.nysboost", "table.csv", "--out", "p.csv", "--interval", ".9"]
+    assert command(*words, "--std", "--id", "id", "--keep", "a,kind")[0] == 0
+    found = pd.read_csv("p.csv")
+    assert list(found) == ["id", "a", "kind", "prediction", "std", "lower", "upper"]
+    assert list(found.id) == list(TABLE.id)
+    np.testing.assert_allclose(found.a, TABLE.a, rtol=1e-15)
+    np.testing.assert_allclose((found.upper - found.lower) / found["std"], 2 * 1.6449, rtol=1e-4)
+    expected = nb.load("price.nysboost").predict(TABLE)
+    np.testing.assert_allclose(found.prediction, expected, atol=1e-9)
+    assert np.corrcoef(expected, TABLE.price)[0, 1] > 0.9
+
+
+def test_the_tables_of_a_folder_are_one_table(command, folder):
+    (folder / "parts").mkdir()
+    FRAME[:40].to_csv("parts/1.csv", index=False)
+    FRAME[["c", "b", "a"]][40:].to_csv("parts/2.tsv", sep="\t", index=False)
+    assert command("transform", "named.nysboost", "parts", "--out", "f.npy")[0] == 0
+    expected = nb.load("named.nysboost").transform(FRAME)
+    np.testing.assert_allclose(np.load("f.npy"), expected, atol=1e-9)
+
+
+def test_tables_go_through_pipes(folder, monkeypatch, capfdbinary):
+    """One line from a CSV to predictions, without a file between."""
+
+    def piped(*words):
+        with open("table.csv", "rb") as file:
+            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(file))
+            cli.main(words)
+        return capfdbinary.readouterr().out.decode()
+
+    piped("fit", "-", "--out", "m", "--drop-column", "id", "--drop-missing", *SMALL)
+    assert nb.load("m").approximation_.shape[0] == 119
+    lines = piped("predict", "price.nysboost", "-", "--out", "-").splitlines()
+    assert lines[0] == '"prediction"'
+    assert len(lines) == 121
+
+
+def test_models_made_in_python_answer_as_they_do_there():
+    approximation = nb.approximate(X, "uniform", n_components=5, random_state=0)
+    found = features_of(approximation)(X)
+    assert list(found) == [f"feature_{i}" for i in range(5)]
+    expected = approximation.features()
+    np.testing.assert_allclose(np.stack(list(found.values()), axis=1), expected, atol=1e-12)
+    clusters = nb.SpectralClustering(2, n_landmarks=10, random_state=0).fit(X)
+    with pytest.raises(UserError, match="This SpectralClustering has no features"):
+        features_of(clusters)
+    options = make_parser().parse_args(["predict", "m", "x.csv", "--out", "-"])
+    assert predictions_of(clusters, options)(X)["prediction"].shape == (120,)

@@ -12,11 +12,12 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_matrix, random_array
 
-from nysboost.data import dask_rows
 from nysboost.data.dask_graph import is_dask
 from nysboost.data.dask_rows import DaskRows
+from nysboost.data.passes import BlockTask, PairTask
 from nysboost.data.recognise import as_rows, rows_of, stays_where_it_is, stream_of
 from nysboost.data.rows import ArrayRows
+from nysboost.numerics.resources import Budget
 
 
 @pytest.fixture(autouse=True)
@@ -111,7 +112,7 @@ def add(left, right):
 
 def test_map_is_lazy_and_has_the_chunks_of_the_rows(X):
     source, V = Counted(X, 10), X[:, ::-1]
-    mapped = rows_of(source.array).map(scaled, 2.0, 3, V, task="scaled")
+    mapped = rows_of(source.array).map(BlockTask("scaled", scaled, 2.0), 3, V)
     assert not source.reads
     assert mapped.chunks == source.array.chunks
     assert mapped.dtype == np.float64
@@ -120,35 +121,35 @@ def test_map_is_lazy_and_has_the_chunks_of_the_rows(X):
     np.testing.assert_allclose(mapped.compute(), 2 * X + V)
 
 
-@pytest.mark.parametrize("merged", [2, 3, 16])
-def test_fold_is_a_tree_over_all_chunks(X, merged, monkeypatch):
-    monkeypatch.setattr("nysboost.data.dask_graph.MERGED", merged)
-    rows, V = rows_of(chunked(X, (10,) * 10)), da.from_array(X, chunks=(33, 1))
-    np.testing.assert_allclose(rows.fold(column_sums, add, None, V, task="sums"), 2 * X.sum(axis=0))
+@pytest.mark.parametrize("chunks", [(10,) * 10, (1,) * 100, (100,)])
+def test_fold_is_a_tree_over_all_chunks(X, chunks):
+    rows, V = rows_of(chunked(X, chunks)), da.from_array(X, chunks=(33, 1))
+    np.testing.assert_allclose(rows.fold(BlockTask("sums", column_sums), add, V), 2 * X.sum(axis=0))
 
 
 def test_fold_keeps_the_order_of_the_rows(X):
     rows = rows_of(chunked(X, (7,) * 14 + (2,)))
-    first = rows.fold(lambda _, block: tuple(block[:, 0]), add, None, task="chain")
+    first = rows.fold(BlockTask("chain", lambda _, block: tuple(block[:, 0])), add)
     assert first == tuple(X[:, 0])
 
 
 def test_here_and_there_map_and_fold_are_the_same(X):
     here, there, V = ArrayRows(X), rows_of(chunked(X)), X + 1
-    kept = here.map(scaled, 3.0, 3, V, task="", size=7)
-    np.testing.assert_array_equal(kept, there.map(scaled, 3.0, 3, V, task="scaled").compute())
-    total = here.fold(column_sums, add, None, V, task="", size=7)
-    np.testing.assert_allclose(total, there.fold(column_sums, add, None, V, task="sums"))
+    scale, sums = BlockTask("scaled", scaled, 3.0, 7), BlockTask("sums", column_sums, size=7)
+    np.testing.assert_array_equal(here.map(scale, 3, V), there.map(scale, 3, V).compute())
+    np.testing.assert_allclose(here.fold(sums, add, V), there.fold(sums, add, V))
 
 
 def products(_, upper, lower):
-    gram = (upper @ lower.T) ** 2
-    return float(gram.sum()) * (1 if lower is upper else 2)
+    return float(((upper[0] @ lower[0].T) ** 2 * (upper[1] + lower[1].T)).sum())
 
 
-def test_every_pair_of_chunks_is_met_once(X):
-    total = rows_of(chunked(X)).fold_pairs(products, add, None, task="pairs")
-    assert total == pytest.approx(float(((X @ X.T) ** 2).sum()))
+def test_every_pair_of_rows_is_met_here_and_there(X):
+    task = PairTask("pairs", lambda _, *tables: tables, products, None, 30, Budget())
+    v = np.arange(100.0)[:, None]
+    exact = float(((X @ X.T) ** 2 * (v + v.T)).sum())
+    for rows in (ArrayRows(X), rows_of(chunked(X))):
+        assert rows.fold_pairs(task, add, v) == pytest.approx(exact)
 
 
 def test_what_fails_in_a_chunk_says_in_which():
@@ -160,11 +161,10 @@ def test_what_fails_in_a_chunk_says_in_which():
 
     rows = rows_of(da.arange(10, chunks=5)[:, None])
     with pytest.raises(ValueError, match=r"In chunk 1, with its rows counted from 0: X contains"):
-        rows.map(fail, None, 1, task="fail").compute()
+        rows.map(BlockTask("fail", fail), 1).compute()
 
 
-def test_all_rows_at_once_are_refused(monkeypatch):
-    monkeypatch.setattr(dask_rows, "TAKE_BYTES", 1000)
+def test_all_rows_at_once_are_refused():
     rows = rows_of(da.zeros((10**9, 2), chunks=(10**6, 2)))
     with pytest.raises(ValueError, match="rows stay on their workers"):
         rows.take(slice(None))

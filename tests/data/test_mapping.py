@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nysboost.data.mapping import give_back, mapped, reserve
+from nysboost.data.files import find_map, give_back, reserve
 
 
 @pytest.fixture
@@ -23,9 +23,9 @@ def file(tmp_path):
 @pytest.mark.parametrize("view", [lambda A: A, lambda A: A[5:], np.asarray, lambda A: A[::2, 3:].T])
 def test_a_view_of_a_memory_map_is_recognised(file, view):
     A = np.load(file, mmap_mode="r")
-    assert mapped(view(A)) is A
-    assert mapped(np.array(A)) is None
-    assert mapped([1, 2]) is None
+    assert find_map(view(A)) is A
+    assert find_map(np.array(A)) is None
+    assert find_map([1, 2]) is None
 
 
 @pytest.mark.parametrize("mode", ["r", "r+", "c"])

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nysboost.data.dask_tables import Survey, survey_rows
 from nysboost.data.recognise import as_rows, rows_of
-from nysboost.data.survey import Survey, surveyed
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +43,7 @@ def test_the_first_entry_that_is_not_finite_is_named(row, what):
         as_rows(da.from_array(X, chunks=((40, 0, 17, 43), (2, 1))))
 
 
-def test_rows_that_every_fit_asks_for_come_with_the_first_look(monkeypatch):
+def test_rows_that_every_fit_asks_for_come_with_the_first_look(chunks_are_read):
     seen = []
 
     def read(block_info=None):
@@ -52,8 +52,7 @@ def test_rows_that_every_fit_asks_for_come_with_the_first_look(monkeypatch):
         return np.arange(start, stop, dtype=float)[:, None]
 
     X = da.map_blocks(read, chunks=((50,) * 4, (1,)), dtype=float, meta=np.empty((0, 0)))
-    monkeypatch.setattr("nysboost.data.survey.HELD_BYTES", 0)
-    rows = surveyed(rows_of(X), (3, 7))
+    rows = survey_rows(rows_of(X), (3, 7))
     for wanted in ([0, 99, 199], [0, 33, 66, 99, 132, 165, 199]):
         np.testing.assert_array_equal(rows.take(np.array(wanted))[:, 0], wanted)
     assert sorted(seen) == [0, 50, 100, 150]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import nysboost as nb
-from nysboost.data.whole import not_written, whole_file, whole_npz, whole_text
+from nysboost.data.files import whole_file, whole_npz, whole_text, write_error
 
 
 def test_bytes_and_text_arrive_whole_and_nothing_else_does(tmp_path):
@@ -64,7 +64,7 @@ def test_no_place_is_a_sentence(tmp_path):
 
 
 def test_an_error_keeps_its_kind_and_names_the_file_that_was_asked_for(tmp_path):
-    found = not_written(tmp_path / "a", "The model", PermissionError(errno.EACCES, "Not allowed"))
+    found = write_error(tmp_path / "a", "The model", PermissionError(errno.EACCES, "Not allowed"))
     assert isinstance(found, PermissionError)
     assert f"The model could not be written to '{tmp_path / 'a'}': Not allowed." in str(found)
 

@@ -33,17 +33,6 @@ def test_a_power_goes_on_beyond_what_the_pilot_tells():
     assert at(power(), 4000) == pytest.approx(1 / 4000)
 
 
-def test_rows_with_a_landmark_have_no_error():
-    assert at(power(n=80), 40) == pytest.approx(1 / 80)
-    assert at(power(n=80), 80) < 1e-15
-
-
-def test_one_trial_shifts_the_curve():
-    shifted = power().through([Tried(10, 0.2)], 0.1)
-    assert at(shifted, 10) == pytest.approx(0.2)
-    assert at(shifted, 20) == pytest.approx(0.1)
-
-
 def test_two_trials_that_fall_faster_tilt_it():
     tilted = power().through([Tried(10, 0.1), Tried(20, 0.025)], 0.1)
     assert at(tilted, 10) == pytest.approx(0.1)
@@ -57,11 +46,6 @@ def test_two_trials_that_fall_less_compress_it_but_not_to_nothing():
     assert at(least, 20) == pytest.approx(0.1 * 2**-LEAST_SHARE)
 
 
-def test_the_trials_nearest_to_the_target_count():
-    curve = power().through([Tried(10, 0.1), Tried(2, 0.9), Tried(20, 0.05), Tried(90, 1e-9)], 0.08)
-    assert at(curve, 40) == pytest.approx(0.025)
-
-
 def test_the_first_below_is_sought_from_low_to_high():
     curve, tried = power(), [Tried(10, 0.1)]
     assert curve.first_below([], 0.0501, 1, 100) == 20
@@ -69,11 +53,6 @@ def test_the_first_below_is_sought_from_low_to_high():
     assert curve.first_below([], 0.0501, 1, 15) == 15
     flat = Curve(np.full(100, np.log(0.1)), 10**9)
     assert flat.first_below(tried, 0.05, 11, 100) == 40  # the least slope beyond the last trial
-
-
-def test_what_is_needed_is_told_or_is_beyond_all_numbers():
-    assert power().needed([], 1e-4) == pytest.approx(10**4, rel=0.02)
-    assert power(0.0).needed([], 1e-4) == np.inf
 
 
 trials = st.lists(

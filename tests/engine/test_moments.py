@@ -8,9 +8,9 @@ from scipy.sparse import csr_matrix
 
 import nysboost as nb
 from nysboost.data.recognise import rows_of, stream_of
-from nysboost.engine.moments import Moments, moments_of
-from nysboost.numerics.memory import Budget
-from nysboost.target.linear import Basis
+from nysboost.engine.factor import Moments, moments_of
+from nysboost.engine.feature_map import FeatureMap
+from nysboost.numerics.resources import Budget
 
 N, D, C = 3000, 4, 9
 
@@ -19,7 +19,7 @@ N, D, C = 3000, 4, 9
 def problem():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(N, D))
-    basis = Basis.of(nb.Matern(1.5, 2.0), X[:C].copy())
+    basis = FeatureMap.of(nb.Matern(1.5, 2.0), X[:C].copy())
     return X, rng.normal(size=(N, 2)), rng.uniform(size=N), basis
 
 
@@ -49,14 +49,14 @@ def test_streamed_sums_equal_those_in_memory(problem, tmp_path, kind, budget):
     else:
         source = X
     rows = stream_of(source)
-    found = moments_of(basis.through(), rows, Y, weights=weights, budget=budget)
+    found = moments_of(basis, rows, Y, weights=weights, budget=budget)
     assert_same(found, expected)
 
 
 def test_float32_rows_are_summed_in_float64(problem):
     X, Y, _, basis = problem
     narrow = X.astype(np.float32)
-    found = moments_of(basis.through(), rows_of(narrow), Y)
+    found = moments_of(basis, rows_of(narrow), Y)
     assert found.FF.dtype == np.float64
     assert_same(found, Moments.of(basis(narrow.astype(np.float64)), Y), 1e-8)
 
@@ -64,7 +64,7 @@ def test_float32_rows_are_summed_in_float64(problem):
 def test_weights_of_two_equal_doubled_rows(problem):
     X, Y, _, basis = problem
     counts = np.arange(N) % 3
-    weighed = moments_of(basis.through(), rows_of(X), Y, weights=counts.astype(float))
+    weighed = moments_of(basis, rows_of(X), Y, weights=counts.astype(float))
     doubled = np.repeat(X, counts, axis=0), np.repeat(Y, counts, axis=0)
     assert_same(weighed, Moments.of(basis(doubled[0]), doubled[1]))
 
@@ -76,15 +76,3 @@ def test_moments_add_and_subtract(problem):
     assert_same(one + other, whole)
     assert_same(whole - other, one)
     np.testing.assert_allclose(whole.mean, Y.mean(axis=0))
-
-
-def test_rows_and_targets_of_different_number_are_refused(problem):
-    X, _, _, basis = problem
-    with pytest.raises(ValueError, match="3000 rows, but y has 3005"):
-        moments_of(basis.through(), rows_of(X), np.zeros((3005, 1)))
-
-
-def test_a_budget_too_small_for_one_block_says_what_it_takes(problem):
-    X, Y, _, basis = problem
-    with pytest.raises(ValueError, match="too small: one block"):
-        moments_of(basis.through(), rows_of(X), Y, budget=Budget(1000))

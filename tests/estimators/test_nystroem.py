@@ -97,17 +97,3 @@ def test_own_landmarks_are_the_components():
         np.testing.assert_allclose(fitted.transform(X), expected, atol=1e-9)
         rows = nb.Nystroem(method=method, landmarks=[5, 0, 7], gamma=0.5).fit(X)
         np.testing.assert_array_equal(rows.component_indices_, [5, 0, 7])
-
-
-def test_settings_reach_the_method_and_stay_as_they_were():
-    X, settings = points(), nb.Settings(n_learners=2, rank=3)
-    fitted = nb.Nystroem(method="ensemble-uniform", settings=settings, n_components=16).fit(X)
-    assert [learner.rank for learner in fitted.approximation_.learners] == [3, 3]
-    assert [len(learner.landmarks) for learner in fitted.approximation_.learners] == [8, 8]
-    assert settings == nb.Settings(n_learners=2, rank=3)
-    assert fitted.get_params()["settings"] is settings
-
-
-def test_an_unknown_method_gets_the_nearest_names():
-    with pytest.raises(ValueError, match=r"no method 'rpcholeski'. Did you mean 'rpcholesky'"):
-        nb.Nystroem(method="rpcholeski").fit(points())

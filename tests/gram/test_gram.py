@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import nysboost as nb
-from nysboost.data.forgotten import ForgottenRows
-from nysboost.gram import Landmarks, make_gram, pooled
+from nysboost.data.rows import ForgottenRows
+from nysboost.gram import make_gram
 from nysboost.numerics.arrays import to_host
 
 indices = st.lists(st.integers(0, 29), min_size=1, max_size=9).map(np.array)
@@ -69,33 +69,6 @@ def test_every_entry_asked_for_is_counted(case):
     assert gram.entries_evaluated == 20 + 9 + 30
 
 
-def test_landmarks_of_a_kernel_know_their_points_and_of_a_matrix_their_columns():
-    X = points()
-    landmarks = make_gram(X, "rbf").landmarks(np.array([4, 2]))
-    np.testing.assert_array_equal(landmarks.points, X[[4, 2]])
-    assert len(landmarks) == 2
-    landmarks = make_gram(np.eye(5), "precomputed").landmarks(np.array([4, 2, 0]))
-    assert landmarks.points is None
-    assert len(landmarks) == 3
-
-
-@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix, sparse.csr_array])
-def test_pooled_landmarks_stand_in_order(make):
-    gram = make_gram(make(points()), "rbf")
-    parts = [gram.landmarks(np.array(J)) for J in ([4, 2], [7], [1, 0])]
-    both = pooled(parts)
-    np.testing.assert_array_equal(both.indices, [4, 2, 7, 1, 0])
-    dense = both.points.toarray() if sparse.issparse(both.points) else both.points
-    np.testing.assert_array_equal(dense, points()[[4, 2, 7, 1, 0]])
-
-
-def test_landmarks_that_are_no_rows_have_no_indices():
-    assert (
-        pooled([Landmarks(None, np.ones((2, 3))), Landmarks(np.arange(1), np.ones((1, 3)))]).indices
-        is None
-    )
-
-
 def test_new_rows_of_a_precomputed_kernel_may_hold_all_columns_or_the_landmarks_alone():
     gram = make_gram(market.problem("decaying spectrum", n=30).G, "precomputed")
     landmarks = gram.landmarks(np.array([5, 3]))
@@ -116,14 +89,6 @@ def test_a_gram_that_forgets_its_rows_can_still_evaluate_new_ones():
         forgotten.block(np.arange(2), np.arange(2))
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int32, np.uint8, bool])
-def test_every_kind_of_number_can_be_a_precomputed_matrix(dtype):
-    gram = make_gram(np.eye(20, dtype=dtype), "precomputed")
-    assert gram.dtype in (np.float32, np.float64)
-    assert gram.block(np.arange(3), np.arange(3)).dtype == gram.dtype
-    assert gram.diag().dtype == gram.dtype
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n", [5, 700])
 def test_rounding_is_neither_asymmetry_nor_indefiniteness(dtype, n):
@@ -133,45 +98,11 @@ def test_rounding_is_neither_asymmetry_nor_indefiniteness(dtype, n):
     assert make_gram((G + noise).astype(dtype), "precomputed").n == n
 
 
-@pytest.mark.parametrize(
-    ("G", "words"),
-    [
-        (np.ones((4, 5)), r"square, but shape \(4, 5\)"),
-        (np.triu(np.ones((6, 6))), r"symmetric, but G\[i, j\] and G\[j, i\] differ by up to 1"),
-        (-np.eye(6), "not positive semidefinite"),
-        (np.ones((6, 6)) - np.eye(6), "not positive semidefinite"),
-        (np.diag([1.0, 1.0, -0.5]), "not positive semidefinite"),
-        (np.zeros((6, 6)), "nothing to approximate"),
-        (
-            np.full((6, 6), np.nan),
-            "precomputed kernel matrix contains NaN, first at row 0, column 0",
-        ),
-        (np.diag([1.0, np.inf]), "contains infinity, first at row 1, column 1"),
-        (sparse.eye_array(6).tocsr(), "must be dense"),
-        (np.ones(6), r"has shape \(6,\)"),
-        (np.empty((0, 0)), "nothing to approximate"),
-    ],
-)
-def test_what_cannot_be_a_gram_matrix_gets_a_sentence(G, words):
-    with pytest.raises(ValueError, match=words):
-        make_gram(G, "precomputed")
-
-
 def test_one_wrong_entry_in_the_last_rows_is_found():
     G = np.eye(3000)
     G[2999, 5] = 1e-3
     with pytest.raises(ValueError, match=r"differ by up to 0\.001"):
         make_gram(G, "precomputed")
-
-
-def test_a_precomputed_kernel_has_no_parameters():
-    with pytest.raises(ValueError, match="precomputed kernel has no parameter gamma"):
-        make_gram(np.eye(4), "precomputed", gamma=1.0)
-    assert make_gram(np.eye(4), "precomputed", gamma=None).n == 4
-
-
-def test_a_kernel_on_rows_is_resolved_when_it_meets_them():
-    assert make_gram(points(), nb.Gaussian(sigma="median")).kernel.gamma > 0
 
 
 def test_with_as_many_landmarks_as_rows_new_rows_hold_all_columns_in_the_order_of_the_rows():

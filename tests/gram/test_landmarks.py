@@ -6,7 +6,7 @@ from scipy import sparse
 
 import nysboost as nb
 from nysboost.gram import Landmarks, given_landmarks, make_gram
-from nysboost.gram.landmarks import pooled
+from nysboost.gram.landmarks import pool
 
 
 def points(n=30, d=3, seed=0):
@@ -34,22 +34,6 @@ def test_points_take_the_form_of_the_data(make, kind, dtype):
     assert landmarks.points.dtype == dtype
     dense = landmarks.points.toarray() if sparse.issparse(landmarks.points) else landmarks.points
     np.testing.assert_allclose(dense, Z, rtol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("landmarks", "words"),
-    [
-        ([], "landmarks is empty"),
-        (np.zeros(30, dtype=bool), "landmarks is empty"),
-        ([30], "landmarks contains 30, but there are 30 rows"),
-        ([0.5], "landmarks must be a slice, a mask or a sequence"),
-        (points(4, 2), r"landmarks has shape \(4, 2\), but these data take"),
-        (np.full((2, 3), np.nan), "landmarks contains NaN"),
-    ],
-)
-def test_what_cannot_be_landmarks_gets_a_sentence(landmarks, words):
-    with pytest.raises((ValueError, IndexError), match=words):
-        given_landmarks(make_gram(points()), landmarks)
 
 
 def test_a_precomputed_matrix_has_columns_and_no_points():
@@ -95,24 +79,14 @@ def test_landmarks_of_several_learners_are_pooled_in_order():
     X = points()
     gram = make_gram(X)
     first, second = gram.landmarks(np.array([4, 2])), gram.landmarks(np.array([9]))
-    both = pooled([first, second])
+    both = pool([first, second])
     np.testing.assert_array_equal(both.indices, [4, 2, 9])
     np.testing.assert_array_equal(both.points, X[[4, 2, 9]])
-    assert pooled([first]) is first
-    mixed = pooled([first, Landmarks(None, X[:3] + 1)])
+    assert pool([first]) is first
+    mixed = pool([first, Landmarks(None, X[:3] + 1)])
     assert mixed.indices is None
     np.testing.assert_array_equal(mixed.points, np.vstack([X[[4, 2]], X[:3] + 1]))
     precomputed = make_gram(np.eye(6), "precomputed")
-    columns = pooled([precomputed.landmarks(np.array([5])), precomputed.landmarks(np.array([0]))])
+    columns = pool([precomputed.landmarks(np.array([5])), precomputed.landmarks(np.array([0]))])
     np.testing.assert_array_equal(columns.indices, [5, 0])
     assert columns.points is None
-
-
-def test_one_row_of_data_may_have_points_for_landmarks():
-    Z = points(4, seed=1)
-    np.testing.assert_array_equal(given_landmarks(make_gram(points(1)), Z).points, Z)
-
-
-def test_landmarks_say_how_many_of_what_they_are():
-    assert repr(make_gram(points()).landmarks(np.array([4, 2]))) == "Landmarks(2 columns)"
-    assert repr(Landmarks(None, points(3))) == "Landmarks(3 points)"

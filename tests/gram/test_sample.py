@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nysboost as nb
-from nysboost.gram import Landmarks, Sample, make_gram, take_sample
+from nysboost.gram import Sample, make_gram, take_sample
 
 CASES = ("Gaussian", "decaying spectrum", "float32 linear", "few distinct rows")
 some_rows = st.lists(st.integers(0, 39), min_size=1, max_size=30).map(np.array)
@@ -32,7 +32,7 @@ def test_landmarks_of_a_sample_are_landmarks_of_the_whole(case, rows, seed):
     problem = market.problem(case, n=40)
     gram, sample = problem.gram, Sample.of(problem.gram, rows)
     chosen = np.random.default_rng(seed).permutation(len(sample))[:5]
-    lifted = sample.lifted(sample.gram.landmarks(chosen))
+    lifted = sample.lift_to_rows(sample.gram.landmarks(chosen))
     np.testing.assert_array_equal(lifted.indices, sample.indices[chosen])
     np.testing.assert_allclose(
         gram.cross(np.arange(40), lifted),
@@ -40,20 +40,6 @@ def test_landmarks_of_a_sample_are_landmarks_of_the_whole(case, rows, seed):
         rtol=0,
         atol=problem.tolerance,
     )
-
-
-def test_landmarks_that_are_points_stay_what_they_are():
-    sample = Sample.of(market.problem("Gaussian", n=40).gram, np.array([3, 8]))
-    points = Landmarks(None, np.ones((2, 3)))
-    assert sample.lifted(points) is points
-
-
-def test_the_first_rows_alone_stand_where_they_stood():
-    """A sample 0 … s−1 of more rows is lifted to itself."""
-    gram = market.problem("Gaussian", n=40).gram
-    sample = Sample.of(gram, np.arange(10))
-    lifted = sample.lifted(sample.gram.landmarks(np.array([7, 2])))
-    np.testing.assert_array_equal(lifted.indices, [7, 2])
 
 
 def test_the_matrix_of_a_sample_is_evaluated_once_and_counted_with_the_whole():
@@ -73,7 +59,7 @@ def test_all_rows_in_memory_are_the_gram_itself(size):
     np.testing.assert_array_equal(sample.indices, np.arange(40))
     assert rng.random() == np.random.default_rng(0).random()  # nothing was drawn for it
     landmarks = gram.landmarks(np.array([7, 2]))
-    assert sample.lifted(landmarks) is landmarks
+    assert sample.lift_to_rows(landmarks) is landmarks
 
 
 def test_more_rows_than_the_size_are_a_uniform_sample_in_rising_order():

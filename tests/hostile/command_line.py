@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import io
-import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from unittest import mock
 
 from hostile import RNG, Case
 from nysboost import cli
 
 ROWS = RNG.normal(size=(40, 3))
 TABLE = "\n".join(",".join(f"{value:.6f}" for value in row) for row in ROWS)
-QUICK = ("--columns", "8", "--learners", "2", "--methods", "uniform", "--repeats", "1")
+QUICK = ("--components", "8", "--learners", "2", "--methods", "uniform", "--repeats", "1")
 Outcome = tuple[int, str, str]
 
 
@@ -32,13 +30,9 @@ def command(*arguments: str, files: dict[str, str | bytes] | None = None) -> Out
 def run(*arguments: str) -> Outcome:
     """Run ``nysboost`` where we are; return its status, output and errors."""
     said, complained = io.StringIO(), io.StringIO()
-    with (
-        mock.patch.object(sys, "argv", ["nysboost", *arguments]),
-        contextlib.redirect_stdout(said),
-        contextlib.redirect_stderr(complained),
-    ):
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(complained):
         try:
-            cli.main()
+            cli.main(arguments)
             status = 0
         except SystemExit as ended:
             status = int(ended.code or 0)
@@ -63,16 +57,12 @@ def succeeds(*words: str) -> Callable[[Outcome], bool]:
 
 BAD_FILES: dict[str, tuple[str | bytes, str]] = {
     "empty.csv": ("", "empty"),
-    "names.csv": ("a,b\n", "no rows"),
-    "text.csv": ("a,b\n1,x\n2,y\n", "text"),
-    "gap.csv": ("a,b\n1,\n2,3\n", "no value"),
-    "missing.csv": ("a,b\n1,NA\n2,3\n", "no value"),
-    "infinite.csv": ("a,b\n1,inf\n2,3\n", "infinite"),
+    "names.csv": ("a,b\n", "at least one row"),
+    "infinite.csv": ("a,b\n1,inf\n2,3\n", "infinity"),
     "ragged.csv": ("a,b\n1,2\n1,2,3\n", "ragged"),
-    "latin.csv": (b"caf\xe9,b\n1,2\n", "UTF-8"),
     "zeros.csv": (b"\x00" * 64, "nysboost"),
     "few.csv": ("a,b\n1,2\n3,4\n5,6\n", "has 3 rows"),
-    "data.xyz": ("1,2\n", "ending"),
+    "data.xyz": ("1,2\n", "form"),
     "bad.npy": ("nothing", ".npy"),
     "bad.npz": ("nothing", ".npz"),
     "bad.parquet": ("nothing", "Parquet"),
@@ -115,7 +105,7 @@ ON_FILES = [
         )
     ),
     Case("no file", lambda: command("compare", "nowhere.csv"), complains("no file")),
-    Case("a folder", lambda: command("compare", "."), complains("is a folder")),
+    Case("a folder", lambda: command("compare", "."), complains("folder")),
     Case("an unknown command", lambda: command("comprae"), complains("comprae")),
     Case("an unknown option", lambda: command("compare", "--colums", "3"), complains("colums")),
     Case("a preset that is none", lambda: command("reproduce", "nothing"), complains("nothing")),
@@ -136,12 +126,12 @@ ON_FILES = [
     ),
     Case(
         "more columns than rows",
-        lambda: command("compare", "t.csv", "--columns", "99", files={"t.csv": TABLE}),
+        lambda: command("compare", "t.csv", "--components", "99", files={"t.csv": TABLE}),
         complains("only 40 rows"),
     ),
     Case(
         "a label that is none",
-        lambda: command("compare", "t.csv", "--label", "z", files={"t.csv": TABLE}),
+        lambda: command("compare", "t.csv", "--drop-column", "z", files={"t.csv": TABLE}),
         complains("no column 'z'"),
     ),
     Case("a model from nowhere", lambda: command("info", "nowhere"), complains("nowhere")),
@@ -155,14 +145,11 @@ ON_FILES = [
 ]
 
 IN_FIT: dict[str, tuple[str | bytes, str]] = {
-    "empty.csv": ("", "Empty"),
-    "names.csv": ("a,b\n", "no rows"),
-    "text.csv": ("a,b\n1,x\n2,y\n", "no numbers: b"),
+    "empty.csv": ("", "empty"),
+    "names.csv": ("a,b\n", "at least one row"),
     "gap.csv": ("a,b\n1,\n2,3\n", "--drop-missing"),
-    "ragged.csv": ("a,b\n1,2\n1,2,3\n", "cannot be read"),
-    "latin.csv": (b"caf\xe9,b\n1,2\n", "UTF-8"),
-    "wide.csv": ("a,b".encode("utf-16"), "UTF-8"),
-    "comma.csv": ("a;b\n1,5;2\n2,5;3\n", "no numbers: a"),
+    "ragged.csv": ("a,b\n1,2\n1,2,3\n", "ragged"),
+    "wide.csv": ("a,b".encode("utf-16"), "at least one row"),
     "data.xyz": ("1,2\n", "form"),
     "bad.npy": ("nothing", ".npy"),
     "bad.parquet": ("nothing", "Parquet"),
@@ -225,6 +212,7 @@ FITTED = [
             ("numbers as names", "0,1,2\n" + TABLE),
             ("no names", TABLE),
             ("a byte-order mark", "\ufeff" + NAMED),
+            ("semicolons and decimal commas", NAMED.replace(",", ";").replace(".", ",")),
         )
     ),
     Case("predict by what has no target", lambda: both(FIT, ("predict", "m", "t.csv", "--out",
@@ -232,7 +220,7 @@ FITTED = [
     Case("transform into an unknown form", lambda: both(FIT, ("transform", "m", "t.csv", "--out",
          "p.xyz"), NAMED), complains("p.xyz")),
     Case("transform over a file that is there", lambda: both(FIT, ("transform", "m", "t.csv",
-         "--out", "t.csv"), NAMED), complains("--force")),
+         "--out", "t.csv"), NAMED), complains("is an input")),
     Case("transform of other columns", lambda: both(FIT, ("transform", "m", "m", "--out",
          "p.npy"), NAMED), complains("form")),
     Case("info", lambda: both(FIT, ("info", "m"), NAMED), succeeds("Nystroem", "uniform")),
@@ -243,27 +231,27 @@ FITTED = [
             complains(words),
         )
         for name, content, words in (
-            ("empty.csv", "", "column names"),
-            ("latin.csv", b"caf\xe9,b\n1,2\n", "UTF-8"),
+            ("empty.csv", "", "empty"),
+            ("latin.csv", b"caf\xe9,b\n1,2\n", "no column 'a'"),
             ("ragged.csv", "a,b\n1,2\n1,2,3\n", "ragged"),
             ("twice.csv", "a,a\n1,2\n3,4\n", "two columns"),
             ("alone.csv", "a\n1\n2\n", "no column beside"),
             ("gap.csv", "a,b\nNA,2\n3,4\n", "no value"),
             ("few.csv", "a,b\n1,2\n3,4\n", "too few"),
             ("other.csv", "b,c\n1,2\n3,4\n", "no column 'a'"),
-            ("table.npy", "nothing", "unknown ending"),
+            ("table.npy", "nothing", ".npy"),
             ("bad.parquet", "nothing", "Parquet"),
             ("constant.csv", "a,b\n" + "1,2\n" * 20, "1.0 in every row"),
             ("one-class.csv", "a,b\n" + "x,2\n" * 20, "x in every row"),
             ("rare.csv", "a,b\ny,1\n" + "x,2\n" * 20, "label y of a is in 1 rows"),
             ("labels.csv", "a,b\n" + "".join(f"x{i},2\n" for i in range(20)), "is in 1 rows"),
             ("endless.csv", "a,b\ninf,1\n" + "1,2\n" * 20, "Column a of endless.csv"),
-            ("huge.csv", "a,b\n3,1e200\n" + "1,2\n" * 20, "Column b of huge.csv"),
-            ("cell.csv", 'a,b\n"' + "x" * 200_000 + '",2\n', "not a table"),
+            ("huge.csv", "a,b\n3,1e200\n" + "1,2\n" * 20, "Column 'b' has the value 1e+200"),
+            ("cell.csv", 'a,b\n"' + "x" * 200_000 + '",2\n', "too few"),
         )
     ),
     Case("nysboost learn, a folder", lambda: command("learn", ".", "--target", "a"),
-         complains("is a folder")),
+         complains("folder")),
 ]  # fmt: skip
 
 CASES = [replace(case, name=f"nysboost: {case.name}") for case in [*ON_FILES, *FITTED]]

@@ -142,14 +142,17 @@ CASES = [
         lambda: approximate(csr_matrix((60, 9)), kernel="linear"),
     ),
     Case("zeros under a linear kernel", lambda: approximate(np.zeros((60, 3)), kernel="linear")),
-    Case("a frame with text", lambda: approximate(frame({"a": [1, 2], "b": ["x", "y"]}))),
     Case(
-        "a frame of dates alone",
-        lambda: standard().fit(frame({"a": np.arange(30).astype("M8[s]")})),
+        "a frame with text",
+        lambda: approximate(frame({"a": [1, 2], "b": ["x", "y"]}), gamma=1.0),
+        has_error_of(gaussian([[1, 1, 0], [2, 0, 1]], 1.0)),
     ),
     Case(
         "a frame with a date",
-        lambda: approximate(frame({"a": np.arange(30).astype("M8[s]"), "b": np.arange(30)})),
+        lambda: approximate(
+            frame({"a": np.arange(30).astype("M8[s]"), "b": np.arange(30)}), gamma=1.0
+        ),
+        has_error_of(gaussian(np.c_[np.arange(30), np.arange(30)], 1.0)),
     ),
     Case("a frame with a missing value", lambda: standard().fit(frame({"a": [1.0, None, 3.0]}))),
     Case(
@@ -163,6 +166,7 @@ CASES = [
             .fit(frame({"a": X[:, 0], "b": X[:, 1]}))
             .transform(frame({"b": X[:, 1], "a": X[:, 0]}))
         ),
+        lambda F: close_to(standard().fit(X[:, :2]).transform(X[:, :2]))(F),
     ),
     Case(
         "features over their own rows",

@@ -44,7 +44,6 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
     "no columns": (lambda: da.empty((60, 0), chunks=(30, 0)), "nothing"),
     "chunks of other sizes than it says": (
         lambda: da.map_blocks(fewer, lazy(X), dtype=float), "fewer than the array says"),
-    "a column of text": (lambda: frame(e="x"), "no numbers: e"),
 }  # fmt: skip
 GOOD: dict[str, tuple[Callable[[], Any], np.ndarray]] = {
     "whole numbers": (lambda: lazy((3 * X).astype(int)), (3 * X).astype(int)),
@@ -55,9 +54,9 @@ GOOD: dict[str, tuple[Callable[[], Any], np.ndarray]] = {
 }
 BAD_TARGETS: dict[str, tuple[Callable[[], Any], str]] = {
     "too few": (lambda: lazy(TARGETS[:-1]), "90 rows, but y has 89"),
-    "NaN": (lambda: lazy(np.where(TARGETS > 1, np.nan, TARGETS)), "NaN or infinity"),
-    "text": (lambda: lazy(np.full(90, "a")), "no number"),
-    "three axes": (lambda: lazy(TARGETS[:, None, None]), "shape"),
+    "NaN": (lambda: lazy(np.where(TARGETS > 1, np.nan, TARGETS)), "NaN"),
+    "text": (lambda: lazy(np.full(90, "a")), "to numbers"),
+    "three axes": (lambda: lazy(TARGETS[:, None, None]), "dim|shape"),
 }
 BAD_LABELS: dict[str, tuple[Callable[[], Any], str]] = {
     "one class": (lambda: lazy(np.ones(90)), "one class, 1.0:"),
@@ -111,17 +110,19 @@ CASES = [
         lambda: regressor().fit(ROWS, TARGETS).partial_fit(
             lazy(ROWS), BAD_TARGETS["NaN"][0]()
         ),
-        says="NaN or infinity",
+        says="NaN",
     ),
     Case(
         "Dask: labels and margins",
-        lambda: classifier(loss="hinge").fit(lazy(ROWS), lazy(LABELS)),
-        says="loss='hinge' and labels in Dask",
+        lambda: classifier(loss="hinge").fit(lazy(ROWS), lazy(LABELS)).score(ROWS, LABELS),
+        lambda score: score > 0.5,
     ),
     Case(
         "Dask: columns in another order",
-        lambda: regressor().fit(frame(), lazy(TARGETS)).predict(frame()[list("badc")]),
-        says="in this order",
+        lambda: regressor().fit(frame(), lazy(TARGETS)).predict(frame()[list("badc")]).compute(),
+        lambda p: np.allclose(
+            p, regressor().fit(frame(), lazy(TARGETS)).predict(frame()).compute()
+        ),
     ),
     Case(
         "Dask: an array to write features to",

@@ -5,13 +5,10 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 from sklearn.datasets import load_digits
-from sklearn.kernel_approximation import Nystroem
 from sklearn.metrics.pairwise import rbf_kernel
 
 import nysboost as nb
-from nysboost.boosting.judge import Judge
 from nysboost.gram import make_gram
-from nysboost.joint import method as module
 
 MOVABLE = [name for name in market.NAMES if not isinstance(market.problem(name, n=9).kernel, str)]
 
@@ -32,17 +29,6 @@ def test_it_beats_every_peer_and_comes_near_the_optimum_on_digits():
     assert errors["optimal"] <= errors["joint"] < 1.15 * errors["optimal"]
 
 
-def test_the_transformer_beats_scikit_learns_at_the_same_number_of_components():
-    X, gamma = digits(), 0.2
-    G = rbf_kernel(X, gamma=gamma)
-    errors = []
-    for kind in (nb.BoostedNystroem, Nystroem):
-        F = kind(gamma=gamma, n_components=60, random_state=0).fit_transform(X)
-        assert F.shape == (700, 60)
-        errors.append(np.linalg.norm(G - F @ F.T))
-    assert errors[0] < 0.6 * errors[1]
-
-
 def dense(X, kernel):
     gram = make_gram(X, kernel)
     return gram.block(np.arange(gram.n), np.arange(gram.n)).astype(np.float64)
@@ -50,22 +36,15 @@ def dense(X, kernel):
 
 @pytest.mark.parametrize("case", MOVABLE)
 @pytest.mark.parametrize("c", [5, 30])
-def test_the_error_is_never_above_that_of_the_start(case, c, monkeypatch):
-    """Refined, exchanged, and as k-means left it: each no worse than the one after."""
+def test_the_error_is_never_above_that_of_kmeans_with_the_same_core(case, c):
     problem = market.problem(case, n=120)
-    errors = []
-    for name in (None, "_moved", "_exchanged"):
-        if name == "_moved":
-            monkeypatch.setattr(module, name, lambda gram, landmarks, judge: landmarks)
-        if name == "_exchanged":
-            monkeypatch.setattr(
-                module, name, lambda gram, start, sample: (start, Judge.on(sample, start))
-            )
-        approx = nb.approximate(problem.X, "joint", problem.kernel, n_components=c, random_state=0)
-        errors.append(np.linalg.norm(problem.G - approx.to_dense()))
-    slack = 1e-3 * errors[2] + 100 * problem.tolerance  # the anchored core is not quite optimal
-    assert errors[0] <= errors[1] + slack
-    assert errors[1] <= errors[2] + slack
+    ours, theirs = (
+        nb.approximate(
+            problem.X, method, problem.kernel, n_components=c, random_state=0
+        ).relative_error()
+        for method in ("joint", "kmeans")
+    )
+    assert ours <= 1.001 * theirs + 1e3 * problem.gram.eps
 
 
 FAR = 1.5
@@ -113,27 +92,6 @@ def test_a_small_far_group_has_its_landmark_though_larger_ones_have_none():
     assert np.abs(approx.block(far, far) - 1).max() < 0.1
 
 
-@pytest.mark.parametrize("case", ["Gaussian", "narrow Gaussian"])
-def test_repeating_every_row_changes_little(case):
-    problem = market.problem(case, n=150)
-    once, thrice = (
-        np.mean(
-            [
-                nb.approximate(
-                    np.repeat(problem.X, times, axis=0),
-                    "joint",
-                    problem.kernel,
-                    n_components=30,
-                    random_state=seed,
-                ).relative_error()
-                for seed in range(3)
-            ]
-        )
-        for times in (1, 3)
-    )
-    assert thrice <= 1.1 * once
-
-
 @pytest.mark.parametrize("scale", [1e-60, 1e60])
 @pytest.mark.parametrize("method", ["joint", "JJB-mean"])
 def test_the_relative_error_does_not_depend_on_the_scale_of_the_kernel(method, scale):
@@ -169,28 +127,6 @@ def test_columns_alone_are_no_worse_than_rpcholesky_with_heavy_tails(kind):
         for method in ("joint", "rpcholesky")
     ]
     assert errors[0] <= 0.9 * errors[1]
-
-
-def test_a_kernel_so_narrow_that_nothing_can_be_gained_costs_nothing():
-    """The digits under the default γ: the Gram matrix is nearly the identity."""
-    X = 16 * digits(400)
-    ours, uniform = (
-        nb.approximate(X, method, n_components=100, random_state=0).relative_error()
-        for method in ("joint", "uniform")
-    )
-    assert ours <= uniform
-
-
-@pytest.mark.parametrize("sigma", [0.02, 0.3])
-def test_where_the_gram_matrix_is_nearly_the_identity_joint_is_as_good_as_any_rows(sigma):
-    X = np.random.default_rng(0).normal(size=(300, 8))
-    ours, uniform = (
-        nb.approximate(
-            X, method, nb.Gaussian(sigma=sigma), n_components=50, random_state=0
-        ).relative_error()
-        for method in ("joint", "uniform")
-    )
-    assert ours <= 1.0005 * uniform
 
 
 @pytest.mark.parametrize("kernel", [nb.Matern(nu=0.5), "sparse", "precomputed"])
@@ -240,50 +176,6 @@ def test_a_linear_kernel_comes_near_the_optimum():
     assert ours <= 1.05 * best
 
 
-def test_fitting_evaluates_no_more_entries_when_n_grows(monkeypatch):
-    """Beyond the rows whose diagonal is looked at in full."""
-    monkeypatch.setattr(module, "WHOLE_DIAGONAL", 1000)
-    nowhere = ((0, 0), (0, 0))  # how many steps fail is up to the data
-    monkeypatch.setattr(module, "_steps", lambda _: nowhere)
-    entries = []
-    for n in (2000, 20_000):
-        X = np.random.default_rng(0).normal(size=(n, 3))
-        approx = nb.approximate(X, n_components=20, row_cap=300, random_state=0)
-        entries.append(approx.entries_evaluated)
-    assert abs(entries[0] / entries[1] - 1) < 0.1
-
-
-def test_the_same_seed_gives_the_same_landmarks():
-    X = digits(300)
-    first, second = (nb.approximate(X, n_components=20, random_state=3) for _ in range(2))
-    np.testing.assert_array_equal(
-        first.learners[0].landmarks.points, second.learners[0].landmarks.points
-    )
-
-
-def test_more_landmarks_than_rows_are_clipped_with_a_warning():
-    with pytest.warns(UserWarning, match="81 landmarks were asked for, but there are only 80"):
-        approx = nb.approximate(digits(80), n_components=81, random_state=0)
-    assert len(approx.landmarks) == 80
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_more_landmarks_than_distinct_rows_reproduce_the_matrix(dtype):
-    X = np.repeat(np.random.default_rng(0).normal(size=(200, 10)), 2, axis=0).astype(dtype)
-    approx = nb.approximate(X, "joint", nb.Gaussian(sigma=1.0), n_components=260, random_state=0)
-    assert approx.relative_error() < 1e-5
-
-
-@pytest.mark.parametrize("n", [300, 400])
-def test_a_large_share_of_the_rows_as_landmarks_is_no_worse_than_kmeans(n):
-    X = digits(n)
-    joint, kmeans = (
-        nb.approximate(X, method, nb.Gaussian(sigma=1.5), n_components=240, random_state=0)
-        for method in ("joint", "kmeans")
-    )
-    assert joint.relative_error() <= 1.01 * kmeans.relative_error()
-
-
 @pytest.mark.parametrize("n", range(2, 12))
 def test_a_handful_of_rows_is_enough(n):
     approx = nb.approximate(np.arange(n)[:, None] / n, n_components=n - 1, random_state=0)
@@ -316,12 +208,3 @@ def test_a_row_cap_of_less_than_four_rows_for_each_landmark_is_raised_to_that():
     np.testing.assert_array_equal(tiny.landmarks.points, four.landmarks.points)
     np.testing.assert_array_equal(tiny.learners[0].projection, four.learners[0].projection)
     assert tiny.entries_evaluated == four.entries_evaluated < five.entries_evaluated
-
-
-def test_the_more_landmarks_there_are_the_fewer_steps_they_take():
-    least = [module._steps(c)[1][0] for c in (5, 60, 240, 480, 960, 9000)]
-    assert least == [22, 22, 22, 14, 12, 12]
-    for c in (60, 480):
-        (first, same), (few, many) = module._steps(c)
-        assert first == same == 9
-        assert many == few + few // 2

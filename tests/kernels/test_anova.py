@@ -38,8 +38,3 @@ def test_the_derivative_is_that_of_differences(metric):
     expected = approx_fprime(Z.ravel(), total, 1e-7).reshape(4, 3)
     found = kernel.pullback(X, Z, kernel(X, Z), weights)
     np.testing.assert_allclose(found, expected, atol=1e-4)
-
-
-def test_a_metric_is_part_of_what_is_shown():
-    assert repr(nb.Anova(degree=2)) == "Anova(gamma=1.0, degree=2)"
-    assert "Metric(0.5)" in repr(nb.Anova(metric=nb.Metric(0.5)))

@@ -8,10 +8,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
 import nysboost as nb
-from nysboost.data import rows as rows_module
 from nysboost.data.recognise import as_rows
 from nysboost.kernels import make_kernel
-from nysboost.numerics.checks import require_positive
 
 
 def points(n=80, d=3, seed=0):
@@ -56,13 +54,6 @@ def test_scale_does_not_cancel_on_data_far_from_the_origin():
     assert kernel.gamma == pytest.approx(1 / (X.shape[1] * X.var()), rel=1e-6)
 
 
-def test_scale_does_not_depend_on_the_size_of_a_block(monkeypatch):
-    X = points()
-    whole = nb.Gaussian(gamma="scale").resolve(as_rows(X)).gamma
-    monkeypatch.setattr(rows_module, "SCAN_BYTES", 100)
-    assert nb.Gaussian(gamma="scale").resolve(as_rows(X)).gamma == pytest.approx(whole)
-
-
 def test_without_a_bandwidth_the_default_is_scikit_learns():
     X = points()
     np.testing.assert_allclose(
@@ -77,24 +68,3 @@ def test_equal_points_get_some_bandwidth(rule, kernel):
     X = np.full((6, 2), 3.0)
     values = kernel(sigma=rule).resolve(as_rows(X))(X, X)
     np.testing.assert_allclose(values, 1)
-
-
-def test_one_row_has_a_median_too():
-    X = points(1)
-    assert nb.Gaussian(sigma="median").resolve(as_rows(X)).gamma > 0
-
-
-def test_a_number_stays_what_it_was():
-    assert nb.Gaussian(sigma=2.0).resolve(as_rows(points())).gamma == pytest.approx(1 / 8)
-    assert nb.Gaussian(gamma=3).resolve(as_rows(points())).gamma == 3
-
-
-@pytest.mark.parametrize("value", [1, 0.5, np.float32(0.5), np.int64(2)])
-def test_every_positive_real_number_is_positive(value):
-    require_positive("eta", value)
-
-
-@pytest.mark.parametrize("value", [0, -1, np.nan, np.inf, True, None, "1", 1j, [1.0], np.ones(2)])
-def test_nothing_else_is(value):
-    with pytest.raises(ValueError, match="eta must be a positive number"):
-        require_positive("eta", value)

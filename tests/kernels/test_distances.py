@@ -7,18 +7,16 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from nysboost.kernels import distances
 from nysboost.kernels.distances import (
     MinusSquaredDistances,
     cityblock_distances,
     directions,
-    in_the_form_of,
     inner_products,
     squared_distances,
     squared_norms,
     sum_of_gaussians,
 )
-from nysboost.numerics.arrays import to_host
+from nysboost.numerics.arrays import convert_like, to_host
 
 forms = pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix, sparse.csr_array])
 
@@ -44,12 +42,6 @@ def test_squared_distances_are_right_in_relative_terms(make, spread, offset, gap
     np.testing.assert_allclose(squared_distances(make(X), make(Y)), exact, rtol=1e-8, atol=0)
 
 
-@forms
-def test_equal_points_have_no_distance(make):
-    X = points(offset=1e6)
-    assert (np.diagonal(squared_distances(make(X), make(X))) == 0).all()
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @given(st.sampled_from([1e-3, 1.0, 30.0, 1e4]), st.sampled_from([0.0, 1e3]), st.integers(0, 20))
 def test_exponents_are_never_positive_and_right_where_they_matter(dtype, spread, offset, seed):
@@ -73,19 +65,6 @@ def test_products_norms_and_city_blocks_are_those_of_the_dense_points(make):
     np.testing.assert_allclose(sum_of_gaussians(make(X), make(Y), 2.0), expected)
 
 
-def test_the_points_are_left_as_they_were():
-    X, Y = points(20), points(15, seed=1)
-    before = X.copy(), Y.copy()
-    squared_distances(X, Y), MinusSquaredDistances(Y, 1e9)(X), cityblock_distances(X, Y)
-    np.testing.assert_array_equal(X, before[0])
-    np.testing.assert_array_equal(Y, before[1])
-
-
-def test_points_whose_squares_overflow_in_float32_are_far_apart():
-    X = (1e20 * points(20)).astype(np.float32)
-    np.testing.assert_array_equal(np.exp(MinusSquaredDistances(X, 0.5)(X)), np.eye(20))
-
-
 @pytest.mark.parametrize("library", ["numpy", "array_api_strict", "torch"])
 @pytest.mark.parametrize("far", [[0], [3, 17, 39], list(range(40))])
 def test_rows_far_out_are_done_again_on_every_backend(library, far):
@@ -105,14 +84,6 @@ def strict(*arrays):
 
 
 @forms
-@pytest.mark.parametrize("gamma", [1e-3, 0.1, 7.0])
-def test_exponents_are_those_of_their_gamma(make, gamma):
-    X, Y = points(20), points(15, seed=1)
-    found = MinusSquaredDistances(make(Y), gamma)(make(X))
-    np.testing.assert_allclose(found, -gamma * cdist(X, Y, "sqeuclidean"), rtol=1e-9, atol=1e-12)
-
-
-@forms
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_distances_are_answered_in_float64_unless_the_points_dtype_will_do(make, dtype):
     X, Y = points(20).astype(dtype), points(15, seed=1).astype(dtype)
@@ -126,13 +97,6 @@ def test_distances_are_answered_in_float64_unless_the_points_dtype_will_do(make,
     np.testing.assert_allclose(narrow, exact, rtol=1e-4 if dtype == np.float32 else 1e-12)
 
 
-@forms
-def test_many_close_pairs_are_all_done_again(make):
-    X = 1e6 + 1e-6 * points(100)
-    exact = cdist(X, X, "sqeuclidean")
-    np.testing.assert_allclose(squared_distances(make(X), make(X)), exact, rtol=1e-12, atol=0)
-
-
 @pytest.mark.parametrize("make", [sparse.csr_matrix, sparse.csr_array])
 def test_sparse_and_dense_points_meet(make):
     X, Y = points(20), points(15, seed=1)
@@ -140,18 +104,6 @@ def test_sparse_and_dense_points_meet(make):
         np.testing.assert_allclose(inner_products(left, right), X @ Y.T)
         np.testing.assert_allclose(cityblock_distances(left, right), cdist(X, Y, "cityblock"))
         np.testing.assert_allclose(squared_distances(left, right), cdist(X, Y, "sqeuclidean"))
-
-
-def test_city_blocks_of_sparse_points_ask_for_one_openmp_thread(monkeypatch):
-    inside = []
-
-    def watched(X, Y):
-        inside.extend(lib["num_threads"] for lib in distances._openmp().info())
-        return cdist(X.toarray(), Y.toarray(), "cityblock")
-
-    monkeypatch.setattr(distances, "manhattan_distances", watched)
-    cityblock_distances(sparse.csr_matrix(points()), sparse.csr_matrix(points()))
-    assert set(inside) <= {1}
 
 
 def test_other_array_libraries_get_the_same_answers():
@@ -164,7 +116,7 @@ def test_other_array_libraries_get_the_same_answers():
         (cityblock_distances(A, B), cdist(X, Y, "cityblock")),
         (MinusSquaredDistances(B, 3.0)(A), -3.0 * cdist(X, Y, "sqeuclidean")),
         (directions(A), X / np.linalg.norm(X, axis=1, keepdims=True)),
-        (in_the_form_of(A, B), Y),
+        (convert_like(A, B), Y),
     ):
         np.testing.assert_allclose(np.asarray(found), exact, rtol=1e-9, atol=1e-12)
 
@@ -183,10 +135,3 @@ def test_directions_have_length_one_whatever_the_scale(make, dtype, scale):
     assert sparse.issparse(found) == sparse.issparse(make(X))
     found = found.toarray() if sparse.issparse(found) else found
     np.testing.assert_allclose(found, expected, atol=1e-6 if dtype == np.float32 else 1e-14)
-
-
-@forms
-def test_points_that_have_the_right_form_are_not_copied(make):
-    X, Y = make(points(20)), make(points(15, seed=1))
-    assert in_the_form_of(X, Y) is Y
-    assert in_the_form_of(make(points().astype(np.float32)), Y).dtype == np.float32

@@ -74,16 +74,6 @@ def test_the_median_is_that_of_the_mapped_points():
     assert found.metric == kernel.metric
 
 
-def test_joint_landmarks_move_under_a_metric():
-    X = points(200)
-    kernel = nb.Matern(nu=1.5, metric=nb.Metric([1.0, 0.5, 0.1]))
-    under = nb.approximate(X, "joint", kernel, n_components=20, random_state=0)
-    mapped = nb.approximate(
-        X * [1.0, 0.5, 0.1], "joint", nb.Matern(nu=1.5, sigma=1.0), n_components=20, random_state=0
-    )
-    assert under.relative_error() < 1.1 * mapped.relative_error()
-
-
 def test_relevance_is_the_squared_length_of_a_step():
     np.testing.assert_allclose(nb.Metric(3.0).relevance(4), [0.25] * 4)
     np.testing.assert_allclose(nb.Metric([1.0, 2.0]).relevance(2), [0.2, 0.8])
@@ -136,14 +126,3 @@ def test_a_warp_comes_before_the_map(kernel, A):
     assert check_grad(value, gradient, Z.ravel()) < 1e-5
     with pytest.raises(ValueError, match="plane waves"):
         k.frequencies(points(5), np.full(5, 0.5))
-
-
-def test_metrics_of_quantiles_are_values_too():
-    X = points()
-    one, same = (nb.Metric(1.0, Quantiles.of(X)) for _ in range(2))
-    assert one == same == pickle.loads(pickle.dumps(one))
-    assert hash(one) == hash(same)
-    assert one not in (nb.Metric(1.0), nb.Metric(1.0, Quantiles.of(X + 1)))
-    assert repr(one) == "Metric(1 of quantiles)"
-    with pytest.raises(ValueError, match="3 features, but these points have 2"):
-        one(points(d=2))

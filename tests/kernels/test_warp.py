@@ -53,20 +53,6 @@ def test_the_map_rises_everywhere_and_has_an_inverse(values, fresh):
         assert (error <= 1e-9 * (1 + np.abs(x)) * max(1.0, 1 / steps.min())).all()
 
 
-def test_many_values_are_told_by_knots_that_are_evenly_spread(monkeypatch):
-    monkeypatch.setattr(warp, "KNOTS", 50)
-    X = np.column_stack([np.exp(2 * rows(5000)[:, 0]), rows(5000)[:, 2]])
-    quantiles = Quantiles.of(X)
-    assert len(quantiles.knots[0]) == 50
-    assert len(quantiles.knots[1]) == 3
-    assert quantiles.knots[0][0] == X[:, 0].min()
-    assert quantiles.knots[0][-1] == X[:, 0].max()
-    np.testing.assert_allclose(quantiles(X)[:, 0], Quantiles.of(X)(X)[:, 0])
-    monkeypatch.undo()
-    fine = Quantiles.of(X)(X)[:, 0]
-    assert np.abs(quantiles(X)[:, 0] - fine)[np.abs(fine) < 2].max() < 0.06
-
-
 def test_the_slope_is_that_of_the_piece():
     X, step = rows(60), 1e-7
     quantiles = Quantiles.of(X)

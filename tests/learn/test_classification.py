@@ -7,9 +7,10 @@ from sklearn.metrics import log_loss
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import nysboost as nb
-from nysboost.learn import base
+from nysboost.learn import input as base
 
-QUICK = {"kernel": "matern", "metric": "each", "random_state": 0}
+TRAINED = {"kernel": "matern", "metric": "each", "random_state": 0}
+QUICK = TRAINED | {"scale": "standard", "local": False}
 
 
 def table(n=300, seed=0, noise=0.0):
@@ -21,29 +22,21 @@ def table(n=300, seed=0, noise=0.0):
 
 GIVEN = {"kernel": "gaussian", "metric": None, "landmarks": "uniform", "random_state": 0}
 
-NOT_OF_MARGINS = {
-    "check_fit_score_takes_y": "partial_fit is refused",
-    "check_n_features_in_after_fitting": "partial_fit is refused",
-    "check_sample_weight_equivalence_on_dense_data": "a random tenth of the rows calibrates",
-    "check_sample_weight_equivalence_on_sparse_data": "a random tenth of the rows calibrates",
-}
-
 
 @parametrize_with_checks(
     [
-        nb.NystroemClassifier(n_components=8, **QUICK),
-        *(nb.NystroemClassifier(8, loss=loss, C=1.0, **GIVEN) for loss in ("hinge", "log")),
-    ],
-    expected_failed_checks=lambda model: {} if model.loss == "squared" else NOT_OF_MARGINS,
+        nb.NystroemClassifier(n_components=8, **GIVEN),
+        nb.NystroemClassifier(8, loss="hinge", C=1.0, **GIVEN),
+    ]
 )
 def test_the_estimator_keeps_scikit_learns_contract(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("n", [300, 3200])
+@pytest.mark.parametrize("n", [300, 5200])
 def test_it_tells_classes_apart_and_says_how_sure_it_is(n):
     (X, y), (fresh, truth) = table(n, noise=0.3), table(2000, seed=1, noise=0.3)
-    model = nb.NystroemClassifier(25, **QUICK).fit(X, y)
+    model = nb.NystroemClassifier(25, **TRAINED | {"local": n < 1000 and "auto"}).fit(X, y)
     proba = model.predict_proba(fresh)
     assert model.score(fresh, truth) > 0.83
     np.testing.assert_allclose(proba.sum(axis=1), 1)
@@ -70,20 +63,20 @@ def test_more_rows_later_and_labels_that_are_new():
     X, y = table(400)
     model = nb.NystroemClassifier(15, **QUICK).partial_fit(X[:200], y[:200])
     model.partial_fit(X[200:], y[200:])
-    assert float(model._models[0].moments.weight) == 400
+    assert float(model._members[0].model.moments.weight) == 400
     with pytest.raises(ValueError, match="'beside', which the first rows did not have"):
         model.partial_fit(X[:2], ["inside", "beside"])
 
 
 def test_blocks_of_rows_and_labels_may_come_from_an_iterator(monkeypatch):
     X, y = table(600)
-    whole = nb.NystroemClassifier(15, **QUICK).fit(X, y)
-    model = nb.NystroemClassifier(15, **QUICK)
+    whole = nb.NystroemClassifier(15, **GIVEN).fit(X, y)
+    model = nb.NystroemClassifier(15, **GIVEN)
     model.fit((X[rows], y[rows]) for rows in np.array_split(np.arange(600), 4))
     np.testing.assert_array_equal(model.predict_proba(X), whole.predict_proba(X))
     monkeypatch.setattr(base, "BUFFER_BYTES", 1)  # the first block alone finds landmarks
     model.fit((X[rows], y[rows]) for rows in np.array_split(np.arange(600), 4))
-    assert float(model._models[0].moments.weight) == 600
+    assert float(model._members[0].model.moments.weight) == 600
     assert model.score(X, y) > 0.9
     with pytest.raises(ValueError, match="no block of rows"):
         model.fit(iter([]))
@@ -91,7 +84,7 @@ def test_blocks_of_rows_and_labels_may_come_from_an_iterator(monkeypatch):
 
 def test_torch_rows_give_labels_and_probabilities():
     torch = pytest.importorskip("torch")
-    X, y = table(3200)
+    X, y = table(600)
     codes = (y == "outside").astype(np.int64)
     model = nb.NystroemClassifier(15, **QUICK).fit(torch.asarray(X), torch.asarray(codes))
     assert np.mean(model.predict(torch.asarray(X)) == codes) > 0.9
@@ -102,16 +95,16 @@ def test_torch_rows_give_labels_and_probabilities():
 def test_few_rows_and_more_landmarks_than_rows(n):
     X, y = table(60)
     y = np.r_[["inside", "outside"], y][:n]
-    model = nb.NystroemClassifier(50, random_state=0).fit(X[:n], y)
+    model = nb.NystroemClassifier(50, **TRAINED).fit(X[:n], y)
     assert np.isfinite(model.predict_proba(X)).all()
     assert set(model.predict(X)) <= set(y)
 
 
-def test_more_classes_than_rows_that_count_are_learned_by_heart():
+def test_rows_of_weight_zero_have_no_classes():
     X = np.arange(12.0)[:, None]
     weights = np.r_[np.ones(4), np.zeros(8)]
-    model = nb.NystroemClassifier(8, random_state=0).fit(X, list("abcdefghijkl"), weights)
-    assert model.predict_proba(X).shape == (12, 12)
+    model = nb.NystroemClassifier(8, **TRAINED).fit(X, list("abcdefghijkl"), weights)
+    assert model.predict_proba(X).shape == (12, 4)
     assert list(model.predict(X[:4])) == list("abcd")
 
 
@@ -128,32 +121,9 @@ def test_columns_that_are_constant_repeated_or_the_label_itself():
     assert model.feature_importances_.argmax() == 3
 
 
-def test_models_are_saved(tmp_path):
-    X, y = table(100)
-    model = nb.NystroemClassifier(8, **QUICK).fit(X, y)
-    nb.save(model, tmp_path / "model")
-    kept = nb.load(tmp_path / "model")
-    np.testing.assert_array_equal(kept.predict_proba(X), model.predict_proba(X))
-
-
-@pytest.mark.parametrize(
-    ("y", "sentence"),
-    [
-        (["a"] * 50, "at least two classes"),
-        (np.r_[np.nan, np.zeros(49)], "NaN"),
-        (np.linspace(0, 1, 50), "Unknown label type"),
-        (["a", "b"] * 20, "as many|inconsistent"),
-        (None, "requires y"),
-    ],
-)
-def test_bad_labels_are_refused_in_a_sentence(y, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        nb.NystroemClassifier(5).fit(table(50)[0], y)
-
-
 def test_as_many_classes_as_rows_are_learned_by_heart():
     X = np.arange(8.0)[:, None]
-    model = nb.NystroemClassifier(8, random_state=0).fit(X, list("abcdefgh"))
+    model = nb.NystroemClassifier(8, **TRAINED).fit(X, list("abcdefgh"))
     assert model.predict_proba(X).shape == (8, 8)
     with pytest.raises(ValueError, match="no loss 'absolute'"):
         nb.NystroemClassifier(loss="absolute").fit(X, list("abcdabcd"))

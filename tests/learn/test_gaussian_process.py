@@ -82,3 +82,18 @@ def test_bad_targets_get_sentences():
         model.fit(X, np.zeros(200))
     with pytest.raises(ValueError, match="200 rows, but y has 199 labels"):
         model.fit(X, y[1:])
+
+
+def test_class_weights_make_up_for_a_class_that_was_drawn_less_often():
+    """Bayes' rule: with odds times 5 the rows of a class might have come 5 times as often."""
+    X, y = make_moons(1200, noise=0.4, random_state=0)
+    rare = np.flatnonzero((y == 0) | (np.arange(1200) % 5 == 0))
+    how = {"kernel": nb.Gaussian(sigma=0.7), "variance": 10.0, "n_landmarks": 60, "random_state": 0}
+    wanted = nb.GaussianProcessClassifier(**how).fit(X, y).predict_proba(X)
+    plain = nb.GaussianProcessClassifier(**how).fit(X[rare], y[rare])
+    odds = plain.predict_proba(X) @ np.array([[1.0, 0.0], [0.0, 5.0]])
+    for weight in ({1: 5.0}, "balanced"):
+        model = nb.GaussianProcessClassifier(class_weight=weight, **how).fit(X[rare], y[rare])
+        found = model.predict_proba(X)
+        np.testing.assert_allclose(found, odds / odds.sum(axis=1, keepdims=True), atol=1e-2)
+        assert np.abs(found - wanted).mean() < 0.5 * np.abs(plain.predict_proba(X) - wanted).mean()

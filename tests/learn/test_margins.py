@@ -9,13 +9,17 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
 import nysboost as nb
-from nysboost.learn import margins
-from nysboost.learn.margin_losses import LOSSES, Hinge, Logistic
-from nysboost.learn.margins import fit_margins, zero_of
+from nysboost.learn.margins import LOSSES, Hinge, Logistic, Objective, fit_margins, zero_of
 from nysboost.learn.on_features import features_of
 
 X, Y = make_moons(300, noise=0.2, random_state=0)
 SIGNS = np.where(Y == 1, 1.0, -1.0)[:, None]
+EXACT = Objective(Logistic(), tolerance=1e-9)
+
+
+def narrow(C):
+    """Return the objective of a hinge whose corner is nearly sharp, to many digits."""
+    return Objective(Hinge(1e-3), C, tolerance=1e-7, max_iter=300)
 
 
 def fitted(**how):
@@ -25,20 +29,19 @@ def fitted(**how):
 @pytest.mark.parametrize("C", [0.1, 1.0, 30.0])
 def test_logistic_regression_is_scikit_learns_on_the_same_features(C):
     transformer = fitted()
-    w, b = fit_margins(features_of(transformer), SIGNS, Logistic(), C, tolerance=1e-9)
+    w, b, _ = fit_margins(features_of(transformer), SIGNS, Objective(Logistic(), C, tolerance=1e-9))
     F = transformer.transform(X)
     theirs = LogisticRegression(C=C, tol=1e-8, max_iter=5000).fit(F, Y)
-    np.testing.assert_allclose(F @ w[0] + b, theirs.decision_function(F), atol=1e-3)
+    np.testing.assert_allclose(F @ w[:, 0] + b, theirs.decision_function(F), atol=1e-3)
 
 
 @pytest.mark.parametrize("C", [0.3, 1.0, 3.0])
 def test_with_every_row_as_landmark_the_machine_is_svc(C):
     transformer = fitted()
-    how = {"tolerance": 1e-7, "max_iter": 300}
-    w, b = fit_margins(features_of(transformer), SIGNS, Hinge(1e-3), C, **how)
+    w, b, _ = fit_margins(features_of(transformer), SIGNS, narrow(C))
     theirs = SVC(C=C, gamma=2.0, tol=1e-6).fit(X, Y)
     grid = np.random.default_rng(0).uniform(-1.5, 2.5, size=(400, 2))
-    ours = transformer.transform(grid) @ w[0] + b
+    ours = transformer.transform(grid) @ w[:, 0] + b
     assert np.mean((ours > 0) == (theirs.decision_function(grid) > 0)) > 0.99
 
 
@@ -47,36 +50,24 @@ def test_with_every_row_as_landmark_the_machine_is_svc(C):
 def test_the_objective_is_no_higher_than_where_libsvm_ends(C, landmarks):
     transformer = nb.Nystroem(gamma=2.0, method="uniform", n_components=landmarks, random_state=0)
     F = transformer.fit(X).transform(X)
-    how = {"tolerance": 1e-7, "max_iter": 300}
-    w, b = fit_margins(features_of(transformer), SIGNS, Hinge(1e-3), C, **how)
+    w, b, _ = fit_margins(features_of(transformer), SIGNS, narrow(C))
     theirs = SVC(kernel="linear", C=C, tol=1e-6).fit(F, Y)
 
     def objective(w, b):
         return w @ w / 2 + C * np.maximum(0, 1 - SIGNS[:, 0] * (F @ w + b)).sum()
 
-    ours, least = objective(w[0], b[0]), objective(theirs.coef_[0], theirs.intercept_[0])
+    ours, least = objective(w[:, 0], b[0]), objective(theirs.coef_[0], theirs.intercept_[0])
     assert ours < 1.001 * least
 
 
 def test_weights_are_repetitions_and_rows_of_none_have_no_part():
     counts = np.random.default_rng(0).integers(0, 3, size=len(X))
     transformer = fitted()
-    how = {"tolerance": 1e-7, "max_iter": 300}
-    w, b = fit_margins(features_of(transformer), SIGNS, Hinge(1e-3), 1.0, counts * 1.0, **how)
+    w, b, _ = fit_margins(features_of(transformer), SIGNS, narrow(1.0), counts * 1.0)
     many = np.repeat(np.arange(len(X)), counts)
     F = transformer.transform(X)
     theirs = SVC(kernel="linear", tol=1e-6).fit(F[many], Y[many])
-    np.testing.assert_allclose(F @ w[0] + b, theirs.decision_function(F), atol=0.02)
-
-
-def test_curvature_of_some_rows_leads_to_the_same_machine(monkeypatch):
-    features = features_of(
-        nb.Nystroem(gamma=2.0, method="uniform", n_components=20, random_state=0).fit(X)
-    )
-    expected = fit_margins(features, SIGNS, Logistic(), 1.0, tolerance=1e-8)
-    monkeypatch.setattr(margins, "CURVED_ROWS", 2)
-    found = fit_margins(features, SIGNS, Logistic(), 1.0, tolerance=1e-8)
-    np.testing.assert_allclose(found[0], expected[0], atol=1e-2)
+    np.testing.assert_allclose(F @ w[:, 0] + b, theirs.decision_function(F), atol=0.02)
 
 
 def test_a_class_of_one_row_and_rows_that_are_all_alike_have_a_machine():
@@ -85,7 +76,7 @@ def test_a_class_of_one_row_and_rows_that_are_all_alike_have_a_machine():
     features = features_of(transformer.fit(alike))
     signs = np.where(np.arange(50)[:, None] == 0, 1.0, -1.0)
     for loss in LOSSES.values():
-        w, b = fit_margins(features, signs, loss, 10.0)
+        w, b, _ = fit_margins(features, signs, Objective(loss, 10.0))
         assert np.isfinite(w).all()
         assert np.isfinite(b).all()
 
@@ -110,16 +101,16 @@ def test_several_problems_at_once_are_those_problems_alone():
     signs = np.where(y[:, None] == np.arange(3), 1.0, -1.0)
     transformer = nb.Nystroem(gamma=0.05, n_components=40, method="uniform", random_state=0)
     features = features_of(transformer.fit(digits))
-    together = fit_margins(features, signs, Logistic(), 1.0, tolerance=1e-9)
+    together = fit_margins(features, signs, EXACT)
     for i in range(3):
-        w, b = fit_margins(features, signs[:, [i]], Logistic(), 1.0, tolerance=1e-9)
-        np.testing.assert_allclose(together[0][i], w[0], atol=1e-4)
-        assert together[1][i] == pytest.approx(b[0], abs=1e-4)
+        w, b, _ = fit_margins(features, signs[:, [i]], EXACT)
+        np.testing.assert_allclose(together.w[:, i], w[:, 0], atol=1e-4)
+        assert together.b[i] == pytest.approx(b[0], abs=1e-4)
 
 
 def test_blocks_of_features_change_nothing():
     found = [
-        fit_margins(features_of(fitted(max_memory=memory)), SIGNS, Logistic(), 1.0, tolerance=1e-9)
+        fit_margins(features_of(fitted(max_memory=memory)), SIGNS, EXACT)
         for memory in (2**30, 10**6)
     ]
     np.testing.assert_allclose(found[0][0], found[1][0], atol=1e-6)
@@ -127,8 +118,8 @@ def test_blocks_of_features_change_nothing():
 
 def test_a_descent_that_begins_where_it_ended_stays_there():
     features = features_of(fitted())
-    end = fit_margins(features, SIGNS, Logistic(), 1.0, tolerance=1e-9)
-    again = fit_margins(features, SIGNS, Logistic(), 1.0, start=end, max_iter=1)
+    end = fit_margins(features, SIGNS, EXACT)
+    again = fit_margins(features, SIGNS, Objective(Logistic(), max_iter=1), start=end)
     np.testing.assert_allclose(again[0], end[0], atol=1e-6)
     np.testing.assert_allclose(again[1], end[1], atol=1e-6)
 
@@ -138,8 +129,8 @@ def test_other_arrays_than_numpys_give_the_same_machine(name):
     strict = pytest.importorskip("array_api_strict")
     how = {"gamma": 2.0, "method": "uniform", "n_components": 40, "random_state": 0}
     plain, other = (nb.Nystroem(**how).fit(rows) for rows in (X, strict.asarray(X)))
-    expected = fit_margins(features_of(plain), SIGNS, LOSSES[name], 1.0)
-    w, b = fit_margins(features_of(other), SIGNS, LOSSES[name], 1.0)
+    expected = fit_margins(features_of(plain), SIGNS, Objective(LOSSES[name]))
+    w, b, _ = fit_margins(features_of(other), SIGNS, Objective(LOSSES[name]))
     assert type(w) is type(strict.asarray(X))
     np.testing.assert_allclose(np.asarray(w), expected[0], atol=1e-6)
     np.testing.assert_allclose(np.asarray(b), expected[1], atol=1e-6)
@@ -150,7 +141,25 @@ def test_rows_in_single_precision_give_nearly_the_same_machine():
     scores = []
     for precision in (np.float64, np.float32):
         transformer = nb.Nystroem(**how).fit(X.astype(precision))
-        w, b = fit_margins(features_of(transformer), SIGNS, Hinge(), 1.0)
+        w, b, _ = fit_margins(features_of(transformer), SIGNS, Objective(Hinge()))
         assert w.dtype == np.float64
-        scores.append(transformer.transform(X.astype(precision)) @ w[0] + b)
+        scores.append(transformer.transform(X.astype(precision)) @ w[:, 0] + b)
     np.testing.assert_allclose(scores[1], scores[0], atol=0.05)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@given(margin=st.floats(-5, 5))
+def test_slope_and_curve_are_the_derivatives_of_a_loss(name, margin):
+    loss, around = LOSSES[name], np.array([margin - 1e-6, margin, margin + 1e-6])
+    values, slopes, curves = loss.value(around), loss.slope(around), loss.curve(around)
+    assert slopes[1] == pytest.approx((values[2] - values[0]) / 2e-6, abs=1e-4)
+    if curves.max() == pytest.approx(curves.min(), abs=0.1):  # away from a parabola's ends
+        assert curves[1] == pytest.approx((slopes[2] - slopes[0]) / 2e-6, abs=1e-3)
+    assert (values >= 0).all()
+    assert (slopes <= 0).all()
+    assert (curves >= 0).all()
+
+
+def test_away_from_its_corner_the_hinge_is_the_hinge():
+    margins = np.array([-2.0, 0.0, 0.89, 1.11, 3.0])
+    np.testing.assert_allclose(Hinge().value(margins), np.maximum(0, 1 - margins), atol=1e-12)

@@ -9,7 +9,6 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import nysboost as nb
-from nysboost.learn.on_features import features_of
 
 X = np.random.default_rng(0).normal(size=(90, 3))
 Y = (X[:, 0] > 0).astype(int)
@@ -72,17 +71,3 @@ def test_a_pickle_answers_as_before_and_keeps_no_training_rows(estimator):
     fitted = clone(estimator).set_params(n_landmarks=12).fit(X, Y)
     again = pickle.loads(pickle.dumps(fitted))
     np.testing.assert_array_equal(outcome(again), outcome(fitted))
-
-
-@pytest.mark.parametrize("max_memory", [2**30, 12_500])
-def test_blocks_are_the_features_in_order(max_memory):
-    how = {"method": "uniform", "n_components": 7, "random_state": 0, "max_memory": max_memory}
-    transformer = nb.Nystroem(**how).fit(X)
-    features = features_of(transformer)
-    for _ in range(2):
-        found = list(features.blocks())
-        assert [at.start for at, _ in found] == [0, *(at.stop for at, _ in found[:-1])]
-        np.testing.assert_allclose(
-            np.concatenate([F for _, F in found]), transformer.transform(X), atol=1e-12
-        )
-    assert (len(found) > 1) == (max_memory < 2**20)

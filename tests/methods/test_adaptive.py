@@ -9,9 +9,7 @@ from nysboost.methods.adaptive import (
     adaptive,
     adaptive_partial,
     draw,
-    equal_parts,
     exact_residuals,
-    in_rounds,
     partial_residuals,
 )
 
@@ -59,15 +57,6 @@ def test_the_second_round_follows_the_exact_probabilities(residuals):
     assert result.pvalue > 1e-3
 
 
-@pytest.mark.parametrize("method", [adaptive, adaptive_partial])
-@pytest.mark.parametrize("case", market.NAMES)
-@pytest.mark.parametrize("c", [1, 7, 60])
-def test_columns_are_distinct_on_every_matrix(method, case, c):
-    gram = market.problem(case, n=60).gram
-    found = method(gram, c, np.random.default_rng(0)).indices
-    assert len(set(found)) == len(found) == c
-
-
 def test_adaptive_columns_leave_less_than_uniform_ones():
     rng = np.random.default_rng(0)
     problem = market.problem("narrow Gaussian", n=200)
@@ -88,22 +77,3 @@ def test_partial_rounds_do_not_look_at_the_whole_matrix():
     gram = market.problem("Gaussian", n=300).gram
     adaptive_partial(gram, 10, np.random.default_rng(0))
     assert gram.entries_evaluated < 300 * 60
-
-
-def test_where_too_few_have_weight_the_others_are_drawn_uniformly():
-    weights = np.array([0.0, 1.0, 0.0, 2.0, 5.0])
-    found = draw(weights, np.array([4]), 3, np.random.default_rng(0))
-    assert {1, 3} < set(found)
-    assert 4 not in found
-
-
-def test_the_rounds_share_the_columns_and_none_is_empty():
-    assert equal_parts(11, 5) == [3, 2, 2, 2, 2]
-    assert equal_parts(2, 5) == [1, 1]
-
-
-def test_the_first_round_is_uniform():
-    gram = market.problem("Gaussian", n=40).gram
-    rng = np.random.default_rng(5)
-    expected = np.random.default_rng(5).choice(40, size=8, replace=False)
-    np.testing.assert_array_equal(in_rounds(gram, [8], exact_residuals, rng), expected)

@@ -28,7 +28,7 @@ def test_the_mean_over_seeds_is_the_kernel_within_its_standard_error(method, nam
     runs = np.array(
         [
             nb.approximate(X, method, kernel, n_components=12, random_state=seed).to_dense()
-            for seed in range(300)
+            for seed in range(100)
         ]
     )
     error = runs.std(axis=0, ddof=1) / np.sqrt(len(runs))
@@ -63,15 +63,6 @@ def test_orthogonal_points_are_orthogonal_in_groups_of_d():
     for group in (points[:3], points[3:6]):
         products = group @ group.T
         np.testing.assert_allclose(products - np.diag(np.diag(products)), 0, atol=1e-12)
-
-
-def test_new_rows_need_no_look_at_the_data():
-    approx = nb.approximate(X, "random-fourier", nb.Gaussian(sigma=1.0), n_components=8)
-    transform, _ = approx.feature_map()
-    new = np.random.default_rng(5).normal(size=(4, 3))
-    assert transform(new).shape == (4, 8)
-    assert approx.entries_evaluated == 0
-    np.testing.assert_allclose((transform(new) ** 2).sum(axis=1), 1)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -56,17 +56,8 @@ def test_all_three_errors_are_those_of_the_dense_matrix(approx, rows):
     np.testing.assert_allclose(found, expected, rtol=1e-3)
 
 
-def test_it_says_what_it_can_and_what_it_cannot(approx):
-    assert not approx.has_features
-    assert not approx.is_psd
-    assert approx.shift == DELTA
-    assert InSample(approx.gram, F, np.ones(5)).is_psd
-    with pytest.raises(ValueError, match="no features for others"):
-        approx.features()
-
-
 def test_it_survives_a_pickle_and_leaves_its_data_behind(approx):
-    again = pickle.loads(pickle.dumps(approx.detached()))
+    again = pickle.loads(pickle.dumps(approx.without_data()))
     np.testing.assert_allclose(again.to_dense(), DENSE)
     with pytest.raises(RuntimeError, match="does not keep the 40 training rows"):
         again.relative_error()

@@ -6,8 +6,7 @@ import pytest
 from scipy import sparse
 
 import nysboost as nb
-from nysboost.methods import meka as module
-from nysboost.methods.meka import _shares, meka
+from nysboost.methods.centres import meka
 
 
 def dense_blocks(problem, learner, sample):
@@ -28,11 +27,11 @@ def dense_blocks(problem, learner, sample):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_it_is_block_least_squares_in_dense_form(seed, monkeypatch):
-    monkeypatch.setattr(module, "ROWS_PER_LANDMARK", 10**6)  # all rows: the fit is known
+def test_it_is_block_least_squares_in_dense_form(seed):
+    """So many landmarks that every row has its part in the fit."""
     problem = market.problem("Gaussian", n=120)
-    learner = meka(problem.gram, 20, np.random.default_rng(seed))
-    F = learner.features(problem.gram)
+    learner = meka(problem.gram, 60, np.random.default_rng(seed))
+    F = learner.rounded_to(problem.gram).features()
     expected = dense_blocks(problem, learner, np.arange(120))
     np.testing.assert_allclose(F @ F.T, expected, atol=1e-6)
 
@@ -67,9 +66,3 @@ def test_it_is_positive_semidefinite_and_fits_better_than_blocks_without_links()
     G = approx.gram.block(np.arange(300), np.arange(300))
     alone = np.where(np.equal.outer(cluster, cluster), G, 0)
     assert np.linalg.norm(K - G) < 0.2 * np.linalg.norm(alone - G)
-
-
-def test_landmarks_are_shared_evenly_as_far_as_the_rows_go():
-    assert _shares(10, [100, 100, 100]) == [4, 3, 3]
-    assert _shares(10, [1, 100, 100]) == [1, 5, 4]
-    assert _shares(10, [0, 2, 3]) == [0, 2, 3]

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import nysboost as nb
-from nysboost.methods import robust
+from nysboost.gram import make_gram
+from nysboost.methods.cur import robust_cur
 
 
 def corrupted(n, rank, share, seed):
@@ -42,18 +43,7 @@ def test_plain_methods_are_far_off_on_the_same_matrix():
     assert np.linalg.norm(found.to_dense() - G) / np.linalg.norm(G) < 1e-3
 
 
-def test_a_gaussian_kernel_matrix_with_wrong_entries_is_approximated():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(500, 2))
-    G = nb.Gaussian(sigma=3.0)(X, X)
-    wrong = np.triu(rng.uniform(size=(500, 500)) < 0.1, 1)
-    noise = np.where(wrong, rng.uniform(-5, 5, size=(500, 500)), 0)
-    given = G + noise + noise.T
-    found = nb.approximate(given, "robust-cur", "precomputed", n_components=150, random_state=0)
-    assert np.linalg.norm(found.to_dense() - G) / np.linalg.norm(G) < 3e-3
-
-
-def test_too_many_rows_get_a_sentence(monkeypatch):
-    monkeypatch.setattr(robust, "ROBUST_ROWS", 20)
-    with pytest.raises(ValueError, match=r"lists the corrupted entries.*n_samples = 21"):
-        nb.approximate(np.eye(21), "robust-cur", "precomputed", n_components=5)
+def test_too_many_rows_get_a_sentence():
+    gram = make_gram(np.arange(10_001.0)[:, None])
+    with pytest.raises(ValueError, match=r"lists the corrupted entries.*n_samples = 10001"):
+        robust_cur(gram, 5, np.random.default_rng(0))

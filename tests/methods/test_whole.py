@@ -7,31 +7,24 @@ import numpy as np
 import pytest
 
 import nysboost as nb
-from nysboost.methods import whole
-from nysboost.methods.whole import strips, times_gram
+from nysboost.gram import make_gram
+from nysboost.numerics.resources import Budget
 
 
 @pytest.mark.parametrize("case", market.NAMES)
-def test_a_product_with_g_is_the_dense_one(case, monkeypatch):
-    monkeypatch.setattr(whole, "BLOCK_BYTES", 2**12)
+def test_a_product_with_g_is_the_dense_one(case):
     problem = market.problem(case, n=70)
+    gram = make_gram(problem.X, problem.kernel, budget=Budget(2**14, 1))
     V = np.random.default_rng(0).normal(size=(70, 3))
     tolerance = 70 * problem.tolerance
-    np.testing.assert_allclose(times_gram(problem.gram, V), problem.G @ V, rtol=0, atol=tolerance)
-
-
-def test_no_strip_is_larger_than_its_share_of_memory(monkeypatch):
-    monkeypatch.setattr(whole, "BLOCK_BYTES", 100 * 8 * 64)
-    sizes = [strip.shape for strip in strips(market.problem("Gaussian", n=100).gram)]
-    assert sizes == [(64, 100), (36, 100)]
+    np.testing.assert_allclose(gram.times(V), problem.G @ V, rtol=0, atol=tolerance)
 
 
 @pytest.mark.parametrize("method", ["modified", "spectral-shift", "adaptive", "cur", "cur-uniform"])
-def test_too_many_rows_get_a_sentence_that_names_a_way_out(method, monkeypatch):
-    monkeypatch.setattr(whole, "WHOLE_ROWS", 50)
-    X = np.random.default_rng(0).normal(size=(51, 2))
-    with pytest.raises(ValueError, match=r"evaluates all n² entries.*n_samples = 51.*\"joint\""):
-        nb.approximate(X, method, n_components=5)
+def test_too_many_rows_get_a_sentence_that_names_a_way_out(method):
+    X = np.arange(30_001.0)[:, None]
+    with pytest.raises(ValueError, match=r"all n² entries.*n_samples = 30001.*\"joint\""):
+        nb.approximate(X, method, nb.Gaussian(sigma=1.0), n_components=5)
 
 
 @pytest.mark.parametrize("method", ["modified", "spectral-shift", "adaptive", "cur-uniform"])

@@ -12,7 +12,7 @@ from nysboost.numerics.arrays import (
     epsilon,
     like,
     namespace,
-    placed,
+    place,
     product_into,
     row_blocks,
     take,
@@ -57,7 +57,7 @@ def test_indices_that_are_placed_take_what_those_on_the_host_do(library):
     xp = pytest.importorskip(library)
     A = xp.asarray(np.arange(12.0).reshape(4, 3))
     at = np.array([3, 0, 0])[::-1]
-    there = placed(at, A)
+    there = place(at, A)
     np.testing.assert_array_equal(np.asarray(take(A, there))[:, 0], [0, 0, 9])
-    np.testing.assert_array_equal(np.asarray(take(A, placed(at[:2], A), axis=1))[1], [3, 3])
-    assert placed(there, A) is there
+    np.testing.assert_array_equal(np.asarray(take(A, place(at[:2], A), axis=1))[1], [3, 3])
+    assert place(there, A) is there

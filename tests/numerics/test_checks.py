@@ -16,18 +16,14 @@ from nysboost.numerics.checks import (
 )
 
 
-def test_the_nearest_names_come_first_in_their_own_spelling():
+def test_the_nearest_names_are_suggested_and_all_listed_where_none_is_near():
     assert "Did you mean 'URB-mean'" in unknown("variant", "urb-meen", ["UUB-SF", "URB-mean"])
-
-
-def test_where_nothing_is_near_all_names_are_listed():
-    sentence = unknown("kernel", "zzzzzz", ["rbf", "linear"])
-    assert "Did you mean" not in sentence
-    assert sentence.endswith("Known are rbf, linear.")
-
-
-def test_what_is_no_string_can_be_unknown_too():
+    far = unknown("kernel", "zzzzzz", ["rbf", "linear"])
+    assert "Did you mean" not in far
+    assert far.endswith("Known are rbf, linear.")
     assert "no kernel 3.5" in unknown("kernel", 3.5, ["rbf"])
+    near = unknown("method", "aaaa", ["aaab", "aaac", "aaad", "aaae"])
+    assert near.partition("?")[0].count(" or ") == 2
 
 
 @st.composite
@@ -62,40 +58,41 @@ def test_positions_are_those_that_numpy_takes(case):
     np.testing.assert_array_equal(found, expected)
 
 
-def test_an_empty_mask_of_an_empty_length_and_an_empty_list_are_no_positions():
-    for rows in ([], np.array([], dtype=bool), np.array([], dtype=float), slice(0, 0)):
-        assert positions(rows, 0).shape == (0,)
-
-
 @pytest.mark.parametrize("rows", [[0.0, 1.0], [[0, 1]], 3, "12", [None]])
 def test_what_numpy_cannot_index_with_gets_a_sentence(rows):
     with pytest.raises(ValueError, match="chosen must be a slice, a mask or a sequence"):
         positions(rows, 5, "chosen")
 
 
-def test_what_was_given_is_left_as_it_was():
-    rows = np.array([-1, 2])
-    positions(rows, 5)
-    np.testing.assert_array_equal(rows, [-1, 2])
-
-
-@pytest.mark.parametrize("value", [0, -1, np.inf, np.nan, True, None, "1"])
-def test_a_positive_number_is_required(value):
-    with pytest.raises(ValueError, match="sigma must be a positive number, but sigma="):
-        require_positive("sigma", value)
-
-
-@pytest.mark.parametrize("value", [0, -1, 1.0, True, None, "1"])
-def test_a_positive_whole_number_is_required(value):
-    with pytest.raises(ValueError, match="k must be a positive whole number, but k="):
-        require_count("k", value)
-
-
-def test_numbers_of_every_library_are_numbers():
-    for value in (1, np.int8(1), np.uint64(7)):
-        require_count("k", value)
-    for value in (1e-300, np.float32(2.5), np.int64(3)):
-        require_positive("sigma", value)
+@pytest.mark.parametrize(
+    ("require", "what", "right", "wrong"),
+    [
+        (
+            require_positive,
+            "a positive number",
+            [1e-300, np.float32(2.5), np.int64(3)],
+            [0, -1, np.inf, np.nan, True, None, "1", 1j, [1.0], np.ones(2)],
+        ),
+        (
+            require_count,
+            "a positive whole number",
+            [1, np.int8(1), np.uint64(7)],
+            [0, -1, 1.0, True, None, "1"],
+        ),
+        (
+            require_number,
+            "a number",
+            [0, -1.5, np.float32(3), np.int8(-4)],
+            [True, None, "1", np.inf, -np.inf, np.nan, np.ones(2)],
+        ),
+    ],
+)
+def test_numbers_of_every_library_are_taken_and_nothing_else(require, what, right, wrong):
+    for value in right:
+        require("size", value)
+    for value in wrong:
+        with pytest.raises(ValueError, match=f"size must be {what}, but size="):
+            require("size", value)
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.uint64, np.intp])
@@ -114,28 +111,6 @@ def test_the_first_and_the_last_row_have_two_numbers_each():
             positions([outside], 5)
 
 
-def test_at_most_three_names_are_suggested():
-    sentence = unknown("method", "aaaa", ["aaab", "aaac", "aaad", "aaae"])
-    assert sentence.partition("?")[0].count(" or ") == 2
-
-
-def test_a_message_shows_an_array_by_its_shape_and_a_number_as_it_is():
-    assert shown(np.ones((3, 2))) == "<array of shape (3, 2)>"
-    assert shown("1") == "'1'"
-    assert shown(np.float64(2.5)) == repr(np.float64(2.5))
-
-
-@pytest.mark.parametrize("value", [True, None, "1", np.inf, -np.inf, np.nan, np.ones(2)])
-def test_what_is_no_finite_number_is_refused(value):
-    with pytest.raises(ValueError, match="shift must be a number, but shift="):
-        require_number("shift", value)
-
-
-def test_a_finite_number_is_a_number_whatever_its_sign():
-    for value in (0, -1.5, np.float32(3), np.int8(-4)):
-        require_number("shift", value)
-
-
 def test_real_numbers_are_arrays_in_floating_point():
     for values in ([1, 2], np.array([True, False]), np.array([1, 2], dtype=np.uint8)):
         assert real_numbers("y", values).dtype == np.float64
@@ -146,7 +121,6 @@ def test_real_numbers_are_arrays_in_floating_point():
             real_numbers("y", values)
 
 
-def test_arrays_of_other_libraries_are_taken_as_they_are():
-    xp = pytest.importorskip("array_api_strict")
-    values = xp.ones(3)
-    assert real_numbers("y", values) is values
+def test_a_message_shows_an_array_by_its_shape_and_a_number_as_it_is():
+    assert shown(np.ones((3, 2))) == "<array of shape (3, 2)>"
+    assert shown("1") == "'1'"

@@ -8,8 +8,6 @@ from scipy.sparse import csr_matrix
 from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans
 
-from nysboost.numerics import kmeans as kmeans_module
-from nysboost.numerics.arrays import block_bytes, row_blocks
 from nysboost.numerics.kmeans import _Cloud, _seeds_among, centroids, clusters, kmeans, seeds
 
 
@@ -37,13 +35,6 @@ def test_centres_are_the_means_of_the_points_that_are_nearest_to_them(n, k, d, s
     np.testing.assert_allclose(to_centres, cdist(centres, P, "sqeuclidean"), atol=1e-12)
 
 
-@given(st.integers(2, 60), st.integers(1, 12), st.integers(0, 100))
-def test_the_rounds_lower_the_loss_of_the_seeds(n, k, seed):
-    D, k = squared(points(n, seed=seed)), min(k, n)
-    start = D[seeds(D, k, np.random.default_rng(seed))]
-    assert loss(kmeans(D, k, np.random.default_rng(seed))) <= loss(start) + 1e-12
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_from_the_same_seeds_scikit_learn_finds_the_same(seed):
     P = points(200, 8, seed)
@@ -63,34 +54,13 @@ def test_the_loss_is_as_low_as_scikit_learns():
     assert np.mean(ours) < 1.005 * np.mean(theirs)
 
 
-def test_rough_distances_are_grouped_nearly_as_well():
-    D = squared(points(480, 10))
-    exact, rough = (
-        [loss(kmeans(D.astype(kind), 120, np.random.default_rng(seed))) for seed in range(10)]
-        for kind in (np.float64, np.float32)
-    )
-    assert np.mean(rough) < 1.01 * np.mean(exact)
-
-
-@pytest.mark.parametrize("k", [1, 2, 5, 6, 7])
-def test_rough_seeds_find_every_group_that_is_far_from_the_others(k):
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("k", [1, 2, 7])
+def test_seeds_find_every_group_that_is_far_from_the_others(k, dtype):
     P = np.repeat(1e4 * points(k), 20, axis=0) + points(20 * k, seed=1)
-    for seed in range(20):
-        chosen = seeds(squared(P).astype(np.float32), k, np.random.default_rng(seed))
+    for seed in range(10):
+        chosen = seeds(squared(P).astype(dtype), k, np.random.default_rng(seed))
         assert sorted(chosen // 20) == list(range(k))
-
-
-@given(st.integers(1, 40), st.integers(1, 40), st.integers(0, 100))
-def test_seeds_are_distinct_where_points_are(n, k, seed):
-    k = min(k, n)
-    assert len(set(seeds(squared(points(n, seed=seed)), k, np.random.default_rng(seed)))) == k
-
-
-def test_seeds_find_every_group_that_is_far_from_the_others():
-    P = np.repeat(1e4 * points(7), 20, axis=0) + points(140, seed=1)
-    for seed in range(20):
-        chosen = seeds(squared(P), 7, np.random.default_rng(seed))
-        assert sorted(chosen // 20) == list(range(7))
 
 
 @pytest.mark.parametrize("scale", [0.1, 1 / 3, 1e-30])
@@ -103,15 +73,6 @@ def test_of_seeds_that_are_as_good_the_first_is_taken_whatever_rounding_says(sca
             for scaled in (squared(line), squared(line) * scale)
         )
         np.testing.assert_array_equal(exact, rounded)
-
-
-@given(st.integers(1, 30), st.integers(1, 30), st.integers(1, 3), st.integers(0, 100))
-def test_with_few_distinct_points_some_centres_coincide(n, k, distinct, seed):
-    D = squared(points(n, seed=seed, distinct=distinct))
-    to_centres = kmeans(D, min(k, n), np.random.default_rng(seed))
-    assert np.isfinite(to_centres).all()
-    if k >= distinct:
-        assert loss(to_centres) == pytest.approx(0, abs=1e-12)
 
 
 class TestCentroids:
@@ -133,19 +94,6 @@ class TestCentroids:
             ]
             assert np.mean(ours) < 1.01 * np.mean(theirs)
 
-    def test_they_are_a_fixed_point_of_lloyds_rounds(self):
-        P = points(200, 3)
-        Z = centroids(P, 12, np.random.default_rng(0))
-        owner = ((P[:, None] - Z[None]) ** 2).sum(-1).argmin(axis=1)
-        means = np.array([P[owner == j].mean(axis=0) for j in range(12)])
-        np.testing.assert_allclose(Z, means, atol=0.02)
-
-    def test_sparse_points_give_the_same_centroids_as_dense_ones(self):
-        P = np.where(points(80, 6) > 0.5, points(80, 6), 0.0)
-        sparse = centroids(csr_matrix(P), 9, np.random.default_rng(0))
-        dense = centroids(P, 9, np.random.default_rng(0))
-        assert self.loss(P, sparse.toarray()) == pytest.approx(self.loss(P, dense), rel=0.2)
-
     def test_far_from_the_origin_nothing_is_lost(self):
         P = points(100, 3)
         near = centroids(P, 10, np.random.default_rng(0))
@@ -160,19 +108,6 @@ class TestCentroids:
         if min(k, n) >= distinct:
             assert self.loss(P, Z) == pytest.approx(0, abs=1e-12)
 
-    def test_points_without_weight_do_not_count(self):
-        P = np.concatenate([points(50), 1e3 + points(50)])
-        Z = centroids(P, 5, np.random.default_rng(0), weights=np.repeat([1.0, 0.0], 50))
-        assert np.abs(Z).max() < 10
-
-
-def test_the_last_point_is_a_seed_where_it_lies_far_out():
-    P = points(30)
-    P[-1] += 1e4
-    for seed in range(5):
-        assert 29 in seeds(squared(P), 2, np.random.default_rng(seed))
-        assert 29 in _seeds_among(_Cloud.of(P, None), 2, np.random.default_rng(seed))
-
 
 class TestCloud:
     """Weighted points, against sums over coordinates."""
@@ -182,21 +117,6 @@ class TestCloud:
     @staticmethod
     def dense(Z):
         return Z.toarray() if hasattr(Z, "toarray") else Z
-
-    @forms
-    @pytest.mark.parametrize("scale", [1e-3, 1.0, 30.0])
-    def test_the_nearest_centroid_has_its_squared_distance(self, make, scale):
-        P, Z = scale * points(40), scale * points(6, seed=1)
-        cloud = _Cloud.of(make(P), None)
-        owner, found = cloud.nearest(Z - cloud.centre)
-        exact = cdist(P, Z, "sqeuclidean")
-        np.testing.assert_array_equal(owner, exact.argmin(axis=1))
-        np.testing.assert_allclose(found, exact.min(axis=1), rtol=1e-10)
-        assert cloud.nearest(P - cloud.centre)[1] == pytest.approx(0, abs=1e-12 * scale**2)
-
-    def test_the_spread_is_the_mean_variance_of_a_feature(self):
-        P = points(40) * [1, 2, 3, 4, 5]
-        assert _Cloud.of(P, None).spread == pytest.approx(P.var(axis=0).mean())
 
     @forms
     def test_means_are_weighted_and_only_their_proportions_count(self, make):
@@ -210,41 +130,6 @@ class TestCloud:
             found = cloud.means(owner, np.ones(40), np.zeros((6, 5))) + cloud.centre
             np.testing.assert_allclose(found, exact, atol=1e-12)
 
-    def test_an_empty_group_gets_the_point_with_the_most_weighted_distance(self):
-        P, owner = points(10), np.repeat([0, 1], 5)
-        weights, distances = np.ones(10), np.ones(10)
-        distances[2], distances[7] = 5.0, 9.0
-        weights[7] = 0.1  # far, but of little weight
-        cloud = _Cloud.of(P, weights)
-        found = cloud.means(owner, distances, np.zeros((3, 5))) + cloud.centre
-        np.testing.assert_allclose(found[2], P[2])
-        np.testing.assert_allclose(found[0], P[[0, 1, 3, 4]].mean(axis=0))
-
-    def test_a_group_without_weight_stays_where_it_is(self):
-        """The one point that weighs anything goes to the first group that lacks weight."""
-        P, before = points(3), points(3, seed=1)
-        cloud = _Cloud.of(P, np.array([1.0, 0.0, 0.0]))
-        found = cloud.means(np.arange(3), np.zeros(3), before)
-        np.testing.assert_allclose(found[1] + cloud.centre, P[0])
-        np.testing.assert_allclose(found[[0, 2]], before[[0, 2]])
-
-    def test_weights_of_nothing_are_no_weights(self):
-        P = points(40)
-        for without, none in zip(
-            clusters(P, 6, np.random.default_rng(0), weights=np.zeros(40)),
-            clusters(P, 6, np.random.default_rng(0)),
-            strict=True,
-        ):
-            np.testing.assert_array_equal(without, none)
-
-    @forms
-    @pytest.mark.parametrize("scale", [1e-4, 1.0])
-    def test_seeds_are_distinct_whatever_the_scale(self, make, scale):
-        P = scale * points(30)
-        for seed in range(5):
-            cloud = _Cloud.of(make(P), None)
-            assert len(set(_seeds_among(cloud, 25, np.random.default_rng(seed)))) == 25
-
     @forms
     def test_groups_that_are_far_apart_are_found_whole(self, make):
         P = np.repeat(100 * points(7), 20, axis=0) + points(140, seed=1)
@@ -255,49 +140,17 @@ class TestCloud:
             means = P.reshape(7, 20, 5).mean(axis=1)
             np.testing.assert_allclose(self.dense(Z)[order], means, atol=1e-9)
 
-    def test_rounds_end_when_the_centroids_stand_still(self, monkeypatch):
-        """Tight groups move their seeds by next to nothing: one round, and the last look."""
-        P, looks = np.repeat(points(4), 30, axis=0) + 1e-4 * points(120, seed=1), []
-        true = _Cloud.nearest
-        monkeypatch.setattr(_Cloud, "nearest", lambda self, Z: looks.append(1) or true(self, Z))
-        clusters(P, 4, np.random.default_rng(0))
-        assert len(looks) == 2
-
-    def test_rounds_go_on_while_the_centroids_move(self, monkeypatch):
-        P, looks = points(300, 2), []
-        true = _Cloud.nearest
-        monkeypatch.setattr(_Cloud, "nearest", lambda self, Z: looks.append(1) or true(self, Z))
-        for rounds in (1, 3):
-            looks.clear()
-            clusters(P, 12, np.random.default_rng(0), max_iter=rounds)
-            assert len(looks) == rounds + 1
-
-    def test_scores_are_held_for_as_many_rows_as_fit_the_cache(self, monkeypatch):
-        asked = []
-
-        def watched(n, held, budget):
-            asked.append((n, held, budget))
-            return row_blocks(n, held, budget)
-
-        monkeypatch.setattr(kmeans_module, "row_blocks", watched)
-        cloud = _Cloud.of(points(40), None)
-        cloud.nearest(points(6, seed=1))
-        assert asked == [(40, 8 * 6, block_bytes(cloud.X))]
-
-    @pytest.mark.parametrize("c", [2, 8, 25])
-    def test_each_seed_is_the_best_of_as_many_trials_as_scikit_learns(self, c):
-        rng, sizes = np.random.default_rng(0), []
-
-        class Watched:
-            choice = staticmethod(rng.choice)
-
-            @staticmethod
-            def random(size):
-                sizes.append(size)
-                return rng.random(size)
-
-        _seeds_among(_Cloud.of(points(30), None), c, Watched())
-        assert sizes == [(c - 1, 2 + int(np.log(c)))]
+    def test_rounds_go_on_while_the_centroids_move(self):
+        """One round from the seeds is one round of Lloyd's; many end at a fixed point."""
+        P = points(300, 2)
+        Z = {
+            rounds: clusters(P, 12, np.random.default_rng(0), max_iter=rounds)[0]
+            for rounds in (1, 2, 200, 201)
+        }
+        owner = cdist(P, Z[1], "sqeuclidean").argmin(axis=1)
+        means = np.array([P[owner == j].mean(axis=0) for j in range(12)])
+        np.testing.assert_allclose(Z[2], means, atol=1e-9)
+        np.testing.assert_array_equal(Z[200], Z[201])
 
     def test_a_seed_is_the_trial_that_leaves_the_least_weighted_distance(self):
         """Brute force over the same draws, from coordinates."""
@@ -324,12 +177,6 @@ class TestCloud:
             scaled, same = clusters(make(P * scale), 5, np.random.default_rng(0))
             np.testing.assert_array_equal(same, owner)
             np.testing.assert_allclose(self.dense(scaled) / scale, self.dense(Z), rtol=1e-5)
-
-    @forms
-    def test_points_that_are_all_zero_are_their_own_centroids(self, make):
-        Z, owner = clusters(make(np.zeros((9, 2))), 3, np.random.default_rng(0))
-        np.testing.assert_array_equal(self.dense(Z), 0.0)
-        assert owner.shape == (9,)
 
     @pytest.mark.parametrize("scale", [2.0**-200, 1.0, 2.0**200])
     @pytest.mark.parametrize("far", [0.0, 1e6])

@@ -1,30 +1,136 @@
-"""Threads: a task that shares the machine with others keeps to one core."""
+"""Threads: one BLAS thread inside, and afterwards what there was before, whatever happened."""
 
+import contextlib
+import multiprocessing
 import threading
 
 import numpy as np
-from threadpoolctl import threadpool_info
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from threadpoolctl import threadpool_info, threadpool_limits
 
-from nysboost.numerics.memory import Budget
-from nysboost.numerics.threads import on_one_core, usable_threads
+import nysboost as nb
+from nysboost.numerics.resources import Budget, on_one_core, one_blas_thread, usable_threads
+
+
+def thread_counts():
+    return {library["filepath"]: library["num_threads"] for library in threadpool_info()}
 
 
 def blas_threads():
-    np.ones((2, 2)) @ np.ones((2, 2))
     return {lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"}
 
 
-def test_what_runs_on_one_core_has_one_thread_and_so_has_its_blas():
-    before, elsewhere = blas_threads(), []
+@pytest.fixture(autouse=True)
+def _two_threads():
+    with threadpool_limits(2):
+        before = thread_counts()
+        yield
+        assert thread_counts() == before
+
+
+CONTEXTS = {
+    "ours": one_blas_thread,
+    "ours on one core": on_one_core,
+    "scikit-learn's": lambda: threadpool_limits(1, user_api="blas"),
+    "the user's": lambda: threadpool_limits(2),
+}
+
+
+def nest(names, fails):
+    """Enter the contexts one inside the other, and fail in the innermost if asked to."""
+    before = thread_counts()
+    if not names:
+        if fails:
+            raise KeyboardInterrupt
+        return
+    with CONTEXTS[names[0]]():
+        nest(names[1:], fails)
+    assert thread_counts() == before
+
+
+@given(st.lists(st.lists(st.sampled_from(sorted(CONTEXTS)), max_size=5), max_size=3), st.booleans())
+def test_contexts_in_any_order_give_back_every_library_s_threads(runs, fails):
+    before = thread_counts()
+    for names in runs:
+        with contextlib.suppress(KeyboardInterrupt):
+            nest(names, fails)
+        assert thread_counts() == before
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_threads_that_overlap_in_any_order_give_them_back(seed):
+    rng = np.random.default_rng(seed)
+    plans = [list(rng.integers(1, 4, size=20)) for _ in range(4)]
+    seen = []
+
+    def work(depths):
+        for depth in depths:
+            entered = [on_one_core() if depth % 2 else one_blas_thread() for _ in range(depth)]
+            for context in entered:
+                context.__enter__()
+            seen.append(blas_threads())
+            for context in reversed(entered):
+                context.__exit__(None, None, None)
+
+    before = thread_counts()
+    threads = [threading.Thread(target=work, args=(plan,)) for plan in plans]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert thread_counts() == before
+    assert all(found == {1} for found in seen)
+
+
+def test_a_context_that_never_ended_ends_when_it_is_collected():
+    cut_off = one_blas_thread()
+    cut_off.__enter__()
+    assert blas_threads() == {1}
+    del cut_off
+    assert blas_threads() == {2}
+
+
+def test_fits_of_all_kinds_give_them_back():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 4))
+    y = X[:, 0] + X[:, 1] ** 2
+    before = thread_counts()
+    nb.NystroemRegressor(n_components=12, kernel="gaussian", metric=None).fit(X, y).predict(X)
+    assert thread_counts() == before
+    nb.approximate(X, "joint", n_components=20, random_state=0).relative_error()
+    assert thread_counts() == before
+    with pytest.raises(ValueError, match="as many of one"):
+        nb.NystroemRegressor(n_components=12).fit(X, y[:5])
+    assert thread_counts() == before
+
+
+def test_what_runs_on_one_core_has_one_thread_and_others_have_theirs():
+    elsewhere = []
     with on_one_core():
         assert usable_threads(Budget(threads=8)) == 1
-        assert blas_threads() == {1}
         with on_one_core():
             assert usable_threads(Budget()) == 1
         assert usable_threads(Budget()) == 1
         other = threading.Thread(target=lambda: elsewhere.append(usable_threads(Budget())))
         other.start()
         other.join()
-    assert blas_threads() == before
-    assert elsewhere == [usable_threads(Budget())]
+    assert elsewhere == [usable_threads(Budget())] == [2]
     assert usable_threads(Budget(threads=1)) == 1
+
+
+def _count_in_child(queue):
+    queue.put(blas_threads())
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
+def test_a_forked_child_has_the_user_s_threads():
+    context = multiprocessing.get_context("fork")
+    queue = context.SimpleQueue()
+    with one_blas_thread():
+        child = context.Process(target=_count_in_child, args=(queue,))
+        child.start()
+        found = queue.get()
+        child.join()
+    assert found == {2}

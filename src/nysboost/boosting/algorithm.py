@@ -1,15 +1,25 @@
-"""Boosting Nyström: Algorithm 1 of Hamm, Lu, Ouyang and Zhang."""
+"""Boosting Nyström, Algorithm 1 of Hamm, Lu, Ouyang and Zhang, its variants, and the ensemble."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
 from nysboost.boosting.learner import fit_learner
 from nysboost.boosting.residual import Residual
-from nysboost.boosting.rules import Rule
-from nysboost.boosting.selectors import Selector
+from nysboost.boosting.rules import (
+    ExponentialWeights,
+    JointCore,
+    RidgeWeights,
+    Rule,
+    UniformWeights,
+)
+from nysboost.boosting.selectors import KMeansSelector, PAMSelector, ParkJunSelector, Selector
 from nysboost.boosting.trajectory import Trajectory, start
 from nysboost.gram import Gram
+from nysboost.numerics.checks import unknown
 from nysboost.numerics.progress import track
 from nysboost.settings import Settings
 
@@ -21,25 +31,10 @@ def boost(
     selector: Selector,
     rng: np.random.Generator,
 ) -> Trajectory:
-    """Find learners in sequence, each on the columns that the last ones miss.
+    """Find learners in sequence, each on the columns of G that the last ones miss.
 
-    Parameters
-    ----------
-    gram : Gram
-        The n×n matrix G.
-    settings : Settings
-        p, m, k, s, v1, v2 and how V, V1 and V2 are read.
-    rule : Rule
-        X of "XYB-clustering": how learners are combined in the boosting step.
-    selector : Selector
-        The clustering method.
-    rng : numpy.random.Generator
-        Source of all randomness.
-
-    Returns
-    -------
-    Trajectory
-        Its `mixture(rule)` is the strong approximation, step 3.
+    X of "XYB-clustering" is the `rule` of the boosting step, `selector` the clustering. The strong
+    approximation, step 3, is the trajectory's `mixture(rule)`.
     """
     sizes = settings.resolve(gram.n)
 
@@ -68,3 +63,58 @@ def boost(
         found.table.append(fit_learner(gram, gram.landmarks(columns), sizes.rank))
 
     return Trajectory(found, tuple(candidates))
+
+
+def ensemble(gram: Gram, settings: Settings, rng: np.random.Generator) -> Trajectory:
+    """Fit p learners on columns sampled uniformly without replacement."""
+    sizes = settings.resolve(gram.n, boosted=False)
+    columns, pool, found = start(gram, sizes, rng)
+    gram = found.sample.gram
+    found.table.append(fit_learner(gram, gram.landmarks(columns), sizes.rank))
+    for _ in range(1, sizes.n_learners):
+        columns = pool.draw(sizes.n_columns, rng)
+        found.table.append(fit_learner(gram, gram.landmarks(columns), sizes.rank))
+    return Trajectory(found)
+
+
+RULES: dict[str, Rule] = {
+    "U": UniformWeights(),
+    "E": ExponentialWeights(),
+    "R": RidgeWeights(),
+    "J": JointCore(),
+}
+SELECTORS: dict[str, Selector] = {
+    "mean": KMeansSelector(),
+    "med": PAMSelector(),
+    "SF": ParkJunSelector(),
+}
+
+VARIANTS: tuple[str, ...] = tuple(
+    f"{x}{y}B-{clustering}" for clustering, x, y in product(SELECTORS, "UER", "UER")
+)
+"""The paper's 27 names, XYB-clustering, in the order of its table."""
+
+JOINT_VARIANTS: tuple[str, ...] = tuple(
+    f"{x}{y}B-{clustering}"
+    for clustering, x, y in product(SELECTORS, RULES, RULES)
+    if "J" in (x, y)
+)
+"""Their 21 siblings with J, the joint core, in one step or in both."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """XYB-clustering: X weighs the boosting step, Y the strong approximation."""
+
+    boosting: Rule
+    final: Rule
+    selector: Selector
+
+
+def parse_variant(name: str, rules: dict[str, Rule] | None = None) -> Variant:
+    """Return the composition that a name stands for, with `rules` for U, E, R and J."""
+    if name not in VARIANTS + JOINT_VARIANTS:
+        raise ValueError(unknown("boosting variant", name, VARIANTS + JOINT_VARIANTS))
+    meaning = RULES | (rules or {})
+    weights, clustering = name.split("-")
+    return Variant(meaning[weights[0]], meaning[weights[1]], SELECTORS[clustering])

@@ -1,4 +1,4 @@
-"""A learner: one Nyström approximation, landmarks and an m×k projection."""
+"""Learners: standard Nyström approximations, each a feature map, and mixtures of them."""
 
 from __future__ import annotations
 
@@ -12,83 +12,27 @@ from nysboost.gram import NOT_FINITE, Gram, Landmarks, refuse_indefinite
 from nysboost.numerics.arrays import (
     Array,
     Floats,
-    Indices,
-    epsilon,
     like,
     namespace,
-    take,
-    to_host,
 )
-from nysboost.numerics.linalg import norms
 from nysboost.numerics.tolerances import ROUNDING, cutoff
 
 
 @dataclass(frozen=True, eq=False)
-class Learner:
-    """The Nyström approximation C P Pᵀ Cᵀ, with C = k(X, Z).
-
-    Parameters
-    ----------
-    landmarks : Landmarks
-        The m landmarks Z.
-    projection : array of shape (m, k)
-        P, with P Pᵀ = W_k⁺ for the standard Nyström method.
-    """
-
-    landmarks: Landmarks
-    projection: Array
-
-    @property
-    def rank(self) -> int:
-        """Number of features k; below the rank asked for where W has fewer."""
-        return int(self.projection.shape[1])
-
-    def features(self, gram: Gram, rows: Indices | None = None) -> Array:
-        """Return F = C P at `rows` (default all), with F Fᵀ the approximation there.
-
-        Features that the Gram's precision does not know are left out.
-        """
-        transform = FeatureMap(gram, self.landmarks, (self._known_to(gram),))
-        return transform.at(np.arange(gram.n) if rows is None else rows)
-
-    def _known_to(self, gram: Gram) -> Array:
-        """Return P, without eigenvalues of W that are rounding where the Gram is in float32."""
-        if gram.eps <= epsilon(self.projection):
-            return self.projection
-        sizes = to_host(norms(self.projection, axis=0)) ** 2  # the inverses of W's eigenvalues
-        kept = sizes * cutoff(ROUNDING, gram.eps) <= sizes.min()
-        return take(self.projection, np.flatnonzero(kept), axis=1)
-
-    def __repr__(self) -> str:
-        return f"Learner({len(self.landmarks)} landmarks, rank={self.rank})"
-
-
-@dataclass(frozen=True, eq=False)
 class Mixture:
-    """Σ_i w_i K_i: learners and their weights.
+    """Σ_i w_i K_i: p learners and their weights, of shape (p,), negative ones under ridge too."""
 
-    Parameters
-    ----------
-    learners : tuple of Learner
-        The p learners.
-    weights : array of shape (p,)
-        May be negative under ridge regression.
-    """
-
-    learners: tuple[Learner, ...]
+    learners: tuple[FeatureMap, ...]
     weights: Floats
 
 
 def fit_learner(
     gram: Gram, landmarks: Landmarks, rank: int, weights: Floats | None = None
-) -> Learner:
+) -> FeatureMap:
     """Fit the standard Nyström approximation C W_k⁺ Cᵀ (Section 2.2; steps 1 and 2e).
 
-    With W = U Λ Uᵀ the projection is U_k Λ_k^(−1/2). Eigenvalues at the rounding level
-    of the entries are zero, so duplicate landmarks and rank below m do no harm. Landmarks
-    at which the kernel vanishes, such as empty rows under a linear one, give rank 0.
-
-    Landmarks of different weights D stand for (D^½ W D^½)_k⁺ instead, between two D^½.
+    With W = U Λ Uᵀ the projection is U_k Λ_k^(−1/2); eigenvalues at the rounding level are zero.
+    With weights D it is (D^½ W D^½)_k⁺ between two D^½.
     """
     W = gram.within(landmarks)
     xp = namespace(W)
@@ -102,18 +46,17 @@ def fit_learner(
     kept = eigenvalues[:rank] > cutoff(ROUNDING, gram.eps) * eigenvalues[0]
     k = int(xp.sum(xp.astype(kept, xp.int64)))
     projection = roots[:, None] * eigenvectors[:, :k] / xp.sqrt(eigenvalues[:k])
-    return Learner(landmarks, xp.astype(projection, _dtype(xp, gram)))
+    return FeatureMap(gram, landmarks, xp.astype(projection, _dtype(xp, gram)))
 
 
-def truncate(gram: Gram, learner: Learner, rank: int) -> Learner:
-    """Return the best rank-k approximation of a learner's whole matrix, (C W⁺ Cᵀ)_k.
+def truncate(gram: Gram, learner: FeatureMap, rank: int) -> FeatureMap:
+    """Return (C W⁺ Cᵀ)_k, the best of rank k (Tropp, Yurtsever, Udell and Cevher 2017).
 
-    Tropp, Yurtsever, Udell and Cevher (2017). All rows take part: with F = C P = Q R and
-    the leading right singular vectors V_k of R, the projection is P V_k.
+    With F = C P = Q R and the leading right singular vectors V_k of R, the projection is P V_k.
     """
-    factor = Factor(FeatureMap(gram, learner.landmarks, (learner.projection,)))
+    factor = Factor(learner.with_gram(gram))
     directions = np.linalg.svd(factor.triangular())[2][:rank].T
-    return Learner(learner.landmarks, learner.projection @ like(directions, learner.projection))
+    return learner.times(directions)
 
 
 def _eigh(W: Array) -> tuple[Array, Array]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from nysboost.boosting.learner import Learner, Mixture
+from nysboost.boosting.learner import Mixture
 from nysboost.boosting.validation import Found
+from nysboost.engine.feature_map import FeatureMap
 from nysboost.gram import Gram
 from nysboost.numerics.arrays import (
     Array,
@@ -28,13 +29,8 @@ values; beyond that on its sample, so that the cost of a fit does not grow with 
 class Residual:
     """G less a mixture, on columns of which the true values may be shared between steps.
 
-    Parameters
-    ----------
-    found : Found
-        What a run has found so far. A glance, at a part of the rows that are observed, is in
-        float32 where its table is, as long as that shows what there is to see.
-    rows : array of int or None
-        Where columns are observed, in rising order; None observes them on themselves.
+    `rows`, in rising order, are where columns are observed; None observes them on themselves. On a
+    part of the observed rows it is in float32 where the table of `found` is.
     """
 
     def __init__(self, found: Found, rows: Indices | None) -> None:
@@ -44,11 +40,7 @@ class Residual:
         self._values: Array | None = None
 
     def consider(self, columns: Indices, *, shared: bool) -> None:
-        """Say which columns will be asked for from now on.
-
-        If they are shared between steps, their true values are evaluated now, and each
-        learner's features in one go.
-        """
+        """Evaluate the true values and features of columns that steps will share."""
         self.considered, self._values = columns, None
         if shared and self.rows is not None:
             self._values = self.table.gram.block(columns, self.rows)
@@ -58,9 +50,7 @@ class Residual:
     def __call__(self, mixture: Mixture, V: Indices) -> Array:
         """Return the residual's columns V, shape (rows, len(V)).
 
-        A residual is large on its diagonal. In whole columns each has its own; in a sample of
-        rows a few columns would, and would stand apart from the others by chance: rows that
-        are in V count for nothing there.
+        In a sample of rows, those that are in V are zero: a few columns would have their diagonal.
         """
         rows = V if self.rows is None else self.rows
         true = self._true(rows, V)
@@ -91,21 +81,8 @@ def _clear(missed: Array, true: Array) -> bool:
     return largest > COARSE * whole
 
 
-def residual_diagonal(gram: Gram, learner: Learner) -> Floats:
-    """Return |k(x, x) − k(x, Z) M k(Z, x)| for all rows, and zero where that is rounding.
-
-    Parameters
-    ----------
-    gram : Gram
-        G.
-    learner : Learner
-        Landmarks Z and a projection P with M = P Pᵀ.
-
-    Returns
-    -------
-    array of shape (n,)
-        On the host, in float64.
-    """
+def residual_diagonal(gram: Gram, learner: FeatureMap) -> Floats:
+    """Return |k(x, x) − k(x, Z) M k(Z, x)|, shape (n,), float64 on the host; rounding is zero."""
     width = 8 * (len(learner.landmarks) + learner.rank)
     floor = cutoff(EXHAUSTED * max(1, learner.rank), gram.eps)
     parts = []

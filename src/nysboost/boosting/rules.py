@@ -1,4 +1,4 @@
-"""Weight rules: (V1, V2, p) → mixture weights of the first p learners (Section 2.4)."""
+"""Rules: how the learners found so far are combined, by weights (Section 2.4) or a joint core."""
 
 from __future__ import annotations
 
@@ -9,8 +9,12 @@ from typing import ClassVar, Literal
 import numpy as np
 from scipy.optimize import nnls
 
+from nysboost.boosting.core import fit_core, select_best
+from nysboost.boosting.exchange import exchange_landmarks
 from nysboost.boosting.learner import Mixture
+from nysboost.boosting.residual import residual_diagonal
 from nysboost.boosting.validation import Found, ValidationSet
+from nysboost.gram import pool
 from nysboost.numerics.arrays import Floats
 from nysboost.numerics.checks import require_positive
 from nysboost.settings import GRID
@@ -32,6 +36,7 @@ class Rule(ABC):
 
     >>> import numpy as np, nysboost as nb
     >>> from nysboost.boosting.learner import Mixture
+
     >>> class NewestTwice(nb.Rule):
     ...     def mixture(self, found, p):
     ...         weights = np.ones(p)
@@ -54,10 +59,7 @@ class Rule(ABC):
         return self.mixture(found, p)
 
     def missing(self, found: Found, current: Mixture) -> Floats | None:  # noqa: ARG002
-        """Return what the mixture misses of each row of the sample, where V is drawn by that.
-
-        None draws V uniformly, as the paper does.
-        """
+        """Return what the mixture misses of each row of the sample; None draws V uniformly."""
         return None
 
 
@@ -88,11 +90,7 @@ class UniformWeights(WeightRule):
 class ExponentialWeights(WeightRule):
     """w_i = exp(−η ε_i) / Z, with ε_i = ‖G_i − G‖_F on V1.
 
-    Parameters
-    ----------
-    eta : float or "tune"
-        The paper's experiments fix 0.01; "tune" takes the best on V2 of a grid that is
-        relative to the mean error.
+    The paper fixes η = 0.01; "tune" takes the best on V2 of a grid relative to the mean error.
     """
 
     eta: float | Literal["tune"] = 0.01
@@ -119,16 +117,8 @@ class ExponentialWeights(WeightRule):
 class RidgeWeights(WeightRule):
     """The w that minimises ‖Σ w_i G_i − G‖² + λ‖w‖² on V1, with λ tuned on V2.
 
-    The whole grid of λ, relative to the largest singular value of the normal matrix,
-    comes from one singular value decomposition: the learners' values are so alike that
-    normal equations would lose half the digits.
-
-    Parameters
-    ----------
-    nonnegative : bool
-        Allow no negative weight, so that the mixture is positive semidefinite.
-    lambdas : tuple of float
-        The grid of λ, relative to the largest singular value of the normal matrix.
+    The grid `lambdas` is relative to the largest singular value of the normal matrix; one singular
+    value decomposition gives all of it. `nonnegative` allows no negative weight.
     """
 
     nonnegative: bool = False
@@ -175,3 +165,27 @@ def _softmax(exponents: Floats) -> Floats:
     positive: Floats = np.exp(exponents - exponents.max())
     positive /= positive.sum()
     return positive
+
+
+@dataclass(frozen=True)
+class JointCore(Rule):
+    """J: the learners' landmarks are pooled, and one core is fitted on whole columns."""
+
+    def mixture(self, found: Found, p: int) -> Mixture:
+        """Return C M Cᵀ over all landmarks of the first p learners, as one learner."""
+        landmarks = pool([learner.landmarks for learner in found.learners[:p]])
+        rows = found.observed
+        if landmarks.indices is not None:
+            rows = np.union1d(rows, landmarks.indices)
+        return Mixture((fit_core(found.sample, landmarks, rows),), np.ones(1))
+
+    def strong(self, found: Found, p: int) -> Mixture:
+        """Return C M Cᵀ on as many columns, some of which others have replaced."""
+        landmarks = pool([learner.landmarks for learner in found.learners[:p]])
+        fit, _ = exchange_landmarks(found.sample, landmarks)
+        return Mixture((select_best(found.sample, fit),), np.ones(1))
+
+    def missing(self, found: Found, current: Mixture) -> Floats:
+        """Return the residual's diagonal: an outlying column is found wherever it is."""
+        (learner,) = current.learners
+        return residual_diagonal(found.sample.gram, learner)

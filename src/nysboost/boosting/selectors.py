@@ -72,11 +72,7 @@ class ParkJunSelector:
 
 
 def _squared_distances(residual: Array) -> tuple[Floats, float]:
-    """Return the s×s squared distances of the columns, and the most that is none but rounding.
-
-    They come from the columns' inner products: all that leaves the device of the data. A
-    residual in float32 is a glance, and so are its distances.
-    """
+    """Return the s×s squared distances of the columns, and the level of rounding in them."""
     products: Floats = to_host(residual.T @ residual)
     norms = np.diag(products).copy()
     of_products = max(cutoff(len(norms), EPS), cutoff(SUMMED, epsilon(residual)))
@@ -90,10 +86,9 @@ def _squared_distances(residual: Array) -> tuple[Floats, float]:
 
 
 def _distances(residual: Array) -> Floats:
-    """Return the s×s Euclidean distances of the columns.
+    """Return the s×s Euclidean distances of the columns, as multiples of one power of two.
 
-    They are multiples of one power of two, so that sums of them are exact: medoids that
-    are equally good, such as both members of a group of two, tie on every machine.
+    Sums of them are exact, so that medoids that are equally good tie on every machine.
     """
     distances = np.sqrt(_squared_distances(residual)[0], dtype=np.float64)
     step = 2.0 ** (np.frexp(distances.max())[1] - 32)

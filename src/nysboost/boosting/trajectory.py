@@ -1,4 +1,4 @@
-"""The learners in the order found, with V1 and V2: every final rule and every prefix."""
+"""The learners in the order found, with V1 and V2, and the columns that no learner has used."""
 
 from __future__ import annotations
 
@@ -6,13 +6,74 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nysboost.boosting.learner import Learner, Mixture
-from nysboost.boosting.pool import Pool
+from nysboost.boosting.learner import Mixture
 from nysboost.boosting.rules import Rule
 from nysboost.boosting.validation import FeatureTable, Found, ValidationSet
+from nysboost.engine.feature_map import FeatureMap
 from nysboost.gram import Gram, take_sample
-from nysboost.numerics.arrays import Indices
+from nysboost.numerics.arrays import Floats, Indices
 from nysboost.settings import ResolvedSettings
+
+
+class Pool:
+    """Columns still allowed, as a boolean mask. No column leaves it twice."""
+
+    def __init__(self, n: int) -> None:
+        self._free = np.ones(n, dtype=bool)
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(self._free))
+
+    def sample(
+        self,
+        size: int,
+        rng: np.random.Generator,
+        shares: Floats | None = None,
+        among: Indices | None = None,
+    ) -> Indices:
+        """Return up to `size` free columns without repetition; they stay free.
+
+        They are drawn in proportion to `shares`, of shape (n,), or uniformly, out of `among`,
+        columns in rising order, or all.
+        """
+        free = np.flatnonzero(self._free) if among is None else self.left_of(among)
+        size = min(size, len(free))
+        if shares is None or not shares[free].any():
+            return rng.choice(free, size=size, replace=False)
+        mine = shares[free] / shares[free].sum()
+        drawn = rng.choice(free, size=min(size, int(np.count_nonzero(mine))), replace=False, p=mine)
+        rest = rng.choice(np.setdiff1d(free, drawn), size=size - len(drawn), replace=False)
+        return np.concatenate([drawn, rest])
+
+    def left_of(self, columns: Indices) -> Indices:
+        """Return those of some columns that are still free."""
+        return columns[self._free[columns]]
+
+    def part(self, size: int, rng: np.random.Generator, apart_from: Indices) -> Indices:
+        """Return `size` free columns, or all, in rising order, if possible not of `apart_from`."""
+        free = np.flatnonzero(self._free)
+        if size >= len(free):
+            return free
+        others = np.setdiff1d(free, apart_from)
+        among = others if len(others) >= size else free
+        return np.sort(rng.choice(among, size=size, replace=False))
+
+    def draw(self, size: int, rng: np.random.Generator) -> Indices:
+        """Take `size` free columns out of the pool, uniformly."""
+        columns = self.sample(size, rng)
+        if len(columns) < size:
+            msg = (
+                f"Only {len(columns)} columns are left, but a learner needs {size}. "
+                "Lower n_learners or n_columns, or give more rows."
+            )
+            raise ValueError(msg)
+        self.remove(columns)
+        return columns
+
+    def remove(self, columns: Indices) -> None:
+        """Take these columns out of the pool."""
+        self._free[columns] = False
+
 
 ROWS_PER_COLUMN = 4
 """A sample has at least so many rows for each column that a run takes from it: with fewer the
@@ -23,20 +84,14 @@ last learners would have to take whatever is left."""
 class Trajectory:
     """What a run found, before the strong approximation weighs it.
 
-    Parameters
-    ----------
-    found : Found
-        The learners in the order found, V1 and V2. The first p learners are the run with
-        p learners.
-    candidates : tuple of int
-        The size of V in each boosting step: below `n_candidates` once the pool runs out.
+    The first p learners are the run with p learners; `candidates` has the size of V in each step.
     """
 
     found: Found
     candidates: tuple[int, ...] = ()
 
     @property
-    def learners(self) -> tuple[Learner, ...]:
+    def learners(self) -> tuple[FeatureMap, ...]:
         """The learners, in the order found, as learners of the whole matrix."""
         return self._lifted(self.found.learners)
 
@@ -52,25 +107,15 @@ class Trajectory:
         mixture = rule.strong(self.found, p)
         return replace(mixture, learners=self._lifted(mixture.learners))
 
-    def _lifted(self, learners: tuple[Learner, ...]) -> tuple[Learner, ...]:
+    def _lifted(self, learners: tuple[FeatureMap, ...]) -> tuple[FeatureMap, ...]:
         """Return learners of the sample as learners of the whole matrix."""
-        pairs = ((one, self.found.sample.lifted(one.landmarks)) for one in learners)
+        pairs = ((one, self.found.sample.lift_to_rows(one.landmarks)) for one in learners)
         return tuple(one if Z is one.landmarks else replace(one, landmarks=Z) for one, Z in pairs)
 
 
 @dataclass(frozen=True, eq=False)
 class Origin:
-    """Where an approximation comes from.
-
-    Parameters
-    ----------
-    method : str
-        The name that `approximate` knows it by.
-    trajectory : Trajectory or None
-        The run that found the learners, for the mixtures of its prefixes.
-    rule : Rule or None
-        The final rule of that run.
-    """
+    """Where an approximation comes from: its method's name, its run, and the run's final rule."""
 
     method: str = "unnamed"
     trajectory: Trajectory | None = None
@@ -82,9 +127,7 @@ def start(
 ) -> tuple[Indices, Pool, Found]:
     """Sample the first m columns, then V1 and V2, all of them out of the pool (step 1).
 
-    Beyond `row_cap` rows a run looks at a uniform sample of the rows as though they were all:
-    rows, columns and candidates come from it, and nothing is read twice. Features are kept where
-    whole columns are looked at, or on a few rows alone.
+    Beyond `row_cap` rows everything comes from a uniform sample of the rows.
     """
     columns = settings.n_learners * settings.n_columns + settings.n_fit + settings.n_tune
     sample = take_sample(gram, max(settings.row_cap, ROWS_PER_COLUMN * columns), rng)
@@ -102,7 +145,6 @@ def start(
     table = FeatureTable(sample.gram.rounded() if glance else sample.gram, np.concatenate(held))
     scale = float(np.sqrt(len(observed) / len(few))) if tall else 1.0
     fit, tune = (ValidationSet(table, few if tall else v, v, scale) for v in (v1, v2))
-    table.expect(np.concatenate([fit.rows, v1, v2]))
     return first, pool, Found(sample, table, fit, tune, observed, few)
 
 

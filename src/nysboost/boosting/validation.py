@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from nysboost.boosting.learner import Learner, Mixture
+from nysboost.boosting.learner import Mixture
+from nysboost.engine.feature_map import FeatureMap
 from nysboost.gram import Gram, Sample
 from nysboost.numerics.arrays import (
     Array,
@@ -16,7 +16,7 @@ from nysboost.numerics.arrays import (
     Indices,
     floats_on_host,
     namespace,
-    placed,
+    place,
     take,
     to_host,
 )
@@ -25,112 +25,61 @@ from nysboost.numerics.tolerances import EPS, cutoff
 FIRST_ROOM = 16
 """Q has room for so many columns to begin with; it doubles when it is full."""
 
-Flags: TypeAlias = NDArray[np.bool]
-
 
 class FeatureTable:
-    """Every learner's features on a set of rows, each row evaluated when first needed.
-
-    Residuals and validation values are products of these features. Where the rows asked
-    for are among those held they are looked up; otherwise they are evaluated.
-    """
+    """Every learner's features on a set of rows, each learner evaluated when first needed."""
 
     def __init__(self, gram: Gram, rows: Indices) -> None:
         self.gram = gram
-        self.rows = np.unique(rows)
-        self.learners: list[Learner] = []
-        self._first = self.rows
+        self.rows = self._first = np.unique(rows)
+        self.learners: list[FeatureMap] = []
         self._features: dict[int, Array] = {}
-        self._known: dict[int, Flags] = {}
-        self._expected = np.zeros(len(self.rows), dtype=bool)
 
     def hold(self, rows: Indices) -> None:
-        """Hold these rows beside the first ones; a learner is evaluated on all of them at once."""
-        self.rows = np.union1d(self._first, rows)
-        self._expected = np.ones(len(self.rows), dtype=bool)
-        self._forget()
+        """Hold these rows beside the first ones."""
+        self.rows, self._features = np.union1d(self._first, rows), {}
 
     def look_closely(self, gram: Gram) -> None:
         """Evaluate features by another Gram from now on, which knows more digits."""
-        self.gram = gram
-        self._forget()
+        self.gram, self._features = gram, {}
 
-    def _forget(self) -> None:
-        self._features, self._known = {}, {}
-
-    def expect(self, rows: Indices) -> None:
-        """Evaluate each learner on all of these rows when the first of them is asked for."""
-        self._expected |= np.isin(self.rows, rows)
-
-    def append(self, learner: Learner) -> None:
+    def append(self, learner: FeatureMap) -> None:
         """Add a learner; it is evaluated on the rows held when they are first asked for."""
         self.learners.append(learner)
 
     def __getstate__(self) -> dict[str, Any]:
-        # evaluated again when they are needed
-        return self.__dict__ | {"_features": {}, "_known": {}}
+        return self.__dict__ | {"_features": {}}  # evaluated again when they are needed
 
-    def features(self, rows: Indices, i: int) -> Array:
-        """Return learner i's features at `rows`, shape (len(rows), k_i)."""
-        return self._at(rows, (self.learners[i],))[0]
-
-    def _places(self, rows: Indices) -> Indices | None:
-        """Return where rows stand among those held; None where some do not."""
-        places = np.searchsorted(self.rows, rows)
-        held = np.minimum(places, len(self.rows) - 1)
-        return places if np.array_equal(self.rows[held], rows) else None
-
-    def _evaluated(self, i: int, places: Indices) -> Array:
-        """Return learner i's features on all rows held, true at least at `places`."""
-        known = self._known.setdefault(i, np.zeros(len(self.rows), dtype=bool))
-        new = np.zeros_like(known)
-        new[places] = ~known[places]
-        if new.any():
-            new |= self._expected & ~known
-            fresh = self.learners[i].features(self.gram, self.rows[new])
-            if new.all():
-                self._features[i] = fresh
-            else:
-                xp, shape = namespace(fresh), (len(self.rows), fresh.shape[1])
-                if i not in self._features:
-                    self._features[i] = xp.zeros(shape, dtype=fresh.dtype, device=fresh.device)
-                self._features[i][xp.asarray(new, device=fresh.device)] = fresh
-            known |= new
-        return self._features[i]
+    def features(self, rows: Indices, *learners: FeatureMap) -> list[Array]:
+        """Return learners' features at `rows`, shapes (len(rows), k_i)."""
+        at = np.minimum(np.searchsorted(self.rows, rows), len(self.rows) - 1)
+        held = np.array_equal(self.rows[at], rows)
+        mine = {id(learner): i for i, learner in enumerate(self.learners)} if held else {}
+        places = place(at, self.gram.rows.form)  # which crosses over to a device once
+        whole, found = np.array_equal(rows, self.rows), []
+        for learner in learners:
+            i = mine.get(id(learner))
+            if i is None:
+                found.append(learner.rounded_to(self.gram).features(rows))
+                continue
+            if i not in self._features:
+                self._features[i] = learner.rounded_to(self.gram).features(self.rows)
+            found.append(self._features[i] if whole else take(self._features[i], places))
+        return found
 
     def block(self, mixture: Mixture, rows: Indices, cols: Indices) -> Array:
         """Return Σ_i w_i K_i[rows, cols] as one matrix product."""
-        left, right = (self._at(part, mixture.learners) for part in (rows, cols))
+        left, right = (self.features(part, *mixture.learners) for part in (rows, cols))
         left = [F * float(w) for F, w in zip(left, mixture.weights, strict=True)]
         xp = namespace(*left)
         return xp.concat(left, axis=1) @ xp.concat(right, axis=1).T
 
-    def _at(self, rows: Indices, learners: tuple[Learner, ...]) -> list[Array]:
-        """Return some learners' features; where they are held crosses over to a device once."""
-        places = self._places(rows)
-        if places is None:
-            return [learner.features(self.gram, rows) for learner in learners]
-        mine = {id(learner): i for i, learner in enumerate(self.learners)}
-        everything = np.array_equal(rows, self.rows)
-        at = placed(places, self.gram.rows.form)
-        found = []
-        for learner in learners:
-            if id(learner) not in mine:
-                found.append(learner.features(self.gram, rows))
-                continue
-            features = self._evaluated(mine[id(learner)], places)
-            found.append(features if everything else take(features, at))
-        return found
-
 
 @dataclass(eq=False)
 class ValidationSet:
-    """V1 or V2: where weights are fitted or tuned, as the triangular factor that decides.
+    """V1 or V2, as the triangular factor R of [b, A]: true values b, the learners' values A.
 
-    With b the vector of true values and A the matrix of the learners' values, one column
-    each, every weight rule depends only on ‖A w − b‖. The factor R of the QR factorisation
-    of [b, A] gives that norm for any w, without cancellation, and its leading block is
-    the factor of the first learners alone: one factor serves every prefix.
+    It gives ‖A w − b‖ for any w without cancellation, and its leading block is that of a prefix.
     """
 
     table: FeatureTable
@@ -192,8 +141,9 @@ class ValidationSet:
         if j == 0:
             values = self.table.gram.block(self.rows, self.cols)
         else:
-            left = self.table.features(self.rows, j - 1)
-            values = left @ self.table.features(self.cols, j - 1).T
+            learner = self.table.learners[j - 1]
+            left, right = (self.table.features(at, learner)[0] for at in (self.rows, self.cols))
+            values = left @ right.T
         return to_host(values).astype(np.float64, copy=False).ravel() * self.weight
 
 
@@ -201,17 +151,8 @@ class ValidationSet:
 class Found:
     """What a run has found so far: all that a rule may look at.
 
-    Parameters
-    ----------
-    sample : Sample
-        The rows that the run looks at; all positions below are positions in it.
-    table : FeatureTable
-        The learners, in the order found.
-    fit, tune : ValidationSet
-        V1 and V2.
-    observed, glanced_at : array of int
-        The rows on which whole columns are observed: all, or a uniform sample; and a few of
-        them, which tell residuals apart and how large errors are.
+    Positions are those in `sample`. `fit` and `tune` are V1 and V2; whole columns are seen on the
+    rows `observed`, residuals compared on the few `glanced_at`.
     """
 
     sample: Sample
@@ -222,6 +163,6 @@ class Found:
     glanced_at: Indices
 
     @property
-    def learners(self) -> tuple[Learner, ...]:
+    def learners(self) -> tuple[FeatureMap, ...]:
         """The learners, in the order found."""
         return tuple(self.table.learners)

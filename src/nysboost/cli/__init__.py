@@ -2,32 +2,66 @@
 
 from __future__ import annotations
 
+import json
+import os
+import shlex
 import sys
 import warnings
+from collections.abc import Sequence
+from contextlib import nullcontext, redirect_stdout
+from importlib import import_module
 from typing import Any
 
-from nysboost.experiments.user_error import UserError, need
+from nysboost._version import SOFTWARE
+from nysboost.user_error import UserError
 
 
-def main() -> None:
-    """Run the command line; a wrong input is one sentence and exit status 2."""
-    try:
-        need("typer", "experiments")
-        need("rich", "experiments")
-        from nysboost.cli.app import app
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line; what a person can put right is one sentence and an exit code."""
+    from nysboost.cli.commands import COMMANDS, make_parser, spell
+    from nysboost.cli.errors import sentences
 
-        with warnings.catch_warnings():
-            warnings.showwarning = _say
-            app(prog_name="nysboost")
-    except UserError as error:
-        print(f"nysboost: {error}", file=sys.stderr)
-        raise SystemExit(2) from None
-    except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        print(f"nysboost: {where}{error.strerror or error}.", file=sys.stderr)
-        raise SystemExit(2) from None
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a terminal may know no ★
+    as_json = "--json" in given
+    with warnings.catch_warnings():
+        warnings.showwarning = _say
+        with sentences(as_json=as_json):
+            options, rest = make_parser().parse_known_args(given or ["--help"])
+            if rest:
+                from nysboost.numerics.checks import unknown
+
+                known = COMMANDS[options.command].options.split()
+                raise UserError(unknown(f"{options.command} option", rest[0], known))
+        command, out = COMMANDS[options.command], str(getattr(options, "out", ""))
+        elsewhere = {"--out", "--json", "--jobs", "--data-dir", "--device", "--report-only"}
+        names = " ".join(name for name in command.options.split() if name not in elsewhere)
+        # the command that gives the same numbers, wherever data and results lie
+        options.again = shlex.join(["nysboost", options.command, *spell(options, names)])
+        module, _, function = command.runs.partition(":")
+        silent = as_json and out != "-"  # where the table itself goes to standard output
+        with sentences(as_json=as_json, kept=command.kept.format(out=out)):
+            with (
+                open(os.devnull, "w") as nowhere,
+                redirect_stdout(nowhere) if silent else nullcontext(),
+            ):
+                found = getattr(import_module(module), function)(options)
+            if as_json:
+                text = json.dumps(_without_nan(found) | {"software": SOFTWARE})
+                print(text, file=sys.stderr if out == "-" else sys.stdout)
 
 
 def _say(message: Warning | str, *_: Any, **__: Any) -> None:
     """Print a warning as the sentence that it is."""
     print(f"nysboost: {message}", file=sys.stderr)
+
+
+def _without_nan(value: Any) -> Any:
+    """Return a value with null for NaN, which JSON does not have."""
+    if isinstance(value, dict):
+        return {key: _without_nan(v) for key, v in value.items()}
+    if isinstance(value, list):
+        return [_without_nan(v) for v in value]
+    return None if isinstance(value, float) and value != value else value

@@ -1,90 +1,202 @@
-"""``nysboost transform`` and ``nysboost predict``: a model, rows in, a file out."""
+"""``nysboost transform``, ``predict`` and ``info``: a model, rows in, a table out."""
 
 from __future__ import annotations
 
+import time
 import warnings
-from collections.abc import Callable
+from argparse import Namespace
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from nysboost.cli import cluster
-from nysboost.cli.choice import Choice, as_in
-from nysboost.cli.errors import wrong_call
-from nysboost.cli.models import Mapper, known_columns, load_model, output_names
-from nysboost.cli.progress import Progress
-from nysboost.cli.sinks import open_sink, refuse_existing
-from nysboost.cli.tables import open_table
-from nysboost.numerics.memory import as_bytes
+from nysboost.cli.errors import NO_FILE, WRONG_CALL, WRONG_MODEL, exits_with
+from nysboost.cli.sinks import open_sink, print_found, refuse_existing
+from nysboost.cli.source import Source, open_fitted, schema_of
+from nysboost.numerics.progress import count_rows
+from nysboost.numerics.resources import as_bytes
+from nysboost.user_error import UserError
 
 
 @dataclass(frozen=True)
-class Request:
-    """What was asked for; the fields are the options of the command."""
+class Answers:
+    """What a model says of rows: arrays (n,) or (n, k) by name, or `lazily` one of Dask's."""
 
-    model: Path
-    data: Path
-    out: Path
-    dataset: str | None
-    drop_missing: bool
-    max_memory: str
-    scheduler: str | None
-    force: bool
-    quiet: bool
+    what: str
+    columns: Callable[[Any], dict[str, Any]]
+    lazily: Callable[[Any], Any] | None = None
 
-
-def run(request: Request, what: str, mapper: Callable[[Any], Mapper]) -> dict[str, Any]:
-    """Apply a model to all rows of a table, and return what a script wants to know.
-
-    Parameters
-    ----------
-    request : Request
-        Files and options.
-    what : str
-        What the columns of the output are called.
-    mapper : callable
-        Model ↦ what it does to a block of rows.
-    """
-    refuse_existing(request.out, request.force)
-    with wrong_call():
-        as_bytes(request.max_memory)
-    model = load_model(request.model)
-    if hasattr(model, "max_memory"):
-        model.max_memory = request.max_memory
-    function = mapper(model)
-    table = open_table(request.data, request.dataset)
-    choice = as_in(table, *known_columns(model), drop_missing=request.drop_missing)
-    if request.scheduler is not None:
-        how = {"force": request.force, "quiet": request.quiet}
-        return cluster.apply(function, choice, request.out, request.scheduler, what=what, **how)
-    return _apply_here(model, function, choice, request, what)
+    def __call__(self, rows: Any) -> dict[str, Any]:
+        """Return columns by their names, those of a table numbered."""
+        found: dict[str, Any] = {}
+        for name, values in self.columns(rows).items():
+            array = np.asarray(values)
+            one = array.ndim == 1 or array.shape[1] == 1
+            names = [name] if one else [f"{name}_{i}" for i in range(array.shape[1])]
+            found |= dict(zip(names, array.reshape(len(array), -1).T, strict=True))
+        return found
 
 
-def _apply_here(
-    model: Any, function: Mapper, choice: Choice, request: Request, what: str
+def predict(options: Namespace) -> dict[str, Any]:
+    """Write predictions, and return what a script wants to know."""
+    kept = [*([options.id] if options.id else []), *options.keep]
+    return _apply(options, predictions_of, kept)
+
+
+def transform(options: Namespace) -> dict[str, Any]:
+    """Write features, and return what a script wants to know."""
+    return _apply(options, features_of)
+
+
+def predictions_of(model: Any, options: Namespace) -> Answers:
+    """Return rows ↦ predictions, with what else was asked for."""
+    name = type(model).__name__
+    if not hasattr(model, "predict"):
+        msg = f"This {name} predicts nothing: fit with --target, or use nysboost transform."
+        raise UserError(msg, WRONG_MODEL)
+    spread = {"--std": options.std, "--interval": options.interval is not None}
+    asked = [option for option, value in spread.items() if value]
+    if asked and "return_std" not in signature(model.predict).parameters:
+        msg = f"{' and '.join(asked)} is for regression, but this is a {name}."
+        raise UserError(msg, WRONG_MODEL)
+    if options.proba and not hasattr(model, "predict_proba"):
+        raise UserError(f"--proba is for classification, but this is a {name}.", WRONG_MODEL)
+
+    def columns(X: Any) -> dict[str, Any]:
+        if asked:
+            mean, std = model.predict(X, return_std=True)
+            found = {"prediction": mean} | ({"std": std} if options.std else {})
+            if options.interval is not None:
+                from scipy.stats import norm
+
+                reach = float(norm.ppf((1 + options.interval) / 2)) * std
+                found |= {"lower": mean - reach, "upper": mean + reach}
+            return found
+        found = {"prediction": model.predict(X)}
+        if options.proba:
+            names = [f"probability_{label}" for label in model.classes_]
+            found |= dict(zip(names, np.asarray(model.predict_proba(X)).T, strict=True))
+        return found
+
+    return Answers("prediction", columns, None if asked or options.proba else model.predict)
+
+
+def features_of(model: Any, _options: Namespace | None = None) -> Answers:
+    """Return rows ↦ features."""
+    if hasattr(model, "transform"):
+        return Answers("feature", lambda X: {"feature": model.transform(X)}, model.transform)
+    if not hasattr(model, "feature_map"):
+        msg = f"This {type(model).__name__} has no features: nysboost predict is for it."
+        raise UserError(msg, WRONG_MODEL)
+    features, _ = model.feature_map()
+
+    def of_rows(X: Any) -> Any:
+        table = hasattr(X, "column_names")
+        return features(np.stack(schema_of(model).read(X, "refuse"), axis=1) if table else X)
+
+    return Answers("feature", lambda X: {"feature": of_rows(X)}, of_rows)
+
+
+def _apply(
+    options: Namespace, answers_of: Callable[[Any, Namespace], Answers], kept: Sequence[str] = ()
 ) -> dict[str, Any]:
-    progress = Progress(what, choice.table.n, shown=not request.quiet)
+    """Apply a model to all rows of a table, here or on a cluster."""
+    refuse_existing(options.out, options.force, [options.data, options.model])
+    with exits_with(WRONG_CALL):
+        as_bytes(options.max_memory)
+    model = load_model(options.model)
+    if hasattr(model, "max_memory"):
+        model.max_memory = options.max_memory
+    answers = answers_of(model, options)
+    source, kept = open_fitted(options, model, kept)
+    begun = time.perf_counter()
+    if options.scheduler is None:
+        rows, columns = _write(answers, source, kept, options)
+    elif kept or answers.lazily is None:
+        raise UserError("On a cluster predictions alone are written: leave other options out.")
+    else:
+        rows, columns = cluster.write(answers.what, answers.lazily, source, options)
+    seconds = time.perf_counter() - begun
+    found = {"out": str(options.out), "rows": rows, "columns": columns}
+    found |= {"dropped_rows": source.dropped_rows} if options.drop_missing else {}
+    found |= {"seconds": round(seconds, 3), "rows_per_second": round(rows / max(seconds, 1e-9))}
+    if str(options.out) != "-":
+        print_found(found)
+    return found
+
+
+def _write(
+    answers: Answers, source: Source, kept: Sequence[str], options: Namespace
+) -> tuple[int, int]:
+    """Write what a model says of each part of a table; return the numbers of rows and columns."""
+    n, width, start = source.file.n, 0, 0
+    shown = int(str(options.out) != "-")
     with warnings.catch_warnings():
-        # names were checked above, once for all blocks
-        warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        takes_frames = getattr(model, "_table", None) is not None
-        blocks = progress.of(choice.frames() if takes_frames else choice.blocks())
-        results = (np.asarray(function(block)) for block in blocks)
-        first = next(results, None)
-        width = 1 if first is None else first.shape[1]
-        names, n = output_names(what, width), choice.table.n
-        with open_sink(request.out, names, n, force=request.force) as sink:
-            if first is not None:
-                sink.write(first)
-            for result in results:
-                sink.write(result)
-    return {
-        "out": str(request.out),
-        "rows": sink.rows,
-        "columns": width,
-        "dropped_rows": choice.dropped_rows,
-        "seconds": round(progress.seconds, 3),
-        "rows_per_second": round(sink.rows / progress.seconds),
-    }
+        # names were checked above, once for all parts
+        warnings.filterwarnings("ignore", message="X (does not have valid|has) feature names")
+        with open_sink(
+            options.out, None if source.drop_missing else n, force=options.force
+        ) as sink:
+            for part in count_rows(source.parts(kept), answers.what, n, shown):
+                found = _columns(answers, part, source, kept, start)
+                width, start = len(found), start + len(part)
+                sink.write(found)
+    return sink.rows, width
+
+
+def _columns(
+    answers: Answers, part: Any, source: Source, kept: Sequence[str], start: int
+) -> dict[str, Any]:
+    """Return what is written for some rows, by the names of its columns."""
+    try:
+        found = answers(part.select(list(source.columns)) if source.named else part)
+    except ValueError as error:
+        if start and "row" in str(error):
+            msg = f"{error} (Rows are counted from row {start} of {source.file.path}.)"
+            raise ValueError(msg) from error
+        raise
+    if taken := set(kept) & set(found):
+        raise UserError(f"The column {taken.pop()!r} to keep has the name of one that is written.")
+    return {name: part.column(name) for name in kept} | found
+
+
+def load_model(path: Path) -> Any:
+    """Load a model, or say why it is none."""
+    from sklearn.utils.validation import check_is_fitted
+
+    import nysboost as nb
+
+    if not path.is_file():
+        raise UserError(f"There is no model {path}.", NO_FILE)
+    with exits_with(WRONG_MODEL):
+        model = nb.load(path)
+        if hasattr(model, "fit"):
+            check_is_fitted(model)
+        return model
+
+
+def describe(options: Namespace) -> dict[str, Any]:
+    """Print and return what a model says about itself."""
+    model, path = load_model(options.model), options.model
+    schema, found = schema_of(model), getattr(model, "approximation_", model)
+    said: dict[str, Any] = {"file": str(path), "bytes": path.stat().st_size}
+    said |= {"model": type(model).__name__, "columns_in": schema.width}
+    if schema.named:
+        said["names_in"] = [column.name for column in schema.columns]
+        said["schema"] = schema.describe()
+    if hasattr(model, "get_feature_names_out"):
+        said["features_out"] = len(model.get_feature_names_out())
+    if hasattr(model, "classes_"):
+        said["classes"] = [str(label) for label in model.classes_]
+    for name in ("method", "kernel", "rank", "entries_evaluated"):
+        value = getattr(found, name, None)
+        if value not in (None, 0, "unnamed"):  # a learner's landmarks come from no one method
+            said[name] = value if isinstance(value, int) else str(value)
+    if hasattr(found, "landmarks"):
+        said |= {"landmarks": len(found.landmarks), "fitted_on_rows": int(found.shape[0])}
+    print_found(said)
+    return said

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import sys
-import time
-from collections.abc import Iterator
+from argparse import Namespace
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,76 +13,98 @@ from typing import Any
 import numpy as np
 
 from nysboost._version import SOFTWARE
-from nysboost.cli.choice import Choice
-from nysboost.cli.errors import CommandError
-from nysboost.cli.models import Mapper, output_names
-from nysboost.cli.sinks import whole
-from nysboost.cli.tables import Table
-from nysboost.experiments.user_error import need
+from nysboost.cli.sinks import FOLDERS, whole
+from nysboost.cli.source import Source
+from nysboost.tables.csv_files import CsvFile
+from nysboost.tables.files import PACKINGS
+from nysboost.tables.values import MARKS
+from nysboost.user_error import UserError, need
 
 CHUNK_BYTES = 2**26
 """What one task reads of a .npy file: Dask advises chunks of about a hundred megabytes at most."""
 
 
 @contextmanager
-def connected(address: str, *, quiet: bool = True) -> Iterator[Any]:
+def connected(address: str) -> Iterator[Any]:
     """Connect to a Dask scheduler and say where its progress is seen, or that nobody answers."""
-    distributed = need("distributed", "dask")
-    try:
-        client = distributed.Client(address, timeout=20)
-    except (OSError, ValueError) as error:
-        msg = f"No Dask scheduler answers at {address!r}: {error}"
-        raise CommandError(msg) from error
-    if not quiet:
+    distributed, dask = need("distributed", "dask"), need("dask", "dask")
+    with dask.config.set(scheduler=None):  # a client that fails does not put it back
+        client, why = None, ""
+        try:
+            client = distributed.Client(address, timeout=20)
+        except (OSError, ValueError) as error:
+            why = str(error)
+        if client is None:
+            gc.collect()  # what failed is closed here: where another client starts, it would hang
+            raise UserError(f"No Dask scheduler answers at {address!r}: {why}")
         print(f"progress: {client.dashboard_link}", file=sys.stderr, flush=True)
-    with client:
-        yield client
+        with client:
+            yield client
 
 
-def dask_table(choice: Choice) -> Any:
-    """Return the chosen columns as a Dask array whose chunks the workers read themselves."""
+def dask_table(source: Source) -> Any:
+    """Return the chosen columns as a Dask collection whose parts the workers read themselves."""
     import dask.array as da
     import dask.dataframe as dd
 
-    path, names = choice.table.path.resolve(), choice.names
-    if choice.drop_missing:
+    file, path, columns = source.file, source.file.path.resolve(), list(source.columns)
+    if source.drop_missing:
         msg = "--drop-missing and --scheduler do not go together: leave rows out beforehand."
-        raise CommandError(msg)
+        raise UserError(msg)
     if path.suffix == ".zarr":
-        return da.from_zarr(str(path))[:, choice.columns]
+        return da.from_zarr(str(path))[:, [int(name) for name in columns]]
     if path.suffix == ".npy":
-        return _npy_array(path, choice)
-    if names is not None and path.suffix != ".csv":
-        return dd.read_parquet(str(path), columns=names)
-    if names is not None:
-        return dd.read_csv(str(path))[names]
+        return _npy_array(path, file, [int(name) for name in columns])
+    if isinstance(file, CsvFile) and path.suffix not in PACKINGS:
+        return _csv_frame(file, path)[columns]
+    if path.suffix in (".parquet", ".pq", ""):
+        return dd.read_parquet(str(path), columns=columns)
     msg = f"On a cluster .zarr, .npy, .csv and .parquet are read, but {path.name} was given."
-    raise CommandError(msg)
+    raise UserError(msg)
 
 
-def dask_column(table: Table, column: int) -> Any:
-    """Return one column as a Dask array of one dimension."""
-    found = dask_table(Choice(table, [column]))
+def dask_target(source: Source) -> Any:
+    """Return the target as a Dask array of one dimension, or as the array that it is."""
+    if source.target is None:
+        return source.y
+    found = dask_table(Source(source.file, [source.target]))
     if hasattr(found, "to_dask_array"):
         return found[found.columns[0]].to_dask_array()
     return found[:, 0]
 
 
-def _npy_array(path: Path, choice: Choice) -> Any:
+def _csv_frame(file: CsvFile, path: Path) -> Any:
+    """Return a text file as a Dask frame, written and typed as the reader has recognised it."""
+    import dask.dataframe as dd
+
+    marks = sorted({form for mark in MARKS for form in (mark, mark.upper(), mark.title(), "NaN")})
+    return dd.read_csv(
+        str(path),
+        names=list(file.names),
+        skiprows=max(0, file.header - 1),
+        header=0 if file.header else None,
+        sep=file.writing.separator,
+        decimal=file.writing.decimal,
+        thousands=file.writing.thousands or None,
+        encoding=file.writing.encoding,
+        na_values={name: marks for name in file.numbers},
+        dtype={name: np.float64 if name in file.numbers else object for name in file.names},
+    )
+
+
+def _npy_array(path: Path, file: Any, columns: list[int]) -> Any:
     import dask.array as da
 
-    table: Any = choice.table
-    dtype, row = table.data.dtype, table.width * table.data.dtype.itemsize
-    size = max(1, CHUNK_BYTES // row)
-    sizes = [min(size, table.n - start) for start in range(0, table.n, size)]
-    meta = np.empty((0, len(choice.columns)), dtype=dtype)
+    dtype = file.data.dtype
+    size = max(1, CHUNK_BYTES // (int(file.data.shape[1]) * dtype.itemsize))
+    sizes = tuple(min(size, file.n - start) for start in range(0, file.n, size))
     return da.map_blocks(
         _read_npy,
         str(path),
-        choice.columns,
-        chunks=(tuple(sizes), (len(choice.columns),)),
+        columns,
+        chunks=(sizes, (len(columns),)),
         dtype=dtype,
-        meta=meta,
+        meta=np.empty((0, len(columns)), dtype=dtype),
         token="read-npy",
     )
 
@@ -91,43 +114,34 @@ def _read_npy(path: str, columns: list[int], block_info: Any = None) -> Any:
     return np.array(np.load(path, mmap_mode="r")[start:stop, columns])
 
 
-def apply(
-    function: Mapper,
-    choice: Choice,
-    out: Path,
-    address: str,
-    *,
-    force: bool,
-    quiet: bool,
-    what: str,
-) -> dict[str, Any]:
-    """Apply a model on the workers, which write a Zarr array or Parquet files themselves."""
+def write(
+    what: str, function: Callable[[Any], Any], source: Source, options: Namespace
+) -> tuple[int, int]:
+    """Apply a function on the workers, which write a Zarr array or Parquet files themselves.
+
+    Return the numbers of rows and columns.
+    """
     import dask.dataframe as dd
 
-    if out.suffix not in (".zarr", ".parquet"):
+    out = options.out
+    if out.suffix not in FOLDERS:
         msg = f"On a cluster results go to .zarr or .parquet, but {out.name} was given."
-        raise CommandError(msg)
-    begun = time.perf_counter()
-    with connected(address, quiet=quiet), whole(out.resolve(), force=force) as beside:
-        rows = dask_table(choice)
+        raise UserError(msg)
+    with connected(options.scheduler), whole(out.resolve(), force=options.force) as beside:
+        rows = dask_table(source)
         result = function(rows)
+        result = _with_sizes(result[:, None] if result.ndim == 1 else result, rows)
+        n, width = map(int, result.shape)
         if out.suffix == ".zarr":
-            zarr = need("zarr", "files")
-            _with_sizes(result, rows).rechunk({0: "auto"}).to_zarr(str(beside))
-            zarr.open_array(str(beside), mode="r+").attrs["software"] = SOFTWARE
+            result.rechunk({0: "auto"}).to_zarr(str(beside))
+            made = need("zarr", "files").open_array(str(beside), mode="r+")
+            made.attrs["software"] = SOFTWARE
         else:
-            names = output_names(what, result.shape[1])
+            names = [what] if width == 1 else [f"{what}_{i}" for i in range(width)]
             dd.from_dask_array(result, columns=names).to_parquet(
                 str(beside), write_index=False, custom_metadata={"software": SOFTWARE}
             )
-    seconds, n = time.perf_counter() - begun, int(choice.table.n or 0)
-    return {
-        "out": str(out),
-        "rows": n,
-        "columns": int(result.shape[1]),
-        "seconds": round(seconds, 3),
-        "rows_per_second": round(n / seconds),
-    }
+    return n, width
 
 
 def _with_sizes(result: Any, rows: Any) -> Any:

@@ -2,233 +2,280 @@
 
 from __future__ import annotations
 
+import shlex
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from argparse import Namespace
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import reduce
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 import nysboost as nb
 from nysboost.catalogue import find_method
 from nysboost.cli import cluster
-from nysboost.cli.choice import Choice, all_but, find_column
-from nysboost.cli.errors import CommandError, DataError, NoRoomError, wrong_call
-from nysboost.cli.models import unmistakable
-from nysboost.cli.progress import Progress
-from nysboost.cli.sinks import NpySink, refuse_existing
-from nysboost.cli.tables import ArrayTable, Table, open_table
-from nysboost.experiments.user_error import need
-from nysboost.kernels import KERNELS
-from nysboost.numerics.checks import unknown
-from nysboost.numerics.memory import as_bytes
+from nysboost.cli.errors import WRONG_CALL, WRONG_DATA, exits_with
+from nysboost.cli.sinks import Sink, print_found, refuse_existing
+from nysboost.cli.source import Source, open_source
+from nysboost.compare.learners import Problem, fit_and_test, say_outcome
+from nysboost.compare.methods import choose_kernel
+from nysboost.numerics.progress import count_rows
+from nysboost.numerics.resources import as_bytes
+from nysboost.tables.codes import Codes
+from nysboost.tables.columns import add_looks, look_at
+from nysboost.tables.csv_files import CsvFile
+from nysboost.tables.schema import Schema
+from nysboost.user_error import UserError
+
+COPIES = 6
+"""A table in memory, and what is made of it: its columns, its codes and their parts."""
+
+SMALL_SHARE = 0.05
+"""A share of the rows that the final model may do without."""
 
 
-@dataclass(frozen=True)
-class Request:
-    """What was asked for; the fields are the options of the command."""
-
-    data: Path
-    out: Path
-    target: str | None
-    task: str
-    components: int
-    method: str
-    kernel: str
-    sigma: str
-    tol: float | None
-    dataset: str | None
-    drop_column: Sequence[str]
-    drop_missing: bool
-    max_memory: str
-    scheduler: str | None
-    seed: int
-    force: bool
-    quiet: bool
-
-
-def run(request: Request) -> dict[str, Any]:
+def run(options: Namespace) -> dict[str, Any]:
     """Fit a model to a table, save it, and return what a script wants to know."""
-    refuse_existing(request.out, request.force)
-    _refuse_wrong_options(request)
-    _refuse_idle_options(request)
-    begun = time.perf_counter()
-    table = open_table(request.data, request.dataset)
-    y = _beside(table, request.target)
-    target = None if request.target is None or y is not None else find_column(table, request.target)
-    left_out = [find_column(table, name) for name in request.drop_column]
-    left_out += [] if target is None else [target]
-    choice = all_but(table, left_out, drop_missing=request.drop_missing)
-    choice.droppable = True
-    if target is not None:
-        y = cluster.dask_column(table, target) if request.scheduler else table.labels(target)
-    where = (
-        cluster.connected(request.scheduler, quiet=request.quiet)
-        if request.scheduler
-        else nullcontext()
-    )
-    with where, _rows(choice, y, request) as (X, y), _in_words_of(choice, request):
-        if y is None:
-            model = _transformer(request).fit(X)
+    refuse_existing(options.out, options.force, [options.data])
+    _refuse_wrong_options(options)
+    begun, tested = time.perf_counter(), None
+    source = open_source(options)
+    with _in_words_of_files(source):
+        if options.scheduler is not None:
+            model = _fit_on_cluster(source, options)
+        elif source.named:
+            model, tested = _fit_table(source, options)
         else:
-            whole = request.task == "classification" and not request.scheduler
-            y = unmistakable(y) if whole else y
-            model = _learner(request, y).fit(X, y)
-    if choice.names is not None:
-        model.feature_names_in_ = np.array(choice.names, dtype=object)
-    nb.save(model, request.out)
-    return {
-        "out": str(request.out),
+            model = _fit_array(source, options)
+    if isinstance(source.file, CsvFile):
+        how = source.file.writing
+        written = {"decimal": how.decimal or ".", "thousands": how.thousands or ""}
+        model.schema_ = replace(model.schema_, **written)
+    nb.save(model, options.out)
+    found = {
+        "out": str(options.out),
         "model": type(model).__name__,
+        "landmarks": len(model.approximation_.landmarks),
         "rows": int(model.approximation_.shape[0]),
-        "columns": len(choice.columns),
-        "dropped_rows": choice.dropped_rows,
+        "columns": len(source.columns),
+        **({"dropped_rows": source.dropped_rows} if source.drop_missing else {}),
         "seconds": round(time.perf_counter() - begun, 3),
+        **({"held_out": tested} if tested else {}),
     }
+    found["next"] = f"nysboost transform {options.out} new.csv --out features.npy"
+    if options.target is not None:
+        found["next"] = spell_predict(str(options.out), hasattr(model, "classes_"))
+    print_found({name: value for name, value in found.items() if name != "held_out"})
+    return found
 
 
-def _refuse_wrong_options(request: Request) -> None:
-    """Say at once what is no method, no kernel or no size, before any file is read."""
-    with wrong_call():
-        find_method(request.method)
-        as_bytes(request.max_memory)
-        if request.kernel not in KERNELS:
-            raise ValueError(unknown("kernel", request.kernel, KERNELS))
+def spell_predict(model: str, classify: bool) -> str:
+    """Return the command that predicts new rows, with what people ask for next."""
+    more = ["--proba"] if classify else ["--interval", ".9"]
+    words = ["nysboost", "predict", model, "new.csv", *more, "--out", "predictions.csv"]
+    return shlex.join(words)
+
+
+# Tables with names
+
+
+def _fit_table(source: Source, options: Namespace) -> tuple[Any, Any]:
+    """Fit to a table in memory where it has room there, else to its numbers in a file."""
+    allowed, size, parts = as_bytes(options.max_memory) // COPIES, 0, list[Any]()
+    tables: Iterator[Any] = count_rows(source.parts(), "read", source.file.n, 1)
+    for part in tables:
+        parts.append(part)
+        size += part.nbytes
+        if size > allowed:
+            return _fit_large(source, chain(parts, tables), options), None
+    X, y = source.join(parts)
+    _say_columns(Schema.of(X, "fill"), X.num_rows)
+    if y is None:
+        return make_transformer(options).fit(X), None
+    y, classify = choose_task(y, str(source.target), options)
+    problem = Problem(X, y, classify, str(source.target), seed=options.seed)
+    held = problem.hold_out() if options.test else None
+    if held is None:
+        return make_learner(options, classify).fit(X, y), None
+    model, outcomes = fit_and_test(make_learner(options, classify), problem, held)
+    sentence = say_outcome(outcomes, problem.measure, problem.target)
+    errors = ", ".join(f"{o.name} {o.error:.4g}" for o in outcomes)
+    print(f"{problem.measure.capitalize()} on {len(held):,} rows held out: {errors}\n{sentence}")
+    tested = {"rows": len(held), "measure": problem.measure, "sentence": sentence}
+    if len(held) > SMALL_SHARE * len(y):
+        model = make_learner(options, classify).fit(X, y)
+    return model, tested | {o.name: o.error for o in outcomes}
+
+
+def _fit_large(source: Source, tables: Iterable[Any], options: Namespace) -> Any:
+    """Look at all rows, then copy them as numbers to a file, from which any row can be taken."""
+    import pyarrow as pa
+
+    names, ys = list(source.columns), list[Any]()
+
+    def look(part: Any) -> Any:
+        ys.append(part.select([] if source.target is None else [source.target]))
+        return look_at(part.select(names))
+
+    looks = reduce(add_looks, map(look, tables))
+    missing = "refuse" if source.target is None else "fill"
+    schema = Schema.of_looks(names, looks, missing, named=True)
+    n = sum(part.num_rows for part in ys)
+    _say_columns(schema, n)
+    codes = Codes.of(schema)
+    y = source.target_in(pa.concat_tables(ys))
+
+    def read_again() -> Iterator[Any]:
+        start = 0
+        for part in count_rows(source.parts(), "read again", n, 1):
+            yield codes(part.select(names), start=start)
+            start += part.num_rows
+
+    with _copied(read_again()) as X:
+        model = _fit_numbers(X, y, str(source.target), options)
+    model._table, model.schema_, model.n_features_in_ = codes, schema, len(names)
+    model.feature_names_in_ = np.array(names, dtype=object)
+    if hasattr(model, "feature_importances_"):
+        shares = np.bincount(codes.origins, model.feature_importances_, minlength=len(names))
+        model.feature_importances_ = shares
+    return model
+
+
+def _say_columns(schema: Schema, n: int) -> None:
+    print("\n  ".join([f"{n:,} rows, {schema.width} columns", *schema.describe()]))
+
+
+def choose_task(y: Any, target: str, options: Namespace) -> tuple[Any, bool]:
+    """Return targets for the task, and whether that is classification; say which and why.
+
+    Text is classified, as are whole numbers of which there are two.
+    """
+    numbers, values = y.dtype.kind in "fiu", len(np.unique(y))
+    whole = numbers and bool((np.abs(y) < 2**53).all() and (y == np.round(y)).all())
+    classify = options.task == "classification"
+    if options.task == "auto":
+        classify = not numbers or (whole and values == 2)
+        task, other = ("classification", "regression")[:: 1 if classify else -1]
+        why = f"it has {values} labels" if classify else "it holds numbers"
+        also = f" (--task {other} otherwise)" if numbers else ""
+        print(f"  task: {task} of {target!r}, because {why}{also}")
+    if not (classify or numbers):
+        raise UserError(
+            f"The target {target!r} is text ({y[0]!r}): it can be classified, not regressed."
+        )
+    # labels 1, 2 and not 1.0, 2.0
+    return y.astype(np.int64) if classify and whole else y, classify
+
+
+# Arrays
+
+
+def _fit_array(source: Source, options: Namespace) -> Any:
+    """Fit to an array where it is, or, to some rows and columns, in a file of their own."""
+    target = str(source.target if source.y is None else options.target)
+    if source.whole:
+        return _fit_numbers(source.file.data, source.y, target, options)
+    if source.y is not None and source.drop_missing:
+        msg = "--drop-missing and a target that is an array of its own do not go together."
+        raise UserError(msg)
+    width, ys = len(source.columns), [source.y] if source.target is None else list[Any]()
+
+    def features() -> Iterator[Any]:
+        for block in count_rows(source.parts(), "read", source.file.n, 1):
+            if source.target is not None:
+                ys.append(block[:, -1])
+            yield block[:, :width]
+
+    with _copied(features()) as X:
+        y = None if ys == [None] else np.concatenate(ys)
+        return _fit_numbers(X, y, target, options)
 
 
 @contextmanager
-def _in_words_of(choice: Choice, request: Request) -> Iterator[None]:
-    """Where a fit fails, look whether the file lacks something, and say where in the file."""
+def _copied(blocks: Iterable[Any]) -> Iterator[Any]:
+    """Give blocks of rows as a memory map of one file."""
+    with TemporaryDirectory(prefix="nysboost-") as folder:
+        sink = Sink(Path(folder) / "X.npy")
+        for block in blocks:
+            sink.put(block)
+        if not sink.rows:
+            raise UserError("There are no rows without missing values.", WRONG_DATA)
+        sink.finish()
+        yield np.load(sink.path, mmap_mode="r")
+
+
+def _fit_numbers(X: Any, y: Any, target: str, options: Namespace) -> Any:
+    if y is None:
+        return make_transformer(options).fit(X)
+    y, classify = choose_task(y, target, options)
+    return make_learner(options, classify).fit(X, y)
+
+
+def _fit_on_cluster(source: Source, options: Namespace) -> Any:
+    with cluster.connected(options.scheduler):
+        X, y = cluster.dask_table(source), cluster.dask_target(source)
+        if y is None:
+            return make_transformer(options).fit(X)
+        text = y.dtype.kind not in "fiu"
+        classify = text if options.task == "auto" else options.task == "classification"
+        return make_learner(options, classify).fit(X, y)
+
+
+# Models
+
+
+@contextmanager
+def _in_words_of_files(source: Source) -> Iterator[None]:
+    """Where a fit refuses gaps, name the file and the options that leave them out."""
     try:
         yield
-    except ValueError:
-        if request.scheduler is None and isinstance(choice.table, ArrayTable):
-            for _ in choice.blocks():
-                pass
-        raise
+    except ValueError as error:
+        if "contains NaN" not in str(error):
+            raise
+        said = str(error).partition(". Remove")[0].removeprefix("X ").removeprefix("Column ")
+        column = "column " if said.startswith("'") else ""
+        advice = "--drop-missing leaves such rows out, --drop-column a column."
+        raise UserError(f"{source.file.path}: {column}{said}. {advice}", WRONG_DATA) from error
 
 
-@contextmanager
-def _rows(choice: Choice, y: Any, request: Request) -> Iterator[tuple[Any, Any]]:
-    """Give X and y: where they are, if rows can be taken there, or in a file of their own."""
-    table = choice.table
-    if request.scheduler is not None:
-        yield cluster.dask_table(choice), y
-        return
-    if y is not None:
-        _refuse_no_target(choice, y)
-    if choice.whole and isinstance(table, ArrayTable):
-        yield table.data, y
-        return
-    if y is not None and table.names is not None and not choice.drop_missing:
-        yield _frame(choice, request), y
-        return
-    with TemporaryDirectory(prefix="nysboost-") as folder:
-        X = _copied(choice, Path(folder), request)
-        yield X, y if choice.usable is None else y[choice.usable]
-
-
-def _frame(choice: Choice, request: Request) -> Any:
-    """Return the table as a data frame: a learner takes text and gaps as they are."""
-    pandas, allowed, held = need("pandas", "files"), as_bytes(request.max_memory), 0
-    progress, parts = Progress("read", choice.table.n, shown=not request.quiet), []
-    frames: Any = progress.of(choice.table.frames(choice.columns))
-    for part in frames:
-        parts.append(part)
-        held += int(part.memory_usage(deep=True).sum())
-        if held > allowed:
-            msg = (
-                f"{choice.table.path} takes more than --max-memory {request.max_memory} as it is. "
-                "Raise that; or give --drop-missing, and --drop-column for columns of text: then "
-                "the numbers alone are read, a block at a time."
-            )
-            raise NoRoomError(msg)
-    return pandas.concat(parts, ignore_index=True)
-
-
-def _copied(choice: Choice, folder: Path, request: Request) -> Any:
-    """Copy the chosen columns to a file of numbers, from which any row can be taken."""
-    progress = Progress("read", choice.table.n, shown=not request.quiet)
-    sink = NpySink(folder / "X.npy", [])
-    for block in progress.of(choice.blocks()):
-        sink.write(block)
-    if sink.rows == 0:
-        msg = f"{choice.table.path} has no rows without missing values."
-        raise DataError(msg)
-    sink.finish()
-    return np.load(folder / "X.npy", mmap_mode="r")
-
-
-def _refuse_idle_options(request: Request) -> None:
-    """Refuse what a learner would not listen to: it finds its kernel and landmarks itself."""
-    usual = {"method": "joint", "kernel": "rbf", "sigma": "median", "tol": None}
-    given = [f"--{name}" for name, value in usual.items() if getattr(request, name) != value]
-    if request.target is not None and given:
-        msg = (
+def _refuse_wrong_options(options: Namespace) -> None:
+    """Say at once what is no method, no kernel or no size, before any file is read."""
+    with exits_with(WRONG_CALL):
+        find_method(options.method)
+        as_bytes(options.max_memory)
+        choose_kernel(options.kernel, options.sigma)
+    usual = {"method": "joint", "kernel": "rbf", "sigma": None, "tol": None}
+    given = [f"--{name}" for name, value in usual.items() if getattr(options, name) != value]
+    if options.target is not None and given:
+        raise UserError(
             f"{', '.join(given)} cannot be given with --target: a learner finds its kernel and "
             "its landmarks itself."
         )
-        raise CommandError(msg)
 
 
-def _beside(table: Table, target: str | None) -> Any:
-    """Return the target, if it is an array beside that of the rows."""
-    if target is None or not isinstance(table, ArrayTable):
-        return None
-    return table.beside(target)
-
-
-def _refuse_no_target(choice: Choice, y: Any) -> None:
-    """Let rows without a target be left out, or say that there are some."""
-    there = np.isfinite(y) if y.dtype.kind == "f" else np.array([v is not None for v in y])
-    known: NDArray[np.bool_] = np.asarray(np.asarray(there).reshape(len(y), -1).all(axis=1))
-    if not known.all() and not choice.drop_missing:
-        msg = (
-            f"The target is missing in row {int(np.argmin(known))} of {choice.table.path}. "
-            "--drop-missing leaves such rows out."
-        )
-        raise DataError(msg)
-    choice.usable = known
-
-
-def _transformer(request: Request) -> Any:
+def make_transformer(options: Namespace) -> Any:
     """Return a transformer with the options of the command."""
-    sigma: float | str = request.sigma
-    if sigma not in ("median", "scale"):
-        sigma = _number(request.sigma)
-    takes_sigma = request.kernel in ("rbf", "gaussian", "laplacian", "matern")
-    options: dict[str, Any] = {"tol": request.tol} if request.tol is not None else {}
     return nb.Nystroem(
-        kernel=request.kernel,
-        kernel_params={"sigma": sigma} if takes_sigma else None,
-        method=request.method,
-        n_components=request.components,
-        max_memory=request.max_memory,
-        verbose=not request.quiet,
-        random_state=request.seed,
-        **options,
+        kernel=choose_kernel(options.kernel, options.sigma),
+        method=options.method,
+        n_components=options.components,
+        max_memory=options.max_memory,
+        random_state=options.seed,
+        **({} if options.tol is None else {"tol": options.tol}),
     )
 
 
-def _learner(request: Request, y: Any) -> Any:
-    """Return a classifier for text or where it is asked for, and a regressor otherwise."""
-    classes = y.dtype.kind not in "fiu" if request.task == "auto" else request.task != "regression"
-    kind = nb.NystroemClassifier if classes else nb.NystroemRegressor
+def make_learner(options: Namespace, classify: bool) -> Any:
+    """Return a learner with the options of the command, and the usual number of landmarks."""
+    kind: Any = nb.NystroemClassifier if classify else nb.NystroemRegressor
     return kind(
-        n_components=request.components,
-        max_memory=request.max_memory,
-        verbose=not request.quiet,
-        random_state=request.seed,
+        local="auto" if options.local else False,
+        max_memory=options.max_memory,
+        random_state=options.seed,
+        **({} if options.components is None else {"n_components": options.components}),
     )
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        msg = f"--sigma is a number, median or scale, but {text!r} was given."
-        raise CommandError(msg) from None

@@ -7,13 +7,11 @@ it has bytes. ``numpy.load`` shows the arrays, and any zip tool the description.
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import json
-import re
-import struct
 import zipfile
 from collections.abc import Mapping
+from io import BytesIO
 from math import prod
 from pathlib import Path
 from typing import Any, Literal
@@ -22,17 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nysboost._version import __version__
-from nysboost.data.whole import whole_file
+from nysboost.data.files import whole_file
 
 FORMAT = "nysboost model"
 FORMAT_VERSION = 1
 DESCRIPTION = "model.json"
 EPOCH = (1980, 1, 1, 0, 0, 0)
 """Every member has the same date: the same model gives the same bytes."""
-
-MAGIC = b"\x93NUMPY\x01\x00"
-PLAIN = re.compile(r"[<>|][fiubU][0-9]{1,6}")
-"""Dtypes of numbers, truth values and text; objects and records are refused."""
 
 
 class ModelFileError(ValueError):
@@ -56,17 +50,7 @@ class ModelFileError(ValueError):
 
 
 def write_archive(path: Path, model: Any, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write a model under another name, and give it its own when it is whole.
-
-    Parameters
-    ----------
-    path : Path
-        Where it goes; a file that is there stays until it is replaced by the whole new one.
-    model : JSON value
-        What the arrays mean.
-    arrays : mapping from member name to array
-        Numbers, truth values or text.
-    """
+    """Write a model, JSON that says what the arrays mean; an old file stays until it is whole."""
     with (
         whole_file(path, "The model") as file,
         zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive,
@@ -100,21 +84,9 @@ def _write_array(archive: zipfile.ZipFile, name: str, array: NDArray[Any]) -> st
 
 
 def read_archive(path: Path) -> tuple[Any, dict[str, NDArray[Any]], str]:
-    """Read and check what `write_archive` wrote.
+    """Return the model, its arrays, and the version of NysBoost that wrote it.
 
-    Returns
-    -------
-    model : JSON value
-    arrays : dict from member name to array
-    library_version : str
-        The version of NysBoost that wrote the file.
-
-    Raises
-    ------
-    OSError
-        If there is no such file, or it cannot be opened.
-    ModelFileError
-        If it is cut off, damaged, of another program or of a newer version.
+    Raises an OSError if there is no file, and a ModelFileError if it is damaged, foreign or newer.
     """
     if not path.is_file():
         msg = f"There is no model file {str(path)!r}."
@@ -128,10 +100,10 @@ def read_archive(path: Path) -> tuple[Any, dict[str, NDArray[Any]], str]:
         except Exception as error:  # zipfile, json, ast and NumPy each have their own
             file.seek(0)
             started_well = file.read(4) == b"PK\x03\x04"
-            raise (damaged(path) if started_well else foreign(path)) from error
+            raise (damage_error(path) if started_well else foreign(path)) from error
 
 
-def damaged(path: Path) -> ModelFileError:
+def damage_error(path: Path) -> ModelFileError:
     """Return the error for a file whose contents do not fit together."""
     return ModelFileError(
         f"The model file {str(path)!r} is cut off or damaged: fetch it again, or save the model "
@@ -153,7 +125,7 @@ def _read(archive: zipfile.ZipFile, path: Path) -> tuple[Any, dict[str, NDArray[
     unfolded = sum(info.file_size for info in archive.infolist())
     packed = any(info.compress_type != zipfile.ZIP_STORED for info in members.values())
     if packed or unfolded > path.stat().st_size:
-        raise damaged(path)
+        raise damage_error(path)
     body = json.loads(archive.read(DESCRIPTION))
     if body["format"] != FORMAT:
         raise foreign(path)
@@ -165,27 +137,24 @@ def _read(archive: zipfile.ZipFile, path: Path) -> tuple[Any, dict[str, NDArray[
         )
         raise ModelFileError(msg)
     if body.pop("checksum") != _checksum(body):
-        raise damaged(path)
+        raise damage_error(path)
     arrays = {name: _array(archive.read(name), sum_) for name, sum_ in body["arrays"].items()}
     return body["model"], arrays, str(body["library_version"])
 
 
 def _array(data: bytes, expected: str) -> NDArray[Any]:
     """Return the array of a .npy member: what NumPy writes, and nothing that it would run."""
-    if hashlib.sha256(data).hexdigest() != expected or data[:8] != MAGIC:
+    file, known = BytesIO(data), hashlib.sha256(data).hexdigest() == expected
+    if not known or np.lib.format.read_magic(file) != (1, 0):
         msg = "an array is not what was written"
         raise ValueError(msg)
-    (length,) = struct.unpack_from("<H", data, 8)
-    header = ast.literal_eval(data[10 : 10 + length].decode("latin1").strip())
-    if not PLAIN.fullmatch(header["descr"]):
-        msg = f"arrays of {header['descr']!r} are not read"
+    shape, in_fortran_order, dtype = np.lib.format.read_array_header_1_0(file)
+    plain = dtype.kind in "fiubU" and min(shape, default=0) >= 0
+    if not plain or prod(shape) * dtype.itemsize != len(data) - file.tell():
+        msg = f"an array of shape {shape} and dtype {dtype} has other bytes than it should"
         raise ValueError(msg)
-    dtype, shape = np.dtype(header["descr"]), tuple(map(int, header["shape"]))
-    if min(shape, default=0) < 0 or prod(shape) * dtype.itemsize != len(data) - 10 - length:
-        msg = f"an array of shape {shape} has other bytes than it should"
-        raise ValueError(msg)
-    order: Literal["C", "F"] = "F" if header["fortran_order"] else "C"
-    stored: NDArray[Any] = np.ndarray(shape, dtype, data, 10 + length, order=order)
+    order: Literal["C", "F"] = "F" if in_fortran_order else "C"
+    stored: NDArray[Any] = np.ndarray(shape, dtype, data, file.tell(), order=order)
     return stored.copy(order=order)
 
 

@@ -1,41 +1,36 @@
 """Rows of a Dask collection: they stay where they are, and tasks go to them.
 
-Two passes are all that anything here needs. `map` makes a lazy array, block for block;
-`fold` reduces the blocks to one small value, by a tree of merges on the workers. Dask is
-imported when a collection comes in, never before.
+A chunk of rows is a table in a worker's memory, over which the driver passes there. `map` makes a
+lazy array of what comes of the chunks, `fold` reduces it to one small value, by a tree of merges
+on the workers. Dask is imported when a collection comes in, never before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from math import isnan
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from nysboost.data.dask_graph import (
-    apply,
-    apply_to_pair,
-    as_node,
-    brought,
-    is_dask,
-    rows_at,
-    tree,
-)
-from nysboost.data.rows import as_float
+from nysboost.data.dask_graph import as_node, is_dask, merge_on_workers, rows_at
+from nysboost.data.passes import PairTask, Task
+from nysboost.data.rows import ArrayRows, Rows
 from nysboost.numerics.arrays import (
     Array,
     Indices,
+    as_float,
     dense,
     empty,
     is_sparse,
     is_supported,
     namespace,
 )
-from nysboost.numerics.memory import readable
+from nysboost.numerics.resources import on_one_core, readable
 
 T = TypeVar("T")
 
@@ -45,20 +40,13 @@ TAKE_BYTES = 2**31
 
 @dataclass(frozen=True, eq=False)
 class DaskRows:
-    """Rows of a Dask array that has one chunk of features.
-
-    Parameters
-    ----------
-    data : dask.array.Array of shape (n, d)
-        The rows; n may be unknown (NaN) where they are only transformed.
-    name : str
-        What to call them in an error message.
-    """
+    """Rows of a Dask array that has one chunk of features; n may be unknown (NaN)."""
 
     data: Any
     name: str = "X"
     in_memory = False
     lazy = True
+    survey: ClassVar[Any] = None
 
     @property
     def n(self) -> int:
@@ -83,6 +71,11 @@ class DaskRows:
             return as_float(csr_matrix(shape, dtype=self.data.dtype))
         reference = meta if is_supported(meta) else np.empty(0, dtype=self.data.dtype)
         return as_float(namespace(reference).zeros_like(empty(shape, reference)))
+
+    @property
+    def sizes(self) -> Any:
+        """The largest size in each column, where a survey has found them."""
+        return None if self.survey is None else self.survey.sizes
 
     @cached_property
     def starts(self) -> Indices:
@@ -113,9 +106,11 @@ class DaskRows:
         # the choice comes after: so a task reads its chunk itself, and no chunk travels
         return few.blocks[[i for i, at in enumerate(local) if len(at)]]
 
-    def only(self, wanted: Indices) -> DaskRows:
-        """Return the rows at `wanted`, in rising order, as rows that stay where they are."""
-        return DaskRows(self.rows_at(wanted), self.name)
+    def only(self, indices: Indices) -> Rows:
+        """Return the rows at `indices`, left where they are if in rising order."""
+        if (np.diff(indices) > 0).all():
+            return DaskRows(self.rows_at(indices), self.name)
+        return ArrayRows(self.take(indices))
 
     def positions(self, wanted: Indices) -> list[Indices]:
         """Return where rows, given in rising order, stand in each chunk."""
@@ -132,119 +127,79 @@ class DaskRows:
             for start in range(0, chunk.shape[0], size):
                 yield chunk[start : start + size]
 
-    def map(
-        self,
-        function: Callable[..., Array],
-        shared: Any,
-        columns: int,
-        *beside: Any,
-        task: str,
-        size: int = 0,  # noqa: ARG002
-    ) -> Any:
-        """Return function(shared, block, *others) for each block of rows, when it is asked for.
-
-        Parameters
-        ----------
-        function : callable
-            Returns an array of as many rows as the block has.
-        shared : object
-            What it needs everywhere: it travels to each worker once.
-        columns : int
-            Number of columns of the result.
-        *beside : arrays of shape (n, q)
-            More columns of the same rows; each block comes with its part of them.
-        task : str
-            The name of the tasks in Dask's dashboard.
-        size : int
-            Rows of a block elsewhere; here the chunks are the blocks.
-
-        Returns
-        -------
-        dask.array.Array of shape (n, columns)
-        """
+    def map(self, task: Task, columns: int, *beside: Any, out: Any = None) -> Any:
+        """Return the task's results for all blocks of rows, computed when they are asked for."""
         import dask.array as da
 
-        form = self._dense_form
+        if out is not None:
+            msg = (
+                "The features of a Dask collection are a Dask array, which says itself where it "
+                "goes: transform(X).to_zarr(path), or dask.array.store(transform(X), out)."
+            )
+            raise ValueError(msg)
+        task.prepare(self.form)  # which refuses rows that do not fit
+        form = dense(self.form)
         return da.map_blocks(
-            apply,
+            _map_chunk,
             self.data,
-            *(self.aligned(other) for other in beside),
-            function=function,
-            shared=as_node(shared, "shared"),
+            *(self.align(other) for other in beside),
+            task=as_node(task, "task"),
+            columns=columns,
             chunks=(self.data.chunks[0], (columns,)),
             dtype=form.dtype,
             meta=empty((0, columns), form),
-            token=task,
+            token=task.name,
         )
 
-    def fold(
-        self,
-        function: Callable[..., T],
-        merge: Callable[[T, T], T],
-        shared: Any,
-        *beside: Any,
-        task: str,
-        size: int = 0,  # noqa: ARG002
-    ) -> T:
-        """Return the merger of function(shared, block, *others) over all blocks of rows.
-
-        Values are merged in the order of the rows, by a tree of tasks on the workers.
-
-        The parameters are those of `map`, and `merge` makes one value of two neighbours.
-        """
+    def fold(self, task: Task, merge: Callable[[T, T], T], *beside: Any) -> T:
+        """Return the task's results for all blocks of rows, merged by a tree in their order."""
         import dask.array as da
 
         parts = da.map_blocks(
-            apply,
+            _fold_chunk,
             self.data,
-            *(self.aligned(other) for other in beside),
-            function=function,
-            shared=as_node(shared, "shared"),
+            *(self.align(other) for other in beside),
+            task=as_node(task, "task"),
+            merge=merge,
             chunks=((1,) * self.data.numblocks[0], (1,)),
             dtype=object,
             meta=np.empty((0, 0), dtype=object),
-            token=task,
+            token=task.name,
         )
-        value: T = brought(tree(parts, merge, task))
+        value: T = merge_on_workers(parts, merge, task.name)
         return value
 
-    def fold_pairs(
-        self,
-        function: Callable[..., T],
-        merge: Callable[[T, T], T],
-        shared: Any,
-        *,
-        task: str,
-    ) -> T:
-        """Return the merger of function(shared, upper, lower) over all pairs of blocks.
-
-        Each pair comes once, a block with itself too: `lower` is `upper` then, or a block
-        further down. There is half a task for each pair of chunks: take few, large chunks.
-        """
+    def fold_pairs(self, task: PairTask, merge: Callable[[T, T], T], *beside: Any) -> T:
+        """Return the merged results for all tiles of pairs of rows: take few, large chunks."""
         import dask.array as da
 
         numbers = da.arange(self.data.numblocks[0], chunks=1)
+        tables = [self.data, *(self.align(other) for other in beside)]
+        sides = [part for side in "ij" for k, table in enumerate(tables) for part in
+                 (table, side + "abcdefgh"[k])]  # fmt: skip
         parts = da.blockwise(
-            apply_to_pair,
+            _fold_pair,
             "ij",
-            *(self.data, "id", self.data, "jd", numbers, "i", numbers, "j"),
-            function=function,
-            shared=as_node(shared, "shared"),
+            *sides,
+            *(numbers, "i", numbers, "j"),
+            task=as_node(task, "task"),
+            merge=merge,
             align_arrays=False,
             concatenate=True,
             adjust_chunks={"i": 1, "j": 1},
             dtype=object,
             meta=np.empty((0, 0), dtype=object),
-            token=task,
+            token=task.name,
         )
-        value: T = brought(tree(parts, merge, task))
+        value: T = merge_on_workers(parts, merge, task.name)
         return value
 
-    @cached_property
-    def _dense_form(self) -> Array:
-        return dense(self.form)
+    def gather(self, result: Any, like: Any = None) -> Array:
+        """Return the result of a map as an array in memory, unless `like` is lazy itself."""
+        found: Array = result if is_dask(like) else result.compute()
+        return found
 
-    def aligned(self, other: Any) -> Any:
+    def align(self, other: Any) -> Any:
         """Return a table of n rows as a Dask array with the row chunks of this one."""
         import dask.array as da
 
@@ -271,3 +226,48 @@ class DaskRows:
                 f'"joint", or pass a sample of the rows: {self.name}[::100].compute().'
             )
             raise ValueError(msg)
+
+
+@contextmanager
+def _on_worker(chunk: int) -> Iterator[None]:
+    """Keep to one core, and let an error say in which chunk it is."""
+    with on_one_core():
+        try:
+            yield
+        except ValueError as error:
+            msg = f"In chunk {chunk}, with its rows counted from 0: {error}"
+            raise ValueError(msg) from error
+
+
+def _map_chunk(
+    chunk: Array, *beside: Array, task: Task, columns: int, block_id: tuple[int, ...] = (0,)
+) -> Array:
+    if chunk.shape[0] == 0:
+        return empty((0, columns), dense(as_float(chunk)))
+    with _on_worker(block_id[0]):
+        return ArrayRows(chunk).map(task, columns, *beside)
+
+
+def _fold_chunk(
+    chunk: Array,
+    *beside: Array,
+    task: Task,
+    merge: Callable[[Any, Any], Any],
+    block_id: tuple[int, ...] = (0,),
+) -> Any:
+    if chunk.shape[0] == 0:
+        return None
+    with _on_worker(block_id[0]):
+        return ArrayRows(chunk).fold(task, merge, *beside)
+
+
+def _fold_pair(*blocks: Any, task: PairTask, merge: Callable[[Any, Any], Any]) -> Any:
+    """Fold over the tiles of two chunks; below the diagonal there is nothing to do."""
+    *tables, i, j = blocks
+    upper, lower = tables[: len(tables) // 2], tables[len(tables) // 2 :]
+    if i[0] > j[0] or not upper[0].shape[0] or not lower[0].shape[0]:
+        return None
+    with on_one_core():
+        left = task.load(task.shared, as_float(upper[0]), *upper[1:])
+        right = left if i[0] == j[0] else task.load(task.shared, as_float(lower[0]), *lower[1:])
+        return reduce(merge, task.run(left, right))

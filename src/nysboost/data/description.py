@@ -29,19 +29,7 @@ class NotSavableError(TypeError):
 
 @dataclass(frozen=True)
 class Form:
-    """How objects of one type are taken apart, and put together again.
-
-    Parameters
-    ----------
-    name : str
-        What the type is called in a file.
-    kind : type
-        The type itself; subclasses are other types.
-    take_apart : callable
-        Object → its parts by name.
-    put_together : callable
-        Parts by name → object. It checks them: they may come from anybody.
-    """
+    """How objects of one type are taken apart, and put together again, with checks."""
 
     name: str
     kind: type
@@ -84,13 +72,7 @@ def of_estimator(kind: Any) -> Form:
 
 
 class Describer:
-    """Turns a value into JSON, and collects the arrays that belong to it.
-
-    Parameters
-    ----------
-    forms : iterable of Form
-        The types that may occur.
-    """
+    """Turns a value into JSON, and collects the arrays that belong to it."""
 
     def __init__(self, forms: Iterable[Form]) -> None:
         self._forms = {form.kind: form for form in forms}
@@ -172,17 +154,7 @@ def _not_savable(value: Any, where: str) -> NotSavableError:
 
 
 class Reader:
-    """Turns a description back into the value; whatever does not fit raises.
-
-    Parameters
-    ----------
-    forms : iterable of Form
-        The types that may occur.
-    arrays : mapping from name to array
-        The arrays that it speaks of.
-    where : str or None
-        The device for arrays that lay on one; None is that device.
-    """
+    """Turns a description back into the value; `where` is the device for arrays, or None."""
 
     def __init__(
         self, forms: Iterable[Form], arrays: Mapping[str, NDArray[Any]], where: str | None = None

@@ -11,24 +11,27 @@ from uuid import uuid4
 
 import numpy as np
 
-from nysboost.data.mapping import NO_ROOM, disk_full, give_back, mapped, reserve
-from nysboost.data.whole import not_written, refuse_no_place
+from nysboost.data.files import (
+    NO_ROOM,
+    disk_full,
+    find_map,
+    give_back,
+    put_in_place,
+    real_place,
+    refuse_no_place,
+    reserve,
+    write_error,
+)
 from nysboost.numerics.arrays import Array, dtype_name, empty, namespace, to_host, whereabouts
+
+__all__ = ["make_output"]
 
 MARKED_ROWS = 4096
 """Rows that are marked at a time: many writes are slow, and all rows at once might not fit."""
 
 
 class Output(ABC):
-    """A table that is written once, in order, whole or not at all.
-
-    Parameters
-    ----------
-    n_columns : int
-        Number of features.
-    form : array
-        Shows the namespace, the device and the dtype of the features.
-    """
+    """A table of `n_columns` features like `form`, written once, in order, whole or not at all."""
 
     in_memory = False
 
@@ -73,26 +76,20 @@ class Collected(Output):
         self._parts.append(rows)
 
     def finish(self) -> Array:
-        """Return the result, now that all rows are there."""
         return namespace(*self._parts).concat(self._parts)
 
     def abandon(self) -> None:
-        """Forget the rows."""
         self._parts.clear()
 
 
 class Given(Output):
-    """An array or a store that was made before, for a known number of rows.
-
-    Rows that are not reached, because something fails on the way, become NaN.
-    """
+    """An array or a store that was made before; rows that are not reached become NaN."""
 
     def __init__(self, out: Any, n_columns: int, form: Array) -> None:
         super().__init__(n_columns, form)
         self.out: Array = out  # or a store that is written like one
 
     def room(self, count: int) -> Array:
-        """Return an array for the next `count` rows, if out has as many left."""
         if self.written + count > self.out.shape[0]:
             msg = f"out has {self.out.shape[0]} rows, but there are more rows of X than that."
             raise ValueError(msg)
@@ -110,7 +107,6 @@ class Given(Output):
             raise OSError(msg) from error
 
     def finish(self) -> Array:
-        """Return the result, now that all rows are there."""
         if self.written < self.out.shape[0]:
             msg = (
                 f"X ended after {self.written} rows, but out has {self.out.shape[0]}: the rest of "
@@ -120,7 +116,6 @@ class Given(Output):
         return self.out
 
     def abandon(self) -> None:
-        """Mark the rows that were not reached."""
         with suppress(Exception):  # a store that cannot be written: the first error counts
             for start in range(self.written, self.out.shape[0], MARKED_ROWS):
                 self.out[start : start + MARKED_ROWS, :] = float("nan")
@@ -131,11 +126,11 @@ class InPlace(Given):
 
     def __init__(self, out: Any, n_columns: int, form: Array) -> None:
         super().__init__(out, n_columns, form)
-        self.in_memory = mapped(out) is None
+        self.in_memory = find_map(out) is None
 
     def begin(self) -> None:
         """Claim the disk space of a memory map: a full disk would end the process later."""
-        file = mapped(self.out)
+        file = find_map(self.out)
         if file is not None and file.mode != "c" and file.filename is not None:
             path = Path(file.filename)
             if path.is_file():  # it may have been removed since it was mapped
@@ -159,14 +154,15 @@ class File(Output):
         self._dtype = np.dtype(dtype_name(form))
         self._row_bytes = n_columns * self._dtype.itemsize
         self._n = n
-        self._partial = path.with_name(f"{path.name}.{uuid4().hex}.partial")
+        self._place = real_place(path)
+        self._partial = self._place.with_name(f"{path.name}.{uuid4().hex}.partial")
 
     def begin(self) -> None:
         """Open the file, and claim its disk space if its size is known."""
         try:
             self._file = self._partial.open("xb")
         except OSError as error:
-            raise not_written(self.path, "The features", error) from error
+            raise write_error(self.path, "The features", error) from error
         self._write_header(self._n or 0)
         self._start = self._file.tell()
         try:
@@ -194,12 +190,11 @@ class File(Output):
             raise disk_full(self.path, so_far * self._row_bytes) from error
 
     def finish(self) -> Array:
-        """Return the result, now that all rows are there."""
         self._file.truncate(self._start + self.written * self._row_bytes)
         self._file.seek(0)
         self._write_header(self.written)
         self._file.close()
-        self._partial.replace(self.path)
+        put_in_place(self._partial, self._place)
         whole: Array = np.load(self.path, mmap_mode="r")
         return whole
 
@@ -211,21 +206,14 @@ class File(Output):
 
 
 def make_output(out: Any, n: int | None, n_columns: int, form: Array) -> Output:
-    """Turn what the user passed as `out` into something to write to, or say why not.
-
-    Parameters
-    ----------
-    out : None, array, HDF5 or Zarr array, or path of a .npy file
-        Where the features shall go; None is a new array.
-    n : int or None
-        Number of rows; None if only the end will tell.
-    n_columns : int
-        Number of features.
-    form : array
-        Shows the namespace, the device and the dtype of the features.
-    """
+    """Turn `out`, None, an array, a store or a .npy path, into an output; n may be None."""
     if isinstance(out, str | os.PathLike):
-        return File(_checked_path(Path(out)), n, n_columns, form)
+        path = Path(out)
+        if path.suffix != ".npy":
+            msg = f"Features are written to a .npy file, but out={str(path)!r} was given."
+            raise ValueError(msg)
+        refuse_no_place(path)
+        return File(path, n, n_columns, form)
     if out is None:
         if n is None:
             return Collected(n_columns, form)
@@ -250,11 +238,3 @@ def make_output(out: Any, n: int | None, n_columns: int, form: Array) -> Output:
         msg = 'out cannot be written to: open the file with mode "r+", or copy the array.'
         raise ValueError(msg)
     return InPlace(out, n_columns, form)
-
-
-def _checked_path(path: Path) -> Path:
-    if path.suffix != ".npy":
-        msg = f"Features are written to a .npy file, but out={str(path)!r} was given."
-        raise ValueError(msg)
-    refuse_no_place(path)
-    return path

@@ -1,67 +1,290 @@
-"""Passes over rows that are here: a map and a fold, one block of rows after the other."""
+"""Passes over rows: what is done to each block, and rows that are read here, piece by piece."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterator
-from functools import reduce
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from functools import partial, reduce
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from nysboost.numerics.arrays import Array, empty
+import numpy as np
+
+from nysboost.data.driver import ENDLESS, Plan, in_order, run_blocks, slices
+from nysboost.data.outputs import make_output
+from nysboost.numerics.arrays import (
+    Array,
+    Floats,
+    Indices,
+    as_float,
+    convert_like,
+    dense,
+    entries,
+    floats_on_host,
+    is_numpy,
+    is_sparse,
+    namespace,
+    stack_tables,
+    take,
+    to_host,
+)
+from nysboost.numerics.resources import Budget, usable_threads
 
 T = TypeVar("T")
 
+TILE_ROWS, TILE_COLS = 512, 4096
+"""A tile of pairs of rows: 16 MB, beside which sums over it cost nothing."""
+
+
+class Task(ABC):
+    """What a pass does to each block of rows. It can be sent to where the rows are.
+
+    `finite` tasks refuse NaN and infinity; those `in_place` leave their result in ``out``.
+    """
+
+    name: str
+    finite = False
+    in_place = False
+
+    @abstractmethod
+    def prepare(self, form: Array) -> Callable[..., Any]:
+        """Return (block, *others) ↦ result for blocks like `form`, once in each process."""
+
+    def fuse(self, form: Array, n: int) -> Callable[[Array, Array], bool] | None:  # noqa: ARG002
+        """Return (piece, out) ↦ whether `out` was filled in one go, where a device can do that."""
+        return None
+
+    @abstractmethod
+    def plan(self, rows: Any, streamed: bool) -> Plan:
+        """Return the sizes of a pass over rows; `streamed` if rows or results go through files."""
+
+
+@dataclass(frozen=True)
+class BlockTask(Task):
+    """function(shared, block, *others): a plain function, which can be pickled."""
+
+    name: str
+    function: Callable[..., Any]
+    shared: Any = None
+    size: int = 2**14
+
+    def prepare(self, form: Array) -> Callable[..., Any]:  # noqa: ARG002
+        """Return the function with what it shares."""
+        return partial(self.function, self.shared)
+
+    def plan(self, rows: Any, streamed: bool) -> Plan:  # noqa: ARG002
+        """Return blocks of `size` rows, one after the other with all of BLAS's threads."""
+        return Plan(self.size, self.size)
+
+
+@dataclass(frozen=True)
+class PairTask:
+    """What a pass over all pairs of rows does to each tile of the n×n matrix of pairs.
+
+    load(shared, block, *others) returns arrays of as many rows, function(shared, upper, lower) a
+    number or an array from two of these.
+    """
+
+    name: str
+    load: Callable[..., tuple[Array, ...]]
+    function: Callable[..., Any]
+    shared: Any
+    size: int
+    budget: Budget
+
+    def run(self, upper: tuple[Array, ...], lower: tuple[Array, ...]) -> Iterator[Any]:
+        """Yield the results of all tiles of two blocks, or of one with itself, mirrored once."""
+
+        def work(tile: tuple[slice, slice, int]) -> Any:
+            rows, columns, times = tile
+            left, right = ([take(part, at) for part in side] for side, at in
+                           ((upper, rows), (lower, columns)))  # fmt: skip
+            return times * self.function(self.shared, left, right)
+
+        tiles = list(_tiles(upper[0].shape[0], lower[0].shape[0], same=upper is lower))
+        parallel = len(tiles) > 1 and is_numpy(upper[0])
+        return in_order(work, tiles, usable_threads(self.budget) if parallel else 1)
+
+
+def _tiles(rows: int, columns: int, *, same: bool) -> Iterator[tuple[slice, slice, int]]:
+    """Cut rows × columns into tiles, each with how often it counts."""
+    for tile in slices(0, rows, TILE_ROWS):
+        if same:
+            yield tile, tile, 1
+        for part in slices(tile.stop if same else 0, columns, TILE_COLS):
+            yield tile, part, 2
+
 
 class LocalPasses(ABC):
-    """A table of n rows that is read piece by piece."""
+    """Rows that are read here, piece by piece: arrays, memory maps, stores, iterators.
+
+    `in_memory` rows take no memory that the caller does not hold already. `sizes`, (d,), are the
+    largest in each column, where `as_rows` has looked; `lazy` rows and a `survey` are Dask's.
+    """
+
+    in_memory: bool
+    lazy: bool = False
+    survey: Any = None
+    sizes: Any = None
 
     @property
     @abstractmethod
-    def n(self) -> int:
-        """Number of rows."""
+    def n(self) -> Any:
+        """Number of rows; None if only the end will tell."""
+
+    @property
+    @abstractmethod
+    def form(self) -> Array:
+        """One row in floating point: it shows the namespace, the device and the dtype."""
 
     @abstractmethod
     def pieces(self, size: int) -> Iterator[Array]:
         """Read all rows once, in order, as tables of about `size` rows, in their own dtype."""
 
-    def map(
-        self,
-        function: Callable[..., Array],
-        shared: Any,
-        columns: int,
-        *beside: Array,
-        task: str,  # noqa: ARG002
-        size: int,
-    ) -> Array:
-        """Return function(shared, block, *others) for each block of rows, one below the other."""
-        result: Array | None = None
-        for at, block in self._blocks(size):
-            part = function(shared, block, *(other[at, :] for other in beside))
-            result = empty((self.n, columns), part) if result is None else result
-            result[at, ...] = part
-        assert result is not None  # rows are never none
+    if TYPE_CHECKING:  # what a view may leave to the rows that it shows
+
+        @property
+        def n_features(self) -> int:
+            """Number of columns."""
+
+        @property
+        def numbers_per_row(self) -> int:
+            """How many numbers a row takes; of a sparse one, also those that say where."""
+
+        def take(self, indices: Indices | slice) -> Array:
+            """Return the rows at `indices` in floating point, shape (len(indices), d)."""
+
+        def only(self, indices: Indices) -> Any:
+            """Return the rows at `indices` as rows of their own."""
+
+    def map(self, task: Task, columns: int, *beside: Array, out: Any = None) -> Array:
+        """Return the task's results for all blocks of rows, one below the other."""
+        function = task.prepare(self.form)
+        if not task.in_place:
+            return stack_tables(list(self._run(task, function, beside)))
+        refuse_overlap(self, out)
+        output = make_output(out, self.n, columns, dense(self.form))
+        plan = task.plan(self, not (self.in_memory and output.in_memory))
+        fused = task.fuse(self.form, self.n or ENDLESS)
+        output.begin()
+        try:
+            for piece in self.pieces(plan.piece):
+                space, start = output.room(piece.shape[0]), output.written
+
+                def fill(at: slice, piece: Array = piece, start: int = start,
+                         space: Array = space) -> None:  # fmt: skip
+                    block = self._block(task, piece, at, start)
+                    function(block, *_parts(beside, at, start), out=space[at, :])
+
+                if fused is None or not fused(as_float(piece), space):
+                    deque(run_blocks(fill, piece.shape[0], plan), maxlen=0)
+                output.write(space)
+            return output.finish()
+        except BaseException:
+            output.abandon()
+            raise
+
+    def fold(self, task: Task, merge: Callable[[T, T], T], *beside: Array) -> T:
+        """Return the task's results for all blocks of rows, merged in the order of the rows."""
+        merged: T = reduce(merge, self._run(task, task.prepare(self.form), beside))
+        return merged
+
+    def fold_pairs(self, task: PairTask, merge: Callable[[T, T], T], *beside: Array) -> T:
+        """Return the task's results for all tiles of the n×n matrix of pairs of rows, merged."""
+
+        def load(at: slice) -> tuple[Array, ...]:
+            block = convert_like(self.form, as_float(self.take(at)))
+            return task.load(task.shared, block, *(other[at, ...] for other in beside))
+
+        def results() -> Iterator[Any]:
+            for strip in slices(0, self.n, task.size):
+                upper = load(strip)
+                yield from task.run(upper, upper)
+                for part in slices(strip.stop, self.n, task.size):
+                    yield from task.run(upper, load(part))
+
+        merged: T = reduce(merge, results())
+        return merged
+
+    def _run(
+        self, task: Task, function: Callable[..., Any], beside: tuple[Array, ...]
+    ) -> Iterator[Any]:
+        """Yield the function's result for each block of rows, in order."""
+        for other in beside:
+            if self.n not in (None, other.shape[0]):
+                msg = (
+                    f"X has {self.n} rows, but {other.shape[0]} came with them: give as many of "
+                    "one as of the other."
+                )
+                raise ValueError(msg)
+        plan, start = task.plan(self, not self.in_memory), 0
+        for piece in self.pieces(plan.piece):
+
+            def work(at: slice, piece: Array = piece, start: int = start) -> Any:
+                block = self._block(task, piece, at, start)
+                return function(block, *_parts(beside, at, start))
+
+            yield from run_blocks(work, piece.shape[0], plan)
+            start += piece.shape[0]
+
+    def _block(self, task: Task, piece: Array, at: slice, start: int) -> Array:
+        """Return rows of a piece in floating point, which is the first to look at them."""
+        block = convert_like(self.form, as_float(take(piece, at)))
+        if task.finite:
+            refuse_non_finite(block, start + at.start)
+        return block
+
+    def gather(self, result: Array, like: Any = None) -> Array:  # noqa: ARG002
+        """Return the result of a map as an array in memory."""
         return result
 
-    def fold(
-        self,
-        function: Callable[..., T],
-        merge: Callable[[T, T], T],
-        shared: Any,
-        *beside: Array,
-        task: str,  # noqa: ARG002
-        size: int,
-    ) -> T:
-        """Return the merger of function(shared, block, *others) over all blocks of rows."""
-        return reduce(
-            merge,
-            (
-                function(shared, block, *(other[at, :] for other in beside))
-                for at, block in self._blocks(size)
-            ),
-        )
 
-    def _blocks(self, size: int) -> Iterator[tuple[slice, Array]]:
-        stop = 0
-        for piece in self.pieces(size):
-            start, stop = stop, stop + piece.shape[0]
-            yield slice(start, stop), piece
+def _parts(beside: tuple[Array, ...], at: slice, start: int) -> Iterator[Array]:
+    """Return the columns beside a block, of a piece that begins with row `start`."""
+    return (other[start + at.start : start + at.stop, ...] for other in beside)
+
+
+def refuse_overlap(rows: Any, out: Any) -> None:
+    """Raise if results would be written over rows that are still to be read."""
+    both = (getattr(rows, "data", None), out)
+    if all(isinstance(part, np.ndarray) for part in both) and np.may_share_memory(*both):
+        msg = "out lies in the memory of X: give it memory of its own."
+        raise ValueError(msg)
+
+
+class NotFiniteError(ValueError):
+    """A table that has a NaN or an infinity."""
+
+
+def column_sizes(values: Array) -> Floats:
+    """Return the largest size in each column of a table, shape (d,), NaN where there is one."""
+    if is_sparse(values):
+        found: Floats = abs(values).max(axis=0).toarray()[0]
+        return found
+    xp = namespace(values)
+    return floats_on_host(xp.maximum(xp.max(values, axis=0), -xp.min(values, axis=0)))
+
+
+def refuse_non_finite(values: Array, start: int, name: str = "X") -> None:
+    """Raise if a table has a NaN or an infinity, and say where; `start` is its first row."""
+    flat = entries(values)
+    xp = namespace(flat)
+    with np.errstate(over="ignore", invalid="ignore"):
+        suspicious = not bool(xp.isfinite(xp.sum(flat)))
+    if suspicious and not bool(xp.all(xp.isfinite(flat))):
+        table = to_host(dense(values))
+        row, column = np.argwhere(~np.isfinite(table))[0]
+        what = "NaN" if np.isnan(table[row, column]) else "infinity"
+        msg = (
+            f"{name} contains {what}, first at row {start + row}, column {column}. "
+            "Remove such rows or fill them in first, with sklearn.impute.SimpleImputer say."
+        )
+        raise NotFiniteError(msg)
+
+
+def no_samples(name: str, shape: tuple[int, ...]) -> str:
+    """Return the sentence about a table without rows or without columns."""
+    what = "sample" if shape[0] == 0 else "feature"
+    said = f"{name} has 0 {what}(s) (shape={tuple(shape)})"
+    return f"{said}: there is nothing to approximate, to learn from or to predict."

@@ -11,8 +11,9 @@ from array_api_compat import is_array_api_obj
 
 from nysboost.data.dask_graph import is_dask
 from nysboost.data.dask_rows import DaskRows
-from nysboost.data.dask_tables import dask_rows
-from nysboost.data.mapping import mapped
+from nysboost.data.dask_tables import dask_rows, survey_rows
+from nysboost.data.files import find_map
+from nysboost.data.passes import LocalPasses, column_sizes, no_samples, refuse_non_finite
 from nysboost.data.rows import (
     MEASURED,
     PROBED,
@@ -20,21 +21,20 @@ from nysboost.data.rows import (
     MappedRows,
     Rows,
     StoredRows,
-    Stream,
-    refuse_non_finite,
     scan,
     spread_indices,
 )
-from nysboost.data.survey import surveyed
 from nysboost.numerics.arrays import SUPPORTED, Array, is_sparse, is_supported
 
 
-class IteratedRows:
+class IteratedRows(LocalPasses):
     """Rows that come once, block after block: to be transformed, not to fit on."""
 
     n = None
     in_memory = False
-    lazy = False
+    form: Array = None  # type: ignore[assignment]
+    n_features: int = 0
+    numbers_per_row: int = 0
 
     def __init__(self, blocks: Iterator[Any], name: str) -> None:
         self.name = name
@@ -66,15 +66,7 @@ class IteratedRows:
 
 
 def rows_of(X: Any, *, name: str = "X") -> ArrayRows | DaskRows:
-    """Recognise how a table is stored, and check that it is one of numbers.
-
-    Parameters
-    ----------
-    X : array-like, memory map, HDF5 or Zarr array, sparse matrix or Dask collection
-        The data, of shape (n, d); lists and data frames are converted to NumPy.
-    name : str
-        What to call it in an error message.
-    """
+    """Recognise how a table, of shape (n, d), is stored, and check that it is one of numbers."""
     if isinstance(X, Iterator):
         msg = (
             f"{name} is an iterator, which gives each row once, but fitting asks for any row. "
@@ -84,8 +76,10 @@ def rows_of(X: Any, *, name: str = "X") -> ArrayRows | DaskRows:
     if is_dask(X):
         return dask_rows(X, name)
     rows: ArrayRows
+    _refuse_closed(X, name)
     if is_sparse(X):
         _refuse_complex(X, name)
+        _refuse_no_table(X, name)
         rows = ArrayRows(X.tocsr())
     elif all(hasattr(X, part) for part in ("chunks", "shape", "dtype")):
         _refuse_complex(X, name)
@@ -100,11 +94,10 @@ def rows_of(X: Any, *, name: str = "X") -> ArrayRows | DaskRows:
         rows = ArrayRows(X.detach() if hasattr(X, "detach") else X)  # no gradients here
     else:
         array = numbers_of(X, name)
-        rows = ArrayRows(array) if mapped(array) is None else MappedRows(array)
+        rows = ArrayRows(array) if find_map(array) is None else MappedRows(array)
     _refuse_no_table(rows.data, name)
     if rows.n == 0 or rows.n_features == 0:
-        msg = f"{name} has shape {tuple(rows.data.shape)}: there is nothing to approximate."
-        raise ValueError(msg)
+        raise ValueError(no_samples(name, rows.data.shape))
     return rows
 
 
@@ -112,28 +105,32 @@ def as_rows(X: Any, *, name: str = "X") -> Rows:
     """Recognise what the user passed in to fit on, once, and check that all is finite."""
     rows, start = rows_of(X, name=name), 0
     if isinstance(rows, DaskRows):
-        return surveyed(rows, (PROBED, MEASURED))
+        return survey_rows(rows, (PROBED, MEASURED))
     spread = np.union1d(spread_indices(rows.n, PROBED), spread_indices(rows.n, MEASURED))
     parts = []
+    sizes = np.zeros(rows.n_features)
     for piece in scan(rows):
         refuse_non_finite(piece, start, name)
+        sizes = np.maximum(sizes, column_sizes(piece))
         if isinstance(rows, StoredRows):
             here = (spread >= start) & (spread < start + piece.shape[0])
             parts.append(piece[spread[here] - start])
         start += piece.shape[0]
     if isinstance(rows, StoredRows):
         rows.keep(spread, np.concatenate(parts))
+    rows.__dict__["sizes"] = sizes
     return rows
 
 
 def stays_where_it_is(X: Any) -> bool:
     """Whether X is on a device, on disk or yet to come: not to be copied into memory."""
     if isinstance(X, np.ndarray):
-        return mapped(X) is not None
+        return find_map(X) is not None
+    _refuse_closed(X, "X")
     return is_dask(X) or is_array_api_obj(X) or hasattr(X, "chunks") or isinstance(X, Iterator)
 
 
-def stream_of(X: Any, *, name: str = "X") -> Stream:
+def stream_of(X: Any, *, name: str = "X") -> Rows:
     """Recognise what the user passed in to be read once: a table, or an iterator of tables."""
     if isinstance(X, ArrayRows | IteratedRows | DaskRows):
         return X
@@ -141,17 +138,20 @@ def stream_of(X: Any, *, name: str = "X") -> Stream:
 
 
 def table_of(X: Any, *, name: str = "X") -> Any:
-    """Return what lies in memory as an array, or a sparse matrix or data frame as it is.
-
-    scikit-learn's own checks come after this one: they know of names and of too few rows,
-    but what is no table of numbers gets the same sentence here as everywhere.
-    """
+    """Return what lies in memory as an array, or a sparse matrix or data frame as it is."""
     if is_sparse(X):
         _refuse_complex(X, name)
+        _refuse_no_table(X, name)
         return X
     array = numbers_of(X, name)
     _refuse_no_table(array, name)
     return X if hasattr(X, "columns") else array
+
+
+def _refuse_closed(X: Any, name: str) -> None:
+    if type(X).__module__.startswith("h5py") and not X:
+        msg = f"{name} is an HDF5 dataset whose file is closed: open the file again."
+        raise ValueError(msg)
 
 
 def _refuse_no_table(array: Any, name: str) -> None:

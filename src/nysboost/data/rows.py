@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeAlias
 
 import numpy as np
 
-from nysboost.data.mapping import give_back
+from nysboost.data.driver import slices
+from nysboost.data.files import give_back
 from nysboost.data.passes import LocalPasses
-from nysboost.numerics.arrays import (
-    Array,
-    Indices,
-    dense,
-    dtype_name,
-    entries,
-    in_float64,
-    is_sparse,
-    namespace,
-    take,
-    to_host,
-)
+from nysboost.numerics.arrays import Array, Indices, as_float, is_sparse, take
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from nysboost.data.dask_rows import DaskRows
 
 SCAN_BYTES = 64 * 2**20
 """A scan holds this much: far more than the reads it is made of cost, far less than memory."""
@@ -39,94 +30,10 @@ MEASURED = 1000
 """Rows, spread evenly, whose median distance stands for that of all."""
 
 TAKEN_ROWS = 512
-"""Rows that are taken together from a memory map: 32 MB, if each is on a page of its own, of which
-systems map 16 at a time."""
+"""Rows taken together from a memory map: 32 MB, if each is on a page of its own."""
 
 STORED_ROWS = 1024
 """Rows that are read together from a store that does not say how it is chunked."""
-
-
-class Stream(Protocol):
-    """Rows that are read once, in order."""
-
-    @property
-    def n(self) -> int | None:
-        """Number of rows; None if only the end will tell."""
-
-    @property
-    def n_features(self) -> int:
-        """Number of columns."""
-
-    @property
-    def numbers_per_row(self) -> int:
-        """How many numbers a row takes; of a sparse one, also those that say where."""
-
-    @property
-    def form(self) -> Array:
-        """One row in floating point: it shows the namespace, the device and the dtype."""
-
-    @property
-    def in_memory(self) -> bool:
-        """Whether a piece of rows takes no memory that the caller does not hold already."""
-
-    @property
-    def lazy(self) -> bool:
-        """Whether the rows are somewhere else, and results are made when they are asked for."""
-
-    def pieces(self, size: int) -> Iterator[Array]:
-        """Read all rows once, in order, as tables of about `size` rows, in their own dtype."""
-
-
-class Rows(Stream, Protocol):
-    """A table of n points of which rows are taken, never the whole."""
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-
-    def take(self, indices: Indices | slice) -> Array:
-        """Return the rows at `indices` in floating point, shape (len(indices), d)."""
-
-    def map(
-        self,
-        function: Callable[..., Array],
-        shared: Any,
-        columns: int,
-        *beside: Array,
-        task: str,
-        size: int,
-    ) -> Array:
-        """Return function(shared, block, *others) for each block of rows, one below the other.
-
-        Parameters
-        ----------
-        function : callable
-            Returns an array of as many rows as the block has.
-        shared : object
-            What it needs at every block.
-        columns : int
-            Number of columns of the result.
-        *beside : arrays of shape (n, q)
-            More columns of the same rows; each block comes with its part of them.
-        task : str
-            What this is called where tasks have names.
-        size : int
-            Rows of a block.
-        """
-
-    def fold(
-        self,
-        function: Callable[..., T],
-        merge: Callable[[T, T], T],
-        shared: Any,
-        *beside: Array,
-        task: str,
-        size: int,
-    ) -> T:
-        """Return the merger of function(shared, block, *others) over all blocks of rows.
-
-        The parameters are those of `map`, and `merge` makes one value of two neighbours.
-        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,6 +76,97 @@ class ArrayRows(LocalPasses):
         for start in range(0, self.n, size):
             yield self.data if size >= self.n else self.data[start : start + size]
 
+    def only(self, indices: Indices) -> Rows:
+        """Return the rows at `indices` as rows of their own, which are taken when asked for."""
+        return SelectedRows(self, indices)
+
+
+@dataclass(frozen=True, eq=False)
+class RowsView(LocalPasses):
+    """Rows of another table, seen otherwise; what a view does not say is as it is there."""
+
+    rows: Any
+
+    @property
+    def n(self) -> Any:
+        """Number of rows; None if only the end will tell."""
+        return self.rows.n
+
+    @property
+    def form(self) -> Array:
+        """One row in floating point."""
+        form: Array = self.rows.form
+        return form
+
+    def pieces(self, size: int) -> Iterator[Array]:
+        """Read all rows once, in order, as tables of about `size` rows."""
+        pieces: Iterator[Array] = self.rows.pieces(size)
+        return pieces
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "rows" or name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.rows, name)
+
+
+@dataclass(frozen=True, eq=False)
+class SelectedRows(RowsView):
+    """Some rows of a table, in any order, which are taken when asked for."""
+
+    indices: Indices
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.indices)
+
+    def take(self, indices: Indices | slice) -> Array:
+        """Return the rows at `indices` in floating point, shape (len(indices), d)."""
+        taken: Array = self.rows.take(self.indices[indices])
+        return taken
+
+    def only(self, indices: Indices) -> Rows:
+        """Return some of the rows."""
+        return SelectedRows(self.rows, self.indices[indices])
+
+    def pieces(self, size: int) -> Iterator[Array]:
+        """Read all rows once, in order, as tables of about `size` rows."""
+        return (self.take(at) for at in slices(0, self.n, size))
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedRows(RowsView):
+    """Rows of a table that become other numbers as they are read; final classes say which."""
+
+    in_memory = False
+
+    def encode(self, block: Array, start: int) -> Array:
+        """Return a block of rows, the first of which is row `start`, as other numbers."""
+        raise NotImplementedError
+
+    @cached_property
+    def form(self) -> Array:
+        """One row in floating point."""
+        return as_float(self.encode(self.rows.form, 0))
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return int(self.form.shape[1])
+
+    numbers_per_row = n_features
+
+    def take(self, indices: Indices | slice) -> Array:
+        """Return the rows at `indices` in floating point, shape (len(indices), d)."""
+        return as_float(self.encode(self.rows.take(indices), 0))
+
+    def pieces(self, size: int) -> Iterator[Array]:
+        """Read all rows once, in order, as tables of about `size` rows."""
+        start = 0
+        for piece in self.rows.pieces(size):
+            yield self.encode(piece, start)
+            start += int(piece.shape[0])
+
 
 class MappedRows(ArrayRows):
     """Rows of a file mapped into memory: what has been read is given back to the system."""
@@ -193,11 +191,7 @@ class MappedRows(ArrayRows):
 
 
 def _runs(wanted: Indices, chunk: int) -> Iterator[Indices]:
-    """Yield rows, in rising order, that are read with one call.
-
-    All rows of a chunk are, since a store reads it whole. Few of them are read one by one: most
-    stores then hand over those rows alone, and the rest of the chunk is never copied.
-    """
+    """Yield rows, in rising order, that are read with one call: many of a chunk, or one."""
     for group in np.split(wanted, np.flatnonzero(np.diff(wanted // chunk)) + 1):
         yield from np.split(group, len(group)) if len(group) <= FEW_ROWS else [group]
 
@@ -251,9 +245,36 @@ class StoredRows(ArrayRows):
             yield np.asarray(self.data[start : start + whole_chunks])
 
 
-def as_float(block: Array) -> Array:
-    """Return float32 and float64 as they are, and every other number as float64."""
-    return block if dtype_name(block) in ("float32", "float64") else in_float64(block)
+@dataclass(frozen=True)
+class ForgottenRows:
+    """What is left of the rows of an approximation that was saved without its data."""
+
+    n: int
+    n_features: int
+    in_memory = True
+    lazy = False
+    survey: ClassVar[Any] = None
+    sizes: ClassVar[Any] = None
+
+    @property
+    def numbers_per_row(self) -> int:
+        """How many numbers a row took."""
+        return self.n_features
+
+    def take(self, *_: Any, **__: Any) -> NoReturn:
+        """Raise: the rows are gone."""
+        msg = (
+            "This approximation was restored from a saved estimator, which does not keep the "
+            f"{self.n} training rows. Call transform on the rows you need, or fit again."
+        )
+        raise RuntimeError(msg)
+
+    @property
+    def form(self) -> NoReturn:
+        """Raise: the rows are gone."""
+        self.take()
+
+    pieces = map = fold = fold_pairs = gather = only = take
 
 
 def scan(rows: Rows) -> Iterator[Array]:
@@ -271,18 +292,5 @@ def spread_indices(n: int, at_most: int) -> Indices:
     return np.linspace(0, n - 1, min(n, at_most)).astype(np.intp)
 
 
-def refuse_non_finite(values: Array, start: int, name: str = "X") -> None:
-    """Raise if a table has a NaN or an infinity, and say where; `start` is its first row."""
-    flat = entries(values)
-    xp = namespace(flat)
-    with np.errstate(over="ignore", invalid="ignore"):
-        suspicious = not bool(xp.isfinite(xp.sum(flat)))
-    if suspicious and not bool(xp.all(xp.isfinite(flat))):
-        table = to_host(dense(values))
-        row, column = np.argwhere(~np.isfinite(table))[0]
-        what = "NaN" if np.isnan(table[row, column]) else "infinity"
-        msg = (
-            f"{name} contains {what}, first at row {start + row}, column {column}. "
-            "Remove such rows or fill them in first, with sklearn.impute.SimpleImputer say."
-        )
-        raise ValueError(msg)
+Rows: TypeAlias = "LocalPasses | DaskRows | ForgottenRows"
+"""A table of n points of which rows are taken, never the whole."""

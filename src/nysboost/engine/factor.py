@@ -1,18 +1,21 @@
-"""F = k(X, Z) N on all rows of a Gram: kept where it fits, else computed when asked for."""
+"""F = k(X, Z) N on all rows: kept where it fits, else computed when asked for; sums over rows."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
 
+from nysboost.data.passes import BlockTask, Task
 from nysboost.data.rows import ArrayRows, Rows, spread_indices
-from nysboost.engine.feature_map import FeatureMap
-from nysboost.numerics.arrays import Array, Floats, Indices, take
+from nysboost.engine.feature_map import FeatureMap, FeaturePass
+from nysboost.numerics.arrays import Array, Floats, Indices, like, namespace, take
 from nysboost.numerics.linalg import spectrum, triangular_factor
+from nysboost.numerics.resources import Budget
 from nysboost.numerics.tolerances import ROUNDING, cutoff
 
 T = TypeVar("T")
@@ -22,26 +25,30 @@ BLOCK_BYTES = 2**25
 
 
 class Factor:
-    """The n×K matrix of features that an approximation K̂ = F S Fᵀ is made of.
+    """The n×K matrix F of features, x ↦ k(x, Z) N on `rows`, of an approximation F S Fᵀ."""
 
-    Parameters
-    ----------
-    transform : FeatureMap
-        x ↦ k(x, Z) N.
-    """
-
-    def __init__(self, transform: FeatureMap) -> None:
+    def __init__(
+        self, transform: FeatureMap, rows: Rows | None = None, F: Array | None = None
+    ) -> None:
         self.transform = transform
+        self.rows = transform.gram.rows if rows is None else rows
+        if F is not None:
+            self._kept = F
 
     @property
     def shape(self) -> tuple[int, int]:
         """(n, K)."""
-        return self.transform.gram.n, self.transform.n_features_out
+        return self.rows.n, self.transform.rank
 
     def at(self, rows: Indices) -> Array:
         """Return F[rows], shape (len(rows), K)."""
         kept: Array | None = self.__dict__.get("_kept")  # a few rows are no reason to compute all
-        return self.transform.at(rows) if kept is None else take(kept, rows)
+        return self.transform.features(rows) if kept is None else take(kept, rows)
+
+    def only(self, rows: Indices) -> Factor:
+        """Return the factor of some rows, kept where it fits."""
+        fits = self.is_kept() or self.fits(len(rows))
+        return Factor(self.transform, self.rows.only(rows), self.at(rows) if fits else None)
 
     def keep(self) -> None:
         """Compute F and keep it, if it fits: all of its rows will be asked for."""
@@ -54,7 +61,7 @@ class Factor:
     def all(self) -> Array:
         """Return F, shape (n, K)."""
         kept = self._kept
-        return self.transform.write(self.transform.gram.rows) if kept is None else kept
+        return self.transform.write(self.rows) if kept is None else kept
 
     def fits(self, n: int) -> bool:
         """Whether the features of n rows may be kept: in half of the working memory."""
@@ -63,8 +70,8 @@ class Factor:
 
     @cached_property
     def _kept(self) -> Array | None:
-        fits = self.fits(self.shape[0]) and not self.transform.gram.rows.lazy
-        return self.transform.write(self.transform.gram.rows) if fits else None
+        fits = self.fits(self.shape[0]) and not self.rows.lazy
+        return self.transform.write(self.rows) if fits else None
 
     def map(
         self,
@@ -74,29 +81,12 @@ class Factor:
         *beside: Array,
         task: str,
     ) -> Array:
-        """Return function(shared, F[block], *others[block]) for all blocks of rows.
+        """Return function(shared, F[block], *others[block]) for all blocks of rows, (n, columns).
 
-        Parameters
-        ----------
-        function : callable
-            Returns an array of shape (len(block), columns). A plain function of its arguments,
-            so that it can be sent to where the rows are.
-        shared : object
-            What it needs at every block.
-        columns : int
-            Number of columns of the result.
-        *beside : arrays of shape (n, q)
-            Tables of the same rows.
-        task : str
-            What this is called in Dask's dashboard.
-
-        Returns
-        -------
-        array of shape (n, columns)
-            Of Dask rows a Dask array, yet to be computed.
+        The function can be pickled; each of `beside` is a table of the same rows.
         """
-        rows, load = self._source(function, shared)
-        return rows.map(_on_features, load, columns, *beside, task=task, size=self._size)
+        rows, work = self._pass(task, function, shared)
+        return rows.map(work, columns, *beside)
 
     def fold(
         self,
@@ -105,20 +95,24 @@ class Factor:
         shared: Any = None,
         *beside: Array,
         task: str,
+        result_bytes: int = 0,
     ) -> T:
-        """Return the merger of function(shared, F[block], *others[block]) over all blocks of rows.
+        """Return function(shared, F[block], *others[block]) of all blocks, merged in pairs."""
+        rows, work = self._pass(task, function, shared, result_bytes)
+        return rows.fold(work, merge, *beside)
 
-        The parameters are those of `map`, and `merge` makes one value of two neighbours.
-        """
-        rows, load = self._source(function, shared)
-        done: T = rows.fold(_on_features, merge, load, *beside, task=task, size=self._size)
-        return done
+    def gather(self, result: Array, like: Any = None) -> Array:
+        """Return the result of a map as an array in memory, unless `like` is lazy itself."""
+        return result if self.is_kept() else self.rows.gather(result, like)
 
-    def _source(self, function: Callable[..., Any], shared: Any) -> tuple[Rows, Any]:
-        """Return the rows of a pass, X or F itself, and all that is done to a block of them."""
+    def _pass(
+        self, name: str, function: Callable[..., Any], shared: Any, result_bytes: int = 0
+    ) -> tuple[Rows, Task]:
+        """Return the rows of a pass, X or F itself, and what is done to a block of them."""
         if self._kept is not None:
-            return ArrayRows(self._kept), (None, function, shared)
-        return self.transform.gram.rows, (self.transform.alone(), function, shared)
+            return ArrayRows(self._kept), BlockTask(name, function, shared, self._size)
+        work = FeaturePass(self.transform.without_rows, name, function, shared, result_bytes)
+        return self.rows, replace(work, budget=self.transform.gram.budget)
 
     @property
     def _size(self) -> int:
@@ -127,43 +121,25 @@ class Factor:
         held = min(BLOCK_BYTES, gram.budget.bytes // 8)
         return max(1, held // (8 * (self.shape[1] + gram.rows.n_features)))
 
-    def blocks(self) -> Iterator[tuple[slice, Array]]:
-        """Yield F in blocks of rows, in order: a pass over the data unless F is kept."""
-        rows = self.transform.gram.rows if self._kept is None else ArrayRows(self._kept)
-        stop = 0
-        for piece in rows.pieces(self._size):
-            start, stop = stop, stop + piece.shape[0]
-            yield slice(start, stop), (self.transform(piece) if self._kept is None else piece)
-
     def inner(self, V: Array) -> Array:
         """Return Fᵀ V, shape (K, q)."""
         return self.fold(_inner, operator.add, None, V, task="inner-products")
 
     def triangular(self) -> Floats:
         """Return R of F = Q R, shape (K, K)."""
-        return self.fold(_factor, _both_factors, task="triangular-factor")
+        size = 8 * self.shape[1] ** 2
+        return self.fold(_factor, triangular_factor, task="triangular-factor", result_bytes=size)
 
     def positive_part(self, weights: Floats, row_cap: int | None) -> tuple[Floats, float]:
         """Return a rotation T with F T (F T)ᵀ the positive semidefinite part of F S Fᵀ.
 
-        Parameters
-        ----------
-        weights : array of shape (K,)
-            The diagonal of S, of either sign.
-        row_cap : int or None
-            Rows that take part, spread evenly; None is all.
-
-        Returns
-        -------
-        rotation : array of shape (K, r)
-        discarded_mass : float
-            The negative eigenvalues' share of the sum of all absolute eigenvalues.
+        `row_cap` rows take part, or all. The second value is the negative eigenvalues' share.
         """
         (n, K), eps = self.shape, self.transform.gram.eps
         if row_cap is None or n <= max(row_cap, 2 * K):
             R = self.triangular()
         else:
-            R = triangular_factor(iter([self.at(spread_indices(n, max(row_cap, 2 * K)))]))
+            R = triangular_factor(self.at(spread_indices(n, max(row_cap, 2 * K))))
         eigenvalues, basis = spectrum(R, weights, eps)
         sizes = np.abs(eigenvalues)  # none at all where every feature is zero
         floor = cutoff(ROUNDING, eps) * float(sizes.max(initial=0.0))
@@ -173,15 +149,7 @@ class Factor:
         return rotation, mass
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"transform": self.transform}
-
-
-def _on_features(
-    load: tuple[FeatureMap | None, Callable[..., T], Any], block: Array, *beside: Array
-) -> T:
-    """Do to the features of a block of rows what is to be done: this is what a worker runs."""
-    transform, function, shared = load
-    return function(shared, block if transform is None else transform(block), *beside)
+        return {"transform": self.transform, "rows": self.rows}
 
 
 def _inner(_: None, F: Array, V: Array) -> Array:
@@ -189,8 +157,71 @@ def _inner(_: None, F: Array, V: Array) -> Array:
 
 
 def _factor(_: None, F: Array) -> Floats:
-    return triangular_factor(iter([F]))
+    return triangular_factor(F)
 
 
-def _both_factors(upper: Floats, lower: Floats) -> Floats:
-    return triangular_factor(iter([upper, lower]))
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Weighted sums over n rows with features F (n, r) and targets Y (n, t).
+
+    `weight` is Σω; F (r,) and Y (t,) are Σωf and Σωy; FF (r, r), FY (r, t) and YY (t,) are Σωffᵀ,
+    Σωfyᵀ and Σωy².
+    """
+
+    weight: Array
+    F: Array
+    Y: Array
+    FF: Array
+    FY: Array
+    YY: Array
+
+    @classmethod
+    def of(cls, F: Array, Y: Array, weights: Array | None = None) -> Moments:
+        """Return the moments of rows in memory."""
+        xp = namespace(F)
+        if weights is None:  # FᵀF of one and the same array costs BLAS half of a product
+            G, V, count = F, Y, xp.ones_like(F[:, 0])
+        else:
+            G, V, count = F * weights[:, None], Y * weights[:, None], weights
+        return cls(
+            xp.sum(count), xp.sum(G, axis=0), xp.sum(V, axis=0), G.T @ F, G.T @ Y,
+            xp.sum(V * Y, axis=0),
+        )  # fmt: skip
+
+    def __add__(self, other: Moments) -> Moments:
+        return Moments(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+    def __sub__(self, other: Moments) -> Moments:
+        return Moments(*(getattr(self, f.name) - getattr(other, f.name) for f in fields(self)))
+
+    @property
+    def mean(self) -> Array:
+        """The mean target, shape (t,)."""
+        return self.Y / self.weight
+
+
+def moments_of(
+    transform: FeatureMap,
+    rows: Rows,
+    Y: Array,
+    *,
+    weights: Array | None = None,
+    budget: Budget | None = None,
+) -> Moments:
+    """Return the moments of all rows in one pass, in float64; Y is (n, t), `weights` (n,)."""
+    beside = [Y] if weights is None else [Y, weights[:, None]]
+    work = FeaturePass(
+        transform.without_rows,
+        "moments",
+        _moments_of_block,
+        result_bytes=8 * transform.rank * (transform.rank + Y.shape[1]),
+        double=True,
+        budget=budget or transform.gram.budget,
+    )
+    found: Moments = rows.fold(work, operator.add, *beside)
+    return found
+
+
+def _moments_of_block(_: None, F: Array, Y: Array, weights: Array | None = None) -> Moments:
+    of_rows = None if weights is None else like(weights[:, 0], F)
+    return Moments.of(F, like(Y, F), of_rows)

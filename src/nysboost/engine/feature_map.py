@@ -1,239 +1,266 @@
-"""Feature maps: x ↦ k(x, Z) N, the form in which every approximation meets new rows."""
+"""The feature map x ↦ k(x, Z) N: the form in which every approximation meets rows."""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from nysboost.data.outputs import make_output
-from nysboost.data.rows import ArrayRows, Stream, as_float, refuse_non_finite
-from nysboost.engine.blocks import Plan, Scratch, each_block, plan
-from nysboost.gram import Gram, Landmarks
-from nysboost.kernels import Evaluator
-from nysboost.kernels.distances import in_the_form_of
+from nysboost.data.driver import WAITING, Cost, Plan
+from nysboost.data.passes import Task
+from nysboost.data.rows import ArrayRows, Rows
+from nysboost.engine.projection import BlockDiagonal, Multiply, product_with, size_of
+from nysboost.gram import Gram, KernelGram, Landmarks
+from nysboost.kernels import Evaluator, Kernel
 from nysboost.numerics.arrays import (
     Array,
     Indices,
+    as_float,
     block_bytes,
     dense,
     dtype_name,
     empty,
+    epsilon,
+    identity,
+    in_float64,
+    is_cuda,
     is_numpy,
     like,
-    product_into,
+    namespace,
     take,
     to_host,
 )
-from nysboost.numerics.memory import Budget
+from nysboost.numerics.linalg import norms, triangular_inverse
+from nysboost.numerics.resources import Budget
+from nysboost.numerics.tolerances import JITTER, ROUNDING, cutoff
 
-ENDLESS = 2**30
-"""Where only the end will tell how many rows there are, there may be many."""
+FUSED_ROWS = 2**14
+"""From here on a GPU's fused kernel pays for what it prepares, about a millisecond."""
 
-PANEL = 128
-"""Columns of a triangular N that are multiplied at a time, without the zeros below them: with 500
-landmarks two thirds of the time of the whole product, in float32 and on one core."""
+BLOCKS_OF_FEATURES = 4
+"""Times a block that suits the cache, where features are multiplied: 32 MB run at full speed."""
 
 
 @dataclass(frozen=True, eq=False)
 class FeatureMap:
-    """x ↦ k(x, Z) N, with N = blockdiag(P_1, …, P_p) · rotation.
+    """x ↦ k(x, Z) N, of which K̂(x, y) = ⟨k(x, Z) N, k(y, Z) N⟩ is the approximation.
 
-    Parameters
-    ----------
-    gram : Gram
-        Evaluates the kernel.
-    landmarks : Landmarks
-        All landmarks Z, learner after learner.
-    projections : tuple of arrays of shape (m_i, k_i)
-        The learners' projections, scaled by the roots of their weights; none at all are the
-        kernel values themselves, N = I.
-    rotation : array of shape (Σk_i, r) or None
-        Mixes the learners' features; None leaves them side by side.
+    N is a `projection` of shape (m, r), a `BlockDiagonal`, or None for the identity.
     """
 
     gram: Gram
     landmarks: Landmarks
-    projections: tuple[Array, ...] = ()
-    rotation: Array | None = None
+    projection: Any = None
+
+    @classmethod
+    def of(cls, kernel: Kernel, Z: Array, N: Array | None = None) -> FeatureMap:
+        """Return the map of a kernel with landmarks Z; N is L⁻ᵀ of k(Z, Z) unless given."""
+        if N is None:
+            W = kernel(Z, Z)
+            W = (W + W.T) / 2 + JITTER * float(W[0, 0]) * identity(Z.shape[0], W)
+            N = triangular_inverse(namespace(Z).linalg.cholesky(W)).T
+        return cls(KernelGram(ArrayRows(Z), kernel), Landmarks(None, Z), N)
 
     @property
-    def n_features_out(self) -> int:
+    def rank(self) -> int:
         """Number of features r."""
-        if self.rotation is not None:
-            return int(self.rotation.shape[1])
-        if not self.projections:
+        if self.projection is None:
             return len(self.landmarks)
-        return sum(int(P.shape[1]) for P in self.projections)
+        return int(self.projection.shape[1])
 
     @property
     def normalization(self) -> Array:
-        """N as one dense array of shape (Σm_i, r)."""
-        parts, first = self.projections, self.projections[0]
-        shape = (len(self.landmarks), sum(int(P.shape[1]) for P in parts))
-        dense = like(np.zeros(shape), first)
-        row = column = 0
-        for P in parts:
-            dense[row : row + P.shape[0], column : column + P.shape[1]] = P
-            row, column = row + P.shape[0], column + P.shape[1]
-        return dense if self.rotation is None else dense @ self.rotation
+        """N as one dense array of shape (m, r)."""
+        N = self.projection
+        if N is None:
+            return identity(len(self.landmarks), dense(self.gram.rows.form))
+        return N.dense() if isinstance(N, BlockDiagonal) else N
 
     def __repr__(self) -> str:
-        return (
-            f"FeatureMap({len(self.landmarks)} landmarks → {self.n_features_out} features, "
-            f"{self.gram!r})"
-        )
+        return f"FeatureMap({len(self.landmarks)} landmarks → {self.rank} features, {self.gram!r})"
+
+    # Other maps
 
     def with_gram(self, gram: Gram) -> FeatureMap:
         """Return the same map over another Gram of the same kernel."""
-        return replace(self, gram=gram)
+        return self if gram is self.gram else replace(self, gram=gram)
 
-    def alone(self) -> FeatureMap:
-        """Return the same map without the data it was fitted on: what travels to a worker."""
+    def rounded_to(self, gram: Gram) -> FeatureMap:
+        """Return the map over a Gram in float32, say, without features that are rounding there."""
+        if gram.eps <= epsilon(self.projection):
+            return self.with_gram(gram)
+        sizes = to_host(norms(self.projection, axis=0)) ** 2  # the inverses of W's eigenvalues
+        kept = np.flatnonzero(sizes * cutoff(ROUNDING, gram.eps) <= sizes.min())
+        return FeatureMap(gram, self.landmarks, take(self.projection, kept, axis=1))
+
+    @cached_property
+    def without_rows(self) -> FeatureMap:
+        """The same map without the data it was fitted on: what travels to a worker."""
         return self.with_gram(self.gram.forget_rows())
 
-    def simplified(self) -> FeatureMap:
-        """Return the same map through N itself, where that costs fewer operations."""
-        if self.rotation is None:
+    def times(self, matrix: Array) -> FeatureMap:
+        """Return x ↦ k(x, Z) N · matrix, as one map."""
+        N = self.normalization
+        return replace(self, projection=N @ like(matrix, N))
+
+    def simplify(self) -> FeatureMap:
+        """Return the same map through a dense N, where that costs fewer operations."""
+        N = self.projection
+        if not isinstance(N, BlockDiagonal) or N.size <= len(self.landmarks) * self.rank:
             return self
-        r = self.n_features_out
-        in_two = sum(P.shape[0] * P.shape[1] for P in self.projections)
-        in_two += self.rotation.shape[0] * r
-        if in_two <= len(self.landmarks) * r:
-            return self
-        return FeatureMap(self.gram, self.landmarks, (self.normalization,))
+        return replace(self, projection=N.dense())
+
+    # Features
 
     def __call__(self, X: Array) -> Array:
         """Return the features of the rows of an array or CSR matrix, shape (n, r)."""
         if X.shape[0] == 0:
-            return empty((0, self.n_features_out), as_float(dense(X)))
+            return empty((0, self.rank), as_float(dense(X)))
         return self.write(ArrayRows(X))
 
-    def at(self, rows: Indices | slice) -> Array:
-        """Return the features of the Gram's own rows, shape (len(rows), r)."""
-        if not isinstance(rows, slice) and len(rows) == 0:
-            return empty((0, self.n_features_out), self.gram.rows.form)
-        X, evaluate = self.gram.operands(rows, self.landmarks)
-        return self._pass(ArrayRows(X), evaluate, None, self.gram.budget)
+    def features(self, rows: Indices | slice | None = None) -> Array:
+        """Return F at rows of the Gram itself (default all), shape (len(rows), r)."""
+        if rows is not None and not isinstance(rows, slice) and len(rows) == 0:
+            return empty((0, self.rank), self.gram.rows.form)
+        X, evaluate = self.gram.operands(slice(None) if rows is None else rows, self.landmarks)
+        return ArrayRows(X).map(FeaturePass(self, evaluate=evaluate), self.rank)
 
-    def write(self, rows: Stream, out: Any = None, budget: Budget | None = None) -> Array:
-        """Write the features of all rows, one block at a time: the engine of every pass.
+    def write(self, rows: Rows, out: Any = None, budget: Budget | None = None) -> Array:
+        """Return the features of all rows, shape (n, r), or write them, one block at a time.
 
-        Parameters
-        ----------
-        rows : Stream
-            Rows, wherever they come from.
-        out : None, array, HDF5 or Zarr array, or path of a .npy file
-            Where the features go; None is a new array.
-        budget : Budget or None
-            Memory and cores; None is the Gram's.
-
-        Returns
-        -------
-        array of shape (n, r)
-            `out` itself, or the file as a memory map.
+        `out` is None for a new array, an array, a store, or the path of a .npy file.
         """
-        evaluate = self.gram.against(self.landmarks, rows.form)
-        if rows.lazy:
-            return self._lazily(rows, out)
-        _refuse_overlap(rows, out)
-        return self._pass(rows, evaluate, out, budget or self.gram.budget)
+        budget = budget or self.gram.budget
+        return rows.map(FeaturePass(self.without_rows, budget=budget), self.rank, out=out)
 
-    def _lazily(self, rows: Any, out: Any) -> Array:
-        """Return the features of Dask rows as a Dask array: its tasks call this map."""
-        if out is not None:
-            msg = (
-                "The features of a Dask collection are a Dask array, which says itself where it "
-                "goes: transform(X).to_zarr(path), or dask.array.store(transform(X), out)."
-            )
-            raise ValueError(msg)
-        whole = (FeatureMap.__call__, self.alone(), self.n_features_out)
-        features: Array = rows.map(*whole, task="features")
-        return features
+    def prepare(self, form: Array) -> tuple[Evaluator, Multiply | None]:
+        """Return x ↦ k(x, Z) and values ↦ values · N, for rows like `form`; NumPy's are kept."""
+        kept: dict[Any, tuple[Evaluator, Multiply | None]]
+        kept = self.__dict__.setdefault("_prepared", {}) if type(form) is np.ndarray else {}
+        key = form.dtype, form.shape[1]  # rows of a precomputed matrix come in two widths
+        if key not in kept:
+            evaluate = self.gram.against(self.landmarks, form)
+            kept[key] = evaluate, product_with(self.projection, form)
+        return kept[key]
 
-    def _pass(self, rows: Stream, evaluate: Evaluator, out: Any, budget: Budget) -> Array:
-        """Read pieces of rows, share their blocks among the cores, and write F = k(X, Z) N."""
-        form = rows.form
-        parts = [_panels(like(P, form)) for P in self.projections]
-        rotation = None if self.rotation is None else like(self.rotation, form)
-        output = make_output(out, rows.n, self.n_features_out, form)
-        plan = self._plan(rows, form, not (rows.in_memory and output.in_memory), budget)
-        scratch = Scratch(len(self.landmarks), form)
+    def __getstate__(self) -> dict[str, Any]:
+        derived = ("_prepared", "without_rows")
+        return {name: value for name, value in dict(self.__dict__).items() if name not in derived}
 
-        def fill(X: Array, start: int, space: Array, block: slice) -> None:
-            x = in_the_form_of(form, as_float(take(X, block)))
-            refuse_non_finite(x, start + block.start)
-            values = evaluate(x, scratch(x.shape[0]))
-            if rotation is None:
-                _multiply_blocks(values, parts, space[block, :])
-            else:
-                wide = empty((x.shape[0], rotation.shape[0]), form)
-                _multiply_blocks(values, parts, wide)
-                product_into(wide, rotation, space[block, :])
 
-        output.begin()
-        try:
-            for piece in rows.pieces(plan.piece):
-                space = output.room(piece.shape[0])
-                each_block(partial(fill, piece, output.written, space), piece.shape[0], plan)
-                output.write(space)
-            return output.finish()
-        except BaseException:
-            output.abandon()
-            raise
+@dataclass(frozen=True, eq=False)
+class FeaturePass(Task):
+    """A pass whose result for a block is F, or function(shared, F, *others).
 
-    def _plan(self, rows: Stream, form: Array, streamed: bool, budget: Budget) -> Plan:
-        """Share out the memory: prepared operands, blocks of kernel values, pieces of rows."""
-        c, d, r = len(self.landmarks), rows.numbers_per_row, self.n_features_out
-        itemsize = np.dtype(dtype_name(form)).itemsize
-        wide = 0 if self.rotation is None else self.rotation.shape[0]
-        narrow = sum(P.shape[0] * P.shape[1] for P in self.projections) + wide * r
-        held = d if self.landmarks.points is not None else 0  # values are taken, not computed
-        # other libraries have threads of their own, and modes that belong to a thread
-        shared = self.gram.parallel and is_numpy(form)
-        per_value = (self.landmarks.basis or self.gram).bytes_per_value(form)
-        return plan(
-            ENDLESS if rows.n is None else rows.n,
-            fixed=itemsize * (2 * c * (held + 2) + narrow),
-            block_row=itemsize * (2 * held + 8 + wide) + per_value * c,
-            piece_row=(8 * d + itemsize * r) if streamed else 0,
-            budget=budget,
-            cache_bytes=block_bytes(form),
-            parallel=shared,
+    A result takes `result_bytes`; `double` evaluates in float64; `evaluate` is a prepared k(x, Z).
+    """
+
+    transform: FeatureMap
+    name: str = "features"
+    function: Callable[..., Any] | None = None
+    shared: Any = None
+    result_bytes: int = 0
+    double: bool = False
+    evaluate: Evaluator | None = None
+    budget: Budget | None = None
+    finite = True
+
+    @property
+    def in_place(self) -> bool:  # type: ignore[override]
+        """Whether the features themselves are the result."""
+        return self.function is None
+
+    def prepare(self, form: Array) -> Callable[..., Any]:
+        """Return the function of a block, with the landmarks and N where the rows are."""
+        transform, double, function = self.transform, self.double, self.function
+        form = in_float64(form) if double else form
+        if self.evaluate is None:
+            evaluate, multiply = transform.prepare(form)
+        else:
+            evaluate, multiply = self.evaluate, product_with(transform.projection, form)
+        for_values, for_features = (
+            Scratch(columns, form) for columns in (len(transform.landmarks), transform.rank)
         )
 
+        def features(x: Array, out: Array | None) -> Array:
+            values = evaluate(in_float64(x) if double else x, for_values(x.shape[0]))
+            if multiply is None:
+                if out is not None:
+                    out[...] = values
+                return values
+            return multiply(values, for_features(x.shape[0]) if out is None else out)
 
-def _refuse_overlap(rows: Stream, out: Any) -> None:
-    """Raise if features would be written over rows that are still to be read."""
-    both = (getattr(rows, "data", None), out)
-    if all(isinstance(part, np.ndarray) for part in both) and np.may_share_memory(*both):
-        msg = "out lies in the memory of X: give it memory of its own."
-        raise ValueError(msg)
+        if function is None:
+            return lambda x, out: features(x, out)
+        return lambda x, *others: function(self.shared, features(x, None), *others)
+
+    def fuse(self, form: Array, n: int) -> Callable[[Array, Array], bool] | None:
+        """Return the map as one GPU kernel, where PyTorch and Triton have one for it."""
+        gram, landmarks, N = self.transform.gram, self.transform.landmarks, self.transform
+        if n < FUSED_ROWS or not is_cuda(form) or self.rotated or N.projection is None:
+            return None
+        if not isinstance(gram, KernelGram) or landmarks.basis is not None:
+            return None
+        try:
+            from nysboost.engine.fused import fused_map
+        except ImportError:
+            return None
+        fused = fused_map(gram.kernel, landmarks.Z, N.normalization)
+        if fused is None:
+            return None
+
+        def write(X: Array, out: Array) -> bool:
+            done = fused(X, out)
+            gram.tally.count += X.shape[0] * len(landmarks) if done else 0
+            return done
+
+        return write
+
+    @property
+    def rotated(self) -> bool:
+        """Whether several learners' features are mixed, in a product of their own."""
+        N = self.transform.projection
+        return isinstance(N, BlockDiagonal) and N.rotation is not None
+
+    def plan(self, rows: Any, streamed: bool) -> Plan:
+        """Return the sizes of the pass: operands, blocks of kernel values, pieces of rows."""
+        transform, N = self.transform, self.transform.projection
+        form = in_float64(rows.form) if self.double else rows.form
+        c, d, r = len(transform.landmarks), rows.numbers_per_row, transform.rank
+        itemsize = np.dtype(dtype_name(form)).itemsize
+        wide = N.rotation.shape[0] if self.rotated else 0
+        held = d if transform.landmarks.points is not None else 0  # values are taken, not computed
+        budget = self.budget or transform.gram.budget
+        # other libraries have threads of their own, and modes that belong to a thread
+        parallel = transform.gram.parallel and is_numpy(form)
+        per_value = (transform.landmarks.basis or transform.gram).bytes_per_value(form)
+        own = 0 if self.in_place or N is None else 2 * r
+        cost = Cost(
+            fixed=itemsize * (2 * c * (held + 2) + (0 if N is None else size_of(N)))
+            + 2 * self.result_bytes,
+            thread=WAITING * self.result_bytes,
+            block_row=itemsize * (2 * held + 8 + wide + own) + per_value * c,
+            piece_row=(8 * d + (itemsize * r if self.in_place else 0)) if streamed else 0,
+        )
+        suits = block_bytes(form) * (1 if self.in_place else BLOCKS_OF_FEATURES)
+        return cost.plan(rows.n, budget, cache_bytes=suits, parallel=parallel)
 
 
-def _panels(P: Array) -> list[Array]:
-    """Return a projection as panels of columns where it is upper triangular, else in one piece.
+class Scratch(threading.local):
+    """Memory of each thread for all blocks; without, Dask's workers take a third more time."""
 
-    A panel ends at its last row that is not zero.
-    """
-    height, width = P.shape
-    host = to_host(P)
-    if height != width or width <= PANEL or host[1:, 0].any() or np.tril(host, -1).any():
-        return [P]
-    stops = [*range(PANEL, width, PANEL), width]
-    return [P[:stop, start:stop] for start, stop in zip([0, *stops], stops, strict=False)]
+    def __init__(self, columns: int, form: Array) -> None:
+        self._columns, self._form = columns, form
+        self._memory: Array | None = None
 
-
-def _multiply_blocks(values: Array, parts: list[list[Array]], out: Array) -> None:
-    """Write values · blockdiag(parts) into `out`: p products of m×k, not one of pm×pk."""
-    row = column = 0
-    if not parts:
-        out[...] = values
-    for panels in parts:
-        for P in panels:
-            m, k = P.shape
-            product_into(values[:, row : row + m], P, out[:, column : column + k])
-            column += k
-        row += m
+    def __call__(self, count: int) -> Array | None:
+        """Return memory for `count` rows, which the next call hands out again."""
+        if not isinstance(self._form, np.ndarray):
+            return None
+        if self._memory is None or self._memory.shape[0] < count:
+            self._memory = np.empty((count, self._columns), self._form.dtype)
+        return self._memory[:count, :]

@@ -12,14 +12,26 @@ from numpy.typing import ArrayLike
 from scipy.sparse.linalg import LinearOperator
 from sklearn.exceptions import ConvergenceWarning
 
-from nysboost.data.dask_graph import is_dask
 from nysboost.engine.factor import Factor
-from nysboost.engine.lazy_solve import lazy_solution
+from nysboost.engine.residual import trace_of_block
 from nysboost.gram import Gram
-from nysboost.numerics.arrays import Array, Floats, TableLike, is_array, like, namespace, to_host
+from nysboost.numerics.arrays import (
+    Array,
+    Floats,
+    TableLike,
+    floats_on_host,
+    in_float64,
+    is_array,
+    like,
+    namespace,
+    to_host,
+)
 from nysboost.numerics.checks import positions, real_numbers, require_count, require_number
-from nysboost.numerics.linalg import refined, spectrum
+from nysboost.numerics.linalg import spectrum
 from nysboost.numerics.tolerances import DEFINITE, UNSOLVED
+
+REFINEMENTS = 8
+"""Steps of refinement at most: each gains a digit or more, or is the last."""
 
 
 class LowRankMatrix(LinearOperator):
@@ -55,7 +67,7 @@ class LowRankMatrix(LinearOperator):
     def trace(self) -> float:
         """Return tr K̂."""
         weights = self._weight_of_each
-        return float(self._factor.fold(_trace, operator.add, weights, task="trace"))
+        return float(self._factor.fold(trace_of_block, operator.add, weights, task="trace"))
 
     def to_dense(self) -> Array:
         """Return K̂ as an n×n array."""
@@ -81,8 +93,7 @@ class LowRankMatrix(LinearOperator):
         if isinstance(V, np.ndarray) and not isinstance(self._weights_like, np.ndarray):
             return to_host(self._times(like(V, self._weights_like)))
         inner = self._weights_like[:, None] * self._factor.inner(V)
-        product = self._factor.map(_product, inner, V.shape[1], task="product")
-        return self._as_asked(product, V)
+        return self._map_features(_product, inner, V)
 
     def _adjoint(self) -> LowRankMatrix:
         return self
@@ -146,34 +157,55 @@ class LowRankMatrix(LinearOperator):
         if isinstance(B, np.ndarray) and not isinstance(self._weights_like, np.ndarray):
             return to_host(self.solve(like(B, self._weights_like), alpha))
         V = B[:, None] if B.ndim == 1 else B
-        solution, reached = (self._solved_there if is_dask(V) else self._solved_here)(V, alpha)
+        y, reached = self._solve(V, float(alpha))
         if reached > UNSOLVED[self.dtype.name]:
-            warnings.warn(_unsolved(alpha, reached), ConvergenceWarning, stacklevel=2)
+            msg = (
+                f"With alpha={alpha:.3g} the system is solved only to a relative residual of "
+                f"{reached:.1e}: raise alpha, or pass the data in float64 if they are not."
+            )
+            warnings.warn(msg, ConvergenceWarning, stacklevel=2)
+        solution = self._map_features(
+            _solution, (like(y, in_float64(self._weights_like)), float(alpha)), V, V
+        )
         return solution[:, 0] if B.ndim == 1 else solution
 
-    def _solved_there(self, V: Any, alpha: float) -> tuple[Any, float]:
-        how = self._factor, self._triangle, self._weights_like, self._spectrum
-        return lazy_solution(*how, V, float(alpha))
+    def _solve(self, b: Array, alpha: float) -> tuple[Floats, float]:
+        """Return y with x = (b − F y) / α the solution, and the relative residual of x.
 
-    def _solved_here(self, V: Array, alpha: float) -> tuple[Array, float]:
-        eigenvalues, basis = self._spectrum
-        T = like(basis, self._weights_like)
-        gain = like(eigenvalues / (eigenvalues + alpha), T)
+        What is left of b is F (y − S Fᵀ x): each step of refinement is one pass over the rows.
+        """
+        (eigenvalues, T), S = self._spectrum, self._weight_of_each[:, None]
+        gain = (eigenvalues / (eigenvalues + alpha))[:, None]
 
-        def once(V: Array) -> Array:
-            inner = T @ (gain[:, None] * (T.T @ self._factor.inner(V)))
-            shared = (inner, float(alpha))
-            solution = self._factor.map(_solution, shared, V.shape[1], V, task="solution")
-            return self._as_asked(solution, V)
+        def inner(y: Floats) -> Floats:
+            """Return Fᵀ x, and below it ‖b‖² of each column."""
+            shared = like(y, in_float64(self._weights_like)), alpha
+            return self._factor.fold(_inner, operator.add, shared, b, task="inner-products")
 
-        if not bool(namespace(V).all(namespace(V).isfinite(V))):
+        best = np.zeros((len(S), int(b.shape[1])))
+        found = inner(best)
+        scale = float(np.sqrt(found[-1].sum()))
+        if not np.isfinite(scale):
             msg = "b contains NaN or infinity: there is no solution to that."
             raise ValueError(msg)
-        return refined(lambda x: self._times(x) + alpha * x, once, V)
+        y, reached = T @ (gain * (T.T @ (alpha * found[:-1]))), np.inf
+        for _ in range(1 + REFINEMENTS):
+            there = S * inner(y)[:-1]
+            left = self._triangle @ (y - there)
+            residual = float(np.linalg.norm(left)) / (scale or 1.0)
+            if not residual < reached:
+                break
+            gained = residual < reached / 2
+            best, reached = y, residual
+            if not gained or residual <= self.gram.eps:
+                break
+            y = there + T @ (gain * (T.T @ (self._triangle.T @ left)))
+        return best, reached
 
-    def _as_asked(self, result: Array, given: Array) -> Array:
-        """Return a result that is a Dask array as what was given, if that is none."""
-        return result.compute() if is_dask(result) and not is_dask(given) else result
+    def _map_features(self, function: Any, shared: Any, V: Array, *beside: Array) -> Array:
+        """Return function(shared, F, *others) as an array of V's shape and kind."""
+        result = self._factor.map(function, shared, V.shape[1], *beside, task="product")
+        return self._factor.gather(result, V)
 
     @cached_property
     def _weights_like(self) -> Array:
@@ -188,13 +220,6 @@ class LowRankMatrix(LinearOperator):
         return spectrum(self._triangle, self._weight_of_each, self.gram.eps)
 
 
-def _unsolved(alpha: float, reached: float) -> str:
-    return (
-        f"With alpha={alpha:.3g} the system is solved only to a relative residual of "
-        f"{reached:.1e}: raise alpha, or pass the data in float64 if they are not."
-    )
-
-
 # What passes do to a block of features: plain functions, which can be sent to where rows are
 
 
@@ -202,14 +227,23 @@ def _diagonal(weights: Array, F: Array) -> Array:
     return ((F * F) @ weights)[:, None]
 
 
-def _trace(weights: Floats, F: Array) -> float:
-    return float((to_host(F).astype(np.float64) ** 2 @ weights).sum())
-
-
 def _product(T: Array, F: Array) -> Array:
     return F @ T
 
 
-def _solution(shared: tuple[Array, float], F: Array, V: Array) -> Array:
-    inner, alpha = shared
-    return (V - F @ inner) / alpha
+def _solution(shared: tuple[Array, float], F: Array, b: Array) -> Array:
+    """Return x = (b − F y) / α, computed in float64: the difference cancels."""
+    x = _precise_solution(shared, F, b)
+    return namespace(x).astype(x, b.dtype, copy=False)
+
+
+def _precise_solution(shared: tuple[Array, float], F: Array, b: Array) -> Array:
+    y, alpha = shared
+    return (in_float64(b) - in_float64(F) @ y) / alpha
+
+
+def _inner(shared: tuple[Array, float], F: Array, b: Array) -> Floats:
+    """Return Fᵀ x for x = (b − F y) / α, and below it ‖b‖² of each column."""
+    inner = floats_on_host(in_float64(F).T @ _precise_solution(shared, F, b))
+    squares = (floats_on_host(b) ** 2).sum(axis=0, keepdims=True)
+    return np.concatenate([inner, squares])

@@ -1,17 +1,33 @@
-"""The residual R = G − F S Fᵀ − δI, entry by entry, with what bounds an entry from its two rows."""
+"""The residual R = G − F S Fᵀ − δI: its entries, what bounds them, and its norms, tile by tile.
+
+Expanding ‖G − K̂‖² into inner products would be cheaper and cancels: below a relative error of
+about 1e-7 it returns noise.
+"""
 
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from scipy.sparse.linalg import LinearOperator, eigsh
 
-from nysboost.data.dask_graph import here
+from nysboost.data.passes import PairTask
 from nysboost.engine.factor import Factor
+from nysboost.engine.feature_map import FeatureMap
 from nysboost.gram import Gram
-from nysboost.numerics.arrays import Array, Floats, floats_on_host, like, to_host
+from nysboost.numerics.arrays import (
+    Array,
+    Floats,
+    Indices,
+    floats_on_host,
+    like,
+    namespace,
+    to_host,
+)
 from nysboost.numerics.tolerances import EPS, cutoff
 
 
@@ -22,16 +38,7 @@ class Span:
     Its eigenvalues are those of S Nᵀ W N, and R(x, y) = ⟨φ(x), (I − T) φ(y)⟩. Where none of them is
     above 1 the residual is positive semidefinite, whatever the rows.
 
-    Parameters
-    ----------
-    normalization : array of shape (c, K)
-        N, with F = k(X, Z) N.
-    within : array of shape (c, c)
-        W = k(Z, Z).
-    weights : array of shape (K,)
-        The diagonal of S.
-    eps : float
-        Machine epsilon of the features.
+    F = k(X, Z) N, W = k(Z, Z), `weights` is the diagonal of S, `eps` the features' machine epsilon.
     """
 
     normalization: Floats
@@ -78,20 +85,8 @@ class Residual:
     Of features that are no values of the kernel at landmarks, and have no T, less is known:
     |R_ij| ≤ √(g_i g_j) + √(f_i f_j), so that a_i = g_i + f_i with f_i = Σ_k |s_k| F_ik².
 
-    Parameters
-    ----------
-    gram : Gram
-        G, of the rows in question: those of the fit, or others.
-    factor : Factor
-        F on these rows.
-    weights : array of shape (K,)
-        The diagonal of S.
-    span : Span or None
-        T, where there is one.
-    shift : float
-        δ.
-    n_landmarks : int
-        c, the kernel values that the features of a row take; 0 where they are kept.
+    `factor` is F on the rows of `gram`, `weights` the diagonal of S, `shift` is δ, and a row's
+    features take `n_landmarks` kernel values.
     """
 
     gram: Gram
@@ -128,7 +123,7 @@ class Residual:
     def all_diagonals(self, g: Floats) -> tuple[Floats, Floats]:
         """Return R_ii and a_i for all rows, in one pass."""
         both = self.factor.map(_diagonals, self._of_a_row, 2, g[:, None], task="residual-diagonal")
-        d, a = np.ascontiguousarray(here(both).T)
+        d, a = np.ascontiguousarray(self.factor.gather(both).T)
         return d, a
 
     @property
@@ -176,3 +171,111 @@ def _norm(A: Floats) -> float:
     for _ in range(10):
         v = A.T @ (A @ (v / np.linalg.norm(v)))
     return scale * float(np.sqrt(np.linalg.norm(v)))
+
+
+def relative_error(
+    gram: Gram, factor: Factor, weights: Floats, rows: Indices, shift: float = 0.0
+) -> float:
+    """Return ‖G − F S Fᵀ − δI‖_F / ‖G‖_F on rows × rows, holding a few tiles at a time."""
+    transform = None if factor.is_kept() else factor.transform.without_rows
+    numbers = rows[:, None]
+    beside = (numbers, factor.all()) if transform is None else (numbers,)
+    task = PairTask(
+        "squared-error",
+        _load,
+        _squares,
+        (gram.forget_rows(), transform, weights, shift),
+        gram.tile_width(len(weights)),
+        gram.budget,
+    )
+    squared_residual, squared_norm = factor.rows.fold_pairs(task, operator.add, *beside)
+    if squared_norm == 0:
+        msg = "The kernel matrix is zero on these rows, so no error is relative to it."
+        raise ValueError(msg)
+    return float(np.sqrt(squared_residual / squared_norm))
+
+
+Shared = tuple[Gram, FeatureMap | None, Floats, float]
+
+
+def _load(shared: Shared, X: Array, numbers: Any, *kept: Array) -> tuple[Any, ...]:
+    """Return the rows of a block, their numbers and their features."""
+    transform = shared[1]
+    return X, numbers, kept[0] if transform is None else transform(X)
+
+
+def _squares(shared: Shared, upper: tuple[Any, ...], lower: tuple[Any, ...]) -> Floats:
+    """Return ‖G − K̂‖² and ‖G‖² on a tile."""
+    gram, _, weights, shift = shared
+    (X, rows, F), (Y, columns, H) = upper, lower
+    truth = gram.between_rows(X, Y, rows[:, 0], columns[:, 0])
+    missed = truth - (F * like(weights, F)) @ H.T
+    if shift:
+        missed = missed - like(shift * (rows == columns.T), missed)
+    return np.array([_sum_of_squares(missed), _sum_of_squares(truth)])
+
+
+def relative_trace_error(
+    gram: Gram, factor: Factor, weights: Floats, rows: Indices, shift: float = 0.0
+) -> float:
+    """Return |tr(G − F S Fᵀ − δI)| / tr G on rows × rows: for plain Nyström the trace norm's."""
+    trace = float(floats_on_host(gram.diag())[rows].sum())
+    ours: float = factor.fold(trace_of_block, operator.add, weights, task="trace") + shift * len(
+        rows
+    )
+    return abs(trace - ours) / trace
+
+
+def trace_of_block(weights: Floats, F: Array) -> float:
+    """Return the part of tr(F S Fᵀ) that a block of rows has."""
+    return float((floats_on_host(F) ** 2 @ weights).sum())
+
+
+def relative_spectral_error(
+    gram: Gram, factor: Factor, weights: Floats, rows: Indices, shift: float = 0.0
+) -> float:
+    """Return ‖G − F S Fᵀ − δI‖₂ / ‖G‖₂ on rows × rows, by Lanczos iteration over tiles."""
+    which = np.unique(rows, return_inverse=True)[1]  # δI on rows that were asked for twice
+
+    def times(v: Floats) -> Floats:
+        return floats_on_host(gram.times(v[:, None], rows)[:, 0])
+
+    def times_residual(v: Floats) -> Floats:
+        inner = factor.fold(_inner, operator.add, None, v[:, None], task="inner-products")
+        ours = factor.map(_product, weights[:, None] * inner, 1, task="product")
+        product = times(v) - shift * np.bincount(which, v)[which]
+        return product - factor.gather(ours)[:, 0]
+
+    return _largest_eigenvalue(times_residual, len(rows)) / _largest_eigenvalue(times, len(rows))
+
+
+def _inner(_: None, F: Array, V: Floats) -> Floats:
+    return floats_on_host(F).T @ V
+
+
+def _product(inner: Floats, F: Array) -> Floats:
+    return floats_on_host(F) @ inner
+
+
+def _largest_eigenvalue(times: Callable[[Floats], Floats], n: int) -> float:
+    """Return the largest absolute eigenvalue of a symmetric operator, to three digits."""
+    if n < 3:
+        dense = np.column_stack([times(column) for column in np.eye(n)])
+        return float(np.abs(np.linalg.eigvalsh(dense)).max())
+    operator = LinearOperator((n, n), matvec=lambda v: times(v.ravel()), dtype=np.float64)
+    start = np.ones(n) + np.linspace(0, 1, n)  # a fixed vector: the answer has no seed
+    values = eigsh(operator, k=1, which="LM", tol=1e-4, v0=start, return_eigenvectors=False)
+    return float(abs(values[0]))
+
+
+def _sum_of_squares(tile: Array) -> float:
+    """Return the sum of the squared entries, in float64."""
+    xp = namespace(tile)
+    return float(xp.sum(xp.astype(tile, xp.float64) ** 2))
+
+
+ERRORS = {
+    "frobenius": relative_error,
+    "trace": relative_trace_error,
+    "spectral": relative_spectral_error,
+}

@@ -1,4 +1,9 @@
-"""Norms of the residual and of G from pairs of rows that are drawn at random."""
+"""Norms of the residual and of G from pairs of rows that are drawn at random.
+
+A normal approximation alone is too sure of itself where most of a mean rests on a few values that
+the sample may have missed. What makes up a share ε of all rows is missing from s of them with
+probability e^(−sε): a share of L/s, with L = log 1/δ, is added to the upper end.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import stdtrit
 
 from nysboost.engine.factor import Factor
 from nysboost.engine.residual import Residual
 from nysboost.gram import Gram, KernelGram, Sample
 from nysboost.numerics.arrays import Array, Floats, Indices, to_host
-from nysboost.numerics.estimates import Estimate, Pairs, Risk, mean_of_rows
 
 PAIRS = 10**6
 """Pairs of rows beyond which an interval is narrow enough: 2 % of the error on MNIST."""
@@ -62,7 +67,7 @@ def from_all_rows(
     for i, j in drawn.pairs:
         F, H = drawn.features(residual.factor, i), drawn.features(residual.factor, j)
         R = residual.block(drawn.block(i, j), F, H)
-        blocks.append(_scaled(R, i, j, a))
+        blocks.append(_scale(R, i, j, a))
         ratios.append(d[i] / a[i])
     off_diagonal = Pairs.of(blocks).mean(np.concatenate(ratios), 1.0, risk) * total**2
     diagonal, trace = float(d @ d), float(d.sum())
@@ -89,7 +94,7 @@ def from_some_rows(
     for i, j in drawn.pairs:
         F, H = drawn.features(residual.factor, i), drawn.features(residual.factor, j)
         R = residual.block(drawn.block(i, j), F, H)
-        blocks.append(_scaled(R, i, j, g))
+        blocks.append(_scale(R, i, j, g))
         for rows, features in ((i, F), (j, H)):
             own, bound = residual.diagonals(features, g[rows])
             d.append(own / g[rows])
@@ -127,16 +132,13 @@ def squared_norm_of_gram(
     drawn, blocks = _Drawn.of(gram, _drawing(g, rng), size, groups), []
     for i, j in drawn.pairs:
         values = to_host(drawn.block(i, j)).astype(np.float64)
-        blocks.append(_scaled(values, i, j, g))
+        blocks.append(_scale(values, i, j, g))
     off_diagonal = Pairs.of(blocks).mean(np.ones(1), 1.0, risk) * float(g.sum()) ** 2
     return off_diagonal + Estimate(float(g @ g), 0.0, 0.0), len(blocks) * size**2
 
 
 def _certain(residual: Residual, diagonal: float, trace: float) -> tuple[float, float] | None:
-    """Return bounds of ‖R‖_F / ‖G‖_F that need no sample, where G = K̂ + R with both parts ≥ 0.
-
-    Then √(Σ R_ii²) ≤ ‖R‖_F ≤ tr R, and ‖K̂‖_F ≤ ‖G‖_F ≤ ‖K̂‖_F + tr R.
-    """
+    """Return bounds of ‖R‖_F / ‖G‖_F from √(Σ R_ii²) ≤ ‖R‖_F ≤ tr R, where K̂ and R are ≥ 0."""
     if not residual.positive_semidefinite or residual.weights.min() < 0:
         return None
     known = residual.norm_of_approximation()
@@ -145,17 +147,7 @@ def _certain(residual: Residual, diagonal: float, trace: float) -> tuple[float, 
 
 @dataclass(frozen=True, eq=False)
 class _Drawn:
-    """Rows and columns of all blocks, drawn before any is evaluated: a store is read once.
-
-    Parameters
-    ----------
-    gram : Gram
-        G.
-    pairs : list of pairs of arrays
-        Rows and columns of each block.
-    sample : Sample or None
-        All of them in memory, where the rows are not.
-    """
+    """Rows and columns of all blocks, drawn before any is evaluated: a store is read once."""
 
     gram: Gram
     pairs: list[tuple[Indices, Indices]]
@@ -190,7 +182,7 @@ def _drawing(weights: Floats, rng: np.random.Generator) -> Callable[[int], Indic
     return lambda size: np.searchsorted(cumulated, rng.random(size) * cumulated[-1], side="right")
 
 
-def _scaled(values: Floats, i: Indices, j: Indices, weights: Floats) -> Floats:
+def _scale(values: Floats, i: Indices, j: Indices, weights: Floats) -> Floats:
     """Return B_ij = values / √(w_i w_j), at most 1, and 0 where both are the same row."""
     B = np.clip(values / np.sqrt(np.outer(weights[i], weights[j])), -1, 1)
     return np.where(i[:, None] == j, 0.0, B)
@@ -202,3 +194,95 @@ def _sizes(entries: int, c: int, most: int) -> tuple[int, int]:
     size = int(np.sqrt(c * c + entries / LEAST_GROUPS)) - c
     size = max(2, min(size, most))
     return size, entries // (size**2 + 2 * size * c)
+
+
+# Means of non-negative values that are drawn at random
+
+
+@dataclass(frozen=True)
+class Risk:
+    """The probability with which either end of an interval may be wrong."""
+
+    delta: float
+
+    @property
+    def log(self) -> float:
+        """L = log 1/δ: the expected number of draws of something that was never drawn."""
+        return float(np.log(1 / self.delta))
+
+    def deviations(self, size: int) -> float:
+        """Return how many standard errors lie between the mean of `size` values and an end."""
+        return float(stdtrit(max(1, size - 1), 1 - self.delta))
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """An estimate ≥ 0: its value, its standard `error`, and what values not drawn may add."""
+
+    value: float
+    error: float
+    unseen: float
+
+    def __add__(self, other: Estimate) -> Estimate:
+        """Return the estimate of a sum; both may err in the same direction."""
+        error, unseen = self.error + other.error, self.unseen + other.unseen
+        return Estimate(self.value + other.value, error, unseen)
+
+    def __mul__(self, factor: float) -> Estimate:
+        """Return the estimate of a multiple."""
+        return Estimate(self.value * factor, self.error * factor, self.unseen * factor)
+
+    def interval(self, deviations: float) -> tuple[float, float]:
+        """Return what lies within so many standard errors, and what may not have been seen."""
+        margin = deviations * self.error
+        return self.value - margin, self.value + margin + self.unseen
+
+
+def apportion(deviations: float, *parts: Estimate) -> list[float]:
+    """Share out the deviations of a quotient, √(r² + s²), among its independent parts."""
+    relative = np.array([part.error / part.value if part.value > 0 else 0.0 for part in parts])
+    size = float(np.linalg.norm(relative))
+    return [float(deviations * r / size) if size > 0 else deviations for r in relative]
+
+
+def mean_of_rows(values: Floats, most: float, risk: Risk) -> Estimate:
+    """Estimate the mean of what independent rows have; those not drawn have `most` at most."""
+    s, mean = len(values), float(values.mean())
+    unseen = min(1.0, risk.log / s)
+    return Estimate(mean, float(values.std(ddof=1)) / s**0.5, unseen * (most - mean))
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Squares Y_ij = B_ij² of blocks B whose rows and columns were drawn independently.
+
+    `left` and `right` (s/2,) are means along rows and columns, `variance` that of all `count`.
+    """
+
+    left: Floats
+    right: Floats
+    variance: float
+    count: int
+
+    @classmethod
+    def of(cls, blocks: list[Floats]) -> Pairs:
+        """Summarise blocks B of one size."""
+        squares = np.square(blocks)
+        left, right = squares.mean(axis=2).ravel(), squares.mean(axis=1).ravel()
+        return cls(left, right, float(squares.var()), squares.size)
+
+    def mean(self, diagonal: Floats, most: float, risk: Risk) -> Estimate:
+        """Estimate the mean of Y over independent pairs of rows, as a two-sample U-statistic.
+
+        A share ε = L/s of the rows may be missed: it adds (ε·most)², and 2ε times the average row.
+        Or it is pairs almost alike, with the values of the `diagonal` B_ii of the rows drawn.
+        """
+        half = len(self.left)
+        variance = (self.left.var(ddof=1) + self.right.var(ddof=1)) / half
+        # a mean of a block's row carries the noise of its values, which thus counts twice
+        variance = max(variance - self.variance / self.count, variance / 2)
+        share = min(1.0, risk.log / (2 * half))
+        of_few_rows = 2 * share * max(self.left.max(), self.right.max()) + (share * most) ** 2
+        of_few_pairs = risk.log / self.count * np.mean(diagonal**2)
+        unseen = float(max(of_few_rows, of_few_pairs))
+        return Estimate(float(self.left.mean()), float(np.sqrt(variance)), unseen)

@@ -1,6 +1,10 @@
 """Thin scikit-learn transformers."""
 
-from nysboost.estimators.families import BoostedNystroem, EnsembleNystroem, StandardNystroem
-from nysboost.estimators.nystroem import Nystroem
+from nysboost.estimators.transformers import (
+    BoostedNystroem,
+    EnsembleNystroem,
+    Nystroem,
+    StandardNystroem,
+)
 
 __all__ = ["BoostedNystroem", "EnsembleNystroem", "Nystroem", "StandardNystroem"]

@@ -1,18 +1,14 @@
-"""What the transformers share: kernel parameters in, fitted attributes out.
-
-The constructors are those of dataclasses: each parameter is a field, stored as it is given,
-which is what scikit-learn asks of an estimator.
-"""
+"""What the transformers share: kernel parameters in, fitted attributes out; all dataclasses."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._set_output import _wrap_data_with_container
 from sklearn.utils.validation import (
     _check_feature_names,
@@ -21,26 +17,24 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from nysboost.catalogue import run_method
-from nysboost.data.dask_graph import is_dask
+from nysboost.catalogue import Given, run_method
 from nysboost.data.recognise import rows_of, stays_where_it_is, stream_of, table_of
+from nysboost.estimators.parameters import KernelEstimator, reports_progress
 from nysboost.gram import make_gram
-from nysboost.kernels import Kernel
-from nysboost.numerics import progress
 from nysboost.numerics.arrays import Array, OutputLike, TableLike
-from nysboost.numerics.checks import require_count
-from nysboost.numerics.memory import MAX_MEMORY, Budget
-from nysboost.numerics.seeds import RandomState, make_rng
+from nysboost.numerics.checks import make_rng, require_count
+from nysboost.numerics.resources import Budget
 from nysboost.settings import Settings
-
-KernelLike = str | Kernel | Callable[..., Array]
+from nysboost.tables.frames import is_frame
+from nysboost.tables.rows import fit_rows, new_rows
+from nysboost.tables.schema import Schema
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class BaseNystroem(
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
-    BaseEstimator,
+    KernelEstimator,
     auto_wrap_output_keys=None,
 ):
     """A Nyström approximation as a scikit-learn transformer; final classes say which.
@@ -64,18 +58,10 @@ class BaseNystroem(
         Number of features seen in fit.
     """
 
-    kernel: KernelLike = "rbf"
-    gamma: float | str | None = None
-    coef0: float | None = None
-    degree: float | None = None
-    kernel_params: Mapping[str, Any] | None = None
     n_components: int | None = None
     tol: float | None = None
-    max_memory: int | str = MAX_MEMORY
-    n_jobs: int | None = None
-    verbose: bool = False
-    random_state: RandomState = None
 
+    @reports_progress
     def fit(self, X: TableLike, y: TableLike | None = None) -> Self:
         """Fit the approximation to the Gram matrix of X.
 
@@ -95,8 +81,8 @@ class BaseNystroem(
             raise TypeError(msg)
         params = {**(self.kernel_params or {}), **given}
         gram = make_gram(X, self.kernel, budget=self._budget(), **params)
-        with progress.shown(self.verbose):
-            found = run_method(self._method(), gram, settings, rng, self._landmarks(), y, self.tol)
+        beside = Given(self._landmarks(), y, self.tol)
+        found = run_method(self._method(), gram, settings, rng, beside)
         self._transform, self.discarded_mass_ = found.feature_map(settings.row_cap)
         self.approximation_ = found
         self.weights_ = found.weights
@@ -104,7 +90,7 @@ class BaseNystroem(
         self.components_ = landmarks.points
         self.component_indices_ = landmarks.indices
         self.normalization_ = self._transform.normalization
-        self._n_features_out = self._transform.n_features_out
+        self._n_features_out = self._transform.rank
         return self
 
     def fit_transform(self, X: TableLike, y: TableLike | None = None) -> Array:
@@ -163,11 +149,10 @@ class BaseNystroem(
         return Budget.of(self.max_memory, self.n_jobs)
 
     def _validate(self, X: Any, *, reset: bool) -> Any:
-        how = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+        how, given = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}, X
         if self.n_components is not None:
             require_count("n_components", self.n_components)
-        precomputed = isinstance(self.kernel, str) and self.kernel == "precomputed"
-        if precomputed and not reset:
+        if self._precomputed() and not reset:
             apart = stays_where_it_is(X)
             X = stream_of(X if apart else check_array(table_of(X), ensure_all_finite=False, **how))
             n, c = self.n_features_in_, len(self._transform.landmarks)
@@ -177,21 +162,25 @@ class BaseNystroem(
                     f"or against the {c} landmarks are expected."
                 )
                 raise ValueError(msg)
+        elif is_frame(X) or (not reset and getattr(self, "_table", None) is not None):
+            X = fit_rows(self, X, "refuse").data if reset else new_rows(self, X, "refuse")
         elif stays_where_it_is(X):
             X = self._validate_in_place(X, reset=reset)
         else:
             X = validate_data(self, table_of(X), reset=reset, ensure_all_finite=False, **how)
+        if reset and not is_frame(given):
+            self._table, self.schema_ = None, Schema((), self.n_features_in_)
         return X
 
     def _validate_in_place(self, X: Any, *, reset: bool) -> Any:
         """Check what scikit-learn would copy into memory: it stays on its device or disk."""
         if reset:
             self.n_features_in_ = rows_of(X).n_features
-            _check_feature_names(self, _example(X), reset=True)
+            _check_feature_names(self, X, reset=True)
             return X
         if not isinstance(X, Iterator):
-            _check_feature_names(self, _example(X), reset=False)
-        stream = stream_of(self._named(X) if isinstance(X, Iterator) else X)
+            _check_feature_names(self, X, reset=False)
+        stream = stream_of(X)
         if stream.n_features != self.n_features_in_:
             msg = (
                 f"X has {stream.n_features} features, but {type(self).__name__} is expecting "
@@ -199,13 +188,6 @@ class BaseNystroem(
             )
             raise ValueError(msg)
         return stream
-
-    def _named(self, blocks: Iterator[Any]) -> Iterator[Any]:
-        """Yield the blocks, those with column names after a look at these."""
-        for block in blocks:
-            if hasattr(block, "columns"):
-                _check_feature_names(self, block, reset=False)
-            yield block
 
     def __copy__(self) -> Any:
         """Return a copy with all that this one has, the training rows among it."""
@@ -222,20 +204,12 @@ class BaseNystroem(
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
         if "approximation_" in state:
-            kept = state["approximation_"].detached()
+            kept = state["approximation_"].without_data()
             transform = state["_transform"].with_gram(kept.gram)
             state = state | {"approximation_": kept, "_transform": transform}
         return state
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        precomputed = isinstance(self.kernel, str) and self.kernel == "precomputed"
-        tags.input_tags.pairwise = precomputed
-        tags.input_tags.sparse = not precomputed
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def _example(X: Any) -> Any:
-    """Return what shows the names of the columns; of a Dask collection, one without rows."""
-    return X._meta if is_dask(X) else X

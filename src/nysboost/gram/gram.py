@@ -11,25 +11,26 @@ from typing import Any
 
 import numpy as np
 
-from nysboost.data.dask_graph import here
-from nysboost.data.forgotten import ForgottenRows
-from nysboost.data.rows import ArrayRows, Rows, as_float, scan_size
+from nysboost.data.driver import slices
+from nysboost.data.passes import TILE_COLS, TILE_ROWS, BlockTask
+from nysboost.data.rows import ArrayRows, ForgottenRows, Rows, scan_size
 from nysboost.gram.landmarks import Landmarks
 from nysboost.kernels import Evaluator, Kernel
-from nysboost.kernels.distances import in_the_form_of
 from nysboost.numerics.arrays import (
     Array,
     Indices,
+    convert_like,
     dtype_name,
     is_sparse,
     namespace,
+    to_host,
     whereabouts,
 )
-from nysboost.numerics.memory import Budget
+from nysboost.numerics.resources import Budget
 from nysboost.numerics.tolerances import ALIKE, EPS
 
 LOOKED_AT = 32
-"""Rows by whose values float32 is judged."""
+"""Rows whose values decide on float32."""
 
 
 class Tally:
@@ -52,17 +53,7 @@ class Tally:
 class Gram(ABC):
     """A symmetric positive semidefinite n×n matrix that is asked for blocks.
 
-    Every value passes through `against`, which counts it. `budget` is what a pass over
-    the rows may use.
-
-    Parameters
-    ----------
-    rows : Rows
-        The data, or the rows of a precomputed matrix.
-    budget : Budget
-        Memory and cores of a pass.
-    tally : Tally or None
-        Counts the values; the parts of one Gram share it.
+    Values pass through `against`, which counts them in `tally`; `budget` is for passes over rows.
     """
 
     parallel = True
@@ -97,15 +88,39 @@ class Gram(ABC):
 
     @contextmanager
     def holding(self) -> Iterator[None]:
-        """Keep all of G from when it is first asked for: where fit after fit will ask again.
-
-        Runs of rows are then cut out of it; other blocks are evaluated, as they would be without.
-        """
+        """Keep all of G from when it is first asked for; runs of rows are then cut out of it."""
         self._holding = True
         try:
             yield
         finally:
             self._holding, self._held = False, None
+
+    def times(self, V: Array, rows: Indices | None = None) -> Array:
+        """Return G[rows, rows] V, shape (n, q), in the precision of V, a tile of G at a time.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from nysboost.gram import make_gram
+        >>> make_gram(np.diag([1.0, 2.0]), "precomputed").times(np.ones((2, 1)))
+        array([[1.],
+               [2.]])
+        """
+        rows = np.arange(self.n) if rows is None else rows
+        xp, n, products = namespace(V), len(rows), []
+        for top in slices(0, n, TILE_ROWS):
+            total = xp.zeros_like(V[top, :])
+            for left in slices(0, n, self.tile_width(V.shape[1])):
+                tile = self.block(rows[top], rows[left])
+                tile = to_host(tile) if isinstance(V, np.ndarray) else tile
+                total += xp.astype(tile, V.dtype, copy=False) @ V[left, :]
+            products.append(total)
+        return xp.concat(products)
+
+    def tile_width(self, K: int) -> int:
+        """Return columns of a tile that fits in memory, with rows and K features of both sides."""
+        held = 8 * (4 * TILE_ROWS + 3 * K + 3 * self.rows.n_features)
+        return max(1, min(TILE_COLS, self.budget.bytes // held))
 
     def cross(self, rows: Indices | slice, landmarks: Landmarks) -> Array:
         """Return k(X[rows], Z), shape (len(rows), m)."""
@@ -122,15 +137,7 @@ class Gram(ABC):
         return self.against(landmarks, X)(X)
 
     def against(self, landmarks: Landmarks, form: Array) -> Evaluator:
-        """Return x ↦ k(x, Z), with what depends on Z alone prepared once.
-
-        Parameters
-        ----------
-        landmarks : Landmarks
-            Z.
-        form : array or CSR matrix
-            Shows the namespace, the device and the dtype of the rows to come.
-        """
+        """Return x ↦ k(x, Z), with what depends on Z alone prepared once, for rows like `form`."""
         prepared = self._against(landmarks, form)
         return lambda X, out=None: self.tally.add(prepared(X, out))
 
@@ -146,12 +153,22 @@ class Gram(ABC):
     def within(self, landmarks: Landmarks) -> Array:
         """Return W = k(Z, Z), shape (m, m)."""
 
+    def between_rows(self, X: Array, Y: Array, rows: Indices, columns: Indices) -> Array:
+        """Return G[rows, columns], given the rows X and Y themselves."""
+        if self._held is not None and _is_run(rows) and _is_run(columns):
+            return self._held[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+        return self._between_rows(X, Y, columns)
+
+    @abstractmethod
+    def _between_rows(self, X: Array, Y: Array, columns: Indices) -> Array:
+        """Return G between rows X and Y of the Gram, which stand at `columns`."""
+
     @abstractmethod
     def diag(self, rows: Indices | slice | None = None) -> Array:
         """Return the diagonal, or its entries at `rows`."""
 
     @abstractmethod
-    def restricted(self, indices: Indices) -> Gram:
+    def restrict(self, indices: Indices) -> Gram:
         """Return G[S, S] as a Gram of its own, with its rows in memory."""
 
     def rounded(self) -> Gram:
@@ -170,7 +187,9 @@ class Gram(ABC):
 
 
 class KernelGram(Gram):
-    """The Gram matrix of a kernel on the rows of a table."""
+    """The Gram matrix of a kernel on the rows of a table; `codes` make numbers of a data frame."""
+
+    codes: Any = None
 
     def __init__(
         self,
@@ -195,7 +214,7 @@ class KernelGram(Gram):
                 f"{whereabouts(Z)}. Move X there, or fit where X is."
             )
             raise ValueError(msg)
-        return (landmarks.basis or self.kernel).against(in_the_form_of(form, Z))
+        return (landmarks.basis or self.kernel).against(convert_like(form, Z))
 
     def bytes_per_value(self, form: Array) -> int:
         """Return what evaluating a block of such rows holds for each of its values."""
@@ -209,24 +228,23 @@ class KernelGram(Gram):
         """Return k(X, Y) for any points."""
         return self.evaluate(X, Landmarks(None, Y))
 
+    def _between_rows(self, X: Array, Y: Array, columns: Indices) -> Array:  # noqa: ARG002
+        return self.between(X, Y)
+
     def diag(self, rows: Indices | slice | None = None) -> Array:
         """Return k(x, x) for all rows, or those at `rows`."""
         if rows is not None:
             return self.kernel.diag(self.rows.take(rows))
-        whole = self.rows.map(_diagonal, self.kernel, 1, task="diagonal", size=scan_size(self.rows))
-        values: Array = here(whole)[:, 0]
-        return values
+        task = BlockTask("diagonal", _diagonal, self.kernel, scan_size(self.rows))
+        return self.rows.gather(self.rows.map(task, 1))[:, 0]
 
-    def restricted(self, indices: Indices) -> KernelGram:
+    def restrict(self, indices: Indices) -> KernelGram:
         """Return the Gram matrix of the rows at `indices`, which are read once."""
         rows = ArrayRows(self.rows.take(indices))
         return KernelGram(rows, self.kernel, self.budget, self.tally)
 
     def rounded(self) -> Gram:
-        """Return G in float32, where values cost less so and are the same but for rounding.
-
-        Rows far from the origin, or out of float32's range, lose what tells them apart.
-        """
+        """Return G in float32, where values cost less so and are the same but for rounding."""
         X = self.rows.take(slice(None))
         if is_sparse(X) or self.eps > EPS:
             return self
@@ -254,4 +272,4 @@ def _is_run(rows: Indices) -> bool:
 
 def _diagonal(kernel: Kernel, X: Array) -> Array:
     """Return k(x, x) as a column: this is what a worker runs."""
-    return kernel.diag(as_float(X))[:, None]
+    return kernel.diag(X)[:, None]

@@ -1,17 +1,26 @@
-"""Landmarks: the columns, or points, that an approximation stands on."""
+"""Landmarks, the columns or points that an approximation stands on, and samples of rows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nysboost.data.recognise import as_rows
 from nysboost.kernels import Kernel
-from nysboost.kernels.distances import in_the_form_of
-from nysboost.numerics.arrays import Array, Indices, is_sparse, like, stacked, take
+from nysboost.numerics.arrays import (
+    Array,
+    Indices,
+    convert_like,
+    is_sparse,
+    like,
+    namespace,
+    stack_tables,
+    take,
+)
 from nysboost.numerics.checks import positions
 
 if TYPE_CHECKING:
@@ -20,18 +29,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Landmarks:
-    """The m columns, or points, that one learner stands on.
+    """The m columns, `indices` (m,), or `points` (m, d), that one learner stands on.
 
-    Parameters
-    ----------
-    indices : array of shape (m,) or None
-        Column numbers; None where the landmarks are points that are no rows of the data.
-    points : array or CSR matrix of shape (m, d), or None
-        The points themselves; None for a precomputed matrix.
-    basis : Kernel or None
-        The function g(x, z) whose values take the place of k(x, z) in K̂ = g(X, Z) M g(Z, Y); None
-        is the kernel itself. Plane waves make random features of it, and a kernel that is
-        cut to clusters a block-diagonal basis.
+    `basis` is the function g that replaces k in K̂ = g(X, Z) M g(Z, Y): plane waves, for example.
     """
 
     indices: Indices | None
@@ -58,15 +58,7 @@ class Landmarks:
 
 
 def given_landmarks(gram: Gram, landmarks: Any) -> Landmarks:
-    """Return the user's own landmarks: row numbers (or a mask of rows), or points.
-
-    Parameters
-    ----------
-    gram : Gram
-        G.
-    landmarks : array of shape (m,) or (m, d)
-        Whole numbers are rows; a table is one of points, which need not be rows of the data.
-    """
+    """Return the user's own landmarks: row numbers (m,), a mask of rows, or points (m, d)."""
     form = gram.rows.form
     if np.ndim(landmarks) != 2:
         indices = positions(landmarks, gram.n, "landmarks")
@@ -82,10 +74,10 @@ def given_landmarks(gram: Gram, landmarks: Any) -> Landmarks:
         )
         raise ValueError(msg)
     Z = points.take(slice(None))
-    return Landmarks(None, in_the_form_of(form, Z if is_sparse(Z) else like(Z, form)))
+    return Landmarks(None, convert_like(form, Z if is_sparse(Z) else like(Z, form)))
 
 
-def pooled(parts: Sequence[Landmarks]) -> Landmarks:
+def pool(parts: Sequence[Landmarks]) -> Landmarks:
     """Return all the landmarks of several learners, in order, as one set."""
     if len(parts) == 1:
         return parts[0]
@@ -93,5 +85,55 @@ def pooled(parts: Sequence[Landmarks]) -> Landmarks:
     points = [part.points for part in parts if part.points is not None]
     return Landmarks(
         np.concatenate(indices) if len(indices) == len(parts) else None,
-        stacked(points) if points else None,
+        stack_tables(points) if points else None,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Rows at `indices` of the data, in rising order, in memory, with `gram` = G[S, S]."""
+
+    indices: Indices
+    gram: Gram
+
+    @classmethod
+    def of(cls, gram: Gram, indices: Indices) -> Sample:
+        """Take these rows, each of them once; all of them, if in memory, are not copied."""
+        indices = np.unique(indices)
+        whole = len(indices) == gram.n and gram.rows.in_memory
+        return cls(indices, gram if whole else gram.restrict(indices))
+
+    def positions(self, indices: Indices) -> Indices:
+        """Return where rows of the data stand in the sample."""
+        return np.searchsorted(self.indices, indices)
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    @cached_property
+    def matrix(self) -> Array:
+        """All of G[S, S], evaluated once, when it is first asked for."""
+        everything = np.arange(len(self))
+        return self.gram.block(everything, everything)
+
+    @cached_property
+    def single(self) -> Array:
+        """The matrix in float32, where that holds it: products take half of the time."""
+        G = self.matrix
+        xp = namespace(G)
+        largest = float(xp.max(xp.linalg.diagonal(G)))
+        return xp.astype(G, xp.float32, copy=False) if 1e-20 < largest < 1e20 else G
+
+    def lift_to_rows(self, landmarks: Landmarks) -> Landmarks:
+        """Return landmarks of the sample as landmarks of the whole matrix."""
+        if landmarks.indices is None or len(self) == self.indices[-1] + 1:
+            return landmarks  # points, or columns of a sample that is the whole
+        return replace(landmarks, indices=self.indices[landmarks.indices])
+
+
+def take_sample(gram: Gram, size: int, rng: np.random.Generator) -> Sample:
+    """Return all rows or, where there are more than `size`, a uniform sample of them."""
+    everything = gram.n <= size
+    return Sample.of(
+        gram, np.arange(gram.n) if everything else rng.choice(gram.n, size=size, replace=False)
     )

@@ -1,4 +1,4 @@
-"""From data and a kernel to a Gram matrix."""
+"""From data and a kernel to a Gram matrix, which is looked at on a few rows before any work."""
 
 from __future__ import annotations
 
@@ -6,12 +6,63 @@ from collections.abc import Callable
 from typing import Any
 
 from nysboost.data.recognise import as_rows
+from nysboost.data.rows import PROBED, spread_indices
 from nysboost.gram.gram import Gram, KernelGram
+from nysboost.gram.landmarks import Sample
 from nysboost.gram.precomputed import PrecomputedGram, check_precomputed
-from nysboost.gram.probe import probed
 from nysboost.kernels import Kernel, make_kernel
-from nysboost.numerics.arrays import Array
-from nysboost.numerics.memory import Budget
+from nysboost.numerics.arrays import Array, namespace
+from nysboost.numerics.resources import Budget
+from nysboost.numerics.tolerances import INDEFINITE
+from nysboost.tables.frames import is_frame
+from nysboost.tables.rows import frame_numbers
+
+SQUARABLE = 1e140
+"""Kernel values below this, and above its inverse, can be squared and summed in float64."""
+
+
+def probe(gram: Gram) -> Gram:
+    """Refuse a kernel that a principal submatrix shows to be no kernel, before any work."""
+    W = Sample.of(gram, spread_indices(gram.n, PROBED)).matrix
+    gram.tally.count = 0  # every method looks at the same probe first
+    xp = namespace(W)
+    if not bool(xp.all(xp.isfinite(W))):
+        raise ValueError(NOT_FINITE)
+    refuse_indefinite(xp.linalg.eigvalsh(W))
+    largest = float(xp.max(xp.abs(W)))
+    if not (largest == 0 or 1 / SQUARABLE < largest < SQUARABLE):
+        msg = (
+            f"The kernel has values of {largest:.3g}, whose squares leave the range of floating "
+            "point: scale the data so that they are nearer to 1."
+        )
+        raise ValueError(msg)
+    if not bool(xp.any(W != 0)) and not bool(xp.any(gram.diag() != 0)):
+        raise ValueError(ALL_ZERO)
+    return gram
+
+
+ALL_ZERO = (
+    "The kernel matrix is zero, or too small for floating point, where it was looked at, so there "
+    "is nothing to approximate. Check the kernel's parameters and the scale of the data."
+)
+
+
+NOT_FINITE = (
+    "The kernel matrix contains NaN or infinity, though the data do not. "
+    "Scale the data down, or check the kernel's parameters."
+)
+
+
+def refuse_indefinite(eigenvalues: Array) -> None:
+    """Raise if a principal submatrix shows that G is not positive semidefinite."""
+    smallest, largest = sorted((float(eigenvalues[0]), float(eigenvalues[-1])))
+    if smallest < -INDEFINITE * max(largest, 0.0):
+        msg = (
+            "The kernel is not positive semidefinite: a principal submatrix has eigenvalues from "
+            f"{smallest:.3g} to {largest:.3g}. Nyström approximations need a positive "
+            "semidefinite kernel, such as rbf, laplacian, matern, linear or polynomial."
+        )
+        raise ValueError(msg)
 
 
 def make_gram(
@@ -22,20 +73,9 @@ def make_gram(
     corrupted: bool = False,
     **params: Any,
 ) -> Gram:
-    """Turn data and a kernel into a Gram matrix, in the one place that does.
+    """Turn data X, (n, d), or (n, n) if "precomputed", and a kernel into a Gram matrix.
 
-    Parameters
-    ----------
-    X : array-like of shape (n, d), or (n, n) if `kernel` is "precomputed"
-        Data points, or kernel values. Never copied, never changed.
-    kernel : str, Kernel or callable
-        See `nysboost.kernels.make_kernel`; or "precomputed".
-    budget : Budget or None
-        Memory and cores of a pass over the rows.
-    corrupted : bool
-        Whether a precomputed matrix may have wrong entries, and so be indefinite.
-    **params
-        Parameters of a named kernel.
+    `params` are those of a named kernel; a `corrupted` matrix may be indefinite.
     """
     if isinstance(kernel, str) and kernel == "precomputed":
         given = [name for name, value in params.items() if value is not None]
@@ -48,6 +88,24 @@ def make_gram(
         if corrupted:
             return gram
     else:
-        rows = as_rows(X)
+        codes, numbers = frame_numbers(X) if is_frame(X) else (None, X)
+        rows = as_rows(numbers)
         gram = KernelGram(rows, make_kernel(kernel, **params).resolve(rows), budget)
-    return probed(gram)
+        gram.codes = codes
+    return probe(gram)
+
+
+def on_other_rows(gram: Gram, X: Any) -> Gram:
+    """Return the Gram matrix of the rows of X under the kernel of `gram`, if it has one."""
+    if not isinstance(gram, KernelGram):
+        msg = (
+            "A precomputed kernel matrix has no kernel values between new rows. Leave X out for "
+            "the rows of the fit, or fit on points with a kernel."
+        )
+        raise ValueError(msg)
+    codes = getattr(gram, "codes", None)
+    rows = as_rows(X if codes is None else codes(X, "refuse"))
+    if rows.n_features != gram.rows.n_features:
+        msg = f"X has {rows.n_features} columns, but the fit had {gram.rows.n_features}."
+        raise ValueError(msg)
+    return KernelGram(rows, gram.kernel, gram.budget, gram.tally)

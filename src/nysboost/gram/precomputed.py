@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import numpy as np
 
-from nysboost.data.rows import ArrayRows, Rows, StoredRows, as_float
+from nysboost.data.rows import ArrayRows, Rows, StoredRows
 from nysboost.gram.gram import Gram
 from nysboost.gram.landmarks import Landmarks
 from nysboost.kernels import Evaluator
-from nysboost.numerics.arrays import Array, Indices, epsilon, is_sparse, namespace, row_blocks, take
+from nysboost.numerics.arrays import (
+    Array,
+    Indices,
+    as_float,
+    epsilon,
+    is_sparse,
+    namespace,
+    row_blocks,
+    take,
+)
 from nysboost.numerics.tolerances import ASYMMETRIC, INDEFINITE, cutoff
 
 
 class PrecomputedGram(Gram):
     """A Gram matrix that the user computed, in memory or memory-mapped.
 
-    New rows X are rows of kernel values: against all n training points, or against
-    the landmarks alone.
+    New rows are kernel values against all n training points, or against the landmarks alone.
     """
 
     def landmarks(self, indices: Indices) -> Landmarks:
@@ -52,6 +60,9 @@ class PrecomputedGram(Gram):
         """Return W = G[J, J], shape (m, m)."""
         return self.block(_columns(landmarks), _columns(landmarks))
 
+    def _between_rows(self, X: Array, Y: Array, columns: Indices) -> Array:  # noqa: ARG002
+        return self.tally.add(take(X, columns, axis=1))
+
     def diag(self, rows: Indices | slice | None = None) -> Array:
         """Return the diagonal, or its entries at `rows`."""
         chosen = np.arange(self.n)[slice(None) if rows is None else rows]
@@ -60,7 +71,7 @@ class PrecomputedGram(Gram):
             return as_float(G[chosen, chosen])
         return as_float(take(namespace(G).linalg.diagonal(G), chosen))
 
-    def restricted(self, indices: Indices) -> PrecomputedGram:
+    def restrict(self, indices: Indices) -> PrecomputedGram:
         """Return G[S, S], copied into memory: s² values, however large n is."""
         entries = ArrayRows(self._entries(indices, indices))
         return PrecomputedGram(entries, self.budget, self.tally)
@@ -78,10 +89,7 @@ def _columns(landmarks: Landmarks) -> Indices:
 
 
 def check_precomputed(rows: Rows, *, corrupted: bool = False) -> None:
-    """Refuse what cannot be a Gram matrix: not square, not symmetric, clearly indefinite.
-
-    A corrupted one may be indefinite.
-    """
+    """Refuse what is not square, not symmetric or, unless corrupted, clearly indefinite."""
     if not isinstance(rows, ArrayRows) or is_sparse(rows.data):
         msg = "A precomputed kernel matrix must be dense; pass matrix.toarray()."
         raise ValueError(msg)
@@ -114,10 +122,7 @@ def check_precomputed(rows: Rows, *, corrupted: bool = False) -> None:
 
 
 def _refuse_small_diagonal(diagonal: Array, largest: float) -> None:
-    """Raise if an entry is larger than any on the diagonal, or one of these is negative.
-
-    Both show a principal submatrix of two rows, or one, that is not positive semidefinite.
-    """
+    """Raise if an entry is larger than any on the diagonal, or one of these is negative."""
     xp = namespace(diagonal)
     row = int(xp.argmin(diagonal))
     smallest, most = float(diagonal[row]), float(xp.max(diagonal))

@@ -1,1 +1,1 @@
-"""Landmarks that move to where they serve best, in one joint core; read `method` first."""
+"""Landmarks at optimised positions, in one joint core; read `method` first."""

@@ -1,113 +1,202 @@
-"""Landmarks that move: gradient refinement of points on a fixed sample of rows."""
+"""Refinement: landmarks go down the gradient of the joint approximation's error on a sample.
+
+With C = k(S, Z) and P the projector onto its range, the error is ‖G − P G P‖. It depends on the
+largest eigenvectors of G alone, nearly as many as there are landmarks, so that G is replaced by
+F Fᵀ, of little more than that rank. Products with the s×s matrix are
+no part of a step.
+"""
 
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
 
 import numpy as np
 
-from nysboost.joint.losses import MatrixLoss
+from nysboost.boosting.core import ROWS_PER_LANDMARK, Fit, OptimalCore
+from nysboost.gram import KernelGram, Landmarks, Sample
 from nysboost.kernels import Kernel
-from nysboost.numerics.arrays import Array, namespace
+from nysboost.numerics.arrays import Array, Indices, identity, like, namespace, take, to_host
 from nysboost.numerics.descent import MEMORY, Pairs, descend
-from nysboost.numerics.split import SplitMatrix
-from nysboost.numerics.tolerances import NOTHING_LEFT
+from nysboost.numerics.linalg import norms, orthonormalise, range_basis, times
+from nysboost.numerics.progress import current
+from nysboost.numerics.resources import threads_for, threads_on_few_cores
+from nysboost.numerics.tolerances import (
+    CANCELLED,
+    EPS,
+    NOTHING_LEFT,
+    ROUNDING,
+    SHALLOW,
+    SQUARABLE,
+    cutoff,
+)
 
-SOFTENED, LIMIT = 0.4, 2.0
-"""A landmark's unit is its stiffness to the power −0.4, within a factor of two of the mean's. After
-nine and twelve steps errors are 0.1 to 5 % smaller so than with one unit for all (eight tables,
-n = 2000, c = 120); with a factor of ten some lose their way in the second round (Covertype)."""
+FIRST_STEPS = 9
+"""Steps of L-BFGS on a part of the rows. Without them, and with 39 on all rows, the error on kin40k
+is 3 % larger (c = 240); on MNIST and Covertype it is the same in the same time."""
 
-WORTH = 0.004
-"""The share of the loss that a step has to gain, when there have been many: of the error, half as
-much. At the end of 24 steps it gains 0.03 % of the error on MNIST, 0.1 % on Covertype and 0.35 %
-on kin40k (c = 240), which with 0.005 ends 1 % above where 0.004 leaves it."""
+FEWEST, STEPS_OF_ALL = 18, 9000
+"""Steps on all rows at most: their number times that of landmarks, since a step costs the more the
+more landmarks there are. On kin40k, c = 240, the 33rd still gains 0.2 %."""
+
+WORTH = 0.0015
+"""The share of the loss that one of two steps in a row has to gain: of the error, half as much.
+With 0.002 the error on MNIST is 0.3 % larger, in 10 % less time."""
+
+REFINING = 0.9
+"""Share of a joint fit's time that refinement is taken to need, for progress."""
 
 
-@dataclass(eq=False)
-class Ground:
-    """What a descent has seen of the ground, for another one on other rows.
+def refine(sample: Sample, fit: Fit, factor: Array) -> Landmarks:
+    """Return landmarks with a smaller error on the sample, by L-BFGS from `fit`.
 
-    Parameters
-    ----------
-    pairs : deque
-        Its steps, each with the change of the gradient that came with it.
-    units : array of shape (c, 1) or None
-        What each landmark is measured in; None before the first descent.
+    The logarithm of the loss is minimised over landmarks in units of the data's spread, first on a
+    part of the rows. `factor` is F (s, r), with F Fᵀ nearly the sample's Gram matrix.
     """
-
-    pairs: Pairs = field(default_factory=lambda: deque(maxlen=MEMORY))
-    units: Array | None = None
-
-
-def refine(
-    kernel: Kernel,
-    Z: Array,
-    X: Array,
-    G: SplitMatrix,
-    steps: tuple[int, int],
-    ground: Ground | None = None,
-    rough: Array | None = None,
-    *,
-    pinned: int = 0,
-    goal: float = 0.0,
-) -> tuple[Array, int]:
-    """Return landmarks with a smaller loss on the sample, by L-BFGS, and the evaluations it took.
-
-    The logarithm of the loss is minimised, over landmarks measured in units of the
-    data's spread: neither the scale of the kernel nor that of the data matters. Those on which
-    the loss hangs most are measured in smaller ones, and all move about as far as they should.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        A differentiable kernel.
-    Z : array of shape (c, d)
-        Where to start.
-    X : array of shape (s, d)
-        The sample, in float64.
-    G : SplitMatrix
-        Its Gram matrix.
-    steps : pair of int
-        After the first evaluation at least so many, and at most: a step each, unless one has
-        to be shortened. In between they go on as long as a step gains what it is worth.
-    ground : Ground or None
-        What a descent on another sample has seen; this one adds to it.
-    rough : array of shape (s, d) or None
-        The sample in float32, where that is enough for gradients.
-    pinned : int
-        So many of the first landmarks stay where they are.
-    goal : float
-        A relative error that is enough.
-    """
-    xp, ground = namespace(X), Ground() if ground is None else ground
+    gram, landmarks = sample.gram, fit.learner.landmarks
+    assert isinstance(gram, KernelGram)
+    X = gram.rows.take(slice(None))
+    xp, rounded = namespace(X), gram.rounded().rows.take(slice(None))
+    exact, Z = (xp.astype(part, xp.float64) for part in (X, landmarks.points))
     with np.errstate(over="ignore", invalid="ignore"):
-        spread = float(xp.sqrt(xp.sum(xp.var(X, axis=0)))) or 1.0
-    if not np.isfinite(spread):  # squares are out of range: landmarks stay where they are
-        return Z, 0
-    matrix_loss = MatrixLoss(kernel, X, G, rough)
-    if ground.units is None:
-        ground.units = spread * _softened(matrix_loss.stiffness(Z))
-    units, enough = ground.units, max(goal**2, NOTHING_LEFT)
+        unit = float(xp.sqrt(xp.sum(xp.var(exact, axis=0)))) or 1.0
+    if not np.isfinite(unit):  # squares are out of range: landmarks stay where they are
+        return landmarks
+    outside = max(0.0, (float(norms(sample.matrix)) / float(norms(factor.T @ factor))) ** 2 - 1)
+    pairs: Pairs = deque(maxlen=MEMORY)  # what the first steps show of the curvature
+    schedule, work = _schedule(sample, landmarks), current()
+    if not work.total:  # else it is a part of something larger
+        work.begin(sum(len(rows) * most for rows, most in schedule) / REFINING)
+    for rows, most in schedule:
+        x, F, rounded_x = (take(part, rows) for part in (exact, factor, rounded))
+        loss = ProjectionLoss(gram.kernel, x, F, rounded_x, outside)
 
-    def objective(scaled: Array) -> tuple[float, Array]:
-        loss, gradient = matrix_loss(scaled * units)
-        if pinned:
-            gradient[:pinned, :] = 0
-        if loss < enough:
-            gradient = xp.zeros_like(gradient)  # nothing is left to gain, and the descent ends
-        return float(np.log(loss)), gradient * (units / loss)
+        def objective(scaled: Array, loss: ProjectionLoss = loss) -> tuple[float, Array]:
+            value, gradient = loss(scaled * unit)
+            work.step(loss.X.shape[0])
+            if value < NOTHING_LEFT:
+                gradient = xp.zeros_like(gradient)  # which ends the descent
+            return float(np.log(value)), gradient * (unit / value)
 
-    least, most = steps
-    moved = descend(objective, Z / units, most, ground.pairs, least, WORTH)
-    return moved * units, matrix_loss.evaluations
+        with threads_on_few_cores(gram.budget):
+            Z = descend(objective, Z / unit, most, pairs, WORTH) * unit
+        gram.tally.count += loss.evaluations * len(rows) * len(landmarks)
+    return Landmarks(None, like(Z, X))
 
 
-def _softened(stiffness: Array) -> Array:
-    """Return the units of landmarks as a column, 1 where all are as stiff."""
-    xp = namespace(stiffness)
-    mean = float(xp.mean(stiffness))
-    if not 0 < mean < np.inf:
-        return xp.ones_like(stiffness)[:, None]
-    return xp.clip((stiffness / mean) ** SOFTENED, min=1 / LIMIT, max=LIMIT)[:, None] ** -1.0
+def _schedule(sample: Sample, landmarks: Landmarks) -> list[tuple[Indices, int]]:
+    """Return the rows of both rounds, and how many steps each takes at most."""
+    size, c = len(sample), len(landmarks)
+    first = min(size, max(size // 2, ROWS_PER_LANDMARK * c))
+    values = sample.gram.cross(slice(None), landmarks)
+    nearest = to_host(namespace(values).argmax(values, axis=0))
+    part = np.union1d(np.linspace(0, size - 1, first).astype(np.intp), nearest)
+    return [(part, FIRST_STEPS), (np.arange(size), max(FEWEST, STEPS_OF_ALL // c))]
+
+
+class ProjectionLoss:
+    """Z ↦ ‖F Fᵀ − P F Fᵀ P‖² / ‖F Fᵀ‖² and its gradient, P the projector onto range k(X, Z).
+
+    With C = k(X, Z), P = Q Qᵀ, C⁺ = T Qᵀ and H = Qᵀ F Fᵀ Q the gradient with respect to C is
+    −4 (I − P) F (Fᵀ Q H Tᵀ) / ‖F Fᵀ‖². `X` (s, d) and `F` (s, r) are in float64; `rounded` is X in
+    float32, for gradients, or None. `outside` is what F Fᵀ misses of G, added to the loss.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        X: Array,
+        F: Array,
+        rounded: Array | None = None,
+        outside: float = 0.0,
+    ):
+        self.kernel, self.X, self.F = kernel, X, F
+        self.rounded = X if rounded is None else rounded
+        self.norm = float(norms(F.T @ F)) or 1.0
+        self.outside, self.evaluations = outside, 0
+        self._coarse = False  # whether float32 will do
+        self._last: Array | None = None  # T of an evaluation that a nearby one may start from
+        self._evaluators = [kernel.against(points) for points in (X, self.rounded)]
+
+    def __call__(self, Z: Array) -> tuple[float, Array]:
+        """Return the loss and its gradient, shape (c, d)."""
+        self.evaluations += 1
+        xp, X = namespace(Z), self.rounded if self._coarse else self.X
+        C = self._evaluators[self._coarse](xp.astype(Z, X.dtype, copy=False)).T
+        A, U, T = self._basis(xp.astype(C, xp.float64, copy=False))  # Q = A U = C T
+        AF = A.T @ self.F
+        with threads_for(AF.shape[1]):
+            QF = U.T @ AF
+            H = QF @ QF.T
+            right: Array = QF.T @ (H / self.norm @ T.T) * (-4 / self.norm)
+            inner = U @ QF
+        missed = self.F - A @ inner  # (I − P) F
+        loss = 1 - (float(norms(H)) / self.norm) ** 2
+        if loss < CANCELLED:
+            loss = self._small_loss(QF, missed)
+            self._last = None  # near rounding nothing but the best basis will do
+        loss += self.outside
+        self._coarse = loss > SHALLOW
+        X = self.rounded if self._coarse else self.X
+        size = _largest(right)  # which float32 may not hold
+        parts = (Z, C, missed, right / size)
+        z, values, left, right = (xp.astype(part, X.dtype, copy=False) for part in parts)
+        gradient = self.kernel.pullback(X, z, values, (right.T @ left.T).T)
+        return loss, xp.astype(gradient, xp.float64, copy=False) * size
+
+    def _basis(self, C: Array) -> tuple[Array, Array, Array]:
+        """Return A, U and T with a basis Q = A U = C T: from the evaluation before if it is near.
+
+        A is C, or C times the last T where CᵀC would lose too many digits.
+        """
+        A, last, U = C, self._last, None
+        if last is not None and last.shape[0] == last.shape[1]:
+            S, start = C.T @ C, last
+            if EPS * float(namespace(C).linalg.trace(S)) * float(norms(last)) ** 2 > SQUARABLE:
+                A, start = C @ last, identity(last.shape[0], C)
+                S = A.T @ A
+            with threads_for(C.shape[1]):
+                U = orthonormalise(S, start)
+        if last is None or U is None:
+            A, self._last = range_basis(C)
+            return A, identity(A.shape[1], A), self._last
+        self._last = U if A is C else last @ U
+        return A, U, self._last
+
+    def _small_loss(self, QF: Array, missed: Array) -> float:
+        """Return 2⟨Fᵀ P F, F'ᵀ F'⟩ + ‖F'ᵀ F'‖², F' = (I − P) F: the loss without cancellation."""
+        xp, left = namespace(QF), missed.T @ missed / self.norm
+        loss = float(xp.sum((2 * (QF.T @ QF) / self.norm + left) * left))
+        return max(loss, float(np.finfo(np.float64).tiny))
+
+
+def _largest(A: Array) -> float:
+    """Return the size of the largest entry, and 1 where there is none."""
+    xp = namespace(A)
+    return (float(xp.max(xp.abs(A))) if 0 not in A.shape else 0.0) or 1.0
+
+
+POWERS, RANK = 2, 1.2
+"""Steps of subspace iteration, and features for each landmark: within 0.2 % of all of G's
+error."""
+
+
+def low_rank_factor(G: Array, core: OptimalCore, c: int) -> Array:
+    """Return F of shape (s, r) with F Fᵀ nearly G, (s, s), on its leading eigenvectors.
+
+    Subspace iteration from the range of `core`, for c landmarks, in the precision of G.
+    """
+    F = _multiply_root(core.Q, core.GQ)
+    for _ in range(POWERS):
+        V = F / norms(F, axis=0)
+        F = _multiply_root(V, times(G, V))
+    return F[:, max(0, F.shape[1] - round(RANK * c)) :]
+
+
+def _multiply_root(V: Array, GV: Array) -> Array:
+    """Return G V (Vᵀ G V)^(−½), with columns of rising size, without what is rounding."""
+    xp = namespace(V)
+    H = V.T @ GV
+    eigenvalues, Y = xp.linalg.eigh((H + H.T) / 2)
+    unknown = int((to_host(eigenvalues) <= cutoff(ROUNDING, EPS) * float(eigenvalues[-1])).sum())
+    F: Array = GV @ (Y[:, unknown:] / xp.sqrt(eigenvalues[unknown:]))
+    return F

@@ -11,12 +11,10 @@ from dataclasses import fields
 from typing import Any
 
 from nysboost.kernels.adapters import SHARED, CallableKernel, SklearnKernel
-from nysboost.kernels.anova import Anova
 from nysboost.kernels.bandwidth import require_shared
 from nysboost.kernels.base import Evaluator, Kernel
-from nysboost.kernels.mapped import Radial
-from nysboost.kernels.metric import Metric
-from nysboost.kernels.products import Cosine, Linear, Polynomial
+from nysboost.kernels.metric import Metric, Radial
+from nysboost.kernels.products import Anova, Cosine, Linear, Polynomial
 from nysboost.kernels.radial import Gaussian, Laplacian, Matern
 from nysboost.numerics.arrays import Array
 from nysboost.numerics.checks import unknown
@@ -56,17 +54,10 @@ KERNELS: tuple[str, ...] = (*_NAMED, *SklearnKernel.parameters, "precomputed")
 
 
 def make_kernel(kernel: str | Kernel | Callable[..., Array], **params: Any) -> Kernel:
-    """Turn a name, a kernel or a callable into a kernel, in the one place that does.
+    """Turn a name of `KERNELS`, a kernel or a vectorised callable k(X, Y) into a kernel.
 
-    Parameters
-    ----------
-    kernel : str, Kernel or callable
-        One of `KERNELS` other than "precomputed", a kernel object, or a vectorised
-        function ``k(X, Y)``.
-    **params
-        Parameters of a named kernel or of the callable. Those that are None are left out,
-        and so, after a look at them, are gamma, coef0 and degree for a kernel without them, as
-        in scikit-learn.
+    `params` that are None are left out, and so are gamma, coef0 and degree for a kernel without
+    them, as in scikit-learn.
     """
     given = {name: value for name, value in params.items() if value is not None}
     if isinstance(kernel, type):
@@ -79,7 +70,13 @@ def make_kernel(kernel: str | Kernel | Callable[..., Array], **params: Any) -> K
         return kernel
     if callable(kernel):
         return CallableKernel(kernel, given)
-    if not isinstance(kernel, str) or kernel not in KERNELS or kernel == "precomputed":
+    if isinstance(kernel, str) and kernel == "precomputed":
+        msg = (
+            "kernel='precomputed' stands for a matrix of kernel values, but this needs a kernel of "
+            "data points: name one, as 'gaussian', and pass the points."
+        )
+        raise ValueError(msg)
+    if not isinstance(kernel, str) or kernel not in KERNELS:
         raise ValueError(unknown("kernel", kernel, KERNELS))
     for name in SHARED:  # also where the kernel has no such parameter
         require_shared(name, given.get(name))

@@ -8,7 +8,6 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from nysboost.data.rows import MEASURED, Rows, scan, spread_indices
-from nysboost.data.survey import SurveyedRows
 from nysboost.kernels import distances
 from nysboost.numerics.arrays import Array, dense, entries, floats_on_host, namespace, to_host
 from nysboost.numerics.checks import require_number, require_positive
@@ -80,17 +79,8 @@ def measured(
 ) -> float | None:
     """Return the σ that a rule reads off the data; None if `rule` is no rule.
 
-    Parameters
-    ----------
-    rows : Rows
-        The data.
-    rule : Bandwidth
-        "median": the median of the pairwise distances; "scale": a function of the
-        standard deviation of all entries.
-    pairwise : callable
-        The distance that belongs to the kernel.
-    of_spread : callable
-        Standard deviation → σ.
+    "median" is the median of the `pairwise` distances, "scale" is `of_spread` of the standard
+    deviation of all entries.
     """
     if rule == "median":
         sample = rows.take(spread_indices(rows.n, MEASURED))
@@ -112,8 +102,8 @@ def euclidean(X: Array, Y: Array) -> Array:
 
 def _standard_deviation(rows: Rows) -> float:
     """Return the standard deviation of all entries, in one pass over the rows."""
-    if isinstance(rows, SurveyedRows):
-        return rows.survey.standard_deviation
+    if rows.survey is not None:
+        return float(rows.survey.standard_deviation)
     first = _dense(rows.take(slice(0, 1)))
     unit = _unit(rows.take(spread_indices(rows.n, MEASURED)))
     shift = float((first / unit).mean())

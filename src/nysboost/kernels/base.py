@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -15,11 +15,7 @@ class Evaluator(Protocol):
     """x ↦ k(x, Z), for points Z that have been prepared."""
 
     def __call__(self, X: Array, out: Array | None = None, /) -> Array:
-        """Return k(X, Z), shape (n, m).
-
-        `out` is memory of that shape that may be used for the result: block after block in the
-        same memory saves the system from finding, and clearing, new memory each time.
-        """
+        """Return k(X, Z), shape (n, m); `out` is memory of that shape for the result."""
 
 
 class Kernel(ABC):
@@ -77,10 +73,20 @@ class Kernel(ABC):
 
     def __repr__(self) -> str:
         """Return its name with the parameters that are set."""
-        names: tuple[str, ...] = getattr(self, "__match_args__", ())  # a dataclass's parameters
-        values = ((name, getattr(self, name)) for name in names)
+        values = self.get_params().items()
         shown = ", ".join(f"{name}={value!r}" for name, value in values if value is not None)
         return f"{type(self).__name__}({shown})"
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
+        """Return the parameters by name, as scikit-learn's estimators do.
+
+        Estimators take them as ``kernel__sigma``; a kernel itself never changes.
+        """
+        names: tuple[str, ...] = getattr(self, "__match_args__", ())  # a dataclass's parameters
+        return {name: getattr(self, name) for name in names}
+
+    def __sklearn_clone__(self) -> Kernel:
+        return self
 
     def resolve(self, rows: Rows) -> Kernel:  # noqa: ARG002
         """Return this kernel with every rule for a parameter replaced by its number."""

@@ -18,17 +18,19 @@ from sklearn.metrics.pairwise import manhattan_distances
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 from threadpoolctl import ThreadpoolController
 
-from nysboost.data.rows import as_float
 from nysboost.numerics.arrays import (
     Array,
     apply_in_place,
+    as_float,
     dense,
     dtype_name,
     is_numpy_namespace,
     is_sparse,
     namespace,
+    positive_or_one,
     product_into,
     row_blocks,
+    store_like,
 )
 from nysboost.numerics.tolerances import CLOSE, EXPONENT_LIMIT
 
@@ -60,19 +62,10 @@ def squared_norms(X: Array) -> Array:
 
 
 class MinusSquaredDistances:
-    """x ↦ −γ‖x−y‖² for all rows y of Y, with what depends on Y alone prepared once.
+    """x ↦ −γ‖x−y‖² for all rows y of Y, shape (m, d), with what depends on Y prepared once.
 
-    It is the exponent of a Gaussian, and as exact as its value needs: close pairs are not done
-    again. With x and y centred and scaled by √(2γ) it is ⟨x, y⟩ − ½‖x‖² − ½‖y‖²;
-    the two norms ride along as two more columns, so that one matrix product gives it
-    whole. Rows too far out for their precision are done again in float64.
-
-    Parameters
-    ----------
-    Y : array or CSR matrix of shape (m, d)
-        Points, in the form and the dtype of those to come.
-    gamma : float
-        γ.
+    With x and y centred and scaled by √(2γ) it is ⟨x, y⟩ − ½‖x‖² − ½‖y‖²; the norms are two more
+    columns of one matrix product. Rows too far out for their precision are done again in float64.
     """
 
     def __init__(self, Y: Array, gamma: float) -> None:
@@ -118,16 +111,8 @@ class MinusSquaredDistances:
 
 
 def squared_distances(X: Array, Y: Array, *, upcast: bool = True) -> Array:
-    """Return ‖x−y‖² for all pairs, with close pairs to full relative accuracy.
-
-    Parameters
-    ----------
-    X, Y : array or CSR matrix of shape (n, d) and (m, d)
-        Points.
-    upcast : bool
-        Work and answer in float64, whatever the dtype of the points.
-    """
-    Y = _stored_like(X, Y)
+    """Return ‖x−y‖² for all pairs of X (n, d) and Y (m, d), to full relative accuracy."""
+    Y = store_like(X, Y)
     with np.errstate(over="ignore", invalid="ignore"):  # pairs out of range are done again
         return _squared_distances(X, Y, upcast)
 
@@ -165,23 +150,6 @@ def _rows(X: Array, indices: Array) -> Array:
     return X[indices] if is_sparse(X) else namespace(X).take(X, indices, axis=0)
 
 
-def in_the_form_of(X: Array, Y: Array) -> Array:
-    """Return Y dense if X is dense, and sparse if X is sparse, in the dtype of X."""
-    Y = _stored_like(X, Y)
-    return (
-        Y.astype(X.dtype, copy=False)
-        if is_sparse(Y)
-        else namespace(X).astype(Y, X.dtype, copy=False)
-    )
-
-
-def _stored_like(X: Array, Y: Array) -> Array:
-    if not is_sparse(X):
-        return dense(Y)
-    stored: Array = Y if is_sparse(Y) else type(X)(Y)
-    return stored
-
-
 def cityblock_distances(X: Array, Y: Array) -> Array:
     """Return Σ|x_j − y_j| for all pairs, shape (n, m)."""
     X = as_float(X)
@@ -214,16 +182,12 @@ def sum_of_gaussians(X: Array, Y: Array, gamma: float) -> Array:
 
 
 def directions(X: Array) -> Array:
-    """Return x / ‖x‖ for each row, and the origin for the origin, whatever the scale.
-
-    Rows are divided by their largest entry first, so that no square leaves the range of
-    floating point.
-    """
+    """Return x / ‖x‖ for each row, and the origin for the origin, without overflow."""
     if is_sparse(X):
         largest = np.asarray(abs(X).max(axis=1).todense()).ravel()
-        scaled = diags(1 / np.where(largest > 0, largest, 1)) @ as_float(X)
+        scaled = diags(1 / positive_or_one(largest)) @ as_float(X)
         norms = np.sqrt(squared_norms(scaled))
-        unit = diags(1 / np.where(norms > 0, norms, 1)) @ scaled
+        unit = diags(1 / positive_or_one(norms)) @ scaled
         rounded: Array = csr_matrix(unit, dtype=scaled.dtype)
         return rounded
     X = as_float(X)

@@ -1,20 +1,39 @@
-"""Metrics: a map of the inputs before a kernel looks at them, linear but for a warp."""
+"""Metrics: linear maps of the inputs before a kernel."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from nysboost.kernels.bandwidth import (
+    Bandwidth,
+    euclidean,
+    require_at_most_one,
+    require_no_scale_beside,
+)
+from nysboost.kernels.base import Kernel
 from nysboost.kernels.warp import Quantiles
-from nysboost.numerics.arrays import Array, Floats, dense, is_sparse, like
+from nysboost.numerics.arrays import (
+    Array,
+    Floats,
+    as_float,
+    convert_like,
+    dense,
+    is_sparse,
+    like,
+    namespace,
+)
 
 
 @dataclass(frozen=True, eq=False)
 class Metric:
     """The linear map x ↦ xA: distances are those of the mapped points.
+
+    .. versionadded:: 0.2
 
     Parameters
     ----------
@@ -24,6 +43,10 @@ class Metric:
     warp : Quantiles or None
         What each feature goes through before the map, as the learners' ``scale="quantile"``
         finds it: the map is then x ↦ h(x)A.
+
+    See Also
+    --------
+    NystroemRegressor : finds one.
 
     Examples
     --------
@@ -123,3 +146,68 @@ class Metric:
 
     def __hash__(self) -> int:
         return hash((self.map.shape, self.map.tobytes(), self.warp))
+
+
+class Mapped(Kernel):
+    """A kernel k(xA − yA) of the difference of points under a metric A; k(0) = 1 unless said."""
+
+    metric: Metric | None
+
+    def diag(self, X: Array) -> Array:
+        """Return ones, shape (n,)."""
+        if is_sparse(X):
+            return np.ones(X.shape[0], dtype=X.dtype)
+        return namespace(X).ones_like(X[:, 0])
+
+    def mapping(self, form: Array) -> Callable[[Array], Array]:
+        """Return X ↦ XA for points in the form of `form`."""
+        return _unchanged if self.metric is None else self.metric.mapping(form)
+
+    def _pulled_back(self, gradient: Array, x: Array) -> Array:
+        """Return the gradient with respect to x, or a frequency, from that of xA."""
+        return gradient if self.metric is None else self.metric.pulled_back(gradient, x)
+
+    def _behind(self, normals: Floats) -> Floats:
+        """Return as many columns as points have behind the metric."""
+        if self.metric is not None and self.metric.warp is not None:
+            msg = f"{self} looks at quantiles of x, of which plane waves are not those of x."
+            raise ValueError(msg)
+        if self.metric is None or self.metric.map.ndim < 2:
+            return normals
+        width: int = self.metric.map.shape[1]
+        return normals[:, :width]
+
+
+class Scaled(Mapped):
+    """A kernel with a bandwidth σ or γ, of which at most one is given, and a metric."""
+
+    sigma: Bandwidth
+    gamma: Bandwidth
+
+    def __post_init__(self) -> None:
+        require_at_most_one(self.sigma, self.gamma)
+        if self.metric is not None and not isinstance(self.metric, Metric):  # an array: the map
+            object.__setattr__(self, "metric", Metric(self.metric))
+        require_no_scale_beside(self.metric, self.sigma, self.gamma)
+
+
+class Radial(Scaled):
+    """A kernel φ(‖xA − yA‖²) of the distance under a metric A."""
+
+    def __call__(self, X: Array, Y: Array) -> Array:
+        """Return the kernel matrix of shape (n, m)."""
+        X = as_float(X)
+        return self.against(convert_like(X, Y))(X)
+
+    @abstractmethod
+    def profile(self, squared: Array) -> tuple[Array, Array]:
+        """Return φ(s) and a finite φ'(s) at squared distances s; may overwrite them."""
+
+    def _between(self, X: Array, Y: Array) -> Array:
+        """Return ‖xA − yA‖ for all pairs."""
+        mapped = self.mapping(X)
+        return euclidean(mapped(X), mapped(convert_like(X, Y)))
+
+
+def _unchanged(X: Array) -> Array:
+    return X

@@ -8,19 +8,21 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import gammaincinv, ndtr
 
-from nysboost.data.rows import Rows, as_float
+from nysboost.data.rows import Rows
 from nysboost.kernels import distances
 from nysboost.kernels.bandwidth import (
     Bandwidth,
     measured,
     number,
-    require_at_most_one,
-    require_no_scale_beside,
 )
 from nysboost.kernels.base import Evaluator
-from nysboost.kernels.mapped import Mapped, Radial
-from nysboost.kernels.metric import Metric
-from nysboost.numerics.arrays import Array, Floats, apply_in_place, namespace
+from nysboost.kernels.metric import Metric, Radial, Scaled
+from nysboost.numerics.arrays import (
+    Array,
+    Floats,
+    apply_in_place,
+    namespace,
+)
 from nysboost.numerics.tolerances import SMOOTHED
 
 
@@ -28,14 +30,21 @@ from nysboost.numerics.tolerances import SMOOTHED
 class Gaussian(Radial):
     """exp(−‖x−y‖² / (2σ²)) = exp(−γ‖x−y‖²), with γ = 1 / (2σ²).
 
+    .. versionadded:: 0.1
+
     Parameters
     ----------
     sigma, gamma : float, "median", "scale" or None
         At most one of the two. "median" is the median distance, "scale" is
         γ = 1 / (d·var X); with neither, γ = 1/d, scikit-learn's default, or, where a metric
         sets the scale, σ = 1.
-    metric : Metric or None
+    metric : Metric, array or None
         A linear map before the kernel.
+
+    See Also
+    --------
+    Matern : less smooth.
+    Metric : a linear map before the kernel.
 
     Examples
     --------
@@ -48,15 +57,6 @@ class Gaussian(Radial):
     gamma: Bandwidth = None
     metric: Metric | None = None
     temporaries: ClassVar[int] = 0
-
-    def __post_init__(self) -> None:
-        require_at_most_one(self.sigma, self.gamma)
-        require_no_scale_beside(self.metric, self.sigma, self.gamma)
-
-    def __call__(self, X: Array, Y: Array) -> Array:
-        """Return the kernel matrix of shape (n, m)."""
-        X = as_float(X)
-        return self.against(distances.in_the_form_of(X, Y))(X)
 
     def against(self, Y: Array) -> Evaluator:
         """Return x ↦ k(x, Y), with what depends on Y alone prepared once."""
@@ -99,16 +99,22 @@ class Gaussian(Radial):
 
 
 @dataclass(frozen=True, repr=False)
-class Laplacian(Mapped):
+class Laplacian(Scaled):
     """exp(−‖x−y‖₁ / σ) = exp(−γ‖x−y‖₁), with γ = 1/σ.
+
+    .. versionadded:: 0.1
 
     Parameters
     ----------
     sigma, gamma : float, "median", "scale" or None
         At most one of the two. "median" is the median city-block distance, "scale" is
         γ = 1 / (d·std X); with neither, γ = 1/d, or, where a metric sets the scale, σ = 1.
-    metric : Metric or None
+    metric : Metric, array or None
         A linear map before the kernel.
+
+    See Also
+    --------
+    Matern : rotation-invariant, with ν = 0.5.
 
     Examples
     --------
@@ -120,10 +126,6 @@ class Laplacian(Mapped):
     sigma: Bandwidth = None
     gamma: Bandwidth = None
     metric: Metric | None = None
-
-    def __post_init__(self) -> None:
-        require_at_most_one(self.sigma, self.gamma)
-        require_no_scale_beside(self.metric, self.sigma, self.gamma)
 
     def __call__(self, X: Array, Y: Array) -> Array:
         """Return the kernel matrix of shape (n, m)."""
@@ -169,6 +171,8 @@ class Matern(Radial):
 
     With r = √(2ν)·‖x−y‖/σ it is e⁻ʳ, (1 + r)e⁻ʳ and (1 + r + r²/3)e⁻ʳ.
 
+    .. versionadded:: 0.1
+
     Parameters
     ----------
     nu : 0.5, 1.5 or 2.5
@@ -177,8 +181,13 @@ class Matern(Radial):
         At most one of the two: the length scale, or the γ of a Gaussian as wide, with
         σ = 1 / √(2γ); with neither, σ = √(d/2), that of scikit-learn's default Gaussian, or 1
         where a metric sets the scale.
-    metric : Metric or None
+    metric : Metric, array or None
         A linear map before the kernel.
+
+    See Also
+    --------
+    Gaussian : the limit ν → ∞.
+    Metric : a linear map before the kernel.
 
     Examples
     --------
@@ -196,13 +205,7 @@ class Matern(Radial):
         if self.nu not in (0.5, 1.5, 2.5):
             msg = f"Matern has nu = 0.5, 1.5 or 2.5, but nu={self.nu!r} was given."
             raise ValueError(msg)
-        require_at_most_one(self.sigma, self.gamma)
-        require_no_scale_beside(self.metric, self.sigma, self.gamma)
-
-    def __call__(self, X: Array, Y: Array) -> Array:
-        """Return the kernel matrix of shape (n, m)."""
-        X = as_float(X)
-        return self.against(distances.in_the_form_of(X, Y))(X)
+        super().__post_init__()
 
     def against(self, Y: Array) -> Evaluator:
         """Return x ↦ k(x, Y), with what depends on Y alone prepared once."""
@@ -232,10 +235,7 @@ class Matern(Radial):
         return r
 
     def profile(self, squared: Array) -> tuple[Array, Array]:
-        """Return φ(s) and φ'(s).
-
-        With q the rate and r = q√s the slope is −q²/2 times e⁻ʳ/r, e⁻ʳ or (1 + r)e⁻ʳ/3.
-        """
+        """Return φ(s) and φ'(s): with r = q√s, −q²/2 times e⁻ʳ/r, e⁻ʳ or (1 + r)e⁻ʳ/3."""
         xp, rate = namespace(squared), self._rate()
         r = apply_in_place("sqrt", squared)
         r *= rate

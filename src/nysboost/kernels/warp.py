@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 from scipy.special import ndtri
 
 from nysboost.numerics.arrays import Array, Floats, like, namespace, to_host
+
+Pieces: TypeAlias = tuple[Floats, Floats, Floats, Floats]
 
 KNOTS = 512
 """Values of a feature at most through which its function goes. From 10,000 log-normal numbers new
@@ -56,11 +60,11 @@ class Quantiles:
 
     def __call__(self, X: Array) -> Array:
         """Return h(x) of each row, shape (n, d)."""
-        return _through(self.knots, self.heights, X)
+        return _through(self._forward, X)
 
     def inverse(self, U: Array) -> Array:
         """Return the rows that h takes to U, shape (n, d)."""
-        return _through(self.heights, self.knots, U)
+        return _through(self._backward, U)
 
     def slope(self, X: Array) -> Array:
         """Return h'(x), the slope of the piece that each value is on, shape (n, d)."""
@@ -70,6 +74,14 @@ class Quantiles:
             for j, (v, h) in enumerate(zip(self.knots, self.heights, strict=True))
         ]
         return xp.stack(columns, axis=1)
+
+    @cached_property
+    def _forward(self) -> list[Pieces]:
+        return [_pieces(v, h) for v, h in zip(self.knots, self.heights, strict=True)]
+
+    @cached_property
+    def _backward(self) -> list[Pieces]:
+        return [_pieces(h, v) for v, h in zip(self.knots, self.heights, strict=True)]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Quantiles) and self._key == other._key
@@ -99,25 +111,27 @@ def _knots(values: Floats) -> tuple[Floats, Floats]:
     return distinct[kept], np.asarray(ndtri(middle))
 
 
-def _through(start: tuple[Floats, ...], end: tuple[Floats, ...], X: Array) -> Array:
-    """Return each column after the piecewise linear function from knots to knots."""
+def _pieces(start: Floats, end: Floats) -> Pieces:
+    """Return the beginnings of pieces, their heights and slopes, and how high each may go."""
+    return start, end, _slopes(start, end), np.append(end[1:-1], [np.inf, np.inf])[: len(end)]
+
+
+def _through(pieces: Sequence[Pieces], X: Array) -> Array:
+    """Return each column after its piecewise linear function."""
     xp, columns = namespace(X), []
-    for j, (v, h) in enumerate(zip(start, end, strict=True)):
-        x = X[:, j]
-        i = _piece(v, x)
-        # what rounding adds at the end of a piece may not pass the beginning of the next
-        parts = (v, h, _slopes(v, h), np.append(h[1:-1], [np.inf, np.inf])[: len(h)])
+    for j, parts in enumerate(pieces):
+        x, i = X[:, j], _piece(parts[0], X[:, j])
         base, height, slope, most = (xp.take(like(part, X), i) for part in parts)
         with np.errstate(over="ignore", invalid="ignore"):  # out of range is infinitely far
+            # what rounding adds at the end of a piece may not pass the beginning of the next
             columns.append(xp.minimum(height + slope * (x - base), most))
     return xp.stack(columns, axis=1)
 
 
 def _piece(knots: Floats, x: Array) -> Array:
     """Return the number of the knot at which each value's piece begins."""
-    xp = namespace(x)
-    at = xp.searchsorted(like(knots, x), x + 0.0, side="right") - 1  # + 0.0: PyTorch wants a copy
-    return xp.clip(at, min=0, max=max(len(knots) - 2, 0))
+    inner = like(knots[1:-1], x)
+    return namespace(x).searchsorted(inner, x + 0.0, side="right")  # + 0.0: PyTorch wants a copy
 
 
 def _slopes(knots: Floats, heights: Floats) -> Floats:

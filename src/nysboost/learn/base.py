@@ -2,300 +2,223 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from nysboost.approximation import Approximation
-from nysboost.boosting.learner import Learner, Mixture
-from nysboost.catalogue import RandomState, make_rng
-from nysboost.data.dask_graph import is_dask
-from nysboost.data.recognise import (
-    as_rows,
-    numbers_of,
-    rows_of,
-    stays_where_it_is,
-    stream_of,
-    table_of,
-)
-from nysboost.data.rows import Rows, Stream, spread_indices
-from nysboost.engine.moments import moments_of
-from nysboost.gram import KernelGram, Landmarks
-from nysboost.learn.places import menu_of
-from nysboost.learn.precision import InDouble, single_is_enough
-from nysboost.learn.table import Table, is_frame
+from nysboost.boosting.learner import Mixture
+from nysboost.catalogue import make_rng
+from nysboost.data.lazy import gather
+from nysboost.data.passes import BlockTask
+from nysboost.data.recognise import rows_of
+from nysboost.data.rows import PROBED, Rows, RowsView, spread_indices
+from nysboost.gram import KernelGram
+from nysboost.learn.input import TableInput, blocks_of, buffered, options_for, refuse_unequal
+from nysboost.learn.report import permutation_importances, summarise
 from nysboost.numerics.arrays import (
     Array,
     Floats,
-    dense,
+    entries,
+    in_float64,
+    is_numpy,
     is_sparse,
     like,
     namespace,
     to_host,
 )
-from nysboost.numerics.checks import require_count, unknown
-from nysboost.numerics.memory import MAX_MEMORY, Budget, as_bytes
-from nysboost.numerics.progress import Work
-from nysboost.target.few import FEW
-from nysboost.target.judged import Judged
-from nysboost.target.method import learn
-from nysboost.target.scale import SCALES
+from nysboost.numerics.progress import current
+from nysboost.numerics.resources import Budget, at_most, threads_on_few_cores
+from nysboost.search.candidates import in_folds
+from nysboost.search.scaling import coded
+from nysboost.search.search import Fitted, learn
+from nysboost.search.trials import Data
+from nysboost.search.tuning import LANDMARKS
 
-BUFFER_BYTES = 2**28
-"""Of an iterator, as many rows as this are kept to find landmarks on; the rest give weights."""
+Refit: TypeAlias = Callable[[Fitted, Data, Budget], Fitted]
 
 PIECE = 2**25
 """Bytes of features that are held while variances are evaluated."""
 
-SMALLEST = 1e-100
-"""Weights below this, or above its inverse, have squares out of range."""
-
-IMPORTANCE_ROWS = 4096
-"""Rows whose spread says how far each feature goes."""
+NOTICED = 0.01
+"""Of their error, predictions may move by this share: squared errors then grow by 1e-4 of it."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class BaseLearner(BaseEstimator):
-    """Landmarks, a metric and weights, found together; final classes say for which target."""
-
-    n_components: int | str = field(default=500, kw_only=False)
-    kernel: Any = "auto"
-    metric: str | None = "auto"
-    landmarks: str = "target"
-    scale: str | None = "auto"
-    missing: str = "fill"
-    max_memory: int | str = MAX_MEMORY
-    verbose: int = 0
-    random_state: RandomState = None
+class BaseLearner(TableInput):
+    """Landmarks, a metric, weights and leaves, found together; final classes say for what."""
 
     # Fitting
 
-    def _learn(self, X: Any, Y: Floats, weights: Floats | None, by: Any = learn) -> Judged:
-        """Find the model on rows that are numbers, with targets of shape (n, t).
+    def _fit_blocks(self, blocks: Iterator[Any], weights: Any) -> Any:
+        """Fit the first blocks of an iterator, and add the others."""
+        first, rest = buffered(blocks_of(blocks, weights))
+        self.fit(*first)
+        for X, y, of_block in rest:
+            self.partial_fit(X, y, sample_weight=of_block)
+        return self
 
-        What finds it is a function like `learn`.
-        """
-        rows = self._rows(X, reset=True)
-        if is_dask(Y):
-            Y = rows.aligned(Y) if rows.lazy else Y
-            Y = Y if rows.lazy and rows.n > FEW else np.asarray(Y)
-        _refuse_unequal(rows.n, Y.shape[0])
-        judged: Judged = by(
-            rows, Y, weights, menu_of(self.kernel, self.metric, self.landmarks, rows),
-            self._asked(rows.n), make_rng(self.random_state),
-            budget=Budget.of(self.max_memory),
-            scaling=SCALES[self.scale],
-            work=self._work(),
-        )  # fmt: skip
-        self._keep(judged, rows)
-        return judged
+    def _on_host(self, y: Any, what: str) -> Any:
+        """Return y in memory, as it is but for its place; refuse none."""
+        if y is None:
+            msg = (
+                f"{type(self).__name__} requires y to be passed, but the target y is None: "
+                f"give as many {what} as X has rows."
+            )
+            raise ValueError(msg)
+        y = gather(y)
+        return to_host(y) if hasattr(y, "device") and not isinstance(y, np.ndarray) else y
 
-    def _asked(self, n: int) -> int | None:
-        """Return the number of landmarks that n rows allow; None where it is to be found."""
-        return None if isinstance(self.n_components, str) else min(self.n_components, n)
+    def _learn(
+        self, X: Any, Y: Floats, weights: Floats | None, refit: Refit | None = None
+    ) -> Fitted:
+        """Find the model, with targets of shape (n, t); `refit` gives its members other weights."""
+        rows = self._rows(X, reset=True, Y=Y, weights=weights)
+        refuse_unequal(rows.n, Y.shape[0])
+        options = options_for(self.kernel, self.metric, self.scale, self.landmarks, rows)
+        budget, rng = self._budget(), make_rng(self.random_state)
+        # leaves of large tables are large enough for two threads
+        few = threads_on_few_cores(budget) if in_folds(rows.n) else nullcontext()
+        with at_most(budget.threads), few:
+            fitted = learn(
+                rows, Y, weights, options, self._asked(rows.n), rng,
+                local=self.local if refit is None else False, budget=budget, work=current(),
+            )  # fmt: skip
+            if refit is not None:
+                fitted = refit(fitted, Data.draw(rows, Y, weights, rng), budget)
+            self._keep(fitted, rows)
+        return fitted
 
-    def _keep(self, judged: Judged, rows: Rows) -> None:
-        self._models: list[Any] = list(judged.models)
-        self.shares_ = judged.shares
-        self.candidates_ = judged.notes
-        self.n_components_ = max(int(model.basis.Z.shape[0]) for model in self._models)
-        main = self._models[int(np.argmax(self.shares_))]
-        self.kernel_ = main.basis.kernel
-        self.components_ = main.basis.Z
-        gram = KernelGram(rows, self.kernel_)
-        gram.budget = Budget.of(self.max_memory)
-        learner = Learner(Landmarks(None, main.basis.Z), main.basis.N)
-        self.approximation_ = Approximation(gram, Mixture((learner,), np.ones(1)))
-        self.feature_importances_ = self._importances(rows)
-        error = np.sqrt(np.mean((judged.truth - judged.mean) ** 2, axis=0))
+    def _asked(self, n: int) -> int:
+        """Return the number of landmarks that n rows allow."""
+        return min(LANDMARKS if isinstance(self.n_components, str) else self.n_components, n)
+
+    def _keep(self, fitted: Fitted, rows: Rows) -> None:
+        self._members = list(fitted.members)
+        self.mixture_weights_ = np.array([member.weight for member in self._members])
+        self.candidates_ = fitted.notes
+        self.n_components_ = max(len(m.model.features.landmarks) for m in self._members)
+        best = self._members[int(np.argmax(self.mixture_weights_))]
+        self.kernel_, self.components_ = best.model.kernel, best.model.landmarks
+        gram = KernelGram(coded(rows, best.codes), self.kernel_, self._budget())
+        main = best.model.features.with_gram(gram)
+        self.approximation_ = Approximation(gram, Mixture((main,), np.ones(1)))
+        self.n_local_rows_ = max(
+            0 if m.leaves is None else int(m.leaves.V.shape[0]) for m in self._members
+        )
+        missed = (fitted.truth - fitted.mean) ** 2
+        error = np.sqrt(np.average(missed, axis=0, weights=fitted.weights))
+        self.validation_error_ = float(np.sqrt(np.mean(error**2)))
         self._single = single_is_enough(self._mixed, rows, error)
+        X: Any = fitted.X
+        self.feature_importances_ = permutation_importances(
+            lambda some: self._of_numbers(like(some, X), None),  # where the model is
+            X,
+            fitted.truth,
+            np.arange(rows.n_features) if self._table is None else self._table.origins,
+            self.n_features_in_,
+        )
 
-    def _importances(self, rows: Rows) -> Floats:
-        """Return how much each column of the table moves the mapped points, sum 1."""
-        d = rows.n_features
-        some = to_host(dense(rows.take(spread_indices(rows.n, IMPORTANCE_ROWS))))
-        warp = self.kernel_.metric.warp  # all parts have the same
-        variance = (some if warp is None else warp(some)).astype(np.float64).var(axis=0)
-        total = np.zeros(d)
-        for share, model in zip(self.shares_, self._models, strict=True):
-            A = model.basis.kernel.metric.map
-            length = (A**2).sum(axis=1) if A.ndim == 2 else np.broadcast_to(A**2, (d,))
-            moved = length * variance
-            total += share * (moved / moved.sum() if moved.sum() > 0 else np.full(d, 1 / d))
-        if self._table is not None:
-            summed = np.bincount(self._table.origins, total, minlength=self.n_features_in_)
-            return np.asarray(summed / summed.sum())
-        return np.asarray(total / total.sum())
+    def summary(self) -> None:
+        """Print in ten lines what was tried, what was chosen and why."""
+        check_is_fitted(self)
+        print("\n".join(self._found()))
+
+    def _found(self) -> list[str]:
+        return summarise(self) if hasattr(self, "_members") else []
+
+    def _budget(self) -> Budget:
+        return Budget.of(self.max_memory, self.n_jobs)
 
     def _update(self, X: Any, Y: Floats, weights: Floats | None) -> None:
-        """Add rows to the weights."""
+        """Add rows to the weights and to the leaves."""
         rows = self._rows(X, reset=False)
-        _refuse_unequal(rows.n, Y.shape[0])
-        self._models = [
-            model.updated(
-                moments_of(
-                    model.basis.through(),
-                    rows,
-                    Y,
-                    weights=weights,
-                    budget=Budget.of(self.max_memory),
-                )
-            )
-            for model in self._models
-        ]
+        refuse_unequal(rows.n, Y.shape[0])
+        budget = self._budget()
+        self._members = [member.updated(rows, Y, weights, budget) for member in self._members]
 
     # Evaluating
 
-    def _mean(self, X: Any) -> Array:
-        """Return the mixture's prediction, shape (n, t)."""
+    def _mean(self, X: Any, of_block: Callable[[Any, Array], Array] | None = None) -> Array:
+        """Return the mixture's prediction, or what becomes of it, shape (n, t); lazy for Dask."""
         rows = self._rows(X, reset=False)
-        single = getattr(self, "_single", False)  # files of earlier versions do not say
-        return self._mixed(rows if single else InDouble(rows))
+        if rows.lazy:
+            width = int(self._of_numbers(rows.form, of_block).shape[1])
+            lazy: Array = rows.map(BlockTask("predict", _on_worker, (self, of_block)), width)
+            return lazy
+        mixed = self._mixed(rows if self._single else InDouble(rows))
+        return mixed if of_block is None else of_block(self, mixed)
+
+    def _of_numbers(self, X: Array, of_block: Any) -> Array:
+        mixed = self._mixed(InDouble(rows_of(X)))
+        return mixed if of_block is None else of_block(self, mixed)
 
     def _mixed(self, rows: Any) -> Array:
         """Return the mixture's prediction in the precision of the rows, shape (n, t)."""
-        budget = Budget.of(self.max_memory)
-        weighted = (
-            float(share) * (model.basis.through(model.w).write(rows, budget=budget) + model.mean)
-            for share, model in zip(self.shares_, self._models, strict=True)
-        )
-        return reduce(add, weighted)
+        budget = self._budget()
+        return reduce(add, (member.predict(rows, budget) for member in self._members))
 
     def _variance(self, X: Any) -> tuple[Array, Array]:
-        """Return the mixture's predictive variance, shape (n, t), and how strange rows are."""
+        """Return the mixture's predictive variance, shape (n, t), and how outlying rows are."""
         rows = InDouble(self._rows(X, reset=False))
-        variances, strange = [], []
+        variances, outlying = [], []
         for piece in rows.pieces(max(64, PIECE // (8 * (self.n_components_ + rows.n_features)))):
             x = piece if is_sparse(piece) else like(piece, rows.form)
-            mixed = [
-                (float(share) * model.spread(F)[:, None] * model.noise[None, :],
-                 float(share) * model.strange(F))
-                for share, model in zip(self.shares_, self._models, strict=True)
-                for F in [model.basis(x)]
-            ]  # fmt: skip
-            variances.append(reduce(add, (variance for variance, _ in mixed)))
-            strange.append(reduce(add, (far for _, far in mixed)))
+            variance: Any = 0.0
+            far: Any = 0.0
+            for member in self._members:
+                model = member.model
+                F = model.features(x if member.codes is None else member.codes(x))
+                variance = variance + member.weight * model.spread(F)[:, None] * model.noise
+                far = far + member.weight * model.outlying(F)
+            variances.append(variance)
+            outlying.append(far)
         xp = namespace(*variances)
-        return xp.concat(variances), xp.concat(strange)
-
-    # Input
-
-    def _rows(self, X: Any, *, reset: bool) -> Any:
-        """Recognise rows as they come, and turn tables into numbers."""
-        if stays_where_it_is(X):
-            rows: Stream = as_rows(X) if reset else stream_of(X)
-            if reset:
-                self.n_features_in_, self._table = rows.n_features, None
-                if hasattr(self, "feature_names_in_"):
-                    del self.feature_names_in_
-                if is_dask(X) and hasattr(X, "columns"):
-                    self.feature_names_in_: Any = np.asarray(X.columns, dtype=object)
-            elif rows.n_features != self.n_features_in_:
-                msg = (
-                    f"X has {rows.n_features} features, but {type(self).__name__} is expecting "
-                    f"{self.n_features_in_} features as input."
-                )
-                raise ValueError(msg)
-            return rows
-        if is_frame(X):
-            validate_data(self, X, reset=reset, skip_check_array=True)
-            if not reset and X.shape[1] != self.n_features_in_:
-                msg = f"X has {X.shape[1]} columns, but {self.n_features_in_} were fitted."
-                raise ValueError(msg)
-            if reset:
-                self._table = Table.of(X, self.missing)
-            return rows_of(self._table(X)) if self._table is not None else rows_of(np.asarray(X))
-        how = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
-        finite: Any = True if self.missing == "raise" else "allow-nan"
-        with np.errstate(over="ignore", invalid="ignore"):  # scikit-learn adds all numbers up
-            X = validate_data(self, table_of(X), reset=reset, ensure_all_finite=finite, **how)
-        if reset:
-            with np.errstate(over="ignore", invalid="ignore"):
-                gaps = not is_sparse(X) and bool(np.isnan(X.sum()) and np.isnan(X).any())
-            self._table = Table.of(X, self.missing) if gaps else None
-        if self._table is not None:
-            X = self._table(X)
-        return as_rows(X) if reset else rows_of(X)  # a pass looks for NaN itself
-
-    def _check_settings(self) -> None:
-        if not isinstance(self.n_components, str):
-            require_count("n_components", self.n_components)
-        elif self.n_components != "auto":
-            raise ValueError(unknown("number of landmarks", self.n_components, ("auto",)))
-        as_bytes(self.max_memory)
-        for name, known in (("scale", tuple(SCALES)), ("missing", ("fill", "raise"))):
-            value = getattr(self, name)
-            if not isinstance(value, str | None) or value not in known:
-                raise ValueError(unknown(f"setting of {name}", value, map(str, known)))
-
-    def _sample_weight(self, weights: Any, n: int) -> Floats | None:
-        if weights is None:
-            return None
-        given, like_X = numbers_of(weights, "sample_weight"), np.empty((n, 1))
-        if np.ndim(given) > 1:
-            raise ValueError(f"Sample weights must be 1D array or scalar, not {given.ndim}D.")
-        found = _check_sample_weight(given, like_X, dtype=np.float64, ensure_non_negative=True)
-        largest = found.max()
-        if largest > 0 and not SMALLEST < largest < 1 / SMALLEST:
-            msg = (
-                f"sample_weight has values up to {largest:.3g}, which count a row as often as no "
-                "number can say: divide all of them by their mean."
-            )
-            raise ValueError(msg)
-        if not found.sum() > 0:
-            msg = "sample_weight is zero for every row: nothing is left to learn from."
-            raise ValueError(msg)
-        return np.asarray(found * (len(found) / found.sum())) if n > FEW else np.asarray(found)
-
-    def _work(self) -> Work:
-        """Return what prints lines of progress, if asked for."""
-        begun = time.perf_counter()
-
-        def say(line: str) -> None:
-            print(f"[{type(self).__name__}] {time.perf_counter() - begun:6.1f} s  {line}")
-
-        return Work(say) if self.verbose else Work()
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = self.missing != "raise"
-        tags.target_tags.required = True
-        return tags
+        return xp.concat(variances), xp.concat(outlying)
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
         if "approximation_" in state:
-            state = state | {"approximation_": state["approximation_"].detached()}
+            state = state | {"approximation_": state["approximation_"].without_data()}
         return state
 
 
-def _refuse_unequal(n: int | None, targets: int) -> None:
-    if n is not None and n != targets:
-        msg = f"X has {n} rows, but y has {targets}: give as many of one as of the other."
-        raise ValueError(msg)
+def _on_worker(load: tuple[BaseLearner, Any], X: Array) -> Array:
+    """Return the predictions of a block of rows: this is what a worker of Dask runs."""
+    learner, of_block = load
+    return learner._of_numbers(X, of_block)
 
 
-def buffered(blocks: Iterator[Any]) -> tuple[Floats, Any, Iterator[Any]]:
-    """Return the first rows of an iterator of (X, y), joined, and the blocks that remain."""
-    held: list[tuple[Any, Any]] = []
-    size = 0
-    for X, y in blocks:
-        X, y = np.asarray(X), np.asarray(y)
-        if X.shape[0] == 0:
-            continue
-        held.append((X, y))
-        size += X.nbytes
-        if size >= BUFFER_BYTES:
-            break
-    if not held:
-        msg = "The iterator gave no block of rows: it should yield pairs (X, y)."
-        raise ValueError(msg)
-    return np.concatenate([X for X, _ in held]), np.concatenate([y for _, y in held]), blocks
+# Precision
+
+
+class InDouble(RowsView):
+    """Rows that are evaluated in float64, whatever they are stored in."""
+
+    @property
+    def form(self) -> Array:
+        """One row in float64."""
+        return in_float64(self.rows.form)
+
+
+def single_is_enough(predict: Callable[[Any], Array], rows: Rows, error: Floats) -> bool:
+    """Whether float32 moves no prediction by more than a hundredth of the error.
+
+    Weights of a model with little noise add up large numbers to small ones, and then it does. Some
+    of the rows are predicted in each precision, and compared with the held-out error, shape (t,).
+    """
+    some = rows.take(spread_indices(rows.n, PROBED))
+    with np.errstate(over="ignore", invalid="ignore"):
+        xp = namespace(some)
+        short = some.astype(np.float32) if is_numpy(some) else xp.astype(some, xp.float32)
+        if not np.isfinite(to_host(entries(short))).all():  # numbers that float32 does not have
+            return False
+        single = rows_of(short)
+        moved = to_host(predict(single)) - to_host(predict(InDouble(single)))
+    return bool((np.abs(moved).max(axis=0) <= NOTICED * error).all())

@@ -1,4 +1,4 @@
-"""From a classifier's scores to probabilities, by rows that took no part in its fit."""
+"""From a classifier's scores to probabilities, by held-out rows."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
 from nysboost.numerics.arrays import Floats
-from nysboost.target.judged import Judged
+from nysboost.search.search import Fitted
 
 Calibration: TypeAlias = tuple[float, float, Floats]
 """Slope, power and biases."""
 
 FLAT = 1e-3
-"""Pull of the calibration's biases and power towards 0 and of its slope towards 4, for each row."""
+"""Penalty on the calibration's biases, its power, and the distance of its slope from 4."""
 
 FLOOR = 0.01
-"""Regressed indicators below this are as good as this. Log loss on test rows with the power, over
-that without, for eight tables of R's packages modeldata, ISLR and DAAG: .93 to 1.03, geometric mean
-.99; floors of .003 and .03 are within 1 % of that."""
+"""Regressed indicators below this are as good as this. Log loss with the power, over that without,
+on eight tables: .93 to 1.03, geometric mean .99; floors of .003 and .03 are within 1 % of that."""
 
 
 def logits_of(scores: Floats, slope: float, power: float, bias: Floats) -> Floats:
@@ -33,45 +32,37 @@ def logits_of(scores: Floats, slope: float, power: float, bias: Floats) -> Float
     return np.asarray(slope * scores + power * logarithm + bias)
 
 
-def by_margins(judged: Judged) -> Calibration:
+def by_margins(fitted: Fitted) -> Calibration:
     """Return slope and biases for scores of machines, which have intercepts: biases if they pay.
 
-    Of two classes a hinge finds the likelier one; of several, each against the rest, it may leave
-    one without rows of its own (Lee, Lin and Wahba 2004). Of 1000 held-out rows biases set 17 more
-    right on kin40k, in thirds by its target; on Covertype, protein and Pendigits they would cost 1
-    to 10. So more labels have to become right by them than wrong, and by more than twice the root
-    of both numbers together (McNemar 1947).
+    Of several classes, each against the rest, a hinge may leave one without rows of its own (Lee,
+    Lin and Wahba 2004). With biases more labels have to become right than wrong, by more than twice
+    the root of both numbers together (McNemar 1947).
     """
-    own = calibrated(judged, shares=False, biased=False)
-    if judged.mean.shape[1] == 2:
+    own = calibrated(fitted, shares=False, biased=False)
+    if fitted.mean.shape[1] == 2:
         return own
-    shifted = calibrated(judged, shares=False)
-    weights = np.ones(len(judged.mean)) if judged.weights is None else judged.weights
+    shifted = calibrated(fitted, shares=False)
+    weights = np.ones(len(fitted.mean)) if fitted.weights is None else fitted.weights
     right = [
-        logits_of(judged.mean, *found).argmax(axis=1) == judged.truth.argmax(axis=1)
+        logits_of(fitted.mean, *found).argmax(axis=1) == fitted.truth.argmax(axis=1)
         for found in (own, shifted)
     ]
     gained, lost = float(weights @ (right[1] & ~right[0])), float(weights @ (right[0] & ~right[1]))
     return shifted if gained - lost > 2 * (gained + lost) ** 0.5 else own
 
 
-def calibrated(judged: Judged, *, shares: bool, biased: bool = True) -> Calibration:
+def calibrated(fitted: Fitted, *, shares: bool, biased: bool = True) -> Calibration:
     """Return slope, power and biases with which softmax(logits) fits held-out labels.
 
-    The log loss of rows that took no part is minimised, with a little pull towards a slope of
-    4 and no bias, which scores of 0 and 1 would have.
-
-    Parameters
-    ----------
-    judged : Judged
-        Scores and indicators of rows that took no part, shape (h, k).
-    shares : bool
-        Whether scores are near probabilities; else the power is 0.
-    biased : bool
-        Whether there are biases.
+    The log loss of held-out rows is minimised, with a small penalty on the distance from a slope
+    of 4 and no bias, which scores of 0 and 1 would have. Each label has the probability that
+    Laplace's rule of succession leaves it after h rows, as in Platt (1999). Where scores are not
+    `shares`, near probabilities, the power is 0.
     """
-    scores, truth = judged.mean, judged.truth
-    weights = np.ones(len(scores)) if judged.weights is None else judged.weights
+    scores, (h, k) = fitted.mean, fitted.mean.shape
+    truth = (h * fitted.truth + 1) / (h + k)  # h rows do not show that a label is certain
+    weights = np.ones(h) if fitted.weights is None else fitted.weights
     weights = weights / weights.sum()
     logarithm = np.log(np.maximum(scores, FLOOR)) if shares else np.zeros_like(scores)
     start = np.concatenate([[np.log(4.0), 0.0], np.zeros(scores.shape[1])])

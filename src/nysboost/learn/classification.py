@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,48 +12,81 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils import column_or_1d
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _assert_all_finite, check_is_fitted
 
-from nysboost.data.dask_graph import is_dask
-from nysboost.learn import margin_losses
-from nysboost.learn.base import BaseLearner, buffered
+from nysboost.data.lazy import by_blocks, map_rows
+from nysboost.data.recognise import numbers_of
+from nysboost.estimators.parameters import guard, reports_progress
+from nysboost.learn.base import BaseLearner
 from nysboost.learn.calibration import by_margins, calibrated, logits_of
-from nysboost.learn.lazy import lazily, lazy_indicators
-from nysboost.learn.margin_weights import MarginLearner
-from nysboost.numerics.arrays import Array, Floats, Indices, TableLike, to_host
+from nysboost.learn.input import counted
+from nysboost.learn.margin_weights import fit_machines
+from nysboost.learn.margins import LOSSES as MARGIN_LOSSES
+from nysboost.numerics.arrays import Array, Floats, TableLike, to_host
 from nysboost.numerics.checks import refuse_odd_labels, require_positive, unknown
-from nysboost.target.judged import Judged
-from nysboost.target.method import learn
+from nysboost.tables.targets import labels_of
 
-LOSSES = ("squared", *margin_losses.LOSSES)
+LOSSES = ("squared", *MARGIN_LOSSES)
+
+
+def _adds_rows(classifier: Any) -> bool:
+    """Whether rows can be added; sums over rows serve squared errors alone."""
+    if classifier.loss != "squared":
+        loss = classifier.loss
+        msg = f"partial_fit adds rows to squared errors alone, not to loss={loss!r}: fit."
+        raise AttributeError(msg)
+    return True
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class NystroemClassifier(ClassifierMixin, BaseLearner):
-    """Classification on landmarks, with a metric, that know the labels.
+    """Classification on landmarks, with a metric, that are trained on the labels.
 
     Each class is an indicator that is regressed on landmarks, as in `NystroemRegressor`. What
     comes out is turned into probabilities by a logistic map that rows held out of the fit
     calibrate.
 
+    .. versionadded:: 0.2
+
     Parameters
     ----------
-    n_components, kernel, metric, landmarks, scale, missing, max_memory, verbose, random_state
+    n_components, kernel, metric, landmarks, scale, local, missing, max_memory, n_jobs, verbose
         As in `NystroemRegressor`.
+    random_state : int, RandomState, Generator or None
+        Seed.
     loss : "squared", "log" or "hinge"
         What the weights minimise: squared errors, or a loss of margins, that of logistic
         regression or of support vector machines, on the landmarks that squared errors found.
     C : float or None
         Weight of the losses of margins beside ½‖w‖², as in scikit-learn's `SVC`; None has held-out
         rows choose among 0.3, 3, 30 and 300.
+    class_weight : dict, "balanced" or None
+        How often rows of each class count, times `sample_weight`; "balanced" is
+        n / (classes · rows of the class). Probabilities are those of the weighted rows.
 
     Attributes
     ----------
     classes_ : array of shape (k,)
         The labels.
-    n_components_, kernel_, components_, approximation_, shares_, candidates_, feature_importances_
+    n_components_, kernel_, components_, approximation_, mixture_weights_, candidates_
         As in `NystroemRegressor`.
+    validation_error_, feature_importances_
+        As in `NystroemRegressor`, of the indicators of classes.
+
+    See Also
+    --------
+    NystroemRegressor : the same for numbers.
+    GaussianProcessClassifier : Laplace's approximation on landmarks.
+    Nystroem : features for any linear model.
+
+    References
+    ----------
+    .. [1] M. Titsias (2009). Variational learning of inducing variables in sparse Gaussian
+          processes. AISTATS.
+    .. [2] J. Platt (1999). Probabilistic outputs for support vector machines. MIT Press.
 
     Examples
     --------
@@ -69,7 +103,9 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
 
     loss: str = "squared"
     C: float | None = None
+    class_weight: Mapping[Any, float] | str | None = None
 
+    @reports_progress
     def fit(
         self,
         X: TableLike | Iterator[tuple[TableLike, TableLike]],
@@ -93,29 +129,31 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         if self.C is not None:
             require_positive("C", self.C)
         if isinstance(X, Iterator):
-            first, labels, rest = buffered(X)
-            self.fit(first, labels)
-            for block, values in rest:
-                self.partial_fit(block, values)
-            return self
-        if is_dask(y):
-            if sample_weight is not None or self.loss != "squared":
-                what = "sample_weight" if sample_weight is not None else f"loss={self.loss!r}"
-                msg = f"{what} and labels in Dask do not go together: pass y.compute()."
-                raise ValueError(msg)
-            self.classes_, indicators = lazy_indicators(y)
-            self._refuse_one_class(self.classes_)
-            self._calibrate(self._learn(X, indicators, None))
+            self._fit_blocks(X, sample_weight)
             return self
         labels = self._labels(y)
+        weights = self._weights(sample_weight, labels)
+        X, labels, weights = counted(X, labels, weights)
         self.classes_, codes = np.unique(labels, return_inverse=True)
-        weights = self._sample_weight(sample_weight, len(codes))
-        present = np.unique(codes if weights is None else codes[weights > 0])
-        self._refuse_one_class(self.classes_[present])
-        by = learn if self.loss == "squared" else MarginLearner(self.loss, self.C)
-        self._calibrate(self._learn(X, self._indicators(codes), weights, by))
+        if len(self.classes_) == 1:
+            msg = (
+                f"{type(self).__name__} needs at least two classes, but y has one class, "
+                f"{self.classes_.tolist()[0]!r}: there is nothing to tell apart."
+            )
+            raise ValueError(msg)
+        squared = self.loss == "squared"
+        refit = None if squared else partial(fit_machines, self.loss, self.C)
+        fitted = self._learn(X, np.eye(len(self.classes_))[codes], weights, refit)
+        found = calibrated(fitted, shares=True) if squared else by_margins(fitted)
+        self._slope, self._power, self._bias = found
+        if not squared:  # scores of machines are no indicators, probabilities are near them
+            missed = fitted.truth - softmax(logits_of(fitted.mean, *found), axis=1)
+            mean = np.average(missed**2, axis=0, weights=fitted.weights)
+            self.validation_error_ = float(np.sqrt(mean.mean()))
         return self
 
+    @available_if(_adds_rows)  # type: ignore[untyped-decorator]
+    @guard
     def partial_fit(
         self,
         X: TableLike,
@@ -132,11 +170,15 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         classes : array-like or None
             The labels to expect, for scikit-learn's interface; they must be in the first y.
         """
-        if not hasattr(self, "_models"):
-            return self._first(classes, y).fit(X, y, sample_weight)
-        if self.loss != "squared":
-            msg = f"partial_fit adds rows to squared errors alone, not to loss={self.loss!r}: fit."
-            raise ValueError(msg)
+        if not hasattr(self, "_members"):
+            if classes is not None and not np.isin(classes, np.asarray(y)).all():
+                missing = np.setdiff1d(classes, np.asarray(y)).tolist()[0]
+                msg = (
+                    f"classes has the label {missing!r}, which the first y does not have, so that "
+                    "nothing can be learned about it: begin with rows of every class."
+                )
+                raise ValueError(msg)
+            return self.fit(X, y, sample_weight)
         labels = self._labels(y)
         codes = np.searchsorted(self.classes_, labels)
         codes = np.minimum(codes, len(self.classes_) - 1)
@@ -145,75 +187,73 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
             what = labels[strange].tolist()[0] if np.any(strange) else classes
             msg = f"y has the label {what!r}, which the first rows did not have: fit again."
             raise ValueError(msg)
-        self._update(X, self._indicators(codes), self._sample_weight(sample_weight, len(codes)))
+        weights = self._weights(sample_weight, labels, first=False)
+        self._update(X, np.eye(len(self.classes_))[codes], weights)
         return self
 
-    @lazily
-    def decision_function(self, X: TableLike) -> Array:
+    @by_blocks
+    def decision_function(self, X: TableLike) -> Floats:
         """Return log-odds: of the second class, shape (n,), or of each, shape (n, k)."""
-        logits = self._logits(X)
+        logits: Floats = self._answers(X, _logits)
         return logits[:, 1] - logits[:, 0] if len(self.classes_) == 2 else logits
 
-    @lazily
+    @by_blocks
     def predict_proba(self, X: TableLike) -> Floats:
         """Return the probability of each class, shape (n, k), in the order of `classes_`."""
-        return np.asarray(softmax(self._logits(X), axis=1))
+        answers: Floats = self._answers(X, _probabilities)
+        return answers
 
-    @lazily
+    @by_blocks
     def predict_log_proba(self, X: TableLike) -> Floats:
         """Return the logarithms of the probabilities, shape (n, k)."""
-        return np.asarray(log_softmax(self._logits(X), axis=1))
+        answers: Floats = self._answers(X, _log_probabilities)
+        return answers
 
-    @lazily
+    @by_blocks
     def predict(self, X: TableLike) -> NDArray[Any]:
         """Return the most probable label of each row, shape (n,)."""
-        logits = self._logits(X)
-        labels: NDArray[Any] = self.classes_[np.argmax(logits, axis=1)]
+        logits = self._answers(X, _logits)
+        classes = self.classes_
+        labels: NDArray[Any] = map_rows(
+            logits, lambda block: classes[np.argmax(block, axis=1)], classes.dtype
+        )
         return labels
 
-    def _first(self, classes: ArrayLike | None, y: Any) -> NystroemClassifier:
-        """Refuse classes that the first rows do not have: what was never seen has no weights."""
-        seen = y if classes is None else np.asarray(y)
-        if classes is not None and not np.isin(classes, seen).all():
-            missing = np.setdiff1d(classes, seen).tolist()[0]
-            msg = (
-                f"classes has the label {missing!r}, which the first y does not have, so that "
-                "nothing can be learned about it: begin with rows of every class."
-            )
+    def _weights(self, sample_weight: Any, labels: Any, *, first: bool = True) -> Floats | None:
+        """Return how often each row counts, by itself and by its class."""
+        if self.class_weight is None:
+            return self._sample_weight(sample_weight, len(labels), first=first)
+        if not first and isinstance(self.class_weight, str):
+            msg = 'class_weight="balanced" needs all rows: give a dict to partial_fit.'
             raise ValueError(msg)
-        return self
+        of_class = compute_sample_weight(self.class_weight, labels)
+        if sample_weight is not None:
+            of_class = of_class * numbers_of(sample_weight, "sample_weight")
+        return self._sample_weight(of_class, len(labels), first=first)
 
-    def _refuse_one_class(self, classes: Any) -> None:
-        if len(classes) == 1:
-            msg = (
-                f"{type(self).__name__} needs at least two classes, but y has one class, "
-                f"{classes.tolist()[0]!r}: there is nothing to tell apart."
-            )
-            raise ValueError(msg)
-
-    def _logits(self, X: Any) -> Floats:
+    def _answers(self, X: Any, of_block: Any) -> Any:
         check_is_fitted(self)
-        power = getattr(self, "_power", 0.0)  # files of earlier versions have none
-        return logits_of(to_host(self._mean(X)), self._slope, power, self._bias)
-
-    def _calibrate(self, judged: Judged) -> None:
-        found = calibrated(judged, shares=True) if self.loss == "squared" else by_margins(judged)
-        self._slope, self._power, self._bias = found
-
-    def _indicators(self, codes: Indices) -> Floats:
-        return np.eye(len(self.classes_))[codes]
+        return self._mean(X, of_block)
 
     def _labels(self, y: Any) -> Any:
-        if y is None:
-            msg = (
-                f"{type(self).__name__} requires y to be passed, but the target y is None: "
-                "give as many labels as X has rows."
-            )
-            raise ValueError(msg)
-        host = to_host(y) if hasattr(y, "device") and not isinstance(y, np.ndarray) else y
+        host = self._on_host(y, "labels")
+        if not isinstance(host, np.ma.MaskedArray) and np.asarray(host).ndim == 1:
+            host = labels_of(host)
         refuse_odd_labels(host)
-        labels = column_or_1d(host, warn=True)
+        labels = labels_of(column_or_1d(host, warn=True))
         if labels.dtype.kind == "f":
             _assert_all_finite(labels, input_name="y")
         check_classification_targets(labels)
         return labels
+
+
+def _logits(learner: Any, scores: Array) -> Floats:
+    return logits_of(to_host(scores), learner._slope, learner._power, learner._bias)
+
+
+def _probabilities(learner: Any, scores: Array) -> Floats:
+    return np.asarray(softmax(_logits(learner, scores), axis=1))
+
+
+def _log_probabilities(learner: Any, scores: Array) -> Floats:
+    return np.asarray(log_softmax(_logits(learner, scores), axis=1))

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 from scipy.linalg import qr, svd
+from scipy.spatial.distance import cdist
 from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
 from nysboost.catalogue import make_rng
-from nysboost.learn.on_features import Features, OnFeatures
-from nysboost.numerics.arrays import Floats, Indices, TableLike, floats_on_host
+from nysboost.estimators.parameters import reports_progress
+from nysboost.learn.on_features import OnFeatures, add_up
+from nysboost.numerics.arrays import (
+    Array,
+    Floats,
+    Indices,
+    TableLike,
+    floats_on_host,
+    positive_or_one,
+)
 from nysboost.numerics.checks import require_count, unknown
 from nysboost.numerics.kmeans import clusters
 
@@ -27,6 +37,8 @@ class SpectralClustering(ClusterMixin, OnFeatures):
     With K̂ = F Fᵀ the degrees are d = F (Fᵀ1), and the leading eigenvectors of D^(−½) K̂ D^(−½)
     are H V for H = D^(−½) F and the eigenvectors V of HᵀH, an r×r matrix: two passes over the
     rows, and n×n is never formed.
+
+    .. versionadded:: 0.2
 
     Parameters
     ----------
@@ -45,7 +57,7 @@ class SpectralClustering(ClusterMixin, OnFeatures):
     method : str
         What finds the landmarks: "auto" is "kmeans", and of a precomputed matrix, which has no
         points, "rpcholesky".
-    n_landmarks, max_memory, n_jobs, random_state
+    n_landmarks, max_memory, n_jobs, verbose, random_state
         As in `KernelPCA`.
 
     Attributes
@@ -58,6 +70,16 @@ class SpectralClustering(ClusterMixin, OnFeatures):
         Of D^(−½) K̂ D^(−½), the largest first; the first is 1.
     cluster_centers_ : array of shape (n_clusters, n_components)
         The mean direction of each cluster in the embedding.
+
+    See Also
+    --------
+    sklearn.cluster.SpectralClustering : exact, with an n×n matrix.
+    KernelPCA : components instead of clusters.
+
+    References
+    ----------
+    .. [1] C. Fowlkes, S. Belongie, F. Chung and J. Malik (2004). Spectral grouping using the
+          Nyström method. IEEE PAMI 26.
 
     Examples
     --------
@@ -76,6 +98,7 @@ class SpectralClustering(ClusterMixin, OnFeatures):
     assign_labels: Literal["kmeans", "cluster_qr"] = "kmeans"
     n_init: int = 10
 
+    @reports_progress
     def fit(self, X: TableLike, y: Any = None) -> SpectralClustering:  # noqa: ARG002
         """Cluster the rows of X.
 
@@ -93,21 +116,26 @@ class SpectralClustering(ClusterMixin, OnFeatures):
         if self.assign_labels not in _LABELS:
             raise ValueError(unknown("label rule", self.assign_labels, tuple(_LABELS)))
         features = self._fit_features(X)
-        if features.n < self.n_clusters:
-            msg = f"n_samples={features.n} should be >= n_clusters={self.n_clusters}."
+        n, r = features.shape
+        if n < self.n_clusters:
+            msg = f"n_samples={n} should be >= n_clusters={self.n_clusters}."
             raise ValueError(msg)
-        self._degrees = sum(F.sum(axis=0) for _, F in features.blocks())
-        self._diag = floats_on_host(features.gram.diag())
-        self._vectors, self.eigenvalues_ = self._eigenvectors(features)
-        embedded = [self._embedded(F, self._diag[at]) for at, F in features.blocks()]
-        self.embedding_ = np.concatenate(embedded)
+        diag = floats_on_host(features.transform.gram.diag())[:, None]
+        self._degrees = features.fold(add_up, operator.add, task="degrees")
+        squares = features.fold(_products, operator.add, self._degrees, diag, task="laplacian")
+        eigenvalues, V = np.linalg.eigh(squares)
+        k = min(self.n_components or self.n_clusters, r)
+        self.eigenvalues_ = np.maximum(eigenvalues[::-1][:k], np.finfo(float).tiny)
+        self._vectors = V[:, ::-1][:, :k] / np.sqrt(self.eigenvalues_)
+        shared = self._degrees, self._vectors
+        embedding = features.map(_embed, shared, k, diag, task="embedding")
+        self.embedding_ = floats_on_host(features.gather(embedding))
         self.labels_ = _LABELS[self.assign_labels](self)
         directions = _directions(self.embedding_)
         centres = [directions[self.labels_ == c] for c in range(self.n_clusters)]
         self.cluster_centers_ = np.array(
             [part.mean(axis=0) if len(part) else np.full(part.shape[1], np.inf) for part in centres]
         )
-        del self._diag
         return self
 
     def predict(self, X: TableLike) -> Indices:
@@ -120,55 +148,44 @@ class SpectralClustering(ClusterMixin, OnFeatures):
         """
         check_is_fitted(self)
         F = floats_on_host(self.features_.transform(X))
-        embedded = self._embedded(F, (F * F).sum(axis=1))
-        gaps = _directions(embedded)[:, None, :] - self.cluster_centers_
-        nearest: Indices = (gaps**2).sum(axis=2).argmin(axis=1)
-        return nearest
+        embedded = _embed((self._degrees, self._vectors), F, (F * F).sum(axis=1, keepdims=True))
+        return np.asarray(cdist(_directions(embedded), self.cluster_centers_).argmin(axis=1))
 
     def _method(self) -> str:
-        """Return what finds the landmarks: they should be where the rows are dense.
-
-        Randomly pivoted Cholesky goes where rows are left over, and may miss a cluster's
-        eigenvector: with 240 landmarks on 3000 rows of Pendigits, γ = 4, it found .77 to .88 for
-        the tenth eigenvalue, .89, and adjusted Rand indices from .501 to .566; k-means centres,
-        in half of the time, found .89 and .561 to .568.
-        """
+        """Return what finds the landmarks: randomly pivoted Cholesky may miss a cluster."""
         if self.method != "auto":
             return self.method
         return "rpcholesky" if self._precomputed() else "kmeans"
 
-    def _roots(self, F: Floats, diag: Floats) -> Floats:
-        """Return the roots of the degrees. No row has less than its own k(x, x)."""
-        least = np.maximum(diag, np.finfo(float).tiny)
-        roots: Floats = np.sqrt(np.maximum(F @ self._degrees, least))
-        return roots
 
-    def _eigenvectors(self, features: Features) -> tuple[Floats, Floats]:
-        """Return V Λ^(−½) and Λ of HᵀH, the leading ones."""
-        r = features.r
-        products = np.zeros((r, r))
-        for at, F in features.blocks():
-            H = F / self._roots(F, self._diag[at])[:, None]
-            products += H.T @ H
-        eigenvalues, V = np.linalg.eigh(products)
-        k = min(self.n_components or self.n_clusters, r)
-        top = np.maximum(eigenvalues[::-1][:k], np.finfo(float).tiny)
-        return V[:, ::-1][:, :k] / np.sqrt(top), top
+# What passes do to a block of features: plain functions, which can be sent to where rows are
 
-    def _embedded(self, F: Floats, diag: Floats) -> Floats:
-        """Return D^(−½) times the eigenvectors at these rows, as scikit-learn does."""
-        roots = self._roots(F, diag)[:, None]
-        embedded: Floats = (F / roots) @ self._vectors / roots
-        return embedded
+
+def _roots(degrees: Floats, F: Floats, diag: Floats) -> Floats:
+    """Return the roots of the degrees, shape (b, 1). No row has less than its own k(x, x)."""
+    least = np.maximum(diag, np.finfo(float).tiny)
+    return np.asarray(np.sqrt(np.maximum((F @ degrees)[:, None], least)))
+
+
+def _products(degrees: Floats, F: Array, diag: Floats) -> Floats:
+    """Return HᵀH for H = D^(−½) F."""
+    F = floats_on_host(F)
+    H = F / _roots(degrees, F, diag)
+    return H.T @ H
+
+
+def _embed(shared: tuple[Floats, Floats], F: Array, diag: Floats) -> Floats:
+    """Return D^(−½) times the eigenvectors D^(−½) F V Λ^(−½), as scikit-learn does."""
+    (degrees, vectors), F = shared, floats_on_host(F)
+    roots = _roots(degrees, F, diag)
+    return np.asarray((F / roots) @ vectors / roots)
+
+
+# Labels from the embedding
 
 
 def _by_kmeans(fitted: SpectralClustering) -> Indices:
-    """Return the labels that k-means gives the directions of the embedding's rows.
-
-    Ng, Jordan and Weiss (2001). Without it rows of small degree, which lie far out, make
-    clusters of their own: on Pendigits at γ = 4 the adjusted Rand index then varied between
-    0.40 and 0.51 from seed to seed, and between 0.50 and 0.56 with it.
-    """
+    """Return the labels that k-means gives the directions of rows (Ng, Jordan and Weiss 2001)."""
     points, rng = _directions(fitted.embedding_), make_rng(fitted.random_state)
     runs = [clusters(points, fitted.n_clusters, rng) for _ in range(fitted.n_init)]
     losses = [float(((points - Z[owner]) ** 2).sum()) for Z, owner in runs]
@@ -178,8 +195,7 @@ def _by_kmeans(fitted: SpectralClustering) -> Indices:
 def _directions(rows: Floats) -> Floats:
     """Return the rows, each divided by its length."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    directions: Floats = rows / np.where(lengths > 0, lengths, 1.0)
-    return directions
+    return np.asarray(rows / positive_or_one(lengths))
 
 
 def _by_qr(fitted: SpectralClustering) -> Indices:
@@ -188,8 +204,7 @@ def _by_qr(fitted: SpectralClustering) -> Indices:
     some = rows[np.linspace(0, len(rows) - 1, min(len(rows), QR_ROWS)).astype(np.intp)]
     _, _, pivots = qr(some.T, pivoting=True, mode="economic")
     U, _, Vt = svd(some[pivots[: fitted.n_clusters]].T, full_matrices=False)
-    labels: Indices = np.abs(rows @ (U @ Vt)).argmax(axis=1)
-    return labels
+    return np.asarray(np.abs(rows @ (U @ Vt)).argmax(axis=1))
 
 
 _LABELS = {"kmeans": _by_kmeans, "cluster_qr": _by_qr}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,18 +12,21 @@ from numpy.polynomial.hermite_e import hermegauss
 from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import ClassifierMixin
+from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
-from nysboost.data.recognise import stream_of
-from nysboost.estimators.base import KernelLike
-from nysboost.learn.lazy import lazily
-from nysboost.learn.on_features import Features, OnFeatures
-from nysboost.numerics.arrays import Floats, TableLike, floats_on_host
+from nysboost.data.lazy import by_blocks, map_rows
+from nysboost.data.passes import BlockTask
+from nysboost.data.recognise import rows_of, stream_of
+from nysboost.estimators.parameters import KernelLike, reports_progress
+from nysboost.learn.margins import Logistic, Objective, fit_margins
+from nysboost.learn.on_features import OnFeatures
+from nysboost.numerics.arrays import Array, Floats, TableLike, floats_on_host
 from nysboost.numerics.checks import refuse_odd_labels, require_count, require_positive
 
 CONVERGED = 1e-8
-"""Newton's method ends when a step gains less than this share of the objective."""
+"""Newton's method ends when a step promises less than this share of the objective."""
 
 NODES, MASSES = hermegauss(32)
 """Quadrature of the logistic function under a normal distribution: right to six digits."""
@@ -38,6 +43,8 @@ class GaussianProcessClassifier(ClassifierMixin, OnFeatures):
     features do not see, k(x, x) − ‖φ(x)‖², is added to φᵀA⁻¹φ. With every row as a landmark
     this is exact Gaussian process classification. Several classes are one against the rest.
 
+    .. versionadded:: 0.2
+
     Parameters
     ----------
     kernel, gamma, coef0, degree, kernel_params
@@ -46,7 +53,10 @@ class GaussianProcessClassifier(ClassifierMixin, OnFeatures):
         What the kernel is multiplied by: the prior variance of the latent function.
     max_iter : int
         Newton steps at most.
-    method, n_landmarks, max_memory, n_jobs, random_state
+    class_weight : dict, "balanced" or None
+        What the odds of each class are multiplied by, as Bayes' rule has it where classes are so
+        much more frequent than in y; "balanced" is n / (classes · rows of the class).
+    method, n_landmarks, max_memory, n_jobs, verbose, random_state
         As in `KernelPCA`.
 
     Attributes
@@ -57,8 +67,20 @@ class GaussianProcessClassifier(ClassifierMixin, OnFeatures):
         w of each problem, one against the rest; a single problem for two classes.
     covariance_ : array of shape (n_problems, r, r)
         A⁻¹ of each problem.
+    class_weight_ : array of shape (n_classes,)
+        The factors of the odds.
     n_iter_ : int
         Newton steps taken.
+
+    See Also
+    --------
+    NystroemClassifier : finds kernel and metric as well, and is faster.
+    sklearn.gaussian_process.GaussianProcessClassifier : exact.
+
+    References
+    ----------
+    .. [1] C. K. I. Williams and D. Barber (1998). Bayesian classification with Gaussian
+          processes. IEEE PAMI 20.
 
     Examples
     --------
@@ -73,7 +95,9 @@ class GaussianProcessClassifier(ClassifierMixin, OnFeatures):
     kernel: KernelLike = field(default="rbf", kw_only=False)
     variance: float = 1.0
     max_iter: int = 100
+    class_weight: Mapping[Any, float] | str | None = None
 
+    @reports_progress
     def fit(self, X: TableLike, y: TableLike) -> GaussianProcessClassifier:
         """Fit the classifier.
 
@@ -93,121 +117,81 @@ class GaussianProcessClassifier(ClassifierMixin, OnFeatures):
         labels = column_or_1d(check_array(y, ensure_2d=False, dtype=None), warn=True)
         check_classification_targets(labels)
         features = self._fit_features(X)
-        if len(labels) != features.n:
-            msg = f"X has {features.n} rows, but y has {len(labels)} labels: give one for each row."
+        n = features.shape[0]
+        if len(labels) != n:
+            msg = f"X has {n} rows, but y has {len(labels)} labels: give one for each row."
             raise ValueError(msg)
         self.classes_, codes = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
             msg = f"y has one class alone, {self.classes_[0]!r}: a classifier needs two or more."
             raise ValueError(msg)
         problems = np.arange(len(self.classes_))[1 if len(self.classes_) == 2 else 0 :]
-        signs = np.where(codes[:, None] == problems, 1.0, -1.0)
-        self.coef_, self.covariance_, self.n_iter_ = laplace(
-            features, signs, float(np.sqrt(self.variance)), self.max_iter
+        self.class_weight_ = compute_class_weight(
+            self.class_weight, classes=self.classes_, y=labels
         )
+        signs = np.where(codes[:, None] == problems, 1.0, -1.0)
+        # with the deviation s of the kernel's factor and u = s·w it is s⁻² (½‖u‖² + s² Σ loss)
+        objective = Objective(Logistic(), self.variance, False, CONVERGED, self.max_iter)
+        found, scale = fit_margins(features, signs, objective), np.sqrt(self.variance)
+        u, self.n_iter_ = floats_on_host(found.w).T, found.n_iter
+        hessian = features.fold(_hessian, operator.add, u, task="hessian")
+        self.coef_ = u / scale
+        self.covariance_ = np.linalg.inv(self.variance * hessian + np.eye(u.shape[1]))
         return self
 
-    @lazily
+    @by_blocks
     def predict_proba(self, X: TableLike) -> Floats:
         """Return the probability of each class, shape (n_samples, n_classes)."""
         check_is_fitted(self)
-        F, columns = self._scaled(X), []
-        unseen = self._unseen(X, F)
+        rows: Any = stream_of(self.features_._validate(X, reset=False))
+        if not rows.lazy:
+            return self._probabilities(rows)
+        task = BlockTask("predict-proba", _on_worker, self)
+        lazy: Floats = rows.map(task, len(self.classes_))
+        return lazy
+
+    def _probabilities(self, rows: Any) -> Floats:
+        transform, budget = self.features_._transform, self.features_._budget()
+        F = np.sqrt(self.variance) * floats_on_host(transform.write(rows, None, budget))
+        columns = []
+        unseen = self._unseen(rows, F)
         for w, covariance in zip(self.coef_, self.covariance_, strict=True):
             deviation = np.sqrt(unseen + ((F @ covariance) * F).sum(axis=1))
             latent = (F @ w)[:, None] + deviation[:, None] * NODES
             columns.append(expit(latent) @ (MASSES / MASSES.sum()))
         probabilities = np.array(columns).T
         if len(self.classes_) == 2:
-            return np.hstack([1 - probabilities, probabilities])
-        normalised: Floats = probabilities / probabilities.sum(axis=1, keepdims=True)
-        return normalised
+            probabilities = np.hstack([1 - probabilities, probabilities])
+        probabilities = probabilities / probabilities.sum(axis=1, keepdims=True)
+        weighed = probabilities * self.class_weight_
+        return np.asarray(weighed / weighed.sum(axis=1, keepdims=True))
 
-    @lazily
+    @by_blocks
     def predict(self, X: TableLike) -> NDArray[Any]:
         """Return the most probable class of each row."""
-        probabilities = self.predict_proba(X)
-        labels: NDArray[Any] = self.classes_[probabilities.argmax(axis=1)]
+        probabilities = self.predict_proba(X)  # which refuses where nothing is fitted
+        classes = self.classes_
+        labels: NDArray[Any] = map_rows(
+            probabilities, lambda p: classes[p.argmax(axis=1)], classes.dtype
+        )
         return labels
 
-    def _scaled(self, X: Any) -> Floats:
-        scaled: Floats = np.sqrt(self.variance) * floats_on_host(self.features_.transform(X))
-        return scaled
-
-    def _unseen(self, X: Any, F: Floats) -> Floats:
+    def _unseen(self, rows: Any, F: Floats) -> Floats:
         """Return the prior variance of each row that the features do not see."""
         kernel = getattr(self.features_.approximation_.gram, "kernel", None)
         if kernel is None:
             return np.zeros(len(F))
-        rows = stream_of(self.features_._validate(X, reset=False))
         diag = np.concatenate([floats_on_host(kernel.diag(x)) for x in rows.pieces(2**14)])
-        unseen: Floats = np.maximum(self.variance * diag - (F * F).sum(axis=1), 0)
-        return unseen
+        return np.asarray(np.maximum(self.variance * diag - (F * F).sum(axis=1), 0))
 
 
-def laplace(
-    features: Features, signs: Floats, scale: float, max_iter: int
-) -> tuple[Floats, Floats, int]:
-    """Return mean and covariance of w in Laplace's approximation, of each problem.
-
-    Parameters
-    ----------
-    features : Features
-        F.
-    signs : array of shape (n, p)
-        The labels of p problems, −1 or 1.
-    scale : float
-        What the features are multiplied by.
-    max_iter : int
-        Newton steps at most.
-
-    Returns
-    -------
-    mean : array of shape (p, r)
-    covariance : array of shape (p, r, r)
-    n_iter : int
-    """
-    p, r = signs.shape[1], features.r
-    w = np.zeros((p, r))
-    loss, gradient, hessian = _newton_parts(features, signs, scale, w)
-    for step in range(1, max_iter + 1):  # noqa: B007
-        direction = np.linalg.solve(hessian, gradient[:, :, None])[:, :, 0]
-        length, before = np.ones(p), loss
-        while True:
-            moved = w - length[:, None] * direction
-            loss, gradient, hessian = _newton_parts(features, signs, scale, moved)
-            worse = loss > before + CONVERGED * np.abs(before)
-            if not worse.any() or length.min() < CONVERGED:
-                break
-            length[worse] /= 2
-        w = moved
-        if np.all(before - loss <= CONVERGED * np.abs(before)):
-            break
-    return w, np.linalg.inv(hessian).astype(np.float64), step
+def _on_worker(model: GaussianProcessClassifier, X: Array) -> Floats:
+    """Return the probabilities of a block of rows: this is what a worker of Dask runs."""
+    return model._probabilities(rows_of(X))
 
 
-def _newton_parts(
-    features: Features, signs: Floats, scale: float, w: Floats
-) -> tuple[Floats, Floats, Floats]:
-    """Return the objective, its gradient and its Hessian at w, of each problem, in one pass."""
-    loss, gradient, hessian = features.fold(_losses, _both, (w, scale), signs, task="newton-step")
-    return (
-        loss + 0.5 * (w * w).sum(axis=1),
-        gradient + w,
-        hessian + np.eye(w.shape[1]),
-    )
-
-
-def _losses(shared: tuple[Floats, float], F: Floats, signs: Floats) -> tuple[Floats, ...]:
-    """Return the sums over a block of rows."""
-    w, scale = shared
-    F = scale * F
-    margins = signs * (F @ w.T)
-    wrong = expit(-margins)
-    curved = wrong * (1 - wrong)
-    hessian = np.array([(F * weights[:, None]).T @ F for weights in curved.T])
-    return np.logaddexp(0, -margins).sum(axis=0), -(signs * wrong).T @ F, hessian
-
-
-def _both(upper: tuple[Floats, ...], lower: tuple[Floats, ...]) -> tuple[Floats, ...]:
-    return tuple(a + b for a, b in zip(upper, lower, strict=True))
+def _hessian(w: Floats, F: Array) -> Floats:
+    """Return Fᵀ diag(π(1 − π)) F of a block of rows for each problem, shape (p, r, r)."""
+    F = floats_on_host(F)
+    curved = Logistic().curve(F @ w.T)
+    return np.array([(F * kappa[:, None]).T @ F for kappa in curved.T])

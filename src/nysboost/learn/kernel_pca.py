@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,20 +12,16 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from nysboost.data.passes import BlockTask
 from nysboost.data.recognise import table_of
+from nysboost.engine.factor import Factor
 from nysboost.estimators import Nystroem
+from nysboost.estimators.parameters import reports_progress
 from nysboost.kernels import Gaussian
-from nysboost.learn.on_features import Features, OnFeatures
-from nysboost.numerics.arrays import (
-    Array,
-    Floats,
-    TableLike,
-    dense,
-    floats_on_host,
-    like,
-)
+from nysboost.learn.on_features import OnFeatures
+from nysboost.numerics.arrays import Array, Floats, TableLike, dense, floats_on_host, like
 from nysboost.numerics.checks import require_count, require_positive
-from nysboost.numerics.linalg import signed
+from nysboost.numerics.linalg import fix_signs
 from nysboost.numerics.tolerances import EPS, cutoff
 
 PIECE_ROWS = 2**14
@@ -47,6 +43,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnFeatures):
     features, an r×r matrix that one pass over the rows makes: n×n is never formed, and new
     rows are centred with the same μ.
 
+    .. versionadded:: 0.2
+
     Parameters
     ----------
     n_components : int or None
@@ -63,7 +61,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnFeatures):
         The ridge of that regression, in the units of scikit-learn's.
     max_memory : int or str
         Working memory of a pass over the rows, in bytes or as "500MB".
-    n_jobs : int or None
+    n_jobs, verbose : int or None
         As in `Nystroem`.
     random_state : int, RandomState, Generator or None
         Seed.
@@ -82,6 +80,16 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnFeatures):
     mean_ : array of shape (r,)
         μ, the mean of the features.
 
+    See Also
+    --------
+    sklearn.decomposition.KernelPCA : exact, with an n×n matrix.
+    SpectralClustering : clusters in a similar embedding.
+
+    References
+    ----------
+    .. [1] B. Schölkopf, A. Smola and K.-R. Müller (1998). Nonlinear component analysis as a
+          kernel eigenvalue problem. Neural Computation 10.
+
     Examples
     --------
     >>> import numpy as np, nysboost as nb
@@ -95,6 +103,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnFeatures):
     fit_inverse_transform: bool = False
     alpha: float = 1e-5
 
+    @reports_progress
     def fit(self, X: TableLike, y: Any = None) -> KernelPCA:  # noqa: ARG002
         """Find the principal components of the rows of X.
 
@@ -109,16 +118,18 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnFeatures):
             require_count("n_components", self.n_components)
         require_positive("alpha", self.alpha)
         features = self._fit_features(X)
-        self.mean_, covariance = mean_and_covariance(features)
+        n = features.shape[0]
+        sums = features.fold(_sums, operator.add, task="inner-products") / n
+        self.mean_ = sums[0]
+        covariance = sums[1:] - np.outer(sums[0], sums[0])
         variances, vectors = np.linalg.eigh(covariance)
         variances, vectors = variances[::-1], vectors[:, ::-1]
         kept = variances > cutoff(len(variances), EPS) * max(variances[0], 0.0)
         k = min(self.n_components or len(variances), max(1, int(kept.sum())))
-        self.components_ = signed(vectors[:, :k]).T
-        n = features.n
+        self.components_ = fix_signs(vectors[:, :k]).T
         self.eigenvalues_ = n * np.maximum(variances[:k], 0)
         self.explained_variance_ = self.eigenvalues_ / max(1, n - 1)
-        squares = float(floats_on_host(features.gram.diag()).mean())
+        squares = float(floats_on_host(features.transform.gram.diag()).mean())
         total = squares - float(self.mean_ @ self.mean_)
         self.explained_variance_ratio_ = self.eigenvalues_ / (n * max(total, np.finfo(float).tiny))
         self._n_features_out = k
@@ -131,9 +142,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnFeatures):
 
         Parameters
         ----------
-        X : as in `fit`
-            Training rows.
-        y : ignored
+        X, y
+            As in `fit`.
         """
         return self.fit(X, y).transform(X)
 
@@ -161,16 +171,16 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnFeatures):
         """
         check_is_fitted(self, "pre_images_")
         T = check_array(table_of(X), dtype=[np.float64, np.float32])
-        pre_images: Floats = self._linear(T) @ self.pre_images_ + self._centre
-        return pre_images
+        return np.asarray(self._linear(T) @ self.pre_images_ + self._centre)
 
-    def _learn_pre_images(self, features: Features) -> None:
+    def _learn_pre_images(self, features: Factor) -> None:
         """Fit X ≈ X̄ + Φ(T) B by ridge regression, with Φ the features of the components T.
 
         Φ is a Gaussian kernel's, as wide as the components are apart, with the landmarks of a
         uniform sample, and the components themselves.
         """
-        T = np.concatenate([self._projected(F) for _, F in features.blocks()])
+        k, shared = len(self.components_), (self.mean_, self.components_)
+        T = floats_on_host(features.gather(features.map(_project, shared, k, task="components")))
         landmarks = min(len(T), self.n_landmarks or 240)
         self._pre_map = Nystroem(
             Gaussian(sigma="median"),
@@ -180,15 +190,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnFeatures):
             random_state=self.random_state,
         ).fit(T)
         width = self._linear(T[:1]).shape[1]
-        normal, right = np.zeros((width, width)), np.zeros((width, features.gram.rows.n_features))
-        total, start = np.zeros(features.gram.rows.n_features), 0
-        for piece in features.gram.rows.pieces(PIECE_ROWS):
-            table = floats_on_host(dense(piece))
-            Phi = self._linear(T[start : start + len(table)])
-            normal += Phi.T @ Phi
-            right += Phi.T @ table
-            total, start = total + table.sum(axis=0), start + len(table)
-        self._centre = total / len(T)
+        work = BlockTask("pre-images", _products, self._linear, PIECE_ROWS)
+        sums = features.rows.fold(work, operator.add, T)
+        normal, right = sums[:, :width], sums[:, width:]
+        self._centre = right[-1] / len(T)
         right -= np.outer(normal[-1], self._centre)  # the last feature is one: these are sums
         self.pre_images_ = np.linalg.solve(normal + self.alpha * np.eye(width), right)
 
@@ -198,18 +203,22 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnFeatures):
         Phi = floats_on_host(self._pre_map.transform(T))
         return np.hstack([Phi, np.asarray(T) / scale, np.ones((len(T), 1))])
 
-    def _projected(self, F: Floats) -> Floats:
-        projected: Floats = (F - self.mean_) @ self.components_.T
-        return projected
+
+# What passes do to a block of features: plain functions, which can be sent to where rows are
 
 
-def mean_and_covariance(features: Features) -> tuple[Floats, Floats]:
-    """Return the mean μ of the features and FᵀF/n − μμᵀ, in one pass."""
-    sums = features.fold(_sums, operator.add, task="inner-products") / features.n
-    mean, products = sums[0], sums[1:]
-    return mean, products - np.outer(mean, mean)
-
-
-def _sums(_: None, F: Floats) -> Floats:
+def _sums(_: None, F: Array) -> Floats:
     """Return Σf, and below it Σffᵀ."""
+    F = floats_on_host(F)
     return np.vstack([F.sum(axis=0), F.T @ F])
+
+
+def _project(shared: tuple[Floats, Floats], F: Array) -> Floats:
+    mean, components = shared
+    return np.asarray((floats_on_host(F) - mean) @ components.T)
+
+
+def _products(features: Callable[[Floats], Floats], X: Array, T: Floats) -> Floats:
+    """Return Φ(T)ᵀΦ(T), and beside it Φ(T)ᵀX."""
+    Phi = features(T)
+    return Phi.T @ np.hstack([Phi, floats_on_host(dense(X))])

@@ -6,214 +6,193 @@ kernel machine of K̂ itself, and a matter of r numbers, however many rows there
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nysboost.data.rows import spread_indices
-from nysboost.learn.margin_losses import MarginLoss
-from nysboost.learn.on_features import Features
+from nysboost.engine.factor import Factor
 from nysboost.numerics.arrays import (
     Array,
     Floats,
     Indices,
     epsilon,
-    floats_on_host,
     identity,
     in_float64,
     like,
     namespace,
-    take,
     to_host,
 )
-from nysboost.numerics.linalg import solve_positive, times
-
-MAX_ITER = 40
-"""Steps of Newton's method at most: with 500 landmarks and C = 10 it took 6 to 14 of them on twelve
-data sets, and more from C = 300 on, where few rows are within reach of the corner."""
+from nysboost.numerics.linalg import solve_positive
 
 TOLERANCE = 0.02
 """A problem is solved when a step promises less than this share of the objective. With half of it
 test labels right were the same to 0.04 points on Pendigits, IJCNN and protein (four seeds)."""
 
 CURVED_ROWS = 4
-"""Rows for each feature, at most, that a step takes the curvature from, and that the start is
-fitted to."""
+"""Rows for each feature, at most, that a step's curvature and the start are taken from."""
 
 AHEAD = 2.0
-"""Scores of the start, the least squares of labels −2 and 2: most rows are then on their side of
-the corner already, and few take part in the first steps."""
+"""The start is the least squares of labels −2 and 2: most rows are beyond the corner already."""
 
 TRIES, NEAR_ZERO = 40, 0.2
-"""Where the end of a step is too far its slope is evaluated at as many places as it takes to find
-one with this share of it left: mostly two or three, at most 40."""
+"""Where the end of a step is too far its slope is evaluated at up to 40 places, mostly two or
+three, until this share of it is left."""
+
+
+@dataclass(frozen=True)
+class Logistic:
+    """log(1 + e⁻ᵐ), of logistic regression."""
+
+    def value(self, margins: Array) -> Array:
+        """Return the loss at each margin."""
+        xp = namespace(margins)
+        return xp.logaddexp(xp.zeros_like(margins), -margins)
+
+    def slope(self, margins: Array) -> Array:
+        """Return its derivative."""
+        return (namespace(margins).tanh(margins / 2) - 1) / 2
+
+    def curve(self, margins: Array) -> Array:
+        """Return its second derivative."""
+        return (1 - namespace(margins).tanh(margins / 2) ** 2) / 4
+
+
+@dataclass(frozen=True)
+class Hinge:
+    """max(0, 1 − m), of support vector machines, with its corner rounded off (Chapelle 2007).
+
+    Within `width` of the corner it is a parabola, which touches both sides.
+    """
+
+    width: float = 0.1
+
+    def value(self, margins: Array) -> Array:
+        """Return the loss at each margin."""
+        beyond = namespace(margins).clip(1 - margins - self.width, min=0.0)
+        return self._near(margins) ** 2 / (4 * self.width) + beyond
+
+    def slope(self, margins: Array) -> Array:
+        """Return its derivative."""
+        return self._near(margins) / (-2 * self.width)
+
+    def curve(self, margins: Array) -> Array:
+        """Return its second derivative."""
+        xp = namespace(margins)
+        return xp.astype(xp.abs(1 - margins) < self.width, margins.dtype) / (2 * self.width)
+
+    def _near(self, margins: Array) -> Array:
+        return namespace(margins).clip(1 + self.width - margins, 0.0, 2 * self.width)
+
+
+MarginLoss: TypeAlias = Logistic | Hinge
+LOSSES: dict[str, MarginLoss] = {"hinge": Hinge(), "log": Logistic()}
+
+
+@dataclass(frozen=True)
+class Objective:
+    """½‖w‖² + C Σ_i ω_i loss(y_i (F_i w + b)), without an intercept b = 0, and when to stop.
+
+    The last step promises `tolerance` of the objective. With 500 landmarks and C = 10 twelve data
+    sets took 6 to 14 steps.
+    """
+
+    loss: MarginLoss
+    C: float = 1.0
+    intercept: bool = True
+    tolerance: float = TOLERANCE
+    max_iter: int = 40
+
+
+class Machines(NamedTuple):
+    """Weights (r, p) and intercepts (p,) of p problems, and the steps of Newton's method."""
+
+    w: Array
+    b: Array
+    n_iter: int = 0
 
 
 def fit_margins(
-    features: Features,
+    features: Factor,
     signs: Floats,
-    loss: MarginLoss,
-    C: float,
+    objective: Objective,
     weights: Floats | None = None,
-    start: tuple[Array, Array] | None = None,
-    tolerance: float = TOLERANCE,
-    max_iter: int = MAX_ITER,
-) -> tuple[Array, Array]:
-    """Minimise ½‖w‖² + C Σ_i ω_i loss(y_i (F_i w + b)) for each of p problems, by Newton's method.
+    start: Machines | None = None,
+) -> Machines:
+    """Minimise the objective of each of p problems by Newton's method.
 
-    A row far from the corner of a hinge has no curvature: the system of a step is as large as the
-    number of rows that have some, or of features, whichever is less. All problems share the passes
-    over the rows.
-
-    Parameters
-    ----------
-    features : Features
-        F.
-    signs : array of shape (n, p)
-        The labels of each problem, −1 or 1.
-    loss : MarginLoss
-        The loss of a margin.
-    C : float
-        Weight of the losses beside the squared norm.
-    weights : array of shape (n,) or None
-        ω, how much the loss of each row counts; None is 1.
-    start : (w, b) or None
-        Where to begin, in the form in which it ends; None is at least squares.
-    tolerance : float
-        Share of the objective that a last step still promises.
-    max_iter : int
-        Steps at most.
-
-    Returns
-    -------
-    w : array of shape (p, r)
-    b : array of shape (p,)
-        In float64, where the features are.
+    The curvature comes from rows that have some, in its proportion if they are many. All problems
+    share the passes over the rows. The signs, of shape (n, p), are the labels y of each problem, −1
+    or 1; weights (n,) are ω; without a start it is at least squares. The result is in float64,
+    where the features are.
     """
     features.keep()
     form = features.at(np.empty(0, dtype=np.intp))
-    strength = C * (np.ones(features.n) if weights is None else weights)
-    w, b = _least_squares(features, signs, strength) if start is None else (start[0].T, start[1])
-    y, strong = like(signs, form), like(strength[:, None], form)
-    at = _Machines(features, loss, strong, y, scores_of(features, w, b), w, b)
-    return at.solved(tolerance, max_iter)
+    xp, loss = namespace(form), objective.loss
+    strength = objective.C * (np.ones(features.shape[0]) if weights is None else weights)
+    w, b = start[:2] if start else _least_squares(features, signs, strength, objective.intercept)
+    y, strong, scores = like(signs, form), like(strength[:, None], form), scores_of(features, w, b)
+    todo = np.arange(signs.shape[1])
 
+    def pull(scores: Array) -> Array:
+        return strong * y * loss.slope(y * scores)
 
-@dataclass(frozen=True, eq=False)
-class _Machines:
-    """p problems on the way: signs y and scores F w + b of all rows, weights and intercepts."""
+    def along(w: Array, dw: Array, scores: Array, moved: Array, t: Floats) -> Floats:
+        of_rows = _sums(moved * pull(scores + like(t, moved) * moved))
+        return to_host(xp.sum((w + like(t, w) * dw) * dw, axis=0) + of_rows)
 
-    features: Features
-    loss: MarginLoss
-    strength: Array
-    y: Array
-    scores: Array
-    w: Array
-    b: Array
-
-    def solved(self, tolerance: float, max_iter: int) -> tuple[Array, Array]:
-        """Return weights and intercepts after as many steps as each problem needs."""
-        xp, at, todo = namespace(self.w), self, np.arange(self.w.shape[1])
-        ended: dict[int, tuple[Array, Array]] = {}
-        for i in range(max_iter):
-            at, done = at.stepped(tolerance)
-            done |= i == max_iter - 1
-            ended |= {int(todo[j]): (at.w[:, j], at.b[j]) for j in np.flatnonzero(done)}
-            todo = todo[~done]
-            if len(todo) == 0:
-                break
-            at = at.of_problems(np.flatnonzero(~done)) if done.any() else at
-        every = [ended[i] for i in range(len(ended))]
-        return xp.stack([w for w, _ in every]), xp.stack([b for _, b in every])
-
-    def of_problems(self, problems: Indices) -> _Machines:
-        """Return some of the problems."""
-        y, scores, w = (take(each, problems, axis=1) for each in (self.y, self.scores, self.w))
-        return replace(self, y=y, scores=scores, w=w, b=take(self.b, problems))
-
-    def stepped(self, tolerance: float) -> tuple[_Machines, NDArray[np.bool_]]:
-        """Return the problems after a step, and which of them it has promised next to nothing."""
-        xp, margins = namespace(self.w), self.y * self.scores
-        pull = self.strength * self.y * self.loss.slope(margins)
-        gw = self.w + _transposed(self.features, pull)
-        gb = xp.sum(pull, axis=0, dtype=xp.float64)
-        dw, db = self._directions(self.strength * self.loss.curve(margins), gw, gb)
-        moved = scores_of(self.features, dw, db)
+    for step in range(1, objective.max_iter + 1):  # noqa: B007
+        pulled, bend = pull(scores), to_host(strong * loss.curve(y * scores))
+        gw = w + features.fold(_products, operator.add, None, pulled, task="inner-products")
+        gb, dw, db = _sums(pulled), xp.zeros_like(w), xp.zeros_like(b)
+        for j in todo.tolist():
+            rows, kappa = _curved(bend[:, j], CURVED_ROWS * features.shape[1])
+            F, one = features.at(rows), slice(j, j + 1)
+            found = _step(F, kappa, gw[:, one], gb[one], intercept=objective.intercept)
+            dw[:, one], db[one] = found
+        moved = scores_of(features, dw, db)
         promised = -to_host(xp.sum(gw * dw, axis=0) + gb * db)
-        t = like(self._length(pull, dw, moved, promised), self.b)
-        losses = xp.sum(self.strength * self.loss.value(margins), axis=0, dtype=xp.float64)
-        value = to_host(xp.sum(self.w**2, axis=0) / 2 + losses)
-        scores = self.scores + xp.astype(t, moved.dtype) * moved
-        after = replace(self, scores=scores, w=self.w + t * dw, b=self.b + t * db)
-        return after, promised <= tolerance * value
-
-    def _directions(self, bend: Array, gw: Array, gb: Array) -> tuple[Array, Array]:
-        """Return Newton's step of each problem."""
-        xp, most, steps = namespace(gw), CURVED_ROWS * self.features.r, []
-        for j, kappa in enumerate(np.ascontiguousarray(to_host(bend).T)):
-            rows, counts = _curved(kappa, most)
-            steps.append(_step(self.features.at(rows), counts, gw[:, j : j + 1], gb[j : j + 1]))
-        return xp.concat([w for w, _ in steps], axis=1), xp.concat([b for _, b in steps])
-
-    def _length(self, pull: Array, dw: Array, moved: Array, promised: Floats) -> Floats:
-        """Return how far to go: where the slope along the step is about zero, or to its end.
-
-        Only rows with a slope at one of both ends have one between them.
-        """
-        xp, slope = namespace(dw), self.loss.slope
-        at_end = self.strength * slope(self.y * (self.scores + moved))
-        rows = np.flatnonzero(to_host(xp.any((pull != 0) | (at_end != 0), axis=1)))
-        y, scores, moved = (take(each, rows) for each in (self.y, self.scores, moved))
-        across = take(self.strength, rows) * y * moved
-        first, second = (to_host(xp.sum(each * dw, axis=0)) for each in (self.w, dw))
-
-        def along(t: Floats) -> Floats:
-            slopes = slope(y * (scores + like(t, moved) * moved))
-            of_rows = floats_on_host(xp.sum(across * slopes, axis=0, dtype=xp.float64))
-            return np.asarray(first + t * second + of_rows)
-
-        return zero_of(along, -promised)
+        value = to_host(xp.sum(w**2, axis=0) / 2 + _sums(strong * loss.value(y * scores)))
+        t = like(zero_of(partial(along, w, dw, scores, moved), -promised), b)
+        w, b, scores = w + t * dw, b + t * db, scores + xp.astype(t, moved.dtype) * moved
+        todo = np.flatnonzero(promised > objective.tolerance * value)
+        if len(todo) == 0:
+            break
+    return Machines(w, b, step)
 
 
 def zero_of(slope: Callable[[Floats], Floats], at_zero: Floats) -> Floats:
     """Return where increasing functions on [0, 1] are about zero; 1 where they are below it there.
 
-    By false position, until a fifth of the value at 0 is left; a bracket shrinks by a tenth at
-    least.
-
-    Parameters
-    ----------
-    slope : callable
-        From places t of shape (p,) to the value of each function there.
-    at_zero : array of shape (p,)
-        The values at 0, all of them negative.
+    By halving, until a fifth of the value at 0 is left. The slope takes places of shape (p,); the
+    values at 0, shape (p,), are not positive.
     """
     low, high = np.zeros_like(at_zero), np.ones_like(at_zero)
-    at_low, at_high = at_zero, slope(high)
-    t, within = high, at_high > 0
-    for _ in range(TRIES if within.any() else 0):
-        width = high - low
-        step = np.where(within, at_low / np.where(within, at_low - at_high, 1.0), 1.0)
-        t = np.where(within, low + width * np.clip(step, 0.1, 0.9), high)
-        there = slope(t)
-        if (np.abs(there) <= NEAR_ZERO * np.abs(at_zero))[within].all():
+    t, there = high, slope(high)
+    for _ in range(TRIES):
+        off = np.where(t == 1, there, np.abs(there)) > NEAR_ZERO * np.abs(at_zero)
+        if not off.any():
             break
-        above = there > 0
-        low, at_low = np.where(above, low, t), np.where(above, at_low, there)
-        high, at_high = np.where(above, t, high), np.where(above, there, at_high)
+        low, high = np.where(there > 0, low, t), np.where(there > 0, t, high)
+        t = np.where(off, (low + high) / 2, t)
+        there = slope(t)
     return t
 
 
-def _least_squares(features: Features, signs: Floats, strength: Floats) -> tuple[Array, Array]:
+def _least_squares(
+    features: Factor, signs: Floats, strength: Floats, intercept: bool
+) -> tuple[Array, Array]:
     """Return the weights that some rows, as many as the curvature is taken from, would have."""
     weighed = np.flatnonzero(strength > 0)
-    rows = weighed[spread_indices(len(weighed), CURVED_ROWS * features.r)]
+    rows = weighed[spread_indices(len(weighed), CURVED_ROWS * features.shape[1])]
     kappa = strength[rows] * (strength.sum() / strength[rows].sum())
     F = features.at(rows)
-    xp, pull = namespace(F), like(-AHEAD * kappa[:, None] * signs[rows], F)
-    return _step(F, kappa, in_float64(F.T @ pull), xp.sum(pull, axis=0, dtype=xp.float64))
+    pull = like(-AHEAD * kappa[:, None] * signs[rows], F)
+    return _step(F, kappa, in_float64(F.T @ pull), _sums(pull), intercept=intercept)
 
 
 def _curved(kappa: Floats, most: int) -> tuple[Indices, Floats]:
@@ -229,60 +208,41 @@ def _curved(kappa: Floats, most: int) -> tuple[Indices, Floats]:
     return drawn, np.full(most, along[-1] / most)
 
 
-def _step(F: Array, kappa: Floats, gw: Array, gb: Array) -> tuple[Array, Array]:
+def _step(F: Array, kappa: Floats, gw: Array, gb: Array, *, intercept: bool) -> tuple[Array, Array]:
     """Return −H⁻¹g for H = diag(1, …, 1, 0) + Σ_i κ_i (f_i, 1)(f_i, 1)ᵀ.
 
     The intercept takes the mean f̄ of the rows away from them, and dw = −(I + GᵀG)⁻¹(g_w − g_b f̄)
-    with G = √κ (F − f̄). With fewer rows than features, (I + GᵀG)⁻¹ = I − Gᵀ(I + GGᵀ)⁻¹G.
-
-    Parameters
-    ----------
-    F : array of shape (s, r)
-        Rows with a curvature.
-    kappa : array of shape (s,)
-        κ.
-    gw, gb : arrays of shape (r, q) and (q,)
-        Gradients.
+    with G = √κ (F − f̄); without one f̄ is 0. F has the s rows with a curvature κ (s,); the gradients
+    have shapes (r, q) and (q,).
     """
-    xp, (s, r) = namespace(F), F.shape
-    if s == 0:
+    xp, total = namespace(F), float(kappa.sum())
+    if total == 0:
         return -gw, xp.zeros_like(gb)
-    dw: Array
-    total, few = float(kappa.sum()), s < r
-    mean = like(kappa / total, F) @ F
-    G = F - mean
-    G *= like(np.sqrt(kappa), F)[:, None]
-    centre = in_float64(mean)
-    wanted = gw - centre[:, None] * gb
-    squares = in_float64(G @ G.T if few else G.T @ G)
+    mean = like(kappa * (intercept / total), F) @ F
+    G = (F - mean) * like(np.sqrt(kappa), F)[:, None]
+    squares, centre = in_float64(G.T @ G), in_float64(mean)
     # what rounding may have taken from the squares is given back
     ridge = 1 + epsilon(F) * float(xp.linalg.trace(squares))
-    M = squares + ridge * identity(min(s, r), squares)
-    if few:
-        dw = times(G.T, solve_positive(M, times(G, wanted))) - wanted
-    else:
-        dw = -solve_positive(M, wanted)
-    return dw, -gb / total - centre @ dw
+    M = squares + ridge * identity(F.shape[1], squares)
+    dw = -solve_positive(M, gw - centre[:, None] * gb)
+    return dw, -float(intercept) * (gb / total + centre @ dw)
 
 
-def scores_of(features: Features, w: Array, b: Array) -> Array:
+def scores_of(features: Factor, w: Array, b: Array) -> Array:
     """Return F w + b in the precision of F, shape (n, p)."""
-    xp = namespace(w)
-    return xp.concat(
-        [
-            F @ xp.astype(w, F.dtype, copy=False) + xp.astype(b, F.dtype, copy=False)
-            for _, F in features.blocks_in_place()
-        ]
-    )
+    return features.gather(features.map(_scores, (w, b), w.shape[1], task="scores"))
 
 
-def _transposed(features: Features, values: Array) -> Array:
-    """Return Fᵀ values in float64, shape (r, p): only rows whose values are not all 0 take part."""
+def _scores(shared: tuple[Array, Array], F: Array) -> Array:
+    w, b = (namespace(F).astype(part, F.dtype, copy=False) for part in shared)
+    return F @ w + b
+
+
+def _products(_: None, F: Array, values: Array) -> Array:
+    return in_float64(F.T @ values)
+
+
+def _sums(values: Array) -> Array:
+    """Return the sums of columns in float64."""
     xp = namespace(values)
-    found: list[Array] = []
-    for at, F in features.blocks_in_place():
-        there = values[at, :]
-        rows = np.flatnonzero(to_host(xp.any(there != 0, axis=1)))
-        some = 2 * len(rows) < F.shape[0]
-        found.append(in_float64(take(F, rows).T @ take(there, rows) if some else F.T @ there))
-    return sum(found[1:], start=found[0])
+    return xp.sum(values, axis=0, dtype=xp.float64)

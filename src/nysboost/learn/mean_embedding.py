@@ -11,16 +11,19 @@ from scipy.sparse import vstack
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from nysboost.catalogue import RandomState, make_rng
-from nysboost.data.dask_graph import here, is_dask
+from nysboost.data.lazy import gather, map_rows
 from nysboost.data.recognise import table_of
+from nysboost.engine.factor import Factor
 from nysboost.estimators import Nystroem
-from nysboost.estimators.base import KernelLike
+from nysboost.estimators.parameters import KernelLike, reports_progress
 from nysboost.kernels import Gaussian
-from nysboost.learn.lazy import lazily
-from nysboost.learn.on_features import Features, OnFeatures, features_of
-from nysboost.numerics.arrays import Floats, TableLike, floats_on_host, is_sparse
+from nysboost.learn.on_features import OnFeatures, add_up, features_of
+from nysboost.numerics.arrays import Array, Floats, TableLike, floats_on_host, is_sparse
 from nysboost.numerics.checks import require_count
-from nysboost.numerics.memory import MAX_MEMORY, as_bytes
+from nysboost.numerics.progress import reported, track
+from nysboost.numerics.resources import as_bytes
+from nysboost.tables.frames import is_frame
+from nysboost.tables.rows import frame_numbers
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -30,11 +33,13 @@ class MeanEmbedding(OnFeatures):
     With features φ(x) = Nᵀ k(Z, x) it is μ̂ = (1/n) Σ_i φ(x_i), and α = N μ̂; for plain Nyström
     α = W⁺ (1/n) Σ_i k(Z, x_i). A few hundred numbers stand for the whole sample.
 
+    .. versionadded:: 0.2
+
     Parameters
     ----------
     kernel, gamma, coef0, degree, kernel_params
         As in `Nystroem`.
-    method, n_landmarks, max_memory, n_jobs, random_state
+    method, n_landmarks, max_memory, n_jobs, verbose, random_state
         As in `KernelPCA`.
 
     Attributes
@@ -43,6 +48,15 @@ class MeanEmbedding(OnFeatures):
         The mean of the features.
     weights_ : array of shape (n_landmarks,)
         α, the weight of each landmark in `features_.components_`.
+
+    See Also
+    --------
+    mmd_test : compares two samples.
+
+    References
+    ----------
+    .. [1] A. Chatalic, N. Schreuder, A. Rudi and L. Rosasco (2022). Nyström kernel mean
+          embeddings. ICML.
 
     Examples
     --------
@@ -57,6 +71,7 @@ class MeanEmbedding(OnFeatures):
 
     kernel: KernelLike = field(default="rbf", kw_only=False)
 
+    @reports_progress
     def fit(self, X: TableLike, y: Any = None) -> MeanEmbedding:  # noqa: ARG002
         """Embed the sample X.
 
@@ -68,22 +83,23 @@ class MeanEmbedding(OnFeatures):
             For scikit-learn's pipelines.
         """
         features = self._fit_features(X)
-        self.mean_: Floats = _sum(features) / features.n
+        total = features.fold(add_up, operator.add, task="mean-embedding")
+        self.mean_: Floats = total / features.shape[0]
         self.weights_: Floats = floats_on_host(self.features_.normalization_) @ self.mean_
         return self
 
-    @lazily
     def score_samples(self, X: TableLike) -> Floats:
         """Return μ̂(x) for each row, the mean of k(x, ·) over the sample, shape (n_samples,)."""
         check_is_fitted(self)
-        scores: Floats = floats_on_host(self.features_.transform(X)) @ self.mean_
-        return scores
+        mean, F = self.mean_, self.features_.transform(X)
+        found: Floats = map_rows(F, lambda block: floats_on_host(block) @ mean, np.float64)
+        return found
 
     def distance(self, X: TableLike) -> float:
         """Return ‖μ̂ − μ̂_X‖, the maximum mean discrepancy between the fitted sample and X."""
         check_is_fitted(self)
         F = self.features_.transform(X)
-        other = here(F.mean(axis=0)) if is_dask(F) else floats_on_host(F).mean(axis=0)
+        other = floats_on_host(gather(F.mean(axis=0)))
         return float(np.linalg.norm(self.mean_ - other))
 
 
@@ -108,11 +124,9 @@ def mmd_test(
     Y: TableLike,
     kernel: KernelLike | None = None,
     *,
-    method: str = "uniform",
-    n_components: int | None = None,
     n_permutations: int = 199,
-    max_memory: int | str = MAX_MEMORY,
     random_state: RandomState = None,
+    **options: Any,
 ) -> TwoSampleResult:
     """Test whether two samples come from the same distribution, by their mean embeddings.
 
@@ -120,27 +134,37 @@ def mmd_test(
     permutation test is exact for any number of rows and landmarks (Gretton et al. 2012;
     Chatalic et al. 2022 for the embedding).
 
+    .. versionadded:: 0.2
+
     Parameters
     ----------
     X, Y : array-like or CSR matrix of shape (n, d) and (m, d)
         The samples.
     kernel : str, Kernel, callable or None
         As in `nysboost.approximate`; None is a Gaussian as wide as the median distance.
-    method : str
-        Which method approximates the kernel, one of `nysboost.METHODS` with features.
-    n_components : int or None
-        Its number of landmarks; None is 240, or as many as there are rows.
     n_permutations : int
         Random permutations; the smallest p-value is 1 / (n_permutations + 1).
-    max_memory : int or str
-        Working memory, in bytes or as "500MB".
     random_state : int, RandomState, Generator or None
         Seed.
+    **options
+        Further parameters of `Nystroem`, such as max_memory; method is "uniform", and n_components
+        240, or as many as there are rows.
 
     Returns
     -------
     TwoSampleResult
         `statistic` and `pvalue`, as SciPy's tests have them.
+
+    See Also
+    --------
+    MeanEmbedding : the embedding of one sample.
+
+    References
+    ----------
+    .. [1] A. Gretton, K. Borgwardt, M. Rasch, B. Schölkopf and A. Smola (2012). A kernel
+          two-sample test. JMLR 13.
+    .. [2] A. Chatalic, N. Schreuder, A. Rudi and L. Rosasco (2022). Nyström kernel mean
+          embeddings. ICML.
 
     Examples
     --------
@@ -152,6 +176,9 @@ def mmd_test(
     """
     require_count("n_permutations", n_permutations)
     how: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+    if is_frame(X):
+        codes, X = frame_numbers(X)
+        Y = codes(Y, "refuse") if is_frame(Y) and codes is not None else Y
     x, y = check_array(table_of(X), **how), check_array(table_of(Y, name="Y"), **how)
     if x.shape[1] != y.shape[1]:
         msg = f"X has {x.shape[1]} features and Y has {y.shape[1]}: both samples need the same."
@@ -162,41 +189,30 @@ def mmd_test(
     )
     # landmarks must not know the samples: the rows change places before any is chosen
     order = rng.permutation(both)
-    embedding = Nystroem(
-        Gaussian(sigma="median") if kernel is None else kernel,
-        method=method,
-        n_components=n_components,
-        max_memory=max_memory,
-        random_state=rng,
-    ).fit(pooled[order])
-    features = features_of(embedding)
-    observed = _discrepancies(features, (order < n)[None, :])[0]
-    at_once = max(1, as_bytes(max_memory) // (16 * both))
-    larger = 0
-    for first in range(0, n_permutations, at_once):
-        size = min(at_once, n_permutations - first)
-        in_x = rng.permuted(np.tile(order < n, (size, 1)), axis=1)
-        larger += int(np.sum(_discrepancies(features, in_x) >= observed * (1 - 1e-12)))
+    options = {"method": "uniform", "n_components": None, "random_state": rng, **options}
+    kernel = Gaussian(sigma="median") if kernel is None else kernel
+    with reported("mmd_test", options.get("verbose")):
+        embedding = Nystroem(kernel, **options).fit(pooled[order])
+        features = features_of(embedding)
+        observed = _discrepancies(features, (order < n)[None, :])[0]
+        at_once = max(1, as_bytes(embedding.max_memory) // (16 * both))
+        larger = 0
+        for first in track(range(0, n_permutations, at_once)):
+            size = min(at_once, n_permutations - first)
+            in_x = rng.permuted(np.tile(order < n, (size, 1)), axis=1)
+            larger += int(np.sum(_discrepancies(features, in_x) >= observed * (1 - 1e-12)))
     return TwoSampleResult(float(observed), (larger + 1) / (n_permutations + 1))
 
 
-def _discrepancies(features: Features, in_x: np.ndarray[Any, np.dtype[np.bool_]]) -> Floats:
+def _discrepancies(features: Factor, in_x: Any) -> Floats:
     """Return ‖μ̂_X − μ̂_Y‖² for each row of a mask that says which rows are X, in one pass."""
-    r = features.r
-    total, part = np.zeros(r), np.zeros((len(in_x), r))
-    for at, F in features.blocks():
-        total += F.sum(axis=0)
-        part += in_x[:, at].astype(np.float64) @ F
-    n = in_x.sum(axis=1, keepdims=True)
+    sums = features.fold(_sums, operator.add, None, in_x.T, task="mean-embeddings")
+    total, part, n = sums[0], sums[1:], in_x.sum(axis=1, keepdims=True)
     gaps = part / n - (total - part) / (in_x.shape[1] - n)
-    squares: Floats = (gaps**2).sum(axis=1)
-    return squares
+    return np.asarray((gaps**2).sum(axis=1))
 
 
-def _sum(features: Features) -> Floats:
-    return features.fold(_sum_of_block, operator.add, task="mean-embedding")
-
-
-def _sum_of_block(_: None, F: Floats) -> Floats:
-    total: Floats = F.sum(axis=0)
-    return total
+def _sums(_: None, F: Array, in_x: Array) -> Floats:
+    """Return the sum of the features over a block of rows, and below it those over X alone."""
+    F = floats_on_host(F)
+    return np.vstack([F.sum(axis=0), in_x.T.astype(np.float64) @ F])

@@ -12,19 +12,21 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from nysboost.data.dask_graph import is_dask
+from nysboost.data.lazy import by_blocks, is_lazy
 from nysboost.data.recognise import numbers_of
-from nysboost.learn.base import SMALLEST, BaseLearner, buffered
-from nysboost.learn.lazy import (
-    lazily,
-    lazy_targets,
-    location_and_scale,
-    refuse_gaps,
-    rounded,
+from nysboost.estimators.parameters import reports_progress
+from nysboost.learn.base import BaseLearner
+from nysboost.learn.input import SMALLEST, counted
+from nysboost.numerics.arrays import (
+    Array,
+    Floats,
+    TableLike,
+    is_sparse,
+    like,
+    namespace,
+    positive_or_one,
 )
-from nysboost.numerics.arrays import Array, Floats, TableLike, is_sparse, like, namespace, to_host
-from nysboost.target.few import FEW
-from nysboost.target.judged import Judged
+from nysboost.search.search import Fitted
 
 CENTRAL, NORMAL = 0.95, 1.959963984540054
 """The share of held-out rows that an interval of ±1.96 standard deviations is made to cover."""
@@ -32,43 +34,50 @@ CENTRAL, NORMAL = 0.95, 1.959963984540054
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
-    """Regression on landmarks, with a metric, that know the target.
+    """Regression in two stages: landmarks learn kernel and metric, then all rows predict.
 
     Kernel, metric, landmarks, noise and penalty are found together, on a sample whose size does
-    not grow with n; the weights then come from all rows in one pass. Candidates are judged on rows
-    that took no part. With few rows they are mixed instead, by their out-of-fold predictions.
+    not grow with n. All rows, mapped by the metric, then predict in the leaves of a tree, by exact
+    kernel ridge regression that replaces the landmarks' prediction or corrects it. Rows held out of
+    both stages, folds of few rows, choose among candidates and mix them.
+
+    .. versionadded:: 0.2
 
     Parameters
     ----------
     n_components : int or "auto"
-        Number of landmarks, of each part of a mixture. "auto" tries 32, 64, … 1024 of them, at
-        most half of the rows, with short fits on a sample of 10 240 rows at most, until the
-        squared error of rows held out of it falls by no more than its standard error. A sample
-        sees no gain that only all rows together would show.
+        Number of landmarks at most, of each member of a mixture; "auto" is 256, the default. They
+        find kernel and metric: where y varies quickly leaves do more than more landmarks.
     kernel : "auto", str or Kernel
-        "auto" tries Matérn 1/2 and 3/2, with few rows also Laplacian, of many features Gaussian;
+        "auto" tries Matérn 1/2 and 3/2, of many features Gaussian and Matérn 3/2;
         else "gaussian", "matern" or a kernel, whose bandwidth the metric replaces. Of `Anova` only
-        a bandwidth is found; its landmarks are those of "rpcholesky", which do not know y.
+        a bandwidth is found; its landmarks are those of "rpcholesky", which are not trained on y.
     metric : "auto", "one", "each", "full" or None
         Shape of the metric: one scale, one for each feature, or a matrix. None leaves the kernel
-        as it is given, as ``Gaussian(gamma="scale")``, on the rows as they are: landmarks that know
-        y then take a few steps under it, which is much faster.
+        as it is given, as ``Gaussian(gamma="scale")``, on the rows as they are: landmarks
+        then take a few steps under it, which is much faster.
     landmarks : str
-        "target" are landmarks that know y. For comparison, those that do not: "uniform",
+        "target" are landmarks trained on y. For comparison, those that are not: "uniform",
         "joint", "kmeans", "rpcholesky" and every other method of `nysboost.METHODS` that stands
         on landmarks, with a bandwidth that held-out rows choose and no metric.
     scale : "auto", "standard", "quantile" or None
         How features are made alike before the search: each at unit spread; each replaced by its
         normal quantile, which no rising function of it changes and which suits heavy tails; or
-        not at all, all with one factor. "auto" is the second where held-out rows of small
-        searches clearly prefer it, else the first. It is part of `kernel_`, which takes rows
-        as they are.
+        not at all, all with one factor. "auto" is unit spread, unless held-out rows clearly prefer
+        quantiles (with folds), or piecewise-linear codes beside the columns at the thresholds of a
+        decision tree on each (with one held-out part).
+    local : bool, int or "auto"
+        Whether all training rows predict too, each new row by the ridge regression of its leaf, as
+        far as held-out rows prefer that; a number is how many rows a leaf has at most.
     missing : "fill" or "raise"
         Missing values become the median with an indicator beside them, or an error.
     max_memory : int or str
         Working memory of passes over the rows, in bytes or as "500MB".
-    verbose : int
-        Whether to print what comes of each step, and about how long the rest will take.
+    n_jobs : int or None
+        Cores at most; None and -1 are all that matrix products use.
+    verbose : int or None
+        None shows a bar with the time left on a terminal and in a notebook, if a fit takes more
+        than two seconds; 0 nothing; 1 also a line for each step, on standard error.
     random_state : int, RandomState, Generator or None
         Seed.
 
@@ -82,12 +91,36 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         Its landmarks.
     approximation_ : Approximation
         Its Nyström approximation of the kernel matrix.
-    shares_ : array of shape (m,)
-        What each part contributes to the prediction; a single 1 where one was chosen.
+    mixture_weights_ : array of shape (m,)
+        What each member contributes to the prediction; a single 1 where one was chosen.
+    n_local_rows_ : int
+        Training rows that predict in leaves.
+    validation_error_ : float
+        Root mean squared error of held-out rows, of y at unit spread.
     candidates_ : list of (str, float)
         Everything that was tried, with its held-out root mean squared error.
     feature_importances_ : array of shape (d,)
-        How much each feature moves the mapped points, sum 1.
+        How much each column matters: by how much the squared error of rows that were held out at
+        first grows when it is shuffled, as shares, sum 1.
+
+    See Also
+    --------
+    NystroemClassifier : the same for labels.
+    Nystroem : features for any linear model.
+    nysboost.plots.IntervalDisplay : draws predictions with intervals.
+    save : writes a fitted model to a file.
+    to_onnx : writes it for other programs.
+
+    Notes
+    -----
+    Landmarks Z and metric A minimise the collapsed bound of sparse Gaussian process regression [1]_
+    on a sample. Then, with `local`, all rows, mapped by A, are divided into leaves, and
+    (k(V, V) + ρI) w = r is solved in each leaf with rows V.
+
+    References
+    ----------
+    .. [1] M. Titsias (2009). Variational learning of inducing variables in sparse Gaussian
+          processes. AISTATS.
 
     Examples
     --------
@@ -102,6 +135,7 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
     0
     """
 
+    @reports_progress
     def fit(
         self,
         X: TableLike | Iterator[tuple[TableLike, TableLike]],
@@ -121,44 +155,36 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         """
         self._check_settings()
         if isinstance(X, Iterator):
-            first, targets, rest = buffered(X)
-            self.fit(first, targets)
-            for block, values in rest:
-                self.partial_fit(block, values)
+            self._fit_blocks(X, sample_weight)
             return self
         Y = self._targets(y, X)
         weights = self._sample_weight(sample_weight, Y.shape[0])
-        if is_dask(Y) and Y.shape[0] <= FEW:
-            Y = np.asarray(Y)
-            refuse_gaps(Y)
-        if is_dask(Y):
-            self._centre, self._unit = location_and_scale(Y)
-        else:
-            self._centre, self._unit = _location_and_scale(Y, weights)
-        judged = self._learn(X, (Y - self._centre) / self._unit, weights)
-        self._interval = _interval(judged)
+        X, Y, weights = counted(X, Y, weights)
+        self._centre, self._unit = _location_and_scale(Y, weights)
+        scaled = (Y - self._centre) / self._unit
+        fitted = self._learn(X, scaled, weights)
+        self._variance_of_y = np.average(scaled**2, axis=0, weights=weights)
+        self._interval = _interval(fitted)
         return self
 
     def partial_fit(
         self, X: TableLike, y: TableLike, sample_weight: ArrayLike | None = None
     ) -> NystroemRegressor:
         """Add rows to the weights; landmarks, metric and noise stay. The first call fits."""
-        if not hasattr(self, "_models"):
+        if not hasattr(self, "_members"):
             return self.fit(X, y, sample_weight)
         Y = self._targets(y, X)
         if Y.shape[1] != len(self._unit):
             msg = f"y has {Y.shape[1]} columns, but the model was fitted with {len(self._unit)}."
             raise ValueError(msg)
         scaled = (Y - self._centre) / self._unit
-        if is_dask(Y):
-            refuse_gaps(Y)
-        elif abs(scaled).max() > 1 / SMALLEST:
+        if abs(scaled).max() > 1 / SMALLEST:
             msg = (
                 f"y has values up to {float(abs(Y).max()):.3g}, so far from those of the first "
                 "rows that their squares are out of range: fit all rows at once."
             )
             raise ValueError(msg)
-        self._update(X, scaled, self._sample_weight(sample_weight, len(Y)))
+        self._update(X, scaled, self._sample_weight(sample_weight, len(Y), first=False))
         return self
 
     @overload
@@ -167,7 +193,7 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
     def predict(self, X: TableLike, return_std: Literal[True]) -> tuple[Array, Array]: ...
     @overload
     def predict(self, X: TableLike, return_std: bool) -> Array | tuple[Array, Array]: ...
-    @lazily
+    @by_blocks
     def predict(self, X: TableLike, return_std: bool = False) -> Array | tuple[Array, Array]:
         """Return predictions, and if asked the standard deviation of an observation at X.
 
@@ -185,31 +211,27 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         std : array of the same shape, if asked for
         """
         check_is_fitted(self)
-        mean = self._mean(X)
-        mean = mean * like(self._unit, mean) + like(self._centre, mean)
+        mean = self._mean(X, _to_units)
         mean = mean[:, 0] if self._flat else mean
         if not return_std:
             return mean
-        variance, strange = self._variance(X)
+        if is_lazy(mean):
+            msg = "predict of Dask's rows has no return_std: call it on X.compute()."
+            raise ValueError(msg)
+        variance, outlying = self._variance(X)
         xp, variance = namespace(variance), variance * like(self._interval**2, variance)
-        # what was scaled to cover held-out rows says little far from all of them: there it is y's
-        missing = xp.clip(self._models[0].variance - variance, min=0.0)
-        variance = variance + strange[:, None] * missing
+        # what was scaled to cover held-out rows says little far from all of them: there it is that
+        # of y, and of how far the prediction is from the mean of y
+        centre, unit = like(self._centre, variance), like(self._unit, variance)
+        away = (xp.reshape(mean, variance.shape) - centre) / unit
+        missing = xp.clip(like(self._variance_of_y, variance) + away**2 - variance, min=0.0)
+        variance = variance + outlying[:, None] * missing
         std = xp.sqrt(variance) * like(self._unit, variance)
         return mean, std[:, 0] if self._flat else std
 
     def _targets(self, y: Any, X: Any) -> Any:
         """Return y as numbers, shape (n, t)."""
-        if y is None:
-            msg = (
-                f"{type(self).__name__} requires y to be passed, but the target y is None: "
-                "give as many targets as X has rows."
-            )
-            raise ValueError(msg)
-        if is_dask(y):
-            self._flat = y.ndim == 1
-            return lazy_targets(y)
-        host = to_host(y) if hasattr(y, "device") and not isinstance(y, np.ndarray) else y
+        host = self._on_host(y, "targets")
         host = host if is_sparse(host) else numbers_of(host, name="y")
         with np.errstate(over="ignore", invalid="ignore"):  # scikit-learn adds all numbers up
             checked = check_array(
@@ -227,26 +249,24 @@ def _location_and_scale(Y: Floats, weights: Floats | None) -> tuple[Floats, Floa
     centre = np.average(Y / unit, axis=0, weights=weights)
     spread = np.sqrt(np.average((Y / unit - centre) ** 2, axis=0, weights=weights)) * unit
     centre = centre * unit
-    few = len(Y) <= FEW  # which are brought here, wherever they are
-    return (centre, np.where(spread > 0, spread, 1.0)) if few else rounded(centre, spread)
+    return centre, positive_or_one(spread)
 
 
-def _interval(judged: Judged) -> Floats:
-    """Return the factor by which standard deviations cover 95 % of new rows, shape (t,).
+def _to_units(learner: Any, mean: Array) -> Array:
+    """Return predictions in the units of y."""
+    return mean * like(learner._unit, mean) + like(learner._centre, mean)
 
-    Folds, with fewer rows and landmarks, miss more than the models will; landmarks that have seen
-    the rows let them miss less. On splits 5 to 8 of five tables intervals by the first covered 95
-    to 99.7 % of test rows, by the second 90 to 95 %, by the geometric mean of both 92 to 97 %.
+
+def _interval(fitted: Fitted) -> Floats:
+    """Return the factor by which standard deviations cover 95 % of held-out rows, shape (t,).
+
     The share is that of conformal prediction: a new row is one among n + 1.
     """
-    safe = np.where(judged.spread > 0, judged.spread, 1.0)
-    counts = np.ones(len(safe)) if judged.weights is None else judged.weights
+    safe = positive_or_one(fitted.spread)
+    counts = np.ones(len(safe)) if fitted.weights is None else fitted.weights
     share = min(CENTRAL * (1 + 1 / counts.sum()), 1.0)
-    factors = [
-        [_quantile(column, counts, share) for column in (np.abs(missed) / safe).T]
-        for missed in judged.missed
-    ]
-    return np.asarray(np.prod(factors, axis=0) ** (1 / len(factors)) / NORMAL)
+    missed = np.abs(fitted.truth - fitted.mean) / safe
+    return np.array([_quantile(column, counts, share) for column in missed.T]) / NORMAL
 
 
 def _quantile(values: Floats, counts: Floats, share: float) -> float:
@@ -254,6 +274,3 @@ def _quantile(values: Floats, counts: Floats, share: float) -> float:
     order = np.argsort(values)
     covered = np.cumsum(counts[order]) / counts.sum()
     return float(values[order[min(int(np.searchsorted(covered, share)), len(order) - 1)]])
-
-
-__all__ = ["NystroemRegressor"]

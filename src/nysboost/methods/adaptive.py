@@ -1,26 +1,87 @@
-"""Columns in rounds: each round is drawn by what the columns before it leave unexplained.
+"""Methods that look at columns of G in rounds, or at all of it: adaptive sampling and best cores.
 
-The first round is uniform. In each later one column j is drawn with a probability
-proportional to ‖e_j‖², the squared norm of its residual:
+In each round but the first column j is drawn with a probability proportional to ‖e_j‖², the
+squared norm of its residual:
 
 - *exact* (Deshpande, Rademacher, Vempala and Wang 2006): E = G − Q Qᵀ G, with Q an orthonormal
   basis of the columns so far, at a cost of all n² entries in each round;
 - *partial* (Kumar, Mohri and Talwalkar 2012, Figure 4): from the columns so far alone, as the
   rows of C − C W_k⁺ W, at a cost that grows with n, not n².
+
+Modified Nyström and its spectral shift stand on the columns of "uniform + adaptive²" (Wang and
+Zhang 2013): a third of them uniform, then two rounds by the exact squared residual.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
 import numpy as np
+from scipy.linalg import eigh
 
+from nysboost.boosting.core import optimal_core
 from nysboost.boosting.learner import fit_learner
+from nysboost.engine.feature_map import FeatureMap
 from nysboost.gram import Gram, Landmarks
-from nysboost.methods.whole import refuse_large, strips
-from nysboost.numerics.arrays import Floats, Indices, namespace, row_blocks, to_host
+from nysboost.methods.in_sample import InSample
+from nysboost.numerics.arrays import (
+    Array,
+    Floats,
+    Indices,
+    floats_on_host,
+    like,
+    namespace,
+    row_blocks,
+    to_host,
+)
 from nysboost.numerics.linalg import range_basis
+from nysboost.numerics.tolerances import cutoff
+
+WHOLE_ROWS = 30_000
+"""Above this, evaluating all n² entries takes minutes on one core, and again in each pass."""
+
+OPTIMAL_ROWS = 10_000
+"""The same for a decomposition of the whole matrix."""
+
+BLOCK_BYTES = 2**26
+"""What is held of G at a time, where a quarter of the budget allows it."""
+
+
+def refuse_large(gram: Gram, name: str) -> None:
+    """Raise if a method that evaluates all n² entries is asked for too many rows."""
+    if gram.n > WHOLE_ROWS:
+        msg = (
+            f'"{name}" evaluates all n² entries of the kernel matrix, which is meant for '
+            f"n ≤ {WHOLE_ROWS}, but n_samples = {gram.n} were given. Pass a sample of the rows, "
+            'or a method that does not need them all, such as "joint" or "rpcholesky".'
+        )
+        raise ValueError(msg)
+
+
+def strips(gram: Gram) -> Iterator[Array]:
+    """Yield all rows of G, in order, as blocks of shape (b, n)."""
+    everything = gram.landmarks(np.arange(gram.n))
+    for block in row_blocks(gram.n, 8 * gram.n, min(BLOCK_BYTES, gram.budget.bytes // 4)):
+        yield gram.cross(block, everything)
+
+
+def optimal(gram: Gram, c: int, rng: np.random.Generator) -> FeatureMap:  # noqa: ARG001
+    """Return the truncated eigendecomposition U_c Λ_c U_cᵀ, for small n: P = U_c Λ_c^(−1/2)."""
+    if gram.n > OPTIMAL_ROWS:
+        msg = (
+            f'"optimal" decomposes the whole n×n matrix, which is meant for n ≤ {OPTIMAL_ROWS}, '
+            f"but n_samples = {gram.n} were given. Pass a sample of the rows."
+        )
+        raise ValueError(msg)
+    everything = np.arange(gram.n)
+    G = gram.block(everything, everything)
+    host = to_host(G).astype(np.float64)
+    eigenvalues, U = eigh((host + host.T) / 2, subset_by_index=(gram.n - c, gram.n - 1))
+    kept = eigenvalues > cutoff(gram.n, gram.eps) * eigenvalues[-1]
+    projection = like(U[:, kept] / np.sqrt(eigenvalues[kept]), G)
+    return FeatureMap(gram, gram.landmarks(everything), projection)
+
 
 ROUNDS = 5
 """As many as the cost allows: on Pendigits ten rounds gave the same error as five, to 2 %."""
@@ -62,10 +123,7 @@ def exact_residuals(gram: Gram, chosen: Indices) -> Floats:
 
 
 def partial_residuals(gram: Gram, chosen: Indices) -> Floats:
-    """Return the squared norm of each row of C − C W_k⁺ W, with k half of the columns.
-
-    At full rank it would vanish; the paper leaves the choice of a rank below it open.
-    """
+    """Return the squared norm of each row of C − C W_k⁺ W, with k half of the columns."""
     landmarks = gram.landmarks(chosen)
     P = fit_learner(gram, landmarks, max(1, len(chosen) // 2)).projection
     across = P @ (P.T @ gram.within(landmarks))
@@ -78,10 +136,7 @@ def partial_residuals(gram: Gram, chosen: Indices) -> Floats:
 
 
 def draw(weights: Floats, taken: Indices, size: int, rng: np.random.Generator) -> Indices:
-    """Draw distinct indices that are not taken, in proportion to the weights.
-
-    Where fewer have a positive weight than are wanted, the others are drawn uniformly.
-    """
+    """Draw distinct indices that are not taken, by their weights, those of zero uniformly."""
     weights = weights.copy()
     weights[taken] = 0
     positive = int(np.count_nonzero(weights))
@@ -95,3 +150,56 @@ def draw(weights: Floats, taken: Indices, size: int, rng: np.random.Generator) -
 def equal_parts(c: int, rounds: int) -> list[int]:
     """Split c columns into at most this many rounds of nearly equal size, none empty."""
     return [len(part) for part in np.array_split(np.arange(c), min(c, rounds))]
+
+
+def modified(gram: Gram, c: int, rng: np.random.Generator) -> FeatureMap:
+    """Return C U Cᵀ with U = C⁺ G C⁺ᵀ, the best core for these columns (Wang and Zhang 2013)."""
+    refuse_large(gram, "modified")
+    landmarks = gram.landmarks(_columns(gram, c, rng))
+    C = gram.cross(slice(None), landmarks)
+    projection = optimal_core(C, C[:0, :], gram.times, anchor=0.0).projection
+    return FeatureMap(gram, landmarks, like(projection, C))
+
+
+def spectral_shift(gram: Gram, c: int, rng: np.random.Generator) -> InSample:
+    """Return C̄ Ū C̄ᵀ + δI, the best core and the best multiple of the identity.
+
+    Wang, Zhang, Qian and Zhang (2014), "Improving the modified Nyström method using spectral
+    shifting", with C̄ = (G − δ̄I) P for the columns P, and an orthonormal basis Q of C̄:
+
+        δ = (tr G − tr QᵀGQ) / (n − rank C̄),    C̄ Ū C̄ᵀ = Q (QᵀGQ − δI) Qᵀ.
+
+    The first shift δ̄, the mean of the tail of the spectrum, comes from the space spanned by
+    P and G P where the paper takes a randomised singular value decomposition: the same
+    columns serve twice, and G = low rank + δI is recovered exactly.
+    """
+    refuse_large(gram, "spectral-shift")
+    columns = _columns(gram, c, rng)
+    C = gram.cross(slice(None), gram.landmarks(columns))
+    xp = namespace(C)
+    C = xp.astype(C, xp.float64)
+    P = xp.zeros_like(C)
+    for j, row in enumerate(columns):
+        P[int(row), j] = 1.0
+    first, _, _ = _tail(gram, xp.concat([P * float(xp.max(xp.abs(C))), C], axis=1))
+    shift, Q, inner = _tail(gram, C - first * P)
+    values, Y = xp.linalg.eigh((inner + inner.T) / 2)
+    rest = values - shift
+    F = Q @ (Y * xp.sqrt(xp.abs(rest)))
+    return InSample(gram, F, np.sign(to_host(rest)), shift=shift)
+
+
+def _tail(gram: Gram, space: Array) -> tuple[float, Array, Array]:
+    """Return the mean eigenvalue of G outside a space, a basis Q of the space, and QᵀGQ."""
+    Q, _ = range_basis(space)
+    inner = Q.T @ gram.times(Q)
+    rank = int(Q.shape[1])
+    if rank >= gram.n:
+        return 0.0, Q, inner
+    trace = float(floats_on_host(gram.diag()).sum())
+    within = float(np.trace(to_host(inner)))
+    return max(0.0, (trace - within) / (gram.n - rank)), Q, inner
+
+
+def _columns(gram: Gram, c: int, rng: np.random.Generator) -> Indices:
+    return in_rounds(gram, equal_parts(c, 3), exact_residuals, rng)

@@ -1,222 +1,240 @@
 """Columns by partial Cholesky factorisation: greedy pivots, random ones, the best of a few.
 
-All of them keep the factor F (n×c) and the diagonal of the residual G − F Fᵀ, and
-evaluate n·c entries of G, or those of all candidates.
+All of them know the diagonal of the residual G − F Fᵀ, with F (n×c) the factor so far.
 """
 
 from __future__ import annotations
 
 import operator
+from typing import Any
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
-from nysboost.data.dask_graph import here
-from nysboost.engine.factor import Factor
-from nysboost.engine.feature_map import FeatureMap
+from nysboost.engine.feature_map import FeatureMap, FeaturePass
 from nysboost.gram import Gram, Landmarks
 from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host, to_host
+from nysboost.numerics.linalg import accepted, eliminate, largest
 from nysboost.numerics.tolerances import EXHAUSTED, cutoff
 
-PROPOSALS = 64
-"""Columns proposed in one round of accelerated RPCholesky, at most."""
+STEP = 64
+"""Rows, or proposals, among which pivots are chosen at a time."""
 
 CANDIDATES = 59
 """The best of 59 is, with a probability of 95 %, among the best 5 % (Smola and Schölkopf)."""
 
 
-class _Factor:
+class PartialFactor:
     """The partial Cholesky factor F of G on the pivots chosen so far, F Lᵀ = k(X, pivots).
 
-    F is kept where it fits in half of the working memory. Where it does not, and for rows that
-    stay on a cluster's workers, it is found again from kernel values, in the one pass over the data
-    that each block of pivots takes; of a row one number comes back, what is taken off its diagonal.
+    L is always up to date, the residual's diagonal as of the last `update`, one pass over the
+    data. Where F does not fit in half of the working memory it is not kept.
     """
 
     def __init__(self, gram: Gram, c: int) -> None:
         self.gram = gram
         fits = 8 * gram.n * c <= gram.budget.bytes // 2 and not gram.rows.lazy
-        self.F = np.zeros((gram.n, c)) if fits else None
+        self.F = np.zeros((gram.n, c if fits else 0))
+        self.is_kept = fits
         self.lower: Floats = np.zeros((0, 0))
-        self.pivots: list[int] = []
+        self.pivots: Indices = np.arange(0)
+        self.updated = 0
         self.diag = to_host(gram.diag()).astype(np.float64)
         self.floor = cutoff(EXHAUSTED * c, gram.eps) * float(self.diag.max())
 
     @property
     def rank(self) -> int:
+        """Number of pivots so far."""
         return len(self.pivots)
 
     @property
     def exhausted(self) -> bool:
-        """Whether the residual is zero to rounding."""
+        """Whether the residual was zero to rounding at the last update."""
         return bool(self.diag.max() <= self.floor)
+
+    def at(self, rows: Indices) -> Floats:
+        """Return F[rows]."""
+        known = self.F[rows, : self.updated]
+        old = known.shape[1]
+        if old == self.rank:
+            return known
+        values = floats_on_host(self.gram.block(rows, self.pivots[old:]))
+        left = values - known @ self.lower[old:, :old].T
+        return np.hstack([known, _divide(left, self.lower[old:, old:])])
 
     def residual(self, rows: Indices, cols: Indices) -> Floats:
         """Return (G − F Fᵀ)[rows, cols]."""
-        block = to_host(self.gram.block(rows, cols)).astype(np.float64)
-        return block - self._at(rows) @ self._at(cols).T
+        return floats_on_host(self.gram.block(rows, cols)) - self.at(rows) @ self.at(cols).T
 
     def squared_norms(self, cols: Indices) -> Floats:
         """Return ‖e_j‖² of the columns of the residual, relative to its largest diagonal's."""
-        shared = self.lower, self._at(cols), float(self.diag.max())
-        columns = self._columns(cols)
-        return columns.fold(_squares, operator.add, shared, *self._kept, task="residual-columns")
+        shared = self._known(self.at(cols).T), float(self.diag.max())
+        task = self._pass("residual-columns", _squares, shared, cols)
+        table = (self.F[:, : self.rank],) if self.is_kept else ()
+        return self.gram.rows.fold(task, operator.add, *table)
 
-    def eliminate(self, pivots: Indices) -> None:
-        """Extend the factor by these columns, which must be independent."""
-        right, old, more = self._at(pivots), self.rank, len(pivots)
-        lower = np.linalg.cholesky(_symmetric(self.residual(pivots, pivots)))
-        shared, columns = (self.lower, right, lower), self._columns(pivots)
-        if self.F is None:
-            taken = here(columns.map(_taken_off, shared, 1, task="pivots"))[:, 0]
-        else:
-            new = columns.map(_new_columns, shared, more, *self._kept, task="pivots")
-            self.F[:, old : old + more] = new
-            taken = (new * new).sum(axis=1)
-        self.diag = np.maximum(self.diag - taken, 0)
-        self.pivots += pivots.tolist()
-        self.lower = np.block([[self.lower, np.zeros((old, more))], [right, lower]])
+    def append(self, pivots: Indices) -> None:
+        """Extend L by these pivots, which must be independent of those before."""
+        right = self.at(pivots)
+        corner = _cholesky(floats_on_host(self.gram.block(pivots, pivots)) - right @ right.T)
+        self.lower = np.block([[self.lower, np.zeros((self.rank, len(pivots)))], [right, corner]])
+        self.pivots = np.append(self.pivots, pivots)
+
+    def update(self) -> None:
+        """Bring the residual's diagonal up to date, and F where it is kept."""
+        old, new = self.updated, self.rank
+        corner = solve_triangular(self.lower[old:, old:], np.eye(new - old), lower=True).T
+        shared = self._known(self.lower[old:, :old].T), corner
+        table = (self.F[:, :new],) if self.is_kept else ()
+        task = self._pass("pivots", _explained, shared, self.pivots[old:])
+        rows = self.gram.rows
+        explained = floats_on_host(rows.gather(rows.map(task, 1, *table)))[:, 0]
+        self.diag = np.maximum(self.diag - explained, 0)
         self.diag[self.pivots] = 0
+        self.updated = new
 
-    def _at(self, rows: Indices) -> Floats:
-        """Return F[rows]."""
-        if self.F is not None:
-            return self.F[rows, : self.rank]
-        if self.rank == 0:
-            return np.zeros((len(rows), 0))
-        values = self.gram.block(rows, np.array(self.pivots, dtype=np.intp))
-        return _rows_of_factor(self.lower, floats_on_host(values))
+    def _known(self, right: Floats) -> Floats:
+        """Return A with F · right = F A or, where F is not kept, = k(X, pivots) A."""
+        if self.is_kept or self.updated == 0:
+            return right
+        lower = self.lower[: self.updated, : self.updated]
+        return np.asarray(solve_triangular(lower, right, lower=True, trans=1))
 
-    @property
-    def _kept(self) -> tuple[Floats, ...]:
-        """F, where it is kept: a table that passes take beside the kernel values."""
-        return () if self.F is None else (self.F[:, : self.rank],)
-
-    def _columns(self, cols: Indices) -> Factor:
-        """Return G[:, cols], after the columns that F is found again from where it is not kept."""
-        before = self.pivots if self.F is None else []
-        wanted = np.concatenate([np.array(before, dtype=np.intp), cols])
-        return Factor(FeatureMap(self.gram, self.gram.landmarks(wanted)))
-
-    def landmarks(self) -> Landmarks:
-        return self.gram.landmarks(np.array(self.pivots, dtype=np.intp))
+    def _pass(self, name: str, function: Any, shared: Any, cols: Indices) -> FeaturePass:
+        """Return the pass over G[:, cols], after the columns of the pivots where F is not kept."""
+        before = self.pivots[: 0 if self.is_kept else self.updated]
+        columns = FeatureMap(self.gram, self.gram.landmarks(np.append(before, cols)))
+        budget = self.gram.budget
+        return FeaturePass(columns.without_rows, name, function, shared, budget=budget)
 
 
 def greedy(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:  # noqa: ARG001
-    """Choose the largest residual diagonal, c times: pivoted Cholesky.
-
-    Fewer than c landmarks come back if the residual vanishes before.
-    """
-    factor = _Factor(gram, c)
+    """Choose the largest residual diagonal up to c times, until it vanishes: pivoted Cholesky."""
+    factor = PartialFactor(gram, c)
     while factor.rank < c and not factor.exhausted:
-        factor.eliminate(_greedy_block(factor)[: c - factor.rank])
-    return factor.landmarks()
+        factor.append(_largest_pivots(factor)[: c - factor.rank])
+        if factor.rank < c:
+            factor.update()
+    return gram.landmarks(factor.pivots)
 
 
-def _greedy_block(factor: _Factor) -> Indices:
+def _largest_pivots(factor: PartialFactor) -> Indices:
     """Return the next pivots as far as a few rows alone can tell them, with one pass for all.
 
-    A residual diagonal only ever falls. So the largest among a few rows is the largest of all
-    as long as it is not below what the others had before.
+    A residual diagonal only falls, so the largest of a few rows is compared with the others' last.
     """
     order = np.argsort(-factor.diag, kind="stable")
-    few, others = order[:PROPOSALS], factor.diag[order[PROPOSALS : PROPOSALS + 1]]
+    few, others = order[:STEP], factor.diag[order[STEP : STEP + 1]]
     bound = max(factor.floor, float(others.max(initial=0.0)))
-    block = factor.residual(few, few)
-    pivots: list[int] = []
-    while True:
-        best = int(np.argmax(np.diag(block)))
-        if pivots and not block[best, best] > bound:
-            chosen: Indices = few[np.array(pivots)]
-            return chosen
-        pivots.append(best)
-        column = block[:, best] / np.sqrt(block[best, best])
-        block = block - np.outer(column, column)
-        block[best, best] = 0
+    found: Indices = few[eliminate(factor.residual(few, few), largest(bound), STEP)]
+    return found if len(found) else order[:1]
 
 
 def sparse_greedy(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
-    """Choose the best of 59 random columns, c times: the one that takes most off the trace.
+    """Choose the best of 59 random columns, c times (Smola and Schölkopf 2000).
 
-    Smola and Schölkopf (2000), "Sparse greedy matrix approximation for machine learning". With e_j
-    the residual of column j, as one more column it takes ‖e_j‖² / e_jj off tr(G − K̂).
+    With e_j the residual of column j, it takes ‖e_j‖² / e_jj off tr(G − K̂).
     """
-    factor = _Factor(gram, c)
+    factor = PartialFactor(gram, c)
     while factor.rank < c and not factor.exhausted:
         eligible = np.flatnonzero(factor.diag > factor.floor)
         size = min(CANDIDATES, len(eligible))
         candidates = np.sort(rng.choice(eligible, size=size, replace=False))
         gains = factor.squared_norms(candidates) / factor.diag[candidates]
-        factor.eliminate(candidates[[np.argmax(gains)]])
-    return factor.landmarks()
+        factor.append(candidates[[np.argmax(gains)]])
+        factor.update()
+    return gram.landmarks(factor.pivots)
 
 
 def rpcholesky(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
-    """Choose pivots at random in proportion to the residual diagonal, in blocks.
+    """Choose pivots at random in proportion to the residual diagonal (Chen et al. 2024)."""
+    return gram.landmarks(random_pivots(gram, c, rng))
 
-    Accelerated randomly pivoted Cholesky (Epperly, Tropp and Webber 2024): a block of
-    columns is proposed at once and thinned by rejection, so that the pivots follow the
-    distribution of the plain method while the work is in matrix products.
+
+def random_pivots(gram: Gram, c: int, rng: np.random.Generator) -> Indices:
+    """Return c pivots, each drawn in proportion to the residual diagonal, by rejection sampling.
+
+    Accelerated randomly pivoted Cholesky (Epperly, Tropp and Webber 2024): columns are proposed by
+    the diagonal of the last pass and accepted by that of now. Fewer come back if it vanishes.
     """
-    factor = _Factor(gram, c)
+    factor = PartialFactor(gram, c)
     while factor.rank < c and not factor.exhausted:
-        probabilities = factor.diag / factor.diag.sum()
-        proposed = rng.choice(gram.n, size=_block_size(c), p=probabilities)
-        accepted = _thin(factor.residual(proposed, proposed), factor.floor, rng)
-        if len(accepted):
-            factor.eliminate(proposed[accepted][: c - factor.rank])
-        else:
+        proposed = _propose(factor, c, rng)
+        pivots, is_outdated = _accept(factor, proposed, c - factor.rank, rng)
+        if len(pivots):
+            factor.append(pivots)
+        elif factor.rank == factor.updated:
             factor.diag[proposed] = 0  # nothing is left of them but rounding
-    return factor.landmarks()
+        if is_outdated and factor.updated < factor.rank < c:
+            factor.update()
+    return factor.pivots
 
 
-def _block_size(c: int) -> int:
-    return min(PROPOSALS, max(1, c // 4))
+def _propose(factor: PartialFactor, c: int, rng: np.random.Generator) -> Indices:
+    """Draw two proposals for each pivot wanted, but no more than a sixteenth of the rows."""
+    n, memory = factor.gram.n, factor.gram.budget.bytes // 8
+    width = 8 * (c + STEP + factor.gram.rows.n_features)
+    fits = min(memory // width, int(np.sqrt(memory / 8)))
+    size = max(STEP, min(2 * (c - factor.rank), n // 16, fits) // STEP * STEP)
+    return rng.choice(n, size=size, p=factor.diag / factor.diag.sum())
 
 
-def _thin(block: Floats, floor: float, rng: np.random.Generator) -> Indices:
-    """Accept proposal i with probability (its residual now) / (its residual when proposed)."""
-    block, proposed_diag = block.copy(), np.diag(block).copy()
-    accepted = []
-    for i in range(len(block)):
-        if block[i, i] > max(floor, rng.uniform() * proposed_diag[i]):
-            accepted.append(i)
-            column = block[:, i] / np.sqrt(block[i, i])
-            block -= np.outer(column, column)
-    return np.array(accepted, dtype=np.intp)
+def _accept(
+    factor: PartialFactor, proposed: Indices, wanted: int, rng: np.random.Generator
+) -> tuple[Indices, bool]:
+    """Return the proposals accepted one after the other, and whether they became too few."""
+    rows, places = np.unique(proposed, return_inverse=True)
+    gram, drawn_by, known = factor.gram.restrict(rows), factor.diag[proposed], factor.rank
+    F = np.zeros((len(proposed), known + wanted))
+    F[:, :known] = factor.at(rows)[places]
+    found: Indices = np.arange(0)
+    for start in range(0, len(proposed), STEP):
+        left = F[start:, : known + len(found)]
+        values = floats_on_host(gram.block(places[start:], places[start : start + STEP]))
+        residual = values - left @ left[:STEP].T
+        rule = accepted(drawn_by[start : start + STEP], factor.floor, rng)
+        new = eliminate(residual[:STEP], rule, wanted - len(found))
+        found = np.append(found, start + new)
+        # a step takes STEP · len(proposed) kernel values, a pass n for each pivot
+        if len(found) == wanted or len(new) * factor.gram.n < 2 * STEP * len(proposed):
+            return proposed[found], True
+        corner = _cholesky(residual[np.ix_(new, new)])
+        stop = left.shape[1] + len(new)
+        F[start:, left.shape[1] : stop] = _divide(residual[:, new], corner)
+    return proposed[found], False
 
 
-def _symmetric(block: Floats) -> Floats:
-    half: Floats = (block + block.T) / 2
-    return half
+def _cholesky(block: Floats) -> Floats:
+    return np.asarray(np.linalg.cholesky((block + block.T) / 2), dtype=np.float64)
+
+
+def _divide(values: Floats, lower: Floats) -> Floats:
+    """Return values · L⁻ᵀ: rows of F from those of F Lᵀ."""
+    return np.asarray(solve_triangular(lower, values.T, lower=True).T, dtype=np.float64)
 
 
 # What passes do to a block of kernel values: plain functions, which can be sent to where rows are
 
 
-def _rows_of_factor(lower: Floats, values: Floats) -> Floats:
-    """Return rows of F from the kernel values between them and the pivots: F = K L⁻ᵀ."""
-    return np.asarray(np.linalg.solve(lower, values.T).T, dtype=np.float64)
-
-
-def _rows_of_residual(lower: Floats, right: Floats, values: Array, *kept: Floats) -> Floats:
+def _residual_rows(known: Floats, values: Array, *kept: Floats) -> Floats:
     """Return rows of G[:, cols] − F F[cols]ᵀ."""
-    known, new = np.split(floats_on_host(values), [values.shape[1] - len(right)], axis=1)
-    left = kept[0] if kept else _rows_of_factor(lower, known)
-    return new - left @ right.T
+    before, new = np.split(floats_on_host(values), [values.shape[1] - known.shape[1]], axis=1)
+    left = kept[0][:, : len(known)] if kept else before
+    rest: Floats = left @ known
+    return np.subtract(new, rest, out=rest)
 
 
-def _squares(shared: tuple[Floats, Floats, float], values: Array, *kept: Floats) -> Floats:
-    lower, right, scale = shared
-    residual = _rows_of_residual(lower, right, values, *kept) / scale
+def _squares(shared: tuple[Floats, float], values: Array, *kept: Floats) -> Floats:
+    known, scale = shared
+    residual = _residual_rows(known, values, *kept) / scale
     squares: Floats = (residual**2).sum(axis=0)
     return squares
 
 
-def _new_columns(shared: tuple[Floats, Floats, Floats], values: Array, *kept: Floats) -> Floats:
-    lower, right, corner = shared
-    return _rows_of_factor(corner, _rows_of_residual(lower, right, values, *kept))
-
-
-def _taken_off(shared: tuple[Floats, Floats, Floats], values: Array) -> Floats:
-    taken: Floats = (_new_columns(shared, values) ** 2).sum(axis=1, keepdims=True)
-    return taken
+def _explained(shared: tuple[Floats, Floats], values: Array, *kept: Floats) -> Floats:
+    """Return what new columns of F take off the diagonal; write them where F is kept."""
+    known, inverse = shared
+    new = _residual_rows(known, values, *kept) @ inverse
+    if kept:
+        kept[0][:, len(known) :] = new
+    return np.asarray(np.einsum("ij,ij->i", new, new)[:, None])

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import qmc
 
-from nysboost.boosting.learner import Learner
+from nysboost.engine.feature_map import FeatureMap
 from nysboost.gram import Gram, KernelGram, Landmarks
 from nysboost.kernels import Kernel
 from nysboost.kernels.distances import inner_products
@@ -38,22 +38,22 @@ class Waves(Kernel):
         return xp.concat([xp.cos(angles), xp.sin(angles)], axis=1)
 
 
-def random_fourier(gram: Gram, c: int, rng: np.random.Generator) -> Learner:
+def random_fourier(gram: Gram, c: int, rng: np.random.Generator) -> FeatureMap:
     """Return c features of independent frequencies (Rahimi and Recht 2007), in pairs."""
     return _fourier(gram, c, rng, independent)
 
 
-def orthogonal_fourier(gram: Gram, c: int, rng: np.random.Generator) -> Learner:
+def orthogonal_fourier(gram: Gram, c: int, rng: np.random.Generator) -> FeatureMap:
     """Return c features of orthogonal frequencies (Yu et al. 2016): a smaller variance."""
     return _fourier(gram, c, rng, orthogonal)
 
 
-def quasi_fourier(gram: Gram, c: int, rng: np.random.Generator) -> Learner:
+def quasi_fourier(gram: Gram, c: int, rng: np.random.Generator) -> FeatureMap:
     """Return c features of evenly spread frequencies (Avron et al. 2016), a scrambled Sobol set."""
     return _fourier(gram, c, rng, evenly_spread)
 
 
-def _fourier(gram: Gram, c: int, rng: np.random.Generator, points: Points) -> Learner:
+def _fourier(gram: Gram, c: int, rng: np.random.Generator, points: Points) -> FeatureMap:
     if not isinstance(gram, KernelGram):
         msg = (
             "A precomputed kernel has no points, and random Fourier features are functions of "
@@ -66,7 +66,8 @@ def _fourier(gram: Gram, c: int, rng: np.random.Generator, points: Points) -> Le
     except TypeError as error:
         raise ValueError(str(error)) from error
     twice = like(np.concatenate([omega, omega]), gram.rows.form)
-    return Learner(Landmarks(None, twice, Waves()), like(np.eye(2 * half) / np.sqrt(half), twice))
+    projection = like(np.eye(2 * half) / np.sqrt(half), twice)
+    return FeatureMap(gram, Landmarks(None, twice, Waves()), projection)
 
 
 def independent(size: int, d: int, rng: np.random.Generator) -> tuple[Floats, Floats]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, NoReturn
 
 import numpy as np
@@ -11,46 +12,12 @@ from scipy.sparse.linalg import LinearOperator
 
 from nysboost.approximation import Approximation
 from nysboost.boosting.trajectory import Origin
-from nysboost.engine.factor import BLOCK_BYTES, Factor
+from nysboost.engine.factor import Factor
+from nysboost.engine.feature_map import FeatureMap
 from nysboost.engine.residual import Residual
 from nysboost.gram import Gram, Landmarks
-from nysboost.numerics.arrays import Array, Floats, Indices, like, namespace, take
+from nysboost.numerics.arrays import Array, Floats, like, namespace
 from nysboost.numerics.checks import positions
-
-
-class KeptFactor(Factor):
-    """F as an array of shape (n, r), of which no map is known."""
-
-    def __init__(self, F: Array) -> None:
-        self.F = F
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(n, r)."""
-        return int(self.F.shape[0]), int(self.F.shape[1])
-
-    def at(self, rows: Indices) -> Array:
-        """Return F[rows], shape (len(rows), r)."""
-        return take(self.F, rows)
-
-    def is_kept(self) -> bool:
-        """Whether F has been computed, and kept: it has."""
-        return True
-
-    def fits(self, n: int) -> bool:  # noqa: ARG002
-        """Whether the features of n rows may be kept: they are."""
-        return True
-
-    @property
-    def _kept(self) -> Array:
-        return self.F
-
-    @property
-    def _size(self) -> int:
-        return max(1, BLOCK_BYTES // (8 * self.shape[1]))
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"F": self.F}
 
 
 class InSample(Approximation):
@@ -103,7 +70,7 @@ class InSample(Approximation):
         self.entries_evaluated = gram.entries_evaluated
         self.shift = shift
         self.corrupted = corrupted
-        self._kept = KeptFactor(xp.astype(F, getattr(xp, gram.dtype.name)))
+        self._kept = xp.astype(F, getattr(xp, gram.dtype.name))
 
     @property
     def is_psd(self) -> bool:
@@ -166,7 +133,7 @@ class InSample(Approximation):
         """Return G − K̂; on other rows there is none."""
         if other is not None:
             self.feature_map()
-        return Residual(self.gram, self._kept, self.weights, shift=self.shift)
+        return Residual(self.gram, self._factor, self.weights, shift=self.shift)
 
     # Where F comes from
 
@@ -176,17 +143,18 @@ class InSample(Approximation):
 
     @property
     def _weights_like(self) -> Array:
-        return like(self.weights, self._kept.F)
+        return like(self.weights, self._kept)
 
-    @property
+    @cached_property
     def _factor(self) -> Factor:
-        return self._kept
+        identity = FeatureMap(self.gram, Landmarks(np.arange(self._kept.shape[1]), None))
+        return Factor(identity, F=self._kept)
 
-    def detached(self) -> InSample:
+    def without_data(self) -> InSample:
         """Return this approximation without the data rows."""
         kept = InSample(
             self.gram.forget_rows(),
-            self._kept.F,
+            self._kept,
             self.weights,
             shift=self.shift,
             corrupted=self.corrupted,

@@ -6,7 +6,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-from nysboost.data.archive import ModelFileError, damaged, read_archive, write_archive
+from sklearn.base import BaseEstimator
+
+from nysboost.approximation import Approximation
+from nysboost.data.archive import ModelFileError, damage_error, read_archive, write_archive
 from nysboost.data.description import Describer, DeviceError, Reader
 from nysboost.model_files.types import TYPES, forgetful
 
@@ -18,6 +21,8 @@ def save(model: Any, path: str | os.PathLike[str], *, with_rows: bool = False) -
 
     The file is a zip of .npy arrays and a JSON description: format and library version,
     parameters, fitted attributes, and a checksum of each array. It holds no code.
+
+    .. versionadded:: 0.2
 
     Parameters
     ----------
@@ -36,6 +41,11 @@ def save(model: Any, path: str | os.PathLike[str], *, with_rows: bool = False) -
     OSError
         If the file cannot be written.
 
+    See Also
+    --------
+    load : reads the file.
+    to_onnx : writes a file for other programs.
+
     Examples
     --------
     >>> import tempfile, pathlib, numpy as np, nysboost as nb
@@ -47,6 +57,9 @@ def save(model: Any, path: str | os.PathLike[str], *, with_rows: bool = False) -
     >>> bool((restored.transform(X) == model.transform(X)).all())
     True
     """
+    if not isinstance(model, Approximation | BaseEstimator):
+        msg = f"A model file has an approximation or an estimator of ours, but {model!r} was given."
+        raise TypeError(msg)
     describer = Describer(TYPES if with_rows else forgetful(TYPES))
     root = describer.describe(model)
     described = {"objects": describer.objects, "root": root}
@@ -55,6 +68,8 @@ def save(model: Any, path: str | os.PathLike[str], *, with_rows: bool = False) -
 
 def load(path: str | os.PathLike[str], *, device: str | None = None) -> Any:
     """Load a model that `save` wrote. No code from the file is run, whatever is in it.
+
+    .. versionadded:: 0.2
 
     Parameters
     ----------
@@ -76,6 +91,10 @@ def load(path: str | os.PathLike[str], *, device: str | None = None) -> Any:
         If there is no such file, or it cannot be read.
     RuntimeError
         If the model lies on a device that this machine does not have.
+
+    See Also
+    --------
+    save : writes such files.
 
     Examples
     --------
@@ -100,7 +119,7 @@ def load(path: str | os.PathLike[str], *, device: str | None = None) -> Any:
         )
         raise ModelFileError(msg) from error
     except Exception as error:  # every type has its own objections to parts that do not fit
-        raise damaged(path) from error
+        raise damage_error(path) from error
 
 
 def _as_path(path: Any) -> Path:

@@ -1,9 +1,4 @@
-"""The types that a model file may hold, and how each is taken apart and put together.
-
-`TYPES` is the whole list. A new estimator or kernel joins it by being exported, another type
-with a line; parameters and learned attributes are then saved as they are. What is put together
-is checked, because the parts may come from anybody.
-"""
+"""The types that a model file may hold: exported ones and those in `TYPES`, checked when read."""
 
 from __future__ import annotations
 
@@ -17,31 +12,35 @@ from sklearn.preprocessing import OneHotEncoder
 
 from nysboost import estimators, kernels, learn
 from nysboost.approximation import Approximation
-from nysboost.boosting.learner import Learner, Mixture
+from nysboost.boosting.learner import Mixture
 from nysboost.boosting.trajectory import Origin
+from nysboost.data.dask_tables import SurveyedRows
 from nysboost.data.description import Form, of_dataclass, of_estimator
-from nysboost.data.forgotten import ForgottenRows
-from nysboost.data.rows import ArrayRows, MappedRows, StoredRows
-from nysboost.data.survey import SurveyedRows
+from nysboost.data.rows import ArrayRows, ForgottenRows, MappedRows, StoredRows
+from nysboost.engine.factor import Moments
 from nysboost.engine.feature_map import FeatureMap
-from nysboost.engine.moments import Moments
+from nysboost.engine.projection import BlockDiagonal
 from nysboost.gram import Gram, KernelGram, Landmarks, PrecomputedGram
 from nysboost.gram.gram import Tally
 from nysboost.kernels.warp import Quantiles
-from nysboost.learn import NystroemClassifier, NystroemRegressor
-from nysboost.learn.table import Table
+from nysboost.methods.centres import Clustered
 from nysboost.methods.fourier import Waves
 from nysboost.methods.in_sample import InSample
-from nysboost.methods.meka import Clustered
-from nysboost.numerics.memory import Budget
+from nysboost.numerics.resources import Budget
+from nysboost.search.leaves import Leaves, Tree
+from nysboost.search.model import LinearModel, Member, Weighed
+from nysboost.search.scaling import CodedRows, PiecewiseCodes
 from nysboost.settings import Settings
-from nysboost.target.linear import Basis, LinearModel, Weighed
+from nysboost.tables.codes import Codes
+from nysboost.tables.columns import Column
+from nysboost.tables.rows import CodedRows as CodedTable
+from nysboost.tables.schema import Schema
 
 # Approximations
 
 
 def _gram_parts(gram: Gram) -> dict[str, Any]:
-    parts = {"rows": gram.rows, "dtype": gram.dtype.name, "budget": gram.budget}
+    parts: dict[str, Any] = {"rows": gram.rows, "dtype": gram.dtype.name, "budget": gram.budget}
     parts["entries_evaluated"] = gram.entries_evaluated
     return parts | ({"kernel": gram.kernel} if isinstance(gram, KernelGram) else {})
 
@@ -77,7 +76,7 @@ def _approximation(parts: dict[str, Any]) -> Approximation:
     return approximation
 
 
-def _checked(form: Form, fits: Any) -> Form:
+def _check(form: Form, fits: Any) -> Form:
     """Return the form with a check of what was put together."""
 
     def put_together(parts: dict[str, Any]) -> Any:
@@ -95,11 +94,15 @@ def _require(fits: object) -> None:
 
 
 def _is_map(feature_map: FeatureMap) -> bool:
-    parts = feature_map.projections
-    rotation = feature_map.rotation
-    rows, columns = (sum(P.shape[i] for P in parts) for i in (0, 1))
-    return rows == len(feature_map.landmarks) and (
-        rotation is None or (rotation.ndim == 2 and rotation.shape[0] == columns)
+    N = feature_map.projection
+    if N is None:
+        return True
+    rotation = N.rotation if isinstance(N, BlockDiagonal) else None
+    columns = sum(P.shape[1] for P in N.blocks) if isinstance(N, BlockDiagonal) else 0
+    return bool(
+        len(N.shape) == 2
+        and N.shape[0] == len(feature_map.landmarks)
+        and (rotation is None or (rotation.ndim == 2 and rotation.shape[0] == columns))
     )
 
 
@@ -155,7 +158,7 @@ def forgetful(types: tuple[Form, ...]) -> tuple[Form, ...]:
     def forget(rows: Any) -> dict[str, Any]:
         return {"n": rows.n, "n_features": rows.n_features}
 
-    kinds = (ArrayRows, MappedRows, StoredRows, SurveyedRows)
+    kinds = (ArrayRows, MappedRows, StoredRows, SurveyedRows, CodedRows, CodedTable)
     gone = [Form("ForgottenRows", kind, forget, lambda parts: parts) for kind in kinds]
     return (*types, *gone)
 
@@ -194,28 +197,25 @@ def _in_sample_parts(approximation: InSample) -> dict[str, Any]:
     }
 
 
-def _exported(module: Any, kind: type) -> list[Any]:
+def _find_exported(module: Any, kind: type) -> list[Any]:
     """Return the classes of that kind that a module exports, ready to be made."""
     named = (getattr(module, name) for name in module.__all__)
     return [one for one in named if isinstance(one, type) and issubclass(one, kind)]
 
 
 SAVED_KERNELS = [
-    kernel for kernel in _exported(kernels, kernels.Kernel) if is_dataclass(kernel)
+    kernel for kernel in _find_exported(kernels, kernels.Kernel) if is_dataclass(kernel)
 ] + [Waves, Clustered]
 
 TYPES: tuple[Form, ...] = (
     # kernels: the user's own function is named in an error, and never made
     *(of_dataclass(kernel) for kernel in SAVED_KERNELS if kernel is not kernels.CallableKernel),
-    _checked(of_dataclass(kernels.CallableKernel), lambda _: False),
+    _check(of_dataclass(kernels.CallableKernel), lambda _: False),
     # approximations
-    _checked(of_dataclass(Landmarks), lambda Z: Z.points is None or Z.points.ndim == 2),
-    _checked(
-        of_dataclass(Learner),
-        lambda learner: learner.projection.shape == (len(learner.landmarks), learner.rank),
-    ),
-    _checked(of_dataclass(Mixture), lambda m: m.weights.shape == (len(m.learners),)),
-    _checked(of_dataclass(FeatureMap), _is_map),
+    _check(of_dataclass(Landmarks), lambda Z: Z.points is None or Z.points.ndim == 2),
+    of_dataclass(BlockDiagonal),
+    _check(of_dataclass(Mixture), lambda m: m.weights.shape == (len(m.learners),)),
+    _check(of_dataclass(FeatureMap), _is_map),
     _gram(KernelGram),
     _gram(PrecomputedGram),
     Form("Approximation", Approximation, _approximation_parts, _approximation),
@@ -234,21 +234,13 @@ TYPES: tuple[Form, ...] = (
     of_dataclass(Budget),
     Form("Generator", np.random.Generator, lambda g: {"state": g.bit_generator.state}, _generator),
     Form("RandomState", np.random.RandomState, lambda r: {"state": r.get_state()}, _random_state),
-    # transformers
-    of_estimator(estimators.Nystroem),
-    of_estimator(estimators.StandardNystroem),
-    of_estimator(estimators.EnsembleNystroem),
-    of_estimator(estimators.BoostedNystroem),
-    # learners
-    of_dataclass(Quantiles),
-    of_dataclass(kernels.Metric),
-    *map(of_dataclass, (Basis, Moments, Weighed, LinearModel, Table)),
-    of_estimator(NystroemRegressor),
-    of_estimator(NystroemClassifier),
+    # parts of learners
+    *map(of_dataclass, (Quantiles, kernels.Metric, Moments, Weighed, LinearModel)),
+    *map(of_dataclass, (Tree, Leaves, Member, PiecewiseCodes, CodedRows)),
+    *map(of_dataclass, (Column, Schema, Codes)),
     # transformers and learners
-    *map(of_estimator, _exported(estimators, BaseEstimator)),
-    *map(of_estimator, _exported(learn, BaseEstimator)),
+    *map(of_estimator, _find_exported(estimators, BaseEstimator)),
+    *map(of_estimator, _find_exported(learn, BaseEstimator)),
     of_estimator(OneHotEncoder),
 )
-"""Every type that a model file may hold. What `kernels`, `estimators` and `learn` export is
-among them; parts of a fitted model that are objects of other types are named here."""
+"""Every type that a model file may hold, with all that `kernels`, `estimators`, `learn` export."""

@@ -1,15 +1,16 @@
-"""Checks of arguments, and the sentences that say what is wrong with one."""
+"""Checks of parameters, and generators from seeds: what every public function does first."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
 from numbers import Integral, Real
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from array_api_compat import is_array_api_obj
 from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 
 
 def unknown(what: str, name: object, known: Iterable[str]) -> str:
@@ -53,14 +54,8 @@ def require_number(name: str, value: Any) -> None:
 def positions(rows: Any, n: int, name: str = "rows") -> NDArray[np.intp]:
     """Return what NumPy would index a vector of length n with as positions, all in range(n).
 
-    Parameters
-    ----------
-    rows : slice, mask of length n, or sequence of whole numbers
-        Negative numbers count from the end; repetitions and none at all are fine.
-    n : int
-        The length.
-    name : str
-        What to call it in an error message.
+    `rows` is a slice, a mask of length n or a sequence of whole numbers, of which negative ones
+    count from the end.
 
     Examples
     --------
@@ -121,3 +116,18 @@ def refuse_odd_labels(y: Any) -> None:
     if kind == "O" and len({isinstance(label, str) for label in np.ravel(y)}) > 1:
         msg = "y mixes text with other labels: make all of them text, with y.astype(str) say."
         raise TypeError(msg)
+
+
+RandomState: TypeAlias = int | np.random.Generator | np.random.RandomState | None
+
+
+def make_rng(random_state: RandomState) -> np.random.Generator:
+    """Turn any seed into a generator; None follows ``np.random.seed``, as in scikit-learn."""
+    random_state = check_random_state(None) if random_state is None else random_state
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**32, dtype=np.uint64))
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        msg = f"random_state is a whole number or a generator, but {random_state!r} was given."
+        raise ValueError(msg) from error

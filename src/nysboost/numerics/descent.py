@@ -26,36 +26,19 @@ def descend(
     x: Array,
     max_iter: int,
     pairs: Pairs | None = None,
-    least: int = 0,
     worth: float = 0.0,
 ) -> Array:
-    """Return where L-BFGS arrives from x.
+    """Return where L-BFGS arrives from x; SciPy's costs several times as much, for its threads.
 
-    A step that does not gain enough is tried again at a quarter of its length. SciPy's
-    L-BFGS-B does the same at several times the cost: its BLAS and NumPy's, each with threads
-    of its own, then contend for the processor.
-
-    Parameters
-    ----------
-    objective : callable
-        x ↦ value and gradient.
-    x : array
-        Where to begin.
-    max_iter : int
-        Evaluations at most, after the first.
-    pairs : deque or None
-        What is known of the curvature of an objective much like this one; this descent adds
-        what it sees.
-    least, worth : int, float
-        After so many evaluations the second step in a row that has gained no more than it is worth
-        is the last: one alone may be followed by better ones.
+    `objective` maps x to value and gradient, at most `max_iter` times after the first. `pairs` is
+    known curvature, which this adds to. The second step in a row that gains < `worth` is the last.
     """
     value, gradient = objective(x)
     pairs = deque(maxlen=MEMORY) if pairs is None else pairs
     direction = -_inverse_hessian_times(pairs, gradient)
     step = 1.0 if pairs else 1 / (float(_dot(gradient, gradient)) ** 0.5 or 1.0)
     before = math.inf
-    for done in range(1, max_iter + 1):
+    for _ in range(max_iter):
         promised = step * float(_dot(direction, gradient))
         if not promised < -NOTHING:
             break
@@ -69,7 +52,7 @@ def descend(
             pairs.append((moved, bend))
         gained = value - next_value
         x, value, gradient = x + moved, next_value, next_gradient
-        if done >= least and max(gained, before) < worth:
+        if max(gained, before) < worth:
             break
         before = gained
         direction, step = -_inverse_hessian_times(pairs, gradient), 1.0 if pairs else step
@@ -81,19 +64,7 @@ def anneal(
 ) -> Array:
     """Return where Adam (Kingma and Ba 2015) arrives from x, its rate falling along a cosine.
 
-    Every coordinate moves by about `rate` a step, however gentle its slope, and by less where the
-    slope's sign is in doubt: what noisy gradients, each of other rows, need to settle.
-
-    Parameters
-    ----------
-    gradient_at : callable
-        From x and the number of the step to a gradient, or None for a step to leave out.
-    x : array
-        Where to begin.
-    steps : int
-        Number of steps.
-    rate : float
-        Length of the first steps, in the units of x.
+    `gradient_at` maps x and the step's number to a gradient, or to None to leave the step out.
     """
     xp = namespace(x)
     mean = square = xp.zeros_like(x)
@@ -110,10 +81,7 @@ def anneal(
 
 
 def _inverse_hessian_times(pairs: Iterable[tuple[Array, Array]], gradient: Array) -> Array:
-    """Return H g, where H takes each change of the gradient back to the step that made it.
-
-    The two loops of Nocedal (1980), with the newest pair setting the scale.
-    """
+    """Return H g by the two loops of Nocedal (1980), with the newest pair setting the scale."""
     known = [(moved, bend, 1 / _dot(moved, bend)) for moved, bend in pairs]
     shares = []
     for moved, bend, weight in reversed(known):
@@ -129,4 +97,5 @@ def _inverse_hessian_times(pairs: Iterable[tuple[Array, Array]], gradient: Array
 
 def _dot(a: Array, b: Array) -> Array:
     """Return ⟨a, b⟩, a scalar on the device of the data: nobody has to wait for it there."""
-    return namespace(a).sum(a * b)
+    xp = namespace(a)
+    return xp.reshape(a, (-1,)) @ xp.reshape(b, (-1,))

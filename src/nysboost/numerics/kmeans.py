@@ -1,9 +1,4 @@
-"""k-means twice: of points, and on a matrix of squared distances.
-
-In the second a centre is the mean of its group, so that its squared distance to any point is
-a mean of entries of that matrix, less a constant: no coordinates are needed, and a round
-costs n² operations, whatever the number of coordinates and of groups.
-"""
+"""k-means twice: of points, and on a matrix of squared distances, at n² operations a round."""
 
 from __future__ import annotations
 
@@ -24,6 +19,7 @@ from nysboost.numerics.arrays import (
     is_sparse,
     like,
     namespace,
+    positive_or_one,
     row_blocks,
     take,
     to_host,
@@ -34,36 +30,19 @@ MAX_ITER = 300
 """Rounds at most, as in scikit-learn; few runs come near."""
 
 STILL = 1e-4
-"""Centroids that move by less than this share of a feature's variance, all together, have
-arrived: scikit-learn's rule."""
+"""Centroids that move by less than this share of the variance have arrived, as in scikit-learn."""
 
 TRIALS = 10
 """Points drawn for each seed. scikit-learn draws 6 for 120 groups; 16 are too greedy for J."""
 
 AT_ONCE, TRIALS_AT_ONCE = 4, 20
-"""Where distances are in float32, so many seeds share so many points drawn: a third of the time.
-The errors of boosting are 1.005 of those with one seed at a time on Covertype, 1.003 on Pendigits
-(UUB-mean, n = 4000, ten draws of the data, standard errors 0.003 and 0.008)."""
+"""So many seeds share a draw of points in float32: a third of the time, errors 1.005 at most."""
 
 
 def kmeans(squared: Floats, k: int, rng: np.random.Generator) -> Floats:
     """Group n points round k centres: greedy k-means++, then Lloyd's rounds to their end.
 
-    Parameters
-    ----------
-    squared : array of shape (n, n)
-        Squared Euclidean distances; symmetric, not negative, with zero diagonal. Those in
-        float32 are rough, and grouped with less care.
-    k : int
-        Number of groups, at most n.
-    rng : numpy.random.Generator
-        Source of all randomness.
-
-    Returns
-    -------
-    array of shape (k, n)
-        Squared distances of the points from the centres. Where fewer than k points are
-        distinct, some centres coincide.
+    The squared distances (n, n), rough if in float32, give those from the centres, (k, n).
     """
     to_centres = squared[seeds(squared, k, rng)]
     owner = np.full(len(squared), -1)
@@ -77,12 +56,9 @@ def kmeans(squared: Floats, k: int, rng: np.random.Generator) -> Floats:
 
 
 def seeds(squared: Floats, k: int, rng: np.random.Generator) -> Indices:
-    """Return k points by greedy k-means++ (Arthur and Vassilvitskii 2007).
+    """Return k points by greedy k-means++ (Arthur, Vassilvitskii 2007), each the best of `TRIALS`.
 
-    Each is the best of `TRIALS` points that are drawn with probability proportional to
-    the squared distance from the nearest of those before it. Two points that are each other's
-    neighbour are as good: the first of them, on every machine. Of rough distances `AT_ONCE`
-    seeds come from one draw, each the best beside those before it.
+    Of equally good points the first is taken; of rough distances `AT_ONCE` seeds share one draw.
     """
     n, rough = len(squared), squared.dtype == np.float32
     together, trials = (AT_ONCE, TRIALS_AT_ONCE) if rough else (1, TRIALS)
@@ -106,10 +82,7 @@ def seeds(squared: Floats, k: int, rng: np.random.Generator) -> Indices:
 
 
 def _moved(squared: Floats, owner: Indices, before: Floats) -> Floats:
-    """Return the squared distances from the groups' means; an empty group stays where it is.
-
-    With h_j the uniform distribution on group j they are (h_j D)_i − ½ h_j D h_jᵀ.
-    """
+    """Return the squared distances from the groups' means, (h_j D)_i − ½ h_j D h_jᵀ."""
     k, n = before.shape
     sizes = np.bincount(owner, minlength=k)
     shares = (1 / sizes[owner]).astype(squared.dtype)
@@ -121,17 +94,9 @@ def _moved(squared: Floats, owner: Indices, before: Floats) -> Floats:
     return moved
 
 
-def centroids(
-    points: Array,
-    c: int,
-    rng: np.random.Generator,
-    *,
-    weights: Floats | None = None,
-    max_iter: int = MAX_ITER,
-    rough: bool = False,
-) -> Array:
-    """Return the c centroids of k-means on (weighted) points, shape (c, d); see `clusters`."""
-    return clusters(points, c, rng, weights=weights, max_iter=max_iter, rough=rough)[0]
+def centroids(points: Array, c: int, rng: np.random.Generator, **options: Any) -> Array:
+    """Return the c centroids of k-means on points, shape (c, d), with `options` of `clusters`."""
+    return clusters(points, c, rng, **options)[0]
 
 
 def clusters(
@@ -143,32 +108,10 @@ def clusters(
     max_iter: int = MAX_ITER,
     rough: bool = False,
 ) -> tuple[Array, Indices]:
-    """Return the c centroids of k-means on (weighted) points, and the cluster of each point.
+    """Return c centroids, (c, d), of k-means on weighted points (n, d), and the points' clusters.
 
-    Greedy k-means++, then Lloyd's rounds, made of matrix products on the device of the points.
-    scikit-learn's runs on OpenMP, whose threads do not survive a fork: after a fit in the
-    parent process, another in a forked child would wait for them for ever.
-
-    Parameters
-    ----------
-    points : array or CSR matrix of shape (n, d)
-        Points.
-    c : int
-        Number of centroids, at most n. Where fewer points are distinct, some coincide.
-    rng : numpy.random.Generator
-        Source of all randomness.
-    weights : array of shape (n,) or None
-        Weight of each point, not negative; None is 1.
-    max_iter : int
-        Rounds at most.
-    rough : bool
-        Seven digits of the points, as seen from their mean, are enough, and cost half.
-
-    Returns
-    -------
-    centroids : array or CSR matrix of shape (c, d)
-    owner : array of int of shape (n,)
-        The cluster of each point.
+    Matrix products on the points' device: scikit-learn's OpenMP threads do not survive a fork.
+    `rough`: seven digits of the points, as seen from their mean, are enough, and cost half.
     """
     unit = _unit(points, "float32" if rough else None)
     cloud = _Cloud.of(points if unit == 1 else points / unit, weights, rough)
@@ -204,6 +147,7 @@ class _Cloud:
     centre: Array | float
     half_norms: Floats
     mass: Floats
+    rough: bool = False
 
     @classmethod
     def of(cls, points: Array, weights: Floats | None, rough: bool = False) -> _Cloud:
@@ -216,7 +160,7 @@ class _Cloud:
         centre = xp.mean(points, axis=0)
         X = points - centre
         half = to_host(xp.sum(X * X, axis=1)).astype(np.float64) / 2
-        return cls(xp.astype(X, xp.float32) if rough else X, centre, half, mass)
+        return cls(xp.astype(X, xp.float32) if rough else X, centre, half, mass, rough)
 
     @property
     def n(self) -> int:
@@ -263,7 +207,7 @@ class _Cloud:
             owner = owner.copy()
             owner[far] = empty
             mass = np.bincount(owner, self.mass, minlength=c)
-        weight = self.mass / np.where(mass > 0, mass, 1.0)[owner]
+        weight = self.mass / positive_or_one(mass)[owner]
         means = _sums(self.X, owner, weight, c)
         there = like(np.asarray(mass > 0, dtype=np.float64)[:, None], before)
         return means * there + before * (1 - there)
@@ -281,12 +225,9 @@ def _sums(X: Array, owner: Indices, weight: Floats, c: int) -> Array:
 
 
 def _seeds_among(cloud: _Cloud, c: int, rng: np.random.Generator) -> Indices:
-    """Return c points by greedy k-means++, drawn by mass times squared distance.
-
-    All of it takes place where the points are, and in float64: nothing waits for a GPU before the
-    last seed is drawn.
-    """
-    first, trials = rng.choice(cloud.n, p=cloud.mass / cloud.mass.sum()), 2 + int(np.log(c))
+    """Return c points by greedy k-means++, on the points' device, without waiting for a GPU."""
+    first = rng.choice(cloud.n, p=cloud.mass / cloud.mass.sum())
+    together, trials = (AT_ONCE, TRIALS_AT_ONCE) if cloud.rough else (1, 2 + int(np.log(c)))
     Z = cloud.take(np.array([first]))
     xp, everything = namespace(Z), slice(0, cloud.n)
     mass, half = (like(part, Z, xp.float64) for part in (cloud.mass, cloud.half_norms))
@@ -296,13 +237,16 @@ def _seeds_among(cloud: _Cloud, c: int, rng: np.random.Generator) -> Indices:
         return xp.clip(2 * (scores.T + half), min=0.0)
 
     nearest, chosen = squared_from(Z)[0, :], [like(np.array([first]), Z, xp.int64)]
-    uniform = like(rng.random((c - 1, trials)), Z, xp.float64)
-    for i in range(c - 1):
+    draws = -(-(c - 1) // together)
+    uniform = like(rng.random((draws, trials)), Z, xp.float64)
+    for i in range(draws):
         summed = xp.cumulative_sum(nearest * mass)
         drawn = xp.searchsorted(summed, uniform[i, :] * summed[-1], side="right")
         drawn = xp.clip(drawn, max=cloud.n - 1)  # no mass is left where few points are distinct
-        closer = xp.minimum(squared_from(cloud.at(drawn)), nearest)
-        best = xp.reshape(xp.argmin(closer @ mass), (1,))
-        nearest = xp.take(closer, best, axis=0)[0, :]
-        chosen.append(xp.take(drawn, best))
+        closer = squared_from(cloud.at(drawn))
+        for _ in range(min(together, c - len(chosen))):
+            closer = xp.minimum(closer, nearest)
+            best = xp.reshape(xp.argmin(closer @ mass), (1,))
+            nearest = xp.take(closer, best, axis=0)[0, :]
+            chosen.append(xp.take(drawn, best))
     return to_host(xp.concat(chosen)).astype(np.intp)

@@ -1,36 +1,18 @@
-"""k-medoids on a matrix of distances: PAM, and the algorithm of Park and Jun.
-
-Our own, because the fast package for it is GPL and scikit-learn has none. The loss is
-the sum of each point's distance to its nearest medoid, as in R's ``pam``.
-"""
+"""k-medoids on a matrix of distances: PAM, as in R's ``pam``, and Park and Jun's algorithm."""
 
 from __future__ import annotations
 
 import numpy as np
 from scipy.sparse import csc_array
 
-from nysboost.numerics.arrays import Floats, Indices
+from nysboost.numerics.arrays import Floats, Indices, positive_or_one
 
 
 def pam(distances: Floats, k: int) -> Indices:
-    """Partitioning Around Medoids (Kaufman and Rousseeuw 1990): BUILD, then SWAP.
+    """Return the k medoids of PAM (Kaufman and Rousseeuw 1990): BUILD, then SWAP.
 
-    SWAP makes the best of all k(n−k) exchanges until none lowers the loss. All exchanges
-    are evaluated together, in O(n²), with the decomposition of Schubert and Rousseeuw
-    (2019): a swap's effect is that of adding the candidate, plus a correction for the
-    points that lose their nearest medoid.
-
-    Parameters
-    ----------
-    distances : array of shape (n, n)
-        Symmetric, with zero diagonal.
-    k : int
-        Number of medoids, at most n.
-
-    Returns
-    -------
-    array of shape (k,)
-        Distinct positions of the medoids.
+    All k(n−k) exchanges of a step are evaluated together, in O(n²), on distances of shape (n, n),
+    with the decomposition of Schubert and Rousseeuw (2019).
     """
     medoids = _build(distances, k)
     if k == len(distances):
@@ -46,11 +28,7 @@ def pam(distances: Floats, k: int) -> Indices:
 
 
 def _build(distances: Floats, k: int) -> Indices:
-    """Add, k times, the medoid that lowers the loss most.
-
-    A new medoid changes the losses only through the points that it is nearest to, fewer and
-    fewer of them: all k steps together cost a few n² operations.
-    """
+    """Add, k times, the medoid that lowers the loss most; all steps cost a few n² operations."""
     nearest = np.full(len(distances), distances.max())
     loss = distances.sum(axis=0)
     medoids = np.empty(k, dtype=np.intp)
@@ -85,28 +63,9 @@ def _swap_changes(distances: Floats, medoids: Indices) -> Floats:
 
 
 def park_jun(distances: Floats, k: int, max_iter: int = 300) -> Indices:
-    """Cluster by the simple and fast k-medoids of Park and Jun (2009).
-
-    The k points with the smallest v_j = Σ_i d_ij / Σ_l d_il start as medoids; then, in
-    turn, points join their nearest medoid and each cluster takes its best medoid, until
-    the loss stays the same.
-
-    Parameters
-    ----------
-    distances : array of shape (n, n)
-        Symmetric, with zero diagonal.
-    k : int
-        Number of medoids, at most n.
-    max_iter : int
-        Rounds at most; the loss falls in each, so this is a guard against rounding.
-
-    Returns
-    -------
-    array of shape (k,)
-        Distinct positions of the medoids.
-    """
+    """Return k medoids by Park and Jun (2009), from the k smallest v_j = Σ_i d_ij / Σ_l d_il."""
     totals = distances.sum(axis=1)
-    centrality = (distances / np.where(totals > 0, totals, 1.0)[:, None]).sum(axis=0)
+    centrality = (distances / positive_or_one(totals)[:, None]).sum(axis=0)
     medoids = np.argsort(centrality, kind="stable")[:k]
     loss = np.inf
     for _ in range(max_iter):
@@ -116,11 +75,7 @@ def park_jun(distances: Floats, k: int, max_iter: int = 300) -> Indices:
         if not new_loss < loss:
             break
         loss = new_loss
-        medoids = np.array([_cluster_medoid(distances, owner == i) for i in range(k)])
+        clusters = [np.flatnonzero(owner == i) for i in range(k)]
+        within = [distances[np.ix_(members, members)].sum(axis=0) for members in clusters]
+        medoids = np.array([c[np.argmin(sums)] for c, sums in zip(clusters, within, strict=True)])
     return medoids
-
-
-def _cluster_medoid(distances: Floats, members: np.ndarray[tuple[int], np.dtype[np.bool]]) -> int:
-    where = np.flatnonzero(members)
-    within = distances[np.ix_(where, where)].sum(axis=0)
-    return int(where[np.argmin(within)])

@@ -1,97 +1,240 @@
-"""How far a long computation has come, told to those who asked."""
+"""How far a computation is: a bar with the time left, lines if asked for, and callbacks."""
 
 from __future__ import annotations
 
+import functools
+import math
+import multiprocessing
+import shutil
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-PAUSE = 5.0
-"""Seconds of silence after which work without a result of its own says how far it is."""
+SECONDS = 2.0
+"""What a computation has to take, or be about to take, until a bar appears."""
 
-_shown: ContextVar[bool] = ContextVar("progress is shown", default=False)
+PAUSE = 10.0
+"""Seconds without a line after which a log is told how much is done."""
 
-
-@contextmanager
-def shown(verbose: bool | int) -> Iterator[None]:
-    """Let everything inside say how far it is, if `verbose`."""
-    token = _shown.set(bool(verbose))
-    try:
-        yield
-    finally:
-        _shown.reset(token)
-
-
-def track(steps: Iterable[T], what: str, total: int | None = None) -> Iterator[T]:
-    """Yield the steps, and after each say how many are done and how long the rest will take.
-
-    Parameters
-    ----------
-    steps : iterable
-        What is to be done.
-    what : str
-        What to call it.
-    total : int or None
-        How many steps there are, where that is known and `steps` does not say.
-
-    Examples
-    --------
-    >>> list(track([1, 2], "counting"))
-    [1, 2]
-    """
-    if not _shown.get():
-        yield from steps
-        return
-    total = len(steps) if total is None and isinstance(steps, Sized) else total
-    begun = time.perf_counter()
-    for done, step in enumerate(steps, start=1):
-        yield step
-        passed = time.perf_counter() - begun
-        left = f", about {passed * (total - done) / done:.1f} s left" if total else ""
-        of = f" of {total}" if total else ""
-        print(f"nysboost: {what} {done}{of}, {passed:.1f} s{left}", file=sys.stderr, flush=True)
+WIDTH = 24
+"""Characters of the bar."""
 
 
 @dataclass
-class Work:
-    """Work of which parts get done: it says what came of them, and how long the rest will take.
+class Progress:
+    """Work of which parts get done.
 
-    Parameters
-    ----------
-    say : callable
-        Takes a line.
+    `say` takes a line: what came of a step, and how long the rest will take. `listen` is called
+    with this object after each step. After `pause` seconds without a line one says how much is
+    done.
 
     Examples
     --------
-    >>> work = Work(print)
+    >>> work = Progress(print)
     >>> work.begin(2.0)
     >>> work.step(2.0, "All of it")
     All of it, about 0 s left
     """
 
-    say: Callable[[str], None] = lambda _: None
+    say: Callable[[str], None] | None = None
+    listen: Callable[[Progress], None] | None = None
+    clock: Callable[[], float] = time.perf_counter
+    pause: float = PAUSE
     total: float = 0.0
     done: float = 0.0
-    begun: float = 0.0
-    spoke: float = 0.0
+    before: float = 0.0
 
-    def begin(self, total: float) -> None:
-        """Begin work of a size that is known, in any units."""
-        self.total, self.done = total, 0.0
-        self.begun = self.spoke = time.perf_counter()
+    def __post_init__(self) -> None:
+        self.created = self.begun = self.spoke = self.clock()
 
-    def step(self, size: float, line: str = "") -> None:
-        """Say that a part of that size is done; without a line, only after a while."""
-        self.done, now = self.done + size, time.perf_counter()
-        if not line and now - self.spoke < PAUSE:
-            return
-        self.spoke, share = now, min(self.done / self.total, 1.0) if self.total else 0.0
-        left = (now - self.begun) * (1 - share) / share if share else 0.0
-        what = line or f"{share:.0%} of the work is done"
-        self.say(f"{what}, about {left:.0f} s left" if share else what)
+    def begin(self, total: float, done: float = 0.0) -> None:
+        """Begin work of a size that is known, in any units, of which a part is done already."""
+        self.total, self.done, self.before = total, done, done
+        self.begun = self.spoke = self.clock()
+
+    def step(self, size: float = 1.0, line: str = "") -> None:
+        """Count a part of that size as done; without a line it is told only after a while."""
+        self.done += size
+        if self.listen is not None:
+            self.listen(self)
+        if self.say is not None and (line or self.clock() - self.spoke >= self.pause):
+            self.spoke = self.clock()
+            self.say(self.sentence(line or f"{self.share:.0%} of the work is done"))
+
+    @property
+    def share(self) -> float:
+        """How much of the work is done, 0 to 1; 0 as long as nobody knows."""
+        return min(self.done / self.total, 1.0) if self.total else 0.0
+
+    @property
+    def left(self) -> float | None:
+        """Seconds that the rest will take, None as long as nobody knows."""
+        made, passed = self.done - self.before, self.clock() - self.begun
+        return passed * max(self.total - self.done, 0.0) / made if self.total and made else None
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it takes long enough for a bar."""
+        passed = self.clock() - self.created
+        return passed >= SECONDS or (passed >= SECONDS / 4 and passed + (self.left or 0) > SECONDS)
+
+    def sentence(self, line: str) -> str:
+        """Return the line with the time left, as far as that is known."""
+        left = self.left
+        return line if left is None else f"{line}, about {in_words(left)} left"
+
+    def bar(self, title: str) -> str:
+        """Return the title with a bar and the time left, or with the time that has passed."""
+        if self.share in (0, 1):
+            return f"{title}: {in_words(self.clock() - self.created)}"
+        filled = round(WIDTH * self.share)
+        drawn = "#" * filled + "." * (WIDTH - filled)
+        return self.sentence(f"{title} [{drawn}] {self.share:.0%}")
+
+
+_current: ContextVar[Progress | None] = ContextVar("progress", default=None)
+
+
+def current() -> Progress:
+    """Return the progress of the computation that is running, or one that nobody looks at."""
+    return _current.get() or Progress()
+
+
+@contextmanager
+def reported(
+    title: str,
+    verbose: int | None = None,
+    listen: Callable[[Progress], None] | None = None,
+) -> Iterator[Progress]:
+    """Report how far everything inside is; as a part of another computation, nothing.
+
+    `verbose` None: a bar for what takes over two seconds; 0: nothing; 1: also lines for steps.
+    """
+    outer = _current.get()
+    if outer is not None and not outer.total and listen is None:
+        yield outer  # which knows no parts of its own
+        return
+    progress = Progress(None, listen)
+    token = _current.set(progress)
+    try:
+        with _shown(progress, title, verbose if outer is None else 0):
+            yield progress
+    finally:
+        _current.reset(token)
+
+
+def count_rows(blocks: Iterable[T], title: str, total: int | None, verbose: int) -> Iterator[T]:
+    """Yield blocks of rows, and report how many rows of all are done; `verbose` as above."""
+    progress = Progress()
+    progress.begin(total or 0)
+    with _shown(progress, title, verbose):
+        for block in blocks:
+            yield block
+            progress.step(len(block))  # type: ignore[arg-type]
+
+
+def track(steps: Iterable[T], what: str = "", total: int | None = None) -> Iterator[T]:
+    """Yield the steps, and count each as done when the next is asked for.
+
+    Where each step is to have a line, `what` is its name; `total` is for iterables without a
+    length.
+
+    Examples
+    --------
+    >>> list(track([1, 2]))
+    [1, 2]
+    """
+    progress = current()
+    total = len(steps) if total is None and isinstance(steps, Sized) else total
+    if progress.total:  # a larger computation, of which this is a part, counts
+        yield from steps
+        return
+    progress.begin(total or 0)
+    for number, step in enumerate(steps, start=1):
+        yield step
+        of = f" of {total}" if total else ""
+        progress.step(1.0, f"{what} {number}{of}" if what else "")
+
+
+def in_words(seconds: float) -> str:
+    """Return a time to read.
+
+    Examples
+    --------
+    >>> in_words(12.3), in_words(600)
+    ('12 s', '10 min')
+    """
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+
+
+def _say(title: str, progress: Progress, line: str) -> None:
+    erase = "\r\033[K" if sys.stderr.isatty() else ""
+    passed = progress.clock() - progress.created
+    print(f"{erase}{title} {passed:6.1f} s  {line}", file=sys.stderr, flush=True)
+
+
+def _drawing() -> Callable[[str], None] | None:
+    """Return what shows a line in the place of the last one, or None where nobody looks."""
+    alone = multiprocessing.current_process().name == "MainProcess"  # and no worker
+    if not alone or threading.current_thread() is not threading.main_thread():
+        return None
+    if sys.stderr is not None and sys.stderr.isatty():
+        return _draw_on_terminal
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return _NotebookLine() if type(shell).__name__ == "ZMQInteractiveShell" else None
+
+
+def _draw_on_terminal(text: str) -> None:
+    width = shutil.get_terminal_size().columns - 1
+    sys.stderr.write(f"\r\033[K{text[:width]}")
+    sys.stderr.flush()
+
+
+class _NotebookLine:
+    """A line of a cell's output that is written over."""
+
+    shown: Any = None
+
+    def __call__(self, text: str) -> None:
+        from IPython.display import Pretty, display
+
+        if self.shown is None:
+            self.shown = display(Pretty(text), display_id=True)
+        else:
+            self.shown.update(Pretty(text))
+
+
+@contextmanager
+def _shown(progress: Progress, title: str, verbose: int | None) -> Iterator[None]:
+    """Draw ten times a second, as soon as it takes long, and erase the line at the end."""
+    draw = None if verbose == 0 else _drawing()
+    progress.say = functools.partial(_say, title, progress) if verbose else None
+    progress.pause = math.inf if draw else PAUSE
+    if draw is None:
+        yield
+        return
+    over = threading.Event()
+    visible: list[bool] = []
+
+    def watch() -> None:
+        while not over.wait(0.1):
+            if visible or progress.is_long:
+                draw(progress.bar(title))
+                visible.append(True)
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        if visible:
+            draw("")

@@ -1,8 +1,4 @@
-"""Every cut-off of the library, each relative to a scale that the data set.
-
-A number here decides when a value counts as zero, as equal to another, or as too inexact
-to be used. Each says what it is relative to and what was measured to choose it.
-"""
+"""Every cut-off of the library, each relative to a scale that the data set."""
 
 from __future__ import annotations
 
@@ -15,23 +11,22 @@ RESOLVED = 1e-12
 """Eigenvalues of AᵀA above this share of the largest are right to a few digits."""
 
 NEARBY = 0.1
-"""A Cholesky factor whose pivots are this alike leaves all but two digits of orthogonality. With
-0.5 a descent makes a tenth more bases, for the same error to six digits (kin40k and Pendigits)."""
+"""A Cholesky factor whose pivots are this alike leaves all but two digits of orthogonality."""
 
 FAR_FROM_THERE = 1e-6
 """Pivots that span more than this have lost a column to rounding: the matrix is not nearby."""
+
+SQUARABLE = 1e-2
+"""Digits of CᵀC's smallest eigenvalue, as a share of it, that may be lost to rounding."""
 
 INDEFINITE = 1e-4
 """A negative eigenvalue beyond this share of the largest is no rounding error."""
 
 ROUNDING = 4
-"""Epsilons of the largest eigenvalue below which W or A knows nothing. Rounding errors of kernel
-entries do not add up with their number: eps·m would cut eigenvalues that float32 still knows
-(error 4e-4 at m = 999 with doubled rows)."""
+"""Epsilons of the largest eigenvalue below which W or A knows nothing; eps·m would cut more."""
 
 SUMMED = 16
-"""Epsilons by which two inner products of equal columns may differ: their terms, of either sign in
-rounding, hardly add up."""
+"""Epsilons by which two inner products of equal columns may differ."""
 
 DEFINITE = 1e-6
 """By so much alpha must exceed the most negative eigenvalue, as a share of it."""
@@ -52,12 +47,13 @@ CANCELLED = 1e-10
 """Below this loss 1 − ‖PGP‖²/‖G‖² has lost ten digits: the residual itself is formed."""
 
 SHALLOW = 1e-8
-"""A loss above which float32 will do for the last two products of its gradient, at half the time:
-landmarks end where they would in float64 to six digits of the error (kin40k, a loss of 2e-8)."""
+"""A loss above which float32 will do for the last two products of its gradient (kin40k: 2e-8)."""
 
 NEAR_ROUNDING = 1e-8
-"""A relative error below which a fitted core has lost digits: 1e-11 where plain Nyström reaches
-4e-15 (solar, polynomial kernel, c = 120)."""
+"""A relative error below which a fitted core has lost digits (solar: 1e-11 instead of 4e-15)."""
+
+SINGLE = 1e-5
+"""A relative error that products in float32 do not add to."""
 
 NOTHING_LEFT = 1e-20
 """A loss, the square of a relative error, that is little more than rounding."""
@@ -69,21 +65,16 @@ SMOOTHED = 1e-6
 """Added to r in the slope e⁻ʳ/r of Matérn 1/2, which is infinite where two points meet."""
 
 JITTER = 1e-6
-"""Added to the diagonal of k(Z, Z), which is 1, while landmarks move: with 1e-8 the loss was
-rounding error where landmarks met (keggundirected), and no table predicted better."""
+"""Added to the unit diagonal of k(Z, Z); with 1e-8 the loss was rounding where landmarks met."""
 
 ALIKE = 1e-5
-"""Kernel values in float32 that are no further than this from those in float64, as a share of the
-largest, differ by rounding."""
+"""Kernel values in float32 that differ by no more of the largest differ by rounding."""
 
 COARSE = 1e-2
-"""A residual that is larger than this, as a share of G's entries, is clear in float32, in which a
-learner's features are right to 1e-4."""
+"""A residual above this share of G's entries is clear in float32, whose features have 4 digits."""
 
 CROSSING = 1e-4
-"""Singular values of G[I, J] below this share of the largest have no inverse in CUR: of 1e-8 to
-1e-2 the smallest error on three of the paper's five data sets, and within a factor of two of it
-on the others, where smaller ones lose all digits."""
+"""Singular values of G[I, J] below this share have no inverse in CUR: best of 1e-8 to 1e-2."""
 
 
 UNSOLVED = {"float32": 1e-3, "float64": 1e-6}
@@ -91,8 +82,5 @@ UNSOLVED = {"float32": 1e-3, "float64": 1e-6}
 
 
 def cutoff(size: int, eps: float) -> float:
-    """Return the cut-off eps·size, relative to the largest eigen- or singular value.
-
-    Every decision "this eigenvalue is zero" is made against this number.
-    """
+    """Return the cut-off eps·size, relative to the largest eigen- or singular value."""
     return eps * size

@@ -1,0 +1,205 @@
+"""Processor time to fit an approximation: against the rows, other methods, and another version.
+
+    python benchmarks/fit.py --only joint boosting --data-dir folder
+    git worktree add /tmp/before TAG
+    python benchmarks/fit.py --only versions --against /tmp/before/src --data-dir folder
+
+`rows`: URB-mean with 8 learners of 120 columns and `joint` for growing n: beyond the row cap
+neither time nor memory should grow. `joint`: against k-means with as many centres on MNIST, and
+against k-means landmarks where a fit has nothing to refine. `boosting`: against the ensemble with
+the same p, m and k. `pivots`: randomly pivoted Cholesky against one pivot at a time, and against
+the n × c kernel values that this needs before it does anything with them. `versions`: time and
+error of `joint`, each fit in a process of its own, in turn with the version at --against.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from common import Report, Row, compare, in_child, parser, peak_megabytes, points, run, time_in_turn
+from sklearn.cluster import KMeans
+
+import nysboost as nb
+from nysboost.gram import Gram, make_gram
+
+LIMIT_MB = 500.0
+BASE = "ensemble-ridge"
+BOOSTED = {"UUB-mean": 1.0, "UEB-mean": 1.0, "URB-mean": 1.3, "RRB-mean": None}
+"""Goals: time over that of the ensemble."""
+
+
+def fit(
+    X: np.ndarray, method: str, how: dict[str, Any], seed: int, sigma: float | str = 5.0
+) -> nb.Approximation:
+    """Fit once."""
+    return nb.approximate(X, method, nb.Gaussian(sigma=sigma), **how, random_state=seed)
+
+
+def rows(options: argparse.Namespace) -> Iterator[Row]:
+    """Yield time and memory of fits to growing numbers of rows."""
+    first, *others = sorted(options.rows)
+    mixture = {"n_learners": 8, "n_columns": options.columns}
+    for method, how in (("URB-mean", mixture), ("joint", {"n_components": options.landmarks})):
+        found = {n: in_child(_fit_rows, n, method, how) for n in (first, *others)}
+        for n in others:
+            seconds = [[found[size][0]] for size in (n, first)]
+            yield compare(f"{method}, n = {n:,}", f"n = {first:,}", *seconds, 1.3)
+        peak = [found[max(options.rows)][1]]
+        what = f"{method}, peak beyond X, n = {max(options.rows):,}"
+        yield compare(what, "limit", peak, LIMIT_MB, 1.0, unit="MB")
+
+
+def _fit_rows(n: int, method: str, how: dict[str, Any]) -> tuple[float, float]:
+    """Return the seconds of a fit and the peak memory beyond X."""
+    X = np.random.default_rng(0).normal(size=(n, 20))
+    fit(X[:1000], method, how, 0)  # libraries loaded
+    before, start = peak_megabytes(), time.process_time()
+    fit(X, method, how, 0)
+    return time.process_time() - start, peak_megabytes() - before
+
+
+def joint(options: argparse.Namespace) -> Iterator[Row]:
+    """Yield the time of joint against k-means clustering and k-means landmarks."""
+    X, c = points("mnist", options.images, options), options.landmarks
+    how = {"n_components": c}
+    work: dict[str, Callable[[int], Any]] = {
+        "joint": partial(fit, X, "joint", how),
+        "KMeans": lambda seed: KMeans(c, n_init=1, random_state=seed).fit(X),
+    }
+    times = time_in_turn(work, options.rounds, warm_up=False)
+    what = f"joint, {'MNIST' if options.data == 'paper' else 'synthetic'}, c = {c}, n = {len(X):,}"
+    yield compare(what, f"KMeans({c}, n_init=1)", times["joint"], times["KMeans"], 0.06)
+    X = np.random.default_rng(0).normal(size=(options.few, 3))
+    work = {m: partial(fit, X, m, how, sigma="median") for m in ("joint", "kmeans")}
+    times = time_in_turn(work, options.rounds)
+    what = f"joint, three Gaussian features, c = {c}, n = {len(X):,}"
+    yield compare(what, "kmeans", times["joint"], times["kmeans"], 8.0)
+
+
+def boosting(options: argparse.Namespace) -> Iterator[Row]:
+    """Yield the time of boosting against the ensemble; every round has its own seed."""
+    how = {"n_learners": 8, "n_columns": options.columns, "rank": options.columns * 5 // 12}
+    for data in options.sets:
+        X = points(data, options.few, options)
+        work = {name: partial(fit, X, name, how) for name in (BASE, *BOOSTED)}
+        times = time_in_turn(work, options.rounds)
+        for name, goal in BOOSTED.items():
+            what = f"{name}, {data}, d = {X.shape[1]}, n = {len(X):,}"
+            yield compare(what, BASE, times[name], times[BASE], goal)
+
+
+def pivots(options: argparse.Namespace) -> Iterator[Row]:
+    """Yield the time of randomly pivoted Cholesky on rows with features of falling spread."""
+    n, c = max(options.rows), options.pivots
+    for d in (5, 20):
+        X = np.random.default_rng(0).standard_normal((n, d)) * np.sqrt(d / (1 + np.arange(d))) / 2
+        kernel = nb.Gaussian(gamma=1 / d)
+        gram = make_gram(X, kernel)
+        work: dict[str, Callable[[int], Any]] = {
+            "ours": lambda seed, X=X, kernel=kernel: nb.approximate(
+                X, "rpcholesky", kernel, n_components=c, random_state=seed
+            ),
+            "one pivot at a time": lambda seed, gram=gram: _one_at_a_time(gram, c, seed),
+            "the kernel values": lambda _, gram=gram: _kernel_values(gram, c),
+        }
+        times = time_in_turn(work, options.rounds, warm_up=False)
+        for other, goal in {"one pivot at a time": 0.1, "the kernel values": 6.0}.items():
+            what = f"rpcholesky, n = {n:,}, d = {d}, c = {c}"
+            yield compare(what, other, times["ours"], times[other], goal)
+
+
+def _one_at_a_time(gram: Gram, c: int, seed: int) -> None:
+    """Draw and eliminate one pivot after the other."""
+    rng = np.random.default_rng(seed)
+    F, diag = np.zeros((gram.n, c), order="F"), np.asarray(gram.diag(), dtype=np.float64)
+    for i in range(c):
+        j = rng.choice(gram.n, size=1, p=diag / diag.sum())
+        column = gram.block(np.arange(gram.n), j)[:, 0] - F[:, :i] @ F[j[0], :i]
+        F[:, i] = column / np.sqrt(diag[j[0]])
+        diag = np.maximum(diag - F[:, i] ** 2, 0)
+        diag[j] = 0
+
+
+def _kernel_values(gram: Gram, c: int) -> None:
+    landmarks = gram.landmarks(np.arange(c))
+    for start in range(0, gram.n, 1000):
+        gram.cross(slice(start, start + 1000), landmarks)
+
+
+FIT = """
+import sys, time, numpy as np, nysboost as nb
+path, c, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+X, kernel = np.load(path), nb.Gaussian(sigma="median")
+nb.approximate(X[:200], "joint", kernel, n_components=20, random_state=0)
+began = time.process_time()
+found = nb.approximate(X, "joint", kernel, n_components=c, random_state=seed)
+print(time.process_time() - began, found.relative_error())
+"""
+
+
+def versions(options: argparse.Namespace) -> Iterator[Row]:
+    """Yield time and error of joint over those of another version."""
+    c, ours = options.landmarks, Path(__file__).parents[1] / "src"
+    for data in options.sets:
+        rows = options.out.with_name(f"{data}.npy")
+        rows.parent.mkdir(parents=True, exist_ok=True)
+        np.save(rows, points(data, options.few, options))
+        pairs = [
+            [_fit_of(source, rows, c, seed) for source in (ours, options.against)]
+            for seed in range(options.rounds)
+        ]
+        rows.unlink()
+        for i, unit in enumerate(("s", "relative error")):
+            now, before = ([pair[side][i] for pair in pairs] for side in (0, 1))
+            what = f"joint, {data}, c = {c}, n = {options.few:,}"
+            yield compare(
+                what, "the other version", now, before, 1.0 if i == 0 else 1.01, unit=unit
+            )
+
+
+def _fit_of(source: Path, rows: Path, c: int, seed: int) -> tuple[float, ...]:
+    """Return processor time and error of a fit by the version at `source`."""
+    others = [part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
+    path = os.pathsep.join([str(source.resolve()), *others])
+    command = [sys.executable, "-c", FIT, str(rows), str(c), str(seed)]
+    env = {**os.environ, "PYTHONPATH": path}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+    return tuple(map(float, done.stdout.split()))
+
+
+PARTS = {f.__name__: f for f in (rows, joint, boosting, pivots, versions)}
+
+
+def measure(options: argparse.Namespace) -> Report:
+    report = Report("Fits, float64, processor time")
+    for name in options.only or [name for name in PARTS if name != "versions" or options.against]:
+        for row in PARTS[name](options):
+            report.add(row)
+    return report
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    made = parser(__file__, __doc__, rounds=3)
+    made.add_argument("--only", nargs="+", choices=PARTS, help="all unless given")
+    made.add_argument("--against", type=Path, help="src of another version of the library")
+    made.add_argument("--sets", nargs="+", default=["mnist", "glove", "covertype"])
+    made.add_argument("--rows", type=int, nargs="+", default=[10**4, 10**5])
+    made.add_argument("--few", type=int, default=4000, help="rows where there are few")
+    made.add_argument("--images", type=int, default=70_000)
+    made.add_argument("--landmarks", type=int, default=240)
+    made.add_argument("--pivots", type=int, default=500)
+    made.add_argument("--columns", type=int, default=120, help="of each learner of a mixture")
+    run(made.parse_args(arguments), measure)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+"""Put figures of benchmarks into docs/results.json, and from there into pages and pictures.
+
+    python benchmarks/results.py learning out/learning.jsonl        runs of learning.py
+    python benchmarks/results.py categories out/tables.jsonl        runs of tables.py
+    python benchmarks/results.py error_time out/leaderboard.jsonl   runs of leaderboard.py
+    python benchmarks/results.py pages                              README and pictures alone
+    python benchmarks/results.py goals out/*.json                   which goals were met
+
+Pages of the site take their tables from the file when they are built; the README, which is also
+read without the site, and the pictures are written here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from common import HEADER, Report, machine_line, read, table
+
+import nysboost as nb
+
+DOCS = Path(__file__).parents[1] / "docs"
+RESULTS = DOCS / "results.json"
+TITLES = {"covtype": "Covertype", "mnist": "MNIST"}
+
+
+def put_learning(known: dict[str, Any], runs: list[dict[str, Any]]) -> None:
+    """Take mean error, coverage and seconds of each table, and the times of fits by rows."""
+    found = defaultdict(list)
+    for record in runs:
+        found[record["table"], record.get("learner")].append(record)
+    times = {r["rows"]: round(r["processor"], 1) for r in found.pop(("times", None), [])}
+    if times:
+        known["fit_times"] |= {"seconds": sorted(times.items()), "version": nb.__version__}
+    for (name, learner), mine in found.items():
+        into = known["tables"][TITLES.get(name, name)]
+        into["error"][learner] = float(f"{np.mean([r['error'] for r in mine]):.4g}")
+        if learner == "NysBoost":
+            into |= {"rows": mine[0]["rows"], "device": mine[0]["device"], "splits": len(mine)}
+            clock = "processor" if mine[0]["device"] == "cpu" else "seconds"
+            into["seconds"] = round(float(np.mean([r[clock] for r in mine])), 1)
+            if "covered" in mine[0]:
+                into["covered"] = round(float(np.mean([r["covered"] for r in mine])), 4)
+
+
+def put_categories(known: dict[str, Any], runs: list[dict[str, Any]]) -> None:
+    """Take the mean losses on tables with categories and gaps."""
+    losses: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for run in runs:
+        losses[run["table"]][run["learner"]].append(run["loss"])
+    known["categories"] = {
+        name: {
+            "splits": min(map(len, found.values())),
+            "loss": {who: float(f"{np.mean(values):.4g}") for who, values in found.items()},
+        }
+        for name, found in sorted(losses.items())
+    }
+
+
+def put_error_time(known: dict[str, Any], runs: list[dict[str, Any]]) -> None:
+    """Take what the leaderboard measured on the first split of each table."""
+    cells = {(c["table"], c["learner"]): c for c in known["error_time"]["cells"]}
+    for run in runs:
+        if "error" in run and run["split"] == 0:
+            cells[run["table"], run["learner"]] = {
+                "table": run["table"],
+                "learner": run["learner"],
+                "rows": run["rows"],
+                "error": float(f"{run['error']:.4g}"),
+                "seconds": round(run["fit_s"], 3),
+            }
+    known["error_time"] = {"version": nb.__version__, "cells": list(cells.values())}
+
+
+def write_pages() -> None:
+    """Write the README's table and output, and the pictures, anew."""
+    sys.path.insert(0, str(DOCS / "_ext"))
+    import measured
+    import pictures
+
+    measured.write_readme()
+    pictures.draw_all()
+
+
+def shown(known: dict[str, Any]) -> str:
+    """Return JSON with one line for each table and each cell, which shows what changed."""
+    text = json.dumps(known, indent=1, ensure_ascii=False)
+    flat = re.compile(r"[\[{][^\[\]{}]*[\]}]")
+    text = flat.sub(lambda m: re.sub(r"\s*\n\s*", " ", m.group()), text)
+    return flat.sub(lambda m: re.sub(r"\s*\n\s*", " ", m.group()), text) + "\n"
+
+
+def goals(paths: Sequence[Path], markdown: bool) -> str:
+    """Return the goals of all reports in one table: met or missed."""
+    reports = [Report.load(path) for path in paths]
+    rows = [row for report in reports for row in report.rows if row.goal is not None]
+    missed = sum(row.verdict == "missed" for row in rows)
+    machines = dict.fromkeys(machine_line(report.machine) for report in reports)
+    counted = f"{len(rows) - missed} of {len(rows)} goals met, {missed} missed"
+    return "\n\n".join([*machines, table(HEADER, [row.cells() for row in rows], markdown), counted])
+
+
+PUT = {"learning": put_learning, "categories": put_categories, "error_time": put_error_time}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", choices=[*PUT, "pages", "goals"])
+    parser.add_argument("files", type=Path, nargs="*")
+    parser.add_argument("--markdown", action="store_true", help="print Markdown")
+    given = parser.parse_args(arguments)
+    if given.what == "goals":
+        print(goals(given.files, given.markdown))
+        return
+    if given.what in PUT:
+        known = json.loads(RESULTS.read_text(encoding="utf-8"))
+        PUT[given.what](known, [record for path in given.files for record in read(path)])
+        known["version"] = nb.__version__
+        RESULTS.write_text(shown(known), encoding="utf-8")
+    write_pages()
+
+
+if __name__ == "__main__":
+    main()

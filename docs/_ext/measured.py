@@ -1,0 +1,177 @@
+"""Tables of pages from ``docs/results.json``, which ``benchmarks/results.py`` writes."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import math
+import re
+import statistics
+from pathlib import Path
+from typing import Any
+
+DOCS = Path(__file__).parents[1]
+README = DOCS.parent / "README.md"
+BEGIN, END = "<!-- results: front -->", "<!-- end of results -->"
+FRONT = ("kin40k", "protein", "pol", "Covertype", "MNIST")
+LEARNERS = ("NysBoost", "LightGBM", "xRFM")
+
+
+def stored() -> dict[str, Any]:
+    """Return the results."""
+    found: dict[str, Any] = json.loads((DOCS / "results.json").read_text(encoding="utf-8"))
+    return found
+
+
+def front() -> str:
+    """Return the table of the front page."""
+    tables = stored()["tables"]
+    return _errors({name: tables[name] for name in FRONT}, LEARNERS)
+
+
+def large_tables() -> str:
+    """Return errors, intervals and times on tables with many rows."""
+    return _group("large", LEARNERS)
+
+
+def small_tables() -> str:
+    """Return errors, intervals and times on tables with few rows."""
+    return _group("small", ("NysBoost", "LightGBM", "exact process"))
+
+
+def _group(group: str, learners: tuple[str, ...]) -> str:
+    found = {n: t for n, t in stored()["tables"].items() if t["group"] == group}
+    devices = sorted({table["device"] for table in found.values()})
+    clock = " and ".join("processor time" if d == "cpu" else f"on one {d}" for d in devices)
+    most = max(table["splits"] for table in found.values())
+    fewer = ", ".join(f"{n} {t['splits']}" for n, t in found.items() if t["splits"] < most)
+    caption = (
+        f"Means over {most} splits{f' ({fewer})' if fewer else ''}. “In 95 %”: test rows inside "
+        f"their 95 % interval. s: seconds to fit, {clock}."
+    )
+    return f"{_errors(found, learners, times=True)}\n{caption}\n"
+
+
+def category_tables() -> str:
+    """Return losses on tables with categories and gaps, or nothing if there are none."""
+    found = stored().get("categories", {})
+    if not found:
+        return "No figures of this version yet: the command makes them.\n"
+    names = list(dict.fromkeys(who for table in found.values() for who in table["loss"]))
+    lines = [f"| table | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
+    for name, table in found.items():
+        least = min(table["loss"].values())
+        cells = (
+            _number(table["loss"].get(who), "", table["loss"].get(who) == least) for who in names
+        )
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    splits = min(table["splits"] for table in found.values())
+    return "\n".join(lines) + f"\n\nMeans over {splits} splits or more.\n"
+
+
+def leaderboard() -> str:
+    """Return rank, error and time of each learner over the tables of the picture."""
+    cells = stored()["error_time"]["cells"]
+    least: dict[str, float] = {}
+    for cell in cells:
+        least[cell["table"]] = min(cell["error"], least.get(cell["table"], math.inf))
+    lines = []
+    for learner in dict.fromkeys(cell["learner"] for cell in cells):
+        mine = [cell for cell in cells if cell["learner"] == learner]
+        ranks = [
+            1 + sum(c["error"] < m["error"] for c in cells if c["table"] == m["table"])
+            for m in mine
+        ]
+        ratio = math.exp(statistics.mean(math.log(m["error"] / least[m["table"]]) for m in mine))
+        seconds = statistics.median(m["seconds"] for m in mine)
+        row = [
+            learner,
+            f"{len(mine)}",
+            f"{statistics.mean(ranks):.1f}",
+            f"{ratio:.2f}",
+            f"{seconds:.2g}",
+        ]
+        lines.append((ratio, f"| {' | '.join(row)} |"))
+    head = ["learner", "tables", "mean rank", "error / the smallest", "median seconds"]
+    return (
+        "\n".join(
+            [
+                f"| {' | '.join(head)} |",
+                "|---" * len(head) + "|",
+                *(line for _, line in sorted(lines)),
+            ]
+        )
+        + "\n"
+    )
+
+
+def where_others_win() -> str:
+    """Return the tables on which another learner has the smaller error, as a list."""
+    known, lines = stored(), []
+    tables = [(name, table["error"], table["what"]) for name, table in known["tables"].items()]
+    tables += [(name, table["loss"], "") for name, table in known.get("categories", {}).items()]
+    for name, errors, what in tables:
+        least = min(errors, key=errors.get)
+        if least != "NysBoost":
+            both = [_number(errors[who], what) for who in (least, "NysBoost")]
+            lines.append(f"- **{name}**: {least} has {both[0]}, NysBoost {both[1]}.")
+    return "\n".join(lines or ["- On none of these tables."]) + "\n"
+
+
+def fit_times() -> str:
+    """Return how long fits take."""
+    times = stored()["fit_times"]
+    lines = [f"| {times['what']} | {times['unit']} |", "|---|---|"]
+    lines += [f"| {rows:,} rows | {seconds:.0f} s |" for rows, seconds in times["seconds"]]
+    return "\n".join([*lines, "", f"Version {times['version']}, `{times['command']}`."]) + "\n"
+
+
+def _errors(tables: dict[str, Any], learners: tuple[str, ...], times: bool = False) -> str:
+    head = ["table", "rows", *learners]
+    head += ["in 95 %", "s"] if times else []
+    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    for name, table in tables.items():
+        known = [table["error"].get(learner) for learner in learners]
+        best = min(error for error in known if error is not None)
+        cells = [f"{name}, {table['what']}", f"{table['rows']:,}"]
+        cells += [_number(error, table["what"], error == best) for error in known]
+        if times:
+            covered, seconds = table.get("covered"), table.get("seconds")
+            cells.append("–" if covered is None else f"{100 * covered:.1f} %")
+            cells.append("–" if seconds is None else f"{seconds:.0f}")
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _number(error: float | None, what: str, best: bool = False) -> str:
+    if error is None:
+        return "–"
+    text = f"{100 * error:.2g} %" if what == "wrong labels" else f"{error:.3g}"
+    return f"**{text}**" if best else text
+
+
+def readme() -> str:
+    """Return the README with the present table in its place."""
+    text = README.read_text(encoding="utf-8")
+    before, rest = text.split(BEGIN)
+    return f"{before}{BEGIN}\n{front()}{END}{rest.split(END)[1]}"
+
+
+EXAMPLE = re.compile(r"```python\n(?P<code>.*?)```\n\n```text\n(?P<output>.*?)```", re.DOTALL)
+
+
+def run_example() -> str:
+    """Return what the first example of the README prints."""
+    found = EXAMPLE.search(README.read_text(encoding="utf-8"))
+    assert found, "The README has an example with its output."
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(compile(found["code"], "README.md", "exec"), {"__name__": "example"})
+    return printed.getvalue()
+
+
+def write_readme() -> None:
+    """Write the table and the output of the example into the README."""
+    text, printed = readme(), run_example()
+    shown = EXAMPLE.sub(lambda m: m.group().replace(m["output"], printed), text, count=1)
+    README.write_text(shown, encoding="utf-8")

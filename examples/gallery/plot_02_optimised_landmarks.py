@@ -1,0 +1,46 @@
+"""
+Landmarks at optimised positions
+================================
+
+Landmarks need not be rows. `method="joint"` starts from cluster centres and optimises all
+positions by gradient, for the smallest error of the whole matrix. The data here lie in the
+plane, so that the landmarks can be drawn.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import make_moons
+
+import nysboost as nb
+
+X, _ = make_moons(1500, noise=0.09, random_state=0)
+kernel = nb.Gaussian(sigma=0.35)
+LANDMARKS = 24
+
+# %%
+# As many landmarks chosen in three ways: random rows, cluster centres, optimised points.
+placed = {
+    name: nb.approximate(X, method, kernel, n_components=LANDMARKS, random_state=0)
+    for name, method in {"random rows": "uniform", "k-means": "kmeans", "joint": "joint"}.items()
+}
+
+# %%
+# The error of each approximation, row by row: the residual's diagonal, k(x, x) − K̂(x, x),
+# which is zero where a row is represented exactly.
+figure, panels = plt.subplots(1, 3, figsize=(10, 3.4), layout="constrained", sharey=True)
+missed = {name: np.maximum(1 - found.diag(), 1e-6) for name, found in placed.items()}
+top = max(values.max() for values in missed.values())
+for axes, (name, found) in zip(panels, placed.items(), strict=True):
+    shown = axes.scatter(
+        *X.T, c=missed[name], s=6, cmap="viridis_r", norm="log", vmin=1e-4, vmax=top
+    )
+    axes.scatter(*found.landmarks.points.T, s=34, color="#EE7733", edgecolor="white", lw=0.8)
+    axes.set_title(f"{name}\nerror of the matrix {found.relative_error():.1e}", fontsize=10)
+    axes.set_aspect("equal")
+    axes.set(xticks=[], yticks=[])
+figure.colorbar(shown, ax=panels, label="unexplained share of a row", shrink=0.8)
+plt.show()
+
+# %%
+# Cluster centres line up along the middle of each moon. Optimised landmarks spread over its
+# width, and the same number of them has half the error.

@@ -1,0 +1,6 @@
+"""``python -m nysboost``."""
+
+from nysboost.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,5 +1,0 @@
-"""``python -m nysboost.cli``."""
-
-from nysboost.cli import main
-
-main()

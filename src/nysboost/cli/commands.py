@@ -1,0 +1,274 @@
+"""All commands and all options, each said in one place."""
+
+from __future__ import annotations
+
+import os
+from argparse import (
+    Action,
+    ArgumentParser,
+    ArgumentTypeError,
+    BooleanOptionalAction,
+    Namespace,
+)
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+from nysboost._version import __version__
+from nysboost.user_error import UserError
+
+
+def _count(least: int) -> Callable[[str], int]:
+    """Return what reads a whole number that is at least so large."""
+
+    def read(text: str) -> int:
+        if not text.isdigit() or int(text) < least:
+            raise ArgumentTypeError(f"a whole number from {least} on is needed, not {text!r}")
+        return int(text)
+
+    return read
+
+
+def _share(text: str) -> float:
+    try:
+        if 0 < float(text) < 1:
+            return float(text)
+    except ValueError:
+        pass
+    raise ArgumentTypeError(f"a number between 0 and 1 is needed, not {text!r}")
+
+
+FLAG: dict[str, Any] = {"action": "store_true"}
+AGAIN: dict[str, Any] = {"action": "append", "default": [], "metavar": "COLUMN"}
+FILE: dict[str, Any] = {"type": Path, "required": True, "metavar": "FILE"}
+FORMS = (
+    "CSV, Parquet, Feather, JSON lines, Excel, .npy, .npz, HDF5, Zarr or LIBSVM; a folder of "
+    "tables; - for standard input"
+)
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "data": {"type": Path, "help": FORMS},
+    "model": {"type": Path, "help": "a model that nysboost fit or nb.save wrote"},
+    "--target": {"help": "the column to predict: name or number"},
+    "--task": {
+        "choices": ("auto", "regression", "classification"), "default": "auto",
+        "help": "auto (default): text and two values are classified, numbers are regressed",
+    },
+    "--components": {
+        "type": _count(1), "metavar": "N", "help": "number of landmarks; default: the library's",
+    },
+    "--method": {"default": "joint", "help": "how landmarks are found; see nysboost list"},
+    "--kernel": {"default": "rbf", "help": "name of a kernel; see nysboost list"},
+    "--sigma": {"help": "width of the kernel: a number, median (default) or scale"},
+    "--tol": {"type": _share, "help": "error to reach, with as many landmarks as that takes"},
+    "--test": {
+        "action": BooleanOptionalAction, "default": True,
+        "help": "hold rows out first, to say how good the model is on them",
+    },
+    "--local": {
+        "action": BooleanOptionalAction, "default": True,
+        "help": "let all training rows predict their neighbourhood; without: landmarks alone",
+    },
+    "--proba": FLAG | {"help": "also write the probability of each class"},
+    "--std": FLAG | {"help": "also write the standard deviation of each prediction"},
+    "--interval": {"type": _share, "help": "also write an interval of this probability, as .9"},
+    "--id": {"metavar": "COLUMN", "help": "a column to write beside the predictions"},
+    "--keep": AGAIN | {"help": "more columns to write beside them"},
+    "--dataset": {"help": "which array of an .npz, HDF5 or Zarr file; default X"},
+    "--drop-column": AGAIN | {"help": "leave out a column: name or number; may be given again"},
+    "--drop-missing": FLAG | {"help": "leave out rows with missing values"},
+    "--category": AGAIN | {"help": "a column of a text file whose values are names"},
+    "--separator": {"help": "what stands between the cells of a text file; else recognised"},
+    "--decimal": {"choices": (".", ","), "help": "what stands before decimals; else recognised"},
+    "--encoding": {"help": "encoding of a text file, such as latin-1; else recognised"},
+    "--folds": {
+        "type": _count(2), "default": 5, "metavar": "N",
+        "help": "folds of the cross-validation; default 5",
+    },
+    "--methods": {"default": "", "help": "names separated by commas, or all; see nysboost list"},
+    "--learners": {
+        "type": _count(1), "default": 8, "metavar": "P", "help": "learners of each mixture",
+    },
+    "--rank": {"type": _count(1), "metavar": "K", "help": "rank of each learner"},
+    "--standardise": FLAG | {"help": "scale each column to mean 0 and deviation 1"},
+    "--repeats": {
+        "type": _count(1), "default": 3, "metavar": "N", "help": "seeds of each method; default 3",
+    },
+    "--max-rows": {"type": _count(2), "metavar": "N", "help": "rows at most, drawn at random"},
+    "presets": {"nargs": "+", "help": "names of presets, all, or .toml files of your own"},
+    "--replicates": {
+        "action": "append", "default": [], "metavar": "N",
+        "help": "how many; PRESET=N for one preset; may be given again",
+    },
+    "--max-learners": {"type": _count(1), "metavar": "P", "help": "most learners p"},
+    "--variants": {
+        "default": "all",
+        "help": "methods, separated by commas, or stated: those that the paper draws or speaks "
+        "of; ensemble-ridge always runs",
+    },
+    "--reading": {
+        "choices": ("both", "columns", "square"), "default": "both",
+        "help": "the reading of V: whole columns, a square block, or both",
+    },
+    "--jobs": {
+        "type": _count(1), "default": os.cpu_count() or 1, "metavar": "N",
+        "help": "processes; default: one for each core",
+    },
+    "--quick": FLAG | {"help": "a small version, in a minute"},
+    "--device": {"default": "", "help": "where matrices are held, as PyTorch names it: cuda"},
+    "--report-only": FLAG | {
+        "help": "make no records: report those in --out, whichever code made them",
+    },
+    "--data-dir": {
+        "type": Path, "metavar": "FOLDER",
+        "help": "the data sets' .npz files; else NYSBOOST_DATA, else downloads",
+    },
+    "what": {
+        "choices": ("all", "methods", "kernels", "presets", "data"), "nargs": "?", "default": "all",
+        "help": "what to show; data is the paper's table of data sets",
+    },
+    "--out": FILE | {"help": "the file to write, which appears when it is whole"},
+    "--max-memory": {
+        "default": "1GiB", "metavar": "SIZE", "help": "working memory, such as 500MB; default 1GiB",
+    },
+    "--scheduler": {"metavar": "ADDRESS", "help": "a Dask scheduler, such as tcp://10.0.0.1:8786"},
+    "--seed": {"type": _count(0), "default": 0, "help": "seed of all random numbers; default 0"},
+    "--force": FLAG | {"help": "replace the output if it is there"},
+    "--json": FLAG | {"help": "one JSON object on standard output, and nothing else"},
+}  # fmt: skip
+
+READING = "--dataset --drop-missing --separator --decimal --encoding "
+CHOOSING = f"{READING} --drop-column --category "
+WRITING = " --max-memory --scheduler --force --json"
+
+
+def _folder(name: str) -> dict[str, Any]:
+    return {
+        "default": Path(name), "required": False, "metavar": "FOLDER",
+        "help": f"folder for the report; default {name}",
+    }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Command:
+    """What a command says of itself, the function that it runs, and its options.
+
+    `own` changes an option of the table; `kept` says what Ctrl-C leaves behind.
+    """
+
+    says: str
+    runs: str
+    options: str
+    own: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    kept: str = "Nothing was written."
+
+
+OR_OUTPUT = {"--out": {"help": "the file to write, when it is whole; - for standard output"}}
+MEASURED = "What was measured until then, if anything, is in {out}."
+COMMANDS = {
+    "fit": Command(
+        "Fit a model to a table and save it: a learner with --target, else an approximation.",
+        "nysboost.cli.fit:run",
+        "data --out --target --task --components --method --kernel --sigma --tol --test --local "
+        f"{CHOOSING} --seed {WRITING}",
+    ),
+    "predict": Command(
+        "Write the prediction for every row of a table.",
+        "nysboost.cli.apply:predict",
+        f"model data --out --proba --std --interval --id --keep {READING} {WRITING}",
+        OR_OUTPUT,
+    ),
+    "transform": Command(
+        "Write the features of every row of a table.",
+        "nysboost.cli.apply:transform",
+        f"model data --out {READING} {WRITING}",
+        OR_OUTPUT,
+    ),
+    "info": Command("Say what is in a model file.", "nysboost.cli.apply:describe", "model --json"),
+    "learn": Command(
+        "Compare learners on your table by cross-validation, and write a report.",
+        "nysboost.cli.reports:learn",
+        f"data --target --task --components --folds --max-rows {CHOOSING} --seed --out --json",
+        {
+            "--target": {"required": True},
+            "--max-rows": {"default": 20_000},
+            "--out": _folder("learned"),
+        },
+        MEASURED,
+    ),
+    "compare": Command(
+        "Compare approximations of the kernel matrix on your table, and recommend one.",
+        "nysboost.cli.reports:compare",
+        "data --kernel --sigma --components --methods --learners --rank --standardise --max-rows "
+        f"--repeats {CHOOSING} --data-dir --seed --out --json",
+        {
+            "data": {"help": f"{FORMS}; or the name of a data set of the paper"},
+            "--max-rows": {"default": 4000},
+            "--out": _folder("comparison"),
+        },
+        MEASURED,
+    ),
+    "reproduce": Command(
+        "Run experiments of the paper: figures, statistics, a ledger of its claims, a report. A "
+        "run that was stopped goes on where it was when the same command is given again.",
+        "nysboost.paper.reproduce_command:run",
+        "presets --replicates --max-learners --variants --reading --jobs --quick --device "
+        "--report-only --data-dir --seed --out --json",
+        {"--out": _folder("results")},
+        "What was made is kept in {out}: the same command goes on there.",
+    ),
+    "list": Command(
+        "Show methods, kernels, presets and data sets, and where each data set was found.",
+        "nysboost.cli.reports:list_all",
+        "what --data-dir --json",
+    ),
+}
+
+
+def spell(options: Namespace, names: str) -> list[str]:
+    """Return some options as they were given, without those that have their default."""
+    words: list[str] = []
+    for name in names.split():
+        value = getattr(options, name.strip("-").replace("-", "_"))
+        if value == OPTIONS[name].get("default", False) or value is None:
+            continue
+        for one in value if isinstance(value, list) else [value]:
+            if isinstance(one, bool):
+                words.append(name if one else f"--no-{name[2:]}")
+            else:
+                words += [name, str(one)] if name.startswith("-") else [str(one)]
+    return words
+
+
+class Parser(ArgumentParser):
+    """A parser whose complaint is one sentence."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise what the command line makes a sentence of."""
+        raise UserError(f"{message}. {self.prog} --help shows all options.")
+
+
+def make_parser() -> ArgumentParser:
+    """Return the parser of all commands."""
+    parser = Parser(
+        "nysboost",
+        description="Learning from tables with kernels, and low-rank approximation of kernel "
+        "matrices: your data, and the experiments of the paper.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"nysboost {__version__}")
+    every: Action = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, command in COMMANDS.items():
+        brief = command.says.partition(". ")[0].rstrip(".")
+        given = " ".join(o.upper() for o in command.options.split() if o[0] != "-")
+        one = every.add_parser(  # type: ignore[attr-defined]
+            name,
+            help=brief,
+            description=command.says,
+            usage=f"nysboost {name} {given} [options]",
+            allow_abbrev=False,
+        )
+        for option in command.options.split():
+            one.add_argument(option, **OPTIONS[option] | command.own.get(option, {}))
+    return parser

@@ -1,0 +1,207 @@
+"""``nysboost learn``, ``compare`` and ``list``: what suits a table, and what there is."""
+
+from __future__ import annotations
+
+import shlex
+import textwrap
+from argparse import Namespace
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import nysboost as nb
+from nysboost.cli.commands import CHOOSING, spell
+from nysboost.cli.fit import choose_task, spell_predict
+from nysboost.cli.source import Source, open_source
+from nysboost.compare import learn_report, learners, methods
+from nysboost.compare.learners import COMPACT, Outcome, Problem
+from nysboost.compare.page import Table, make_writable, print_table, publish
+from nysboost.data.recognise import as_rows
+from nysboost.kernels import KERNELS
+from nysboost.numerics.arrays import is_sparse
+from nysboost.numerics.progress import reported
+from nysboost.paper import datasets, presets
+from nysboost.tables.codes import Codes
+from nysboost.tables.schema import Schema
+from nysboost.user_error import UserError
+
+LARGEST = 1e100
+"""Numbers beyond this have squares that some learner cannot add up."""
+MOST_ROWS = 20_000
+"""Most rows whose exact error can be afforded: it takes all n² entries."""
+
+
+def learn(options: Namespace) -> dict[str, Any]:
+    """Compare learners by cross-validation, until Ctrl-C; print a table, write a report."""
+    source = open_source(options)
+    if not source.named:
+        msg = f"The columns of {source.file.path} have no names: learn takes a file that has them."
+        raise UserError(msg)
+    frame, y = source.join(list(source.parts()))
+    notes, kept = _choose_rows(len(y), options)
+    frame, y = frame.take(kept), y[kept]
+    notes += Schema.of(frame).describe()
+    print("\n  ".join(notes))
+    y, classify = choose_task(y, str(source.target), options)
+    y = y.astype(str) if classify else y.astype(np.float64)
+    sizes = (options.components, options.folds, options.seed)
+    problem = Problem(frame, y, classify, str(source.target), *sizes)
+    _refuse_what_cannot_be_learned(problem, source)
+    task = "classification" if classify else "regression"
+    notes.append(f"{task} of {source.target}, {options.folds} folds")
+    make_writable(options.out)
+    with reported("fits", verbose=1):
+        outcomes, first = learners.cross_validate(problem, notes.append)
+    about = {
+        "notes": [*source.file.notes, *notes],
+        "commands": _commands_to_fit(outcomes, classify, options),
+        "settings": {"command": options.again, "landmarks": options.components or "auto"},
+    }
+    page = learn_report.make_page(outcomes, first, problem, about)
+    rows = publish(page, learn_report.COLUMNS, learn_report.list_rows(outcomes), options.out)
+    return {"headline": page.headline, "next": list(page.commands.values()), "learners": rows}
+
+
+def _choose_rows(n: int, options: Namespace) -> tuple[list[str], Any]:
+    """Return a note on the rows that are used, and which they are."""
+    if n <= options.max_rows:
+        return [f"{options.data}: {n:,} rows, all of them used."], np.arange(n)
+    kept = np.sort(np.random.default_rng(options.seed).permutation(n)[: options.max_rows])
+    return [
+        f"{options.data} has {n:,} rows: {options.max_rows:,} of them, drawn at random, are used "
+        "(--max-rows changes that)."
+    ], kept
+
+
+def _refuse_what_cannot_be_learned(problem: Problem, source: Source) -> None:
+    """Refuse too few rows, numbers that no learner could square, and labels that are too rare."""
+    y, path, folds = problem.y, source.file.path, problem.folds
+    if len(y) < 2 * folds:
+        raise UserError(f"{path} has {len(y)} rows: too few for {folds} folds.")
+    if not problem.classify and (np.abs(y) > LARGEST).any():
+        row = int(np.argmax(np.abs(y) > LARGEST))
+        raise UserError(
+            f"Column {problem.target} of {path} has the value {y[row]:g} in row {row + 1}, out of "
+            "range: divide the column by a constant, or drop such rows."
+        )
+    values, counts = np.unique(y, return_counts=True)
+    if len(values) == 1:
+        msg = f"The target {problem.target} is {values[0]} in every row: there is nothing to learn."
+        raise UserError(msg)
+    if problem.classify and counts.min() < folds:
+        raise UserError(
+            f"The label {values[counts.argmin()]} of {problem.target} is in {counts.min()} rows, "
+            f"fewer than the {folds} folds: drop such rows, or take fewer folds."
+        )
+
+
+def _commands_to_fit(
+    outcomes: Sequence[Outcome], classify: bool, options: Namespace
+) -> dict[str, str]:
+    """Return what fits the better of ours to all rows and saves it, and what predicts."""
+    ours = next((o for o in outcomes if o.is_ours), None)
+    if ours is None:
+        return {}
+    words = ["nysboost", "fit", str(options.data), "--out", "model.nysboost"]
+    words += spell(options, f"--target --task --components --seed {CHOOSING}")
+    words += ["--no-local"] if ours.name == COMPACT else []
+    best, why = outcomes[0], f"Fit {ours.name} to all rows and save it:"
+    if not ours.ties_with(best):
+        why = f"{best.name} is better here. To fit {ours.name} to all rows nevertheless:"
+    return {why: shlex.join(words), "Predict new rows:": spell_predict("model.nysboost", classify)}
+
+
+def compare(options: Namespace) -> dict[str, Any]:
+    """Compare methods, until Ctrl-C; print a table, recommend one, write a report."""
+    chosen = methods.choose_methods(options.methods)
+    kernel = methods.choose_kernel(options.kernel, options.sigma)
+    X, notes = _read_points(options)
+    budget = options.components or methods.choose_budget(X.shape[0], chosen, options.learners)
+    make_writable(options.out)
+    seeds = f"{options.repeats} seed{'s' if options.repeats > 1 else ''}"
+    notes.append(
+        f"Kernel: {options.kernel}; {budget} landmarks; mixtures have {options.learners} learners "
+        f"of {budget // options.learners} columns; {seeds} each, timed with one thread."
+    )
+    print("\n".join(notes))
+    sizes = (budget, options.learners, options.rank, options.repeats, options.seed)
+    task = methods.Task(X, kernel, chosen, *sizes, lenient=options.methods == "all")
+    with reported("methods", verbose=1):
+        outcomes = methods.run(task, notes.append)
+    method, reason = methods.recommend(outcomes)
+    commands = _commands_to_approximate(method, task, options)
+    about = {"notes": notes, "commands": commands, "settings": {"command": options.again}}
+    page, rows = methods.make_page(outcomes, about), methods.list_rows(outcomes, budget)
+    found = publish(page, methods.COLUMNS, rows, options.out)
+    return {"recommended": method, "reason": reason, "methods": found}
+
+
+def _read_points(options: Namespace) -> tuple[Any, list[str]]:
+    """Return the points to compare on, (n, d), and a sentence for each thing done to them."""
+    if options.max_rows > MOST_ROWS:
+        msg = f"The exact error takes all n² entries: at most {MOST_ROWS} rows, not "
+        raise UserError(f"{msg}{options.max_rows}.")
+    name, details = str(options.data), list[str]()
+    if not options.data.exists() and name in datasets.DATASETS:
+        if options.drop_column:
+            raise UserError(f"The data set {name} has no other columns: leave --drop-column out.")
+        X, n = datasets.draw(name, options.max_rows, options.seed, options.data_dir)
+        notes, _ = _choose_rows(n, options)
+    else:
+        source = open_source(options)
+        X, details = _numbers_of(source)
+        notes, kept = _choose_rows(X.shape[0], options)
+        X = X if len(kept) == X.shape[0] else X[kept]
+    if options.standardise:
+        if is_sparse(X):
+            raise UserError("A sparse table this wide cannot be standardised: it would fill up.")
+        scale = X.std(axis=0)
+        X = (X - X.mean(axis=0)) / np.where(scale > 0, scale, 1.0)
+        details.append("Each column was scaled to mean 0 and standard deviation 1.")
+    return X, [f"{notes[0]} They make {X.shape[1]:,} columns of numbers.", *details]
+
+
+def _numbers_of(source: Source) -> tuple[Any, list[str]]:
+    """Return the rows of a table as numbers, and what its columns are."""
+    if source.whole:
+        as_rows(source.file.data, name=str(source.file.path))  # or it says which number is none
+        return source.file.data, []
+    table, _ = source.join(list(source.parts()))
+    if not source.named:
+        as_rows(table, name=str(source.file.path))
+        return table, []
+    schema = Schema.of(table)
+    X = Codes.of(schema)(table)
+    return X, [*source.file.notes, *schema.describe()]
+
+
+def _commands_to_approximate(method: str, task: methods.Task, options: Namespace) -> dict[str, str]:
+    """Return what fits the recommended method to all rows."""
+    if method in methods.MIXTURES or not options.data.exists():
+        sizes = "".join(f", {k}={v}" for k, v in task.sizes(method).items())
+        code = f'nb.approximate(X, "{method}", nb.{task.kernel!r}{sizes}, random_state={task.seed})'
+        return {"Approximate with it, in Python:": code}
+    words = ["nysboost", "fit", str(options.data), "--out", "model.nysboost", "--method", method]
+    words += ["--components", str(task.budget), *spell(options, f"--kernel --sigma {CHOOSING}")]
+    return {"Fit it to all rows and save it:": shlex.join(words)}
+
+
+def list_all(options: Namespace) -> dict[str, Any]:
+    """Print methods, kernels, presets and data sets, and where each data set was found."""
+    if options.data_dir is not None and not options.data_dir.is_dir():
+        raise UserError(f"The data folder {options.data_dir} does not exist.")
+    found: dict[str, Any] = {"methods": list(nb.METHODS), "kernels": list(KERNELS)}
+    found |= {"presets": list(presets.ORDER), "data": datasets.list_all(options.data_dir)}
+    for name in ("methods", "kernels"):
+        if options.what in ("all", name):
+            names = ", ".join(found[name])
+            print(f"{name}:", textwrap.indent(textwrap.fill(names, 100), "  "), sep="\n")
+    if options.what in ("all", "presets"):
+        loaded = [presets.load(name) for name in presets.ORDER]
+        rows = [[p.name, p.title, "; ".join(f.label for f in p.figures)] for p in loaded]
+        print_table(Table("presets", ["name", "experiment", "figures of the paper"], rows))
+    if options.what in ("all", "data"):
+        head, rows = list(found["data"][0]), [list(row.values()) for row in found["data"]]
+        print_table(Table("data sets", head, rows))
+    return found

@@ -1,0 +1,211 @@
+"""A table in a file, the columns of it that are used, and its rows, a part at a time."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nysboost.cli.errors import WRONG_DATA, WRONG_MODEL
+from nysboost.numerics.checks import unknown
+from nysboost.tables.array_files import ArrayFile
+from nysboost.tables.files import FORMS, ColumnFile, open_table, without_index
+from nysboost.tables.schema import Schema
+from nysboost.tables.targets import target_of
+from nysboost.tables.writing import Writing
+from nysboost.user_error import NoTableError, UserError
+
+
+@dataclass
+class Source:
+    """Columns of a table, its target, and what is done about rows with gaps.
+
+    The target is a column, or an array `y` beside the others in the same file.
+    """
+
+    file: Any
+    columns: Sequence[str]
+    drop_missing: bool = False
+    target: str | None = None
+    y: Any = None
+    dropped_rows: int = field(default=0, init=False)
+
+    @property
+    def named(self) -> bool:
+        """Whether the columns have names."""
+        return not isinstance(self.file, ArrayFile)
+
+    @property
+    def whole(self) -> bool:
+        """Whether these are all rows and columns of an array."""
+        return not (self.named or self.drop_missing) and len(self.columns) == len(self.file.names)
+
+    def parts(self, kept: Sequence[str] = ()) -> Iterator[Any]:
+        """Read all rows once, in order: Arrow tables, or arrays where columns have no names.
+
+        The target comes after the columns, and then other columns that are kept.
+        """
+        self.dropped_rows = 0
+        used = list(self.columns) + ([] if self.target is None else [self.target])
+        wanted = list(dict.fromkeys([*used, *kept]))
+        if self.named:
+            blocks = self.file.batches(wanted)
+        else:
+            everything = wanted == list(self.file.names)
+            blocks = self.file.blocks(None if everything else list(map(int, wanted)))
+        for block in blocks:
+            if not self.drop_missing:
+                yield block
+                continue
+            there = _whole_rows(block, used)
+            self.dropped_rows += int((~there).sum())
+            if there.any():
+                yield block.filter(there) if self.named else block[there]
+
+    def join(self, parts: Sequence[Any]) -> tuple[Any, Any]:
+        """Return the columns of all rows, an Arrow table or an array, and the target's values."""
+        if not parts:
+            gaps = " without gaps" if self.drop_missing else ""
+            raise UserError(f"{self.file.path} has no rows{gaps}.", WRONG_DATA)
+        if not self.named:
+            block = np.concatenate(parts)
+            y = self.y if self.target is None else block[:, -1]
+            return block[:, : len(self.columns)], y
+        import pyarrow as pa
+
+        table = pa.concat_tables(parts, promote_options="permissive").combine_chunks()
+        return table.select(list(self.columns)), self.target_in(table)
+
+    def target_in(self, table: Any) -> Any:
+        """Return the values of the target in an Arrow table, of shape (n,); None without one."""
+        if self.target is None:
+            return None
+        return target_of(table.column(self.target), self.target, str(self.file.path))
+
+
+def _whole_rows(block: Any, used: Sequence[str]) -> Any:
+    """Return which rows of a table or an array have no gap in the columns that are used."""
+    if isinstance(block, np.ndarray):
+        return np.isfinite(block[:, : len(used)]).all(axis=1)
+    valid = [block.column(name).is_valid().to_numpy(zero_copy_only=False) for name in used]
+    return np.logical_and.reduce(valid)
+
+
+def open_source(options: Namespace) -> Source:
+    """Open the table of a command that fits or compares, and say what was noticed.
+
+    An index of a data frame is no column.
+    """
+    file = open_file(options.data, options)
+    target, y = getattr(options, "target", None), None
+    if target is not None and isinstance(file, ArrayFile):
+        y = file.beside(target)
+    target = None if target is None or y is not None else find_column(file, target)
+    left_out = {target, *find_columns(file, options.drop_column)}
+    columns = [name for name in _features(file) if name not in left_out]
+    if not columns:
+        beside = "no column beside the target and those left out"
+        raise UserError(f"Nothing is left of the columns of {file.path}: {beside}.")
+    for note in file.notes:
+        print(note)
+    return Source(file, columns, options.drop_missing, target, y)
+
+
+def open_fitted(options: Namespace, model: Any, kept: Sequence[str]) -> tuple[Source, list[str]]:
+    """Open a table with the columns that a model was fitted on, by name where both have names.
+
+    Also return the names of the columns that are kept beside.
+    """
+    schema = schema_of(model)
+    file = open_file(options.data, options, schema)
+    others = find_columns(file, kept)
+    if others and isinstance(file, ArrayFile):
+        raise UserError(f"--id and --keep name columns, but those of {file.path} have no names.")
+    if schema.named and not isinstance(file, ArrayFile):
+        names = [c.name for c in schema.columns if c.kind != "text"]
+        if lacking := [name for name in names if name not in file.names]:
+            msg = f"The model needs columns that {file.path} does not have: {', '.join(lacking)}."
+            raise UserError(msg, WRONG_MODEL)
+    else:
+        names = [name for name in _features(file) if name not in others]
+        if len(names) != schema.width:
+            msg = f"The model was fitted on {schema.width} columns, but {file.path} has "
+            raise UserError(f"{msg}{len(names)}.", WRONG_MODEL)
+    return Source(file, names, options.drop_missing), others
+
+
+def open_file(path: Path, options: Namespace, schema: Schema | None = None) -> Any:
+    """Open a file, or a folder of files, as one table."""
+    if path.is_dir() and path.suffix != ".zarr" and not any(path.rglob("*.parquet")):
+        return _open_folder(path, options, schema)
+    separator = {"tab": "\t", "\\t": "\t"}.get(options.separator, options.separator)
+    return open_table(
+        path,
+        dataset=options.dataset,
+        writing=Writing(separator, options.decimal, None, options.encoding),
+        schema=schema,
+        categories=getattr(options, "category", ()),
+    )
+
+
+class Folder(ColumnFile):
+    """Files of one folder, in the order of their names, as one table."""
+
+    files: Sequence[Any] = ()
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[Any]:
+        """Read all rows once, in order, as Arrow tables of these columns."""
+        for file in self.files:
+            yield from file.batches(self.names if columns is None else columns)
+
+
+def _open_folder(path: Path, options: Namespace, schema: Schema | None) -> Folder:
+    endings = (".csv", ".tsv", ".feather", ".jsonl", ".ndjson", ".xlsx", ".gz")
+    paths = sorted(p for p in path.iterdir() if p.suffix.lower() in endings)
+    if not paths:
+        raise NoTableError(f"The folder {path} holds no tables: {FORMS} are read.")
+    files = [open_file(part, options, schema) for part in paths]
+    for file in files[1:]:
+        if lacking := set(files[0].names) - set(file.names):
+            said = f"{file.path} lacks columns that {files[0].path} has"
+            raise NoTableError(f"{said}: {', '.join(sorted(lacking))}.")
+    folder = Folder(path, None, files[0].names, [note for file in files for note in file.notes])
+    folder.files = files
+    return folder
+
+
+def find_columns(file: Any, given: Sequence[str]) -> list[str]:
+    """Return columns given by name or number, each for itself or several with commas between."""
+    one_by_one = [[text] if text in file.names else text.split(",") for text in given]
+    found = (find_column(file, name.strip()) for names in one_by_one for name in names if name)
+    return list(dict.fromkeys(found))
+
+
+def find_column(file: Any, name: str) -> str:
+    """Return the name of a column that was given by its name or its number."""
+    names = file.names
+    if name in names:
+        return name
+    if name.lstrip("-").isdigit() and -len(names) <= int(name) < len(names):
+        return str(names[int(name)])
+    raise UserError(f"{file.path} has other columns. {unknown('column', name, names)}")
+
+
+def _features(file: Any) -> Sequence[str]:
+    named = not isinstance(file, ArrayFile)
+    return without_index(file.names, file.path, file.notes) if named else file.names
+
+
+def schema_of(model: Any) -> Schema:
+    """Return what a model knows of its columns."""
+    found = getattr(model, "schema_", None)
+    if found is None and hasattr(model, "features_"):
+        found = getattr(model.features_, "schema_", None)
+    if isinstance(found, Schema):
+        return found
+    width = getattr(model, "n_features_in_", None)
+    return Schema((), int(model.gram.rows.n_features if width is None else width))

@@ -1,0 +1,164 @@
+"""Charts for a report's page and as pictures in files, drawn by matplotlib in one look."""
+
+from __future__ import annotations
+
+import html
+import io
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import nysboost as nb
+from nysboost._version import SOFTWARE
+from nysboost.data.files import whole_file
+from nysboost.user_error import need
+
+BLACK = "#000000"
+COLOURS = {
+    "joint": "#EE7733", "standard": "#777777", "ensemble": BLACK, "limit": BLACK,
+    "boosting, joint core": "#EE3377", "cluster centres": "#009988", "pivoted Cholesky": "#0077BB",
+    "sampling by importance": "#33BBEE", "core from all of G": "#CC3311", "CUR": "#AA3377",
+    "random features": "#BBAA22",
+    "URB": "#CC6677", "RRB": "#332288", "UUB": "#117733", "UEB": "#88CCEE", "EEB": "#AA4499",
+    "ERB": "#882255", "REB": "#44AA99", "RUB": "#999933", "EUB": "#DDCC77",
+    "NysBoost": "#EE7733", "linear model": "#777777", "LightGBM": "#117733",
+    "CatBoost": "#DDAA33", "gradient-boosted trees": "#999933", "Gaussian process": "#0077BB",
+    "scikit-learn's Nystroem": "#33BBEE",
+}  # fmt: skip
+"""Paul Tol's colours: of families, of the paper's choices of weights, of learners."""
+MARKS = "os^Dxv+<>"
+DASHES = ("solid", (0, (3, 1.5)), (0, (1, 1.5)), (0, (4.5, 2)))
+
+
+def find_style(name: str) -> dict[str, Any]:
+    """Return how matplotlib draws a method or learner, by its name alone.
+
+    A family shares a colour, and each of its members has a mark.
+    """
+    families = nb.FAMILIES.items()
+    family, members = next(((f, m) for f, m in families if name in m), ("", ()))
+    if family == "boosting":  # one colour for each choice of weights
+        family = name.partition("-")[0]
+        members = tuple(m for m in members if m.startswith(family))
+    elif not family:
+        family = next((f for f in COLOURS if name.startswith(f)), name)
+        members = (family, name)
+    i, colour = members.index(name), COLOURS.get(family, "#777777")
+    mark, dash = MARKS[i % len(MARKS)], DASHES[i % len(DASHES)]
+    return {"color": colour, "marker": mark, "linestyle": dash}
+
+
+@dataclass(frozen=True)
+class Chart:
+    """What draws into axes, under a title; `file` is where its picture lies beside a page."""
+
+    title: str
+    draw: Callable[[Any], Any]
+    file: str = ""
+    height: float = 3.1
+
+
+class Curve(NamedTuple):
+    """Points to draw under one name; `error` is a standard error for each of them."""
+
+    name: str
+    x: Any
+    y: Any
+    error: Any = None
+
+
+def draw_curves(
+    x_label: str, y_label: str, curves: Sequence[Curve], *, log_x: bool = False, log_y: bool = True
+) -> Callable[[Any], None]:
+    """Return what draws curves; an axis may be logarithmic, if its values spread by over 8×."""
+
+    def draw(axes: Any) -> None:
+        axes.set(xlabel=x_label, ylabel=y_label)
+        for curve in curves:
+            look = find_style(curve.name)
+            look |= {"linestyle": "none"} if len(curve.x) == 1 else {}
+            axes.plot(curve.x, curve.y, label=curve.name, markersize=4, **look)
+            y, error = np.asarray(curve.y), np.asarray(curve.error, dtype=float)
+            if np.isfinite(error).all():
+                band = {"color": look["color"], "alpha": 0.15, "linewidth": 0}
+                axes.fill_between(curve.x, y - error, y + error, **band)
+        _set_scale(axes, "x", log_x, [v for curve in curves for v in curve.x])
+        _set_scale(axes, "y", log_y, [v for curve in curves for v in curve.y])
+
+    return draw
+
+
+def draw_bars(label: str, names: Sequence[Any], values: Sequence[float]) -> Callable[[Any], None]:
+    """Return what draws a bar for each name, the first on top."""
+
+    def draw(axes: Any) -> None:
+        axes.barh(list(map(str, names)), values, height=0.6, color=COLOURS["NysBoost"])
+        axes.set(xlabel=label)
+        axes.invert_yaxis()
+
+    return draw
+
+
+def _set_scale(axes: Any, name: str, logarithmic: bool, values: Sequence[Any]) -> None:
+    """Choose ticks that are plain numbers: whole, where all values are, or on a logarithm."""
+    ticker, axis = need("matplotlib.ticker", "experiments"), getattr(axes, f"{name}axis")
+    found = np.asarray(values, dtype=np.float64)
+    found = found[np.isfinite(found)]
+    if logarithmic and found.size and 0 < 8 * found.min() < found.max():
+        getattr(axes, f"set_{name}scale")("log")
+        steps = (1.0,) if found.max() > 100 * found.min() else (1.0, 2.0, 5.0)
+        axis.set_major_locator(ticker.LogLocator(subs=steps))
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_formatter(ticker.NullFormatter())
+    elif (found == found.round()).all():
+        axis.set_major_locator(ticker.MaxNLocator(6, integer=True, steps=[1, 2, 5, 10]))
+
+
+def _draw(chart: Chart, width: float, height: float) -> Any:
+    figure = need("matplotlib.figure", "experiments").Figure((width, height), layout="constrained")
+    axes = figure.add_subplot()
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(alpha=0.3)
+    axes.set_axisbelow(True)
+    chart.draw(axes)
+    if (own := axes.get_legend()) is not None:
+        own.remove()
+    handles, names = axes.get_legend_handles_labels()
+    if len(names) > 1:
+        columns = 3 if max(map(len, names)) < 16 else 2
+        figure.legend(handles, names, loc="outside lower left", ncols=columns, frameon=False)
+    return figure
+
+
+def render(chart: Chart) -> str:
+    """Return a chart as HTML; what is black is drawn in the colour of the page's text."""
+    matplotlib = need("matplotlib", "experiments")
+    how = {"svg.fonttype": "none", "svg.hashsalt": chart.title, "font.size": 9}
+    text = io.StringIO()
+    with matplotlib.rc_context(how | {"legend.fontsize": 8}):
+        figure = _draw(chart, 4.6, chart.height)  # letters stay readable at a phone's width
+        figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
+    svg = text.getvalue()[text.getvalue().index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S).replace(BLACK, "currentColor")
+    svg = re.sub(r'<g id="[^"]*"', "<g", svg)  # the same in every chart of a page
+    label = html.escape(chart.title)
+    opening = rf'<svg \1 role="img" aria-label="{label}">'
+    svg = re.sub(r'<svg [^>]*?(viewBox="[^"]*")[^>]*>', opening, svg, count=1)
+    return f'<figure class="chart"><h3>{label}</h3>{svg}</figure>'
+
+
+def save(chart: Chart, path: Path) -> None:
+    """Draw a chart with its title into a PNG file, and an SVG file beside it."""
+    matplotlib = need("matplotlib", "experiments")
+    # A fixed salt and no date: the same results give the same bytes.
+    with matplotlib.rc_context({"svg.hashsalt": "nysboost", "font.size": 10}):
+        figure = _draw(chart, 6.4, 5.0)
+        figure.axes[0].set_title(chart.title, fontsize=9, loc="left")
+        with whole_file(path, "The figure") as file:
+            figure.savefig(file, format="png", dpi=110, metadata={"Software": SOFTWARE})
+        with whole_file(path.with_suffix(".svg"), "The figure") as file:
+            figure.savefig(file, format="svg", metadata={"Date": None, "Creator": SOFTWARE})

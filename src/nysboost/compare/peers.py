@@ -1,0 +1,126 @@
+"""The learners that ours are compared with, each near its defaults and with its own categories."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from sklearn.compose import make_column_transformer
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
+from sklearn.impute import SimpleImputer
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import LogisticRegression, RidgeCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+
+from nysboost.numerics.arrays import Floats
+from nysboost.tables.schema import Schema
+
+LINEAR, CONSTANT = "linear model", "constant"
+PROCESS_ROWS = 1000
+"""Rows up to which an exact Gaussian process is compared: its time grows with n³."""
+FEW_ROWS = 10_000
+"""Rows below which LightGBM has one thread, as its manual advises: several wait for each other."""
+MOST_CATEGORIES = 50
+"""Columns that one category becomes; rarer values share one of them."""
+LANDMARKS = 256
+"""Of scikit-learn's Nystroem."""
+
+
+@dataclass(frozen=True, eq=False)
+class CodedRows:
+    """Training and test rows as numbers, with categories as integers, NaN where one is missing."""
+
+    train: Floats
+    test: Floats
+    categories: list[int]
+    numbers: list[int]
+
+    @classmethod
+    def of(cls, train: Any, test: Any) -> CodedRows:
+        """Decide on the training rows alone what each column is."""
+        schema = Schema.of(train)
+        kinds = [column.kind for column in schema.columns if column.kind != "text"]
+        parts = [[c for c in schema.read(part) if c is not None] for part in (train, test)]
+        train, test = (np.column_stack(part).astype(np.float64) for part in parts)
+        categories = [i for i, kind in enumerate(kinds) if kind == "category"]
+        for array in (train, test):
+            places = array[:, categories]
+            array[:, categories] = np.where(places < 0, np.nan, places)
+        numbers = [i for i in range(len(kinds)) if i not in categories]
+        return cls(train, test, categories, numbers)
+
+    def scaler(self) -> Any:
+        """Return what makes one-hot codes of categories, and fills and standardises numbers."""
+        one_hot = OneHotEncoder(
+            handle_unknown="infrequent_if_exist",
+            max_categories=MOST_CATEGORIES,
+            sparse_output=False,
+        )
+        fill = make_pipeline(SimpleImputer(add_indicator=True), StandardScaler())
+        return make_column_transformer((one_hot, self.categories), (fill, self.numbers))
+
+
+def make_simple_peers(rows: CodedRows, classify: bool) -> dict[str, Any]:
+    """Return what every learner should be better than: a constant and a linear model."""
+    constant = DummyClassifier(strategy="prior") if classify else DummyRegressor()
+    return {CONSTANT: constant, LINEAR: make_pipeline(rows.scaler(), _make_linear(classify))}
+
+
+def _make_linear(classify: bool) -> Any:
+    return LogisticRegression(max_iter=1000) if classify else RidgeCV(np.logspace(-4, 4, 9))
+
+
+def make_peers(rows: CodedRows, classify: bool, seed: int) -> dict[str, Any]:
+    """Return learners to compare with; those of other libraries only where they are installed."""
+    n = len(rows.train)
+    trees: Any = HistGradientBoostingClassifier if classify else HistGradientBoostingRegressor
+    few = [j for j in rows.categories if len(np.unique(rows.train[:, j])) < 255]
+    landmarks = Nystroem(n_components=min(LANDMARKS, n), random_state=seed)
+    found = make_simple_peers(rows, classify) | {
+        "scikit-learn's Nystroem": make_pipeline(rows.scaler(), landmarks, _make_linear(classify)),
+        "gradient-boosted trees": trees(random_state=seed, categorical_features=few),
+    }
+    if find_spec("lightgbm"):
+        import lightgbm as lgb
+
+        boosted: Any = lgb.LGBMClassifier if classify else lgb.LGBMRegressor
+        threads = 1 if n < FEW_ROWS else None
+        model = boosted(n_estimators=500, verbose=-1, random_state=seed, n_jobs=threads)
+        model.fit = functools.partial(model.fit, categorical_feature=rows.categories)
+        found["LightGBM"] = model
+    if find_spec("catboost"):
+        import catboost
+
+        kind: Any = catboost.CatBoostClassifier if classify else catboost.CatBoostRegressor
+        quiet = {"verbose": 0, "allow_writing_files": False}
+        model = kind(random_seed=seed, cat_features=rows.categories, **quiet)
+        as_objects = functools.partial(_as_objects, categories=rows.categories)
+        found["CatBoost"] = make_pipeline(FunctionTransformer(as_objects), model)
+    if n <= PROCESS_ROWS:
+        process = _make_process(rows, classify)
+        found["Gaussian process, exact"] = make_pipeline(rows.scaler(), process)
+    return found
+
+
+def _as_objects(X: Floats, categories: Sequence[int]) -> Any:
+    """Return an array in which categories are integers, as CatBoost asks for."""
+    found = X.astype(object)
+    found[:, categories] = np.nan_to_num(X[:, categories], nan=-1).astype(np.int64)
+    return found
+
+
+def _make_process(rows: CodedRows, classify: bool) -> Any:
+    """Return a Gaussian process; that of a regression has a scale for each feature."""
+    if classify:
+        return GaussianProcessClassifier(ConstantKernel() * Matern(nu=1.5))
+    width = rows.scaler().fit_transform(rows.train).shape[1]
+    kernel = ConstantKernel() * Matern(np.ones(width), nu=1.5) + WhiteKernel(0.1)
+    return GaussianProcessRegressor(kernel, normalize_y=True)

@@ -1,0 +1,142 @@
+"""Files: maps whose pages are given back, and files that are whole or not there at all."""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import shutil
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import TextIOWrapper
+from pathlib import Path
+from typing import Any, BinaryIO, TextIO
+from uuid import uuid4
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nysboost._version import SOFTWARE
+from nysboost.numerics.resources import readable
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def find_map(array: Any) -> np.memmap[Any, Any] | None:
+    """Return the memory map that the array is, or is a view of; None if it is no file's."""
+    owner = array
+    while isinstance(owner, np.ndarray):
+        if isinstance(owner.base, mmap.mmap):
+            return owner if isinstance(owner, np.memmap) else None
+        owner = owner.base
+    return None
+
+
+def give_back(array: NDArray[Any]) -> None:
+    """Let the system drop the array's pages; what was written to them stays in the file."""
+    owner = find_map(array)
+    if owner is None or owner.mode == "c" or not hasattr(mmap, "MADV_DONTNEED"):
+        return
+    file: Any = owner.base
+    begin = _address(array) - _address(np.frombuffer(file, dtype=np.uint8))
+    first = begin // mmap.PAGESIZE * mmap.PAGESIZE
+    end = begin + (np.abs(array.strides) * (np.array(array.shape) - 1)).sum() + array.itemsize
+    if array.size and min(array.strides) >= 0:
+        file.madvise(mmap.MADV_DONTNEED, first, int(end) - first)
+
+
+def reserve(file: int, size: int, path: Path) -> None:
+    """Claim disk space for the first `size` bytes of an open file, or raise if it is full."""
+    try:
+        os.posix_fallocate(file, 0, size)
+    except AttributeError:
+        return  # this system cannot, or
+    except OSError as error:
+        if error.errno in NO_ROOM:
+            raise disk_full(path, size) from error
+        return  # this file system
+
+
+def disk_full(path: Path, size: int | None) -> OSError:
+    """Return the error that says what a result needs, where that is known, and what is free."""
+    free = readable(shutil.disk_usage(path.parent).free)
+    needs = f"The disk has {free} free, which is too little"
+    if size is not None:
+        needs = f"The features need {readable(size)}, but the disk has {free} free"
+    advice = "Make room or write to another disk; nothing that was there has been removed"
+    return OSError(errno.ENOSPC, f"{needs}. {advice}", str(path))
+
+
+def _address(array: NDArray[Any]) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
+@contextmanager
+def whole_file(path: Path, what: str = "The file") -> Iterator[BinaryIO]:
+    """Open a file beside `path` that takes its place if all goes well, and else disappears."""
+    refuse_no_place(path)
+    place = real_place(path)
+    beside = place.with_name(f"{place.name}.{uuid4().hex}.partial")
+    try:
+        with beside.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        put_in_place(beside, place)
+    except OSError as error:
+        if error.errno in NO_ROOM:
+            raise disk_full(path, None) from error
+        raise write_error(path, what, error) from error
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+@contextmanager
+def whole_text(path: Path, what: str = "The file") -> Iterator[TextIO]:
+    """Open a text file in the same way; line ends are written as they come."""
+    with whole_file(path, what) as file:
+        text = TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
+        yield text
+        text.detach()
+
+
+def whole_npz(path: Path, *, compressed: bool = False, **arrays: NDArray[Any]) -> None:
+    """Write arrays as an .npz file, of which the comment says which version made it."""
+    method = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
+    with whole_file(path, "The array") as file, zipfile.ZipFile(file, "w", method) as archive:
+        archive.comment = SOFTWARE.encode()
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
+
+
+def write_error(path: Path, what: str, error: OSError) -> OSError:
+    """Return the same kind of error as a sentence that names the file, not the one beside it."""
+    msg = f"{what} could not be written to {str(path)!r}: {error.strerror or error}."
+    return type(error)(error.errno, msg)
+
+
+def real_place(path: Path) -> Path:
+    """Return where a file goes: what a symbolic link points to, not the link."""
+    return path.resolve() if path.is_symlink() else path
+
+
+def put_in_place(beside: Path, place: Path) -> None:
+    """Give a whole file its name; one that was there leaves it its permissions."""
+    if place.is_file():
+        beside.chmod(place.stat().st_mode & 0o7777)
+    beside.replace(place)
+
+
+def refuse_no_place(path: Path) -> None:
+    """Refuse a folder, a device, and a file in a folder that is not there."""
+    if path.exists() and not path.is_dir() and not path.is_file():
+        msg = f"{str(path)!r} is a device or a pipe, and no file: give the name of a file."
+        raise ValueError(msg)
+    if path.is_dir():
+        msg = f"{str(path)!r} is a folder: give the name of a file in it."
+        raise IsADirectoryError(msg)
+    if not real_place(path).parent.is_dir():
+        msg = f"There is no folder {str(real_place(path).parent)!r} to write {path.name!r} to."
+        raise FileNotFoundError(msg)

@@ -1,0 +1,199 @@
+"""What every estimator shares: parameters, whole fits, callbacks and its HTML."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from html import escape
+from types import FunctionType
+from typing import Any, Self, TypeVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import estimator_html_repr
+
+from nysboost.kernels import Kernel
+from nysboost.numerics.arrays import Array
+from nysboost.numerics.checks import RandomState, unknown
+from nysboost.numerics.progress import Progress, reported
+from nysboost.numerics.resources import MAX_MEMORY
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # before scikit-learn 1.9
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Nothing: this scikit-learn has no callbacks."""
+
+    def with_callbacks(method: Any) -> Any:
+        """Return the method as it is."""
+        return method
+
+
+Fit = TypeVar("Fit", bound=Callable[..., Any])
+
+FITS = ("fit", "partial_fit", "fit_transform", "fit_predict")
+ANSWERS = ("transform", "inverse_transform", "predict", "predict_proba", "predict_log_proba",
+           "decision_function", "score_samples", "distance")  # fmt: skip
+"""The methods that users call."""
+
+USUAL_ERRORS: Any = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
+"""NumPy's own settings, under which the library is tested."""
+
+
+class Estimator(CallbackSupportMixin, BaseEstimator):
+    """A scikit-learn estimator whose kernel's parameters are set as ``kernel__sigma``."""
+
+    kernel: Any
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        for name in (*FITS, *ANSWERS):
+            if isinstance(method := vars(cls).get(name), FunctionType):
+                setattr(cls, name, guard(method))
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name; those of the kernel give this estimator another kernel.
+
+        Parameters
+        ----------
+        **params
+            ``kernel__nu`` and the like are parameters of the kernel, which has to be an object.
+
+        Examples
+        --------
+        >>> import nysboost as nb
+        >>> nb.Nystroem(nb.Matern(nu=1.5)).set_params(kernel__nu=2.5).kernel
+        Matern(nu=2.5)
+        """
+        inner = {name: params.pop(name) for name in list(params) if name.startswith("kernel__")}
+        super().set_params(**params)
+        if not inner:
+            return self
+        if not isinstance(self.kernel, Kernel):
+            msg = (
+                f"{', '.join(inner)} is a parameter of a kernel object, but kernel="
+                f"{self.kernel!r} was given: pass one, as kernel=nysboost.Gaussian()."
+            )
+            raise ValueError(msg)
+        changed = {name.removeprefix("kernel__"): value for name, value in inner.items()}
+        for name in changed:
+            if name not in (known := self.kernel.get_params()):
+                raise ValueError(unknown(f"parameter of {self.kernel},", name, sorted(known)))
+        self.kernel = replace(self.kernel, **changed)  # type: ignore[type-var]
+        return self
+
+    def _found(self) -> list[str]:
+        """Return lines that say what a fit found; none before it."""
+        return []
+
+    def _html_repr(self) -> str:
+        """Return scikit-learn's diagram, what was found, and what each parameter does."""
+        rows = "".join(
+            f"<tr><td>{escape(name)}</td><td>{escape(repr(value))}</td><td>{escape(text)}</td></tr>"
+            for name, value in self.get_params(deep=False).items()
+            for text in [describe_parameters(type(self)).get(name, "")]
+        )
+        found = "\n".join(self._found())
+        return (
+            f"{estimator_html_repr(self)}{f'<pre>{escape(found)}</pre>' if found else ''}"
+            f"<details><summary>What the parameters do</summary><table>{rows}</table></details>"
+        )
+
+
+KernelLike = str | Kernel | Callable[..., Array]
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class KernelEstimator(Estimator):
+    """An estimator of a kernel: its parameters, and what a fit may use."""
+
+    kernel: KernelLike = "rbf"
+    gamma: float | str | None = None
+    coef0: float | None = None
+    degree: float | None = None
+    kernel_params: Mapping[str, Any] | None = None
+    max_memory: int | str = MAX_MEMORY
+    n_jobs: int | None = None
+    verbose: int | None = None
+    random_state: RandomState = None
+
+    def _precomputed(self) -> bool:
+        """Whether the rows are those of a kernel matrix."""
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._precomputed()
+        tags.input_tags.sparse = not self._precomputed()
+        return tags
+
+
+def describe_parameters(kind: type) -> dict[str, str]:
+    """Return what an estimator's docstring, or the one it refers to, says of each parameter."""
+    text = inspect.getdoc(kind) or ""
+    section = text.partition("Parameters\n----------\n")[2].partition("\n\n")[0]
+    found: dict[str, str] = {}
+    for entry in re.split(r"\n(?=\S)", section):
+        head, _, body = entry.partition("\n")
+        said = " ".join(body.split())
+        other = re.match(r"As in `(?:nysboost\.)?(\w+)`", said)
+        theirs = {}
+        if other is not None and other[1] != kind.__name__:
+            theirs = describe_parameters(getattr(importlib.import_module("nysboost"), other[1]))
+        for name in head.partition(" : ")[0].split(", "):
+            found[name] = theirs.get(name, said)
+    return found
+
+
+def reports_progress(fit: Fit) -> Fit:
+    """Decorate `fit`: its `verbose` and scikit-learn's callbacks, in 100 parts, see progress."""
+
+    @functools.wraps(fit)
+    def fitted(self: Any, X: Any, *others: Any, **named: Any) -> Any:
+        title, verbose = type(self).__name__, self.verbose
+        asked = hasattr(self, "_skl_callbacks") or hasattr(self, "_parent_callback_ctx")
+        if not asked or hasattr(self, "_callback_fit_ctx"):  # the latter: a fit inside this fit
+            with reported(title, verbose):
+                return fit(self, X, *others, **named)
+        y = others[0] if others else named.get("y")
+        task = self._init_callback_context(max_subtasks=100)
+        task.call_on_fit_task_begin(estimator=self, X=X, y=y)
+
+        seen = [0]
+
+        def listen(progress: Progress) -> None:
+            while int(100 * progress.share) > seen[0]:
+                seen[0] += 1
+                part = task.subcontext(task_name="part")
+                part.call_on_fit_task_begin(estimator=self, X=X, y=y)
+                part.call_on_fit_task_end(estimator=self, X=X, y=y)
+
+        with reported(title, verbose, listen):
+            found = fit(self, X, *others, **named)
+        task.call_on_fit_task_end(estimator=self, X=X, y=y, reconstruction_attributes=dict)
+        return found
+
+    return with_callbacks(fitted)  # type: ignore[no-any-return]
+
+
+def guard(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Call a method under NumPy's usual error settings; a fit happens wholly or not at all."""
+
+    @functools.wraps(method)
+    def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = dict(vars(self)) if method.__name__ in FITS else None
+        try:
+            with np.errstate(**USUAL_ERRORS):
+                return method(self, *args, **kwargs)
+        except BaseException:
+            if before is not None:
+                vars(self).clear()
+                vars(self).update(before)
+            raise
+
+    return guarded

@@ -1,0 +1,254 @@
+"""The transformers: one for all methods, and one for each family of the paper."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from nysboost.boosting.algorithm import JOINT_VARIANTS, VARIANTS
+from nysboost.estimators.base import BaseNystroem
+from nysboost.estimators.parameters import KernelLike
+from nysboost.kernels import KERNELS
+from nysboost.numerics.checks import unknown
+from nysboost.settings import Settings
+
+
+@dataclass(eq=False, repr=False)
+class Nystroem(BaseNystroem):
+    """Low-rank features of a kernel, by any method.
+
+    A stand-in for ``sklearn.kernel_approximation.Nystroem``: each of its parameters is here,
+    with the same default. Its landmarks are drawn at random; these are placed.
+
+    .. versionadded:: 0.2
+
+    Parameters
+    ----------
+    kernel : str, Kernel or callable
+        As in `nysboost.approximate`.
+    gamma, coef0, degree : float or None
+        Parameters of a named kernel; gamma may be "scale" or "median".
+    kernel_params : mapping or None
+        Further parameters of a named or callable kernel.
+    n_components : int or None
+        Number of landmarks in all, and at most of features; not looked at beside `tol` or
+        `landmarks`, which say how many.
+    tol : float or None
+        A relative Frobenius error of the kernel matrix to reach, with as few landmarks as
+        the method can; out of reach is a `ToleranceWarning`.
+    max_memory : int or str
+        Working memory of `transform` beyond X and its result, in bytes or as "500MB".
+    n_jobs : int or None
+        Cores at most; None and -1 are all that matrix products use.
+    verbose : int or None
+        None shows a bar with the time left on a terminal and in a notebook, if a fit takes more
+        than two seconds; 0 nothing; 1 also a line for each step, on standard error.
+    random_state : int, RandomState, Generator or None
+        Seed.
+    method : str
+        One of `nysboost.METHODS`. "joint" is the most accurate for its number of landmarks,
+        "uniform" is what scikit-learn does.
+    landmarks : array of row numbers, or of points, or None
+        Your own landmarks, for "joint" and "nystrom".
+    settings : Settings or None
+        Sizes and readings beyond `n_components`.
+
+    See Also
+    --------
+    sklearn.kernel_approximation.Nystroem : random rows as landmarks.
+    approximate : the kernel matrix itself, with its error.
+    NystroemRegressor : regression in one step.
+    NystroemClassifier : classification in one step.
+
+    Notes
+    -----
+    The features are F = k(X, Z) N with F Fᵀ = K̂. They are defined up to a rotation.
+
+    References
+    ----------
+    .. [1] C. K. I. Williams and M. Seeger (2001). Using the Nyström method to speed up kernel
+          machines. NIPS 13.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.linear_model import RidgeClassifier
+    >>> from sklearn.pipeline import make_pipeline
+    >>> import nysboost as nb
+    >>> X, y = load_digits(return_X_y=True)
+    >>> nystroem = nb.Nystroem(gamma="scale", n_components=50, random_state=0)
+    >>> make_pipeline(nystroem, RidgeClassifier()).fit(X, y).score(X, y) > 0.9
+    True
+    """
+
+    kernel: KernelLike = "rbf"
+    method: str = field(default="joint", kw_only=True)
+    n_components: int | None = field(default=100, kw_only=True)
+    landmarks: Any = field(default=None, kw_only=True)
+    settings: Settings | None = field(default=None, kw_only=True)
+
+    def _method(self) -> str:
+        return self.method
+
+    def _landmarks(self) -> Any:
+        return self.landmarks
+
+    def _settings(self) -> Settings:
+        count = self.n_components if self.tol is None and self.landmarks is None else None
+        return replace(self.settings or Settings(), n_components=count)
+
+
+@dataclass(eq=False, repr=False)
+class StandardNystroem(BaseNystroem):
+    """The standard Nyström method: C W_k⁺ Cᵀ on uniformly sampled columns.
+
+    .. versionadded:: 0.1
+
+    Parameters
+    ----------
+    kernel, gamma, coef0, degree, kernel_params, n_components, tol
+        As in `Nystroem`.
+    max_memory, n_jobs, verbose, random_state
+        As in `Nystroem`.
+    n_columns : int or None
+        Landmarks, where `n_components` does not say: 120, or as many as there are rows.
+    rank : int or None
+        k, the rank of W_k; None is `n_columns`.
+
+    See Also
+    --------
+    Nystroem : every method, with better landmarks by default.
+
+    References
+    ----------
+    .. [1] C. K. I. Williams and M. Seeger (2001). Using the Nyström method to speed up kernel
+          machines. NIPS 13.
+
+    Examples
+    --------
+    >>> import numpy as np, nysboost as nb
+    >>> X = np.random.default_rng(0).normal(size=(300, 4))
+    >>> nb.StandardNystroem(n_components=20, random_state=0).fit_transform(X).shape
+    (300, 20)
+    """
+
+    kernel: KernelLike = "rbf"
+    n_columns: int | None = field(default=None, kw_only=True)
+    rank: int | None = field(default=None, kw_only=True)
+
+    def _method(self) -> str:
+        return "nystrom"
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class _Mixture(BaseNystroem):
+    """What ensemble and boosting share: the paper's p, m, k, v1 and v2, and the weights."""
+
+    n_learners: int | None = None
+    n_columns: int | None = None
+    rank: int | None = None
+    n_fit: int | None = None
+    n_tune: int | None = None
+    eta: float | Literal["tune"] = 0.01
+    nonnegative: bool = False
+
+
+@dataclass(eq=False, repr=False)
+class EnsembleNystroem(_Mixture):
+    """Ensemble Nyström: a weighted mixture of independent learners.
+
+    .. versionadded:: 0.1
+
+    Parameters
+    ----------
+    weights : "uniform", "exponential" or "ridge"
+        How the learners are weighed.
+    kernel, gamma, coef0, degree, kernel_params, n_components, tol
+        As in `Nystroem`.
+    max_memory, n_jobs, verbose, random_state
+        As in `Nystroem`.
+    n_learners, n_columns, rank, n_fit, n_tune : int or None
+        The paper's p, m, k, v1 and v2; None is the default that suits n. Where
+        `n_components` is given, m is n_components // n_learners.
+    eta : float or "tune"
+        Rate of the exponential weights.
+    nonnegative : bool
+        Fit non-negative ridge weights, so that nothing has to be cut.
+
+    See Also
+    --------
+    BoostedNystroem : learners that depend on each other.
+    Nystroem : every method.
+
+    References
+    ----------
+    .. [1] S. Kumar, M. Mohri and A. Talwalkar (2009). Ensemble Nyström method. NIPS 22.
+
+    Examples
+    --------
+    >>> import numpy as np, nysboost as nb
+    >>> X = np.random.default_rng(0).normal(size=(300, 4))
+    >>> ensemble = nb.EnsembleNystroem("uniform", n_components=40, n_learners=4, random_state=0)
+    >>> ensemble.fit_transform(X).shape
+    (300, 40)
+    """
+
+    weights: Literal["uniform", "exponential", "ridge"] = "ridge"
+
+    def _method(self) -> str:
+        known = ("uniform", "exponential", "ridge")
+        if self.weights not in known:
+            raise ValueError(unknown("weight rule", self.weights, known))
+        return f"ensemble-{self.weights}"
+
+
+@dataclass(eq=False, repr=False)
+class BoostedNystroem(_Mixture):
+    """Boosting Nyström: landmarks found in sequence, where the last ones miss most.
+
+    .. versionadded:: 0.1
+
+    Parameters
+    ----------
+    variant : str
+        "joint", the most accurate for its number of landmarks; or one of `nysboost.VARIANTS`,
+        Algorithm 1 of the paper, and `nysboost.JOINT_VARIANTS`.
+    kernel, gamma, coef0, degree, kernel_params, n_components, tol
+        As in `Nystroem`.
+    max_memory, n_jobs, verbose, random_state
+        As in `Nystroem`.
+    n_learners, n_columns, rank, n_fit, n_tune, eta, nonnegative
+        As in `EnsembleNystroem`.
+    n_candidates : int or None
+        The paper's s, the columns of V; None is 4m.
+
+    See Also
+    --------
+    EnsembleNystroem : independent learners.
+    Nystroem : every method.
+
+    References
+    ----------
+    .. [1] K. Hamm, Z. Lu, W. Ouyang and H. H. Zhang (2023). Boosting Nyström Method.
+          arXiv:2302.11032.
+
+    Examples
+    --------
+    >>> import numpy as np, nysboost as nb
+    >>> X = np.random.default_rng(0).normal(size=(300, 4))
+    >>> boosted = nb.BoostedNystroem("UUB-mean", n_components=40, n_learners=4, random_state=0)
+    >>> boosted.fit(X).weights_
+    array([0.25, 0.25, 0.25, 0.25])
+    """
+
+    variant: str = "joint"
+    n_candidates: int | None = field(default=None, kw_only=True)
+
+    def _method(self) -> str:
+        known = ("joint", *VARIANTS, *JOINT_VARIANTS)
+        if self.variant not in known:
+            if self.variant in KERNELS:
+                msg = f"{self.variant!r} is a kernel, no boosting variant: kernel={self.variant!r}."
+                raise ValueError(msg)
+            raise ValueError(unknown("boosting variant", self.variant, known))
+        return self.variant

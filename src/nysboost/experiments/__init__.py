@@ -1,1 +1,0 @@
-"""The paper's experiments and comparisons on the user's data: protocols, runs, reports."""

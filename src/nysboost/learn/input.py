@@ -1,0 +1,266 @@
+"""Settings, tables and weights as the learners take them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import _check_sample_weight
+
+from nysboost.catalogue import METHODS, Method, RandomState, find_method
+from nysboost.data.lazy import is_lazy
+from nysboost.data.recognise import numbers_of
+from nysboost.data.rows import Rows
+from nysboost.estimators.parameters import Estimator
+from nysboost.gram import KernelGram
+from nysboost.kernels import Anova
+from nysboost.numerics.arrays import Array, Floats, is_sparse
+from nysboost.numerics.checks import require_count, unknown
+from nysboost.numerics.resources import MAX_MEMORY, as_bytes
+from nysboost.search.candidates import Options, Place, at_random, options_of
+from nysboost.search.scaling import SCALINGS
+from nysboost.search.tuning import LANDMARKS
+from nysboost.settings import Settings
+from nysboost.tables.frames import frame_of, is_frame, names_of
+from nysboost.tables.rows import fit_rows, new_rows
+from nysboost.user_error import need
+
+BUFFER_BYTES = 2**28
+"""Of an iterator, as many rows as this are kept to find landmarks on; the rest give weights."""
+
+SMALLEST = 1e-100
+"""Weights below this, or above its inverse, have squares out of range."""
+
+MOST_TIMES = 10
+"""Weights that are whole numbers of the smallest over a number up to this count rows."""
+
+STILL = "rpcholesky"
+"""Landmarks of a kernel that learns no metric; k-means centres had 1.25 of its error (concrete)."""
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class TableInput(Estimator):
+    """The learners' parameters, and how they take tables and weights."""
+
+    n_components: int | str = field(default=LANDMARKS, kw_only=False)
+    kernel: Any = "auto"
+    metric: str | None = "auto"
+    landmarks: str = "target"
+    scale: str | None = "auto"
+    local: bool | int | str = "auto"
+    missing: str = "fill"
+    max_memory: int | str = MAX_MEMORY
+    n_jobs: int | None = None
+    verbose: int | None = None
+    random_state: RandomState = None
+
+    def _rows(
+        self, X: Any, *, reset: bool, Y: Floats | None = None, weights: Floats | None = None
+    ) -> Any:
+        """Return the rows of a table as numbers; `reset` decides what its columns are."""
+        if reset:
+            return fit_rows(self, X, self.missing, None if is_lazy(Y) else Y, weights)
+        return new_rows(self, X, self.missing)
+
+    def _check_settings(self) -> None:
+        if not isinstance(self.n_components, str):
+            require_count("n_components", self.n_components)
+        elif self.n_components != "auto":
+            raise ValueError(unknown("number of landmarks", self.n_components, ("auto",)))
+        if not isinstance(self.local, bool) and self.local != "auto":
+            require_count("local", self.local)
+        as_bytes(self.max_memory)
+        for name, known in (
+            ("scale", (*(s for s in SCALINGS if s != "none"), None)),
+            ("missing", ("fill", "raise")),
+        ):
+            value = getattr(self, name)
+            if not isinstance(value, str | None) or value not in known:
+                raise ValueError(unknown(f"setting of {name}", value, map(str, known)))
+
+    def _sample_weight(self, weights: Any, n: int, *, first: bool = True) -> Floats | None:
+        """Return weights whose scale does not matter; those of later rows in units of the first."""
+        if weights is None:
+            return None
+        given, like_X = numbers_of(weights, "sample_weight"), np.empty((n, 1))
+        if np.ndim(given) > 1:
+            raise ValueError(f"Sample weights must be 1D array or scalar, not {given.ndim}D.")
+        found = _check_sample_weight(given, like_X, dtype=np.float64, ensure_non_negative=True)
+        largest = found.max()
+        if largest > 0 and not SMALLEST < largest < 1 / SMALLEST:
+            msg = (
+                f"sample_weight has values up to {largest:.3g}, which count a row as often as no "
+                "number can say: divide all of them by their mean."
+            )
+            raise ValueError(msg)
+        if not found.sum() > 0:
+            msg = "sample_weight is zero for every row: nothing is left to learn from."
+            raise ValueError(msg)
+        if first:
+            self._weight_unit = _unit(found)
+        return np.asarray(found / getattr(self, "_weight_unit", 1.0))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.missing != "raise"
+        tags.target_tags.required = True
+        return tags
+
+
+def _unit(weights: Floats) -> float:
+    """Return what weights are divided by: counts stay counts, others get the mean 1."""
+    there = weights[weights > 0]
+    least = float(there.min())
+    for times in range(1, MOST_TIMES + 1):
+        counts = there * (times / least)
+        if (np.abs(counts - np.round(counts)) <= 1e-9 * counts).all():
+            return least / times
+    return float(there.mean())
+
+
+def counted(X: Any, y: Any, weights: Floats | None) -> tuple[Any, Any, Floats | None]:
+    """Leave out rows of weight 0, which would still be looked at in other ways."""
+    if weights is None or (weights > 0).all() or is_lazy(X) or is_lazy(y):
+        return X, y, weights
+    kept = np.flatnonzero(weights > 0)
+    return _taken(X, kept), y[kept], weights[kept]
+
+
+def _taken(X: Any, kept: Any) -> Any:
+    if is_frame(X):
+        return frame_of(X)[kept.tolist()].to_native()
+    if is_sparse(X):
+        return X.tocsr()[kept]
+    return X[kept] if hasattr(X, "shape") else np.asarray(X)[kept]
+
+
+def refuse_unequal(n: int | None, targets: int) -> None:
+    """Raise if X and y differ in length."""
+    if n is not None and n != targets:
+        msg = f"X has {n} rows, but y has {targets}: give as many of one as of the other."
+        raise ValueError(msg)
+
+
+Block = tuple[Any, Any, Any]
+"""Rows, targets, and weights or None."""
+
+
+def blocks_of(blocks: Iterator[Any], weights: Any) -> Iterator[Block]:
+    """Yield the blocks of an iterator of (X, y) or (X, y, weights) that have rows.
+
+    `weights`, of shape (n,), are those of all rows, where the blocks have none.
+    """
+    start = 0
+    for block in blocks:
+        if not isinstance(block, tuple | list) or len(block) not in (2, 3):
+            msg = "An iterator should yield pairs (X, y), or (X, y, sample_weight)."
+            raise ValueError(msg)
+        X, y = block[0], block[1]
+        if not hasattr(X, "shape"):
+            X = frame_of(X).to_native() if is_frame(X) else np.asarray(X)
+        n = X.shape[0]
+        if len(block) == 3 and weights is not None:
+            msg = "sample_weight was given twice: in the blocks of the iterator, and beside it."
+            raise ValueError(msg)
+        own = block[2] if len(block) == 3 else None
+        if weights is not None:
+            own = np.asarray(weights)[start : start + n]
+        start += n
+        if n:
+            yield X, y, own
+    if weights is not None and len(np.asarray(weights)) != start:
+        msg = f"sample_weight has {len(np.asarray(weights))} values, but {start} rows came."
+        raise ValueError(msg)
+
+
+def buffered(blocks: Iterator[Block]) -> tuple[Block, Iterator[Block]]:
+    """Return the first rows of an iterator, joined, and the blocks that remain."""
+    held: list[Block] = []
+    size = 0
+    for X, y, weights in blocks:
+        held.append((X, np.asarray(y), weights))
+        size += 8 * int(np.prod(X.shape))
+        if size >= BUFFER_BYTES:
+            break
+    if not held:
+        msg = "The iterator gave no block of rows: it should yield pairs (X, y)."
+        raise ValueError(msg)
+    weights = None
+    if any(of_block is not None for _, _, of_block in held):
+        weights = np.concatenate([np.ones(len(y)) if w is None else w for _, y, w in held])
+    X, y = _joined([X for X, _, _ in held]), np.concatenate([y for _, y, _ in held])
+    return (X, y, weights), blocks
+
+
+def _joined(parts: list[Any]) -> Any:
+    if any(map(is_frame, parts)):
+        return _joined_frames(parts)
+    if is_sparse(parts[0]):
+        from scipy.sparse import vstack
+
+        return vstack(parts, format="csr")
+    return np.concatenate([np.asarray(part) for part in parts])
+
+
+def _joined_frames(parts: list[Any]) -> Any:
+    """Return data frames as one, with the columns of the first; types that differ are widened."""
+    import narwhals as nw
+
+    if not all(map(is_frame, parts)):
+        msg = "The iterator gives data frames and arrays: give blocks of one kind."
+        raise ValueError(msg)
+    frames, names = [frame_of(part) for part in parts], names_of(parts[0])
+    for i, frame in enumerate(frames):
+        lacking = [name for name in names if name not in frame.columns]
+        if lacking:
+            raise ValueError(f"Block {i} of the iterator has no column {lacking[0]!r}.")
+    frames = [frame.select(names) for frame in frames]
+    if all((f.implementation, f.schema) == (frames[0].implementation, frames[0].schema)
+           for f in frames):  # fmt: skip
+        return nw.concat(frames).to_native()
+    pa = need("pyarrow", "files")
+    tables = [frame.to_arrow() for frame in frames]
+    try:
+        return pa.concat_tables(tables, promote_options="permissive")
+    except pa.ArrowException as error:
+        msg = f"The blocks of the iterator have columns that do not go together: {error}."
+        raise ValueError(msg) from error
+
+
+def options_for(
+    kernel: Any, metric: str | None, scale: str | None, landmarks: str, rows: Rows
+) -> Options:
+    """Return what is tried on these rows, with the settings of `NystroemRegressor`."""
+    trained = landmarks == "target" and not isinstance(kernel, Anova) and kernel != "anova"
+    name = STILL if landmarks == "target" else landmarks
+    place = None if trained else place_of(name)
+    return options_of(kernel, metric, scale, place, name if place else landmarks, rows)
+
+
+def place_of(name: Any) -> Place:
+    """Return where the landmarks of a method's name come from; "uniform" are rows at random.
+
+    What a method finds is taken as it is: its landmarks Z, and the N of its features k(x, Z) N.
+    """
+    if not isinstance(name, str) or name not in METHODS:
+        raise ValueError(unknown("kind of landmarks", name, ("target", *METHODS)))
+    return at_random if name == "uniform" else _of_method(name, find_method(name))
+
+
+def _of_method(name: str, run: Method) -> Place:
+    def place(gram: KernelGram, c: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        settings = Settings(n_components=c)
+        transform, _ = run(gram, settings, rng).feature_map(settings.row_cap)
+        landmarks = transform.landmarks
+        if landmarks.basis is not None or landmarks.points is None:
+            msg = (
+                f"{name!r} has features of another kind than kernel values against landmarks: "
+                'compare it as nb.Nystroem(method=…) in a pipeline, or take landmarks="joint".'
+            )
+            raise ValueError(msg)
+        return landmarks.points, transform.normalization
+
+    return place

@@ -1,0 +1,143 @@
+"""Cluster centres as landmarks: k-means, weighed by the clusters' sizes, and a basis in each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nysboost.boosting.core import fit_core
+from nysboost.boosting.learner import fit_learner
+from nysboost.engine.feature_map import FeatureMap
+from nysboost.gram import Gram, KernelGram, Landmarks, Sample
+from nysboost.kernels import Evaluator, Kernel
+from nysboost.kernels.distances import squared_distances
+from nysboost.methods.adaptive import equal_parts
+from nysboost.numerics.arrays import Array, Indices, like, take, to_host
+from nysboost.numerics.kmeans import clusters
+
+KMEANS_ROWS = 2**16
+"""k-means sees all rows up to this many and a uniform sample of this many beyond it."""
+
+
+def kmeans(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
+    """Take the c centroids of k-means on the rows (Zhang, Tsang and Kwok 2008)."""
+    return cluster_rows(gram, c, rng, "kmeans").centres
+
+
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    """Rows, the cluster of each of them, and the clusters' centres as landmarks."""
+
+    rows: Indices
+    labels: Indices
+    centres: Landmarks
+
+
+def cluster_rows(gram: Gram, c: int, rng: np.random.Generator, name: str) -> Clusters:
+    """Cluster the rows, or a uniform sample of them, by k-means."""
+    if not isinstance(gram, KernelGram):
+        msg = f'A precomputed kernel has no points, so "{name}" has no centroids: try "rpcholesky".'
+        raise ValueError(msg)
+    rows = np.arange(gram.n)
+    if gram.n > KMEANS_ROWS:
+        rows = np.sort(rng.choice(gram.n, size=KMEANS_ROWS, replace=False))
+    centres, labels = clusters(gram.rows.take(rows), c, rng)
+    return Clusters(rows, labels, Landmarks(None, centres))
+
+
+def density_weighted(
+    gram: Gram, c: int, rng: np.random.Generator, rank: int | None = None
+) -> FeatureMap:
+    """Return C D^½ (D^½ W D^½)_k⁺ D^½ Cᵀ on k-means centres, with D the clusters' sizes.
+
+    Zhang and Kwok (2009). At full rank D cancels, and this is "kmeans".
+    """
+    found = cluster_rows(gram, c, rng, "density-weighted")
+    sizes = np.bincount(found.labels, minlength=c).astype(np.float64)
+    return fit_learner(gram, found.centres, rank or c, sizes)
+
+
+CLUSTERS = 5
+"""As in most of the paper's experiments."""
+
+ROWS_PER_LANDMARK = 4
+"""Rows on which the links are fitted, for each landmark; the paper has two, and four vary less."""
+
+
+@dataclass(frozen=True, eq=False)
+class Clustered(Kernel):
+    """k(x, z) where z belongs to the cluster of x, and zero elsewhere.
+
+    A point belongs to the nearest of `centres`, shape (s, d); `sizes` counts each one's landmarks.
+    """
+
+    kernel: Kernel
+    centres: Array
+    sizes: tuple[int, ...]
+
+    def __call__(self, X: Array, Y: Array) -> Array:
+        """Return the values, shape (n, m): each row has those of its own cluster."""
+        return self.against(Y)(X)
+
+    def against(self, Y: Array) -> Evaluator:
+        """Return x ↦ k(x, Y) cut to clusters, with what depends on Y alone prepared once."""
+        ends = np.cumsum(self.sizes)
+        parts = [slice(end - size, end) for end, size in zip(ends, self.sizes, strict=True)]
+        filled = [s for s, size in enumerate(self.sizes) if size]
+        own = {s: self.kernel.against(take(Y, parts[s])) for s in filled}
+
+        def evaluate(X: Array, _: Array | None = None) -> Array:
+            cluster = self.cluster_of(X)
+            values = like(np.zeros((X.shape[0], int(ends[-1]))), X)
+            # cluster after cluster, because not every library writes to scattered rows
+            order, end = np.argsort(cluster, kind="stable"), 0
+            for s, part in enumerate(parts):
+                start, end = end, end + int(np.sum(cluster == s))
+                if end > start and s in own:
+                    values[start:end, part] = own[s](take(X, order[start:end]))
+            return take(values, np.argsort(order))
+
+        return evaluate
+
+    def cluster_of(self, X: Array) -> Indices:
+        """Return the number of the nearest centre, for each row."""
+        squared = to_host(squared_distances(X, self.centres))
+        nearest: Indices = np.argmin(squared, axis=1)
+        return nearest
+
+
+def meka(gram: Gram, c: int, rng: np.random.Generator) -> FeatureMap:
+    """Return B L Bᵀ, with a block-diagonal basis B and links L (Si, Hsieh and Dhillon 2014).
+
+    Each of five k-means clusters has c/5 of its rows as columns. With rows v drawn from all
+    clusters L = B[v]⁺ G[v, v] B[v]⁺ᵀ, the least-squares fit of each block. Unlike the paper's,
+    blocks on the diagonal are fitted too: K̂ is positive semidefinite.
+    """
+    found = cluster_rows(gram, min(CLUSTERS, c), rng, "meka")
+    kernel = gram.kernel  # type: ignore[attr-defined]  # cluster_rows has seen to it
+    members = _members(gram, found.centres, found.rows)
+    shares = _shares(c, [len(rows) for rows in members])
+    drawn = [rng.permutation(rows) for rows in members]
+    columns = np.concatenate([rows[:m] for rows, m in zip(drawn, shares, strict=True)])
+    sample = [rows[: ROWS_PER_LANDMARK * m] for rows, m in zip(drawn, shares, strict=True)]
+    points = gram.landmarks(columns).points
+    basis = Clustered(kernel, found.centres.Z, tuple(shares))
+    rows = Sample.of(gram, np.concatenate(sample))
+    return fit_core(rows, Landmarks(columns, points, basis))
+
+
+def _members(gram: Gram, centres: Landmarks, rows: Indices) -> list[Indices]:
+    """Return the rows of each cluster, by the rule that new rows will meet too."""
+    cluster = Clustered(gram.kernel, centres.Z, ()).cluster_of(gram.rows.take(rows))  # type: ignore[attr-defined]
+    return [rows[cluster == s] for s in range(len(centres))]
+
+
+def _shares(c: int, sizes: list[int]) -> list[int]:
+    """Split c landmarks evenly between clusters, none getting more than it has rows."""
+    shares, rows = np.zeros(len(sizes), dtype=int), np.array(sizes)
+    while shares.sum() < min(c, rows.sum()):
+        roomy = np.flatnonzero(rows > shares)
+        for s, part in zip(roomy, equal_parts(c - int(shares.sum()), len(roomy)), strict=False):
+            shares[s] += min(part, rows[s] - shares[s])
+    return [int(share) for share in shares]

@@ -1,0 +1,259 @@
+"""Columns drawn at random: uniformly, by leverage scores, or by a determinantal point process.
+
+"rls" and "bless" estimate ridge leverage scores of some rows from a weighted sample of others, and
+take the next, better sample by these scores; "arp" updates the scores after each column.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nysboost.boosting.learner import fit_learner
+from nysboost.data.passes import BlockTask
+from nysboost.data.rows import ArrayRows
+from nysboost.engine.feature_map import FeatureMap
+from nysboost.gram import Gram, KernelGram, Landmarks
+from nysboost.gram.landmarks import take_sample
+from nysboost.kernels import Linear
+from nysboost.methods.adaptive import draw
+from nysboost.methods.cholesky import random_pivots
+from nysboost.numerics.arrays import (
+    CACHE_BYTES,
+    Array,
+    Floats,
+    Indices,
+    floats_on_host,
+    row_blocks,
+)
+from nysboost.numerics.tolerances import EPS, ROUNDING, cutoff
+
+OVERSAMPLING = 5.0
+"""Columns for each effective dimension in BLESS: its scores on two groups of points were then
+within a factor of five of the exact ones, with three of them of seven, with two of 22."""
+
+FALL_OF_RIDGE = 2.0
+"""The factor between two regularisations of BLESS, as in the experiments of its paper."""
+
+
+def uniform(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
+    """Choose c columns uniformly: what scikit-learn's Nystroem does."""
+    return gram.landmarks(rng.choice(gram.n, size=c, replace=False))
+
+
+def rls(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
+    """Sample c distinct columns in proportion to approximate ridge leverage scores.
+
+    Musco and Musco (2017), Algorithm 3: rows are halved until they are few; then, level by level,
+    the scores of twice as many come from a weighted sample of the level before. The ridge λ is the
+    spectrum's tail beyond rank k, divided by k, with 4 k log c about c.
+    """
+    if c >= gram.n:
+        return gram.landmarks(np.arange(gram.n))
+    oversampling = np.log(c + 2)
+    k = max(1, int(np.ceil(c / (4 * oversampling))))
+    order = rng.permutation(gram.n)
+    sizes = [gram.n]
+    while sizes[-1] > 2 * c:
+        sizes.append(sizes[-1] // 2)
+    sample, weights = order[: sizes[-1]], np.ones(sizes[-1])
+    if len(sample) > c:
+        sample, weights = sample[:c], np.full(c, np.sqrt(len(sample) / c))
+    for size in reversed(sizes[1:-1]):
+        ridge = tail_ridge(gram, sample, weights, k)
+        scores = leverage_scores(gram, order[:size], sample, weights, ridge)
+        probabilities = np.clip(oversampling * scores, gram.eps, 1.0)
+        chosen = np.flatnonzero(rng.uniform(size=size) < probabilities)
+        if len(chosen) == 0:
+            chosen = np.array([np.argmax(scores)])
+        sample, weights = order[:size][chosen], 1 / np.sqrt(probabilities[chosen])
+    ridge = tail_ridge(gram, sample, weights, k)
+    scores = leverage_scores(gram, order, sample, weights, ridge)
+    positive = np.maximum(scores, np.finfo(np.float64).tiny)
+    return gram.landmarks(rng.choice(order, size=c, replace=False, p=positive / positive.sum()))
+
+
+def bless(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
+    """Sample c distinct columns by leverage scores along a path of falling ridges.
+
+    Rudi, Calandriello, Carratino and Rosasco (2018), Algorithm 1: the ridge starts at n times the
+    largest k(x, x) and is halved until five columns for each effective dimension are c.
+    """
+    largest = float(np.max(floats_on_host(gram.diag())))
+    ridge = gram.n * largest
+    sample, weights = np.empty(0, dtype=np.intp), np.empty(0)
+    while True:
+        wanted = np.ceil(OVERSAMPLING * FALL_OF_RIDGE * gram.n * largest / ridge)
+        size = int(min(gram.n, max(c, wanted)))
+        rows = rng.choice(gram.n, size=size, replace=False)
+        scores = leverage_scores(gram, rows, sample, weights, ridge)
+        dimension = scores.sum() * gram.n / size
+        if OVERSAMPLING * dimension >= c or ridge <= gram.eps * gram.n * largest:
+            return gram.landmarks(rows[draw(scores, np.empty(0, dtype=np.intp), c, rng)])
+        count = max(1, round(OVERSAMPLING * dimension))
+        share = scores / scores.sum()
+        drawn = rng.choice(size, size=count, p=share)
+        sample, weights = rows[drawn], np.sqrt(gram.n / (size * count * share[drawn]))
+        ridge /= FALL_OF_RIDGE
+
+
+def arp(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
+    """Draw each column by the leverage scores that the columns before it leave.
+
+    Cortinovis and Kressner (2024), "Adaptive randomized pivoting for column subset selection,
+    DEIM, and low-rank approximation". Let V (n×c) have orthonormal columns. Column j is drawn with
+    a probability proportional to ‖v_j‖², then its direction is taken out of all rows of V. For
+    the c leading eigenvectors V of G this gives a Nyström approximation with
+
+        E tr(G − K̂) ≤ (c + 1) Σ_{i > c} λ_i,    E ‖G − C C⁺ G‖² ≤ (c + 1) Σ_{i > c} λ_i².
+
+    The scores are the residual's diagonal of V Vᵀ, so this is randomly pivoted Cholesky of V Vᵀ.
+    V comes from a Nyström approximation on 2c columns of `rpcholesky`, with all rows, or a uniform
+    sample of as many as half of the working memory holds features of.
+    """
+    held = gram.budget.bytes // (2 * 8 * 2 * c)
+    sample = take_sample(gram, max(4 * c, held), rng)
+    pilot = random_pivots(sample.gram, min(2 * c, len(sample)), rng)
+    learner = fit_learner(sample.gram, sample.gram.landmarks(pilot), len(pilot))
+    F = floats_on_host(learner.features())
+    Q, R = np.linalg.qr(F)
+    left, singular, _ = np.linalg.svd(R)
+    rank = int(np.sum(singular[:c] > cutoff(ROUNDING, EPS) * singular[0]))
+    projector = KernelGram(ArrayRows(Q @ left[:, :rank]), Linear(), gram.budget)
+    return sample.lift_to_rows(sample.gram.landmarks(random_pivots(projector, rank, rng)))
+
+
+def leverage_scores(
+    gram: Gram, rows: Indices, sample: Indices, weights: Floats, ridge: float
+) -> Floats:
+    """Return λ-ridge leverage scores of `rows` from a sample of weights 1/√p (len(sample),).
+
+    With B = K S the score of row i is (K − B (SᵀKS + λI)⁻¹ Bᵀ)_ii / λ (Musco and Musco, Lemma 6),
+    and K_ii / λ without any sample.
+    """
+    landmarks = gram.landmarks(sample)
+    inner = floats_on_host(gram.within(landmarks)) if len(sample) else np.zeros((0, 0))
+    inner = inner * np.outer(weights, weights) + ridge * np.eye(len(sample))
+    lower = np.asarray(np.linalg.cholesky(inner), dtype=np.float64)
+    residual, order = np.empty(len(rows)), np.argsort(rows)
+    # in the order in which they are stored, so that each part of a store is read once
+    held = 8 * (4 * len(sample) + 2 * gram.rows.numbers_per_row)
+    at_once = min(CACHE_BYTES, gram.budget.bytes // 4)
+    if isinstance(gram, KernelGram):
+        shared = FeatureMap(gram, landmarks).without_rows, lower, weights
+        some = gram.rows.only(rows[order])
+        task = BlockTask("leverage-scores", _of_block, shared, max(1, at_once // held))
+        residual[order] = some.gather(some.map(task, 1))[:, 0]
+    else:
+        for block in row_blocks(len(rows), held, at_once):
+            at = rows[order[block]]
+            values = gram.cross(at, landmarks) if len(sample) else np.zeros((len(at), 0))
+            residual[order[block]] = _residual(gram.diag(at), values, lower, weights)
+    positive: Floats = np.maximum(residual, 0) / ridge
+    return positive
+
+
+def _residual(diagonal: Array, values: Array, lower: Floats, weights: Floats) -> Floats:
+    """Return (K − B (L Lᵀ)⁻¹ Bᵀ)_ii from k(x, x), k(x, Z) and L, with B = k(X, Z) · weights."""
+    B = floats_on_host(values) * weights
+    known: Floats = (np.linalg.solve(lower, B.T) ** 2).sum(axis=0)
+    return floats_on_host(diagonal) - known
+
+
+def _of_block(shared: tuple[FeatureMap, Floats, Floats], X: Array) -> Floats:
+    transform, lower, weights = shared
+    assert isinstance(transform.gram, KernelGram)
+    values = transform(X) if len(lower) else np.zeros((X.shape[0], 0))
+    return _residual(transform.gram.kernel.diag(X), values, lower, weights)[:, None]
+
+
+def tail_ridge(gram: Gram, sample: Indices, weights: Floats, k: int) -> float:
+    """Return the tail of the weighted sample's spectrum beyond its k largest, divided by k."""
+    inner = floats_on_host(gram.block(sample, sample)) * np.outer(weights, weights)
+    tail = float(np.trace(inner)) - float(np.linalg.eigvalsh(inner)[::-1][:k].sum())
+    return max(tail / k, gram.eps * float(np.trace(inner)))
+
+
+STEPS_PER_COLUMN = 20
+"""Proposals for each column: on Pendigits the error no longer falls after about ten."""
+
+PROPOSALS = 64
+"""Proposals whose kernel values are evaluated at once."""
+
+SEED_ROWS = 2**13
+"""k-means++ looks at this many rows, drawn uniformly, where there are more."""
+
+
+def dpp(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
+    """Sample c columns J with probability proportional to det G[J, J] (Li, Jegelka and Sra 2016).
+
+    A Markov chain of 20 c swaps from kernel k-means++: an exchange is accepted with probability d'
+    / (d + d'), with d and d' the determinants before and after.
+    """
+    return gram.landmarks(swap_chain(gram, spread_columns(gram, c, rng), STEPS_PER_COLUMN * c, rng))
+
+
+def spread_columns(gram: Gram, c: int, rng: np.random.Generator) -> Indices:
+    """Return c columns by k-means++ in the kernel's feature space."""
+    rows = np.arange(gram.n)
+    if gram.n > max(SEED_ROWS, 4 * c):
+        rows = rng.choice(gram.n, size=max(SEED_ROWS, 4 * c), replace=False)
+    diag = floats_on_host(gram.diag(rows))
+    nearest = np.full(len(rows), np.inf)
+    free = np.ones(len(rows), dtype=bool)
+    chosen = np.empty(c, dtype=np.intp)
+    for i in range(c):
+        mass = np.where(free, np.minimum(nearest, 1.0) if i == 0 else nearest, 0.0)
+        share = mass / mass.sum() if mass.sum() > 0 else free / free.sum()
+        chosen[i] = rng.choice(len(rows), p=share)
+        free[chosen[i]] = False
+        column = floats_on_host(gram.block(rows, rows[chosen[i : i + 1]]))[:, 0]
+        distance = diag - 2 * column + diag[chosen[i]]
+        nearest = np.minimum(nearest, np.maximum(distance, 0))
+    return rows[chosen]
+
+
+def swap_chain(gram: Gram, start: Indices, steps: int, rng: np.random.Generator) -> Indices:
+    """Return the chain's state after so many proposals, from distinct columns.
+
+    A multiple of the identity, √eps of the mean diagonal, keeps determinants away from zero.
+    """
+    ridge = float(np.sqrt(gram.eps)) * float(np.mean(floats_on_host(gram.diag(start)))) or 1.0
+    inside = start
+    for first in range(0, steps, PROPOSALS):
+        proposed = rng.integers(gram.n, size=min(PROPOSALS, steps - first))
+        places, local = np.unique(np.append(inside, proposed), return_inverse=True)
+        K = floats_on_host(gram.block(places, places)) + ridge * np.eye(len(places))
+        inside = places[_swaps(K, local[: len(inside)], local[len(inside) :], rng)]
+    return inside
+
+
+def _swaps(K: Floats, inside: Indices, proposed: Indices, rng: np.random.Generator) -> Indices:
+    """Propose to exchange a random place of `inside` for each of `proposed`, one by one."""
+    inside = inside.copy()
+    A: Floats = np.linalg.inv(K[np.ix_(inside, inside)]).astype(np.float64)
+    for t in proposed:
+        s, uniform = int(rng.integers(len(inside))), rng.uniform()
+        if t in inside:
+            continue
+        b = K[inside, t]
+        ratio = _ratio(A, s, b, float(K[t, t]))
+        if uniform * (1 + ratio) < ratio:
+            A = _exchanged(A, s, b, float(K[t, t]))
+            inside[s] = t
+    return inside
+
+
+def _ratio(A: Floats, s: int, b: Floats, corner: float) -> float:
+    """Return A_ss (corner − bᵀAb) + (Ab)_s²: how the determinant grows when row s becomes b."""
+    u = A @ b
+    return float(A[s, s] * max(0.0, corner - b @ u) + u[s] ** 2)
+
+
+def _exchanged(A: Floats, s: int, b: Floats, corner: float) -> Floats:
+    """Return the inverse after row and column s of the matrix became b, with this corner."""
+    without = A - np.outer(A[:, s], A[s]) / A[s, s]
+    change = -(without @ b)
+    rest = corner + b @ change
+    change[s] = 1.0
+    exchanged: Floats = without + np.outer(change, change) / rest
+    return exchanged

@@ -1,0 +1,70 @@
+"""The method "target": landmarks, kernel and metric trained on y."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nysboost.approximation import Approximation
+from nysboost.boosting.learner import Mixture
+from nysboost.engine.feature_map import FeatureMap
+from nysboost.gram import Gram, KernelGram, Landmarks
+from nysboost.kernels import Matern
+from nysboost.kernels.metric import Mapped
+from nysboost.numerics.arrays import Floats, dense, floats_on_host, like, positive_or_one, to_host
+from nysboost.search.candidates import options_of
+from nysboost.search.search import learn
+from nysboost.settings import Settings
+
+
+def target(gram: Gram, y: Any, settings: Settings, rng: np.random.Generator) -> Approximation:
+    """Return the Nyström approximation with landmarks, kernel and metric trained on y.
+
+    `y` has shape (n,) or (n, t). Of the Gram's kernel only the family counts, if it is Matérn;
+    with few rows the largest member of the mixture is returned.
+    """
+    if not isinstance(gram, KernelGram):
+        msg = "The method 'target' moves landmarks: it needs rows, not a precomputed kernel."
+        raise ValueError(msg)
+    if not isinstance(gram.kernel, Mapped):
+        msg = (
+            f"The method 'target' finds a metric, which {gram.kernel} does not have: take a "
+            "Gaussian, Laplacian or Matérn kernel."
+        )
+        raise ValueError(msg)
+    Y, c = indicators(y, gram.n), settings.landmarks(gram.n)
+    kernel: Any = gram.kernel if isinstance(gram.kernel, Matern) else "auto"
+    options = options_of(kernel, "auto", "standard", None, "target", gram.rows)
+    fitted = learn(gram.rows, Y, None, options, c, rng, budget=gram.budget)
+    best = max(fitted.members, key=lambda member: member.share).model
+    found = KernelGram(gram.rows, best.kernel)
+    found.budget = gram.budget
+    points = like(best.landmarks, dense(gram.rows.form))
+    learner = FeatureMap(found, Landmarks(None, points), like(best.features.normalization, points))
+    return Approximation(found, Mixture((learner,), np.ones(1)))
+
+
+def indicators(y: Any, n: int) -> Floats:
+    """Return targets as numbers at unit spread, shape (n, t); labels as indicators."""
+    if y is None:
+        msg = "The method 'target' needs y, the target that landmarks are to serve: pass y=y."
+        raise ValueError(msg)
+    host = to_host(y) if hasattr(y, "device") and not isinstance(y, np.ndarray) else np.asarray(y)
+    if len(host) != n:
+        msg = f"X has {n} rows, but y has {len(host)}: give as many of one as of the other."
+        raise ValueError(msg)
+    if host.dtype.kind in "fiu" and not _are_labels(host):
+        Y = floats_on_host(host).reshape(n, -1)
+        if not np.isfinite(Y).all():
+            msg = "y contains NaN or infinity: remove such rows first."
+            raise ValueError(msg)
+        spread = Y.std(axis=0)
+        return np.asarray((Y - Y.mean(axis=0)) / positive_or_one(spread))
+    labels, codes = np.unique(host, return_inverse=True)
+    return np.eye(len(labels))[codes.ravel()]
+
+
+def _are_labels(y: Floats) -> bool:
+    """Whether numbers are labels: integers, of which each comes many times."""
+    return y.ndim == 1 and y.dtype.kind in "iu" and len(np.unique(y)) <= max(2, len(y) // 20)

@@ -1,0 +1,269 @@
+"""Models as ONNX files, which other programs and languages run without NysBoost.
+
+Everything is in float64. An array is one input ``X`` of shape (n, d); a data frame is an input of
+shape (n, 1) for each of its columns, named after it: numbers, truth values as 0 and 1, dates and
+durations in seconds, and text for categories. A gap is NaN, or an empty text.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from nysboost.data.files import whole_file
+from nysboost.estimators.base import BaseNystroem
+from nysboost.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial
+from nysboost.learn import KernelPCA, NystroemClassifier, NystroemRegressor
+from nysboost.learn.calibration import FLOOR
+from nysboost.numerics.arrays import Floats, dense, to_host
+from nysboost.onnx_graph import Graph
+
+
+def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted transformer or learner as an ONNX file.
+
+    A regressor has the output ``prediction``, a classifier ``label`` and ``probabilities``, a
+    transformer ``features``.
+
+    .. versionadded:: 0.3
+
+    Parameters
+    ----------
+    model : transformer, KernelPCA, NystroemRegressor or NystroemClassifier
+        With a Gaussian, Laplacian, Matérn, polynomial or linear kernel.
+    path : str or path
+        Where it goes. It needs the package onnx: ``pip install 'nysboost[onnx]'``.
+
+    See Also
+    --------
+    save : writes a file that NysBoost reads.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, numpy as np, onnxruntime, nysboost as nb
+    >>> X = np.random.default_rng(0).normal(size=(100, 3))
+    >>> model = nb.Nystroem(n_components=10, random_state=0).fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     nb.to_onnx(model, pathlib.Path(folder) / "model.onnx")
+    ...     session = onnxruntime.InferenceSession(pathlib.Path(folder) / "model.onnx")
+    >>> bool(np.allclose(session.run(None, {"X": X})[0], model.transform(X)))
+    True
+    """
+    check_is_fitted(model)
+    g = Graph()
+    if isinstance(model, BaseNystroem):
+        g.output("features", _features(g, model))
+    elif isinstance(model, KernelPCA):
+        F = g("Sub", _features(g, model.features_), model.mean_)
+        g.output("features", g("MatMul", F, model.components_.T))
+    elif isinstance(model, NystroemRegressor):
+        mean = g("Add", g("Mul", _mixture(g, model), model._unit), model._centre)
+        mean = g("Reshape", mean, np.array([-1])) if model._flat else mean
+        g.output("prediction", mean, flat=model._flat)
+    elif isinstance(model, NystroemClassifier):
+        _classify(g, model)
+    else:
+        msg = f"to_onnx takes transformers, KernelPCA and learners, not {type(model).__name__}."
+        raise TypeError(msg)
+    with whole_file(Path(path), "The model") as file:
+        file.write(g.model().SerializeToString())
+
+
+# From inputs to numbers
+
+
+def _rows(g: Graph, model: Any) -> str:
+    """Return the inputs as numbers, shape (n, width), by the codes of the model's table."""
+    codes, names = getattr(model, "_table", None), getattr(model, "feature_names_in_", None)
+    X = None if names is not None else g.input("X", model.n_features_in_)
+    if codes is None:
+        return X or g("Concat", *(g.input(str(name), 1) for name in names or ()), axis=1)
+    parts: list[str] = []
+    for j, (column, shown) in enumerate(zip(codes.schema.columns, codes.shown, strict=True)):
+        if column.kind == "text":
+            continue
+        kind = "DOUBLE" if shown is None else "STRING"
+        x = g.input(column.name, 1, kind) if X is None else g.column(X, j)
+        if shown is None:
+            gaps = g("IsNaN", x)
+            filled = g("Where", gaps, np.array([column.median]), x)
+            parts.append(g("Mul", filled, np.array([column.unit])))
+            parts += [g.cast(gaps)] if column.gaps else []
+        else:
+            parts += _category(g, x, column, shown, codes.means[j])
+    return g("Concat", *parts, axis=1)
+
+
+def _category(g: Graph, x: str, column: Any, shown: Any, means: Floats | None) -> list[str]:
+    """Return one-hot codes, and the means of the targets for a category with many values."""
+    keys, count = [*map(str, column.values), ""], len(column.values)
+    at = g(
+        "LabelEncoder", x, domain="ai.onnx.ml", keys_strings=keys,
+        values_int64s=[*range(count), -1], default_int64=-2,
+    )  # fmt: skip
+    parts = [g.cast(g("Equal", at, np.array([shown])))] if shown else []
+    if means is not None:  # whose last two rows, −2 and −1, are those of the unknown and of gaps
+        parts.append(g("Gather", means, g("Reshape", at, np.array([-1])), axis=0))
+    return parts
+
+
+def _piecewise(g: Graph, X: str, edges: Sequence[Floats]) -> str:
+    """Return the columns with their piecewise-linear codes beside them."""
+    parts = [X]
+    for j, e in enumerate(edges):
+        if len(e) > 2:
+            code = g("Div", g("Sub", g.column(X, j), e[None, :-1]), np.diff(e)[None, :])
+            parts.append(g("Clip", code, np.array(0.0), np.array(1.0)))
+    return g("Concat", *parts, axis=1)
+
+
+def _warped(g: Graph, X: str, warp: Any) -> str:
+    """Return each column after its piecewise-linear function: a line and hinges max(x − v, 0)."""
+    columns = []
+    for j, (knots, heights) in enumerate(zip(warp.knots, warp.heights, strict=True)):
+        slopes = np.diff(heights) / np.diff(knots) if len(knots) > 1 else np.zeros(1)
+        x = g.column(X, j)
+        line = g("Add", g("Mul", g("Sub", x, knots[:1]), slopes[:1]), heights[:1])
+        if len(slopes) > 1:
+            hinges = g("Max", g("Sub", x, knots[None, 1:-1]), np.array(0.0))
+            line = g("Add", line, g("MatMul", hinges, np.diff(slopes)[:, None]))
+        columns.append(line)
+    return g("Concat", *columns, axis=1)
+
+
+# Kernels
+
+
+def _mapped(g: Graph, kernel: Any, X: str) -> str:
+    """Return rows behind the metric."""
+    metric = getattr(kernel, "metric", None)
+    if metric is None:
+        return X
+    X = X if metric.warp is None else _warped(g, X, metric.warp)
+    return g("MatMul" if metric.map.ndim == 2 else "Mul", X, metric.map)
+
+
+def _kernel(g: Graph, kernel: Any, U: str, V: Floats) -> str:
+    """Return k(u, V) of mapped rows, shape (n, m)."""
+    if isinstance(kernel, Laplacian):
+        apart = (g("Abs", g("Sub", g.column(U, j), v[None, :])) for j, v in enumerate(V.T))
+        return g("Exp", g("Mul", g("Sum", *apart), np.array(-kernel._rate())))
+    if isinstance(kernel, Gaussian):
+        return g("Exp", g("Mul", _squared(g, U, V), np.array(-kernel._rate())))
+    if isinstance(kernel, Matern):
+        r = g("Mul", g("Sqrt", _squared(g, U, V)), np.array(kernel._rate()))
+        rising = np.array(1.0) if kernel.nu == 0.5 else g("Add", r, np.array(1.0))
+        if kernel.nu == 2.5:
+            rising = g("Add", rising, g("Div", g("Mul", r, r), np.array(3.0)))
+        return g("Mul", rising, g("Exp", g("Neg", r)))
+    if isinstance(kernel, Linear | Polynomial):
+        inner = g("MatMul", U, V.T)
+        if isinstance(kernel, Linear):
+            return inner
+        inner = g("Mul", inner, np.array(float(kernel.gamma or 1.0)))
+        base = g("Add", inner, np.array(float(kernel.coef0)))
+        return g("Pow", base, np.array(float(kernel.degree)))
+    msg = f"{kernel} has no form in ONNX: take a Gaussian, Laplacian, Matern or polynomial kernel."
+    raise TypeError(msg)
+
+
+def _squared(g: Graph, U: str, V: Floats) -> str:
+    """Return ‖u − v‖², with both centred, so that little cancels."""
+    centre = V.mean(axis=0)
+    u, v = g("Sub", U, centre), V - centre
+    norms = g("Add", g("ReduceSumSquare", u, np.array([1])), (v**2).sum(axis=1))
+    return g("Max", g("Sub", norms, g("MatMul", u, 2 * v.T)), np.array(0.0))
+
+
+# Models
+
+
+def _features(g: Graph, model: Any) -> str:
+    """Return k(x, Z) N of a transformer."""
+    through = model._transform
+    kernel, Z = getattr(through.gram, "kernel", None), through.landmarks.points
+    if through.landmarks.basis is not None or Z is None:
+        msg = (
+            f"These features of {type(model).__name__} are no kernel values at landmarks, which "
+            "is what to_onnx takes: choose a method with landmarks, and rows, not kernel values."
+        )
+        raise TypeError(msg)
+    Z = _at(kernel, dense(Z))
+    K = _kernel(g, kernel, _mapped(g, kernel, _rows(g, model)), Z)
+    return g("MatMul", K, _host(through.normalization))
+
+
+def _mixture(g: Graph, model: Any) -> str:
+    """Return the prediction of a learner, shape (n, t)."""
+    X = _rows(g, model)
+    return g("Sum", *(part for member in model._members for part in _member(g, member, X)))
+
+
+def _member(g: Graph, member: Any, X: str) -> list[str]:
+    """Return what a member contributes: by landmarks, and by leaves."""
+    model, mean = member.model, member.weight * _host(member.model.mean)[None, :]
+    through = member.share + (member.local_share if member.correcting else 0.0)
+    X = X if member.codes is None else _piecewise(g, X, member.codes.edges)
+    U, parts = _mapped(g, model.kernel, X), []
+    if through or member.leaves is None:
+        K = _kernel(g, model.kernel, U, _at(model.kernel, model.landmarks))
+        w = through * (_host(model.features.normalization) @ _host(model.w))
+        parts.append(g("MatMul", K, w))
+    if member.leaves is not None:
+        parts.append(_leaves(g, member.leaves, U, member.local_share))
+    return [g("Add", parts[0], mean), *parts[1:]]
+
+
+def _leaves(g: Graph, leaves: Any, U: str, share: float) -> str:
+    """Return k(u, V) w of the leaf of each mapped row: the rows of a leaf are taken together."""
+    V, w = _host(leaves.V), share * _host(leaves.w)
+    places = [slice(a, b) for a, b in pairwise(leaves.starts)]
+    if len(places) == 1:
+        return g("MatMul", _kernel(g, leaves.kernel, U, V), w)
+    tree, along = leaves.tree, g("MatMul", U, leaves.tree.directions.T)
+    above = g("Greater", along, tree.thresholds[None, :])
+    shape = g("Concat", g("Shape", U, start=0, end=1), np.array([w.shape[1]]), axis=0)
+    out = g("Expand", np.zeros((1, 1)), shape)
+    waiting: list[tuple[int, Any]] = [(0, np.ones((1, 1), dtype=bool))]
+    while waiting:
+        node, inside = waiting.pop()  # truth values, shape (n, 1)
+        if node >= 0:
+            side = g.column(above, node)
+            for child, here in zip(tree.children[node], (g("Not", side), side), strict=True):
+                waiting.append((int(child), g("And", inside, here)))
+            continue
+        at = places[-1 - node]
+        rows = g("Transpose", g("NonZero", g("Reshape", inside, np.array([-1]))))
+        value = g("MatMul", _kernel(g, leaves.kernel, g("GatherND", U, rows), V[at]), w[at])
+        out = g("ScatterND", out, rows, value)
+    return out
+
+
+def _classify(g: Graph, model: Any) -> None:
+    """Add the outputs of a classifier: the likeliest label, and the softmax of its logits."""
+    scores, classes = _mixture(g, model), np.asarray(model.classes_)
+    logits = g("Add", g("Mul", scores, np.array(model._slope)), model._bias[None, :])
+    if model._power:
+        logarithm = g("Log", g("Max", scores, np.array(FLOOR)))
+        logits = g("Add", logits, g("Mul", logarithm, np.array(model._power)))
+    whole = classes.dtype.kind in "iub"
+    labels = classes.astype(np.int64) if whole else np.array([*map(str, classes)], dtype=object)
+    best = g("ArgMax", logits, axis=1, keepdims=0)
+    g.output("label", g("Gather", labels, best), "INT64" if whole else "STRING", flat=True)
+    g.output("probabilities", g("Softmax", logits, axis=1))
+
+
+def _at(kernel: Any, Z: Any) -> Floats:
+    """Return landmarks behind the metric, on the host."""
+    Z = _host(Z)
+    return Z if getattr(kernel, "metric", None) is None else _host(kernel.mapping(Z)(Z))
+
+
+def _host(values: Any) -> Floats:
+    return np.asarray(to_host(values), dtype=np.float64)

@@ -1,0 +1,1 @@
+"""The paper's experiments: presets, data sets, claims, replicates, runs, ledger and pages."""

@@ -1,0 +1,132 @@
+"""The ledger: which of the paper's claims hold in what was run.
+
+Each comparison is a one-sided test of two means: Welch's, the paper's own, and where that cannot
+decide the paired one. It *holds* if it is significant at the claim's level, is *reversed* if the
+opposite is, Holm-corrected, *tied* if the means differ by less than `TIE`, and *open* otherwise.
+A claim holds if all of its comparisons do, and does not if one is reversed. Else it "holds or
+ties", "fails only in size" if all are tied, or, with something open, is undecided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from nysboost.paper.claims import CLAIMS, Claim, Comparison
+from nysboost.paper.results import Floats, Results, compare_means, correct
+
+Verdict = Literal[
+    "holds", "holds or ties", "fails only in size", "does not hold", "undecided", "not run"
+]
+TIE = 0.02
+"""Two means are tied if they differ by less than this share: a fifth of what counts as close."""
+Measured = tuple[Comparison, Floats, Floats]
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What the records say of a claim under one reading of V.
+
+    `not_run` are presets that it needs; `counts` says how many comparisons "hold", are "reversed",
+    "tied" and "open"; `weakest` is the one furthest from holding, in words; `rests_on` is the test
+    that decided, "Welch" or "paired".
+    """
+
+    claim: Claim
+    reading: str
+    verdict: Verdict
+    not_run: tuple[str, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)
+    weakest: str = ""
+    rests_on: str = ""
+
+
+def decide(claim: Claim, results: Mapping[str, Results], reading: str) -> Decision:
+    """Decide a claim under one reading of V, from the results of the presets that were run."""
+    found = [(c, _find_samples(c, results, reading)) for c in claim.comparisons]
+    measured = [(c, *samples) for c, samples in found if samples]
+    missing = tuple(dict.fromkeys(c.preset for c, samples in found if not samples))
+    if not measured:
+        return Decision(claim, reading, "not run", missing)
+    decision = _decide_by("Welch", claim, reading, measured, missing)
+    if decision.verdict in ("holds", "does not hold") or missing:
+        return decision
+    return _decide_by("paired", claim, reading, measured, missing)
+
+
+def _find_samples(
+    c: Comparison, results: Mapping[str, Results], reading: str
+) -> tuple[Floats, Floats] | None:
+    if c.preset not in results:
+        return None
+    left = results[c.preset].sample(reading, *c.left)
+    right = results[c.preset].sample(reading, *c.right)
+    return None if left is None or right is None else (left, right)
+
+
+def _decide_by(
+    test: str, claim: Claim, reading: str, measured: Sequence[Measured], missing: tuple[str, ...]
+) -> Decision:
+    """Decide a claim by one of the tests: "Welch" or "paired"."""
+    t, smaller, larger, tie = _test(measured, test == "paired")
+    holds = smaller < claim.level
+    against = (correct(larger) < claim.level) & ~holds
+    tied = (tie < claim.level) & ~holds & ~against
+    enough = claim.at_replicates is not None and all(
+        len(left) >= claim.at_replicates for _, left, _ in measured
+    )
+    verdict: Verdict
+    if against.any() or (enough and not holds.all()):
+        verdict = "does not hold"
+    elif missing or not (holds | tied).all():
+        verdict = "undecided"
+    elif holds.all():
+        verdict = "holds"
+    else:
+        verdict = "holds or ties" if holds.any() else "fails only in size"
+    kinds = {"hold": holds, "reversed": against, "tied": tied, "open": ~(holds | against | tied)}
+    counts = {kind: int(found.sum()) for kind, found in kinds.items()}
+    worst = int(np.argmax(t))
+    c, left, right = measured[worst]
+    p, opposite = smaller[worst], larger[worst]
+    evidence = f"p-value {p:.2g}" if p <= opposite else f"p-value of the opposite {opposite:.2g}"
+    weakest = f"{c}; means {left.mean():.3g} and {right.mean():.3g}, {evidence}"
+    used = "paired" if all(c.paired for c, _, _ in measured) else test
+    rests_on = "" if verdict == "undecided" else used
+    return Decision(claim, reading, verdict, missing, counts, weakest, rests_on)
+
+
+def _test(measured: Sequence[Measured], paired: bool) -> Floats:
+    """Return t, and the p-values of smaller, of larger, and of a tie (Schuirmann 1987).
+
+    Each has shape (comparisons,); those of as many replicates are tested at once.
+    """
+    found = np.empty((4, len(measured)))
+    kinds = [(len(left), paired or c.paired) for c, left, _ in measured]
+    for kind in set(kinds):
+        mine = [i for i, other in enumerate(kinds) if other == kind]
+        left = np.stack([measured[i][1] for i in mine], axis=1)
+        right = np.stack([measured[i][0].factor * measured[i][2] for i in mine], axis=1)
+        t, smaller = compare_means(left, right, kind[1])
+        _, larger = compare_means(right, left, kind[1])
+        _, below = compare_means(left, (1 + TIE) * right, kind[1])
+        _, above = compare_means((1 - TIE) * right, left, kind[1])
+        found[:, mine] = t, smaller, larger, np.maximum(below, above)
+    return found
+
+
+def decide_all(results: Mapping[str, Results]) -> list[Decision]:
+    """Decide every claim under each reading of V that was run."""
+    readings = dict.fromkeys(r for result in results.values() for r in result.values)
+    return [decide(claim, results, reading) for claim in CLAIMS for reading in readings]
+
+
+def group_by_claim(decisions: Iterable[Decision]) -> dict[str, list[Decision]]:
+    """Return the decisions under each claim's number, one for each reading."""
+    grouped: dict[str, list[Decision]] = {}
+    for decision in decisions:
+        grouped.setdefault(decision.claim.number, []).append(decision)
+    return grouped

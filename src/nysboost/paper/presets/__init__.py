@@ -1,0 +1,149 @@
+"""Presets: one readable file for each experiment of the paper, every number overridable."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import MISSING, asdict, dataclass, field, fields
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal
+
+from nysboost.numerics.checks import unknown
+from nysboost.user_error import UserError
+
+Measure = Literal["error", "seconds"]
+READINGS = ("columns", "square")
+ORDER = (
+    *("simulation", "runtime", "mnist-linear", "mnist-gaussian", "glove-linear"),
+    *("glove-gaussian", "covertype", "pendigits", "ijcnn"),
+)
+"""All presets, in the paper's order."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One panel of a figure of the paper: its label and the methods drawn in it."""
+
+    label: str
+    draws: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Preset:
+    """One experiment: data, kernel, settings and what its figures draw.
+
+    `measure` is "error" (relative Frobenius) or "seconds" (each method on its own). Each replicate
+    draws `n_points` points, its own if `redraw`. The paper's p, m, k, s, v1, v2 and η go by their
+    names in `Settings`. `readings` are those of V, each reported by itself; `learner_counts` are
+    the numbers of learners that are measured, each from 1 to n_learners if it is empty.
+    """
+
+    name: str
+    title: str
+    measure: Measure
+    data: str
+    n_points: int
+    kernel: str
+    n_learners: int
+    n_columns: int
+    rank: int
+    n_candidates: int
+    n_fit: int
+    n_tune: int
+    replicates: int
+    sigma: float | None = None
+    eta: float = 0.01
+    redraw: bool = True
+    validation_shape: str = "columns"
+    row_cap: int = 4096
+    readings: tuple[str, ...] = READINGS
+    learner_counts: tuple[int, ...] = ()
+    figures: tuple[Figure, ...] = ()
+    quick: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """The numbers of learners measured, increasing."""
+        counts = self.learner_counts or tuple(range(1, self.n_learners + 1))
+        return tuple(c for c in counts if c <= self.n_learners)
+
+    @property
+    def drawn(self) -> tuple[str, ...]:
+        """All methods that the paper's figures draw, each once."""
+        return tuple(dict.fromkeys(m for figure in self.figures for m in figure.draws))
+
+    def settings(self) -> dict[str, Any]:
+        """Return what the numbers of one replicate depend on: not how many there are."""
+        left_out = {"title", "replicates", "figures", "quick", "readings"}
+        return {k: v for k, v in asdict(self).items() if k not in left_out}
+
+
+def load(name_or_file: str) -> Preset:
+    """Read a preset by its name, or from a ``.toml`` file of one's own."""
+    if name_or_file.endswith(".toml"):
+        path = Path(name_or_file)
+        if not path.is_file():
+            raise UserError(f"There is no preset file {path}.")
+        return parse(path.read_text(encoding="utf-8"), path.stem, str(path))
+    if name_or_file not in ORDER:
+        raise UserError(unknown("preset", name_or_file, (*ORDER, "all")))
+    text = resources.files(__package__).joinpath(f"{name_or_file}.toml").read_text("utf-8")
+    return parse(text, name_or_file, f"{name_or_file}.toml")
+
+
+def parse(text: str, name: str, where: str) -> Preset:
+    """Read a preset from the text of its file; a wrong key or value is a sentence."""
+    try:
+        table = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"The preset file {where} is not TOML: {error}.") from error
+    panels = table.pop("figure", [])
+    kinds = {f.name: str(f.type) for f in fields(Preset) if f.name not in ("name", "figures")}
+    values = _check(table, where, kinds)
+    values["quick"] = _check(values.get("quick", {}), f"[quick] of {where}", kinds)
+    figures = []
+    for panel in panels:
+        found = _check(panel, f"[[figure]] of {where}", {"label": "str", "draws": _NAMES})
+        if found.keys() != {"label", "draws"}:
+            raise UserError(f"[[figure]] of {where} needs label and draws.")
+        figures.append(Figure(**found))
+    required = (f.name for f in fields(Preset) if f.default is f.default_factory is MISSING)
+    if missing := [key for key in required if key not in (*values, "name")]:
+        raise UserError(f"The preset file {where} lacks {', '.join(missing)}.")
+    preset = Preset(name=name, figures=tuple(figures), **values)
+    for reading in preset.readings:
+        if reading not in READINGS:
+            raise UserError(f"{where}: {unknown('reading of V', reading, READINGS)}")
+    if not preset.readings:
+        raise UserError(f"{where} has no reading of V; give columns, square or both.")
+    if not preset.counts:
+        raise UserError(f"{where} measures no number of learners up to {preset.n_learners}.")
+    return preset
+
+
+_NAMES, _COUNTS = "tuple[str, ...]", "tuple[int, ...]"
+
+
+def _check(table: Mapping[str, Any], where: str, kinds: Mapping[str, str]) -> dict[str, Any]:
+    """Return the values of a table whose keys and types are right; `kinds` are annotations."""
+    for key, value in table.items():
+        if key not in kinds:
+            raise UserError(f"{where} has a wrong key. {unknown('key', key, kinds)}")
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        items = value if isinstance(value, list) else [None]
+        right = {
+            "int": whole,
+            "float": whole or isinstance(value, float),
+            "float | None": whole or isinstance(value, float),
+            "bool": isinstance(value, bool),
+            "str": isinstance(value, str),
+            _NAMES: all(isinstance(v, str) for v in items),
+            _COUNTS: all(isinstance(v, int) for v in items),
+            "Measure": value in ("error", "seconds"),
+        }.get(kinds[key], isinstance(value, dict))
+        if not right:
+            raise UserError(f"{where} gives {key} the value {value!r}, which is of the wrong kind.")
+        if kinds[key] == "int" and value < 1:
+            raise UserError(f"{where} gives {key} the value {value}; it must be at least 1.")
+    return {k: tuple(v) if isinstance(v, list) else v for k, v in table.items()}

@@ -1,0 +1,272 @@
+"""The report of ``nysboost reproduce``: what was run, what it gave, which statements hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from nysboost._version import SOFTWARE
+from nysboost.compare import charts
+from nysboost.compare.charts import Chart, Curve, draw_curves
+from nysboost.compare.page import Page, Section, Table, format_number, write_csv
+from nysboost.paper import ledger
+from nysboost.paper.claims import MOST
+from nysboost.paper.datasets import DATASETS
+from nysboost.paper.ledger import TIE, Decision
+from nysboost.paper.presets import ORDER
+from nysboost.paper.replicate import BASELINE
+from nysboost.paper.results import Results
+
+READING_WORDS = {"columns": "V read as whole columns", "square": "V read as a square block"}
+MEASURE_WORDS = {
+    "error": "relative error (Frobenius norm)",
+    "seconds": "seconds (processor time, one thread)",
+}
+HOW_DECIDED = (
+    "A statement is taken apart into comparisons of two means, each a one-sided test. It holds if "
+    "every comparison is significant at its level (5%, for statement 4 1%); it does not hold if "
+    "one is significantly reversed (Holm-corrected), and statement 4, about p-values at 100 "
+    f"replicates, if one is not significant then. Means that are shown to be within {TIE:.0%} of "
+    "each other are tied: the statement holds or ties if all others hold, and fails only in size "
+    "if none does. Otherwise it is undecided: it lacks replicates. Methods share the points "
+    "of a replicate: where Welch's test finds no clear answer a paired one does, and the verdict "
+    "says on which it rests."
+)
+
+
+def make_page(
+    results: Mapping[str, Results],
+    decisions: Sequence[Decision],
+    sizes: Mapping[str, str],
+    command: str,
+) -> Page:
+    """Return the report of presets, with the sizes of data as read and the command to repeat."""
+    rows = []
+    for name, size in sizes.items():
+        known = DATASETS[name]
+        in_paper = f"{known.points:,} × {known.dimension}"
+        rows.append([name, known.title, size, in_paper, known.preparation])
+    head = ["name", "data set", "points × dimension, as read", "in the paper", "features"]
+    presets = {
+        name: {k: v for k, v in asdict(r.preset).items() if k not in ("figures", "quick")}
+        for name, r in results.items()
+    }
+    seeds = sorted({r.seed for r in results.values()})
+    commands = {"The same numbers again:": command}
+    if any(d.verdict == "undecided" for d in decisions) and set(results) <= set(ORDER):
+        commands["With all learners and replicates:"] = f"nysboost reproduce {' '.join(results)}"
+    return Page(
+        title="Boosting Nyström: the paper's experiments, run again",
+        headline=say_outcome(results, decisions),
+        sections=[
+            _make_ledger_section(decisions),
+            *(_make_section(result) for result in results.values()),
+            Section("Data sets", tables=[Table("What was drawn from", head, rows)]),
+        ],
+        notes=[say_origin(results, command), *list_verdicts(decisions)],
+        commands=commands,
+        files=["ledger.csv", *(f"{name}/{name}-all-methods.csv" for name in results)],
+        settings={"command": command, "seed": seeds, "presets": presets},
+    )
+
+
+def say_origin(results: Mapping[str, Results], command: str) -> str:
+    """Say which command, code and libraries made the results."""
+    runs = ", ".join(f"{r.preset.name} ({r.preset.replicates})" for r in results.values())
+    codes = dict.fromkeys(f"NysBoost {made}" for r in results.values() for made in r.made_with)
+    versions = dict.fromkeys(" ".join(v) for r in results.values() for v in r.libraries.items())
+    made = f"Made with “{command}”" + (f" by {', '.join(codes)}" if codes else "")
+    made += f" on {', '.join(versions)}" if versions else ""
+    return f"{made}. Presets and replicates: {runs}."
+
+
+_SIDES = {"holds": "right", "does not hold": "wrong", "fails only in size": "wrong"}
+_OPENINGS = {
+    "right": "Holds, however V is read",
+    "wrong": "Does not hold, however V is read",
+    "between": "Ties, or depends on how V is read (as whole columns / as a square block)",
+    "open": "Undecided with these replicates",
+}
+_COUNTED = {
+    "right": ("holds", "hold"),
+    "wrong": ("does not hold", "do not hold"),
+    "between": ("ties or depends on how V is read", "tie or depend on how V is read"),
+}
+
+
+def _group(decisions: Sequence[Decision]) -> dict[str, list[str]]:
+    """Return the gists of the statements that were run, by what holds under every reading of V."""
+    groups: dict[str, list[str]] = {side: [] for side in _OPENINGS}
+    for mine in ledger.group_by_claim(decisions).values():
+        verdicts = dict.fromkeys(d.verdict for d in mine if d.verdict != "not run")
+        found = " / ".join(verdicts)
+        if found:
+            side = "open" if "undecided" in verdicts else _SIDES.get(found, "between")
+            how = "" if found in ("holds", "does not hold", "undecided") else f" ({found})"
+            claim = mine[0].claim
+            groups[side].append(f"{claim.gist} [{claim.number}]{how}")
+    return groups
+
+
+def list_verdicts(decisions: Sequence[Decision]) -> list[str]:
+    """Return what holds, what does not and what lies between, a sentence for each."""
+    groups = _group(decisions).items()
+    return [f"{_OPENINGS[side]}: {'; '.join(said)}." for side, said in groups if said]
+
+
+def say_outcome(results: Mapping[str, Results], decisions: Sequence[Decision]) -> str:
+    """Say how many statements hold, and how many these replicates are too few to decide."""
+    counts = {side: len(said) for side, said in _group(decisions).items()}
+    tested, least = sum(counts.values()), min(r.preset.replicates for r in results.values())
+    most = max(r.preset.replicates for r in results.values())
+    replicates = f"{least} to {most}" if least < most else str(most)
+    replicates += " replicates" if most > 1 else " replicate"
+    if not tested:
+        return f"{replicates}: they test none of the paper's statements."
+    found = ", ".join(
+        f"{counts[side]} {words[counts[side] > 1]}"
+        for side, words in _COUNTED.items()
+        if counts[side]
+    )
+    if not counts["open"]:
+        return f"{replicates} decide all {tested} statements that they test: {found}."
+    fewer = [f"up to {r.counts[-1]} learners" for r in results.values() if r.counts[-1] < MOST]
+    what = " with ".join([replicates, *fewer[:1]])
+    both = " under both readings of V" if len({d.reading for d in decisions}) > 1 else ""
+    said = f"{what}: too few to decide {counts['open']} of {tested} statements{both}"
+    return f"{said}; {found}." if found else f"{said}."
+
+
+def say_finding(result: Results) -> str:
+    """Return what a preset gave, in a sentence."""
+    everything = {s.method: s for s in result.summaries(next(iter(result.values)))}
+    drawn = [everything[m] for m in result.preset.drawn if m in everything]
+    best = min(drawn or everything.values(), key=lambda s: float(s.mean[-1]))
+    what = "time" if result.preset.measure == "seconds" else "error"
+    most = result.counts[-1]
+    text = (
+        f"{result.preset.title}: with {most} learners the smallest {what} among the paper's drawn "
+        f"methods is {format_number(best.mean[-1])} ({best.method})"
+    )
+    if BASELINE in everything and best.method != BASELINE:
+        text += f", against {format_number(everything[BASELINE].mean[-1])} for {BASELINE}"
+    if what == "error" and (urb := everything.get("URB-mean")) and BASELINE in everything:
+        n = urb.to_match
+        reach = f"reaches with {n} learner{'s' if n and n > 1 else ''}" if n else "does not reach"
+        text += f"; URB-mean {reach} the error that {BASELINE} has with {most}"
+    return text + "."
+
+
+def say_protocol(result: Results) -> str:
+    """Return the settings of a preset in a sentence."""
+    p = result.preset
+    draws = "each with its own points" if p.redraw else "all on the same points"
+    return (
+        f"{p.replicates} replicates, {draws} (n = {p.n_points}); m = {p.n_columns}, "
+        f"k = {p.rank}, s = {p.n_candidates}, v1 = {p.n_fit}, v2 = {p.n_tune}, η = {p.eta:g}; "
+        f"seed {result.seed}. Bands are one standard error."
+    )
+
+
+def make_charts(result: Results) -> Iterator[tuple[str, list[str], Chart]]:
+    """Yield every figure of a preset under every reading, with its reading and its methods."""
+    measure, name = MEASURE_WORDS[result.preset.measure], result.preset.name
+    for number, figure in enumerate(result.preset.figures, start=1):
+        for reading in result.preset.readings:
+            shown = [s for s in result.summaries(reading) if s.method in figure.draws]
+            curves = [Curve(s.method, result.counts, s.mean, s.standard_error) for s in shown]
+            draw = draw_curves("number of learners p", measure, curves)
+            file = f"{name}/{name}-figure-{number}-{reading}.png"
+            if shown:
+                title = f"{figure.label}, {READING_WORDS[reading]}"
+                yield reading, [s.method for s in shown], Chart(title, draw, file)
+
+
+def write_figures(result: Results, folder: Path) -> None:
+    """Write every figure as PNG and SVG with its numbers as CSV, and those of all methods."""
+    columns = ["preset", "reading", "method", "learners", "replicates"]
+    columns += ["mean", "standard_error", "p_value", "holm"]
+    for reading, methods, chart in make_charts(result):
+        path = folder / Path(chart.file).name
+        charts.save(chart, path)
+        write_csv(path.with_suffix(".csv"), columns, result.rows(methods, [reading]))
+    rows = result.rows(result.methods, result.preset.readings)
+    write_csv(folder / f"{result.preset.name}-all-methods.csv", columns, rows)
+
+
+def _make_section(result: Results) -> Section:
+    preset, most = result.preset, result.counts[-1]
+    shown = [i for i, count in enumerate(result.counts) if count in (5, 10, most)]
+    head = ["method", *(f"p = {result.counts[i]}" for i in shown)]
+    head += [f"learners to match {BASELINE} at p = {most}", f"p-value at p = {most}", "Holm"]
+    note = (
+        "Mean ± standard error; bold: drawn in the paper's figures. p-values are one-sided Welch "
+        f"tests of “smaller than {BASELINE}”."
+    )
+    tables = []
+    for reading in preset.readings:
+        ordered = sorted(result.summaries(reading), key=lambda s: float(s.mean[-1]))
+        marked = frozenset(i for i, s in enumerate(ordered) if s.method in preset.drawn)
+        rows = []
+        for s in ordered:
+            pairs = [(format_number(s.mean[i]), s.standard_error[i]) for i in shown]
+            means = [f"{mean} ± {format_number(error, 2)}" for mean, error in pairs]
+            match = "not reached" if s.to_match is None else str(s.to_match)
+            tests = [format_number(p[-1], 2) for p in (s.p_value, s.holm)]
+            rows.append([s.method, *means, match, *tests])
+        title = f"All methods, {READING_WORDS[reading]}, best first"
+        tables.append(Table(title, head, rows, note, folded=True, marked=marked))
+    drawn = [chart for _, _, chart in make_charts(result)]
+    return Section(preset.title, [say_protocol(result), say_finding(result)], drawn, tables)
+
+
+def _make_ledger_section(decisions: Sequence[Decision]) -> Section:
+    """Return the verdicts as a table, and folded below it what each of them rests on."""
+    words = [READING_WORDS[reading] for reading in dict.fromkeys(d.reading for d in decisions)]
+    run, why, not_run = [], [], []
+    for number, mine in ledger.group_by_claim(decisions).items():
+        statement = mine[0].claim.statement
+        if all(d.verdict == "not run" for d in mine):
+            not_run.append([number, statement, ", ".join(mine[0].not_run)])
+        else:
+            run.append([number, statement, *(d.verdict for d in mine)])
+            why.append([number, *map(say_decision, mine)])
+    tables = [
+        Table("The statements", ["", "what the paper says", *words], run),
+        Table("What decides each of them", ["", *words], why, folded=True),
+    ]
+    if not_run:
+        head = ["", "what the paper says", "needs"]
+        tables.append(Table("Statements that were not run", head, not_run, folded=True))
+    title = "Ledger: what the paper says, and whether it holds here"
+    return Section(title, [HOW_DECIDED], tables=tables)
+
+
+def say_decision(d: Decision) -> str:
+    """Return the counts behind a verdict, the test it rests on, and its weakest comparison."""
+    text = ", ".join(f"{n} {kind}" for kind, n in d.counts.items() if n)
+    if d.not_run:
+        text += f", not or not fully measured: {', '.join(d.not_run)}"
+    text += f" ({d.rests_on})" if d.rests_on else ""
+    return text + (f"; weakest: {d.weakest}" if d.verdict != "holds" else "")
+
+
+def render_markdown(page: Page) -> str:
+    """Return a report as Markdown, for a page of documentation."""
+    as_code = str.maketrans("“”", "``")  # two hyphens of a command would become a dash
+    parts = ["## Summary", *(f"- {s.translate(as_code)}" for s in (page.headline, *page.notes))]
+    for section in page.sections:
+        parts += ["", f"## {section.title}", *(f"\n{sentence}" for sentence in section.sentences)]
+        parts += ["", *(f"![{chart.title}]({chart.file})" for chart in section.charts), ""]
+        for table in section.tables:
+            cells = [table.head, ["---"] * len(table.head), *table.rows]
+            lines = ["| " + " | ".join(map(_render_cell, row)) + " |" for row in cells]
+            if table.folded:
+                lines = [f"<details>\n<summary>{table.title}</summary>\n", *lines, "\n</details>"]
+            parts += [*lines, ""]
+    return "\n".join([*parts, f"Made with {SOFTWARE}."]) + "\n"
+
+
+def _render_cell(text: str) -> str:
+    return f"**{text}**" if text in ("holds", "does not hold") else text.replace("|", "/")

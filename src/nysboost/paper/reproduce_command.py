@@ -1,0 +1,159 @@
+"""``nysboost reproduce``: from options to records, figures, a ledger and a report."""
+
+from __future__ import annotations
+
+import time
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from nysboost.compare.page import make_writable, print_table, write, write_csv
+from nysboost.data.files import whole_text
+from nysboost.numerics.checks import unknown
+from nysboost.numerics.progress import in_words, reported
+from nysboost.paper import datasets, ledger, presets, report, runner
+from nysboost.paper.claims import find_methods
+from nysboost.paper.presets import Preset
+from nysboost.paper.replicate import BASELINE, METHODS, parse_method
+from nysboost.paper.results import Results
+from nysboost.user_error import UserError
+
+
+def run(options: Namespace) -> dict[str, Any]:
+    """Run all that is asked for, write it into a folder, and return outcome and verdicts."""
+    chosen, out = choose_presets(options), options.out
+    methods = {preset.name: choose_methods(options.variants, preset) for preset in chosen}
+    make_writable(out)
+    # What is missing is said, or downloaded, before hours of work and not between them.
+    sources, sizes = {}, {}
+    for name in dict.fromkeys(preset.data for preset in chosen):
+        points = datasets.load(name, options.data_dir, print)
+        sources[name], sizes[name] = points.source, points.size
+    results: dict[str, Results] = {}
+    paces: dict[str, float] = {}
+    for preset in chosen:
+        folder = out / preset.name
+        count = f"{preset.replicates} replicate{'s' if preset.replicates > 1 else ''}"
+        print(f"{preset.title}: {count}; data: {sources[preset.data]}.")
+        where = (options.data_dir, options.device)
+        plan = runner.Plan(preset, methods[preset.name], options.seed, *where)
+        if options.report_only:
+            results[preset.name] = runner.gather(plan, folder)
+        else:
+            results[preset.name], pace = _make_records(plan, folder, options.jobs)
+            paces |= {preset.name: pace} if pace else {}
+        report.write_figures(results[preset.name], folder)
+    decisions = ledger.decide_all(results)
+    write_ledger(decisions, out / "ledger.csv")
+    page = report.make_page(results, decisions, sizes, options.again)
+    write(page, out / "report.html", keep=False)
+    with whole_text(out / "report.md", "The report") as file:
+        file.write(report.render_markdown(page))
+    found = {d.verdict for d in decisions}
+    if found - {"not run", "undecided"}:
+        print_table(page.sections[0].tables[0])
+    print(page.notes[0], page.headline, sep="\n")
+    if "undecided" in found:
+        print(say_time_for_all(results, options.presets, paces))
+    print(f"The report is {out / 'report.html'}; figures and numbers lie beside it.")
+    verdicts = [
+        {"statement": d.claim.number, "reading": d.reading, "verdict": d.verdict}
+        for d in decisions
+        if d.verdict != "not run"
+    ]
+    return {"outcome": page.headline, "verdicts": verdicts, "report": str(out / "report.html")}
+
+
+def _make_records(plan: runner.Plan, folder: Path, jobs: int) -> tuple[Results, float]:
+    """Return the results of a plan, and the seconds of a replicate, 0 if none was made."""
+    began = time.perf_counter()
+    with reported(plan.preset.name, verbose=1) as work:
+        results = runner.run(plan, folder, jobs)
+    made = work.done - work.before
+    print(f"{made:g} of {work.total:g} records were made now.")
+    pace = (time.perf_counter() - began) * len(plan.preset.readings) / made if made else 0.0
+    return results, pace
+
+
+def say_time_for_all(
+    results: Mapping[str, Results], names: Sequence[str], paces: Mapping[str, float]
+) -> str:
+    """Say how long whole presets take, from seconds per replicate: time grows about as n · p."""
+    files = [presets.load(name) for name in (presets.ORDER if "all" in names else names)]
+    whole = {preset.name: preset for preset in files}
+    seconds = 0.0
+    for name, pace in paces.items():
+        done, all_ = results[name].preset, whole[name]
+        size = all_.n_learners * all_.n_points / (done.n_learners * done.n_points)
+        left = all_.replicates - (done.replicates if size == 1 else 0)
+        seconds += pace * size * max(left, 0)
+    most = max(preset.replicates for preset in files)
+    time_ = f" takes about {in_words(seconds)}" if seconds else " takes longer"
+    return f"All of it, up to {most} replicates,{time_}: nysboost reproduce {' '.join(names)}"
+
+
+def choose_presets(options: Namespace) -> list[Preset]:
+    """Return the presets asked for, with the overrides of the options."""
+    names = list(presets.ORDER) if "all" in options.presets else list(options.presets)
+    everywhere, single = _parse_replicates(options.replicates)
+    chosen = []
+    for name in dict.fromkeys(names):
+        preset = presets.load(name)
+        if options.quick:
+            preset = replace(preset, **preset.quick)
+        replicates = single.pop(preset.name, everywhere) or preset.replicates
+        readings = preset.readings if options.reading == "both" else (options.reading,)
+        learners = options.max_learners or preset.n_learners
+        changed = replace(preset, replicates=replicates, readings=readings, n_learners=learners)
+        if not changed.counts:
+            least = min(preset.counts)
+            raise UserError(f"{preset.name} measures {least} learners and more, not {learners}.")
+        chosen.append(changed)
+    if single:
+        known = [preset.name for preset in chosen]
+        raise UserError(f"--replicates: {unknown('preset in this run', next(iter(single)), known)}")
+    return chosen
+
+
+def _parse_replicates(given: Sequence[str]) -> tuple[int | None, dict[str, int]]:
+    everywhere: int | None = None
+    single: dict[str, int] = {}
+    for text in given:
+        name, _, count = text.rpartition("=")
+        if not count.isdigit() or int(count) < 1:
+            raise UserError(f"--replicates takes N or PRESET=N with N at least 1, not {text!r}.")
+        if name:
+            single[name] = int(count)
+        else:
+            everywhere = int(count)
+    return everywhere, single
+
+
+def choose_methods(variants: str, preset: Preset) -> tuple[str, ...]:
+    """Return the methods to run, with the baseline; "stated" are those the paper speaks of."""
+    if variants == "all":
+        return METHODS
+    if variants == "stated":
+        asked = set(preset.drawn) | find_methods(preset.name)
+    else:
+        asked = {name.strip() for name in variants.split(",") if name.strip()}
+        for name in asked:
+            parse_method(name)
+    if not asked:
+        raise UserError("--variants names no method: give names separated by commas, or all.")
+    return tuple(m for m in METHODS if m in asked or m == BASELINE)
+
+
+def write_ledger(decisions: Sequence[ledger.Decision], path: Path) -> None:
+    """Write the ledger as CSV, one row for each claim and reading."""
+    columns = ["claim", "statement", "reading", "verdict", "held", "reversed", "tied", "open"]
+    columns += ["rests on", "weakest comparison", "presets not run"]
+    rows = (
+        (d.claim.number, d.claim.statement, d.reading, d.verdict,
+         *(d.counts.get(kind, 0) for kind in ("hold", "reversed", "tied", "open")),
+         d.rests_on, d.weakest, " ".join(d.not_run))
+        for d in decisions
+    )  # fmt: skip
+    write_csv(path, columns, rows)

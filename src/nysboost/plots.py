@@ -1,0 +1,255 @@
+"""Pictures in the style of scikit-learn's displays; matplotlib is imported when one is drawn.
+
+Two displays of scikit-learn are found here too, as they are: `CalibrationDisplay` for the
+probabilities of a classifier, and `PartialDependenceDisplay` for the effect of features.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.stats import norm
+from sklearn.base import clone, is_classifier
+from sklearn.calibration import CalibrationDisplay
+from sklearn.inspection import PartialDependenceDisplay
+from sklearn.metrics import get_scorer
+from sklearn.model_selection import train_test_split
+
+from nysboost.numerics.arrays import Floats, to_host
+
+__all__ = [
+    "CalibrationDisplay",
+    "CoverageDisplay",
+    "IntervalDisplay",
+    "LandmarksDisplay",
+    "PartialDependenceDisplay",
+]
+
+CLAIMED = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99])
+"""Shares of the rows that intervals claim to cover, where a curve shows what they do cover."""
+
+
+@dataclass
+class _Predictions:
+    """Predictions with standard deviations, which final classes draw."""
+
+    y_true: Floats
+    y_pred: Floats
+    y_std: Floats
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, y: ArrayLike, *, ax: Any = None) -> Self:
+        """Draw the predictions of a fitted regressor that has ``predict(X, return_std=True)``.
+
+        Parameters
+        ----------
+        estimator : NystroemRegressor
+            A fitted regressor of one target.
+        X : array-like or data frame of shape (n, d)
+            Rows, best those that were not in the fit.
+        y : array-like of shape (n,)
+            Their true values.
+        ax : matplotlib axes or None
+            Where to draw; None makes a figure.
+        """
+        mean, std = estimator.predict(X, return_std=True)
+        return cls.from_predictions(y, to_host(mean), to_host(std), ax=ax)
+
+    @classmethod
+    def from_predictions(
+        cls, y_true: ArrayLike, y_pred: ArrayLike, y_std: ArrayLike, *, ax: Any = None
+    ) -> Self:
+        """Draw predictions with their standard deviations, all of shape (n,)."""
+        given = (np.asarray(values, dtype=np.float64) for values in (y_true, y_pred, y_std))
+        made: Self = cls(*given).plot(ax=ax)  # type: ignore[attr-defined]
+        return made
+
+
+class IntervalDisplay(_Predictions):
+    """True values against predicted ones, each with an interval.
+
+    Parameters
+    ----------
+    y_true, y_pred, y_std : array of shape (n,)
+        True values, predictions, and standard deviations of an observation.
+
+    Attributes
+    ----------
+    ax_ : matplotlib axes
+        Where it is drawn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nysboost.plots import IntervalDisplay
+    >>> y = np.arange(5.0)
+    >>> shown = IntervalDisplay.from_predictions(y, y + 0.1, np.full(5, 0.2))
+    >>> shown.ax_.get_title()
+    '90 % intervals contain 100 % of 5 rows'
+    """
+
+    def plot(self, *, interval: float = 0.9, ax: Any = None) -> Self:
+        """Draw it.
+
+        Parameters
+        ----------
+        interval : float
+            Share of the rows that the intervals claim to contain.
+        ax : matplotlib axes or None
+            Where to draw; None makes a figure.
+        """
+        self.ax_ = ax = _axes(ax)
+        reach = norm.ppf(0.5 + interval / 2) * self.y_std
+        inside = np.abs(self.y_true - self.y_pred) <= reach
+        how = {"fmt": "o", "ms": 3, "elinewidth": 0.6, "alpha": 0.6}
+        for rows, colour, label in ((inside, "C0", "inside"), (~inside, "C3", "outside")):
+            x, y, error = self.y_pred[rows], self.y_true[rows], reach[rows]
+            ax.errorbar(x, y, xerr=error, label=label, color=colour, **how)
+        both = np.concatenate([self.y_true, self.y_pred])
+        ends = (both.min(), both.max())
+        ax.plot(ends, ends, "--", color="black", lw=1, zorder=3)
+        title = f"{interval:.0%} intervals contain {inside.mean():.0%} of {len(inside)} rows"
+        ax.set(xlabel="predicted", ylabel="true", title=title.replace("%", " %"))
+        ax.legend()
+        return self
+
+
+class CoverageDisplay(_Predictions):
+    """The share of rows that intervals contain, against the share that they claim to.
+
+    Parameters
+    ----------
+    y_true, y_pred, y_std : array of shape (n,)
+        True values, predictions, and standard deviations of an observation.
+
+    Attributes
+    ----------
+    covered_ : array
+        The shares found, at claims of 10 to 99 %.
+    ax_ : matplotlib axes
+        Where it is drawn.
+    """
+
+    def plot(self, *, ax: Any = None) -> Self:
+        """Draw it; `ax` are matplotlib axes, None makes a figure."""
+        self.ax_ = ax = _axes(ax)
+        reach = norm.ppf(0.5 + CLAIMED / 2)
+        self.covered_ = np.mean(
+            np.abs(self.y_true - self.y_pred)[:, None] <= reach * self.y_std[:, None], axis=0
+        )
+        ax.plot([0, 1], [0, 1], "--", color="black", lw=1, label="perfectly calibrated")
+        ax.plot(CLAIMED, self.covered_, "o-", label="intervals")
+        ax.set(xlabel="share claimed", ylabel="share of rows inside", aspect="equal")
+        ax.legend()
+        return self
+
+
+@dataclass
+class LandmarksDisplay:
+    """Error against the number of landmarks, and against the time to fit.
+
+    Parameters
+    ----------
+    n_components : array of shape (m,)
+        Numbers of landmarks.
+    errors, seconds : array of shape (m,)
+        What each fit missed, and took.
+    measure : str
+        What the errors are.
+
+    Attributes
+    ----------
+    axes_ : pair of matplotlib axes
+        Where it is drawn.
+
+    Examples
+    --------
+    >>> import numpy as np, nysboost as nb
+    >>> from nysboost.plots import LandmarksDisplay
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> shown = LandmarksDisplay.from_estimator(nb.Nystroem(random_state=0), X, sizes=(5, 20))
+    >>> bool(shown.errors[1] < shown.errors[0])
+    True
+    """
+
+    n_components: Floats
+    errors: Floats
+    seconds: Floats
+    measure: str = "error"
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any = None,
+        *,
+        sizes: Sequence[int] = (16, 32, 64, 128, 256),
+        axes: Any = None,
+    ) -> Self:
+        """Fit a copy of the estimator with each number of landmarks, and draw what came of it.
+
+        Parameters
+        ----------
+        estimator : transformer or learner
+            Of a transformer the relative error of the kernel matrix is shown, of a learner the root
+            mean squared error, or the log loss, of a quarter of the rows, which is held out.
+        X, y : as in the estimator's fit
+            Rows and targets.
+        sizes : sequence of int
+            Values of `n_components`.
+        axes : pair of matplotlib axes or None
+            Where to draw; None makes a figure.
+        """
+        learns = y is not None and hasattr(estimator, "predict")
+        measure, rows, targets = "relative error of the kernel matrix", X, y
+        if learns:
+            measure = "log loss" if is_classifier(estimator) else "root mean squared error"
+            score = get_scorer(f"neg_{measure.replace(' ', '_')}")
+            rows, test, targets, truth = train_test_split(X, y, random_state=0)
+        errors, seconds = [], []
+        for size in sizes:
+            begun = time.perf_counter()
+            fitted = clone(estimator).set_params(n_components=size).fit(rows, targets)
+            seconds.append(time.perf_counter() - begun)
+            if learns:
+                errors.append(-float(score(fitted, test, truth)))
+            else:
+                errors.append(float(fitted.approximation_.relative_error()))
+        made = cls(np.asarray(sizes), np.asarray(errors), np.asarray(seconds), measure)
+        return made.plot(axes=axes)
+
+    def plot(self, *, axes: Any = None) -> Self:
+        """Draw it; `axes` are two matplotlib axes, None makes a figure."""
+        from matplotlib.ticker import LogLocator, NullFormatter
+
+        if axes is None:
+            import matplotlib.pyplot as plt
+
+            _, axes = plt.subplots(1, 2, sharey=True, figsize=(9, 4), layout="constrained")
+        self.axes_ = axes
+        for ax, values, label in zip(
+            axes, (self.n_components, self.seconds), ("landmarks", "seconds to fit"), strict=True
+        ):
+            ax.loglog(values, self.errors, "o-")
+            ax.set(xlabel=label)
+            for axis in (ax.xaxis, ax.yaxis):
+                axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+                axis.set_major_formatter("{x:g}")
+                axis.set_minor_formatter(NullFormatter())
+            ax.grid(alpha=0.3)
+        axes[0].set(ylabel=self.measure)
+        return self
+
+
+def _axes(ax: Any) -> Any:
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(layout="constrained")[1]

@@ -1,0 +1,298 @@
+"""Kernel ridge regression on all rows: exact in each leaf of a tree of mapped rows.
+
+A node of the tree is cut at the median of its rows along their leading principal direction. In a
+leaf with mapped rows V, residuals R and weights ω of the rows the coefficients solve
+
+    (k(V, V) + ρ diag(1/ω)) w = R,
+
+and a new row, mapped to u, is predicted by k(u, V) w of its own leaf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy.linalg import lapack
+
+from nysboost.data.driver import in_order
+from nysboost.numerics.arrays import (
+    Array,
+    Floats,
+    Indices,
+    block_bytes,
+    empty,
+    free_bytes,
+    in_float64,
+    is_numpy,
+    like,
+    namespace,
+    place,
+    row_blocks,
+    take,
+    to_host,
+)
+from nysboost.numerics.resources import Budget, one_blas_thread, readable, usable_threads
+from nysboost.search.tuning import LEAF_ROWS
+
+DIRECTION_ROWS = 2048
+"""Rows, spread evenly, from which a node takes its principal direction."""
+
+PREPARED = 16
+"""Leaves that stay prepared for the next rows: each takes the memory of its rows once more."""
+
+ROUNDED = 1e-3
+"""Rows that are rounded to float32 move by at most this share of the error."""
+
+LEAST = 1e-8
+"""ρ is at least this: below it rounding decides whether a kernel matrix has a factor."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """Cuts uᵀd ≤ s of mapped rows; a negative child is leaf −1 − child.
+
+    The arrays have shapes (nodes, q), (nodes,) and (nodes, 2).
+    """
+
+    directions: Floats
+    thresholds: Floats
+    children: Indices
+
+    @classmethod
+    def of(cls, U: Array, most: int) -> Tree:
+        """Cut mapped rows U of shape (n, q) until no leaf has more than `most` rows.
+
+        Rows that are all alike stay together, however many they are.
+        """
+        directions: list[Floats] = []
+        thresholds: list[float] = []
+        children: list[list[int]] = []
+        leaves = 0
+
+        def grow(rows: Indices) -> int:
+            nonlocal leaves
+            cut = None if len(rows) <= most else _cut(take(U, rows))
+            if cut is None:
+                leaves += 1
+                return -leaves
+            direction, threshold, above = cut
+            node = len(thresholds)
+            directions.append(direction)
+            thresholds.append(threshold)
+            children.append([0, 0])
+            children[node] = [grow(rows[~above]), grow(rows[above])]
+            return node
+
+        grow(np.arange(U.shape[0]))
+        q = int(U.shape[1])
+        return cls(
+            np.array(directions).reshape(-1, q),
+            np.array(thresholds),
+            np.array(children, dtype=np.intp).reshape(-1, 2),
+        )
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves."""
+        return len(self.thresholds) + 1
+
+    def __call__(self, U: Array) -> Indices:
+        """Return the leaf of each mapped row, shape (n,), on the host."""
+        at = np.zeros(U.shape[0], dtype=np.intp)
+        if len(self.thresholds) == 0:
+            return at
+        side = to_host(U @ like(self.directions.T, U)) > self.thresholds
+        rows = np.arange(len(at))
+        inside = at >= 0
+        while inside.any():
+            at[inside] = self.children[at[inside], side[rows[inside], at[inside]].astype(np.intp)]
+            inside = at >= 0
+        return -1 - at
+
+
+def _cut(U: Array) -> tuple[Floats, float, Any] | None:
+    """Return direction, threshold and which rows are above it; None where all rows are alike."""
+    some = to_host(U[:: max(1, U.shape[0] // DIRECTION_ROWS), :])
+    _, V = np.linalg.eigh(np.cov(some, rowvar=False).reshape(U.shape[1], -1))
+    direction = V[:, -1]
+    along = to_host(U @ like(direction, U))
+    # equal values stay together, and rounding moves no row across the middle of a gap
+    for middle in (np.median(along), along.mean(), along.min()):
+        above = along > middle
+        if above.any() and not above.all():
+            return direction, float(along[above].min() + along[~above].max()) / 2, above
+    return None
+
+
+@dataclass(frozen=True, eq=False)
+class Leaves:
+    """All rows, leaf after leaf, with the coefficients of their ridge regressions.
+
+    `starts`, of shape (leaves + 1,), says where each leaf begins; V (n, q), R (n, t), w (n, t) and
+    counts (n,) or None are mapped rows, what is regressed on them, coefficients and ω. V may be in
+    float32 (`rounded`); coefficients belong to the rows as they are stored.
+    """
+
+    kernel: Any
+    tree: Tree
+    starts: Indices
+    V: Array
+    R: Array
+    w: Array
+    counts: Array | None
+    rho: float
+
+    @classmethod
+    def fit(
+        cls, kernel: Any, tree: Tree, U: Array, R: Array, counts: Array | None, rho: float
+    ) -> Leaves:
+        """Group mapped rows U by leaf, and solve each for R."""
+        leaf = tree(in_float64(U))
+        order = np.argsort(leaf, kind="stable")
+        starts = np.searchsorted(leaf[order], np.arange(tree.n_leaves + 1))
+        V, R = take(U, order), take(R, order)
+        counts = None if counts is None else take(counts, order)
+        w = namespace(R).zeros_like(R)
+        for start, end in pairwise(starts):
+            if end > start:
+                at = slice(int(start), int(end))
+                of = None if counts is None else counts[at]
+                w[at, :] = solve(kernel_matrix(kernel, V[at, :]), R[at, :], of, rho)
+        return cls(kernel, tree, starts, V, R, w, counts, rho)
+
+    def __call__(self, U: Array, budget: Budget | None = None) -> Array:
+        """Return k(u, V) w of the leaf of each mapped row u, shape (n, s)."""
+        out = namespace(U).zeros((U.shape[0], self.w.shape[1]), dtype=U.dtype, device=U.device)
+        visits = list(self._visits(self.tree(U)))
+
+        def work(visit: tuple[Indices, slice]) -> Array:
+            rows, at = visit
+            values: Array = self._against(at)(take(U, rows)) @ self.w[at, :]
+            return values
+
+        threads = usable_threads(budget or Budget()) if is_numpy(U) else 1
+        # one BLAS thread: what other threads of the process do then changes no digit
+        with one_blas_thread():
+            for (rows, _), values in zip(visits, in_order(work, visits, threads), strict=True):
+                out[place(rows, U), :] = values
+        return out
+
+    def _against(self, at: slice) -> Any:
+        """Return u ↦ k(u, V) of one leaf; what V alone needs is prepared once."""
+        kept = self.__dict__.setdefault("_prepared", {})
+        found = kept.get(at.start)  # another thread may clear what is kept
+        if found is None:
+            if len(kept) >= PREPARED:
+                kept.clear()
+            found = kept[at.start] = self.kernel.against(in_float64(self.V[at, :]))
+        return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in dict(self.__dict__).items() if name != "_prepared"}
+
+    def _visits(self, leaf: Indices) -> Iterator[tuple[Indices, slice]]:
+        """Yield rows of one leaf, not too many at a time, with the place of the leaf."""
+        order = np.argsort(leaf, kind="stable")
+        cuts = np.flatnonzero(np.diff(leaf[order])) + 1
+        for together in np.split(order, cuts) if len(order) else []:
+            j = leaf[together[0]]
+            at = slice(int(self.starts[j]), int(self.starts[j + 1]))
+            if at.stop > at.start:
+                size = max(64, block_bytes(self.V) // (8 * (at.stop - at.start)))
+                for start in range(0, len(together), size):
+                    yield together[start : start + size], at
+
+    def updated(self, U: Array, R: Array, counts: Array | None) -> Leaves:
+        """Return the leaves after more rows have joined them: those with new rows are solved."""
+        xp = namespace(self.V)
+        new = self.tree(U)
+        old = np.repeat(np.arange(self.tree.n_leaves), np.diff(self.starts))
+        leaf = np.concatenate([old, new])
+        order = np.argsort(leaf, kind="stable")
+        starts = np.searchsorted(leaf[order], np.arange(self.tree.n_leaves + 1))
+
+        def join(before: Array, after: Array) -> Array:
+            return take(xp.concat([before, after]), order)
+
+        both = None
+        if self.counts is not None or counts is not None:
+            given = (self.counts, self.R), (counts, R)
+            both = join(*(xp.ones_like(r[:, 0]) if c is None else c for c, r in given))
+        U = xp.astype(U, self.V.dtype)
+        V, R, w = join(self.V, U), join(self.R, R), join(self.w, xp.zeros_like(R))
+        for j in np.unique(new):
+            at = slice(int(starts[j]), int(starts[j + 1]))
+            of = None if both is None else both[at]
+            K = kernel_matrix(self.kernel, V[at, :])
+            w[at, :] = solve(K, R[at, :], of, self.rho)
+        return replace(self, starts=starts, V=V, R=R, counts=both, w=w)
+
+
+def rounded(U: Array, error: float) -> Array:
+    """Return mapped rows in float32, if that moves none of them by a thousandth of the error.
+
+    Mapped rows have the kernel's bandwidth as their unit, so that what moves little predicts alike.
+    """
+    xp = namespace(U)
+    single = xp.astype(U, xp.float32)
+    moved = float(xp.max(xp.abs(xp.astype(single, xp.float64) - U)))
+    return single if moved <= ROUNDED * error else U
+
+
+def kernel_matrix(kernel: Any, V: Array) -> Array:
+    """Return k(V, V), shape (n, n), in float64."""
+    n, V = V.shape[0], in_float64(V)
+    K = empty((n, n), V)
+    for rows in row_blocks(n, 8 * n, block_bytes(V)):
+        K[rows, :] = kernel(V[rows, :], V)
+    return K
+
+
+def solve(K: Array, R: Array, counts: Array | None, rho: float) -> Array:
+    """Return (K + ρ diag(1/ω))⁻¹R, shape (n, s); what is in K is lost."""
+    xp, least = namespace(K), max(rho, LEAST)
+    diagonal = xp.reshape(K, (-1,))[:: K.shape[0] + 1]
+    diagonal += least if counts is None else least / counts
+    if isinstance(K, np.ndarray):
+        _, found, failed = lapack.dposv(K.T, R, lower=True, overwrite_a=True)
+        return np.asarray(found) if not failed else np.full_like(R, np.nan)
+    triangular = getattr(xp.linalg, "solve_triangular", None)  # which the standard does not have
+    if triangular is None:
+        return xp.linalg.solve(K, R)
+    L = xp.linalg.cholesky(K)
+    return triangular(L.T, triangular(L, R, upper=False), upper=True)
+
+
+def on_device(form: Array) -> bool:
+    """Whether arrays of this form are on a device with more memory for blocks."""
+    return block_bytes(form) > block_bytes(np.empty(0))
+
+
+def rows_per_leaf(local: bool | int, form: Array, budget: Budget) -> int:
+    """Return how many rows a leaf has at most: as many as two matrices of them fit memory."""
+    device = on_device(form)
+    room = free_bytes(form) // 2 if device else budget.bytes
+    most = LEAF_ROWS[device] if isinstance(local, bool) else int(local)
+    return max(1, min(most, int((room / 16) ** 0.5)))
+
+
+def decide_leaves(local: bool | int | str, rows: Any, width: int, budget: Budget) -> bool | int:
+    """Return what to do about leaves, which hold all rows: "auto" has some where memory does.
+
+    `width` is the number of columns that a leaf holds of each row, targets included.
+    """
+    needed = 16 * rows.n * width
+    room = free_bytes(rows.form) if on_device(rows.form) else budget.bytes
+    if local is False or needed <= room:
+        return True if local == "auto" else bool(local) if isinstance(local, bool) else int(local)
+    if local == "auto":
+        return False
+    msg = (
+        f"Leaves hold all {rows.n} rows, which takes about {readable(needed)}, but max_memory is "
+        f"{readable(budget.bytes)}: allow more memory, or take local=False."
+    )
+    raise ValueError(msg)

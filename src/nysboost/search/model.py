@@ -1,0 +1,257 @@
+"""Models: linear on the features of landmarks, and with leaves as members of a mixture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+from scipy.optimize import nnls
+
+from nysboost.data.passes import BlockTask
+from nysboost.data.rows import scan_size
+from nysboost.engine.factor import Moments, moments_of
+from nysboost.engine.feature_map import FeatureMap
+from nysboost.numerics.arrays import (
+    Array,
+    Floats,
+    as_float,
+    dense,
+    identity,
+    in_float64,
+    like,
+    namespace,
+    to_host,
+)
+from nysboost.numerics.linalg import triangular_inverse
+from nysboost.numerics.resources import Budget
+from nysboost.search import tuning
+from nysboost.search.leaves import Leaves
+from nysboost.search.scaling import PiecewiseCodes, coded
+
+NOISELESS = 1e-6
+"""Noise below this share of the variance of y is as much rounding as noise."""
+
+BEYOND = 4.0
+"""A row of which the landmarks know less than usual, by more than this factor, is outlying."""
+
+
+@dataclass(frozen=True, eq=False)
+class Weighed:
+    """μ + F w with features F = k(x, Z) N, whatever the weights minimise: (t,) and (r, t)."""
+
+    features: FeatureMap
+    mean: Array
+    w: Array
+
+    @cached_property
+    def weighted_map(self) -> FeatureMap:
+        """The map x ↦ F w, made once."""
+        return self.features.times(self.w)
+
+    @property
+    def kernel(self) -> Any:
+        """The kernel, with its metric."""
+        return self.features.gram.kernel  # type: ignore[attr-defined]
+
+    @property
+    def landmarks(self) -> Array:
+        """Z, shape (c, d)."""
+        points: Any = self.features.landmarks.points
+        return points  # type: ignore[no-any-return]
+
+    def predict(self, F: Array) -> Array:
+        """Return the means at rows with features F, shape (n, t)."""
+        return self.mean + F @ self.w
+
+    def evaluate(self, rows: Any, budget: Budget) -> Array:
+        """Return the means of rows, wherever they are, shape (n, t)."""
+        values: Array = rows.gather(self.weighted_map.write(rows, budget=budget))
+        return values + like(to_host(self.mean), values)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearModel(Weighed):
+    """y ≈ μ + F w with w = (FᵀF + γI)⁻¹ Fᵀ(y − μ): the mean of a Gaussian process.
+
+    `moments` are of all rows seen, `noise` is s² (t,), `doubt` the γ of the variances, with which
+    the kernel's amplitude s²/γ is the variance of y, and root R has R Rᵀ = (FᵀF + doubt · I)⁻¹.
+    """
+
+    gamma: float
+    moments: Moments
+    noise: Array
+    doubt: float
+    root: Array
+
+    @classmethod
+    def fit(cls, features: FeatureMap, moments: Moments, gamma: float) -> LinearModel:
+        """Return the model that the moments determine."""
+        xp, mean = namespace(moments.FF), moments.mean
+        root = _inverse_root(moments.FF, gamma)
+        b = moments.FY - moments.F[:, None] * mean[None, :]
+        w = root @ (root.T @ b)
+        total = moments.YY - moments.weight * mean**2
+        missed = xp.clip(total - xp.sum(b * w, axis=0), min=0.0)
+        whole = float(xp.sum(total))
+        share = _height(features) * float(xp.sum(missed)) / whole if whole > 0 else gamma
+        doubt = max(share, min(gamma, NOISELESS))
+        root = _inverse_root(moments.FF, doubt)
+        return cls(features, mean, w, gamma, moments, missed / moments.weight, doubt, root)
+
+    def updated(self, moments: Moments) -> LinearModel:
+        """Return the model after more rows."""
+        return LinearModel.fit(self.features, self.moments + moments, self.gamma)
+
+    def without(self, moments: Moments) -> LinearModel:
+        """Return the model as it would be without some of the rows."""
+        return LinearModel.fit(self.features, self.moments - moments, self.gamma)
+
+    def spread(self, F: Array) -> Array:
+        """Return the variance of an observation at rows with features F, over s², shape (n,).
+
+        1 for the noise, f(FᵀF + γI)⁻¹fᵀ for the weights, and (k(x, x) − ‖f‖²)/γ for what no
+        landmark knows, the kernel's amplitude, far from all of them; here γ is `doubt`.
+        """
+        xp = namespace(F)
+        known = xp.sum((F @ self.root) ** 2, axis=1)
+        unknown = xp.clip(_height(self.features) - xp.sum(F * F, axis=1), min=0.0)
+        return 1 + known + unknown / self.doubt
+
+    def outlying(self, F: Array) -> Array:
+        """Return how far beyond all rows seen a row with features F is, from 0 to 1, shape (n,).
+
+        With u the share of the prior variance that the rows leave at x, and s four times its mean
+        over them, it is (u − s)/(1 − s): 0 among these rows, 1 far from all, also between them.
+        """
+        xp, height = namespace(F), _height(self.features)
+        FF, n = self.moments.FF, self.moments.weight
+        known = float(xp.sum((FF @ self.root) * self.root) / n)
+        of_rows = self.doubt * known + height - float(xp.linalg.trace(FF) / n)
+        usual = min(BEYOND * of_rows / height, 1 - 1 / BEYOND)
+        unknown = (self.spread(F) - 1) * self.doubt / height
+        return xp.clip((unknown - usual) / (1 - usual), min=0.0)
+
+
+def _height(features: FeatureMap) -> float:
+    """Return k(x, x), the same everywhere: 1, and of an ANOVA kernel more."""
+    points: Any = features.landmarks.points
+    return float(features.gram.kernel.diag(points[:1, :])[0])  # type: ignore[attr-defined]
+
+
+def _inverse_root(FF: Array, gamma: float) -> Array:
+    """Return R with R Rᵀ = (FᵀF + γI)⁻¹."""
+    xp = namespace(FF)
+    return triangular_inverse(xp.linalg.cholesky(FF + gamma * identity(FF.shape[0], FF))).T
+
+
+def errors_along(
+    train: Moments, F: Array, Y: Array, weights: Array | None, gammas: Floats
+) -> Floats:
+    """Return the squared errors of held-out rows for each γ, as they count, shape (g, n)."""
+    xp, mean = namespace(F), train.mean
+    eye = identity(train.FF.shape[0], train.FF)
+    b = train.FY - train.F[:, None] * mean[None, :]
+    counts = xp.ones_like(F[:, 0]) if weights is None else weights
+    counts = counts / xp.mean(counts)
+
+    def errors(gamma: float) -> Floats:
+        missed = Y - mean - F @ xp.linalg.solve(train.FF + gamma * eye, b)
+        return to_host(counts * xp.mean(missed**2, axis=1))
+
+    return np.stack([errors(float(gamma)) for gamma in gammas])
+
+
+def chosen(gammas: Floats, errors: Floats) -> int:
+    """Return the position of the largest γ that is within a thousandth of the best error."""
+    good = np.nan_to_num(errors, nan=np.inf) <= 1.001 * np.nanmin(errors)
+    return int(np.flatnonzero(good)[np.argmax(gammas[good])])
+
+
+def mixture_weights(means: Sequence[Floats], truth: Floats, counts: Floats) -> Floats:
+    """Return weights ≥ 0 of sum 1, shape (m,), with the least squared error on held-out rows.
+
+    They minimise ‖Σ w_i r_i‖² + λ s² ‖w − 1/m‖² with residuals r_i, of which s is the least norm.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> y = np.array([[-1.0], [0.0], [1.0]])
+    >>> mixture_weights([0 * y, y - 0.1, y + 0.1], y, np.ones(3)).round(2)
+    array([0. , 0.5, 0.5])
+    """
+    m, root = len(means), np.sqrt(counts / counts.sum())[:, None]
+    R = np.stack([((mean - truth) * root).ravel() for mean in means], axis=1)
+    norms = np.sqrt(np.sum(R**2, axis=0))
+    scale = max(norms.min(), 1e-12 * norms.max()) or 1.0
+    pull, total = np.sqrt(tuning.SHRINKAGE) * scale, 1e3 * scale  # a heavy row: sum 1, to 1e-6
+    A = np.vstack([R, pull * np.eye(m), np.full((1, m), total)])
+    weights, _ = nnls(A, np.concatenate([np.zeros(len(R)), np.full(m, pull / m), [total]]))
+    weights = np.where(weights >= tuning.NEGLIGIBLE * weights.sum(), weights, 0.0)
+    return np.asarray(weights / weights.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """A member of a mixture: share · g(x) + local_share · (the leaf's part, and g(x) or the mean).
+
+    g, on landmarks, is the model; rows go through the codes first; leaves correct g or replace it.
+    """
+
+    model: Any
+    share: float
+    codes: PiecewiseCodes | None = None
+    leaves: Leaves | None = None
+    local_share: float = 0.0
+    correcting: bool = False
+
+    @property
+    def weight(self) -> float:
+        """Both shares together."""
+        return self.share + self.local_share
+
+    def predict(self, rows: Any, budget: Budget) -> Array:
+        """Return what the member contributes to predictions of rows, shape (n, t)."""
+        rows, parts = coded(rows, self.codes), []
+        through = self.share + (self.local_share if self.correcting else 0.0)
+        if through or self.leaves is None:
+            parts.append(through * self.model.evaluate(rows, budget))
+        if self.leaves is not None:
+            local = self.leaves(mapped_rows(self.model, rows), budget)
+            base = 0.0 if self.correcting else like(to_host(self.model.mean), local)
+            parts.append(self.local_share * (local + base))
+        return reduce(add, parts)
+
+    def updated(self, rows: Any, Y: Array, weights: Array | None, budget: Budget) -> Member:
+        """Return the member after more rows: landmarks, metric and shares stay."""
+        rows = coded(rows, self.codes)
+        added = moments_of(self.model.features, rows, Y, weights=weights, budget=budget)
+        model = self.model.updated(added)
+        if self.leaves is None:
+            return replace(self, model=model)
+        R = residual(model, rows, Y, self.correcting, budget)
+        U = mapped_rows(model, rows)
+        counts = None if weights is None else like(weights, U)
+        return replace(self, model=model, leaves=self.leaves.updated(U, like(R, U), counts))
+
+
+def residual(model: Weighed, rows: Any, Y: Array, correcting: bool, budget: Budget) -> Floats:
+    """Return what leaves are to regress, shape (n, t): y − g if they correct, else y − mean."""
+    base = model.evaluate(rows, budget) if correcting else model.mean
+    return np.asarray(Y - to_host(base))
+
+
+def mapped_rows(model: Weighed, rows: Any) -> Array:
+    """Return all rows behind the metric, in float64, shape (n, q)."""
+    task = BlockTask("metric", _map_block, model.kernel, scan_size(rows))
+    width = int(_map_block(model.kernel, rows.form).shape[1])
+    mapped: Array = rows.gather(rows.map(task, width))
+    return mapped
+
+
+def _map_block(kernel: Any, X: Array) -> Array:
+    x = in_float64(as_float(X))
+    return dense(kernel.mapping(x)(x))

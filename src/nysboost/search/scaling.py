@@ -1,0 +1,200 @@
+"""The coordinates in which a search takes place, and the way back to the rows as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from sklearn.tree import DecisionTreeRegressor
+
+from nysboost.data.passes import BlockTask
+from nysboost.data.rows import EncodedRows
+from nysboost.kernels import Metric
+from nysboost.kernels.warp import Quantiles
+from nysboost.numerics.arrays import (
+    Array,
+    Floats,
+    Indices,
+    as_float,
+    dense,
+    like,
+    namespace,
+    positive_or_one,
+    to_host,
+)
+from nysboost.search.tuning import CODE_LEAVES, CODE_SHARE, CODES, COMPONENTS, PILOT_ROWS
+
+CONSTANT = 1e-12
+"""A feature whose spread is below this share of its size is constant but for rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """x ↦ ((h(x) − centre) · factor) P: a shift, and what becomes part of a metric.
+
+    The factor of a constant feature is 0; h is the warp, and the projection P has shape (d, q).
+    """
+
+    centre: Floats
+    factor: Floats
+    warp: Quantiles | None = None
+    projection: Floats | None = None
+
+    def __call__(self, X: Array) -> Array:
+        """Return the rows in these coordinates, shape (n, q)."""
+        warped = X if self.warp is None else self.warp(X)
+        scaled = (warped - like(self.centre, X)) * like(self.factor, X)
+        return scaled if self.projection is None else scaled @ like(self.projection, X)
+
+    def to_rows(self, U: Array) -> Array:
+        """Return rows, as they are, at these coordinates; a constant feature has its one value."""
+        if self.projection is not None:
+            U = U @ like(np.linalg.pinv(self.projection), U)
+        warped = U * like(_inverse(self.factor), U) + like(self.centre, U)
+        return warped if self.warp is None else self.warp.inverse(warped)
+
+    def metric(self, A: Array) -> Metric:
+        """Return a metric of these coordinates, shape (), (q,) or (q, r), as one of the rows."""
+        inner = to_host(A)
+        if self.projection is not None:
+            inner = self.projection @ inner if inner.ndim == 2 else self.projection * inner
+        factor = self.factor[:, None] if inner.ndim == 2 else self.factor
+        return Metric(factor * inner, self.warp)
+
+
+Scaling: TypeAlias = Callable[[Array], Scale]
+"""From rows of a sample to coordinates."""
+
+
+def unit_spread(X: Array) -> Scale:
+    """Return the coordinates in which each feature has unit spread."""
+    centre, spread = _location_and_spread(X)
+    return Scale(centre, _inverse(spread))
+
+
+def in_proportion(X: Array) -> Scale:
+    """Return the coordinates in which features keep their proportions."""
+    centre, spread = _location_and_spread(X)
+    common = np.sqrt(np.mean(spread**2))
+    return Scale(centre, _inverse(np.where(spread > 0, common, 0.0)))
+
+
+def by_quantiles(X: Array) -> Scale:
+    """Return the coordinates in which each feature is at its normal quantiles, at unit spread."""
+    warp = Quantiles.of(X)
+    return replace(unit_spread(warp(X)), warp=warp)
+
+
+def principal(scaling: Scaling, X: Array) -> Scale:
+    """Return leading principal components of scaled features, at unit spread on average."""
+    scale = scaling(X)
+    U = to_host(scale(X[:PILOT_ROWS, :]))
+    U = U - U.mean(axis=0)
+    n, d = U.shape
+    values, V = np.linalg.eigh(U @ U.T if n < d else U.T @ U)
+    kept = np.flatnonzero(values > CONSTANT * max(values[-1], CONSTANT))[::-1][:COMPONENTS]
+    if len(kept) == 0:
+        return scale
+    directions = U.T @ V[:, kept] / np.sqrt(values[kept]) if n < d else V[:, kept]
+    unit = np.sqrt(values[kept].sum() / (n * len(kept)))
+    return Scale(scale.centre, scale.factor / unit, scale.warp, directions)
+
+
+SCALINGS: dict[str, Scaling] = {
+    "auto": unit_spread,
+    "standard": unit_spread,
+    "quantile": by_quantiles,
+    "none": in_proportion,
+}
+
+
+def n_numeric(X: Array) -> int:
+    """Return how many features have more than two values."""
+    x = to_host(X[:PILOT_ROWS, :])
+    between = (x > x.min(axis=0)) & (x < x.max(axis=0))
+    return int(np.count_nonzero(between.any(axis=0)))
+
+
+@dataclass(frozen=True, eq=False)
+class PiecewiseCodes:
+    """Columns of piecewise-linear codes beside the features (Gorishniy et al. 2022).
+
+    Code j of a feature with rising edges e is (x − e_j)/(e_{j+1} − e_j), clipped to 0 … 1; fewer
+    than three edges have no codes.
+    """
+
+    edges: tuple[Floats, ...]
+
+    @classmethod
+    def of(cls, X: Array, Y: Array, weights: Array | None) -> PiecewiseCodes:
+        """Learn edges: thresholds of a small decision tree of Y on each feature alone."""
+        x, y = to_host(X), to_host(Y)
+        counts, least = None if weights is None else to_host(weights), len(x) // CODE_SHARE
+        most = min(CODE_LEAVES, max(3, CODES // max(1, n_numeric(X))))
+        tree = DecisionTreeRegressor(
+            max_leaf_nodes=most, min_samples_leaf=max(20, least), random_state=0
+        )
+        edges = []
+        for column in x.T:
+            found = tree.fit(column[:, None], y, sample_weight=counts).tree_
+            cuts = found.threshold[found.children_left >= 0]
+            edges.append(np.unique(np.concatenate([[column.min()], cuts, [column.max()]])))
+        return cls(tuple(edges))
+
+    @cached_property
+    def origins(self) -> Indices:
+        """The feature of each column."""
+        codes = [np.full(len(e) - 1, j) for j, e in enumerate(self.edges) if len(e) > 2]
+        return np.concatenate([np.arange(len(self.edges)), *codes]).astype(np.intp)
+
+    def __call__(self, X: Array) -> Array:
+        """Return the features with their codes, shape (n, d + codes)."""
+        X = dense(as_float(X))
+        xp, parts = namespace(X), [X]
+        for j, edges in enumerate(self.edges):
+            if len(edges) > 2:
+                low, width = like(edges[:-1], X), like(np.diff(edges), X)
+                parts.append(xp.clip((X[:, j : j + 1] - low) / width, min=0.0, max=1.0))
+        return xp.concat(parts, axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class CodedRows(EncodedRows):
+    """Rows with their codes, made as they are read."""
+
+    codes: PiecewiseCodes
+
+    def encode(self, block: Array, start: int) -> Array:  # noqa: ARG002
+        """Return rows with their codes."""
+        return self.codes(block)
+
+
+def coded(rows: Any, codes: PiecewiseCodes | None) -> Any:
+    """Return rows with their codes, if there are any."""
+    if codes is None or not rows.lazy:
+        return rows if codes is None else CodedRows(rows, codes)
+    task = BlockTask("codes", PiecewiseCodes.__call__, codes)
+    return type(rows)(rows.map(task, len(codes.origins)))
+
+
+def _location_and_spread(X: Array) -> tuple[Floats, Floats]:
+    """Return each feature's mean and standard deviation, 0 where it is constant."""
+    xp = namespace(X)
+    with np.errstate(over="ignore", invalid="ignore"):
+        centre, spread = to_host(xp.mean(X, axis=0)), to_host(xp.std(X, axis=0))
+    if not np.isfinite(spread).all():
+        column = int(np.argmin(np.isfinite(spread)))
+        msg = (
+            f"The numbers in column {column} of X are so large that their squares are out of "
+            "range: divide the column by a constant, or take its logarithm."
+        )
+        raise ValueError(msg)
+    return centre, np.where(spread > CONSTANT * np.abs(centre), spread, 0.0)
+
+
+def _inverse(values: Floats) -> Floats:
+    """Return 1 / v, and 0 for 0."""
+    return np.where(values > 0, 1 / positive_or_one(values), 0.0)

@@ -1,0 +1,338 @@
+"""Candidates are fitted to training rows, scored on held-out rows, and kept or mixed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from nysboost.data.rows import Rows
+from nysboost.engine.factor import Moments, moments_of
+from nysboost.numerics.arrays import (
+    Array,
+    Floats,
+    Indices,
+    dense,
+    like,
+    namespace,
+    take,
+    to_host,
+)
+from nysboost.numerics.progress import Progress
+from nysboost.numerics.resources import Budget, keep_freed_memory, readable
+from nysboost.search import tuning
+from nysboost.search.candidates import Options
+from nysboost.search.leaves import (
+    Leaves,
+    Tree,
+    decide_leaves,
+    kernel_matrix,
+    rounded,
+    rows_per_leaf,
+    solve,
+)
+from nysboost.search.model import (
+    LinearModel,
+    Member,
+    chosen,
+    errors_along,
+    mapped_rows,
+    mixture_weights,
+    residual,
+)
+from nysboost.search.scaling import n_numeric
+from nysboost.search.trials import (
+    Data,
+    Pilot,
+    Trial,
+    descend_in_folds,
+    descend_long,
+    fit_baseline,
+    long_work,
+    select_space,
+)
+
+LEAST_ROWS, LAST = 40, 0.2
+"""With fewer rows only the baseline is fitted; the share of a fit's time for weights and leaves."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A mixture of members fitted to all rows, and what h held-out rows say of it.
+
+    truth, mean and spread, of shape (h, t), are targets, predictions by members that had not seen
+    these rows, and standard deviations; weights (h,) or None say how often each row counts, notes
+    what was tried with its held-out root mean squared error, and X (h, d) or None are the rows.
+    """
+
+    members: Sequence[Member]
+    truth: Floats
+    mean: Floats
+    spread: Floats
+    weights: Floats | None
+    notes: list[tuple[str, float]]
+    X: Array | None = None
+
+
+def learn(
+    rows: Rows,
+    Y: Floats,
+    weights: Floats | None,
+    options: Options,
+    c: int,
+    rng: np.random.Generator,
+    *,
+    local: bool | int | str = False,
+    budget: Budget,
+    work: Progress | None = None,
+) -> Fitted:
+    """Return the mixture of candidates that held-out rows prefer.
+
+    1. Where there are several spaces or candidates, they take first steps, with few landmarks;
+       held-out rows select.
+    2. Folds: all candidates of the best space take first steps without each fold, and go on with
+       all rows. One held-out part: the best candidate takes the long descent, with all landmarks,
+       and another one does where codes stand beside the features.
+    3. Weights of the landmarks, and kernel ridge regressions in leaves, come from all rows but
+       the held-out ones; these choose penalties and mix. Then they join.
+
+    Y (n, t) are targets on the host, of weights (n,) only ratios matter, and c is the number of
+    landmarks. `local` says whether all rows predict in leaves, or with how many rows at most;
+    "auto" does where memory holds them.
+    """
+    keep_freed_memory()
+    work = work or Progress()
+    _refuse_too_many(c, rows, budget)
+    width = min(rows.n_features, tuning.WIDE) + Y.shape[1]
+    leaves = decide_leaves(local, rows, width, budget)
+    data = Data.draw(rows, Y, weights, rng)
+    c = min(c, data.distinct)
+    seed = int(rng.integers(2**31))
+    spaces = [space for space in options.spaces if space.candidates]
+    constant = not bool((data.Y[:1] != data.Y).any())
+    if constant or len(data.order) < LEAST_ROWS or not spaces:
+        scale = options.spaces[0].scaling(data.X)
+        trials = [fit_baseline(data, scale, options.baseline, c, seed)]
+        return _mix(data, trials, [], False, budget, work)
+    folds, first = len(data.folds) > 1, len(spaces[0].candidates)
+    few = min(c, tuning.PILOT_LANDMARKS if leaves else 2 * tuning.PILOT_LANDMARKS)
+    moving = c
+    if leaves:
+        moving = few if folds else max(few, min(c, data.rows.n // tuning.ROWS_WITH_LEAVES))
+    coded = [options.codes] if options.codes and n_numeric(data.X) <= tuning.WIDE else []
+    rest = first * (len(data.folds) + 1) if folds else (1 + len(coded)) * long_work(data, moving)
+    work.begin((first + len(spaces) - 1 + rest) / (1 - LAST))
+    best, notes = select_space(data, spaces, seed, work)
+    trials = [fit_baseline(best.data, best.scale, options.baseline, c, seed)]
+    if folds:
+        trials += [
+            descend_in_folds(best, k, few, moving, seed, work) for k in best.space.candidates
+        ]
+    else:
+        trials.append(descend_long(best, moving, seed, work))
+        for pilot in (Pilot.of(space, data) for space in coded):
+            wide = 2 * width + pilot.data.rows.n_features
+            fits = bool(decide_leaves("auto", rows, wide, budget))
+            trials.append(replace(descend_long(pilot, moving, seed, work), local=fits))
+    return _mix(data, trials, notes, leaves, budget, work)
+
+
+@dataclass(frozen=True, eq=False)
+class _Scored:
+    """Held-out predictions of a trial by landmarks, and by leaves where there are any.
+
+    `at` is the place of γ in the grid, `every` are the moments of all rows, and `models` do not
+    know the held-out rows of their fold.
+    """
+
+    trial: Trial
+    at: int
+    every: Moments
+    models: list[LinearModel]
+    mean: Floats
+    local: Floats | None = None
+    rho: float = 0.0
+    correcting: bool = False
+
+    @property
+    def predictions(self) -> list[tuple[str, Floats]]:
+        """Names and held-out predictions, shape (h, t), of landmarks and of leaves."""
+        how = "corrected" if self.correcting else "replaced"
+        both = [(self.trial.name, self.mean), (f"{self.trial.name}, {how} in leaves", self.local)]
+        return [(name, mean) for name, mean in both if mean is not None]
+
+
+def _mix(
+    data: Data,
+    trials: Sequence[Trial],
+    notes: list[tuple[str, float]],
+    local: bool | int,
+    budget: Budget,
+    work: Progress,
+) -> Fitted:
+    """Score trials on held-out rows, mix them, and fit what is kept to all rows."""
+    part = LAST * work.total / (2 * len(trials))
+    truth, mass = data.Y[data.held], data.mass[data.held]
+    scored = [_score(trial, budget) for trial in trials]
+    used = mixture_weights([one.mean for one in scored], truth, mass) > 0
+    for i, one in enumerate(scored):
+        if local and one.trial.local and (used[i] or len(data.folds) > 1):
+            scored[i] = _score_leaves(one, local, budget)
+        tried = scored[i].predictions
+        notes = [*notes, *((name, _root(truth - mean, mass)) for name, mean in tried)]
+        work.step(part, f"{notes[-1][0]}: held-out error {notes[-1][1]:.4g}")
+    means = [mean for one in scored for _, mean in one.predictions]
+    known = np.all([np.isfinite(mean[:, 0]) for mean in means], axis=0)
+    means, truth, mass = [mean[known] for mean in means], truth[known], mass[known]
+    weights = mixture_weights(means, truth, mass)
+    members, variance, left = [], np.zeros_like(truth), list(weights)
+    for one in scored:
+        share = left.pop(0)
+        local_share = left.pop(0) if one.local is not None else 0.0
+        if share + local_share > 0:
+            member = _finish(one, float(share), float(local_share), local, budget)
+            variance += member.weight * _held_out_variance(one.trial.data, member.model)[known]
+            members.append(member)
+        work.step(part)
+    mean, counts = np.tensordot(weights, means, 1), None if data.weights is None else mass
+    X = take(data.X, np.concatenate([held for _, held in data.splits])[known])
+    return Fitted(members, truth, mean, np.sqrt(variance), counts, notes, X)
+
+
+def _score(trial: Trial, budget: Budget) -> _Scored:
+    """Return held-out predictions of a trial by its landmarks, γ chosen on them."""
+    data, totals, sums = trial.data, np.zeros(len(trial.founds[0].grid)), []
+    sample = data.sample()
+    for (_, held), found, features in zip(data.splits, trial.founds, trial.features, strict=True):
+        every = moments_of(features, data.rows, data.Y, weights=data.weights, budget=budget)
+        part = sample[held]
+        F = features(part.X)
+        train = every
+        if len(held) < len(data.order):
+            train = every - Moments.of(F, part.Y, part.weights)
+        along = found.gamma * found.grid
+        totals += errors_along(train, F, part.Y, part.weights, along).sum(axis=1)
+        sums.append((every, train, F))
+    at = chosen(trial.founds[0].grid, totals)
+    models = [
+        LinearModel.fit(features, train, found.gamma * float(found.grid[at]))
+        for found, features, (_, train, _) in zip(trial.founds, trial.features, sums, strict=True)
+    ]
+    means = [to_host(model.predict(F)) for model, (_, _, F) in zip(models, sums, strict=True)]
+    return _Scored(trial, at, sums[0][0], models, np.concatenate(means))
+
+
+def _score_leaves(scored: _Scored, local: bool | int, budget: Budget) -> _Scored:
+    """Return the same with held-out predictions by leaves, ρ chosen on them."""
+    trial, data, at = scored.trial, scored.trial.data, 0
+    most, rhos, parts = rows_per_leaf(local, data.rows.form, budget), tuning.RHOS, []
+    for (_, held), found, model in zip(data.splits, trial.founds, scored.models, strict=True):
+        mean = scored.mean[at : at + len(held)]
+        tried, best = _leaf_predictions(data, model, held, mean, rhos * found.gamma, most)
+        rhos = rhos[best : best + 1]  # the first part chooses; what it chose serves the others
+        parts.append(tried)
+        at += len(held)
+    replaced, corrected = np.concatenate(parts, axis=1)
+    truth, mass = data.Y[data.held], data.mass[data.held]
+    correcting = _root(truth - corrected, mass) < _root(truth - replaced, mass)
+    local_mean = corrected if correcting else replaced
+    return replace(scored, local=local_mean, rho=float(rhos[0]), correcting=correcting)
+
+
+def _leaf_predictions(
+    data: Data, model: LinearModel, held: Indices, mean: Floats, rhos: Floats, most: int
+) -> tuple[Floats, int]:
+    """Return predictions of leaves without the held-out rows, shape (2, h, t), and the place of ρ.
+
+    They replace the landmarks' prediction, or correct it; NaN where a leaf has no other rows. Some
+    leaves, drawn at random, choose ρ, all others are solved once.
+    """
+    U, there, t = mapped_rows(model, data.rows), data.order[held], data.Y.shape[1]
+    tree = Tree.of(U, most)
+    leaf, kernel = tree(U), replace(model.kernel, metric=None)
+    fits = data.mass > 0
+    fits[there] = len(held) == len(data.order)
+    tried = np.full((len(rhos), 2, len(held), t), np.nan)
+    truth, mass, known = data.Y[there], data.mass[there], 0
+    left = list(range(len(rhos)))
+    for j in np.random.default_rng(0).permutation(tree.n_leaves):
+        fit, score = np.flatnonzero((leaf == j) & fits), np.flatnonzero(leaf[there] == j)
+        if len(fit) and len(score):
+            V, y = take(U, fit), like(data.Y[fit], U)
+            g = model.predict(model.features(dense(data.rows.take(fit))))
+            R = namespace(V).concat([y - model.mean, y - g], axis=1)
+            counts = None if data.weights is None else like(data.weights[fit], V)
+            K, C = kernel_matrix(kernel, V), kernel(take(U, there[score]), V)
+            for i in left:
+                again = K if i == left[-1] else K + 0.0
+                found = to_host(C @ solve(again, R, counts, float(rhos[i])))
+                tried[i, 0, score] = to_host(model.mean) + found[:, :t]
+                tried[i, 1, score] = mean[score] + found[:, t:]
+            known += len(score)
+        if len(left) > 1 and known >= tuning.SCORED_ROWS:
+            left = [_best(tried, truth, mass)]
+    best = left[0] if len(left) == 1 else _best(tried, truth, mass)
+    return tried[best], best
+
+
+def _best(tried: Floats, truth: Floats, mass: Floats) -> int:
+    """Return the place of the ρ whose better kind of prediction misses least."""
+    return int(np.argmin([min(_root(truth - mean, mass) for mean in of) for of in tried]))
+
+
+def _finish(
+    scored: _Scored, share: float, local_share: float, local: bool | int, budget: Budget
+) -> Member:
+    """Return a member fitted to all rows."""
+    trial, data, every = scored.trial, scored.trial.data, scored.every
+    found, features = trial.finish(), trial.features[0]
+    if found is not trial.founds[0]:
+        features = found.features(trial.scale)
+        every = moments_of(features, data.rows, data.Y, weights=data.weights, budget=budget)
+    model = LinearModel.fit(features, every, found.gamma * float(found.grid[scored.at]))
+    if scored.local is None or local_share == 0:
+        return Member(model, share, trial.codes)
+    U = mapped_rows(model, data.rows)
+    R: Array = like(residual(model, data.rows, data.Y, scored.correcting, budget), U)
+    tree, counts = Tree.of(U, rows_per_leaf(local, data.rows.form, budget)), None
+    if data.weights is not None:
+        kept = np.flatnonzero(data.weights > 0)
+        U, R, counts = take(U, kept), take(R, kept), like(data.weights[kept], U)
+    kernel = replace(model.kernel, metric=None)
+    V = rounded(U, _root(data.Y[data.held] - scored.local, data.mass[data.held]))
+    leaves = Leaves.fit(kernel, tree, V, R, counts, scored.rho * found.gamma)
+    return Member(model, share, trial.codes, leaves, local_share, scored.correcting)
+
+
+def _held_out_variance(data: Data, model: LinearModel) -> Floats:
+    """Return variances that the model predicts for held-out rows without them, shape (h, t)."""
+    sample, variances = data.sample(), []
+    for _, held in data.splits:
+        part = sample[held]
+        F, rest = model.features(part.X), model
+        if len(held) < len(data.order):
+            rest = model.without(Moments.of(F, part.Y, part.weights))
+        variances.append(to_host(rest.spread(F)[:, None] * rest.noise[None, :]))
+    return np.concatenate(variances)
+
+
+def _root(missed: Floats, counts: Floats) -> float:
+    """Return the root of the mean squared miss of rows that have a prediction."""
+    squares = np.mean(missed**2, axis=1)
+    known = np.isfinite(squares)
+    if not known.any():
+        return np.inf
+    return float(np.sqrt(np.average(squares[known], weights=counts[known])))
+
+
+def _refuse_too_many(c: int, rows: Any, budget: Budget) -> None:
+    """Raise before any work where memory does not hold the sums of so many landmarks."""
+    needed = 8 * (6 * c * c + 2 * c * rows.n_features)
+    if needed > budget.bytes:
+        msg = (
+            f"{c} landmarks need about {readable(needed)} of working memory, but max_memory is "
+            f"{readable(budget.bytes)}: ask for fewer landmarks, or allow more memory."
+        )
+        raise ValueError(msg)

@@ -1,0 +1,295 @@
+"""Trials: what candidates find without the held-out rows of each fold, and then with all rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from nysboost.data.rows import ArrayRows, Rows
+from nysboost.engine.factor import Moments
+from nysboost.engine.feature_map import FeatureMap
+from nysboost.numerics.arrays import (
+    Array,
+    Floats,
+    Indices,
+    dense,
+    in_float64,
+    like,
+    take,
+    to_host,
+)
+from nysboost.numerics.progress import Progress
+from nysboost.search import tuning
+from nysboost.search.candidates import Baseline, Candidate, Found, Sample, Space, in_folds
+from nysboost.search.leaves import on_device
+from nysboost.search.model import errors_along
+from nysboost.search.scaling import PiecewiseCodes, Scale, coded
+
+DISTINCT = 0.9
+"""Share of distinct rows below which equal ones stay apart."""
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """All rows, with targets (n, t) on the host and weights (n,), and some of them in memory.
+
+    `order` says which those are, in random order; X are these rows; folds are numbers of rows,
+    from the beginning of `order`, that are held out in turn.
+    """
+
+    rows: Any
+    Y: Floats
+    weights: Floats | None
+    order: Indices
+    X: Array
+    folds: tuple[int, ...]
+
+    @classmethod
+    def draw(cls, rows: Rows, Y: Floats, weights: Floats | None, rng: np.random.Generator) -> Data:
+        """Draw rows into memory; few rows are sorted first."""
+        fifth, tenth, least, most = tuning.HELD_OUT
+        folded = in_folds(rows.n)
+        if folded:
+            X, Y, weights = _sorted(in_float64(dense(rows.take(slice(None)))), Y, weights)
+            rows = ArrayRows(X)
+        n = rows.n
+        room = max(1, tuning.SAMPLE_BYTES[on_device(rows.form)] // (8 * rows.n_features))
+        held = min(max(n // tenth, least), n // fifth, most)
+        order = rng.permutation(n)[: held + room]
+        if weights is not None:
+            order = order[weights[order] > 0]
+            weights = weights * (np.count_nonzero(weights) / weights.sum())
+        if not folded:
+            folds: tuple[int, ...] = (min(held, len(order) // fifth),)
+        else:
+            count = min(fifth, -(-least // max(held, 1)))
+            parts = [len(part) for part in np.array_split(order, fifth)[:count]]
+            folds = tuple(part for part in parts if part) if len(order) > 1 else (0,)
+        stored = dense(rows.take(np.sort(order)))
+        X = in_float64(take(stored, np.argsort(np.argsort(order))))
+        return cls(rows, Y, weights, order, X, folds)
+
+    @property
+    def distinct(self) -> int:
+        """How many of few rows differ; of many as many as there are."""
+        n = len(self.order)
+        return n if len(self.folds) == 1 else len(np.unique(to_host(self.X), axis=0))
+
+    @property
+    def mass(self) -> Floats:
+        """How often each row counts, shape (n,)."""
+        return np.ones(self.rows.n) if self.weights is None else self.weights
+
+    @cached_property
+    def splits(self) -> list[tuple[Indices, Indices]]:
+        """Positions in `order` of training and held-out rows of each fold."""
+        ends, every = np.cumsum([0, *self.folds]), np.arange(len(self.order))
+        if ends[-1] == 0:
+            return [(every, every)]
+        return [(np.r_[every[:a], every[b:]], every[a:b]) for a, b in pairwise(ends)]
+
+    @cached_property
+    def held(self) -> Indices:
+        """Held-out rows of all folds, shape (h,)."""
+        return np.asarray(self.order[np.concatenate([held for _, held in self.splits])])
+
+    def coded(self, codes: PiecewiseCodes | None) -> Data:
+        """Return the same with codes beside the features."""
+        if codes is None:
+            return self
+        return replace(self, rows=coded(self.rows, codes), X=codes(self.X))
+
+    def sample(self, scale: Scale | None = None) -> Sample:
+        """Return the rows in memory, in coordinates or as they are."""
+        Y = like(self.Y[self.order], self.X)
+        weights = None if self.weights is None else like(self.weights[self.order], self.X)
+        return Sample(self.X if scale is None else scale(self.X), Y, weights)
+
+
+def _sorted(X: Any, Y: Floats, weights: Floats | None) -> tuple[Any, Floats, Floats | None]:
+    """Return the rows sorted, those of no weight left out, and equal ones as one or side by side.
+
+    So neither the order of the rows nor whether one is repeated or weighed twice matters. Where
+    many are equal, as in a table of few categories, each is there as often as it counts: held out
+    as one, all rows of a label would go, and those of another stay.
+    """
+    counts = np.ones(X.shape[0]) if weights is None else weights
+    both = np.concatenate([to_host(X), Y], axis=1)[counts > 0]
+    distinct, group = np.unique(both, axis=0, return_inverse=True)
+    added = np.bincount(group.ravel(), counts[counts > 0], minlength=len(distinct))
+    d, times = X.shape[1], np.round(added).astype(np.intp)
+    times = times // np.gcd.reduce(times) if (times == added).all() else np.ones_like(times)
+    if len(distinct) < DISTINCT * times.sum() and times.sum() <= np.prod(tuning.HELD_OUT[::2]):
+        distinct = np.repeat(distinct, times, axis=0)
+        return like(distinct[:, :d], X), distinct[:, d:], None
+    alike = bool((added == added[0]).all())
+    return like(distinct[:, :d], X), distinct[:, d:], None if alike else added.astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Pilot:
+    """The best candidate of a space after first steps, if there were any."""
+
+    space: Space
+    data: Data
+    codes: PiecewiseCodes | None
+    scale: Scale
+    candidate: Candidate
+    error: float = np.inf
+
+    @classmethod
+    def of(cls, space: Space, data: Data) -> Pilot:
+        """Return the first candidate of a space before first steps."""
+        codes = None
+        if space.codes:
+            part = data.sample()[data.splits[0][0][: tuning.HELD_OUT[-1]]]
+            codes = PiecewiseCodes.of(part.X, part.Y, part.weights)
+            data = data.coded(codes)
+        return cls(space, data, codes, space.scaling(data.X), space.candidates[0])
+
+
+def select_space(
+    data: Data, spaces: Sequence[Space], seed: int, work: Progress
+) -> tuple[Pilot, list[tuple[str, float]]]:
+    """Return the best candidate of the space that held-out rows prefer, and what each had.
+
+    The usual space is left for one that is clearly better.
+    """
+    notes: list[tuple[str, float]] = []
+    best = Pilot.of(spaces[0], data)
+    if len(spaces) == len(spaces[0].candidates) == 1:
+        return best, notes
+    half = len(data.order) // 2
+    train, held = np.arange(half), np.arange(half, len(data.order))
+    if len(data.folds) == 1:
+        train, held = data.splits[0]
+    for space in spaces:
+        pilot = Pilot.of(space, data)
+        sample = data.sample(pilot.scale)
+        fit, score = sample[train[: tuning.PILOT_ROWS]], sample[held[: tuning.PILOT_ROWS]]
+        # elsewhere the best candidate of the usual space is enough to tell
+        known = space is not spaces[0] and best.candidate in space.candidates
+        errors = []
+        for candidate in (best.candidate,) if known else space.candidates:
+            found = _first_steps(candidate, fit, tuning.PILOT_LANDMARKS, seed)
+            errors.append((float(_errors(found, fit, score).mean()), candidate))
+            notes.append((f"{space.name}, {found.name}, first steps", errors[-1][0] ** 0.5))
+            work.step(1, f"{notes[-1][0]}: held-out error {notes[-1][1]:.4g}")
+        error, candidate = min(errors, key=lambda pair: pair[0])
+        if error < tuning.SCALING_GAIN * best.error:
+            best = replace(pilot, candidate=candidate, error=error)
+    return best, notes
+
+
+def _first_steps(candidate: Candidate, fit: Sample, c: int, seed: int) -> Found:
+    c = min(c, fit.n)
+    start = candidate.start(fit, c, np.random.default_rng(seed))
+    return candidate.descend(start, fit, _trace(c, fit.n), fit.n, tuning.FIRST_STEPS)
+
+
+def _trace(c: int, n: int) -> float:
+    """Return τ: c/n, the guard against landmarks that fit few rows each, at most `TRACE`."""
+    return min(tuning.TRACE, c / n)
+
+
+def _errors(found: Found, fit: Sample, score: Sample) -> Floats:
+    """Return squared errors of held-out rows at the best γ, shape (h,)."""
+    features = found.features()
+    train = Moments.of(features(fit.X), fit.Y, fit.weights)
+    along = found.gamma * found.grid
+    errors = errors_along(train, features(score.X), score.Y, score.weights, along)
+    return np.asarray(errors[np.argmin(errors.mean(axis=1))])
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """What was found without each fold, and how it is found with all rows."""
+
+    name: str
+    data: Data
+    codes: PiecewiseCodes | None
+    scale: Scale
+    founds: list[Found]
+    finish: Callable[[], Found]
+    local: bool = True
+
+    @cached_property
+    def features(self) -> list[FeatureMap]:
+        """Features of rows as they are."""
+        return [found.features(self.scale) for found in self.founds]
+
+
+def fit_baseline(data: Data, scale: Scale, baseline: Baseline, c: int, seed: int) -> Trial:
+    """Return landmarks that do not move, at the bandwidth that held-out rows prefer."""
+    sample, most = data.sample(scale), max(tuning.PILOT_ROWS, tuning.ROWS_PER_LANDMARK * c)
+    tried, errors = [], []
+    for train, held in data.splits:
+        fit, score = sample[train[:most]], sample[held[: tuning.PILOT_ROWS]]
+        tried.append(baseline.variants(fit, c, np.random.default_rng(seed)))
+        errors.append([_errors(found, fit, score).mean() for found in tried[-1]])
+    best = int(np.argmin(np.mean(errors, axis=0)))
+    founds = [found[best] for found in tried]
+
+    def finish() -> Found:
+        if len(founds) == 1:
+            return founds[0]
+        return baseline.variants(sample, c, np.random.default_rng(seed))[best]
+
+    return Trial(baseline.name, data, None, scale, founds, finish, local=False)
+
+
+def descend_in_folds(
+    pilot: Pilot, candidate: Candidate, few: int, c: int, seed: int, work: Progress
+) -> Trial:
+    """Return a candidate after first steps without each fold; with all rows it goes on from one.
+
+    There rows join the landmarks until there are c.
+    """
+    data, scale = pilot.data, pilot.scale
+    sample = data.sample(scale)
+    founds = []
+    for train, _ in data.splits:
+        founds.append(_first_steps(candidate, sample[train], few, seed))
+        work.step(1)
+
+    def finish() -> Found:
+        work.step(1)
+        trace = _trace(c, sample.n)
+        best = min(founds, key=lambda found: found.loss(sample, trace)).grown(sample, c, seed)
+        batch = batch_rows(sample.X, c)
+        return candidate.descend(best, sample, trace, batch, tuning.FIRST_STEPS)
+
+    return Trial(candidate.name, data, pilot.codes, scale, founds, finish)
+
+
+def descend_long(pilot: Pilot, c: int, seed: int, work: Progress) -> Trial:
+    """Return a candidate after the long descent, each step on other rows."""
+    data, candidate, size = pilot.data, pilot.candidate, long_work(pilot.data, c)
+    sample = data.sample(pilot.scale)[data.splits[0][0]]
+    c = min(c, sample.n)
+    batch = batch_rows(sample.X, c)
+    start = candidate.start(sample, c, np.random.default_rng(seed))
+    trace = _trace(c, sample.n)
+    found = candidate.descend(
+        start, sample, trace, batch, tuning.STEPS, lambda share: work.step(share * size)
+    )
+    name = f"{pilot.space.name}, {candidate.name}"
+    return Trial(name, data, pilot.codes, pilot.scale, [found], lambda: found)
+
+
+def batch_rows(X: Array, c: int) -> int:
+    """Return the number of rows of a long step with c landmarks."""
+    return max(tuning.BATCH_ROWS[on_device(X)], tuning.ROWS_PER_LANDMARK * c)
+
+
+def long_work(data: Data, c: int) -> float:
+    """Return how many first steps of a candidate a long descent is worth, for progress."""
+    n = len(data.order)
+    batch = batch_rows(data.X, c)
+    first = tuning.FIRST_STEPS * min(tuning.PILOT_ROWS, n) * tuning.PILOT_LANDMARKS
+    return tuning.STEPS * min(batch, n) * c / first

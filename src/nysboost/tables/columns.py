@@ -1,0 +1,226 @@
+"""Columns of a table: what is seen of them, part by part, and what they are then said to be."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from nysboost.numerics.arrays import Floats
+from nysboost.tables.frames import Cells, columns_of
+from nysboost.tables.values import READINGS, Factor, as_number, kind_of, plain
+
+SAMPLE_ROWS = 2**17
+"""Rows, spread evenly, whose median fills gaps: its standard error is 1/300 of the spread."""
+
+BIG, OUTLYING = 1e28, 1e25
+"""A number beyond one, and so many times another of its column, is a code for "no data"."""
+
+EXTREME = 1e60
+"""Numbers beyond this, or all below its inverse, are brought near 1 by a power of two."""
+
+FEW_FOR_TEXT = 32
+"""Different values that may each be in one row alone; beyond, text needs two rows for each."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: "number", "boolean", "date", "duration" (both in seconds), "category" or "text".
+
+    `values` of a category are sorted, `counts` are their rows; `gaps` counts rows without a value,
+    `marks` is what stood there; `median` is that of numbers, and `usual` that of their sizes.
+    """
+
+    name: str
+    kind: str = "number"
+    values: tuple[Any, ...] = ()
+    gaps: int = 0
+    marks: tuple[str, ...] = ()
+    usual: float = 0.0
+    median: float = 0.0
+    counts: tuple[int, ...] = ()
+
+    @property
+    def unit(self) -> float:
+        """The power of two that brings numbers near 1 whose squares are out of range."""
+        out = self.usual > EXTREME or 0 < self.usual < 1 / EXTREME
+        return float(np.exp2(-np.frexp(self.usual)[1].clip(-1020, 1020))) if out else 1.0
+
+    def describe(self) -> str:
+        """Return its name, and how many values and gaps it has."""
+        count = len(self.values)
+        notes = [f"{count} value{'s' if count > 1 else ''}"] if count else []
+        notes += [f"{self.gaps} gaps"] if self.gaps else []
+        notes += [f"written {', '.join(map(repr, self.marks))}"] if self.marks else []
+        return f"{self.name} ({', '.join(notes)})" if notes else self.name
+
+
+# Looking
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """What was seen of a column; looks at parts of it add up.
+
+    `counts` has the values that are no numbers yet; numbers have a `sample`, one of so many as
+    `every` says, their `extremes`, and the `least` size that is not 0.
+    """
+
+    kind: str
+    gaps: int
+    counts: dict[Any, int]
+    sample: Floats
+    extremes: tuple[float, float] = (0.0, 0.0)
+    least: float = np.inf
+    every: int = 1
+
+    @classmethod
+    def at(cls, cells: Cells, size: int = SAMPLE_ROWS) -> Look:
+        """Look at a column, or a part of it, of which `size` numbers are kept."""
+        data = cells.data
+        if isinstance(data, Factor):
+            counts = dict(zip(data.values, data.counts().tolist(), strict=True))
+            return cls(cells.kind, int((data.codes < 0).sum()), counts, np.empty(0))
+        gaps = np.isnan(data)
+        there = data[~gaps] if gaps.any() else data
+        if not len(there):
+            return cls(cells.kind, len(data), {}, there)
+        ends = float(there.min()), float(there.max())
+        least = float(np.min(np.abs(there), where=there != 0, initial=np.inf))
+        every = 2 ** max(0, int(np.ceil(np.log2(len(there) / size))))
+        return cls(cells.kind, int(gaps.sum()), {}, there[::every], ends, least, every)
+
+    def __add__(self, other: Look) -> Look:
+        """Return the look at both parts."""
+        kinds = {look.kind for look in (self, other) if look.counts or len(look.sample)}
+        counts = dict(self.counts)
+        for value, count in other.counts.items():
+            counts[value] = counts.get(value, 0) + count
+        every = max(self.every, other.every)
+        sample = np.concatenate([at.sample[:: every // at.every] for at in (self, other)])
+        if len(sample) > 2 * SAMPLE_ROWS:
+            sample, every = sample[::2], 2 * every
+        return Look(
+            self.kind if not kinds else "object" if len(kinds) > 1 else kinds.pop(),
+            self.gaps + other.gaps,
+            counts,
+            sample,
+            (min(self.extremes[0], other.extremes[0]), max(self.extremes[1], other.extremes[1])),
+            min(self.least, other.least),
+            every,
+        )
+
+
+def look_at(part: Any, size: int = SAMPLE_ROWS) -> list[Look]:
+    """Look at each column of a part of a table."""
+    return [Look.at(cells(), size) for _, cells in columns_of(part)]
+
+
+def add_looks(upper: list[Look], lower: list[Look]) -> list[Look]:
+    """Return the looks at two parts together."""
+    return [a + b for a, b in zip(upper, lower, strict=True)]
+
+
+# Deciding
+
+
+def decide(name: str, look: Look, missing: str) -> Column:
+    """Say what a column is; gaps are refused unless `missing` is "fill"."""
+    kind, marks = look.kind, list[str]()
+    values, counts = list(look.counts), np.array(list(look.counts.values()), dtype=np.intp)
+    if kind == "object" or (kind == "category" and not values):
+        kind = kind_of(values, counts)
+        if len(look.sample):  # other parts of the column came as numbers
+            kind = "number" if all(as_number(v) is not None for v in values) else "category"
+    if kind == "numbers, but":
+        wrong = next(v for v in values if as_number(v) is None)
+        raise ValueError(
+            f"Column {name!r} holds numbers, but also {wrong!r:.60}: make it a number or leave it "
+            'empty; or make the column a category, with astype("category") or --category.'
+        )
+    if values and kind in READINGS:
+        numbers = np.array([READINGS[kind](v) for v in values], dtype=np.float64)
+        read = Look.at(Cells(kind, np.repeat(numbers, counts)))
+        marks = sorted(str(v) for v, x in zip(values, numbers, strict=True) if x != x)
+        if marks and missing == "fill":
+            warnings.warn(
+                f"Column {name!r} holds numbers, and {read.gaps} times "
+                f"{', '.join(map(repr, marks))}: these are taken as missing values.",
+                stacklevel=2,
+            )
+        look = read + replace(look, counts={})
+    if look.gaps and missing != "fill":
+        raise ValueError(say_gaps(name, look.gaps, missing))
+    if kind == "category":
+        return _category(name, look)
+    sizes = np.abs(look.sample[look.sample != 0])
+    column = Column(name, kind, (), look.gaps, tuple(marks), _median(sizes), _median(look.sample))
+    far = max(look.extremes, key=abs)
+    if not np.isfinite(far) or (kind == "number" and is_far(abs(far), look.least)):
+        raise ValueError(say_far(name, far))
+    return column
+
+
+def _category(name: str, look: Look) -> Column:
+    there = sum(look.counts.values())
+    if look.kind == "object" and len(look.counts) > max(FEW_FOR_TEXT, there / 2):
+        warnings.warn(
+            f"Column {name!r} is text with {len(look.counts)} different values in {there} rows: "
+            "nothing can be learned from values that hardly come again, and it is left out.",
+            stacklevel=2,
+        )
+        return Column(name, "text", gaps=look.gaps)
+    counts: dict[Any, int] = {}
+    for value, count in look.counts.items():
+        counts[plain(value)] = counts.get(plain(value), 0) + count
+    values = tuple(sorted(counts, key=lambda v: (isinstance(v, str), v)))
+    return Column(name, "category", values, look.gaps, counts=tuple(counts[v] for v in values))
+
+
+def _median(values: Floats) -> float:
+    """Return the median, also of numbers whose sum is out of range."""
+    if not len(values):
+        return 0.0
+    half = len(values) // 2
+    ranked = np.partition(values, [half - 1, half] if len(values) > 1 else [0])
+    middle = ranked[half] if len(values) % 2 else ranked[half - 1] / 2 + ranked[half] / 2
+    return float(middle)
+
+
+def is_far(size: Any, usual: float) -> Any:
+    """Whether a number's size is that of a code for "no data" beside a usual one, or none."""
+    return (size > BIG) & (size > (usual if 0 < usual < np.inf else 1.0) * OUTLYING)
+
+
+# Sentences
+
+
+def say_gaps(name: str, count: int, missing: str, row: int | None = None) -> str:
+    """Return the sentence about gaps that are refused."""
+    first = f", first in row {row}" if row is not None else ""
+    values = "1 missing value" if count == 1 else f"{count} missing values"
+    if missing == "refuse":
+        return (
+            f"Column {name!r} contains NaN: {values}{first}. Remove such rows or fill them in "
+            "first, with sklearn.impute.SimpleImputer say."
+        )
+    return (
+        f'Column {name!r} has {values} (NaN){first}, which missing="raise" refuses: fill them in, '
+        'or leave missing="fill".'
+    )
+
+
+def say_far(name: str, value: float, row: int | None = None) -> str:
+    """Return the sentence about a number that is too large."""
+    at = f" in row {row}" if row is not None else ""
+    if not np.isfinite(value):
+        return (
+            f"Column {name!r} contains infinity ({value}), or a number too large for floating "
+            f"point{at}: remove such rows or clip them first."
+        )
+    return (
+        f"Column {name!r} has the value {value:.6g}{at}, out of range beside its other values: "
+        "if it stands for no data, make it NaN; else divide the column or leave such rows out."
+    )

@@ -1,0 +1,240 @@
+"""Text files of tables: their columns, recognised from the first rows, and rows in batches."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nysboost.tables.frames import refuse_repeated
+from nysboost.tables.schema import Schema
+from nysboost.tables.values import MARKS, MISSING, as_number, kind_of
+from nysboost.tables.writing import (
+    HEAD_BYTES,
+    Writing,
+    decoded,
+    find_decimal,
+    find_separator,
+    rows_of_text,
+    unpacked,
+)
+from nysboost.user_error import TableError
+
+LOOKED_AT = 4096
+"""Different values of a column that show whether it is numbers, but for some."""
+
+OTHER = {".": ",", ",": ".", None: ","}
+READ_BYTES = 2**24
+"""What is read at a time; the first part shows which columns are numbers."""
+
+
+@dataclass
+class CsvFile:
+    """A text file of a table, read in batches, after a `header` of so many lines.
+
+    `numbers` are the columns of floats, `wrong` says what is wrong in those that are almost so.
+    """
+
+    path: Path
+    writing: Writing
+    names: tuple[str, ...]
+    header: int
+    numbers: set[str] = field(default_factory=set)
+    categories: Sequence[str] = ()
+    notes: list[str] = field(default_factory=list)
+    wrong: dict[str, str] = field(default_factory=dict)
+    n: int | None = None
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[Any]:
+        """Read all rows once, in order, as Arrow tables of these columns."""
+        import pyarrow as pa
+
+        for name in self.names if columns is None else columns:
+            if name in self.wrong:
+                raise TableError(self.wrong[name])
+        for batch in self._text(columns):
+            cells = zip(batch.schema.names, batch.columns, strict=True)
+            yield pa.table({name: self._column(name, column) for name, column in cells})
+
+    def _text(self, columns: Sequence[str] | None = None) -> Iterator[Any]:
+        """Read all rows once, in order, as batches of text."""
+        import pyarrow as pa
+        import pyarrow.csv as arrow
+
+        read = arrow.ReadOptions(
+            block_size=READ_BYTES,
+            column_names=list(self.names),
+            skip_rows=self.header,
+            encoding=self.writing.encoding or "utf-8",
+        )
+        parse = arrow.ParseOptions(delimiter=self.writing.separator or ",", newlines_in_values=True)
+        convert = arrow.ConvertOptions(
+            column_types={name: pa.string() for name in self.names},
+            include_columns=None if columns is None else list(columns),
+        )
+        try:
+            with unpacked(self.path) as stream:
+                last = None
+                for batch in arrow.open_csv(stream, read, parse, convert):
+                    if batch.num_rows:
+                        last = batch.slice(batch.num_rows - 1)
+                        yield batch
+            self._refuse_open_quote(last)
+        except pa.ArrowInvalid as error:
+            raise TableError(self._sentence(str(error))) from error
+
+    def _column(self, name: str, text: Any) -> Any:
+        """Return a column of text as what it is: floats, text with gaps, a category."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if name in self.numbers:
+            numbers = self.writing.numbers(text)
+            if numbers is None:
+                raise TableError(self._wrong_cell(name))
+            return numbers
+        gap = pc.is_in(pc.utf8_lower(pc.utf8_trim_whitespace(text)), value_set=pa.array(MISSING))
+        text = pc.if_else(gap, pa.scalar(None, pa.string()), text)
+        return text.dictionary_encode() if name in self.categories else text
+
+    def infer(self) -> None:
+        """Decide from the first part of the file which columns are numbers."""
+        import pyarrow.compute as pc
+
+        first = next(self._text(), None)
+        if first is None:
+            raise TableError(f"{self.path} needs a line of column names and at least one row.")
+        for name, cells in zip(first.schema.names, first.columns, strict=True):
+            numbers = None if name in self.categories else self.writing.numbers(cells)
+            if numbers is not None and numbers.null_count < len(numbers):
+                self.numbers.add(name)
+            elif numbers is None and name not in self.categories:
+                found = pc.value_counts(cells)
+                some = found[:LOOKED_AT]
+                values = [self.writing.plain(v) for v in some.field("values").to_pylist()]
+                counts = np.array(some.field("counts"))
+                other = replace(self.writing, decimal=OTHER[self.writing.decimal], thousands=None)
+                almost = kind_of(values, counts) == "numbers, but"
+                if almost or other.numbers(cells) is not None:
+                    self.wrong[name] = self._wrong_cell(name)
+
+    def follow(self, schema: Schema) -> None:
+        """Read the columns that a schema knows as numbers as such, and all others as text."""
+        known = [c.name for c in schema.columns if c.kind == "number"]
+        self.numbers = set(known if schema.named else self.names)
+
+    # Sentences
+
+    def _refuse_open_quote(self, last: Any) -> None:
+        """Refuse a last row of which one cell holds rows: a quotation mark is not closed."""
+        for name, cells in zip(last.schema.names, last.columns, strict=True) if last else ():
+            lines = cells[0].as_py().splitlines()
+            separators = [line.count(self.writing.separator or ",") for line in lines[1:]]
+            if separators and len(self.names) > 1 and separators[0] == len(self.names) - 1:
+                raise TableError(
+                    f"Column {name!r} of {self.path} has a cell of {len(lines)} lines that begins "
+                    f"with {lines[0]!r:.60}: a quotation mark before it is not closed."
+                )
+
+    def _sentence(self, said: str) -> str:
+        """Return what Arrow says as a sentence that names the line."""
+        ragged = re.search(r"Expected (\d+) columns, got (\d+)", said)
+        if ragged:
+            lines = (at for at, row in self.lines() if row and len(row) != int(ragged[1]))
+            line = next(lines, None)
+            return (
+                f"{self.path} is ragged: {f'line {line}' if line else 'a line'} has {ragged[2]} "
+                f"cells, where {ragged[1]} were expected. Quote cells that hold a separator, or "
+                "name it with --separator."
+            )
+        if "UTF8" in said or "encoding" in said.lower():
+            return f"{self.path} is not text in UTF-8: say what it is, --encoding latin-1 say."
+        return f"{self.path} cannot be read as a table: {said}"
+
+    def _wrong_cell(self, name: str) -> str:
+        at = self.names.index(name)
+        cells = ((line, row[at]) for line, row in self.lines() if at < len(row))
+        wrong = (pair for pair in cells if as_number(self.writing.plain(pair[1])) is None)
+        line, cell = next(wrong, ("?", "a value"))
+        return (
+            f"Column {name!r} of {self.path} has {cell!r:.60} in line {line}, which is not a "
+            "number: correct it or leave it empty; or make the column a category with "
+            f"--category {name!r}, or leave it out with --drop-column {name!r}."
+        )
+
+    def lines(self) -> Iterator[tuple[int, list[str]]]:
+        """Yield each line that has a row, with its number in the file."""
+        encoding = self.writing.encoding or "utf-8"
+        with io.TextIOWrapper(
+            unpacked(self.path), encoding=encoding, errors="replace", newline=""
+        ) as text:
+            rows = csv.reader(text, delimiter=self.writing.separator or ",")
+            for row in rows:
+                if row and rows.line_num > self.header:
+                    yield rows.line_num, row
+
+
+def open_csv(
+    path: Path, writing: Writing, schema: Schema | None = None, categories: Sequence[str] = ()
+) -> CsvFile:
+    """Open a text file of a table; what is None in `writing` is recognised."""
+    text, writing = decoded(path, writing)
+    if not text.strip():
+        raise TableError(f"{path} is empty.")
+    told = re.match(r'"?sep=(.)"?\r?\n', text)  # which Excel writes
+    separator = writing.separator or (told[1] if told else find_separator(text))
+    rows = rows_of_text(text, separator)[bool(told) :]
+    rows = rows[:-1] if len(rows) > 2 and len(text) >= HEAD_BYTES else rows  # the last may be cut
+    (line, first), *rest = rows
+    decimal, thousands = find_decimal([row for _, row in rest], separator, writing, schema)
+    writing = replace(writing, separator=separator, decimal=decimal, thousands=thousands)
+    cells = [cell.strip() for cell in first]
+    texts = [c for c in cells if c and as_number(c.replace(decimal, ".")) is None]
+    named = bool(texts) or _counted(cells)
+    names = tuple(
+        cell if named and (cell or i == cells.index("")) else f"column {i}"
+        for i, cell in enumerate(cells)
+    )
+    refuse_repeated(names, path)
+    for name in categories:
+        if name not in names:
+            raise TableError(f"{path} has no column {name!r}. It has {', '.join(names)}.")
+    if named and not rest:
+        raise TableError(f"{path} needs a line of column names and at least one row.")
+    file = CsvFile(path, writing, names, line if named else line - 1, categories=categories)
+    if named and not texts:
+        file.notes.append(f"The first line of {path}, 0, 1, 2, …, is taken as names of columns.")
+    if not named:
+        file.notes.append(f"{path} begins with numbers: its columns have no names.")
+    if writing.describe() not in ("separated by commas", "separated by tabs"):
+        file.notes.append(f"{path} is {writing.describe()}.")
+    if schema is None:
+        file.infer()
+    else:
+        file.follow(schema)
+    file.notes += _marks(file, [row for at, row in rows if at > file.header])
+    return file
+
+
+def _marks(file: CsvFile, rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return a note for each column of numbers in whose first rows something marks gaps."""
+    notes = []
+    for j, name in enumerate(file.names):
+        cells = {row[j].strip() for row in rows if j < len(row)} if name in file.numbers else set()
+        marks = sorted(c for c in cells if c.lower() in MARKS and c.lower() not in MISSING)
+        if marks:
+            said = ", ".join(map(repr, marks))
+            notes.append(f"Column {name!r} has numbers and {said}, taken as missing values.")
+    return notes
+
+
+def _counted(cells: Sequence[str]) -> bool:
+    """Whether the cells are 0, 1, 2, …, as pandas numbers columns without names."""
+    filled = [cell for cell in cells if cell]
+    return len(filled) > 1 and filled == [str(i) for i in range(len(filled))]

@@ -1,0 +1,224 @@
+"""Tables in files of any form: what their columns are called, and their rows, batch by batch."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+from nysboost.tables.array_files import ARRAYS, ArrayFile, open_array
+from nysboost.tables.csv_files import CsvFile, open_csv
+from nysboost.tables.frames import refuse_repeated
+from nysboost.tables.schema import Schema
+from nysboost.tables.writing import Writing
+from nysboost.user_error import NoTableError, TableError, need
+
+BATCH_ROWS = 2**16
+TEXT = (".csv", ".tsv", ".txt", ".dat", ".data", ".tab")
+PACKINGS = (".gz", ".bz2", ".xz", ".zst", ".zstd")
+COLUMNS = dict.fromkeys((".parquet", ".pq"), "parquet")
+COLUMNS |= dict.fromkeys((".feather", ".arrow", ".ipc"), "ipc")
+LINES = (".jsonl", ".ndjson", ".json")
+INDEX = ("", "__index_level_0__", "Unnamed: 0")
+"""Names that an index gets when a data frame is written: it is no feature."""
+
+FORMS = (
+    ".csv, .tsv, .txt (also packed), .parquet (a file or a folder), .feather, .jsonl, .xlsx, .npy, "
+    ".npz, .h5, .hdf5, .zarr and .libsvm"
+)
+
+
+@dataclass
+class ColumnFile:
+    """A Parquet, Feather, JSON or Excel file, or a folder of Parquet files."""
+
+    path: Path
+    data: Any
+    names: tuple[str, ...]
+    notes: list[str] = field(default_factory=list)
+    n: int | None = None
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[Any]:
+        """Read all rows once, in order, as Arrow tables of these columns."""
+        import pyarrow as pa
+
+        wanted = list(self.names if columns is None else columns)
+        try:
+            if isinstance(self.data, pa.Table):
+                yield self.data.select(wanted)
+                return
+            for batch in self.data.to_batches(columns=wanted, batch_size=BATCH_ROWS):
+                if batch.num_rows:
+                    yield pa.Table.from_batches([batch])
+        except (pa.ArrowException, OSError) as error:
+            raise TableError(f"{self.path} cannot be read as a table: {error}.") from error
+
+
+def open_table(
+    path: Path | str,
+    *,
+    dataset: str | None = None,
+    writing: Writing | None = None,
+    schema: Schema | None = None,
+    categories: Sequence[str] = (),
+) -> CsvFile | ColumnFile | ArrayFile:
+    """Open a table: a file, a folder of Parquet files or a Zarr array, or "-" (standard input).
+
+    `dataset` names an array of several; what is None in `writing` is recognised; a `schema` is
+    that of a model; the values of `categories` are names.
+    """
+    path = _from_standard_input() if str(path) == "-" else Path(path)
+    if not path.exists():
+        raise NoTableError(f"There is no file {path}.")
+    if path.is_file() and path.stat().st_size == 0:
+        raise TableError(f"{path} is empty.")
+    suffixes = [part.lower() for part in path.suffixes]
+    packed = bool(suffixes) and suffixes[-1] in PACKINGS
+    kind = (suffixes[:-1] if packed else suffixes)[-1:]
+    form = kind[0] if kind else ""
+    if form in ARRAYS:
+        return open_array(form, path, dataset)
+    if dataset is not None:
+        msg = f"--dataset {dataset} names an array of a file with several, but {path} is a table."
+        raise NoTableError(msg)
+    need("pyarrow", "files")
+    if path.is_dir() or form in COLUMNS:
+        return _open_columns(path, COLUMNS.get(form, "parquet"))
+    if form in LINES:
+        return _open_lines(path)
+    if form in (".xlsx", ".xlsm"):
+        return _open_excel(path)
+    if form in TEXT or (packed and not form):
+        return open_csv(path, writing or Writing(), schema, categories)
+    raise NoTableError(f"{path} has a form that is not known: {FORMS} are read.")
+
+
+def read_whole(file: CsvFile | ColumnFile, columns: Sequence[str] | None = None) -> Any:
+    """Return all rows of a file as one Arrow table."""
+    import pyarrow as pa
+
+    parts = list(file.batches(columns))
+    if not parts:
+        raise TableError(f"{file.path} has no rows.")
+    return pa.concat_tables(parts, promote_options="permissive").combine_chunks()
+
+
+def without_index(names: Sequence[str], path: Path, notes: list[str]) -> tuple[str, ...]:
+    """Return the names of the columns that are none of a data frame's index, and say so."""
+    left = tuple(name for name in names if name not in INDEX)
+    if len(left) < len(names) and left:
+        notes.append(f"A column of {path} without a name is an index, and left out.")
+        return left
+    return tuple(names)
+
+
+def _from_standard_input() -> Path:
+    """Copy standard input to a file, whose ending says what its beginning shows."""
+    with tempfile.NamedTemporaryFile(prefix="nysboost-", delete=False) as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    path = Path(file.name)
+    with path.open("rb") as opened:
+        head = opened.read(6)
+    magic = {b"PAR1": ".parquet", b"ARROW1": ".feather", b"\x93NUMPY": ".npy", b"{": ".jsonl"}
+    ending = next((e for start, e in magic.items() if head.startswith(start)), ".csv")
+    named = path.rename(path.with_suffix(ending))
+    atexit.register(named.unlink, missing_ok=True)
+    return named
+
+
+def _open_columns(path: Path, form: str) -> ColumnFile:
+    import pyarrow as pa
+    import pyarrow.dataset as arrow
+
+    if path.is_dir() and not any(path.rglob("*.parquet")):
+        raise NoTableError(f"The folder {path} holds no .parquet files.")
+    name = {"parquet": "Parquet", "ipc": "Feather"}[form]
+    try:
+        how = {"format": form, "exclude_invalid_files": False}
+        how |= {"partitioning": "hive"} if path.is_dir() else {}
+        data = arrow.dataset(path, **how)
+        if path.is_dir():  # files may lack columns, have others, or numbers of another type
+            schemas = [data.schema, *(part.physical_schema for part in data.get_fragments())]
+            unified = pa.unify_schemas(schemas, promote_options="permissive")
+            data = arrow.dataset(path, schema=unified, **how)
+        described = json.loads((data.schema.metadata or {}).get(b"pandas", b"{}"))
+        rows = int(data.count_rows())
+    except (pa.ArrowException, OSError) as error:
+        if "duplicate field" in str(error):
+            msg = f"{path} has two columns of one name: give each a name of its own."
+            raise TableError(msg) from error
+        if isinstance(error, pa.ArrowTypeError):
+            raise TableError(f"The files of {path} do not go together: {error}.") from error
+        raise NoTableError(f"{path} is no {name} file, or it is cut off: {error}.") from error
+    file = ColumnFile(path, data, (), n=rows)
+    index = {i for i in described.get("index_columns", ()) if isinstance(i, str)}
+    names = without_index(data.schema.names, path, file.notes)
+    kept = tuple(name for name in names if name not in index) or names
+    if len(kept) < len(names):
+        said = ", ".join(sorted(index & set(names)))
+        file.notes.append(f"The index of {path} ({said}) is no feature, and left out.")
+    file.names = kept
+    return file
+
+
+def _open_lines(path: Path) -> ColumnFile:
+    import pyarrow as pa
+    import pyarrow.json as arrow
+
+    try:
+        with path.open("rb") as file:
+            one = file.read(100).lstrip().startswith(b"[")
+        if one:
+            data = pa.Table.from_pylist(json.loads(path.read_bytes()))
+        else:
+            data = arrow.read_json(str(path))
+    except (pa.ArrowException, ValueError, AttributeError) as error:
+        msg = f"{path} is not a file of JSON objects, one in each line or in a list: {error}."
+        raise NoTableError(msg) from error
+    if not data.num_rows or not data.column_names:
+        raise TableError(f"{path} has no rows.")
+    return ColumnFile(path, data, tuple(data.column_names), n=data.num_rows)
+
+
+def _open_excel(path: Path) -> ColumnFile:
+    import pyarrow as pa
+
+    openpyxl = need("openpyxl", "files")
+    try:
+        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+    except (BadZipFile, KeyError, OSError) as error:
+        raise NoTableError(f"{path} is no Excel file, or it is damaged.") from error
+    rows = [
+        row
+        for row in book.worksheets[0].iter_rows(values_only=True)
+        if any(c is not None for c in row)
+    ]
+    if len(rows) < 2:
+        msg = f"The first sheet of {path} needs a line of column names and at least one row."
+        raise TableError(msg)
+    names = [str("" if cell is None else cell).strip() for cell in rows[0]]
+    kept = [i for i, name in enumerate(names) if name]
+    refuse_repeated([names[i] for i in kept], path)
+    columns = {names[i]: _one_type([row[i] for row in rows[1:]]) for i in kept}
+    data = pa.table(columns)
+    notes = [f"The first sheet of {path} is read."] if len(book.worksheets) > 1 else []
+    return ColumnFile(path, data, tuple(data.column_names), notes, data.num_rows)
+
+
+def _one_type(cells: Sequence[Any]) -> Any:
+    """Return cells as an Arrow array: of their own type, or as text where they have several."""
+    import pyarrow as pa
+
+    if {type(cell) for cell in cells} <= {int, float, type(None)}:
+        return pa.array(cells, pa.float64())
+    try:
+        return pa.array(cells)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return pa.array([None if cell is None else str(cell) for cell in cells])

@@ -1,0 +1,149 @@
+"""Data frames of any library, through narwhals: names, and columns as plain arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nysboost.numerics.arrays import Floats, is_sparse
+from nysboost.tables.values import Factor
+from nysboost.user_error import TableError
+
+if TYPE_CHECKING:
+    import narwhals as nw
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """A column as it came: numbers or seconds of shape (n,) with NaN in gaps, or a Factor."""
+
+    kind: str
+    data: Floats | Factor
+
+
+NO_CELLS = Cells("number", np.empty(0))
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X is a data frame: columns with names and types of their own."""
+    if isinstance(X, np.ndarray | list | tuple) or is_sparse(X):
+        return False
+    return any(hasattr(X, part) for part in ("collect_schema", "column_names", "columns"))
+
+
+def frame_of(X: Any, name: str = "X") -> nw.DataFrame[Any]:
+    """Return a data frame as narwhals sees it, or say why it is none."""
+    import narwhals as nw
+
+    refuse_unnamed(X, name)
+    try:
+        frame: Any = nw.from_native(_plain(X))
+    except TypeError as error:
+        raise TypeError(
+            f"{name} is a {type(X).__module__}.{type(X).__name__}, which is no data frame that "
+            "narwhals knows: pass pandas, polars or pyarrow."
+        ) from error
+    return frame.collect() if isinstance(frame, nw.LazyFrame) else frame
+
+
+def names_of(X: Any) -> list[str]:
+    """Return the names of the columns, without reading rows of a lazy frame."""
+    if hasattr(X, "collect_schema"):
+        return [str(column) for column in X.collect_schema().names()]
+    return [str(column) for column in getattr(X, "column_names", getattr(X, "columns", ()))]
+
+
+def refuse_unnamed(X: Any, name: str = "X") -> None:
+    """Refuse a frame without columns, or with two of one name."""
+    names = names_of(X)
+    if not names:
+        msg = f"{name} is a data frame without columns, 0 feature(s): nothing can be learned."
+        raise ValueError(msg)
+    refuse_repeated(names, name)
+
+
+def refuse_repeated(names: Sequence[str], table: Any) -> None:
+    """Refuse two columns of one name."""
+    if len(set(names)) < len(names):
+        twice = next(column for column in names if names.count(column) > 1)
+        raise TableError(f"{table} has two columns called {twice!r}: give each a name of its own.")
+
+
+def _plain(X: Any) -> Any:
+    """Return an Arrow table with text of the usual kind; pandas with names that are text."""
+    if hasattr(X, "column_names") and hasattr(X, "schema"):  # pyarrow
+        import pyarrow as pa
+
+        X = pa.Table.from_batches([X]) if isinstance(X, pa.RecordBatch) else X
+        views = {f.name for f in X.schema if str(f.type) == "string_view"}
+        fields = [pa.field(f.name, pa.string()) if f.name in views else f for f in X.schema]
+        return X.cast(pa.schema(fields)) if views else X
+    if hasattr(X, "iloc") and not all(isinstance(c, str) for c in X.columns):
+        return X.set_axis([str(c) for c in X.columns], axis=1)
+    return X
+
+
+def columns_of(X: Any, wanted: Sequence[str] = ()) -> list[tuple[str, Callable[[], Cells]]]:
+    """Return names and cells of the columns of a frame, or of `wanted` ones, or of an array."""
+    if not is_frame(X):
+        return [(str(j), partial(_array_cells, X[:, j], str(j))) for j in range(X.shape[1])]
+    frame = frame_of(X)
+    return [
+        (name, partial(cells_of, frame[name], name) if name in frame.columns else lambda: NO_CELLS)
+        for name in wanted or frame.columns
+    ]
+
+
+def cells_of(column: nw.Series[Any], name: str) -> Cells:
+    """Return one column of narwhals as it came."""
+    import narwhals as nw
+
+    kind = column.dtype
+    if kind.is_numeric() or kind == nw.Boolean:
+        try:
+            numbers = column.cast(nw.Float64).to_numpy()
+        except ValueError:  # of Arrow, for whole numbers beyond the digits of a float
+            numbers = column.fill_null(0).to_numpy().astype(np.float64)
+            numbers = np.where(column.is_null().to_numpy(), np.nan, numbers)
+        return Cells("number" if kind.is_numeric() else "boolean", numbers)
+    if kind == nw.Date:
+        column, kind = column.cast(nw.Datetime("us")), nw.Datetime("us")
+    if isinstance(kind, nw.Datetime):
+        # microseconds of far years are beyond the digits of a float
+        whole = column.dt.timestamp("ms").cast(nw.Float64).to_numpy()
+        rest = column.dt.microsecond().cast(nw.Float64).to_numpy() % 1000
+        return Cells("date", whole / 1e3 + rest / 1e6)
+    if isinstance(kind, nw.Duration):
+        return Cells("duration", column.dt.total_microseconds().cast(nw.Float64).to_numpy() / 1e6)
+    categories = (nw.Categorical, nw.Enum)
+    named = kind in categories or isinstance(kind, categories)
+    return Cells("category" if named else "object", _factor(column.to_list(), name))
+
+
+def _array_cells(values: Any, name: str) -> Cells:
+    kind = values.dtype.kind
+    if kind in "fiub":
+        return Cells("boolean" if kind == "b" else "number", values.astype(np.float64))
+    if kind in "mM":
+        unit = np.where(np.isnat(values), np.nan, values.astype(f"{kind}8[us]").astype(np.int64))
+        return Cells("date" if kind == "M" else "duration", unit / 1e6)
+    return Cells("object", _factor(values.tolist(), name))
+
+
+def _factor(cells: Sequence[Any], name: str) -> Factor:
+    try:
+        found = Factor.of(cells)
+    except TypeError as error:
+        unhashable = (cell for cell in cells if getattr(cell, "__hash__", None) is None)
+        example = next(unhashable, cells[0])
+        raise ValueError(
+            f"Column {name!r} holds {type(example).__name__} objects such as {example!r:.60}: make "
+            "columns of numbers or text of what is in them, or leave it out."
+        ) from error
+    if any(isinstance(value, complex | np.complexfloating) for value in found.values):
+        raise ValueError(f"Complex data not supported: column {name!r}. Pass real numbers.")
+    return found

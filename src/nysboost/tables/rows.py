@@ -1,0 +1,286 @@
+"""Rows of any table as numbers, by the schema that an estimator has fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial, reduce
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import _check_feature_names, validate_data
+
+from nysboost.data.lazy import compute_parts, is_lazy
+from nysboost.data.passes import NotFiniteError
+from nysboost.data.recognise import as_rows, rows_of, stays_where_it_is, stream_of, table_of
+from nysboost.data.rows import EncodedRows, scan_size
+from nysboost.numerics.arrays import Array, Floats, dense, entries, is_sparse, namespace, to_host
+from nysboost.tables.codes import Codes
+from nysboost.tables.columns import SAMPLE_ROWS, Look, add_looks, is_far, look_at, say_far
+from nysboost.tables.frames import frame_of, is_frame, names_of, refuse_unnamed
+from nysboost.tables.schema import Schema
+
+USUAL = 1e-60, 1e15
+"""Columns of sizes between these need no look at each: their squares are in range."""
+
+Found = tuple[Codes | None, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class CodedRows(EncodedRows):
+    """Rows of a store as an estimator takes them: coded, or, without codes, as they are."""
+
+    codes: Codes | None
+    missing: str
+
+    def encode(self, block: Array, start: int) -> Array:
+        """Return a block of rows as numbers, or say which of them is wrong."""
+        numbers: Array = _array_numbers(self.codes, block, self.missing, start)
+        return numbers
+
+
+def fit_rows(
+    estimator: Any, X: Any, missing: str, Y: Floats | None = None, weights: Floats | None = None
+) -> Any:
+    """Decide what the columns of a table are, and return its rows as numbers.
+
+    The estimator gets `schema_`, `n_features_in_`, `feature_names_in_` and `_table`, its `Codes`
+    or None. With `missing` "refuse" gaps are errors. Y (n, t) and weights (n,) are for the codes.
+    """
+    if is_frame(X):
+        refuse_unnamed(X)
+        names = names_of(X)
+        text = not hasattr(X, "iloc") or all(isinstance(c, str) for c in X.columns)
+        codes, rows = _fit_frame(X, names, missing, Y, weights)
+        _name(estimator, names if text else None, len(names))
+    elif stays_where_it_is(X):
+        codes, rows = _fit_array(X, missing, Y, weights)
+        _name(estimator, None, rows.n_features if codes is None else codes.schema.width)
+    else:
+        X = _checked(estimator, X, missing, reset=True)
+        codes, rows = _fit_array(X, missing, Y, weights)
+    estimator._table = codes
+    estimator.schema_ = Schema((), estimator.n_features_in_) if codes is None else codes.schema
+    return rows
+
+
+def new_rows(estimator: Any, X: Any, missing: str) -> Any:
+    """Return the rows of another table as numbers, as the fit of an estimator had them."""
+    codes = getattr(estimator, "_table", None)
+    if isinstance(X, Iterator):
+        return stream_of(_coded_blocks(estimator, X, missing))
+    if is_frame(X):
+        return rows_of(_frame_numbers(estimator, X, missing, 0))
+    if not stays_where_it_is(X):
+        X = _checked(estimator, X, missing, reset=False)
+        return rows_of(_array_numbers(codes, X, missing, 0))
+    rows = stream_of(X)
+    _refuse_width(estimator, rows.n_features)
+    if rows.lazy:
+        return rows if codes is None else rows_of(codes.lazily(X, missing))
+    if codes is None and rows.in_memory:  # on a device
+        return rows_of(_array_numbers(codes, X, missing, 0))
+    return CodedRows(rows, codes, missing)
+
+
+def frame_numbers(X: Any) -> tuple[Codes | None, Any]:
+    """Return the codes of a data frame without targets, and its rows as an array of numbers."""
+    refuse_unnamed(X)
+    codes, rows = _fit_frame(X, names_of(X), "refuse", None, None)
+    return codes, rows.data
+
+
+# Fitting
+
+
+def _fit_frame(
+    X: Any, names: list[str], missing: str, Y: Floats | None, weights: Floats | None
+) -> Found:
+    if not is_lazy(X):
+        frame = frame_of(X)
+        _refuse_empty(frame, "a fit")
+        codes, numbers = _train(frame.to_native(), missing, Y, weights)
+        return codes, as_rows(_as_narrow(numbers, frame))
+    if all(getattr(kind, "kind", "O") in "fiu" for kind in X.dtypes):
+        try:
+            rows = as_rows(X)
+        except NotFiniteError:
+            if missing != "fill":
+                raise
+        else:  # in which there is nothing to look for
+            return Codes.of(Schema.of_looks(names, look_at(X._meta), missing, named=True)), rows
+    return _fit_parts(X, names, missing)
+
+
+def _fit_array(X: Any, missing: str, Y: Floats | None, weights: Floats | None) -> Found:
+    """Fit to an array of any namespace or store, as it is where each column is of usual size."""
+    text = isinstance(X, np.ndarray) and X.dtype.kind == "O"
+    try:
+        if not text:
+            rows = as_rows(X)
+            sizes = rows.sizes
+            if np.all((sizes == 0) | ((sizes > USUAL[0]) & (sizes < USUAL[1]))):
+                return None, rows
+    except NotFiniteError:
+        if missing != "fill" or is_sparse(X):
+            raise
+    if is_sparse(X):
+        _refuse_far(X, 0, float(np.min(np.abs(X.data), where=X.data != 0, initial=np.inf)))
+        return None, rows
+    if not stays_where_it_is(X):
+        codes, numbers = _train(X, missing, Y, weights)
+        return codes, as_rows(numbers)
+    if is_lazy(X):
+        return _fit_parts(X, [str(j) for j in range(X.shape[1])], missing)
+    rows = rows_of(X)
+    looks = map(look_at, map(_on_host, rows.pieces(scan_size(rows))))
+    codes = _codes(list(map(str, range(rows.n_features))), looks, missing, named=False)
+    return codes, CodedRows(rows, codes, missing)
+
+
+def _train(X: Any, missing: str, Y: Floats | None, weights: Floats | None) -> tuple[Codes, Floats]:
+    """Return the codes of a table in memory, trained on Y, and its rows as numbers."""
+    if Y is not None and len(Y) != len(X):
+        msg = f"X has {len(X)} rows, but y has {len(Y)}: give as many of one as of the other."
+        raise ValueError(msg)
+    schema = Schema.of(X, missing)
+    return Codes.trained(schema, schema.read(X, missing), Y, weights)
+
+
+def _fit_parts(X: Any, names: list[str], missing: str) -> Found:
+    """Look at each part of a lazy table where it is, decide, and code it there."""
+    size = max(1, SAMPLE_ROWS // X.npartitions)
+    looks = compute_parts(X, partial(_look_at_part, size=size))
+    codes = _codes(names, looks, missing, named=is_frame(X))
+    return codes, as_rows(codes.lazily(X, missing))
+
+
+def _look_at_part(part: Any, size: int) -> list[Look]:
+    return look_at(part if is_frame(part) else _on_host(part), size)
+
+
+def _codes(names: list[str], looks: Iterable[list[Look]], missing: str, *, named: bool) -> Codes:
+    looked: list[Look] = reduce(add_looks, looks)
+    return Codes.of(Schema.of_looks(names, looked, missing, named=named))
+
+
+# Reading
+
+
+def _frame_numbers(estimator: Any, X: Any, missing: str, start: int) -> Any:
+    """Return the rows of a data frame as numbers, lazy ones as a lazy array."""
+    codes, schema = getattr(estimator, "_table", None), getattr(estimator, "schema_", None)
+    refuse_unnamed(X)
+    if schema is None or not schema.named:
+        _refuse_width(estimator, len(names_of(X)))
+    if is_lazy(X):
+        return X if codes is None else codes.lazily(X, missing)
+    frame = frame_of(X)
+    _refuse_empty(frame, type(estimator).__name__)
+    if codes is not None:
+        return _as_narrow(codes(frame.to_native(), missing, start), frame)
+    _check_feature_names(estimator, X, reset=False)
+    columns = Schema((), estimator.n_features_in_).read(frame.to_native(), missing, start)
+    return _as_narrow(np.stack(columns, axis=1), frame)
+
+
+def _array_numbers(codes: Codes | None, X: Any, missing: str, start: int) -> Any:
+    """Return the rows of an array or a CSR matrix as numbers."""
+    if codes is not None:
+        return codes(_on_host(X), missing, start)
+    _refuse_far(X, start)
+    return X
+
+
+def _coded_blocks(estimator: Any, blocks: Iterator[Any], missing: str) -> Iterator[Any]:
+    codes, start = getattr(estimator, "_table", None), 0
+    for block in blocks:
+        if is_frame(block):
+            numbers = _frame_numbers(estimator, block, missing, start)
+        else:
+            part = block if hasattr(block, "shape") else np.asarray(block)
+            _refuse_width(estimator, part.shape[1])
+            numbers = _array_numbers(codes, part, missing, start)
+        start += numbers.shape[0]
+        yield numbers
+
+
+def _on_host(block: Array) -> Any:
+    return to_host(dense(block))
+
+
+def _as_narrow(numbers: Floats, frame: Any) -> Any:
+    """Return them in float32 if that is what the columns were."""
+    import narwhals as nw
+
+    narrow = all(kind == nw.Float32 for kind in frame.schema.values())
+    return numbers.astype(np.float32) if narrow else numbers
+
+
+def _checked(estimator: Any, X: Any, missing: str, *, reset: bool) -> Any:
+    """Return an array or a CSR matrix after scikit-learn's checks; one with text as objects."""
+    text = _text_of(X)
+    if text is not None and (reset or getattr(estimator, "_table", None) is not None):
+        if reset:
+            _name(estimator, None, text.shape[1])
+        _refuse_width(estimator, text.shape[1])
+        return text
+    finite: Any = True if missing == "raise" else "allow-nan" if missing == "fill" else False
+    how = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "ensure_all_finite": finite}
+    with np.errstate(over="ignore", invalid="ignore"):  # scikit-learn adds all numbers up
+        return validate_data(estimator, table_of(X), reset=reset, **how)
+
+
+def _text_of(X: Any) -> Any:
+    """Return a table of objects some of which are text, no numbers, or None."""
+    if is_sparse(X) or getattr(getattr(X, "dtype", None), "kind", "O") not in "OUT":
+        return None
+    cells = None
+    try:
+        cells = np.asarray(X).astype(object)
+        cells.astype(np.float64)
+    except (TypeError, OverflowError):
+        return None
+    except ValueError:  # of text, or of rows that differ in length
+        return cells if cells is not None and cells.ndim == 2 and len(cells) else None
+    return None
+
+
+def _name(estimator: Any, names: list[str] | None, width: int) -> None:
+    estimator.n_features_in_ = width
+    if hasattr(estimator, "feature_names_in_"):
+        del estimator.feature_names_in_
+    if names is not None:
+        estimator.feature_names_in_ = np.asarray(names, dtype=object)
+
+
+def _refuse_width(estimator: Any, width: int) -> None:
+    if width != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {width} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input."
+        )
+
+
+def _refuse_empty(frame: Any, who: str) -> None:
+    if not len(frame):
+        raise ValueError(
+            f"X is a data frame with 0 sample(s) (shape={tuple(frame.shape)}), while a minimum of "
+            f"1 is required by {who}."
+        )
+
+
+def _refuse_far(X: Array, start: int, usual: float = 0.0) -> None:
+    """Refuse a code for "no data" in an array or a CSR matrix, and say where it is."""
+    flat = entries(X)
+    if not flat.shape[0]:
+        return
+    xp = namespace(flat)
+    with np.errstate(invalid="ignore"):
+        largest = max(float(xp.max(flat)), -float(xp.min(flat)))
+    if np.isfinite(largest) and is_far(largest, usual):
+        found: Any = X.tocoo() if is_sparse(X) else None
+        table = to_host(X) if found is None else found.data
+        at = int(np.argmax(np.abs(table)))
+        places = np.unravel_index(at, X.shape) if found is None else [c[at] for c in found.coords]
+        raise ValueError(say_far(str(places[1]), table.flat[at], start + int(places[0])))

@@ -1,0 +1,163 @@
+"""What the columns of a table are: decided once, at fit; every later table goes through it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nysboost.numerics.arrays import Floats, Indices
+from nysboost.tables.columns import Column, Look, decide, is_far, look_at, say_far, say_gaps
+from nysboost.tables.frames import Cells, columns_of, is_frame, names_of
+from nysboost.tables.values import READINGS, Factor, Lookup, from_seconds
+
+KINDS = ("number", "boolean", "date", "duration", "category", "text")
+READS = {"number": "boolean"}
+"""What a column of one kind takes besides."""
+
+SHOWN = 12
+"""Columns of one kind that a description names."""
+
+
+@dataclass(frozen=True, repr=False)
+class Schema:
+    """The columns of a table as fitted; none for an array of `width` numbers without gaps.
+
+    If `named`, later tables are matched by names. `decimal` and `thousands` are of its text file.
+    """
+
+    columns: tuple[Column, ...]
+    width: int
+    named: bool = False
+    decimal: str = "."
+    thousands: str = ""
+
+    @classmethod
+    def of(cls, X: Any, missing: str = "fill") -> Schema:
+        """Look at a data frame or an array, and decide what each column is."""
+        names = [name for name, _ in columns_of(X)]
+        return cls.of_looks(names, look_at(X), missing, named=is_frame(X))
+
+    @classmethod
+    def of_looks(
+        cls, names: Sequence[str], looks: Sequence[Look], missing: str, *, named: bool
+    ) -> Schema:
+        """Decide what each column is from what was seen of it."""
+        found = tuple(decide(*pair, missing) for pair in zip(names, looks, strict=True))
+        if all(column.kind == "text" for column in found):
+            msg = "X has no column that can be used: all are text that hardly comes again."
+            raise ValueError(msg)
+        return cls(found, len(found), named)
+
+    def read(self, X: Any, missing: str = "fill", start: int = 0) -> list[Any]:
+        """Return the columns of a table as this schema has them, matched by name, of shape (n,).
+
+        Floats have NaN in gaps; categories are positions among `values`, −1 in gaps, −2 if
+        unknown; text is None. `start` is the number of the first row in messages.
+        """
+        columns = columns_of(X, self.matched(X) if is_frame(X) and self.named else ())
+        if len(columns) != self.width:
+            raise ValueError(f"X has {len(columns)} columns, but {self.width} were fitted.")
+        return [
+            None if column.kind == "text" else _read(column, cells(), missing, start)
+            for column, (_, cells) in zip(
+                self.columns or [Column(name) for name, _ in columns], columns, strict=True
+            )
+        ]
+
+    def matched(self, X: Any) -> list[str]:
+        """Return the names of the fitted columns, or say which of them a frame lacks."""
+        there = set(names_of(X))
+        lacking = [c.name for c in self.columns if c.name not in there and c.kind != "text"]
+        if lacking:
+            raise ValueError(
+                f"X has no column {', '.join(map(repr, lacking))}, which the model was fitted on. "
+                f"It has {', '.join(map(repr, sorted(there)))}."
+            )
+        return [column.name for column in self.columns]
+
+    @property
+    def plain(self) -> bool:
+        """Whether all are numbers as they are."""
+        return all(c.kind == "number" and not c.gaps and not c.marks for c in self.columns)
+
+    def __repr__(self) -> str:
+        return "\n".join(self.describe())
+
+    def describe(self) -> list[str]:
+        """Return a line for each kind of column: names, values and gaps."""
+        lines = []
+        for kind in KINDS:
+            found = [c.describe() for c in self.columns if c.kind == kind]
+            if found:
+                more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+                lines.append(f"{kind}: {', '.join(found[:SHOWN])}{more}")
+        return lines or [f"number: {self.width} columns"]
+
+
+def _read(column: Column, cells: Cells, missing: str, start: int) -> Any:
+    if column.kind == "category":
+        return _positions(column, cells, missing, start)
+    numbers = _numbers(column, cells, start)
+    gaps = np.isnan(numbers)
+    if missing != "fill" and gaps.any():
+        row = start + int(np.argmax(gaps))
+        raise ValueError(say_gaps(column.name, int(gaps.sum()), missing, row))
+    sizes = np.abs(numbers)
+    far = is_far(sizes, column.usual) if column.kind == "number" else np.isinf(sizes)
+    if far.any():
+        row = int(np.argmax(far))
+        raise ValueError(say_far(column.name, numbers[row], start + row))
+    return numbers
+
+
+def _numbers(column: Column, cells: Cells, start: int) -> Floats:
+    """Return a column that is no category as floats, or say which value does not fit."""
+    data, reading = cells.data, READINGS[column.kind]
+    if isinstance(data, Factor):
+        found = [reading(value) for value in data.values]
+        wrong = np.array([x is None for x in found], dtype=bool)
+        if wrong.any():
+            row, value = data.first(wrong)
+            raise ValueError(_unfit(column, f"{value!r:.60}", start + row))
+        return data.at(np.array(found, dtype=np.float64))
+    there = ~np.isnan(data)
+    if column.kind == "boolean" and cells.kind == "number":
+        wrong = there & (data != 0) & (data != 1)
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise ValueError(_unfit(column, repr(float(data[row])), start + row))
+    elif cells.kind not in (column.kind, READS.get(column.kind)) and there.any():
+        raise ValueError(_unfit(column, f"a {cells.kind}", start + int(np.argmax(there))))
+    return data
+
+
+def _positions(column: Column, cells: Cells, missing: str, start: int) -> Indices:
+    data = cells.data
+    if not isinstance(data, Factor):
+        value: Any = {"boolean": bool, "date": from_seconds}.get(cells.kind, float)
+        data = Factor.of([value(x) if x == x else x for x in data.tolist()])
+    lookup = Lookup(column.values)
+    places = np.array([*(lookup(value) for value in data.values), -1], dtype=np.intp)
+    found: Indices = places[data.codes]
+    for code, refused in ((-1, missing != "fill"), (-2, missing == "raise")):
+        if not refused or not (found == code).any():
+            continue
+        row = int(np.argmax(found == code))
+        if code == -1:
+            raise ValueError(say_gaps(column.name, int((found == -1).sum()), missing, start + row))
+        raise ValueError(
+            f"Column {column.name!r} has the value {data.values[data.codes[row]]!r:.60} in row "
+            f'{start + row}, which was not there in fitting and which missing="raise" refuses.'
+        )
+    return found
+
+
+def _unfit(column: Column, shown: str, row: int) -> str:
+    plural = {"number": "numbers", "boolean": "truth values", "date": "dates"}
+    return (
+        f"Column {column.name!r} was fitted with {plural.get(column.kind, 'durations')}, but row "
+        f"{row} has {shown}: give it the kind of value that it had in fitting."
+    )

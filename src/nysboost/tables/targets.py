@@ -1,0 +1,63 @@
+"""Targets and labels as they come: series of any library, objects, columns of files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nysboost.tables.frames import cells_of
+from nysboost.tables.values import READINGS, Factor, as_number, is_gap, kind_of, plain
+from nysboost.user_error import TableError
+
+
+def labels_of(y: Any) -> NDArray[Any]:
+    """Return labels as an array of one type: numbers, truth values or text."""
+    array = np.asarray(y)
+    if array.dtype.kind == "T":  # NumPy's text of any length
+        array = array.astype(object)
+    if array.dtype.kind != "O" or array.ndim != 1:
+        return array
+    gaps = np.array([is_gap(label) for label in array], dtype=bool)
+    if gaps.any():
+        row = int(np.argmax(gaps))
+        msg = f"Input y contains NaN: no label in row {row} ({array[row]!r}). Leave such rows out."
+        raise ValueError(msg)
+    kinds = {type(label) for label in array}
+    if kinds <= {bool, np.bool}:
+        return array.astype(np.bool)
+    whole = all(issubclass(kind, int | np.integer | np.bool) for kind in kinds)
+    if not whole and any(as_number(label) is None or isinstance(label, str) for label in array):
+        return array
+    try:
+        return array.astype(np.int64 if whole else np.float64)
+    except OverflowError as error:
+        msg = f"y has labels of more than 64 bits, such as {max(array)}: turn them into text."
+        raise ValueError(msg) from error
+
+
+def target_of(column: Any, name: str, path: str) -> NDArray[Any]:
+    """Return the target of a file: floats, truth values, or text."""
+    import narwhals as nw
+
+    cells = cells_of(nw.from_native(column, series_only=True), name)
+    kind, data = cells.kind, cells.data
+    if isinstance(data, Factor) and kind == "object":
+        kind = kind_of(data.values, data.counts())
+    if kind in ("date", "duration"):
+        raise TableError(
+            f"The target {name!r} of {path} holds dates or times: turn it into numbers to be "
+            "regressed, or into text to be classified."
+        )
+    if isinstance(data, Factor) and kind in READINGS:
+        data = data.at(np.array([READINGS[kind](v) for v in data.values], dtype=np.float64))
+    gaps = data.codes < 0 if isinstance(data, Factor) else np.isnan(data)
+    if gaps.any():
+        raise TableError(
+            f"The target {name!r} of {path} has no value in {int(gaps.sum())} rows, first in row "
+            f"{int(np.argmax(gaps))}: leave such rows out (--drop-missing)."
+        )
+    if isinstance(data, Factor):
+        return np.array([str(plain(v)) for v in data.values], dtype=object)[data.codes]
+    return data.astype(np.bool) if kind == "boolean" else data

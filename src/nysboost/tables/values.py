@@ -1,0 +1,201 @@
+"""Values of columns: what kind they are, and as numbers, by value and not by their text."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from numbers import Number
+from typing import Any
+
+import numpy as np
+
+from nysboost.numerics.arrays import Floats, Indices
+
+MISSING = ("", "na", "n/a", "nan", "null", "<na>", "#n/a", "nat")
+"""What programs write, in letters of any case, where text has no value."""
+
+MARKS = (*MISSING, "?", "-", "--", ".", "none", "missing", "#div/0!", "#value!", "#ref!", "#num!")
+"""What people write besides, in a column that is otherwise numbers."""
+
+TRUTH = {"true": 1.0, "false": 0.0}
+
+FEW_VALUES = 32
+"""Values up to which text beside numbers is a category, and a category has a column for each."""
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_EPOCH = dt.datetime(1970, 1, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """A column of any values: `codes` (n,) are positions among the distinct ones, or −1."""
+
+    codes: Indices
+    values: Sequence[Any]
+
+    @classmethod
+    def of(cls, cells: Iterable[Hashable]) -> Factor:
+        """Give each value a number; 1, 1.0 and Decimal(1) are one value."""
+        seen: dict[Any, int] = {}
+        codes = np.array([seen.setdefault(cell, len(seen)) for cell in cells], dtype=np.intp)
+        gaps = np.array([is_gap(value) for value in seen], dtype=bool)
+        if not gaps.any():
+            return cls(codes, list(seen))
+        renumbered = np.where(gaps, -1, np.cumsum(~gaps) - 1)
+        return cls(renumbered[codes], [v for v, gap in zip(seen, gaps, strict=True) if not gap])
+
+    def counts(self) -> Indices:
+        """Return how many rows have each value."""
+        return np.bincount(self.codes[self.codes >= 0], minlength=len(self.values))
+
+    def at(self, numbers: Sequence[float] | Floats) -> Floats:
+        """Return for each row the number of its value, NaN where it is missing."""
+        return np.append(np.asarray(numbers, dtype=np.float64), np.nan)[self.codes]
+
+    def first(self, wrong: Any) -> tuple[int, Any]:
+        """Return the first row that has one of the values that are wrong, and the value."""
+        row = int(np.argmax(np.append(wrong, False)[self.codes]))
+        return row, self.values[self.codes[row]]
+
+
+def is_gap(value: Any) -> bool:
+    """Whether a value stands for none: None, NaN, NaT, NA, or what programs write for it."""
+    if isinstance(value, str):
+        return len(value) < 8 and value.strip().lower() in MISSING
+    if value is None:
+        return True
+    same = value == value
+    return not isinstance(same, bool | np.bool) or not same
+
+
+# As numbers
+
+
+def as_number(value: Any) -> float | None:
+    """Return a value as a number, NaN for a mark of a gap; None if it is no number."""
+    if isinstance(value, str):
+        text = value.strip()
+        if _NUMBER.fullmatch(text):
+            return float(text)
+        return float("nan") if text.lower() in MARKS else None
+    if not isinstance(value, Number | np.bool) or isinstance(value, complex | np.complexfloating):
+        return None
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except OverflowError:  # a whole number of more than 308 digits
+        return float("inf")
+
+
+def as_truth(value: Any) -> float | None:
+    """Return 1 or 0 for a truth value, NaN for a mark of a gap; None if it is none of these."""
+    if isinstance(value, str) and value.strip().lower() in TRUTH:
+        return TRUTH[value.strip().lower()]
+    found = as_number(value)
+    return found if found is not None and (found in (0.0, 1.0) or found != found) else None
+
+
+def as_seconds(value: Any) -> float | None:
+    """Return a date as seconds since 1970 (UTC); None if it is none."""
+    if isinstance(value, str):
+        text = value.strip()
+        try:
+            value = dt.datetime.fromisoformat(text) if len(text) >= 8 and "-" in text else None
+        except ValueError:
+            return None
+    if isinstance(value, np.datetime64):
+        return float(value.astype("datetime64[us]").astype(np.int64)) / 1e6
+    if isinstance(value, dt.datetime):
+        if value.tzinfo is not None:
+            value = value.astimezone(dt.UTC).replace(tzinfo=None)
+        return float((value - _EPOCH) / dt.timedelta(seconds=1))
+    return (value - _EPOCH.date()) / dt.timedelta(seconds=1) if isinstance(value, dt.date) else None
+
+
+def from_seconds(seconds: float) -> dt.datetime:
+    """Return the date that is so many seconds after 1970 (UTC)."""
+    return _EPOCH + dt.timedelta(seconds=seconds)
+
+
+def as_span(value: Any) -> float | None:
+    """Return a span of time, or a time of the day, in seconds; None if it is none."""
+    if isinstance(value, str):
+        try:
+            value = dt.time.fromisoformat(value.strip()) if ":" in value else None
+        except ValueError:
+            return None
+    if isinstance(value, np.timedelta64):
+        return float(value / np.timedelta64(1, "us")) / 1e6
+    if isinstance(value, dt.time):
+        return value.hour * 3600 + value.minute * 60 + value.second + value.microsecond / 1e6
+    return value / dt.timedelta(seconds=1) if isinstance(value, dt.timedelta) else None
+
+
+READINGS = {"number": as_number, "boolean": as_truth, "date": as_seconds, "duration": as_span}
+"""How the values of each kind become numbers; what is no such value is None."""
+
+
+def kind_of(values: Sequence[Any], counts: Any) -> str:
+    """Return what such a column is: one of `READINGS`, "category", or "numbers, but" more."""
+    if not len(values):
+        return "number"
+    if all(isinstance(v, bool | np.bool) for v in values):
+        return "boolean"
+    if all(isinstance(v, str) and v.strip().lower() in MARKS for v in values):
+        return "category"
+    for kind in ("number", "date", "duration", "boolean"):
+        if all(READINGS[kind](v) is not None for v in values):
+            return kind
+    numbers = np.array([as_number(v) for v in values], dtype=np.float64)  # None becomes NaN
+    marks = np.array([isinstance(v, str) and v.strip().lower() in MARKS for v in values])
+    real = ~np.isnan(numbers)
+    there = counts[~marks].sum()
+    varied = len(values) > min(FEW_VALUES, there / 2) or (numbers[real] % 1 != 0).any()
+    return "numbers, but" if varied and counts[real].sum() >= 0.9 * there else "category"
+
+
+# As categories
+
+
+def plain(value: Any) -> str | bool | float:
+    """Return a value as a category keeps it: text, a truth value or a number."""
+    if isinstance(value, np.bool | np.number | np.str_ | np.bytes_):
+        value = value.item()
+    if isinstance(value, bytes):
+        value = value.decode(errors="backslashreplace")
+    if isinstance(value, str | bool | int | float):
+        return value.strip() if isinstance(value, str) else value
+    number = as_number(value)
+    if number is not None:
+        return number
+    if isinstance(value, dt.datetime) and value.time() == dt.time():
+        return str(value.date())
+    return str(value)
+
+
+class Lookup:
+    """Positions of the values of a category; 1, 1.0 and True are one, "1" is looked for as 1."""
+
+    def __init__(self, values: Sequence[Any]) -> None:
+        self._exact = {value: i for i, value in enumerate(values)}
+        self._other: dict[Any, int] = {}
+        for value, i in self._exact.items():
+            self._other.setdefault(_other(value), i)
+
+    def __call__(self, value: Any) -> int:
+        """Return the position of a value, −2 if it is not known."""
+        value = plain(value)
+        found = self._exact.get(value)
+        return self._other.get(value, -2) if found is None else found
+
+
+def _other(value: Any) -> Any:
+    """Return a number or a truth value for text, and text for these."""
+    if isinstance(value, str):
+        number = as_number(value)
+        truth = TRUTH.get(value.strip().lower())
+        return truth if truth is not None else number if number == number else None
+    if isinstance(value, bool):
+        return str(value)
+    return str(int(value)) if value == value // 1 and abs(value) < 2**63 else repr(float(value))

@@ -1,0 +1,141 @@
+"""The command line itself: help, errors as sentences, exit codes that stay the same."""
+
+import errno
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import nysboost
+from nysboost.cli.commands import COMMANDS, make_parser, spell
+from nysboost.cli.errors import exits_with, sentences
+from nysboost.user_error import NoTableError, TableError, UserError
+
+CASES = [
+    (UserError("Two of them."), 2, "Two of them."),
+    (UserError("There already.", 6), 6, "There already."),
+    (NoTableError("No such form."), 3, "No such form."),
+    (FileNotFoundError(errno.ENOENT, "not there", "rows.npy"), 3, "There is no file rows.npy."),
+    (PermissionError(errno.EACCES, "no", "rows.npy"), 3, "rows.npy may not be read or written"),
+    (TableError("No rows."), 4, "No rows."),
+    (ValueError("A NaN."), 4, "A NaN."),
+    (MemoryError("2 GB"), 7, "The memory is too small: 2 GB. Try --max-memory."),
+    (OSError(errno.ENOSPC, "No space"), 7, "The output could not be written: No space. Make room"),
+    (OSError(errno.EIO, "I/O error"), 7, "I/O error."),
+    (KeyboardInterrupt(), 130, "Stopped. Nothing was written."),
+]
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+@pytest.mark.parametrize(("error", "code", "says"), CASES)
+def test_an_error_is_a_sentence_and_a_code(error, code, says, as_json, capsys):
+    with pytest.raises(SystemExit) as ended, sentences(as_json=as_json):
+        raise error
+    assert ended.value.code == code
+    out, err = capsys.readouterr()
+    assert out == ""
+    if as_json:
+        said = json.loads(err)
+        assert said["code"] == code
+        assert says in said["error"]
+    else:
+        assert err.startswith(f"nysboost: {says}")
+
+
+def test_an_error_of_the_program_itself_keeps_its_traceback():
+    with pytest.raises(ZeroDivisionError), sentences(as_json=False):
+        raise ZeroDivisionError
+
+
+def test_a_value_that_an_option_gave_is_a_wrong_call():
+    with pytest.raises(UserError, match="sigma must be positive") as raised, exits_with(2):
+        raise ValueError("sigma must be positive.")
+    assert raised.value.code == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["comprae"], "invalid choice: 'comprae'"),
+        (["fit", "x.csv"], "required: --out. nysboost fit --help shows all options."),
+        (["fit", "x.csv", "--out", "m", "--components", "0"], "a whole number from 1 on"),
+        (["learn", "x.csv", "--target", "y", "--folds", "one"], "from 2 on is needed, not 'one'"),
+        (["predict", "m", "x.csv", "--out", "-", "--interval", "90"], "between 0 and 1"),
+        (["fit", "x.csv", "--out", "m", "--compo", "3"], "'--compo'. Did you mean '--components'"),
+    ],
+)
+def test_a_wrong_call_is_one_sentence_also_as_json(command, words, says):
+    status, out, err = command(*words)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert says in err
+    assert says in json.loads(command(*words, "--json")[2])["error"]
+
+
+def test_help_names_every_command_and_option_and_nothing_at_all_is_help(command):
+    status, out, _ = command()
+    assert status == 0
+    assert all(name in out for name in COMMANDS)
+    for name, one in COMMANDS.items():
+        out = command(name, "--help")[1]
+        assert all(option in out for option in one.options.split())
+
+
+def test_options_are_spelled_as_they_were_given():
+    words = ["fit", "a b.csv", "--out", "m", "--drop-column", "x", "--drop-column", "y,z"]
+    words += ["--components", "1", "--no-local", "--force", "--seed", "0"]
+    options = make_parser().parse_args(words)
+    names = "data --drop-column --components --local --test --force --seed --sigma"
+    assert spell(options, names) == [
+        "a b.csv", "--drop-column", "x", "--drop-column", "y,z", "--components", "1", "--no-local",
+        "--force",
+    ]  # fmt: skip
+
+
+def test_list_shows_methods_kernels_presets_and_where_data_were_found(command, tmp_path):
+    np.savez(tmp_path / "glove.npz", X=np.zeros((7, 300)))
+    status, out, _ = command("list", "--data-dir", tmp_path)
+    assert status == 0
+    for word in ("URB-mean", "ensemble-ridge", "laplacian", "mnist-gaussian", "pendigits"):
+        assert word in out
+    assert "400,000 × 300" in out
+    assert "glove.npz" in out.replace("\n", "").replace(" ", "")
+    assert "URB-mean" in json.loads(command("list", "--json")[1])["methods"]
+
+
+@pytest.mark.parametrize("words", [["reproduce", "simulation", "--quick"], ["compare"]])
+def test_an_output_folder_that_cannot_be_written_is_a_sentence_and_status_2(
+    command, tmp_path, words
+):
+    (tmp_path / "taken").write_text("")
+    np.save(tmp_path / "rows.npy", np.eye(40))
+    words = [*words, tmp_path / "rows.npy"] if words == ["compare"] else words
+    status, _, err = command(*words, "--out", tmp_path / "taken" / "below")
+    assert status == 2
+    assert "cannot be written" in err
+
+
+def test_a_missing_package_names_the_extra(command, monkeypatch):
+    monkeypatch.setitem(sys.modules, "rich", None)
+    status, _, err = command("list")
+    assert status == 2
+    assert "nysboost[experiments]" in err
+
+
+def test_the_version_is_told(command):
+    assert command("--version")[:2] == (0, f"nysboost {nysboost.__version__}\n")
+
+
+def test_help_as_a_module_does_not_wait_for_scikit_learn():
+    program = (
+        "import runpy, sys; sys.argv = ['nysboost', '--help']\n"
+        "try: runpy.run_module('nysboost', run_name='__main__')\n"
+        "except SystemExit: pass\n"
+        "assert not {'sklearn', 'scipy', 'pandas', 'pyarrow', 'rich'} & set(sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "reproduce" in done.stdout

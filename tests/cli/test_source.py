@@ -1,0 +1,129 @@
+"""Tables in files: every form gives the same names, numbers and gaps."""
+
+import gzip
+
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+import zarr
+
+import nysboost as nb
+from nysboost.cli.commands import make_parser
+from nysboost.cli.source import find_column, find_columns, open_fitted, open_source, schema_of
+from nysboost.user_error import UserError
+
+X = np.random.default_rng(0).normal(size=(50, 3))
+FRAME = pd.DataFrame(X, columns=["a", "b", "c"])
+
+
+def write_packed_tsv(path):
+    with gzip.open(path, "wt") as file:
+        FRAME.to_csv(file, index=False, sep="\t")
+
+
+def write_hdf5(path):
+    with h5py.File(path, "w") as file:
+        file["group/table"] = X
+
+
+def write_zarr(path):
+    zarr.create_array(str(path), shape=X.shape, chunks=(7, 3), dtype=X.dtype)[:] = X
+
+
+def write_parts(path):
+    path.mkdir()
+    FRAME[:20].to_parquet(path / "0.parquet", index=False)
+    FRAME[20:].to_parquet(path / "1.parquet", index=False)
+
+
+def write_folder(path):
+    path.mkdir()
+    FRAME[:20].to_csv(path / "0.csv", index=False)
+    FRAME[["c", "a", "b"]][20:].to_csv(path / "1.csv", index=False)
+
+
+COLUMNS = {
+    "t.csv": lambda path: FRAME.to_csv(path, index=False),
+    "indexed.csv": FRAME.to_csv,
+    "t.tsv.gz": write_packed_tsv,
+    "t.parquet": FRAME.set_index(FRAME.index[::-1]).to_parquet,
+    "parquet-parts": write_parts,
+    "t.feather": FRAME.to_feather,
+    "t.jsonl": lambda path: FRAME.to_json(path, orient="records", lines=True, double_precision=15),
+    "t.xlsx": lambda path: FRAME.to_excel(path, index=False),
+    "folder": write_folder,
+}
+ARRAYS = {
+    "t.npy": lambda path: np.save(path, X),
+    "t.npz": lambda path: np.savez(path, X=X, y=X[:, 0]),
+    "t.h5": write_hdf5,
+    "t.zarr": write_zarr,
+}
+
+
+def opened(folder, name, *words):
+    if not (folder / name).exists():
+        (COLUMNS | ARRAYS)[name](folder / name)
+    return open_source(make_parser().parse_args(["compare", str(folder / name), *words]))
+
+
+def numbers(source):
+    return np.concatenate([np.asarray(part) for part in source.parts()])
+
+
+@pytest.mark.parametrize("name", [*COLUMNS, *ARRAYS])
+def test_every_form_gives_the_same_numbers(name, tmp_path):
+    source = opened(tmp_path, name)
+    assert list(source.columns) == (["0", "1", "2"] if name in ARRAYS else ["a", "b", "c"])
+    assert source.file.n in (50, None)
+    np.testing.assert_allclose(numbers(source), X, rtol=1e-12)
+    fewer = opened(tmp_path, name, "--drop-column", source.columns[1])
+    np.testing.assert_allclose(numbers(fewer), X[:, [0, 2]], rtol=1e-12)
+    np.testing.assert_allclose(np.asarray(fewer.join(list(fewer.parts()))[0]), X[:, [0, 2]])
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.npy"])
+def test_rows_with_gaps_are_left_out_and_counted(name, tmp_path):
+    holes = FRAME.copy()
+    holes.loc[7, "b"] = np.nan
+    holes.to_csv(tmp_path / "t.csv", index=False)
+    np.save(tmp_path / "t.npy", holes)
+    source = opened(tmp_path, name, "--drop-missing")
+    np.testing.assert_allclose(numbers(source), np.delete(X, 7, axis=0))
+    assert source.dropped_rows == 1
+
+
+def test_columns_are_found_by_name_and_by_number(tmp_path):
+    file = opened(tmp_path, "t.csv").file
+    assert find_column(file, "b") == find_column(file, "1") == find_column(file, "-2") == "b"
+    assert find_columns(file, ["a,c", "b", "0"]) == ["a", "c", "b"]
+    with pytest.raises(UserError, match=r"no column 'z'\. Known are a, b, c"):
+        find_column(file, "z")
+    with pytest.raises(UserError, match="Nothing is left"):
+        opened(tmp_path, "t.csv", "--drop-column", "a,b,c")
+
+
+def test_a_models_columns_are_found_whatever_their_order(tmp_path):
+    model = nb.StandardNystroem(n_components=5, random_state=0)
+    for name in ("t.csv", "t.npy"):
+        opened(tmp_path, name)
+
+    def fitted(name, model):
+        words = ["transform", "m", str(tmp_path / name), "--out", "-"]
+        return open_fitted(make_parser().parse_args(words), model, [])[0]
+
+    model.fit(FRAME[["c", "a"]])
+    assert list(fitted("t.csv", model).columns) == ["c", "a"]
+    assert schema_of(model).width == 2
+    with pytest.raises(UserError, match=r"fitted on 2 columns, but .* has 3"):
+        fitted("t.npy", model)
+    with pytest.raises(UserError, match="does not have: z"):
+        fitted("t.csv", model.fit(FRAME.assign(z=1.0)))
+
+
+def test_files_of_a_folder_have_the_same_columns(tmp_path):
+    opened(tmp_path, "folder")
+    (tmp_path / "folder" / "2.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(UserError, match=r"2\.csv lacks columns that .*0\.csv has: c"):
+        opened(tmp_path, "folder")

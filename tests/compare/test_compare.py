@@ -1,0 +1,116 @@
+"""``nysboost compare``: from a file to a table, a recommendation and a report."""
+
+import json
+import shlex
+
+import numpy as np
+import pytest
+
+import nysboost as nb
+from nysboost.numerics.progress import reported
+
+
+@pytest.fixture
+def table(tmp_path):
+    X = np.random.default_rng(0).standard_normal((60, 3))
+    rows = [f"{a},{'' if i % 9 == 0 else b},{c},{'xyz'[i % 3]}" for i, (a, b, c) in enumerate(X)]
+    path = tmp_path / "data.csv"
+    path.write_text("a,b,c,kind\n" + "\n".join(rows))
+    return path
+
+
+SMALL = ("--components", "16", "--learners", "2", "--repeats", "1")
+
+
+def test_compare_prints_a_table_a_front_and_a_reason(command, table, tmp_path):
+    status, out, _ = command(
+        "compare", table, *SMALL, "--methods", "nystrom,URB-mean", "--standardise", "--out",
+        tmp_path,
+    )  # fmt: skip
+    assert status == 0
+    assert "★" in out
+    assert "Use " in out
+    assert "60 rows, all of them used." in out
+    assert "category: kind (3 values)" in out
+    assert "number: a, b (7 gaps), c" in out
+    assert (tmp_path / "report.html").exists()
+    assert (tmp_path / "comparison.csv").read_text().startswith("method,family,landmarks,error")
+    assert "nysboost fit" in out or "nb.approximate(X" in out
+
+
+def test_compare_takes_a_data_set_by_name(command, tmp_path):
+    words = ["compare", "digits", "--components", "16", "--max-rows", "200"]
+    status, out, _ = command(*words, "--methods", "nystrom", "--out", tmp_path)
+    assert status == 0
+    assert "digits has 1,797 rows: 200 of them, drawn at random" in out
+    assert "nb.approximate(X" in out
+
+
+BAD_FILES = {
+    "empty.csv": "",
+    "ragged.csv": "a,b\n1,2\n3\n",
+    "few.csv": "a,b\n1,2\n3,4\n5,6\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("file", "options", "code", "says"),
+    [
+        ("few.csv", ["--drop-column", "c"], 2, "no column 'c'"),
+        ("empty.csv", [], 4, "empty"),
+        ("ragged.csv", [], 4, "ragged"),
+        ("few.csv", ["--components", "10"], 2, "only 3 rows"),
+        ("few.csv", [], 2, "has 3 rows, and mixtures of 8 learners need at least 16"),
+        ("few.csv", ["--max-rows", "30000"], 2, "at most 20000 rows"),
+        ("nowhere.csv", [], 3, "no file"),
+        ("few.csv", ["--methods", "URB-men"], 2, "URB-mean"),
+        ("few.csv", ["--kernel", "gausian"], 2, "gaussian"),
+    ],
+)
+def test_bad_input_to_compare_is_a_sentence(command, tmp_path, file, options, code, says):
+    for name, text in BAD_FILES.items():
+        (tmp_path / name).write_text(text)
+    status, _, err = command("compare", tmp_path / file, *options, "--out", tmp_path / "out")
+    assert status == code
+    assert says in err
+    assert "Traceback" not in err
+
+
+def test_the_next_command_fits_the_recommended_method_to_the_same_columns(command, table, tmp_path):
+    words = ("--methods", "kmeans", "--drop-column", "kind", "--drop-missing", "--sigma", "2")
+    _, printed, _ = command("compare", table, *SMALL, *words, "--out", tmp_path / "out")
+    line = next(line for line in printed.splitlines() if line.startswith("  nysboost fit"))
+    words = shlex.split(line.replace("model.nysboost", str(tmp_path / "model.nysboost")))
+    assert command(*words[1:])[0] == 0
+    model = nb.load(tmp_path / "model.nysboost")
+    assert (model.method, model.n_components) == ("kmeans", 16)
+    assert list(model.feature_names_in_) == ["a", "b", "c"]
+
+
+def test_json_has_the_recommendation_and_every_method_and_an_earlier_report_is_kept(
+    command, table, tmp_path
+):
+    (tmp_path / "report.html").write_text("before")
+    words = (*SMALL, "--methods", "uniform,kmeans", "--out", tmp_path, "--json")
+    status, printed, _ = command("compare", table, *words)
+    found = json.loads(printed)
+    assert status == 0
+    assert found["recommended"] in found["reason"]
+    assert {row["method"] for row in found["methods"]} == {"uniform", "kmeans"}
+    assert found["methods"][0]["standard_error"] is None
+    assert (tmp_path / "report.earlier.html").read_text() == "before"
+
+
+def test_ctrl_c_ends_the_command_with_a_report_of_what_is_done(command, table, tmp_path):
+    def stop(work):
+        if work.done == 2:
+            raise KeyboardInterrupt
+
+    with reported("a test", listen=stop):
+        words = (*SMALL, "--methods", "uniform,kmeans,greedy", "--out", tmp_path)
+        status, printed, said = command("compare", table, *words)
+    assert status == 130
+    assert f"is in {tmp_path}" in said
+    sentence = "Stopped by Ctrl-C: 2 of 3 methods were run, with 2 of 3 seeds."
+    assert sentence in printed
+    assert sentence in (tmp_path / "report.html").read_text()

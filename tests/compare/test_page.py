@@ -1,0 +1,215 @@
+"""Reports: what they hold, and how they look in a browser, on a desk and on a phone."""
+
+import functools
+import json
+import re
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from paper.helpers import made_up
+
+import nysboost as nb
+from nysboost.compare import learn_report, methods, page
+from nysboost.compare.charts import Chart, Curve, draw_curves, find_style
+from nysboost.compare.learners import COMPACT, OURS, Problem
+from nysboost.compare.learners import Outcome as Learned
+from nysboost.compare.methods import DEFAULT_METHODS, Outcome
+from nysboost.compare.page import Page, Section, Table
+from nysboost.paper import ledger, report
+from nysboost.paper.replicate import METHODS
+
+
+def level(method, p):
+    return (0.1 if method.startswith("ensemble") else 0.05) * (1 + 1 / p) + 0.001 * len(method)
+
+
+def compared() -> Page:
+    """Nine methods, five of which lie close together."""
+    crowd = [(0.071, 0.045), (0.069, 0.063), (0.068, 0.056), (0.063, 0.067), (0.060, 0.081)]
+    places = [(0.00086, 0.31), (0.0057, 0.039), (0.0022, 0.048), (0.0027, 0.035), *crowd]
+    outcomes = [
+        Outcome(name, error, error / 20, seconds, 1e5)
+        for name, (error, seconds) in zip(DEFAULT_METHODS, places, strict=True)
+    ]
+    commands = {"Fit it:": "nysboost fit x.csv --out model.nysboost --method joint"}
+    return methods.make_page(outcomes, {"notes": ["All rows used."], "commands": commands})
+
+
+class Model:
+    """A learner of two columns, one of them text."""
+
+    feature_importances_ = (0.7, 0.3)
+
+    def predict(self, table, return_std=False):
+        mean = np.asarray(table.column("size")) + 0.1
+        return (mean, np.full(len(mean), 0.2)) if return_std else mean
+
+
+def learned() -> Page:
+    names = (OURS, COMPACT, "LightGBM", "gradient-boosted trees", "linear model")
+    outcomes = [Learned(name, [1.0, 1.2], [np.nan] * 2, 3.0 + i) for i, name in enumerate(names)]
+    x = np.linspace(-2, 2, 50)
+    table = pa.table({"size": x, "colour": np.where(x > 0, "red", "blue")})
+    first = Model(), table, x + 0.1 * np.sin(9 * x)
+    commands = {"Fit it:": "nysboost fit x.csv --target price --out model.nysboost"}
+    problem = Problem(None, None, False, "price")
+    return learn_report.make_page(outcomes, first, problem, {"commands": commands})
+
+
+def reproduced(preset: str) -> Page:
+    results = {preset: made_up(preset, level, noise=0.9)}
+    decisions = ledger.decide_all(results)
+    return report.make_page(results, decisions, {}, "nysboost reproduce x --seed 0")
+
+
+MAKE = {
+    "compare": compared,
+    "learn": learned,
+    "simulation": lambda: reproduced("simulation"),
+    "covertype": lambda: reproduced("covertype"),
+}
+make_page = functools.cache(lambda name: MAKE[name]())
+render = functools.cache(lambda name: page.render(make_page(name)))
+
+
+@pytest.mark.parametrize("name", MAKE)
+def test_a_page_asks_for_nothing_from_outside(name):
+    html = render(name)
+    without_names = re.sub(r'xmlns(:\w+)?="[^"]*"', "", html)
+    assert not re.search(r"https?://|src=|@import|url\((?!#)", without_names)
+    assert len(html) < 600_000
+
+
+@pytest.mark.parametrize("name", MAKE)
+def test_the_outcome_and_the_next_command_come_before_the_charts(name):
+    made = make_page(name)
+    html = re.sub("<[^>]*>", "", render(name).partition("<body>")[2].partition("<svg")[0])
+    assert made.headline.split(":")[0] in html
+    assert next(iter(made.commands.values())) in html
+
+
+def test_names_in_chart_and_table_are_the_same():
+    names = {row[0] for table in make_page("compare").sections[0].tables for row in table.rows}
+    assert names == set(DEFAULT_METHODS)
+    assert all(f">{name}</text>" in render("compare") for name in names)
+
+
+def test_of_many_methods_those_of_the_front_are_shown_and_all_are_folded_below():
+    outcomes = [
+        Outcome(m, 1.0 + i, 0.1, 9.0 if i < 5 else 1.0, 2.0) for i, m in enumerate(nb.METHODS)
+    ]
+    first, every = methods.make_page(outcomes, {}).sections[0].tables
+    assert [row[0] for row in first.rows] == [nb.METHODS[0], nb.METHODS[5]]
+    assert every.folded
+    assert {row[0] for row in every.rows} == set(nb.METHODS)
+
+
+def test_nothing_that_the_user_wrote_becomes_markup():
+    nasty = "</script><script>alert(1)</script><b>"
+    curves = [Curve(nasty, [1, 2], [0.1, float("nan")])] * 2
+    chart = Chart(nasty, draw_curves(nasty, nasty, curves))
+    made = Page(
+        nasty,
+        nasty,
+        [Section(nasty, [nasty], [chart], [Table(nasty, [nasty], [[nasty]], nasty)])],
+        notes=[nasty],
+        commands={nasty: nasty},
+        downloads={nasty: nasty},
+        files=[nasty],
+        settings={nasty: nasty},
+    )
+    html = page.render(made)
+    assert "<script>alert" not in html
+    assert "<b>" not in html
+
+
+def test_the_methods_of_a_family_share_a_colour_and_differ_in_mark_or_dash():
+    assert len({str(find_style(method)) for method in METHODS}) == len(METHODS)
+    assert find_style("URB-mean")["color"] == find_style("URB-SF")["color"]
+    for family in ("cluster centres", "pivoted Cholesky", "CUR", "random features"):
+        styles = [find_style(method) for method in nb.FAMILIES[family]]
+        assert len({style["color"] for style in styles}) == 1
+        assert len({style["marker"] for style in styles}) == len(styles)
+
+
+WIDTHS = {"desk": 1400, "phone": 390}
+FITS = """
+document.querySelectorAll('details').forEach(fold => { fold.open = true; });
+return [document.documentElement.scrollWidth - window.innerWidth,
+        ...[...document.querySelectorAll('.scroll')].map(b => b.scrollWidth - b.clientWidth)]"""
+TEXTS = """return [...document.querySelectorAll('.chart svg')].map(svg =>
+    [...svg.querySelectorAll('text')].map(node => {
+        const b = node.getBoundingClientRect(); return [b.left, b.top, b.right, b.bottom]; }))"""
+CONTRAST = """
+const light = c => { const [r, g, b] = c.match(/[\\d.]+/g).map(v => (v / 255) ** 2.2);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+const back = light(getComputedStyle(document.body).backgroundColor);
+const ratio = c => {
+    const fore = light(c); return (Math.max(fore, back) + .05) / (Math.min(fore, back) + .05); };
+return [ratio(getComputedStyle(document.body).color),
+    ...[...document.querySelectorAll('.chart text')].map(t => ratio(getComputedStyle(t).fill))]"""
+
+
+@pytest.fixture(params=WIDTHS)
+def look(request, browser, tmp_path):
+    """Return a function that opens a page at some width, light or dark."""
+    size = {"width": WIDTHS[request.param], "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+    def opened(name, scheme="light"):
+        feature = {"name": "prefers-color-scheme", "value": scheme}
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+        (tmp_path / "report.html").write_text(render(name), encoding="utf-8")
+        browser.get_log("browser")
+        browser.get((tmp_path / "report.html").as_uri())
+        assert browser.get_log("browser") == []
+        return browser
+
+    yield opened
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+def overlaps(boxes):
+    return [
+        (a, b)
+        for i, a in enumerate(boxes)
+        for b in boxes[:i]
+        if min(a[2], b[2]) > max(a[0], b[0]) + 1 and min(a[3], b[3]) > max(a[1], b[1]) + 1
+    ]
+
+
+@pytest.mark.parametrize("name", MAKE)
+def test_in_a_browser_no_label_covers_another_and_nothing_is_cut_off(look, name):
+    browser = look(name)
+    assert max(browser.execute_script(FITS)) <= 0
+    for labels in browser.execute_script(TEXTS):
+        assert labels
+        assert overlaps(labels) == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_in_a_browser_text_and_axes_can_be_read_in_light_and_dark(look, scheme):
+    assert min(look("compare", scheme).execute_script(CONTRAST)) > 7
+
+
+def test_in_a_browser_tables_sort(look):
+    rows = """document.querySelectorAll('details').forEach(fold => { fold.open = true; });
+        const table = [...document.querySelectorAll('table')].find(t => t.rows.length > 25);
+        table.querySelectorAll('th')[1].click();
+        return [...table.tBodies[0].rows].map(row => row.cells[1].textContent)"""
+    values = [float(text.split()[0]) for text in look("simulation").execute_script(rows)]
+    assert values in (sorted(values), sorted(values, reverse=True))
+
+
+def test_in_a_browser_the_numbers_can_be_downloaded(browser, tmp_path):
+    made = Page("t", "h", [], downloads={"comparison.csv": "a,b\n1,ä\n"})
+    page.write(made, tmp_path / "report.html")
+    browser.get((tmp_path / "report.html").as_uri())
+    text = browser.execute_script(
+        "return decodeURIComponent(escape(atob(document.querySelector('a[download]')"
+        ".href.split(',')[1])))"
+    )
+    assert text == "a,b\n1,ä\n"
+    assert json.dumps("comparison.csv") in browser.page_source

@@ -1,0 +1,193 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from nysboost.paper import ledger, presets
+from nysboost.paper.claims import CLAIMS, Claim, Comparison, find_methods
+from nysboost.paper.replicate import METHODS
+from nysboost.paper.reproduce_command import choose_methods
+from paper.helpers import good_boosting, made_up
+
+
+def claim_of(number):
+    (found,) = (c for c in CLAIMS if c.number == number)
+    return found
+
+
+def verdict(number, results, reading="columns"):
+    return ledger.decide(claim_of(number), {r.preset.name: r for r in results}, reading).verdict
+
+
+def test_the_ledger_has_all_thirteen_statements_of_the_paper():
+    assert {int(c.number.rstrip("abcd")) for c in CLAIMS} == set(range(1, 14))
+
+
+def test_every_comparison_names_things_that_exist():
+    counts = {name: presets.load(name).counts for name in presets.ORDER}
+    for claim in CLAIMS:
+        for c in claim.comparisons:
+            for method, p in (c.left, c.right):
+                assert method in METHODS
+                assert p in counts[c.preset]
+
+
+def test_a_claim_holds_when_every_comparison_is_significant():
+    results = {"simulation": made_up("simulation", good_boosting)}
+    decision = ledger.decide(claim_of("1"), results, "columns")
+    assert (decision.verdict, decision.rests_on) == ("holds", "Welch")
+
+
+def test_a_claim_does_not_hold_when_one_comparison_is_reversed():
+    def one_bad(method, p):
+        return 0.2 if method == "RRB-SF" else good_boosting(method, p)
+
+    assert verdict("1", [made_up("simulation", one_bad)]) == "does not hold"
+
+
+def test_the_weakest_comparison_is_named_with_its_evidence():
+    def one_bad(method, p):
+        return 0.2 if method == "RRB-SF" and p == 10 else good_boosting(method, p)
+
+    results = {"simulation": made_up("simulation", one_bad)}
+    decision = ledger.decide(claim_of("1"), results, "columns")
+    assert decision.counts == {"hold": 23, "reversed": 1, "tied": 0, "open": 0}
+    assert "RRB-SF (p = 10) < ensemble-ridge (p = 10); means 0.2 and 0.11" in decision.weakest
+    assert "p-value of the opposite" in decision.weakest
+
+
+def test_where_points_that_are_shared_hide_a_difference_the_paired_test_decides():
+    """Replicates differ by much, and each of them has boosting ahead by a little."""
+
+    def ahead_by_a_little(method, p):
+        return 0.1 if method.startswith("ensemble") else 0.095
+
+    results = made_up("simulation", ahead_by_a_little, noise=1e-4)
+    hard = np.random.default_rng(0).uniform(1, 60, size=(10, 1))  # some samples are harder
+    values = {
+        reading: {method: hard * errors for method, errors in methods.items()}
+        for reading, methods in results.values.items()
+    }
+    decision = ledger.decide(
+        claim_of("1"), {"simulation": replace(results, values=values)}, "columns"
+    )
+    assert decision.rests_on == "paired"
+    assert decision.verdict == "holds"
+
+
+def test_a_claim_without_its_preset_was_not_run():
+    decision = ledger.decide(claim_of("8"), {}, "columns")
+    assert decision.verdict == "not run"
+    assert decision.not_run == ("mnist-linear", "mnist-gaussian")
+
+
+def test_a_claim_over_many_presets_is_undecided_until_all_of_them_were_run():
+    assert verdict("13", [made_up("simulation", good_boosting)]) == "undecided"
+    everything = [made_up(name, good_boosting) for name in presets.ORDER if name != "runtime"]
+    assert verdict("13", everything) == "holds"
+
+
+def test_a_claim_over_many_presets_falls_with_the_first_that_contradicts_it():
+    bad = made_up("ijcnn", lambda m, _: 0.05 if m.startswith("ensemble") else 0.1)
+    assert verdict("13", [made_up("simulation", good_boosting), bad]) == "does not hold"
+
+
+def test_all_p_values_below_a_hundredth_is_decided_only_at_the_papers_replicates():
+    def equal(method, p):
+        return 0.1 if p == 2 else good_boosting(method, p)
+
+    assert verdict("4", [made_up("simulation", equal, replicates=10)]) == "undecided"
+    assert verdict("4", [made_up("simulation", equal, replicates=100)]) == "does not hold"
+    assert verdict("4", [made_up("simulation", good_boosting, replicates=100)]) == "holds"
+
+
+def test_similar_means_within_ten_percent():
+    def near(method, _):
+        return 0.105 if method == "UUB-mean" else 0.1
+
+    def far(method, _):
+        return 0.13 if method == "UUB-mean" else 0.1
+
+    names = ("mnist-linear", "covertype", "ijcnn", "pendigits")
+    assert verdict("9a", [made_up(n, near) for n in names]) == "holds"
+    assert verdict("9a", [made_up(n, far) for n in names]) == "does not hold"
+
+
+def test_little_gain_is_tested_on_the_same_runs():
+    def levelling(_, p):
+        return 0.1 + 1 / max(p, 16) ** 4
+
+    level = {"pendigits": made_up("pendigits", levelling, noise=0.001)}
+    decision = ledger.decide(claim_of("12"), level, "columns")
+    assert (decision.verdict, decision.rests_on) == ("holds", "paired")
+    assert verdict("12", [made_up("pendigits", lambda _, p: 1 / p, noise=0.001)]) == "does not hold"
+
+
+def test_the_runtime_claims_compare_seconds():
+    def seconds(method, p):
+        known = {"UUB": 1.0, "UEB": 2.0, "ensemble": 3.0, "URB": 4.0, "RRB": 5.0}
+        return p * known.get(method.partition("-")[0], 9.0)
+
+    runtime = [made_up("runtime", seconds)]
+    assert [verdict(f"5{x}", runtime) for x in "abcd"] == ["holds"] * 4
+
+
+def test_readings_are_decided_apart():
+    result = made_up("simulation", good_boosting)
+    result.values["square"] = made_up("simulation", lambda *_: 0.1).values["square"]
+    assert verdict("1", [result], "columns") == "holds"
+    assert verdict("1", [result], "square") != "holds"
+
+
+@pytest.mark.parametrize("factor", [1.0, 2.0])
+def test_the_factor_scales_the_right_hand_side(factor):
+    comparison = Comparison("simulation", ("URB-mean", 5), ("ensemble-ridge", 5), factor)
+    result = made_up("simulation", lambda m, _: 0.15 if m == "URB-mean" else 0.1)
+    decision = ledger.decide(Claim("0", "", "", (comparison,)), {"simulation": result}, "columns")
+    assert decision.verdict == ("holds" if factor == 2 else "does not hold")
+
+
+def test_the_whole_ledger_has_each_claim_under_each_reading():
+    decisions = ledger.decide_all({"simulation": made_up("simulation", good_boosting)})
+    assert len(decisions) == 2 * len(CLAIMS)
+    assert [len(d) for d in ledger.group_by_claim(decisions).values()] == [2] * len(CLAIMS)
+
+
+def test_no_difference_that_many_replicates_show_to_be_small_fails_only_in_size():
+    small = made_up("simulation", lambda *_: 0.1, noise=0.01, replicates=100)
+    decision = ledger.decide(claim_of("1"), {"simulation": small}, "columns")
+    assert decision.verdict in ("fails only in size", "holds or ties")
+    equal = Comparison("simulation", ("URB-mean", 5), ("URB-mean", 5))
+    found = ledger.decide(Claim("0", "", "", (equal,)), {"simulation": small}, "columns")
+    assert found.verdict == "fails only in size"
+    assert found.counts == {"hold": 0, "reversed": 0, "tied": 1, "open": 0}
+
+
+def test_the_same_without_enough_replicates_lacks_them():
+    wide = made_up("simulation", lambda *_: 0.1, noise=0.3, replicates=5)
+    decision = ledger.decide(claim_of("1"), {"simulation": wide}, "columns")
+    assert decision.verdict == "undecided"
+    assert decision.counts["open"] > 0
+    assert decision.rests_on == ""
+
+
+def test_a_claim_of_which_some_hold_and_the_others_are_shown_to_be_ties():
+    def one_equal(method, p):
+        return good_boosting("ensemble" if method == "URB-SF" else method, p)
+
+    result = made_up("simulation", one_equal, noise=0.002, replicates=40)
+    for values in result.values.values():
+        values["URB-SF"] = values["ensemble-ridge"] * (1 + 1e-3 * np.tile([[1], [-1]], (20, 1)))
+    decision = ledger.decide(claim_of("1"), {"simulation": result}, "columns")
+    assert decision.verdict == "holds or ties"
+    assert (decision.counts["hold"], decision.counts["tied"]) == (20, 4)
+
+
+def test_what_is_stated_of_a_preset_is_enough_for_every_claim():
+    for name in presets.ORDER:
+        methods = choose_methods("stated", presets.load(name))
+        assert find_methods(name) <= set(methods)
+        assert set(presets.load(name).drawn) <= set(methods)
+    assert choose_methods("stated", presets.load("ijcnn")) == (
+        "UUB-mean", "UEB-mean", "URB-mean", "RRB-mean", "ensemble-ridge",
+    )  # fmt: skip

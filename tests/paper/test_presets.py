@@ -1,0 +1,97 @@
+from dataclasses import replace
+
+import pytest
+
+from nysboost.paper import presets
+from nysboost.paper.datasets import DATASETS
+from nysboost.paper.replicate import METHODS, settings_of
+from nysboost.user_error import UserError
+
+REAL = [name for name in presets.ORDER if name not in ("simulation", "runtime")]
+
+
+@pytest.mark.parametrize("name", ["simulation", "runtime"])
+def test_the_simulation_has_the_numbers_of_section_3_1(name):
+    p = presets.load(name)
+    assert (p.n_points, p.kernel, p.sigma) == (1000, "gaussian", 1.0)
+    assert (p.n_columns, p.rank, p.n_candidates, p.n_fit, p.n_tune) == (10, 10, 100, 20, 20)
+    assert (p.n_learners, p.replicates, p.eta) == (20, 100, 0.01)
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_the_real_data_presets_have_the_numbers_of_section_3_2(name):
+    p = presets.load(name)
+    assert (p.n_points, p.n_columns, p.rank, p.n_candidates) == (4000, 120, 50, 600)
+    assert (p.n_fit, p.n_tune, p.n_learners, p.replicates, p.eta) == (20, 20, 20, 100, 0.01)
+    expected = ("linear", None) if name.endswith("linear") else ("gaussian", 5.0)
+    assert (p.kernel, p.sigma) == expected
+
+
+@pytest.mark.parametrize("name", presets.ORDER)
+def test_every_preset_is_complete_and_runs_both_readings(name):
+    p = presets.load(name)
+    assert p.readings == ("columns", "square")
+    assert p.data in DATASETS
+    assert set(p.drawn) <= set(METHODS)
+    assert "ensemble-ridge" in p.drawn
+    for version in (p, replace(p, **p.quick)):
+        for reading in p.readings:
+            settings_of(version, reading)
+
+
+@pytest.mark.parametrize("name", presets.ORDER)
+def test_presets_observe_v_on_as_many_rows_as_v1_and_v2(name):
+    settings = settings_of(presets.load(name), "columns")
+    assert settings.residual_rows == settings.row_cap >= presets.load(name).n_points
+
+
+def test_quick_changes_only_what_the_preset_says():
+    p = presets.load("simulation")
+    assert p.quick == {"replicates": 3, "n_points": 400, "n_learners": 8}
+
+
+def text_of(**changes):
+    lines = {
+        "title": '"t"', "measure": '"error"', "data": '"simulation"', "n_points": "100",
+        "kernel": '"linear"', "n_learners": "3", "n_columns": "5", "rank": "5",
+        "n_candidates": "10", "n_fit": "5", "n_tune": "5", "replicates": "2",
+    }  # fmt: skip
+    lines |= changes
+    return "\n".join(f"{k} = {v}" for k, v in lines.items() if v)
+
+
+def test_a_file_of_ones_own_can_be_loaded(tmp_path):
+    (tmp_path / "mine.toml").write_text(text_of())
+    p = presets.load(str(tmp_path / "mine.toml"))
+    assert (p.name, p.n_points, p.counts) == ("mine", 100, (1, 2, 3))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (text_of(n_colums="5"), "n_colums.*n_columns"),
+        (text_of(n_points='"many"'), "n_points.*wrong kind"),
+        (text_of(rank="0"), "at least 1"),
+        (text_of(rank=""), "lacks rank"),
+        (text_of(readings='["diagonal"]'), "diagonal"),
+        (text_of(readings="[]"), "no reading"),
+        (text_of(learner_counts="[50]"), "no number of learners"),
+        (text_of() + "\n[quick]\nreplicatse = 1", "replicatse.*replicates"),
+        (text_of() + '\n[[figure]]\nlable = "x"', "lable.*label"),
+        (text_of() + '\n[[figure]]\nlabel = "x"', "label and draws"),
+        ("title = ", "not TOML"),
+    ],
+)
+def test_a_wrong_preset_file_is_a_sentence(text, says):
+    with pytest.raises(UserError, match=says):
+        presets.parse(text, "mine", "mine.toml")
+
+
+def test_an_unknown_preset_names_the_nearest():
+    with pytest.raises(UserError, match="mnist-gaussian"):
+        presets.load("mnist-gausian")
+
+
+def test_a_missing_preset_file_is_a_sentence():
+    with pytest.raises(UserError, match="no preset file"):
+        presets.load("nowhere.toml")

@@ -1,0 +1,185 @@
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import nysboost as nb
+from nysboost.numerics.progress import reported
+from nysboost.paper import runner
+from nysboost.paper.replicate import METHODS
+from nysboost.user_error import UserError
+from paper.helpers import tiny
+
+SOME = ("URB-mean", "RRB-SF", "ensemble-ridge")
+
+
+def plan(methods=SOME, seed=0, code="this", **changes):
+    return runner.Plan(tiny(**changes), methods, seed, code=code)
+
+
+def only_file(folder):
+    (path,) = folder.glob("*.jsonl")
+    return path
+
+
+def test_a_run_goes_on_where_it_was_and_ends_with_the_same_bytes(tmp_path):
+    runner.run(plan(replicates=3), tmp_path / "whole", 1)
+    runner.run(plan(replicates=1), tmp_path / "parts", 1)
+    with reported("a test", listen=lambda _: None) as work:
+        runner.run(plan(replicates=3), tmp_path / "parts", 1)
+    assert (work.before, work.done, work.total) == (2, 6, 6)
+    assert only_file(tmp_path / "whole").read_bytes() == only_file(tmp_path / "parts").read_bytes()
+
+
+@pytest.mark.parametrize("damage", [b"", b'{"checksum":"0', b"\x00\xff\n"])
+def test_a_damaged_end_is_made_again(tmp_path, damage):
+    runner.run(plan(), tmp_path, 1)
+    path = only_file(tmp_path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-40] + damage)
+    runner.run(plan(), tmp_path, 1)
+    assert path.read_bytes() == whole
+
+
+def test_runs_of_other_settings_never_mix(tmp_path):
+    plans = [
+        plan(), plan(seed=1), plan(n_columns=5, rank=4), plan(n_learners=2), plan(METHODS[:3]),
+    ]  # fmt: skip
+    for each in plans:
+        runner.run(each, tmp_path, 1)
+    assert len(list(tmp_path.glob("*.jsonl"))) == len(plans)
+
+
+def test_more_replicates_and_one_reading_less_use_the_same_records(tmp_path):
+    both = runner.run(plan(), tmp_path, 1)
+    one = runner.run(plan(readings=("square",)), tmp_path, 1)
+    assert (one.values["square"]["URB-mean"] == both.values["square"]["URB-mean"]).all()
+    assert len(list(tmp_path.glob("*.jsonl"))) == 1
+
+
+SCRIPT = """
+import sys
+sys.path.insert(0, {here!r})
+from pathlib import Path
+from helpers import tiny
+from nysboost.numerics.progress import reported
+from nysboost.paper import runner
+if __name__ == "__main__":
+    plan = runner.Plan(tiny(replicates=6), {methods!r}, 0)
+    with reported("a test", listen=lambda work: print(work.done, flush=True)):
+        runner.run(plan, Path({out!r}), {jobs})
+"""
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Return a function that starts a run, which Ctrl-C reaches and the tests' own does not."""
+
+    def started(jobs):
+        out = str(tmp_path / "stopped")
+        here = os.path.dirname(__file__)
+        path = tmp_path / "run.py"
+        path.write_text(SCRIPT.format(here=here, methods=SOME, out=out, jobs=jobs))
+        return subprocess.Popen(
+            [sys.executable, str(path)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            # whoever runs the tests in the background has it ignored
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        )
+
+    return started
+
+
+def test_a_killed_run_of_two_processes_goes_on_and_ends_with_the_bytes_of_one(start, tmp_path):
+    process = start(2)
+    for _ in range(2):
+        process.stdout.readline()
+    process.kill()
+    process.communicate(timeout=60)  # which waits for workers too: they hold the same pipes
+    assert process.returncode != 0
+    stopped = runner.Plan(tiny(replicates=6), SOME, 0)
+    with reported("a test", listen=lambda _: None) as work:
+        runner.run(stopped, tmp_path / "stopped", 1)
+    assert 2 <= work.before < 12
+    runner.run(stopped, tmp_path / "whole", 1)
+    found, whole = only_file(tmp_path / "stopped"), only_file(tmp_path / "whole")
+    assert found.read_bytes() == whole.read_bytes()
+
+
+def test_a_run_that_ctrl_c_ends_keeps_its_records(tmp_path):
+    def stop(work):
+        if work.done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), reported("a test", listen=stop):
+        runner.run(plan(), tmp_path, 1)
+    with reported("a test", listen=lambda _: None) as work:
+        runner.run(plan(), tmp_path, 1)
+    assert (work.before, work.done) == (3, 4)
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc"), reason="looks for processes in /proc")
+def test_a_worker_that_is_killed_is_a_sentence(start):
+    process = start(2)
+    process.stdout.readline()
+    for worker in children_of(process.pid):
+        os.kill(worker, signal.SIGKILL)
+    _, said = process.communicate(timeout=60)
+    assert "UserError: A worker process was ended from outside" in said
+
+
+def children_of(parent):
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/stat") as file:
+                if int(file.read().rpartition(")")[2].split()[1]) == parent:
+                    found.append(int(pid))
+        except OSError:
+            continue
+    return found
+
+
+def test_the_digest_of_code_changes_with_it_and_not_with_its_line_ends(tmp_path):
+    digests = []
+    for folder, text in (("a", b"x = 1\n"), ("b", b"x = 1\r\n"), ("c", b"x = 2\n")):
+        (tmp_path / folder / "boosting").mkdir(parents=True)
+        (tmp_path / folder / "boosting" / "rules.py").write_bytes(text)
+        digests.append(runner.digest_code(tmp_path / folder))
+    assert digests[0] == digests[1] != digests[2]
+    assert all((runner.PACKAGE / part).exists() for part in runner.NUMBERS_COME_FROM)
+
+
+def test_every_record_says_which_code_made_it_and_other_code_begins_anew(tmp_path):
+    for code in ("this", "other"):
+        found = runner.run(plan(code=code), tmp_path, 1)
+        assert found.made_with == (f"{nb.__version__} ({code})",)
+    assert len(list(tmp_path.glob("*.jsonl"))) == 2
+
+
+def test_records_of_other_code_are_reported_where_that_is_asked_for(tmp_path):
+    made = runner.run(plan(), tmp_path, 1)
+    found = runner.gather(plan(code="other"), tmp_path)
+    assert found.made_with == made.made_with
+    for reading, methods in made.values.items():
+        for method, errors in methods.items():
+            assert np.array_equal(found.values[reading][method], errors)
+    assert len(list(tmp_path.glob("*.jsonl"))) == 1
+
+
+def test_a_report_alone_makes_no_records_and_mixes_none(tmp_path):
+    runner.run(plan(replicates=1), tmp_path, 1)
+    runner.run(plan(seed=1), tmp_path, 1)
+    with pytest.raises(UserError, match="lacks 2 of 4 records"):
+        runner.gather(plan(), tmp_path)
+    with pytest.raises(UserError, match="0 files with records of simulation"):
+        runner.gather(plan(seed=2), tmp_path)
+    runner.run(plan(replicates=1, code="other"), tmp_path, 1)
+    with pytest.raises(UserError, match="2 files with records of simulation"):
+        runner.gather(plan(replicates=1), tmp_path)

@@ -1,0 +1,466 @@
+"""One model, every door: what 0.2 got wrong without a word."""
+
+import os
+import subprocess
+import sys
+from decimal import Decimal
+
+import dask
+import dask.dataframe as dd
+import h5py
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import sklearn
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scipy.sparse import coo_array, csr_matrix
+
+import nysboost as nb
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(200, 3))
+Y = np.sin(2 * X[:, 0]) + X[:, 1]
+LABELS = (Y > 0).astype(int)
+
+
+def regressor(**how):
+    usual = {"n_components": 20, "landmarks": "uniform", "random_state": 0, "verbose": 0}
+    return nb.NystroemRegressor(**(usual | how))
+
+
+def classifier(**how):
+    usual = {"n_components": 20, "landmarks": "uniform", "random_state": 0, "verbose": 0}
+    return nb.NystroemClassifier(**(usual | how))
+
+
+# All or nothing
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        (X, np.where(np.arange(200) == 3, np.nan, 1e6 * Y)),
+        (X * np.inf, Y + 5e5),
+        (X[:, :2], Y[:5]),
+        (pd.DataFrame({"a": Y, "b": 1j}), 1e6 * Y),
+    ],
+)
+@pytest.mark.parametrize("add", [False, True])
+def test_a_refit_that_is_refused_changes_nothing(bad, add):
+    model = regressor().fit(X, Y)
+    before, names = model.predict(X), dict(vars(model))
+    with pytest.raises(ValueError):  # noqa: PT011
+        (model.partial_fit if add else model.fit)(*bad)
+    np.testing.assert_array_equal(model.predict(X), before)
+    assert list(vars(model)) == list(names)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        regressor(),
+        classifier(),
+        nb.Nystroem(n_components=10, random_state=0),
+        nb.KernelPCA(2, n_landmarks=10, random_state=0),
+    ],
+)
+def test_a_refit_that_is_interrupted_changes_nothing(model):
+    model.fit(X, LABELS)
+    answer = model.predict if hasattr(model, "predict") else model.transform
+    before = np.asarray(answer(X))
+
+    calls = iter(range(10))
+
+    def stop(*_):
+        if next(calls) == 3:
+            raise KeyboardInterrupt
+        return np.ones(200)
+
+    kernel = model.kernel
+    model.set_params(kernel=lambda a, b: stop())
+    with pytest.raises((KeyboardInterrupt, ValueError, TypeError)):
+        model.fit(X * 5, 1 - LABELS)
+    model.set_params(kernel=kernel)
+    np.testing.assert_array_equal(np.asarray(answer(X)), before)
+
+
+# Files
+
+
+def houses(n=300):
+    frame = pd.DataFrame(
+        {
+            "size": RNG.uniform(20, 200, n).round(1),
+            "town": RNG.choice(["Ulm", "Köln", "7"], n),
+            "day": pd.Timestamp("2020-01-01") + pd.to_timedelta(RNG.integers(0, 900, n), "D"),
+            "garden": RNG.random(n) < 0.5,
+        }
+    )
+    days = (frame["day"] - frame["day"].min()).dt.days
+    frame["price"] = frame["size"] / 50 + (frame["town"] == "Ulm") + days / 300 + frame["garden"]
+    return frame
+
+
+FIT = ("--target", "price", "--components", "40", "--out", "m", "--no-test", "--force")
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize("decimal", [".", ","])
+def test_the_same_table_is_learned_however_it_is_written(
+    separator, decimal, tmp_path, monkeypatch, command
+):
+    monkeypatch.chdir(tmp_path)
+    frame = houses()
+    frame.to_csv("t.csv", index=False, sep=separator, decimal=decimal)
+    assert command("fit", "t.csv", *FIT)[0] == 0
+    model = nb.load("m")
+    assert [c.kind for c in model.schema_.columns] == ["number", "category", "date", "boolean"]
+    assert model.score(frame, frame["price"]) > 0.9
+
+
+def test_a_mark_among_a_thousand_numbers_is_a_gap(tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    frame = houses(1000).astype({"size": str})
+    frame.loc[700, "size"] = "?"
+    frame.to_csv("t.csv", index=False)
+    assert command("fit", "t.csv", *FIT)[0] == 0
+    with pytest.warns(UserWarning, match=r"Column 'size' holds numbers, and 1 times '\?'"):
+        model = regressor(n_components=40).fit(frame.drop(columns="price"), frame["price"])
+    for found in (model, nb.load("m")):
+        assert found.schema_.columns[0].kind == "number"
+        assert found.schema_.columns[0].gaps == 1
+        assert found.score(frame, frame["price"]) > 0.9
+
+
+def test_a_part_of_a_file_has_the_predictions_of_the_whole(tmp_path, monkeypatch, command):
+    """In a few rows alone a town called 7 looks like a number, and a gap like a column of none."""
+    monkeypatch.chdir(tmp_path)
+    frame = houses()
+    frame.loc[5, "size"] = np.nan
+    frame.to_csv("t.csv", index=False)
+    assert command("fit", "t.csv", *FIT)[0] == 0
+    assert command("predict", "m", "t.csv", "--out", "whole.csv")[0] == 0
+    whole = pd.read_csv("whole.csv")["prediction"]
+    for rows in ([5], list(np.flatnonzero(frame["town"] == "7")[:3]), [1, 2, 3]):
+        part = frame.iloc[rows][["garden", "town", "day", "size"]]
+        for name, write in (("p.csv", part.to_csv), ("p.parquet", part.to_parquet)):
+            write(name, index=False)
+            assert command("predict", "m", name, "--out", "o.csv", "--force")[0] == 0
+            found = pd.read_csv("o.csv")["prediction"]
+            np.testing.assert_allclose(found, whole[rows], rtol=1e-9)
+
+
+# Columns
+
+
+def test_integer_categories_with_a_gap_and_booleans_as_numbers_are_what_they_were():
+    frame = pd.DataFrame(
+        {"floor": pd.Categorical(RNG.integers(0, 5, 200)), "garden": LABELS > 0, "x": X[:, 0]}
+    )
+    y = np.asarray(frame["floor"].astype(int)) ** 2 + 3.0 * LABELS
+    model = regressor(n_components=50).fit(frame, y)
+    assert model.score(frame, y) > 0.9
+    again = frame.assign(garden=LABELS, floor=pd.Categorical([None, *frame["floor"][1:]]))
+    np.testing.assert_allclose(model.predict(again)[1:], model.predict(frame)[1:], atol=1e-9)
+
+
+@pytest.mark.parametrize("unit", ["ns", "us", "ms", "s"])
+def test_dates_are_the_same_in_every_unit(unit):
+    days = pd.Series(pd.Timestamp("2020-01-01") + pd.to_timedelta(RNG.integers(0, 900, 200), "D"))
+    y = days.dt.day_of_year / 100
+    model = regressor(n_components=60).fit(pd.DataFrame({"day": days}), y)
+    found = model.predict(pd.DataFrame({"day": days.astype(f"datetime64[{unit}]")}))
+    np.testing.assert_allclose(found, model.predict(pd.DataFrame({"day": days})), atol=1e-9)
+    gap = pd.DataFrame({"day": days.where(days.index > 0).astype(f"datetime64[{unit}]")})
+    np.testing.assert_allclose(model.predict(gap)[1:], found[1:], atol=1e-9)
+
+
+@pytest.mark.parametrize("make", [float, lambda v: Decimal(repr(v)), np.float64, str])
+def test_numbers_in_objects_are_numbers(make):
+    frame = pd.DataFrame(X, columns=list("abc"))
+    odd = frame.apply(lambda column: pd.Series([make(float(v)) for v in column], dtype=object))
+    np.testing.assert_allclose(
+        regressor().fit(odd, Y).predict(odd), regressor().fit(frame, Y).predict(frame), atol=1e-9
+    )
+
+
+# Weights
+
+
+@pytest.mark.parametrize("n", [200, 4000])
+@pytest.mark.parametrize("scale", [1e-3, 1000.0])
+def test_the_scale_of_weights_does_not_matter(scale, n):
+    rows = np.random.default_rng(1).normal(size=(n, 3))
+    y, weights = np.sin(rows[:, 0]), np.random.default_rng(2).integers(1, 4, n)
+    plain = regressor().fit(rows, y, weights).predict(X)
+    np.testing.assert_allclose(regressor().fit(rows, y, scale * weights).predict(X), plain)
+    same = regressor().fit(rows, y, np.full(n, scale)).predict(X)
+    np.testing.assert_allclose(same, regressor().fit(rows, y).predict(X), atol=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["squared", "log", "hinge"])
+def test_rows_of_weight_zero_change_nothing(loss):
+    weights = np.r_[np.zeros(10), np.ones(190)]
+    far = np.r_[np.full(10, 1e6), Y[10:]]
+    found = regressor().fit(X, far, weights).predict(X)
+    np.testing.assert_array_equal(found, regressor().fit(X[10:], Y[10:]).predict(X))
+    labels = np.r_[np.full(10, 7), LABELS[10:]]
+    model = classifier(loss=loss).fit(X, labels, weights)
+    other = classifier(loss=loss).fit(X[10:], LABELS[10:])
+    np.testing.assert_array_equal(model.predict_proba(X), other.predict_proba(X))
+
+
+def test_iterators_honour_weights_and_names():
+    frame, weights = pd.DataFrame(X, columns=list("abc")), RNG.random(200) + 0.1
+    expected = regressor().fit(frame, Y, weights).predict(frame)
+    halves = (slice(0, 100), slice(100, 200))
+    beside = regressor().fit(iter([(frame[h], Y[h]) for h in halves]), sample_weight=weights)
+    inside = regressor().fit(iter([(frame[h], Y[h], weights[h]) for h in halves]))
+    turned = regressor().fit(
+        iter(
+            [
+                (frame[:100], Y[:100], weights[:100]),
+                (frame[100:][list("cab")], Y[100:], weights[100:]),
+            ]
+        )
+    )
+    for model in (beside, inside, turned):
+        np.testing.assert_allclose(model.predict(frame), expected, atol=1e-9)
+        assert list(model.feature_names_in_) == list("abc")
+
+
+# Stores and sparse tables after gaps and categories
+
+
+def test_a_model_fitted_with_gaps_serves_every_store(tmp_path):
+    gaps = np.where(RNG.random(X.shape) < 0.1, np.nan, X)
+    model = regressor().fit(gaps, Y)
+    expected, filled = model.predict(gaps), np.nan_to_num(gaps)
+    np.save(tmp_path / "X.npy", gaps)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    with h5py.File(tmp_path / "X.h5", "w") as file:
+        file["X"] = gaps
+        for rows in (mapped, file["X"], iter([gaps[:50], gaps[50:]]), gaps.tolist()):
+            np.testing.assert_allclose(model.predict(rows), expected, atol=1e-9)
+        for rows in (mapped, file["X"]):
+            again = regressor().fit(rows, Y).predict(gaps)
+            np.testing.assert_allclose(again, expected, atol=1e-9)
+    np.testing.assert_allclose(model.predict(csr_matrix(filled)), model.predict(filled), atol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_a_model_fitted_with_categories_serves_every_store(tmp_path):
+    frame = pd.DataFrame({"floor": pd.Categorical(RNG.integers(0, 5, 200)), "x": X[:, 0]})
+    model = regressor().fit(frame, Y + frame["floor"].astype(int))
+    numbers, expected = frame.astype(float).to_numpy(), model.predict(frame)
+    np.save(tmp_path / "X.npy", numbers)
+    with h5py.File(tmp_path / "X.h5", "w") as file:
+        file["X"] = numbers
+        mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+        blocks = iter([numbers[:50], numbers[50:]])
+        for rows in (numbers, mapped, file["X"], blocks, csr_matrix(numbers), numbers.tolist()):
+            np.testing.assert_allclose(model.predict(rows), expected, atol=1e-9)
+
+
+def test_a_model_fitted_to_a_store_with_gaps_is_saved(tmp_path):
+    gaps = np.where(RNG.random(X.shape) < 0.1, np.nan, X)
+    np.save(tmp_path / "X.npy", gaps)
+    model = regressor().fit(np.load(tmp_path / "X.npy", mmap_mode="r"), Y)
+    nb.save(model, tmp_path / "m")
+    np.testing.assert_array_equal(nb.load(tmp_path / "m").predict(gaps), model.predict(gaps))
+
+
+@pytest.mark.parametrize("verb", ["info", "predict", "transform"])
+def test_a_model_that_is_not_fitted_is_a_sentence(verb, tmp_path, command):
+    nb.save(nb.Nystroem() if verb == "transform" else regressor(), tmp_path / "m")
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n3,4\n")
+    rest = [] if verb == "info" else [str(tmp_path / "t.csv"), "--out", str(tmp_path / "o.csv")]
+    status, said, complained = command(verb, str(tmp_path / "m"), *rest)
+    assert status == 5
+    assert "not fitted yet" in said + complained
+
+
+def test_sparse_tables_of_three_axes_and_closed_stores_are_sentences(tmp_path):
+    with pytest.raises(ValueError, match="a table of shape"):
+        regressor().fit(coo_array(np.ones((200, 3, 2))), Y)
+    with h5py.File(tmp_path / "X.h5", "w") as file:
+        closed = file.create_dataset("X", data=X)
+    for call in (lambda: regressor().fit(closed, Y), lambda: regressor().fit(X, Y).predict(closed)):
+        with pytest.raises(ValueError, match="whose file is closed"):
+            call()
+
+
+# Numbers out of the usual range
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e200, np.array([1e-300, 1.0, 1e150])])
+def test_the_scale_of_columns_does_not_matter(scale):
+    found = regressor().fit(X * scale, Y).predict(X * scale)
+    np.testing.assert_allclose(found, regressor().fit(X, Y).predict(X), atol=1e-6)
+
+
+@pytest.mark.parametrize("value", [-3.4028234663852886e38, 1e160])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_codes_for_no_data_are_named(value, dtype):
+    if dtype == np.float32 and value > 1e38:
+        pytest.skip("no float32")
+    rows = X.astype(dtype)
+    rows[3, 1] = value
+    for call in (lambda: regressor().fit(rows, Y), lambda: regressor().fit(X, Y).predict(rows)):
+        with pytest.raises(ValueError, match=r"Column '1' has the value .* out of range"):
+            call()
+
+
+def test_what_numpy_is_told_to_raise_does_not_break_a_fit():
+    with np.errstate(all="raise"):
+        regressor(landmarks="target").fit(100 * X, Y).predict(1e4 * X)
+        classifier().fit(100 * X, LABELS).predict_proba(1e4 * X)
+        nb.approximate(100 * X, n_components=10, sigma=0.01, random_state=0)
+        nb.KernelPCA(2, n_landmarks=20, random_state=0).fit_transform(50 * X)
+        nb.mmd_test(50 * X, X[:50], random_state=0)
+
+
+# Labels
+
+
+@pytest.mark.parametrize(
+    ("labels", "kind"),
+    [
+        (np.array(["no", "yes"], dtype=np.dtypes.StringDType())[LABELS], "O"),
+        (np.array(LABELS, dtype=object), "i"),
+        (np.array(LABELS > 0, dtype=object), "b"),
+        (pl.Series(["no" if v else "yes" for v in LABELS]), "O"),
+        (pd.Series(LABELS).astype("Int64"), "i"),
+        (pa.array(LABELS), "i"),
+    ],
+)
+def test_labels_of_every_kind_are_learned(labels, kind):
+    model = classifier().fit(X, labels)
+    assert model.classes_.dtype.kind in (kind, "U")
+    assert np.mean(model.predict(X) == np.asarray(labels)) > 0.85
+
+
+@pytest.mark.parametrize("gap", [None, np.nan, pd.NA])
+def test_a_label_that_is_missing_is_a_sentence(gap):
+    with pytest.raises(ValueError, match=r"contains NaN"):
+        classifier().fit(X, np.array([gap, *map(str, LABELS[1:])], dtype=object))
+
+
+# Sentences
+
+
+def test_what_a_method_cannot_use_is_a_sentence():
+    with pytest.raises(ValueError, match="'target' finds a metric, which Linear"):
+        nb.approximate(X, "target", "linear", y=Y, n_components=5)
+    with pytest.raises(ValueError, match="'joint' does not look at y"):
+        nb.approximate(X, "joint", y=Y, n_components=5)
+    with pytest.raises(ValueError, match="stands for a matrix of kernel values"):
+        regressor(kernel="precomputed").fit(X, Y)
+    with pytest.raises(TypeError, match="None was given"):
+        nb.save(None, "nowhere.nysboost")
+
+
+def test_a_metric_is_given_as_the_docs_write_it():
+    A = RNG.normal(size=(3, 2))
+    given, made = nb.Matern(nu=1.5, metric=A), nb.Matern(nu=1.5, metric=nb.Metric(A))
+    np.testing.assert_array_equal(given(X[:5], X), made(X[:5], X))
+
+
+def test_two_samples_are_matched_by_names():
+    frame = pd.DataFrame(X, columns=list("abc")).assign(c=lambda f: 10 * f["c"])
+    turned = frame[100:][list("cba")]
+    found = nb.mmd_test(frame[:100], turned, random_state=0)
+    assert found == nb.mmd_test(frame[:100], frame[100:], random_state=0)
+    assert found.pvalue > 0.01
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        nb.Nystroem(n_components=5),
+        nb.EnsembleNystroem(n_learners=2, n_columns=5),
+        nb.BoostedNystroem(n_learners=2, n_columns=5),
+        nb.KernelPCA(2, n_landmarks=10),
+        nb.SpectralClustering(2, n_landmarks=10),
+        nb.GaussianProcessClassifier(n_landmarks=10),
+        nb.MeanEmbedding(n_landmarks=10),
+        regressor(),
+    ],
+)
+def test_outputs_may_be_frames_everywhere(model):
+    with sklearn.config_context(transform_output="pandas"):
+        fitted = model.fit(pd.DataFrame(X, columns=list("abc")), LABELS)
+        if hasattr(fitted, "transform"):
+            assert fitted.transform(pd.DataFrame(X, columns=list("abc"))).shape[0] == 200
+        elif hasattr(fitted, "predict"):
+            assert fitted.predict(pd.DataFrame(X, columns=list("abc"))).shape == (200,)
+
+
+def test_a_terminal_that_knows_ascii_alone_gets_its_table():
+    done = subprocess.run(
+        [sys.executable, "-m", "nysboost", "list"],
+        capture_output=True,
+        env=os.environ | {"PYTHONIOENCODING": "ascii", "NO_COLOR": "1"},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"matern" in done.stdout
+
+
+# The property
+
+
+CELLS = {
+    "number": st.one_of(st.none(), st.floats(-1e6, 1e6, width=32)),
+    "whole": st.integers(-1000, 1000),
+    "text": st.one_of(st.none(), st.sampled_from(["a", "b c", "Ü", "x,y", 'q"q'])),
+    "truth": st.booleans(),
+    "day": st.one_of(st.none(), st.dates(pd.Timestamp("1990-01-01").date())),
+}
+
+
+@st.composite
+def frames(draw):
+    n = draw(st.integers(12, 30))
+    chosen = draw(st.permutations(sorted(CELLS)))[: draw(st.integers(1, 5))]
+    return {name: draw(st.lists(CELLS[name], min_size=n, max_size=n)) for name in chosen}
+
+
+TYPES = {"number": pa.float64(), "whole": pa.int64(), "text": pa.string(), "truth": pa.bool_()}
+
+
+@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@given(columns=frames(), seed=st.integers(0, 99))
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_any_frame_has_the_same_predictions_by_every_door(columns, seed, tmp_path_factory):
+    table = pa.table({k: pa.array(v, TYPES.get(k, pa.date32())) for k, v in columns.items()})
+    n, rng, folder = table.num_rows, np.random.default_rng(seed), tmp_path_factory.mktemp("doors")
+    model = regressor(n_components=6).fit(table, rng.normal(size=n))
+    expected = model.predict(table)
+    frame, turned = table.to_pandas(), list(rng.permutation(table.column_names))
+    doors = {
+        "pandas": frame[turned],
+        "nullable": frame[turned].convert_dtypes(),
+        "on Arrow": table.to_pandas(types_mapper=pd.ArrowDtype)[turned],
+        "polars": pl.from_arrow(table).select(turned),
+        "lazy": pl.from_arrow(table).lazy().select(turned),
+        "Arrow": table.select(turned),
+        "parts": iter([frame[turned][:5], frame[5:]]),
+    }
+    for name, door in doors.items():
+        np.testing.assert_allclose(model.predict(door), expected, atol=1e-8, err_msg=name)
+    with dask.config.set(scheduler="synchronous"):
+        lazy = model.predict(dd.from_pandas(frame[turned], npartitions=2)).compute()
+    np.testing.assert_allclose(lazy, expected, atol=1e-8)
+    from nysboost.tables.files import open_table, read_whole
+
+    for rows in (range(n), sorted(rng.permutation(n)[:3])):
+        part = frame[turned].iloc[list(rows)]
+        part.to_csv(folder / "t.csv", index=False)
+        part.to_parquet(folder / "t.parquet", index=False)
+        for name in ("t.csv", "t.parquet"):
+            found = model.predict(read_whole(open_table(folder / name, schema=model.schema_)))
+            np.testing.assert_allclose(found, expected[list(rows)], atol=1e-8, err_msg=name)

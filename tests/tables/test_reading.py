@@ -1,0 +1,240 @@
+"""Files as people write them: recognised, or refused with a sentence that names what is wrong."""
+
+import bz2
+import gzip
+import lzma
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from nysboost.tables.files import open_table, read_whole
+from nysboost.tables.schema import Schema
+from nysboost.tables.writing import Writing
+from nysboost.user_error import TableError
+
+PLAIN = "size,town,price\n1.5,Köln,1234.5\n-2.25,Ulm,2000.125\n3.0,Köln,-12.5\n"
+EXPECTED = {
+    "size": [1.5, -2.25, 3.0],
+    "town": ["Köln", "Ulm", "Köln"],
+    "price": [1234.5, 2000.125, -12.5],
+}
+SEMICOLONS = PLAIN.replace(",", ";")
+COMMA = SEMICOLONS.replace(".", ",")
+WRITTEN = {
+    "commas": PLAIN,
+    "tabs": PLAIN.replace(",", "\t"),
+    "bars": PLAIN.replace(",", "|"),
+    "semicolons": SEMICOLONS,
+    "decimal comma": COMMA,
+    "decimal comma, tabs": COMMA.replace(";", "\t"),
+    "decimal comma, thousands": COMMA.replace("1234,5", "1.234,5").replace("2000,1", "2.000,1"),
+    "thousands": PLAIN.replace("1234.5", '"1,234.5"').replace("2000.1", '"2,000.1"'),
+    "thousands, semicolons": SEMICOLONS.replace("1234.5", "1,234.5").replace("2000.1", "2,000.1"),
+    "quoted": PLAIN.replace("Köln", '"Köln"').replace("1.5", '"1.5"'),
+    "carriage returns": PLAIN.replace("\n", "\r\n"),
+    "spaces around names": PLAIN.replace("size,town", " size , town"),
+    "thousands and spaces": COMMA.replace("1234,5", "1 234,5").replace("2000,1", "2 000,1"),
+    "thousands and apostrophes": SEMICOLONS.replace("1234.5", "1'234.5").replace("2000.", "2'000."),
+    "spaces": PLAIN.replace(",", " "),
+    "old line ends": PLAIN.replace("\n", "\r"),
+    "empty lines": "\n\n" + PLAIN.replace("\n", "\n\n"),
+    "what Excel says first": "sep=;\n" + SEMICOLONS,
+}
+
+
+def read(path, **how):
+    file = open_table(path, writing=Writing(**how))
+    return read_whole(file), file
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
+@pytest.mark.parametrize("written", WRITTEN)
+def test_separators_decimals_and_encodings_are_recognised(written, encoding, tmp_path):
+    (tmp_path / "t.csv").write_bytes(WRITTEN[written].encode(encoding))
+    table, _ = read(tmp_path / "t.csv")
+    assert table.to_pydict() == EXPECTED
+
+
+@pytest.mark.parametrize("pack", [gzip, bz2, lzma])
+def test_packed_files_are_read_whatever_their_name_says(pack, tmp_path):
+    (tmp_path / "t.csv.gz").write_bytes(pack.compress(PLAIN.encode()))
+    assert read(tmp_path / "t.csv.gz")[0].to_pydict() == EXPECTED
+
+
+def test_what_is_given_is_not_guessed(tmp_path):
+    (tmp_path / "t.csv").write_text("a;b\n1,234;2\n5,678;3\n")
+    assert read(tmp_path / "t.csv")[0].to_pydict()["a"] == [1.234, 5.678]
+    assert read(tmp_path / "t.csv", decimal=".")[0].to_pydict()["a"] == [1234.0, 5678.0]
+    (tmp_path / "t.csv").write_bytes("a,b\nÄ,1\n".encode("cp437"))
+    assert read(tmp_path / "t.csv", encoding="cp437")[0].to_pydict()["a"] == ["Ä"]
+
+
+@pytest.mark.parametrize("mark", ["?", "-", "NA", "n/a", "none", ".", "#DIV/0!", "NULL", "", "NaN"])
+def test_marks_of_gaps_among_numbers_are_gaps(mark, tmp_path):
+    rows = [f"{i}.5,{i}" for i in range(1000)]
+    rows[900] = f"{mark},900"
+    (tmp_path / "t.csv").write_text("\n".join(["x,y", *rows]))
+    table, file = read(tmp_path / "t.csv")
+    assert table.column("x").null_count == 1
+    assert table.column("x")[900].as_py() is None
+    assert Schema.of(table).columns[0].gaps == 1
+    said = "taken as missing values" in " ".join(file.notes)
+    assert said == (mark.lower() in ("?", "-", "none", ".", "#div/0!"))
+
+
+def test_text_keeps_its_marks_but_for_gaps(tmp_path):
+    (tmp_path / "t.csv").write_text("x,y\nnone,1\n?,2\n,3\nNA,4\na,5\n")
+    assert read(tmp_path / "t.csv")[0].to_pydict()["x"] == ["none", "?", None, None, "a"]
+
+
+def test_the_types_of_columns_are_those_of_what_is_in_them(tmp_path):
+    (tmp_path / "t.csv").write_text(
+        "whole,truth,day,time,code\n1,true,2020-01-31,2020-01-31 10:00:00,007\n"
+        "2,false,2020-02-01,2020-01-31 11:00:00.5,x8\n"
+    )
+    schema = Schema.of(read(tmp_path / "t.csv")[0])
+    kinds = [column.kind for column in schema.columns]
+    assert kinds == ["number", "boolean", "date", "date", "category"]
+    assert schema.columns[4].values == ("007", "x8")
+
+
+def test_a_file_without_names_gets_some_unless_they_are_counted(tmp_path):
+    (tmp_path / "t.csv").write_text("5.1,3.5\n4.9,3.0\n")
+    table, _ = read(tmp_path / "t.csv")
+    assert table.to_pydict() == {"column 0": [5.1, 4.9], "column 1": [3.5, 3.0]}
+    (tmp_path / "t.csv").write_text("0,1\n4.9,3.0\n")
+    table, file = read(tmp_path / "t.csv")
+    assert table.to_pydict() == {"0": [4.9], "1": [3.0]}
+    assert "taken as names of columns" in file.notes[0]
+
+
+WRONG = {
+    "empty": ("", "is empty"),
+    "only names": ("a,b\n", "at least one row"),
+    "ragged": ("a,b\n1,2\n1,2,3\n", "line 3 has 3 cells, where 2 were expected"),
+    "two of a name": ("a,a\n1,2\n", "two columns called 'a'"),
+    "a word among numbers": (
+        "\n".join(["a,b", *(f"{i},1" for i in range(50)), "abc,1"]),
+        "Column 'a' of .* has 'abc' in line 52, which is not a number",
+    ),
+    "a word far down": (
+        "\n".join(["a,b", *(f"{i}.25,1.125" for i in range(1_500_000)), "abc,1"]),
+        "Column 'a' of .* has 'abc' in line 1500002, which is not a number",
+    ),
+    "another decimal": ("a;b\n" + "0,5;1.25\n" * 9, "'a' of .* has '0,5' in line 2"),
+    "a hexadecimal number": (
+        "a,b\n" + "".join(f"{i}.5,1\n" for i in range(20)) + "0x1F,1\n",
+        "Column 'a' of .* has '0x1F' in line 22",
+    ),
+    "thousands apart elsewhere": (
+        "a;b\n" + "1,234.5;1\n" * 20 + "1,23.4;1\n",
+        "Column 'a' of .* has '1,23.4' in line 22",
+    ),
+    "an open quotation mark": ('a,b\n1,"x\n2,y\n3,z\n', "begins with 'x': a quotation mark"),
+    "spaces alone": ("  \n \n", "is empty"),
+    "no text": ("a,b\n\x00\x01,2\n", "not a text file"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_what_is_wrong_in_a_text_file_is_named(what, tmp_path):
+    text, sentence = WRONG[what]
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(TableError, match=sentence):
+        read(tmp_path / "t.csv")
+
+
+def test_a_word_among_numbers_does_no_harm_where_the_column_is_left_out(tmp_path):
+    (tmp_path / "t.csv").write_text(WRONG["a word among numbers"][0])
+    file = open_table(tmp_path / "t.csv")
+    assert read_whole(file, ["b"]).num_rows == 51
+    file = open_table(tmp_path / "t.csv", categories=["a"])
+    assert Schema.of(read_whole(file)).columns[0].kind == "category"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("no.csv", None, "There is no file"),
+        ("t.doc", b"x", "a form that is not known"),
+        ("t.npy", b"nonsense", "no .npy file of numbers"),
+        ("t.parquet", b"nonsense", "no Parquet file"),
+        ("t.feather", b"nonsense", "no Feather file"),
+        ("t.jsonl", b"nonsense", "JSON objects"),
+        ("t.xlsx", b"nonsense", "no Excel file"),
+        ("t.libsvm", b"a b c", "LIBSVM"),
+        ("t.csv.gz", gzip.compress(PLAIN.encode(), mtime=0)[:30], "cut off or damaged"),
+    ],
+)
+def test_what_is_no_table_is_a_sentence(name, content, sentence, tmp_path):
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(TableError, match=sentence):
+        open_table(tmp_path / name)
+
+
+def test_several_arrays_need_a_name(tmp_path):
+    X = np.zeros((50, 2))
+    np.savez(tmp_path / "t.npz", u=X, v=X)
+    with pytest.raises(TableError, match=r"there are several\. Name one with --dataset"):
+        open_table(tmp_path / "t.npz")
+    assert open_table(tmp_path / "t.npz", dataset="v").n == 50
+    np.save(tmp_path / "t.npy", np.zeros((2, 2, 2)))
+    with pytest.raises(TableError, match="a table of numbers is needed"):
+        open_table(tmp_path / "t.npy")
+
+
+def test_a_schema_says_how_a_part_of_a_file_is_read(tmp_path):
+    """One line alone would be read as other kinds, and 1.234 as another number."""
+    (tmp_path / "t.csv").write_text("x;code;y\n1.234,5;007;1,5\n2,25;A;2\n")
+    file = open_table(tmp_path / "t.csv")
+    table = read_whole(file)
+    schema = Schema.of(table)
+    schema = Schema(schema.columns, 3, True, file.writing.decimal, file.writing.thousands)
+    (tmp_path / "part.csv").write_text("x;code;y\n1.234;7;2\n")
+    part = read_whole(open_table(tmp_path / "part.csv", schema=schema))
+    assert part.to_pydict() == {"x": [1234.0], "code": ["7"], "y": [2.0]}
+
+
+def test_columns_without_names_get_some_where_there_are_several(tmp_path):
+    (tmp_path / "t.csv").write_text("a;b;;\n1;2;;\n3;4;;\n")
+    table, file = read(tmp_path / "t.csv")
+    assert file.names == ("a", "b", "", "column 3")
+    assert table.column("column 3").null_count == 2
+
+
+def test_objects_in_a_list_are_lines(tmp_path):
+    (tmp_path / "t.json").write_text('[{"a": 1, "b": "x"}, {"a": 2, "b": "y"}]')
+    assert read_whole(open_table(tmp_path / "t.json")).to_pydict() == {"a": [1, 2], "b": ["x", "y"]}
+
+
+PARTS = {
+    "another order": ({"a": [1.5], "b": ["x"]}, {"b": ["y"], "a": [2.5]}, {"a": [1.5, 2.5]}),
+    "no values in one": ({"a": [None], "b": ["x"]}, {"a": ["u"], "b": ["y"]}, {"a": [None, "u"]}),
+    "other numbers": ({"a": [1], "b": ["x"]}, {"a": [2.5], "b": ["y"]}, {"a": [1.0, 2.5]}),
+    "a column that one lacks": ({"b": ["x"]}, {"a": [2], "b": ["y"]}, {"a": [None, 2]}),
+}
+
+
+@pytest.mark.parametrize("what", PARTS)
+def test_parts_of_one_table_may_differ(what, tmp_path):
+    import pyarrow.parquet as parquet
+
+    *parts, expected = PARTS[what]
+    for i, part in enumerate(parts):
+        parquet.write_table(pa.table(part), tmp_path / f"{i}.parquet")
+    found = read_whole(open_table(tmp_path)).to_pydict()
+    assert {name: found[name] for name in "ab"} == expected | {"b": ["x", "y"]}
+
+
+def test_parts_that_do_not_go_together_are_refused_and_folders_may_be_columns(tmp_path):
+    import pyarrow.parquet as parquet
+
+    for i, part in enumerate(({"a": [1]}, {"a": ["x"]})):
+        (tmp_path / f"year=202{i}").mkdir()
+        parquet.write_table(pa.table(part), tmp_path / f"year=202{i}" / "0.parquet")
+    with pytest.raises(TableError, match="do not go together"):
+        open_table(tmp_path)
+    parquet.write_table(pa.table({"a": [2]}), tmp_path / "year=2021" / "0.parquet")
+    assert read_whole(open_table(tmp_path)).to_pydict() == {"a": [1, 2], "year": [2020, 2021]}

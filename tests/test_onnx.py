@@ -1,0 +1,159 @@
+"""ONNX files give the predictions of their models, in ONNX Runtime and without NysBoost."""
+
+import subprocess
+import sys
+
+import numpy as np
+import onnxruntime
+import pandas as pd
+import pytest
+
+import nysboost as nb
+
+SETTINGS = {"kernel": "matern", "metric": "each", "random_state": 0, "verbose": 0}
+
+
+def points(n=90, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, 3))
+
+
+def table(n=240):
+    """Numbers with gaps, truth values, a category, one with many values, and a date."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "size": rng.normal(size=n),
+            "age": np.where(rng.uniform(size=n) < 0.1, np.nan, rng.uniform(20, 80, size=n)),
+            "member": rng.uniform(size=n) < 0.5,
+            "colour": rng.choice(["red", "green", None], size=n),
+            "street": [f"street {i}" for i in rng.integers(60, size=n)],
+            "since": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(900, size=n), "D"),
+        }
+    )
+    y = frame["size"] ** 2 + (frame["colour"] == "red") + rng.normal(size=n) / 10
+    return frame, y.to_numpy()
+
+
+def feeds(X):
+    """Return the inputs of a session: one array, or a column each."""
+    if isinstance(X, np.ndarray):
+        return {"X": X.astype(np.float64)}
+    made = {}
+    for name in X.columns:
+        column = X[name]
+        if str(column.dtype).startswith("datetime"):
+            values = (column - pd.Timestamp("1970-01-01")).dt.total_seconds()
+        else:
+            numeric = pd.api.types.is_numeric_dtype(column)
+            values = column if numeric else column.astype(object).where(column.notna(), "")
+        kind = object if values.dtype == object else np.float64
+        made[name] = values.to_numpy(kind)[:, None]
+    return made
+
+
+def run(model, X, path):
+    nb.to_onnx(model, path)
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    wanted = {one.name for one in session.get_inputs()}
+    inputs = {name: values for name, values in feeds(X).items() if name in wanted}
+    assert set(inputs) == wanted
+    outputs = [one.name for one in session.get_outputs()]
+    return dict(zip(outputs, session.run(None, inputs), strict=True))
+
+
+def assert_same(found, expected):
+    assert found.shape == expected.shape
+    assert np.abs(found - expected).max() <= 1e-5 * np.ptp(expected)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        "rbf",
+        "laplacian",
+        nb.Matern(nu=0.5, sigma=2.0),
+        nb.Matern(nu=1.5),
+        nb.Matern(nu=2.5, metric=nb.Metric([1.0, 2.0, 0.5])),
+        nb.Gaussian(metric=nb.Metric(np.ones((3, 2)))),
+        "poly",
+        "linear",
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("method", ["joint", "ensemble-ridge"])
+def test_transformers(kernel, method, tmp_path):
+    model = nb.Nystroem(kernel, method=method, n_components=20, random_state=0).fit(points())
+    assert_same(run(model, points(9, 1), tmp_path / "m")["features"], model.transform(points(9, 1)))
+
+
+def test_principal_components(tmp_path):
+    model = nb.KernelPCA(2, n_landmarks=20, random_state=0).fit(points())
+    assert_same(run(model, points(9, 1), tmp_path / "m")["features"], model.transform(points(9, 1)))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"local": False}, {"local": True}, {"local": 40}, {"scale": "quantile"}, {"loss": "hinge"}],
+    ids=str,
+)
+def test_learners_on_numbers(change, tmp_path):
+    X, new = points(), points(50, 1)
+    y = np.sin(2 * X[:, 0]) + X[:, 1]
+    settings, few = SETTINGS | {"n_components": 16} | change, change != {"local": False}
+    targets = [] if "loss" in change else [y, np.stack([y, X[:, 2]], axis=1)][few:]
+    for target in targets:
+        model = nb.NystroemRegressor(**settings).fit(X, target)
+        assert_same(run(model, new, tmp_path / "m")["prediction"], model.predict(new))
+    words = np.array(["no", "yes"])[(y > 0).astype(int)]
+    for labels in [y > 0, words, np.digitize(y, [-1, 1])][2 * few :]:
+        model = nb.NystroemClassifier(**settings).fit(X, labels)
+        found = run(model, new, tmp_path / "m")
+        assert_same(found["probabilities"], model.predict_proba(new))
+        expected = model.predict(new)
+        assert (found["label"] == expected.astype(found["label"].dtype)).all()
+
+
+@pytest.mark.parametrize("local", [False, 100])
+def test_learners_on_tables_with_gaps_and_new_categories(local, tmp_path):
+    X, y = table()
+    new = X.iloc[:60].copy()
+    new.loc[3, "colour"], new.loc[4, "street"], new.loc[5, "age"] = "blue", None, np.nan
+    model = nb.NystroemRegressor(16, local=local, **SETTINGS).fit(X, y)
+    assert_same(run(model, new, tmp_path / "m")["prediction"], model.predict(new))
+    model = nb.NystroemClassifier(16, local=local, **SETTINGS).fit(X, y > 1)
+    assert_same(run(model, new, tmp_path / "m")["probabilities"], model.predict_proba(new))
+
+
+def test_gaps_in_an_array(tmp_path):
+    X = points()
+    X[::7, 1] = np.nan
+    model = nb.NystroemRegressor(8, **SETTINGS).fit(X, X[:, 0])
+    assert_same(run(model, X[:30], tmp_path / "m")["prediction"], model.predict(X[:30]))
+
+
+def test_a_file_is_opened_without_nysboost(tmp_path):
+    nb.to_onnx(nb.Nystroem(n_components=5, random_state=0).fit(points()), tmp_path / "m.onnx")
+    program = f"""
+import sys, numpy, onnxruntime
+session = onnxruntime.InferenceSession({str(tmp_path / "m.onnx")!r})
+print(session.run(None, {{"X": numpy.zeros((2, 3))}})[0].shape, "nysboost" in sys.modules)
+"""
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert told.stdout.strip() == "(2, 5) False"
+
+
+@pytest.mark.parametrize(
+    ("model", "X", "sentence"),
+    [
+        (nb.Nystroem(nb.Anova(), n_components=5), points(30), "no form in ONNX"),
+        (nb.Nystroem(method="random-fourier", n_components=6), points(30), "no kernel values"),
+        (nb.Nystroem("precomputed", n_components=5), np.eye(30), "no kernel values"),
+        (nb.SpectralClustering(2, n_landmarks=10), points(30), "not SpectralClustering"),
+    ],
+    ids=lambda part: getattr(part, "kernel", ""),
+)
+def test_what_has_no_form_in_onnx_gets_a_sentence(model, X, sentence, tmp_path):
+    fitted = model.set_params(random_state=0).fit(X)
+    with pytest.raises(TypeError, match=sentence):
+        nb.to_onnx(fitted, tmp_path / "m.onnx")
+    assert not (tmp_path / "m.onnx").exists()

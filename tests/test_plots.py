@@ -1,0 +1,79 @@
+"""Displays: what they show, drawn without a screen."""
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+import nysboost as nb
+from nysboost.plots import (
+    CalibrationDisplay,
+    CoverageDisplay,
+    IntervalDisplay,
+    LandmarksDisplay,
+    PartialDependenceDisplay,
+)
+
+mpl.use("Agg")
+QUICK = {"kernel": "gaussian", "metric": "one", "random_state": 0}
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    import matplotlib.pyplot as plt
+
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, size=(240, 2))
+    return X, np.sin(2 * X[:, 0]) + 0.2 * rng.normal(size=240)
+
+
+@pytest.fixture(scope="module")
+def regressor(rows):
+    X, y = rows
+    return nb.NystroemRegressor(20, **QUICK).fit(X[:160], y[:160])
+
+
+def test_intervals_are_counted_and_drawn(regressor, rows):
+    X, y = (part[160:] for part in rows)
+    shown = IntervalDisplay.from_estimator(regressor, X, y)
+    mean, std = regressor.predict(X, return_std=True)
+    inside = np.mean(np.abs(mean - y) <= 1.6448536 * std)
+    assert shown.ax_.get_title() == f"90 % intervals contain {100 * inside:.0f} % of 80 rows"
+    again = shown.plot(interval=0.5, ax=shown.ax_.figure.add_subplot())
+    assert again.ax_.get_title().startswith("50 %")
+
+
+def test_coverage_of_normal_errors_is_what_is_claimed():
+    rng = np.random.default_rng(1)
+    truth = rng.normal(size=20_000)
+    shown = CoverageDisplay.from_predictions(truth, np.zeros_like(truth), np.ones_like(truth))
+    np.testing.assert_allclose(shown.covered_[[0, 4, 8]], (0.1, 0.5, 0.9), atol=0.01)
+
+
+def test_error_falls_with_landmarks_of_transformers_and_learners(rows):
+    X, y = rows
+    shown = LandmarksDisplay.from_estimator(nb.Nystroem(random_state=0), X, sizes=(4, 32))
+    assert shown.errors[1] < shown.errors[0] / 10
+    assert (shown.seconds > 0).all()
+    for model, targets, measure in (
+        (nb.NystroemRegressor(**QUICK), y, "root mean squared error"),
+        (nb.NystroemClassifier(**QUICK), y > 0, "log loss"),
+    ):
+        shown = LandmarksDisplay.from_estimator(model, X, targets, sizes=(2, 16))
+        assert shown.axes_[0].get_ylabel() == measure
+        assert shown.errors[1] < shown.errors[0]
+
+
+def test_displays_of_scikit_learn_take_our_learners(regressor, rows):
+    X, y = rows
+    model = nb.NystroemClassifier(10, **QUICK).fit(X, y > 0)
+    assert CalibrationDisplay.from_estimator(model, X, y > 0).ax_ is not None
+    effects = PartialDependenceDisplay.from_estimator(
+        regressor, X[:20], [0, 1, (0, 1)], grid_resolution=5
+    )
+    assert effects.axes_.size == 3
