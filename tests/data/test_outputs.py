@@ -290,7 +290,7 @@ def test_features_for_a_disk_never_lie_in_memory_together(fitted, make, tmp_path
 
 def test_a_memory_map_is_given_back_piece_by_piece(fitted, tmp_path, monkeypatch):
     pieces = []
-    monkeypatch.setattr(outputs, "give_back", lambda rows: pieces.append(len(rows)))
+    monkeypatch.setattr(outputs.files, "give_back", lambda rows: pieces.append(len(rows)))
     thrifty = clone(fitted).set_params(max_memory=600_000, n_jobs=1).fit(points())
     thrifty.transform(points(20_000), out=memory_map(tmp_path, (20_000, 20)))
     assert sum(pieces) == 20_000

@@ -1,16 +1,11 @@
 """The first look at Dask rows: one pass, and everything before the sample is known."""
 
-import operator
-from functools import reduce
-
 import dask
 import dask.array as da
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from nysboost.data.dask_tables import Survey, survey_rows
+from nysboost.data.dask_tables import survey_rows
 from nysboost.data.recognise import as_rows, rows_of
 
 
@@ -18,21 +13,6 @@ from nysboost.data.recognise import as_rows, rows_of
 def _in_this_thread():
     with dask.config.set(scheduler="sync"):
         yield
-
-
-@given(
-    cuts=st.lists(st.integers(0, 60), max_size=6),
-    shift=st.sampled_from([0.0, 1e6, -1e9]),
-    dtype=st.sampled_from([np.float64, np.float32, np.int64]),
-)
-def test_surveys_of_parts_add_up_to_that_of_the_whole(cuts, shift, dtype):
-    X = (np.random.default_rng(0).normal(size=(60, 2)) * 10 + shift).astype(dtype)
-    parts = np.split(X, sorted(cuts))
-    survey = reduce(operator.add, [Survey.of(part) for part in parts])
-    assert survey.count == X.size
-    assert survey.trouble is None
-    deviation = X.astype(np.float64).std()
-    assert survey.standard_deviation == pytest.approx(deviation, rel=1e-6)
 
 
 @pytest.mark.parametrize(("row", "what"), [(0, np.nan), (57, np.inf), (99, -np.inf)])

@@ -17,25 +17,20 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from nysboost.data.dask_graph import as_node, is_dask, merge_on_workers, rows_at
+from nysboost.data.lazy import as_node, is_lazy, merge_on_workers
 from nysboost.data.passes import PairTask, Task
 from nysboost.data.rows import ArrayRows, Rows
-from nysboost.numerics.arrays import (
-    Array,
-    Indices,
-    as_float,
-    dense,
-    empty,
-    is_sparse,
-    is_supported,
-    namespace,
-)
+from nysboost.numerics import arrays
+from nysboost.numerics.arrays import Array, Indices, as_float, dense, empty
 from nysboost.numerics.resources import on_one_core, readable
 
 T = TypeVar("T")
 
 TAKE_BYTES = 2**31
 """Rows that are brought here at once take no more than this."""
+
+NO_VALUES = np.empty((0, 0), dtype=object)
+"""Shows Dask that a task returns one value for a chunk."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +41,7 @@ class DaskRows:
     name: str = "X"
     in_memory = False
     lazy = True
-    survey: ClassVar[Any] = None
+    sizes: ClassVar[Any] = None
 
     @property
     def n(self) -> int:
@@ -67,15 +62,10 @@ class DaskRows:
     def form(self) -> Array:
         """One row in floating point: it shows the namespace, the device and the dtype."""
         meta, shape = self.data._meta, (1, self.n_features)
-        if is_sparse(meta):
+        if arrays.is_sparse(meta):
             return as_float(csr_matrix(shape, dtype=self.data.dtype))
-        reference = meta if is_supported(meta) else np.empty(0, dtype=self.data.dtype)
-        return as_float(namespace(reference).zeros_like(empty(shape, reference)))
-
-    @property
-    def sizes(self) -> Any:
-        """The largest size in each column, where a survey has found them."""
-        return None if self.survey is None else self.survey.sizes
+        reference = meta if arrays.is_supported(meta) else np.empty(0, dtype=self.data.dtype)
+        return as_float(arrays.namespace(reference).zeros_like(empty(shape, reference)))
 
     @cached_property
     def starts(self) -> Indices:
@@ -95,14 +85,9 @@ class DaskRows:
     def rows_at(self, wanted: Indices) -> Any:
         """Return the rows at `wanted`, in rising order, as a Dask array of few rows."""
         local = self.positions(wanted)
-        few = self.data.map_blocks(
-            rows_at,
-            local=as_node(local, "positions"),
-            chunks=(tuple(len(at) for at in local), (self.n_features,)),
-            dtype=self.form.dtype,
-            meta=self.form[:0],
-            token="sample-rows",
-        )
+        chunks = tuple(len(at) for at in local), (self.n_features,)
+        node = as_node(local, "positions")
+        few = self.send(rows_at, "sample-rows", chunks, self.form[:0], local=node)
         # the choice comes after: so a task reads its chunk itself, and no chunk travels
         return few.blocks[[i for i, at in enumerate(local) if len(at)]]
 
@@ -129,8 +114,6 @@ class DaskRows:
 
     def map(self, task: Task, columns: int, *beside: Any, out: Any = None) -> Any:
         """Return the task's results for all blocks of rows, computed when they are asked for."""
-        import dask.array as da
-
         if out is not None:
             msg = (
                 "The features of a Dask collection are a Dask array, which says itself where it "
@@ -138,34 +121,25 @@ class DaskRows:
             )
             raise ValueError(msg)
         task.prepare(self.form)  # which refuses rows that do not fit
-        form = dense(self.form)
-        return da.map_blocks(
-            _map_chunk,
-            self.data,
-            *(self.align(other) for other in beside),
-            task=as_node(task, "task"),
-            columns=columns,
-            chunks=(self.data.chunks[0], (columns,)),
-            dtype=form.dtype,
-            meta=empty((0, columns), form),
-            token=task.name,
-        )
+        chunks, meta = (self.data.chunks[0], (columns,)), empty((0, columns), dense(self.form))
+        how = {"task": as_node(task, "task"), "columns": columns}
+        return self.send(_map_chunk, task.name, chunks, meta, *beside, **how)
+
+    def send(
+        self, function: Callable[..., Any], token: str, chunks: Any, meta: Any, *beside: Any,
+        **shared: Any,
+    ) -> Any:  # fmt: skip
+        """Return function(chunk, *beside, **shared) of all chunks: lazy, one value each if None."""
+        import dask.array as da
+
+        others, each = map(self.align, beside), ((1,) * self.data.numblocks[0], (1,))
+        how = {"chunks": chunks or each, "dtype": meta.dtype, "meta": meta, "token": token}
+        return da.map_blocks(function, self.data, *others, **how, **shared)
 
     def fold(self, task: Task, merge: Callable[[T, T], T], *beside: Any) -> T:
         """Return the task's results for all blocks of rows, merged by a tree in their order."""
-        import dask.array as da
-
-        parts = da.map_blocks(
-            _fold_chunk,
-            self.data,
-            *(self.align(other) for other in beside),
-            task=as_node(task, "task"),
-            merge=merge,
-            chunks=((1,) * self.data.numblocks[0], (1,)),
-            dtype=object,
-            meta=np.empty((0, 0), dtype=object),
-            token=task.name,
-        )
+        how = {"task": as_node(task, "task"), "merge": merge}
+        parts = self.send(_fold_chunk, task.name, None, NO_VALUES, *beside, **how)
         value: T = merge_on_workers(parts, merge, task.name)
         return value
 
@@ -188,7 +162,7 @@ class DaskRows:
             concatenate=True,
             adjust_chunks={"i": 1, "j": 1},
             dtype=object,
-            meta=np.empty((0, 0), dtype=object),
+            meta=NO_VALUES,
             token=task.name,
         )
         value: T = merge_on_workers(parts, merge, task.name)
@@ -196,14 +170,14 @@ class DaskRows:
 
     def gather(self, result: Any, like: Any = None) -> Array:
         """Return the result of a map as an array in memory, unless `like` is lazy itself."""
-        found: Array = result if is_dask(like) else result.compute()
+        found: Array = result if is_lazy(like) else result.compute()
         return found
 
     def align(self, other: Any) -> Any:
         """Return a table of n rows as a Dask array with the row chunks of this one."""
         import dask.array as da
 
-        if not is_dask(other):
+        if not is_lazy(other):
             return da.from_array(other, chunks=(self.data.chunks[0], other.shape[1]))
         sizes = self.data.chunks[0]
         if isnan(other.shape[0]) and other.numblocks[0] == len(sizes):
@@ -228,6 +202,18 @@ class DaskRows:
             raise ValueError(msg)
 
 
+def rows_at(block: Array, local: list[Indices], block_id: tuple[int, ...]) -> Array:
+    """Return those rows of a block that are wanted, in floating point."""
+    wanted = local[block_id[0]]
+    if len(wanted) and wanted[-1] >= block.shape[0]:
+        msg = (
+            f"Chunk {block_id[0]} of a Dask array has {block.shape[0]} rows, fewer than the array "
+            "says: give map_blocks the chunks that come of it, or call compute_chunk_sizes()."
+        )
+        raise ValueError(msg)
+    return as_float(block[wanted])
+
+
 @contextmanager
 def _on_worker(chunk: int) -> Iterator[None]:
     """Keep to one core, and let an error say in which chunk it is."""
@@ -240,7 +226,7 @@ def _on_worker(chunk: int) -> Iterator[None]:
 
 
 def _map_chunk(
-    chunk: Array, *beside: Array, task: Task, columns: int, block_id: tuple[int, ...] = (0,)
+    chunk: Array, *beside: Array, task: Task, columns: int, block_id: tuple[int, ...]
 ) -> Array:
     if chunk.shape[0] == 0:
         return empty((0, columns), dense(as_float(chunk)))
@@ -249,11 +235,7 @@ def _map_chunk(
 
 
 def _fold_chunk(
-    chunk: Array,
-    *beside: Array,
-    task: Task,
-    merge: Callable[[Any, Any], Any],
-    block_id: tuple[int, ...] = (0,),
+    chunk: Array, *beside: Array, task: Task, merge: Any, block_id: tuple[int, ...]
 ) -> Any:
     if chunk.shape[0] == 0:
         return None

@@ -1,33 +1,40 @@
-"""Values that are computed when they are asked for, as Dask's are, and methods that return such."""
+"""Values that are computed when they are asked for, as Dask's are, and the graphs that do so.
+
+Dask is imported when a collection comes in, never before.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import wraps
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from functools import reduce, wraps
+from typing import Any, TypeGuard, TypeVar
+from uuid import uuid4
 
 import numpy as np
 
-from nysboost.data.dask_graph import as_node, is_dask
 from nysboost.numerics.arrays import Array, namespace
+from nysboost.numerics.resources import on_one_core
 
 T = TypeVar("T")
 Method = TypeVar("Method", bound=Callable[..., Any])
 
+MERGED = 16
+"""Values that one task merges: the tree over a million chunks has five levels."""
 
-def is_lazy(values: object) -> bool:
-    """Whether values are somewhere else, and computed when they are asked for."""
-    return is_dask(values)
+
+def is_lazy(values: object) -> TypeGuard[Any]:
+    """Whether values are computed when they are asked for: Dask's, which is not imported here."""
+    return type(values).__module__.partition(".")[0] in ("dask", "dask_expr")
 
 
 def gather(values: Any) -> Any:
     """Return values that are lazy as an array in memory, and others as they are."""
-    return values.compute() if is_dask(values) else values
+    return values.compute() if is_lazy(values) else values
 
 
 def map_rows(values: Any, function: Callable[[Array], Array], dtype: Any) -> Any:
     """Return a function of each row of a table, shape (n,): lazy where the table is."""
-    if not is_dask(values):
+    if not is_lazy(values):
         return function(values)
     return values.map_blocks(function, drop_axis=1, dtype=dtype)
 
@@ -47,6 +54,34 @@ def compute_parts(X: Any, function: Callable[[Any], T]) -> list[T]:
 
     parts = np.ravel(X.to_delayed())
     return list(dask.compute(*[dask.delayed(function)(part) for part in parts]))
+
+
+def as_node(value: Any, what: str) -> Any:
+    """Return a value as one node of the graph, which each worker fetches once."""
+    from dask.delayed import delayed
+
+    return delayed(value, name=f"{what}-{uuid4().hex}", traverse=False)
+
+
+def merge_on_workers(parts: Any, merge: Callable[[Any, Any], Any], task: str) -> Any:
+    """Return the merger of all values, the blocks of a Dask array, by a tree of tasks."""
+    from dask.delayed import delayed
+
+    values = list(np.ravel(parts.to_delayed()))
+    while len(values) > 1:
+        groups = [values[i : i + MERGED] for i in range(0, len(values), MERGED)]
+        key = f"merge-{task}-{uuid4().hex}"
+        values = [
+            delayed(_merged, pure=False)(merge, group, dask_key_name=(key, i))
+            for i, group in enumerate(groups)
+        ]
+    return values[0].compute()
+
+
+def _merged(merge: Callable[[Any, Any], Any], values: Sequence[Any]) -> Any:
+    with on_one_core():
+        found = [value for value in values if value is not None]
+        return reduce(merge, found) if found else None
 
 
 def by_blocks(method: Method) -> Method:

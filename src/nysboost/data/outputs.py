@@ -11,17 +11,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from nysboost.data.files import (
-    NO_ROOM,
-    disk_full,
-    find_map,
-    give_back,
-    put_in_place,
-    real_place,
-    refuse_no_place,
-    reserve,
-    write_error,
-)
+from nysboost.data import files
 from nysboost.numerics.arrays import Array, dtype_name, empty, namespace, to_host, whereabouts
 
 __all__ = ["make_output"]
@@ -83,22 +73,34 @@ class Collected(Output):
 
 
 class Given(Output):
-    """An array or a store that was made before; rows that are not reached become NaN."""
+    """An array that is filled where it lies, or a store; rows that are not reached become NaN."""
 
     def __init__(self, out: Any, n_columns: int, form: Array) -> None:
         super().__init__(n_columns, form)
         self.out: Array = out  # or a store that is written like one
+        self.in_place = not hasattr(out, "chunks")
+        self.in_memory = self.in_place and files.find_map(out) is None
+
+    def begin(self) -> None:
+        """Claim the disk space of a memory map: a full disk would end the process later."""
+        file = files.find_map(self.out)
+        if file is not None and file.mode != "c" and file.filename is not None:
+            path = Path(file.filename)
+            if path.is_file():  # it may have been removed since it was mapped
+                with path.open("r+b") as handle:
+                    files.reserve(handle.fileno(), path.stat().st_size, path)
 
     def room(self, count: int) -> Array:
-        if self.written + count > self.out.shape[0]:
+        stop = self.written + count
+        if stop > self.out.shape[0]:
             msg = f"out has {self.out.shape[0]} rows, but there are more rows of X than that."
             raise ValueError(msg)
-        return self._space(count)
-
-    def _space(self, count: int) -> Array:
-        return super().room(count)
+        return self.out[self.written : stop, :] if self.in_place else super().room(count)
 
     def _put(self, rows: Array) -> None:
+        if self.in_place:
+            files.give_back(rows)
+            return
         stop = self.written + rows.shape[0]
         try:
             self.out[self.written : stop, :] = to_host(rows)
@@ -121,30 +123,6 @@ class Given(Output):
                 self.out[start : start + MARKED_ROWS, :] = float("nan")
 
 
-class InPlace(Given):
-    """An array that is filled where it lies."""
-
-    def __init__(self, out: Any, n_columns: int, form: Array) -> None:
-        super().__init__(out, n_columns, form)
-        self.in_memory = find_map(out) is None
-
-    def begin(self) -> None:
-        """Claim the disk space of a memory map: a full disk would end the process later."""
-        file = find_map(self.out)
-        if file is not None and file.mode != "c" and file.filename is not None:
-            path = Path(file.filename)
-            if path.is_file():  # it may have been removed since it was mapped
-                with path.open("r+b") as handle:
-                    reserve(handle.fileno(), path.stat().st_size, path)
-
-    def _space(self, count: int) -> Array:
-        return self.out[self.written : self.written + count, :]
-
-    def _put(self, rows: Array) -> None:
-        if not self.in_memory:
-            give_back(rows)
-
-
 class File(Output):
     """A .npy file under another name that gets its own when it is whole."""
 
@@ -154,7 +132,7 @@ class File(Output):
         self._dtype = np.dtype(dtype_name(form))
         self._row_bytes = n_columns * self._dtype.itemsize
         self._n = n
-        self._place = real_place(path)
+        self._place = files.real_place(path)
         self._partial = self._place.with_name(f"{path.name}.{uuid4().hex}.partial")
 
     def begin(self) -> None:
@@ -162,12 +140,12 @@ class File(Output):
         try:
             self._file = self._partial.open("xb")
         except OSError as error:
-            raise write_error(self.path, "The features", error) from error
+            raise files.write_error(self.path, "The features", error) from error
         self._write_header(self._n or 0)
         self._start = self._file.tell()
         try:
             size = self._start + (self._n or 0) * self._row_bytes
-            reserve(self._file.fileno(), size, self.path)
+            files.reserve(self._file.fileno(), size, self.path)
         except OSError:
             self.abandon()
             raise
@@ -184,17 +162,17 @@ class File(Output):
             self._file.write(to_host(rows).data)
             self._file.flush()
         except OSError as error:
-            if error.errno not in NO_ROOM:
+            if error.errno not in files.NO_ROOM:
                 raise
             so_far = self.written + rows.shape[0]
-            raise disk_full(self.path, so_far * self._row_bytes) from error
+            raise files.disk_full(self.path, so_far * self._row_bytes) from error
 
     def finish(self) -> Array:
         self._file.truncate(self._start + self.written * self._row_bytes)
         self._file.seek(0)
         self._write_header(self.written)
         self._file.close()
-        put_in_place(self._partial, self._place)
+        files.put_in_place(self._partial, self._place)
         whole: Array = np.load(self.path, mmap_mode="r")
         return whole
 
@@ -212,12 +190,12 @@ def make_output(out: Any, n: int | None, n_columns: int, form: Array) -> Output:
         if path.suffix != ".npy":
             msg = f"Features are written to a .npy file, but out={str(path)!r} was given."
             raise ValueError(msg)
-        refuse_no_place(path)
+        files.refuse_no_place(path)
         return File(path, n, n_columns, form)
     if out is None:
         if n is None:
             return Collected(n_columns, form)
-        return InPlace(empty((n, n_columns), form), n_columns, form)
+        return Given(empty((n, n_columns), form), n_columns, form)
     shape, kind = tuple(getattr(out, "shape", ())), dtype_name(form)
     if len(shape) != 2 or shape[1] != n_columns or n not in (None, shape[0]):
         expected = f"({'number of rows' if n is None else n}, {n_columns})"
@@ -229,12 +207,11 @@ def make_output(out: Any, n: int | None, n_columns: int, form: Array) -> Output:
     if dtype_name(out) != kind:
         msg = f"out has dtype {dtype_name(out)}, but the features of {kind} rows are {kind}."
         raise ValueError(msg)
-    if hasattr(out, "chunks"):
-        return Given(out, n_columns, form)
-    if whereabouts(out) != whereabouts(form):
+    given = Given(out, n_columns, form)
+    if given.in_place and whereabouts(out) != whereabouts(form):
         msg = f"out is {whereabouts(out)}, but the features are {whereabouts(form)}."
         raise ValueError(msg)
     if isinstance(out, np.ndarray) and not out.flags.writeable:
         msg = 'out cannot be written to: open the file with mode "r+", or copy the array.'
         raise ValueError(msg)
-    return InPlace(out, n_columns, form)
+    return given

@@ -11,24 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from nysboost.data.checks import refuse_non_finite
 from nysboost.data.driver import ENDLESS, Plan, in_order, run_blocks, slices
-from nysboost.data.outputs import make_output
-from nysboost.numerics.arrays import (
-    Array,
-    Floats,
-    Indices,
-    as_float,
-    convert_like,
-    dense,
-    entries,
-    floats_on_host,
-    is_numpy,
-    is_sparse,
-    namespace,
-    stack_tables,
-    take,
-    to_host,
-)
+from nysboost.data.outputs import Output, make_output
+from nysboost.numerics import arrays
+from nysboost.numerics.arrays import Array, Indices, as_float, convert_like, take
 from nysboost.numerics.resources import Budget, usable_threads
 
 T = TypeVar("T")
@@ -103,7 +90,7 @@ class PairTask:
             return times * self.function(self.shared, left, right)
 
         tiles = list(_tiles(upper[0].shape[0], lower[0].shape[0], same=upper is lower))
-        parallel = len(tiles) > 1 and is_numpy(upper[0])
+        parallel = len(tiles) > 1 and arrays.is_numpy(upper[0])
         return in_order(work, tiles, usable_threads(self.budget) if parallel else 1)
 
 
@@ -116,33 +103,22 @@ def _tiles(rows: int, columns: int, *, same: bool) -> Iterator[tuple[slice, slic
             yield tile, part, 2
 
 
-class LocalPasses(ABC):
+class LocalPasses:
     """Rows that are read here, piece by piece: arrays, memory maps, stores, iterators.
 
     `in_memory` rows take no memory that the caller does not hold already. `sizes`, (d,), are the
-    largest in each column, where `as_rows` has looked; `lazy` rows and a `survey` are Dask's.
+    largest in each column, where `as_rows` has looked; `lazy` rows are Dask's.
     """
 
     in_memory: bool
     lazy: bool = False
-    survey: Any = None
     sizes: Any = None
 
-    @property
-    @abstractmethod
-    def n(self) -> Any:
-        """Number of rows; None if only the end will tell."""
+    if TYPE_CHECKING:  # which every kind of rows has; a view leaves some to the rows that it shows
 
-    @property
-    @abstractmethod
-    def form(self) -> Array:
-        """One row in floating point: it shows the namespace, the device and the dtype."""
-
-    @abstractmethod
-    def pieces(self, size: int) -> Iterator[Array]:
-        """Read all rows once, in order, as tables of about `size` rows, in their own dtype."""
-
-    if TYPE_CHECKING:  # what a view may leave to the rows that it shows
+        @property
+        def n(self) -> Any:
+            """Number of rows; None if only the end will tell."""
 
         @property
         def n_features(self) -> int:
@@ -152,34 +128,31 @@ class LocalPasses(ABC):
         def numbers_per_row(self) -> int:
             """How many numbers a row takes; of a sparse one, also those that say where."""
 
+        @property
+        def form(self) -> Array:
+            """One row in floating point: it shows the namespace, the device and the dtype."""
+
         def take(self, indices: Indices | slice) -> Array:
             """Return the rows at `indices` in floating point, shape (len(indices), d)."""
 
         def only(self, indices: Indices) -> Any:
             """Return the rows at `indices` as rows of their own."""
 
+        def pieces(self, size: int) -> Iterator[Array]:
+            """Read all rows once, in order, as tables of about `size` rows, in their own dtype."""
+
     def map(self, task: Task, columns: int, *beside: Array, out: Any = None) -> Array:
         """Return the task's results for all blocks of rows, one below the other."""
         function = task.prepare(self.form)
         if not task.in_place:
-            return stack_tables(list(self._run(task, function, beside)))
+            plan = task.plan(self, not self.in_memory)
+            return arrays.stack_tables(list(self._run(task, function, plan, beside)))
         refuse_overlap(self, out)
-        output = make_output(out, self.n, columns, dense(self.form))
+        output = make_output(out, self.n, columns, arrays.dense(self.form))
         plan = task.plan(self, not (self.in_memory and output.in_memory))
-        fused = task.fuse(self.form, self.n or ENDLESS)
         output.begin()
         try:
-            for piece in self.pieces(plan.piece):
-                space, start = output.room(piece.shape[0]), output.written
-
-                def fill(at: slice, piece: Array = piece, start: int = start,
-                         space: Array = space) -> None:  # fmt: skip
-                    block = self._block(task, piece, at, start)
-                    function(block, *_parts(beside, at, start), out=space[at, :])
-
-                if fused is None or not fused(as_float(piece), space):
-                    deque(run_blocks(fill, piece.shape[0], plan), maxlen=0)
-                output.write(space)
+            deque(self._run(task, function, plan, beside, output), maxlen=0)
             return output.finish()
         except BaseException:
             output.abandon()
@@ -187,7 +160,8 @@ class LocalPasses(ABC):
 
     def fold(self, task: Task, merge: Callable[[T, T], T], *beside: Array) -> T:
         """Return the task's results for all blocks of rows, merged in the order of the rows."""
-        merged: T = reduce(merge, self._run(task, task.prepare(self.form), beside))
+        plan = task.plan(self, not self.in_memory)
+        merged: T = reduce(merge, self._run(task, task.prepare(self.form), plan, beside))
         return merged
 
     def fold_pairs(self, task: PairTask, merge: Callable[[T, T], T], *beside: Array) -> T:
@@ -208,9 +182,9 @@ class LocalPasses(ABC):
         return merged
 
     def _run(
-        self, task: Task, function: Callable[..., Any], beside: tuple[Array, ...]
+        self, task: Task, function: Any, plan: Plan, beside: Any, output: Output | None = None
     ) -> Iterator[Any]:
-        """Yield the function's result for each block of rows, in order."""
+        """Yield the function's result for each block of rows, in order; or fill the output."""
         for other in beside:
             if self.n not in (None, other.shape[0]):
                 msg = (
@@ -218,31 +192,28 @@ class LocalPasses(ABC):
                     "one as of the other."
                 )
                 raise ValueError(msg)
-        plan, start = task.plan(self, not self.in_memory), 0
+        fused = None if output is None else task.fuse(self.form, self.n or ENDLESS)
+        start = 0
         for piece in self.pieces(plan.piece):
+            space: Any = None if output is None else output.room(piece.shape[0])
 
-            def work(at: slice, piece: Array = piece, start: int = start) -> Any:
-                block = self._block(task, piece, at, start)
-                return function(block, *_parts(beside, at, start))
+            def work(at: slice, piece: Array = piece, space: Any = space, row: int = start) -> Any:
+                block = convert_like(self.form, as_float(take(piece, at)))
+                if task.finite:  # the first look at these rows
+                    refuse_non_finite(block, row + at.start)
+                others = (other[row + at.start : row + at.stop, ...] for other in beside)
+                into = {} if space is None else {"out": space[at, :]}
+                return function(block, *others, **into)
 
-            yield from run_blocks(work, piece.shape[0], plan)
+            if fused is None or not fused(as_float(piece), space):
+                yield from run_blocks(work, piece.shape[0], plan)
+            if output is not None:
+                output.write(space)
             start += piece.shape[0]
-
-    def _block(self, task: Task, piece: Array, at: slice, start: int) -> Array:
-        """Return rows of a piece in floating point, which is the first to look at them."""
-        block = convert_like(self.form, as_float(take(piece, at)))
-        if task.finite:
-            refuse_non_finite(block, start + at.start)
-        return block
 
     def gather(self, result: Array, like: Any = None) -> Array:  # noqa: ARG002
         """Return the result of a map as an array in memory."""
         return result
-
-
-def _parts(beside: tuple[Array, ...], at: slice, start: int) -> Iterator[Array]:
-    """Return the columns beside a block, of a piece that begins with row `start`."""
-    return (other[start + at.start : start + at.stop, ...] for other in beside)
 
 
 def refuse_overlap(rows: Any, out: Any) -> None:
@@ -251,40 +222,3 @@ def refuse_overlap(rows: Any, out: Any) -> None:
     if all(isinstance(part, np.ndarray) for part in both) and np.may_share_memory(*both):
         msg = "out lies in the memory of X: give it memory of its own."
         raise ValueError(msg)
-
-
-class NotFiniteError(ValueError):
-    """A table that has a NaN or an infinity."""
-
-
-def column_sizes(values: Array) -> Floats:
-    """Return the largest size in each column of a table, shape (d,), NaN where there is one."""
-    if is_sparse(values):
-        found: Floats = abs(values).max(axis=0).toarray()[0]
-        return found
-    xp = namespace(values)
-    return floats_on_host(xp.maximum(xp.max(values, axis=0), -xp.min(values, axis=0)))
-
-
-def refuse_non_finite(values: Array, start: int, name: str = "X") -> None:
-    """Raise if a table has a NaN or an infinity, and say where; `start` is its first row."""
-    flat = entries(values)
-    xp = namespace(flat)
-    with np.errstate(over="ignore", invalid="ignore"):
-        suspicious = not bool(xp.isfinite(xp.sum(flat)))
-    if suspicious and not bool(xp.all(xp.isfinite(flat))):
-        table = to_host(dense(values))
-        row, column = np.argwhere(~np.isfinite(table))[0]
-        what = "NaN" if np.isnan(table[row, column]) else "infinity"
-        msg = (
-            f"{name} contains {what}, first at row {start + row}, column {column}. "
-            "Remove such rows or fill them in first, with sklearn.impute.SimpleImputer say."
-        )
-        raise NotFiniteError(msg)
-
-
-def no_samples(name: str, shape: tuple[int, ...]) -> str:
-    """Return the sentence about a table without rows or without columns."""
-    what = "sample" if shape[0] == 0 else "feature"
-    said = f"{name} has 0 {what}(s) (shape={tuple(shape)})"
-    return f"{said}: there is nothing to approximate, to learn from or to predict."

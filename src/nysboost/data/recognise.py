@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from array_api_compat import is_array_api_obj
 
-from nysboost.data.dask_graph import is_dask
+from nysboost.data import checks
 from nysboost.data.dask_rows import DaskRows
 from nysboost.data.dask_tables import dask_rows, survey_rows
 from nysboost.data.files import find_map
-from nysboost.data.passes import LocalPasses, column_sizes, no_samples, refuse_non_finite
+from nysboost.data.lazy import is_lazy
+from nysboost.data.passes import LocalPasses
 from nysboost.data.rows import (
     MEASURED,
     PROBED,
@@ -21,10 +22,10 @@ from nysboost.data.rows import (
     MappedRows,
     Rows,
     StoredRows,
-    scan,
+    scan_size,
     spread_indices,
 )
-from nysboost.numerics.arrays import SUPPORTED, Array, is_sparse, is_supported
+from nysboost.numerics.arrays import SUPPORTED, Array, as_float, is_sparse, is_supported
 
 
 class IteratedRows(LocalPasses):
@@ -32,9 +33,9 @@ class IteratedRows(LocalPasses):
 
     n = None
     in_memory = False
-    form: Array = None  # type: ignore[assignment]
-    n_features: int = 0
-    numbers_per_row: int = 0
+    form: Array
+    n_features: int
+    numbers_per_row: int
 
     def __init__(self, blocks: Iterator[Any], name: str) -> None:
         self.name = name
@@ -73,16 +74,16 @@ def rows_of(X: Any, *, name: str = "X") -> ArrayRows | DaskRows:
             "Fit on an array, a memory map, an HDF5 or a Zarr array, and transform the iterator."
         )
         raise TypeError(msg)
-    if is_dask(X):
+    if is_lazy(X):
         return dask_rows(X, name)
     rows: ArrayRows
     _refuse_closed(X, name)
     if is_sparse(X):
-        _refuse_complex(X, name)
-        _refuse_no_table(X, name)
+        checks.refuse_complex(X, name)
+        checks.refuse_other_shapes(X, name)
         rows = ArrayRows(X.tocsr())
     elif all(hasattr(X, part) for part in ("chunks", "shape", "dtype")):
-        _refuse_complex(X, name)
+        checks.refuse_complex(X, name)
         rows = StoredRows(X)
     elif is_array_api_obj(X) and not isinstance(X, np.ndarray):
         if not is_supported(X):
@@ -95,9 +96,8 @@ def rows_of(X: Any, *, name: str = "X") -> ArrayRows | DaskRows:
     else:
         array = numbers_of(X, name)
         rows = ArrayRows(array) if find_map(array) is None else MappedRows(array)
-    _refuse_no_table(rows.data, name)
-    if rows.n == 0 or rows.n_features == 0:
-        raise ValueError(no_samples(name, rows.data.shape))
+    checks.refuse_other_shapes(rows.data, name)
+    checks.refuse_empty(rows.data, name)
     return rows
 
 
@@ -109,9 +109,11 @@ def as_rows(X: Any, *, name: str = "X") -> Rows:
     spread = np.union1d(spread_indices(rows.n, PROBED), spread_indices(rows.n, MEASURED))
     parts = []
     sizes = np.zeros(rows.n_features)
-    for piece in scan(rows):
-        refuse_non_finite(piece, start, name)
-        sizes = np.maximum(sizes, column_sizes(piece))
+    for stored in rows.pieces(scan_size(rows)):
+        piece = as_float(stored)
+        sizes = np.maximum(sizes, checks.column_sizes(piece))
+        if not np.isfinite(sizes).all():
+            checks.refuse_non_finite(piece, start, name)
         if isinstance(rows, StoredRows):
             here = (spread >= start) & (spread < start + piece.shape[0])
             parts.append(piece[spread[here] - start])
@@ -127,7 +129,7 @@ def stays_where_it_is(X: Any) -> bool:
     if isinstance(X, np.ndarray):
         return find_map(X) is not None
     _refuse_closed(X, "X")
-    return is_dask(X) or is_array_api_obj(X) or hasattr(X, "chunks") or isinstance(X, Iterator)
+    return is_lazy(X) or is_array_api_obj(X) or hasattr(X, "chunks") or isinstance(X, Iterator)
 
 
 def stream_of(X: Any, *, name: str = "X") -> Rows:
@@ -140,26 +142,17 @@ def stream_of(X: Any, *, name: str = "X") -> Rows:
 def table_of(X: Any, *, name: str = "X") -> Any:
     """Return what lies in memory as an array, or a sparse matrix or data frame as it is."""
     if is_sparse(X):
-        _refuse_complex(X, name)
-        _refuse_no_table(X, name)
+        checks.refuse_complex(X, name)
+        checks.refuse_other_shapes(X, name)
         return X
     array = numbers_of(X, name)
-    _refuse_no_table(array, name)
+    checks.refuse_other_shapes(array, name)
     return X if hasattr(X, "columns") else array
 
 
 def _refuse_closed(X: Any, name: str) -> None:
     if type(X).__module__.startswith("h5py") and not X:
         msg = f"{name} is an HDF5 dataset whose file is closed: open the file again."
-        raise ValueError(msg)
-
-
-def _refuse_no_table(array: Any, name: str) -> None:
-    if len(array.shape) != 2:
-        msg = (
-            f"{name} has shape {tuple(array.shape)}; a table of shape (n, d) is needed. "
-            "Reshape your data: X.reshape(-1, 1) makes one feature of a vector."
-        )
         raise ValueError(msg)
 
 
@@ -179,7 +172,7 @@ def numbers_of(X: Any, name: str) -> np.ndarray[Any, Any]:
             "numpy.lib.recfunctions.structured_to_unstructured."
         )
         raise ValueError(msg)
-    _refuse_complex(array, name)
+    checks.refuse_complex(array, name)
     try:
         return array.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
@@ -202,10 +195,4 @@ def _refuse_no_numbers(X: Any, name: str) -> None:
             f"{name} has dates or spans of time, which are no numbers until you choose a unit and "
             "an origin: (dates - dates.min()) / numpy.timedelta64(1, 'D'), say."
         )
-        raise ValueError(msg)
-
-
-def _refuse_complex(X: Any, name: str) -> None:
-    if np.iscomplexobj(X):
-        msg = f"Complex data not supported: {name} has dtype {X.dtype}. Pass real numbers."
         raise ValueError(msg)

@@ -87,22 +87,6 @@ class RowsView(LocalPasses):
 
     rows: Any
 
-    @property
-    def n(self) -> Any:
-        """Number of rows; None if only the end will tell."""
-        return self.rows.n
-
-    @property
-    def form(self) -> Array:
-        """One row in floating point."""
-        form: Array = self.rows.form
-        return form
-
-    def pieces(self, size: int) -> Iterator[Array]:
-        """Read all rows once, in order, as tables of about `size` rows."""
-        pieces: Iterator[Array] = self.rows.pieces(size)
-        return pieces
-
     def __getattr__(self, name: str) -> Any:
         if name == "rows" or name.startswith("__"):
             raise AttributeError(name)
@@ -253,7 +237,6 @@ class ForgottenRows:
     n_features: int
     in_memory = True
     lazy = False
-    survey: ClassVar[Any] = None
     sizes: ClassVar[Any] = None
 
     @property
@@ -275,11 +258,6 @@ class ForgottenRows:
         self.take()
 
     pieces = map = fold = fold_pairs = gather = only = take
-
-
-def scan(rows: Rows) -> Iterator[Array]:
-    """Read all rows once, in order, in tables that take little memory."""
-    return (as_float(piece) for piece in rows.pieces(scan_size(rows)))
 
 
 def scan_size(rows: Rows) -> int:

@@ -7,7 +7,8 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from nysboost.data.rows import MEASURED, Rows, scan, spread_indices
+from nysboost.data.passes import BlockTask
+from nysboost.data.rows import MEASURED, Rows, scan_size, spread_indices
 from nysboost.kernels import distances
 from nysboost.numerics.arrays import Array, dense, entries, floats_on_host, namespace, to_host
 from nysboost.numerics.checks import require_number, require_positive
@@ -102,18 +103,19 @@ def euclidean(X: Array, Y: Array) -> Array:
 
 def _standard_deviation(rows: Rows) -> float:
     """Return the standard deviation of all entries, in one pass over the rows."""
-    if rows.survey is not None:
-        return float(rows.survey.standard_deviation)
-    first = _dense(rows.take(slice(0, 1)))
-    unit = _unit(rows.take(spread_indices(rows.n, MEASURED)))
-    shift = float((first / unit).mean())
-    total = total_of_squares = 0.0
-    for block in scan(rows):
-        gap = _dense(block) / unit - shift
-        total += float(gap.sum())
-        total_of_squares += float((gap * gap).sum())
-    count = rows.n * rows.n_features
-    return unit * float(np.sqrt(max(0.0, total_of_squares / count - (total / count) ** 2)))
+    sample = rows.take(spread_indices(rows.n, MEASURED))
+    unit = _unit(sample)
+    shift = float(_dense(sample[:1]).mean()) / unit
+    task = BlockTask("moments", _moments, (unit, shift), scan_size(rows))
+    mean, square = rows.fold(task, np.add) / (rows.n * rows.n_features)
+    return unit * float(np.sqrt(max(0.0, square - mean**2)))
+
+
+def _moments(how: tuple[float, float], block: Array) -> Array:
+    """Return the sums of entries, in a unit and about a shift, and of their squares."""
+    unit, shift = how
+    gap = _dense(block) / unit - shift
+    return np.array([gap.sum(), (gap * gap).sum()])
 
 
 def _unit(sample: Array) -> float:

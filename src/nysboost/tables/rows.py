@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import _check_feature_names, validate_data
 
+from nysboost.data.checks import NotFiniteError
 from nysboost.data.lazy import compute_parts, is_lazy
-from nysboost.data.passes import NotFiniteError
 from nysboost.data.recognise import as_rows, rows_of, stays_where_it_is, stream_of, table_of
 from nysboost.data.rows import EncodedRows, scan_size
 from nysboost.numerics.arrays import Array, Floats, dense, entries, is_sparse, namespace, to_host
