@@ -11,7 +11,6 @@ from nysboost._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from nysboost.api import *  # noqa: F403
-    from nysboost.api import __all__ as __all__
 else:  # a checker that saw this would take every name for one of ours
 
     def __getattr__(name: str) -> Any:
@@ -20,13 +19,13 @@ else:  # a checker that saw this would take every name for one of ours
             raise AttributeError(name)
         if importlib.util.find_spec(f"nysboost.{name}"):  # one of the rooms
             return importlib.import_module(f"nysboost.{name}")
-        api = importlib.import_module("nysboost.api")
-        try:
-            value = globals()[name] = getattr(api, name)
-        except AttributeError:
+        public = vars(importlib.import_module("nysboost.api"))
+        public = {n: v for n, v in public.items() if n == "__version__" or not n.startswith("_")}
+        globals().update(public, __all__=sorted(public))
+        if name not in globals():
             msg = f"nysboost has no {name!r}."
-            raise AttributeError(msg) from None
-        return value
+            raise AttributeError(msg)
+        return globals()[name]
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *importlib.import_module("nysboost.api").__all__})
+        return sorted({*globals(), *__getattr__("__all__")})

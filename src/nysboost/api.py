@@ -1,76 +1,39 @@
 """What `import nysboost` offers: every public name, and where it is made."""
 
-from nysboost._version import __version__
-from nysboost.approximation import Approximation
-from nysboost.boosting.algorithm import JOINT_VARIANTS, VARIANTS
-from nysboost.boosting.rules import Rule
-from nysboost.boosting.selectors import Selector
-from nysboost.catalogue import FAMILIES, METHODS
-from nysboost.certificate import Certificate
-from nysboost.estimators import BoostedNystroem, EnsembleNystroem, Nystroem, StandardNystroem
-from nysboost.front_door import approximate
-from nysboost.kernels import (
-    KERNELS,
-    Anova,
-    Cosine,
-    Gaussian,
-    Kernel,
-    Laplacian,
-    Linear,
-    Matern,
-    Metric,
-    Polynomial,
-)
-from nysboost.learn import (
-    GaussianProcessClassifier,
-    KernelPCA,
-    MeanEmbedding,
-    NystroemClassifier,
-    NystroemRegressor,
-    SpectralClustering,
-    mmd_test,
-)
-from nysboost.model_files import ModelFileError, load, save
-from nysboost.onnx_export import to_onnx
-from nysboost.settings import Settings
-from nysboost.tolerance import ToleranceWarning
-
-__all__ = [
-    "FAMILIES",
-    "JOINT_VARIANTS",
-    "KERNELS",
-    "METHODS",
-    "VARIANTS",
-    "Anova",
-    "Approximation",
-    "BoostedNystroem",
-    "Certificate",
-    "Cosine",
-    "EnsembleNystroem",
-    "Gaussian",
-    "GaussianProcessClassifier",
-    "Kernel",
-    "KernelPCA",
-    "Laplacian",
-    "Linear",
-    "Matern",
-    "MeanEmbedding",
-    "Metric",
-    "ModelFileError",
-    "Nystroem",
-    "NystroemClassifier",
-    "NystroemRegressor",
-    "Polynomial",
-    "Rule",
-    "Selector",
-    "Settings",
-    "SpectralClustering",
-    "StandardNystroem",
-    "ToleranceWarning",
-    "__version__",
-    "approximate",
-    "load",
-    "mmd_test",
-    "save",
-    "to_onnx",
-]
+from nysboost._version import __version__ as __version__
+from nysboost.approximation import Approximation as Approximation
+from nysboost.boosting.algorithm import JOINT_VARIANTS as JOINT_VARIANTS
+from nysboost.boosting.algorithm import VARIANTS as VARIANTS
+from nysboost.boosting.rules import Rule as Rule
+from nysboost.boosting.selectors import Selector as Selector
+from nysboost.catalogue import FAMILIES as FAMILIES
+from nysboost.catalogue import METHODS as METHODS
+from nysboost.certificate import Certificate as Certificate
+from nysboost.estimators import BoostedNystroem as BoostedNystroem
+from nysboost.estimators import EnsembleNystroem as EnsembleNystroem
+from nysboost.estimators import Nystroem as Nystroem
+from nysboost.estimators import StandardNystroem as StandardNystroem
+from nysboost.front_door import approximate as approximate
+from nysboost.kernels import KERNELS as KERNELS
+from nysboost.kernels import Anova as Anova
+from nysboost.kernels import Cosine as Cosine
+from nysboost.kernels import Gaussian as Gaussian
+from nysboost.kernels import Kernel as Kernel
+from nysboost.kernels import Laplacian as Laplacian
+from nysboost.kernels import Linear as Linear
+from nysboost.kernels import Matern as Matern
+from nysboost.kernels import Metric as Metric
+from nysboost.kernels import Polynomial as Polynomial
+from nysboost.learn import GaussianProcessClassifier as GaussianProcessClassifier
+from nysboost.learn import KernelPCA as KernelPCA
+from nysboost.learn import MeanEmbedding as MeanEmbedding
+from nysboost.learn import NystroemClassifier as NystroemClassifier
+from nysboost.learn import NystroemRegressor as NystroemRegressor
+from nysboost.learn import SpectralClustering as SpectralClustering
+from nysboost.learn import mmd_test as mmd_test
+from nysboost.model_files import ModelFileError as ModelFileError
+from nysboost.model_files import load as load
+from nysboost.model_files import save as save
+from nysboost.onnx_export import to_onnx as to_onnx
+from nysboost.settings import Settings as Settings
+from nysboost.tolerance import ToleranceWarning as ToleranceWarning

@@ -24,7 +24,7 @@ from nysboost.boosting.algorithm import (
 from nysboost.boosting.core import core_on
 from nysboost.boosting.learner import Mixture, fit_learner, truncate
 from nysboost.boosting.rules import ExponentialWeights, RidgeWeights, Rule
-from nysboost.boosting.trajectory import Origin
+from nysboost.boosting.trajectory import Origin, Trajectory
 from nysboost.engine.feature_map import FeatureMap
 from nysboost.gram import Gram, Landmarks, given_landmarks
 from nysboost.joint.method import joint
@@ -38,6 +38,7 @@ from nysboost.tolerance import PILOT_ROWS, within_tolerance
 
 Rules: TypeAlias = dict[str, Rule]
 Rng: TypeAlias = np.random.Generator
+Found: TypeAlias = Landmarks | FeatureMap | Mixture | Approximation
 Method: TypeAlias = Callable[[Gram, Settings, Rng], Approximation]
 
 
@@ -49,7 +50,7 @@ def _nystrom(fixed_rank: bool) -> Method:
         columns = rng.choice(gram.n, size=sizes.n_columns, replace=False)
         rank = sizes.n_columns if fixed_rank else sizes.rank
         learner = fit_learner(gram, gram.landmarks(columns), rank)
-        return _single(gram, truncate(gram, learner, sizes.rank) if fixed_rank else learner)
+        return _wrap(gram, truncate(gram, learner, sizes.rank) if fixed_rank else learner)
 
     return run
 
@@ -58,9 +59,7 @@ def _ensemble(letter: str) -> Method:
     """Σ μ_i G_i over learners on uniformly sampled columns."""
 
     def run(gram: Gram, settings: Settings, rng: Rng) -> Approximation:
-        trajectory, rule = ensemble(gram, settings, rng), rules_of(settings)[letter]
-        origin = Origin(trajectory=trajectory, rule=rule)
-        return Approximation(gram, trajectory.mixture(rule), origin)
+        return _mix(gram, ensemble(gram, settings, rng), rules_of(settings)[letter])
 
     return run
 
@@ -71,54 +70,39 @@ def _boosting(name: str) -> Method:
     def run(gram: Gram, settings: Settings, rng: Rng) -> Approximation:
         variant = parse_variant(name, rules_of(settings))
         trajectory = boost(gram, settings, variant.boosting, variant.selector, rng)
-        origin = Origin(trajectory=trajectory, rule=variant.final)
-        return Approximation(gram, trajectory.mixture(variant.final), origin)
+        return _mix(gram, trajectory, variant.final)
 
     return run
+
+
+def _mix(gram: Gram, trajectory: Trajectory, rule: Rule) -> Approximation:
+    origin = Origin(trajectory=trajectory, rule=rule)
+    return Approximation(gram, trajectory.mixture(rule), origin)
 
 
 def _joint(gram: Gram, settings: Settings, rng: Rng) -> Approximation:
     """Boosted landmarks, refined, with one joint core."""
-    return _single(gram, joint(gram, settings.landmarks(gram.n), settings.row_cap, rng))
-
-
-def _landmarks(choose: Callable[[Gram, int, Rng], Landmarks]) -> Method:
-    """Plain Nyström on the landmarks that another method chooses."""
-
-    def fit(gram: Gram, c: int, rng: Rng) -> FeatureMap:
-        landmarks = choose(gram, c, rng)
-        return fit_learner(gram, landmarks, len(landmarks))
-
-    return _learner(fit)
-
-
-def _learner(fit: Callable[[Gram, int, Rng], FeatureMap]) -> Method:
-    """Return the method of a learner with a core, or a basis, of its own."""
-    return _result(lambda gram, c, rng: _single(gram, fit(gram, c, rng)))
-
-
-def _mixture(fit: Callable[[Gram, int, Rng], Mixture]) -> Method:
-    """Return the method of a mixture, whose core may be indefinite."""
-    return _result(lambda gram, c, rng: Approximation(gram, fit(gram, c, rng)))
-
-
-def _result(fit: Callable[[Gram, int, Rng], Approximation]) -> Method:
-    """Return the method of a result of its own kind."""
-
-    def run(gram: Gram, settings: Settings, rng: Rng) -> Approximation:
-        return fit(gram, settings.landmarks(gram.n), rng)
-
-    return run
+    return _wrap(gram, joint(gram, settings.landmarks(gram.n), settings.row_cap, rng))
 
 
 def _density_weighted(gram: Gram, settings: Settings, rng: Rng) -> Approximation:
     """Cluster centres, weighed by the sizes of their clusters, cut to a rank."""
-    learner = centres.density_weighted(gram, settings.landmarks(gram.n), rng, settings.rank)
-    return _single(gram, learner)
+    c = settings.landmarks(gram.n)
+    return _wrap(gram, centres.density_weighted(gram, c, rng, settings.rank))
 
 
-def _single(gram: Gram, learner: FeatureMap) -> Approximation:
-    return Approximation(gram, Mixture((learner,), np.ones(1)))
+def _sized(fit: Callable[[Gram, int, Rng], Found]) -> Method:
+    """Return the method of a function that takes a number of landmarks."""
+    return lambda gram, settings, rng: _wrap(gram, fit(gram, settings.landmarks(gram.n), rng))
+
+
+def _wrap(gram: Gram, found: Found) -> Approximation:
+    """Return what was found as an approximation: of landmarks, C W⁺ Cᵀ on them."""
+    if isinstance(found, Landmarks):
+        found = fit_learner(gram, found, len(found))
+    if isinstance(found, FeatureMap):
+        found = Mixture((found,), np.ones(1))
+    return Approximation(gram, found) if isinstance(found, Mixture) else found
 
 
 _FAMILIES: dict[str, dict[str, Method]] = {
@@ -126,7 +110,7 @@ _FAMILIES: dict[str, dict[str, Method]] = {
     "standard": {
         "nystrom": _nystrom(fixed_rank=False),
         "nystrom-fixed-rank": _nystrom(fixed_rank=True),
-        "uniform": _landmarks(sampling.uniform),
+        "uniform": _sized(sampling.uniform),
     },
     "ensemble": {
         "ensemble-uniform": _ensemble("U"),
@@ -136,40 +120,40 @@ _FAMILIES: dict[str, dict[str, Method]] = {
     "boosting": {name: _boosting(name) for name in VARIANTS},
     "boosting, joint core": {name: _boosting(name) for name in JOINT_VARIANTS},
     "cluster centres": {
-        "kmeans": _landmarks(centres.kmeans),
+        "kmeans": _sized(centres.kmeans),
         "density-weighted": _density_weighted,
-        "meka": _learner(centres.meka),
+        "meka": _sized(centres.meka),
     },
     "pivoted Cholesky": {
-        "rpcholesky": _landmarks(cholesky.rpcholesky),
-        "greedy": _landmarks(cholesky.greedy),
-        "sparse-greedy": _landmarks(cholesky.sparse_greedy),
+        "rpcholesky": _sized(cholesky.rpcholesky),
+        "greedy": _sized(cholesky.greedy),
+        "sparse-greedy": _sized(cholesky.sparse_greedy),
     },
     "sampling by importance": {
-        "rls": _landmarks(sampling.rls),
-        "bless": _landmarks(sampling.bless),
-        "arp": _landmarks(sampling.arp),
-        "dpp": _landmarks(sampling.dpp),
-        "adaptive": _landmarks(adaptive.adaptive),
-        "adaptive-partial": _landmarks(adaptive.adaptive_partial),
+        "rls": _sized(sampling.rls),
+        "bless": _sized(sampling.bless),
+        "arp": _sized(sampling.arp),
+        "dpp": _sized(sampling.dpp),
+        "adaptive": _sized(adaptive.adaptive),
+        "adaptive-partial": _sized(adaptive.adaptive_partial),
     },
     "core from all of G": {
-        "modified": _learner(adaptive.modified),
-        "spectral-shift": _result(adaptive.spectral_shift),
+        "modified": _sized(adaptive.modified),
+        "spectral-shift": _sized(adaptive.spectral_shift),
     },
     "CUR": {
-        "cur": _mixture(cur.cur_leverage),
-        "cur-uniform": _mixture(cur.cur_uniform),
-        "cur-cross": _mixture(cur.cross_leverage),
-        "cur-cross-uniform": _mixture(cur.cross_uniform),
-        "robust-cur": _result(cur.robust_cur),
+        "cur": _sized(cur.cur_leverage),
+        "cur-uniform": _sized(cur.cur_uniform),
+        "cur-cross": _sized(cur.cross_leverage),
+        "cur-cross-uniform": _sized(cur.cross_uniform),
+        "robust-cur": _sized(cur.robust_cur),
     },
     "random features": {
-        "random-fourier": _learner(fourier.random_fourier),
-        "orthogonal-fourier": _learner(fourier.orthogonal_fourier),
-        "quasi-fourier": _learner(fourier.quasi_fourier),
+        "random-fourier": _sized(fourier.random_fourier),
+        "orthogonal-fourier": _sized(fourier.orthogonal_fourier),
+        "quasi-fourier": _sized(fourier.quasi_fourier),
     },
-    "limit": {"optimal": _learner(adaptive.optimal)},
+    "limit": {"optimal": _sized(adaptive.optimal)},
 }
 
 _METHODS: dict[str, Method] = {
@@ -207,15 +191,13 @@ class Given:
     tol: float | None = None
 
 
+NOTHING = Given()
+
+
 def run_method(
-    method: str,
-    gram: Gram,
-    settings: Settings,
-    rng: Rng,
-    given: Given | None = None,
+    method: str, gram: Gram, settings: Settings, rng: Rng, given: Given = NOTHING
 ) -> Approximation:
     """Return what a method finds in a Gram matrix, under its name."""
-    given = given or Given()
     landmarks, tol = given.landmarks, given.tol
     run = find_method(method, given.y)
     _tell_idle(method, settings)
@@ -245,7 +227,7 @@ def run_method(
         )
         raise ValueError(msg)
     learner = OWN_LANDMARKS[method](gram, given_landmarks(gram, landmarks), settings, rng)
-    return _single(gram, learner).with_name(method)
+    return _wrap(gram, learner).with_name(method)
 
 
 def _tell_idle(method: str, settings: Settings) -> None:
@@ -269,11 +251,10 @@ def _refuse_beside_tol(landmarks: Any, settings: Settings) -> None:
 
 def find_method(name: str, y: Any = None) -> Method:
     """Return the method of that name, for a target y if it takes one."""
-    if isinstance(name, str) and name in SUPERVISED:
-        serve = SUPERVISED[name]
-        return lambda gram, settings, rng: serve(gram, y, settings, rng)
-    if not isinstance(name, str) or name not in _METHODS:
+    if not isinstance(name, str) or name not in (*METHODS, *SUPERVISED):
         raise ValueError(unknown("method", name, (*METHODS, *SUPERVISED)))
+    if name in SUPERVISED:
+        return lambda gram, settings, rng: SUPERVISED[name](gram, y, settings, rng)
     return _METHODS[name]
 
 

@@ -7,28 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nysboost.engine import sampling
 from nysboost.engine.residual import Residual, relative_error, relative_trace_error
-from nysboost.engine.sampling import (
-    GRAM_SHARE,
-    GROUP,
-    LEAST_GROUPS,
-    PAIRS,
-    WORTH_ALL,
-    Estimate,
-    Findings,
-    Risk,
-    apportion,
-    from_all_rows,
-    from_some_rows,
-    squared_norm_of_gram,
-)
 from nysboost.gram import Gram
 from nysboost.numerics.arrays import Floats, to_host
 from nysboost.numerics.checks import require_count
 
 N_ENTRIES = 2 * 10**7
 """Kernel values of a certificate: about a second on one core, with the features of 54 columns."""
-
 
 SPENT = 0.9
 """Of the risk that is allowed: the rest is for what a normal approximation does not know."""
@@ -115,18 +101,19 @@ def _in_words(interval: tuple[float, float], exact: bool) -> str:
 class NormOfGram:
     """An estimate of ‖G‖_F², used in the certificates of all approximations of G."""
 
-    squared: Estimate
+    squared: sampling.Estimate
     entries_evaluated: int
 
     @classmethod
     def of(cls, gram: Gram, confidence: float, rng: np.random.Generator) -> NormOfGram:
         """Find it for certificates with this confidence, in large blocks, which are faster."""
-        g, pairs = to_host(gram.diag()).astype(np.float64), int(GRAM_SHARE * PAIRS)
-        return cls(*squared_norm_of_gram(gram, g, pairs, _risk(confidence), rng, GROUP // 2))
+        g, pairs = to_host(gram.diag()).astype(np.float64), sampling.GRAM_SHARE * sampling.PAIRS
+        how = (int(pairs), _risk(confidence), rng, sampling.GROUP // 2)
+        return cls(*sampling.squared_norm_of_gram(gram, g, *how))
 
 
-def _risk(confidence: float) -> Risk:
-    return Risk(SPENT * (1 - confidence) / 2)
+def _risk(confidence: float) -> sampling.Risk:
+    return sampling.Risk(SPENT * (1 - confidence) / 2)
 
 
 def certify(
@@ -146,40 +133,40 @@ def certify(
     """
     _check(residual, confidence, n_entries)
     gram, n, c = residual.gram, residual.gram.n, residual.n_landmarks
+    known = {"positive_semidefinite": residual.positive_semidefinite, "new_rows": new_rows}
     fits = gram.rows.lazy or residual.factor.fits(n)  # a cluster holds no features: it adds up
-    if fits and n * (n + c) <= n_entries:
-        return _exact(residual, confidence, new_rows)
+    if fits and n * (n + c) <= n_entries:  # every entry is evaluated: the intervals are numbers
+        residual.factor.keep()
+        how = (gram, residual.factor, residual.weights, np.arange(n), residual.shift)
+        errors = ((relative_error(*how),) * 2, (relative_trace_error(*how),) * 2)
+        known |= {"exact_frobenius": True, "exact_trace": True}
+        return Certificate(*errors, confidence, n * (n + c), n, n, **known)
     g = to_host(gram.diag()).astype(np.float64)
     risk, left = _risk(confidence), n_entries - c * c
-    if fits and n * c <= max(WORTH_ALL * left, left - PAIRS):
-        pairs = min(PAIRS, left - n * c)
-        found = from_all_rows(residual, g, int((1 - GRAM_SHARE) * pairs), risk, rng)
+    if fits and n * c <= max(sampling.WORTH_ALL * left, left - sampling.PAIRS):
+        pairs = min(sampling.PAIRS, left - n * c)
+        drawn = int((1 - sampling.GRAM_SHARE) * pairs)
+        found = sampling.from_all_rows(residual, g, drawn, risk, rng)
     else:
-        pairs = min(PAIRS, left)
-        found = from_some_rows(residual, g, int(left - GRAM_SHARE * pairs), risk, rng)
+        pairs = min(sampling.PAIRS, left)
+        drawn = int(left - sampling.GRAM_SHARE * pairs)
+        found = sampling.from_some_rows(residual, g, drawn, risk, rng)
     if norm is None:
-        norm = NormOfGram(*squared_norm_of_gram(gram, g, int(GRAM_SHARE * pairs), risk, rng))
+        pairs = int(sampling.GRAM_SHARE * pairs)
+        norm = NormOfGram(*sampling.squared_norm_of_gram(gram, g, pairs, risk, rng))
     frobenius = _quotient(found, norm.squared, g, risk, residual.noise)
-    return Certificate(
-        frobenius=frobenius,
-        trace=_trace_interval(found, float(g.sum()), residual.noise),
-        confidence=confidence,
-        entries_evaluated=found.entries + norm.entries_evaluated + c * c,
-        rows=len(g),
-        rows_seen=found.rows,
-        new_rows=new_rows,
-        exact_trace=found.all_rows,
-        positive_semidefinite=residual.positive_semidefinite,
-        bounds=found.bounds,
-    )
+    trace = _trace_interval(found, float(g.sum()), residual.noise)
+    spent = found.entries + norm.entries_evaluated + c * c
+    known |= {"exact_trace": found.all_rows, "bounds": found.bounds}
+    return Certificate(frobenius, trace, confidence, spent, n, found.rows, **known)
 
 
 def _quotient(
-    found: Findings, norm: Estimate, g: Floats, risk: Risk, noise: float
+    found: sampling.Findings, norm: sampling.Estimate, g: Floats, risk: sampling.Risk, noise: float
 ) -> tuple[float, float]:
     """Return an interval for ‖R‖_F / ‖G‖_F, each within the bounds that are certain."""
     deviations = risk.deviations(found.rows)
-    of_residual, of_gram = apportion(deviations, found.squared_norm, norm)
+    of_residual, of_gram = sampling.apportion(deviations, found.squared_norm, norm)
     residual = np.clip(found.squared_norm.interval(of_residual), found.least, found.most)
     gram = np.clip(norm.interval(of_gram), float(g @ g), float(g.sum()) ** 2)
     low, high = np.sqrt(residual / gram[::-1])
@@ -187,31 +174,11 @@ def _quotient(
     return max(0.0, float(low) - rounding), float(high) + rounding
 
 
-def _trace_interval(found: Findings, total: float, noise: float) -> tuple[float, float]:
+def _trace_interval(found: sampling.Findings, total: float, noise: float) -> tuple[float, float]:
     """Return an interval for |tr R| / tr G, with room for rounding."""
     low, high = sorted(abs(end) for end in found.trace)
     low = 0.0 if found.trace[0] < 0 < found.trace[1] else low
     return max(0.0, low / total - noise), high / total + noise
-
-
-def _exact(residual: Residual, confidence: float, new_rows: bool) -> Certificate:
-    """Evaluate every entry: the intervals are numbers."""
-    n = residual.gram.n
-    residual.factor.keep()
-    how = (residual.gram, residual.factor, residual.weights, np.arange(n), residual.shift)
-    frobenius, trace = relative_error(*how), relative_trace_error(*how)
-    return Certificate(
-        frobenius=(frobenius, frobenius),
-        trace=(trace, trace),
-        confidence=confidence,
-        entries_evaluated=n * (n + residual.n_landmarks),
-        rows=n,
-        rows_seen=n,
-        new_rows=new_rows,
-        exact_frobenius=True,
-        exact_trace=True,
-        positive_semidefinite=residual.positive_semidefinite,
-    )
 
 
 def _check(residual: Residual, confidence: float, n_entries: int) -> None:
@@ -222,8 +189,8 @@ def _check(residual: Residual, confidence: float, n_entries: int) -> None:
     require_count("n_entries", n_entries)
     c = residual.n_landmarks
     # blocks of two rows and two columns, and those of ‖G‖
-    least = max((4 + 4 * c) / (1 - GRAM_SHARE), 4 / GRAM_SHARE)
-    needed = c * c + math.ceil((LEAST_GROUPS + 1) * least)
+    least = max((4 + 4 * c) / (1 - sampling.GRAM_SHARE), 4 / sampling.GRAM_SHARE)
+    needed = c * c + math.ceil((sampling.LEAST_GROUPS + 1) * least)
     if n_entries < min(needed, residual.gram.n * (residual.gram.n + c)):
         msg = (
             f"n_entries={n_entries} kernel values are too few to say anything about {c} "

@@ -9,7 +9,7 @@ from threading import Thread
 import numpy as np
 import pytest
 
-from nysboost.paper import datasets, downloads
+from nysboost.paper import datasets
 from nysboost.user_error import UserError
 
 
@@ -113,24 +113,24 @@ def test_each_source_is_parsed(tmp_path):
     paths = [tmp_path / "a.gz", tmp_path / "b.gz"]
     for path in paths:
         path.write_bytes(gzip.compress(idx(images)))
-    assert np.array_equal(downloads.parse_mnist(paths), np.tile(images.reshape(2, 12), (2, 1)))
+    assert np.array_equal(datasets.parse_mnist(paths), np.tile(images.reshape(2, 12), (2, 1)))
 
     with zipfile.ZipFile(tmp_path / "g.zip", "w") as archive:
         numbers = " ".join(["0.5"] * 300)
         archive.writestr("glove.6B.300d.txt", f"the {numbers}\n. . {numbers}\n")
-    assert downloads.parse_glove([tmp_path / "g.zip"]).shape == (2, 300)
+    assert datasets.parse_glove([tmp_path / "g.zip"]).shape == (2, 300)
 
     (tmp_path / "c.gz").write_bytes(gzip.compress(b"2596,-51,3\n2590,56,5\n"))
-    covertype = downloads.SOURCES["covertype"].parse([tmp_path / "c.gz"])
+    covertype = datasets.SOURCES["covertype"].parse([tmp_path / "c.gz"])
     assert covertype.tolist() == [[2596, -51], [2590, 56]]
 
     for name, row in (("p.tra", "47,100,8\n"), ("p.tes", " 0, 89,2\n")):
         (tmp_path / name).write_text(row)
-    pendigits = downloads.SOURCES["pendigits"].parse([tmp_path / "p.tra", tmp_path / "p.tes"])
+    pendigits = datasets.SOURCES["pendigits"].parse([tmp_path / "p.tra", tmp_path / "p.tes"])
     assert pendigits.tolist() == [[47, 100], [0, 89]]
 
     (tmp_path / "i.bz2").write_bytes(bz2.compress(b"-1 6:1 11:-0.731854\n1 22:0.5\n"))
-    ijcnn = downloads.parse_ijcnn([tmp_path / "i.bz2"])
+    ijcnn = datasets.parse_ijcnn([tmp_path / "i.bz2"])
     assert ijcnn.shape == (2, 22)
     assert ijcnn[0, 10] == np.float32(-0.731854)
 
@@ -151,17 +151,17 @@ def test_a_download_is_checked_and_kept(server, tmp_path):
     pytest.importorskip("pooch", reason="pooch is not installed")
     address, folder = server
     (folder / "p.tra").write_text("1,2,0\n")
-    parse, path = downloads.SOURCES["pendigits"].parse, tmp_path / "kept" / "pendigits.npz"
+    parse, path = datasets.SOURCES["pendigits"].parse, tmp_path / "kept" / "pendigits.npz"
     with pytest.raises(UserError, match="other data than expected"):
-        downloads.fetch(downloads.Source({f"{address}/p.tra": None}, parse, "another"), path)
+        datasets.fetch(datasets.Source({f"{address}/p.tra": None}, parse, "another"), path)
     assert not path.exists()
     with pytest.raises(UserError, match="gave HTTPError"):
-        downloads.fetch(downloads.Source({f"{address}/nowhere": None}, parse), path)
-    downloads.fetch(downloads.Source({f"{address}/p.tra": None}, parse), path)
+        datasets.fetch(datasets.Source({f"{address}/nowhere": None}, parse), path)
+    datasets.fetch(datasets.Source({f"{address}/p.tra": None}, parse), path)
     assert datasets.load("pendigits", path.parent).values.tolist() == [[1, 2]]
 
 
-@pytest.mark.parametrize("name", downloads.SOURCES)
+@pytest.mark.parametrize("name", datasets.SOURCES)
 def test_every_source_has_a_checksum_of_its_files_or_of_its_values(name):
-    source = downloads.SOURCES[name]
+    source = datasets.SOURCES[name]
     assert source.digest or all(source.files.values())

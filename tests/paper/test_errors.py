@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nysboost.paper.errors import CANCELS_BELOW, relative_errors
+from nysboost.paper.replicate import CANCELS_BELOW, relative_errors
 
 
 def dense_error(G, features, weights):

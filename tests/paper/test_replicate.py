@@ -4,7 +4,6 @@ import pytest
 from nysboost.gram import make_gram
 from nysboost.kernels import Gaussian
 from nysboost.paper import datasets, presets, replicate
-from nysboost.paper.errors import WholeGram
 from nysboost.user_error import UserError
 from paper.helpers import tiny
 
@@ -25,7 +24,7 @@ def test_errors_are_those_of_the_method_run_by_itself(reading, method):
     preset = tiny()
     one = of(preset, seed=3, number=1, reading=reading)
     shared = one.measure()[method]
-    gram = WholeGram(replicate.kernel_gram(preset, one.draw()))
+    gram = replicate.WholeGram(replicate.kernel_gram(preset, one.draw()))
     trajectory, final = replicate.parse_method(method)
     rng = one.generator(1 + replicate.TRAJECTORIES.index(trajectory))
     settings = replicate.settings_of(preset, reading)
@@ -67,7 +66,7 @@ def test_a_budget_beyond_the_points_is_a_sentence():
 def test_a_whole_gram_gives_the_blocks_of_the_gram_it_holds():
     X = np.random.default_rng(0).standard_normal((30, 3))
     gram = make_gram(X, Gaussian(sigma=1.0))
-    shared = WholeGram(gram)
+    shared = replicate.WholeGram(gram)
     rows, cols = np.array([3, 29, 0]), np.array([7, 1])
     assert np.allclose(shared.block(rows, cols), gram.block(rows, cols))
     assert np.allclose(

@@ -3,7 +3,7 @@ import json
 import pytest
 
 import nysboost as nb
-from nysboost.paper.store import Store
+from nysboost.paper.runner import Store
 from nysboost.user_error import UserError
 
 

@@ -1,12 +1,16 @@
-"""One replicate: nine boosting trajectories and an ensemble, each found once, give 30 methods."""
+"""One replicate: nine boosting trajectories and an ensemble, each found once, give 30 methods.
+
+The errors of all mixtures are exact. Inner products of shared features are computed once; small
+errors, where that expansion cancels, go through an orthonormal basis of all features instead.
+"""
 
 from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,19 +19,20 @@ from nysboost import catalogue
 from nysboost.boosting.algorithm import VARIANTS, boost, ensemble, parse_variant
 from nysboost.boosting.rules import Rule
 from nysboost.boosting.trajectory import Trajectory
-from nysboost.gram import Gram, make_gram
-from nysboost.numerics.arrays import Array
+from nysboost.data.rows import ArrayRows
+from nysboost.gram import Gram, PrecomputedGram, make_gram
+from nysboost.numerics.arrays import Array, Floats, Indices, like, namespace, take, to_host
 from nysboost.numerics.checks import unknown
 from nysboost.paper.datasets import Points
-from nysboost.paper.errors import WholeGram, relative_errors
 from nysboost.paper.presets import Preset
-from nysboost.settings import Settings
+from nysboost.settings import Settings, Shape
 from nysboost.user_error import UserError
 
 ENSEMBLES = {"ensemble-uniform": "U", "ensemble-exponential": "E", "ensemble-ridge": "R"}
 BASELINE = "ensemble-ridge"
 METHODS: tuple[str, ...] = (*VARIANTS, *ENSEMBLES)
 
+Key = TypeVar("Key", bound=Hashable)
 Values = dict[str, list[float]]
 _DATA_STREAM = 0
 """Which random numbers draw the data: the same for every method of a replicate."""
@@ -49,6 +54,8 @@ def parse_method(name: str) -> tuple[str, str]:
     return f"{weights[0]}-{clustering}", weights[1]
 
 
+SIZES = ("n_columns", "rank", "n_candidates", "n_fit", "n_tune", "validation_shape", "row_cap")
+"""Fields of a preset that are fields of `Settings` too."""
 TRAJECTORIES = tuple(dict.fromkeys(parse_method(name)[0] for name in METHODS))
 
 
@@ -56,16 +63,10 @@ def settings_of(preset: Preset, reading: str, n_learners: int | None = None) -> 
     """Return the settings of a preset under one reading of V."""
     try:
         settings = Settings(
+            **{name: getattr(preset, name) for name in SIZES},
             n_learners=n_learners or preset.n_learners,
-            n_columns=preset.n_columns,
-            rank=preset.rank,
-            n_candidates=preset.n_candidates,
             n_considered=preset.n_points,
-            n_fit=preset.n_fit,
-            n_tune=preset.n_tune,
-            residual_shape=cast(Literal["columns", "square"], reading),
-            validation_shape=cast(Literal["columns", "square"], preset.validation_shape),
-            row_cap=preset.row_cap,
+            residual_shape=cast(Shape, reading),
             residual_rows=preset.row_cap,
         )
         settings.resolve(preset.n_points)
@@ -172,3 +173,76 @@ def _place(X: NDArray[np.float64], device: str) -> Array:
     except ImportError as error:
         raise UserError(f"--device {device} needs PyTorch: pip install torch.") from error
     return cast(Array, torch.asarray(X, device=device))
+
+
+CANCELS_BELOW = 1e-4
+"""Below this relative error the expansion has lost more than half of its digits."""
+
+
+class WholeGram(PrecomputedGram):
+    """The whole matrix of another Gram, evaluated once; columns are read as rows: faster."""
+
+    def __init__(self, gram: Gram) -> None:
+        everything = np.arange(gram.n)
+        values = gram.block(everything, everything)
+        values = namespace(values).astype(values, namespace(values).float64, copy=False)
+        self.values = (values + values.T) / 2
+        super().__init__(ArrayRows(self.values))
+
+    def _entries(self, rows: Indices, columns: Indices) -> Array:
+        return take(take(self.values, columns), rows, axis=1).T
+
+
+def relative_errors(
+    G: Array, features: Sequence[Array], weights: Mapping[Key, Floats]
+) -> dict[Key, float]:
+    """Return ‖G − Σ w_i F_i F_iᵀ‖_F / ‖G‖_F for each vector of weights.
+
+    G has shape (n, n), F_i (n, k_i); each vector, of shape (p,), weighs the first p learners.
+    """
+    xp = namespace(G)
+    F = xp.concat(list(features), axis=1)
+    starts = np.concatenate([[0], np.cumsum([f.shape[1] for f in features])])
+    total = float(xp.sum(G * G))
+    squares = _expand(G, F, starts, weights, total)
+    smallest = min(squares.values(), default=total)
+    if smallest < CANCELS_BELOW**2 * total:
+        squares = _project(G, F, starts, weights)
+    return {key: float(np.sqrt(max(square, 0.0) / total)) for key, square in squares.items()}
+
+
+def _expand(
+    G: Array, F: Array, starts: NDArray[np.intp], weights: Mapping[Key, Floats], total: float
+) -> dict[Key, float]:
+    """‖G‖² − 2 Σ w_i ⟨G, K_i⟩ + wᵀHw with H_ij = ‖F_iᵀF_j‖²."""
+    columns = to_host(namespace(F).sum(F * (G @ F), axis=0))
+    with_G = np.add.reduceat(columns, starts[:-1])
+    products = to_host(F.T @ F) ** 2
+    H = np.add.reduceat(np.add.reduceat(products, starts[:-1], axis=0), starts[:-1], axis=1)
+    return {
+        key: float(total - 2 * w @ with_G[: len(w)] + w @ H[: len(w), : len(w)] @ w)
+        for key, w in weights.items()
+    }
+
+
+def _project(
+    G: Array, F: Array, starts: NDArray[np.intp], weights: Mapping[Key, Floats]
+) -> dict[Key, float]:
+    """‖G − QSQᵀ‖² + ‖S − R D_w Rᵀ‖² with F = QR and S = QᵀGQ: a sum, so nothing cancels."""
+    xp = namespace(G)
+    Q, R = xp.linalg.qr(F)
+    S = Q.T @ G @ Q
+    beyond = _square(G - Q @ S @ Q.T)
+    squares = {}
+    for key, w in weights.items():
+        r = min(int(starts[len(w)]), R.shape[0])
+        c = int(starts[len(w)])
+        scaled = R[:r, :c] * like(np.repeat(w, np.diff(starts[: len(w) + 1])), R)
+        inner = _square(S[:r, :r] - scaled @ R[:r, :c].T)
+        squares[key] = beyond + inner + 2 * _square(S[:r, r:]) + _square(S[r:, r:])
+    return squares
+
+
+def _square(A: Array) -> float:
+    """Return ‖A‖²."""
+    return float(namespace(A).sum(A * A))
