@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -133,7 +134,8 @@ def certify(
     """
     _check(residual, confidence, n_entries)
     gram, n, c = residual.gram, residual.gram.n, residual.n_landmarks
-    known = {"positive_semidefinite": residual.positive_semidefinite, "new_rows": new_rows}
+    known: dict[str, Any] = {"positive_semidefinite": residual.positive_semidefinite}
+    known["new_rows"] = new_rows
     fits = gram.rows.lazy or residual.factor.fits(n)  # a cluster holds no features: it adds up
     if fits and n * (n + c) <= n_entries:  # every entry is evaluated: the intervals are numbers
         residual.factor.keep()
