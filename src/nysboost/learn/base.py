@@ -34,7 +34,7 @@ from nysboost.numerics.arrays import (
     to_host,
 )
 from nysboost.numerics.progress import current
-from nysboost.numerics.resources import Budget, at_most, threads_on_few_cores
+from nysboost.numerics.resources import Budget, at_most, one_blas_thread
 from nysboost.search.candidates import in_folds
 from nysboost.search.scaling import coded
 from nysboost.search.search import Fitted, learn
@@ -83,8 +83,8 @@ class BaseLearner(TableInput):
         refuse_unequal(rows.n, Y.shape[0])
         options = options_for(self.kernel, self.metric, self.scale, self.landmarks, rows)
         budget, rng = self._budget(), make_rng(self.random_state)
-        # leaves of large tables are large enough for two threads
-        few = threads_on_few_cores(budget) if in_folds(rows.n) else nullcontext()
+        # matrices of few rows are too small for threads: 3,000 rows on 16 cores take 10 s, not 15
+        few = one_blas_thread() if in_folds(rows.n) else nullcontext()
         with at_most(budget.threads), few:
             fitted = learn(
                 rows, Y, weights, options, self._asked(rows.n), rng,

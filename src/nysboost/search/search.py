@@ -177,9 +177,11 @@ def _mix(
     truth, mass = data.Y[data.held], data.mass[data.held]
     scored = [_score(trial, budget) for trial in trials]
     used = mixture_weights([one.mean for one in scored], truth, mass) > 0
+    rhos = tuning.RHOS
     for i, one in enumerate(scored):
         if local and one.trial.local and (used[i] or len(data.folds) > 1):
-            scored[i] = _score_leaves(one, local, budget)
+            scored[i] = _score_leaves(one, rhos, local, budget)
+            rhos = np.array([scored[i].rho])
         tried = scored[i].predictions
         notes = [*notes, *((name, _root(truth - mean, mass)) for name, mean in tried)]
         work.step(part, f"{notes[-1][0]}: held-out error {notes[-1][1]:.4g}")
@@ -224,10 +226,10 @@ def _score(trial: Trial, budget: Budget) -> _Scored:
     return _Scored(trial, at, sums[0][0], models, np.concatenate(means))
 
 
-def _score_leaves(scored: _Scored, local: bool | int, budget: Budget) -> _Scored:
+def _score_leaves(scored: _Scored, rhos: Floats, local: bool | int, budget: Budget) -> _Scored:
     """Return the same with held-out predictions by leaves, ρ chosen on them."""
     trial, data, at = scored.trial, scored.trial.data, 0
-    most, rhos, parts = rows_per_leaf(local, data.rows.form, budget), tuning.RHOS, []
+    most, parts = rows_per_leaf(local, data.rows.form, budget), []
     for (_, held), found, model in zip(data.splits, trial.founds, scored.models, strict=True):
         mean = scored.mean[at : at + len(held)]
         tried, best = _leaf_predictions(data, model, held, mean, rhos * found.gamma, most)
