@@ -10,6 +10,7 @@ import pytest
 
 from nysboost.tables.files import open_table, read_whole
 from nysboost.tables.schema import Schema
+from nysboost.tables.values import as_seconds, numbers_as
 from nysboost.tables.writing import Writing
 from nysboost.user_error import TableError
 
@@ -238,3 +239,21 @@ def test_parts_that_do_not_go_together_are_refused_and_folders_may_be_columns(tm
         open_table(tmp_path)
     parquet.write_table(pa.table({"a": [2]}), tmp_path / "year=2021" / "0.parquet")
     assert read_whole(open_table(tmp_path)).to_pydict() == {"a": [1, 2], "year": [2020, 2021]}
+
+
+DATES = {
+    "days": ["2020-01-31", "1066-10-14"],
+    "minutes": ["2020-01-31 10:00", "2021-02-28T23:59"],
+    "fractions": ["2020-01-31T10:00:00.5", "2020-01-31T10:00:00.75"],
+    "zones": ["2020-01-31T10:00+01:00", "2020-01-31T10:00Z"],
+    "no days": ["2020-02-29", "2021-02-29"],
+    "other marks": ["2020-01-31", "2020-01x31"],
+    "a space more": ["2020-01-31", "2020-01-31 "],
+}
+
+
+@pytest.mark.parametrize("what", DATES)
+def test_dates_read_together_are_those_read_one_by_one(what):
+    together, wrong = numbers_as("date", DATES[what])
+    alone = [as_seconds(text) for text in DATES[what]]
+    assert [None if other else x for x, other in zip(together, wrong, strict=True)] == alone

@@ -124,7 +124,7 @@ def _fit_large(source: Source, tables: Iterable[Any], options: Namespace) -> Any
 
     looks = reduce(add_looks, map(look, tables))
     missing = "refuse" if source.target is None else "fill"
-    schema = Schema.of_looks(names, looks, missing, named=True)
+    schema = Schema.of_looks(looks, missing, named=True)
     n = sum(part.num_rows for part in ys)
     _say_columns(schema, n)
     codes = Codes.of(schema)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from nysboost.data.lazy import code_table
-from nysboost.numerics.arrays import Floats, Indices, dense, positive_or_one, to_host
+from nysboost.numerics.arrays import Floats, Indices, positive_or_one
 from nysboost.tables.frames import is_frame
 from nysboost.tables.schema import Schema
 from nysboost.tables.values import FEW_VALUES
@@ -116,7 +116,7 @@ class Codes:
 def _coded(part: Any, codes: Codes, missing: str) -> Floats:
     if part.shape[0] == 0:
         return np.empty((0, len(codes.origins)))
-    return codes(part if is_frame(part) else to_host(dense(part)), missing)
+    return codes(part, missing)
 
 
 def _leading(Y: Floats) -> Floats:

@@ -10,7 +10,7 @@ import numpy as np
 
 from nysboost.numerics.arrays import Floats
 from nysboost.tables.frames import Cells, columns_of
-from nysboost.tables.values import READINGS, Factor, as_number, kind_of, plain
+from nysboost.tables.values import READINGS, Factor, as_number, kind_of, numbers_as, plain
 
 SAMPLE_ROWS = 2**17
 """Rows, spread evenly, whose median fills gaps: its standard error is 1/300 of the spread."""
@@ -62,12 +62,13 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """What was seen of a column; looks at parts of it add up.
+    """What was seen of the column `name`; looks at parts of it add up.
 
     `counts` has the values that are no numbers yet; numbers have a `sample`, one of so many as
     `every` says, their `extremes`, and the `least` size that is not 0.
     """
 
+    name: str
     kind: str
     gaps: int
     counts: dict[Any, int]
@@ -79,18 +80,18 @@ class Look:
     @classmethod
     def at(cls, cells: Cells, size: int = SAMPLE_ROWS) -> Look:
         """Look at a column, or a part of it, of which `size` numbers are kept."""
-        data = cells.data
+        name, kind, data = cells.name, cells.kind, cells.data
         if isinstance(data, Factor):
             counts = dict(zip(data.values, data.counts().tolist(), strict=True))
-            return cls(cells.kind, int((data.codes < 0).sum()), counts, np.empty(0))
+            return cls(name, kind, int((data.codes < 0).sum()), counts, np.empty(0))
         gaps = np.isnan(data)
         there = data[~gaps] if gaps.any() else data
         if not len(there):
-            return cls(cells.kind, len(data), {}, there)
+            return cls(name, kind, len(data), {}, there)
         ends = float(there.min()), float(there.max())
         least = float(np.min(np.abs(there), where=there != 0, initial=np.inf))
         every = 2 ** max(0, int(np.ceil(np.log2(len(there) / size))))
-        return cls(cells.kind, int(gaps.sum()), {}, there[::every], ends, least, every)
+        return cls(name, kind, int(gaps.sum()), {}, there[::every], ends, least, every)
 
     def __add__(self, other: Look) -> Look:
         """Return the look at both parts."""
@@ -103,6 +104,7 @@ class Look:
         if len(sample) > 2 * SAMPLE_ROWS:
             sample, every = sample[::2], 2 * every
         return Look(
+            self.name,
             self.kind if not kinds else "object" if len(kinds) > 1 else kinds.pop(),
             self.gaps + other.gaps,
             counts,
@@ -115,7 +117,7 @@ class Look:
 
 def look_at(part: Any, size: int = SAMPLE_ROWS) -> list[Look]:
     """Look at each column of a part of a table."""
-    return [Look.at(cells(), size) for _, cells in columns_of(part)]
+    return [Look.at(cells, size) for cells in columns_of(part)]
 
 
 def add_looks(upper: list[Look], lower: list[Look]) -> list[Look]:
@@ -126,9 +128,9 @@ def add_looks(upper: list[Look], lower: list[Look]) -> list[Look]:
 # Deciding
 
 
-def decide(name: str, look: Look, missing: str) -> Column:
+def decide(look: Look, missing: str) -> Column:
     """Say what a column is; gaps are refused unless `missing` is "fill"."""
-    kind, marks = look.kind, list[str]()
+    name, kind, marks = look.name, look.kind, list[str]()
     values, counts = list(look.counts), np.array(list(look.counts.values()), dtype=np.intp)
     if kind == "object" or (kind == "category" and not values):
         kind = kind_of(values, counts)
@@ -141,8 +143,8 @@ def decide(name: str, look: Look, missing: str) -> Column:
             'empty; or make the column a category, with astype("category") or --category.'
         )
     if values and kind in READINGS:
-        numbers = np.array([READINGS[kind](v) for v in values], dtype=np.float64)
-        read = Look.at(Cells(kind, np.repeat(numbers, counts)))
+        numbers, _ = numbers_as(kind, values)
+        read = Look.at(Cells(name, kind, np.repeat(numbers, counts)))
         marks = sorted(str(v) for v, x in zip(values, numbers, strict=True) if x != x)
         if marks and missing == "fill":
             warnings.warn(
@@ -154,7 +156,7 @@ def decide(name: str, look: Look, missing: str) -> Column:
     if look.gaps and missing != "fill":
         raise ValueError(say_gaps(name, look.gaps, missing))
     if kind == "category":
-        return _category(name, look)
+        return _category(look)
     sizes = np.abs(look.sample[look.sample != 0])
     column = Column(name, kind, (), look.gaps, tuple(marks), _median(sizes), _median(look.sample))
     far = max(look.extremes, key=abs)
@@ -163,8 +165,8 @@ def decide(name: str, look: Look, missing: str) -> Column:
     return column
 
 
-def _category(name: str, look: Look) -> Column:
-    there = sum(look.counts.values())
+def _category(look: Look) -> Column:
+    name, there = look.name, sum(look.counts.values())
     if look.kind == "object" and len(look.counts) > max(FEW_FOR_TEXT, there / 2):
         warnings.warn(
             f"Column {name!r} is text with {len(look.counts)} different values in {there} rows: "

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nysboost.numerics.arrays import Floats, is_sparse
+from nysboost.numerics.arrays import Floats, dense, is_sparse, to_host
 from nysboost.tables.values import Factor
 from nysboost.user_error import TableError
 
@@ -21,11 +20,9 @@ if TYPE_CHECKING:
 class Cells:
     """A column as it came: numbers or seconds of shape (n,) with NaN in gaps, or a Factor."""
 
+    name: str
     kind: str
     data: Floats | Factor
-
-
-NO_CELLS = Cells("number", np.empty(0))
 
 
 def is_frame(X: Any) -> bool:
@@ -87,13 +84,15 @@ def _plain(X: Any) -> Any:
     return X
 
 
-def columns_of(X: Any, wanted: Sequence[str] = ()) -> list[tuple[str, Callable[[], Cells]]]:
-    """Return names and cells of the columns of a frame, or of `wanted` ones, or of an array."""
+def columns_of(X: Any, wanted: Sequence[str] = ()) -> list[Cells]:
+    """Return the columns of a frame, or of `wanted` names, empty if not there, or of an array."""
     if not is_frame(X):
-        return [(str(j), partial(_array_cells, X[:, j], str(j))) for j in range(X.shape[1])]
+        X = to_host(dense(X))
+        return [_array_cells(X[:, j], str(j)) for j in range(X.shape[1])]
     frame = frame_of(X)
+    there, none = set(frame.columns), np.empty(0)
     return [
-        (name, partial(cells_of, frame[name], name) if name in frame.columns else lambda: NO_CELLS)
+        cells_of(frame[name], name) if name in there else Cells(name, "number", none)
         for name in wanted or frame.columns
     ]
 
@@ -109,29 +108,30 @@ def cells_of(column: nw.Series[Any], name: str) -> Cells:
         except ValueError:  # of Arrow, for whole numbers beyond the digits of a float
             numbers = column.fill_null(0).to_numpy().astype(np.float64)
             numbers = np.where(column.is_null().to_numpy(), np.nan, numbers)
-        return Cells("number" if kind.is_numeric() else "boolean", numbers)
+        return Cells(name, "number" if kind.is_numeric() else "boolean", numbers)
     if kind == nw.Date:
         column, kind = column.cast(nw.Datetime("us")), nw.Datetime("us")
     if isinstance(kind, nw.Datetime):
         # microseconds of far years are beyond the digits of a float
         whole = column.dt.timestamp("ms").cast(nw.Float64).to_numpy()
         rest = column.dt.microsecond().cast(nw.Float64).to_numpy() % 1000
-        return Cells("date", whole / 1e3 + rest / 1e6)
+        return Cells(name, "date", whole / 1e3 + rest / 1e6)
     if isinstance(kind, nw.Duration):
-        return Cells("duration", column.dt.total_microseconds().cast(nw.Float64).to_numpy() / 1e6)
+        spans = column.dt.total_microseconds().cast(nw.Float64).to_numpy()
+        return Cells(name, "duration", spans / 1e6)
     categories = (nw.Categorical, nw.Enum)
     named = kind in categories or isinstance(kind, categories)
-    return Cells("category" if named else "object", _factor(column.to_list(), name))
+    return Cells(name, "category" if named else "object", _factor(column.to_list(), name))
 
 
 def _array_cells(values: Any, name: str) -> Cells:
     kind = values.dtype.kind
     if kind in "fiub":
-        return Cells("boolean" if kind == "b" else "number", values.astype(np.float64))
+        return Cells(name, "boolean" if kind == "b" else "number", values.astype(np.float64))
     if kind in "mM":
         unit = np.where(np.isnat(values), np.nan, values.astype(f"{kind}8[us]").astype(np.int64))
-        return Cells("date" if kind == "M" else "duration", unit / 1e6)
-    return Cells("object", _factor(values.tolist(), name))
+        return Cells(name, "date" if kind == "M" else "duration", unit / 1e6)
+    return Cells(name, "object", _factor(values.tolist(), name))
 
 
 def _factor(cells: Sequence[Any], name: str) -> Factor:

@@ -14,10 +14,10 @@ from nysboost.data.checks import NotFiniteError
 from nysboost.data.lazy import compute_parts, is_lazy
 from nysboost.data.recognise import as_rows, rows_of, stays_where_it_is, stream_of, table_of
 from nysboost.data.rows import EncodedRows, scan_size
-from nysboost.numerics.arrays import Array, Floats, dense, entries, is_sparse, namespace, to_host
+from nysboost.numerics.arrays import Array, Floats, entries, is_sparse, namespace, to_host
 from nysboost.tables.codes import Codes
 from nysboost.tables.columns import SAMPLE_ROWS, Look, add_looks, is_far, look_at, say_far
-from nysboost.tables.frames import frame_of, is_frame, names_of, refuse_unnamed
+from nysboost.tables.frames import columns_of, frame_of, is_frame, names_of, refuse_unnamed
 from nysboost.tables.schema import Schema
 
 USUAL = 1e-60, 1e15
@@ -51,7 +51,7 @@ def fit_rows(
         refuse_unnamed(X)
         names = names_of(X)
         text = not hasattr(X, "iloc") or all(isinstance(c, str) for c in X.columns)
-        codes, rows = _fit_frame(X, names, missing, Y, weights)
+        codes, rows = _fit_frame(X, missing, Y, weights)
         _name(estimator, names if text else None, len(names))
     elif stays_where_it_is(X):
         codes, rows = _fit_array(X, missing, Y, weights)
@@ -86,16 +86,14 @@ def new_rows(estimator: Any, X: Any, missing: str) -> Any:
 def frame_numbers(X: Any) -> tuple[Codes | None, Any]:
     """Return the codes of a data frame without targets, and its rows as an array of numbers."""
     refuse_unnamed(X)
-    codes, rows = _fit_frame(X, names_of(X), "refuse", None, None)
+    codes, rows = _fit_frame(X, "refuse", None, None)
     return codes, rows.data
 
 
 # Fitting
 
 
-def _fit_frame(
-    X: Any, names: list[str], missing: str, Y: Floats | None, weights: Floats | None
-) -> Found:
+def _fit_frame(X: Any, missing: str, Y: Floats | None, weights: Floats | None) -> Found:
     if not is_lazy(X):
         frame = frame_of(X)
         _refuse_empty(frame, "a fit")
@@ -108,8 +106,8 @@ def _fit_frame(
             if missing != "fill":
                 raise
         else:  # in which there is nothing to look for
-            return Codes.of(Schema.of_looks(names, look_at(X._meta), missing, named=True)), rows
-    return _fit_parts(X, names, missing)
+            return _codes([look_at(X._meta)], missing, named=True), rows
+    return _fit_parts(X, missing)
 
 
 def _fit_array(X: Any, missing: str, Y: Floats | None, weights: Floats | None) -> Found:
@@ -131,10 +129,10 @@ def _fit_array(X: Any, missing: str, Y: Floats | None, weights: Floats | None) -
         codes, numbers = _train(X, missing, Y, weights)
         return codes, as_rows(numbers)
     if is_lazy(X):
-        return _fit_parts(X, [str(j) for j in range(X.shape[1])], missing)
+        return _fit_parts(X, missing)
     rows = rows_of(X)
-    looks = map(look_at, map(_on_host, rows.pieces(scan_size(rows))))
-    codes = _codes(list(map(str, range(rows.n_features))), looks, missing, named=False)
+    looks = map(look_at, rows.pieces(scan_size(rows)))
+    codes = _codes(looks, missing, named=False)
     return codes, CodedRows(rows, codes, missing)
 
 
@@ -143,25 +141,21 @@ def _train(X: Any, missing: str, Y: Floats | None, weights: Floats | None) -> tu
     if Y is not None and len(Y) != len(X):
         msg = f"X has {len(X)} rows, but y has {len(Y)}: give as many of one as of the other."
         raise ValueError(msg)
-    schema = Schema.of(X, missing)
-    return Codes.trained(schema, schema.read(X, missing), Y, weights)
+    cells = columns_of(X)
+    schema = Schema.of_looks(list(map(Look.at, cells)), missing, named=is_frame(X))
+    return Codes.trained(schema, schema.read_cells(cells, missing), Y, weights)
 
 
-def _fit_parts(X: Any, names: list[str], missing: str) -> Found:
+def _fit_parts(X: Any, missing: str) -> Found:
     """Look at each part of a lazy table where it is, decide, and code it there."""
     size = max(1, SAMPLE_ROWS // X.npartitions)
-    looks = compute_parts(X, partial(_look_at_part, size=size))
-    codes = _codes(names, looks, missing, named=is_frame(X))
+    codes = _codes(compute_parts(X, partial(look_at, size=size)), missing, named=is_frame(X))
     return codes, as_rows(codes.lazily(X, missing))
 
 
-def _look_at_part(part: Any, size: int) -> list[Look]:
-    return look_at(part if is_frame(part) else _on_host(part), size)
-
-
-def _codes(names: list[str], looks: Iterable[list[Look]], missing: str, *, named: bool) -> Codes:
+def _codes(looks: Iterable[list[Look]], missing: str, *, named: bool) -> Codes:
     looked: list[Look] = reduce(add_looks, looks)
-    return Codes.of(Schema.of_looks(names, looked, missing, named=named))
+    return Codes.of(Schema.of_looks(looked, missing, named=named))
 
 
 # Reading
@@ -187,7 +181,7 @@ def _frame_numbers(estimator: Any, X: Any, missing: str, start: int) -> Any:
 def _array_numbers(codes: Codes | None, X: Any, missing: str, start: int) -> Any:
     """Return the rows of an array or a CSR matrix as numbers."""
     if codes is not None:
-        return codes(_on_host(X), missing, start)
+        return codes(X, missing, start)
     _refuse_far(X, start)
     return X
 
@@ -203,10 +197,6 @@ def _coded_blocks(estimator: Any, blocks: Iterator[Any], missing: str) -> Iterat
             numbers = _array_numbers(codes, part, missing, start)
         start += numbers.shape[0]
         yield numbers
-
-
-def _on_host(block: Array) -> Any:
-    return to_host(dense(block))
 
 
 def _as_narrow(numbers: Floats, frame: Any) -> Any:

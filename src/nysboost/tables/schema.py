@@ -11,7 +11,7 @@ import numpy as np
 from nysboost.numerics.arrays import Floats, Indices
 from nysboost.tables.columns import Column, Look, decide, is_far, look_at, say_far, say_gaps
 from nysboost.tables.frames import Cells, columns_of, is_frame, names_of
-from nysboost.tables.values import READINGS, Factor, Lookup, from_seconds
+from nysboost.tables.values import Factor, find_positions, from_seconds, numbers_as
 
 KINDS = ("number", "boolean", "date", "duration", "category", "text")
 READS = {"number": "boolean"}
@@ -37,15 +37,12 @@ class Schema:
     @classmethod
     def of(cls, X: Any, missing: str = "fill") -> Schema:
         """Look at a data frame or an array, and decide what each column is."""
-        names = [name for name, _ in columns_of(X)]
-        return cls.of_looks(names, look_at(X), missing, named=is_frame(X))
+        return cls.of_looks(look_at(X), missing, named=is_frame(X))
 
     @classmethod
-    def of_looks(
-        cls, names: Sequence[str], looks: Sequence[Look], missing: str, *, named: bool
-    ) -> Schema:
+    def of_looks(cls, looks: Sequence[Look], missing: str, *, named: bool) -> Schema:
         """Decide what each column is from what was seen of it."""
-        found = tuple(decide(*pair, missing) for pair in zip(names, looks, strict=True))
+        found = tuple(decide(look, missing) for look in looks)
         if all(column.kind == "text" for column in found):
             msg = "X has no column that can be used: all are text that hardly comes again."
             raise ValueError(msg)
@@ -57,14 +54,17 @@ class Schema:
         Floats have NaN in gaps; categories are positions among `values`, −1 in gaps, −2 if
         unknown; text is None. `start` is the number of the first row in messages.
         """
-        columns = columns_of(X, self.matched(X) if is_frame(X) and self.named else ())
-        if len(columns) != self.width:
-            raise ValueError(f"X has {len(columns)} columns, but {self.width} were fitted.")
+        cells = columns_of(X, self.matched(X) if is_frame(X) and self.named else ())
+        if len(cells) != self.width:
+            raise ValueError(f"X has {len(cells)} columns, but {self.width} were fitted.")
+        return self.read_cells(cells, missing, start)
+
+    def read_cells(self, cells: Sequence[Cells], missing: str, start: int = 0) -> list[Any]:
+        """Return columns as they came, in the order of this schema, as it has them."""
+        columns = self.columns or [Column(each.name) for each in cells]
         return [
-            None if column.kind == "text" else _read(column, cells(), missing, start)
-            for column, (_, cells) in zip(
-                self.columns or [Column(name) for name, _ in columns], columns, strict=True
-            )
+            None if column.kind == "text" else _read(column, each, missing, start)
+            for column, each in zip(columns, cells, strict=True)
         ]
 
     def matched(self, X: Any) -> list[str]:
@@ -115,14 +115,13 @@ def _read(column: Column, cells: Cells, missing: str, start: int) -> Any:
 
 def _numbers(column: Column, cells: Cells, start: int) -> Floats:
     """Return a column that is no category as floats, or say which value does not fit."""
-    data, reading = cells.data, READINGS[column.kind]
+    data = cells.data
     if isinstance(data, Factor):
-        found = [reading(value) for value in data.values]
-        wrong = np.array([x is None for x in found], dtype=bool)
+        numbers, wrong = numbers_as(column.kind, data.values)
         if wrong.any():
             row, value = data.first(wrong)
             raise ValueError(_unfit(column, f"{value!r:.60}", start + row))
-        return data.at(np.array(found, dtype=np.float64))
+        return data.at(numbers)
     there = ~np.isnan(data)
     if column.kind == "boolean" and cells.kind == "number":
         wrong = there & (data != 0) & (data != 1)
@@ -139,8 +138,7 @@ def _positions(column: Column, cells: Cells, missing: str, start: int) -> Indice
     if not isinstance(data, Factor):
         value: Any = {"boolean": bool, "date": from_seconds}.get(cells.kind, float)
         data = Factor.of([value(x) if x == x else x for x in data.tolist()])
-    lookup = Lookup(column.values)
-    places = np.array([*(lookup(value) for value in data.values), -1], dtype=np.intp)
+    places = np.array([*find_positions(column.values, data.values), -1], dtype=np.intp)
     found: Indices = places[data.codes]
     for code, refused in ((-1, missing != "fill"), (-2, missing == "raise")):
         if not refused or not (found == code).any():

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nysboost.tables.frames import cells_of
-from nysboost.tables.values import READINGS, Factor, as_number, is_gap, kind_of, plain
+from nysboost.tables.values import READINGS, Factor, as_number, is_gap, kind_of, numbers_as, plain
 from nysboost.user_error import TableError
 
 
@@ -51,7 +51,7 @@ def target_of(column: Any, name: str, path: str) -> NDArray[Any]:
             "regressed, or into text to be classified."
         )
     if isinstance(data, Factor) and kind in READINGS:
-        data = data.at(np.array([READINGS[kind](v) for v in data.values], dtype=np.float64))
+        data = data.at(numbers_as(kind, data.values)[0])
     gaps = data.codes < 0 if isinstance(data, Factor) else np.isnan(data)
     if gaps.any():
         raise TableError(

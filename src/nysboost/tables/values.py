@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Hashable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from numbers import Number
 from typing import Any
@@ -25,6 +26,7 @@ FEW_VALUES = 32
 """Values up to which text beside numbers is a category, and a category has a column for each."""
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?", re.ASCII)
 _EPOCH = dt.datetime(1970, 1, 1)
 
 
@@ -136,6 +138,28 @@ READINGS = {"number": as_number, "boolean": as_truth, "date": as_seconds, "durat
 """How the values of each kind become numbers; what is no such value is None."""
 
 
+def numbers_as(kind: str, values: Sequence[Any]) -> tuple[Floats, Any]:
+    """Return values of a kind as numbers, NaN for a mark of a gap, and which are of another."""
+    if kind == "date" and (dates := _iso_dates(values)) is not None:
+        return dates.astype(np.int64) / 1e6, np.zeros(len(values), dtype=bool)
+    found = [READINGS[kind](value) for value in values]
+    return np.array(found, dtype=np.float64), np.array([x is None for x in found], dtype=bool)
+
+
+def _iso_dates(values: Sequence[Any]) -> Any:
+    """Return text that is all written as the first, a date of ISO 8601, as dates; else None."""
+    like_dates = bool(values) and isinstance(values[0], str) and _DATE.fullmatch(values[0])
+    if not like_dates or not all(isinstance(value, str) for value in values):
+        return None
+    text = np.array(values)
+    letters = text.view(np.uint32).reshape(len(values), -1)
+    digits = (letters >= ord("0")) & (letters <= ord("9"))
+    if (digits == digits[0]).all() and (digits | (letters == letters[0])).all():
+        with suppress(ValueError):  # the 30th of February
+            return text.astype("datetime64[us]")
+    return None
+
+
 def kind_of(values: Sequence[Any], counts: Any) -> str:
     """Return what such a column is: one of `READINGS`, "category", or "numbers, but" more."""
     if not len(values):
@@ -145,9 +169,9 @@ def kind_of(values: Sequence[Any], counts: Any) -> str:
     if all(isinstance(v, str) and v.strip().lower() in MARKS for v in values):
         return "category"
     for kind in ("number", "date", "duration", "boolean"):
-        if all(READINGS[kind](v) is not None for v in values):
+        if READINGS[kind](values[0]) is not None and not numbers_as(kind, values)[1].any():
             return kind
-    numbers = np.array([as_number(v) for v in values], dtype=np.float64)  # None becomes NaN
+    numbers, _ = numbers_as("number", values)
     marks = np.array([isinstance(v, str) and v.strip().lower() in MARKS for v in values])
     real = ~np.isnan(numbers)
     there = counts[~marks].sum()
@@ -174,20 +198,14 @@ def plain(value: Any) -> str | bool | float:
     return str(value)
 
 
-class Lookup:
-    """Positions of the values of a category; 1, 1.0 and True are one, "1" is looked for as 1."""
+def find_positions(known: Sequence[Any], values: Sequence[Any]) -> list[int]:
+    """Return where values stand among the known ones of a category, −2 if they do not.
 
-    def __init__(self, values: Sequence[Any]) -> None:
-        self._exact = {value: i for i, value in enumerate(values)}
-        self._other: dict[Any, int] = {}
-        for value, i in self._exact.items():
-            self._other.setdefault(_other(value), i)
-
-    def __call__(self, value: Any) -> int:
-        """Return the position of a value, −2 if it is not known."""
-        value = plain(value)
-        found = self._exact.get(value)
-        return self._other.get(value, -2) if found is None else found
+    1, 1.0 and True are one value, and "1" is looked for as 1 if it is not known itself.
+    """
+    exact = {value: i for i, value in enumerate(known)}
+    others = {_other(value): i for value, i in reversed(exact.items())}
+    return [exact.get(value, others.get(value, -2)) for value in map(plain, values)]
 
 
 def _other(value: Any) -> Any:
