@@ -1,9 +1,24 @@
-"""What a person can put right: one sentence, never a traceback."""
+"""What a person can put right: one sentence and an exit code, never a traceback."""
 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import ModuleType
+
+EXIT_CODES = {
+    0: "Done.",
+    1: "An error of the program itself, with a traceback: please report it.",
+    2: "A wrong call: an option, or a column that is not there.",
+    3: "A file that is not there, cannot be read, or has a form that is not known.",
+    4: "Data that nothing can be done with: text, missing values, no rows.",
+    5: "A model that does not suit the data or the command.",
+    6: "An output that is there already.",
+    7: "A disk or a memory that is too small.",
+    130: "Stopped with Ctrl-C.",
+}
+WRONG_CALL, NO_FILE, WRONG_DATA, WRONG_MODEL, EXISTS, NO_ROOM, STOPPED = list(EXIT_CODES)[2:]
 
 
 class UserError(ValueError):
@@ -12,7 +27,7 @@ class UserError(ValueError):
     `code` is the exit code of a command that ends with it.
     """
 
-    code = 2
+    code = WRONG_CALL
 
     def __init__(self, message: str, code: int | None = None) -> None:
         super().__init__(message)
@@ -22,13 +37,22 @@ class UserError(ValueError):
 class TableError(UserError):
     """A file of a table with something in it that is wrong."""
 
-    code = 4
+    code = WRONG_DATA
 
 
 class NoTableError(TableError):
     """A file that is not there, or is no table of a form that is known."""
 
-    code = 3
+    code = NO_FILE
+
+
+@contextmanager
+def exits_with(code: int) -> Iterator[None]:
+    """Say what is wrong: an option (`WRONG_CALL`), say, and not the data."""
+    try:
+        yield
+    except (ValueError, OSError) as error:
+        raise UserError(str(error), code) from error
 
 
 def need(module: str, extra: str) -> ModuleType:

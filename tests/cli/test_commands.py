@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import nysboost
+from nysboost.cli import sentences
 from nysboost.cli.commands import COMMANDS, make_parser, spell
-from nysboost.cli.errors import exits_with, sentences
-from nysboost.user_error import NoTableError, TableError, UserError
+from nysboost.user_error import NoTableError, TableError, UserError, exits_with
 
 CASES = [
     (UserError("Two of them."), 2, "Two of them."),

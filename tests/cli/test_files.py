@@ -19,9 +19,16 @@ import nysboost as nb
 from nysboost import cli
 from nysboost.cli.apply import features_of, predictions_of
 from nysboost.cli.commands import make_parser
-from nysboost.cli.errors import EXISTS, NO_FILE, STOPPED, WRONG_CALL, WRONG_DATA, WRONG_MODEL
 from nysboost.cli.fit import choose_task
-from nysboost.user_error import UserError
+from nysboost.user_error import (
+    EXISTS,
+    NO_FILE,
+    STOPPED,
+    WRONG_CALL,
+    WRONG_DATA,
+    WRONG_MODEL,
+    UserError,
+)
 
 X = np.random.default_rng(0).normal(size=(120, 3))
 SMALL = ["--components", "8"]

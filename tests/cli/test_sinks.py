@@ -13,10 +13,9 @@ import zarr
 
 import nysboost as nb
 from nysboost.cli.commands import make_parser
-from nysboost.cli.errors import EXISTS, NO_FILE, WRONG_CALL, WRONG_DATA
 from nysboost.cli.sinks import SINKS, open_sink, refuse_existing
 from nysboost.cli.source import open_source
-from nysboost.user_error import UserError
+from nysboost.user_error import EXISTS, NO_FILE, WRONG_CALL, WRONG_DATA, UserError
 
 BLOCKS = [np.arange(6.0).reshape(3, 2), np.arange(8.0).reshape(4, 2)]
 

@@ -7,10 +7,10 @@ import shlex
 import numpy as np
 import pytest
 
-from nysboost.cli.errors import STOPPED
 from nysboost.compare.learners import COMPACT, OURS, Outcome, say_outcome
 from nysboost.compare.peers import CONSTANT, LINEAR
 from nysboost.numerics.progress import reported
+from nysboost.user_error import STOPPED
 
 
 @pytest.fixture

@@ -7,19 +7,19 @@ import os
 import shlex
 import sys
 import warnings
-from collections.abc import Sequence
-from contextlib import nullcontext, redirect_stdout
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from importlib import import_module
 from typing import Any
 
 from nysboost._version import SOFTWARE
-from nysboost.user_error import UserError
+from nysboost.data.files import NO_ROOM as DISK_FULL
+from nysboost.user_error import NO_FILE, NO_ROOM, STOPPED, WRONG_DATA, UserError
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; what a person can put right is one sentence and an exit code."""
     from nysboost.cli.commands import COMMANDS, make_parser, spell
-    from nysboost.cli.errors import sentences
 
     given = list(sys.argv[1:] if arguments is None else arguments)
     for stream in (sys.stdout, sys.stderr):
@@ -65,3 +65,41 @@ def _without_nan(value: Any) -> Any:
     if isinstance(value, list):
         return [_without_nan(v) for v in value]
     return None if isinstance(value, float) and value != value else value
+
+
+@contextmanager
+def sentences(*, as_json: bool, kept: str = "Nothing was written.") -> Iterator[None]:
+    """Turn foreseeable errors into a sentence, or a JSON object, on stderr, and an exit code.
+
+    `kept` says what Ctrl-C leaves behind.
+    """
+    try:
+        yield
+    except BrokenPipeError:  # who reads our output, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(0) from None
+    except (KeyboardInterrupt, MemoryError, OSError, ValueError) as error:
+        sentence, code = _explain(error, kept)
+        text = json.dumps({"error": sentence, "code": code}) if as_json else f"nysboost: {sentence}"
+        print(text, file=sys.stderr)
+        raise SystemExit(code) from None
+
+
+def _explain(error: BaseException, kept: str) -> tuple[str, int]:
+    """Return what an error means to a person, and the exit code."""
+    if isinstance(error, UserError):
+        return str(error), error.code
+    if isinstance(error, KeyboardInterrupt):
+        return f"Stopped. {kept}", STOPPED
+    if isinstance(error, MemoryError):
+        return f"The memory is too small: {error}. Try --max-memory.", NO_ROOM
+    if isinstance(error, FileNotFoundError):
+        return f"There is no file {error.filename or error}.", NO_FILE
+    if isinstance(error, PermissionError):
+        return f"{error.filename or error} may not be read or written by you.", NO_FILE
+    if isinstance(error, OSError):
+        said = (error.strerror or str(error)).rstrip(".")
+        if error.errno in DISK_FULL and "Make room" not in said:
+            said = f"The output could not be written: {said}. Make room or write to another disk"
+        return f"{said}.", NO_ROOM
+    return str(error), WRONG_DATA

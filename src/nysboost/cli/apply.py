@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 
 from nysboost.cli import cluster
-from nysboost.cli.errors import NO_FILE, WRONG_CALL, WRONG_MODEL, exits_with
 from nysboost.cli.sinks import open_sink, print_found, refuse_existing
 from nysboost.cli.source import Source, open_fitted, schema_of
 from nysboost.numerics.progress import count_rows
 from nysboost.numerics.resources import as_bytes
-from nysboost.user_error import UserError
+from nysboost.user_error import NO_FILE, WRONG_CALL, WRONG_MODEL, UserError, exits_with
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from nysboost._version import SOFTWARE
-from nysboost.cli.sinks import FOLDERS, whole
+from nysboost.cli.sinks import FOLDERS
 from nysboost.cli.source import Source
+from nysboost.data.files import whole_path
 from nysboost.tables.csv_files import CsvFile
 from nysboost.tables.files import PACKINGS
 from nysboost.tables.values import MARKS
@@ -127,7 +128,7 @@ def write(
     if out.suffix not in FOLDERS:
         msg = f"On a cluster results go to .zarr or .parquet, but {out.name} was given."
         raise UserError(msg)
-    with connected(options.scheduler), whole(out.resolve(), force=options.force) as beside:
+    with connected(options.scheduler), whole_path(out.resolve()) as beside:
         rows = dask_table(source)
         result = function(rows)
         result = _with_sizes(result[:, None] if result.ndim == 1 else result, rows)

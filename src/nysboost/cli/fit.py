@@ -19,7 +19,6 @@ import numpy as np
 import nysboost as nb
 from nysboost.catalogue import find_method
 from nysboost.cli import cluster
-from nysboost.cli.errors import WRONG_CALL, WRONG_DATA, exits_with
 from nysboost.cli.sinks import Sink, print_found, refuse_existing
 from nysboost.cli.source import Source, open_source
 from nysboost.compare.learners import Problem, fit_and_test, say_outcome
@@ -30,7 +29,7 @@ from nysboost.tables.codes import Codes
 from nysboost.tables.columns import add_looks, look_at
 from nysboost.tables.csv_files import CsvFile
 from nysboost.tables.schema import Schema
-from nysboost.user_error import UserError
+from nysboost.user_error import WRONG_CALL, WRONG_DATA, UserError, exits_with
 
 COPIES = 6
 """A table in memory, and what is made of it: its columns, its codes and their parts."""

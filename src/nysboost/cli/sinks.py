@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nysboost._version import SOFTWARE
-from nysboost.cli.errors import EXISTS, NO_FILE, WRONG_DATA, exits_with
-from nysboost.data.files import put_in_place, real_place, refuse_no_place, whole_npz
+from nysboost.data.files import refuse_no_place, whole_npz, whole_path
 from nysboost.data.outputs import File
-from nysboost.user_error import UserError, need
+from nysboost.user_error import EXISTS, NO_FILE, WRONG_DATA, UserError, exits_with, need
 
 CHUNK_BYTES = 2**23
 """Size of a chunk of an HDF5 or Zarr array."""
@@ -38,6 +35,7 @@ class Sink:
         if self.form not in SINKS:
             msg = f"{path} has a form that is not known: {', '.join(SINKS)} are written."
             raise UserError(msg, NO_FILE)
+        self.finish: Callable[[], Any] = list
 
     def write(self, columns: Mapping[str, Any]) -> None:
         """Write the next rows: columns by their names, of shape (n,) each."""
@@ -133,49 +131,21 @@ def refuse_existing(path: Path, force: bool, inputs: Sequence[Path] = ()) -> Non
 
 
 @contextmanager
-def whole(path: Path, *, force: bool) -> Iterator[Path]:
-    """Give a path to write to; what is there takes its place at the end, or disappears."""
-    refuse_existing(path, force)
-    place = real_place(path)
-    beside = place.with_name(f".{place.stem}.{uuid4().hex}.partial{path.suffix}")
-    try:
-        yield beside
-        if place.is_dir():
-            shutil.rmtree(place)
-        elif beside.is_dir():
-            place.unlink(missing_ok=True)
-        put_in_place(beside, place)
-    finally:
-        if beside.is_dir():
-            shutil.rmtree(beside, ignore_errors=True)
-        else:
-            beside.unlink(missing_ok=True)
-
-
-@contextmanager
 def open_sink(path: Path, expected: int | None = None, *, force: bool) -> Iterator[Sink]:
     """Open an output by the form that its name says; it appears when it is whole."""
-    if str(path) == "-":
-        with _finished(Sink(path)) as sink:
-            yield sink
-        return
     Sink(path)  # a form that is known, or a sentence that names the file
-    with whole(path, force=force) as beside, _finished(Sink(beside, expected)) as sink:
-        yield sink
-
-
-@contextmanager
-def _finished(sink: Sink) -> Iterator[Sink]:
-    try:
-        yield sink
+    refuse_existing(path, force)
+    with nullcontext(path) if str(path) == "-" else whole_path(path) as beside:
+        sink = Sink(beside, expected)
+        try:
+            yield sink
+        except BaseException:
+            with suppress(Exception):  # the first error counts
+                sink.finish()
+            raise
         if sink.rows == 0:
             raise UserError("There are no rows to write.", WRONG_DATA)
         sink.finish()
-    except BaseException:
-        if sink.rows:
-            with suppress(Exception):  # the first error counts
-                sink.finish()
-        raise
 
 
 def print_found(found: Mapping[str, Any]) -> None:

@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from nysboost.cli.errors import WRONG_DATA, WRONG_MODEL
 from nysboost.numerics.checks import unknown
 from nysboost.tables.array_files import ArrayFile
 from nysboost.tables.files import FORMS, ColumnFile, open_table, without_index
 from nysboost.tables.schema import Schema
 from nysboost.tables.targets import target_of
 from nysboost.tables.writing import Writing
-from nysboost.user_error import NoTableError, UserError
+from nysboost.user_error import WRONG_DATA, WRONG_MODEL, NoTableError, UserError
 
 
 @dataclass

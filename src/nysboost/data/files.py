@@ -73,23 +73,37 @@ def _address(array: NDArray[Any]) -> int:
 
 
 @contextmanager
+def whole_path(path: Path) -> Iterator[Path]:
+    """Give the name of a file or folder that takes the place of `path` if all goes well."""
+    place = real_place(path)
+    beside = place.with_name(f".{place.stem}.{uuid4().hex}.partial{path.suffix}")
+    try:
+        yield beside
+        if place.is_dir():
+            shutil.rmtree(place)
+        elif beside.is_dir():
+            place.unlink(missing_ok=True)
+        put_in_place(beside, place)
+    finally:
+        if beside.is_dir():
+            shutil.rmtree(beside, ignore_errors=True)
+        else:
+            beside.unlink(missing_ok=True)
+
+
+@contextmanager
 def whole_file(path: Path, what: str = "The file") -> Iterator[BinaryIO]:
     """Open a file beside `path` that takes its place if all goes well, and else disappears."""
     refuse_no_place(path)
-    place = real_place(path)
-    beside = place.with_name(f"{place.name}.{uuid4().hex}.partial")
     try:
-        with beside.open("xb") as file:
+        with whole_path(path) as beside, beside.open("xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        put_in_place(beside, place)
     except OSError as error:
         if error.errno in NO_ROOM:
             raise disk_full(path, None) from error
         raise write_error(path, what, error) from error
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 @contextmanager
