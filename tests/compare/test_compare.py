@@ -46,36 +46,6 @@ def test_compare_takes_a_data_set_by_name(command, tmp_path):
     assert "nb.approximate(X" in out
 
 
-BAD_FILES = {
-    "empty.csv": "",
-    "ragged.csv": "a,b\n1,2\n3\n",
-    "few.csv": "a,b\n1,2\n3,4\n5,6\n",
-}
-
-
-@pytest.mark.parametrize(
-    ("file", "options", "code", "says"),
-    [
-        ("few.csv", ["--drop-column", "c"], 2, "no column 'c'"),
-        ("empty.csv", [], 4, "empty"),
-        ("ragged.csv", [], 4, "ragged"),
-        ("few.csv", ["--components", "10"], 2, "only 3 rows"),
-        ("few.csv", [], 2, "has 3 rows, and mixtures of 8 learners need at least 16"),
-        ("few.csv", ["--max-rows", "30000"], 2, "at most 20000 rows"),
-        ("nowhere.csv", [], 3, "no file"),
-        ("few.csv", ["--methods", "URB-men"], 2, "URB-mean"),
-        ("few.csv", ["--kernel", "gausian"], 2, "gaussian"),
-    ],
-)
-def test_bad_input_to_compare_is_a_sentence(command, tmp_path, file, options, code, says):
-    for name, text in BAD_FILES.items():
-        (tmp_path / name).write_text(text)
-    status, _, err = command("compare", tmp_path / file, *options, "--out", tmp_path / "out")
-    assert status == code
-    assert says in err
-    assert "Traceback" not in err
-
-
 def test_the_next_command_fits_the_recommended_method_to_the_same_columns(command, table, tmp_path):
     words = ("--methods", "kmeans", "--drop-column", "kind", "--drop-missing", "--sigma", "2")
     _, printed, _ = command("compare", table, *SMALL, *words, "--out", tmp_path / "out")

@@ -127,26 +127,3 @@ def test_ctrl_c_ends_the_command_with_a_report_of_what_is_done(command, table, t
     assert "Stopped by Ctrl-C: 3 of " in printed
     assert "Stopped by Ctrl-C: 3 of " in (tmp_path / "out" / "report.html").read_text()
     assert LINEAR in (tmp_path / "out" / "comparison.csv").read_text()
-
-
-@pytest.mark.parametrize(
-    ("text", "options", "sentence"),
-    [
-        ("a,b\n1,2\n3,4\n", ["--target", "c"], "no column 'c'"),
-        ("a,b\n1,2\n3\n", ["--target", "b"], "3"),
-        ("a,a,b\n1,2,3\n4,5,6\n", ["--target", "b"], "two columns called 'a'"),
-        ("a,b\n1,\n3,4\n", ["--target", "b"], "no value in 1 rows"),
-        ("b\n1\n2\n", ["--target", "b"], "Nothing is left"),
-        ("a,b\n1,2\n3,4\n", ["--target", "b"], "too few for 5 folds"),
-        ("a,b\n1,x\n3,y\n", ["--target", "b", "--task", "regression"], "is text"),
-        ("a,b\n" + "1,2\n" * 12, ["--target", "b"], "nothing to learn"),
-        ("a,b\n" + "1,x\n" * 12 + "2,y\n", ["--target", "b"], "fewer than the 5 folds"),
-        ("a,b\n" + "1,2\n" * 12 + "2,1e160\n", ["--target", "b"], "out of range"),
-    ],
-)
-def test_what_cannot_be_learned_is_one_sentence(command, tmp_path, text, options, sentence):
-    (tmp_path / "t.csv").write_text(text)
-    status, _, said = command("learn", tmp_path / "t.csv", *options, "--out", tmp_path / "out")
-    assert status in (2, 3, 4)
-    assert sentence in said
-    assert "Traceback" not in said

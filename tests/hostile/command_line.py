@@ -4,48 +4,86 @@ from __future__ import annotations
 
 import contextlib
 import io
+import shlex
 import tempfile
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 from hostile import RNG, Case
 from nysboost import cli
 
 ROWS = RNG.normal(size=(40, 3))
-TABLE = "\n".join(",".join(f"{value:.6f}" for value in row) for row in ROWS)
-QUICK = ("--components", "8", "--learners", "2", "--methods", "uniform", "--repeats", "1")
-Outcome = tuple[int, str, str]
+LINES = [",".join(f"{value:.6f}" for value in row) for row in ROWS]
+TABLE, SPACED = "\n".join(LINES), "\n".join(LINES).replace(",", ";")
+INDEXED = ",a,b,c\n" + "\n".join(f"{i},{line}" for i, line in enumerate(LINES))
+TRUTHS = "\n".join(f"{line.rpartition(',')[0]},{i % 2 == 0}" for i, line in enumerate(LINES))
+FILES: dict[str, str | bytes] = {
+    "t.csv": "a,b,c\n" + TABLE,
+    "bare.csv": TABLE,
+    "numbers.csv": "0,1,2\n" + TABLE,
+    "indexed.csv": INDEXED,
+    "truths.csv": "a,b,c\n" + TRUTHS,
+    "semicolons.csv": "a;b;c\n" + SPACED,
+    "commas.csv": "a;b;c\n" + SPACED.replace(".", ","),
+    "mark.csv": "\ufeffa,b,c\n" + TABLE,
+    "dated.csv": "a,b,day\n" + "\n".join(f"{i},{i % 7},2020-01-{i + 1:02}" for i in range(20)),
+    "empty.csv": "",
+    "names.csv": "a,b\n",
+    "utf-16.csv": "a,b".encode("utf-16"),
+    "latin.csv": b"caf\xe9,b\n1,2\n",
+    "zeros.csv": b"\x00" * 64,
+    "infinite.csv": "a,b\n1,inf\n2,3\n",
+    "ragged.csv": "a,b\n1,2\n1,2,3\n",
+    "short.csv": "a,b\n1,2\n3\n",
+    "gap.csv": "a,b\n1,\n2,3\n",
+    "odd.csv": "\n".join(["a,b", *(f"{i}.5,1" for i in range(40)), "abc,2"]),
+    "few.csv": "a,b\n1,2\n3,4\n5,6\n",
+    "twice.csv": "a,a,b\n1,2,3\n3,4,5\n",
+    "alone.csv": "a\n1\n2\n",
+    "words.csv": "a,b\n1,x\n3,y\n",
+    "constant.csv": "a,b\n" + "1,2\n" * 20,
+    "one-class.csv": "a,b\n" + "x,2\n" * 20,
+    "rare.csv": "a,b\ny,1\n" + "x,2\n" * 20,
+    "labels.csv": "a,b\n" + "".join(f"x{i},2\n" for i in range(20)),
+    "endless.csv": "a,b\ninf,1\n" + "1,2\n" * 20,
+    "huge.csv": "a,b\n3,1e200\n" + "1,2\n" * 20,
+    "large.csv": "b,a\n" + "1,2\n" * 12 + "2,1e160\n",
+    "cell.csv": 'a,b\n"' + "x" * 200_000 + '",2\n',
+    "letter": "Dear reader",
+    **dict.fromkeys(
+        ["data.xyz", "bad.npy", "bad.npz", "bad.h5", "bad.zarr", "bad.parquet", "bad.libsvm"],
+        "a b c",
+    ),
+}
+FIT = "fit t.csv --out m --method uniform --components 5"
+QUICK = "--components 8 --learners 2 --methods uniform --repeats 1"
+Outcome = tuple[int, str, str, set[str]]
 
 
-def command(*arguments: str, files: dict[str, str | bytes] | None = None) -> Outcome:
-    """Run ``nysboost`` in a folder with these files; return its status, output and errors."""
+def run(commands: str) -> Outcome:
+    """Run commands beside all the files: the last one's status, output, errors, new files."""
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        for name, content in (files or {}).items():
-            raw = content if isinstance(content, bytes) else content.encode()
-            Path(name).write_bytes(raw)
-        return run(*arguments)
+        Path("nothing").mkdir()
+        for name, content in FILES.items():
+            Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
+        for words in map(shlex.split, commands.split(" && ")):
+            before = {str(path) for path in Path().rglob("*") if path.is_file()}
+            said, complained, status = io.StringIO(), io.StringIO(), 0
+            with contextlib.redirect_stdout(said), contextlib.redirect_stderr(complained):
+                try:
+                    cli.main(words)
+                except SystemExit as ended:
+                    status = int(ended.code or 0)
+        made = {str(path) for path in Path().rglob("*") if path.is_file()} - before
+        return status, said.getvalue(), complained.getvalue(), made
 
 
-def run(*arguments: str) -> Outcome:
-    """Run ``nysboost`` where we are; return its status, output and errors."""
-    said, complained = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(complained):
-        try:
-            cli.main(arguments)
-            status = 0
-        except SystemExit as ended:
-            status = int(ended.code or 0)
-    return status, said.getvalue(), complained.getvalue()
-
-
-def complains(*words: str) -> Callable[[Outcome], bool]:
-    """Return a check for a status and a complaint that has these words, and no traceback."""
+def complains(code: int, words: str) -> Callable[[Outcome], bool]:
+    """Return a check for a status, a complaint that has these words, and nothing written."""
 
     def right(outcome: Outcome) -> bool:
-        status, _, err = outcome
-        flat = " ".join(err.replace("│", " ").split())
-        return status > 1 and "Traceback" not in err and all(word in flat for word in words)
+        status, _, err, made = outcome
+        return (status, made) == (code, set()) and words in err and "Traceback" not in err
 
     return right
 
@@ -55,203 +93,122 @@ def succeeds(*words: str) -> Callable[[Outcome], bool]:
     return lambda outcome: outcome[0] == 0 and all(word in outcome[1] for word in words)
 
 
-BAD_FILES: dict[str, tuple[str | bytes, str]] = {
-    "empty.csv": ("", "empty"),
-    "names.csv": ("a,b\n", "at least one row"),
-    "infinite.csv": ("a,b\n1,inf\n2,3\n", "infinity"),
-    "ragged.csv": ("a,b\n1,2\n1,2,3\n", "ragged"),
-    "zeros.csv": (b"\x00" * 64, "nysboost"),
-    "few.csv": ("a,b\n1,2\n3,4\n5,6\n", "has 3 rows"),
-    "data.xyz": ("1,2\n", "form"),
-    "bad.npy": ("nothing", ".npy"),
-    "bad.npz": ("nothing", ".npz"),
-    "bad.parquet": ("nothing", "Parquet"),
-    "bad.libsvm": ("a b c", "LIBSVM"),
+REFUSED: dict[str, tuple[int, str]] = {
+    "comprae": (2, "comprae"),
+    "info nowhere": (3, "nowhere"),
+    "info letter": (5, "no model file"),
+    "compare empty.csv": (4, "empty"),
+    "compare names.csv": (4, "at least one row"),
+    "compare infinite.csv": (4, "infinity"),
+    "compare ragged.csv": (4, "ragged"),
+    "compare short.csv": (4, "ragged"),
+    "compare zeros.csv": (3, "is not a text file"),
+    "compare few.csv": (2, "has 3 rows, and mixtures of 8 learners need at least 16"),
+    "compare few.csv --components 10": (2, "only 3 rows"),
+    "compare few.csv --max-rows 30000": (2, "at most 20000 rows"),
+    "compare data.xyz": (3, "form"),
+    "compare bad.npy": (3, ".npy"),
+    "compare bad.npz": (3, ".npz"),
+    "compare bad.parquet": (3, "Parquet"),
+    "compare bad.libsvm": (3, "LIBSVM"),
+    "compare nowhere.csv": (3, "no file"),
+    "compare nothing": (3, "folder"),
+    "compare t.csv --colums 3": (2, "'--colums'"),
+    "compare t.csv --kernel rfb": (2, "Did you mean 'rbf'"),
+    "compare t.csv --methods jiont": (2, "Did you mean 'joint'"),
+    "compare t.csv --sigma wide": (2, "--sigma is a number, median or scale"),
+    "compare t.csv --components 99": (2, "only 40 rows"),
+    "compare t.csv --drop-column z": (2, "no column 'z'"),
+    "fit no.csv --out m": (3, "There is no file no.csv"),
+    "fit empty.csv --out m": (4, "empty"),
+    "fit names.csv --out m": (4, "at least one row"),
+    "fit gap.csv --out m": (4, "--drop-missing"),
+    "fit ragged.csv --out m": (4, "ragged"),
+    "fit odd.csv --out m": (4, "'abc' in line 42"),
+    "fit utf-16.csv --out m": (4, "at least one row"),
+    "fit data.xyz --out m": (3, "form"),
+    "fit bad.npy --out m": (3, ".npy"),
+    "fit bad.parquet --out m": (3, "Parquet"),
+    "fit bad.npz --out m": (3, ".npz"),
+    "fit bad.h5 --out m": (3, ".h5"),
+    "fit bad.zarr --out m": (3, ".zarr"),
+    "fit t.csv --out .": (3, "is a folder"),
+    "fit t.csv --out x/m": (3, "no folder"),
+    "fit t.csv --out /dev/null --force": (3, "is a device"),
+    "fit t.csv --out t.csv --force": (6, "is an input"),
+    "fit t.csv --out letter": (6, "--force replaces it"),
+    f"{FIT} --dataset Y": (3, "is a table"),
+    f"{FIT} --tol 2": (2, "between 0 and 1"),
+    f"{FIT} --max-memory lots": (2, "'lots'"),
+    f"{FIT} --drop-column a --drop-column b,c": (2, "Nothing is left"),
+    f"{FIT} --sigma -1": (2, "positive"),
+    f"{FIT} --sigma wide": (2, "--sigma is a number"),
+    f"{FIT} --kernel nix": (2, "no kernel 'nix'"),
+    "fit t.csv --out m --method nix": (2, "no method 'nix'"),
+    "fit t.csv --out m --target z": (2, "no column 'z'"),
+    "fit dated.csv --out m --target day": (4, "dates"),
+    "fit t.csv --out m --target a --kernel linear": (2, "--kernel"),
+    f"{FIT} && predict m t.csv --out p.csv": (5, "predicts nothing"),
+    f"{FIT} && transform m t.csv --out p.xyz": (3, "p.xyz"),
+    f"{FIT} && transform m t.csv --out t.csv": (6, "is an input"),
+    f"{FIT} && transform m m --out p.npy": (3, "form"),
+    f"{FIT} && transform m bad.npy --out p.npy": (3, "is no .npy file"),
+    f"{FIT} && transform m t.csv --out p.npy --max-memory much": (2, "'much'"),
+    "transform none t.csv --out p.npy": (3, "There is no model none"),
+    "learn nothing --target a": (3, "folder"),
+    "learn empty.csv --target a": (4, "empty"),
+    "learn latin.csv --target a": (2, "no column 'a'"),
+    "learn ragged.csv --target a": (4, "ragged"),
+    "learn short.csv --target a": (4, "ragged"),
+    "learn twice.csv --target b": (4, "two columns called 'a'"),
+    "learn alone.csv --target a": (2, "no column beside"),
+    "learn gap.csv --target b": (4, "no value in 1 rows"),
+    "learn few.csv --target a": (2, "too few for 5 folds"),
+    "learn few.csv --target z": (2, "no column 'z'"),
+    "learn words.csv --target b --task regression": (2, "is text"),
+    "learn bad.npy --target a": (3, ".npy"),
+    "learn bad.parquet --target a": (3, "Parquet"),
+    "learn constant.csv --target a": (2, "1.0 in every row: there is nothing to learn"),
+    "learn one-class.csv --target a": (2, "x in every row"),
+    "learn rare.csv --target a": (2, "label y of a is in 1 rows, fewer than the 5 folds"),
+    "learn labels.csv --target a": (2, "is in 1 rows"),
+    "learn endless.csv --target a": (2, "Column a of endless.csv"),
+    "learn huge.csv --target a": (4, "Column 'b' has the value 1e+200"),
+    "learn large.csv --target a": (2, "out of range"),
+    "learn cell.csv --target a": (2, "too few"),
+    "reproduce simulatoin": (2, "Did you mean 'simulation'"),
+    "reproduce nowhere.toml": (2, "no preset file"),
+    "reproduce simulation --variants URB-men": (2, "URB-mean"),
+    "reproduce simulation --variants ,": (2, "names no method"),
+    "reproduce simulation --replicates none": (2, "N at least 1"),
+    "reproduce simulation --replicates mnist=3": (2, "no preset in this run"),
+    "reproduce simulation --max-learners 500 --jobs 1": (2, "need at least"),
+    "reproduce simulation --report-only": (2, "0 files with records of simulation"),
+    "reproduce simulation mnist-linear --data-dir /nowhere/at/all": (2, "does not exist"),
 }
+ACCEPTED = {
+    "--version": ["nysboost"],
+    "--help": ["compare", "reproduce"],
+    f"{FIT} && info m": ["Nystroem", "uniform"],
+    **{
+        f"compare {name}.csv {QUICK}": ["40 rows", "3 columns", *said]
+        for name, said in {
+            "t": [], "bare": [], "truths": [], "numbers": ["taken as names"], "indexed": ["index"],
+        }.items()
+    },
+    **{
+        FIT.replace("t.csv", f"{name}.csv"): ["rows: 40", "columns: 3"]
+        for name in ("semicolons", "indexed", "numbers", "bare", "mark", "commas")
+    },
+}  # fmt: skip
 
-ON_FILES = [
+CASES = [
     *(
-        Case(
-            f"compare of {name}",
-            lambda n=name, c=content: command("compare", n, files={n: c}),
-            complains(words),
-        )
-        for name, (content, words) in BAD_FILES.items()
+        Case(f"nysboost {words}", lambda w=words: run(w), complains(*says))
+        for words, says in REFUSED.items()
     ),
     *(
-        Case(
-            f"compare of a table with {what}",
-            lambda t=text: command("compare", "t.csv", *QUICK, files={"t.csv": t}),
-            succeeds("40 rows", "3 columns", *said),
-        )
-        for what, text, said in (
-            ("names", "a,b,c\n" + TABLE, ()),
-            ("no names", TABLE, ()),
-            ("numbers as names", "0,1,2\n" + TABLE, ("taken as names",)),
-            (
-                "an index",
-                ",a,b,c\n" + "\n".join(f"{i},{r}" for i, r in enumerate(TABLE.splitlines())),
-                ("index",),
-            ),
-            (
-                "truth values",
-                "a,b,c\n"
-                + "\n".join(
-                    f"{r.rpartition(',')[0]},{bool(i % 2)}"
-                    for i, r in enumerate(TABLE.splitlines())
-                ),
-                (),
-            ),
-        )
+        Case(f"nysboost {words}", lambda w=words: run(w), succeeds(*says))
+        for words, says in ACCEPTED.items()
     ),
-    Case("no file", lambda: command("compare", "nowhere.csv"), complains("no file")),
-    Case("a folder", lambda: command("compare", "."), complains("folder")),
-    Case("an unknown command", lambda: command("comprae"), complains("comprae")),
-    Case("an unknown option", lambda: command("compare", "--colums", "3"), complains("colums")),
-    Case("a preset that is none", lambda: command("reproduce", "nothing"), complains("nothing")),
-    Case(
-        "a kernel that is none",
-        lambda: command("compare", "t.csv", "--kernel", "rfb", files={"t.csv": TABLE}),
-        complains("rfb", "rbf"),
-    ),
-    Case(
-        "a method that is none",
-        lambda: command("compare", "t.csv", "--methods", "jiont", files={"t.csv": TABLE}),
-        complains("jiont", "joint"),
-    ),
-    Case(
-        "sigma as a word",
-        lambda: command("compare", "t.csv", "--sigma", "wide", files={"t.csv": TABLE}),
-        complains("wide", "median"),
-    ),
-    Case(
-        "more columns than rows",
-        lambda: command("compare", "t.csv", "--components", "99", files={"t.csv": TABLE}),
-        complains("only 40 rows"),
-    ),
-    Case(
-        "a label that is none",
-        lambda: command("compare", "t.csv", "--drop-column", "z", files={"t.csv": TABLE}),
-        complains("no column 'z'"),
-    ),
-    Case("a model from nowhere", lambda: command("info", "nowhere"), complains("nowhere")),
-    Case(
-        "a model file that is something else",
-        lambda: command("info", "letter", files={"letter": "Dear reader"}),
-        complains("no model file"),
-    ),
-    Case("the version", lambda: command("--version"), succeeds("nysboost")),
-    Case("help", lambda: command("--help"), succeeds("compare", "reproduce")),
 ]
-
-IN_FIT: dict[str, tuple[str | bytes, str]] = {
-    "empty.csv": ("", "empty"),
-    "names.csv": ("a,b\n", "at least one row"),
-    "gap.csv": ("a,b\n1,\n2,3\n", "--drop-missing"),
-    "ragged.csv": ("a,b\n1,2\n1,2,3\n", "ragged"),
-    "wide.csv": ("a,b".encode("utf-16"), "at least one row"),
-    "data.xyz": ("1,2\n", "form"),
-    "bad.npy": ("nothing", ".npy"),
-    "bad.parquet": ("nothing", "Parquet"),
-    "bad.npz": ("nothing", ".npz"),
-    "bad.h5": ("nothing", ".h5"),
-    "bad.zarr": ("nothing", ".zarr"),
-}
-FIT = ("fit", "t.csv", "--out", "m", "--method", "uniform", "--components", "5")
-LEARN_FIT = ("fit", "t.csv", "--out", "m", "--target")
-NAMED = "a,b,c\n" + TABLE
-DATED = "a,b,day\n" + "\n".join(f"{i},{i % 7},2020-01-{i + 1:02}" for i in range(20))
-
-
-def both(first: tuple[str, ...], second: tuple[str, ...], table: str) -> Outcome:
-    """Run one command after another in the same folder, and return what the second did."""
-    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        Path("t.csv").write_text(table)
-        run(*first)
-        return run(*second)
-
-
-FITTED = [
-    *(
-        Case(
-            f"fit of {name}",
-            lambda n=name, c=content: command("fit", n, "--out", "m", files={n: c}),
-            complains(words),
-        )
-        for name, (content, words) in IN_FIT.items()
-    ),
-    *(
-        Case(
-            f"fit, {what}",
-            lambda a=arguments, t=table: command(*a, files={"t.csv": t}),
-            complains(words),
-        )
-        for what, arguments, table, words in (
-            ("a folder as output", ("fit", "t.csv", "--out", "."), NAMED, "is a folder"),
-            ("no folder for the output", ("fit", "t.csv", "--out", "x/m"), NAMED, "no folder"),
-            ("an array of a table", (*FIT, "--dataset", "Y"), NAMED, "is a table"),
-            ("a target that is none", (*LEARN_FIT, "z"), NAMED, "no column 'z'"),
-            ("a target of dates", (*LEARN_FIT, "day"), DATED, "dates"),
-            ("a kernel for a learner", (*LEARN_FIT, "a", "--kernel", "linear"), NAMED, "--kernel"),
-            ("a tolerance of 2", (*FIT, "--tol", "2"), NAMED, "between 0 and 1"),
-            ("memory in words", (*FIT, "--max-memory", "lots"), NAMED, "lots"),
-            ("no columns left", (*FIT, "--drop-column", "a", "--drop-column", "b",
-                                 "--drop-column", "c"), NAMED, "Nothing is left"),
-            ("a width below zero", (*FIT, "--sigma", "-1"), NAMED, "positive"),
-        )
-    ),
-    *(
-        Case(
-            f"fit of a table with {what}",
-            lambda t=table: command(*FIT, files={"t.csv": t}),
-            succeeds("rows: 40", "columns: 3"),
-        )
-        for what, table in (
-            ("semicolons", NAMED.replace(",", ";")),
-            ("an index", ",a,b,c\n" + "\n".join(f"{i},{r}" for i, r in enumerate(TABLE.split()))),
-            ("numbers as names", "0,1,2\n" + TABLE),
-            ("no names", TABLE),
-            ("a byte-order mark", "\ufeff" + NAMED),
-            ("semicolons and decimal commas", NAMED.replace(",", ";").replace(".", ",")),
-        )
-    ),
-    Case("predict by what has no target", lambda: both(FIT, ("predict", "m", "t.csv", "--out",
-         "p.csv"), NAMED), complains("predicts nothing")),
-    Case("transform into an unknown form", lambda: both(FIT, ("transform", "m", "t.csv", "--out",
-         "p.xyz"), NAMED), complains("p.xyz")),
-    Case("transform over a file that is there", lambda: both(FIT, ("transform", "m", "t.csv",
-         "--out", "t.csv"), NAMED), complains("is an input")),
-    Case("transform of other columns", lambda: both(FIT, ("transform", "m", "m", "--out",
-         "p.npy"), NAMED), complains("form")),
-    Case("info", lambda: both(FIT, ("info", "m"), NAMED), succeeds("Nystroem", "uniform")),
-    *(
-        Case(
-            f"learn from {name}",
-            lambda n=name, c=content: command("learn", n, "--target", "a", files={n: c}),
-            complains(words),
-        )
-        for name, content, words in (
-            ("empty.csv", "", "empty"),
-            ("latin.csv", b"caf\xe9,b\n1,2\n", "no column 'a'"),
-            ("ragged.csv", "a,b\n1,2\n1,2,3\n", "ragged"),
-            ("twice.csv", "a,a\n1,2\n3,4\n", "two columns"),
-            ("alone.csv", "a\n1\n2\n", "no column beside"),
-            ("gap.csv", "a,b\nNA,2\n3,4\n", "no value"),
-            ("few.csv", "a,b\n1,2\n3,4\n", "too few"),
-            ("other.csv", "b,c\n1,2\n3,4\n", "no column 'a'"),
-            ("table.npy", "nothing", ".npy"),
-            ("bad.parquet", "nothing", "Parquet"),
-            ("constant.csv", "a,b\n" + "1,2\n" * 20, "1.0 in every row"),
-            ("one-class.csv", "a,b\n" + "x,2\n" * 20, "x in every row"),
-            ("rare.csv", "a,b\ny,1\n" + "x,2\n" * 20, "label y of a is in 1 rows"),
-            ("labels.csv", "a,b\n" + "".join(f"x{i},2\n" for i in range(20)), "is in 1 rows"),
-            ("endless.csv", "a,b\ninf,1\n" + "1,2\n" * 20, "Column a of endless.csv"),
-            ("huge.csv", "a,b\n3,1e200\n" + "1,2\n" * 20, "Column 'b' has the value 1e+200"),
-            ("cell.csv", 'a,b\n"' + "x" * 200_000 + '",2\n', "too few"),
-        )
-    ),
-    Case("nysboost learn, a folder", lambda: command("learn", ".", "--target", "a"),
-         complains("folder")),
-]  # fmt: skip
-
-CASES = [replace(case, name=f"nysboost: {case.name}") for case in [*ON_FILES, *FITTED]]

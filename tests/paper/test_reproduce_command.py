@@ -81,25 +81,3 @@ def test_a_preset_file_of_ones_own_can_be_run(command, tmp_path):
     )
     assert status == 0
     assert "Mine" in out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (["simulatoin"], "simulation"),
-        (["nowhere.toml"], "no preset file"),
-        (["simulation", "--variants", "URB-men"], "URB-mean"),
-        (["simulation", "--variants", ","], "names no method"),
-        (["simulation", "--replicates", "none"], "N at least 1"),
-        (["simulation", "--replicates", "mnist=3"], "no preset in this run"),
-        (["simulation", "--max-learners", "500"], "need at least"),
-        (["simulation", "--report-only"], "0 files with records of simulation"),
-        (["simulation", "mnist-linear", "--data-dir", "/nowhere/at/all"], "does not exist"),
-    ],
-)
-def test_bad_input_to_reproduce_is_a_sentence_and_status_2(command, tmp_path, arguments, says):
-    status, _, err = command("reproduce", *arguments, "--jobs", "1", "--out", tmp_path)
-    assert not list(tmp_path.rglob("*.jsonl"))
-    assert status == 2
-    assert says in err
-    assert "Traceback" not in err
