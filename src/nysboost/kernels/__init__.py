@@ -13,9 +13,9 @@ from typing import Any
 from nysboost.kernels.adapters import SHARED, CallableKernel, SklearnKernel
 from nysboost.kernels.bandwidth import require_shared
 from nysboost.kernels.base import Evaluator, Kernel
-from nysboost.kernels.metric import Metric, Radial
+from nysboost.kernels.metric import Metric
 from nysboost.kernels.products import Anova, Cosine, Linear, Polynomial
-from nysboost.kernels.radial import Gaussian, Laplacian, Matern
+from nysboost.kernels.radial import Gaussian, Laplacian, Matern, Radial
 from nysboost.numerics.arrays import Array
 from nysboost.numerics.checks import unknown
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from nysboost.data.passes import BlockTask
 from nysboost.data.rows import MEASURED, Rows, scan_size, spread_indices
-from nysboost.kernels import distances
 from nysboost.numerics.arrays import Array, dense, entries, floats_on_host, namespace, to_host
 from nysboost.numerics.checks import require_number, require_positive
 
@@ -47,22 +46,6 @@ def require_shared(name: str, value: Any) -> None:
         require_number(name, value)
 
 
-def require_at_most_one(sigma: Bandwidth, gamma: Bandwidth) -> None:
-    """Check σ and γ, of which at most one may be given."""
-    require_bandwidth("sigma", sigma)
-    require_bandwidth("gamma", gamma)
-    if sigma is not None and gamma is not None:
-        msg = f"Give sigma or gamma, not both: sigma={sigma!r} and gamma={gamma!r} were given."
-        raise ValueError(msg)
-
-
-def require_no_scale_beside(metric: object, *bandwidths: Bandwidth) -> None:
-    """Refuse the rule "scale" beside a metric: it measures features, not what becomes of them."""
-    if metric is not None and "scale" in bandwidths:
-        msg = 'Beside a metric the bandwidth is a number or "median", not "scale".'
-        raise ValueError(msg)
-
-
 def number(kernel: Any, name: str) -> float:
     """Return a parameter that must be a number by now."""
     value = getattr(kernel, name)
@@ -73,14 +56,11 @@ def number(kernel: Any, name: str) -> float:
 
 
 def measured(
-    rows: Rows,
-    rule: Bandwidth,
-    pairwise: Callable[[Array, Array], Array],
-    of_spread: Callable[[float], float],
+    rows: Rows, rule: Bandwidth, pairwise: Callable[[Array, Array], Array], typical: float
 ) -> float | None:
     """Return the σ that a rule reads off the data; None if `rule` is no rule.
 
-    "median" is the median of the `pairwise` distances, "scale" is `of_spread` of the standard
+    "median" is the median of the `pairwise` distances, "scale" is `typical` times the standard
     deviation of all entries.
     """
     if rule == "median":
@@ -90,22 +70,17 @@ def measured(
         pairs = matrix[np.triu_indices(len(matrix), 1)]
         found = unit * float(np.median(pairs)) if pairs.size else 0.0
     elif rule == "scale":
-        found = of_spread(_standard_deviation(rows))
+        found = typical * _standard_deviation(rows)
     else:
         return None
     return found if found > 0 else 1.0  # all points are equal: any bandwidth will do
-
-
-def euclidean(X: Array, Y: Array) -> Array:
-    """Return ‖x−y‖ for all pairs."""
-    return distances.squared_distances(X, Y) ** 0.5
 
 
 def _standard_deviation(rows: Rows) -> float:
     """Return the standard deviation of all entries, in one pass over the rows."""
     sample = rows.take(spread_indices(rows.n, MEASURED))
     unit = _unit(sample)
-    shift = float(_dense(sample[:1]).mean()) / unit
+    shift = float(floats_on_host(dense(sample[:1])).mean()) / unit
     task = BlockTask("moments", _moments, (unit, shift), scan_size(rows))
     mean, square = rows.fold(task, np.add) / (rows.n * rows.n_features)
     return unit * float(np.sqrt(max(0.0, square - mean**2)))
@@ -114,7 +89,7 @@ def _standard_deviation(rows: Rows) -> float:
 def _moments(how: tuple[float, float], block: Array) -> Array:
     """Return the sums of entries, in a unit and about a shift, and of their squares."""
     unit, shift = how
-    gap = _dense(block) / unit - shift
+    gap = floats_on_host(dense(block)) / unit - shift
     return np.array([gap.sum(), (gap * gap).sum()])
 
 
@@ -123,7 +98,3 @@ def _unit(sample: Array) -> float:
     values = entries(sample)
     largest = float(namespace(values).max(namespace(values).abs(values))) if values.shape[0] else 0
     return float(2.0 ** np.floor(np.log2(largest))) if largest > 0 else 1.0
-
-
-def _dense(block: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
-    return floats_on_host(dense(block))

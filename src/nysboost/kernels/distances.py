@@ -24,6 +24,7 @@ from nysboost.numerics.arrays import (
     as_float,
     dense,
     dtype_name,
+    in_float64,
     is_numpy_namespace,
     is_sparse,
     namespace,
@@ -110,26 +111,17 @@ class MinusSquaredDistances:
         return exponents
 
 
-def squared_distances(X: Array, Y: Array, *, upcast: bool = True) -> Array:
-    """Return ‖x−y‖² for all pairs of X (n, d) and Y (m, d), to full relative accuracy."""
-    Y = store_like(X, Y)
+def squared_distances(X: Array, Y: Array) -> Array:
+    """Return ‖x−y‖² for all pairs of X (n, d) and Y (m, d), in float64, to full accuracy."""
+    X, Y = in_float64(X), in_float64(store_like(X, Y))
     with np.errstate(over="ignore", invalid="ignore"):  # pairs out of range are done again
-        return _squared_distances(X, Y, upcast)
-
-
-def _squared_distances(X: Array, Y: Array, upcast: bool) -> Array:
-    if is_sparse(X):
-        X, Y = (part.astype(np.float64) if upcast else part for part in (X, Y))
         A, B = X, Y
-    else:
-        xp = namespace(X)
-        kind = xp.float64 if upcast else X.dtype
-        X, Y = xp.astype(X, kind, copy=False), xp.astype(Y, kind, copy=False)
-        centre = xp.mean(Y, axis=0)
-        A, B = X - centre, Y - centre
-    scale = squared_norms(A)[:, None] + squared_norms(B)[None, :]
-    squared = scale - 2 * inner_products(A, B)
-    return _with_close_pairs(squared, scale, X, Y)
+        if not is_sparse(X):
+            centre = namespace(Y).mean(Y, axis=0)
+            A, B = X - centre, Y - centre
+        scale = squared_norms(A)[:, None] + squared_norms(B)[None, :]
+        squared = scale - 2 * inner_products(A, B)
+        return _with_close_pairs(squared, scale, X, Y)
 
 
 def _with_close_pairs(squared: Array, scale: Array, X: Array, Y: Array) -> Array:
@@ -196,6 +188,13 @@ def directions(X: Array) -> Array:
     scaled = X / xp.where(largest > 0, largest, xp.ones_like(largest))
     norms = xp.sqrt(squared_norms(scaled))[:, None]
     return scaled / xp.where(norms > 0, norms, xp.ones_like(norms))
+
+
+def sum_over_points(X: Array, Z: Array, weights: Array, term: Callable[[Array], Array]) -> Array:
+    """Return Σ_i weights_ij term(x_i − z_j) for each feature, shape (m, d)."""
+    xp = namespace(Z)
+    gaps = (X[:, j : j + 1] - Z[:, j : j + 1].T for j in range(X.shape[1]))
+    return xp.stack([xp.sum(weights * term(gap), axis=0) for gap in gaps], axis=1)
 
 
 def _sum_over_features(X: Array, Y: Array, term: Callable[[Array], Array]) -> Array:

@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from nysboost.kernels.bandwidth import (
-    Bandwidth,
-    euclidean,
-    require_at_most_one,
-    require_no_scale_beside,
-)
 from nysboost.kernels.base import Kernel
 from nysboost.kernels.warp import Quantiles
-from nysboost.numerics.arrays import (
-    Array,
-    Floats,
-    as_float,
-    convert_like,
-    dense,
-    is_sparse,
-    like,
-    namespace,
-)
+from nysboost.numerics.arrays import Array, Floats, dense, is_sparse, like, namespace
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,37 +160,6 @@ class Mapped(Kernel):
             return normals
         width: int = self.metric.map.shape[1]
         return normals[:, :width]
-
-
-class Scaled(Mapped):
-    """A kernel with a bandwidth σ or γ, of which at most one is given, and a metric."""
-
-    sigma: Bandwidth
-    gamma: Bandwidth
-
-    def __post_init__(self) -> None:
-        require_at_most_one(self.sigma, self.gamma)
-        if self.metric is not None and not isinstance(self.metric, Metric):  # an array: the map
-            object.__setattr__(self, "metric", Metric(self.metric))
-        require_no_scale_beside(self.metric, self.sigma, self.gamma)
-
-
-class Radial(Scaled):
-    """A kernel φ(‖xA − yA‖²) of the distance under a metric A."""
-
-    def __call__(self, X: Array, Y: Array) -> Array:
-        """Return the kernel matrix of shape (n, m)."""
-        X = as_float(X)
-        return self.against(convert_like(X, Y))(X)
-
-    @abstractmethod
-    def profile(self, squared: Array) -> tuple[Array, Array]:
-        """Return φ(s) and a finite φ'(s) at squared distances s; may overwrite them."""
-
-    def _between(self, X: Array, Y: Array) -> Array:
-        """Return ‖xA − yA‖ for all pairs."""
-        mapped = self.mapping(X)
-        return euclidean(mapped(X), mapped(convert_like(X, Y)))
 
 
 def _unchanged(X: Array) -> Array:

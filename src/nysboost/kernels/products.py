@@ -163,9 +163,9 @@ class Anova(Mapped):
         xp, mapped = namespace(Z), self.mapping(X)
         x, z = mapped(X), mapped(Z)
         slope = A * K / distances.sum_of_gaussians(x, z, self.gamma)
-        columns = []
-        for j in range(z.shape[1]):
-            gap = x[:, j : j + 1] - z[:, j : j + 1].T
-            columns.append(xp.sum(slope * gap * xp.exp(-self.gamma * gap * gap), axis=0))
-        gradient = 2 * self.gamma * self.degree * xp.stack(columns, axis=1)
+
+        def term(gap: Array) -> Array:
+            return gap * xp.exp(-self.gamma * gap * gap)
+
+        gradient = 2 * self.gamma * self.degree * distances.sum_over_points(x, z, slope, term)
         return self._pulled_back(gradient, Z)

@@ -2,28 +2,100 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import gammaincinv, ndtr
 
 from nysboost.data.rows import Rows
 from nysboost.kernels import distances
-from nysboost.kernels.bandwidth import (
-    Bandwidth,
-    measured,
-    number,
-)
+from nysboost.kernels.bandwidth import Bandwidth, measured, number, require_bandwidth
 from nysboost.kernels.base import Evaluator
-from nysboost.kernels.metric import Metric, Radial, Scaled
+from nysboost.kernels.metric import Mapped, Metric
 from nysboost.numerics.arrays import (
     Array,
     Floats,
     apply_in_place,
+    as_float,
+    convert_like,
     namespace,
 )
 from nysboost.numerics.tolerances import SMOOTHED
+
+
+class Scaled(Mapped):
+    """A kernel with a bandwidth σ or γ, of which at most one is given, and a metric.
+
+    With neither, γ = 1/d or, where a metric sets the scale, σ = 1.
+    """
+
+    sigma: Bandwidth
+    gamma: Bandwidth
+
+    def __post_init__(self) -> None:
+        require_bandwidth("sigma", self.sigma)
+        require_bandwidth("gamma", self.gamma)
+        if self.sigma is not None and self.gamma is not None:
+            given = f"sigma={self.sigma!r} and gamma={self.gamma!r}"
+            msg = f"Give sigma or gamma, not both: {given} were given."
+            raise ValueError(msg)
+        if self.metric is None:
+            return
+        if not isinstance(self.metric, Metric):  # an array: the map
+            object.__setattr__(self, "metric", Metric(self.metric))
+        if "scale" in (self.sigma, self.gamma):  # of features, not of what becomes of them
+            msg = 'Beside a metric the bandwidth is a number or "median", not "scale".'
+            raise ValueError(msg)
+
+    def resolve(self, rows: Rows) -> Any:
+        """Return the kernel with γ as a number."""
+        given, d = self.sigma or self.gamma, rows.n_features
+        if given is None and self.metric is None:
+            return replace(self, gamma=1 / d)  # type: ignore[type-var]
+        sigma = measured(rows, given, self._between, self._sigma_of(1 / d))
+        gamma = self._gamma() if sigma is None else self._gamma_of(sigma)
+        return replace(self, sigma=None, gamma=gamma)  # type: ignore[type-var]
+
+    def _gamma(self) -> float:
+        """Return γ, which must be known by now."""
+        if self.metric is not None and self.sigma is None and self.gamma is None:
+            return self._gamma_of(1.0)
+        if self.sigma is None:
+            return number(self, "gamma")
+        return self._gamma_of(number(self, "sigma"))
+
+    def _rate(self) -> float:
+        """Return by what the distances, or their squares, are multiplied: γ unless said."""
+        return self._gamma()
+
+    def _gamma_of(self, sigma: float) -> float:
+        return 1 / (2 * sigma**2)
+
+    def _sigma_of(self, gamma: float) -> float:
+        return (1 / (2 * gamma)) ** 0.5
+
+    @abstractmethod
+    def _between(self, X: Array, Y: Array) -> Array:
+        """Return the distances of which σ is the unit, for all pairs of mapped points."""
+
+
+class Radial(Scaled):
+    """A kernel φ(‖xA − yA‖²) of the distance under a metric A."""
+
+    def __call__(self, X: Array, Y: Array) -> Array:
+        """Return the kernel matrix of shape (n, m)."""
+        X = as_float(X)
+        return self.against(convert_like(X, Y))(X)
+
+    @abstractmethod
+    def profile(self, squared: Array) -> tuple[Array, Array]:
+        """Return φ(s) and a finite φ'(s) at squared distances s; may overwrite them."""
+
+    def _between(self, X: Array, Y: Array) -> Array:
+        mapped = self.mapping(X)
+        return distances.squared_distances(mapped(X), mapped(convert_like(X, Y))) ** 0.5
 
 
 @dataclass(frozen=True, repr=False)
@@ -70,22 +142,6 @@ class Gaussian(Radial):
         squared *= -rate
         values = apply_in_place("exp", squared)
         return values, values * -rate
-
-    def resolve(self, rows: Rows) -> Gaussian:
-        """Return the kernel with γ as a number."""
-        if self.sigma is None and self.gamma is None:
-            return replace(self, gamma=1 / rows.n_features if self.metric is None else 0.5)
-        rule, d = self.sigma or self.gamma, rows.n_features
-        found = measured(rows, rule, self._between, lambda spread: spread * (d / 2) ** 0.5)
-        rate = (self if found is None else Gaussian(found))._rate()
-        return replace(self, sigma=None, gamma=rate)
-
-    def _rate(self) -> float:
-        if self.metric is not None and self.sigma is None and self.gamma is None:
-            return 0.5
-        if self.sigma is None:
-            return number(self, "gamma")
-        return 1 / (2 * number(self, "sigma") ** 2)
 
     def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
         """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""
@@ -136,28 +192,17 @@ class Laplacian(Scaled):
         mapped = self.mapping(X)
         return distances.cityblock_distances(mapped(X), mapped(Y))
 
-    def resolve(self, rows: Rows) -> Laplacian:
-        """Return the kernel with γ as a number."""
-        if self.sigma is None and self.gamma is None:
-            return replace(self, gamma=1 / rows.n_features if self.metric is None else 1.0)
-        rule, d = self.sigma or self.gamma, rows.n_features
-        found = measured(rows, rule, self._between, lambda spread: spread * d)
-        return replace(self, sigma=None, gamma=self._rate() if found is None else 1 / found)
+    def _gamma_of(self, sigma: float) -> float:
+        return 1 / sigma
 
-    def _rate(self) -> float:
-        if self.metric is not None and self.sigma is None and self.gamma is None:
-            return 1.0
-        return number(self, "gamma") if self.sigma is None else 1 / number(self, "sigma")
+    def _sigma_of(self, gamma: float) -> float:
+        return 1 / gamma
 
     def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
         """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""
-        xp, pull, mapped = namespace(Z), A * K * self._rate(), self.mapping(X)
-        x, z = mapped(X), mapped(Z)
-        columns = [
-            xp.sum(pull * xp.sign(x[:, j : j + 1] - z[:, j : j + 1].T), axis=0)
-            for j in range(z.shape[1])
-        ]
-        return self._pulled_back(xp.stack(columns, axis=1), Z)
+        pull, mapped = A * K * self._rate(), self.mapping(X)
+        gradient = distances.sum_over_points(mapped(X), mapped(Z), pull, namespace(Z).sign)
+        return self._pulled_back(gradient, Z)
 
     def frequencies(self, normals: Floats, uniforms: Floats) -> Floats:  # noqa: ARG002
         """Return frequencies whose coordinates are Cauchy distributed, of scale γ."""
@@ -252,20 +297,13 @@ class Matern(Radial):
 
     def _rate(self) -> float:
         """Return √(2ν) / σ."""
-        if self.metric is not None and self.sigma is None and self.gamma is None:
-            return float(np.sqrt(2 * self.nu))
-        if self.gamma is not None:
-            return float(np.sqrt(4 * self.nu * number(self, "gamma")))
-        return float(np.sqrt(2 * self.nu)) / number(self, "sigma")
+        return float(np.sqrt(4 * self.nu * self._gamma()))
 
     def resolve(self, rows: Rows) -> Matern:
-        """Return the kernel with σ as a number."""
-        default = float(np.sqrt(rows.n_features / 2)) if self.metric is None else 1.0
-        if self.sigma is None and self.gamma is None:
-            return replace(self, sigma=default)
-        rule = self.sigma or self.gamma
-        found = measured(rows, rule, self._between, lambda spread: spread * default)
-        return self if found is None else replace(self, sigma=found, gamma=None)
+        """Return the kernel with σ, or the γ that was given, as a number."""
+        if (self.sigma or self.gamma) not in (None, "median", "scale"):
+            return self
+        return replace(self, sigma=self._sigma_of(super().resolve(rows).gamma), gamma=None)
 
     @property
     def differentiable(self) -> bool:

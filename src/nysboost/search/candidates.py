@@ -14,7 +14,8 @@ from nysboost.data.rows import ArrayRows
 from nysboost.engine.feature_map import FeatureMap
 from nysboost.gram import KernelGram
 from nysboost.kernels import Anova, Gaussian, Laplacian, Matern, Metric, make_kernel
-from nysboost.kernels.metric import Mapped, Radial
+from nysboost.kernels.metric import Mapped
+from nysboost.kernels.radial import Radial
 from nysboost.numerics.arrays import Array, Floats, dense, like, namespace, take, to_host
 from nysboost.numerics.checks import unknown
 from nysboost.numerics.descent import anneal

@@ -22,7 +22,7 @@ import numpy as np
 
 from nysboost.data.driver import Plan, run_blocks
 from nysboost.kernels.distances import squared_norms
-from nysboost.kernels.metric import Radial
+from nysboost.kernels.radial import Radial
 from nysboost.numerics.arrays import Array, block_bytes, identity, namespace, to_host
 from nysboost.numerics.linalg import triangular_inverse
 from nysboost.numerics.resources import Budget, threads_for, usable_threads
