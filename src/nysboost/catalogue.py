@@ -149,9 +149,9 @@ _FAMILIES: dict[str, dict[str, Method]] = {
         "robust-cur": _sized(cur.robust_cur),
     },
     "random features": {
-        "random-fourier": _sized(fourier.random_fourier),
-        "orthogonal-fourier": _sized(fourier.orthogonal_fourier),
-        "quasi-fourier": _sized(fourier.quasi_fourier),
+        "random-fourier": _sized(fourier.fourier(fourier.independent)),
+        "orthogonal-fourier": _sized(fourier.fourier(fourier.orthogonal)),
+        "quasi-fourier": _sized(fourier.fourier(fourier.evenly_spread)),
     },
     "limit": {"optimal": _sized(adaptive.optimal)},
 }

@@ -8,10 +8,9 @@ import pytest
 
 import nysboost as nb
 from nysboost.boosting.algorithm import ensemble
-from nysboost.boosting.learner import Mixture, fit_learner
-from nysboost.boosting.residual import Residual, residual_diagonal
+from nysboost.boosting.learner import Mixture, fit_learner, residual_diagonal
 from nysboost.boosting.rules import UniformWeights
-from nysboost.boosting.validation import FeatureTable, ValidationSet
+from nysboost.boosting.validation import FeatureTable, Residual, ValidationSet
 
 
 def ensemble_of(problem, **sizes):

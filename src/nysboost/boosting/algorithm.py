@@ -8,7 +8,6 @@ from itertools import product
 import numpy as np
 
 from nysboost.boosting.learner import fit_learner
-from nysboost.boosting.residual import Residual
 from nysboost.boosting.rules import (
     ExponentialWeights,
     JointCore,
@@ -18,6 +17,7 @@ from nysboost.boosting.rules import (
 )
 from nysboost.boosting.selectors import KMeansSelector, PAMSelector, ParkJunSelector, Selector
 from nysboost.boosting.trajectory import Trajectory, start
+from nysboost.boosting.validation import Residual
 from nysboost.gram import Gram
 from nysboost.numerics.checks import unknown
 from nysboost.numerics.progress import track

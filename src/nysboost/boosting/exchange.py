@@ -9,14 +9,22 @@ contribute least are removed, one after the other: G is multiplied once.
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import lapack, qr
+from scipy.linalg import qr
 
 from nysboost.boosting.core import Fit, OptimalCore, fit_landmarks, project_sample
-from nysboost.boosting.learner import fit_learner
-from nysboost.boosting.residual import residual_diagonal
+from nysboost.boosting.learner import fit_learner, residual_diagonal
 from nysboost.gram import Gram, Landmarks, Sample, pool
-from nysboost.numerics.arrays import Array, Floats, Indices, like, namespace, take, to_host
-from nysboost.numerics.linalg import norms, range_basis
+from nysboost.numerics.arrays import (
+    Array,
+    Floats,
+    Indices,
+    floats_on_host,
+    like,
+    namespace,
+    take,
+    to_host,
+)
+from nysboost.numerics.linalg import eliminate, largest, norms, range_basis
 from nysboost.numerics.resources import threads_for
 from nysboost.numerics.tolerances import EPS, NEAR_ROUNDING, SINGLE, cutoff
 
@@ -81,12 +89,12 @@ def _find_pivots(gram: Gram, landmarks: Landmarks, size: int) -> Indices:
     count = min(4 * size, int(np.count_nonzero(diagonal)))
     if count == 0:
         return np.arange(0)
-    largest = np.argsort(-diagonal, kind="stable")[: -(-count // 2)]
-    rows = np.union1d(largest, _sample_systematically((diagonal / diagonal.max()) ** 2, count // 2))
-    F = to_host(learner.features(rows)).astype(np.float64)
-    residual = to_host(gram.block(rows, rows)).astype(np.float64) - F @ F.T
-    _, pivots, rank, _ = lapack.dpstrf(residual, lower=1)
-    chosen: Indices = rows[pivots[: min(size, rank)] - 1]
+    most = np.argsort(-diagonal, kind="stable")[: -(-count // 2)]
+    rows = np.union1d(most, _sample_systematically((diagonal / diagonal.max()) ** 2, count // 2))
+    F = floats_on_host(learner.features(rows))
+    residual = floats_on_host(gram.block(rows, rows)) - F @ F.T
+    floor = cutoff(len(rows), EPS) * float(np.diag(residual).max())
+    chosen: Indices = rows[eliminate(residual, largest(floor), size)]
     return chosen
 
 

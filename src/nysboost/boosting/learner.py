@@ -12,10 +12,13 @@ from nysboost.gram import NOT_FINITE, Gram, Landmarks, refuse_indefinite
 from nysboost.numerics.arrays import (
     Array,
     Floats,
+    block_bytes,
+    floats_on_host,
     like,
     namespace,
+    row_blocks,
 )
-from nysboost.numerics.tolerances import ROUNDING, cutoff
+from nysboost.numerics.tolerances import EXHAUSTED, ROUNDING, cutoff
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +49,7 @@ def fit_learner(
     kept = eigenvalues[:rank] > cutoff(ROUNDING, gram.eps) * eigenvalues[0]
     k = int(xp.sum(xp.astype(kept, xp.int64)))
     projection = roots[:, None] * eigenvectors[:, :k] / xp.sqrt(eigenvalues[:k])
-    return FeatureMap(gram, landmarks, xp.astype(projection, _dtype(xp, gram)))
+    return FeatureMap(gram, landmarks, xp.astype(projection, getattr(xp, gram.dtype.name)))
 
 
 def truncate(gram: Gram, learner: FeatureMap, rank: int) -> FeatureMap:
@@ -59,12 +62,22 @@ def truncate(gram: Gram, learner: FeatureMap, rank: int) -> FeatureMap:
     return learner.times(directions)
 
 
+def residual_diagonal(gram: Gram, learner: FeatureMap) -> Floats:
+    """Return |k(x, x) − k(x, Z) M k(Z, x)|, shape (n,), float64 on the host; rounding is zero."""
+    width = 8 * (len(learner.landmarks) + learner.rank)
+    floor = cutoff(EXHAUSTED * max(1, learner.rank), gram.eps)
+    parts = []
+    for block in row_blocks(gram.n, width, block_bytes(learner.projection)):
+        F = gram.cross(block, learner.landmarks) @ learner.projection
+        reached = floats_on_host(namespace(F).sum(F * F, axis=1))
+        whole = floats_on_host(gram.diag(block))
+        missing = np.abs(whole - reached)
+        parts.append(np.where(missing > floor * whole, missing, 0.0))
+    return np.concatenate(parts)
+
+
 def _eigh(W: Array) -> tuple[Array, Array]:
     """Return eigenvalues, largest first, and eigenvectors, in float64."""
     xp = namespace(W)
     eigenvalues, eigenvectors = xp.linalg.eigh(xp.astype((W + W.T) / 2, xp.float64))
     return xp.flip(eigenvalues), xp.flip(eigenvectors, axis=1)
-
-
-def _dtype(xp: object, gram: Gram) -> object:
-    return getattr(xp, gram.dtype.name)

@@ -11,8 +11,7 @@ from scipy.optimize import nnls
 
 from nysboost.boosting.core import fit_core, select_best
 from nysboost.boosting.exchange import exchange_landmarks
-from nysboost.boosting.learner import Mixture
-from nysboost.boosting.residual import residual_diagonal
+from nysboost.boosting.learner import Mixture, residual_diagonal
 from nysboost.boosting.validation import Found, ValidationSet
 from nysboost.gram import pool
 from nysboost.numerics.arrays import Floats

@@ -1,4 +1,4 @@
-"""Validation sets: true values and each learner's values on a set of rows × columns."""
+"""What a run has found, on sets of rows × columns: validation sets, and the residual."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ from nysboost.numerics.arrays import (
     Floats,
     Indices,
     floats_on_host,
+    like,
     namespace,
     place,
     take,
     to_host,
 )
-from nysboost.numerics.tolerances import EPS, cutoff
-
-FIRST_ROOM = 16
-"""Q has room for so many columns to begin with; it doubles when it is full."""
+from nysboost.numerics.linalg import triangular_factor
+from nysboost.numerics.tolerances import COARSE, cutoff
 
 
 class FeatureTable:
@@ -90,12 +89,12 @@ class ValidationSet:
 
     def __post_init__(self) -> None:
         self._gram = self.table.gram
-        self._Qt = np.empty((0, len(self.rows) * len(self.cols)))
+        self._columns: list[Floats] = []
         self._factor = np.zeros((0, 0))
 
     def __getstate__(self) -> dict[str, Any]:
         fresh = ValidationSet(self.table, self.rows, self.cols, self.weight)
-        return fresh.__dict__  # Q is as large as the data, and comes back when it is needed
+        return fresh.__dict__  # [b, A] is as large as the data, and comes back when it is needed
 
     @property
     def rounding(self) -> float:
@@ -106,35 +105,13 @@ class ValidationSet:
         return cutoff(1, gram.eps) * largest * self.weight * float(np.sqrt(values))
 
     def factor(self, p: int) -> Floats:
-        """Return R of [b, a_1, …, a_p], upper triangular, shape (p + 1, p + 1)."""
+        """Return R of [b, a_1, …, a_p], upper triangular, shape (p + 1, p + 1) at most."""
         if self._gram is not self.table.gram:  # which looks more closely by now
             self.__post_init__()
-        while len(self._factor) <= p:
-            self._append(self._column(len(self._factor)))
+        if len(self._columns) <= p:
+            self._columns += [self._column(j) for j in range(len(self._columns), p + 1)]
+            self._factor = triangular_factor(np.stack(self._columns, axis=1))
         return self._factor[: p + 1, : p + 1]
-
-    def _append(self, column: Floats) -> None:
-        """Extend Q and R by a column: Gram–Schmidt, twice, which is as exact as Householder."""
-        old = len(self._factor)
-        if old == len(self._Qt):
-            roomier = np.empty((max(2 * old, FIRST_ROOM), len(column)))
-            roomier[:old] = self._Qt
-            self._Qt = roomier
-        Qt, rest = self._Qt[:old], self._Qt[old]
-        size = float(np.linalg.norm(column))
-        along = Qt @ column
-        np.subtract(column, along @ Qt, out=rest)
-        again = Qt @ rest
-        rest -= again @ Qt
-        beyond = float(np.linalg.norm(rest))
-        if beyond <= cutoff(1, EPS) * size:
-            beyond, rest[:] = 0.0, 0.0  # the column is a combination of the others
-        rest /= beyond or 1.0
-        grown = np.zeros((old + 1, old + 1))
-        grown[:old, :old] = self._factor
-        grown[:old, old] = along + again
-        grown[old, old] = beyond
-        self._factor = grown
 
     def _column(self, j: int) -> Floats:
         """Return b for j = 0 and a_j, learner j's values, otherwise."""
@@ -166,3 +143,58 @@ class Found:
     def learners(self) -> tuple[FeatureMap, ...]:
         """The learners, in the order found."""
         return tuple(self.table.learners)
+
+
+class Residual:
+    """G less a mixture, on columns of which the true values may be shared between steps.
+
+    `rows`, in rising order, are where columns are observed; None observes them on themselves. On a
+    part of the observed rows it is in float32 where the table of `found` is.
+    """
+
+    def __init__(self, found: Found, rows: Indices | None) -> None:
+        self.found, self.table, self.rows = found, found.table, rows
+        self.glance = rows is not None and len(rows) < len(found.observed)
+        self.considered: Indices = np.arange(0)
+        self._values: Array | None = None
+
+    def consider(self, columns: Indices, *, shared: bool) -> None:
+        """Evaluate the true values and features of columns that steps will share."""
+        self.considered, self._values = columns, None
+        if shared and self.rows is not None:
+            self._values = self.table.gram.block(columns, self.rows)
+        if self.glance:
+            self.table.hold(np.concatenate([self.rows, columns]))
+
+    def __call__(self, mixture: Mixture, V: Indices) -> Array:
+        """Return the residual's columns V, shape (rows, len(V)).
+
+        In a sample of rows, those that are in V are zero: a few columns would have their diagonal.
+        """
+        rows = V if self.rows is None else self.rows
+        true = self._true(rows, V)
+        missed = true - self.table.block(mixture, V, rows)
+        exact = self.found.sample.gram
+        if self.table.gram is not exact and not _clear(missed, true):
+            self.table.look_closely(exact)
+            self.consider(self.considered, shared=self._values is not None)
+            return self(mixture, V)
+        if not self.glance:
+            xp = namespace(missed)
+            return xp.astype(missed, xp.float64, copy=False).T
+        own = np.isin(rows, V)
+        if own.any() and not own.all():
+            missed *= like(np.asarray(~own, float), missed)
+        return missed.T
+
+    def _true(self, rows: Indices, V: Indices) -> Array:
+        if self._values is None:
+            return self.table.gram.block(V, rows)
+        return take(self._values, np.searchsorted(self.considered, V))
+
+
+def _clear(missed: Array, true: Array) -> bool:
+    """Whether a residual is large enough for float32 to show it."""
+    xp = namespace(missed)
+    largest, whole = (max(float(xp.max(A)), -float(xp.min(A))) for A in (missed, true))
+    return largest > COARSE * whole

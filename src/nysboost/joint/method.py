@@ -9,7 +9,6 @@ import numpy as np
 from nysboost.boosting.algorithm import boost
 from nysboost.boosting.core import ROWS_PER_LANDMARK, fit_core, fit_landmarks, select_best
 from nysboost.boosting.exchange import count_candidates, exchange_landmarks, find_missed_rows
-from nysboost.boosting.residual import WHOLE_DIAGONAL
 from nysboost.boosting.rules import JointCore
 from nysboost.boosting.selectors import KMeansSelector
 from nysboost.engine.feature_map import FeatureMap
@@ -27,6 +26,10 @@ from nysboost.numerics.arrays import (
 from nysboost.numerics.kmeans import centroids
 from nysboost.numerics.tolerances import NEAR_ROUNDING, SINGLE
 from nysboost.settings import DEFAULT_LEARNERS, Settings
+
+WHOLE_DIAGONAL = 2**17
+"""Up to so many rows the method looks at the residual's diagonal in full, which takes n·c kernel
+values; beyond that on its sample, so that the cost of a fit does not grow with n."""
 
 FAR = 32
 """One row in so many of the sample is one of those farthest from the mean: 1.4e-2 against 3.9e-2

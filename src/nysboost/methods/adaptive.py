@@ -48,13 +48,19 @@ BLOCK_BYTES = 2**26
 """What is held of G at a time, where a quarter of the budget allows it."""
 
 
-def refuse_large(gram: Gram, name: str) -> None:
-    """Raise if a method that evaluates all n² entries is asked for too many rows."""
-    if gram.n > WHOLE_ROWS:
+def refuse_large(
+    gram: Gram,
+    name: str,
+    most: int = WHOLE_ROWS,
+    does: str = "evaluates all n² entries of the kernel matrix",
+    instead: str = "a sample of the rows, or a method that does not need them all, such as "
+    '"joint" or "rpcholesky"',
+) -> None:
+    """Raise if a method that looks at all n² entries is asked for too many rows."""
+    if gram.n > most:
         msg = (
-            f'"{name}" evaluates all n² entries of the kernel matrix, which is meant for '
-            f"n ≤ {WHOLE_ROWS}, but n_samples = {gram.n} were given. Pass a sample of the rows, "
-            'or a method that does not need them all, such as "joint" or "rpcholesky".'
+            f'"{name}" {does}, which is meant for n ≤ {most}, but n_samples = {gram.n} were given. '
+            f"Pass {instead}."
         )
         raise ValueError(msg)
 
@@ -68,12 +74,8 @@ def strips(gram: Gram) -> Iterator[Array]:
 
 def optimal(gram: Gram, c: int, rng: np.random.Generator) -> FeatureMap:  # noqa: ARG001
     """Return the truncated eigendecomposition U_c Λ_c U_cᵀ, for small n: P = U_c Λ_c^(−1/2)."""
-    if gram.n > OPTIMAL_ROWS:
-        msg = (
-            f'"optimal" decomposes the whole n×n matrix, which is meant for n ≤ {OPTIMAL_ROWS}, '
-            f"but n_samples = {gram.n} were given. Pass a sample of the rows."
-        )
-        raise ValueError(msg)
+    does, instead = "decomposes the whole n×n matrix", "a sample of the rows"
+    refuse_large(gram, "optimal", OPTIMAL_ROWS, does, instead)
     everything = np.arange(gram.n)
     G = gram.block(everything, everything)
     host = to_host(G).astype(np.float64)

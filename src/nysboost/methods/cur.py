@@ -112,12 +112,8 @@ def robust_cur(gram: Gram, c: int, rng: np.random.Generator) -> InSample:
     entries of c fresh columns that differ from the low rank L by more than a falling threshold are
     replaced by L's; the next L is C W_r⁺ Cᵀ, with r the eigenvalues of W that stand out.
     """
-    if gram.n > ROBUST_ROWS:
-        msg = (
-            f'"robust-cur" lists the corrupted entries of all n², which is meant for n ≤ '
-            f"{ROBUST_ROWS}, but n_samples = {gram.n} were given. Pass a principal submatrix."
-        )
-        raise ValueError(msg)
+    does, instead = "lists the corrupted entries of all n²", "a principal submatrix"
+    refuse_large(gram, "robust-cur", ROBUST_ROWS, does, instead)
     everything = np.arange(gram.n)
     F, threshold, missing = np.zeros((gram.n, 0)), np.inf, np.inf
     while missing > CONVERGED and threshold > 0:

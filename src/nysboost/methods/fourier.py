@@ -38,45 +38,35 @@ class Waves(Kernel):
         return xp.concat([xp.cos(angles), xp.sin(angles)], axis=1)
 
 
-def random_fourier(gram: Gram, c: int, rng: np.random.Generator) -> FeatureMap:
-    """Return c features of independent frequencies (Rahimi and Recht 2007), in pairs."""
-    return _fourier(gram, c, rng, independent)
+def fourier(points: Points) -> Callable[[Gram, int, np.random.Generator], FeatureMap]:
+    """Return the method that makes c features, in pairs, of these points."""
 
+    def run(gram: Gram, c: int, rng: np.random.Generator) -> FeatureMap:
+        if not isinstance(gram, KernelGram):
+            msg = (
+                "A precomputed kernel has no points, and random Fourier features are functions of "
+                'points: try "rpcholesky".'
+            )
+            raise ValueError(msg)
+        half = max(1, c // 2)
+        try:
+            omega = gram.kernel.frequencies(*points(half, gram.rows.n_features, rng))
+        except TypeError as error:
+            raise ValueError(str(error)) from error
+        twice = like(np.concatenate([omega, omega]), gram.rows.form)
+        projection = like(np.eye(2 * half) / np.sqrt(half), twice)
+        return FeatureMap(gram, Landmarks(None, twice, Waves()), projection)
 
-def orthogonal_fourier(gram: Gram, c: int, rng: np.random.Generator) -> FeatureMap:
-    """Return c features of orthogonal frequencies (Yu et al. 2016): a smaller variance."""
-    return _fourier(gram, c, rng, orthogonal)
-
-
-def quasi_fourier(gram: Gram, c: int, rng: np.random.Generator) -> FeatureMap:
-    """Return c features of evenly spread frequencies (Avron et al. 2016), a scrambled Sobol set."""
-    return _fourier(gram, c, rng, evenly_spread)
-
-
-def _fourier(gram: Gram, c: int, rng: np.random.Generator, points: Points) -> FeatureMap:
-    if not isinstance(gram, KernelGram):
-        msg = (
-            "A precomputed kernel has no points, and random Fourier features are functions of "
-            'points: try "rpcholesky".'
-        )
-        raise ValueError(msg)
-    half = max(1, c // 2)
-    try:
-        omega = gram.kernel.frequencies(*points(half, gram.rows.n_features, rng))
-    except TypeError as error:
-        raise ValueError(str(error)) from error
-    twice = like(np.concatenate([omega, omega]), gram.rows.form)
-    projection = like(np.eye(2 * half) / np.sqrt(half), twice)
-    return FeatureMap(gram, Landmarks(None, twice, Waves()), projection)
+    return run
 
 
 def independent(size: int, d: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Return independent points."""
+    """Return independent points (Rahimi and Recht 2007)."""
     return rng.normal(size=(size, d)), rng.uniform(size=size)
 
 
 def orthogonal(size: int, d: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Return points of which each d in turn are orthogonal, of independent lengths."""
+    """Return points of which each d in turn are orthogonal (Yu et al. 2016): a smaller variance."""
     directions = [
         np.linalg.qr(rng.normal(size=(d, d)))[0] * rng.choice([-1.0, 1.0], size=d)
         for _ in range(-(-size // d))
@@ -86,7 +76,7 @@ def orthogonal(size: int, d: int, rng: np.random.Generator) -> tuple[Floats, Flo
 
 
 def evenly_spread(size: int, d: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Return points of a scrambled Sobol sequence, at random but with few gaps."""
+    """Return points of a scrambled Sobol sequence, evenly spread (Avron et al. 2016)."""
     sobol = qmc.Sobol(d + 1, rng=rng)
     exponent = int(np.ceil(np.log2(size))) if size > 1 else 0
     spread = np.clip(sobol.random_base2(exponent)[:size], 2.0**-40, 1 - 2.0**-40)
