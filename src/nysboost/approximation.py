@@ -220,7 +220,8 @@ class Approximation(LowRankMatrix):
         if rows is None:
             self._factor.keep()
         factor = self._factor if rows is None else self._factor.only(chosen)
-        return ERRORS[norm](self.gram, factor, self._weight_of_each, chosen, self.shift)
+        residual = Residual(self.gram, factor, self._weight_of_each, shift=self.shift)
+        return ERRORS[norm](residual, chosen)
 
     def certificate(
         self,

@@ -139,10 +139,9 @@ def certify(
     fits = gram.rows.lazy or residual.factor.fits(n)  # a cluster holds no features: it adds up
     if fits and n * (n + c) <= n_entries:  # every entry is evaluated: the intervals are numbers
         residual.factor.keep()
-        how = (gram, residual.factor, residual.weights, np.arange(n), residual.shift)
-        errors = ((relative_error(*how),) * 2, (relative_trace_error(*how),) * 2)
+        exact = (error(residual, np.arange(n)) for error in (relative_error, relative_trace_error))
         known |= {"exact_frobenius": True, "exact_trace": True}
-        return Certificate(*errors, confidence, n * (n + c), n, n, **known)
+        return Certificate(*((e, e) for e in exact), confidence, n * (n + c), n, n, **known)
     g = to_host(gram.diag()).astype(np.float64)
     risk, left = _risk(confidence), n_entries - c * c
     if fits and n * c <= max(sampling.WORTH_ALL * left, left - sampling.PAIRS):

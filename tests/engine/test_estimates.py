@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nysboost.engine.sampling import Pairs, Risk, mean_of_rows
+from nysboost.engine.sampling import Risk, mean_of_pairs, mean_of_rows
 
 RISK = Risk(0.025)
 
@@ -37,7 +37,7 @@ def test_the_mean_over_pairs_has_the_error_that_it_says():
     """Against the spread over many independent samples."""
     rng = np.random.default_rng(0)
     matrix = correlations(rng)
-    estimates = [Pairs.of(blocks_of(matrix, rng)).mean(np.ones(1), 1.0, RISK) for _ in range(300)]
+    estimates = [mean_of_pairs(blocks_of(matrix, rng), np.ones(1), 1.0, RISK) for _ in range(300)]
     values = np.array([estimate.value for estimate in estimates])
     errors = np.array([estimate.error for estimate in estimates])
     truth = ((matrix**2).sum() - len(matrix)) / matrix.size
@@ -55,7 +55,7 @@ def test_rare_pairs_of_equal_rows_are_covered(pairs):
     matrix[one, other] = matrix[other, one] = 1.0
     truth = 2 * pairs / n**2
     found = [
-        covered(Pairs.of(blocks_of(matrix, rng)).mean(np.ones(1), 1.0, RISK), truth, 160)
+        covered(mean_of_pairs(blocks_of(matrix, rng), np.ones(1), 1.0, RISK), truth, 160)
         for _ in range(200)
     ]
     assert np.mean(found) >= 0.93
@@ -72,7 +72,7 @@ def test_a_small_group_of_equal_rows_is_covered(share, usual):
     truth = (group**2 - group) / n**2
     found = []
     for _ in range(200):
-        pairs = Pairs.of(blocks_of(matrix, rng, size=40, groups=4))
-        drawn = rng.integers(n, size=320)
-        found.append(covered(pairs.mean(np.diagonal(matrix)[drawn], 1.0, RISK), truth, 160))
+        blocks, drawn = blocks_of(matrix, rng, size=40, groups=4), rng.integers(n, size=320)
+        estimate = mean_of_pairs(blocks, np.diagonal(matrix)[drawn], 1.0, RISK)
+        found.append(covered(estimate, truth, 160))
     assert np.mean(found) >= 0.93

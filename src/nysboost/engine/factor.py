@@ -13,7 +13,7 @@ import numpy as np
 from nysboost.data.passes import BlockTask, Task
 from nysboost.data.rows import ArrayRows, Rows, spread_indices
 from nysboost.engine.feature_map import FeatureMap, FeaturePass
-from nysboost.numerics.arrays import Array, Floats, Indices, like, namespace, take
+from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host, like, namespace, take
 from nysboost.numerics.linalg import spectrum, triangular_factor
 from nysboost.numerics.resources import Budget
 from nysboost.numerics.tolerances import ROUNDING, cutoff
@@ -125,6 +125,10 @@ class Factor:
         """Return Fᵀ V, shape (K, q)."""
         return self.fold(_inner, operator.add, None, V, task="inner-products")
 
+    def trace(self, weights: Floats) -> float:
+        """Return tr F S Fᵀ, with `weights` the diagonal of S."""
+        return self.fold(_trace, operator.add, weights, task="trace")
+
     def triangular(self) -> Floats:
         """Return R of F = Q R, shape (K, K)."""
         size = 8 * self.shape[1] ** 2
@@ -154,6 +158,10 @@ class Factor:
 
 def _inner(_: None, F: Array, V: Array) -> Array:
     return F.T @ V
+
+
+def _trace(weights: Floats, F: Array) -> float:
+    return float((floats_on_host(F) ** 2 @ weights).sum())
 
 
 def _factor(_: None, F: Array) -> Floats:

@@ -13,7 +13,6 @@ from scipy.sparse.linalg import LinearOperator
 from sklearn.exceptions import ConvergenceWarning
 
 from nysboost.engine.factor import Factor
-from nysboost.engine.residual import trace_of_block
 from nysboost.gram import Gram
 from nysboost.numerics.arrays import (
     Array,
@@ -66,8 +65,7 @@ class LowRankMatrix(LinearOperator):
 
     def trace(self) -> float:
         """Return tr K̂."""
-        weights = self._weight_of_each
-        return float(self._factor.fold(trace_of_block, operator.add, weights, task="trace"))
+        return self._factor.trace(self._weight_of_each)
 
     def to_dense(self) -> Array:
         """Return K̂ as an n×n array."""

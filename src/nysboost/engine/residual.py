@@ -26,7 +26,6 @@ from nysboost.numerics.arrays import (
     floats_on_host,
     like,
     namespace,
-    to_host,
 )
 from nysboost.numerics.tolerances import EPS, cutoff
 
@@ -101,8 +100,8 @@ class Residual:
         """Return that of features at landmarks, looking whether they are the kernel's values."""
         landmarks, span = factor.transform.landmarks, None
         if landmarks.basis is None:
-            N = to_host(factor.transform.normalization).astype(np.float64)
-            span = Span(N, to_host(gram.within(landmarks)).astype(np.float64), weights, gram.eps)
+            N, W = factor.transform.normalization, gram.within(landmarks)
+            span = Span(floats_on_host(N), floats_on_host(W), weights, gram.eps)
         return cls(gram, factor, weights, span, n_landmarks=len(landmarks))
 
     @property
@@ -135,7 +134,7 @@ class Residual:
     def block(self, truth: Array, F: Array, H: Array) -> Floats:
         """Return a block of R off the diagonal, from that of G and the features of its sides."""
         mine = (F * like(self.weights, F)) @ H.T
-        return to_host(truth - mine).astype(np.float64)
+        return floats_on_host(truth - mine)
 
     def norm_of_approximation(self) -> float:
         """Return ‖F S Fᵀ‖_F, where no weight is negative, in one pass."""
@@ -173,21 +172,13 @@ def _norm(A: Floats) -> float:
     return scale * float(np.sqrt(np.linalg.norm(v)))
 
 
-def relative_error(
-    gram: Gram, factor: Factor, weights: Floats, rows: Indices, shift: float = 0.0
-) -> float:
-    """Return ‖G − F S Fᵀ − δI‖_F / ‖G‖_F on rows × rows, holding a few tiles at a time."""
+def relative_error(residual: Residual, rows: Indices) -> float:
+    """Return ‖R‖_F / ‖G‖_F on rows × rows, whose features F has, holding a few tiles at a time."""
+    gram, factor, weights = residual.gram, residual.factor, residual.weights
     transform = None if factor.is_kept() else factor.transform.without_rows
-    numbers = rows[:, None]
-    beside = (numbers, factor.all()) if transform is None else (numbers,)
-    task = PairTask(
-        "squared-error",
-        _load,
-        _squares,
-        (gram.forget_rows(), transform, weights, shift),
-        gram.tile_width(len(weights)),
-        gram.budget,
-    )
+    beside = (rows[:, None], factor.all()) if transform is None else (rows[:, None],)
+    shared, size = (gram.forget_rows(), transform, weights, residual.shift), len(weights)
+    task = PairTask("squared-error", _load, _squares, shared, gram.tile_width(size), gram.budget)
     squared_residual, squared_norm = factor.rows.fold_pairs(task, operator.add, *beside)
     if squared_norm == 0:
         msg = "The kernel matrix is zero on these rows, so no error is relative to it."
@@ -215,35 +206,25 @@ def _squares(shared: Shared, upper: tuple[Any, ...], lower: tuple[Any, ...]) -> 
     return np.array([_sum_of_squares(missed), _sum_of_squares(truth)])
 
 
-def relative_trace_error(
-    gram: Gram, factor: Factor, weights: Floats, rows: Indices, shift: float = 0.0
-) -> float:
-    """Return |tr(G − F S Fᵀ − δI)| / tr G on rows × rows: for plain Nyström the trace norm's."""
-    trace = float(floats_on_host(gram.diag())[rows].sum())
-    ours: float = factor.fold(trace_of_block, operator.add, weights, task="trace") + shift * len(
-        rows
-    )
+def relative_trace_error(residual: Residual, rows: Indices) -> float:
+    """Return |tr R| / tr G on rows × rows: for plain Nyström the trace norm's."""
+    trace = float(floats_on_host(residual.gram.diag())[rows].sum())
+    ours = residual.factor.trace(residual.weights) + residual.shift * len(rows)
     return abs(trace - ours) / trace
 
 
-def trace_of_block(weights: Floats, F: Array) -> float:
-    """Return the part of tr(F S Fᵀ) that a block of rows has."""
-    return float((floats_on_host(F) ** 2 @ weights).sum())
-
-
-def relative_spectral_error(
-    gram: Gram, factor: Factor, weights: Floats, rows: Indices, shift: float = 0.0
-) -> float:
-    """Return ‖G − F S Fᵀ − δI‖₂ / ‖G‖₂ on rows × rows, by Lanczos iteration over tiles."""
+def relative_spectral_error(residual: Residual, rows: Indices) -> float:
+    """Return ‖R‖₂ / ‖G‖₂ on rows × rows, by Lanczos iteration over tiles."""
     which = np.unique(rows, return_inverse=True)[1]  # δI on rows that were asked for twice
+    factor = residual.factor
 
     def times(v: Floats) -> Floats:
-        return floats_on_host(gram.times(v[:, None], rows)[:, 0])
+        return floats_on_host(residual.gram.times(v[:, None], rows)[:, 0])
 
     def times_residual(v: Floats) -> Floats:
         inner = factor.fold(_inner, operator.add, None, v[:, None], task="inner-products")
-        ours = factor.map(_product, weights[:, None] * inner, 1, task="product")
-        product = times(v) - shift * np.bincount(which, v)[which]
+        ours = factor.map(_product, residual.weights[:, None] * inner, 1, task="product")
+        product = times(v) - residual.shift * np.bincount(which, v)[which]
         return product - factor.gather(ours)[:, 0]
 
     return _largest_eigenvalue(times_residual, len(rows)) / _largest_eigenvalue(times, len(rows))

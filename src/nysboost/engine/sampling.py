@@ -7,7 +7,7 @@ probability e^(−sε): a share of L/s, with L = log 1/δ, is added to the upper
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,7 @@ from scipy.special import stdtrit
 from nysboost.engine.factor import Factor
 from nysboost.engine.residual import Residual
 from nysboost.gram import Gram, KernelGram, Sample
-from nysboost.numerics.arrays import Array, Floats, Indices, to_host
+from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host
 
 PAIRS = 10**6
 """Pairs of rows beyond which an interval is narrow enough: 2 % of the error on MNIST."""
@@ -64,12 +64,10 @@ def from_all_rows(
     size, groups = _sizes(pairs, again, GROUP)
     drawn = _Drawn.of(residual.gram, draw, size, groups)
     blocks, ratios = [], []
-    for i, j in drawn.pairs:
-        F, H = drawn.features(residual.factor, i), drawn.features(residual.factor, j)
-        R = residual.block(drawn.block(i, j), F, H)
+    for i, j, R, *_ in drawn.residuals(residual):
         blocks.append(_scale(R, i, j, a))
         ratios.append(d[i] / a[i])
-    off_diagonal = Pairs.of(blocks).mean(np.concatenate(ratios), 1.0, risk) * total**2
+    off_diagonal = mean_of_pairs(blocks, np.concatenate(ratios), 1.0, risk) * total**2
     diagonal, trace = float(d @ d), float(d.sum())
     return Findings(
         squared_norm=off_diagonal + Estimate(diagonal, 0.0, 0.0),
@@ -91,9 +89,7 @@ def from_some_rows(
     size, groups = _sizes(entries, c, min(4 * GROUP, int(2 * PAIRS_PER_FEATURE * c)))
     drawn = _Drawn.of(residual.gram, draw, size, groups)
     blocks, d, a = [], [], []
-    for i, j in drawn.pairs:
-        F, H = drawn.features(residual.factor, i), drawn.features(residual.factor, j)
-        R = residual.block(drawn.block(i, j), F, H)
+    for i, j, R, F, H in drawn.residuals(residual):
         blocks.append(_scale(R, i, j, g))
         for rows, features in ((i, F), (j, H)):
             own, bound = residual.diagonals(features, g[rows])
@@ -102,7 +98,7 @@ def from_some_rows(
     ratios, rows = np.concatenate(d), np.concatenate([np.concatenate(pair) for pair in drawn.pairs])
     # a row that no landmark knows misses all of k(x, x); more than that only where it was seen
     most = max(1.0, float(np.concatenate(a).max()))
-    off_diagonal = Pairs.of(blocks).mean(ratios, most, risk) * total**2
+    off_diagonal = mean_of_pairs(blocks, ratios, most, risk) * total**2
     diagonal = mean_of_rows(g[rows] * ratios**2, float(g.max()) * most**2, risk) * total
     # tr R may be negative: seen from either end, what is measured is not
     deviations, lowest = risk.deviations(len(rows)), min(0.0, float(ratios.min()))
@@ -131,9 +127,8 @@ def squared_norm_of_gram(
     size, groups = _sizes(pairs, 0, group)
     drawn, blocks = _Drawn.of(gram, _drawing(g, rng), size, groups), []
     for i, j in drawn.pairs:
-        values = to_host(drawn.block(i, j)).astype(np.float64)
-        blocks.append(_scale(values, i, j, g))
-    off_diagonal = Pairs.of(blocks).mean(np.ones(1), 1.0, risk) * float(g.sum()) ** 2
+        blocks.append(_scale(floats_on_host(drawn.block(i, j)), i, j, g))
+    off_diagonal = mean_of_pairs(blocks, np.ones(1), 1.0, risk) * float(g.sum()) ** 2
     return off_diagonal + Estimate(float(g @ g), 0.0, 0.0), len(blocks) * size**2
 
 
@@ -169,7 +164,15 @@ class _Drawn:
             return self.gram.block(i, j)
         return self.sample.gram.block(self.sample.positions(i), self.sample.positions(j))
 
-    def features(self, factor: Factor, rows: Indices) -> Array:
+    def residuals(
+        self, residual: Residual
+    ) -> Iterator[tuple[Indices, Indices, Floats, Array, Array]]:
+        """Yield rows, columns and values of R for each block, with the features of both sides."""
+        for i, j in self.pairs:
+            F, H = self._features(residual.factor, i), self._features(residual.factor, j)
+            yield i, j, residual.block(self.block(i, j), F, H), F, H
+
+    def _features(self, factor: Factor, rows: Indices) -> Array:
         """Return F[rows]."""
         if self.sample is None or factor.is_kept():
             return factor.at(rows)
@@ -252,37 +255,21 @@ def mean_of_rows(values: Floats, most: float, risk: Risk) -> Estimate:
     return Estimate(mean, float(values.std(ddof=1)) / s**0.5, unseen * (most - mean))
 
 
-@dataclass(frozen=True, eq=False)
-class Pairs:
-    """Squares Y_ij = B_ij² of blocks B whose rows and columns were drawn independently.
+def mean_of_pairs(blocks: list[Floats], diagonal: Floats, most: float, risk: Risk) -> Estimate:
+    """Estimate the mean of B_ij² over independent pairs of rows, as a two-sample U-statistic.
 
-    `left` and `right` (s/2,) are means along rows and columns, `variance` that of all `count`.
+    Rows and columns of the blocks B, all of one size, were drawn independently. A share ε = L/s of
+    the rows may be missed: it adds (ε·most)², and 2ε times the average row. Or it is pairs almost
+    alike, with the values of the `diagonal` B_ii of the rows drawn.
     """
-
-    left: Floats
-    right: Floats
-    variance: float
-    count: int
-
-    @classmethod
-    def of(cls, blocks: list[Floats]) -> Pairs:
-        """Summarise blocks B of one size."""
-        squares = np.square(blocks)
-        left, right = squares.mean(axis=2).ravel(), squares.mean(axis=1).ravel()
-        return cls(left, right, float(squares.var()), squares.size)
-
-    def mean(self, diagonal: Floats, most: float, risk: Risk) -> Estimate:
-        """Estimate the mean of Y over independent pairs of rows, as a two-sample U-statistic.
-
-        A share ε = L/s of the rows may be missed: it adds (ε·most)², and 2ε times the average row.
-        Or it is pairs almost alike, with the values of the `diagonal` B_ii of the rows drawn.
-        """
-        half = len(self.left)
-        variance = (self.left.var(ddof=1) + self.right.var(ddof=1)) / half
-        # a mean of a block's row carries the noise of its values, which thus counts twice
-        variance = max(variance - self.variance / self.count, variance / 2)
-        share = min(1.0, risk.log / (2 * half))
-        of_few_rows = 2 * share * max(self.left.max(), self.right.max()) + (share * most) ** 2
-        of_few_pairs = risk.log / self.count * np.mean(diagonal**2)
-        unseen = float(max(of_few_rows, of_few_pairs))
-        return Estimate(float(self.left.mean()), float(np.sqrt(variance)), unseen)
+    squares = np.square(blocks)
+    left, right = squares.mean(axis=2).ravel(), squares.mean(axis=1).ravel()
+    half = len(left)
+    variance = (left.var(ddof=1) + right.var(ddof=1)) / half
+    # a mean of a block's row carries the noise of its values, which thus counts twice
+    variance = max(variance - squares.var() / squares.size, variance / 2)
+    share = min(1.0, risk.log / (2 * half))
+    of_few_rows = 2 * share * max(left.max(), right.max()) + (share * most) ** 2
+    of_few_pairs = risk.log / squares.size * np.mean(diagonal**2)
+    unseen = float(max(of_few_rows, of_few_pairs))
+    return Estimate(float(left.mean()), float(np.sqrt(variance)), unseen)
