@@ -6,13 +6,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 import nysboost as nb
-from nysboost.boosting.core import (
-    core_on,
-    fit_core,
-    fit_landmarks,
-    project_sample,
-    select_best,
-)
+from nysboost.boosting.core import core_on, fit_core, fit_landmarks, project_sample, select_best
 from nysboost.gram import Landmarks, Sample, make_gram
 
 each = pytest.mark.parametrize("case", market.NAMES)

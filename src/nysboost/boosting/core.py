@@ -10,15 +10,7 @@ import numpy as np
 from nysboost.boosting.learner import fit_learner
 from nysboost.engine.feature_map import FeatureMap
 from nysboost.gram import Gram, Landmarks, Sample, take_sample
-from nysboost.numerics.arrays import (
-    Array,
-    Indices,
-    like,
-    namespace,
-    positive_or_one,
-    take,
-    to_host,
-)
+from nysboost.numerics.arrays import Array, Indices, like, namespace, positive_or_one, take, to_host
 from nysboost.numerics.linalg import norms, range_basis, times
 from nysboost.numerics.tolerances import CANCELLED, NEAR_ROUNDING
 

@@ -9,13 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy.linalg import block_diag
 
-from nysboost.numerics.arrays import (
-    Array,
-    empty,
-    like,
-    product_into,
-    to_host,
-)
+from nysboost.numerics.arrays import Array, empty, like, product_into, to_host
 
 Multiply: TypeAlias = Callable[[Array, Array | None], Array]
 """(values, out) ↦ values · N, in `out` if it is given."""

@@ -19,14 +19,7 @@ from nysboost.data.passes import PairTask
 from nysboost.engine.factor import Factor
 from nysboost.engine.feature_map import FeatureMap
 from nysboost.gram import Gram
-from nysboost.numerics.arrays import (
-    Array,
-    Floats,
-    Indices,
-    floats_on_host,
-    like,
-    namespace,
-)
+from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host, like, namespace
 from nysboost.numerics.tolerances import EPS, cutoff
 
 

@@ -17,14 +17,7 @@ from nysboost.gram.landmarks import take_sample
 from nysboost.kernels import Linear
 from nysboost.methods.adaptive import draw
 from nysboost.methods.cholesky import random_pivots
-from nysboost.numerics.arrays import (
-    CACHE_BYTES,
-    Array,
-    Floats,
-    Indices,
-    floats_on_host,
-    row_blocks,
-)
+from nysboost.numerics.arrays import CACHE_BYTES, Array, Floats, Indices, floats_on_host, row_blocks
 from nysboost.numerics.tolerances import EPS, ROUNDING, cutoff
 
 OVERSAMPLING = 5.0
