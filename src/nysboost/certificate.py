@@ -139,9 +139,13 @@ def certify(
     fits = gram.rows.lazy or residual.factor.fits(n)  # a cluster holds no features: it adds up
     if fits and n * (n + c) <= n_entries:  # every entry is evaluated: the intervals are numbers
         residual.factor.keep()
-        exact = (error(residual, np.arange(n)) for error in (relative_error, relative_trace_error))
+        rows = np.arange(n)
+        errors = (
+            (relative_error(residual, rows),) * 2,
+            (relative_trace_error(residual, rows),) * 2,
+        )
         known |= {"exact_frobenius": True, "exact_trace": True}
-        return Certificate(*((e, e) for e in exact), confidence, n * (n + c), n, n, **known)
+        return Certificate(*errors, confidence, n * (n + c), n, n, **known)
     g = to_host(gram.diag()).astype(np.float64)
     risk, left = _risk(confidence), n_entries - c * c
     if fits and n * c <= max(sampling.WORTH_ALL * left, left - sampling.PAIRS):

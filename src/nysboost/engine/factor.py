@@ -127,7 +127,7 @@ class Factor:
 
     def trace(self, weights: Floats) -> float:
         """Return tr F S Fᵀ, with `weights` the diagonal of S."""
-        return self.fold(_trace, operator.add, weights, task="trace")
+        return float(self.fold(_trace, operator.add, weights, task="trace"))
 
     def triangular(self) -> Floats:
         """Return R of F = Q R, shape (K, K)."""

@@ -74,7 +74,7 @@ class Scaled(Mapped):
         return 1 / (2 * sigma**2)
 
     def _sigma_of(self, gamma: float) -> float:
-        return (1 / (2 * gamma)) ** 0.5
+        return float((1 / (2 * gamma)) ** 0.5)
 
     @abstractmethod
     def _between(self, X: Array, Y: Array) -> Array:
