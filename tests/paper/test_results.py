@@ -8,7 +8,7 @@ from scipy import stats
 
 import nysboost as nb
 from nysboost.paper import report
-from nysboost.paper.results import compare_means, correct
+from nysboost.paper.ledger import compare_means, correct
 from paper.helpers import good_boosting, made_up
 
 

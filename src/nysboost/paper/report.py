@@ -13,10 +13,9 @@ from nysboost.compare.page import Page, Section, Table, format_number, write_csv
 from nysboost.paper import ledger
 from nysboost.paper.claims import MOST
 from nysboost.paper.datasets import DATASETS
-from nysboost.paper.ledger import TIE, Decision
+from nysboost.paper.ledger import TIE, Decision, Results
 from nysboost.paper.presets import ORDER
 from nysboost.paper.replicate import BASELINE
-from nysboost.paper.results import Results
 
 READING_WORDS = {"columns": "V read as whole columns", "square": "V read as a square block"}
 MEASURE_WORDS = {

@@ -15,9 +15,9 @@ from nysboost.numerics.checks import unknown
 from nysboost.numerics.progress import in_words, reported
 from nysboost.paper import datasets, ledger, presets, report, runner
 from nysboost.paper.claims import find_methods
+from nysboost.paper.ledger import Results
 from nysboost.paper.presets import Preset
 from nysboost.paper.replicate import BASELINE, METHODS, parse_method
-from nysboost.paper.results import Results
 from nysboost.user_error import UserError
 
 

@@ -28,9 +28,9 @@ from nysboost.compare.page import make_writable
 from nysboost.data.files import whole_text
 from nysboost.numerics.progress import current
 from nysboost.paper import datasets
+from nysboost.paper.ledger import Results
 from nysboost.paper.presets import Preset
 from nysboost.paper.replicate import Replicate, settings_of
-from nysboost.paper.results import Results
 from nysboost.user_error import UserError
 
 Record = dict[str, Any]
