@@ -35,17 +35,20 @@ def put_learning(known: dict[str, Any], runs: list[dict[str, Any]]) -> None:
     """Take mean error, coverage and seconds of each table, and the times of fits by rows."""
     found = defaultdict(list)
     for record in runs:
-        found[record["table"], record.get("learner")].append(record)
-    times = {r["rows"]: round(r["processor"], 1) for r in found.pop(("times", None), [])}
+        gpu = record.get("device", "cpu") != "cpu"
+        found[record["table"], record.get("learner"), gpu].append(record)
+    times = {r["rows"]: round(r["processor"], 1) for r in found.pop(("times", None, False), [])}
     if times:
         known["fit_times"] |= {"seconds": sorted(times.items()), "version": nb.__version__}
-    for (name, learner), mine in found.items():
+    for (name, learner, gpu), mine in found.items():
         into = known["tables"][TITLES.get(name, name)]
-        into["error"][learner] = float(f"{np.mean([r['error'] for r in mine]):.4g}")
+        mean = float(f"{np.mean([r['error'] for r in mine]):.4g}")
+        into["error"][f"{learner}, GPU" if gpu else learner] = mean
         if learner == "NysBoost":
-            into |= {"rows": mine[0]["rows"], "device": mine[0]["device"], "splits": len(mine)}
-            clock = "processor" if mine[0]["device"] == "cpu" else "seconds"
-            into["seconds"] = round(float(np.mean([r[clock] for r in mine])), 1)
+            clock = "seconds" if gpu else "processor"
+            seconds = round(float(np.mean([r[clock] for r in mine])), 1)
+            into |= {"rows": mine[0]["rows"], "gpu_seconds" if gpu else "seconds": seconds}
+            into |= {"gpu_splits" if gpu else "splits": len(mine)}
             if "covered" in mine[0]:
                 into["covered"] = round(float(np.mean([r["covered"] for r in mine])), 4)
 

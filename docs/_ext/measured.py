@@ -15,7 +15,7 @@ DOCS = Path(__file__).parents[1]
 README = DOCS.parent / "README.md"
 BEGIN, END = "<!-- results: front -->", "<!-- end of results -->"
 FRONT = ("kin40k", "protein", "pol", "Covertype", "MNIST")
-LEARNERS = ("NysBoost", "LightGBM", "xRFM")
+LEARNERS = ("NysBoost, GPU", "NysBoost", "LightGBM", "xRFM")
 
 
 def stored() -> dict[str, Any]:
@@ -42,14 +42,14 @@ def small_tables() -> str:
 
 def _group(group: str, learners: tuple[str, ...]) -> str:
     found = {n: t for n, t in stored()["tables"].items() if t["group"] == group}
-    devices = sorted({table["device"] for table in found.values()})
-    clock = " and ".join("processor time" if d == "cpu" else f"on one {d}" for d in devices)
     most = max(table["splits"] for table in found.values())
     fewer = ", ".join(f"{n} {t['splits']}" for n, t in found.items() if t["splits"] < most)
     caption = (
         f"Means over {most} splits{f' ({fewer})' if fewer else ''}. “In 95 %”: test rows inside "
-        f"their 95 % interval. s: seconds to fit, {clock}."
+        "their 95 % interval. s: seconds of processor time to fit, on two cores."
     )
+    if splits := [table["gpu_splits"] for table in found.values() if "gpu_splits" in table]:
+        caption += f" GPU: one NVIDIA H200, up to {max(splits)} splits, s by the clock."
     return f"{_errors(found, learners, times=True)}\n{caption}\n"
 
 
@@ -129,7 +129,11 @@ def fit_times() -> str:
 
 def _errors(tables: dict[str, Any], learners: tuple[str, ...], times: bool = False) -> str:
     head = ["table", "rows", *learners]
-    head += ["in 95 %", "s"] if times else []
+    clocks = [
+        name for name in ("gpu_seconds", "seconds") if any(name in t for t in tables.values())
+    ]
+    if times:
+        head += ["in 95 %", *("s, GPU" if name == "gpu_seconds" else "s" for name in clocks)]
     lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     for name, table in tables.items():
         known = [table["error"].get(learner) for learner in learners]
@@ -137,9 +141,9 @@ def _errors(tables: dict[str, Any], learners: tuple[str, ...], times: bool = Fal
         cells = [f"{name}, {table['what']}", f"{table['rows']:,}"]
         cells += [_number(error, table["what"], error == best) for error in known]
         if times:
-            covered, seconds = table.get("covered"), table.get("seconds")
+            covered = table.get("covered")
             cells.append("–" if covered is None else f"{100 * covered:.1f} %")
-            cells.append("–" if seconds is None else f"{seconds:.0f}")
+            cells += [f"{table[name]:.0f}" if name in table else "–" for name in clocks]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 

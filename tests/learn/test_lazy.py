@@ -49,8 +49,11 @@ def test_weights_come_from_the_workers_and_predictions_are_lazy(data, here):
     assert isinstance(predicted, da.Array)
     assert predicted.chunks == (CHUNKS,)
     np.testing.assert_allclose(predicted.compute(), here.predict(X), atol=1e-9)
-    with pytest.raises(ValueError, match=r"call it on X\.compute"):
-        there.predict(lazy(X), return_std=True)
+    for lazily, at_once in zip(
+        there.predict(lazy(X), return_std=True), here.predict(X, return_std=True), strict=True
+    ):
+        assert lazily.chunks == (CHUNKS,)
+        np.testing.assert_allclose(lazily.compute(), at_once, rtol=1e-9)
 
 
 def test_columns_of_one_data_frame_are_rows_and_target(data, here):

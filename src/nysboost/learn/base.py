@@ -118,7 +118,7 @@ class BaseLearner(TableInput):
         self._single = single_is_enough(self._mixed, rows, error)
         X: Any = fitted.X
         self.feature_importances_ = permutation_importances(
-            lambda some: self._of_numbers(like(some, X), None),  # where the model is
+            lambda some: self._mixed(InDouble(rows_of(like(some, X)))),  # where the model is
             X,
             fitted.truth,
             np.arange(rows.n_features) if self._table is None else self._table.origins,
@@ -145,29 +145,23 @@ class BaseLearner(TableInput):
 
     # Evaluating
 
-    def _mean(self, X: Any, of_block: Callable[[Any, Array], Array] | None = None) -> Array:
-        """Return the mixture's prediction, or what becomes of it, shape (n, t); lazy for Dask."""
+    def _evaluate(self, X: Any, of_rows: Callable[[Any, Any], Array]) -> Any:
+        """Return of_rows(self, rows) of new rows, shape (n, w); lazy for Dask."""
+        check_is_fitted(self)
         rows = self._rows(X, reset=False)
-        if rows.lazy:
-            width = int(self._of_numbers(rows.form, of_block).shape[1])
-            lazy: Array = rows.map(BlockTask("predict", _on_worker, (self, of_block)), width)
-            return lazy
-        mixed = self._mixed(rows if self._single else InDouble(rows))
-        return mixed if of_block is None else of_block(self, mixed)
-
-    def _of_numbers(self, X: Array, of_block: Any) -> Array:
-        mixed = self._mixed(InDouble(rows_of(X)))
-        return mixed if of_block is None else of_block(self, mixed)
+        if not rows.lazy:
+            return of_rows(self, rows if self._single else InDouble(rows))
+        width = int(_on_worker((self, of_rows), rows.form).shape[1])
+        return rows.map(BlockTask("predict", _on_worker, (self, of_rows)), width)
 
     def _mixed(self, rows: Any) -> Array:
         """Return the mixture's prediction in the precision of the rows, shape (n, t)."""
         budget = self._budget()
         return reduce(add, (member.predict(rows, budget) for member in self._members))
 
-    def _variance(self, X: Any) -> tuple[Array, Array]:
+    def _variance(self, rows: Any) -> tuple[Array, Array]:
         """Return the mixture's predictive variance, shape (n, t), and how outlying rows are."""
-        rows = InDouble(self._rows(X, reset=False))
-        variances, outlying = [], []
+        rows, variances, outlying = InDouble(rows), [], []
         for piece in rows.pieces(max(64, PIECE // (8 * (self.n_components_ + rows.n_features)))):
             x = piece if is_sparse(piece) else like(piece, rows.form)
             variance: Any = 0.0
@@ -190,9 +184,10 @@ class BaseLearner(TableInput):
 
 
 def _on_worker(load: tuple[BaseLearner, Any], X: Array) -> Array:
-    """Return the predictions of a block of rows: this is what a worker of Dask runs."""
-    learner, of_block = load
-    return learner._of_numbers(X, of_block)
+    """Return what is asked of a block of rows: this is what a worker of Dask runs."""
+    learner, of_rows = load
+    found: Array = of_rows(learner, InDouble(rows_of(X)))
+    return found
 
 
 # Precision

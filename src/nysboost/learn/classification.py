@@ -15,7 +15,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _assert_all_finite, check_is_fitted
+from sklearn.utils.validation import _assert_all_finite
 
 from nysboost.data.lazy import by_blocks, map_rows
 from nysboost.data.recognise import numbers_of
@@ -25,7 +25,7 @@ from nysboost.learn.calibration import by_margins, calibrated, logits_of
 from nysboost.learn.input import counted
 from nysboost.learn.margin_weights import fit_machines
 from nysboost.learn.margins import LOSSES as MARGIN_LOSSES
-from nysboost.numerics.arrays import Array, Floats, TableLike, to_host
+from nysboost.numerics.arrays import Floats, TableLike, to_host
 from nysboost.numerics.checks import refuse_odd_labels, require_positive, unknown
 from nysboost.tables.targets import labels_of
 
@@ -194,25 +194,25 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
     @by_blocks
     def decision_function(self, X: TableLike) -> Floats:
         """Return log-odds: of the second class, shape (n,), or of each, shape (n, k)."""
-        logits: Floats = self._answers(X, _logits)
+        logits: Floats = self._evaluate(X, _logits)
         return logits[:, 1] - logits[:, 0] if len(self.classes_) == 2 else logits
 
     @by_blocks
     def predict_proba(self, X: TableLike) -> Floats:
         """Return the probability of each class, shape (n, k), in the order of `classes_`."""
-        answers: Floats = self._answers(X, _probabilities)
+        answers: Floats = self._evaluate(X, _probabilities)
         return answers
 
     @by_blocks
     def predict_log_proba(self, X: TableLike) -> Floats:
         """Return the logarithms of the probabilities, shape (n, k)."""
-        answers: Floats = self._answers(X, _log_probabilities)
+        answers: Floats = self._evaluate(X, _log_probabilities)
         return answers
 
     @by_blocks
     def predict(self, X: TableLike) -> NDArray[Any]:
         """Return the most probable label of each row, shape (n,)."""
-        logits = self._answers(X, _logits)
+        logits = self._evaluate(X, _logits)
         classes = self.classes_
         labels: NDArray[Any] = map_rows(
             logits, lambda block: classes[np.argmax(block, axis=1)], classes.dtype
@@ -231,10 +231,6 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
             of_class = of_class * numbers_of(sample_weight, "sample_weight")
         return self._sample_weight(of_class, len(labels), first=first)
 
-    def _answers(self, X: Any, of_block: Any) -> Any:
-        check_is_fitted(self)
-        return self._mean(X, of_block)
-
     def _labels(self, y: Any) -> Any:
         host = self._on_host(y, "labels")
         if not isinstance(host, np.ma.MaskedArray) and np.asarray(host).ndim == 1:
@@ -247,13 +243,14 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         return labels
 
 
-def _logits(learner: Any, scores: Array) -> Floats:
-    return logits_of(to_host(scores), learner._slope, learner._power, learner._bias)
+def _logits(learner: Any, rows: Any) -> Floats:
+    scores = to_host(learner._mixed(rows))
+    return logits_of(scores, learner._slope, learner._power, learner._bias)
 
 
-def _probabilities(learner: Any, scores: Array) -> Floats:
-    return np.asarray(softmax(_logits(learner, scores), axis=1))
+def _probabilities(learner: Any, rows: Any) -> Floats:
+    return np.asarray(softmax(_logits(learner, rows), axis=1))
 
 
-def _log_probabilities(learner: Any, scores: Array) -> Floats:
-    return np.asarray(log_softmax(_logits(learner, scores), axis=1))
+def _log_probabilities(learner: Any, rows: Any) -> Floats:
+    return np.asarray(log_softmax(_logits(learner, rows), axis=1))

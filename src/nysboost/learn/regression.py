@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_array, column_or_1d
-from sklearn.utils.validation import check_is_fitted
 
-from nysboost.data.lazy import by_blocks, is_lazy
+from nysboost.data.lazy import by_blocks
 from nysboost.data.recognise import numbers_of
 from nysboost.estimators.parameters import reports_progress
 from nysboost.learn.base import BaseLearner
@@ -210,24 +209,11 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         mean : array of shape (n,) or (n, t)
         std : array of the same shape, if asked for
         """
-        check_is_fitted(self)
-        mean = self._mean(X, _to_units)
-        mean = mean[:, 0] if self._flat else mean
+        found, t = self._evaluate(X, _means_and_stds if return_std else _means), len(self._unit)
+        mean: Array = found[:, 0] if self._flat else found[:, :t]
         if not return_std:
             return mean
-        if is_lazy(mean):
-            msg = "predict of Dask's rows has no return_std: call it on X.compute()."
-            raise ValueError(msg)
-        variance, outlying = self._variance(X)
-        xp, variance = namespace(variance), variance * like(self._interval**2, variance)
-        # what was scaled to cover held-out rows says little far from all of them: there it is that
-        # of y, and of how far the prediction is from the mean of y
-        centre, unit = like(self._centre, variance), like(self._unit, variance)
-        away = (xp.reshape(mean, variance.shape) - centre) / unit
-        missing = xp.clip(like(self._variance_of_y, variance) + away**2 - variance, min=0.0)
-        variance = variance + outlying[:, None] * missing
-        std = xp.sqrt(variance) * like(self._unit, variance)
-        return mean, std[:, 0] if self._flat else std
+        return mean, found[:, 1] if self._flat else found[:, t:]
 
     def _targets(self, y: Any, X: Any) -> Any:
         """Return y as numbers, shape (n, t)."""
@@ -252,9 +238,24 @@ def _location_and_scale(Y: Floats, weights: Floats | None) -> tuple[Floats, Floa
     return centre, positive_or_one(spread)
 
 
-def _to_units(learner: Any, mean: Array) -> Array:
-    """Return predictions in the units of y."""
+def _means(learner: Any, rows: Any) -> Array:
+    """Return predictions in the units of y, shape (n, t)."""
+    mean: Array = learner._mixed(rows)
     return mean * like(learner._unit, mean) + like(learner._centre, mean)
+
+
+def _means_and_stds(learner: Any, rows: Any) -> Array:
+    """Return predictions, and beside them standard deviations, shape (n, 2 t)."""
+    mean = _means(learner, rows)
+    variance, outlying = learner._variance(rows)
+    xp, variance = namespace(variance), variance * like(learner._interval**2, variance)
+    # what was scaled to cover held-out rows says little far from all of them: there it is that
+    # of y, and of how far the prediction is from the mean of y
+    unit = like(learner._unit, variance)
+    away = (xp.astype(mean, variance.dtype) - like(learner._centre, variance)) / unit
+    missing = xp.clip(like(learner._variance_of_y, variance) + away**2 - variance, min=0.0)
+    std = xp.sqrt(variance + outlying[:, None] * missing) * unit
+    return xp.concat([mean, xp.astype(std, mean.dtype)], axis=1)
 
 
 def _interval(fitted: Fitted) -> Floats:
