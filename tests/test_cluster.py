@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import contextmanager
 
 import dask
 import dask.array as da
@@ -58,12 +59,14 @@ def fit(X, method="kmeans"):
     return nb.approximate(X, method, KERNEL, n_components=30, row_cap=300, random_state=0)
 
 
-def kill_one(client, after):
+@contextmanager
+def worker_dies(client, after):
     """Kill a worker's process `after` so many seconds; its nanny starts another."""
     pids = list(client.run(os.getpid).values())
     killer = threading.Timer(after, os.kill, (pids[0], signal.SIGKILL))
     killer.start()
-    return killer
+    yield
+    killer.join()
 
 
 def test_a_cluster_gives_the_results_of_the_run_in_memory(client, X):
@@ -76,32 +79,27 @@ def test_a_cluster_gives_the_results_of_the_run_in_memory(client, X):
 
 def test_a_worker_that_dies_in_the_middle_of_a_fit_changes_nothing(client, X):
     here = fit(X)
-    killer = kill_one(client, after=0.3)
-    there = fit(rows(X, seconds=0.2))
-    killer.join()
+    with worker_dies(client, after=0.3):
+        there = fit(rows(X, seconds=0.2))
     np.testing.assert_array_equal(there.landmarks.points, here.landmarks.points)
     np.testing.assert_array_equal(there.learners[0].projection, here.learners[0].projection)
 
 
-def test_a_worker_that_dies_while_features_are_stored_changes_nothing(client, X, tmp_path):
-    model = nb.StandardNystroem(n_columns=30, random_state=0).fit(X)
-    killer = kill_one(client, after=0.3)
-    model.transform(rows(X, seconds=0.2)).to_zarr(str(tmp_path / "features.zarr"))
-    killer.join()
-    stored = da.from_zarr(str(tmp_path / "features.zarr")).compute()
-    np.testing.assert_array_equal(stored, model.transform(X))
-
-
-def test_a_worker_that_dies_while_predictions_go_to_parquet_changes_nothing(client, X, tmp_path):
+def test_a_worker_that_dies_while_results_are_stored_changes_nothing(client, X, tmp_path):
     frames = pytest.importorskip("dask.dataframe")
+    model = nb.StandardNystroem(n_columns=30, random_state=0).fit(X)
     how = {"kernel": "gaussian", "metric": "one", "random_state": 0}
-    model = nb.NystroemRegressor(n_components=30, **how).fit(X[:1000], X[:1000, 0] ** 2)
-    killer = kill_one(client, after=0.3)
-    lazy = model.predict(rows(X, seconds=0.2))[:, None]
-    frames.from_dask_array(lazy, columns=["p"]).to_parquet(str(tmp_path / "out"))
-    killer.join()
-    stored = frames.read_parquet(str(tmp_path / "out")).compute()["p"].to_numpy()
-    np.testing.assert_allclose(stored, model.predict(X), rtol=1e-12, atol=1e-12)
+    learner = nb.NystroemRegressor(n_components=30, **how).fit(X[:1000], X[:1000, 0] ** 2)
+    features, table = str(tmp_path / "features.zarr"), str(tmp_path / "table")
+    slow = rows(X, seconds=0.2)
+    with worker_dies(client, after=0.3):
+        model.transform(slow).to_zarr(features)
+    with worker_dies(client, after=0.3):
+        lazy = learner.predict(slow)[:, None]
+        frames.from_dask_array(lazy, columns=["p"]).to_parquet(table)
+    np.testing.assert_array_equal(da.from_zarr(features).compute(), model.transform(X))
+    stored = frames.read_parquet(table).compute()["p"].to_numpy()
+    np.testing.assert_allclose(stored, learner.predict(X), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.slow
@@ -112,9 +110,8 @@ def test_a_worker_that_dies_while_a_learner_is_fitted_changes_nothing(client, X)
         return nb.NystroemRegressor(n_components=20, random_state=0).fit(slow, y)
 
     undisturbed = fitted()
-    killer = kill_one(client, after=0.7)
-    disturbed = fitted()
-    killer.join()
+    with worker_dies(client, after=0.7):
+        disturbed = fitted()
     np.testing.assert_array_equal(disturbed.components_, undisturbed.components_)
     np.testing.assert_array_equal(disturbed.predict(X), undisturbed.predict(X))
 
@@ -148,11 +145,9 @@ def test_the_command_line_works_on_a_cluster(client, X, tmp_path, command):
 def test_ten_kills_at_ten_moments_change_nothing(client, X, number, tmp_path):
     here = fit(X, "joint")
     after = float(np.random.default_rng(number).uniform(0.05, 2.0))
-    killer = kill_one(client, after)
-    slow = rows(X, seconds=0.2)
-    there = fit(slow, "joint")
-    there.features().to_zarr(str(tmp_path / "features.zarr"))
-    killer.join()
+    with worker_dies(client, after):
+        there = fit(rows(X, seconds=0.2), "joint")
+        there.features().to_zarr(str(tmp_path / "features.zarr"))
     np.testing.assert_array_equal(there.landmarks.points, here.landmarks.points)
     stored = da.from_zarr(str(tmp_path / "features.zarr")).compute()
     np.testing.assert_array_equal(stored, here.features())

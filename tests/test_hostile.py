@@ -12,7 +12,18 @@ import warnings
 from typing import Any
 
 import pytest
-from hostile import Case, arguments, command_line, data, kernels, lazy, learning, methods, tables
+from hostile import (
+    Case,
+    arguments,
+    command_line,
+    data,
+    frames,
+    kernels,
+    lazy,
+    learning,
+    methods,
+    tables,
+)
 
 DOCUMENTED = (ValueError, TypeError, OSError, IndexError, RuntimeError)
 SKLEARN = r"sklearn[/\\]utils[/\\]_?(validation|param_validation|multiclass)"
@@ -20,7 +31,7 @@ OURS = re.compile(rf"[/\\](nysboost[/\\]|{SKLEARN})")
 SECONDS = 60
 TABLE = [
     case
-    for table in (data, kernels, arguments, methods, learning, lazy, command_line, tables)
+    for table in (data, kernels, arguments, methods, learning, lazy, command_line, frames, tables)
     for case in table.CASES
 ]
 

@@ -1,4 +1,4 @@
-"""Dask's collections: which are tables of numbers, and what is said about the others."""
+"""Dask's collections: which are tables of numbers, what is said about others, the first look."""
 
 import dask
 import dask.array as da
@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nysboost.data.dask_tables import dask_rows, with_known_sizes
+from nysboost.data.dask_tables import dask_rows, survey_rows, with_known_sizes
+from nysboost.data.recognise import as_rows, rows_of
 
 
 @pytest.fixture(autouse=True)
@@ -17,19 +18,9 @@ def _in_this_thread():
         yield
 
 
-@pytest.mark.parametrize(
-    ("X", "error", "message"),
-    [
-        (da.zeros(5), ValueError, r"X has shape \(5,\); a table of shape \(n, d\)"),
-        (da.zeros((0, 2)), ValueError, "nothing to approximate"),
-        (da.zeros((4, 2), dtype=complex), ValueError, "Complex data not supported"),
-        (da.from_array(np.full((4, 2), "a")), ValueError, "No numbers: X has dtype <U1"),
-        (db.from_sequence([1, 2]), TypeError, "arrays and data frames are what NysBoost works"),
-    ],
-)
-def test_what_is_no_table_of_numbers_is_refused_with_a_sentence(X, error, message):
-    with pytest.raises(error, match=message):
-        dask_rows(X, "X")
+def test_other_collections_are_refused_with_a_sentence():
+    with pytest.raises(TypeError, match="arrays and data frames are what NysBoost works"):
+        dask_rows(db.from_sequence([1, 2]), "X")
 
 
 def test_columns_of_text_are_named():
@@ -60,3 +51,46 @@ def test_missing_values_of_nullable_columns_are_nan():
 def test_frames_of_float32_stay_float32():
     frame = pd.DataFrame(np.ones((4, 2), dtype=np.float32))
     assert dask_rows(dd.from_pandas(frame, npartitions=2), "X").form.dtype == np.float32
+
+
+@pytest.mark.parametrize(("row", "what"), [(0, np.nan), (57, np.inf), (99, -np.inf)])
+def test_the_first_entry_that_is_not_finite_is_named(row, what):
+    X = np.ones((100, 3))
+    X[row:, 1] = what
+    with pytest.raises(ValueError, match=rf"X contains .*, first at row {row}, column 1\."):
+        as_rows(da.from_array(X, chunks=((40, 0, 17, 43), (2, 1))))
+
+
+def test_rows_that_every_fit_asks_for_come_with_the_first_look(chunks_are_read):
+    seen = []
+
+    def read(block_info=None):
+        (start, stop), _ = block_info[None]["array-location"]
+        seen.append(start)
+        return np.arange(start, stop, dtype=float)[:, None]
+
+    X = da.map_blocks(read, chunks=((50,) * 4, (1,)), dtype=float, meta=np.empty((0, 0)))
+    rows = survey_rows(rows_of(X), (3, 7))
+    for wanted in ([0, 99, 199], [0, 33, 66, 99, 132, 165, 199]):
+        np.testing.assert_array_equal(rows.take(np.array(wanted))[:, 0], wanted)
+    assert sorted(seen) == [0, 50, 100, 150]
+    np.testing.assert_array_equal(rows.take(np.array([1, 99]))[:, 0], [1, 99])
+    assert len(seen) == 6
+
+
+def test_few_rows_all_come_with_the_first_look():
+    X = np.arange(30.0).reshape(10, 3)
+    rows = as_rows(da.from_array(X, chunks=(4, 3)))
+    assert rows.lazy
+    np.testing.assert_array_equal(rows.take(slice(2, 9, 3)), X[2:9:3])
+    np.testing.assert_array_equal(np.concatenate(list(rows.pieces(3))), X)
+    assert [len(piece) for piece in rows.pieces(4)] == [4, 4, 2]
+
+
+def test_chunks_that_are_no_numpy_arrays_although_dask_says_so_are_refused():
+    torch = pytest.importorskip("torch")
+    X = da.from_array(np.ones((10, 2)), chunks=(5, 2))
+    tensors = X.map_blocks(torch.asarray, dtype=X.dtype, meta=np.empty((0, 2)))
+    with pytest.raises(ValueError, match="but one is a PyTorch array on cpu"):
+        as_rows(tensors)
+    assert as_rows(tensors.map_blocks(np.asarray, meta=np.empty((0, 2)))).n == 10

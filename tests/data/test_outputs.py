@@ -141,10 +141,7 @@ def test_more_rows_than_there_is_room_for_get_a_sentence(fitted):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (
-            lambda f: np.zeros((999, 20), np.float32),
-            r"out has shape \(999, 20\), but",
-        ),
+        (lambda f: np.zeros((999, 20), np.float32), r"out has shape \(999, 20\), but"),
         (lambda f: np.zeros((1000, 21), np.float32), r"have shape \(1000, 20\)"),
         (lambda f: np.zeros(20_000, np.float32), r"out has shape \(20000,\)"),
         (lambda f: 3, r"out has shape \(\)"),
@@ -171,16 +168,26 @@ def test_out_may_not_lie_in_the_memory_of_x():
         fitted.transform(X, out=X)
 
 
-@pytest.mark.parametrize("source", [lambda X: X, blocks_of], ids=["table", "iterator"])
-def test_a_full_disk_gets_a_sentence_and_loses_nothing(fitted, source, tmp_path, monkeypatch):
+def failing(monkeypatch, code=errno.ENOSPC):
+    """Let the disk fail, whether space is claimed or rows are written."""
+
+    def fail(*_):
+        raise OSError(code, "worn out")
+
+    if code == errno.ENOSPC:
+        monkeypatch.setattr(os, "posix_fallocate", fail, raising=False)
+    monkeypatch.setattr(outputs, "to_host", fail)
+
+
+@sources
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [(errno.ENOSPC, "The features need .*, but the disk has .* free"), (errno.EIO, "worn out")],
+)
+def test_a_disk_that_fails_leaves_what_was_there(fitted, source, code, says, tmp_path, monkeypatch):
     np.save(tmp_path / "F.npy", np.arange(3))
-
-    def full(*_):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(os, "posix_fallocate", full, raising=False)
-    monkeypatch.setattr(outputs, "to_host", full)
-    with pytest.raises(OSError, match=r"The features need .*, but the disk has .* free"):
+    failing(monkeypatch, code)
+    with pytest.raises(OSError, match=says):
         fitted.transform(source(points()), out=tmp_path / "F.npy")
     assert os.listdir(tmp_path) == ["F.npy"]
     np.testing.assert_array_equal(np.load(tmp_path / "F.npy"), np.arange(3))
@@ -189,11 +196,7 @@ def test_a_full_disk_gets_a_sentence_and_loses_nothing(fitted, source, tmp_path,
 def test_a_memory_map_on_a_full_disk_is_left_as_it_was(fitted, tmp_path, monkeypatch):
     out = memory_map(tmp_path, (1000, 20))
     out[...] = 7
-
-    def full(*_):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(os, "posix_fallocate", full, raising=False)
+    failing(monkeypatch)
     with pytest.raises(OSError, match=r"The features need .*, but the disk has .* free"):
         fitted.transform(points(), out=out)
     assert (out == 7).all()
@@ -302,20 +305,3 @@ def test_an_output_of_another_library_is_a_sentence(fitted):
     out = strict.empty((1000, 20), dtype=strict.float32)
     with pytest.raises(ValueError, match=r"out is a array_api_strict array.*features are a NumPy"):
         fitted.transform(points(), out=out)
-
-
-@pytest.mark.parametrize(
-    ("number", "says"),
-    [(errno.ENOSPC, "The features need .*, but the disk has .* free"), (errno.EIO, "worn out")],
-)
-def test_a_disk_that_fails_between_two_blocks_leaves_no_file(
-    number, says, fitted, tmp_path, monkeypatch
-):
-    def full(_):
-        raise OSError(number, "worn out")
-
-    path = tmp_path / "features.npy"
-    monkeypatch.setattr(outputs, "to_host", full)
-    with pytest.raises(OSError, match=says):
-        fitted.transform(blocks_of(points()), out=path)
-    assert list(tmp_path.iterdir()) == []

@@ -54,7 +54,8 @@ def with_negative_weights(X, **params):
     raise AssertionError
 
 
-@parametrize_with_checks(estimators())
+@pytest.mark.filterwarnings("ignore:.*landmarks were asked for")  # scikit-learn's warns as well
+@parametrize_with_checks([*estimators(), nb.Nystroem(), nb.Nystroem(method="rpcholesky")])
 def test_scikit_learns_checks_pass(estimator, check):
     check(estimator)
 

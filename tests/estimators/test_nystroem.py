@@ -11,7 +11,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import nysboost as nb
 
@@ -20,12 +19,6 @@ METHODS = ("joint", "uniform", "kmeans", "rpcholesky", "URB-mean", "ensemble-rid
 
 def points(n=80, d=3, seed=0):
     return np.random.default_rng(seed).normal(size=(n, d))
-
-
-@pytest.mark.filterwarnings("ignore:.*landmarks were asked for")  # scikit-learn's warns as well
-@parametrize_with_checks([nb.Nystroem(), nb.Nystroem(method="rpcholesky")])
-def test_scikit_learns_checks_pass(estimator, check):
-    check(estimator)
 
 
 def test_every_parameter_of_scikit_learns_is_here_with_its_default_and_its_place():

@@ -1,6 +1,11 @@
-"""What estimators say about themselves."""
+"""What estimators say about themselves, and fits that happen wholly or not at all."""
 
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
+import sklearn
 
 import nysboost as nb
 from nysboost.estimators.parameters import describe_parameters
@@ -30,3 +35,119 @@ def test_every_parameter_is_described(kind):
 def test_the_html_shows_parameters_with_what_they_do():
     shown = nb.KernelPCA(n_components=3)._repr_html_()
     assert "<td>n_components</td><td>3</td><td>Number of components;" in shown
+
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(200, 3))
+Y = np.sin(2 * X[:, 0]) + X[:, 1]
+LABELS = (Y > 0).astype(int)
+FEW = {"n_components": 20, "landmarks": "uniform", "random_state": 0, "verbose": 0}
+
+
+def regressor(**how):
+    return nb.NystroemRegressor(**(FEW | how))
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        (X, np.where(np.arange(200) == 3, np.nan, 1e6 * Y)),
+        (X * np.inf, Y + 5e5),
+        (X[:, :2], Y[:5]),
+        (pd.DataFrame({"a": Y, "b": 1j}), 1e6 * Y),
+    ],
+)
+@pytest.mark.parametrize("add", [False, True])
+def test_a_refit_that_is_refused_changes_nothing(bad, add):
+    model = regressor().fit(X, Y)
+    before, names = model.predict(X), dict(vars(model))
+    with pytest.raises(ValueError):  # noqa: PT011
+        (model.partial_fit if add else model.fit)(*bad)
+    np.testing.assert_array_equal(model.predict(X), before)
+    assert list(vars(model)) == list(names)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        regressor(),
+        nb.NystroemClassifier(**FEW),
+        nb.Nystroem(n_components=10, random_state=0),
+        nb.KernelPCA(2, n_landmarks=10, random_state=0),
+    ],
+)
+def test_a_refit_that_is_interrupted_changes_nothing(model):
+    model.fit(X, LABELS)
+    answer = model.predict if hasattr(model, "predict") else model.transform
+    before = np.asarray(answer(X))
+
+    calls = iter(range(10))
+
+    def stop(*_):
+        if next(calls) == 3:
+            raise KeyboardInterrupt
+        return np.ones(200)
+
+    kernel = model.kernel
+    model.set_params(kernel=lambda a, b: stop())
+    with pytest.raises((KeyboardInterrupt, ValueError, TypeError)):
+        model.fit(X * 5, 1 - LABELS)
+    model.set_params(kernel=kernel)
+    np.testing.assert_array_equal(np.asarray(answer(X)), before)
+
+
+def test_what_numpy_is_told_to_raise_does_not_break_a_fit():
+    with np.errstate(all="raise"):
+        regressor(landmarks="target").fit(100 * X, Y).predict(1e4 * X)
+        nb.NystroemClassifier(**FEW).fit(100 * X, LABELS).predict_proba(1e4 * X)
+        nb.approximate(100 * X, n_components=10, sigma=0.01, random_state=0)
+        nb.KernelPCA(2, n_landmarks=20, random_state=0).fit_transform(50 * X)
+        nb.mmd_test(50 * X, X[:50], random_state=0)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        nb.Nystroem(n_components=5),
+        nb.EnsembleNystroem(n_learners=2, n_columns=5),
+        nb.BoostedNystroem(n_learners=2, n_columns=5),
+        nb.KernelPCA(2, n_landmarks=10),
+        nb.SpectralClustering(2, n_landmarks=10),
+        nb.GaussianProcessClassifier(n_landmarks=10),
+        nb.MeanEmbedding(n_landmarks=10),
+        regressor(),
+    ],
+)
+def test_outputs_may_be_frames_everywhere(model):
+    with sklearn.config_context(transform_output="pandas"):
+        fitted = model.fit(pd.DataFrame(X, columns=list("abc")), LABELS)
+        if hasattr(fitted, "transform"):
+            assert fitted.transform(pd.DataFrame(X, columns=list("abc"))).shape[0] == 200
+        elif hasattr(fitted, "predict"):
+            assert fitted.predict(pd.DataFrame(X, columns=list("abc"))).shape == (200,)
+
+
+# Labels
+
+
+@pytest.mark.parametrize(
+    ("labels", "kind"),
+    [
+        (np.array(["no", "yes"], dtype=np.dtypes.StringDType())[LABELS], "O"),
+        (np.array(LABELS, dtype=object), "i"),
+        (np.array(LABELS > 0, dtype=object), "b"),
+        (pl.Series(["no" if v else "yes" for v in LABELS]), "O"),
+        (pd.Series(LABELS).astype("Int64"), "i"),
+        (pa.array(LABELS), "i"),
+    ],
+)
+def test_labels_of_every_kind_are_learned(labels, kind):
+    model = nb.NystroemClassifier(**FEW).fit(X, labels)
+    assert model.classes_.dtype.kind in (kind, "U")
+    assert np.mean(model.predict(X) == np.asarray(labels)) > 0.85
+
+
+@pytest.mark.parametrize("gap", [None, np.nan, pd.NA])
+def test_a_label_that_is_missing_is_a_sentence(gap):
+    with pytest.raises(ValueError, match=r"contains NaN"):
+        nb.NystroemClassifier(**FEW).fit(X, np.array([gap, *map(str, LABELS[1:])], dtype=object))

@@ -169,26 +169,6 @@ CASES = [
         lambda F: close_to(standard().fit(X[:, :2]).transform(X[:, :2]))(F),
     ),
     Case(
-        "features over their own rows",
-        lambda: standard(n_components=4).fit(X.copy()).transform((t := X.copy()), out=t),
-        says="memory",
-    ),
-    Case("out of another shape", lambda: standard().fit(X).transform(X, out=np.empty((60, 9)))),
-    Case(
-        "out of another dtype",
-        lambda: standard().fit(X).transform(X, out=np.empty((60, 10), np.float32)),
-    ),
-    Case("out that is a list", lambda: standard().fit(X).transform(X, out=[])),
-    Case(
-        "out that is read-only",
-        lambda: standard().fit(X).transform(X, out=np.frombuffer(bytes(4800)).reshape(60, 10)),
-    ),
-    Case(
-        "out in a folder that is not there",
-        lambda: standard().fit(X).transform(X, out="/nowhere/at/all.npy"),
-    ),
-    Case("out that is no .npy", lambda: standard().fit(X).transform(X, out="features.csv")),
-    Case(
         "many rows of which one is NaN beyond the first block",
         lambda: approximate(np.where(np.arange(700)[:, None] == 699, np.nan, WIDE)),
     ),

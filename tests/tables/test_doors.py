@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from decimal import Decimal
 
 import dask
 import dask.dataframe as dd
@@ -13,7 +12,6 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-import sklearn
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.sparse import coo_array, csr_matrix
@@ -26,65 +24,11 @@ Y = np.sin(2 * X[:, 0]) + X[:, 1]
 LABELS = (Y > 0).astype(int)
 
 
+USUAL = {"n_components": 20, "landmarks": "uniform", "random_state": 0, "verbose": 0}
+
+
 def regressor(**how):
-    usual = {"n_components": 20, "landmarks": "uniform", "random_state": 0, "verbose": 0}
-    return nb.NystroemRegressor(**(usual | how))
-
-
-def classifier(**how):
-    usual = {"n_components": 20, "landmarks": "uniform", "random_state": 0, "verbose": 0}
-    return nb.NystroemClassifier(**(usual | how))
-
-
-# All or nothing
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [
-        (X, np.where(np.arange(200) == 3, np.nan, 1e6 * Y)),
-        (X * np.inf, Y + 5e5),
-        (X[:, :2], Y[:5]),
-        (pd.DataFrame({"a": Y, "b": 1j}), 1e6 * Y),
-    ],
-)
-@pytest.mark.parametrize("add", [False, True])
-def test_a_refit_that_is_refused_changes_nothing(bad, add):
-    model = regressor().fit(X, Y)
-    before, names = model.predict(X), dict(vars(model))
-    with pytest.raises(ValueError):  # noqa: PT011
-        (model.partial_fit if add else model.fit)(*bad)
-    np.testing.assert_array_equal(model.predict(X), before)
-    assert list(vars(model)) == list(names)
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        regressor(),
-        classifier(),
-        nb.Nystroem(n_components=10, random_state=0),
-        nb.KernelPCA(2, n_landmarks=10, random_state=0),
-    ],
-)
-def test_a_refit_that_is_interrupted_changes_nothing(model):
-    model.fit(X, LABELS)
-    answer = model.predict if hasattr(model, "predict") else model.transform
-    before = np.asarray(answer(X))
-
-    calls = iter(range(10))
-
-    def stop(*_):
-        if next(calls) == 3:
-            raise KeyboardInterrupt
-        return np.ones(200)
-
-    kernel = model.kernel
-    model.set_params(kernel=lambda a, b: stop())
-    with pytest.raises((KeyboardInterrupt, ValueError, TypeError)):
-        model.fit(X * 5, 1 - LABELS)
-    model.set_params(kernel=kernel)
-    np.testing.assert_array_equal(np.asarray(answer(X)), before)
+    return nb.NystroemRegressor(**(USUAL | how))
 
 
 # Files
@@ -153,40 +97,6 @@ def test_a_part_of_a_file_has_the_predictions_of_the_whole(tmp_path, monkeypatch
             np.testing.assert_allclose(found, whole[rows], rtol=1e-9)
 
 
-# Columns
-
-
-def test_integer_categories_with_a_gap_and_booleans_as_numbers_are_what_they_were():
-    frame = pd.DataFrame(
-        {"floor": pd.Categorical(RNG.integers(0, 5, 200)), "garden": LABELS > 0, "x": X[:, 0]}
-    )
-    y = np.asarray(frame["floor"].astype(int)) ** 2 + 3.0 * LABELS
-    model = regressor(n_components=50).fit(frame, y)
-    assert model.score(frame, y) > 0.9
-    again = frame.assign(garden=LABELS, floor=pd.Categorical([None, *frame["floor"][1:]]))
-    np.testing.assert_allclose(model.predict(again)[1:], model.predict(frame)[1:], atol=1e-9)
-
-
-@pytest.mark.parametrize("unit", ["ns", "us", "ms", "s"])
-def test_dates_are_the_same_in_every_unit(unit):
-    days = pd.Series(pd.Timestamp("2020-01-01") + pd.to_timedelta(RNG.integers(0, 900, 200), "D"))
-    y = days.dt.day_of_year / 100
-    model = regressor(n_components=60).fit(pd.DataFrame({"day": days}), y)
-    found = model.predict(pd.DataFrame({"day": days.astype(f"datetime64[{unit}]")}))
-    np.testing.assert_allclose(found, model.predict(pd.DataFrame({"day": days})), atol=1e-9)
-    gap = pd.DataFrame({"day": days.where(days.index > 0).astype(f"datetime64[{unit}]")})
-    np.testing.assert_allclose(model.predict(gap)[1:], found[1:], atol=1e-9)
-
-
-@pytest.mark.parametrize("make", [float, lambda v: Decimal(repr(v)), np.float64, str])
-def test_numbers_in_objects_are_numbers(make):
-    frame = pd.DataFrame(X, columns=list("abc"))
-    odd = frame.apply(lambda column: pd.Series([make(float(v)) for v in column], dtype=object))
-    np.testing.assert_allclose(
-        regressor().fit(odd, Y).predict(odd), regressor().fit(frame, Y).predict(frame), atol=1e-9
-    )
-
-
 # Weights
 
 
@@ -208,8 +118,8 @@ def test_rows_of_weight_zero_change_nothing(loss):
     found = regressor().fit(X, far, weights).predict(X)
     np.testing.assert_array_equal(found, regressor().fit(X[10:], Y[10:]).predict(X))
     labels = np.r_[np.full(10, 7), LABELS[10:]]
-    model = classifier(loss=loss).fit(X, labels, weights)
-    other = classifier(loss=loss).fit(X[10:], LABELS[10:])
+    model = nb.NystroemClassifier(loss=loss, **USUAL).fit(X, labels, weights)
+    other = nb.NystroemClassifier(loss=loss, **USUAL).fit(X[10:], LABELS[10:])
     np.testing.assert_array_equal(model.predict_proba(X), other.predict_proba(X))
 
 
@@ -219,14 +129,8 @@ def test_iterators_honour_weights_and_names():
     halves = (slice(0, 100), slice(100, 200))
     beside = regressor().fit(iter([(frame[h], Y[h]) for h in halves]), sample_weight=weights)
     inside = regressor().fit(iter([(frame[h], Y[h], weights[h]) for h in halves]))
-    turned = regressor().fit(
-        iter(
-            [
-                (frame[:100], Y[:100], weights[:100]),
-                (frame[100:][list("cab")], Y[100:], weights[100:]),
-            ]
-        )
-    )
+    other = (frame[100:][list("cab")], Y[100:], weights[100:])
+    turned = regressor().fit(iter([(frame[:100], Y[:100], weights[:100]), other]))
     for model in (beside, inside, turned):
         np.testing.assert_allclose(model.predict(frame), expected, atol=1e-9)
         assert list(model.feature_names_in_) == list("abc")
@@ -235,34 +139,26 @@ def test_iterators_honour_weights_and_names():
 # Stores and sparse tables after gaps and categories
 
 
-def test_a_model_fitted_with_gaps_serves_every_store(tmp_path):
-    gaps = np.where(RNG.random(X.shape) < 0.1, np.nan, X)
-    model = regressor().fit(gaps, Y)
-    expected, filled = model.predict(gaps), np.nan_to_num(gaps)
-    np.save(tmp_path / "X.npy", gaps)
+@pytest.mark.parametrize("what", ["gaps", "categories"])
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_a_model_of_gaps_or_categories_serves_every_store(what, tmp_path):
+    floor = RNG.integers(0, 5, 200)
+    fitted = gaps = np.where(RNG.random(X.shape) < 0.1, np.nan, X)
+    if what == "categories":
+        fitted = pd.DataFrame({"floor": pd.Categorical(floor), "x": X[:, 0]})
+    rows = gaps if what == "gaps" else fitted.astype(float).to_numpy()
+    model = regressor().fit(fitted, Y + floor)
+    expected, filled = model.predict(fitted), np.nan_to_num(rows)
+    np.save(tmp_path / "X.npy", rows)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
     with h5py.File(tmp_path / "X.h5", "w") as file:
-        file["X"] = gaps
-        for rows in (mapped, file["X"], iter([gaps[:50], gaps[50:]]), gaps.tolist()):
-            np.testing.assert_allclose(model.predict(rows), expected, atol=1e-9)
-        for rows in (mapped, file["X"]):
-            again = regressor().fit(rows, Y).predict(gaps)
+        file["X"] = rows
+        for table in (rows, mapped, file["X"], iter([rows[:50], rows[50:]]), rows.tolist()):
+            np.testing.assert_allclose(model.predict(table), expected, atol=1e-9)
+        for table in (mapped, file["X"]) if what == "gaps" else ():
+            again = regressor().fit(table, Y + floor).predict(rows)
             np.testing.assert_allclose(again, expected, atol=1e-9)
     np.testing.assert_allclose(model.predict(csr_matrix(filled)), model.predict(filled), atol=1e-9)
-
-
-@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
-def test_a_model_fitted_with_categories_serves_every_store(tmp_path):
-    frame = pd.DataFrame({"floor": pd.Categorical(RNG.integers(0, 5, 200)), "x": X[:, 0]})
-    model = regressor().fit(frame, Y + frame["floor"].astype(int))
-    numbers, expected = frame.astype(float).to_numpy(), model.predict(frame)
-    np.save(tmp_path / "X.npy", numbers)
-    with h5py.File(tmp_path / "X.h5", "w") as file:
-        file["X"] = numbers
-        mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-        blocks = iter([numbers[:50], numbers[50:]])
-        for rows in (numbers, mapped, file["X"], blocks, csr_matrix(numbers), numbers.tolist()):
-            np.testing.assert_allclose(model.predict(rows), expected, atol=1e-9)
 
 
 def test_a_model_fitted_to_a_store_with_gaps_is_saved(tmp_path):
@@ -302,51 +198,13 @@ def test_the_scale_of_columns_does_not_matter(scale):
     np.testing.assert_allclose(found, regressor().fit(X, Y).predict(X), atol=1e-6)
 
 
-@pytest.mark.parametrize("value", [-3.4028234663852886e38, 1e160])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(("value", "dtype"), [(-3.4e38, "f4"), (-3.4e38, "f8"), (1e160, "f8")])
 def test_codes_for_no_data_are_named(value, dtype):
-    if dtype == np.float32 and value > 1e38:
-        pytest.skip("no float32")
     rows = X.astype(dtype)
     rows[3, 1] = value
     for call in (lambda: regressor().fit(rows, Y), lambda: regressor().fit(X, Y).predict(rows)):
         with pytest.raises(ValueError, match=r"Column '1' has the value .* out of range"):
             call()
-
-
-def test_what_numpy_is_told_to_raise_does_not_break_a_fit():
-    with np.errstate(all="raise"):
-        regressor(landmarks="target").fit(100 * X, Y).predict(1e4 * X)
-        classifier().fit(100 * X, LABELS).predict_proba(1e4 * X)
-        nb.approximate(100 * X, n_components=10, sigma=0.01, random_state=0)
-        nb.KernelPCA(2, n_landmarks=20, random_state=0).fit_transform(50 * X)
-        nb.mmd_test(50 * X, X[:50], random_state=0)
-
-
-# Labels
-
-
-@pytest.mark.parametrize(
-    ("labels", "kind"),
-    [
-        (np.array(["no", "yes"], dtype=np.dtypes.StringDType())[LABELS], "O"),
-        (np.array(LABELS, dtype=object), "i"),
-        (np.array(LABELS > 0, dtype=object), "b"),
-        (pl.Series(["no" if v else "yes" for v in LABELS]), "O"),
-        (pd.Series(LABELS).astype("Int64"), "i"),
-        (pa.array(LABELS), "i"),
-    ],
-)
-def test_labels_of_every_kind_are_learned(labels, kind):
-    model = classifier().fit(X, labels)
-    assert model.classes_.dtype.kind in (kind, "U")
-    assert np.mean(model.predict(X) == np.asarray(labels)) > 0.85
-
-
-@pytest.mark.parametrize("gap", [None, np.nan, pd.NA])
-def test_a_label_that_is_missing_is_a_sentence(gap):
-    with pytest.raises(ValueError, match=r"contains NaN"):
-        classifier().fit(X, np.array([gap, *map(str, LABELS[1:])], dtype=object))
 
 
 # Sentences
@@ -375,28 +233,6 @@ def test_two_samples_are_matched_by_names():
     found = nb.mmd_test(frame[:100], turned, random_state=0)
     assert found == nb.mmd_test(frame[:100], frame[100:], random_state=0)
     assert found.pvalue > 0.01
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        nb.Nystroem(n_components=5),
-        nb.EnsembleNystroem(n_learners=2, n_columns=5),
-        nb.BoostedNystroem(n_learners=2, n_columns=5),
-        nb.KernelPCA(2, n_landmarks=10),
-        nb.SpectralClustering(2, n_landmarks=10),
-        nb.GaussianProcessClassifier(n_landmarks=10),
-        nb.MeanEmbedding(n_landmarks=10),
-        regressor(),
-    ],
-)
-def test_outputs_may_be_frames_everywhere(model):
-    with sklearn.config_context(transform_output="pandas"):
-        fitted = model.fit(pd.DataFrame(X, columns=list("abc")), LABELS)
-        if hasattr(fitted, "transform"):
-            assert fitted.transform(pd.DataFrame(X, columns=list("abc"))).shape[0] == 200
-        elif hasattr(fitted, "predict"):
-            assert fitted.predict(pd.DataFrame(X, columns=list("abc"))).shape == (200,)
 
 
 def test_a_terminal_that_knows_ascii_alone_gets_its_table():

@@ -1,13 +1,80 @@
-"""Files that are whole or not there: what was there stays, and errors are sentences."""
+"""Files mapped into memory, and files that are whole or not there: errors are sentences."""
 
 import errno
+import os
 import zipfile
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import nysboost as nb
-from nysboost.data.files import whole_file, whole_npz, whole_text, write_error
+from nysboost.data import files
+from nysboost.data.files import find_map, give_back, reserve, whole_file, whole_text
+
+
+@pytest.fixture
+def file(tmp_path):
+    values = np.arange(40_000.0).reshape(4000, 10)
+    np.save(tmp_path / "a.npy", values)
+    return tmp_path / "a.npy"
+
+
+@pytest.mark.parametrize("view", [lambda A: A, lambda A: A[5:], np.asarray, lambda A: A[::2, 3:].T])
+def test_a_view_of_a_memory_map_is_recognised(file, view):
+    A = np.load(file, mmap_mode="r")
+    assert find_map(view(A)) is A
+    assert find_map(np.array(A)) is None
+    assert find_map([1, 2]) is None
+
+
+@pytest.mark.parametrize("mode", ["r", "r+", "c"])
+@given(st.data())
+def test_pages_that_are_given_back_keep_what_was_written(mode, data):
+    values = np.arange(40_000.0).reshape(4000, 10)
+    start, count = data.draw(st.integers(0, 3999)), data.draw(st.integers(0, 4000))
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "a.npy"
+        np.save(path, values)
+        A = np.load(path, mmap_mode=mode)
+        part = A[start : start + count]
+        if mode != "r":
+            values[start : start + count] = part[...] = -1.0
+        give_back(part)
+        np.testing.assert_array_equal(A, values)
+        if mode == "r+":
+            np.testing.assert_array_equal(np.load(path), values)
+
+
+@pytest.mark.parametrize("view", [lambda A: A[::-1], lambda A: A[:0], lambda A: A[::3, 2:].T])
+def test_views_of_every_kind_may_be_given_back(file, view):
+    A = np.load(file, mmap_mode="r+")
+    give_back(view(A))
+    give_back(np.arange(3.0))
+    np.testing.assert_array_equal(A, np.arange(40_000.0).reshape(4000, 10))
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
+def test_a_disk_without_room_gets_a_sentence(file, monkeypatch, code):
+    def full(*_):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "posix_fallocate", full, raising=False)
+    with pytest.raises(OSError, match=r"The features need 7\.0 MB, but the disk has .* free"):
+        reserve(0, 7_000_000, file)
+
+
+def test_a_file_system_that_cannot_reserve_is_left_alone(file, monkeypatch):
+    def unsupported(*_):
+        raise OSError(errno.EOPNOTSUPP, "no")
+
+    monkeypatch.setattr(os, "posix_fallocate", unsupported, raising=False)
+    reserve(0, 7_000_000, file)
+    monkeypatch.delattr(os, "posix_fallocate")
+    reserve(0, 7_000_000, file)
 
 
 def test_bytes_and_text_arrive_whole_and_nothing_else_does(tmp_path):
@@ -64,7 +131,9 @@ def test_no_place_is_a_sentence(tmp_path):
 
 
 def test_an_error_keeps_its_kind_and_names_the_file_that_was_asked_for(tmp_path):
-    found = write_error(tmp_path / "a", "The model", PermissionError(errno.EACCES, "Not allowed"))
+    found = files.write_error(
+        tmp_path / "a", "The model", PermissionError(errno.EACCES, "Not allowed")
+    )
     assert isinstance(found, PermissionError)
     assert f"The model could not be written to '{tmp_path / 'a'}': Not allowed." in str(found)
 
@@ -72,7 +141,7 @@ def test_an_error_keeps_its_kind_and_names_the_file_that_was_asked_for(tmp_path)
 @pytest.mark.parametrize("compressed", [False, True])
 def test_an_npz_file_says_which_version_made_it_and_holds_the_arrays_alone(compressed, tmp_path):
     X, y = np.arange(12.0).reshape(4, 3)[:, ::-1], np.array(["a", "b"])
-    whole_npz(tmp_path / "rows.npz", compressed=compressed, X=X, y=y)
+    files.whole_npz(tmp_path / "rows.npz", compressed=compressed, X=X, y=y)
     with np.load(tmp_path / "rows.npz", allow_pickle=False) as archive:
         assert archive.files == ["X", "y"]
         np.testing.assert_array_equal(archive["X"], X)
