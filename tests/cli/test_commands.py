@@ -58,7 +58,9 @@ def test_a_value_that_an_option_gave_is_a_wrong_call():
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["comprae"], "invalid choice: 'comprae'"),
+        (["comprae"], "There is no command 'comprae'. Did you mean 'compare'"),
+        (["--fit"], "There is no command '--fit'. Did you mean 'fit'"),
+        (["list", "method"], "invalid choice: 'method'"),
         (["fit", "x.csv"], "required: --out. nysboost fit --help shows all options."),
         (["fit", "x.csv", "--out", "m", "--components", "0"], "a whole number from 1 on"),
         (["learn", "x.csv", "--target", "y", "--folds", "one"], "from 2 on is needed, not 'one'"),

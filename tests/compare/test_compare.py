@@ -47,7 +47,7 @@ def test_compare_takes_a_data_set_by_name(command, tmp_path):
 
 
 def test_the_next_command_fits_the_recommended_method_to_the_same_columns(command, table, tmp_path):
-    words = ("--methods", "kmeans", "--drop-column", "kind", "--drop-missing", "--sigma", "2")
+    words = ("--methods", "kmeans", "--drop-column", "kind", "--sigma", "2")
     _, printed, _ = command("compare", table, *SMALL, *words, "--out", tmp_path / "out")
     line = next(line for line in printed.splitlines() if line.startswith("  nysboost fit"))
     words = shlex.split(line.replace("model.nysboost", str(tmp_path / "model.nysboost")))
@@ -55,6 +55,7 @@ def test_the_next_command_fits_the_recommended_method_to_the_same_columns(comman
     model = nb.load(tmp_path / "model.nysboost")
     assert (model.method, model.n_components) == ("kmeans", 16)
     assert list(model.feature_names_in_) == ["a", "b", "c"]
+    assert model.approximation_.shape[0] == 53  # without the gaps, which a fit would refuse
 
 
 def test_json_has_the_recommendation_and_every_method_and_an_earlier_report_is_kept(

@@ -29,12 +29,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with warnings.catch_warnings():
         warnings.showwarning = _say
         with sentences(as_json=as_json):
+            _refuse_unknown("command", given[:1], list(COMMANDS))
             options, rest = make_parser().parse_known_args(given or ["--help"])
-            if rest:
-                from nysboost.numerics.checks import unknown
-
-                known = COMMANDS[options.command].options.split()
-                raise UserError(unknown(f"{options.command} option", rest[0], known))
+            known = [word for word in COMMANDS[options.command].options.split() if word[0] == "-"]
+            _refuse_unknown(f"{options.command} option", rest[:1], known)
         command, out = COMMANDS[options.command], str(getattr(options, "out", ""))
         elsewhere = {"--out", "--json", "--jobs", "--data-dir", "--device", "--report-only"}
         names = " ".join(name for name in command.options.split() if name not in elsewhere)
@@ -51,6 +49,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
             if as_json:
                 text = json.dumps(_without_nan(found) | {"software": SOFTWARE})
                 print(text, file=sys.stderr if out == "-" else sys.stdout)
+
+
+def _refuse_unknown(what: str, given: Sequence[str], known: Sequence[str]) -> None:
+    """Refuse a word that is none of those known, and name the nearest."""
+    for word in given:
+        if word not in (*known, "--help", "-h", "--version"):
+            from nysboost.numerics.checks import unknown  # it imports scikit-learn
+
+            raise UserError(unknown(what, word, known))
 
 
 def _say(message: Warning | str, *_: Any, **__: Any) -> None:

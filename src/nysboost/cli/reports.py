@@ -6,6 +6,7 @@ import shlex
 import textwrap
 from argparse import Namespace
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -151,6 +152,7 @@ def _read_points(options: Namespace) -> tuple[Any, list[str]]:
     else:
         source = open_source(options)
         X, details = _numbers_of(source)
+        options.drop_missing = source.drop_missing
         notes, kept = _choose_rows(X.shape[0], options)
         X = X if len(kept) == X.shape[0] else X[kept]
     if options.standardise:
@@ -163,7 +165,10 @@ def _read_points(options: Namespace) -> tuple[Any, list[str]]:
 
 
 def _numbers_of(source: Source) -> tuple[Any, list[str]]:
-    """Return the rows of a table as numbers, and what its columns are."""
+    """Return the rows of a table as numbers, and what its columns are.
+
+    Gaps are filled here; a fit without a target has to leave such rows out.
+    """
     if source.whole:
         as_rows(source.file.data, name=str(source.file.path))  # or it says which number is none
         return source.file.data, []
@@ -172,13 +177,13 @@ def _numbers_of(source: Source) -> tuple[Any, list[str]]:
         as_rows(table, name=str(source.file.path))
         return table, []
     schema = Schema.of(table)
-    X = Codes.of(schema)(table)
-    return X, [*source.file.notes, *schema.describe()]
+    source.drop_missing |= any(column.gaps for column in schema.columns)
+    return Codes.of(schema)(table), [*source.file.notes, *schema.describe()]
 
 
 def _commands_to_approximate(method: str, task: methods.Task, options: Namespace) -> dict[str, str]:
     """Return what fits the recommended method to all rows."""
-    if method in methods.MIXTURES or not options.data.exists():
+    if method in methods.MIXTURES or options.standardise or not options.data.exists():
         sizes = "".join(f", {k}={v}" for k, v in task.sizes(method).items())
         code = f'nb.approximate(X, "{method}", nb.{task.kernel!r}{sizes}, random_state={task.seed})'
         return {"Approximate with it, in Python:": code}
@@ -193,10 +198,12 @@ def list_all(options: Namespace) -> dict[str, Any]:
         raise UserError(f"The data folder {options.data_dir} does not exist.")
     found: dict[str, Any] = {"methods": list(nb.METHODS), "kernels": list(KERNELS)}
     found |= {"presets": list(presets.ORDER), "data": datasets.list_all(options.data_dir)}
-    for name in ("methods", "kernels"):
-        if options.what in ("all", name):
-            names = ", ".join(found[name])
-            print(f"{name}:", textwrap.indent(textwrap.fill(names, 100), "  "), sep="\n")
+    fill = partial(textwrap.fill, width=100, subsequent_indent="    ", break_on_hyphens=False)
+    if options.what in ("all", "methods"):
+        families = [f"  {family}: {', '.join(names)}" for family, names in nb.FAMILIES.items()]
+        print("methods, by family:", *map(fill, families), sep="\n")
+    if options.what in ("all", "kernels"):
+        print(fill(f"kernels: {', '.join(KERNELS)}"))
     if options.what in ("all", "presets"):
         loaded = [presets.load(name) for name in presets.ORDER]
         rows = [[p.name, p.title, "; ".join(f.label for f in p.figures)] for p in loaded]

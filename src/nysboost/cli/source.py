@@ -191,7 +191,7 @@ def find_column(file: Any, name: str) -> str:
         return name
     if name.lstrip("-").isdigit() and -len(names) <= int(name) < len(names):
         return str(names[int(name)])
-    raise UserError(f"{file.path} has other columns. {unknown('column', name, names)}")
+    raise UserError(f"{file.path}: {unknown('column', name, names)}")
 
 
 def _features(file: Any) -> Sequence[str]:
