@@ -1,4 +1,4 @@
-"""Algorithm 1."""
+"""Algorithm 1, the ensemble, names of variants, and what a run keeps."""
 
 import market
 import numpy as np
@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nysboost as nb
-from nysboost.boosting.algorithm import RULES, SELECTORS, boost
-from nysboost.boosting.rules import UniformWeights
+from nysboost.boosting.algorithm import RULES, SELECTORS, boost, ensemble, parse_variant
+from nysboost.boosting.rules import ExponentialWeights, RidgeWeights, UniformWeights
+from nysboost.boosting.trajectory import start
 from nysboost.settings import Settings
 
 selectors = pytest.mark.parametrize("selector", SELECTORS.values(), ids=SELECTORS)
@@ -19,6 +20,8 @@ SIZES = {"n_learners": 4, "n_columns": 6, "n_fit": 4, "n_tune": 3, "n_candidates
 def run(selector, *, n=80, seed=0, rule=None, case="Gaussian", **settings):
     gram = market.problem(case, n=n).gram
     sizes = Settings(**SIZES | settings)
+    if selector is None:
+        return ensemble(gram, sizes, np.random.default_rng(seed))
     return boost(gram, sizes, rule or UniformWeights(), selector, np.random.default_rng(seed))
 
 
@@ -26,7 +29,9 @@ def columns(trajectory):
     return [learner.landmarks.indices for learner in trajectory.learners]
 
 
-@selectors
+@pytest.mark.parametrize(
+    "selector", [*SELECTORS.values(), None], ids=[*SELECTORS, "ensemble of uniform columns"]
+)
 @given(st.integers(0, 100), st.integers(1, 6), st.integers(1, 8), st.integers(0, 40))
 def test_no_column_is_used_twice_nor_as_validation(selector, seed, p, m, spare):
     trajectory = run(selector, n=p * m + 7 + spare, seed=seed, n_learners=p, n_columns=m)
@@ -213,3 +218,74 @@ def test_candidates_come_from_a_part_until_too_few_of_it_are_left(selector):
     assert len(np.unique(everything)) == 24
     first = np.concatenate(columns(run(selector, n=80, n_considered=25, n_learners=2)))
     np.testing.assert_array_equal(first, everything[:12])
+
+
+def test_uniform_columns_are_uniform():
+    counts = np.zeros(20)
+    for seed in range(400):
+        for indices in columns(run(None, n=20, seed=seed, n_learners=2, n_columns=3)):
+            counts[indices] += 1
+    expected = 400 * 6 / 20
+    assert ((counts - expected) ** 2 / expected).sum() < 40  # χ² with 19 degrees of freedom
+
+
+def begin(n=100, seed=0, **settings):
+    gram = market.problem("Gaussian", n=n).gram
+    sizes = Settings(n_learners=3, n_columns=8, n_fit=5, n_tune=4, **settings).resolve(n)
+    return start(gram, sizes, np.random.default_rng(seed))
+
+
+def test_columns_are_whole_or_square_as_the_settings_say():
+    _, _, found = begin()
+    np.testing.assert_array_equal(found.fit.rows, np.arange(100))
+    _, _, found = begin(validation_shape="square")
+    np.testing.assert_array_equal(found.fit.rows, found.fit.cols)
+    np.testing.assert_array_equal(found.tune.rows, found.tune.cols)
+
+
+def test_beyond_the_cap_the_rows_observed_are_a_sample():
+    _, _, found = begin(row_cap=30)
+    assert len(np.unique(found.observed)) == 30
+    assert found.observed.max() < 100
+    np.testing.assert_array_equal(found.fit.rows, found.observed)
+
+
+def test_the_learners_of_a_sample_are_learners_of_the_whole_matrix():
+    problem = market.problem("Gaussian", n=300)
+    run = ensemble(
+        problem.gram, Settings(n_learners=2, n_columns=5, row_cap=30), np.random.default_rng(0)
+    )
+    assert len(run.found.sample) < 300
+    for learner in (*run.learners, *run.mixture(UniformWeights()).learners):
+        np.testing.assert_array_equal(
+            learner.landmarks.points, problem.X[learner.landmarks.indices]
+        )
+
+
+def name_of(variant):
+    letters = {rule: letter for letter, rule in RULES.items()}
+    words = {selector: word for word, selector in SELECTORS.items()}
+    return f"{letters[variant.boosting]}{letters[variant.final]}B-{words[variant.selector]}"
+
+
+def test_there_are_27_different_names():
+    assert len(set(nb.VARIANTS)) == 27
+
+
+@pytest.mark.parametrize("name", nb.VARIANTS)
+def test_parsing_a_name_and_naming_the_result_is_the_identity(name):
+    assert name_of(parse_variant(name)) == name
+
+
+def test_the_letters_mean_uniform_exponential_and_ridge():
+    variant = parse_variant("URB-mean")
+    assert variant.boosting == UniformWeights()
+    assert variant.final == RidgeWeights()
+    assert parse_variant("EUB-SF").boosting == ExponentialWeights(0.01)
+
+
+def test_rules_can_be_replaced_without_touching_the_defaults():
+    tuned = {"E": ExponentialWeights("tune")}
+    assert parse_variant("UEB-med", tuned).final == ExponentialWeights("tune")
+    assert parse_variant("UEB-med").final == ExponentialWeights(0.01)
+    assert tuned == {"E": ExponentialWeights("tune")}

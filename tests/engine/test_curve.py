@@ -1,13 +1,16 @@
-"""The curve of errors, and what trials make of it."""
+"""The curve of errors against the spectrum, and through trials."""
 
 from dataclasses import dataclass
 
+import market
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nysboost.engine.curve import LEAST_SHARE, Curve
+import nysboost as nb
+from nysboost.engine.curve import LEAST_SHARE, Curve, errors_by_rank
+from nysboost.gram import make_gram
 
 SIZES = np.arange(1, 101)
 
@@ -67,3 +70,17 @@ def test_whatever_the_trials_the_curve_does_not_rise(tried, target, slope):
     logs = power(slope).through(tried, target)(np.arange(1.0, 300.0))
     assert (np.diff(logs) <= 1e-9).all()
     assert np.isfinite(logs).all()
+
+
+def test_the_pilot_is_between_the_optimum_and_twice_of_it():
+    X = market.cloud(1000, np.random.default_rng(0))
+    gram = make_gram(X, nb.Gaussian(sigma=2.0))
+    errors = errors_by_rank(gram, 500, np.random.default_rng(0))
+    G = gram.block(np.arange(1000), np.arange(1000))
+    squares = np.sort(np.linalg.eigvalsh(G))[::-1] ** 2
+    optimum = np.sqrt(np.cumsum(squares[::-1])[::-1][1:] / squares.sum())
+    counts = np.array([5, 10, 20, 40])
+    ratio = errors[counts - 1] / optimum[counts - 1]
+    assert (ratio > 0.9).all()
+    assert (ratio < 2).all()
+    assert (np.diff(errors) <= 0).all()

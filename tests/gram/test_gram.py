@@ -1,4 +1,4 @@
-"""The Gram matrix: blocks, the diagonal, the count, and what is refused."""
+"""Gram matrices by blocks, of kernels and precomputed, on these rows and others."""
 
 import h5py
 import market
@@ -10,7 +10,7 @@ from scipy import sparse
 
 import nysboost as nb
 from nysboost.data.rows import ForgottenRows
-from nysboost.gram import make_gram
+from nysboost.gram import make_gram, on_other_rows
 from nysboost.numerics.arrays import to_host
 
 indices = st.lists(st.integers(0, 29), min_size=1, max_size=9).map(np.array)
@@ -173,3 +173,22 @@ def test_values_that_cost_no_less_in_float32_are_left_alone(how):
         else make_gram(sparse.csr_matrix(X))
     )
     assert gram.rounded() is gram
+
+
+def test_other_rows_have_the_same_kernel_budget_and_count():
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(30, 2)), rng.normal(size=(20, 2))
+    gram = make_gram(X, nb.Gaussian(sigma=2.0))
+    other = on_other_rows(gram, Y)
+    before = gram.entries_evaluated
+    values = other.block(np.arange(20), np.arange(3))
+    np.testing.assert_allclose(values, np.exp(-((Y[:, None] - Y[:3]) ** 2).sum(-1) / 8))
+    assert gram.entries_evaluated - before == 60
+    assert other.budget is gram.budget
+
+
+def test_other_columns_and_other_rows_of_a_matrix_are_refused():
+    with pytest.raises(ValueError, match="X has 3 columns, but the fit had 2"):
+        on_other_rows(make_gram(np.ones((3, 2)), "linear"), np.ones((3, 3)))
+    with pytest.raises(ValueError, match="no kernel values between new rows"):
+        on_other_rows(make_gram(np.eye(3), "precomputed"), np.eye(3))

@@ -1,17 +1,25 @@
-"""Columns in rounds, by their residuals, against the dense residual and its probabilities."""
+"""Methods that look at columns in rounds, or at all of G, against the dense formulas."""
+
+import tracemalloc
 
 import market
 import numpy as np
 import pytest
 from scipy.stats import chisquare
 
+import nysboost as nb
+from nysboost.gram import make_gram
 from nysboost.methods.adaptive import (
     adaptive,
     adaptive_partial,
     draw,
     exact_residuals,
+    modified,
+    optimal,
     partial_residuals,
+    spectral_shift,
 )
+from nysboost.numerics.resources import Budget
 
 
 @pytest.mark.parametrize("case", market.FLOAT64)
@@ -77,3 +85,113 @@ def test_partial_rounds_do_not_look_at_the_whole_matrix():
     gram = market.problem("Gaussian", n=300).gram
     adaptive_partial(gram, 10, np.random.default_rng(0))
     assert gram.entries_evaluated < 300 * 60
+
+
+@pytest.mark.parametrize("case", market.FLOAT64)
+def test_modified_is_the_optimal_core_of_its_columns(case):
+    problem = market.problem(case, n=60)
+    G, scale = problem.G, np.abs(problem.G).max()
+    approx = nb.approximate(problem.X, "modified", problem.kernel, n_components=9, random_state=2)
+    C = G[:, approx.learners[0].landmarks.indices] / scale
+    Q = np.linalg.svd(C, full_matrices=False)
+    Q = Q[0][:, Q[1] > 1e-13 * Q[1][0]]
+    expected = Q @ (Q.T @ G @ Q) @ Q.T
+    np.testing.assert_allclose(approx.to_dense(), expected, rtol=0, atol=problem.tolerance)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("shift", [1e-3, 0.5, 40.0])
+def test_low_rank_plus_a_multiple_of_the_identity_is_recovered_exactly(seed, shift):
+    A = np.random.default_rng(seed).normal(size=(80, 6))
+    G = A @ A.T + shift * np.eye(80)
+    found = nb.approximate(G, "spectral-shift", "precomputed", n_components=12, random_state=seed)
+    assert found.shift == pytest.approx(shift, rel=1e-8)
+    np.testing.assert_allclose(found.to_dense(), G, atol=1e-9 * np.abs(G).max())
+
+
+@pytest.mark.parametrize("case", market.FLOAT64)
+def test_spectral_shift_is_the_papers_formula_in_dense_form(case):
+    """With the first shift known, C̄ is, and with it δ and the core."""
+    problem = market.problem(case, n=60)
+    scale = np.abs(problem.G).max()
+    G = problem.G / scale
+    found = spectral_shift(problem.gram, 9, np.random.default_rng(2))
+    columns = modified(problem.gram, 9, np.random.default_rng(2)).landmarks.indices
+    P = np.eye(60)[:, columns]
+    both = np.linalg.svd(np.hstack([P, G @ P]), full_matrices=False)
+    Q = both[0][:, both[1] > 1e-13 * both[1][0]]
+    first = (np.trace(G) - np.trace(Q.T @ G @ Q)) / (60 - Q.shape[1])
+    C = (G - first * np.eye(60)) @ P
+    U, s, _ = np.linalg.svd(C, full_matrices=False)
+    Q = U[:, s > 1e-13 * s[0]]
+    delta = (np.trace(G) - np.trace(Q.T @ G @ Q)) / (60 - Q.shape[1])
+    expected = Q @ (Q.T @ G @ Q - delta * np.eye(Q.shape[1])) @ Q.T + delta * np.eye(60)
+    # where C̄ is nearly singular its range is known less well than its product
+    ours = np.linalg.norm(found.to_dense() / scale - G)
+    assert ours <= np.linalg.norm(expected - G) * 1.01 + 1e-6
+
+
+@pytest.mark.parametrize("case", ["flat spectrum", "stepped spectrum", "narrow Gaussian"])
+def test_on_flat_spectra_the_shift_helps(case):
+    problem = market.problem(case, n=80)
+    how = {"n_components": 14, "random_state": 0}
+    shifted = nb.approximate(problem.X, "spectral-shift", problem.kernel, **how)
+    plain = nb.approximate(problem.X, "modified", problem.kernel, **how)
+    assert shifted.relative_error() <= 0.5 * plain.relative_error()
+
+
+@pytest.mark.parametrize("case", ["Gaussian", "linear", "decaying spectrum", "float32 Gaussian"])
+def test_optimal_has_the_error_of_the_truncated_svd(case):
+    problem = market.problem(case, n=80)
+    approx = nb.approximate(problem.X, "optimal", problem.kernel, n_components=6)
+    values = np.linalg.svd(problem.G.astype(np.float64), compute_uv=False)
+    expected = np.sqrt((values[6:] ** 2).sum() / (values**2).sum())
+    np.testing.assert_allclose(approx.relative_error(), expected, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
+def test_optimal_leaves_out_eigenvalues_that_are_rounding_whatever_the_scale(scale):
+    B = np.random.default_rng(0).normal(size=(40, 3))
+    G = scale * B @ B.T
+    learner = optimal(make_gram(G, "precomputed"), 10, np.random.default_rng(0))
+    assert learner.rank == 3
+    F = G @ learner.projection
+    np.testing.assert_allclose(F @ F.T, G, atol=1e-10 * scale)
+
+
+@pytest.mark.parametrize("case", market.NAMES)
+def test_a_product_with_g_is_the_dense_one(case):
+    problem = market.problem(case, n=70)
+    gram = make_gram(problem.X, problem.kernel, budget=Budget(2**14, 1))
+    V = np.random.default_rng(0).normal(size=(70, 3))
+    tolerance = 70 * problem.tolerance
+    np.testing.assert_allclose(gram.times(V), problem.G @ V, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize(
+    ("method", "n", "words"),
+    [
+        *(
+            (name, 30_000, r"all n² entries.*\"joint\"")
+            for name in ("modified", "spectral-shift", "adaptive", "cur", "cur-uniform")
+        ),
+        ("optimal", 10_000, "the whole n×n matrix.*a sample of the rows"),
+        ("robust-cur", 10_000, "lists the corrupted entries.*a principal submatrix"),
+    ],
+)
+def test_too_many_rows_get_a_sentence_that_names_a_way_out(method, n, words):
+    X = np.arange(n + 1.0)[:, None]
+    with pytest.raises(ValueError, match=words) as refused:
+        nb.approximate(X, method, nb.Gaussian(sigma=1.0), n_components=5)
+    assert f"n ≤ {n}, but n_samples = {n + 1} were given" in str(refused.value)
+
+
+@pytest.mark.parametrize("method", ["modified", "spectral-shift", "adaptive", "cur-uniform"])
+def test_the_whole_matrix_is_looked_at_but_never_held(method):
+    n = 3000
+    X = np.random.default_rng(0).normal(size=(n, 3))
+    tracemalloc.start()
+    nb.approximate(X, method, n_components=12, max_memory="8MB", random_state=0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * n * n / 3

@@ -1,12 +1,65 @@
-"""Blocks and links against block least squares in dense form."""
+"""k-means, density-weighted Nyström and MEKA against their dense formulas."""
 
 import market
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.spatial.distance import cdist
+from sklearn.metrics.pairwise import rbf_kernel
 
 import nysboost as nb
-from nysboost.methods.centres import meka
+from nysboost.gram import make_gram
+from nysboost.methods import centres
+from nysboost.methods.centres import cluster_rows, density_weighted, meka
+from nysboost.numerics.kmeans import centroids
+
+
+def test_kmeans_is_plain_nystrom_on_the_centroids():
+    X = np.random.default_rng(0).normal(size=(120, 3))
+    approx = nb.approximate(X, "kmeans", nb.Gaussian(gamma=0.3), n_components=10, random_state=4)
+    Z = centroids(X, 10, np.random.default_rng(4))
+    C = rbf_kernel(X, Z, gamma=0.3)
+    expected = C @ np.linalg.pinv(rbf_kernel(Z, gamma=0.3)) @ C.T
+    np.testing.assert_allclose(approx.to_dense(), expected, atol=1e-8)
+
+
+def test_beyond_its_rows_kmeans_sees_a_sample_of_all_of_them():
+    """The last rows lie far from the others: the first rows do not show it."""
+    X = np.random.default_rng(0).normal(size=(70_000, 1))
+    X[69_000:] += 50
+    found = centres.cluster_rows(make_gram(X), 3, np.random.default_rng(0), "kmeans")
+    assert len(found.rows) < 70_000
+    assert (np.diff(found.rows) > 0).all()
+    assert (found.centres.points > 25).any()
+    assert (found.centres.points < 25).any()
+
+
+def gaussian(A, B):
+    return np.exp(-cdist(A, B, "sqeuclidean") / 2)
+
+
+@pytest.mark.parametrize("rank", [1, 4, 9])
+def test_it_is_the_weighted_eigenproblem_in_dense_form(rank):
+    problem = market.problem("Gaussian", n=90)
+    found = density_weighted(problem.gram, 10, np.random.default_rng(4), rank)
+    clusters = cluster_rows(problem.gram, 10, np.random.default_rng(4), "kmeans")
+    Z, D = clusters.centres.points, np.diag(np.bincount(clusters.labels, minlength=10) ** 0.5)
+    values, U = np.linalg.eigh(D @ gaussian(Z, Z) @ D)
+    left = gaussian(problem.X, Z) @ D @ U[:, -rank:]
+    expected = left / values[-rank:] @ left.T
+    F = found.rounded_to(problem.gram).features()
+    np.testing.assert_allclose(F @ F.T, expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("case", ["Gaussian", "constant columns", "linear"])
+def test_at_full_rank_it_is_plain_nystrom_on_the_centres(case):
+    problem = market.problem(case, n=90)
+    how = {"n_components": 8, "random_state": 1}
+    plain, weighted = (
+        nb.approximate(problem.X, method, problem.kernel, **how).to_dense()
+        for method in ("kmeans", "density-weighted")
+    )
+    np.testing.assert_allclose(weighted, plain, atol=problem.tolerance)
 
 
 def dense_blocks(problem, learner, sample):

@@ -1,7 +1,10 @@
-"""Threads: one BLAS thread inside, and afterwards what there was before, whatever happened."""
+"""Memory in words and numbers; threads: afterwards what there was before."""
 
 import contextlib
 import multiprocessing
+import platform
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -11,7 +14,109 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import nysboost as nb
-from nysboost.numerics.resources import Budget, on_one_core, one_blas_thread, usable_threads
+from nysboost.numerics.resources import (
+    Budget,
+    as_bytes,
+    on_one_core,
+    one_blas_thread,
+    readable,
+    usable_threads,
+)
+
+
+@pytest.mark.parametrize(
+    ("given_as", "expected"),
+    [
+        (1000, 1000),
+        (np.int64(7), 7),
+        ("1000", 1000),
+        ("500MB", 500_000_000),
+        ("500 mb", 500_000_000),
+        ("2GiB", 2 * 2**30),
+        ("0.5kB", 500),
+        ("1B", 1),
+        ("3 TB", 3 * 10**12),
+        ("1KiB", 1024),
+        ("5 MiB", 5 * 1024**2),
+        ("2TiB", 2 * 1024**4),
+    ],
+)
+def test_memory_is_given_in_bytes_or_in_words(given_as, expected):
+    assert as_bytes(given_as) == expected
+
+
+@pytest.mark.parametrize("bad", ["", "lots", "-1", -1, None, True, "5 apples", "1e3", [1]])
+def test_memory_that_is_no_amount_gets_a_sentence(bad):
+    with pytest.raises(ValueError, match="max_memory is a number of bytes or a text such as"):
+        as_bytes(bad)
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (0, "0.0 kB"),
+        (1, "0.1 kB"),
+        (1000, "1.0 kB"),
+        (38_152, "38.2 kB"),
+        (999_900, "999.9 kB"),
+        (1e6, "1.0 MB"),
+        (2.5e9, "2.5 GB"),
+    ],
+)
+def test_sizes_are_readable_and_never_too_small(size, text):
+    assert readable(size) == text
+    assert as_bytes(text) >= size
+
+
+@given(st.integers(0, 10**13))
+def test_a_size_in_words_is_at_least_the_size_and_at_most_a_tenth_of_its_unit_more(size):
+    in_words = readable(size)
+    unit = as_bytes("1" + in_words.split()[1])
+    assert size <= as_bytes(in_words) + 1e-6 * size
+    assert as_bytes(in_words) <= size + 0.1001 * unit + 1e-6 * size + 1000 * (unit > 1000)
+
+
+def test_a_budget_is_what_the_user_asked_for():
+    assert Budget() == Budget.of() == Budget(as_bytes("1GiB"), None)
+    assert Budget.of(5, n_jobs=0).threads is None
+    assert Budget.of("2MB", 3) == Budget(2_000_000, 3)
+    assert Budget.of(5, n_jobs=-1) == Budget.of(5, n_jobs=None) == Budget(5, None)
+    assert Budget.of(5, n_jobs=1).threads == 1
+
+
+@pytest.mark.parametrize("n_jobs", [True, 1.5, "two"])
+def test_a_number_of_jobs_that_is_none_gets_a_sentence(n_jobs):
+    with pytest.raises(ValueError, match="n_jobs is a whole number or None"):
+        Budget.of(n_jobs=n_jobs)
+
+
+PAGES = """
+import resource, sys
+import numpy as np
+from nysboost.numerics.resources import keep_freed_memory
+
+def step():
+    arrays = [np.ones(500_000) for _ in range(4)]
+
+if sys.argv[1] == "keep":
+    keep_freed_memory()
+for _ in range(3):
+    step()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(10):
+    step()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other libraries have other ways")
+def test_pages_that_were_freed_are_not_fetched_from_the_system_again():
+    """In processes of their own: what the library has learned before would count as well."""
+    fetched = {
+        how: int(subprocess.check_output([sys.executable, "-c", PAGES, how], text=True))
+        for how in ("keep", "give back")
+    }
+    assert fetched["keep"] < 0.1 * fetched["give back"]
 
 
 def thread_counts():

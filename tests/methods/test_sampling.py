@@ -1,4 +1,4 @@
-"""Ridge leverage scores, recursive and bottom-up, against the exact ones."""
+"""Leverage scores and determinants against the exact ones."""
 
 from itertools import combinations, pairwise
 
@@ -10,7 +10,17 @@ from scipy.stats import chisquare
 import nysboost as nb
 from nysboost.gram import make_gram
 from nysboost.methods import sampling
-from nysboost.methods.sampling import bless, leverage_scores, rls, tail_ridge
+from nysboost.methods.adaptive import adaptive, adaptive_partial
+from nysboost.methods.sampling import bless, dpp, leverage_scores, rls, swap_chain, tail_ridge
+
+
+@pytest.mark.parametrize("method", [adaptive, adaptive_partial, dpp, rls, bless])
+@pytest.mark.parametrize("case", market.NAMES)
+def test_columns_are_distinct_on_every_matrix(method, case):
+    gram = market.problem(case, n=60).gram
+    for c in (1, 7, 60):
+        found = method(gram, c, np.random.default_rng(0)).indices
+        assert len(set(found)) == len(found) == c
 
 
 def exact_scores(G, k):
@@ -68,13 +78,14 @@ def test_bottom_up_scores_are_within_a_constant_of_the_exact_ones(asked):
         assert 0.6 < np.median(ratio) < 2.2
 
 
-def test_the_cost_of_bottom_up_scores_hardly_depends_on_the_number_of_rows():
+@pytest.mark.parametrize(("method", "c", "d"), [(bless, 20, 2), (dpp, 5, 1)])
+def test_the_cost_hardly_depends_on_the_number_of_rows(method, c, d):
     counts = []
-    for n in (4000, 40_000):
-        gram = make_gram(np.random.default_rng(0).normal(size=(n, 2)), nb.Gaussian(sigma=2.0))
-        bless(gram, 20, np.random.default_rng(0))
+    for n in (9000, 90_000):
+        gram = make_gram(np.random.default_rng(0).normal(size=(n, d)), nb.Gaussian(sigma=2.0))
+        method(gram, c, np.random.default_rng(0))
         counts.append(gram.entries_evaluated)
-    assert counts[1] < 1.5 * counts[0]
+    assert counts[1] < 1.2 * counts[0]
 
 
 def test_a_weighted_sample_gives_the_scores_of_its_lemma():
@@ -167,3 +178,28 @@ def test_adaptive_randomised_pivoting_draws_by_the_determinant_of_the_eigenvecto
     for _ in range(runs):
         counts[tuple(sorted(sampling.arp(gram, 2, rng).indices.tolist()))] += 1
     assert chisquare(list(counts.values()), runs * law).pvalue > 0.01
+
+
+def subsets(G, c):
+    names = list(combinations(range(len(G)), c))
+    weights = np.array([np.linalg.det(G[np.ix_(J, J)]) for J in names])
+    return names, weights / weights.sum()
+
+
+def long_run(gram, c, steps, rng):
+    """Count how often the chain is at each subset, looked at after every tenth proposal."""
+    state, seen = np.arange(c), {}
+    for _ in range(steps):
+        state = swap_chain(gram, state, 10, rng)
+        key = tuple(sorted(state.tolist()))
+        seen[key] = seen.get(key, 0) + 1
+    return seen
+
+
+def test_subsets_come_as_often_as_their_determinants_say():
+    problem = market.problem("decaying spectrum", n=8)
+    names, expected = subsets(problem.G, 3)
+    seen = long_run(problem.gram, 3, 6000, np.random.default_rng(0))
+    found = np.array([seen.get(J, 0) for J in names]) / 6000
+    assert np.abs(found - expected).sum() / 2 < 0.06
+    assert np.abs(found - expected).max() < 0.02
