@@ -18,24 +18,20 @@ def points(n=80, d=3, seed=0):
 
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
 @pytest.mark.parametrize("word", ["sigma", "gamma"])
-def test_median_is_the_median_distance_of_all_pairs(make, word):
-    X = points()
-    gaussian = nb.Gaussian(**{word: "median"}).resolve(as_rows(make(X)))
-    assert gaussian.gamma == pytest.approx(1 / (2 * np.median(pdist(X)) ** 2))
-    laplacian = nb.Laplacian(**{word: "median"}).resolve(as_rows(make(X)))
-    assert laplacian.gamma == pytest.approx(1 / np.median(pdist(X, "cityblock")))
-    matern = nb.Matern(sigma="median").resolve(as_rows(make(X)))
-    assert matern.sigma == pytest.approx(np.median(pdist(X)))
-
-
-@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
-def test_scale_is_scikit_learns_one_over_d_times_the_variance(make):
-    X = points()
-    kernel = nb.Gaussian(gamma="scale").resolve(as_rows(make(X)))
-    assert kernel.gamma == pytest.approx(1 / (X.shape[1] * X.var()))
-    assert nb.Gaussian(sigma="scale").resolve(as_rows(X)).gamma == pytest.approx(kernel.gamma)
-    laplacian = nb.Laplacian(gamma="scale").resolve(as_rows(make(X)))
-    assert laplacian.gamma == pytest.approx(1 / (X.shape[1] * X.std()))
+@pytest.mark.parametrize("far", [0.0, 1e8])
+def test_median_and_scale_are_the_median_distance_and_scikit_learns_scale(make, word, far):
+    """Also far from the origin, where squares cancel."""
+    X = points() + far
+    rows, d = as_rows(make(X)), X.shape[1]
+    for kernel, median, scale in (
+        (nb.Gaussian, 1 / (2 * np.median(pdist(X)) ** 2), 1 / (d * X.var())),
+        (nb.Laplacian, 1 / np.median(pdist(X, "cityblock")), 1 / (d * X.std())),
+    ):
+        for rule, exact in (("median", median), ("scale", scale)):
+            found = kernel(**{word: rule}).resolve(rows)
+            assert found.gamma == pytest.approx(exact, rel=1e-6)
+    matern = nb.Matern(**{word: "median"}).resolve(rows)
+    assert matern.sigma == pytest.approx(np.median(pdist(X)), rel=1e-6)
 
 
 def test_scale_gives_the_classifier_of_svcs_own_scale():
@@ -46,12 +42,6 @@ def test_scale_gives_the_classifier_of_svcs_own_scale():
         SVC(tol=1e-9, **how).fit(X, y) for how in ({"kernel": kernel}, {"gamma": "scale"})
     )
     np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(X), atol=1e-6)
-
-
-def test_scale_does_not_cancel_on_data_far_from_the_origin():
-    X = points() + 1e8
-    kernel = nb.Gaussian(gamma="scale").resolve(as_rows(X))
-    assert kernel.gamma == pytest.approx(1 / (X.shape[1] * X.var()), rel=1e-6)
 
 
 def test_without_a_bandwidth_the_default_is_scikit_learns():

@@ -1,6 +1,7 @@
 """A linear map before a kernel."""
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,37 +13,30 @@ from nysboost.kernels.warp import Quantiles
 
 KERNELS = [nb.Gaussian, nb.Matern, nb.Laplacian]
 FULL = np.array([[1.0, 0.3, -0.2], [0.1, 0.8, 0.4], [0.5, -0.6, 1.2]])
+WARP = Quantiles.of(np.array([[-2.0], [-1.0], [-0.1], [0.2], [2.5]]) * [1.0, 2.0, 0.5])
+UNIT = {kernel: kernel(sigma=1.0) for kernel in KERNELS}
+UNIT[partial(nb.Anova, 0.6, 3)] = nb.Anova(gamma=0.6, degree=3)
 
 
 def points(n=12, d=3, seed=0):
     return np.random.default_rng(seed).normal(size=(n, d))
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_a_metric_of_one_scale_equals_a_bandwidth(kernel):
-    X, Y = points(), points(seed=1)
-    np.testing.assert_allclose(
-        kernel(metric=nb.Metric(0.4))(X, Y), kernel(sigma=2.5)(X, Y), atol=1e-14
-    )
-
-
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("A", [np.array([0.5, 2.0, 0.0]), FULL, FULL[:, :2]])
-def test_a_metric_maps_the_points_first(kernel, A):
-    X, Y = points(), points(seed=1)
-    mapped = (X * A, Y * A) if A.ndim == 1 else (X @ A, Y @ A)
-    expected = kernel(sigma=1.0)(*mapped)
-    found = kernel(metric=nb.Metric(A))
-    np.testing.assert_allclose(found(X, Y), expected, atol=1e-12)
-    np.testing.assert_allclose(found(csr_matrix(X), csr_matrix(Y)), expected, atol=1e-12)
-    np.testing.assert_allclose(found.against(Y)(X), expected, atol=1e-12)
-
-
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("A", [0.7, np.array([0.5, 2.0, 1.0]), FULL, FULL[:, :2]])
-def test_the_pullback_through_a_metric_agrees_with_finite_differences(kernel, A):
+@pytest.mark.parametrize("kernel", UNIT, ids=[type(unit).__name__ for unit in UNIT.values()])
+@pytest.mark.parametrize("A", [0.4, np.array([0.5, 2.0, 0.0]), FULL, FULL[:, :2]])
+@pytest.mark.parametrize("warp", [None, WARP], ids=["linear", "warped"])
+def test_a_metric_maps_the_points_first_also_in_derivatives(kernel, A, warp):
     X, Z, G = points(7), points(4, seed=1), points(7, 4, seed=2)
-    k = kernel(metric=nb.Metric(A))
+    k = kernel(metric=nb.Metric(A, warp))
+
+    def mapped(P):
+        P = P if warp is None else warp(P)
+        return P @ A if np.ndim(A) == 2 else P * A
+
+    expected = UNIT[kernel](mapped(X), mapped(Z))
+    for found in (k(X, Z), k(csr_matrix(X), csr_matrix(Z)), k.against(Z)(X)):
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+    np.testing.assert_allclose(k.diag(X), np.diag(k(X, X)))
 
     def value(z):
         return float(np.sum(G * k(X, z.reshape(Z.shape))))
@@ -51,7 +45,7 @@ def test_the_pullback_through_a_metric_agrees_with_finite_differences(kernel, A)
         z = z.reshape(Z.shape)
         return k.pullback(X, z, k(X, z), G).ravel()
 
-    assert check_grad(value, gradient, Z.ravel()) < 1e-5
+    assert check_grad(value, gradient, Z.ravel()) < 1e-4
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -108,21 +102,6 @@ def test_points_with_other_features_are_refused():
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("A", [0.7, np.array([0.5, 2.0, 1.0]), FULL[:, :2]])
-def test_a_warp_comes_before_the_map(kernel, A):
-    X, Z, G = points(7), points(4, seed=1), points(7, 4, seed=2)
-    warp = Quantiles.of(np.array([[-2.0], [-1.0], [-0.1], [0.2], [2.5]]) * [1.0, 2.0, 0.5])
-    k, plain = kernel(metric=nb.Metric(A, warp)), kernel(metric=nb.Metric(A))
-    np.testing.assert_allclose(k(X, Z), plain(warp(X), warp(Z)), atol=1e-12)
-    np.testing.assert_allclose(k(csr_matrix(X), csr_matrix(Z)), k(X, Z), atol=1e-12)
-
-    def value(z):
-        return float(np.sum(G * k(X, z.reshape(Z.shape))))
-
-    def gradient(z):
-        z = z.reshape(Z.shape)
-        return k.pullback(X, z, k(X, z), G).ravel()
-
-    assert check_grad(value, gradient, Z.ravel()) < 1e-5
+def test_a_warp_has_no_plane_waves(kernel):
     with pytest.raises(ValueError, match="plane waves"):
-        k.frequencies(points(5), np.full(5, 0.5))
+        kernel(metric=nb.Metric(1.0, WARP)).frequencies(points(5), np.full(5, 0.5))
