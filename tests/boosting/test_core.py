@@ -3,7 +3,6 @@
 import market
 import numpy as np
 import pytest
-from scipy.spatial.distance import cdist
 
 import nysboost as nb
 from nysboost.boosting.core import core_on, fit_core, fit_landmarks, project_sample, select_best
@@ -115,33 +114,23 @@ def test_beyond_the_row_cap_the_sample_of_j_holds_the_landmarks_too():
 
 
 @pytest.mark.parametrize("cap", [1, 48, 96])
-def test_landmarks_that_were_given_have_four_rows_each_and_their_own(cap):
+@pytest.mark.parametrize("points", [False, True], ids=["rows", "points"])
+def test_given_landmarks_have_four_rows_each_and_their_own_at_a_tenth_if_points(cap, points):
     problem, gram, landmarks = setting("Gaussian", n=400)
-    learner = core_on(gram, landmarks, cap, np.random.default_rng(3))
-    size = max(cap, 4 * 12)
-    drawn = np.random.default_rng(3).choice(400, size=size, replace=False)
-    columns = landmarks.indices
-    M = optimal_core(problem.G, np.union1d(drawn, columns), columns)
-    ours = learner.projection @ learner.projection.T
-    C = problem.G[:, columns]
-    np.testing.assert_allclose(C @ ours @ C.T, C @ M @ C.T, atol=1e-7)
-
-
-@pytest.mark.parametrize("cap", [1, 70])
-def test_landmarks_that_are_points_join_the_sample_at_a_tenth_of_the_weight(cap):
-    problem, gram, _ = setting("Gaussian", n=400)
-    Z = np.random.default_rng(5).normal(size=(12, 3))
-    points = Landmarks(None, Z)
-    learner = core_on(gram, points, cap, np.random.default_rng(3))
     drawn = np.random.default_rng(3).choice(400, size=max(cap, 4 * 12), replace=False)
-    stacked = np.vstack([problem.X[np.sort(drawn)], Z])
-    G = np.exp(-cdist(stacked, stacked, "sqeuclidean") / 2)
-    weights = np.where(np.arange(len(stacked)) < len(drawn), 1.0, 0.1)
-    A, G = G[:, -12:] * weights[:, None], G * np.outer(weights, weights)
+    rows = problem.X[np.sort(drawn)]
+    if points:
+        landmarks = Landmarks(None, np.random.default_rng(5).normal(size=(12, 3)))
+        rows = np.vstack([rows, landmarks.points])
+    else:
+        rows = problem.X[np.union1d(drawn, landmarks.indices)]
+    learner = core_on(gram, landmarks, cap, np.random.default_rng(3))
+    weights = np.where(np.arange(len(rows)) < len(drawn), 1.0, 0.1 if points else 1.0)
+    A = gram.kernel(rows, landmarks.points) * weights[:, None]
+    G = gram.kernel(rows, rows) * np.outer(weights, weights)
     inverse = np.linalg.pinv(A, rcond=1e-12)
-    M = inverse @ G @ inverse.T
     ours = learner.projection @ learner.projection.T
-    np.testing.assert_allclose(A @ ours @ A.T, A @ M @ A.T, atol=1e-8)
+    np.testing.assert_allclose(A @ ours @ A.T, A @ inverse @ G @ inverse.T @ A.T, atol=1e-7)
 
 
 def fitted(case, c, points):

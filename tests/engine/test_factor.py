@@ -85,15 +85,16 @@ def test_the_positive_part_is_that_of_the_dense_matrix(max_memory, weights):
     assert mass == pytest.approx(-values[values < 0].sum() / np.abs(values).sum(), abs=1e-8)
 
 
-def test_a_capped_projection_sees_rows_spread_over_all():
-    factor, F = a_factor()
-    weights = np.array([1.0, -0.5, 1, 1, -0.2, 1, 1])
-    for cap, size in ((1, 2 * K), (40, 40), (N, N)):
-        rows = np.linspace(0, N - 1, size).astype(int)
-        part = F[rows]
-        values = np.linalg.eigvalsh((part * weights) @ part.T)
-        _, mass = factor.positive_part(weights, cap)
-        assert mass == pytest.approx(-values[values < 0].sum() / np.abs(values).sum(), abs=1e-8)
+@pytest.mark.parametrize("n", [10, 2 * K, 20, N])
+@pytest.mark.parametrize("cap", [1, 40, N])
+def test_a_capped_projection_sees_rows_spread_over_all_two_for_each_feature_at_least(n, cap):
+    problem, weights = problem_of("Gaussian"), np.array([1.0, -0.5, 1, 1, -0.2, 1, 1])
+    gram = make_gram(problem.X[:n], problem.kernel)
+    factor = Factor(FeatureMap(gram, gram.landmarks(np.arange(K)), np.eye(K)))
+    F = problem.G[np.linspace(0, n - 1, min(n, max(cap, 2 * K))).astype(int), :K]
+    values = np.linalg.eigvalsh((F * weights) @ F.T)
+    _, mass = factor.positive_part(weights, cap)
+    assert mass == pytest.approx(-values[values < 0].sum() / np.abs(values).sum(), abs=1e-8)
 
 
 def test_what_is_kept_does_not_travel():
@@ -102,17 +103,6 @@ def test_what_is_kept_does_not_travel():
     F = factor.all()
     assert len(pickle.dumps(factor)) < light + 10
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(factor)).all(), F)
-
-
-@pytest.mark.parametrize("n", [10, 2 * K, 20, 40])
-def test_a_cap_never_takes_fewer_rows_than_two_for_each_feature(n):
-    problem, weights = problem_of("Gaussian"), np.array([1.0, -0.5, 1, 1, -0.2, 1, 1])
-    gram = make_gram(problem.X[:n], problem.kernel)
-    factor = Factor(FeatureMap(gram, gram.landmarks(np.arange(K)), np.eye(K)))
-    F = problem.G[np.linspace(0, n - 1, min(n, 2 * K)).astype(int), :K]
-    values = np.linalg.eigvalsh((F * weights) @ F.T)
-    _, mass = factor.positive_part(weights, 1)
-    assert mass == pytest.approx(-values[values < 0].sum() / np.abs(values).sum(), abs=1e-8)
 
 
 def test_eigenvalues_at_the_rounding_level_are_no_positive_part():
