@@ -72,29 +72,6 @@ def test_kernels_are_chosen_by_name_and_width():
     assert methods.choose_kernel("linear", None) == nb.Linear()
 
 
-@pytest.mark.parametrize(
-    ("name", "sigma", "says"),
-    [
-        ("gausian", None, "gaussian"),
-        ("gaussian", "wide", "number, median or scale"),
-        ("gaussian", "-1", "sigma"),
-        ("linear", "2", "no sigma"),
-        ("precomputed", None, "table of points"),
-    ],
-)
-def test_wrong_kernels_are_sentences(name, sigma, says):
-    with pytest.raises(UserError, match=says):
-        methods.choose_kernel(name, sigma)
-
-
-@pytest.mark.parametrize(
-    ("budget", "learners", "says"), [(200, 4, "only 150 rows"), (3, 4, "split"), (148, 4, "rows")]
-)
-def test_budgets_that_cannot_be_met_are_sentences(points, budget, learners, says):
-    with pytest.raises(UserError, match=says):
-        methods.run(Task(points, nb.Gaussian(sigma=1.0), ("URB-mean",), budget, learners), print)
-
-
 def test_a_lenient_comparison_leaves_out_what_cannot_run_and_says_why(points):
     some, said = ("uniform", "random-fourier", "meka"), []
     task = Task(points, nb.Linear(), some, 2, 1, repeats=1, lenient=True)
