@@ -9,13 +9,9 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_array
 from sklearn.utils._set_output import _wrap_data_with_container
-from sklearn.utils.validation import (
-    _check_feature_names,
-    check_array,
-    check_is_fitted,
-    validate_data,
-)
+from sklearn.utils.validation import _check_feature_names, check_is_fitted, validate_data
 
 from nysboost.catalogue import Given, run_method
 from nysboost.data.recognise import rows_of, stays_where_it_is, stream_of, table_of
@@ -26,7 +22,7 @@ from nysboost.numerics.checks import make_rng, require_count
 from nysboost.numerics.resources import Budget
 from nysboost.settings import Settings
 from nysboost.tables.frames import is_frame
-from nysboost.tables.rows import fit_rows, new_rows
+from nysboost.tables.rows import fit_rows, new_rows, refuse_width
 from nysboost.tables.schema import Schema
 
 
@@ -181,12 +177,7 @@ class BaseNystroem(
         if not isinstance(X, Iterator):
             _check_feature_names(self, X, reset=False)
         stream = stream_of(X)
-        if stream.n_features != self.n_features_in_:
-            msg = (
-                f"X has {stream.n_features} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input."
-            )
-            raise ValueError(msg)
+        refuse_width(self, stream.n_features)
         return stream
 
     def __copy__(self) -> Any:

@@ -39,13 +39,12 @@ from nysboost.tables.schema import Schema
 # Approximations
 
 
-def _gram_parts(gram: Gram) -> dict[str, Any]:
-    parts: dict[str, Any] = {"rows": gram.rows, "dtype": gram.dtype.name, "budget": gram.budget}
-    parts["entries_evaluated"] = gram.entries_evaluated
-    return parts | ({"kernel": gram.kernel} if isinstance(gram, KernelGram) else {})
-
-
 def _gram(kind: type[Gram]) -> Form:
+    def take_apart(gram: Gram) -> dict[str, Any]:
+        parts = {name: getattr(gram, name) for name in ("rows", "budget", "entries_evaluated")}
+        kernel = {"kernel": gram.kernel} if isinstance(gram, KernelGram) else {}
+        return parts | {"dtype": gram.dtype.name} | kernel
+
     def put_together(parts: dict[str, Any]) -> Gram:
         _require(parts["dtype"] in ("float32", "float64") and isinstance(parts["budget"], Budget))
         gram = kind.__new__(kind)  # rows that are gone cannot be looked at
@@ -57,23 +56,28 @@ def _gram(kind: type[Gram]) -> Form:
             gram.kernel, gram.parallel = parts["kernel"], parts["kernel"].parallel
         return gram
 
-    return Form(kind.__name__, kind, _gram_parts, put_together)
+    return Form(kind.__name__, kind, take_apart, put_together)
 
 
-def _approximation_parts(approximation: Approximation) -> dict[str, Any]:
-    return {
-        "gram": approximation.gram,
-        "mixture": Mixture(approximation.learners, approximation.weights),
-        "method": approximation.method,
-        "entries_evaluated": approximation.entries_evaluated,
-    }
+def _approximation(kind: type[Approximation], take_apart: Any) -> Form:
+    """Return the form of an approximation: arguments of its class, its method and its cost."""
+
+    def put_together(parts: dict[str, Any]) -> Approximation:
+        origin, entries = Origin(str(parts.pop("method"))), int(parts.pop("entries_evaluated"))
+        approximation = kind(**parts, origin=origin)
+        approximation.entries_evaluated = entries
+        return approximation
+
+    def all_parts(a: Approximation) -> dict[str, Any]:
+        costs = {"method": a.method, "entries_evaluated": a.entries_evaluated}
+        return {"gram": a.gram, **take_apart(a), **costs}
+
+    return Form(kind.__name__, kind, all_parts, put_together)
 
 
-def _approximation(parts: dict[str, Any]) -> Approximation:
-    origin = Origin(str(parts["method"]))
-    approximation = Approximation(parts["gram"], parts["mixture"], origin)
-    approximation.entries_evaluated = int(parts["entries_evaluated"])
-    return approximation
+def _in_sample_parts(a: InSample) -> dict[str, Any]:
+    parts = {"F": a._factor.all(), "signs": a.weights}
+    return parts | {"shift": a.shift, "corrupted": a.corrupted}
 
 
 def _check(form: Form, fits: Any) -> Form:
@@ -120,15 +124,6 @@ def _sparse(kind: Any) -> Form:
     return Form(kind.__name__, kind, lambda m: {k: getattr(m, k) for k in names}, put_together)
 
 
-def _coordinates(matrix: coo_array) -> dict[str, Any]:
-    row, column = matrix.coords
-    return {"data": matrix.data, "row": row, "column": column, "shape": matrix.shape}
-
-
-def _from_coordinates(parts: dict[str, Any]) -> coo_array:
-    return coo_array((parts["data"], (parts["row"], parts["column"])), shape=parts["shape"])
-
-
 def _generator(parts: dict[str, Any]) -> np.random.Generator:
     known = {"PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64"}
     name = parts["state"]["bit_generator"]
@@ -165,36 +160,8 @@ def forgetful(types: tuple[Form, ...]) -> tuple[Form, ...]:
 
 def _rows(kind: Any) -> Form:
     """Return the form of rows in an array; those of a memory map are read into one."""
-    return Form(
-        "ArrayRows",
-        kind,
-        lambda rows: {"data": rows.data},
-        lambda parts: _table(parts["data"]),
-    )
-
-
-def _table(data: Any) -> ArrayRows:
-    _require(data.ndim == 2)
-    return ArrayRows(data)
-
-
-def _in_sample(parts: dict[str, Any]) -> InSample:
-    method, entries = str(parts.pop("method")), int(parts.pop("entries_evaluated"))
-    approximation = InSample(**parts, origin=Origin(method))
-    approximation.entries_evaluated = entries
-    return approximation
-
-
-def _in_sample_parts(approximation: InSample) -> dict[str, Any]:
-    return {
-        "gram": approximation.gram,
-        "F": approximation._factor.all(),
-        "signs": approximation.weights,
-        "shift": approximation.shift,
-        "corrupted": approximation.corrupted,
-        "method": approximation.method,
-        "entries_evaluated": approximation.entries_evaluated,
-    }
+    form = Form("ArrayRows", kind, lambda rows: {"data": rows.data}, lambda p: ArrayRows(p["data"]))
+    return _check(form, lambda rows: rows.data.ndim == 2)
 
 
 def _find_exported(module: Any, kind: type) -> list[Any]:
@@ -218,8 +185,8 @@ TYPES: tuple[Form, ...] = (
     _check(of_dataclass(FeatureMap), _is_map),
     _gram(KernelGram),
     _gram(PrecomputedGram),
-    Form("Approximation", Approximation, _approximation_parts, _approximation),
-    Form("InSample", InSample, _in_sample_parts, _in_sample),
+    _approximation(Approximation, lambda a: {"mixture": Mixture(a.learners, a.weights)}),
+    _approximation(InSample, _in_sample_parts),
     # rows
     of_dataclass(ForgottenRows),
     _rows(MappedRows),
@@ -228,7 +195,12 @@ TYPES: tuple[Form, ...] = (
     _rows(ArrayRows),
     _sparse(csr_matrix),
     _sparse(csr_array),
-    Form("coo_array", coo_array, _coordinates, _from_coordinates),
+    Form(
+        "coo_array",
+        coo_array,
+        lambda m: {"data": m.data, "row": m.row, "column": m.col, "shape": m.shape},
+        lambda p: coo_array((p["data"], (p["row"], p["column"])), p["shape"]),
+    ),
     # parameters
     of_dataclass(Settings),
     of_dataclass(Budget),

@@ -72,7 +72,7 @@ class Codes:
         """Return the rows of a table as numbers, shape (n, Σ columns of each)."""
         columns = self.schema.read(X, missing, start)
         apart = [
-            None if means is None else means[_at(values, len(means))]
+            None if means is None else means[values]  # from the end: −1 a gap, −2 unknown
             for values, means in zip(columns, self.means, strict=True)
         ]
         return self._numbers(columns, apart)
@@ -102,13 +102,10 @@ class Codes:
     @cached_property
     def origins(self) -> Indices:
         """For each number that a row becomes, the column of the table that it comes from."""
+        none = np.empty(0)
         widths = [
-            (0 if column.kind == "text" else 1 + bool(column.gaps))
-            if shown is None
-            else len(shown) + (0 if means is None else means.shape[1])
-            for column, shown, means in zip(
-                self.schema.columns, self.shown, self.means, strict=True
-            )
+            len(self._parts(j, None if column.kind == "text" else none, means))
+            for j, (column, means) in enumerate(zip(self.schema.columns, self.means, strict=True))
         ]
         return np.repeat(np.arange(len(widths)), widths)
 
@@ -126,17 +123,12 @@ def _leading(Y: Floats) -> Floats:
     return Y[:, np.sort(np.argsort(-Y.var(axis=0), kind="stable")[:MOST_TARGETS])]
 
 
-def _at(values: Any, size: int) -> Any:
-    """Return the rows of a table of means: the last is that of a gap, before it the unknown."""
-    return np.where(values == -1, size - 1, np.where(values == -2, size - 2, values))
-
-
 def _means(values: Any, count: int, Y: Floats, weights: Floats | None) -> Floats:
     """Return the means of the targets for each value, drawn towards that of all."""
     w = np.ones(len(Y)) if weights is None else weights
     total = max(float(w.sum()), np.finfo(float).tiny)
     prior = (w[:, None] * Y).sum(axis=0) / total
-    at = _at(values, count + 2)
+    at = values % (count + 2)  # the last is that of a gap, before it the unknown
     often = np.bincount(at, w, minlength=count + 2)
     sums = np.stack([np.bincount(at, w * y, minlength=count + 2) for y in (Y - prior).T], axis=1)
     squares = (w[:, None] * (Y - prior) ** 2).sum(axis=0) / total
@@ -159,5 +151,5 @@ def _out_of_fold(values: Any, count: int, Y: Floats, weights: Floats | None) -> 
         if not rest.any():
             rest = here
         table = _means(values[rest], count, Y[rest], None if weights is None else weights[rest])
-        found[here] = table[_at(values[here], count + 2)]
+        found[here] = table[values[here]]
     return found

@@ -182,13 +182,8 @@ def _category(look: Look) -> Column:
 
 
 def _median(values: Floats) -> float:
-    """Return the median, also of numbers whose sum is out of range."""
-    if not len(values):
-        return 0.0
-    half = len(values) // 2
-    ranked = np.partition(values, [half - 1, half] if len(values) > 1 else [0])
-    middle = ranked[half] if len(values) % 2 else ranked[half - 1] / 2 + ranked[half] / 2
-    return float(middle)
+    """Return the median, of halves: the sum of two numbers may be out of range."""
+    return float(2 * np.median(values / 2)) if len(values) else 0.0
 
 
 def is_far(size: Any, usual: float) -> Any:

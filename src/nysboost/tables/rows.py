@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import _check_feature_names, validate_data
 
-from nysboost.data.checks import NotFiniteError
+from nysboost.data.checks import NotFiniteError, column_sizes
 from nysboost.data.lazy import compute_parts, is_lazy
 from nysboost.data.recognise import as_rows, rows_of, stays_where_it_is, stream_of, table_of
 from nysboost.data.rows import EncodedRows, scan_size
-from nysboost.numerics.arrays import Array, Floats, entries, is_sparse, namespace, to_host
+from nysboost.numerics.arrays import Array, Floats, as_float, dense, is_sparse, to_host
 from nysboost.tables.codes import Codes
 from nysboost.tables.columns import SAMPLE_ROWS, Look, add_looks, is_far, look_at, say_far
 from nysboost.tables.frames import columns_of, frame_of, is_frame, names_of, refuse_unnamed
@@ -48,10 +48,9 @@ def fit_rows(
     or None. With `missing` "refuse" gaps are errors. Y (n, t) and weights (n,) are for the codes.
     """
     if is_frame(X):
-        refuse_unnamed(X)
+        codes, rows = _fit_frame(X, missing, Y, weights)
         names = names_of(X)
         text = not hasattr(X, "iloc") or all(isinstance(c, str) for c in X.columns)
-        codes, rows = _fit_frame(X, missing, Y, weights)
         _name(estimator, names if text else None, len(names))
     elif stays_where_it_is(X):
         codes, rows = _fit_array(X, missing, Y, weights)
@@ -75,7 +74,7 @@ def new_rows(estimator: Any, X: Any, missing: str) -> Any:
         X = _checked(estimator, X, missing, reset=False)
         return rows_of(_array_numbers(codes, X, missing, 0))
     rows = stream_of(X)
-    _refuse_width(estimator, rows.n_features)
+    refuse_width(estimator, rows.n_features)
     if rows.lazy:
         return rows if codes is None else rows_of(codes.lazily(X, missing))
     if codes is None and rows.in_memory:  # on a device
@@ -85,7 +84,6 @@ def new_rows(estimator: Any, X: Any, missing: str) -> Any:
 
 def frame_numbers(X: Any) -> tuple[Codes | None, Any]:
     """Return the codes of a data frame without targets, and its rows as an array of numbers."""
-    refuse_unnamed(X)
     codes, rows = _fit_frame(X, "refuse", None, None)
     return codes, rows.data
 
@@ -99,6 +97,7 @@ def _fit_frame(X: Any, missing: str, Y: Floats | None, weights: Floats | None) -
         _refuse_empty(frame, "a fit")
         codes, numbers = _train(frame.to_native(), missing, Y, weights)
         return codes, as_rows(_as_narrow(numbers, frame))
+    refuse_unnamed(X)
     if all(getattr(kind, "kind", "O") in "fiu" for kind in X.dtypes):
         try:
             rows = as_rows(X)
@@ -166,7 +165,7 @@ def _frame_numbers(estimator: Any, X: Any, missing: str, start: int) -> Any:
     codes, schema = getattr(estimator, "_table", None), getattr(estimator, "schema_", None)
     refuse_unnamed(X)
     if schema is None or not schema.named:
-        _refuse_width(estimator, len(names_of(X)))
+        refuse_width(estimator, len(names_of(X)))
     if is_lazy(X):
         return X if codes is None else codes.lazily(X, missing)
     frame = frame_of(X)
@@ -193,7 +192,7 @@ def _coded_blocks(estimator: Any, blocks: Iterator[Any], missing: str) -> Iterat
             numbers = _frame_numbers(estimator, block, missing, start)
         else:
             part = block if hasattr(block, "shape") else np.asarray(block)
-            _refuse_width(estimator, part.shape[1])
+            refuse_width(estimator, part.shape[1])
             numbers = _array_numbers(codes, part, missing, start)
         start += numbers.shape[0]
         yield numbers
@@ -213,7 +212,7 @@ def _checked(estimator: Any, X: Any, missing: str, *, reset: bool) -> Any:
     if text is not None and (reset or getattr(estimator, "_table", None) is not None):
         if reset:
             _name(estimator, None, text.shape[1])
-        _refuse_width(estimator, text.shape[1])
+        refuse_width(estimator, text.shape[1])
         return text
     finite: Any = True if missing == "raise" else "allow-nan" if missing == "fill" else False
     how = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "ensure_all_finite": finite}
@@ -244,7 +243,8 @@ def _name(estimator: Any, names: list[str] | None, width: int) -> None:
         estimator.feature_names_in_ = np.asarray(names, dtype=object)
 
 
-def _refuse_width(estimator: Any, width: int) -> None:
+def refuse_width(estimator: Any, width: int) -> None:
+    """Raise if a table has not as many columns as that of the fit."""
     if width != estimator.n_features_in_:
         raise ValueError(
             f"X has {width} features, but {type(estimator).__name__} is expecting "
@@ -262,15 +262,11 @@ def _refuse_empty(frame: Any, who: str) -> None:
 
 def _refuse_far(X: Array, start: int, usual: float = 0.0) -> None:
     """Refuse a code for "no data" in an array or a CSR matrix, and say where it is."""
-    flat = entries(X)
-    if not flat.shape[0]:
+    if not X.shape[0]:
         return
-    xp = namespace(flat)
-    with np.errstate(invalid="ignore"):
-        largest = max(float(xp.max(flat)), -float(xp.min(flat)))
-    if np.isfinite(largest) and is_far(largest, usual):
-        found: Any = X.tocoo() if is_sparse(X) else None
-        table = to_host(X) if found is None else found.data
-        at = int(np.argmax(np.abs(table)))
-        places = np.unravel_index(at, X.shape) if found is None else [c[at] for c in found.coords]
-        raise ValueError(say_far(str(places[1]), table.flat[at], start + int(places[0])))
+    sizes = column_sizes(as_float(X))
+    j = int(np.argmax(sizes))
+    if np.isfinite(sizes[j]) and is_far(sizes[j], usual):
+        column = to_host(dense(X[:, j : j + 1]))[:, 0]
+        row = int(np.argmax(np.abs(column)))
+        raise ValueError(say_far(str(j), float(column[row]), start + row))

@@ -11,7 +11,7 @@ import numpy as np
 from nysboost.numerics.arrays import Floats, Indices
 from nysboost.tables.columns import Column, Look, decide, is_far, look_at, say_far, say_gaps
 from nysboost.tables.frames import Cells, columns_of, is_frame, names_of
-from nysboost.tables.values import Factor, find_positions, from_seconds, numbers_as
+from nysboost.tables.values import Factor, find_positions, first_of, from_seconds, numbers_as
 
 KINDS = ("number", "boolean", "date", "duration", "category", "text")
 READS = {"number": "boolean"}
@@ -98,35 +98,31 @@ class Schema:
 
 
 def _read(column: Column, cells: Cells, missing: str, start: int) -> Any:
+    """Return a column as floats or positions, or say which row does not fit."""
     if column.kind == "category":
-        return _positions(column, cells, missing, start)
-    numbers = _numbers(column, cells, start)
-    gaps = np.isnan(numbers)
-    if missing != "fill" and gaps.any():
-        row = start + int(np.argmax(gaps))
-        raise ValueError(say_gaps(column.name, int(gaps.sum()), missing, row))
-    sizes = np.abs(numbers)
-    far = is_far(sizes, column.usual) if column.kind == "number" else np.isinf(sizes)
-    if far.any():
-        row = int(np.argmax(far))
-        raise ValueError(say_far(column.name, numbers[row], start + row))
-    return numbers
+        values: Any = _positions(column, cells, missing, start)
+        gaps = values == -1
+    else:
+        values = _numbers(column, cells, start)
+        gaps, sizes = np.isnan(values), np.abs(values)
+        far = is_far(sizes, column.usual) if column.kind == "number" else np.isinf(sizes)
+        if (row := first_of(far)) is not None:
+            raise ValueError(say_far(column.name, values[row], start + row))
+    if missing != "fill" and (row := first_of(gaps)) is not None:
+        raise ValueError(say_gaps(column.name, int(gaps.sum()), missing, start + row))
+    return values
 
 
 def _numbers(column: Column, cells: Cells, start: int) -> Floats:
-    """Return a column that is no category as floats, or say which value does not fit."""
     data = cells.data
     if isinstance(data, Factor):
         numbers, wrong = numbers_as(column.kind, data.values)
-        if wrong.any():
-            row, value = data.first(wrong)
-            raise ValueError(_unfit(column, f"{value!r:.60}", start + row))
+        if (row := first_of(np.append(wrong, False)[data.codes])) is not None:
+            raise ValueError(_unfit(column, f"{data.values[data.codes[row]]!r:.60}", start + row))
         return data.at(numbers)
     there = ~np.isnan(data)
     if column.kind == "boolean" and cells.kind == "number":
-        wrong = there & (data != 0) & (data != 1)
-        if wrong.any():
-            row = int(np.argmax(wrong))
+        if (row := first_of(there & (data != 0) & (data != 1))) is not None:
             raise ValueError(_unfit(column, repr(float(data[row])), start + row))
     elif cells.kind not in (column.kind, READS.get(column.kind)) and there.any():
         raise ValueError(_unfit(column, f"a {cells.kind}", start + int(np.argmax(there))))
@@ -140,12 +136,7 @@ def _positions(column: Column, cells: Cells, missing: str, start: int) -> Indice
         data = Factor.of([value(x) if x == x else x for x in data.tolist()])
     places = np.array([*find_positions(column.values, data.values), -1], dtype=np.intp)
     found: Indices = places[data.codes]
-    for code, refused in ((-1, missing != "fill"), (-2, missing == "raise")):
-        if not refused or not (found == code).any():
-            continue
-        row = int(np.argmax(found == code))
-        if code == -1:
-            raise ValueError(say_gaps(column.name, int((found == -1).sum()), missing, start + row))
+    if missing == "raise" and (row := first_of(found == -2)) is not None:
         raise ValueError(
             f"Column {column.name!r} has the value {data.values[data.codes[row]]!r:.60} in row "
             f'{start + row}, which was not there in fitting and which missing="raise" refuses.'

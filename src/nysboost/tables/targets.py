@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nysboost.tables import values
 from nysboost.tables.frames import cells_of
-from nysboost.tables.values import READINGS, Factor, as_number, is_gap, kind_of, numbers_as, plain
+from nysboost.tables.values import READINGS, Factor, first_of, kind_of, numbers_as
 from nysboost.user_error import TableError
 
 
@@ -19,16 +20,17 @@ def labels_of(y: Any) -> NDArray[Any]:
         array = array.astype(object)
     if array.dtype.kind != "O" or array.ndim != 1:
         return array
-    gaps = np.array([is_gap(label) for label in array], dtype=bool)
-    if gaps.any():
-        row = int(np.argmax(gaps))
+    row = first_of(np.array([values.is_gap(label) for label in array], dtype=bool))
+    if row is not None:
         msg = f"Input y contains NaN: no label in row {row} ({array[row]!r}). Leave such rows out."
         raise ValueError(msg)
     kinds = {type(label) for label in array}
     if kinds <= {bool, np.bool}:
         return array.astype(np.bool)
     whole = all(issubclass(kind, int | np.integer | np.bool) for kind in kinds)
-    if not whole and any(as_number(label) is None or isinstance(label, str) for label in array):
+    if not whole and any(
+        values.as_number(label) is None or isinstance(label, str) for label in array
+    ):
         return array
     try:
         return array.astype(np.int64 if whole else np.float64)
@@ -53,11 +55,11 @@ def target_of(column: Any, name: str, path: str) -> NDArray[Any]:
     if isinstance(data, Factor) and kind in READINGS:
         data = data.at(numbers_as(kind, data.values)[0])
     gaps = data.codes < 0 if isinstance(data, Factor) else np.isnan(data)
-    if gaps.any():
+    if (row := first_of(gaps)) is not None:
         raise TableError(
             f"The target {name!r} of {path} has no value in {int(gaps.sum())} rows, first in row "
-            f"{int(np.argmax(gaps))}: leave such rows out (--drop-missing)."
+            f"{row}: leave such rows out (--drop-missing)."
         )
     if isinstance(data, Factor):
-        return np.array([str(plain(v)) for v in data.values], dtype=object)[data.codes]
+        return np.array([str(values.plain(v)) for v in data.values], dtype=object)[data.codes]
     return data.astype(np.bool) if kind == "boolean" else data

@@ -56,10 +56,10 @@ class Factor:
         """Return for each row the number of its value, NaN where it is missing."""
         return np.append(np.asarray(numbers, dtype=np.float64), np.nan)[self.codes]
 
-    def first(self, wrong: Any) -> tuple[int, Any]:
-        """Return the first row that has one of the values that are wrong, and the value."""
-        row = int(np.argmax(np.append(wrong, False)[self.codes]))
-        return row, self.values[self.codes[row]]
+
+def first_of(wrong: Any) -> int | None:
+    """Return the first row where something is wrong, None if there is none."""
+    return int(np.argmax(wrong)) if wrong.any() else None
 
 
 def is_gap(value: Any) -> bool:
