@@ -55,8 +55,10 @@ class Scaled(Mapped):
         if given is None and self.metric is None:
             return replace(self, gamma=1 / d)  # type: ignore[type-var]
         sigma = measured(rows, given, self._between, self._sigma_of(1 / d))
-        gamma = self._gamma() if sigma is None else self._gamma_of(sigma)
-        return replace(self, sigma=None, gamma=gamma)  # type: ignore[type-var]
+        known: Any = self
+        if sigma is not None:  # a kernel checks that it is in range
+            known = replace(self, sigma=sigma, gamma=None)  # type: ignore[type-var]
+        return replace(self, sigma=None, gamma=known._gamma())  # type: ignore[type-var]
 
     def _gamma(self) -> float:
         """Return γ, which must be known by now."""
