@@ -48,8 +48,7 @@ def test_methods_without_boosting_need_no_candidates():
 
 @pytest.mark.parametrize("value", [0, -1, 1.5, "3", True, np.nan])
 @pytest.mark.parametrize(
-    "name",
-    ["n_learners", "n_columns", "rank", "n_candidates", "n_fit", "n_tune", "residual_rows"],
+    "name", ["n_learners", "n_columns", "rank", "n_candidates", "n_fit", "n_tune", "residual_rows"]
 )
 def test_a_size_that_is_no_count_gets_a_sentence(name, value):
     with pytest.raises(ValueError, match=f"{name} must be a positive whole number"):

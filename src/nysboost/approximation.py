@@ -21,13 +21,7 @@ from nysboost.engine.residual import ERRORS, Residual
 from nysboost.gram import ALL_ZERO, Gram, KernelGram, Landmarks, on_other_rows, pool
 from nysboost.kernels import Kernel
 from nysboost.numerics.arrays import Array, Floats, OutputLike, TableLike, like
-from nysboost.numerics.checks import (
-    RandomState,
-    make_rng,
-    positions,
-    require_count,
-    unknown,
-)
+from nysboost.numerics.checks import RandomState, make_rng, positions, require_count, unknown
 
 
 class Approximation(LowRankMatrix):

@@ -128,11 +128,7 @@ def approximate(
     settings = _settings(settings, n_components, dict(options))
     given = {"gamma": gamma, "sigma": sigma, **(kernel_params or {})}
     gram = make_gram(
-        X,
-        kernel,
-        budget=Budget.of(max_memory, n_jobs),
-        corrupted=method in ROBUST,
-        **given,
+        X, kernel, budget=Budget.of(max_memory, n_jobs), corrupted=method in ROBUST, **given
     )
     with reported(method, verbose):
         return run_method(method, gram, settings, make_rng(random_state), Given(landmarks, y, tol))

@@ -20,12 +20,7 @@ from nysboost import cli
 from nysboost.cli.apply import features_of, predictions_of
 from nysboost.cli.commands import make_parser
 from nysboost.cli.fit import choose_task
-from nysboost.user_error import (
-    STOPPED,
-    WRONG_DATA,
-    WRONG_MODEL,
-    UserError,
-)
+from nysboost.user_error import STOPPED, WRONG_DATA, WRONG_MODEL, UserError
 
 X = np.random.default_rng(0).normal(size=(120, 3))
 SMALL = ["--components", "8"]

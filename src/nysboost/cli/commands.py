@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 import os
-from argparse import (
-    Action,
-    ArgumentParser,
-    ArgumentTypeError,
-    BooleanOptionalAction,
-    Namespace,
-)
+from argparse import Action, ArgumentParser, ArgumentTypeError, BooleanOptionalAction, Namespace
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
