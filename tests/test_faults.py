@@ -28,39 +28,21 @@ X = np.random.default_rng(0).normal(size=(3000, 6))
 QUICK = {"kernel": "gaussian", "metric": "one", "random_state": 0}
 
 START = """
-import sys, numpy as np, nysboost as nb
+import sys, h5py, numpy as np, nysboost as nb
 from pathlib import Path
 folder = Path(sys.argv[1])
 X = np.random.default_rng(0).normal(size=(3000, 6))
+QUICK = {"kernel": "gaussian", "metric": "one", "random_state": 0}
 model = nb.StandardNystroem(n_components=200, random_state=0).fit(X)
 """
-SAVE = (
-    START
-    + """
-print("ready", flush=True)
-while True:
-    nb.save(model, folder / "model", with_rows=True)
-"""
-)
-TRANSFORM = (
-    START
-    + """
-rows = np.tile(X, (20, 1))
-print("ready", flush=True)
-while True:
-    model.transform(rows, out=folder / "features.npy")
-"""
-)
+LOOP = START + "rows = np.tile(X, (20, 1))\nprint('ready', flush=True)\nwhile True:\n    "
+SAVE = LOOP + "nb.save(model, folder / 'model', with_rows=True)"
+TRANSFORM = LOOP + "model.transform(rows, out=folder / 'features.npy')"
 FIT = (
-    START
-    + """
-import h5py
-QUICK = {"kernel": "gaussian", "metric": "one", "random_state": 0}
-with h5py.File(folder / "rows.h5", "r") as store:
-    print("ready", flush=True)
-    while True:
+    LOOP
+    + """with h5py.File(folder / "rows.h5", "r") as store:
         found = nb.NystroemRegressor(8, **QUICK).fit(store["X"], X[:, 0] * X[:, 1])
-        nb.save(found, folder / "model")
+    nb.save(found, folder / "model")
 """
 )
 
@@ -185,21 +167,13 @@ class TestInterrupted:
         assert time.process_time() - began < 30  # of work: whatever else the machine does
         assert np.isfinite(nb.approximate(X[:50], "uniform", n_components=9).to_dense()).all()
 
-    def test_ctrl_c_while_features_go_to_a_file_leaves_no_file(self, tmp_path, model):
+    @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
+    def test_rows_that_end_in_the_middle_leave_no_file(self, tmp_path, model, error):
         def rows():
             yield X
-            raise KeyboardInterrupt
+            raise error(5, "Input/output error")
 
-        with pytest.raises(KeyboardInterrupt):
-            model.transform(rows(), out=tmp_path / "features.npy")
-        assert list(tmp_path.iterdir()) == []
-
-    def test_a_store_that_fails_in_the_middle_leaves_no_file(self, tmp_path, model):
-        def rows():
-            yield X
-            raise OSError(5, "Input/output error")
-
-        with pytest.raises(OSError, match="Input/output error"):
+        with pytest.raises(error, match="Input/output error"):
             model.transform(rows(), out=tmp_path / "features.npy")
         assert list(tmp_path.iterdir()) == []
 
@@ -213,44 +187,34 @@ COMMANDS = [
 ]
 
 
+LIMIT = """
+import resource, signal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, ({0}, {0}))
+"""
+
+
+def run(program: str, words: list[str], **how) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, "-B", "-W", "ignore", "-c", program, *words]
+    return subprocess.run(words, capture_output=True, text=True, check=False, **how)
+
+
 class TestNoRoom:
     @pytest.mark.parametrize(
         "what", ["nb.save(model, folder / 'm')", "model.transform(X, folder / 'f.npy')"]
     )
     def test_a_full_disk_is_a_sentence_and_leaves_nothing(self, what, tmp_path):
-        limited = (
-            START
-            + f"""
-import resource, signal
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
-try:
-    {what}
-except OSError as error:
-    print(error)
-"""
-        )
-        done = subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", limited, str(tmp_path)],
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        limited = START + LIMIT.format(50_000)
+        limited += f"try: {what}\nexcept OSError as error: print(error)"
+        done = run(limited, [str(tmp_path)])
         assert "Make room or write to another disk" in done.stdout, done.stderr
         assert list(tmp_path.iterdir()) == []
 
     @pytest.mark.parametrize("command", COMMANDS)
     def test_a_full_disk_ends_a_command_with_a_sentence_and_no_half_report(self, command, tmp_path):
         np.savetxt(tmp_path / "rows.csv", X[:60], delimiter=",", header=NAMES, comments="")
-        limited = """
-import resource, signal, sys
-from nysboost.cli import main
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
-main()
-"""
-        done = subprocess.run(
-            [sys.executable, "-B", "-W", "ignore", "-c", limited, *command.split(), "--out", "out"],
-            capture_output=True, text=True, check=False, cwd=tmp_path,
-        )  # fmt: skip
+        limited = f"from nysboost.cli import main\n{LIMIT.format(3000)}main()"
+        done = run(limited, [*command.split(), "--out", "out"], cwd=tmp_path)
         assert done.returncode in (2, 7)
         assert "Traceback" not in done.stderr
         assert "Make room or write to another disk" in done.stderr
@@ -346,9 +310,6 @@ assert queue.get(timeout=100) == before
 child.join()
 print("same")
 """
-        done = subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", program, str(Path(nb.__file__).parents[1])],
-            capture_output=True, text=True, check=False, timeout=150,
-            env=os.environ | {"OMP_NUM_THREADS": "3", "OPENBLAS_NUM_THREADS": "1"},
-        )  # fmt: skip
+        threads = os.environ | {"OMP_NUM_THREADS": "3", "OPENBLAS_NUM_THREADS": "1"}
+        done = run(program, [str(Path(nb.__file__).parents[1])], timeout=150, env=threads)
         assert done.stdout == "same\n", done.stderr[-500:]
