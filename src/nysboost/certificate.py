@@ -79,21 +79,21 @@ class Certificate:
     def __str__(self) -> str:
         """Say it in a sentence or two."""
         of = f"{self.rows:,} new rows" if self.new_rows else f"the {self.rows:,} rows of the fit"
-        frobenius = _in_words(self.frobenius, self.exact_frobenius)
-        trace = _in_words(self.trace, self.exact_trace)
+        frobenius = _say_interval(self.frobenius, self.exact_frobenius)
+        trace = _say_interval(self.trace, self.exact_trace)
         sure = "" if self.exact_frobenius else f"With {100 * self.confidence:g} % confidence, "
         said = f"{sure}on {of} the relative Frobenius error is {frobenius} and the trace error "
         said += f"is {trace}: from {self.entries_evaluated:,} kernel values"
         said += "." if self.rows_seen == self.rows else f" and {self.rows_seen:,} rows."
         if self.bounds is not None and not self.exact_frobenius:
-            said += f" With certainty the Frobenius error is {_in_words(self.bounds, False)}"
+            said += f" With certainty the Frobenius error is {_say_interval(self.bounds, False)}"
             said += ", because the residual is positive semidefinite."
         return said[0].upper() + said[1:]
 
     __repr__ = __str__
 
 
-def _in_words(interval: tuple[float, float], exact: bool) -> str:
+def _say_interval(interval: tuple[float, float], exact: bool) -> str:
     low, high = interval
     return f"{low:.3g} exactly" if exact else f"between {low:.3g} and {high:.3g}"
 
@@ -109,11 +109,11 @@ class NormOfGram:
     def of(cls, gram: Gram, confidence: float, rng: np.random.Generator) -> NormOfGram:
         """Find it for certificates with this confidence, in large blocks, which are faster."""
         g, pairs = to_host(gram.diag()).astype(np.float64), sampling.GRAM_SHARE * sampling.PAIRS
-        how = (int(pairs), _risk(confidence), rng, sampling.GROUP // 2)
+        how = (int(pairs), _make_risk(confidence), rng, sampling.GROUP // 2)
         return cls(*sampling.squared_norm_of_gram(gram, g, *how))
 
 
-def _risk(confidence: float) -> sampling.Risk:
+def _make_risk(confidence: float) -> sampling.Risk:
     return sampling.Risk(SPENT * (1 - confidence) / 2)
 
 
@@ -147,7 +147,7 @@ def certify(
         known |= {"exact_frobenius": True, "exact_trace": True}
         return Certificate(*errors, confidence, n * (n + c), n, n, **known)
     g = to_host(gram.diag()).astype(np.float64)
-    risk, left = _risk(confidence), n_entries - c * c
+    risk, left = _make_risk(confidence), n_entries - c * c
     if fits and n * c <= max(sampling.WORTH_ALL * left, left - sampling.PAIRS):
         pairs = min(sampling.PAIRS, left - n * c)
         drawn = int((1 - sampling.GRAM_SHARE) * pairs)
@@ -159,14 +159,14 @@ def certify(
     if norm is None:
         pairs = int(sampling.GRAM_SHARE * pairs)
         norm = NormOfGram(*sampling.squared_norm_of_gram(gram, g, pairs, risk, rng))
-    frobenius = _quotient(found, norm.squared, g, risk, residual.noise)
-    trace = _trace_interval(found, float(g.sum()), residual.noise)
+    frobenius = _bound_quotient(found, norm.squared, g, risk, residual.noise)
+    trace = _bound_trace(found, float(g.sum()), residual.noise)
     spent = found.entries + norm.entries_evaluated + c * c
     known |= {"exact_trace": found.all_rows, "bounds": found.bounds}
     return Certificate(frobenius, trace, confidence, spent, n, found.rows, **known)
 
 
-def _quotient(
+def _bound_quotient(
     found: sampling.Findings, norm: sampling.Estimate, g: Floats, risk: sampling.Risk, noise: float
 ) -> tuple[float, float]:
     """Return an interval for ‖R‖_F / ‖G‖_F, each within the bounds that are certain."""
@@ -179,7 +179,7 @@ def _quotient(
     return max(0.0, float(low) - rounding), float(high) + rounding
 
 
-def _trace_interval(found: sampling.Findings, total: float, noise: float) -> tuple[float, float]:
+def _bound_trace(found: sampling.Findings, total: float, noise: float) -> tuple[float, float]:
     """Return an interval for |tr R| / tr G, with room for rounding."""
     low, high = sorted(abs(end) for end in found.trace)
     low = 0.0 if found.trace[0] < 0 < found.trace[1] else low

@@ -66,16 +66,16 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
     check_is_fitted(model)
     g = Graph()
     if isinstance(model, BaseNystroem):
-        g.output("features", _features(g, model))
+        g.output("features", _add_features(g, model))
     elif isinstance(model, KernelPCA):
-        F = g("Sub", _features(g, model.features_), model.mean_)
+        F = g("Sub", _add_features(g, model.features_), model.mean_)
         g.output("features", g("MatMul", F, model.components_.T))
     elif isinstance(model, NystroemRegressor):
-        mean = g("Add", g("Mul", _mixture(g, model), model._unit), model._centre)
+        mean = g("Add", g("Mul", _add_mixture(g, model), model._unit), model._centre)
         mean = g("Reshape", mean, np.array([-1])) if model._flat else mean
         g.output("prediction", mean, flat=model._flat)
     elif isinstance(model, NystroemClassifier):
-        _classify(g, model)
+        _add_classifier(g, model)
     else:
         msg = f"to_onnx takes transformers, KernelPCA and learners, not {type(model).__name__}."
         raise TypeError(msg)
@@ -86,7 +86,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
 # From inputs to numbers
 
 
-def _rows(g: Graph, model: Any) -> str:
+def _add_rows(g: Graph, model: Any) -> str:
     """Return the inputs as numbers, shape (n, width), by the codes of the model's table."""
     codes, names = getattr(model, "_table", None), getattr(model, "feature_names_in_", None)
     X = None if names is not None else g.input("X", model.n_features_in_)
@@ -104,11 +104,11 @@ def _rows(g: Graph, model: Any) -> str:
             parts.append(g("Mul", filled, np.array([column.unit])))
             parts += [g.cast(gaps)] if column.gaps else []
         else:
-            parts += _category(g, x, column, shown, codes.means[j])
+            parts += _add_category(g, x, column, shown, codes.means[j])
     return g("Concat", *parts, axis=1)
 
 
-def _category(g: Graph, x: str, column: Any, shown: Any, means: Floats | None) -> list[str]:
+def _add_category(g: Graph, x: str, column: Any, shown: Any, means: Floats | None) -> list[str]:
     """Return one-hot codes, and the means of the targets for a category with many values."""
     keys, count = [*map(str, column.values), ""], len(column.values)
     at = g(
@@ -121,7 +121,7 @@ def _category(g: Graph, x: str, column: Any, shown: Any, means: Floats | None) -
     return parts
 
 
-def _piecewise(g: Graph, X: str, edges: Sequence[Floats]) -> str:
+def _add_piecewise_codes(g: Graph, X: str, edges: Sequence[Floats]) -> str:
     """Return the columns with their piecewise-linear codes beside them."""
     parts = [X]
     for j, e in enumerate(edges):
@@ -131,7 +131,7 @@ def _piecewise(g: Graph, X: str, edges: Sequence[Floats]) -> str:
     return g("Concat", *parts, axis=1)
 
 
-def _warped(g: Graph, X: str, warp: Any) -> str:
+def _add_warp(g: Graph, X: str, warp: Any) -> str:
     """Return each column after its piecewise-linear function: a line and hinges max(x − v, 0)."""
     columns = []
     for j, (knots, heights) in enumerate(zip(warp.knots, warp.heights, strict=True)):
@@ -148,24 +148,24 @@ def _warped(g: Graph, X: str, warp: Any) -> str:
 # Kernels
 
 
-def _mapped(g: Graph, kernel: Any, X: str) -> str:
+def _add_mapped_rows(g: Graph, kernel: Any, X: str) -> str:
     """Return rows behind the metric."""
     metric = getattr(kernel, "metric", None)
     if metric is None:
         return X
-    X = X if metric.warp is None else _warped(g, X, metric.warp)
+    X = X if metric.warp is None else _add_warp(g, X, metric.warp)
     return g("MatMul" if metric.map.ndim == 2 else "Mul", X, metric.map)
 
 
-def _kernel(g: Graph, kernel: Any, U: str, V: Floats) -> str:
+def _add_kernel(g: Graph, kernel: Any, U: str, V: Floats) -> str:
     """Return k(u, V) of mapped rows, shape (n, m)."""
     if isinstance(kernel, Laplacian):
         apart = (g("Abs", g("Sub", g.column(U, j), v[None, :])) for j, v in enumerate(V.T))
         return g("Exp", g("Mul", g("Sum", *apart), np.array(-kernel._rate())))
     if isinstance(kernel, Gaussian):
-        return g("Exp", g("Mul", _squared(g, U, V), np.array(-kernel._rate())))
+        return g("Exp", g("Mul", _add_squared_distances(g, U, V), np.array(-kernel._rate())))
     if isinstance(kernel, Matern):
-        r = g("Mul", g("Sqrt", _squared(g, U, V)), np.array(kernel._rate()))
+        r = g("Mul", g("Sqrt", _add_squared_distances(g, U, V)), np.array(kernel._rate()))
         rising = np.array(1.0) if kernel.nu == 0.5 else g("Add", r, np.array(1.0))
         if kernel.nu == 2.5:
             rising = g("Add", rising, g("Div", g("Mul", r, r), np.array(3.0)))
@@ -181,7 +181,7 @@ def _kernel(g: Graph, kernel: Any, U: str, V: Floats) -> str:
     raise TypeError(msg)
 
 
-def _squared(g: Graph, U: str, V: Floats) -> str:
+def _add_squared_distances(g: Graph, U: str, V: Floats) -> str:
     """Return ‖u − v‖², with both centred, so that little cancels."""
     centre = V.mean(axis=0)
     u, v = g("Sub", U, centre), V - centre
@@ -192,7 +192,7 @@ def _squared(g: Graph, U: str, V: Floats) -> str:
 # Models
 
 
-def _features(g: Graph, model: Any) -> str:
+def _add_features(g: Graph, model: Any) -> str:
     """Return k(x, Z) N of a transformer."""
     through = model._transform
     kernel, Z = getattr(through.gram, "kernel", None), through.landmarks.points
@@ -202,38 +202,38 @@ def _features(g: Graph, model: Any) -> str:
             "is what to_onnx takes: choose a method with landmarks, and rows, not kernel values."
         )
         raise TypeError(msg)
-    Z = _at(kernel, dense(Z))
-    K = _kernel(g, kernel, _mapped(g, kernel, _rows(g, model)), Z)
-    return g("MatMul", K, _host(through.normalization))
+    Z = _map_landmarks(kernel, dense(Z))
+    K = _add_kernel(g, kernel, _add_mapped_rows(g, kernel, _add_rows(g, model)), Z)
+    return g("MatMul", K, _to_host(through.normalization))
 
 
-def _mixture(g: Graph, model: Any) -> str:
+def _add_mixture(g: Graph, model: Any) -> str:
     """Return the prediction of a learner, shape (n, t)."""
-    X = _rows(g, model)
-    return g("Sum", *(part for member in model._members for part in _member(g, member, X)))
+    X = _add_rows(g, model)
+    return g("Sum", *(part for member in model._members for part in _add_member(g, member, X)))
 
 
-def _member(g: Graph, member: Any, X: str) -> list[str]:
+def _add_member(g: Graph, member: Any, X: str) -> list[str]:
     """Return what a member contributes: by landmarks, and by leaves."""
-    model, mean = member.model, member.weight * _host(member.model.mean)[None, :]
+    model, mean = member.model, member.weight * _to_host(member.model.mean)[None, :]
     through = member.share + (member.local_share if member.correcting else 0.0)
-    X = X if member.codes is None else _piecewise(g, X, member.codes.edges)
-    U, parts = _mapped(g, model.kernel, X), []
+    X = X if member.codes is None else _add_piecewise_codes(g, X, member.codes.edges)
+    U, parts = _add_mapped_rows(g, model.kernel, X), []
     if through or member.leaves is None:
-        K = _kernel(g, model.kernel, U, _at(model.kernel, model.landmarks))
-        w = through * (_host(model.features.normalization) @ _host(model.w))
+        K = _add_kernel(g, model.kernel, U, _map_landmarks(model.kernel, model.landmarks))
+        w = through * (_to_host(model.features.normalization) @ _to_host(model.w))
         parts.append(g("MatMul", K, w))
     if member.leaves is not None:
-        parts.append(_leaves(g, member.leaves, U, member.local_share))
+        parts.append(_add_leaves(g, member.leaves, U, member.local_share))
     return [g("Add", parts[0], mean), *parts[1:]]
 
 
-def _leaves(g: Graph, leaves: Any, U: str, share: float) -> str:
+def _add_leaves(g: Graph, leaves: Any, U: str, share: float) -> str:
     """Return k(u, V) w of the leaf of each mapped row: the rows of a leaf are taken together."""
-    V, w = _host(leaves.V), share * _host(leaves.w)
+    V, w = _to_host(leaves.V), share * _to_host(leaves.w)
     places = [slice(a, b) for a, b in pairwise(leaves.starts)]
     if len(places) == 1:
-        return g("MatMul", _kernel(g, leaves.kernel, U, V), w)
+        return g("MatMul", _add_kernel(g, leaves.kernel, U, V), w)
     tree, along = leaves.tree, g("MatMul", U, leaves.tree.directions.T)
     above = g("Greater", along, tree.thresholds[None, :])
     shape = g("Concat", g("Shape", U, start=0, end=1), np.array([w.shape[1]]), axis=0)
@@ -248,14 +248,14 @@ def _leaves(g: Graph, leaves: Any, U: str, share: float) -> str:
             continue
         at = places[-1 - node]
         rows = g("Transpose", g("NonZero", g("Reshape", inside, np.array([-1]))))
-        value = g("MatMul", _kernel(g, leaves.kernel, g("GatherND", U, rows), V[at]), w[at])
+        value = g("MatMul", _add_kernel(g, leaves.kernel, g("GatherND", U, rows), V[at]), w[at])
         out = g("ScatterND", out, rows, value)
     return out
 
 
-def _classify(g: Graph, model: Any) -> None:
+def _add_classifier(g: Graph, model: Any) -> None:
     """Add the outputs of a classifier: the likeliest label, and the softmax of its logits."""
-    scores, classes = _mixture(g, model), np.asarray(model.classes_)
+    scores, classes = _add_mixture(g, model), np.asarray(model.classes_)
     logits = g("Add", g("Mul", scores, np.array(model._slope)), model._bias[None, :])
     if model._power:
         logarithm = g("Log", g("Max", scores, np.array(FLOOR)))
@@ -267,13 +267,13 @@ def _classify(g: Graph, model: Any) -> None:
     g.output("probabilities", g("Softmax", logits, axis=1))
 
 
-def _at(kernel: Any, Z: Any) -> Floats:
+def _map_landmarks(kernel: Any, Z: Any) -> Floats:
     """Return landmarks behind the metric, on the host."""
-    Z = _host(Z)
-    return Z if getattr(kernel, "metric", None) is None else _host(kernel.mapping(Z)(Z))
+    Z = _to_host(Z)
+    return Z if getattr(kernel, "metric", None) is None else _to_host(kernel.mapping(Z)(Z))
 
 
-def _host(values: Any) -> Floats:
+def _to_host(values: Any) -> Floats:
     return np.asarray(to_host(values), dtype=np.float64)
 
 

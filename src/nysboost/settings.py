@@ -141,7 +141,7 @@ class Settings:
         p_times_m = self.n_columns and (self.n_learners or DEFAULT_LEARNERS) * self.n_columns
         asked = self.n_components or p_times_m
         if asked and asked > n:
-            warnings.warn(_clip(asked, n, n), stacklevel=2)
+            warnings.warn(_say_clipped(asked, n, n), stacklevel=2)
         return min(asked or DEFAULT_COMPONENTS, n)
 
     def resolve(self, n: int, *, validated: bool = True, boosted: bool = True) -> ResolvedSettings:
@@ -205,7 +205,7 @@ class Settings:
             return p, max(1, min(DEFAULT_COLUMNS, room // p))
         p = min(p, self.n_components, max(1, room))
         if self.n_components > room > 0:
-            warnings.warn(_clip(self.n_components, room, p * (room // p)), stacklevel=3)
+            warnings.warn(_say_clipped(self.n_components, room, p * (room // p)), stacklevel=3)
         return p, max(1, min(self.n_components, room) // p)
 
 
@@ -226,7 +226,7 @@ class ResolvedSettings:
     residual_rows: int
 
 
-def _clip(asked: int, room: int, taken: int) -> str:
+def _say_clipped(asked: int, room: int, taken: int) -> str:
     return (
         f"{asked} landmarks were asked for, but there are only {room} rows to take them from: "
         f"{taken} are used. Lower n_components to silence this."

@@ -153,7 +153,7 @@ def within_tolerance(
         return min(reached, key=lambda trial: trial.c).approximation
     best = min(trials, key=lambda trial: trial.error)
     needed = search.curve.needed(trials, tol)
-    warnings.warn(_sentence(best, needed, tol, most), ToleranceWarning, stacklevel=5)
+    warnings.warn(_say_failure(best, needed, tol, most), ToleranceWarning, stacklevel=5)
     return best.approximation
 
 
@@ -233,7 +233,7 @@ def _sample_curve(
     return curve
 
 
-def _sentence(best: Trial, needed: float, tol: float, most: int) -> str:
+def _say_failure(best: Trial, needed: float, tol: float, most: int) -> str:
     low, high = best.certificate.frobenius
     if best.c >= most:
         why = f"{most} landmarks are the most that n, max_memory and n_components allow"

@@ -67,7 +67,7 @@ def test_other_forms_and_rows_left_out_are_sentences(tmp_path):
 def test_where_no_scheduler_answers_there_is_a_sentence():
     with (
         pytest.raises(UserError, match="No Dask scheduler answers at 'nowhere'"),
-        cluster.connected("nowhere"),
+        cluster.connect("nowhere"),
     ):
         pass
 

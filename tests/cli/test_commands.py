@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import nysboost
-from nysboost.cli import sentences
+from nysboost.cli import explain_errors
 from nysboost.cli.commands import COMMANDS, make_parser, spell
 from nysboost.user_error import NoTableError, TableError, UserError, exits_with
 
@@ -31,7 +31,7 @@ CASES = [
 @pytest.mark.parametrize("as_json", [False, True])
 @pytest.mark.parametrize(("error", "code", "says"), CASES)
 def test_an_error_is_a_sentence_and_a_code(error, code, says, as_json, capsys):
-    with pytest.raises(SystemExit) as ended, sentences(as_json=as_json):
+    with pytest.raises(SystemExit) as ended, explain_errors(as_json=as_json):
         raise error
     assert ended.value.code == code
     out, err = capsys.readouterr()
@@ -45,7 +45,7 @@ def test_an_error_is_a_sentence_and_a_code(error, code, says, as_json, capsys):
 
 
 def test_an_error_of_the_program_itself_keeps_its_traceback():
-    with pytest.raises(ZeroDivisionError), sentences(as_json=False):
+    with pytest.raises(ZeroDivisionError), explain_errors(as_json=False):
         raise ZeroDivisionError
 
 

@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     as_json = "--json" in given
     with warnings.catch_warnings():
         warnings.showwarning = _say
-        with sentences(as_json=as_json):
+        with explain_errors(as_json=as_json):
             _refuse_unknown("command", given[:1], list(COMMANDS))
             options, rest = make_parser().parse_known_args(given or ["--help"])
             known = [word for word in COMMANDS[options.command].options.split() if word[0] == "-"]
@@ -40,14 +40,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         options.again = shlex.join(["nysboost", options.command, *spell(options, names)])
         module, _, function = command.runs.partition(":")
         silent = as_json and out != "-"  # where the table itself goes to standard output
-        with sentences(as_json=as_json, kept=command.kept.format(out=out)):
+        with explain_errors(as_json=as_json, kept=command.kept.format(out=out)):
             with (
                 open(os.devnull, "w") as nowhere,
                 redirect_stdout(nowhere) if silent else nullcontext(),
             ):
                 found = getattr(import_module(module), function)(options)
             if as_json:
-                text = json.dumps(_without_nan(found) | {"software": SOFTWARE})
+                text = json.dumps(_replace_nan(found) | {"software": SOFTWARE})
                 print(text, file=sys.stderr if out == "-" else sys.stdout)
 
 
@@ -65,17 +65,17 @@ def _say(message: Warning | str, *_: Any, **__: Any) -> None:
     print(f"nysboost: {message}", file=sys.stderr)
 
 
-def _without_nan(value: Any) -> Any:
+def _replace_nan(value: Any) -> Any:
     """Return a value with null for NaN, which JSON does not have."""
     if isinstance(value, dict):
-        return {key: _without_nan(v) for key, v in value.items()}
+        return {key: _replace_nan(v) for key, v in value.items()}
     if isinstance(value, list):
-        return [_without_nan(v) for v in value]
+        return [_replace_nan(v) for v in value]
     return None if isinstance(value, float) and value != value else value
 
 
 @contextmanager
-def sentences(*, as_json: bool, kept: str = "Nothing was written.") -> Iterator[None]:
+def explain_errors(*, as_json: bool, kept: str = "Nothing was written.") -> Iterator[None]:
     """Turn foreseeable errors into a sentence, or a JSON object, on stderr, and an exit code.
 
     `kept` says what Ctrl-C leaves behind.

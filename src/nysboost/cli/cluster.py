@@ -26,7 +26,7 @@ CHUNK_BYTES = 2**26
 
 
 @contextmanager
-def connected(address: str) -> Iterator[Any]:
+def connect(address: str) -> Iterator[Any]:
     """Connect to a Dask scheduler and say where its progress is seen, or that nobody answers."""
     distributed, dask = need("distributed", "dask"), need("dask", "dask")
     with dask.config.set(scheduler=None):  # a client that fails does not put it back
@@ -128,10 +128,10 @@ def write(
     if out.suffix not in FOLDERS:
         msg = f"On a cluster results go to .zarr or .parquet, but {out.name} was given."
         raise UserError(msg)
-    with connected(options.scheduler), whole_path(out.resolve()) as beside:
+    with connect(options.scheduler), whole_path(out.resolve()) as beside:
         rows = dask_table(source)
         result = function(rows)
-        result = _with_sizes(result[:, None] if result.ndim == 1 else result, rows)
+        result = _add_chunk_sizes(result[:, None] if result.ndim == 1 else result, rows)
         n, width = map(int, result.shape)
         if out.suffix == ".zarr":
             result.rechunk({0: "auto"}).to_zarr(str(beside))
@@ -145,7 +145,7 @@ def write(
     return n, width
 
 
-def _with_sizes(result: Any, rows: Any) -> Any:
+def _add_chunk_sizes(result: Any, rows: Any) -> Any:
     """Return what was made of rows with the sizes of its chunks known; a frame's are counted."""
     import dask.array as da
 

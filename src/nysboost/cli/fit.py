@@ -44,7 +44,7 @@ def run(options: Namespace) -> dict[str, Any]:
     _refuse_wrong_options(options)
     begun, tested = time.perf_counter(), None
     source = open_source(options)
-    with _in_words_of_files(source):
+    with _name_file_in_errors(source):
         if options.scheduler is not None:
             model = _fit_on_cluster(source, options)
         elif source.named:
@@ -135,7 +135,7 @@ def _fit_large(source: Source, tables: Iterable[Any], options: Namespace) -> Any
             yield codes(part.select(names), start=start)
             start += part.num_rows
 
-    with _copied(read_again()) as X:
+    with _copy_to_file(read_again()) as X:
         model = _fit_numbers(X, y, str(source.target), options)
     model._table, model.schema_, model.n_features_in_ = codes, schema, len(names)
     model.feature_names_in_ = np.array(names, dtype=object)
@@ -190,13 +190,13 @@ def _fit_array(source: Source, options: Namespace) -> Any:
                 ys.append(block[:, -1])
             yield block[:, :width]
 
-    with _copied(features()) as X:
+    with _copy_to_file(features()) as X:
         y = None if ys == [None] else np.concatenate(ys)
         return _fit_numbers(X, y, target, options)
 
 
 @contextmanager
-def _copied(blocks: Iterable[Any]) -> Iterator[Any]:
+def _copy_to_file(blocks: Iterable[Any]) -> Iterator[Any]:
     """Give blocks of rows as a memory map of one file."""
     with TemporaryDirectory(prefix="nysboost-") as folder:
         sink = Sink(Path(folder) / "X.npy")
@@ -216,7 +216,7 @@ def _fit_numbers(X: Any, y: Any, target: str, options: Namespace) -> Any:
 
 
 def _fit_on_cluster(source: Source, options: Namespace) -> Any:
-    with cluster.connected(options.scheduler):
+    with cluster.connect(options.scheduler):
         X, y = cluster.dask_table(source), cluster.dask_target(source)
         if y is None:
             return make_transformer(options).fit(X)
@@ -229,7 +229,7 @@ def _fit_on_cluster(source: Source, options: Namespace) -> Any:
 
 
 @contextmanager
-def _in_words_of_files(source: Source) -> Iterator[None]:
+def _name_file_in_errors(source: Source) -> Iterator[None]:
     """Where a fit refuses gaps, name the file and the options that leave them out."""
     try:
         yield

@@ -151,7 +151,7 @@ def _read_points(options: Namespace) -> tuple[Any, list[str]]:
         notes, _ = _choose_rows(n, options)
     else:
         source = open_source(options)
-        X, details = _numbers_of(source)
+        X, details = _read_numbers(source)
         options.drop_missing = source.drop_missing
         notes, kept = _choose_rows(X.shape[0], options)
         X = X if len(kept) == X.shape[0] else X[kept]
@@ -164,7 +164,7 @@ def _read_points(options: Namespace) -> tuple[Any, list[str]]:
     return X, [f"{notes[0]} They make {X.shape[1]:,} columns of numbers.", *details]
 
 
-def _numbers_of(source: Source) -> tuple[Any, list[str]]:
+def _read_numbers(source: Source) -> tuple[Any, list[str]]:
     """Return the rows of a table as numbers, and what its columns are.
 
     Gaps are filled here; a fit without a target has to leave such rows out.

@@ -130,7 +130,7 @@ def cross_validate(
             for name, model in learners.items():
                 X = (coded.train, coded.test) if name in peers else tables
                 try:
-                    with _without_warnings() if name in peers else nullcontext():
+                    with _silence_warnings() if name in peers else nullcontext():
                         fitted, found = measure_fit(model, X, y)
                     fits.setdefault(name, []).append(found)
                     if name == OURS and first is None:
@@ -164,7 +164,7 @@ def fit_and_test(model: Any, problem: Problem, held: NDArray[np.intp]) -> tuple[
     some = rest[np.linspace(0, len(rest) - 1, min(len(rest), LINEAR_ROWS)).astype(np.intp)]
     coded, outcomes = CodedRows.of(problem.frame.take(some), test), [Outcome.of(OURS, [found])]
     for name, peer in make_simple_peers(coded, problem.classify).items():
-        with _without_warnings():
+        with _silence_warnings():
             _, found = measure_fit(peer, (coded.train, coded.test), (y[some], y[held]))
         outcomes.append(Outcome.of(name, [found]))
     return model, sorted(outcomes, key=lambda outcome: outcome.error)
@@ -185,7 +185,7 @@ def measure_fit(model: Any, X: Pair, y: Pair) -> tuple[Any, tuple[float, ...]]:
 
 
 @contextmanager
-def _without_warnings() -> Iterator[None]:
+def _silence_warnings() -> Iterator[None]:
     """Silence what other libraries warn of, which would be taken for ours."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
