@@ -10,17 +10,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 import nysboost as nb
-from hostile import (
-    WIDE,
-    Case,
-    X,
-    Y,
-    approximate,
-    close_to,
-    gaussian,
-    has_error_of,
-    standard,
-)
+from hostile import WIDE, Case, X, Y, approximate, close_to, gaussian, has_error_of, standard
 
 FITTED = approximate(kernel=nb.Gaussian(gamma=0.3))
 DENSE = FITTED.to_dense()

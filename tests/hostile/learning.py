@@ -191,10 +191,7 @@ SETTINGS = [
 
 TESTS = [
     *(
-        Case(
-            f"mmd_test({name}={value!r})",
-            lambda n=name, v=value: nb.mmd_test(X, X + 1, **{n: v}),
-        )
+        Case(f"mmd_test({name}={value!r})", lambda n=name, v=value: nb.mmd_test(X, X + 1, **{n: v}))
         for name, value in (
             *(("n_permutations", v) for v in (0, -1, 2.5, "a")),
             *(("kernel", "foo"), ("method", "foo"), ("n_components", 0), ("max_memory", "lots")),

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from math import isnan
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -34,24 +34,13 @@ NO_VALUES = np.empty((0, 0), dtype=object)
 
 
 @dataclass(frozen=True, eq=False)
-class DaskRows:
+class DaskRows(ArrayRows):
     """Rows of a Dask array that has one chunk of features; n may be unknown (NaN)."""
 
     data: Any
     name: str = "X"
     in_memory = False
     lazy = True
-    sizes: ClassVar[Any] = None
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return int(self.data.shape[0])
-
-    @property
-    def n_features(self) -> int:
-        """Number of columns."""
-        return int(self.data.shape[1])
 
     @property
     def numbers_per_row(self) -> int:

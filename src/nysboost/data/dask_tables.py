@@ -82,7 +82,7 @@ HELD_BYTES = 2**27
 class SurveyedRows(DaskRows):
     """Dask rows that have been looked at, with `held_rows`, (len(held), d), in memory."""
 
-    sizes: Floats  # type: ignore[misc]
+    sizes: Floats
     held: Indices
     held_rows: Array
 

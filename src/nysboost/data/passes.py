@@ -103,8 +103,10 @@ def _tiles(rows: int, columns: int, *, same: bool) -> Iterator[tuple[slice, slic
             yield tile, part, 2
 
 
-class LocalPasses:
-    """Rows that are read here, piece by piece: arrays, memory maps, stores, iterators.
+class Rows:
+    """A table of n points of which rows are taken, never the whole, and passes over them.
+
+    They are read here, piece by piece: arrays, memory maps, stores, iterators; all but Dask's.
 
     `in_memory` rows take no memory that the caller does not hold already. `sizes`, (d,), are the
     largest in each column, where `as_rows` has looked; `lazy` rows are Dask's.
@@ -117,7 +119,7 @@ class LocalPasses:
     if TYPE_CHECKING:  # which every kind of rows has; a view leaves some to the rows that it shows
 
         @property
-        def n(self) -> Any:
+        def n(self) -> int:
             """Number of rows; None if only the end will tell."""
 
         @property

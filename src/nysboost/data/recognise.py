@@ -14,7 +14,6 @@ from nysboost.data.dask_rows import DaskRows
 from nysboost.data.dask_tables import dask_rows, survey_rows
 from nysboost.data.files import find_map
 from nysboost.data.lazy import is_lazy
-from nysboost.data.passes import LocalPasses
 from nysboost.data.rows import (
     MEASURED,
     PROBED,
@@ -28,10 +27,10 @@ from nysboost.data.rows import (
 from nysboost.numerics.arrays import SUPPORTED, Array, as_float, is_sparse, is_supported
 
 
-class IteratedRows(LocalPasses):
+class IteratedRows(Rows):
     """Rows that come once, block after block: to be transformed, not to fit on."""
 
-    n = None
+    n = None  # type: ignore[assignment]
     in_memory = False
     form: Array
     n_features: int
@@ -66,7 +65,7 @@ class IteratedRows(LocalPasses):
             yield rows_of(block, name=f"A block of {self.name}")
 
 
-def rows_of(X: Any, *, name: str = "X") -> ArrayRows | DaskRows:
+def rows_of(X: Any, *, name: str = "X") -> ArrayRows:
     """Recognise how a table, of shape (n, d), is stored, and check that it is one of numbers."""
     if isinstance(X, Iterator):
         msg = (
@@ -134,7 +133,7 @@ def stays_where_it_is(X: Any) -> bool:
 
 def stream_of(X: Any, *, name: str = "X") -> Rows:
     """Recognise what the user passed in to be read once: a table, or an iterator of tables."""
-    if isinstance(X, ArrayRows | IteratedRows | DaskRows):
+    if isinstance(X, Rows):
         return X
     return IteratedRows(X, name) if isinstance(X, Iterator) else rows_of(X, name=name)
 

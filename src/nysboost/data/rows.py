@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeAlias
+from typing import Any, NoReturn
 
 import numpy as np
 
 from nysboost.data.driver import slices
 from nysboost.data.files import give_back
-from nysboost.data.passes import LocalPasses
+from nysboost.data.passes import Rows as Rows
 from nysboost.numerics.arrays import Array, Indices, as_float, is_sparse, take
-
-if TYPE_CHECKING:
-    from nysboost.data.dask_rows import DaskRows
 
 SCAN_BYTES = 64 * 2**20
 """A scan holds this much: far more than the reads it is made of cost, far less than memory."""
@@ -37,12 +34,11 @@ STORED_ROWS = 1024
 
 
 @dataclass(frozen=True, eq=False)
-class ArrayRows(LocalPasses):
+class ArrayRows(Rows):
     """Rows of an array in memory or of a CSR matrix."""
 
     data: Array
     in_memory = True
-    lazy = False
 
     def __deepcopy__(self, memo: object) -> ArrayRows:
         return self  # rows are read, never changed
@@ -82,7 +78,7 @@ class ArrayRows(LocalPasses):
 
 
 @dataclass(frozen=True, eq=False)
-class RowsView(LocalPasses):
+class RowsView(Rows):
     """Rows of another table, seen otherwise; what a view does not say is as it is there."""
 
     rows: Any
@@ -230,19 +226,12 @@ class StoredRows(ArrayRows):
 
 
 @dataclass(frozen=True)
-class ForgottenRows:
+class ForgottenRows(Rows):
     """What is left of the rows of an approximation that was saved without its data."""
 
     n: int
     n_features: int
     in_memory = True
-    lazy = False
-    sizes: ClassVar[Any] = None
-
-    @property
-    def numbers_per_row(self) -> int:
-        """How many numbers a row took."""
-        return self.n_features
 
     def take(self, *_: Any, **__: Any) -> NoReturn:
         """Raise: the rows are gone."""
@@ -268,7 +257,3 @@ def scan_size(rows: Rows) -> int:
 def spread_indices(n: int, at_most: int) -> Indices:
     """Return evenly spread positions in range(n): a sample that needs no random numbers."""
     return np.linspace(0, n - 1, min(n, at_most)).astype(np.intp)
-
-
-Rows: TypeAlias = "LocalPasses | DaskRows | ForgottenRows"
-"""A table of n points of which rows are taken, never the whole."""

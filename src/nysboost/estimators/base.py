@@ -28,10 +28,7 @@ from nysboost.tables.schema import Schema
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class BaseNystroem(
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    KernelEstimator,
-    auto_wrap_output_keys=None,
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator, auto_wrap_output_keys=None
 ):
     """A Nyström approximation as a scikit-learn transformer; final classes say which.
 

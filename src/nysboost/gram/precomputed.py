@@ -90,7 +90,7 @@ def _columns(landmarks: Landmarks) -> Indices:
 
 def check_precomputed(rows: Rows, *, corrupted: bool = False) -> None:
     """Refuse what is not square, not symmetric or, unless corrupted, clearly indefinite."""
-    if not isinstance(rows, ArrayRows) or is_sparse(rows.data):
+    if rows.lazy or not isinstance(rows, ArrayRows) or is_sparse(rows.data):
         msg = "A precomputed kernel matrix must be dense; pass matrix.toarray()."
         raise ValueError(msg)
     if isinstance(rows, StoredRows):
