@@ -28,21 +28,15 @@ def store(n=6000, d=4, chunks=20):
 
 @pytest.mark.parametrize("n_learners", [2, 4, 8])
 @pytest.mark.parametrize("method", METHODS)
-def test_a_method_on_a_sample_reads_no_row_twice(method, n_learners):
-    rows = store()
+def test_a_method_on_a_sample_reads_no_row_twice_and_finds_the_landmarks_of_the_array(
+    method, n_learners
+):
+    rows, kernel = store(), nb.Gaussian(sigma=1.0)
     sizes = {"n_learners": n_learners, "n_columns": 12, "row_cap": 500, "random_state": 0}
-    nb.approximate(rows, method, nb.Gaussian(sigma=1.0), **sizes)
+    stored = nb.approximate(rows, method, kernel, **sizes)
     scan_for_nan, sample = 1, 1
     assert rows.reads.max() <= scan_for_nan + sample
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_a_store_gives_the_landmarks_of_the_array(method):
-    rows = store()
-    sizes = {"n_learners": 3, "n_columns": 12, "row_cap": 500, "random_state": 0}
-    stored, held = (
-        nb.approximate(X, method, nb.Gaussian(sigma=1.0), **sizes) for X in (rows, rows.X)
-    )
+    held = nb.approximate(rows.X, method, kernel, **sizes)
     np.testing.assert_array_equal(stored.landmarks.points, held.landmarks.points)
 
 

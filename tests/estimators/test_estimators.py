@@ -60,14 +60,33 @@ def test_scikit_learns_checks_pass(estimator, check):
     check(estimator)
 
 
+def squared(A, B, factor=1.0):
+    return factor * (A @ B.T + 1) ** 2
+
+
 @each
-def test_transform_is_the_kernel_with_the_components_times_the_normalization(estimator):
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"gamma": 0.5},
+        {"gamma": "scale"},
+        {"gamma": "median"},
+        {"kernel": squared, "kernel_params": {"factor": 2.0}},
+    ],
+)
+def test_transform_is_the_kernel_with_the_components_times_the_normalization(estimator, params):
     X, new = points(), points(11, seed=1)
-    fitted = clone(estimator).set_params(gamma=0.5).fit(X)
-    for rows in (X, new):
-        expected = rbf_kernel(rows, fitted.components_, gamma=0.5) @ fitted.normalization_
-        np.testing.assert_allclose(fitted.transform(rows), expected, atol=1e-9)
+    fitted = clone(estimator).set_params(**params).fit(X)
     np.testing.assert_array_equal(fitted.components_, X[fitted.component_indices_])
+    for rows in (X, new):
+        if "kernel" in params:
+            values = squared(rows, fitted.components_, 2.0)
+        else:
+            gamma = fitted.approximation_.gram.kernel.gamma
+            values = rbf_kernel(rows, fitted.components_, gamma=gamma)
+        np.testing.assert_allclose(
+            fitted.transform(rows), values @ fitted.normalization_, atol=1e-8
+        )
 
 
 @each
@@ -197,28 +216,6 @@ def test_a_negative_weight_is_cut_and_the_cut_is_told():
     assert mended.weights_.min() >= 0
     assert mended.discarded_mass_ == 0
     np.testing.assert_array_equal(mended.component_indices_, fitted.component_indices_)
-
-
-@each
-@pytest.mark.parametrize("rule", ["scale", "median"])
-def test_gamma_may_be_a_rule(estimator, rule):
-    X = points()
-    fitted = clone(estimator).set_params(gamma=rule).fit(X)
-    gamma = fitted.approximation_.gram.kernel.gamma
-    expected = rbf_kernel(X, fitted.components_, gamma=gamma) @ fitted.normalization_
-    np.testing.assert_allclose(fitted.transform(X), expected, atol=1e-9)
-
-
-@each
-def test_a_callable_kernel_is_given_its_parameters(estimator):
-    def scaled(A, B, factor=1.0):
-        return factor * (A @ B.T + 1) ** 2
-
-    X = points()
-    params = {"kernel": scaled, "kernel_params": {"factor": 2.0}}
-    fitted = clone(estimator).set_params(**params).fit(X)
-    expected = scaled(X, fitted.components_, 2.0) @ fitted.normalization_
-    np.testing.assert_allclose(fitted.transform(X), expected, atol=1e-8)
 
 
 @each

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 from scipy.sparse import coo_matrix, csr_matrix
 
 import nysboost as nb
@@ -45,6 +46,17 @@ NO_TABLES = {
     "None among numbers": [[1.0, None], [2.0, 3.0]],
 }
 
+SAYS = {
+    "a vector": r"shape \(60,\).*Reshape your data",
+    "three axes": r"shape \(60, 4, 1\)",
+    "a number": r"shape \(\)",
+    "no rows": "nothing to approximate",
+    "no columns": "nothing to approximate",
+    "text": "does not convert to numbers",
+    "complex numbers": "Complex data not supported",
+    "complex sparse": "Complex data not supported",
+}
+
 HARD_TABLES = {
     "integers": np.arange(120).reshape(60, 2) % 7,
     "small integers that wrap": (RNG.integers(0, 255, size=(60, 3))).astype(np.uint8),
@@ -80,14 +92,11 @@ HARD_TABLES = {
 SMALL = {"one row": X[:1], "two rows": X[:2], "three rows": X[:3]}
 
 
-def frame(columns):
-    import pandas as pd
-
-    return pd.DataFrame(columns)
-
-
 CASES = [
-    *(Case(f"fit on {name}", lambda t=table: approximate(t)) for name, table in NO_TABLES.items()),
+    *(
+        Case(f"fit on {name}", lambda t=table: approximate(t), says=SAYS.get(name, ""))
+        for name, table in NO_TABLES.items()
+    ),
     *(
         Case(f"a transformer fitted on {name}", lambda t=table: standard().fit(t))
         for name, table in NO_TABLES.items()
@@ -120,11 +129,6 @@ CASES = [
         lambda: standard().fit(X).transform(iter([X[:30], X[30:]])),
         close_to(standard().fit(X).transform(X)),
     ),
-    Case("an iterator of nothing", lambda: standard().fit(X).transform(iter([]))),
-    Case(
-        "an iterator whose blocks differ in width",
-        lambda: standard().fit(X).transform(iter([X[:30], X[30:, :2]])),
-    ),
     Case("transform of other columns", lambda: standard().fit(X).transform(X[:, :3])),
     Case("transform before fit", lambda: standard().transform(X)),
     Case(
@@ -144,27 +148,30 @@ CASES = [
     Case("zeros under a linear kernel", lambda: approximate(np.zeros((60, 3)), kernel="linear")),
     Case(
         "a frame with text",
-        lambda: approximate(frame({"a": [1, 2], "b": ["x", "y"]}), gamma=1.0),
+        lambda: approximate(pd.DataFrame({"a": [1, 2], "b": ["x", "y"]}), gamma=1.0),
         has_error_of(gaussian([[1, 1, 0], [2, 0, 1]], 1.0)),
     ),
     Case(
         "a frame with a date",
         lambda: approximate(
-            frame({"a": np.arange(30).astype("M8[s]"), "b": np.arange(30)}), gamma=1.0
+            pd.DataFrame({"a": np.arange(30).astype("M8[s]"), "b": np.arange(30)}), gamma=1.0
         ),
         has_error_of(gaussian(np.c_[np.arange(30), np.arange(30)], 1.0)),
     ),
-    Case("a frame with a missing value", lambda: standard().fit(frame({"a": [1.0, None, 3.0]}))),
+    Case(
+        "a frame with a missing value",
+        lambda: standard().fit(pd.DataFrame({"a": [1.0, None, 3.0]})),
+    ),
     Case(
         "a frame with missing integers",
-        lambda: standard().fit(frame({"a": [1, None, 3]}).astype("Int64")),
+        lambda: standard().fit(pd.DataFrame({"a": [1, None, 3]}).astype("Int64")),
     ),
     Case(
         "another order of named columns",
         lambda: (
             standard()
-            .fit(frame({"a": X[:, 0], "b": X[:, 1]}))
-            .transform(frame({"b": X[:, 1], "a": X[:, 0]}))
+            .fit(pd.DataFrame({"a": X[:, 0], "b": X[:, 1]}))
+            .transform(pd.DataFrame({"b": X[:, 1], "a": X[:, 0]}))
         ),
         lambda F: close_to(standard().fit(X[:, :2]).transform(X[:, :2]))(F),
     ),
