@@ -78,7 +78,6 @@ class Approximation(LowRankMatrix):
     """
 
     has_features = True
-    shift = 0.0
 
     def __init__(self, gram: Gram, mixture: Mixture, origin: Origin | None = None) -> None:
         super().__init__(dtype=gram.dtype, shape=(gram.n, gram.n))

@@ -40,6 +40,9 @@ def test_eigenpairs_and_systems_are_those_of_the_dense_matrix(approx):
     alpha = 50.0
     expected = np.linalg.solve(DENSE + alpha * np.eye(40), b)
     np.testing.assert_allclose(approx.solve(b, alpha), expected)
+    least = -np.linalg.eigvalsh(DENSE)[0]
+    with pytest.raises(ValueError, match=f"alpha above {least:.3g}, .* but alpha=0.1 was given"):
+        approx.solve(b, 0.1)
 
 
 @pytest.mark.parametrize("rows", [None, np.array([5, 1, 30, 31])])

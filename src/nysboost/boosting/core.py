@@ -25,30 +25,21 @@ ANCHOR = 0.1
 in sample, with 0.03 larger on other rows of Covertype (1.135e-3 against 1.125e-3)."""
 
 
-def fit_core(
-    sample: Sample, landmarks: Landmarks, rows: Indices | None = None, anchor: float = 0.0
-) -> FeatureMap:
+def fit_core(sample: Sample, landmarks: Landmarks, rows: Indices | None = None) -> FeatureMap:
     """Return K̂ = C M Cᵀ with M = A⁺ G[S, S] A⁺ᵀ and A = k(S, Z): positive semidefinite.
 
     On the sample no M gives a smaller ‖G − A M Aᵀ‖; the cost does not depend on n. `rows` are
-    positions in the sample where a part of it is used; landmarks that are points join at weight
-    `anchor`.
+    positions in the sample where a part of it is used; landmarks that are points join it.
     """
-    everything = np.arange(len(sample))
-    rows = everything if rows is None else rows
-    whole = np.array_equal(rows, everything)  # which are not copied
-    G = sample.matrix if whole else take(take(sample.matrix, rows), rows, axis=1)
-    A = sample.gram.cross(rows, landmarks)
-    W = sample.gram.within(landmarks)
-    projection = optimal_core(A, W, lambda Q: times(G, Q), anchor).projection
-    return FeatureMap(sample.gram, landmarks, like(projection, A))
+    projection = project_sample(sample, landmarks, rows).projection
+    return FeatureMap(sample.gram, landmarks, like(projection, sample.gram.rows.form))
 
 
 def core_on(gram: Gram, landmarks: Landmarks, row_cap: int, rng: np.random.Generator) -> FeatureMap:
     """Return the joint approximation on given landmarks, from `row_cap` rows or four for each."""
     sample = take_sample(gram, max(row_cap, ROWS_PER_LANDMARK * len(landmarks)), rng)
     if landmarks.indices is None:
-        return fit_core(sample, landmarks, anchor=ANCHOR)
+        return fit_core(sample, landmarks)
     sample = Sample.of(gram, np.union1d(sample.indices, landmarks.indices))
     local = replace(landmarks, indices=sample.positions(landmarks.indices))
     return replace(fit_core(sample, local), gram=gram, landmarks=landmarks)
@@ -140,14 +131,21 @@ class Fit:
     error: float
 
 
-def project_sample(sample: Sample, landmarks: Landmarks, *, single: bool = False) -> OptimalCore:
-    """Return the optimal core of landmarks on a sample; points join it at the anchor's weight.
+def project_sample(
+    sample: Sample, landmarks: Landmarks, rows: Indices | None = None, *, single: bool = False
+) -> OptimalCore:
+    """Return the optimal core of landmarks on a sample, or on `rows` of it.
 
-    `single` multiplies by G in float32, where the error is known to be above `SINGLE`.
+    Landmarks that are points join it at the anchor's weight. `single` multiplies by G in float32,
+    where the error is known to be above `SINGLE`.
     """
-    A, W = sample.gram.cross(slice(None), landmarks), sample.gram.within(landmarks)
-    anchor, G = ANCHOR if landmarks.indices is None else 0.0, sample.matrix
-    return optimal_core(A, W, lambda Q: times(sample.single if single else G, Q), anchor)
+    rows = None if rows is not None and len(rows) == len(sample) else rows  # all are not copied
+    A = sample.gram.cross(slice(None) if rows is None else rows, landmarks)
+    W = sample.gram.within(landmarks)
+    G = sample.single if single else sample.matrix
+    G = G if rows is None else take(take(G, rows), rows, axis=1)
+    anchor = ANCHOR if landmarks.indices is None else 0.0
+    return optimal_core(A, W, lambda Q: times(G, Q), anchor)
 
 
 def fit_landmarks(

@@ -1,4 +1,4 @@
-"""A matrix F S Fᵀ that is never formed: entries, products, eigenpairs and systems."""
+"""A matrix F S Fᵀ + δI that is never formed: entries, products, eigenpairs and systems."""
 
 from __future__ import annotations
 
@@ -34,14 +34,15 @@ REFINEMENTS = 8
 
 
 class LowRankMatrix(LinearOperator):
-    """F S Fᵀ as a linear operator, with F of shape (n, K) and S diagonal, of either sign.
+    """F S Fᵀ + δI as a linear operator, with F of shape (n, K) and S diagonal, of either sign.
 
-    A subclass says what F and S are, as `_factor` and `_weight_of_each`.
+    A subclass says what F, S and δ are, as `_factor`, `_weight_of_each` and `shift`.
     """
 
     gram: Gram
     shape: tuple[int, int]
     dtype: np.dtype[Any]
+    shift: float = 0.0
 
     @cached_property
     def _factor(self) -> Factor:
@@ -57,20 +58,23 @@ class LowRankMatrix(LinearOperator):
         """Return K̂[rows, cols]; both as in NumPy: positions, masks or slices."""
         n = self.shape[0]
         left, right = (positions(which, n) for which in (rows, cols))
-        return (self._factor.at(left) * self._weights_like) @ self._factor.at(right).T
+        low = (self._factor.at(left) * self._weights_like) @ self._factor.at(right).T
+        return low + like(self.shift * np.equal.outer(left, right), low) if self.shift else low
 
     def diag(self) -> Array:
         """Return the diagonal of K̂, shape (n,)."""
-        return self._factor.map(_diagonal, self._weights_like, 1, task="diagonal")[:, 0]
+        low = self._factor.map(_diagonal, self._weights_like, 1, task="diagonal")
+        return low[:, 0] + self.shift
 
     def trace(self) -> float:
         """Return tr K̂."""
-        return self._factor.trace(self._weight_of_each)
+        return self._factor.trace(self._weight_of_each) + self.shift * self.shape[0]
 
     def to_dense(self) -> Array:
         """Return K̂ as an n×n array."""
         F = self._factor.all()
-        return (F * self._weights_like) @ F.T
+        low = (F * self._weights_like) @ F.T
+        return low + like(self.shift * np.eye(self.shape[0]), low) if self.shift else low
 
     def __matmul__(self, V: TableLike) -> Array:
         """Return K̂ V, in the array namespace of V where that is the data's own."""
@@ -84,7 +88,8 @@ class LowRankMatrix(LinearOperator):
         return product
 
     def _matmat(self, V: Array) -> Array:
-        return self._times(V)
+        low = self._times(V)
+        return low + self.shift * V if self.shift else low
 
     def _times(self, V: Array) -> Array:
         """Return F S Fᵀ V."""
@@ -102,6 +107,9 @@ class LowRankMatrix(LinearOperator):
     def eigh(self, k: int | None = None) -> tuple[Array, Array]:
         """Return the k largest eigenvalues of K̂, in falling order, and their eigenvectors.
 
+        They are those on the range of F: on all that is orthogonal to it K̂ is `shift` times the
+        identity.
+
         Parameters
         ----------
         k : int or None
@@ -117,7 +125,7 @@ class LowRankMatrix(LinearOperator):
         eigenvalues, basis = self._spectrum
         T = like(basis[:, :k], self._weights_like)
         vectors = self._factor.map(_product, T, T.shape[1], task="eigenvectors")
-        return like(eigenvalues[:k], T), vectors
+        return like(eigenvalues[:k] + self.shift, T), vectors
 
     def solve(self, b: TableLike, alpha: float) -> Array:
         """Return (K̂ + alpha·I)⁻¹ b without forming K̂.
@@ -140,12 +148,13 @@ class LowRankMatrix(LinearOperator):
             is then too small beside K̂ for the precision of the data.
         """
         require_number("alpha", alpha)
-        B = real_numbers("b", b)
+        B, ridge = real_numbers("b", b), float(alpha) + self.shift
         eigenvalues, _ = self._spectrum
         lowest = min(0.0, float(eigenvalues.min()))
-        if not alpha > max(0.0, -lowest * (1 + DEFINITE)):
+        if not ridge > max(0.0, -lowest * (1 + DEFINITE)):
+            least = max(0.0, -lowest) - self.shift
             msg = (
-                f"solve needs alpha above {max(0.0, -lowest):.3g}, so that K̂ + alpha·I is positive "
+                f"solve needs alpha above {least:.3g}, so that K̂ + alpha·I is positive "
                 f"definite, but alpha={alpha!r} was given."
             )
             raise ValueError(msg)
@@ -155,16 +164,15 @@ class LowRankMatrix(LinearOperator):
         if isinstance(B, np.ndarray) and not isinstance(self._weights_like, np.ndarray):
             return to_host(self.solve(like(B, self._weights_like), alpha))
         V = B[:, None] if B.ndim == 1 else B
-        y, reached = self._solve(V, float(alpha))
+        y, reached = self._solve(V, ridge)
         if reached > UNSOLVED[self.dtype.name]:
             msg = (
                 f"With alpha={alpha:.3g} the system is solved only to a relative residual of "
                 f"{reached:.1e}: raise alpha, or pass the data in float64 if they are not."
             )
             warnings.warn(msg, ConvergenceWarning, stacklevel=2)
-        solution = self._map_features(
-            _solution, (like(y, in_float64(self._weights_like)), float(alpha)), V, V
-        )
+        shared = like(y, in_float64(self._weights_like)), ridge
+        solution = self._map_features(_solution, shared, V, V)
         return solution[:, 0] if B.ndim == 1 else solution
 
     def _solve(self, b: Array, alpha: float) -> tuple[Floats, float]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.sparse import coo_array
 from scipy.sparse.linalg import LinearOperator
 
@@ -17,7 +16,6 @@ from nysboost.engine.feature_map import FeatureMap
 from nysboost.engine.residual import Residual
 from nysboost.gram import Gram, Landmarks
 from nysboost.numerics.arrays import Array, Floats, like, namespace
-from nysboost.numerics.checks import positions
 
 
 class InSample(Approximation):
@@ -92,42 +90,6 @@ class InSample(Approximation):
             'such as "joint" or "modified".'
         )
         raise ValueError(msg)
-
-    # What the multiple of the identity changes
-
-    def block(self, rows: ArrayLike | slice, cols: ArrayLike | slice) -> Array:
-        """Return K̂[rows, cols]; both as in NumPy: positions, masks or slices."""
-        low, n = super().block(rows, cols), self.shape[0]
-        same = np.equal.outer(positions(rows, n), positions(cols, n))
-        return low + like(self.shift * same, low)
-
-    def diag(self) -> Array:
-        """Return the diagonal of K̂, shape (n,)."""
-        return super().diag() + self.shift
-
-    def trace(self) -> float:
-        """Return tr K̂."""
-        return super().trace() + self.shift * float(self.shape[0])
-
-    def to_dense(self) -> Array:
-        """Return K̂ as an n×n array."""
-        low = super().to_dense()
-        return low + like(self.shift * np.eye(self.shape[0]), low)
-
-    def _matmat(self, V: Array) -> Array:
-        return self._times(V) + self.shift * V
-
-    def eigh(self, k: int | None = None) -> tuple[Array, Array]:
-        """Return the k largest eigenvalues of K̂ on the range of F, and their eigenvectors.
-
-        On all that is orthogonal to them K̂ is δ times the identity.
-        """
-        eigenvalues, eigenvectors = super().eigh(k)
-        return eigenvalues + self.shift, eigenvectors
-
-    def solve(self, b: Any, alpha: float) -> Array:
-        """Return (K̂ + alpha·I)⁻¹ b without forming K̂."""
-        return super().solve(b, alpha + self.shift)
 
     def _residual(self, other: Gram | None) -> Residual:
         """Return G − K̂; on other rows there is none."""
