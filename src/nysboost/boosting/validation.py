@@ -110,7 +110,7 @@ class ValidationSet:
             self.__post_init__()
         if len(self._columns) <= p:
             self._columns += [self._column(j) for j in range(len(self._columns), p + 1)]
-            self._factor = triangular_factor(np.stack(self._columns, axis=1))
+            self._factor = triangular_factor(np.array(self._columns).T)
         return self._factor[: p + 1, : p + 1]
 
     def _column(self, j: int) -> Floats:

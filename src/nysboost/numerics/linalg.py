@@ -26,7 +26,8 @@ from nysboost.numerics.tolerances import FAR_FROM_THERE, NEARBY, RESOLVED, ROUND
 def triangular_factor(*blocks: Array) -> Floats:
     """Return R of the QR factorisation of the stacked blocks, on the host in float64."""
     tall = np.vstack([floats_on_host(block) for block in blocks])
-    return np.asarray(np.linalg.qr(tall, mode="r"))
+    size = int(lapack.dgeqrf_lwork(*tall.shape)[0])  # NumPy's is slow for few columns
+    return np.triu(lapack.dgeqrf(tall, lwork=size, overwrite_a=True)[0][: tall.shape[1]])
 
 
 def triangular_inverse(L: Array) -> Array:
