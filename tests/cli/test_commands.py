@@ -106,18 +106,6 @@ def test_list_shows_methods_kernels_presets_and_where_data_were_found(command, t
     assert "URB-mean" in json.loads(command("list", "--json")[1])["methods"]
 
 
-@pytest.mark.parametrize("words", [["reproduce", "simulation", "--quick"], ["compare"]])
-def test_an_output_folder_that_cannot_be_written_is_a_sentence_and_status_2(
-    command, tmp_path, words
-):
-    (tmp_path / "taken").write_text("")
-    np.save(tmp_path / "rows.npy", np.eye(40))
-    words = [*words, tmp_path / "rows.npy"] if words == ["compare"] else words
-    status, _, err = command(*words, "--out", tmp_path / "taken" / "below")
-    assert status == 2
-    assert "cannot be written" in err
-
-
 def test_a_missing_package_names_the_extra(command, monkeypatch):
     monkeypatch.setitem(sys.modules, "rich", None)
     status, _, err = command("list")

@@ -146,12 +146,6 @@ def test_small_errors_are_right_with_more_features_than_points():
     assert errors["exact"] < 1e-14
 
 
-def test_learners_of_different_rank_are_allowed_and_one_without_features_is_not_needed():
-    G, features, _ = random_case(8, ranks=(1, 7))
-    w = np.array([0.3, 0.6])
-    assert relative_errors(G, features, {0: w})[0] == pytest.approx(dense_error(G, features, w))
-
-
 @pytest.mark.parametrize("size", [0.1, 1e-7])
 def test_arrays_of_any_namespace_give_the_same_errors(size):
     strict = pytest.importorskip("array_api_strict")

@@ -45,12 +45,14 @@ def test_a_damaged_end_is_made_again(tmp_path, damage):
     assert path.read_bytes() == whole
 
 
-def test_runs_of_other_settings_never_mix(tmp_path):
+def test_runs_of_other_settings_or_code_never_mix(tmp_path):
     plans = [
         plan(), plan(seed=1), plan(n_columns=5, rank=4), plan(n_learners=2), plan(METHODS[:3]),
+        plan(code="other"),
     ]  # fmt: skip
     for each in plans:
-        runner.run(each, tmp_path, 1)
+        found = runner.run(each, tmp_path, 1)
+        assert found.made_with == (f"{nb.__version__} ({each.code})",)
     assert len(list(tmp_path.glob("*.jsonl"))) == len(plans)
 
 
@@ -157,13 +159,6 @@ def test_the_digest_of_code_changes_with_it_and_not_with_its_line_ends(tmp_path)
     assert all((runner.PACKAGE / part).exists() for part in runner.NUMBERS_COME_FROM)
 
 
-def test_every_record_says_which_code_made_it_and_other_code_begins_anew(tmp_path):
-    for code in ("this", "other"):
-        found = runner.run(plan(code=code), tmp_path, 1)
-        assert found.made_with == (f"{nb.__version__} ({code})",)
-    assert len(list(tmp_path.glob("*.jsonl"))) == 2
-
-
 def test_records_of_other_code_are_reported_where_that_is_asked_for(tmp_path):
     made = runner.run(plan(), tmp_path, 1)
     found = runner.gather(plan(code="other"), tmp_path)
@@ -205,17 +200,6 @@ def test_records_come_back_exactly_and_tidying_gives_the_same_bytes_in_any_order
         store.tidy()
         texts.append(store.path.read_bytes())
     assert texts[0] == texts[1]
-
-
-@pytest.mark.parametrize("cut", [5, 60, 100])
-def test_a_record_cut_in_half_is_dropped_and_made_again(store, cut):
-    store.append(record(0))
-    store.append(record(1))
-    store.path.write_bytes(store.path.read_bytes()[:-cut])
-    assert list(store.read()) == [(0, "columns")]
-    store.tidy()
-    store.append(record(1))
-    assert list(store.read().values()) == [record(0), record(1)]
 
 
 def test_changed_numbers_and_bytes_that_are_no_record_are_dropped(store):
