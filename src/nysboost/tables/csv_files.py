@@ -164,8 +164,8 @@ class CsvFile:
         line, cell = next(wrong, ("?", "a value"))
         return (
             f"Column {name!r} of {self.path} has {cell!r:.60} in line {line}, which is not a "
-            "number: correct it or leave it empty. In a fit, --category makes the column a category, "
-            "and --drop-column leaves it out."
+            "number: correct it or leave it empty. In a fit, --category makes the column a "
+            "category, and --drop-column leaves it out."
         )
 
     def lines(self) -> Iterator[tuple[int, list[str]]]:
