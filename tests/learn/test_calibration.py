@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax
 
-from nysboost.learn.calibration import by_margins, calibrated, logits_of
+from nysboost.learn.calibration import by_margins, calibrate, logits_of
 from nysboost.search.search import Fitted
 
 
@@ -15,12 +15,12 @@ def test_scores_that_are_probabilities_stay_what_they_are(sure):
     drawn = np.array([rng.multinomial(1, p) for p in true], dtype=float)
     h = slice(0, 4000)
     fitted = Fitted([], drawn[h], true[h], 0 * true[h], None, [])
-    found = calibrated(fitted, shares=True)
+    found = calibrate(fitted, shares=True)
     losses = [
         -np.mean(np.sum(true * log, axis=1))
         for log in (
             log_softmax(logits_of(true, *found), axis=1),
-            log_softmax(logits_of(true, *calibrated(fitted, shares=False)), axis=1),
+            log_softmax(logits_of(true, *calibrate(fitted, shares=False)), axis=1),
         )
     ]
     entropy = -np.mean(np.sum(true * np.log(true), axis=1))

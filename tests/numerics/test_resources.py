@@ -17,9 +17,9 @@ import nysboost as nb
 from nysboost.numerics.resources import (
     Budget,
     as_bytes,
+    format_bytes,
     on_one_core,
     one_blas_thread,
-    readable,
     usable_threads,
 )
 
@@ -64,13 +64,13 @@ def test_memory_that_is_no_amount_gets_a_sentence(bad):
     ],
 )
 def test_sizes_are_readable_and_never_too_small(size, text):
-    assert readable(size) == text
+    assert format_bytes(size) == text
     assert as_bytes(text) >= size
 
 
 @given(st.integers(0, 10**13))
 def test_a_size_in_words_is_at_least_the_size_and_at_most_a_tenth_of_its_unit_more(size):
-    in_words = readable(size)
+    in_words = format_bytes(size)
     unit = as_bytes("1" + in_words.split()[1])
     assert size <= as_bytes(in_words) + 1e-6 * size
     assert as_bytes(in_words) <= size + 0.1001 * unit + 1e-6 * size + 1000 * (unit > 1000)

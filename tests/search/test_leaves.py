@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import nysboost as nb
-from nysboost.search.leaves import Leaves, Tree, rounded
+from nysboost.search.leaves import Leaves, Tree, round_to_float32
 
 QUICK = {"kernel": "matern", "metric": "each", "scale": "standard", "random_state": 0}
 KERNELS = [nb.Gaussian(gamma=0.5), nb.Matern(0.5, 1.0), nb.Matern(1.5, 1.0)]
@@ -68,7 +68,7 @@ def test_a_weight_of_two_is_a_row_twice_and_rows_that_come_later_might_have_been
         KERNELS[2], tree, np.repeat(U, counts, axis=0), np.repeat(R, counts, axis=0), None, 0.1
     )
     np.testing.assert_allclose(weighed(fresh), repeated(fresh), atol=1e-8)
-    later = Leaves.fit(KERNELS[2], tree, U[:50], R[:50], None, 0.1).updated(U[50:], R[50:], None)
+    later = Leaves.fit(KERNELS[2], tree, U[:50], R[:50], None, 0.1).add_rows(U[50:], R[50:], None)
     whole = Leaves.fit(KERNELS[2], tree, U, R, None, 0.1)
     np.testing.assert_allclose(later(fresh), whole(fresh), atol=1e-8)
 
@@ -157,8 +157,8 @@ def test_mapped_rows_in_single_precision_predict_alike_and_far_ones_stay_in_doub
     rng = np.random.default_rng(0)
     U, new = rng.normal(size=(300, 3)), rng.normal(size=(50, 3))
     y = np.sin(3 * U[:, :1])
-    kept = rounded(U, error=0.01)
-    assert (kept.dtype, rounded(U + 1e6, error=0.01).dtype) == (np.float32, np.float64)
+    kept = round_to_float32(U, error=0.01)
+    assert (kept.dtype, round_to_float32(U + 1e6, error=0.01).dtype) == (np.float32, np.float64)
     tree = Tree.of(U, 100)
     found = [Leaves.fit(KERNELS[1], tree, V, y, None, rho)(new) for V in (U, kept)]
     np.testing.assert_allclose(*found, rtol=0, atol=1e-4)

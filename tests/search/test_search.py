@@ -6,7 +6,7 @@ from scipy.sparse import random as random_sparse
 from sklearn.linear_model import Ridge
 
 import nysboost as nb
-from nysboost.search.candidates import MATERN32, Found
+from nysboost.search.candidates import MATERN32, Solution
 from nysboost.search.loss import Point
 from nysboost.search.model import mixture_weights
 from nysboost.search.scaling import SCALINGS, PiecewiseCodes, principal, unit_spread
@@ -30,7 +30,7 @@ def table(n, seed=0):
 def test_features_in_the_coordinates_of_a_search_are_those_of_the_rows(scaling, A):
     X, fresh = rows(), rows(seed=1)
     scale = scaling(X)
-    found = Found("", MATERN32, Point(scale(X[:9]), A, 0.0), GAMMAS)
+    found = Solution("", MATERN32, Point(scale(X[:9]), A, 0.0), GAMMAS)
     expected = found.features()(scale(fresh))
     np.testing.assert_allclose(found.features(scale)(fresh), expected, atol=1e-5)
 

@@ -22,7 +22,7 @@ from nysboost.data.passes import PairTask, Task
 from nysboost.data.rows import ArrayRows, Rows
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Indices, as_float, dense, empty
-from nysboost.numerics.resources import on_one_core, readable
+from nysboost.numerics.resources import format_bytes, on_one_core
 
 T = TypeVar("T")
 
@@ -184,8 +184,8 @@ class DaskRows(ArrayRows):
         size = count * self.n_features * self.form.dtype.itemsize
         if size > TAKE_BYTES:
             msg = (
-                f"{count} rows of {self.name} were asked for at once, {readable(size)}, but Dask's "
-                "rows stay on their workers. Take a method that looks at a sample, such as "
+                f"{count} rows of {self.name} were asked for at once, {format_bytes(size)}, but "
+                "Dask's rows stay on their workers. Take a method that looks at a sample, such as "
                 f'"joint", or pass a sample of the rows: {self.name}[::100].compute().'
             )
             raise ValueError(msg)

@@ -16,8 +16,8 @@ from typing import TypeVar
 from nysboost.numerics.resources import (
     Budget,
     confine_this_thread,
+    format_bytes,
     one_blas_thread,
-    readable,
     usable_threads,
 )
 
@@ -77,8 +77,8 @@ class Cost:
         needed = self.fixed + least * (self.block_row + self.piece_row)
         if needed > budget.bytes:
             msg = (
-                f"max_memory of {readable(budget.bytes)} is too small: one block of {least} rows "
-                f"needs {readable(needed)}. Raise max_memory to that or more, or take fewer "
+                f"max_memory of {format_bytes(budget.bytes)} is too small: one block of {least} "
+                f"rows needs {format_bytes(needed)}. Raise max_memory to that or more, or take fewer "
                 "landmarks."
             )
             raise ValueError(msg)

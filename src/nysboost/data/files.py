@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nysboost._version import SOFTWARE
-from nysboost.numerics.resources import readable
+from nysboost.numerics.resources import format_bytes
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -60,10 +60,10 @@ def reserve(file: int, size: int, path: Path) -> None:
 
 def disk_full(path: Path, size: int | None) -> OSError:
     """Return the error that says what a result needs, where that is known, and what is free."""
-    free = readable(shutil.disk_usage(path.parent).free)
+    free = format_bytes(shutil.disk_usage(path.parent).free)
     needs = f"The disk has {free} free, which is too little"
     if size is not None:
-        needs = f"The features need {readable(size)}, but the disk has {free} free"
+        needs = f"The features need {format_bytes(size)}, but the disk has {free} free"
     advice = "Make room or write to another disk; nothing that was there has been removed"
     return OSError(errno.ENOSPC, f"{needs}. {advice}", str(path))
 

@@ -87,7 +87,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         self.kernel = replace(self.kernel, **changed)  # type: ignore[type-var]
         return self
 
-    def _found(self) -> list[str]:
+    def _summary_lines(self) -> list[str]:
         """Return lines that say what a fit found; none before it."""
         return []
 
@@ -98,7 +98,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
             for name, value in self.get_params(deep=False).items()
             for text in [describe_parameters(type(self)).get(name, "")]
         )
-        found = "\n".join(self._found())
+        found = "\n".join(self._summary_lines())
         return (
             f"{estimator_html_repr(self)}{f'<pre>{escape(found)}</pre>' if found else ''}"
             f"<details><summary>What the parameters do</summary><table>{rows}</table></details>"

@@ -20,7 +20,7 @@ from nysboost.data.passes import BlockTask
 from nysboost.data.recognise import rows_of
 from nysboost.data.rows import PROBED, Rows, RowsView, spread_indices
 from nysboost.gram import KernelGram
-from nysboost.learn.input import TableInput, blocks_of, buffered, options_for, refuse_unequal
+from nysboost.learn.input import TableInput, blocks_of, options_for, refuse_unequal, take_buffer
 from nysboost.learn.report import permutation_importances, summarise
 from nysboost.numerics.arrays import (
     Array,
@@ -36,7 +36,7 @@ from nysboost.numerics.arrays import (
 from nysboost.numerics.progress import current
 from nysboost.numerics.resources import Budget, at_most, one_blas_thread
 from nysboost.search.candidates import in_folds
-from nysboost.search.scaling import coded
+from nysboost.search.scaling import with_codes
 from nysboost.search.search import Fitted, learn
 from nysboost.search.trials import Data
 from nysboost.search.tuning import LANDMARKS
@@ -58,7 +58,7 @@ class BaseLearner(TableInput):
 
     def _fit_blocks(self, blocks: Iterator[Any], weights: Any) -> Any:
         """Fit the first blocks of an iterator, and add the others."""
-        first, rest = buffered(blocks_of(blocks, weights))
+        first, rest = take_buffer(blocks_of(blocks, weights))
         self.fit(*first)
         for X, y, of_block in rest:
             self.partial_fit(X, y, sample_weight=of_block)
@@ -87,7 +87,7 @@ class BaseLearner(TableInput):
         few = one_blas_thread() if in_folds(rows.n) else nullcontext()
         with at_most(budget.threads), few:
             fitted = learn(
-                rows, Y, weights, options, self._asked(rows.n), rng,
+                rows, Y, weights, options, self._n_landmarks(rows.n), rng,
                 local=self.local if refit is None else False, budget=budget, work=current(),
             )  # fmt: skip
             if refit is not None:
@@ -95,7 +95,7 @@ class BaseLearner(TableInput):
             self._keep(fitted, rows)
         return fitted
 
-    def _asked(self, n: int) -> int:
+    def _n_landmarks(self, n: int) -> int:
         """Return the number of landmarks that n rows allow."""
         return min(LANDMARKS if isinstance(self.n_components, str) else self.n_components, n)
 
@@ -106,7 +106,7 @@ class BaseLearner(TableInput):
         self.n_components_ = max(len(m.model.features.landmarks) for m in self._members)
         best = self._members[int(np.argmax(self.mixture_weights_))]
         self.kernel_, self.components_ = best.model.kernel, best.model.landmarks
-        gram = KernelGram(coded(rows, best.codes), self.kernel_, self._budget())
+        gram = KernelGram(with_codes(rows, best.codes), self.kernel_, self._budget())
         main = best.model.features.with_gram(gram)
         self.approximation_ = Approximation(gram, Mixture((main,), np.ones(1)))
         self.n_local_rows_ = max(
@@ -115,10 +115,12 @@ class BaseLearner(TableInput):
         missed = (fitted.truth - fitted.mean) ** 2
         error = np.sqrt(np.average(missed, axis=0, weights=fitted.weights))
         self.validation_error_ = float(np.sqrt(np.mean(error**2)))
-        self._single = single_is_enough(self._mixed, rows, error)
+        self._single = single_is_enough(self._predict_mixture, rows, error)
         X: Any = fitted.X
         self.feature_importances_ = permutation_importances(
-            lambda some: self._mixed(InDouble(rows_of(like(some, X)))),  # where the model is
+            lambda some: self._predict_mixture(
+                InDouble(rows_of(like(some, X)))
+            ),  # where the model is
             X,
             fitted.truth,
             np.arange(rows.n_features) if self._table is None else self._table.origins,
@@ -128,9 +130,9 @@ class BaseLearner(TableInput):
     def summary(self) -> None:
         """Print in ten lines what was tried, what was chosen and why."""
         check_is_fitted(self)
-        print("\n".join(self._found()))
+        print("\n".join(self._summary_lines()))
 
-    def _found(self) -> list[str]:
+    def _summary_lines(self) -> list[str]:
         return summarise(self) if hasattr(self, "_members") else []
 
     def _budget(self) -> Budget:
@@ -141,7 +143,7 @@ class BaseLearner(TableInput):
         rows = self._rows(X, reset=False)
         refuse_unequal(rows.n, Y.shape[0])
         budget = self._budget()
-        self._members = [member.updated(rows, Y, weights, budget) for member in self._members]
+        self._members = [member.add_rows(rows, Y, weights, budget) for member in self._members]
 
     # Evaluating
 
@@ -154,7 +156,7 @@ class BaseLearner(TableInput):
         width = int(_on_worker((self, of_rows), rows.form).shape[1])
         return rows.map(BlockTask("predict", _on_worker, (self, of_rows)), width)
 
-    def _mixed(self, rows: Any) -> Array:
+    def _predict_mixture(self, rows: Any) -> Array:
         """Return the mixture's prediction in the precision of the rows, shape (n, t)."""
         budget = self._budget()
         return reduce(add, (member.predict(rows, budget) for member in self._members))

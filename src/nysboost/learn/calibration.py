@@ -39,10 +39,10 @@ def by_margins(fitted: Fitted) -> Calibration:
     Lin and Wahba 2004). With biases more labels have to become right than wrong, by more than twice
     the root of both numbers together (McNemar 1947).
     """
-    own = calibrated(fitted, shares=False, biased=False)
+    own = calibrate(fitted, shares=False, biased=False)
     if fitted.mean.shape[1] == 2:
         return own
-    shifted = calibrated(fitted, shares=False)
+    shifted = calibrate(fitted, shares=False)
     weights = np.ones(len(fitted.mean)) if fitted.weights is None else fitted.weights
     right = [
         logits_of(fitted.mean, *found).argmax(axis=1) == fitted.truth.argmax(axis=1)
@@ -52,7 +52,7 @@ def by_margins(fitted: Fitted) -> Calibration:
     return shifted if gained - lost > 2 * (gained + lost) ** 0.5 else own
 
 
-def calibrated(fitted: Fitted, *, shares: bool, biased: bool = True) -> Calibration:
+def calibrate(fitted: Fitted, *, shares: bool, biased: bool = True) -> Calibration:
     """Return slope, power and biases with which softmax(logits) fits held-out labels.
 
     The log loss of held-out rows is minimised, with a small penalty on the distance from a slope

@@ -21,8 +21,8 @@ from nysboost.data.lazy import by_blocks, map_rows
 from nysboost.data.recognise import numbers_of
 from nysboost.estimators.parameters import guard, reports_progress
 from nysboost.learn.base import BaseLearner
-from nysboost.learn.calibration import by_margins, calibrated, logits_of
-from nysboost.learn.input import counted
+from nysboost.learn.calibration import by_margins, calibrate, logits_of
+from nysboost.learn.input import drop_zero_weights
 from nysboost.learn.margin_weights import fit_machines
 from nysboost.learn.margins import LOSSES as MARGIN_LOSSES
 from nysboost.numerics.arrays import Floats, TableLike, to_host
@@ -133,7 +133,7 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
             return self
         labels = self._labels(y)
         weights = self._weights(sample_weight, labels)
-        X, labels, weights = counted(X, labels, weights)
+        X, labels, weights = drop_zero_weights(X, labels, weights)
         self.classes_, codes = np.unique(labels, return_inverse=True)
         if len(self.classes_) == 1:
             msg = (
@@ -144,7 +144,7 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         squared = self.loss == "squared"
         refit = None if squared else partial(fit_machines, self.loss, self.C)
         fitted = self._learn(X, np.eye(len(self.classes_))[codes], weights, refit)
-        found = calibrated(fitted, shares=True) if squared else by_margins(fitted)
+        found = calibrate(fitted, shares=True) if squared else by_margins(fitted)
         self._slope, self._power, self._bias = found
         if not squared:  # scores of machines are no indicators, probabilities are near them
             missed = fitted.truth - softmax(logits_of(fitted.mean, *found), axis=1)
@@ -244,7 +244,7 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
 
 
 def _logits(learner: Any, rows: Any) -> Floats:
-    scores = to_host(learner._mixed(rows))
+    scores = to_host(learner._predict_mixture(rows))
     return logits_of(scores, learner._slope, learner._power, learner._bias)
 
 

@@ -121,15 +121,15 @@ def _unit(weights: Floats) -> float:
     return float(there.mean())
 
 
-def counted(X: Any, y: Any, weights: Floats | None) -> tuple[Any, Any, Floats | None]:
+def drop_zero_weights(X: Any, y: Any, weights: Floats | None) -> tuple[Any, Any, Floats | None]:
     """Leave out rows of weight 0, which would still be looked at in other ways."""
     if weights is None or (weights > 0).all() or is_lazy(X) or is_lazy(y):
         return X, y, weights
     kept = np.flatnonzero(weights > 0)
-    return _taken(X, kept), y[kept], weights[kept]
+    return _take_rows(X, kept), y[kept], weights[kept]
 
 
-def _taken(X: Any, kept: Any) -> Any:
+def _take_rows(X: Any, kept: Any) -> Any:
     if is_frame(X):
         return frame_of(X)[kept.tolist()].to_native()
     if is_sparse(X):
@@ -176,7 +176,7 @@ def blocks_of(blocks: Iterator[Any], weights: Any) -> Iterator[Block]:
         raise ValueError(msg)
 
 
-def buffered(blocks: Iterator[Block]) -> tuple[Block, Iterator[Block]]:
+def take_buffer(blocks: Iterator[Block]) -> tuple[Block, Iterator[Block]]:
     """Return the first rows of an iterator, joined, and the blocks that remain."""
     held: list[Block] = []
     size = 0
@@ -191,13 +191,13 @@ def buffered(blocks: Iterator[Block]) -> tuple[Block, Iterator[Block]]:
     weights = None
     if any(of_block is not None for _, _, of_block in held):
         weights = np.concatenate([np.ones(len(y)) if w is None else w for _, y, w in held])
-    X, y = _joined([X for X, _, _ in held]), np.concatenate([y for _, y, _ in held])
+    X, y = _join([X for X, _, _ in held]), np.concatenate([y for _, y, _ in held])
     return (X, y, weights), blocks
 
 
-def _joined(parts: list[Any]) -> Any:
+def _join(parts: list[Any]) -> Any:
     if any(map(is_frame, parts)):
-        return _joined_frames(parts)
+        return _join_frames(parts)
     if is_sparse(parts[0]):
         from scipy.sparse import vstack
 
@@ -205,7 +205,7 @@ def _joined(parts: list[Any]) -> Any:
     return np.concatenate([np.asarray(part) for part in parts])
 
 
-def _joined_frames(parts: list[Any]) -> Any:
+def _join_frames(parts: list[Any]) -> Any:
     """Return data frames as one, with the columns of the first; types that differ are widened."""
     import narwhals as nw
 

@@ -18,7 +18,7 @@ from nysboost.learn.margins import (
 )
 from nysboost.numerics.arrays import Floats, floats_on_host, like, namespace, take
 from nysboost.numerics.resources import Budget
-from nysboost.search.model import Weighed
+from nysboost.search.model import LinearPredictor
 from nysboost.search.search import Fitted
 from nysboost.search.trials import Data
 
@@ -41,14 +41,14 @@ def fit_machines(loss: str, C: float | None, found: Fitted, data: Data, budget: 
     members, scores = [], np.zeros(truth.shape)
     for member in found.members:
         transform = member.model.features
-        rows = data.coded(member.codes).rows
+        rows = data.with_codes(member.codes).rows
         features = Factor(transform.with_gram(KernelGram(rows, member.model.kernel, budget)))
         strength, of_held = _choose_strength(LOSSES[loss], C, features, signs, data)
         scores += member.weight * of_held
         machines = fit_margins(features, signs, Objective(LOSSES[loss], strength), data.mass)
         w, b, _ = _of_classes(machines)
         N = transform.normalization
-        model = Weighed(transform, like(b, N), like(w, N))
+        model = LinearPredictor(transform, like(b, N), like(w, N))
         members.append(replace(member, model=model))
     counts = None if data.weights is None else data.mass[data.held]
     there = np.concatenate([held for _, held in data.splits])

@@ -150,7 +150,7 @@ def fit_margins(
         gw = w + features.fold(_products, operator.add, None, pulled, task="inner-products")
         gb, dw, db = _sums(pulled), xp.zeros_like(w), xp.zeros_like(b)
         for j in todo.tolist():
-            rows, kappa = _curved(bend[:, j], CURVED_ROWS * features.shape[1])
+            rows, kappa = _rows_with_curvature(bend[:, j], CURVED_ROWS * features.shape[1])
             F, one = features.at(rows), slice(j, j + 1)
             found = _step(F, kappa, gw[:, one], gb[one], intercept=objective.intercept)
             dw[:, one], db[one] = found
@@ -195,7 +195,7 @@ def _least_squares(
     return _step(F, kappa, in_float64(F.T @ pull), _sums(pull), intercept=intercept)
 
 
-def _curved(kappa: Floats, most: int) -> tuple[Indices, Floats]:
+def _rows_with_curvature(kappa: Floats, most: int) -> tuple[Indices, Floats]:
     """Return the rows that have a curvature, and it; if they are too many, some in its proportion.
 
     Drawn at equal distances along the sum of the curvatures, each stands for the same part of it.

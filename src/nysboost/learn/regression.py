@@ -15,7 +15,7 @@ from nysboost.data.lazy import by_blocks
 from nysboost.data.recognise import numbers_of
 from nysboost.estimators.parameters import reports_progress
 from nysboost.learn.base import BaseLearner
-from nysboost.learn.input import SMALLEST, counted
+from nysboost.learn.input import SMALLEST, drop_zero_weights
 from nysboost.numerics.arrays import (
     Array,
     Floats,
@@ -158,7 +158,7 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
             return self
         Y = self._targets(y, X)
         weights = self._sample_weight(sample_weight, Y.shape[0])
-        X, Y, weights = counted(X, Y, weights)
+        X, Y, weights = drop_zero_weights(X, Y, weights)
         self._centre, self._unit = _location_and_scale(Y, weights)
         scaled = (Y - self._centre) / self._unit
         fitted = self._learn(X, scaled, weights)
@@ -240,7 +240,7 @@ def _location_and_scale(Y: Floats, weights: Floats | None) -> tuple[Floats, Floa
 
 def _means(learner: Any, rows: Any) -> Array:
     """Return predictions in the units of y, shape (n, t)."""
-    mean: Array = learner._mixed(rows)
+    mean: Array = learner._predict_mixture(rows)
     return mean * like(learner._unit, mean) + like(learner._centre, mean)
 
 

@@ -28,7 +28,7 @@ from nysboost.methods.fourier import Waves
 from nysboost.methods.in_sample import InSample
 from nysboost.numerics.resources import Budget
 from nysboost.search.leaves import Leaves, Tree
-from nysboost.search.model import LinearModel, Member, Weighed
+from nysboost.search.model import LinearModel, LinearPredictor, Member
 from nysboost.search.scaling import CodedRows, PiecewiseCodes
 from nysboost.settings import Settings
 from nysboost.tables.codes import Codes
@@ -207,7 +207,7 @@ TYPES: tuple[Form, ...] = (
     Form("Generator", np.random.Generator, lambda g: {"state": g.bit_generator.state}, _generator),
     Form("RandomState", np.random.RandomState, lambda r: {"state": r.get_state()}, _random_state),
     # parts of learners
-    *map(of_dataclass, (Quantiles, kernels.Metric, Moments, Weighed, LinearModel)),
+    *map(of_dataclass, (Quantiles, kernels.Metric, Moments, LinearPredictor, LinearModel)),
     *map(of_dataclass, (Tree, Leaves, Member, PiecewiseCodes, CodedRows)),
     *map(of_dataclass, (Column, Schema, Codes)),
     # transformers and learners

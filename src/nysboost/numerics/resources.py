@@ -65,7 +65,7 @@ def as_bytes(max_memory: int | str) -> int:
     return int(float(match[1]) * UNITS[match[2]])
 
 
-def readable(size: float) -> str:
+def format_bytes(size: float) -> str:
     """Return a number of bytes as a person would write it, rounded up to a tenth."""
     for unit in ("kB", "MB", "GB"):
         size = ceil(size / 100) / 10

@@ -57,7 +57,7 @@ class Sample:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class Solution:
     """Where a search is: a kernel of unit bandwidth with landmarks, metric and γ.
 
     `grid` has γ of the weights to choose from, in units of the loss's; N that of features k(x, Z) N
@@ -82,7 +82,7 @@ class Found:
             metric, Z = scale.metric(self.point.A), scale.to_rows(Z)
         return FeatureMap.of(replace(self.kernel, metric=metric), Z, self.N)
 
-    def grown(self, sample: Sample, c: int, seed: int) -> Found:
+    def grow(self, sample: Sample, c: int, seed: int) -> Solution:
         """Return the same with rows of a sample as more landmarks, c in all."""
         Z, c = self.point.Z, min(c, sample.n)
         more = np.random.default_rng(seed).permutation(sample.n)[: max(0, c - Z.shape[0])]
@@ -115,24 +115,24 @@ class Candidate:
         metric = {"one": "one scale", "each": "a scale per feature", "full": "full metric"}
         return f"{kernel}, {metric.get(self.shape, 'as given')}"
 
-    def start(self, sample: Sample, c: int, rng: np.random.Generator) -> Found:
+    def start(self, sample: Sample, c: int, rng: np.random.Generator) -> Solution:
         """Return k-means landmarks under a round metric."""
         q = int(sample.X.shape[1])
         shapes = {"one": np.ones(()), "each": np.ones(q), "full": np.eye(q)}
         A = np.ones(()) if self.shape == "fixed" else shapes[self.shape] / np.sqrt(q)
         Z = centroids(sample.X[: tuning.ROWS_PER_LANDMARK * c, :], c, rng, max_iter=5)
         point = Point(Z, like(A, Z), float(np.log(tuning.START_GAMMA)))
-        return Found(self.name, self.kernel, point, tuning.GAMMAS)
+        return Solution(self.name, self.kernel, point, tuning.GAMMAS)
 
     def descend(
         self,
-        found: Found,
+        found: Solution,
         sample: Sample,
         trace: float,
         batch: int,
         steps: int,
         after: Callable[[float], None] = lambda _: None,
-    ) -> Found:
+    ) -> Solution:
         """Return landmarks, metric and γ after steps of Adam, each on the next rows of a sample.
 
         A row of a batch counts n / batch times, so that the batch stands for the sample (protein:
@@ -175,7 +175,7 @@ class _Packing:
     def vector(self, at: Point) -> Array:
         """Return x at a point."""
         Z = at.Z @ at.A / self.unit if self.mapped else at.Z
-        return self._packed(Z / self.spread, at.A / self.unit, at.log_gamma)
+        return self._pack(Z / self.spread, at.A / self.unit, at.log_gamma)
 
     def point(self, x: Array) -> Point:
         """Return the point at x."""
@@ -192,9 +192,9 @@ class _Packing:
         if self.mapped:
             to_U = to_Z @ namespace(to_Z).linalg.inv(at.A).T
             to_Z, to_A = to_U * self.unit, to_A - at.Z.T @ to_U
-        return self._packed(to_Z * self.spread, to_A * self.unit, gradient.log_gamma)
+        return self._pack(to_Z * self.spread, to_A * self.unit, gradient.log_gamma)
 
-    def _packed(self, Z: Array, A: Array, log_gamma: float) -> Array:
+    def _pack(self, Z: Array, A: Array, log_gamma: float) -> Array:
         xp = namespace(Z)
         metric = [] if self.fixed else [xp.reshape(A, (-1,))]
         return xp.concat([xp.reshape(Z, (-1,)), *metric, like(np.array([log_gamma]), Z)])
@@ -223,17 +223,17 @@ class Baseline:
         """What it is called in a report."""
         return f"{type(self.kernel).__name__}, {self.landmarks} landmarks"
 
-    def variants(self, sample: Sample, c: int, rng: np.random.Generator) -> list[Found]:
+    def variants(self, sample: Sample, c: int, rng: np.random.Generator) -> list[Solution]:
         """Return landmarks at each bandwidth, all with the same random numbers."""
         q = int(sample.X.shape[1])
         typical = {Laplacian: q, Anova: 1}.get(type(self.kernel), q**0.5)
         scales: Any = [1.0] if self.as_given else 1 / (tuning.BANDWIDTHS * typical)
-        found: list[Found] = []
+        found: list[Solution] = []
         for scale in map(np.asarray, scales):
             gram = KernelGram(ArrayRows(sample.X), replace(self.kernel, metric=Metric(scale)))
             Z, N = self.place(gram, min(c, sample.n), deepcopy(rng))
             point = Point(Z, like(scale, Z), 0.0)
-            found.append(Found(self.name, self.kernel, point, tuning.BASELINE_GAMMAS, N))
+            found.append(Solution(self.name, self.kernel, point, tuning.BASELINE_GAMMAS, N))
         return found
 
 

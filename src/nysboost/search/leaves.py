@@ -35,7 +35,7 @@ from nysboost.numerics.arrays import (
     take,
     to_host,
 )
-from nysboost.numerics.resources import Budget, one_blas_thread, readable, usable_threads
+from nysboost.numerics.resources import Budget, format_bytes, one_blas_thread, usable_threads
 from nysboost.search.tuning import LEAF_ROWS
 
 DIRECTION_ROWS = 2048
@@ -206,7 +206,7 @@ class Leaves:
                 for start in range(0, len(together), size):
                     yield together[start : start + size], at
 
-    def updated(self, U: Array, R: Array, counts: Array | None) -> Leaves:
+    def add_rows(self, U: Array, R: Array, counts: Array | None) -> Leaves:
         """Return the leaves after more rows have joined them: those with new rows are solved."""
         xp = namespace(self.V)
         new = self.tree(U)
@@ -232,7 +232,7 @@ class Leaves:
         return replace(self, starts=starts, V=V, R=R, counts=both, w=w)
 
 
-def rounded(U: Array, error: float) -> Array:
+def round_to_float32(U: Array, error: float) -> Array:
     """Return mapped rows in float32, if that moves none of them by a thousandth of the error.
 
     Mapped rows have the kernel's bandwidth as their unit, so that what moves little predicts alike.
@@ -292,7 +292,7 @@ def decide_leaves(local: bool | int | str, rows: Any, width: int, budget: Budget
     if local == "auto":
         return False
     msg = (
-        f"Leaves hold all {rows.n} rows, which takes about {readable(needed)}, but max_memory is "
-        f"{readable(budget.bytes)}: allow more memory, or take local=False."
+        f"Leaves hold all {rows.n} rows, which takes about {format_bytes(needed)}, but max_memory "
+        f"is {format_bytes(budget.bytes)}: allow more memory, or take local=False."
     )
     raise ValueError(msg)

@@ -86,11 +86,11 @@ class TargetLoss:
 
     def _sums(self, point: Point) -> _Sums:
         """Return S and b, and for each block of rows what the gradient needs again."""
-        mapped = _mapped(point.A)
+        mapped = _metric_map(point.A)
         U = mapped(point.Z)
 
         def work(rows: slice) -> tuple[Array, ...]:
-            C, slope = self.kernel.profile(_squared(mapped(self.X[rows, :]), U))
+            C, slope = self.kernel.profile(_squared_distances(mapped(self.X[rows, :]), U))
             weighted = C if self.weights is None else C * self.weights[rows, None]
             blocks[rows.start] = C, slope
             return C.T @ weighted, C.T @ self._weighted[rows, :]
@@ -98,7 +98,7 @@ class TargetLoss:
         blocks: dict[int, tuple[Array, Array]] = {}
         plan = _plan(self.X, U.shape[0])
         parts = list(run_blocks(work, plan.piece, plan))
-        W, within_slope = self.kernel.profile(_squared(U, U))
+        W, within_slope = self.kernel.profile(_squared_distances(U, U))
         eye = identity(U.shape[0], U)
         W = W * (1 - eye) + eye * (1 + JITTER)
         S, b = (self.copies * reduce(add, part) for part in zip(*parts, strict=True))
@@ -212,11 +212,11 @@ def _plan(X: Array, c: int) -> Plan:
     return Plan(n, min(block, n), usable_threads(Budget()) if shared else 1)
 
 
-def _mapped(A: Array) -> Callable[[Array], Array]:
+def _metric_map(A: Array) -> Callable[[Array], Array]:
     return (lambda X: X @ A) if A.ndim == 2 else (lambda X: X * A)
 
 
-def _squared(X: Array, U: Array) -> Array:
+def _squared_distances(X: Array, U: Array) -> Array:
     """Return ‖x − u‖² for all pairs, from one product: a search needs no more digits."""
     xp = namespace(X)
     squared = X @ (-2.0 * U).T

@@ -30,7 +30,7 @@ from nysboost.numerics.linalg import triangular_inverse
 from nysboost.numerics.resources import Budget
 from nysboost.search import tuning
 from nysboost.search.leaves import Leaves
-from nysboost.search.scaling import PiecewiseCodes, coded
+from nysboost.search.scaling import PiecewiseCodes, with_codes
 
 NOISELESS = 1e-6
 """Noise below this share of the variance of y is as much rounding as noise."""
@@ -40,7 +40,7 @@ BEYOND = 4.0
 
 
 @dataclass(frozen=True, eq=False)
-class Weighed:
+class LinearPredictor:
     """μ + F w with features F = k(x, Z) N, whatever the weights minimise: (t,) and (r, t)."""
 
     features: FeatureMap
@@ -74,7 +74,7 @@ class Weighed:
 
 
 @dataclass(frozen=True, eq=False)
-class LinearModel(Weighed):
+class LinearModel(LinearPredictor):
     """y ≈ μ + F w with w = (FᵀF + γI)⁻¹ Fᵀ(y − μ): the mean of a Gaussian process.
 
     `moments` are of all rows seen, `noise` is s² (t,), `doubt` the γ of the variances, with which
@@ -102,7 +102,7 @@ class LinearModel(Weighed):
         root = _inverse_root(moments.FF, doubt)
         return cls(features, mean, w, gamma, moments, missed / moments.weight, doubt, root)
 
-    def updated(self, moments: Moments) -> LinearModel:
+    def add_rows(self, moments: Moments) -> LinearModel:
         """Return the model after more rows."""
         return LinearModel.fit(self.features, self.moments + moments, self.gamma)
 
@@ -165,7 +165,7 @@ def errors_along(
     return np.stack([errors(float(gamma)) for gamma in gammas])
 
 
-def chosen(gammas: Floats, errors: Floats) -> int:
+def choose_gamma(gammas: Floats, errors: Floats) -> int:
     """Return the position of the largest γ that is within a thousandth of the best error."""
     good = np.nan_to_num(errors, nan=np.inf) <= 1.001 * np.nanmin(errors)
     return int(np.flatnonzero(good)[np.argmax(gammas[good])])
@@ -215,7 +215,7 @@ class Member:
 
     def predict(self, rows: Any, budget: Budget) -> Array:
         """Return what the member contributes to predictions of rows, shape (n, t)."""
-        rows, parts = coded(rows, self.codes), []
+        rows, parts = with_codes(rows, self.codes), []
         through = self.share + (self.local_share if self.correcting else 0.0)
         if through or self.leaves is None:
             parts.append(through * self.model.evaluate(rows, budget))
@@ -225,26 +225,28 @@ class Member:
             parts.append(self.local_share * (local + base))
         return reduce(add, parts)
 
-    def updated(self, rows: Any, Y: Array, weights: Array | None, budget: Budget) -> Member:
+    def add_rows(self, rows: Any, Y: Array, weights: Array | None, budget: Budget) -> Member:
         """Return the member after more rows: landmarks, metric and shares stay."""
-        rows = coded(rows, self.codes)
+        rows = with_codes(rows, self.codes)
         added = moments_of(self.model.features, rows, Y, weights=weights, budget=budget)
-        model = self.model.updated(added)
+        model = self.model.add_rows(added)
         if self.leaves is None:
             return replace(self, model=model)
         R = residual(model, rows, Y, self.correcting, budget)
         U = mapped_rows(model, rows)
         counts = None if weights is None else like(weights, U)
-        return replace(self, model=model, leaves=self.leaves.updated(U, like(R, U), counts))
+        return replace(self, model=model, leaves=self.leaves.add_rows(U, like(R, U), counts))
 
 
-def residual(model: Weighed, rows: Any, Y: Array, correcting: bool, budget: Budget) -> Floats:
+def residual(
+    model: LinearPredictor, rows: Any, Y: Array, correcting: bool, budget: Budget
+) -> Floats:
     """Return what leaves are to regress, shape (n, t): y − g if they correct, else y − mean."""
     base = model.evaluate(rows, budget) if correcting else model.mean
     return np.asarray(Y - to_host(base))
 
 
-def mapped_rows(model: Weighed, rows: Any) -> Array:
+def mapped_rows(model: LinearPredictor, rows: Any) -> Array:
     """Return all rows behind the metric, in float64, shape (n, q)."""
     task = BlockTask("metric", _map_block, model.kernel, scan_size(rows))
     width = int(_map_block(model.kernel, rows.form).shape[1])

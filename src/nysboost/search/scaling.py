@@ -172,7 +172,7 @@ class CodedRows(EncodedRows):
         return self.codes(block)
 
 
-def coded(rows: Any, codes: PiecewiseCodes | None) -> Any:
+def with_codes(rows: Any, codes: PiecewiseCodes | None) -> Any:
     """Return rows with their codes, if there are any."""
     if codes is None or not rows.lazy:
         return rows if codes is None else CodedRows(rows, codes)

@@ -21,7 +21,7 @@ from nysboost.numerics.arrays import (
     to_host,
 )
 from nysboost.numerics.progress import Progress
-from nysboost.numerics.resources import Budget, keep_freed_memory, readable
+from nysboost.numerics.resources import Budget, format_bytes, keep_freed_memory
 from nysboost.search import tuning
 from nysboost.search.candidates import Options
 from nysboost.search.leaves import (
@@ -29,14 +29,14 @@ from nysboost.search.leaves import (
     Tree,
     decide_leaves,
     kernel_matrix,
-    rounded,
+    round_to_float32,
     rows_per_leaf,
     solve,
 )
 from nysboost.search.model import (
     LinearModel,
     Member,
-    chosen,
+    choose_gamma,
     errors_along,
     mapped_rows,
     mixture_weights,
@@ -183,7 +183,7 @@ def _mix(
             scored[i] = _score_leaves(one, rhos, local, budget)
             rhos = np.array([scored[i].rho])
         tried = scored[i].predictions
-        notes = [*notes, *((name, _root(truth - mean, mass)) for name, mean in tried)]
+        notes = [*notes, *((name, _rmse(truth - mean, mass)) for name, mean in tried)]
         work.step(part, f"{notes[-1][0]}: held-out error {notes[-1][1]:.4g}")
     means = [mean for one in scored for _, mean in one.predictions]
     known = np.all([np.isfinite(mean[:, 0]) for mean in means], axis=0)
@@ -205,9 +205,11 @@ def _mix(
 
 def _score(trial: Trial, budget: Budget) -> _Scored:
     """Return held-out predictions of a trial by its landmarks, γ chosen on them."""
-    data, totals, sums = trial.data, np.zeros(len(trial.founds[0].grid)), []
+    data, totals, sums = trial.data, np.zeros(len(trial.solutions[0].grid)), []
     sample = data.sample()
-    for (_, held), found, features in zip(data.splits, trial.founds, trial.features, strict=True):
+    for (_, held), found, features in zip(
+        data.splits, trial.solutions, trial.features, strict=True
+    ):
         every = moments_of(features, data.rows, data.Y, weights=data.weights, budget=budget)
         part = sample[held]
         F = features(part.X)
@@ -217,10 +219,12 @@ def _score(trial: Trial, budget: Budget) -> _Scored:
         along = found.gamma * found.grid
         totals += errors_along(train, F, part.Y, part.weights, along).sum(axis=1)
         sums.append((every, train, F))
-    at = chosen(trial.founds[0].grid, totals)
+    at = choose_gamma(trial.solutions[0].grid, totals)
     models = [
         LinearModel.fit(features, train, found.gamma * float(found.grid[at]))
-        for found, features, (_, train, _) in zip(trial.founds, trial.features, sums, strict=True)
+        for found, features, (_, train, _) in zip(
+            trial.solutions, trial.features, sums, strict=True
+        )
     ]
     means = [to_host(model.predict(F)) for model, (_, _, F) in zip(models, sums, strict=True)]
     return _Scored(trial, at, sums[0][0], models, np.concatenate(means))
@@ -230,7 +234,7 @@ def _score_leaves(scored: _Scored, rhos: Floats, local: bool | int, budget: Budg
     """Return the same with held-out predictions by leaves, ρ chosen on them."""
     trial, data, at = scored.trial, scored.trial.data, 0
     most, parts = rows_per_leaf(local, data.rows.form, budget), []
-    for (_, held), found, model in zip(data.splits, trial.founds, scored.models, strict=True):
+    for (_, held), found, model in zip(data.splits, trial.solutions, scored.models, strict=True):
         mean = scored.mean[at : at + len(held)]
         tried, best = _leaf_predictions(data, model, held, mean, rhos * found.gamma, most)
         rhos = rhos[best : best + 1]  # the first part chooses; what it chose serves the others
@@ -238,7 +242,7 @@ def _score_leaves(scored: _Scored, rhos: Floats, local: bool | int, budget: Budg
         at += len(held)
     replaced, corrected = np.concatenate(parts, axis=1)
     truth, mass = data.Y[data.held], data.mass[data.held]
-    correcting = _root(truth - corrected, mass) < _root(truth - replaced, mass)
+    correcting = _rmse(truth - corrected, mass) < _rmse(truth - replaced, mass)
     local_mean = corrected if correcting else replaced
     return replace(scored, local=local_mean, rho=float(rhos[0]), correcting=correcting)
 
@@ -281,7 +285,7 @@ def _leaf_predictions(
 
 def _best(tried: Floats, truth: Floats, mass: Floats) -> int:
     """Return the place of the ρ whose better kind of prediction misses least."""
-    return int(np.argmin([min(_root(truth - mean, mass) for mean in of) for of in tried]))
+    return int(np.argmin([min(_rmse(truth - mean, mass) for mean in of) for of in tried]))
 
 
 def _finish(
@@ -290,7 +294,7 @@ def _finish(
     """Return a member fitted to all rows."""
     trial, data, every = scored.trial, scored.trial.data, scored.every
     found, features = trial.finish(), trial.features[0]
-    if found is not trial.founds[0]:
+    if found is not trial.solutions[0]:
         features = found.features(trial.scale)
         every = moments_of(features, data.rows, data.Y, weights=data.weights, budget=budget)
     model = LinearModel.fit(features, every, found.gamma * float(found.grid[scored.at]))
@@ -303,7 +307,7 @@ def _finish(
         kept = np.flatnonzero(data.weights > 0)
         U, R, counts = take(U, kept), take(R, kept), like(data.weights[kept], U)
     kernel = replace(model.kernel, metric=None)
-    V = rounded(U, _root(data.Y[data.held] - scored.local, data.mass[data.held]))
+    V = round_to_float32(U, _rmse(data.Y[data.held] - scored.local, data.mass[data.held]))
     leaves = Leaves.fit(kernel, tree, V, R, counts, scored.rho * found.gamma)
     return Member(model, share, trial.codes, leaves, local_share, scored.correcting)
 
@@ -320,7 +324,7 @@ def _held_out_variance(data: Data, model: LinearModel) -> Floats:
     return np.concatenate(variances)
 
 
-def _root(missed: Floats, counts: Floats) -> float:
+def _rmse(missed: Floats, counts: Floats) -> float:
     """Return the root of the mean squared miss of rows that have a prediction."""
     squares = np.mean(missed**2, axis=1)
     known = np.isfinite(squares)
@@ -334,7 +338,7 @@ def _refuse_too_many(c: int, rows: Any, budget: Budget) -> None:
     needed = 8 * (6 * c * c + 2 * c * rows.n_features)
     if needed > budget.bytes:
         msg = (
-            f"{c} landmarks need about {readable(needed)} of working memory, but max_memory is "
-            f"{readable(budget.bytes)}: ask for fewer landmarks, or allow more memory."
+            f"{c} landmarks need about {format_bytes(needed)} of working memory, but max_memory is "
+            f"{format_bytes(budget.bytes)}: ask for fewer landmarks, or allow more memory."
         )
         raise ValueError(msg)

@@ -25,10 +25,10 @@ from nysboost.numerics.arrays import (
 )
 from nysboost.numerics.progress import Progress
 from nysboost.search import tuning
-from nysboost.search.candidates import Baseline, Candidate, Found, Sample, Space, in_folds
+from nysboost.search.candidates import Baseline, Candidate, Sample, Solution, Space, in_folds
 from nysboost.search.leaves import on_device
 from nysboost.search.model import errors_along
-from nysboost.search.scaling import PiecewiseCodes, Scale, coded
+from nysboost.search.scaling import PiecewiseCodes, Scale, with_codes
 
 DISTINCT = 0.9
 """Share of distinct rows below which equal ones stay apart."""
@@ -55,7 +55,7 @@ class Data:
         fifth, tenth, least, most = tuning.HELD_OUT
         folded = in_folds(rows.n)
         if folded:
-            X, Y, weights = _sorted(in_float64(dense(rows.take(slice(None)))), Y, weights)
+            X, Y, weights = _sort_rows(in_float64(dense(rows.take(slice(None)))), Y, weights)
             rows = ArrayRows(X)
         n = rows.n
         room = max(1, tuning.SAMPLE_BYTES[on_device(rows.form)] // (8 * rows.n_features))
@@ -98,11 +98,11 @@ class Data:
         """Held-out rows of all folds, shape (h,)."""
         return np.asarray(self.order[np.concatenate([held for _, held in self.splits])])
 
-    def coded(self, codes: PiecewiseCodes | None) -> Data:
+    def with_codes(self, codes: PiecewiseCodes | None) -> Data:
         """Return the same with codes beside the features."""
         if codes is None:
             return self
-        return replace(self, rows=coded(self.rows, codes), X=codes(self.X))
+        return replace(self, rows=with_codes(self.rows, codes), X=codes(self.X))
 
     def sample(self, scale: Scale | None = None) -> Sample:
         """Return the rows in memory, in coordinates or as they are."""
@@ -111,7 +111,7 @@ class Data:
         return Sample(self.X if scale is None else scale(self.X), Y, weights)
 
 
-def _sorted(X: Any, Y: Floats, weights: Floats | None) -> tuple[Any, Floats, Floats | None]:
+def _sort_rows(X: Any, Y: Floats, weights: Floats | None) -> tuple[Any, Floats, Floats | None]:
     """Return the rows sorted, those of no weight left out, and equal ones as one or side by side.
 
     So neither the order of the rows nor whether one is repeated or weighed twice matters. Where
@@ -149,7 +149,7 @@ class Pilot:
         if space.codes:
             part = data.sample()[data.splits[0][0][: tuning.HELD_OUT[-1]]]
             codes = PiecewiseCodes.of(part.X, part.Y, part.weights)
-            data = data.coded(codes)
+            data = data.with_codes(codes)
         return cls(space, data, codes, space.scaling(data.X), space.candidates[0])
 
 
@@ -186,7 +186,7 @@ def select_space(
     return best, notes
 
 
-def _first_steps(candidate: Candidate, fit: Sample, c: int, seed: int) -> Found:
+def _first_steps(candidate: Candidate, fit: Sample, c: int, seed: int) -> Solution:
     c = min(c, fit.n)
     start = candidate.start(fit, c, np.random.default_rng(seed))
     return candidate.descend(start, fit, _trace(c, fit.n), fit.n, tuning.FIRST_STEPS)
@@ -197,7 +197,7 @@ def _trace(c: int, n: int) -> float:
     return min(tuning.TRACE, c / n)
 
 
-def _errors(found: Found, fit: Sample, score: Sample) -> Floats:
+def _errors(found: Solution, fit: Sample, score: Sample) -> Floats:
     """Return squared errors of held-out rows at the best γ, shape (h,)."""
     features = found.features()
     train = Moments.of(features(fit.X), fit.Y, fit.weights)
@@ -214,14 +214,14 @@ class Trial:
     data: Data
     codes: PiecewiseCodes | None
     scale: Scale
-    founds: list[Found]
-    finish: Callable[[], Found]
+    solutions: list[Solution]
+    finish: Callable[[], Solution]
     local: bool = True
 
     @cached_property
     def features(self) -> list[FeatureMap]:
         """Features of rows as they are."""
-        return [found.features(self.scale) for found in self.founds]
+        return [found.features(self.scale) for found in self.solutions]
 
 
 def fit_baseline(data: Data, scale: Scale, baseline: Baseline, c: int, seed: int) -> Trial:
@@ -233,14 +233,14 @@ def fit_baseline(data: Data, scale: Scale, baseline: Baseline, c: int, seed: int
         tried.append(baseline.variants(fit, c, np.random.default_rng(seed)))
         errors.append([_errors(found, fit, score).mean() for found in tried[-1]])
     best = int(np.argmin(np.mean(errors, axis=0)))
-    founds = [found[best] for found in tried]
+    solutions = [found[best] for found in tried]
 
-    def finish() -> Found:
-        if len(founds) == 1:
-            return founds[0]
+    def finish() -> Solution:
+        if len(solutions) == 1:
+            return solutions[0]
         return baseline.variants(sample, c, np.random.default_rng(seed))[best]
 
-    return Trial(baseline.name, data, None, scale, founds, finish, local=False)
+    return Trial(baseline.name, data, None, scale, solutions, finish, local=False)
 
 
 def descend_in_folds(
@@ -252,19 +252,19 @@ def descend_in_folds(
     """
     data, scale = pilot.data, pilot.scale
     sample = data.sample(scale)
-    founds = []
+    solutions = []
     for train, _ in data.splits:
-        founds.append(_first_steps(candidate, sample[train], few, seed))
+        solutions.append(_first_steps(candidate, sample[train], few, seed))
         work.step(1)
 
-    def finish() -> Found:
+    def finish() -> Solution:
         work.step(1)
         trace = _trace(c, sample.n)
-        best = min(founds, key=lambda found: found.loss(sample, trace)).grown(sample, c, seed)
+        best = min(solutions, key=lambda found: found.loss(sample, trace)).grow(sample, c, seed)
         batch = batch_rows(sample.X, c)
         return candidate.descend(best, sample, trace, batch, tuning.FIRST_STEPS)
 
-    return Trial(candidate.name, data, pilot.codes, scale, founds, finish)
+    return Trial(candidate.name, data, pilot.codes, scale, solutions, finish)
 
 
 def descend_long(pilot: Pilot, c: int, seed: int, work: Progress) -> Trial:
