@@ -78,8 +78,8 @@ class Cost:
         if needed > budget.bytes:
             msg = (
                 f"max_memory of {format_bytes(budget.bytes)} is too small: one block of {least} "
-                f"rows needs {format_bytes(needed)}. Raise max_memory to that or more, or take fewer "
-                "landmarks."
+                f"rows needs {format_bytes(needed)}. Raise max_memory to that or more, or take "
+                "fewer landmarks."
             )
             raise ValueError(msg)
         free = budget.bytes - self.fixed
