@@ -53,6 +53,9 @@ def test_scores_of_machines_are_evaluated_in_float32_where_it_moves_them_little(
     how = {"kernel": "gaussian", "metric": "each", "random_state": 0}
     model = nb.NystroemClassifier(16, loss="hinge", **how).fit(X, y > 0)
     assert model._single
-    scores = [np.asarray(model._mean(X.astype(dtype))) for dtype in (np.float32, np.float64)]
+    scores = [
+        np.asarray(model._evaluate(X.astype(dtype), type(model)._predict_mixture))
+        for dtype in (np.float32, np.float64)
+    ]
     assert np.abs(scores[0] - scores[1]).max() > 0
     np.testing.assert_allclose(scores[0], scores[1], atol=0.02)
