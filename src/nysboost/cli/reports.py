@@ -60,7 +60,8 @@ def learn(options: Namespace) -> dict[str, Any]:
         "settings": {"command": options.again, "landmarks": options.components or "auto"},
     }
     page = learn_report.make_page(outcomes, first, problem, about)
-    rows = publish(page, learn_report.COLUMNS, learn_report.list_rows(outcomes), options.out)
+    rows = learn_report.list_rows(outcomes)
+    publish(page, rows, options.out)
     return {"headline": page.headline, "next": list(page.commands.values()), "learners": rows}
 
 
@@ -134,8 +135,8 @@ def compare(options: Namespace) -> dict[str, Any]:
     commands = _commands_to_approximate(method, task, options)
     about = {"notes": notes, "commands": commands, "settings": {"command": options.again}}
     page, rows = methods.make_page(outcomes, about), methods.list_rows(outcomes, budget)
-    found = publish(page, methods.COLUMNS, rows, options.out)
-    return {"recommended": method, "reason": reason, "methods": found}
+    publish(page, rows, options.out)
+    return {"recommended": method, "reason": reason, "methods": rows}
 
 
 def _read_points(options: Namespace) -> tuple[Any, list[str]]:

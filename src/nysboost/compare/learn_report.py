@@ -15,7 +15,6 @@ from nysboost.compare.page import Page, Section, Table, format_number
 from nysboost.compare.peers import CONSTANT
 from nysboost.plots import CoverageDisplay
 
-COLUMNS = ("learner", "error", "log_loss", "folds", "fit_seconds", "predict_seconds")
 EXAMINED = 500
 """Test rows at most that are drawn, and that effects are averaged over."""
 SHOWN, EFFECTS, LABELS = 15, 4, 10
@@ -46,12 +45,15 @@ def make_page(
     )
 
 
-def list_rows(outcomes: Sequence[Outcome]) -> list[tuple[Any, ...]]:
+def list_rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
     """Return the rows of ``comparison.csv``."""
     return [
-        (o.name, o.error, float(np.mean(o.losses)), len(o.errors), o.seconds, o.predict_seconds)
+        {
+            "learner": o.name, "error": o.error, "log_loss": float(np.mean(o.losses)),
+            "folds": len(o.errors), "fit_seconds": o.seconds, "predict_seconds": o.predict_seconds,
+        }
         for o in outcomes
-    ]
+    ]  # fmt: skip
 
 
 def _make_table(outcomes: Sequence[Outcome], problem: Problem) -> Table:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -32,16 +32,6 @@ BUDGET = 480
 """Landmarks if none are asked for: 8 learners of 60."""
 FEW = 12
 """Up to this many methods are drawn and printed; of more, those of the front."""
-COLUMNS = (
-    "method",
-    "family",
-    "landmarks",
-    "error",
-    "standard_error",
-    "seconds",
-    "entries",
-    "front",
-)
 FRONT = "★: no other method is at least as good in error, time and entries together."
 LIMIT = "optimal"
 """No method to use but the limit for all: it decomposes the whole matrix."""
@@ -278,11 +268,10 @@ def make_page(outcomes: Sequence[Outcome], about: Mapping[str, Any]) -> Page:
     )
 
 
-def list_rows(outcomes: Sequence[Outcome], budget: int) -> list[tuple[Any, ...]]:
+def list_rows(outcomes: Sequence[Outcome], budget: int) -> list[dict[str, Any]]:
     """Return the rows of ``comparison.csv``."""
-    front = find_pareto_front(outcomes)
-    return [
-        (o.method, o.family, budget, o.error, o.standard_error, o.seconds, o.entries,
-         o.method in front)
-        for o in outcomes
-    ]  # fmt: skip
+    front, rows = find_pareto_front(outcomes), []
+    for o in outcomes:
+        first = {"method": o.method, "family": o.family, "landmarks": budget}
+        rows.append(first | asdict(o) | {"front": o.method in front})
+    return rows

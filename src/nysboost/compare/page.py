@@ -84,24 +84,18 @@ def write(page: Page, path: Path, *, keep: bool = True) -> None:
         file.write(text)
 
 
-def publish(
-    page: Page, columns: Sequence[str], rows: Sequence[Sequence[Any]], out: Path
-) -> list[dict[str, Any]]:
-    """Write a comparison as CSV and as a page, say what came of it and what to do next.
-
-    Return the rows by the names of their columns.
-    """
+def publish(page: Page, rows: Sequence[Mapping[str, Any]], out: Path) -> None:
+    """Write a comparison as CSV and as a page, say what came of it and what to do next."""
     print_table(page.sections[0].tables[0])
     late = [n for n in page.notes if n.startswith("Stopped") or "was left out" in n]
     print(*late, page.headline, sep="\n")
-    text = write_csv(out / "comparison.csv", columns, rows)
+    text = write_csv(out / "comparison.csv", list(rows[0]), (row.values() for row in rows))
     write(replace(page, downloads={"comparison.csv": text}), out / "report.html")
     for sentence, command in page.commands.items():
         print(f"{sentence}\n  {command}")
     print(f"The report is {out / 'report.html'}.")
     if any(note.startswith("Stopped") for note in page.notes):
         raise KeyboardInterrupt
-    return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
 def print_table(table: Table) -> None:
@@ -166,7 +160,7 @@ def render(page: Page) -> str:
     )
 
 
-def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
     r"""Write rows as CSV, and return the text; the last column names the version.
 
     CSV has no place for a comment that every reader skips, so it is a column as any other.
