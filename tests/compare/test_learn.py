@@ -63,53 +63,36 @@ def test_a_table_becomes_a_comparison_a_report_and_a_command(command, table, tar
         assert (out / "model.nysboost").exists()
 
 
-def outcome(name, errors, seconds=1.0):
-    return Outcome(name, errors, [np.nan] * len(errors), seconds)
+LOW, HIGH, WIDE, EVEN = [1.0, 1.1, 1.2], [2.0, 2.2, 2.3], [1.0, 1.3, 1.2], [1.2, 1.1, 1.3]
 
 
 @pytest.mark.parametrize(
-    ("outcomes", "says"),
+    ("errors", "seconds", "says"),
     [
-        (
-            [outcome(OURS, [1.0, 1.1, 1.2]), outcome("LightGBM", [2.0, 2.2, 2.3])],
-            "NysBoost predicts y best: its RMSE is 1.1, 49% below that of LightGBM (2.17).",
-        ),
-        (
-            [outcome("LightGBM", [1.0, 1.1, 1.2]), outcome(OURS, [2.0, 2.2, 2.3])],
-            "LightGBM predicts y best: its RMSE is 1.1, 49% below that of NysBoost (2.17).",
-        ),
-        (
-            [outcome(LINEAR, [1.0, 1.1, 1.2]), outcome(OURS, [2.0, 2.2, 2.3])],
-            "The linear model predicts y best: its RMSE is 1.1, 49% below that of NysBoost (2.17).",
-        ),
-        (
-            [outcome(OURS, [1.0, 1.3, 1.2]), outcome("LightGBM", [1.2, 1.1, 1.3])],
-            "NysBoost and LightGBM predict y equally well: RMSE 1.17 and 1.2.",
-        ),
-        (
-            [
-                outcome(COMPACT, [1.0, 1.3, 1.2], 30.0),
-                outcome("CatBoost", [1.15, 1.1, 1.3]),
-                outcome(LINEAR, [1.2, 1.1, 1.3], 0.1),
-            ],
-            "equally well: RMSE 1.17 and 1.18. A linear model does as well, and fits 300 times",
-        ),
-        (
-            [outcome(OURS, [1.0, 1.3, 1.2], 8.0), outcome(LINEAR, [1.2, 1.1, 1.3], 2.0)],
-            "equally well: RMSE 1.17 and 1.2. The linear model fits 4 times faster than NysBoost.",
-        ),
-        (
-            [outcome(OURS, [1.0, 1.3, 1.2]), outcome(CONSTANT, [1.2, 1.1, 1.3])],
-            "No learner predicts y better than a constant (RMSE 1.17).",
-        ),
-        (
-            [outcome(OURS, [10.4, 9.9], 8.0), outcome("Nystroem", [17.0, 21.2], 0.1)],
-            "NysBoost predicts y best: its RMSE is 10.2, 47% below that of Nystroem (19.1).",
-        ),
-        ([outcome("LightGBM", [1.0])], "So far LightGBM has the smallest RMSE, 1."),
+        ({OURS: LOW, "LightGBM": HIGH}, {},
+         "NysBoost predicts y best: its RMSE is 1.1, 49% below that of LightGBM (2.17)."),
+        ({"LightGBM": LOW, OURS: HIGH}, {},
+         "LightGBM predicts y best: its RMSE is 1.1, 49% below that of NysBoost (2.17)."),
+        ({LINEAR: LOW, OURS: HIGH}, {},
+         "The linear model predicts y best: its RMSE is 1.1, 49% below that of NysBoost (2.17)."),
+        ({OURS: WIDE, "LightGBM": EVEN}, {},
+         "NysBoost and LightGBM predict y equally well: RMSE 1.17 and 1.2."),
+        ({COMPACT: WIDE, "CatBoost": [1.15, 1.1, 1.3], LINEAR: EVEN}, {COMPACT: 30, LINEAR: 0.1},
+         "equally well: RMSE 1.17 and 1.18. A linear model does as well, and fits 300 times"),
+        ({OURS: WIDE, LINEAR: EVEN}, {OURS: 8, LINEAR: 2},
+         "equally well: RMSE 1.17 and 1.2. The linear model fits 4 times faster than NysBoost."),
+        ({OURS: WIDE, CONSTANT: EVEN}, {},
+         "No learner predicts y better than a constant (RMSE 1.17)."),
+        ({OURS: [10.4, 9.9], "Nystroem": [17.0, 21.2]}, {OURS: 8, "Nystroem": 0.1},
+         "NysBoost predicts y best: its RMSE is 10.2, 47% below that of Nystroem (19.1)."),
+        ({"LightGBM": [1.0]}, {}, "So far LightGBM has the smallest RMSE, 1."),
     ],
-)
-def test_the_headline_says_wins_ties_and_losses(outcomes, says):
+)  # fmt: skip
+def test_the_headline_says_wins_ties_and_losses(errors, seconds, says):
+    outcomes = [
+        Outcome(name, found, [np.nan] * len(found), seconds.get(name, 1.0))
+        for name, found in errors.items()
+    ]
     assert says in say_outcome(outcomes, "RMSE", "y")
 
 
