@@ -16,11 +16,12 @@ import argparse
 import json
 import re
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import leaderboard
 import numpy as np
 from common import HEADER, Report, machine_line, read, table
 
@@ -68,10 +69,19 @@ def put_categories(known: dict[str, Any], runs: list[dict[str, Any]]) -> None:
 
 
 def put_error_time(known: dict[str, Any], runs: list[dict[str, Any]]) -> None:
-    """Take what the leaderboard measured on the first split of each table."""
+    """Take what the leaderboard measured on the first split of each table, and its ranks."""
+    runs = [run for run in runs if "error" in run]
+    board, mean = leaderboard.standings(runs)
+    columns = board[["Elo", "low", "high", "rank", "normalised error", "fit", "predict"]]
+    splits = Counter(table for table, _ in {(run["table"], run["split"]) for run in runs})
+    known["leaderboard"] = {
+        "tables": mean.shape[1],
+        "splits": [min(splits.values()), max(splits.values())],
+        "learners": {n: [float(f"{v:.4g}") for v in row] for n, row in columns.T.items()},
+    }
     cells = {(c["table"], c["learner"]): c for c in known["error_time"]["cells"]}
     for run in runs:
-        if "error" in run and run["split"] == 0:
+        if run["split"] == 0 and (run["table"], run["learner"]) in cells:
             cells[run["table"], run["learner"]] = {
                 "table": run["table"],
                 "learner": run["learner"],

@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import math
 import re
-import statistics
 from pathlib import Path
 from typing import Any
 
@@ -71,39 +69,18 @@ def category_tables() -> str:
 
 
 def leaderboard() -> str:
-    """Return rank, error and time of each learner over the tables of the picture."""
-    cells = stored()["error_time"]["cells"]
-    least: dict[str, float] = {}
-    for cell in cells:
-        least[cell["table"]] = min(cell["error"], least.get(cell["table"], math.inf))
-    lines = []
-    for learner in dict.fromkeys(cell["learner"] for cell in cells):
-        mine = [cell for cell in cells if cell["learner"] == learner]
-        ranks = [
-            1 + sum(c["error"] < m["error"] for c in cells if c["table"] == m["table"])
-            for m in mine
-        ]
-        ratio = math.exp(statistics.mean(math.log(m["error"] / least[m["table"]]) for m in mine))
-        seconds = statistics.median(m["seconds"] for m in mine)
-        row = [
-            learner,
-            f"{len(mine)}",
-            f"{statistics.mean(ranks):.1f}",
-            f"{ratio:.2f}",
-            f"{seconds:.2g}",
-        ]
-        lines.append((ratio, f"| {' | '.join(row)} |"))
-    head = ["learner", "tables", "mean rank", "error / the smallest", "median seconds"]
-    return (
-        "\n".join(
-            [
-                f"| {' | '.join(head)} |",
-                "|---" * len(head) + "|",
-                *(line for _, line in sorted(lines)),
-            ]
-        )
-        + "\n"
+    """Return Elo, rank, error and time of each learner over all tables."""
+    found = stored()["leaderboard"]
+    head = ["learner", "Elo (95 %)", "mean rank", "normalised error", "fit, s", "predict, s"]
+    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    for name, (elo, low, high, rank, error, fit, predict) in found["learners"].items():
+        cells = [f"{elo:.0f} ({low:.0f} – {high:.0f})", f"{rank:.2f}", f"{error:.2f}"]
+        lines.append(f"| {' | '.join([name, *cells, f'{fit:.2g}', f'{predict:.2g}'])} |")
+    least, most = found["splits"]
+    caption = (
+        f"{found['tables']} tables, {least} to {most} splits of each; s for 1,000 rows, one core."
     )
+    return "\n".join([*lines, "", caption]) + "\n"
 
 
 def where_others_win() -> str:
@@ -113,7 +90,7 @@ def where_others_win() -> str:
     tables += [(name, table["loss"], "") for name, table in known.get("categories", {}).items()]
     for name, errors, what in tables:
         least = min(errors, key=errors.get)
-        if least != "NysBoost":
+        if not least.startswith("NysBoost"):
             both = [_number(errors[who], what) for who in (least, "NysBoost")]
             lines.append(f"- **{name}**: {least} has {both[0]}, NysBoost {both[1]}.")
     return "\n".join(lines or ["- On none of these tables."]) + "\n"
