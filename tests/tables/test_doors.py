@@ -51,32 +51,14 @@ def houses(n=300):
 FIT = ("--target", "price", "--components", "40", "--out", "m", "--no-test", "--force")
 
 
-@pytest.mark.parametrize("separator", [",", ";", "\t"])
-@pytest.mark.parametrize("decimal", [".", ","])
-def test_the_same_table_is_learned_however_it_is_written(
-    separator, decimal, tmp_path, monkeypatch, command
-):
-    monkeypatch.chdir(tmp_path)
-    frame = houses()
-    frame.to_csv("t.csv", index=False, sep=separator, decimal=decimal)
-    assert command("fit", "t.csv", *FIT)[0] == 0
-    model = nb.load("m")
-    assert [c.kind for c in model.schema_.columns] == ["number", "category", "date", "boolean"]
-    assert model.score(frame, frame["price"]) > 0.9
-
-
-def test_a_mark_among_a_thousand_numbers_is_a_gap(tmp_path, monkeypatch, command):
-    monkeypatch.chdir(tmp_path)
+def test_a_mark_among_a_thousand_numbers_is_a_gap():
     frame = houses(1000).astype({"size": str})
     frame.loc[700, "size"] = "?"
-    frame.to_csv("t.csv", index=False)
-    assert command("fit", "t.csv", *FIT)[0] == 0
     with pytest.warns(UserWarning, match=r"Column 'size' holds numbers, and 1 times '\?'"):
         model = regressor(n_components=40).fit(frame.drop(columns="price"), frame["price"])
-    for found in (model, nb.load("m")):
-        assert found.schema_.columns[0].kind == "number"
-        assert found.schema_.columns[0].gaps == 1
-        assert found.score(frame, frame["price"]) > 0.9
+    kinds = [column.kind for column in model.schema_.columns]
+    assert (kinds, model.schema_.columns[0].gaps) == (["number", "category", "date", "boolean"], 1)
+    assert model.score(frame, frame["price"]) > 0.9
 
 
 def test_a_part_of_a_file_has_the_predictions_of_the_whole(tmp_path, monkeypatch, command):

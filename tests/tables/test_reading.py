@@ -14,11 +14,16 @@ from nysboost.tables.values import as_seconds, numbers_as
 from nysboost.tables.writing import Writing
 from nysboost.user_error import TableError
 
-PLAIN = "size,town,price\n1.5,Köln,1234.5\n-2.25,Ulm,2000.125\n3.0,Köln,-12.5\n"
+PLAIN = (
+    "size,town,price,day,garden\n1.5,Köln,1234.5,2020-01-31,true\n"
+    "-2.25,Ulm,2000.125,2021-02-28,false\n3.0,Köln,-12.5,1999-12-31,true\n"
+)
 EXPECTED = {
     "size": [1.5, -2.25, 3.0],
     "town": ["Köln", "Ulm", "Köln"],
     "price": [1234.5, 2000.125, -12.5],
+    "day": ["2020-01-31", "2021-02-28", "1999-12-31"],
+    "garden": ["true", "false", "true"],
 }
 SEMICOLONS = PLAIN.replace(",", ";")
 COMMA = SEMICOLONS.replace(".", ",")

@@ -64,9 +64,8 @@ class DaskRows(ArrayRows):
     def take(self, indices: Indices | slice) -> Array:
         """Return the rows at `indices` in floating point: no other row leaves its worker."""
         if isinstance(indices, slice):
-            span = range(*indices.indices(self.n))
-            self._refuse_too_many(len(span))
-            indices = np.arange(span.start, span.stop, span.step)
+            self._refuse_too_many(len(range(*indices.indices(self.n))))
+            indices = np.arange(*indices.indices(self.n))
         self._refuse_too_many(len(indices))
         wanted, places = np.unique(indices, return_inverse=True)
         return self.rows_at(wanted).compute()[places] if len(wanted) else self.form[:0]

@@ -90,9 +90,8 @@ class SurveyedRows(DaskRows):
         """Return the rows at `indices` in floating point: no other row leaves its worker."""
         if len(self.held) == self.n:
             return arrays.take(self.held_rows, indices)
-        if isinstance(indices, slice):
-            span = range(*indices.indices(self.n))
-            indices = np.arange(span.start, span.stop, span.step) if len(span) == 1 else indices
+        if isinstance(indices, slice) and len(range(*indices.indices(self.n))) == 1:
+            indices = np.arange(*indices.indices(self.n))
         if not isinstance(indices, slice):
             places = np.minimum(np.searchsorted(self.held, indices), len(self.held) - 1)
             if np.array_equal(self.held[places], indices):

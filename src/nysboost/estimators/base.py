@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_array
 from sklearn.utils._set_output import _wrap_data_with_container
-from sklearn.utils.validation import _check_feature_names, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nysboost.catalogue import Given, run_method
 from nysboost.data.recognise import rows_of, stays_where_it_is, stream_of, table_of
@@ -22,7 +22,7 @@ from nysboost.numerics.checks import make_rng, require_count
 from nysboost.numerics.resources import Budget
 from nysboost.settings import Settings
 from nysboost.tables.frames import is_frame
-from nysboost.tables.rows import fit_rows, new_rows, refuse_width
+from nysboost.tables.rows import fit_rows, name_columns, new_rows, refuse_width
 from nysboost.tables.schema import Schema
 
 
@@ -157,25 +157,16 @@ class BaseNystroem(
                 raise ValueError(msg)
         elif is_frame(X) or (not reset and getattr(self, "_table", None) is not None):
             X = fit_rows(self, X, "refuse").data if reset else new_rows(self, X, "refuse")
+        elif stays_where_it_is(X) and reset:  # scikit-learn would copy it into memory
+            name_columns(self, None, rows_of(X).n_features)
         elif stays_where_it_is(X):
-            X = self._validate_in_place(X, reset=reset)
+            X = stream_of(X)
+            refuse_width(self, X.n_features)
         else:
             X = validate_data(self, table_of(X), reset=reset, ensure_all_finite=False, **how)
         if reset and not is_frame(given):
             self._table, self.schema_ = None, Schema((), self.n_features_in_)
         return X
-
-    def _validate_in_place(self, X: Any, *, reset: bool) -> Any:
-        """Check what scikit-learn would copy into memory: it stays on its device or disk."""
-        if reset:
-            self.n_features_in_ = rows_of(X).n_features
-            _check_feature_names(self, X, reset=True)
-            return X
-        if not isinstance(X, Iterator):
-            _check_feature_names(self, X, reset=False)
-        stream = stream_of(X)
-        refuse_width(self, stream.n_features)
-        return stream
 
     def __copy__(self) -> Any:
         """Return a copy with all that this one has, the training rows among it."""

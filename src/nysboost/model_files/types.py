@@ -113,14 +113,16 @@ def _is_map(feature_map: FeatureMap) -> bool:
 # Rows, sparse matrices, generators
 
 
-def _sparse(kind: Any) -> Form:
-    def put_together(parts: dict[str, Any]) -> Any:
-        arrays = (parts["data"], parts["indices"], parts["indptr"])
-        matrix = kind(arrays, shape=parts["shape"])
-        matrix.check_format(full_check=True)
+def _sparse(kind: Any, parts: tuple[str, ...]) -> Form:
+    """Return the form of a sparse matrix, which is made of such parts and its shape."""
+
+    def put_together(found: dict[str, Any]) -> Any:
+        matrix = kind(tuple(found[name] for name in parts), shape=found["shape"])
+        if kind is not coo_array:
+            matrix.check_format(full_check=True)
         return matrix
 
-    names = ("data", "indices", "indptr", "shape")
+    names = (*parts, "shape")
     return Form(kind.__name__, kind, lambda m: {k: getattr(m, k) for k in names}, put_together)
 
 
@@ -193,14 +195,8 @@ TYPES: tuple[Form, ...] = (
     Form("StoredRows", StoredRows, _stored_elsewhere, lambda parts: parts),
     Form("SurveyedRows", SurveyedRows, _stored_elsewhere, lambda parts: parts),
     _rows(ArrayRows),
-    _sparse(csr_matrix),
-    _sparse(csr_array),
-    Form(
-        "coo_array",
-        coo_array,
-        lambda m: {"data": m.data, "row": m.row, "column": m.col, "shape": m.shape},
-        lambda p: coo_array((p["data"], (p["row"], p["column"])), p["shape"]),
-    ),
+    *(_sparse(kind, ("data", "indices", "indptr")) for kind in (csr_matrix, csr_array)),
+    _sparse(coo_array, ("data", "coords")),
     # parameters
     of_dataclass(Settings),
     of_dataclass(Budget),

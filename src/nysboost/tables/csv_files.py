@@ -124,11 +124,6 @@ class CsvFile:
                 if almost or other.numbers(cells) is not None:
                     self.wrong[name] = self._wrong_cell(name)
 
-    def follow(self, schema: Schema) -> None:
-        """Read the columns that a schema knows as numbers as such, and all others as text."""
-        known = [c.name for c in schema.columns if c.kind == "number"]
-        self.numbers = set(known if schema.named else self.names)
-
     # Sentences
 
     def _refuse_open_quote(self, last: Any) -> None:
@@ -217,7 +212,8 @@ def open_csv(
     if schema is None:
         file.infer()
     else:
-        file.follow(schema)
+        known = [c.name for c in schema.columns if c.kind == "number"]
+        file.numbers = set(known if schema.named else names)  # all others are text
     file.notes += _marks(file, [row for at, row in rows if at > file.header])
     return file
 

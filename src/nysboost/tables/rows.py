@@ -51,10 +51,10 @@ def fit_rows(
         codes, rows = _fit_frame(X, missing, Y, weights)
         names = names_of(X)
         text = not hasattr(X, "iloc") or all(isinstance(c, str) for c in X.columns)
-        _name(estimator, names if text else None, len(names))
+        name_columns(estimator, names if text else None, len(names))
     elif stays_where_it_is(X):
         codes, rows = _fit_array(X, missing, Y, weights)
-        _name(estimator, None, rows.n_features if codes is None else codes.schema.width)
+        name_columns(estimator, None, rows.n_features if codes is None else codes.schema.width)
     else:
         X = _checked(estimator, X, missing, reset=True)
         codes, rows = _fit_array(X, missing, Y, weights)
@@ -65,7 +65,7 @@ def fit_rows(
 
 def new_rows(estimator: Any, X: Any, missing: str) -> Any:
     """Return the rows of another table as numbers, as the fit of an estimator had them."""
-    codes = getattr(estimator, "_table", None)
+    codes = estimator._table
     if isinstance(X, Iterator):
         return stream_of(_coded_blocks(estimator, X, missing))
     if is_frame(X):
@@ -162,9 +162,9 @@ def _codes(looks: Iterable[list[Look]], missing: str, *, named: bool) -> Codes:
 
 def _frame_numbers(estimator: Any, X: Any, missing: str, start: int) -> Any:
     """Return the rows of a data frame as numbers, lazy ones as a lazy array."""
-    codes, schema = getattr(estimator, "_table", None), getattr(estimator, "schema_", None)
+    codes = estimator._table
     refuse_unnamed(X)
-    if schema is None or not schema.named:
+    if not estimator.schema_.named:
         refuse_width(estimator, len(names_of(X)))
     if is_lazy(X):
         return X if codes is None else codes.lazily(X, missing)
@@ -186,7 +186,7 @@ def _array_numbers(codes: Codes | None, X: Any, missing: str, start: int) -> Any
 
 
 def _coded_blocks(estimator: Any, blocks: Iterator[Any], missing: str) -> Iterator[Any]:
-    codes, start = getattr(estimator, "_table", None), 0
+    codes, start = estimator._table, 0
     for block in blocks:
         if is_frame(block):
             numbers = _frame_numbers(estimator, block, missing, start)
@@ -209,9 +209,9 @@ def _as_narrow(numbers: Floats, frame: Any) -> Any:
 def _checked(estimator: Any, X: Any, missing: str, *, reset: bool) -> Any:
     """Return an array or a CSR matrix after scikit-learn's checks; one with text as objects."""
     text = _text_of(X)
-    if text is not None and (reset or getattr(estimator, "_table", None) is not None):
+    if text is not None and (reset or estimator._table is not None):
         if reset:
-            _name(estimator, None, text.shape[1])
+            name_columns(estimator, None, text.shape[1])
         refuse_width(estimator, text.shape[1])
         return text
     finite: Any = True if missing == "raise" else "allow-nan" if missing == "fill" else False
@@ -235,7 +235,8 @@ def _text_of(X: Any) -> Any:
     return None
 
 
-def _name(estimator: Any, names: list[str] | None, width: int) -> None:
+def name_columns(estimator: Any, names: list[str] | None, width: int) -> None:
+    """Let an estimator know how many columns there are, and their names, if they have any."""
     estimator.n_features_in_ = width
     if hasattr(estimator, "feature_names_in_"):
         del estimator.feature_names_in_
