@@ -76,6 +76,15 @@ def _the_process_is_left_as_it_was():
 
 
 @pytest.fixture
+def _in_this_thread():
+    """Dask's tasks run one after the other, in the thread of the test."""
+    import dask
+
+    with dask.config.set(scheduler="sync"):
+        yield
+
+
+@pytest.fixture
 def chunks_are_read(monkeypatch):
     """Dask's rows stay where they are, as if there were too many to hold."""
     monkeypatch.setattr("nysboost.data.dask_tables.HELD_BYTES", 0)

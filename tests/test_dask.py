@@ -2,7 +2,6 @@
 
 from collections import Counter
 
-import dask
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
@@ -12,15 +11,11 @@ from scipy.sparse import csr_matrix
 
 import nysboost as nb
 
+pytestmark = pytest.mark.usefixtures("_in_this_thread")
+
 KERNEL = nb.Gaussian(sigma=1.5)
 UNEVEN = (400, 0, 350, 749, 1)
 N = sum(UNEVEN)
-
-
-@pytest.fixture(autouse=True)
-def _in_this_thread():
-    with dask.config.set(scheduler="sync"):
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ import subprocess
 import sys
 from collections import Counter
 
-import dask
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
@@ -14,16 +13,10 @@ from scipy.sparse import csr_matrix, random_array
 
 from nysboost.data.dask_rows import DaskRows
 from nysboost.data.lazy import is_lazy
-from nysboost.data.passes import BlockTask, PairTask
+from nysboost.data.passes import BlockTask
 from nysboost.data.recognise import as_rows, rows_of, stays_where_it_is, stream_of
-from nysboost.data.rows import ArrayRows
-from nysboost.numerics.resources import Budget
 
-
-@pytest.fixture(autouse=True)
-def _in_this_thread():
-    with dask.config.set(scheduler="sync"):
-        yield
+pytestmark = pytest.mark.usefixtures("_in_this_thread")
 
 
 @pytest.fixture
@@ -102,14 +95,6 @@ def scaled(factor, block, other):
     return factor * block + other
 
 
-def column_sums(_, block, other):
-    return block.sum(axis=0) + other.sum(axis=0)
-
-
-def add(left, right):
-    return left + right
-
-
 def test_map_is_lazy_and_has_the_chunks_of_the_rows(X):
     source, V = Counted(X, 10), X[:, ::-1]
     mapped = rows_of(source.array).map(BlockTask("scaled", scaled, 2.0), 3, V)
@@ -119,37 +104,6 @@ def test_map_is_lazy_and_has_the_chunks_of_the_rows(X):
     assert isinstance(mapped._meta, np.ndarray)
     assert next(iter(mapped.__dask_keys__()))[0][0].startswith("scaled-")
     np.testing.assert_allclose(mapped.compute(), 2 * X + V)
-
-
-@pytest.mark.parametrize("chunks", [(10,) * 10, (1,) * 100, (100,)])
-def test_fold_is_a_tree_over_all_chunks(X, chunks):
-    rows, V = rows_of(chunked(X, chunks)), da.from_array(X, chunks=(33, 1))
-    np.testing.assert_allclose(rows.fold(BlockTask("sums", column_sums), add, V), 2 * X.sum(axis=0))
-
-
-def test_fold_keeps_the_order_of_the_rows(X):
-    rows = rows_of(chunked(X, (7,) * 14 + (2,)))
-    first = rows.fold(BlockTask("chain", lambda _, block: tuple(block[:, 0])), add)
-    assert first == tuple(X[:, 0])
-
-
-def test_here_and_there_map_and_fold_are_the_same(X):
-    here, there, V = ArrayRows(X), rows_of(chunked(X)), X + 1
-    scale, sums = BlockTask("scaled", scaled, 3.0, 7), BlockTask("sums", column_sums, size=7)
-    np.testing.assert_array_equal(here.map(scale, 3, V), there.map(scale, 3, V).compute())
-    np.testing.assert_allclose(here.fold(sums, add, V), there.fold(sums, add, V))
-
-
-def products(_, upper, lower):
-    return float(((upper[0] @ lower[0].T) ** 2 * (upper[1] + lower[1].T)).sum())
-
-
-def test_every_pair_of_rows_is_met_here_and_there(X):
-    task = PairTask("pairs", lambda _, *tables: tables, products, None, 30, Budget())
-    v = np.arange(100.0)[:, None]
-    exact = float(((X @ X.T) ** 2 * (v + v.T)).sum())
-    for rows in (ArrayRows(X), rows_of(chunked(X))):
-        assert rows.fold_pairs(task, add, v) == pytest.approx(exact)
 
 
 def test_what_fails_in_a_chunk_says_in_which():

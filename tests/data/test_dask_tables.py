@@ -1,6 +1,5 @@
 """Dask's collections: which are tables of numbers, what is said about others, the first look."""
 
-import dask
 import dask.array as da
 import dask.bag as db
 import dask.dataframe as dd
@@ -11,11 +10,7 @@ import pytest
 from nysboost.data.dask_tables import dask_rows, survey_rows, with_known_sizes
 from nysboost.data.recognise import as_rows, rows_of
 
-
-@pytest.fixture(autouse=True)
-def _in_this_thread():
-    with dask.config.set(scheduler="sync"):
-        yield
+pytestmark = pytest.mark.usefixtures("_in_this_thread")
 
 
 def test_other_collections_are_refused_with_a_sentence():

@@ -4,17 +4,21 @@ import operator
 import threading
 import time
 
+import dask.array as da
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_info
 
+from nysboost.data.dask_tables import dask_rows
 from nysboost.data.driver import Cost, Plan, in_order, run_blocks
+from nysboost.data.lazy import gather
 from nysboost.data.passes import BlockTask, PairTask, Task
 from nysboost.data.rows import ArrayRows
 from nysboost.numerics.resources import Budget, usable_threads
 
+pytestmark = pytest.mark.usefixtures("_in_this_thread")
 rows = st.integers(1, 10**7)
 sizes = st.integers(1, 10**5)
 
@@ -60,49 +64,62 @@ class Threaded(Task):
         return lambda block, *others: np.array([block.sum(), *(other.sum() for other in others)])
 
     def plan(self, rows, streamed):
-        assert streamed is not rows.in_memory
+        assert streamed is not rows.in_memory  # those of a chunk are
         return Plan(3000, 700, 3)
 
 
-def test_a_fold_has_the_sums_of_rows_and_of_what_stands_beside_them():
+def rows_of(X, chunk):
+    """Rows in memory, or of a Dask array in chunks of this size."""
+    return ArrayRows(X) if chunk is None else dask_rows(da.from_array(X, chunks=(chunk, -1)), "X")
+
+
+everywhere = pytest.mark.parametrize("chunk", [None, 30, 700, 2000])
+
+
+@everywhere
+def test_a_fold_has_the_sums_of_rows_and_of_what_stands_beside_them(chunk):
     X, V = np.arange(4000.0).reshape(2000, 2), np.arange(2000)[:, None]
-    found = ArrayRows(X).fold(Threaded(), operator.add, V)
-    np.testing.assert_array_equal(found, [X.sum(), V.sum()])
+    for beside in (V, da.from_array(V, chunks=(999, 1))) if chunk else (V,):
+        found = rows_of(X, chunk).fold(Threaded(), operator.add, beside)
+        np.testing.assert_array_equal(found, [X.sum(), V.sum()])
 
 
-def test_a_fold_merges_in_the_order_of_the_rows():
-    task = BlockTask("first", lambda _, block: [block[0, 0]], size=300)
-    found = ArrayRows(np.arange(1000.0)[:, None]).fold(task, operator.add)
-    assert found == sorted(found)
-    assert len(found) == 4
+@everywhere
+def test_a_fold_merges_in_the_order_of_the_rows(chunk):
+    task = BlockTask("all", lambda _, block: block[:, 0].tolist(), size=300)
+    assert rows_of(np.arange(1000.0)[:, None], chunk).fold(task, operator.add) == list(range(1000))
 
 
-def test_a_map_stacks_results_whatever_their_dtype():
+@everywhere
+def test_a_map_stacks_results_whatever_their_dtype(chunk):
     X = np.arange(2000, dtype=np.int32).reshape(1000, 2)
     task = BlockTask("half", lambda half, block, other: half * block + other, 0.5, size=300)
-    found = ArrayRows(X).map(task, 2, np.ones((1000, 1)))
+    found = gather(rows_of(X, chunk).map(task, 2, np.ones((1000, 1))))
     np.testing.assert_array_equal(found, X / 2 + 1)
 
 
-def test_tables_of_other_lengths_are_refused():
+@everywhere
+def test_tables_of_other_lengths_are_refused(chunk):
     task = BlockTask("sum", lambda _, block, other: block.sum() + other.sum())
+    other = np.ones((900, 1)) if chunk is None else da.ones((900, 1))
     with pytest.raises(ValueError, match="1000 rows, but 900 came with them"):
-        ArrayRows(np.ones((1000, 2))).fold(task, operator.add, np.ones((900, 1)))
+        rows_of(np.ones((1000, 2)), chunk).fold(task, operator.add, other)
 
 
+@everywhere
 @pytest.mark.parametrize("size", [400, 5000])
-def test_pairs_of_rows_are_seen_once_and_count_for_their_mirror_image(size):
-    x = np.random.default_rng(0).normal(size=(1300, 1))
+def test_pairs_of_rows_are_seen_once_and_count_for_their_mirror_image(size, chunk):
+    x, v = np.random.default_rng(0).normal(size=(1300, 1)), np.arange(1300.0)[:, None]
     task = PairTask(
         "products",
         lambda power, block, other: (block**power, other),
-        lambda _, upper, lower: ((upper[0] @ lower[0].T) * (upper[1] + lower[1].T)).sum(),
+        lambda _, upper, lower: ((upper[0] @ lower[0].T) ** 2 * (upper[1] + lower[1].T)).sum(),
         1,
         size,
         Budget(threads=3),
     )
-    found = ArrayRows(x).fold_pairs(task, operator.add, np.ones((1300, 1)))
-    assert found == pytest.approx(2 * x.sum() ** 2, rel=1e-9)
+    exact = ((x @ x.T) ** 2 * (v + v.T)).sum()
+    assert rows_of(x, chunk).fold_pairs(task, operator.add, v) == pytest.approx(exact, rel=1e-9)
 
 
 @pytest.mark.parametrize("threads", [1, 3])
