@@ -71,8 +71,9 @@ def show_table(console: Console, out: Path) -> None:
     theirs = root_mean_squared_error(test["rent"], trees.fit(X, train["rent"]).predict(Y))
     ours = root_mean_squared_error(found["rent"], found["prediction"])
     console.print(
-        f"[bold]Error of a rent: NysBoost {ours:.0f}, gradient-boosted trees {theirs:.0f}[/] "
-        f"(the noise is 25). {inside:.0%} of 300 new rents are in their 90 % interval.\n"
+        f"[bold]Root mean squared error on 300 new flats: NysBoost {ours:.0f}, gradient-boosted "
+        f"trees {theirs:.0f}[/] (the noise has 25). {inside:.0%} of their rents are in their 90 % "
+        "interval.\n"
     )
 
 
@@ -81,7 +82,7 @@ def show_digits(console: Console) -> None:
     console.rule("2. Handwritten digits: classes with probabilities")
     X, y = load_digits(return_X_y=True)
     X, fresh, y, truth = train_test_split(X, y, random_state=0, stratify=y)
-    table = Table("classifier", "wrong", "log loss", "seconds to fit")
+    table = Table("classifier", "wrong labels", "log loss", "seconds to fit")
     for name, model in {
         "logistic regression": LogisticRegression(max_iter=5000),
         "gradient-boosted trees": HistGradientBoostingClassifier(random_state=0),

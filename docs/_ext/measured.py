@@ -105,6 +105,7 @@ def fit_times() -> str:
 
 
 def _errors(tables: dict[str, Any], learners: tuple[str, ...], times: bool = False) -> str:
+    learners = tuple(who for who in learners if any(who in t["error"] for t in tables.values()))
     head = ["table", "rows", *learners]
     clocks = [
         name for name in ("gpu_seconds", "seconds") if any(name in t for t in tables.values())

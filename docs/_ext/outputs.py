@@ -1,4 +1,4 @@
-"""Run the Python blocks of tutorials while the site is built, and show what they print."""
+"""Run the Python blocks of pages while the site is built, and show what they print."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import re
 import tempfile
 from typing import Any
 
-PAGES = ("tutorial_table", "tutorial_classification", "from_nystroem", "from_gpytorch",
-         "from_lightgbm")  # fmt: skip
+NOT_RUN = ("gpu",)
+"""Pages whose blocks need a device."""
+
 BLOCK = re.compile(r"```python\n(.*?)```\n", re.DOTALL)
 
 
@@ -19,7 +20,7 @@ def with_outputs(page: str, text: str) -> str:
 
     def run(block: re.Match[str]) -> str:
         with contextlib.redirect_stdout(io.StringIO()) as printed:
-            exec(compile(block[1], page, "exec"), names)
+            exec(compile(block[1], page, "exec", dont_inherit=True), names)
         output = printed.getvalue().strip()
         return block[0] + (f"\n```text\n{output}\n```\n" if output else "")
 
@@ -29,7 +30,7 @@ def with_outputs(page: str, text: str) -> str:
 
 def show(app: Any, page: str, source: list[str]) -> None:
     """Run a page's blocks when Sphinx reads it."""
-    if page in PAGES:
+    if "```python" in source[0] and page not in NOT_RUN:
         source[0] = with_outputs(page, source[0])
 
 

@@ -54,8 +54,8 @@ def test_a_summary_says_in_ten_lines_what_was_tried_and_chosen(kind, capsys):
     assert len(lines) <= 10
     assert lines[0] == f"{kind.__name__}: 200 rows, 4 columns"
     best = min(model.candidates_, key=lambda tried: tried[1])
-    assert lines[2] == f"  {best[1]:.4g}  {best[0]}"
-    assert f"error {model.validation_error_:.4g}" in told
+    assert lines[2] == f"  {best[1]:.3g}  {best[0]}"
+    assert f"RMSE {model.validation_error_:.3g}" in told
     assert "columns that matter most: b " in told
     assert lines[0] in model._repr_html_()
     assert lines[0] not in clone(model)._repr_html_()

@@ -58,24 +58,24 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--tol": {"type": _share, "help": "error to reach, with as many landmarks as that takes"},
     "--test": {
         "action": BooleanOptionalAction, "default": True,
-        "help": "hold rows out first, to say how good the model is on them",
+        "help": "measure the error on held-out rows first, then fit all rows",
     },
     "--local": {
         "action": BooleanOptionalAction, "default": True,
-        "help": "let all training rows predict their neighbourhood; without: landmarks alone",
+        "help": "predict from all training rows near a new one; without: from landmarks alone",
     },
     "--proba": FLAG | {"help": "also write the probability of each class"},
     "--std": FLAG | {"help": "also write the standard deviation of each prediction"},
-    "--interval": {"type": _share, "help": "also write an interval of this probability, as .9"},
+    "--interval": {"type": _share, "help": "also write an interval of this probability: 0.9"},
     "--id": {"metavar": "COLUMN", "help": "a column to write beside the predictions"},
     "--keep": AGAIN | {"help": "more columns to write beside them"},
     "--dataset": {"help": "which array of an .npz, HDF5 or Zarr file; default X"},
     "--drop-column": AGAIN | {"help": "leave out a column: name or number; may be given again"},
     "--drop-missing": FLAG | {"help": "leave out rows with missing values"},
     "--category": AGAIN | {"help": "a column of a text file whose values are names"},
-    "--separator": {"help": "what stands between the cells of a text file; else recognised"},
-    "--decimal": {"choices": (".", ","), "help": "what stands before decimals; else recognised"},
-    "--encoding": {"help": "encoding of a text file, such as latin-1; else recognised"},
+    "--separator": {"help": "separator of a text file; recognised if not given"},
+    "--decimal": {"choices": (".", ","), "help": "decimal point or comma; recognised if not given"},
+    "--encoding": {"help": "encoding of a text file, such as latin-1; recognised if not given"},
     "--folds": {
         "type": _count(2), "default": 5, "metavar": "N",
         "help": "folds of the cross-validation; default 5",
@@ -122,7 +122,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "choices": ("all", "methods", "kernels", "presets", "data"), "nargs": "?", "default": "all",
         "help": "what to show; data is the paper's table of data sets",
     },
-    "--out": FILE | {"help": "the file to write, which appears when it is whole"},
+    "--out": FILE | {"help": "the file to write"},
     "--max-memory": {
         "default": "1GiB", "metavar": "SIZE", "help": "working memory, such as 500MB; default 1GiB",
     },
@@ -158,7 +158,7 @@ class Command:
     kept: str = "Nothing was written."
 
 
-OR_OUTPUT = {"--out": {"help": "the file to write, when it is whole; - for standard output"}}
+OR_OUTPUT = {"--out": {"help": "the file to write; - for standard output"}}
 MEASURED = "What was measured until then, if anything, is in {out}."
 COMMANDS = {
     "fit": Command(

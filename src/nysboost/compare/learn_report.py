@@ -38,7 +38,7 @@ def make_page(
     if first is not None:
         sections += _show_predictions(problem, *first)
     return Page(
-        title=f"Learners of {problem.target} compared",
+        title=f"Learners that predict {problem.target}, compared",
         headline=say_outcome(outcomes, problem.measure, problem.target),
         sections=sections,
         **about,
@@ -69,7 +69,7 @@ def _make_table(outcomes: Sequence[Outcome], problem: Problem) -> Table:
     ours = next((i for i, o in enumerate(outcomes) if o.is_ours), None)
     marked = frozenset() if ours is None else frozenset([ours])
     head = ("learner", *measures, "folds", "seconds to fit", "seconds to predict")
-    note = f"Mean ± standard error over folds. {COMPACT}: landmarks alone, a small and fast model."
+    note = f"Mean ± standard error over folds. {COMPACT}: landmarks alone, a small model."
     return Table("Learners, smallest error first", head, rows, note, marked=marked)
 
 
@@ -83,7 +83,7 @@ def _show_predictions(problem: Problem, model: Any, table: Any, y: Any) -> list[
 
         def calibrate(axes: Any) -> None:
             CalibrationDisplay.from_predictions(right, claimed, ax=axes, **how)
-            axes.set(xlabel="predicted probability", ylabel="share that was right")
+            axes.set(xlabel="probability of the predicted label", ylabel="share that was right")
 
         charts = [Chart("Calibration of probabilities", calibrate)]
         tables = [_make_confusion_table(y, predicted)]
@@ -126,7 +126,7 @@ def _show_features(problem: Problem, model: Any, table: Any) -> Section:
     rng = np.random.default_rng(problem.seed)
     rows = table.take(np.sort(rng.permutation(len(table))[:EXAMINED]))
     on = f"predicted {problem.target}"
-    on = f"probability of {model.classes_[-1]}" if problem.classify else on
+    on = f"probability of {problem.target} = {model.classes_[-1]}" if problem.classify else on
     for name in names[:EFFECTS]:
         values, means = _find_effect(model, rows, name)
         if isinstance(values[0], str):
@@ -136,8 +136,8 @@ def _show_features(problem: Problem, model: Any, table: Any) -> Section:
             lines = draw_curves(name, f"mean {on}", [Curve(OURS, values, means)], log_y=False)
             charts.append(Chart(f"Effect of {name}", lines))
     note = (
-        "Importance is measured by the error if a column is shuffled; an effect is the mean "
-        "prediction over test rows."
+        "Importance: by how much the error grows if a column is shuffled. Effect: the mean "
+        "prediction if every test row had this value."
     )
     return Section("Features", [note], charts)
 

@@ -21,12 +21,12 @@ def summarise(learner: Any) -> list[str]:
     """Return at most ten lines: what was tried, what was chosen and why."""
     rows, columns = learner.approximation_.shape[0], learner.n_features_in_
     best = sorted(learner.candidates_, key=lambda tried: tried[1])
-    measured = "indicators of classes" if hasattr(learner, "classes_") else "y at unit spread"
+    unit = "of class indicators" if hasattr(learner, "classes_") else "in standard deviations of y"
     lines = [
         f"{type(learner).__name__}: {rows:,} rows, {columns} columns",
-        f"tried: {len(best)} candidates, held-out errors {best[0][1]:.4g} to {best[-1][1]:.4g} "
-        f"(root mean square of {measured}); the best:",
-        *(f"  {error:.4g}  {name}" for name, error in best[:SHOWN]),
+        f"tried: {len(best)} candidates, held-out RMSE {best[0][1]:.3g} to {best[-1][1]:.3g} "
+        f"({unit}); the best:",
+        *(f"  {error:.3g}  {name}" for name, error in best[:SHOWN]),
     ]
     weights = ", ".join(f"{weight:.0%}" for weight in learner.mixture_weights_)
     members = len(learner.mixture_weights_)
@@ -34,7 +34,7 @@ def summarise(learner: Any) -> list[str]:
     local = learner.n_local_rows_
     leaves = f"; {local:,} training rows predict in leaves" if local else "; no leaves"
     lines += [
-        f"chosen by held-out rows: {chosen}; error {learner.validation_error_:.4g}",
+        f"chosen by held-out rows: {chosen}; RMSE {learner.validation_error_:.3g}",
         f"kernel: {learner.kernel_}",
         f"landmarks: {learner.n_components_}{leaves}",
         f"columns that matter most: {_leading(learner)}",
