@@ -231,8 +231,8 @@ def test_the_tables_of_a_folder_are_one_table(command, folder):
 def test_tables_go_through_pipes(folder, monkeypatch, capfdbinary):
     """One line from a CSV to predictions, without a file between."""
 
-    def piped(*words):
-        with open("table.csv", "rb") as file:
+    def piped(*words, table="table.csv"):
+        with open(table, "rb") as file:
             monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(file))
             cli.main(words)
         return capfdbinary.readouterr().out.decode()
@@ -242,6 +242,12 @@ def test_tables_go_through_pipes(folder, monkeypatch, capfdbinary):
     lines = piped("predict", "price.nysboost", "-", "--out", "-").splitlines()
     assert lines[0] == '"prediction"'
     assert len(lines) == 121
+    written = pd.read_csv("table.csv")
+    written.to_json("table.json", orient="records", double_precision=15)
+    written.to_excel("table.xlsx", index=False)
+    for table in ("table.json", "table.xlsx"):
+        again = piped("predict", "price.nysboost", "-", "--out", "-", table=table).splitlines()
+        np.testing.assert_allclose([*map(float, again[1:])], [*map(float, lines[1:])], rtol=1e-9)
 
 
 def test_models_made_in_python_answer_as_they_do_there():

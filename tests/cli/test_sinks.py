@@ -102,6 +102,12 @@ def test_devices_and_inputs_are_refused(tmp_path):
     for name in ("in.csv", "link.csv"):
         with refused(EXISTS, "is an input of this command"):
             refuse_existing(tmp_path / name, True, [tmp_path / "in.csv"])
+    with refused(EXISTS, "or would be one"):  # a table of the folder that is read
+        refuse_existing(tmp_path / "new.csv", True, [tmp_path])
+    (tmp_path / "parts.parquet").mkdir()
+    with refused(EXISTS, "is an input"):  # a folder that holds what is read
+        refuse_existing(tmp_path / "parts.parquet", True, [tmp_path / "parts.parquet" / "0.csv"])
+    refuse_existing(tmp_path / "model.nysboost", False, [tmp_path])
 
 
 def test_what_cannot_be_written_is_a_sentence(tmp_path):

@@ -5,6 +5,7 @@ import gzip
 import h5py
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import zarr
 
@@ -83,15 +84,22 @@ def test_every_form_gives_the_same_numbers(name, tmp_path):
     np.testing.assert_allclose(np.asarray(fewer.join(list(fewer.parts()))[0]), X[:, [0, 2]])
 
 
-@pytest.mark.parametrize("name", ["t.csv", "t.npy"])
+@pytest.mark.parametrize("name", ["t.csv", "t.npy", "nan.parquet"])
 def test_rows_with_gaps_are_left_out_and_counted(name, tmp_path):
     holes = FRAME.copy()
     holes.loc[7, "b"] = np.nan
     holes.to_csv(tmp_path / "t.csv", index=False)
     np.save(tmp_path / "t.npy", holes)
+    pl.DataFrame(holes.to_numpy(), schema=["a", "b", "c"]).write_parquet(tmp_path / "nan.parquet")
     source = opened(tmp_path, name, "--drop-missing")
     np.testing.assert_allclose(numbers(source), np.delete(X, 7, axis=0))
     assert source.dropped_rows == 1
+
+
+def test_hidden_files_of_a_folder_are_no_tables(tmp_path):
+    write_folder(tmp_path / "folder")
+    (tmp_path / "folder" / "._0.csv").write_bytes(b"\x00\x05")
+    np.testing.assert_allclose(numbers(opened(tmp_path, "folder")), X, rtol=1e-12)
 
 
 def test_columns_are_found_by_name_and_by_number(tmp_path):

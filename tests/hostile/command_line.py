@@ -49,6 +49,8 @@ FILES: dict[str, str | bytes] = {
     "huge.csv": "a,b\n3,1e200\n" + "1,2\n" * 20,
     "large.csv": "b,a\n" + "1,2\n" * 12 + "2,1e160\n",
     "cell.csv": 'a,b\n"' + "x" * 200_000 + '",2\n',
+    "minus.csv": "a,b,c\n" + TABLE.replace("-", "\u2212"),
+    "named.csv": "a,b,name\n" + "\n".join(f"{i},{i % 7},n{i}" for i in range(60)),
     "letter": "Dear reader",
     **dict.fromkeys(
         ["data.xyz", "bad.npy", "bad.npz", "bad.h5", "bad.zarr", "bad.parquet", "bad.libsvm"],
@@ -192,7 +194,7 @@ ACCEPTED = {
     },
     **{
         FIT.replace("t.csv", f"{name}.csv"): ["rows: 40", "columns: 3"]
-        for name in ("semicolons", "indexed", "numbers", "bare", "mark", "commas")
+        for name in ("semicolons", "indexed", "numbers", "bare", "mark", "commas", "minus")
     },
 }  # fmt: skip
 
@@ -204,5 +206,10 @@ CASES = [
     *(
         Case(f"nysboost {words}", lambda w=words: run(w), succeeds(*says))
         for words, says in ACCEPTED.items()
+    ),
+    Case(
+        "nysboost says once that a column is left out",
+        lambda: run("fit named.csv --target b --out m --components 5 --no-local"),
+        lambda outcome: outcome[2].count("'name' is text") == 1,
     ),
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import coo_matrix, csr_matrix
+from scipy.sparse import coo_matrix, csr_array, csr_matrix
 
 import nysboost as nb
 from hostile import RNG, WIDE, Case, X, approximate, close_to, gaussian, has_error_of, standard
@@ -32,6 +32,7 @@ NO_TABLES = {
     "NaN": at(np.nan),
     "infinity": at(np.inf),
     "NaN in a sparse table": csr_matrix(at(np.nan)),
+    "NaN in a sparse array": csr_array(at(np.nan)),
     "minus infinity in the last row": at(-np.inf, 59),
     "a masked array": np.ma.masked_array(X, X > 1),
     "dates": np.arange(60).astype("M8[D]").reshape(-1, 2),

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
+from decimal import Decimal
 from functools import cache
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
 from scipy.sparse import csr_matrix
 
 import nysboost as nb
-from hostile import Case, X, Y
+from hostile import Case, X, Y, close_to
 from hostile.data import NO_TABLES
 
 LABELS = (Y > 0).astype(int)
@@ -45,7 +48,7 @@ def finite(result: Any) -> bool:
     return bool(np.isfinite(np.asarray(result, dtype=np.float64)).all())
 
 
-WITH_GAPS = ("NaN", "None among numbers", "NaN in a sparse table")
+WITH_GAPS = ("NaN", "None among numbers", "NaN in a sparse table", "NaN in a sparse array")
 """Learners fill gaps in."""
 
 USES: dict[str, Callable[[Any], Any]] = {
@@ -85,6 +88,8 @@ BAD_TARGETS = {
 }
 BAD_LABELS = {
     "None": None,
+    "None inside": [None, *LABELS[1:]],
+    "a lazy frame": pl.LazyFrame({"y": LABELS}),
     "too few": LABELS[:-1],
     "one class": np.ones(60),
     "text and numbers": np.array(["a", 1] * 30, dtype=object),
@@ -131,6 +136,19 @@ TARGETS = [
         )
         for name, (y, unit) in GOOD_TARGETS.items()
     ),
+    *(
+        Case(
+            f"{kind.__name__} with labels: {name}",
+            lambda k=kind, y=y: k().fit(X, y).classes_,
+            lambda found, kept=kept: found.dtype.kind == kept,
+        )
+        for kind in (classifier, nb.GaussianProcessClassifier)
+        for name, y, kept in (
+            ("nullable whole numbers", pd.Series(LABELS, dtype="Int64"), "i"),
+            ("nullable truth values", pd.Series(LABELS, dtype="boolean"), "b"),
+            ("Decimals", [Decimal(int(i)) for i in LABELS], "f"),
+        )
+    ),
     Case(
         "labels of truth",
         lambda: classifier().fit(X, Y > 0).predict(X),
@@ -156,6 +174,22 @@ BAD_WEIGHTS = {
 WEIGHTS = [
     Case(f"sample_weight: {name}", lambda w=w: regressor().fit(X, Y, sample_weight=w))
     for name, w in BAD_WEIGHTS.items()
+] + [
+    Case(
+        "sample_weight: one number",
+        lambda: regressor().fit(X, Y, sample_weight=3.0).predict(X[:9]),
+        lambda found: close_to(fitted("regressor").predict(X[:9]))(found),
+    ),
+    Case(
+        "class_weight below 0",
+        lambda: classifier(class_weight={0: -1, 1: 1}).fit(X, LABELS),
+        says="class_weight has -1.0 for the class 0",
+    ),
+    Case(
+        "class_weight of 0 for one of two classes",
+        lambda: classifier(class_weight={0: 0, 1: 1}).fit(X, LABELS),
+        says="of rows that count",
+    ),
 ]
 
 PARAMETERS: list[tuple[Callable[..., Any], str, list[Any]]] = [
@@ -210,6 +244,7 @@ TESTS = [
             ("far apart", X, X + 5, (0.0, 0.01)),
             ("that are the same", X, X, (0.5, 1.0)),
             ("sparse and dense", csr_matrix(X), X + 5, (0.0, 0.01)),
+            ("in memory and lazy", X, pl.DataFrame(X + 5).lazy(), (0.0, 0.01)),
             ("of integers and floats", np.round(X).astype(int), X + 5, (0.0, 0.01)),
         )
     ),
@@ -250,6 +285,22 @@ TABLES = [
                 nb.GaussianProcessClassifier(**SMALL).fit(t, LABELS).predict_proba(t)
             ),
         }.items()
+    ),
+    *(
+        Case(
+            f"{kind}: rows far out in the second block",
+            lambda k=kind: fitted(k).predict(iter([X[:30], np.full((1, 4), -3.4e38)])),
+            says="counted from row 30",
+        )
+        for kind in ("regressor", "classifier")
+    ),
+    *(
+        Case(
+            f"{kind}: sparse blocks",
+            lambda k=kind: fitted(k).predict(iter([csr_matrix(X[:30]), csr_matrix(X[30:])])),
+            lambda found, k=kind: close_to(fitted(k).predict(X), 1e-6)(found),
+        )
+        for kind in ("regressor", "clusters", "process")
     ),
     *(
         Case(f"{kind}: rows of another width", lambda k=kind: fitted(k).predict(X[:, :3]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
+import warnings
 from argparse import Namespace
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -146,6 +147,7 @@ def _fit_large(source: Source, tables: Iterable[Any], options: Namespace) -> Any
 
 
 def _say_columns(schema: Schema, n: int) -> None:
+    warnings.filterwarnings("ignore", message="Column '")  # was said once, when they were looked at
     print("\n  ".join([f"{n:,} rows, {schema.width} columns", *schema.describe()]))
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nysboost._version import SOFTWARE
+from nysboost.cli.source import IN_FOLDERS
 from nysboost.data.files import refuse_no_place, whole_npz, whole_path
 from nysboost.data.outputs import File
 from nysboost.user_error import EXISTS, NO_FILE, WRONG_DATA, UserError, exits_with, need
@@ -122,12 +123,21 @@ def refuse_existing(path: Path, force: bool, inputs: Sequence[Path] = ()) -> Non
     if not (path.is_dir() and path.suffix in FOLDERS):
         with exits_with(NO_FILE):
             refuse_no_place(path)
-    for other in inputs:
-        if path.exists() and other.exists() and path.samefile(other):
-            msg = f"{path} is an input of this command: write to another file."
-            raise UserError(msg, EXISTS)
+    if any(_is_input(path, other) for other in inputs):
+        raise UserError(
+            f"{path} is an input of this command, or would be one: write to another file.", EXISTS
+        )
     if path.exists() and not force:
         raise UserError(f"{path} is there already: --force replaces it.", EXISTS)
+
+
+def _is_input(path: Path, other: Path) -> bool:
+    """Whether an output is what is read, holds it, or is a table of the folder that is read."""
+    if path.exists() and other.exists() and path.samefile(other):
+        return True
+    place, read = path.resolve(), other.resolve()
+    inside = place.is_relative_to(read) and place.suffix.lower() in IN_FOLDERS
+    return inside or (place.is_dir() and read.is_relative_to(place))
 
 
 @contextmanager

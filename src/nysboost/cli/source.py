@@ -13,10 +13,15 @@ import numpy as np
 from nysboost.numerics.checks import unknown
 from nysboost.tables.array_files import ArrayFile
 from nysboost.tables.files import FORMS, ColumnFile, open_table, without_index
+from nysboost.tables.frames import columns_of
 from nysboost.tables.schema import Schema
 from nysboost.tables.targets import target_of
+from nysboost.tables.values import Factor
 from nysboost.tables.writing import Writing
 from nysboost.user_error import WRONG_DATA, WRONG_MODEL, NoTableError, UserError
+
+IN_FOLDERS = (".csv", ".tsv", ".feather", ".jsonl", ".ndjson", ".xlsx", ".gz", ".parquet")
+"""Files of a folder that are read as one table; those of Parquet alone, where there are some."""
 
 
 @dataclass
@@ -90,8 +95,10 @@ def _whole_rows(block: Any, used: Sequence[str]) -> Any:
     """Return which rows of a table or an array have no gap in the columns that are used."""
     if isinstance(block, np.ndarray):
         return np.isfinite(block[:, : len(used)]).all(axis=1)
-    valid = [block.column(name).is_valid().to_numpy(zero_copy_only=False) for name in used]
-    return np.logical_and.reduce(valid)
+    columns = (cells.data for cells in columns_of(block, used))
+    return np.logical_and.reduce(
+        [data.codes >= 0 if isinstance(data, Factor) else ~np.isnan(data) for data in columns]
+    )
 
 
 def open_source(options: Namespace) -> Source:
@@ -163,8 +170,8 @@ class Folder(ColumnFile):
 
 
 def _open_folder(path: Path, options: Namespace, schema: Schema | None) -> Folder:
-    endings = (".csv", ".tsv", ".feather", ".jsonl", ".ndjson", ".xlsx", ".gz")
-    paths = sorted(p for p in path.iterdir() if p.suffix.lower() in endings)
+    seen = (p for p in path.iterdir() if p.name[0] not in "._")  # the others are of programs
+    paths = sorted(p for p in seen if p.suffix.lower() in IN_FOLDERS)
     if not paths:
         raise NoTableError(f"The folder {path} holds no tables: {FORMS} are read.")
     files = [open_file(part, options, schema) for part in paths]

@@ -17,7 +17,7 @@ class NotFiniteError(ValueError):
 def column_sizes(values: Array) -> Floats:
     """Return the largest size in each column of a table, shape (d,), NaN where there is one."""
     if arrays.is_sparse(values):
-        found: Floats = abs(values).max(axis=0).toarray()[0]
+        found: Floats = abs(values).max(axis=0).toarray().ravel()  # of a sparse array 1-d
         return found
     xp = namespace(values)
     return arrays.floats_on_host(xp.maximum(xp.max(values, axis=0), -xp.min(values, axis=0)))

@@ -5,7 +5,7 @@ Dask is imported when a collection comes in, never before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Sized
 from functools import reduce, wraps
 from typing import Any, TypeGuard, TypeVar
 from uuid import uuid4
@@ -91,10 +91,27 @@ def by_blocks(method: Method) -> Method:
     def on_rows(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(X, Iterator):
             return method(self, X, *args, **kwargs)
-        filled = (block for block in X if getattr(block, "shape", (len(block),))[0])
-        return _join([method(self, block, *args, **kwargs) for block in filled])
+        parts, start = [], 0
+        for block in filter(_has_rows, X):
+            try:
+                part = method(self, block, *args, **kwargs)
+            except ValueError as error:
+                if start and "row" in str(error):
+                    msg = f"{error} (Rows are counted from row {start} of the iterator.)"
+                    raise ValueError(msg) from error
+                raise
+            parts.append(part)
+            start += len(part[0] if isinstance(part, tuple) else part)
+        return _join(parts)
 
     return on_rows  # type: ignore[return-value]
+
+
+def _has_rows(block: Any) -> bool:
+    """Whether a block has rows, or may have: a lazy frame does not say."""
+    if hasattr(block, "shape"):
+        return bool(block.shape[0])
+    return not isinstance(block, Sized) or len(block) > 0
 
 
 def _join(parts: list[Any]) -> Any:

@@ -11,11 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin
-from sklearn.utils import column_or_1d
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _assert_all_finite
 
 from nysboost.data.lazy import by_blocks, map_rows
 from nysboost.data.recognise import numbers_of
@@ -26,8 +23,8 @@ from nysboost.learn.input import drop_zero_weights
 from nysboost.learn.margin_weights import fit_machines
 from nysboost.learn.margins import LOSSES as MARGIN_LOSSES
 from nysboost.numerics.arrays import Floats, TableLike, to_host
-from nysboost.numerics.checks import refuse_odd_labels, require_positive, unknown
-from nysboost.tables.targets import labels_of
+from nysboost.numerics.checks import require_positive, unknown
+from nysboost.tables.targets import classifiable
 
 LOSSES = ("squared", *MARGIN_LOSSES)
 
@@ -138,7 +135,8 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         if len(self.classes_) == 1:
             msg = (
                 f"{type(self).__name__} needs at least two classes, but y has one class, "
-                f"{self.classes_.tolist()[0]!r}: there is nothing to tell apart."
+                f"{self.classes_.tolist()[0]!r}{'' if weights is None else ', of rows that count'}"
+                ": there is nothing to tell apart."
             )
             raise ValueError(msg)
         squared = self.loss == "squared"
@@ -227,20 +225,17 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
             msg = 'class_weight="balanced" needs all rows: give a dict to partial_fit.'
             raise ValueError(msg)
         of_class = compute_sample_weight(self.class_weight, labels)
+        wrong = ~(of_class >= 0) | np.isinf(of_class)
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            msg = f"class_weight has {of_class[at]} for the class {labels.tolist()[at]!r}: a "
+            raise ValueError(f"{msg}positive number, or 0, is needed.")
         if sample_weight is not None:
             of_class = of_class * numbers_of(sample_weight, "sample_weight")
         return self._sample_weight(of_class, len(labels), first=first)
 
     def _labels(self, y: Any) -> Any:
-        host = self._on_host(y, "labels")
-        if not isinstance(host, np.ma.MaskedArray) and np.asarray(host).ndim == 1:
-            host = labels_of(host)
-        refuse_odd_labels(host)
-        labels = labels_of(column_or_1d(host, warn=True))
-        if labels.dtype.kind == "f":
-            _assert_all_finite(labels, input_name="y")
-        check_classification_targets(labels)
-        return labels
+        return classifiable(self._on_host(y, "labels"))
 
 
 def _logits(learner: Any, rows: Any) -> Floats:

@@ -13,17 +13,17 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
-from nysboost.data.lazy import by_blocks, map_rows
+from nysboost.data.lazy import by_blocks, gather, map_rows
 from nysboost.data.passes import BlockTask
 from nysboost.data.recognise import rows_of, stream_of
 from nysboost.estimators.parameters import KernelLike, reports_progress
 from nysboost.learn.margins import Logistic, Objective, fit_margins
 from nysboost.learn.on_features import OnFeatures
 from nysboost.numerics.arrays import Array, Floats, TableLike, floats_on_host
-from nysboost.numerics.checks import refuse_odd_labels, require_count, require_positive
+from nysboost.numerics.checks import require_count, require_positive
+from nysboost.tables.targets import classifiable
 
 CONVERGED = 1e-8
 """Newton's method ends when a step promises less than this share of the objective."""
@@ -113,9 +113,7 @@ class GaussianProcessClassifier(ClassifierMixin, OnFeatures):
         if y is None:
             msg = f"{type(self).__name__} requires y to be passed, but the target y is None."
             raise ValueError(msg)
-        refuse_odd_labels(y)
-        labels = column_or_1d(check_array(y, ensure_2d=False, dtype=None), warn=True)
-        check_classification_targets(labels)
+        labels = classifiable(gather(y))
         features = self._fit_features(X)
         n = features.shape[0]
         if len(labels) != n:

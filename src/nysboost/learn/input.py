@@ -87,6 +87,7 @@ class TableInput(Estimator):
         given, like_X = numbers_of(weights, "sample_weight"), np.empty((n, 1))
         if np.ndim(given) > 1:
             raise ValueError(f"Sample weights must be 1D array or scalar, not {given.ndim}D.")
+        given = given if np.ndim(given) else given.item()
         found = _check_sample_weight(given, like_X, dtype=np.float64, ensure_non_negative=True)
         largest = found.max()
         if largest > 0 and not SMALLEST < largest < 1 / SMALLEST:

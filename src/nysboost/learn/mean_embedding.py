@@ -179,6 +179,8 @@ def mmd_test(
     if is_frame(X):
         codes, X = frame_numbers(X)
         Y = codes(Y, "refuse") if is_frame(Y) and codes is not None else Y
+    elif is_frame(Y):
+        _, Y = frame_numbers(Y)
     x, y = check_array(table_of(X), **how), check_array(table_of(Y, name="Y"), **how)
     if x.shape[1] != y.shape[1]:
         msg = f"X has {x.shape[1]} features and Y has {y.shape[1]}: both samples need the same."

@@ -29,6 +29,12 @@ LINES = (".jsonl", ".ndjson", ".json")
 INDEX = ("", "__index_level_0__", "Unnamed: 0")
 """Names that an index gets when a data frame is written: it is no feature."""
 
+BEGINNINGS = {
+    b"PAR1": ".parquet", b"ARROW1": ".feather", b"\x93NUMPY": ".npy", b"\x89HDF": ".h5",
+    b"PK\x03\x04": ".xlsx", b"{": ".jsonl", b"[": ".json",
+}  # fmt: skip
+"""How files of these forms begin, where no name says what they are."""
+
 FORMS = (
     ".csv, .tsv, .txt (also packed), .parquet (a file or a folder), .feather, .jsonl, .xlsx, .npy, "
     ".npz, .h5, .hdf5, .zarr and .libsvm"
@@ -121,16 +127,15 @@ def without_index(names: Sequence[str], path: Path, notes: list[str]) -> tuple[s
 
 def _from_standard_input() -> Path:
     """Copy standard input to a file, whose ending says what its beginning shows."""
-    with tempfile.NamedTemporaryFile(prefix="nysboost-", delete=False) as file:
+    folder = Path(tempfile.mkdtemp(prefix="nysboost-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    path = folder / "standard input"  # which is what messages call it
+    with path.open("wb") as file:
         shutil.copyfileobj(sys.stdin.buffer, file)
-    path = Path(file.name)
-    with path.open("rb") as opened:
-        head = opened.read(6)
-    magic = {b"PAR1": ".parquet", b"ARROW1": ".feather", b"\x93NUMPY": ".npy", b"{": ".jsonl"}
-    ending = next((e for start, e in magic.items() if head.startswith(start)), ".csv")
-    named = path.rename(path.with_suffix(ending))
-    atexit.register(named.unlink, missing_ok=True)
-    return named
+    with path.open("rb") as file:
+        head = file.read(6)
+    ending = next((e for start, e in BEGINNINGS.items() if head.lstrip().startswith(start)), ".csv")
+    return path.rename(path.with_suffix(ending))
 
 
 def _open_columns(path: Path, form: str) -> ColumnFile:

@@ -6,7 +6,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _assert_all_finite, column_or_1d
 
+from nysboost.numerics.checks import refuse_odd_labels
 from nysboost.tables import values
 from nysboost.tables.frames import cells_of
 from nysboost.tables.values import READINGS, Factor, first_of, kind_of, numbers_as
@@ -37,6 +40,18 @@ def labels_of(y: Any) -> NDArray[Any]:
     except OverflowError as error:
         msg = f"y has labels of more than 64 bits, such as {max(array)}: turn them into text."
         raise ValueError(msg) from error
+
+
+def classifiable(y: Any) -> NDArray[Any]:
+    """Return labels in memory that can be told apart, shape (n,), or say why they cannot."""
+    if not isinstance(y, np.ma.MaskedArray) and np.asarray(y).ndim == 1:
+        y = labels_of(y)
+    refuse_odd_labels(y)
+    labels = labels_of(column_or_1d(y, warn=True))
+    if labels.dtype.kind == "f":
+        _assert_all_finite(labels, input_name="y")
+    check_classification_targets(labels)
+    return labels
 
 
 def target_of(column: Any, name: str, path: str) -> NDArray[Any]:

@@ -20,6 +20,7 @@ MISSING = ("", "na", "n/a", "nan", "null", "<na>", "#n/a", "nat")
 MARKS = (*MISSING, "?", "-", "--", ".", "none", "missing", "#div/0!", "#value!", "#ref!", "#num!")
 """What people write besides, in a column that is otherwise numbers."""
 
+MINUS = "\u2212"
 TRUTH = {"true": 1.0, "false": 0.0}
 
 FEW_VALUES = 32
@@ -75,10 +76,15 @@ def is_gap(value: Any) -> bool:
 # As numbers
 
 
+def tidy(text: str) -> str:
+    """Return text without blanks around it, and with the minus sign of typesetters as a hyphen."""
+    return text.strip().replace(MINUS, "-")
+
+
 def as_number(value: Any) -> float | None:
     """Return a value as a number, NaN for a mark of a gap; None if it is no number."""
     if isinstance(value, str):
-        text = value.strip()
+        text = tidy(value)
         if _NUMBER.fullmatch(text):
             return float(text)
         return float("nan") if text.lower() in MARKS else None

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from nysboost.tables.schema import Schema
-from nysboost.tables.values import MARKS, as_number
+from nysboost.tables.values import MARKS, MINUS, as_number, tidy
 from nysboost.user_error import NoTableError, TableError
 
 HEAD_BYTES = 2**18
@@ -59,7 +59,7 @@ class Writing:
 
     def plain(self, cell: str) -> str:
         """Return a cell as others write it, if it is a number."""
-        text = cell.strip()
+        text = tidy(cell)
         if self.thousands and self.thousands in text:
             if not GROUPS[self.thousands].fullmatch(text):
                 return cell
@@ -72,7 +72,7 @@ class Writing:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        text = pc.utf8_trim_whitespace(cells)
+        text = pc.replace_substring(pc.utf8_trim_whitespace(cells), MINUS, "-")
         if self.thousands:
             form = f"^(?:{GROUPS[self.thousands].pattern})$"
             grouped = pc.match_substring(text, self.thousands)
@@ -163,7 +163,7 @@ def find_decimal(
     rows: Sequence[Sequence[str]], separator: str, writing: Writing, schema: Schema | None
 ) -> tuple[str, str]:
     """Return what stands before decimals and between thousands, here or in the model's file."""
-    cells = [cell.strip() for row in rows for cell in row]
+    cells = [tidy(cell) for row in rows for cell in row]
     cells = [cell for cell in cells if cell[:1] in "+-0123456789." and cell]
     groups = {mark: [c for c in cells if form.fullmatch(c)] for mark, form in GROUPS.items()}
     commas = sum(bool(_COMMA.fullmatch(c)) and not GROUPS[","].fullmatch(c) for c in cells)
