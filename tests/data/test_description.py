@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nysboost.data import description
-from nysboost.data.description import Describer, NotSavableError, Reader, of_dataclass
+from nysboost.data.description import Describer, NotSavableError, of_dataclass, put_together
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ FORMS = [of_dataclass(Part)]
 def round_trip(value: Any) -> Any:
     describer = Describer(FORMS)
     root = describer.describe(value)
-    return Reader(FORMS, describer.arrays).put_together(describer.objects, root)
+    return put_together(describer.objects, root, FORMS, describer.arrays)
 
 
 PLAIN = st.recursive(
@@ -75,7 +75,7 @@ def test_a_type_that_the_reader_does_not_know_is_not_made():
     describer = Describer([*FORMS, of_dataclass(Other)])
     root = describer.describe(Other(1))
     with pytest.raises(KeyError, match="Other"):
-        Reader(FORMS, {}).put_together(describer.objects, root)
+        put_together(describer.objects, root, FORMS, {})
 
 
 def test_arrays_whose_library_or_device_is_not_here_are_sentences(monkeypatch):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -153,57 +154,56 @@ def _not_savable(value: Any, where: str) -> NotSavableError:
 # From a description
 
 
-class Reader:
-    """Turns a description back into the value; `where` is the device for arrays, or None."""
+def put_together(
+    objects: list[dict[str, Any]],
+    root: Any,
+    forms: Iterable[Form],
+    arrays: Mapping[str, NDArray[Any]],
+    where: str | None = None,
+) -> Any:
+    """Return the value that a description says, after the objects that it is made of.
 
-    def __init__(
-        self, forms: Iterable[Form], arrays: Mapping[str, NDArray[Any]], where: str | None = None
-    ) -> None:
-        self._forms = {form.name: form for form in forms}
-        self._host, self._where = arrays, where
-        self._moved: dict[str, Any] = {}
-        self._objects: list[Any] = []
+    `where` is the device for arrays that were on one; None is where they were.
+    """
+    kinds, made = {form.name: form for form in forms}, list[Any]()
 
-    def put_together(self, objects: list[dict[str, Any]], root: Any) -> Any:
-        """Return the value, after the objects that it is made of."""
-        for described in objects:
-            parts = {name: self.value(part) for name, part in described["parts"].items()}
-            self._objects.append(self._forms[described["type"]].put_together(parts))
-        return self.value(root)
-
-    def value(self, text: Any) -> Any:
-        """Return what a piece of JSON stands for."""
-        if isinstance(text, list):
-            return [self.value(item) for item in text]
-        if not isinstance(text, dict):
-            return text
-        kind, content = next(iter(text.items()))
-        readers: dict[str, Callable[[Any], Any]] = {
-            "float": NON_FINITE.__getitem__,
-            "tuple": lambda items: tuple(self.value(item) for item in items),
-            "dict": lambda items: {name: self.value(item) for name, item in items.items()},
-            "pairs": lambda items: {self.value(key): self.value(item) for key, item in items},
-            "dtype": lambda name: DTYPES[name],
-            "names": lambda names: np.array([str(name) for name in names], dtype=object),
-            "scalar": lambda name: self._host[name][()],
-            "array": lambda name: self._array(name, text),
-            "object": lambda number: self._object(number),
-        }
-        return readers[kind](content)
-
-    def _object(self, number: int) -> Any:
-        if not 0 <= number < len(self._objects):
+    def find(number: int) -> Any:
+        if not 0 <= number < len(made):
             msg = "an object comes before its parts"
             raise ValueError(msg)
-        return self._objects[number]
+        return made[number]
 
-    def _array(self, name: str, text: Mapping[str, Any]) -> Any:
-        if "library" not in text:
-            return self._host[name]
-        if name not in self._moved:
-            device = self._where or text["device"]
-            self._moved[name] = _on_device(self._host[name], text["library"], device)
-        return self._moved[name]
+    @cache
+    def move(name: str, library: str, device: str) -> Any:
+        return _on_device(arrays[name], library, where or device)
+
+    readers: dict[str, Callable[[Any], Any]] = {
+        "float": NON_FINITE.__getitem__,
+        "tuple": lambda items: tuple(map(read, items)),
+        "dict": lambda items: {name: read(item) for name, item in items.items()},
+        "pairs": lambda items: {read(key): read(item) for key, item in items},
+        "dtype": DTYPES.__getitem__,
+        "names": lambda names: np.array([str(name) for name in names], dtype=object),
+        "scalar": lambda name: arrays[name][()],
+        "array": arrays.__getitem__,
+        "object": find,
+    }
+
+    def read(text: Any) -> Any:
+        """Return what a piece of JSON stands for."""
+        if isinstance(text, list):
+            return list(map(read, text))
+        if not isinstance(text, dict):
+            return text
+        if "library" in text:
+            return move(text["array"], text["library"], text["device"])
+        kind, content = next(iter(text.items()))
+        return readers[kind](content)
+
+    for described in objects:
+        parts = {name: read(part) for name, part in described["parts"].items()}
+        made.append(kinds[described["type"]].put_together(parts))
+    return read(root)
 
 
 class DeviceError(RuntimeError):

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from nysboost.approximation import Approximation
 from nysboost.data.archive import ModelFileError, damage_error, read_archive, write_archive
-from nysboost.data.description import Describer, DeviceError, Reader
+from nysboost.data.description import Describer, DeviceError, put_together
 from nysboost.model_files.types import TYPES, forgetful
 
 __all__ = ["ModelFileError", "load", "save"]
@@ -108,8 +108,7 @@ def load(path: str | os.PathLike[str], *, device: str | None = None) -> Any:
     path = _as_path(path)
     described, arrays, version = read_archive(path)
     try:
-        reader = Reader(TYPES, arrays, device)
-        return reader.put_together(described["objects"], described["root"])
+        return put_together(described["objects"], described["root"], TYPES, arrays, device)
     except DeviceError:
         raise
     except KeyError as error:

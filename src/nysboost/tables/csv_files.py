@@ -12,18 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from nysboost.tables import writing as written
 from nysboost.tables.frames import refuse_repeated
 from nysboost.tables.schema import Schema
 from nysboost.tables.values import MARKS, MISSING, as_number, kind_of
-from nysboost.tables.writing import (
-    HEAD_BYTES,
-    Writing,
-    decoded,
-    find_decimal,
-    find_separator,
-    rows_of_text,
-    unpacked,
-)
+from nysboost.tables.writing import Writing, unpacked
 from nysboost.user_error import TableError
 
 LOOKED_AT = 4096
@@ -179,15 +172,16 @@ def open_csv(
     path: Path, writing: Writing, schema: Schema | None = None, categories: Sequence[str] = ()
 ) -> CsvFile:
     """Open a text file of a table; what is None in `writing` is recognised."""
-    text, writing = decoded(path, writing)
+    text, writing = written.decoded(path, writing)
     if not text.strip():
         raise TableError(f"{path} is empty.")
     told = re.match(r'"?sep=(.)"?\r?\n', text)  # which Excel writes
-    separator = writing.separator or (told[1] if told else find_separator(text))
-    rows = rows_of_text(text, separator)[bool(told) :]
-    rows = rows[:-1] if len(rows) > 2 and len(text) >= HEAD_BYTES else rows  # the last may be cut
+    separator = writing.separator or (told[1] if told else written.find_separator(text))
+    rows = written.rows_of_text(text, separator)[bool(told) :]
+    if len(rows) > 2 and len(text) >= written.HEAD_BYTES:
+        rows = rows[:-1]  # which may be cut
     (line, first), *rest = rows
-    decimal, thousands = find_decimal([row for _, row in rest], separator, writing, schema)
+    decimal, thousands = written.find_decimal([row for _, row in rest], separator, writing, schema)
     writing = replace(writing, separator=separator, decimal=decimal, thousands=thousands)
     cells = [cell.strip() for cell in first]
     texts = [c for c in cells if c and as_number(c.replace(decimal, ".")) is None]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -84,17 +84,16 @@ def _plain(X: Any) -> Any:
     return X
 
 
-def columns_of(X: Any, wanted: Sequence[str] = ()) -> list[Cells]:
-    """Return the columns of a frame, or of `wanted` names, empty if not there, or of an array."""
+def columns_of(X: Any, wanted: Sequence[str] = ()) -> Iterator[Cells]:
+    """Yield the columns of a frame, or of `wanted` names, empty if not there, or of an array."""
     if not is_frame(X):
         X = to_host(dense(X))
-        return [_array_cells(X[:, j], str(j)) for j in range(X.shape[1])]
+        yield from (_array_cells(X[:, j], str(j)) for j in range(X.shape[1]))
+        return
     frame = frame_of(X)
     there, none = set(frame.columns), np.empty(0)
-    return [
-        cells_of(frame[name], name) if name in there else Cells(name, "number", none)
-        for name in wanted or frame.columns
-    ]
+    for name in wanted or frame.columns:
+        yield cells_of(frame[name], name) if name in there else Cells(name, "number", none)
 
 
 def cells_of(column: nw.Series[Any], name: str) -> Cells:

@@ -140,7 +140,7 @@ def _train(X: Any, missing: str, Y: Floats | None, weights: Floats | None) -> tu
     if Y is not None and len(Y) != len(X):
         msg = f"X has {len(X)} rows, but y has {len(Y)}: give as many of one as of the other."
         raise ValueError(msg)
-    cells = columns_of(X)
+    cells = list(columns_of(X))
     schema = Schema.of_looks(list(map(Look.at, cells)), missing, named=is_frame(X))
     return Codes.trained(schema, schema.read_cells(cells, missing), Y, weights)
 

@@ -54,7 +54,7 @@ class Schema:
         Floats have NaN in gaps; categories are positions among `values`, −1 in gaps, −2 if
         unknown; text is None. `start` is the number of the first row in messages.
         """
-        cells = columns_of(X, self.matched(X) if is_frame(X) and self.named else ())
+        cells = list(columns_of(X, self.matched(X) if is_frame(X) and self.named else ()))
         if len(cells) != self.width:
             raise ValueError(f"X has {len(cells)} columns, but {self.width} were fitted.")
         return self.read_cells(cells, missing, start)
