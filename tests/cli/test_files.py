@@ -119,6 +119,19 @@ def test_every_error_is_a_sentence_with_its_exit_code(command, folder, arguments
     assert json.loads(command(*arguments, "--json")[2])["code"] == code
 
 
+def test_the_target_of_an_array_is_one_of_its_columns_or_an_array_beside_it(command, folder):
+    y = X[:, 0] * X[:, 1]
+    np.save("rows.npy", np.column_stack([X, y]))
+    np.savez("rows.npz", X=X, y=y)
+    for name, target in (("rows.npy", "3"), ("rows.npy", "-1"), ("rows.npz", "y")):
+        words = ["fit", name, "--target", target, *SMALL, "--no-local", "--out", "m", "--force"]
+        assert command(*words)[0] == 0
+        assert nb.load("m").n_features_in_ == 3
+        assert nb.load("m").score(X, y) > 0.5
+    assert command("fit", "rows.npz", "--drop-column", "1", "--out", "m", "--force", *SMALL)[0] == 0
+    assert nb.load("m").n_features_in_ == 2
+
+
 def test_rows_with_gaps_can_be_left_out(command, folder):
     holes = X.copy()
     holes[5, 1] = np.nan

@@ -184,7 +184,7 @@ def _fit_array(source: Source, options: Namespace) -> Any:
     if source.y is not None and source.drop_missing:
         msg = "--drop-missing and a target that is an array of its own do not go together."
         raise UserError(msg)
-    width, ys = len(source.columns), [source.y] if source.target is None else list[Any]()
+    width, ys = len(source.columns), list[Any]()
 
     def features() -> Iterator[Any]:
         for block in count_rows(source.parts(), "read", source.file.n, 1):
@@ -193,7 +193,7 @@ def _fit_array(source: Source, options: Namespace) -> Any:
             yield block[:, :width]
 
     with _copy_to_file(features()) as X:
-        y = None if ys == [None] else np.concatenate(ys)
+        y = source.y if source.target is None else np.concatenate(ys)
         return _fit_numbers(X, y, target, options)
 
 
