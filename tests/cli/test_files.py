@@ -97,6 +97,8 @@ TRANSFORM = ["transform", "rows.nysboost"]
     [
         (["fit", "nan.npy", "--out", "n"], WRONG_DATA,
          "nan.npy: contains NaN, first at row 9, column 1. --drop-missing"),
+        (["fit", "nan.npy", "--target", "1", "--out", "n"], WRONG_DATA,
+         "nan.npy: the target contains NaN. --drop-missing leaves such rows out"),
         ([*TRANSFORM, "thin.npy", "--out", "f.npy"], WRONG_MODEL, "on 3 columns"),
         ([*TRANSFORM, "nan.npy", "--out", "f.npy"], WRONG_DATA, "row 9, column 1"),
         (["transform", "rows.npy", "rows.npy", "--out", "f.npy"], WRONG_MODEL, "no model file"),

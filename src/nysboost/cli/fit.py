@@ -239,6 +239,7 @@ def _name_file_in_errors(source: Source) -> Iterator[None]:
         if "contains NaN" not in str(error):
             raise
         said = str(error).partition(". Remove")[0].removeprefix("X ").removeprefix("Column ")
+        said = said.replace("Input y", "the target").rstrip(".")
         column = "column " if said.startswith("'") else ""
         advice = "--drop-missing leaves such rows out, --drop-column a column."
         raise UserError(f"{source.file.path}: {column}{said}. {advice}", WRONG_DATA) from error
