@@ -2,11 +2,11 @@
 
 import subprocess
 import sys
-import tracemalloc
 from pathlib import Path
 
 import numpy as np
 import pytest
+from peaks import peak_bytes
 
 import nysboost as nb
 
@@ -26,15 +26,6 @@ def test_importing_the_library_pulls_in_nothing_heavy():
         f"import nysboost; print(sorted({heavy} & (set(sys.modules) - before)))"
     )
     assert run_python(code).strip() == "[]"
-
-
-def peak_bytes(work):
-    tracemalloc.start()
-    try:
-        work()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("method", ["nystrom", "ensemble-ridge", "URB-mean", "RRB-SF"])

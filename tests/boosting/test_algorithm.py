@@ -73,19 +73,12 @@ def test_v_shrinks_when_the_pool_runs_out_and_the_run_records_it(selector):
 
 
 @selectors
-def test_a_square_residual_reads_fewer_entries_and_finds_columns_too(selector):
-    entries = []
-    for shape in ("columns", "square"):
-        trajectory = run(selector, n=300, residual_shape=shape, validation_shape=shape)
-        entries.append(trajectory.found.table.gram.entries_evaluated)
-        assert len(np.unique(np.concatenate(columns(trajectory)))) == 24
-    assert entries[1] < entries[0]
-
-
-@selectors
-def test_a_residual_on_fewer_rows_reads_fewer_entries_and_finds_columns_too(selector):
-    few, all_rows = (run(selector, n=300, residual_rows=r) for r in (30, 300))
-    entries = [one.found.table.gram.entries_evaluated for one in (few, all_rows)]
+@pytest.mark.parametrize(
+    "less", [{"residual_shape": "square", "validation_shape": "square"}, {"residual_rows": 30}]
+)
+def test_a_residual_that_is_square_or_on_few_rows_reads_fewer_entries(selector, less):
+    few, whole = (run(selector, n=300, **settings) for settings in (less, {"residual_rows": 300}))
+    entries = [one.found.table.gram.entries_evaluated for one in (few, whole)]
     assert entries[0] < entries[1] / 2
     assert len(np.unique(np.concatenate(columns(few)))) == 24
 

@@ -37,6 +37,7 @@ def test_the_factor_of_a_prefix_is_the_leading_block(case):
     validation = ValidationSet(table_of(problem), np.arange(40), np.arange(30, 36))
     short, long = validation.factor(2).copy(), validation.factor(4)
     np.testing.assert_allclose(short, long[:3, :3], atol=1e-14 * np.abs(long).max())
+    np.testing.assert_array_equal(validation.factor(2), long[:3, :3])
     fresh = ValidationSet(table_of(problem), np.arange(40), np.arange(30, 36)).factor(4)
     np.testing.assert_array_equal(long, fresh)
     assert np.array_equal(long, np.triu(long))

@@ -2,7 +2,6 @@
 
 import errno
 import os
-import tracemalloc
 
 import array_api_strict
 import h5py
@@ -10,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import zarr
+from peaks import peak_bytes
 from scipy import sparse
 from sklearn.base import clone
 
@@ -252,15 +252,6 @@ def test_precomputed_values_may_come_from_anywhere(tmp_path):
     stored = h5py.File(tmp_path / "K.h5", "w").create_dataset("K", data=K)
     for given in (np.load(tmp_path / "K.npy", mmap_mode="r"), blocks_of(K), stored):
         np.testing.assert_allclose(fitted.transform(given), fitted.transform(K), atol=1e-12)
-
-
-def peak_bytes(work):
-    tracemalloc.start()
-    try:
-        work()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("make", [hdf5, zarr_array, lambda folder, shape: folder / "F.npy"])

@@ -1,9 +1,8 @@
 """What evaluating a kernel holds, measured, against what each kernel says it does."""
 
-import tracemalloc
-
 import numpy as np
 import pytest
+from peaks import peak_bytes
 from scipy import sparse
 
 import nysboost as nb
@@ -36,12 +35,7 @@ def points(n, dtype, seed=0):
 
 def peak_of(evaluate, X):
     evaluate(X)  # what is imported or prepared when it is first used
-    tracemalloc.start()
-    try:
-        evaluate(X)
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+    return peak_bytes(lambda: evaluate(X))
 
 
 @each
