@@ -38,11 +38,9 @@ def fit_core(sample: Sample, landmarks: Landmarks, rows: Indices | None = None) 
 def core_on(gram: Gram, landmarks: Landmarks, row_cap: int, rng: np.random.Generator) -> FeatureMap:
     """Return the joint approximation on given landmarks, from `row_cap` rows or four for each."""
     sample = take_sample(gram, max(row_cap, ROWS_PER_LANDMARK * len(landmarks)), rng)
-    if landmarks.indices is None:
-        return fit_core(sample, landmarks)
-    sample = Sample.of(gram, np.union1d(sample.indices, landmarks.indices))
-    local = replace(landmarks, indices=sample.positions(landmarks.indices))
-    return replace(fit_core(sample, local), gram=gram, landmarks=landmarks)
+    if landmarks.indices is not None:
+        sample = Sample.of(gram, np.union1d(sample.indices, landmarks.indices))
+    return replace(fit_core(sample, sample.locate(landmarks)), gram=gram, landmarks=landmarks)
 
 
 @dataclass(frozen=True, eq=False)

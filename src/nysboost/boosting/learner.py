@@ -10,7 +10,6 @@ from nysboost.engine.factor import Factor
 from nysboost.engine.feature_map import FeatureMap
 from nysboost.gram import NOT_FINITE, Gram, Landmarks, refuse_indefinite
 from nysboost.numerics.arrays import (
-    Array,
     Floats,
     block_bytes,
     floats_on_host,
@@ -42,7 +41,9 @@ def fit_learner(
     if not bool(xp.all(xp.isfinite(W))):
         raise ValueError(NOT_FINITE)
     roots = like(np.ones(1) if weights is None else np.sqrt(weights), W)
-    eigenvalues, eigenvectors = _eigh(roots[:, None] * W * roots)
+    W = roots[:, None] * W * roots
+    eigenvalues, eigenvectors = xp.linalg.eigh(xp.astype((W + W.T) / 2, xp.float64))
+    eigenvalues, eigenvectors = xp.flip(eigenvalues), xp.flip(eigenvectors, axis=1)
     refuse_indefinite(eigenvalues)
     # rounding errors of the entries do not add up with m, so the cut-off does not grow either:
     # eps·m would cut eigenvalues that float32 still knows
@@ -74,10 +75,3 @@ def residual_diagonal(gram: Gram, learner: FeatureMap) -> Floats:
         missing = np.abs(whole - reached)
         parts.append(np.where(missing > floor * whole, missing, 0.0))
     return np.concatenate(parts)
-
-
-def _eigh(W: Array) -> tuple[Array, Array]:
-    """Return eigenvalues, largest first, and eigenvectors, in float64."""
-    xp = namespace(W)
-    eigenvalues, eigenvectors = xp.linalg.eigh(xp.astype((W + W.T) / 2, xp.float64))
-    return xp.flip(eigenvalues), xp.flip(eigenvectors, axis=1)

@@ -14,8 +14,8 @@ from nysboost.numerics.arrays import (
     Array,
     Floats,
     Indices,
-    floats_on_host,
     like,
+    max_abs,
     namespace,
     place,
     take,
@@ -100,7 +100,7 @@ class ValidationSet:
     def rounding(self) -> float:
         """The norm of b or of a learner's column below which it is nothing but rounding errors."""
         gram = self.table.gram
-        largest = float(np.max(np.abs(floats_on_host(gram.diag(self.cols)))))
+        largest = max_abs(gram.diag(self.cols))
         values = len(self.rows) * len(self.cols)
         return cutoff(1, gram.eps) * largest * self.weight * float(np.sqrt(values))
 
@@ -172,7 +172,10 @@ class Residual:
         In a sample of rows, those that are in V are zero: a few columns would have their diagonal.
         """
         rows = V if self.rows is None else self.rows
-        true = self._true(rows, V)
+        if self._values is None:
+            true = self.table.gram.block(V, rows)
+        else:
+            true = take(self._values, np.searchsorted(self.considered, V))
         missed = true - self.table.block(mixture, V, rows)
         exact = self.found.sample.gram
         if self.table.gram is not exact and not _clear(missed, true):
@@ -186,11 +189,6 @@ class Residual:
         if own.any() and not own.all():
             missed *= like(np.asarray(~own, float), missed)
         return missed.T
-
-    def _true(self, rows: Indices, V: Indices) -> Array:
-        if self._values is None:
-            return self.table.gram.block(V, rows)
-        return take(self._values, np.searchsorted(self.considered, V))
 
 
 def _clear(missed: Array, true: Array) -> bool:

@@ -22,6 +22,7 @@ from nysboost.numerics.arrays import (
     convert_like,
     dtype_name,
     is_sparse,
+    max_abs,
     namespace,
     to_host,
     whereabouts,
@@ -254,9 +255,8 @@ class KernelGram(Gram):
                 ArrayRows(xp.astype(X, xp.float32)), self.kernel, self.budget, self.tally
             )
             exact, seen = (gram.block(few, few) for gram in (self, there))
-            away = xp.max(xp.abs(exact - xp.astype(seen, exact.dtype)))
-        alike = bool(away <= ALIKE * xp.max(xp.abs(exact)))
-        return there if alike else self
+            away = max_abs(exact - xp.astype(seen, exact.dtype))
+        return there if away <= ALIKE * max_abs(exact) else self
 
     def __repr__(self) -> str:
         return (

@@ -124,6 +124,12 @@ class Sample:
         largest = float(xp.max(xp.linalg.diagonal(G)))
         return xp.astype(G, xp.float32, copy=False) if 1e-20 < largest < 1e20 else G
 
+    def locate(self, landmarks: Landmarks) -> Landmarks:
+        """Return landmarks of the whole matrix as landmarks of the sample, which has their rows."""
+        if landmarks.indices is None:
+            return landmarks
+        return replace(landmarks, indices=self.positions(landmarks.indices))
+
     def lift_to_rows(self, landmarks: Landmarks) -> Landmarks:
         """Return landmarks of the sample as landmarks of the whole matrix."""
         if landmarks.indices is None or len(self) == self.indices[-1] + 1:

@@ -11,7 +11,7 @@ from nysboost.gram.gram import Gram, KernelGram
 from nysboost.gram.landmarks import Sample
 from nysboost.gram.precomputed import PrecomputedGram, check_precomputed
 from nysboost.kernels import Kernel, make_kernel
-from nysboost.numerics.arrays import Array, namespace
+from nysboost.numerics.arrays import Array, max_abs, namespace
 from nysboost.numerics.resources import Budget
 from nysboost.numerics.tolerances import INDEFINITE
 from nysboost.tables.frames import is_frame
@@ -29,7 +29,7 @@ def probe(gram: Gram) -> Gram:
     if not bool(xp.all(xp.isfinite(W))):
         raise ValueError(NOT_FINITE)
     refuse_indefinite(xp.linalg.eigvalsh(W))
-    largest = float(xp.max(xp.abs(W)))
+    largest = max_abs(W)
     if not (largest == 0 or 1 / SQUARABLE < largest < SQUARABLE):
         msg = (
             f"The kernel has values of {largest:.3g}, whose squares leave the range of floating "

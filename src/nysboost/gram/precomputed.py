@@ -14,6 +14,7 @@ from nysboost.numerics.arrays import (
     as_float,
     epsilon,
     is_sparse,
+    max_abs,
     namespace,
     row_blocks,
     take,
@@ -109,12 +110,11 @@ def check_precomputed(rows: Rows, *, corrupted: bool = False) -> None:
     xp, largest = namespace(G), 0.0
     for block in row_blocks(rows.n, 16 * rows.n, 2**26):
         upper = rows.take(block)
-        gap = xp.max(xp.abs(upper - G[:, block].T))
-        largest = max(largest, float(xp.max(xp.abs(upper))))
-        if float(gap) > cutoff(ASYMMETRIC, epsilon(upper)) * largest:
+        gap, largest = max_abs(upper - G[:, block].T), max(largest, max_abs(upper))
+        if gap > cutoff(ASYMMETRIC, epsilon(upper)) * largest:
             msg = (
                 "A precomputed kernel matrix is symmetric, but G[i, j] and G[j, i] differ by up to "
-                f"{float(gap):.3g}. Pass (G + G.T) / 2 if that is what you mean."
+                f"{gap:.3g}. Pass (G + G.T) / 2 if that is what you mean."
             )
             raise ValueError(msg)
     if not corrupted:

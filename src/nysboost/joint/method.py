@@ -54,8 +54,7 @@ def joint(gram: Gram, c: int, row_cap: int, rng: np.random.Generator) -> Feature
         return replace(learner, landmarks=sample.lift_to_rows(learner.landmarks))
     start = sample.lift_to_rows(_start(sample.gram, c, row_cap, rng))
     sample = _add_missed_rows(gram, start, sample)
-    start = _within(sample, start)
-    exchanged, core = exchange_landmarks(sample, start)
+    exchanged, core = exchange_landmarks(sample, sample.locate(start))
     fits = [exchanged]
     if _can_move(gram) and exchanged.error > NEAR_ROUNDING:
         single = exchanged.error > SINGLE
@@ -102,13 +101,6 @@ def _farthest(gram: Gram, size: int) -> Indices:
     blocks = row_blocks(gram.n, 8 * X.shape[1], block_bytes(X))
     away = np.concatenate([to_host(xp.sum((X[rows, :] - centre) ** 2, axis=1)) for rows in blocks])
     return np.argsort(-away, kind="stable")[:size]
-
-
-def _within(sample: Sample, landmarks: Landmarks) -> Landmarks:
-    """Return landmarks of the whole matrix as landmarks of the sample, which has their rows."""
-    if landmarks.indices is None:
-        return landmarks
-    return replace(landmarks, indices=sample.positions(landmarks.indices))
 
 
 def _distinct(gram: Gram) -> Indices:

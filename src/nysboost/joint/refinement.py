@@ -15,7 +15,16 @@ import numpy as np
 from nysboost.boosting.core import ROWS_PER_LANDMARK, Fit, OptimalCore
 from nysboost.gram import KernelGram, Landmarks, Sample
 from nysboost.kernels import Kernel
-from nysboost.numerics.arrays import Array, Indices, identity, like, namespace, take, to_host
+from nysboost.numerics.arrays import (
+    Array,
+    Indices,
+    identity,
+    like,
+    max_abs,
+    namespace,
+    take,
+    to_host,
+)
 from nysboost.numerics.descent import MEMORY, Pairs, descend
 from nysboost.numerics.linalg import norms, orthonormalise, range_basis, times
 from nysboost.numerics.progress import current
@@ -137,7 +146,7 @@ class ProjectionLoss:
         loss += self.outside
         self._coarse = loss > SHALLOW
         X = self.rounded if self._coarse else self.X
-        size = _largest(right)  # which float32 may not hold
+        size = max_abs(right) or 1.0  # which float32 may not hold
         parts = (Z, C, missed, right / size)
         z, values, left, right = (xp.astype(part, X.dtype, copy=False) for part in parts)
         gradient = self.kernel.pullback(X, z, values, (right.T @ left.T).T)
@@ -167,12 +176,6 @@ class ProjectionLoss:
         xp, left = namespace(QF), missed.T @ missed / self.norm
         loss = float(xp.sum((2 * (QF.T @ QF) / self.norm + left) * left))
         return max(loss, float(np.finfo(np.float64).tiny))
-
-
-def _largest(A: Array) -> float:
-    """Return the size of the largest entry, and 1 where there is none."""
-    xp = namespace(A)
-    return (float(xp.max(xp.abs(A))) if 0 not in A.shape else 0.0) or 1.0
 
 
 POWERS, RANK = 2, 1.2

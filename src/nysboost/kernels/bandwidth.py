@@ -9,7 +9,7 @@ import numpy as np
 
 from nysboost.data.passes import BlockTask
 from nysboost.data.rows import MEASURED, Rows, scan_size, spread_indices
-from nysboost.numerics.arrays import Array, dense, entries, floats_on_host, namespace, to_host
+from nysboost.numerics.arrays import Array, dense, floats_on_host, to_host, unit_of
 from nysboost.numerics.checks import require_number, require_positive
 
 Bandwidth: TypeAlias = float | Literal["median", "scale"] | None
@@ -65,7 +65,7 @@ def measured(
     """
     if rule == "median":
         sample = rows.take(spread_indices(rows.n, MEASURED))
-        unit = _unit(sample)
+        unit = unit_of(sample)
         matrix = to_host(pairwise(sample / unit, sample / unit))
         pairs = matrix[np.triu_indices(len(matrix), 1)]
         found = unit * float(np.median(pairs)) if pairs.size else 0.0
@@ -79,7 +79,7 @@ def measured(
 def _standard_deviation(rows: Rows) -> float:
     """Return the standard deviation of all entries, in one pass over the rows."""
     sample = rows.take(spread_indices(rows.n, MEASURED))
-    unit = _unit(sample)
+    unit = unit_of(sample)
     shift = float(floats_on_host(dense(sample[:1])).mean()) / unit
     task = BlockTask("moments", _moments, (unit, shift), scan_size(rows))
     mean, square = rows.fold(task, np.add) / (rows.n * rows.n_features)
@@ -91,10 +91,3 @@ def _moments(how: tuple[float, float], block: Array) -> Array:
     unit, shift = how
     gap = floats_on_host(dense(block)) / unit - shift
     return np.array([gap.sum(), (gap * gap).sum()])
-
-
-def _unit(sample: Array) -> float:
-    """Return a power of two near the largest entry, in units of which squares are in range."""
-    values = entries(sample)
-    largest = float(namespace(values).max(namespace(values).abs(values))) if values.shape[0] else 0
-    return float(2.0 ** np.floor(np.log2(largest))) if largest > 0 else 1.0

@@ -31,6 +31,7 @@ from nysboost.numerics.arrays import (
     Indices,
     floats_on_host,
     like,
+    max_abs,
     namespace,
     row_blocks,
     to_host,
@@ -183,7 +184,7 @@ def spectral_shift(gram: Gram, c: int, rng: np.random.Generator) -> InSample:
     P = xp.zeros_like(C)
     for j, row in enumerate(columns):
         P[int(row), j] = 1.0
-    first, _, _ = _tail(gram, xp.concat([P * float(xp.max(xp.abs(C))), C], axis=1))
+    first, _, _ = _tail(gram, xp.concat([P * max_abs(C), C], axis=1))
     shift, Q, inner = _tail(gram, C - first * P)
     values, Y = xp.linalg.eigh((inner + inner.T) / 2)
     rest = values - shift

@@ -25,6 +25,7 @@ from nysboost.numerics.arrays import (
     Indices,
     floats_on_host,
     like,
+    max_abs,
     namespace,
     to_host,
 )
@@ -68,7 +69,7 @@ def crossed(gram: Gram, columns: Landmarks, rows: Landmarks) -> Array:
     crossing = gram.cross(rows.indices, columns)
     xp = namespace(crossing)
     left, values, right = xp.linalg.svd(xp.astype(crossing, xp.float64), full_matrices=False)
-    rounding = cutoff(len(rows), gram.eps) * float(xp.max(xp.abs(gram.diag(rows.indices))))
+    rounding = cutoff(len(rows), gram.eps) * max_abs(gram.diag(rows.indices))
     k = int(np.sum(to_host(values) > max(CROSSING * float(values[0]), rounding)))
     inverse: Array = (right[:k, :].T / values[:k]) @ left[:, :k].T
     return inverse

@@ -192,6 +192,19 @@ def entries(array: Array) -> Array:
     return array.data if is_sparse(array) else array
 
 
+def max_abs(array: Array) -> float:
+    """Return the size of the largest entry of an array or sparse matrix, 0 where there is none."""
+    values = entries(array)
+    xp = namespace(values)
+    return float(xp.max(xp.abs(values))) if 0 not in values.shape else 0.0
+
+
+def unit_of(array: Array) -> float:
+    """Return the power of two just below the largest entry, in whose units squares are in range."""
+    largest = max_abs(array)
+    return float(2.0 ** (np.frexp(largest)[1] - 1)) if largest > 0 else 1.0
+
+
 def stack_tables(parts: Sequence[Array]) -> Array:
     """Return tables one below the other, dense or CSR."""
     return vstack(parts, format="csr") if is_sparse(parts[0]) else namespace(*parts).concat(parts)

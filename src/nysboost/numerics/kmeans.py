@@ -18,11 +18,13 @@ from nysboost.numerics.arrays import (
     epsilon,
     is_sparse,
     like,
+    max_abs,
     namespace,
     positive_or_one,
     row_blocks,
     take,
     to_host,
+    unit_of,
 )
 from nysboost.numerics.tolerances import EPS, SUMMED, cutoff
 
@@ -113,7 +115,9 @@ def clusters(
     Matrix products on the points' device: scikit-learn's OpenMP threads do not survive a fork.
     `rough`: seven digits of the points, as seen from their mean, are enough, and cost half.
     """
-    unit = _unit(points, "float32" if rough else None)
+    far = float(np.finfo("float32" if rough else dtype_name(points)).max) ** 0.25
+    largest = max_abs(points)  # in whose units squares are in range, where they are not
+    unit = 1.0 if largest == 0 or 1 / far < largest < far else unit_of(points)
     cloud = _Cloud.of(points if unit == 1 else points / unit, weights, rough)
     Z = cloud.take(_seeds_among(cloud, c, rng))
     owner, tolerance = np.full(cloud.n, -1), STILL * cloud.spread
@@ -128,15 +132,6 @@ def clusters(
     owner, _ = cloud.nearest(Z)
     Z = (Z + cloud.centre) * unit
     return (csr_matrix(Z) if is_sparse(points) else Z), owner
-
-
-def _unit(points: Array, precision: str | None = None) -> float:
-    """Return 1, or the power of two in whose units no square is out of range."""
-    values: Any = points.data if is_sparse(points) else points
-    xp = namespace(values)
-    largest = float(xp.max(xp.abs(values))) if values.shape[0] else 0.0
-    far = float(np.finfo(precision or dtype_name(values)).max) ** 0.25
-    return 1.0 if largest == 0 or 1 / far < largest < far else 2.0 ** (np.frexp(largest)[1] - 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,15 +167,9 @@ class _Cloud:
         """The mean variance of a feature."""
         return float(2 * self.half_norms.mean() / self.X.shape[1])
 
-    def take(self, indices: Indices) -> Array:
-        """Return points at `indices`, dense."""
+    def take(self, indices: Any) -> Array:
+        """Return points at `indices`, which may be where the points are, dense."""
         return dense(take(self.X, indices))
-
-    def at(self, indices: Any) -> Array:
-        """Return points at indices that are where the points are, dense."""
-        if is_sparse(self.X):
-            return self.take(indices)
-        return namespace(self.X).take(self.X, indices, axis=0)
 
     def scores(self, Z: Array, rows: slice) -> Array:
         """Return ½‖x − z‖² less ½‖x‖², for the points at `rows`, shape (len(rows), c)."""
@@ -243,7 +232,7 @@ def _seeds_among(cloud: _Cloud, c: int, rng: np.random.Generator) -> Indices:
         summed = xp.cumulative_sum(nearest * mass)
         drawn = xp.searchsorted(summed, uniform[i, :] * summed[-1], side="right")
         drawn = xp.clip(drawn, max=cloud.n - 1)  # no mass is left where few points are distinct
-        closer = squared_from(cloud.at(drawn))
+        closer = squared_from(cloud.take(drawn))
         for _ in range(min(together, c - len(chosen))):
             closer = xp.minimum(closer, nearest)
             best = xp.reshape(xp.argmin(closer @ mass), (1,))

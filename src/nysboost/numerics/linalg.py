@@ -16,6 +16,7 @@ from nysboost.numerics.arrays import (
     floats_on_host,
     identity,
     like,
+    max_abs,
     namespace,
     to_host,
 )
@@ -63,7 +64,7 @@ def range_basis(A: Array) -> tuple[Array, Array]:
     within six digits of the largest; what these leave is looked at in the same way.
     """
     xp = namespace(A)
-    scale = float(xp.max(xp.abs(A))) or 1.0  # so that squares stay in range
+    scale = max_abs(A) or 1.0  # so that squares stay in range
     rest = xp.astype(A, xp.float64) / scale
     turn = like(np.eye(A.shape[1]), rest)  # A turn / scale = rest, all the way
     smallest, floor = max(cutoff(ROUNDING, epsilon(A)), cutoff(A.shape[1], epsilon(rest))), 0.0
@@ -163,7 +164,7 @@ def norms(A: Array, axis: int | None = None) -> Array:
         if bool(xp.all((found > SQUARES_IN_RANGE) & (found < 1 / SQUARES_IN_RANGE))):
             return found
     # nothing has a norm of zero, and no largest entry
-    largest = (float(xp.max(xp.abs(A))) if 0 not in A.shape else 0.0) or 1.0
+    largest = max_abs(A) or 1.0
     squares = xp.sum((A / largest) ** 2, axis=axis, dtype=xp.float64)
     return xp.sqrt(squares) * largest
 
