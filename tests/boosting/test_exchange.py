@@ -7,11 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nysboost as nb
+from nysboost.boosting.core import project_sample
 from nysboost.boosting.exchange import (
+    MOST,
+    MUCH,
+    _sample_systematically,
     error_outside,
     exchange_landmarks,
     find_missed_rows,
     remove_landmarks,
+    select_landmarks,
 )
 from nysboost.gram import Landmarks, Sample, make_gram
 
@@ -109,3 +114,44 @@ def test_where_most_rows_stay_as_many_again_come():
     between = Landmarks(None, (X[:20] + X[20:40]) / 2)
     landmarks = exchange(Sample.of(gram, np.arange(120)), between)
     assert {tuple(point) for point in landmarks.points} <= {tuple(row) for row in X}
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=20).map(np.array), st.integers(0, 30))
+def test_a_systematic_sample_has_each_position_as_often_as_its_share_says(weights, size):
+    weights = weights + (weights.sum() == 0)
+    chosen = _sample_systematically(weights, size)
+    share = size * weights / weights.sum()
+    assert (np.abs(np.bincount(chosen, minlength=len(weights)) - share) <= 1 + 1e-9).all()
+
+
+def test_missed_rows_are_sought_among_four_for_each():
+    _, gram, _ = cloud(n=400)
+    landmarks = gram.landmarks(np.arange(10))
+    assert len(find_missed_rows(gram, landmarks, 8)) == 8
+    rounds = [(c, 4 * 4) for c in (10, 14)]  # two, of four rows each
+    most = sum(c * c + 400 * c + rows * c + rows * rows for c, rows in rounds)
+    assert gram.entries_evaluated <= most
+
+
+def test_landmarks_that_span_too_little_are_completed_where_rows_span_all():
+    """Five points of a line under a linear kernel of rank three: three rows are enough."""
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    X[:5] = np.outer(np.arange(1, 6), X[0])
+    gram = make_gram(X, "linear")
+    fit, _ = exchange_landmarks(Sample.of(gram, np.arange(60)), gram.landmarks(np.arange(5)))
+    assert fit.error < 1e-7
+
+
+@pytest.mark.parametrize("sigma", [0.3, 1.5, 4.0])
+@pytest.mark.parametrize("seed", range(4))
+def test_another_exchange_follows_where_one_gained_much_or_most_rows_stayed(sigma, seed):
+    X = np.random.default_rng(seed).normal(size=(60, 3))
+    gram = make_gram(X, nb.Gaussian(sigma=sigma))
+    sample, c = Sample.of(gram, np.arange(60)), 12
+    core = project_sample(sample, gram.landmarks(np.arange(c + 6)))
+    kept, again = select_landmarks(core, c, sample)
+    before, after = (error_of(sample.matrix, sample.matrix[:, J]) for J in (np.arange(c), kept))
+    assert len(kept) == c
+    assert after <= before * (1 + 1e-6)
+    if set(kept) != set(range(c)):
+        assert again == (after**2 <= MUCH * before**2 or np.sum(kept >= c) >= MOST * 6)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nysboost as nb
-from nysboost.boosting.learner import fit_learner, truncate
+from nysboost.boosting.learner import fit_learner, residual_diagonal, truncate
 from nysboost.data.recognise import as_rows
 from nysboost.gram import KernelGram, make_gram
 from nysboost.kernels import CallableKernel
@@ -149,3 +149,15 @@ def test_in_float32_a_learner_has_the_features_that_are_known_there():
     assert known < learner.rank
     assert F.shape == (60, known)
     np.testing.assert_allclose(F @ F.T, exact @ exact.T, atol=1e-3)
+
+
+@pytest.mark.parametrize("case", market.NAMES)
+def test_the_diagonal_is_that_of_the_dense_residual(case):
+    problem = market.problem(case, n=90)
+    gram = problem.gram
+    for J in (np.arange(0, 90, 9), np.arange(90)):
+        learner = fit_learner(gram, gram.landmarks(J), len(J))
+        F = learner.rounded_to(gram).features().astype(np.float64)
+        expected = np.abs(np.diag(problem.G - F @ F.T))
+        ours = residual_diagonal(gram, learner)
+        np.testing.assert_allclose(ours, expected, atol=10 * problem.tolerance)

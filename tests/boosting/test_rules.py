@@ -11,7 +11,7 @@ from learners import dense_system, table_of
 from scipy.optimize import lsq_linear
 
 import nysboost as nb
-from nysboost.boosting.rules import GRID, ExponentialWeights, RidgeWeights
+from nysboost.boosting.rules import GRID, ExponentialWeights, RidgeWeights, UniformWeights
 from nysboost.boosting.validation import ValidationSet
 
 V1, V2 = np.arange(26, 32), np.arange(32, 37)
@@ -38,6 +38,10 @@ def test_exponential_weights_fall_with_the_error_on_v1(case, rows, p, eta):
     expected = np.exp(-eta * (errors - errors.min()))
     w = ExponentialWeights(eta)(fit, tune, p)
     np.testing.assert_allclose(w, expected / expected.sum(), rtol=1e-4, atol=1e-12)
+
+
+def test_uniform_weights_are_equal_and_sum_to_one():
+    np.testing.assert_allclose(UniformWeights()(None, None, 4), [0.25] * 4)
 
 
 @cases
@@ -206,6 +210,4 @@ def test_an_outlying_column_is_among_the_candidates_wherever_it_is():
 
 
 def test_weight_rules_draw_their_candidates_uniformly():
-    from nysboost.boosting.rules import UniformWeights
-
     assert UniformWeights().missing(None, None) is None

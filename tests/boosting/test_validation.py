@@ -12,9 +12,10 @@ from learners import dense_system, table_of
 
 import nysboost as nb
 from nysboost.boosting.algorithm import ensemble
-from nysboost.boosting.learner import Mixture, fit_learner, residual_diagonal
+from nysboost.boosting.learner import Mixture, fit_learner
 from nysboost.boosting.rules import UniformWeights
-from nysboost.boosting.validation import FeatureTable, Residual, ValidationSet
+from nysboost.boosting.validation import FeatureTable, Residual, ValidationSet, _clear
+from nysboost.numerics.tolerances import COARSE
 
 
 @pytest.mark.parametrize("case", market.NAMES)
@@ -138,13 +139,8 @@ def table_like(found):
     return table
 
 
-@pytest.mark.parametrize("case", market.NAMES)
-def test_the_diagonal_is_that_of_the_dense_residual(case):
-    problem = market.problem(case, n=90)
-    gram = problem.gram
-    for J in (np.arange(0, 90, 9), np.arange(90)):
-        learner = fit_learner(gram, gram.landmarks(J), len(J))
-        F = learner.rounded_to(gram).features().astype(np.float64)
-        expected = np.abs(np.diag(problem.G - F @ F.T))
-        ours = residual_diagonal(gram, learner)
-        np.testing.assert_allclose(ours, expected, atol=10 * problem.tolerance)
+@pytest.mark.parametrize("scale", [2.0**-60, 1.0, 2.0**60])
+@pytest.mark.parametrize("share", [0.5, 2.0])
+def test_what_float32_shows_is_a_share_of_the_matrix_whatever_its_scale(scale, share):
+    true = scale * np.array([[1.0, -2.0], [0.5, 0.0]])
+    assert _clear(share * COARSE * true.T, true) == (share > 1)
