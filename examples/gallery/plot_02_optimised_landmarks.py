@@ -27,7 +27,7 @@ placed = {
 # %%
 # The error of each approximation, row by row: the residual's diagonal, k(x, x) − K̂(x, x),
 # which is zero where a row is represented exactly.
-figure, panels = plt.subplots(1, 3, figsize=(10, 3.4), layout="constrained", sharey=True)
+figure, panels = plt.subplots(1, 3, figsize=(8, 2.9), layout="constrained", sharey=True)
 missed = {name: np.maximum(1 - found.diag(), 1e-6) for name, found in placed.items()}
 top = max(values.max() for values in missed.values())
 for axes, (name, found) in zip(panels, placed.items(), strict=True):
@@ -38,7 +38,7 @@ for axes, (name, found) in zip(panels, placed.items(), strict=True):
     axes.set_title(f"{name}\nerror of the matrix {found.relative_error():.1e}", fontsize=10)
     axes.set_aspect("equal")
     axes.set(xticks=[], yticks=[])
-figure.colorbar(shown, ax=panels, label="unexplained share of a row", shrink=0.8)
+figure.colorbar(shown, ax=panels, label="residual of a row", shrink=0.8)
 plt.show()
 
 # %%

@@ -30,16 +30,16 @@ steps = [approx.prefix(p) for p in range(1, 5)]
 # %%
 # The colour of a row is the residual of the mixture so far, k(x, x) − K̂(x, x). Crosses are
 # the columns that the next learner takes.
-figure, panels = plt.subplots(1, 4, figsize=(11, 3.3), layout="constrained", sharey=True)
-for p, (axes, step) in enumerate(zip(panels, steps, strict=True), start=1):
+figure, panels = plt.subplots(2, 2, figsize=(7, 5.4), layout="constrained", sharey=True)
+for p, (axes, step) in enumerate(zip(panels.flat, steps, strict=True), start=1):
     missed = np.clip(1 - step.diag(), 1e-3, 1)
     shown = axes.scatter(*X.T, c=missed, s=7, cmap="viridis_r", norm="log", vmin=1e-3, vmax=1)
     if p < len(steps):
         following = approx.trajectory.learners[p].landmarks.points
         axes.scatter(*following.T, marker="x", s=45, color="#CC3311", lw=1.8)
-    axes.set_title(f"{p} learner{'s' * (p > 1)}\nerror {step.relative_error():.1e}", fontsize=10)
+    axes.set_title(f"{p} learner{'s' * (p > 1)}, error {step.relative_error():.1e}", fontsize=10)
     axes.set(xticks=[], yticks=[])
-figure.colorbar(shown, ax=panels, label="unexplained share of a row", shrink=0.9)
+figure.colorbar(shown, ax=panels, label="residual of a row", shrink=0.9)
 plt.show()
 
 # %%

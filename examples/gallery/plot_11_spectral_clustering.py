@@ -41,4 +41,4 @@ for axes in (left, right):
 plt.show()
 
 # %%
-# Flower, leaves and background come apart, and new pixels can be assigned with ``predict``.
+# Flower, leaves and background are separate clusters. New pixels can be assigned with ``predict``.

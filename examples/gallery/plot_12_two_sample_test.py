@@ -39,10 +39,10 @@ for correlation in CORRELATIONS:
 
 # %%
 # Left: the two samples. Right: the power of the test.
-figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.7), layout="constrained")
 left.scatter(*X.T, s=7, color="#0077BB", label="round")
 left.scatter(*Y.T, s=7, color="#EE7733", label="tilted")
-left.set_title(f"t-test: p = {by_means:.2f}    mmd_test: p = {by_embedding:.3f}")
+left.set_title(f"t-test: p = {by_means:.2f}\nmmd_test: p = {by_embedding:.3f}")
 left.set(xticks=[], yticks=[], aspect="equal")
 figure.legend(frameon=False, loc="outside lower left", ncols=2, markerscale=2)
 right.plot(CORRELATIONS, found, "o-", color="#332288")

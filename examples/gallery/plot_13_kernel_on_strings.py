@@ -81,4 +81,4 @@ figure.legend(frameon=False, loc="outside lower center", ncols=2)
 plt.show()
 
 # %%
-# The kernel was told nothing about the languages; its first component is the language.
+# The first component separates the two languages, which the kernel does not know.

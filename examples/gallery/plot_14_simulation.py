@@ -41,7 +41,7 @@ for r in range(REPLICATES):
 # %%
 # Left, the mixtures that the paper compares. Right, the best of them beside the same columns in
 # a joint core, and the SVD optimum of as many columns.
-figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.8), layout="constrained")
 for method, (colour, style) in METHODS.items():
     values = errors[method].mean(axis=0)
     if method != "UJB-mean":
@@ -52,8 +52,10 @@ right.plot(learners, limit, color="black", lw=0.8, label="SVD optimum")
 right.set_yscale("log")
 for axes in (left, right):
     axes.set(xlabel="number of learners", ylabel="relative error of the matrix")
+    axes.set_xticks(learners[1::2])
     axes.grid(alpha=0.3)
-    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+left.legend(frameon=False, loc="upper right")
+right.legend(frameon=False, loc="lower left")
 plt.show()
 
 # %%

@@ -45,8 +45,8 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
     Parameters
     ----------
     n_components : int or "auto"
-        Number of landmarks at most, of each member of a mixture; "auto" is 256, the default. They
-        find kernel and metric: where y varies quickly leaves do more than more landmarks.
+        Number of landmarks at most, of each member of a mixture; "auto" is 256, the default. More
+        gain little, because predictions come from all rows, in leaves.
     kernel : "auto", str or Kernel
         "auto" tries Matérn 1/2 and 3/2, of many features Gaussian and Matérn 3/2;
         else "gaussian", "matern" or a kernel, whose bandwidth the metric replaces. Of `Anova` only
@@ -60,14 +60,14 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         "joint", "kmeans", "rpcholesky" and every other method of `nysboost.METHODS` that stands
         on landmarks, with a bandwidth that held-out rows choose and no metric.
     scale : "auto", "standard", "quantile" or None
-        How features are made alike before the search: each at unit spread; each replaced by its
-        normal quantile, which no rising function of it changes and which suits heavy tails; or
-        not at all, all with one factor. "auto" is unit spread, unless held-out rows clearly prefer
-        quantiles (with folds), or piecewise-linear codes beside the columns at the thresholds of a
-        decision tree on each (with one held-out part).
+        Scaling of the features before the search: each to unit spread; each to its normal
+        quantiles, for heavy tails; or all by one factor (None). "auto" is unit spread, and tries
+        quantiles up to 5,000 rows; with more rows also piecewise-linear codes beside the columns,
+        at the thresholds of a decision tree on each.
     local : bool, int or "auto"
         Whether all training rows predict too, each new row by the ridge regression of its leaf, as
-        far as held-out rows prefer that; a number is how many rows a leaf has at most.
+        far as held-out rows prefer that: "auto" where `max_memory` holds them, True else raises. A
+        number is how many rows a leaf has at most.
     missing : "fill" or "raise"
         Missing values become the median with an indicator beside them, or an error.
     max_memory : int or str
