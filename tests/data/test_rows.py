@@ -12,7 +12,7 @@ from scipy import sparse
 
 import nysboost as nb
 from nysboost.data.recognise import as_rows, rows_of, stream_of
-from nysboost.data.rows import as_float, spread_indices
+from nysboost.data.rows import EncodedRows, as_float, spread_indices
 
 
 def points(n=30, d=3, seed=0):
@@ -165,6 +165,12 @@ def test_the_first_bad_value_is_named_wherever_it_is(kind, tmp_path):
     X[17, 1], X[41, 0] = np.nan, np.inf
     with pytest.raises(ValueError, match="X contains NaN, first at row 17, column 1"):
         as_rows(CONTAINERS[kind](X, tmp_path))
+
+
+def test_some_of_the_rows_of_a_view_are_seen_through_it():
+    doubled = EncodedRows(as_rows(points()), lambda block, start: 2 * block)
+    some = doubled.only(np.array([4, 2])).only(np.array([1]))
+    np.testing.assert_array_equal(some.take(slice(None)), 2 * points()[[2]])
 
 
 def test_a_store_of_complex_numbers_is_refused(tmp_path):

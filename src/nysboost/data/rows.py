@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NoReturn
@@ -88,6 +88,10 @@ class RowsView(Rows):
             raise AttributeError(name)
         return getattr(self.rows, name)
 
+    def only(self, indices: Indices) -> Rows:
+        """Return the rows at `indices` as rows of their own, which are taken when asked for."""
+        return SelectedRows(self, indices)
+
 
 @dataclass(frozen=True, eq=False)
 class SelectedRows(RowsView):
@@ -116,18 +120,15 @@ class SelectedRows(RowsView):
 
 @dataclass(frozen=True, eq=False)
 class EncodedRows(RowsView):
-    """Rows of a table that become other numbers as they are read; final classes say which."""
+    """Rows that become encoder(block, number of its first row) as they are read."""
 
+    encoder: Callable[[Array, int], Array]
     in_memory = False
-
-    def encode(self, block: Array, start: int) -> Array:
-        """Return a block of rows, the first of which is row `start`, as other numbers."""
-        raise NotImplementedError
 
     @cached_property
     def form(self) -> Array:
         """One row in floating point."""
-        return as_float(self.encode(self.rows.form, 0))
+        return as_float(self.encoder(self.rows.form, 0))
 
     @property
     def n_features(self) -> int:
@@ -138,13 +139,13 @@ class EncodedRows(RowsView):
 
     def take(self, indices: Indices | slice) -> Array:
         """Return the rows at `indices` in floating point, shape (len(indices), d)."""
-        return as_float(self.encode(self.rows.take(indices), 0))
+        return as_float(self.encoder(self.rows.take(indices), 0))
 
     def pieces(self, size: int) -> Iterator[Array]:
         """Read all rows once, in order, as tables of about `size` rows."""
         start = 0
         for piece in self.rows.pieces(size):
-            yield self.encode(piece, start)
+            yield self.encoder(piece, start)
             start += int(piece.shape[0])
 
 

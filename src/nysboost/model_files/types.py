@@ -16,7 +16,7 @@ from nysboost.boosting.learner import Mixture
 from nysboost.boosting.trajectory import Origin
 from nysboost.data.dask_tables import SurveyedRows
 from nysboost.data.description import Form, of_dataclass, of_estimator
-from nysboost.data.rows import ArrayRows, ForgottenRows, MappedRows, StoredRows
+from nysboost.data.rows import ArrayRows, EncodedRows, ForgottenRows, MappedRows, StoredRows
 from nysboost.engine.factor import Moments
 from nysboost.engine.feature_map import FeatureMap
 from nysboost.engine.projection import BlockDiagonal
@@ -29,11 +29,10 @@ from nysboost.methods.in_sample import InSample
 from nysboost.numerics.resources import Budget
 from nysboost.search.leaves import Leaves, Tree
 from nysboost.search.model import LinearModel, LinearPredictor, Member
-from nysboost.search.scaling import CodedRows, PiecewiseCodes
+from nysboost.search.scaling import PiecewiseCodes
 from nysboost.settings import Settings
 from nysboost.tables.codes import Codes
 from nysboost.tables.columns import Column
-from nysboost.tables.rows import CodedRows as CodedTable
 from nysboost.tables.schema import Schema
 
 # Approximations
@@ -141,7 +140,13 @@ def _random_state(parts: dict[str, Any]) -> np.random.RandomState:
     return state
 
 
-def _stored_elsewhere(rows: StoredRows | SurveyedRows) -> dict[str, Any]:
+def _encoded(rows: EncodedRows) -> dict[str, Any]:
+    """Return rows and their codes; a table is encoded where it is in a store."""
+    own = isinstance(rows.encoder, PiecewiseCodes)
+    return {"rows": rows.rows, "encoder": rows.encoder} if own else _stored_elsewhere(rows)
+
+
+def _stored_elsewhere(rows: Any) -> dict[str, Any]:
     msg = (
         f"The {rows.n} training rows lie in a store of their own: save the model without "
         "with_rows, and keep the store beside it."
@@ -155,7 +160,7 @@ def forgetful(types: tuple[Form, ...]) -> tuple[Form, ...]:
     def forget(rows: Any) -> dict[str, Any]:
         return {"n": rows.n, "n_features": rows.n_features}
 
-    kinds = (ArrayRows, MappedRows, StoredRows, SurveyedRows, CodedRows, CodedTable)
+    kinds = (ArrayRows, MappedRows, StoredRows, SurveyedRows, EncodedRows)
     gone = [Form("ForgottenRows", kind, forget, lambda parts: parts) for kind in kinds]
     return (*types, *gone)
 
@@ -195,6 +200,7 @@ TYPES: tuple[Form, ...] = (
     Form("StoredRows", StoredRows, _stored_elsewhere, lambda parts: parts),
     Form("SurveyedRows", SurveyedRows, _stored_elsewhere, lambda parts: parts),
     _rows(ArrayRows),
+    Form("EncodedRows", EncodedRows, _encoded, lambda parts: EncodedRows(**parts)),
     *(_sparse(kind, ("data", "indices", "indptr")) for kind in (csr_matrix, csr_array)),
     _sparse(coo_array, ("data", "coords")),
     # parameters
@@ -204,7 +210,7 @@ TYPES: tuple[Form, ...] = (
     Form("RandomState", np.random.RandomState, lambda r: {"state": r.get_state()}, _random_state),
     # parts of learners
     *map(of_dataclass, (Quantiles, kernels.Metric, Moments, LinearPredictor, LinearModel)),
-    *map(of_dataclass, (Tree, Leaves, Member, PiecewiseCodes, CodedRows)),
+    *map(of_dataclass, (Tree, Leaves, Member, PiecewiseCodes)),
     *map(of_dataclass, (Column, Schema, Codes)),
     # transformers and learners
     *map(of_estimator, _find_exported(estimators, BaseEstimator)),

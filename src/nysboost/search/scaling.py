@@ -150,7 +150,7 @@ class PiecewiseCodes:
         codes = [np.full(len(e) - 1, j) for j, e in enumerate(self.edges) if len(e) > 2]
         return np.concatenate([np.arange(len(self.edges)), *codes]).astype(np.intp)
 
-    def __call__(self, X: Array) -> Array:
+    def __call__(self, X: Array, start: int = 0) -> Array:  # noqa: ARG002
         """Return the features with their codes, shape (n, d + codes)."""
         X = dense(as_float(X))
         xp, parts = namespace(X), [X]
@@ -161,21 +161,10 @@ class PiecewiseCodes:
         return xp.concat(parts, axis=1)
 
 
-@dataclass(frozen=True, eq=False)
-class CodedRows(EncodedRows):
-    """Rows with their codes, made as they are read."""
-
-    codes: PiecewiseCodes
-
-    def encode(self, block: Array, start: int) -> Array:  # noqa: ARG002
-        """Return rows with their codes."""
-        return self.codes(block)
-
-
 def with_codes(rows: Any, codes: PiecewiseCodes | None) -> Any:
     """Return rows with their codes, if there are any."""
     if codes is None or not rows.lazy:
-        return rows if codes is None else CodedRows(rows, codes)
+        return rows if codes is None else EncodedRows(rows, codes)
     task = BlockTask("codes", PiecewiseCodes.__call__, codes)
     return type(rows)(rows.map(task, len(codes.origins)))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any
 
@@ -24,19 +23,6 @@ USUAL = 1e-60, 1e15
 """Columns of sizes between these need no look at each: their squares are in range."""
 
 Found = tuple[Codes | None, Any]
-
-
-@dataclass(frozen=True, eq=False)
-class CodedRows(EncodedRows):
-    """Rows of a store as an estimator takes them: coded, or, without codes, as they are."""
-
-    codes: Codes | None
-    missing: str
-
-    def encode(self, block: Array, start: int) -> Array:
-        """Return a block of rows as numbers, or say which of them is wrong."""
-        numbers: Array = _array_numbers(self.codes, block, self.missing, start)
-        return numbers
 
 
 def fit_rows(
@@ -72,14 +58,14 @@ def new_rows(estimator: Any, X: Any, missing: str) -> Any:
         return rows_of(_frame_numbers(estimator, X, missing, 0))
     if not stays_where_it_is(X):
         X = _checked(estimator, X, missing, reset=False)
-        return rows_of(_array_numbers(codes, X, missing, 0))
+        return rows_of(_array_numbers(codes, missing, X, 0))
     rows = stream_of(X)
     refuse_width(estimator, rows.n_features)
     if rows.lazy:
         return rows if codes is None else rows_of(codes.lazily(X, missing))
     if codes is None and rows.in_memory:  # on a device
-        return rows_of(_array_numbers(codes, X, missing, 0))
-    return CodedRows(rows, codes, missing)
+        return rows_of(_array_numbers(codes, missing, X, 0))
+    return EncodedRows(rows, partial(_array_numbers, codes, missing))
 
 
 def frame_numbers(X: Any) -> tuple[Codes | None, Any]:
@@ -132,7 +118,7 @@ def _fit_array(X: Any, missing: str, Y: Floats | None, weights: Floats | None) -
     rows = rows_of(X)
     looks = map(look_at, rows.pieces(scan_size(rows)))
     codes = _codes(looks, missing, named=False)
-    return codes, CodedRows(rows, codes, missing)
+    return codes, EncodedRows(rows, partial(_array_numbers, codes, missing))
 
 
 def _train(X: Any, missing: str, Y: Floats | None, weights: Floats | None) -> tuple[Codes, Floats]:
@@ -177,7 +163,7 @@ def _frame_numbers(estimator: Any, X: Any, missing: str, start: int) -> Any:
     return _as_narrow(np.stack(columns, axis=1), frame)
 
 
-def _array_numbers(codes: Codes | None, X: Any, missing: str, start: int) -> Any:
+def _array_numbers(codes: Codes | None, missing: str, X: Any, start: int) -> Any:
     """Return the rows of an array or a CSR matrix as numbers."""
     if codes is not None:
         return codes(X, missing, start)
@@ -193,7 +179,7 @@ def _coded_blocks(estimator: Any, blocks: Iterator[Any], missing: str) -> Iterat
         else:
             part = block if hasattr(block, "shape") else np.asarray(block)
             refuse_width(estimator, part.shape[1])
-            numbers = _array_numbers(codes, part, missing, start)
+            numbers = _array_numbers(codes, missing, part, start)
         start += numbers.shape[0]
         yield numbers
 
