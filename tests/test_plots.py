@@ -48,6 +48,28 @@ def test_intervals_are_counted_and_drawn(regressor, rows):
     assert again.ax_.get_title().startswith("50 %")
 
 
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ((np.ones(3), np.ones(4), np.ones(4)), "inconsistent numbers of samples"),
+        ((np.array([1.0, np.nan]), np.ones(2), np.ones(2)), "y_true contains NaN"),
+        ((np.ones((2, 2)), np.ones((2, 2)), np.ones((2, 2))), "1d array"),
+    ],
+)
+@pytest.mark.parametrize("display", [IntervalDisplay, CoverageDisplay])
+def test_what_cannot_be_counted_is_refused(display, values, says):
+    with pytest.raises(ValueError, match=says):
+        display.from_predictions(*values)
+
+
+def test_intervals_are_of_regressors_and_between_0_and_1(regressor, rows):
+    X, y = rows
+    with pytest.raises(TypeError, match="CalibrationDisplay is for classifiers"):
+        IntervalDisplay.from_estimator(nb.NystroemClassifier(), X, y > 0)
+    with pytest.raises(ValueError, match="between 0 and 1, but 90"):
+        IntervalDisplay.from_estimator(regressor, X, y).plot(interval=90)
+
+
 def test_coverage_of_normal_errors_is_what_is_claimed():
     rng = np.random.default_rng(1)
     truth = rng.normal(size=20_000)

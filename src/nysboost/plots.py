@@ -19,6 +19,7 @@ from sklearn.calibration import CalibrationDisplay
 from sklearn.inspection import PartialDependenceDisplay
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import train_test_split
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
 from nysboost.numerics.arrays import Floats, to_host
 
@@ -57,6 +58,9 @@ class _Predictions:
         ax : matplotlib axes or None
             Where to draw; None makes a figure.
         """
+        if is_classifier(estimator):
+            msg = f"{cls.__name__} draws a regressor; CalibrationDisplay is for classifiers."
+            raise TypeError(msg)
         mean, std = estimator.predict(X, return_std=True)
         return cls.from_predictions(y, to_host(mean), to_host(std), ax=ax)
 
@@ -65,7 +69,11 @@ class _Predictions:
         cls, y_true: ArrayLike, y_pred: ArrayLike, y_std: ArrayLike, *, ax: Any = None
     ) -> Self:
         """Draw predictions with their standard deviations, all of shape (n,)."""
-        given = (np.asarray(values, dtype=np.float64) for values in (y_true, y_pred, y_std))
+        given = [
+            check_array(column_or_1d(values), ensure_2d=False, dtype=np.float64, input_name=name)
+            for name, values in (("y_true", y_true), ("y_pred", y_pred), ("y_std", y_std))
+        ]
+        check_consistent_length(*given)
         made: Self = cls(*given).plot(ax=ax)  # type: ignore[attr-defined]
         return made
 
@@ -103,6 +111,8 @@ class IntervalDisplay(_Predictions):
         ax : matplotlib axes or None
             Where to draw; None makes a figure.
         """
+        if not 0 < interval < 1:
+            raise ValueError(f"interval is a share between 0 and 1, but {interval} was given.")
         self.ax_ = ax = _axes(ax)
         reach = norm.ppf(0.5 + interval / 2) * self.y_std
         inside = np.abs(self.y_true - self.y_pred) <= reach

@@ -72,6 +72,9 @@ PREDICTIONS: dict[str, Callable[[], Any]] = {
     "more rows": lambda: (
         regressor().fit(ROWS, TARGETS).partial_fit(lazy(ROWS), lazy(TARGETS)).predict(ROWS)
     ),
+    "more rows of a frame": lambda: (
+        regressor().fit(FRAME, TARGETS).partial_fit(frame(), lazy(TARGETS)).predict(FRAME)
+    ),
     "rows to predict": lambda: regressor().fit(ROWS, TARGETS).predict(lazy(ROWS)).compute(),
 }
 

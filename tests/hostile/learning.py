@@ -180,6 +180,14 @@ WEIGHTS = [
         lambda: regressor().fit(X, Y, sample_weight=3.0).predict(X[:9]),
         lambda found: close_to(fitted("regressor").predict(X[:9]))(found),
     ),
+    *(
+        Case(
+            f"sample_weight of 0, and {what} rows than targets",
+            lambda r=rows: regressor().fit(r, Y[:55], sample_weight=np.append(np.ones(54), 0.0)),
+            says=f"X has {len(rows)} rows, but y has 55",
+        )
+        for what, rows in (("more", X), ("fewer", X[:50]), ("more listed", X.tolist()))
+    ),
     Case(
         "class_weight below 0",
         lambda: classifier(class_weight={0: -1, 1: 1}).fit(X, LABELS),
@@ -347,6 +355,16 @@ ADDED = [
             ("warped", "far from all others", (1e200 * X, Y)),
             ("classifier", "labelled by truth values", (X, LABELS > 0)),
         )
+    ),
+    Case(
+        "more rows for a regressor, one of them with NaN and weight 0",
+        lambda: more(
+            "regressor",
+            np.vstack([X, np.full((1, 4), np.nan)]),
+            np.append(Y, 1e9),
+            sample_weight=np.append(np.ones(60), 0.0),
+        ),
+        lambda found: close_to(more("regressor", X, Y, sample_weight=np.ones(60)))(found),
     ),
     *(
         Case(

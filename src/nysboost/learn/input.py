@@ -124,18 +124,15 @@ def _unit(weights: Floats) -> float:
 
 def drop_zero_weights(X: Any, y: Any, weights: Floats | None) -> tuple[Any, Any, Floats | None]:
     """Leave out rows of weight 0, which would still be looked at in other ways."""
-    if weights is None or (weights > 0).all() or is_lazy(X) or is_lazy(y):
+    elsewhere = is_lazy(X) or is_lazy(y) or isinstance(X, Iterator)
+    if weights is None or (weights > 0).all() or elsewhere:
         return X, y, weights
     kept = np.flatnonzero(weights > 0)
-    return _take_rows(X, kept), y[kept], weights[kept]
-
-
-def _take_rows(X: Any, kept: Any) -> Any:
+    table: Any = frame_of(X) if is_frame(X) else X if hasattr(X, "shape") else np.asarray(X)
+    refuse_unequal(table.shape[0], len(weights))
     if is_frame(X):
-        return frame_of(X)[kept.tolist()].to_native()
-    if is_sparse(X):
-        return X.tocsr()[kept]
-    return X[kept] if hasattr(X, "shape") else np.asarray(X)[kept]
+        return table[kept.tolist()].to_native(), y[kept], weights[kept]
+    return (table.tocsr() if is_sparse(X) else table)[kept], y[kept], weights[kept]
 
 
 def refuse_unequal(n: int | None, targets: int) -> None:
