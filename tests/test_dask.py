@@ -105,20 +105,13 @@ def test_products_spectra_and_systems_are_those_in_memory(X, method):
     np.testing.assert_allclose(there.to_dense()[:5, :5].compute(), here.to_dense()[:5, :5])
 
 
-@pytest.mark.parametrize("norm", ["frobenius", "trace"])
+@pytest.mark.parametrize("norm", ["frobenius", "trace", "spectral"])
 @pytest.mark.parametrize("method", ["joint", "ensemble-ridge"])
-def test_errors_on_all_rows_are_sums_on_the_workers(X, norm, method):
+def test_errors_are_those_in_memory(X, norm, method):
     here, there = pair(X, method)
-    assert there.relative_error(norm=norm) == pytest.approx(here.relative_error(norm=norm))
-    some = np.arange(0, N, 7)
-    assert there.relative_error(some, norm) == pytest.approx(here.relative_error(some, norm))
-
-
-def test_a_spectral_error_is_that_of_the_rows_brought_here(X):
-    here, there = pair(X)
-    for rows in (np.arange(50), None):
-        expected = here.relative_error(rows, "spectral")
-        assert there.relative_error(rows, "spectral") == pytest.approx(expected)
+    for rows in (None, np.arange(0, N, 7)):
+        expected = here.relative_error(rows, norm)
+        assert there.relative_error(rows, norm) == pytest.approx(expected)
 
 
 def test_features_are_lazy_with_the_chunks_and_the_dtype_of_the_rows(X):

@@ -1,6 +1,5 @@
 """Systems with a Dask array on the right: as good as a dense factorisation, and lazy."""
 
-import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -8,13 +7,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 import nysboost as nb
 
+pytestmark = pytest.mark.usefixtures("_in_this_thread")
 N = 600
-
-
-@pytest.fixture(autouse=True)
-def _in_this_thread():
-    with dask.config.set(scheduler="sync"):
-        yield
 
 
 def problem(method="joint", sigma=5.0):

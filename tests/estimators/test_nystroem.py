@@ -4,7 +4,6 @@ import inspect
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 from sklearn.datasets import make_moons
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression
@@ -74,10 +73,6 @@ def test_a_grid_over_methods_compares_equals():
     pipeline = make_pipeline(nb.Nystroem(n_components=16, random_state=0), LogisticRegression())
     search = GridSearchCV(pipeline, {"nystroem__method": list(METHODS)}, cv=2).fit(X, y)
     assert search.best_score_ > 0.8
-    landmarks = [
-        len(clone(pipeline[0]).set_params(method=method).fit(X).components_) for method in METHODS
-    ]
-    assert set(landmarks) == {16}
 
 
 def test_own_landmarks_are_the_components():

@@ -1,6 +1,5 @@
 """Learners on Dask: the model of the run in memory, and predictions that wait to be asked for."""
 
-import dask
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
@@ -10,14 +9,9 @@ from sklearn.base import clone
 
 import nysboost as nb
 
+pytestmark = pytest.mark.usefixtures("_in_this_thread")
 N = 4000
 CHUNKS = (1500, 0, 1000, 1500)
-
-
-@pytest.fixture(autouse=True)
-def _in_this_thread():
-    with dask.config.set(scheduler="sync"):
-        yield
 
 
 @pytest.fixture(scope="module")
