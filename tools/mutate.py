@@ -37,7 +37,7 @@ ROOMS = ("numerics", "kernels", "gram", "engine", "boosting", "joint", "methods"
 OTHERS = ("__init__", "fused", "progress", "tuning")
 """Files without arithmetic of their own, or for a GPU."""
 
-LAWS = ("values", "settings", "stores", "asked_rows", "approximation", "catalogue")
+LAWS = ("values", "settings", "stores", "asked_rows", "approximation", "catalogue", "certificate")
 """Test files of the whole library: a mutant meets the first before those of its room."""
 
 FIRST_STAGE = 0.8

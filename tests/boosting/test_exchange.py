@@ -135,7 +135,7 @@ def test_missed_rows_are_sought_among_four_for_each():
 
 def test_landmarks_that_span_too_little_are_completed_where_rows_span_all():
     """Five points of a line under a linear kernel of rank three: three rows are enough."""
-    X = np.random.default_rng(0).normal(size=(60, 3))
+    X = 1e-3 * np.random.default_rng(0).normal(size=(60, 3))
     X[:5] = np.outer(np.arange(1, 6), X[0])
     gram = make_gram(X, "linear")
     fit, _ = exchange_landmarks(Sample.of(gram, np.arange(60)), gram.landmarks(np.arange(5)))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nysboost.engine.sampling import Risk, mean_of_pairs, mean_of_rows
+from nysboost.engine.sampling import Estimate, Risk, mean_of_pairs, mean_of_rows
 
 RISK = Risk(0.025)
 
@@ -76,3 +76,16 @@ def test_a_small_group_of_equal_rows_is_covered(share, usual):
         estimate = mean_of_pairs(blocks, np.diagonal(matrix)[drawn], 1.0, RISK)
         found.append(covered(estimate, truth, 160))
     assert np.mean(found) >= 0.93
+
+
+def test_estimates_add_and_scale_with_all_that_is_uncertain_of_them():
+    one, other = Estimate(3.0, 0.5, 0.25), Estimate(1.0, 0.125, 2.0)
+    assert (one + other) * 2 == Estimate(8.0, 1.25, 4.5)
+    assert one.interval(2.0) == (2.0, 4.25)
+
+
+def test_rows_not_drawn_add_what_they_have_at_most_less_the_mean_they_replace():
+    values = np.array([0.1, 0.3, 0.2, 0.4] * 50)
+    estimate, share = mean_of_rows(values, 2.0, RISK), RISK.log / 200
+    with_them = (1 - share) * values.mean() + share * 2.0
+    assert estimate.value + estimate.unseen == pytest.approx(with_them)
