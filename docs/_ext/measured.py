@@ -59,10 +59,7 @@ def category_tables() -> str:
     names = list(dict.fromkeys(who for table in found.values() for who in table["loss"]))
     lines = [f"| table | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
     for name, table in found.items():
-        least = min(table["loss"].values())
-        cells = (
-            _number(table["loss"].get(who), "", table["loss"].get(who) == least) for who in names
-        )
+        cells = _numbers([table["loss"].get(who) for who in names], "")
         lines.append(f"| {name} | {' | '.join(cells)} |")
     splits = min(table["splits"] for table in found.values())
     return "\n".join(lines) + f"\n\nMeans over {splits} splits or more.\n"
@@ -90,8 +87,8 @@ def where_others_win() -> str:
     tables += [(name, table["loss"], "") for name, table in known.get("categories", {}).items()]
     for name, errors, what in tables:
         least = min(errors, key=errors.get)
-        if not least.startswith("NysBoost"):
-            both = [_number(errors[who], what) for who in (least, "NysBoost")]
+        both = [_number(errors[who], what) for who in (least, "NysBoost")]
+        if not least.startswith("NysBoost") and both[0] != both[1]:
             lines.append(f"- **{name}**: {least} has {both[0]}, NysBoost {both[1]}.")
     return "\n".join(lines or ["- On none of these tables."]) + "\n"
 
@@ -114,23 +111,27 @@ def _errors(tables: dict[str, Any], learners: tuple[str, ...], times: bool = Fal
         head += ["in 95 %", *("s, GPU" if name == "gpu_seconds" else "s" for name in clocks)]
     lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     for name, table in tables.items():
-        known = [table["error"].get(learner) for learner in learners]
-        best = min(error for error in known if error is not None)
         cells = [f"{name}, {table['what']}", f"{table['rows']:,}"]
-        cells += [_number(error, table["what"], error == best) for error in known]
+        cells += _numbers([table["error"].get(learner) for learner in learners], table["what"])
         if times:
             covered = table.get("covered")
-            cells.append("–" if covered is None else f"{100 * covered:.1f} %")
+            cells.append("–" if covered is None else f"{100 * covered:.1f}\u00a0%")
             cells += [f"{table[name]:.0f}" if name in table else "–" for name in clocks]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
-def _number(error: float | None, what: str, best: bool = False) -> str:
-    if error is None:
-        return "–"
-    text = f"{100 * error:.2g} %" if what == "wrong labels" else f"{error:.3g}"
-    return f"**{text}**" if best else text
+def _numbers(errors: list[float | None], what: str) -> list[str]:
+    """Return errors as cells of a table, all that read as the smallest in bold."""
+    best = _number(min(error for error in errors if error is not None), what)
+    cells = ["–" if error is None else _number(error, what) for error in errors]
+    return [f"**{cell}**" if cell == best else cell for cell in cells]
+
+
+def _number(error: float, what: str) -> str:
+    if what == "wrong labels":
+        return f"{100 * error:.2g} %"
+    return f"{error:.3g}" if error < 1000 else f"{error:,.0f}"
 
 
 def readme() -> str:
