@@ -117,6 +117,14 @@ def test_what_cannot_be_written_is_a_sentence(tmp_path):
         write(tmp_path / "none" / "out.npy")
     with refused(WRONG_DATA, "no rows to write"):
         write(tmp_path / "out.npy", [])
+    kept = [{"kept": pa.array([[1, 2]])}], [{"kept": pa.array([1])}, {"kept": pa.array(["x"])}]
+    for parts in kept:
+        with (
+            refused(WRONG_DATA, "A column to keep does not go into this .csv file"),
+            open_sink(tmp_path / "out.csv", force=False) as sink,
+        ):
+            for part in parts:
+                sink.write(part)
     assert list(tmp_path.iterdir()) == []
 
 

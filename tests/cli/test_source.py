@@ -12,6 +12,7 @@ import zarr
 import nysboost as nb
 from nysboost.cli.commands import make_parser
 from nysboost.cli.source import find_column, find_columns, open_fitted, open_source, schema_of
+from nysboost.tables.schema import Schema
 from nysboost.user_error import UserError
 
 X = np.random.default_rng(0).normal(size=(50, 3))
@@ -94,6 +95,19 @@ def test_rows_with_gaps_are_left_out_and_counted(name, tmp_path):
     source = opened(tmp_path, name, "--drop-missing")
     np.testing.assert_allclose(numbers(source), np.delete(X, 7, axis=0))
     assert source.dropped_rows == 1
+
+
+def test_a_column_that_is_text_in_one_file_of_a_folder_is_text_in_all(tmp_path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    FRAME[:20].assign(a="x").to_csv(folder / "0.csv", index=False)
+    FRAME[20:].assign(a=7, b=np.nan).to_csv(folder / "1.csv", index=False)
+    source = opened(tmp_path, "folder")
+    table, _ = source.join(list(source.parts()))
+    assert table.column("a").to_pylist() == ["x"] * 20 + ["7"] * 30
+    numbers = Schema.of(table.select(["b", "c"])).read(table.select(["b", "c"]))
+    np.testing.assert_allclose(numbers[0][:20], X[:20, 1], rtol=1e-12)
+    assert np.isnan(numbers[0][20:]).all()
 
 
 def test_hidden_files_of_a_folder_are_no_tables(tmp_path):

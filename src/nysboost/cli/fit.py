@@ -29,6 +29,7 @@ from nysboost.numerics.resources import as_bytes
 from nysboost.tables.codes import Codes
 from nysboost.tables.columns import add_looks, look_at
 from nysboost.tables.csv_files import CsvFile
+from nysboost.tables.files import join_tables
 from nysboost.tables.schema import Schema
 from nysboost.user_error import WRONG_CALL, WRONG_DATA, UserError, exits_with
 
@@ -114,8 +115,6 @@ def _fit_table(source: Source, options: Namespace) -> tuple[Any, Any]:
 
 def _fit_large(source: Source, tables: Iterable[Any], options: Namespace) -> Any:
     """Look at all rows, then copy them as numbers to a file, from which any row can be taken."""
-    import pyarrow as pa
-
     names, ys = list(source.columns), list[Any]()
 
     def look(part: Any) -> Any:
@@ -128,7 +127,7 @@ def _fit_large(source: Source, tables: Iterable[Any], options: Namespace) -> Any
     n = sum(part.num_rows for part in ys)
     _say_columns(schema, n)
     codes = Codes.of(schema)
-    y = source.target_in(pa.concat_tables(ys))
+    y = source.target_in(join_tables(ys))
 
     def read_again() -> Iterator[Any]:
         start = 0

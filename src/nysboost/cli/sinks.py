@@ -44,9 +44,12 @@ class Sink:
             import pyarrow as pa
 
             arrays = {n: v for n, v in columns.items() if isinstance(v, np.ndarray)}
-            self.put(
-                pa.table({**columns, **{n: np.ascontiguousarray(v) for n, v in arrays.items()}})
-            )
+            whole = {**columns, **{n: np.ascontiguousarray(v) for n, v in arrays.items()}}
+            try:
+                self.put(pa.table(whole))
+            except pa.ArrowException as error:  # lists in CSV, or text after numbers
+                msg = f"A column to keep does not go into this {self.form} file: {error}."
+                raise UserError(f"{msg} Leave it out of --id and --keep.", WRONG_DATA) from error
             return
         kinds = {getattr(values, "dtype", np.dtype(object)).kind for values in columns.values()}
         if not kinds <= set("fiub"):

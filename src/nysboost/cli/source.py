@@ -12,7 +12,7 @@ import numpy as np
 
 from nysboost.numerics.checks import unknown
 from nysboost.tables.array_files import ArrayFile
-from nysboost.tables.files import FORMS, ColumnFile, open_table, without_index
+from nysboost.tables.files import FORMS, ColumnFile, join_tables, open_table, without_index
 from nysboost.tables.frames import columns_of
 from nysboost.tables.schema import Schema
 from nysboost.tables.targets import target_of
@@ -79,9 +79,7 @@ class Source:
             block = np.concatenate(parts)
             y = self.y if self.target is None else block[:, -1]
             return block[:, : len(self.columns)], y
-        import pyarrow as pa
-
-        table = pa.concat_tables(parts, promote_options="permissive").combine_chunks()
+        table = join_tables(parts)
         return table.select(list(self.columns)), self.target_in(table)
 
     def target_in(self, table: Any) -> Any:

@@ -108,12 +108,26 @@ def open_table(
 
 def read_whole(file: CsvFile | ColumnFile, columns: Sequence[str] | None = None) -> Any:
     """Return all rows of a file as one Arrow table."""
-    import pyarrow as pa
-
     parts = list(file.batches(columns))
     if not parts:
         raise TableError(f"{file.path} has no rows.")
-    return pa.concat_tables(parts, promote_options="permissive").combine_chunks()
+    return join_tables(parts)
+
+
+def join_tables(parts: Sequence[Any]) -> Any:
+    """Return Arrow tables as one; a column that is text in one of them is text in all."""
+    import pyarrow as pa
+
+    kinds = [{field.name: field.type for field in part.schema} for part in parts]
+    for name, kind in kinds[0].items():
+        types = {kind, *(other.get(name, kind) for other in kinds)}
+        if len(types) > 1 and pa.string() in types:
+            at = parts[0].schema.get_field_index(name)
+            parts = [t.set_column(at, name, t.column(name).cast(pa.string())) for t in parts]
+    try:
+        return pa.concat_tables(parts, promote_options="permissive").combine_chunks()
+    except pa.ArrowTypeError as error:
+        raise TableError(f"The files of a folder do not go together: {error}.") from error
 
 
 def without_index(names: Sequence[str], path: Path, notes: list[str]) -> tuple[str, ...]:
