@@ -174,7 +174,7 @@ def test_a_learner_takes_text_and_gaps_as_they_are_and_says_how_good_it_is(folde
     assert "number: a, b (1 gaps), c" in said
     assert "task: regression of 'price', because it holds numbers" in said
     assert "Root mean squared error on 24 rows held out: " in said
-    assert "next: nysboost predict price.nysboost new.csv --interval .9 --out predictions" in said
+    assert "next: nysboost predict price.nysboost new.csv --interval 0.9 --out predictions" in said
     assert nb.load("price.nysboost").approximation_.shape[0] == 120  # in the end all rows count
     found = json.loads((folder / "kind.txt").read_text())
     assert found["held_out"]["rows"] == 24

@@ -77,7 +77,7 @@ def run(options: Namespace) -> dict[str, Any]:
 
 def spell_predict(model: str, classify: bool) -> str:
     """Return the command that predicts new rows, with what people ask for next."""
-    more = ["--proba"] if classify else ["--interval", ".9"]
+    more = ["--proba"] if classify else ["--interval", "0.9"]
     words = ["nysboost", "predict", model, "new.csv", *more, "--out", "predictions.csv"]
     return shlex.join(words)
 

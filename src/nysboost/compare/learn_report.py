@@ -69,7 +69,10 @@ def _make_table(outcomes: Sequence[Outcome], problem: Problem) -> Table:
     ours = next((i for i, o in enumerate(outcomes) if o.is_ours), None)
     marked = frozenset() if ours is None else frozenset([ours])
     head = ("learner", *measures, "folds", "seconds to fit", "seconds to predict")
-    note = f"Mean ± standard error over folds. {COMPACT}: landmarks alone, a small model."
+    note = (
+        f"Mean ± standard error over folds. In bold: the better of ours. {COMPACT}: landmarks "
+        f"alone, a small model. {CONSTANT}: the mean, or the most frequent label."
+    )
     return Table("Learners, smallest error first", head, rows, note, marked=marked)
 
 
