@@ -114,3 +114,17 @@ def test_the_factor_reaches_the_leading_eigenvectors(dtype):
     assert F.shape[1] < 60
     error = np.linalg.norm(rows.matrix - F @ F.T)
     assert error < 1.5 * np.linalg.norm(values[F.shape[1] :]) + 1e-4
+
+
+@pytest.mark.parametrize("scale", [2.0**-40, 2.0**40])
+def test_the_factor_scales_with_the_matrix_also_where_eigenvalues_are_rounding(scale):
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    kernel, products = nb.Gaussian(sigma=8.0), []
+    for size in (1.0, scale):
+        gram = make_gram(size * kernel(X, X), "precomputed")
+        rows = Sample.of(gram, np.arange(200))
+        core = project_sample(rows, gram.landmarks(np.arange(80)))
+        F = low_rank_factor(rows.matrix, core, 80)
+        products.append((F.shape, F @ F.T / size))
+    assert products[0][0] == products[1][0]
+    np.testing.assert_allclose(products[0][1], products[1][1], atol=1e-9)
