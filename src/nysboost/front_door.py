@@ -14,7 +14,7 @@ from nysboost.gram import make_gram
 from nysboost.kernels import Kernel
 from nysboost.numerics.arrays import Array, TableLike
 from nysboost.numerics.checks import RandomState, make_rng, unknown
-from nysboost.numerics.progress import reported
+from nysboost.numerics.progress import report_progress
 from nysboost.numerics.resources import MAX_MEMORY, Budget
 from nysboost.settings import Options, Settings
 
@@ -130,7 +130,7 @@ def approximate(
     gram = make_gram(
         X, kernel, budget=Budget.of(max_memory, n_jobs), corrupted=method in ROBUST, **given
     )
-    with reported(method, verbose):
+    with report_progress(method, verbose):
         return run_method(method, gram, settings, make_rng(random_state), Given(landmarks, y, tol))
 
 

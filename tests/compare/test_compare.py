@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import nysboost as nb
-from nysboost.numerics.progress import reported
+from nysboost.numerics.progress import report_progress
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def test_ctrl_c_ends_the_command_with_a_report_of_what_is_done(command, table, t
         if work.done == 2:
             raise KeyboardInterrupt
 
-    with reported("a test", listen=stop):
+    with report_progress("a test", listen=stop):
         words = (*SMALL, "--methods", "uniform,kmeans,greedy", "--out", tmp_path)
         status, printed, said = command("compare", table, *words)
     assert status == 130

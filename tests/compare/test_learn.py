@@ -9,7 +9,7 @@ import pytest
 
 from nysboost.compare.learners import COMPACT, OURS, Outcome, say_outcome
 from nysboost.compare.peers import CONSTANT, LINEAR
-from nysboost.numerics.progress import reported
+from nysboost.numerics.progress import report_progress
 from nysboost.user_error import STOPPED
 
 
@@ -101,7 +101,7 @@ def test_ctrl_c_ends_the_command_with_a_report_of_what_is_done(command, table, t
         if work.done == 3:
             raise KeyboardInterrupt
 
-    with reported("a test", listen=stop):
+    with report_progress("a test", listen=stop):
         words = ("--target", "price", *SMALL, "--out", tmp_path / "out")
         status, printed, said = command("learn", table, *words)
     assert status == STOPPED

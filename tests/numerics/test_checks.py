@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nysboost.numerics.checks import (
+    format_value,
     positions,
     real_numbers,
     require_count,
     require_number,
     require_positive,
-    shown,
     unknown,
 )
 
@@ -122,5 +122,5 @@ def test_real_numbers_are_arrays_in_floating_point():
 
 
 def test_a_message_shows_an_array_by_its_shape_and_a_number_as_it_is():
-    assert shown(np.ones((3, 2))) == "<array of shape (3, 2)>"
-    assert shown("1") == "'1'"
+    assert format_value(np.ones((3, 2))) == "<array of shape (3, 2)>"
+    assert format_value("1") == "'1'"

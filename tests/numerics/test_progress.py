@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import nysboost as nb
-from nysboost.numerics.progress import Progress, current, reported, track
+from nysboost.numerics.progress import Progress, current, report_progress, track
 
 
 class Clock:
@@ -72,7 +72,7 @@ def test_a_bar_is_worth_it_once_two_seconds_have_passed_or_are_foreseen():
 
 
 def test_lines_go_to_standard_error_if_asked_for_and_the_outer_computation_counts(capsys):
-    with reported("outer", 1), reported("inner", 1):
+    with report_progress("outer", 1), report_progress("inner", 1):
         assert list(track("abc", "letter")) == ["a", "b", "c"]
         assert list(track([1, 2], "part of it")) == [1, 2]
     told = capsys.readouterr()
@@ -82,7 +82,7 @@ def test_lines_go_to_standard_error_if_asked_for_and_the_outer_computation_count
     ]
     assert all(line.startswith("outer ") for line in lines)
     for verbose in (0, None):  # None: no terminal, no bar
-        with reported("outer", verbose):
+        with report_progress("outer", verbose):
             list(track([1, 2], "number"))
     assert capsys.readouterr() == ("", "")
     assert current().total == 0
@@ -109,9 +109,9 @@ def on_a_terminal(code):
 def test_a_terminal_shows_a_bar_of_long_work_that_is_gone_at_the_end():
     told = on_a_terminal("""
         import time
-        from nysboost.numerics.progress import reported, track
+        from nysboost.numerics.progress import report_progress, track
         for name, verbose, steps in (("short", None, 2), ("silent", 0, 40), ("fit", None, 40)):
-            with reported(name, verbose):
+            with report_progress(name, verbose):
                 for step in track(range(steps)):
                     time.sleep(0.06)
                     if step == 15:  # enough to foresee more than two seconds

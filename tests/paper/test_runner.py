@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import nysboost as nb
-from nysboost.numerics.progress import reported
+from nysboost.numerics.progress import report_progress
 from nysboost.paper import runner
 from nysboost.paper.replicate import METHODS
 from nysboost.user_error import UserError
@@ -29,7 +29,7 @@ def only_file(folder):
 def test_a_run_goes_on_where_it_was_and_ends_with_the_same_bytes(tmp_path):
     runner.run(plan(replicates=3), tmp_path / "whole", 1)
     runner.run(plan(replicates=1), tmp_path / "parts", 1)
-    with reported("a test", listen=lambda _: None) as work:
+    with report_progress("a test", listen=lambda _: None) as work:
         runner.run(plan(replicates=3), tmp_path / "parts", 1)
     assert (work.before, work.done, work.total) == (2, 6, 6)
     assert only_file(tmp_path / "whole").read_bytes() == only_file(tmp_path / "parts").read_bytes()
@@ -68,11 +68,11 @@ import sys
 sys.path.insert(0, {here!r})
 from pathlib import Path
 from helpers import tiny
-from nysboost.numerics.progress import reported
+from nysboost.numerics.progress import report_progress
 from nysboost.paper import runner
 if __name__ == "__main__":
     plan = runner.Plan(tiny(replicates=6), {methods!r}, 0)
-    with reported("a test", listen=lambda work: print(work.done, flush=True)):
+    with report_progress("a test", listen=lambda work: print(work.done, flush=True)):
         runner.run(plan, Path({out!r}), {jobs})
 """
 
@@ -107,7 +107,7 @@ def test_a_killed_run_of_two_processes_goes_on_and_ends_with_the_bytes_of_one(st
     process.communicate(timeout=60)  # which waits for workers too: they hold the same pipes
     assert process.returncode != 0
     stopped = runner.Plan(tiny(replicates=6), SOME, 0)
-    with reported("a test", listen=lambda _: None) as work:
+    with report_progress("a test", listen=lambda _: None) as work:
         runner.run(stopped, tmp_path / "stopped", 1)
     assert 2 <= work.before < 12
     runner.run(stopped, tmp_path / "whole", 1)
@@ -120,9 +120,9 @@ def test_a_run_that_ctrl_c_ends_keeps_its_records(tmp_path):
         if work.done == 3:
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt), reported("a test", listen=stop):
+    with pytest.raises(KeyboardInterrupt), report_progress("a test", listen=stop):
         runner.run(plan(), tmp_path, 1)
-    with reported("a test", listen=lambda _: None) as work:
+    with report_progress("a test", listen=lambda _: None) as work:
         runner.run(plan(), tmp_path, 1)
     assert (work.before, work.done) == (3, 4)
 

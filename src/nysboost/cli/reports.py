@@ -21,7 +21,7 @@ from nysboost.compare.page import Table, make_writable, print_table, publish
 from nysboost.data.recognise import as_rows
 from nysboost.kernels import KERNELS
 from nysboost.numerics.arrays import is_sparse
-from nysboost.numerics.progress import reported
+from nysboost.numerics.progress import report_progress
 from nysboost.paper import datasets, presets
 from nysboost.tables.codes import Codes
 from nysboost.tables.schema import Schema
@@ -52,7 +52,7 @@ def learn(options: Namespace) -> dict[str, Any]:
     task = "classification" if classify else "regression"
     notes.append(f"{task} of {source.target}, {options.folds} folds")
     make_writable(options.out)
-    with reported("fits", verbose=1):
+    with report_progress("fits", verbose=1):
         outcomes, first = learners.cross_validate(problem, notes.append)
     about = {
         "notes": [*source.file.notes, *notes],
@@ -129,7 +129,7 @@ def compare(options: Namespace) -> dict[str, Any]:
     print("\n".join(notes))
     sizes = (budget, options.learners, options.rank, options.repeats, options.seed)
     task = methods.Task(X, kernel, chosen, *sizes, lenient=options.methods == "all")
-    with reported("methods", verbose=1):
+    with report_progress("methods", verbose=1):
         outcomes = methods.run(task, notes.append)
     method, reason = methods.recommend(outcomes)
     commands = _commands_to_approximate(method, task, options)

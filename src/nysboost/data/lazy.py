@@ -72,13 +72,13 @@ def merge_on_workers(parts: Any, merge: Callable[[Any, Any], Any], task: str) ->
         groups = [values[i : i + MERGED] for i in range(0, len(values), MERGED)]
         key = f"merge-{task}-{uuid4().hex}"
         values = [
-            delayed(_merged, pure=False)(merge, group, dask_key_name=(key, i))
+            delayed(_merge, pure=False)(merge, group, dask_key_name=(key, i))
             for i, group in enumerate(groups)
         ]
     return values[0].compute()
 
 
-def _merged(merge: Callable[[Any, Any], Any], values: Sequence[Any]) -> Any:
+def _merge(merge: Callable[[Any, Any], Any], values: Sequence[Any]) -> Any:
     with on_one_core():
         found = [value for value in values if value is not None]
         return reduce(merge, found) if found else None

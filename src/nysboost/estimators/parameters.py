@@ -19,7 +19,7 @@ from sklearn.utils import estimator_html_repr
 from nysboost.kernels import Kernel
 from nysboost.numerics.arrays import Array
 from nysboost.numerics.checks import RandomState, unknown
-from nysboost.numerics.progress import Progress, reported
+from nysboost.numerics.progress import Progress, report_progress
 from nysboost.numerics.resources import MAX_MEMORY
 
 try:
@@ -158,7 +158,7 @@ def reports_progress(fit: Fit) -> Fit:
         title, verbose = type(self).__name__, self.verbose
         asked = hasattr(self, "_skl_callbacks") or hasattr(self, "_parent_callback_ctx")
         if not asked or hasattr(self, "_callback_fit_ctx"):  # the latter: a fit inside this fit
-            with reported(title, verbose):
+            with report_progress(title, verbose):
                 return fit(self, X, *others, **named)
         y = others[0] if others else named.get("y")
         task = self._init_callback_context(max_subtasks=100)
@@ -173,7 +173,7 @@ def reports_progress(fit: Fit) -> Fit:
                 part.call_on_fit_task_begin(estimator=self, X=X, y=y)
                 part.call_on_fit_task_end(estimator=self, X=X, y=y)
 
-        with reported(title, verbose, listen):
+        with report_progress(title, verbose, listen):
             found = fit(self, X, *others, **named)
         task.call_on_fit_task_end(estimator=self, X=X, y=y, reconstruction_attributes=dict)
         return found

@@ -152,7 +152,7 @@ class GaussianProcessClassifier(ClassifierMixin, OnFeatures):
         transform, budget = self.features_._transform, self.features_._budget()
         F = np.sqrt(self.variance) * floats_on_host(transform.write(rows, None, budget))
         columns = []
-        unseen = self._unseen(rows, F)
+        unseen = self._unexplained_variance(rows, F)
         for w, covariance in zip(self.coef_, self.covariance_, strict=True):
             deviation = np.sqrt(unseen + ((F @ covariance) * F).sum(axis=1))
             latent = (F @ w)[:, None] + deviation[:, None] * NODES
@@ -174,7 +174,7 @@ class GaussianProcessClassifier(ClassifierMixin, OnFeatures):
         )
         return labels
 
-    def _unseen(self, rows: Any, F: Floats) -> Floats:
+    def _unexplained_variance(self, rows: Any, F: Floats) -> Floats:
         """Return the prior variance of each row that the features do not see."""
         kernel = getattr(self.features_.approximation_.gram, "kernel", None)
         if kernel is None:

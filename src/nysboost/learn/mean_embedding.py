@@ -20,7 +20,7 @@ from nysboost.kernels import Gaussian
 from nysboost.learn.on_features import OnFeatures, add_up, features_of
 from nysboost.numerics.arrays import Array, Floats, TableLike, floats_on_host, is_sparse
 from nysboost.numerics.checks import require_count
-from nysboost.numerics.progress import reported, track
+from nysboost.numerics.progress import report_progress, track
 from nysboost.numerics.resources import as_bytes
 from nysboost.tables.frames import is_frame
 from nysboost.tables.rows import frame_numbers
@@ -193,7 +193,7 @@ def mmd_test(
     order = rng.permutation(both)
     options = {"method": "uniform", "n_components": None, "random_state": rng, **options}
     kernel = Gaussian(sigma="median") if kernel is None else kernel
-    with reported("mmd_test", options.get("verbose")):
+    with report_progress("mmd_test", options.get("verbose")):
         embedding = Nystroem(kernel, **options).fit(pooled[order])
         features = features_of(embedding)
         observed = _discrepancies(features, (order < n)[None, :])[0]

@@ -140,7 +140,7 @@ def _random_state(parts: dict[str, Any]) -> np.random.RandomState:
     return state
 
 
-def _encoded(rows: EncodedRows) -> dict[str, Any]:
+def _encode_rows(rows: EncodedRows) -> dict[str, Any]:
     """Return rows and their codes; a table is encoded where it is in a store."""
     own = isinstance(rows.encoder, PiecewiseCodes)
     return {"rows": rows.rows, "encoder": rows.encoder} if own else _stored_elsewhere(rows)
@@ -200,7 +200,7 @@ TYPES: tuple[Form, ...] = (
     Form("StoredRows", StoredRows, _stored_elsewhere, lambda parts: parts),
     Form("SurveyedRows", SurveyedRows, _stored_elsewhere, lambda parts: parts),
     _rows(ArrayRows),
-    Form("EncodedRows", EncodedRows, _encoded, lambda parts: EncodedRows(**parts)),
+    Form("EncodedRows", EncodedRows, _encode_rows, lambda parts: EncodedRows(**parts)),
     *(_sparse(kind, ("data", "indices", "indptr")) for kind in (csr_matrix, csr_array)),
     _sparse(coo_array, ("data", "coords")),
     # parameters

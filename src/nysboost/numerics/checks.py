@@ -23,7 +23,7 @@ def unknown(what: str, name: object, known: Iterable[str]) -> str:
     return f"There is no {what} {name!r}.{hint} Known are {', '.join(folded.values())}."
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """Return a value as an error message shows it: an array by its shape alone."""
     shape = getattr(value, "shape", ())
     return f"<array of shape {tuple(shape)}>" if shape else repr(value)
@@ -47,7 +47,7 @@ def real_numbers(name: str, values: Any) -> NDArray[np.floating[Any]]:
 def require_number(name: str, value: Any) -> None:
     """Refuse what is not a finite number."""
     if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(float(value)):
-        msg = f"{name} must be a number, but {name}={shown(value)} was given."
+        msg = f"{name} must be a number, but {name}={format_value(value)} was given."
         raise ValueError(msg)
 
 
@@ -93,14 +93,14 @@ def _on_host(array: Any) -> NDArray[Any]:
 def require_positive(name: str, value: float) -> None:
     """Refuse what is not a positive finite number."""
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < np.inf:
-        msg = f"{name} must be a positive number, but {name}={shown(value)} was given."
+        msg = f"{name} must be a positive number, but {name}={format_value(value)} was given."
         raise ValueError(msg)
 
 
 def require_count(name: str, value: Any) -> None:
     """Raise unless the value is a positive whole number."""
     if not isinstance(value, Integral) or isinstance(value, bool) or cast(int, value) < 1:
-        msg = f"{name} must be a positive whole number, but {name}={shown(value)} was given."
+        msg = f"{name} must be a positive whole number, but {name}={format_value(value)} was given."
         raise ValueError(msg)
 
 

@@ -108,7 +108,7 @@ def current() -> Progress:
 
 
 @contextmanager
-def reported(
+def report_progress(
     title: str,
     verbose: int | None = None,
     listen: Callable[[Progress], None] | None = None,
@@ -124,7 +124,7 @@ def reported(
     progress = Progress(None, listen)
     token = _current.set(progress)
     try:
-        with _shown(progress, title, verbose if outer is None else 0):
+        with _draw_bar(progress, title, verbose if outer is None else 0):
             yield progress
     finally:
         _current.reset(token)
@@ -134,7 +134,7 @@ def count_rows(blocks: Iterable[T], title: str, total: int | None, verbose: int)
     """Yield blocks of rows, and report how many rows of all are done; `verbose` as above."""
     progress = Progress()
     progress.begin(total or 0)
-    with _shown(progress, title, verbose):
+    with _draw_bar(progress, title, verbose):
         for block in blocks:
             yield block
             progress.step(len(block))  # type: ignore[arg-type]
@@ -212,7 +212,7 @@ class _NotebookLine:
 
 
 @contextmanager
-def _shown(progress: Progress, title: str, verbose: int | None) -> Iterator[None]:
+def _draw_bar(progress: Progress, title: str, verbose: int | None) -> Iterator[None]:
     """Draw ten times a second, as soon as it takes long, and erase the line at the end."""
     draw = None if verbose == 0 else _drawing()
     progress.say = functools.partial(_say, title, progress) if verbose else None

@@ -12,7 +12,7 @@ from typing import Any
 from nysboost.compare.page import make_writable, print_table, write, write_csv
 from nysboost.data.files import whole_text
 from nysboost.numerics.checks import unknown
-from nysboost.numerics.progress import in_words, reported
+from nysboost.numerics.progress import in_words, report_progress
 from nysboost.paper import datasets, ledger, presets, report, runner
 from nysboost.paper.claims import find_methods
 from nysboost.paper.ledger import Results
@@ -69,7 +69,7 @@ def run(options: Namespace) -> dict[str, Any]:
 def _make_records(plan: runner.Plan, folder: Path, jobs: int) -> tuple[Results, float]:
     """Return the results of a plan, and the seconds of a replicate, 0 if none was made."""
     began = time.perf_counter()
-    with reported(plan.preset.name, verbose=1) as work:
+    with report_progress(plan.preset.name, verbose=1) as work:
         results = runner.run(plan, folder, jobs)
     made = work.done - work.before
     print(f"{made:g} of {work.total:g} records were made now.")

@@ -43,7 +43,7 @@ class Codes:
         return cls(schema, (None,) * len(schema.columns))
 
     @classmethod
-    def trained(
+    def train(
         cls, schema: Schema, columns: list[Any], Y: Floats | None, weights: Floats | None
     ) -> tuple[Codes, Floats]:
         """Return the codes with means of Y, (n, t), and `columns` as numbers, out of fold."""
@@ -80,8 +80,8 @@ class Codes:
     def lazily(self, X: Any, missing: str = "fill") -> Any:
         """Return a lazy frame or array as a lazy array of numbers; each task makes its own."""
         if is_frame(X):
-            self.schema.matched(X)
-        return code_table(X, _coded, len(self.origins), self, missing)
+            self.schema.match_names(X)
+        return code_table(X, _code_part, len(self.origins), self, missing)
 
     def _numbers(self, columns: list[Any], apart: list[Floats | None]) -> Floats:
         """Return columns that were read, and the means for each row, as one table of numbers."""
@@ -110,7 +110,7 @@ class Codes:
         return np.repeat(np.arange(len(widths)), widths)
 
 
-def _coded(part: Any, codes: Codes, missing: str) -> Floats:
+def _code_part(part: Any, codes: Codes, missing: str) -> Floats:
     if part.shape[0] == 0:
         return np.empty((0, len(codes.origins)))
     return codes(part, missing)

@@ -16,7 +16,7 @@ from nysboost.tables import writing as written
 from nysboost.tables.frames import refuse_repeated
 from nysboost.tables.schema import Schema
 from nysboost.tables.values import MARKS, MISSING, as_number, kind_of
-from nysboost.tables.writing import Writing, unpacked
+from nysboost.tables.writing import Writing, open_unpacked
 from nysboost.user_error import TableError
 
 LOOKED_AT = 4096
@@ -72,7 +72,7 @@ class CsvFile:
             include_columns=None if columns is None else list(columns),
         )
         try:
-            with unpacked(self.path) as stream:
+            with open_unpacked(self.path) as stream:
                 last = None
                 for batch in arrow.open_csv(stream, read, parse, convert):
                     if batch.num_rows:
@@ -160,7 +160,7 @@ class CsvFile:
         """Yield each line that has a row, with its number in the file."""
         encoding = self.writing.encoding or "utf-8"
         with io.TextIOWrapper(
-            unpacked(self.path), encoding=encoding, errors="replace", newline=""
+            open_unpacked(self.path), encoding=encoding, errors="replace", newline=""
         ) as text:
             rows = csv.reader(text, delimiter=self.writing.separator or ",")
             for row in rows:
@@ -172,7 +172,7 @@ def open_csv(
     path: Path, writing: Writing, schema: Schema | None = None, categories: Sequence[str] = ()
 ) -> CsvFile:
     """Open a text file of a table; what is None in `writing` is recognised."""
-    text, writing = written.decoded(path, writing)
+    text, writing = written.decode_beginning(path, writing)
     if not text.strip():
         raise TableError(f"{path} is empty.")
     told = re.match(r'"?sep=(.)"?\r?\n', text)  # which Excel writes
@@ -185,7 +185,7 @@ def open_csv(
     writing = replace(writing, separator=separator, decimal=decimal, thousands=thousands)
     cells = [cell.strip() for cell in first]
     texts = [c for c in cells if c and as_number(c.replace(decimal, ".")) is None]
-    named = bool(texts) or _counted(cells)
+    named = bool(texts) or _is_numbering(cells)
     names = tuple(
         cell if named and (cell or i == cells.index("")) else f"column {i}"
         for i, cell in enumerate(cells)
@@ -224,7 +224,7 @@ def _marks(file: CsvFile, rows: Sequence[Sequence[str]]) -> list[str]:
     return notes
 
 
-def _counted(cells: Sequence[str]) -> bool:
+def _is_numbering(cells: Sequence[str]) -> bool:
     """Whether the cells are 0, 1, 2, …, as pandas numbers columns without names."""
     filled = [cell for cell in cells if cell]
     return len(filled) > 1 and filled == [str(i) for i in range(len(filled))]

@@ -42,7 +42,7 @@ def fit_rows(
         codes, rows = _fit_array(X, missing, Y, weights)
         name_columns(estimator, None, rows.n_features if codes is None else codes.schema.width)
     else:
-        X = _checked(estimator, X, missing, reset=True)
+        X = _check_table(estimator, X, missing, reset=True)
         codes, rows = _fit_array(X, missing, Y, weights)
     estimator._table = codes
     estimator.schema_ = Schema((), estimator.n_features_in_) if codes is None else codes.schema
@@ -57,7 +57,7 @@ def new_rows(estimator: Any, X: Any, missing: str) -> Any:
     if is_frame(X):
         return rows_of(_frame_numbers(estimator, X, missing, 0))
     if not stays_where_it_is(X):
-        X = _checked(estimator, X, missing, reset=False)
+        X = _check_table(estimator, X, missing, reset=False)
         return rows_of(_array_numbers(codes, missing, X, 0))
     rows = stream_of(X)
     refuse_width(estimator, rows.n_features)
@@ -128,7 +128,7 @@ def _train(X: Any, missing: str, Y: Floats | None, weights: Floats | None) -> tu
         raise ValueError(msg)
     cells = list(columns_of(X))
     schema = Schema.of_looks(list(map(Look.at, cells)), missing, named=is_frame(X))
-    return Codes.trained(schema, schema.read_cells(cells, missing), Y, weights)
+    return Codes.train(schema, schema.read_cells(cells, missing), Y, weights)
 
 
 def _fit_parts(X: Any, missing: str) -> Found:
@@ -192,7 +192,7 @@ def _as_narrow(numbers: Floats, frame: Any) -> Any:
     return numbers.astype(np.float32) if narrow else numbers
 
 
-def _checked(estimator: Any, X: Any, missing: str, *, reset: bool) -> Any:
+def _check_table(estimator: Any, X: Any, missing: str, *, reset: bool) -> Any:
     """Return an array or a CSR matrix after scikit-learn's checks; one with text as objects."""
     text = _text_of(X)
     if text is not None and (reset or estimator._table is not None):

@@ -54,7 +54,7 @@ class Schema:
         Floats have NaN in gaps; categories are positions among `values`, −1 in gaps, −2 if
         unknown; text is None. `start` is the number of the first row in messages.
         """
-        cells = list(columns_of(X, self.matched(X) if is_frame(X) and self.named else ()))
+        cells = list(columns_of(X, self.match_names(X) if is_frame(X) and self.named else ()))
         if len(cells) != self.width:
             raise ValueError(f"X has {len(cells)} columns, but {self.width} were fitted.")
         return self.read_cells(cells, missing, start)
@@ -67,7 +67,7 @@ class Schema:
             for column, each in zip(columns, cells, strict=True)
         ]
 
-    def matched(self, X: Any) -> list[str]:
+    def match_names(self, X: Any) -> list[str]:
         """Return the names of the fitted columns, or say which of them a frame lacks."""
         there = set(names_of(X))
         lacking = [c.name for c in self.columns if c.name not in there and c.kind != "text"]

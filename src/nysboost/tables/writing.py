@@ -88,7 +88,7 @@ class Writing:
             return None
 
 
-def unpacked(path: Path) -> Any:
+def open_unpacked(path: Path) -> Any:
     """Open a file, packed or not, whatever its name says, to read its bytes."""
     with path.open("rb") as file:
         head = file.read(6)
@@ -100,10 +100,10 @@ def unpacked(path: Path) -> Any:
     return opener(path, "rb")
 
 
-def decoded(path: Path, writing: Writing) -> tuple[str, Writing]:
+def decode_beginning(path: Path, writing: Writing) -> tuple[str, Writing]:
     """Return the beginning of a file as text, and how it is encoded."""
     try:
-        with unpacked(path) as file:
+        with open_unpacked(path) as file:
             head = bytes(file.read(HEAD_BYTES))
     except (EOFError, lzma.LZMAError, gzip.BadGzipFile) as error:
         raise NoTableError(f"{path} is packed, and cut off or damaged.") from error
