@@ -48,7 +48,7 @@ figure.legend(frameon=False, loc="outside lower left", ncols=2, markerscale=2)
 right.plot(CORRELATIONS, found, "o-", color="#332288")
 right.axhline(0.05, color="black", ls=":", lw=1)
 right.text(CORRELATIONS[-1], 0.07, "level 5 %", ha="right")
-right.set(xlabel="correlation", ylabel="share of pairs told apart", ylim=(0, 1.03))
+right.set(xlabel="correlation", ylabel="share of pairs rejected", ylim=(0, 1.03))
 right.grid(alpha=0.3)
 plt.show()
 
