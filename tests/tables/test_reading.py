@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import json
 import lzma
 
 import numpy as np
@@ -168,6 +169,12 @@ def test_a_word_among_numbers_does_no_harm_where_the_column_is_left_out(tmp_path
         ("t.parquet", b"nonsense", "no Parquet file"),
         ("t.feather", b"nonsense", "no Feather file"),
         ("t.jsonl", b"nonsense", "JSON objects"),
+        ("t.json", b"[1, 2]", "JSON objects, one in each line or in a list: 1 is none"),
+        (
+            "t.jsonl",
+            b'{"a": 1}\n[2]\n',
+            r"JSON objects, .*: \[2\] is none",
+        ),
         ("t.xlsx", b"nonsense", "no Excel file"),
         ("t.libsvm", b"a b c", "LIBSVM"),
         ("t.csv.gz", gzip.compress(PLAIN.encode(), mtime=0)[:30], "cut off or damaged"),
@@ -178,6 +185,23 @@ def test_what_is_no_table_is_a_sentence(name, content, sentence, tmp_path):
         (tmp_path / name).write_bytes(content)
     with pytest.raises(TableError, match=sentence):
         open_table(tmp_path / name)
+
+
+@pytest.mark.parametrize("listed", [False, True])
+def test_json_values_of_several_types_are_a_column(tmp_path, listed):
+    cells = [*range(9), "x", None]
+    objects = [{"a": cell, "b": float(i)} for i, cell in enumerate(cells)]
+    lines = json.dumps(objects) if listed else "\n".join(map(json.dumps, objects))
+    (tmp_path / "t.json").write_text(lines)
+    table = read_whole(open_table(tmp_path / "t.json"))
+    assert table.column("a").to_pylist() == [*map(str, range(9)), "x", None]
+    assert table.column("b").to_pylist() == [*range(11)]
+
+
+def test_a_target_has_a_value_for_each_row(tmp_path):
+    np.savez(tmp_path / "t.npz", X=np.zeros((50, 2)), y=np.zeros(9))
+    with pytest.raises(TableError, match=r"'y' of .* has shape \(9,\), .* each of the 50 rows"):
+        open_table(tmp_path / "t.npz").beside("y")
 
 
 def test_several_arrays_need_a_name(tmp_path):

@@ -50,7 +50,7 @@ class ArrayFile:
             yield block if columns is None else block[:, list(columns)]
 
     def beside(self, name: str) -> NDArray[Any] | None:
-        """Return another array of the same file, with as many rows; None if there is none."""
+        """Return another array of the same file, which has as many rows; None if there is none."""
         form = self.path.suffix.lower()
         if form == ".npy" or form in LIBSVM:
             return None
@@ -58,7 +58,12 @@ class ArrayFile:
             found = np.asarray(_open(form, self.path, name))
         except NoTableError:
             return None
-        return None if len(found) != self.n or found.ndim > 2 else found
+        if found.ndim not in (1, 2) or len(found) != self.n:
+            raise TableError(
+                f"The array {name!r} of {self.path} has shape {found.shape}, but a target needs "
+                f"a value for each of the {self.n} rows."
+            )
+        return found
 
 
 def open_array(form: str, path: Path, dataset: str | None) -> ArrayFile:

@@ -189,21 +189,37 @@ def _open_columns(path: Path, form: str) -> ColumnFile:
 
 def _open_lines(path: Path) -> ColumnFile:
     import pyarrow as pa
-    import pyarrow.json as arrow
 
     try:
-        with path.open("rb") as file:
-            one = file.read(100).lstrip().startswith(b"[")
-        if one:
-            data = pa.Table.from_pylist(json.loads(path.read_bytes()))
-        else:
-            data = arrow.read_json(str(path))
-    except (pa.ArrowException, ValueError, AttributeError) as error:
+        data = _read_objects(path)
+    except (pa.ArrowException, ValueError, OverflowError) as error:
         msg = f"{path} is not a file of JSON objects, one in each line or in a list: {error}."
         raise NoTableError(msg) from error
     if not data.num_rows or not data.column_names:
         raise TableError(f"{path} has no rows.")
     return ColumnFile(path, data, tuple(data.column_names), n=data.num_rows)
+
+
+def _read_objects(path: Path) -> Any:
+    """Return JSON objects as an Arrow table, with columns for the names of all of them."""
+    import pyarrow as pa
+    import pyarrow.json as arrow
+
+    with path.open("rb") as file:
+        listed = file.read(100).lstrip().startswith(b"[")
+    if not listed:
+        try:
+            return arrow.read_json(str(path))
+        except pa.ArrowInvalid as error:
+            if "changed from" not in str(error):  # the type of a column's values
+                raise
+    text = path.read_bytes()
+    objects = json.loads(text) if listed else [json.loads(t) for t in text.splitlines() if t]
+    for each in objects:
+        if not isinstance(each, dict):
+            raise ValueError(f"{each!r:.60} is none")
+    names = dict.fromkeys(name for each in objects for name in each)
+    return pa.table({name: _one_type([each.get(name) for each in objects]) for name in names})
 
 
 def _open_excel(path: Path) -> ColumnFile:
