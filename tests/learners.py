@@ -19,6 +19,6 @@ def dense_system(table, rows, cols, p):
     gram = table.gram
     parts = []
     for learner in table.learners[:p]:
-        F = learner.rounded_to(gram).features().astype(np.float64)
+        F = learner.round_to(gram).features().astype(np.float64)
         parts.append((F @ F.T)[np.ix_(rows, cols)].ravel())
     return np.column_stack(parts), gram.block(rows, cols).astype(np.float64).ravel()

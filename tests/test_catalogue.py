@@ -281,7 +281,7 @@ def test_a_single_lambda_is_the_ridge_solution_for_it():
     run = nb.approximate(problem.X, "ensemble-ridge", problem.kernel, lambdas=[1e-3], **how)
     found = run.trajectory.found
     V1 = np.ix_(found.fit.rows, found.fit.cols)
-    values = [learner.rounded_to(run.gram).features() for learner in run.learners]
+    values = [learner.round_to(run.gram).features() for learner in run.learners]
     A = np.stack([(F @ F.T)[V1].ravel() for F in values], axis=1)
     penalty = 1e-3 * np.linalg.norm(A, 2) ** 2
     normal = A.T @ A + penalty * np.eye(A.shape[1])

@@ -91,7 +91,7 @@ def _density_weighted(gram: Gram, settings: Settings, rng: Rng) -> Approximation
     return _wrap(gram, centres.density_weighted(gram, c, rng, settings.rank))
 
 
-def _sized(fit: Callable[[Gram, int, Rng], Found]) -> Method:
+def _of_size(fit: Callable[[Gram, int, Rng], Found]) -> Method:
     """Return the method of a function that takes a number of landmarks."""
     return lambda gram, settings, rng: _wrap(gram, fit(gram, settings.landmarks(gram.n), rng))
 
@@ -110,7 +110,7 @@ _FAMILIES: dict[str, dict[str, Method]] = {
     "standard": {
         "nystrom": _nystrom(fixed_rank=False),
         "nystrom-fixed-rank": _nystrom(fixed_rank=True),
-        "uniform": _sized(sampling.uniform),
+        "uniform": _of_size(sampling.uniform),
     },
     "ensemble": {
         "ensemble-uniform": _ensemble("U"),
@@ -120,40 +120,40 @@ _FAMILIES: dict[str, dict[str, Method]] = {
     "boosting": {name: _boosting(name) for name in VARIANTS},
     "boosting, joint core": {name: _boosting(name) for name in JOINT_VARIANTS},
     "cluster centres": {
-        "kmeans": _sized(centres.kmeans),
+        "kmeans": _of_size(centres.kmeans),
         "density-weighted": _density_weighted,
-        "meka": _sized(centres.meka),
+        "meka": _of_size(centres.meka),
     },
     "pivoted Cholesky": {
-        "rpcholesky": _sized(cholesky.rpcholesky),
-        "greedy": _sized(cholesky.greedy),
-        "sparse-greedy": _sized(cholesky.sparse_greedy),
+        "rpcholesky": _of_size(cholesky.rpcholesky),
+        "greedy": _of_size(cholesky.greedy),
+        "sparse-greedy": _of_size(cholesky.sparse_greedy),
     },
     "sampling by importance": {
-        "rls": _sized(sampling.rls),
-        "bless": _sized(sampling.bless),
-        "arp": _sized(sampling.arp),
-        "dpp": _sized(sampling.dpp),
-        "adaptive": _sized(adaptive.adaptive),
-        "adaptive-partial": _sized(adaptive.adaptive_partial),
+        "rls": _of_size(sampling.rls),
+        "bless": _of_size(sampling.bless),
+        "arp": _of_size(sampling.arp),
+        "dpp": _of_size(sampling.dpp),
+        "adaptive": _of_size(adaptive.adaptive),
+        "adaptive-partial": _of_size(adaptive.adaptive_partial),
     },
     "core from all of G": {
-        "modified": _sized(adaptive.modified),
-        "spectral-shift": _sized(adaptive.spectral_shift),
+        "modified": _of_size(adaptive.modified),
+        "spectral-shift": _of_size(adaptive.spectral_shift),
     },
     "CUR": {
-        "cur": _sized(cur.cur_leverage),
-        "cur-uniform": _sized(cur.cur_uniform),
-        "cur-cross": _sized(cur.cross_leverage),
-        "cur-cross-uniform": _sized(cur.cross_uniform),
-        "robust-cur": _sized(cur.robust_cur),
+        "cur": _of_size(cur.cur_leverage),
+        "cur-uniform": _of_size(cur.cur_uniform),
+        "cur-cross": _of_size(cur.cross_leverage),
+        "cur-cross-uniform": _of_size(cur.cross_uniform),
+        "robust-cur": _of_size(cur.robust_cur),
     },
     "random features": {
-        "random-fourier": _sized(fourier.fourier(fourier.independent)),
-        "orthogonal-fourier": _sized(fourier.fourier(fourier.orthogonal)),
-        "quasi-fourier": _sized(fourier.fourier(fourier.evenly_spread)),
+        "random-fourier": _of_size(fourier.fourier(fourier.independent)),
+        "orthogonal-fourier": _of_size(fourier.fourier(fourier.orthogonal)),
+        "quasi-fourier": _of_size(fourier.fourier(fourier.evenly_spread)),
     },
-    "limit": {"optimal": _sized(adaptive.optimal)},
+    "limit": {"optimal": _of_size(adaptive.optimal)},
 }
 
 _METHODS: dict[str, Method] = {

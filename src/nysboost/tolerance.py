@@ -152,7 +152,7 @@ def within_tolerance(
     if reached:
         return min(reached, key=lambda trial: trial.c).approximation
     best = min(trials, key=lambda trial: trial.error)
-    needed = search.curve.needed(trials, tol)
+    needed = search.curve.landmarks_for(trials, tol)
     warnings.warn(_say_failure(best, needed, tol, most), ToleranceWarning, stacklevel=5)
     return best.approximation
 
@@ -213,7 +213,7 @@ class Search:
         if last >= self.most:
             return None
         hopeless = HOPELESS if len(trials) > 1 else SURELY_HOPELESS
-        if self.give_up and self.curve.needed(trials, self.tol) > hopeless * self.most:
+        if self.give_up and self.curve.landmarks_for(trials, self.tol) > hopeless * self.most:
             resort = min(FALLBACK, self.most)
             return resort if last < resort else None
         highest = min(self.most, STEP * last if last else self.curve.reach)
@@ -228,7 +228,7 @@ def _sample_curve(
     """Return the curve of the first sample that comes down to the tolerance, or of the last."""
     for size in sizes:
         curve = Curve(np.log(errors_by_rank(gram, size, rng)), gram.n)
-        if 2 * size >= gram.n or curve.needed([], tol) <= curve.reach:
+        if 2 * size >= gram.n or curve.landmarks_for([], tol) <= curve.reach:
             break
     return curve
 

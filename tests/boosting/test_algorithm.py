@@ -111,7 +111,7 @@ def test_one_learner_is_the_standard_method_on_uniform_columns():
     (learner,) = trajectory.learners
     drawn = np.random.default_rng(0).choice(80, size=6, replace=False)
     np.testing.assert_array_equal(learner.landmarks.indices, drawn)
-    F = learner.rounded_to(problem.gram).features()
+    F = learner.round_to(problem.gram).features()
     np.testing.assert_allclose(F @ F.T, oracle.nystrom(problem.G, drawn, 6), atol=1e-8)
     assert trajectory.candidates == ()
 

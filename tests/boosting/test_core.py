@@ -23,7 +23,7 @@ def whole(gram):
 
 
 def dense(gram, learner, rows=None):
-    F = learner.rounded_to(gram).features(rows).astype(np.float64)
+    F = learner.round_to(gram).features(rows).astype(np.float64)
     return F @ F.T
 
 

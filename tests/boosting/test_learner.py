@@ -22,7 +22,7 @@ def fit(problem, columns, rank=None):
 
 
 def dense(gram, learner):
-    F = learner.rounded_to(gram).features().astype(np.float64)
+    F = learner.round_to(gram).features().astype(np.float64)
     return F @ F.T
 
 
@@ -109,7 +109,7 @@ def test_landmarks_at_which_the_kernel_vanishes_give_rank_zero():
     gram = make_gram(np.vstack([np.zeros((5, 2)), np.ones((5, 2))]), "linear")
     learner = fit_learner(gram, gram.landmarks(np.arange(5)), 5)
     assert learner.rank == 0
-    assert learner.rounded_to(gram).features().shape == (10, 0)
+    assert learner.round_to(gram).features().shape == (10, 0)
 
 
 @pytest.mark.parametrize("method", oracle.METHODS)
@@ -145,7 +145,7 @@ def test_in_float32_a_learner_has_the_features_that_are_known_there():
     learner = fit_learner(gram, gram.landmarks(np.arange(20)), 20)
     eigenvalues = np.linalg.eigvalsh(gram.within(learner.landmarks))
     known = int(np.sum(eigenvalues > 4 * np.finfo(np.float32).eps * eigenvalues[-1]))
-    F, exact = (learner.rounded_to(one).features() for one in (gram.rounded(), gram))
+    F, exact = (learner.round_to(one).features() for one in (gram.in_float32(), gram))
     assert known < learner.rank
     assert F.shape == (60, known)
     np.testing.assert_allclose(F @ F.T, exact @ exact.T, atol=1e-3)
@@ -157,7 +157,7 @@ def test_the_diagonal_is_that_of_the_dense_residual(case):
     gram = problem.gram
     for J in (np.arange(0, 90, 9), np.arange(90)):
         learner = fit_learner(gram, gram.landmarks(J), len(J))
-        F = learner.rounded_to(gram).features().astype(np.float64)
+        F = learner.round_to(gram).features().astype(np.float64)
         expected = np.abs(np.diag(problem.G - F @ F.T))
         ours = residual_diagonal(gram, learner)
         np.testing.assert_allclose(ours, expected, atol=10 * problem.tolerance)

@@ -52,7 +52,7 @@ def test_a_learner_is_evaluated_once_on_the_rows_held_and_only_when_asked_for(qu
         F = table.features(np.array(rows), table.learners[1])[0]
         exact = (
             table.learners[1]
-            .rounded_to(market.problem("Gaussian", n=40).gram)
+            .round_to(market.problem("Gaussian", n=40).gram)
             .features(np.array(rows))
         )
         np.testing.assert_allclose(F, exact, atol=1e-12)
@@ -72,7 +72,7 @@ def ensemble_of(problem, **sizes):
     settings = nb.Settings(n_learners=3, n_columns=5, n_fit=4, n_tune=4, **sizes)
     run = ensemble(problem.gram, settings, np.random.default_rng(0))
     mixture = run.mixture(UniformWeights())
-    F = [learner.rounded_to(problem.gram).features() for learner in mixture.learners]
+    F = [learner.round_to(problem.gram).features() for learner in mixture.learners]
     return run.found, mixture, problem.G - sum(f @ f.T for f in F) / 3
 
 
@@ -92,7 +92,7 @@ def test_columns_are_those_of_the_dense_residual_shared_or_not(case, shared):
 def glance_at(problem, size):
     """The same, with a few rows to glance at, in float32."""
     found, mixture, dense = ensemble_of(problem)
-    table = FeatureTable(found.sample.gram.rounded(), found.table.rows)
+    table = FeatureTable(found.sample.gram.in_float32(), found.table.rows)
     table.learners = found.table.learners
     rows = np.arange(0, 60, 60 // size)
     fit = ValidationSet(table, rows, found.fit.cols)

@@ -144,11 +144,11 @@ def test_a_rounded_gram_is_the_same_in_float32():
     X = np.random.default_rng(0).normal(size=(70, 3))
     gram = make_gram(X, nb.Gaussian(sigma=1.0))
     rows = np.arange(5, 60)
-    rounded = gram.rounded()
+    rounded = gram.in_float32()
     assert rounded.dtype == np.float32
     np.testing.assert_allclose(rounded.block(rows, rows), gram.block(rows, rows), atol=1e-5)
     assert rounded.tally is gram.tally
-    assert rounded.rounded() is rounded
+    assert rounded.in_float32() is rounded
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_a_rounded_gram_is_the_same_in_float32():
 )
 def test_a_gram_that_float32_does_not_hold_or_make_cheaper_stays_as_it_is(data, kernel):
     gram = make_gram(data, kernel)
-    assert gram.rounded() is gram
+    assert gram.in_float32() is gram
 
 
 def test_other_rows_have_the_same_kernel_budget_and_count():

@@ -47,7 +47,7 @@ def test_it_is_the_weighted_eigenproblem_in_dense_form(rank):
     values, U = np.linalg.eigh(D @ gaussian(Z, Z) @ D)
     left = gaussian(problem.X, Z) @ D @ U[:, -rank:]
     expected = left / values[-rank:] @ left.T
-    F = found.rounded_to(problem.gram).features()
+    F = found.round_to(problem.gram).features()
     np.testing.assert_allclose(F @ F.T, expected, atol=1e-9)
 
 
@@ -84,7 +84,7 @@ def test_it_is_block_least_squares_in_dense_form(seed):
     """So many landmarks that every row has its part in the fit."""
     problem = market.problem("Gaussian", n=120)
     learner = meka(problem.gram, 60, np.random.default_rng(seed))
-    F = learner.rounded_to(problem.gram).features()
+    F = learner.round_to(problem.gram).features()
     expected = dense_blocks(problem, learner, np.arange(120))
     np.testing.assert_allclose(F @ F.T, expected, atol=1e-6)
 

@@ -36,7 +36,7 @@ def test_errors_are_those_of_the_method_run_by_itself(reading, method):
         mixture = found.mixture(replicate.rules_of(preset)[final], p)
         K = np.zeros_like(gram.values)
         for w, learner in zip(mixture.weights, mixture.learners, strict=True):
-            F = learner.rounded_to(gram).features()
+            F = learner.round_to(gram).features()
             K += w * F @ F.T
         dense = np.linalg.norm(gram.values - K) / np.linalg.norm(gram.values)
         assert error == pytest.approx(dense, rel=1e-8)

@@ -168,7 +168,7 @@ def select_best(sample: Sample, *fits: Fit) -> FeatureMap:
         learners = [fit.learner for fit in fits]
         learners += [fit_scaled(sample.gram, learner.landmarks) for learner in learners]
         fits = tuple(
-            Fit(learner, relative_error(sample.matrix, learner.rounded_to(sample.gram).features()))
+            Fit(learner, relative_error(sample.matrix, learner.round_to(sample.gram).features()))
             for learner in learners
         )
     return min(fits, key=lambda fit: fit.error).learner

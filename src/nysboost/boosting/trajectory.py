@@ -93,7 +93,7 @@ class Trajectory:
     @property
     def learners(self) -> tuple[FeatureMap, ...]:
         """The learners, in the order found, as learners of the whole matrix."""
-        return self._lifted(self.found.learners)
+        return self._lift_to_rows(self.found.learners)
 
     def __len__(self) -> int:
         return len(self.found.learners)
@@ -105,9 +105,9 @@ class Trajectory:
             msg = f"This run has {len(self)} learners; a prefix of {p} was asked for."
             raise ValueError(msg)
         mixture = rule.strong(self.found, p)
-        return replace(mixture, learners=self._lifted(mixture.learners))
+        return replace(mixture, learners=self._lift_to_rows(mixture.learners))
 
-    def _lifted(self, learners: tuple[FeatureMap, ...]) -> tuple[FeatureMap, ...]:
+    def _lift_to_rows(self, learners: tuple[FeatureMap, ...]) -> tuple[FeatureMap, ...]:
         """Return learners of the sample as learners of the whole matrix."""
         pairs = ((one, self.found.sample.lift_to_rows(one.landmarks)) for one in learners)
         return tuple(one if Z is one.landmarks else replace(one, landmarks=Z) for one, Z in pairs)
@@ -142,7 +142,7 @@ def start(
     if tall or wide:
         held.append(observed if whole else few)
     glance = wide and not whole and len(few) < len(observed)
-    table = FeatureTable(sample.gram.rounded() if glance else sample.gram, np.concatenate(held))
+    table = FeatureTable(sample.gram.in_float32() if glance else sample.gram, np.concatenate(held))
     scale = float(np.sqrt(len(observed) / len(few))) if tall else 1.0
     fit, tune = (ValidationSet(table, few if tall else v, v, scale) for v in (v1, v2))
     return first, pool, Found(sample, table, fit, tune, observed, few)

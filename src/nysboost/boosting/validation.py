@@ -59,10 +59,10 @@ class FeatureTable:
         for learner in learners:
             i = mine.get(id(learner))
             if i is None:
-                found.append(learner.rounded_to(self.gram).features(rows))
+                found.append(learner.round_to(self.gram).features(rows))
                 continue
             if i not in self._features:
-                self._features[i] = learner.rounded_to(self.gram).features(self.rows)
+                self._features[i] = learner.round_to(self.gram).features(self.rows)
             found.append(self._features[i] if whole else take(self._features[i], places))
         return found
 

@@ -122,7 +122,7 @@ class Curve:
         below = np.flatnonzero(curve <= math.log(target))
         return int(candidates[below[0]]) if len(below) else high
 
-    def needed(self, trials: Sequence[Tried], tol: float) -> float:
+    def landmarks_for(self, trials: Sequence[Tried], tol: float) -> float:
         """Return how many landmarks the tolerance takes, if the error goes on as it fell last."""
         candidates = np.exp(np.linspace(0, MUCH, 2000))
         below = np.flatnonzero(self.through(trials, tol)(candidates) <= math.log(tol))

@@ -89,7 +89,7 @@ class FeatureMap:
         """Return the same map over another Gram of the same kernel."""
         return self if gram is self.gram else replace(self, gram=gram)
 
-    def rounded_to(self, gram: Gram) -> FeatureMap:
+    def round_to(self, gram: Gram) -> FeatureMap:
         """Return the map over a Gram in float32, say, without features that are rounding there."""
         if gram.eps <= epsilon(self.projection):
             return self.with_gram(gram)

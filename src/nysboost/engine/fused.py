@@ -165,14 +165,14 @@ class FusedMap:
         self.limit = EXPONENT_LIMIT["float32"] * (0.5 if self.kind else LOG2E)
         Z = self.mapping(Z)
         self.centre = Z.mean(0)
-        self.Z = _padded(((Z - self.centre) * self.scale).T, _pad_to_power(Z.shape[1]), tile[2])
+        self.Z = _pad(((Z - self.centre) * self.scale).T, _pad_to_power(Z.shape[1]), tile[2])
         self.half_z = (self.Z * self.Z).sum(0) / 2
         self.Z1, self.Z2 = _halves(self.Z * 2.0**POINT_BITS)
         bits = VALUE_BITS - torch.frexp(N.abs().amax(0)).exponent
-        N = _padded(torch.ldexp(N, bits), tile.landmarks, tile.features)
+        N = _pad(torch.ldexp(N, bits), tile.landmarks, tile.features)
         self.N1, self.N2 = _halves(N)
         ones = torch.ones_like(bits, dtype=N.dtype)
-        self.unscale = _padded(torch.ldexp(ones, -bits - VALUE_BITS)[None, :], 1, tile.features)
+        self.unscale = _pad(torch.ldexp(ones, -bits - VALUE_BITS)[None, :], 1, tile.features)
         self.first, self.last = _ranges(N, tile)
 
     @property
@@ -212,7 +212,7 @@ def fused_map(kernel: Kernel, Z: Tensor, N: Tensor) -> FusedMap | None:
     return found if found.in_range else None
 
 
-def _padded(A: Tensor, rows: int, columns: int) -> Tensor:
+def _pad(A: Tensor, rows: int, columns: int) -> Tensor:
     """Return A with zeros up to multiples of so many rows and columns, contiguous."""
     more = (-A.shape[1] % columns, -A.shape[0] % rows)
     return torch.nn.functional.pad(A, (0, more[0], 0, more[1])).contiguous()

@@ -172,7 +172,7 @@ class Gram(ABC):
     def restrict(self, indices: Indices) -> Gram:
         """Return G[S, S] as a Gram of its own, with its rows in memory."""
 
-    def rounded(self) -> Gram:
+    def in_float32(self) -> Gram:
         """Return G in float32, where values cost less so and are the same but for rounding."""
         return self
 
@@ -244,7 +244,7 @@ class KernelGram(Gram):
         rows = ArrayRows(self.rows.take(indices))
         return KernelGram(rows, self.kernel, self.budget, self.tally)
 
-    def rounded(self) -> Gram:
+    def in_float32(self) -> Gram:
         """Return G in float32, where values cost less so and are the same but for rounding."""
         X = self.rows.take(slice(None))
         if is_sparse(X) or self.eps > EPS:

@@ -64,7 +64,7 @@ def refine(sample: Sample, fit: Fit, factor: Array) -> Landmarks:
     gram, landmarks = sample.gram, fit.learner.landmarks
     assert isinstance(gram, KernelGram)
     X = gram.rows.take(slice(None))
-    xp, rounded = namespace(X), gram.rounded().rows.take(slice(None))
+    xp, rounded = namespace(X), gram.in_float32().rows.take(slice(None))
     exact, Z = (xp.astype(part, xp.float64) for part in (X, landmarks.points))
     with np.errstate(over="ignore", invalid="ignore"):
         unit = float(xp.sqrt(xp.sum(xp.var(exact, axis=0)))) or 1.0

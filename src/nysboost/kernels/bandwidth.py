@@ -55,7 +55,7 @@ def number(kernel: Any, name: str) -> float:
     return float(value)
 
 
-def measured(
+def measure_bandwidth(
     rows: Rows, rule: Bandwidth, pairwise: Callable[[Array, Array], Array], typical: float
 ) -> float | None:
     """Return the σ that a rule reads off the data; None if `rule` is no rule.

@@ -78,16 +78,16 @@ class Metric:
             return lambda X: X * scale
         if is_sparse(form):
             if self.map.ndim == 1:
-                return self._scaled
+                return self._scale_columns
             return lambda X: (X @ self.map).astype(X.dtype)
         A = like(self.map.copy(), form)  # PyTorch wants arrays that could be written
         return (lambda X: X * A) if self.map.ndim == 1 else (lambda X: X @ A)
 
-    def _scaled(self, X: Any) -> Any:
+    def _scale_columns(self, X: Any) -> Any:
         """Return CSR points with each feature times its scale."""
         return X.multiply(self.map[None, :]).tocsr().astype(X.dtype)
 
-    def pulled_back(self, gradient: Array, x: Array) -> Array:
+    def pull_back(self, gradient: Array, x: Array) -> Array:
         """Return the gradient with respect to x from that with respect to xA: times Aᵀ."""
         A = like(self.map.copy(), gradient)
         linear = gradient @ A.T if self.map.ndim == 2 else gradient * A
@@ -147,9 +147,9 @@ class Mapped(Kernel):
         """Return X ↦ XA for points in the form of `form`."""
         return _unchanged if self.metric is None else self.metric.mapping(form)
 
-    def _pulled_back(self, gradient: Array, x: Array) -> Array:
+    def _pull_back(self, gradient: Array, x: Array) -> Array:
         """Return the gradient with respect to x, or a frequency, from that of xA."""
-        return gradient if self.metric is None else self.metric.pulled_back(gradient, x)
+        return gradient if self.metric is None else self.metric.pull_back(gradient, x)
 
     def _behind(self, normals: Floats) -> Floats:
         """Return as many columns as points have behind the metric."""

@@ -168,4 +168,4 @@ class Anova(Mapped):
             return gap * xp.exp(-self.gamma * gap * gap)
 
         gradient = 2 * self.gamma * self.degree * distances.sum_over_points(x, z, slope, term)
-        return self._pulled_back(gradient, Z)
+        return self._pull_back(gradient, Z)

@@ -11,7 +11,7 @@ from scipy.special import gammaincinv, ndtr
 
 from nysboost.data.rows import Rows
 from nysboost.kernels import distances
-from nysboost.kernels.bandwidth import Bandwidth, measured, number, require_bandwidth
+from nysboost.kernels.bandwidth import Bandwidth, measure_bandwidth, number, require_bandwidth
 from nysboost.kernels.base import Evaluator
 from nysboost.kernels.metric import Mapped, Metric
 from nysboost.numerics.arrays import (
@@ -54,7 +54,7 @@ class Scaled(Mapped):
         given, d = self.sigma or self.gamma, rows.n_features
         if given is None and self.metric is None:
             return replace(self, gamma=1 / d)  # type: ignore[type-var]
-        sigma = measured(rows, given, self._between, self._sigma_of(1 / d))
+        sigma = measure_bandwidth(rows, given, self._between, self._sigma_of(1 / d))
         known: Any = self
         if sigma is not None:  # a kernel checks that it is in range
             known = replace(self, sigma=sigma, gamma=None)  # type: ignore[type-var]
@@ -148,12 +148,12 @@ class Gaussian(Radial):
     def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
         """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""
         mapped = self.mapping(X)
-        return self._pulled_back(2 * self._rate() * _pull_towards(mapped(X), mapped(Z), A * K), Z)
+        return self._pull_back(2 * self._rate() * _pull_towards(mapped(X), mapped(Z), A * K), Z)
 
     def frequencies(self, normals: Floats, uniforms: Floats) -> Floats:  # noqa: ARG002
         """Return normal frequencies of variance 2γ."""
         scaled = self._behind(normals) * float(np.sqrt(2 * self._rate()))
-        return np.asarray(self._pulled_back(scaled, normals))
+        return np.asarray(self._pull_back(scaled, normals))
 
 
 @dataclass(frozen=True, repr=False)
@@ -204,12 +204,12 @@ class Laplacian(Scaled):
         """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""
         pull, mapped = A * K * self._rate(), self.mapping(X)
         gradient = distances.sum_over_points(mapped(X), mapped(Z), pull, namespace(Z).sign)
-        return self._pulled_back(gradient, Z)
+        return self._pull_back(gradient, Z)
 
     def frequencies(self, normals: Floats, uniforms: Floats) -> Floats:  # noqa: ARG002
         """Return frequencies whose coordinates are Cauchy distributed, of scale γ."""
         cauchy: Floats = np.tan(np.pi * (ndtr(self._behind(normals)) - 0.5))
-        return np.asarray(self._pulled_back(self._rate() * cauchy, normals))
+        return np.asarray(self._pull_back(self._rate() * cauchy, normals))
 
 
 @dataclass(frozen=True, repr=False)
@@ -321,13 +321,13 @@ class Matern(Radial):
         _, slope = self.profile(squared)
         slope *= A
         slope *= -2
-        return self._pulled_back(_pull_towards(x, z, slope), Z)
+        return self._pull_back(_pull_towards(x, z, slope), Z)
 
     def frequencies(self, normals: Floats, uniforms: Floats) -> Floats:
         """Return frequencies of Student's t distribution with 2ν degrees of freedom, over σ."""
         chi_squared: Floats = gammaincinv(self.nu, uniforms) / self.nu
         student: Floats = self._behind(normals) / np.sqrt(2 * self.nu * chi_squared)[:, None]
-        return np.asarray(self._pulled_back(student * self._rate(), normals))
+        return np.asarray(self._pull_back(student * self._rate(), normals))
 
 
 def _pull_towards(X: Array, Z: Array, pull: Array) -> Array:

@@ -14,7 +14,7 @@ from scipy.linalg import solve_triangular
 from nysboost.engine.feature_map import FeatureMap, FeaturePass
 from nysboost.gram import Gram, Landmarks
 from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host, to_host
-from nysboost.numerics.linalg import accepted, eliminate, largest
+from nysboost.numerics.linalg import accept_in_order, eliminate, largest
 from nysboost.numerics.tolerances import EXHAUSTED, cutoff
 
 STEP = 64
@@ -68,7 +68,7 @@ class PartialFactor:
 
     def squared_norms(self, cols: Indices) -> Floats:
         """Return ‖e_j‖² of the columns of the residual, relative to its largest diagonal's."""
-        shared = self._known(self.at(cols).T), float(self.diag.max())
+        shared = self._coefficients(self.at(cols).T), float(self.diag.max())
         task = self._pass("residual-columns", _squares, shared, cols)
         table = (self.F[:, : self.rank],) if self.is_kept else ()
         return self.gram.rows.fold(task, operator.add, *table)
@@ -84,16 +84,16 @@ class PartialFactor:
         """Bring the residual's diagonal up to date, and F where it is kept."""
         old, new = self.updated, self.rank
         corner = solve_triangular(self.lower[old:, old:], np.eye(new - old), lower=True).T
-        shared = self._known(self.lower[old:, :old].T), corner
+        shared = self._coefficients(self.lower[old:, :old].T), corner
         table = (self.F[:, :new],) if self.is_kept else ()
-        task = self._pass("pivots", _explained, shared, self.pivots[old:])
+        task = self._pass("pivots", _subtract_columns, shared, self.pivots[old:])
         rows = self.gram.rows
         explained = floats_on_host(rows.gather(rows.map(task, 1, *table)))[:, 0]
         self.diag = np.maximum(self.diag - explained, 0)
         self.diag[self.pivots] = 0
         self.updated = new
 
-    def _known(self, right: Floats) -> Floats:
+    def _coefficients(self, right: Floats) -> Floats:
         """Return A with F · right = F A or, where F is not kept, = k(X, pivots) A."""
         if self.is_kept or self.updated == 0:
             return right
@@ -192,7 +192,7 @@ def _accept(
         left = F[start:, : known + len(found)]
         values = floats_on_host(gram.block(places[start:], places[start : start + STEP]))
         residual = values - left @ left[:STEP].T
-        rule = accepted(drawn_by[start : start + STEP], factor.floor, rng)
+        rule = accept_in_order(drawn_by[start : start + STEP], factor.floor, rng)
         new = eliminate(residual[:STEP], rule, wanted - len(found))
         found = np.append(found, start + new)
         # a step takes STEP · len(proposed) kernel values, a pass n for each pivot
@@ -231,7 +231,7 @@ def _squares(shared: tuple[Floats, float], values: Array, *kept: Floats) -> Floa
     return squares
 
 
-def _explained(shared: tuple[Floats, Floats], values: Array, *kept: Floats) -> Floats:
+def _subtract_columns(shared: tuple[Floats, Floats], values: Array, *kept: Floats) -> Floats:
     """Return what new columns of F take off the diagonal; write them where F is kept."""
     known, inverse = shared
     new = _residual_rows(known, values, *kept) @ inverse

@@ -40,11 +40,12 @@ Core: TypeAlias = Callable[[Gram, Landmarks, Landmarks], Array]
 def cur(choose: Choice, core: Core) -> Callable[[Gram, int, np.random.Generator], Mixture]:
     """Return the method that draws half of its c columns as columns, and half as rows.
 
-    `choose` is `rls` or `uniform`; `core` is `projected`, U = C⁺ G R⁺, or `crossed`, U = G[I, J]⁺.
+    `choose` is `rls` or `uniform`; `core` is `project_core`, U = C⁺ G R⁺, or
+    `invert_intersection`, U = G[I, J]⁺.
     """
 
     def run(gram: Gram, c: int, rng: np.random.Generator) -> Mixture:
-        if core is projected:  # before any column is looked for
+        if core is project_core:  # before any column is looked for
             refuse_large(gram, "cur")
         columns, rows = choose(gram, c - c // 2, rng), choose(gram, max(1, c // 2), rng)
         U = core(gram, columns, rows)
@@ -57,13 +58,13 @@ def cur(choose: Choice, core: Core) -> Callable[[Gram, int, np.random.Generator]
     return run
 
 
-def projected(gram: Gram, columns: Landmarks, rows: Landmarks) -> Array:
+def project_core(gram: Gram, columns: Landmarks, rows: Landmarks) -> Array:
     """Return U = C⁺ G R⁺, the best for these columns and rows, from all of G."""
     (Q, T), (V, S) = (range_basis(gram.cross(slice(None), part)) for part in (columns, rows))
     return T @ (Q.T @ gram.times(V)) @ S.T
 
 
-def crossed(gram: Gram, columns: Landmarks, rows: Landmarks) -> Array:
+def invert_intersection(gram: Gram, columns: Landmarks, rows: Landmarks) -> Array:
     """Return U = G[I, J]⁺ without its small singular values, or those that are rounding."""
     assert rows.indices is not None
     crossing = gram.cross(rows.indices, columns)
@@ -87,10 +88,10 @@ def indefinite(gram: Gram, landmarks: Landmarks, M: Array) -> Mixture:
     return Mixture(learners, np.array([1.0, -1.0]))
 
 
-cur_leverage = cur(rls, projected)
-cur_uniform = cur(uniform, projected)
-cross_leverage = cur(rls, crossed)
-cross_uniform = cur(uniform, crossed)
+cur_leverage = cur(rls, project_core)
+cur_uniform = cur(uniform, project_core)
+cross_leverage = cur(rls, invert_intersection)
+cross_uniform = cur(uniform, invert_intersection)
 
 
 ROBUST_ROWS = 10_000

@@ -231,7 +231,7 @@ def _swaps(K: Floats, inside: Indices, proposed: Indices, rng: np.random.Generat
         b = K[inside, t]
         ratio = _ratio(A, s, b, float(K[t, t]))
         if uniform * (1 + ratio) < ratio:
-            A = _exchanged(A, s, b, float(K[t, t]))
+            A = _exchange_row(A, s, b, float(K[t, t]))
             inside[s] = t
     return inside
 
@@ -242,7 +242,7 @@ def _ratio(A: Floats, s: int, b: Floats, corner: float) -> float:
     return float(A[s, s] * max(0.0, corner - b @ u) + u[s] ** 2)
 
 
-def _exchanged(A: Floats, s: int, b: Floats, corner: float) -> Floats:
+def _exchange_row(A: Floats, s: int, b: Floats, corner: float) -> Floats:
     """Return the inverse after row and column s of the matrix became b, with this corner."""
     without = A - np.outer(A[:, s], A[s]) / A[s, s]
     change = -(without @ b)

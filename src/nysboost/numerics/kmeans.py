@@ -53,7 +53,7 @@ def kmeans(squared: Floats, k: int, rng: np.random.Generator) -> Floats:
         if np.array_equal(nearest, owner):
             break
         owner = nearest
-        to_centres = _moved(squared, owner, to_centres)
+        to_centres = _distances_from_means(squared, owner, to_centres)
     return to_centres
 
 
@@ -83,7 +83,7 @@ def seeds(squared: Floats, k: int, rng: np.random.Generator) -> Indices:
     return chosen
 
 
-def _moved(squared: Floats, owner: Indices, before: Floats) -> Floats:
+def _distances_from_means(squared: Floats, owner: Indices, before: Floats) -> Floats:
     """Return the squared distances from the groups' means, (h_j D)_i − ½ h_j D h_jᵀ."""
     k, n = before.shape
     sizes = np.bincount(owner, minlength=k)

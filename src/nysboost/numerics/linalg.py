@@ -214,7 +214,7 @@ def largest(floor: float = 0.0) -> Rule:
     return rule
 
 
-def accepted(drawn_by: Floats, floor: float, rng: np.random.Generator) -> Rule:
+def accept_in_order(drawn_by: Floats, floor: float, rng: np.random.Generator) -> Rule:
     """Return the rule of rejection sampling, in order (Epperly, Tropp and Webber 2024).
 
     Proposal i was drawn by drawn_by[i], and is accepted with probability left[i] / drawn_by[i].
