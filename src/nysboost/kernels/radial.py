@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import gammaincinv, ndtr
@@ -49,7 +49,7 @@ class Scaled(Mapped):
             msg = 'Beside a metric the bandwidth is a number or "median", not "scale".'
             raise ValueError(msg)
 
-    def resolve(self, rows: Rows) -> Any:
+    def resolve(self, rows: Rows) -> Self:
         """Return the kernel with γ as a number."""
         given, d = self.sigma or self.gamma, rows.n_features
         if given is None and self.metric is None:
@@ -305,7 +305,7 @@ class Matern(Radial):
         """Return the kernel with σ, or the γ that was given, as a number."""
         if (self.sigma or self.gamma) not in (None, "median", "scale"):
             return self
-        return replace(self, sigma=self._sigma_of(super().resolve(rows).gamma), gamma=None)
+        return replace(self, sigma=self._sigma_of(super().resolve(rows)._gamma()), gamma=None)
 
     @property
     def differentiable(self) -> bool:
