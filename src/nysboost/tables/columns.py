@@ -52,7 +52,7 @@ class Column:
         """Return its name, and how many values and gaps it has."""
         count = len(self.values)
         notes = [f"{count} value{'s' if count > 1 else ''}"] if count else []
-        notes += [f"{self.gaps} gaps"] if self.gaps else []
+        notes += [f"{self.gaps} gap{'s' * (self.gaps > 1)}"] if self.gaps else []
         notes += [f"written {', '.join(map(repr, self.marks))}"] if self.marks else []
         return f"{self.name} ({', '.join(notes)})" if notes else self.name
 
