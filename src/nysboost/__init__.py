@@ -23,8 +23,7 @@ else:  # a checker that saw this would take every name for one of ours
         public = {n: v for n, v in public.items() if n == "__version__" or not n.startswith("_")}
         globals().update(public, __all__=sorted(public))
         if name not in globals():
-            msg = f"nysboost has no {name!r}."
-            raise AttributeError(msg)
+            raise AttributeError(f"nysboost has no {name!r}.")
         return globals()[name]
 
     def __dir__() -> list[str]:

@@ -221,11 +221,10 @@ def run_method(
         msg = "landmarks says already how many components there are: leave n_components out."
         raise ValueError(msg)
     if method not in OWN_LANDMARKS:
-        msg = (
+        raise ValueError(
             f"{method!r} chooses its own landmarks. Give yours to "
             f"{' or to '.join(map(repr, OWN_LANDMARKS))}, or leave landmarks out."
         )
-        raise ValueError(msg)
     learner = OWN_LANDMARKS[method](gram, given_landmarks(gram, landmarks), settings, rng)
     return _wrap(gram, learner).with_name(method)
 

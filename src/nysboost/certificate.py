@@ -197,8 +197,7 @@ def _check(residual: Residual, confidence: float, n_entries: int) -> None:
     least = max((4 + 4 * c) / (1 - sampling.GRAM_SHARE), 4 / sampling.GRAM_SHARE)
     needed = c * c + math.ceil((sampling.LEAST_GROUPS + 1) * least)
     if n_entries < min(needed, residual.gram.n * (residual.gram.n + c)):
-        msg = (
+        raise ValueError(
             f"n_entries={n_entries} kernel values are too few to say anything about {c} "
             f"landmarks: {needed} are the least, and a million tells much more."
         )
-        raise ValueError(msg)

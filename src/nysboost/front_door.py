@@ -148,6 +148,5 @@ def _settings(
         msg = f"settings is a nysboost.Settings, but a {type(settings).__name__} was given."
         raise TypeError(msg)
     if options:
-        msg = f"{', '.join(options)} cannot be given beside settings: put it inside."
-        raise ValueError(msg)
+        raise ValueError(f"{', '.join(options)} cannot be given beside settings: put it inside.")
     return settings if n_components is None else replace(settings, n_components=n_components)

@@ -165,23 +165,20 @@ class Settings:
         p, m = self._mixture(n - validation)
         if p * m + validation > n:
             validating = f" plus {n_fit} + {n_tune} validation columns" if validated else ""
-            msg = (
+            raise ValueError(
                 f"{p} learner(s) of {m} columns{validating} need at least {p * m + validation} "
                 f"rows, but n_samples = {n} were given. "
                 "Lower n_columns or n_learners, or give more rows."
             )
-            raise ValueError(msg)
         rank = self.rank or m
         if rank > m:
-            msg = f"rank={rank} is above n_columns={m}: no learner has more than that."
-            raise ValueError(msg)
+            raise ValueError(f"rank={rank} is above n_columns={m}: no learner has more than that.")
         n_candidates = self.n_candidates or CANDIDATES_PER_COLUMN * m
         if boosted and n_candidates < m:
-            msg = (
+            raise ValueError(
                 f"n_candidates={n_candidates} columns cannot be clustered into "
                 f"n_columns={m} groups: raise n_candidates or lower n_columns."
             )
-            raise ValueError(msg)
         return ResolvedSettings(
             n_learners=p,
             n_columns=m,

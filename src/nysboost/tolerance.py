@@ -136,8 +136,7 @@ def within_tolerance(
     fails and the smallest that does not are near each other. `limit` is the most landmarks.
     """
     if isinstance(tol, bool) or not isinstance(tol, float | int) or not 0 < tol < 1:
-        msg = f"tol is a relative error between 0 and 1, but tol={tol!r} was given."
-        raise ValueError(msg)
+        raise ValueError(f"tol is a relative error between 0 and 1, but tol={tol!r} was given.")
     allowed = int(math.sqrt(gram.budget.bytes / 8)) // ROWS_PER_LANDMARK
     most = max(1, min(gram.n, allowed if limit is None else limit))
     sizes = CURVE_ROWS if pilot is not None else CURVE_ROWS[1:]

@@ -61,8 +61,7 @@ def need(module: str, extra: str) -> ModuleType:
         return importlib.import_module(module)
     except ImportError as error:
         package = module.partition(".")[0]
-        message = (
+        raise UserError(
             f"This needs the package {package}, which is not installed: "
             f"pip install 'nysboost[{extra}]' brings it."
-        )
-        raise UserError(message) from error
+        ) from error

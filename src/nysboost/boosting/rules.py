@@ -125,8 +125,7 @@ class RidgeWeights(WeightRule):
 
     def __post_init__(self) -> None:
         if not self.lambdas:
-            msg = "lambdas is empty: give at least one ridge penalty."
-            raise ValueError(msg)
+            raise ValueError("lambdas is empty: give at least one ridge penalty.")
         for penalty in self.lambdas:
             require_positive("lambdas", penalty)
 

@@ -62,11 +62,10 @@ class Pool:
         """Take `size` free columns out of the pool, uniformly."""
         columns = self.sample(size, rng)
         if len(columns) < size:
-            msg = (
+            raise ValueError(
                 f"Only {len(columns)} columns are left, but a learner needs {size}. "
                 "Lower n_learners or n_columns, or give more rows."
             )
-            raise ValueError(msg)
         self.remove(columns)
         return columns
 
@@ -102,8 +101,7 @@ class Trajectory:
         """Return the strong approximation of the first p learners under a rule (step 3)."""
         p = len(self) if p is None else p
         if not 1 <= p <= len(self):
-            msg = f"This run has {len(self)} learners; a prefix of {p} was asked for."
-            raise ValueError(msg)
+            raise ValueError(f"This run has {len(self)} learners; a prefix of {p} was asked for.")
         mixture = rule.strong(self.found, p)
         return replace(mixture, learners=self._lift_to_rows(mixture.learners))
 

@@ -126,8 +126,7 @@ def write(
 
     out = options.out
     if out.suffix not in FOLDERS:
-        msg = f"On a cluster results go to .zarr or .parquet, but {out.name} was given."
-        raise UserError(msg)
+        raise UserError(f"On a cluster results go to .zarr or .parquet, but {out.name} was given.")
     with connect(options.scheduler), whole_path(out.resolve()) as beside:
         rows = dask_table(source)
         result = function(rows)

@@ -89,8 +89,7 @@ def read_archive(path: Path) -> tuple[Any, dict[str, NDArray[Any]], str]:
     Raises an OSError if there is no file, and a ModelFileError if it is damaged, foreign or newer.
     """
     if not path.is_file():
-        msg = f"There is no model file {str(path)!r}."
-        raise FileNotFoundError(msg)
+        raise FileNotFoundError(f"There is no model file {str(path)!r}.")
     with path.open("rb") as file:
         try:
             with zipfile.ZipFile(file) as archive:
@@ -130,12 +129,11 @@ def _read(archive: zipfile.ZipFile, path: Path) -> tuple[Any, dict[str, NDArray[
     if body["format"] != FORMAT:
         raise foreign(path)
     if body["format_version"] > FORMAT_VERSION:
-        msg = (
+        raise ModelFileError(
             f"{str(path)!r} was written by NysBoost {body['library_version']} in version "
             f"{body['format_version']} of the format, and this is NysBoost {__version__}, which "
             f"reads up to version {FORMAT_VERSION}: upgrade with pip install --upgrade nysboost."
         )
-        raise ModelFileError(msg)
     if body.pop("checksum") != _checksum(body):
         raise damage_error(path)
     arrays = {name: _array(archive.read(name), sum_) for name, sum_ in body["arrays"].items()}
@@ -146,8 +144,7 @@ def _array(data: bytes, expected: str) -> NDArray[Any]:
     """Return the array of a .npy member: what NumPy writes, and nothing that it would run."""
     file, known = BytesIO(data), hashlib.sha256(data).hexdigest() == expected
     if not known or np.lib.format.read_magic(file) != (1, 0):
-        msg = "an array is not what was written"
-        raise ValueError(msg)
+        raise ValueError("an array is not what was written")
     shape, in_fortran_order, dtype = np.lib.format.read_array_header_1_0(file)
     plain = dtype.kind in "fiubU" and min(shape, default=0) >= 0
     if not plain or prod(shape) * dtype.itemsize != len(data) - file.tell():

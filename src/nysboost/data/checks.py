@@ -33,21 +33,19 @@ def refuse_non_finite(values: Array, start: int, name: str = "X") -> None:
         table = arrays.to_host(arrays.dense(values))
         row, column = np.argwhere(~np.isfinite(table))[0]
         what = "NaN" if np.isnan(table[row, column]) else "infinity"
-        msg = (
+        raise NotFiniteError(
             f"{name} contains {what}, first at row {start + row}, column {column}. "
             "Remove such rows or fill them in first, with sklearn.impute.SimpleImputer say."
         )
-        raise NotFiniteError(msg)
 
 
 def refuse_other_shapes(array: Any, name: str) -> None:
     """Raise if an array has not two axes."""
     if len(array.shape) != 2:
-        msg = (
+        raise ValueError(
             f"{name} has shape {tuple(array.shape)}; a table of shape (n, d) is needed. "
             "Reshape your data: X.reshape(-1, 1) makes one feature of a vector."
         )
-        raise ValueError(msg)
 
 
 def refuse_empty(table: Any, name: str) -> None:
@@ -55,8 +53,7 @@ def refuse_empty(table: Any, name: str) -> None:
     if 0 in table.shape:
         what = "sample" if table.shape[0] == 0 else "feature"
         said = f"{name} has 0 {what}(s) (shape={tuple(table.shape)})"
-        msg = f"{said}: there is nothing to approximate, to learn from or to predict."
-        raise ValueError(msg)
+        raise ValueError(f"{said}: there is nothing to approximate, to learn from or to predict.")
 
 
 def refuse_complex(X: Any, name: str) -> None:

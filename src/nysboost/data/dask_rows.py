@@ -103,11 +103,10 @@ class DaskRows(ArrayRows):
     def map(self, task: Task, columns: int, *beside: Any, out: Any = None) -> Any:
         """Return the task's results for all blocks of rows, computed when they are asked for."""
         if out is not None:
-            msg = (
+            raise ValueError(
                 "The features of a Dask collection are a Dask array, which says itself where it "
                 "goes: transform(X).to_zarr(path), or dask.array.store(transform(X), out)."
             )
-            raise ValueError(msg)
         task.prepare(self.form)  # which refuses rows that do not fit
         chunks, meta = (self.data.chunks[0], (columns,)), empty((0, columns), dense(self.form))
         how = {"task": as_node(task, "task"), "columns": columns}
@@ -172,33 +171,30 @@ class DaskRows(ArrayRows):
             # columns of one data frame: where the rows have been counted, these are too
             other = da.Array(other.dask, other.name, (sizes, *other.chunks[1:]), meta=other._meta)
         if other.shape[0] != self.n:
-            msg = (
+            raise ValueError(
                 f"{self.name} has {self.n} rows, but {other.shape[0]} came with them: give as many "
                 "of one as of the other."
             )
-            raise ValueError(msg)
         return other.rechunk({0: sizes, 1: -1})
 
     def _refuse_too_many(self, count: int) -> None:
         size = count * self.n_features * self.form.dtype.itemsize
         if size > TAKE_BYTES:
-            msg = (
+            raise ValueError(
                 f"{count} rows of {self.name} were asked for at once, {format_bytes(size)}, but "
                 "Dask's rows stay on their workers. Take a method that looks at a sample, such as "
                 f'"joint", or pass a sample of the rows: {self.name}[::100].compute().'
             )
-            raise ValueError(msg)
 
 
 def rows_at(block: Array, local: list[Indices], block_id: tuple[int, ...]) -> Array:
     """Return those rows of a block that are wanted, in floating point."""
     wanted = local[block_id[0]]
     if len(wanted) and wanted[-1] >= block.shape[0]:
-        msg = (
+        raise ValueError(
             f"Chunk {block_id[0]} of a Dask array has {block.shape[0]} rows, fewer than the array "
             "says: give map_blocks the chunks that come of it, or call compute_chunk_sizes()."
         )
-        raise ValueError(msg)
     return as_float(block[wanted])
 
 
@@ -209,8 +205,7 @@ def _on_worker(chunk: int) -> Iterator[None]:
         try:
             yield
         except ValueError as error:
-            msg = f"In chunk {chunk}, with its rows counted from 0: {error}"
-            raise ValueError(msg) from error
+            raise ValueError(f"In chunk {chunk}, with its rows counted from 0: {error}") from error
 
 
 def _map_chunk(

@@ -25,11 +25,10 @@ def dask_rows(X: Any, name: str) -> DaskRows:
     if hasattr(X, "to_dask_array") and hasattr(X, "columns"):
         X = _frame_values(X, name)
     if not isinstance(X, da.Array):
-        msg = (
+        raise TypeError(
             f"{name} is a {type(X).__module__}.{type(X).__name__}; of Dask's collections, arrays "
             "and data frames are what NysBoost works with: dask.array.from_delayed makes one."
         )
-        raise TypeError(msg)
     checks.refuse_other_shapes(X, name)
     checks.refuse_complex(X, name)
     if X.dtype.kind not in "fiub":
@@ -58,11 +57,10 @@ def _frame_values(X: Any, name: str) -> Any:
     kinds = [getattr(kind, "kind", "O") for kind in X.dtypes]
     others = [str(c) for c, kind in zip(X.columns, kinds, strict=True) if kind not in "fiub"]
     if others:
-        msg = (
+        raise ValueError(
             f"{name} has columns that are no numbers: {', '.join(others)}. Leave them out, "
             f"{name}.drop(columns={others}), or encode them."
         )
-        raise ValueError(msg)
     narrow = all(kind == np.float32 for kind in X.dtypes)
     dtype = np.dtype(np.float32 if narrow else np.float64)
     meta = np.empty((0, len(X.columns)), dtype=dtype)
@@ -118,12 +116,11 @@ def survey_rows(rows: DaskRows, sizes: Sequence[int]) -> SurveyedRows:
         bad = as_float(rows.data.blocks[chunk].compute())
         checks.refuse_non_finite(bad, int(rows.starts[chunk]), rows.name)
     if whereabouts(found) != whereabouts(rows.form):
-        msg = (
+        raise ValueError(
             f"Dask says that {rows.name} has chunks like {whereabouts(rows.form)}, but one is "
             f"{whereabouts(found)}. Say it with meta=, or turn them into NumPy arrays: "
             f"{rows.name}.map_blocks(numpy.asarray). Dask arrays of PyTorch tensors there are none."
         )
-        raise ValueError(msg)
     return SurveyedRows(rows.data, rows.name, sizes=largest, held=held, held_rows=found)
 
 

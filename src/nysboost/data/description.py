@@ -61,8 +61,7 @@ def of_estimator(kind: Any) -> Form:
         estimator = kind(**parts["params"])
         for name, value in parts["learned"].items():
             if name.startswith("__") or hasattr(kind, name):
-                msg = f"{name} is no learned attribute"
-                raise ValueError(msg)
+                raise ValueError(f"{name} is no learned attribute")
             setattr(estimator, name, value)
         return estimator
 
@@ -169,8 +168,7 @@ def put_together(
 
     def find(number: int) -> Any:
         if not 0 <= number < len(made):
-            msg = "an object comes before its parts"
-            raise ValueError(msg)
+            raise ValueError("an object comes before its parts")
         return made[number]
 
     @cache
@@ -219,8 +217,7 @@ def _on_device(array: NDArray[Any], library: str, device: str) -> Any:
     try:
         return xp.asarray(array, device=device) if library == "torch" else xp.asarray(array)
     except Exception as error:  # each library has its own errors for a device that is not there
-        msg = (
+        raise DeviceError(
             f"The model has {library} arrays on {device!r}, which this machine does not have "
             f"({error}). Say where they shall go: nysboost.load(path, device='cpu')."
-        )
-        raise DeviceError(msg) from error
+        ) from error

@@ -76,12 +76,11 @@ class Cost:
         least = max(1, min(n, LEAST_ROWS))
         needed = self.fixed + least * (self.block_row + self.piece_row)
         if needed > budget.bytes:
-            msg = (
+            raise ValueError(
                 f"max_memory of {format_bytes(budget.bytes)} is too small: one block of {least} "
                 f"rows needs {format_bytes(needed)}. Raise max_memory to that or more, or take "
                 "fewer landmarks."
             )
-            raise ValueError(msg)
         free = budget.bytes - self.fixed
         several = parallel and n >= 2 * SHARED_ROWS
         threads = usable_threads(budget) if several else 1

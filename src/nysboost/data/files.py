@@ -149,8 +149,7 @@ def refuse_no_place(path: Path) -> None:
         msg = f"{str(path)!r} is a device or a pipe, and no file: give the name of a file."
         raise ValueError(msg)
     if path.is_dir():
-        msg = f"{str(path)!r} is a folder: give the name of a file in it."
-        raise IsADirectoryError(msg)
+        raise IsADirectoryError(f"{str(path)!r} is a folder: give the name of a file in it.")
     if not real_place(path).parent.is_dir():
         msg = f"There is no folder {str(real_place(path).parent)!r} to write {path.name!r} to."
         raise FileNotFoundError(msg)

@@ -117,8 +117,7 @@ def _has_rows(block: Any) -> bool:
 def _join(parts: list[Any]) -> Any:
     """Return the answers for the blocks of an iterator as one."""
     if not parts:
-        msg = "X is an iterator that gave no block of rows."
-        raise ValueError(msg)
+        raise ValueError("X is an iterator that gave no block of rows.")
     if isinstance(parts[0], tuple):
         return tuple(_join(list(part)) for part in zip(*parts, strict=True))
     return namespace(*parts).concat(parts) if len(parts) > 1 else parts[0]

@@ -110,11 +110,10 @@ class Given(Output):
 
     def finish(self) -> Array:
         if self.written < self.out.shape[0]:
-            msg = (
+            raise ValueError(
                 f"X ended after {self.written} rows, but out has {self.out.shape[0]}: the rest of "
                 "it has been set to NaN."
             )
-            raise ValueError(msg)
         return self.out
 
     def abandon(self) -> None:
@@ -199,8 +198,7 @@ def make_output(out: Any, n: int | None, n_columns: int, form: Array) -> Output:
     shape, kind = tuple(getattr(out, "shape", ())), dtype_name(form)
     if len(shape) != 2 or shape[1] != n_columns or n not in (None, shape[0]):
         expected = f"({'number of rows' if n is None else n}, {n_columns})"
-        msg = f"out has shape {shape}, but the features have shape {expected}."
-        raise ValueError(msg)
+        raise ValueError(f"out has shape {shape}, but the features have shape {expected}.")
     if not hasattr(out, "dtype"):
         msg = f"out is a {type(out).__name__}; an array, an HDF5 or Zarr array or a path is needed."
         raise TypeError(msg)
@@ -209,8 +207,7 @@ def make_output(out: Any, n: int | None, n_columns: int, form: Array) -> Output:
         raise ValueError(msg)
     given = Given(out, n_columns, form)
     if given.in_place and whereabouts(out) != whereabouts(form):
-        msg = f"out is {whereabouts(out)}, but the features are {whereabouts(form)}."
-        raise ValueError(msg)
+        raise ValueError(f"out is {whereabouts(out)}, but the features are {whereabouts(form)}.")
     if isinstance(out, np.ndarray) and not out.flags.writeable:
         msg = 'out cannot be written to: open the file with mode "r+", or copy the array.'
         raise ValueError(msg)

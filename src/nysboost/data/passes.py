@@ -189,11 +189,10 @@ class Rows:
         """Yield the function's result for each block of rows, in order; or fill the output."""
         for other in beside:
             if self.n not in (None, other.shape[0]):
-                msg = (
+                raise ValueError(
                     f"X has {self.n} rows, but {other.shape[0]} came with them: give as many of "
                     "one as of the other."
                 )
-                raise ValueError(msg)
         fused = None if output is None else task.fuse(self.form, self.n or ENDLESS)
         start = 0
         for piece in self.pieces(plan.piece):
@@ -222,5 +221,4 @@ def refuse_overlap(rows: Any, out: Any) -> None:
     """Raise if results would be written over rows that are still to be read."""
     both = (getattr(rows, "data", None), out)
     if all(isinstance(part, np.ndarray) for part in both) and np.may_share_memory(*both):
-        msg = "out lies in the memory of X: give it memory of its own."
-        raise ValueError(msg)
+        raise ValueError("out lies in the memory of X: give it memory of its own.")

@@ -41,8 +41,7 @@ class IteratedRows(Rows):
         self._rest = (table for block in blocks for table in self._tables(block))
         first = next(self._rest, None)
         if first is None:
-            msg = f"{name} is an iterator that gave no block of rows."
-            raise ValueError(msg)
+            raise ValueError(f"{name} is an iterator that gave no block of rows.")
         self._first = first
         self.form = self._first.take(slice(0, 1))
         self.n_features = self._first.n_features
@@ -52,11 +51,10 @@ class IteratedRows(Rows):
         """Yield the blocks as they come, those of more than `size` rows in parts."""
         for number, table in enumerate(chain([self._first], self._rest)):
             if table.n_features != self.n_features:
-                msg = (
+                raise ValueError(
                     f"Block {number} of {self.name} has {table.n_features} columns, but the blocks "
                     f"before it have {self.n_features}."
                 )
-                raise ValueError(msg)
             yield from table.pieces(size)
 
     def _tables(self, block: Any) -> Iterator[Rows]:
@@ -68,11 +66,10 @@ class IteratedRows(Rows):
 def rows_of(X: Any, *, name: str = "X") -> ArrayRows:
     """Recognise how a table, of shape (n, d), is stored, and check that it is one of numbers."""
     if isinstance(X, Iterator):
-        msg = (
+        raise TypeError(
             f"{name} is an iterator, which gives each row once, but fitting asks for any row. "
             "Fit on an array, a memory map, an HDF5 or a Zarr array, and transform the iterator."
         )
-        raise TypeError(msg)
     if is_lazy(X):
         return dask_rows(X, name)
     rows: ArrayRows
@@ -86,11 +83,10 @@ def rows_of(X: Any, *, name: str = "X") -> ArrayRows:
         rows = StoredRows(X)
     elif is_array_api_obj(X) and not isinstance(X, np.ndarray):
         if not is_supported(X):
-            msg = (
+            raise TypeError(
                 f"{name} is a {type(X).__module__}.{type(X).__name__}, but {SUPPORTED} arrays are "
                 "what NysBoost works with. Pass numpy.asarray(X)."
             )
-            raise TypeError(msg)
         rows = ArrayRows(X.detach() if hasattr(X, "detach") else X)  # no gradients here
     else:
         array = numbers_of(X, name)
@@ -151,8 +147,7 @@ def table_of(X: Any, *, name: str = "X") -> Any:
 
 def _refuse_closed(X: Any, name: str) -> None:
     if type(X).__module__.startswith("h5py") and not X:
-        msg = f"{name} is an HDF5 dataset whose file is closed: open the file again."
-        raise ValueError(msg)
+        raise ValueError(f"{name} is an HDF5 dataset whose file is closed: open the file again.")
 
 
 def numbers_of(X: Any, name: str) -> np.ndarray[Any, Any]:
@@ -166,11 +161,10 @@ def numbers_of(X: Any, name: str) -> np.ndarray[Any, Any]:
     if array.dtype.kind in "fiub" and array.dtype.itemsize <= 8:
         return array
     if array.dtype.kind == "V":
-        msg = (
+        raise ValueError(
             f"{name} is an array of records: turn these into columns first, with "
             "numpy.lib.recfunctions.structured_to_unstructured."
         )
-        raise ValueError(msg)
     checks.refuse_complex(array, name)
     try:
         return array.astype(np.float64)
@@ -182,16 +176,14 @@ def numbers_of(X: Any, name: str) -> np.ndarray[Any, Any]:
 def _refuse_no_numbers(X: Any, name: str) -> None:
     """Raise for what NumPy would take as numbers though it means something else."""
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
-        msg = (
+        raise ValueError(
             f"{name} is a masked array, and its masked values would count: fill them in first, "
             "with sklearn.impute.SimpleImputer say."
         )
-        raise ValueError(msg)
     kinds: Any = getattr(X, "dtypes", None)  # a data frame has a dtype for each column
     kinds = list(kinds) if hasattr(kinds, "__iter__") else [getattr(X, "dtype", None)]
     if any(getattr(kind, "kind", None) in ("m", "M") for kind in kinds):
-        msg = (
+        raise ValueError(
             f"{name} has dates or spans of time, which are no numbers until you choose a unit and "
             "an origin: (dates - dates.min()) / numpy.timedelta64(1, 'D'), say."
         )
-        raise ValueError(msg)

@@ -236,11 +236,10 @@ class ForgottenRows(Rows):
 
     def take(self, *_: Any, **__: Any) -> NoReturn:
         """Raise: the rows are gone."""
-        msg = (
+        raise RuntimeError(
             "This approximation was restored from a saved estimator, which does not keep the "
             f"{self.n} training rows. Call transform on the rows you need, or fit again."
         )
-        raise RuntimeError(msg)
 
     @property
     def form(self) -> NoReturn:

@@ -153,11 +153,10 @@ class LowRankMatrix(LinearOperator):
         lowest = min(0.0, float(eigenvalues.min()))
         if not ridge > max(0.0, -lowest * (1 + DEFINITE)):
             least = max(0.0, -lowest) - self.shift
-            msg = (
+            raise ValueError(
                 f"solve needs alpha above {least:.3g}, so that K̂ + alpha·I is positive "
                 f"definite, but alpha={alpha!r} was given."
             )
-            raise ValueError(msg)
         if B.ndim not in (1, 2) or B.shape[0] != self.shape[0]:
             msg = f"b has shape {tuple(B.shape)}, but the matrix has {self.shape[0]} rows."
             raise ValueError(msg)
@@ -192,8 +191,7 @@ class LowRankMatrix(LinearOperator):
         found = inner(best)
         scale = float(np.sqrt(found[-1].sum()))
         if not np.isfinite(scale):
-            msg = "b contains NaN or infinity: there is no solution to that."
-            raise ValueError(msg)
+            raise ValueError("b contains NaN or infinity: there is no solution to that.")
         y, reached = T @ (gain * (T.T @ (alpha * found[:-1]))), np.inf
         for _ in range(1 + REFINEMENTS):
             there = S * inner(y)[:-1]

@@ -174,8 +174,7 @@ def relative_error(residual: Residual, rows: Indices) -> float:
     task = PairTask("squared-error", _load, _squares, shared, gram.tile_width(size), gram.budget)
     squared_residual, squared_norm = factor.rows.fold_pairs(task, operator.add, *beside)
     if squared_norm == 0:
-        msg = "The kernel matrix is zero on these rows, so no error is relative to it."
-        raise ValueError(msg)
+        raise ValueError("The kernel matrix is zero on these rows, so no error is relative to it.")
     return float(np.sqrt(squared_residual / squared_norm))
 
 

@@ -150,11 +150,10 @@ class BaseNystroem(
             X = stream_of(X if apart else check_array(table_of(X), ensure_all_finite=False, **how))
             n, c = self.n_features_in_, len(self._transform.landmarks)
             if X.n_features not in (n, c):
-                msg = (
+                raise ValueError(
                     f"X has {X.n_features} columns; kernel values against all {n} training rows "
                     f"or against the {c} landmarks are expected."
                 )
-                raise ValueError(msg)
         elif is_frame(X) or (not reset and getattr(self, "_table", None) is not None):
             X = fit_rows(self, X, "refuse").data if reset else new_rows(self, X, "refuse")
         elif stays_where_it_is(X) and reset:  # scikit-learn would copy it into memory

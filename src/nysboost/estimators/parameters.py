@@ -75,11 +75,10 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         if not inner:
             return self
         if not isinstance(self.kernel, Kernel):
-            msg = (
+            raise ValueError(
                 f"{', '.join(inner)} is a parameter of a kernel object, but kernel="
                 f"{self.kernel!r} was given: pass one, as kernel=nysboost.Gaussian()."
             )
-            raise ValueError(msg)
         changed = {name.removeprefix("kernel__"): value for name, value in inner.items()}
         for name in changed:
             if name not in (known := self.kernel.get_params()):

@@ -210,11 +210,10 @@ class KernelGram(Gram):
     def _against(self, landmarks: Landmarks, form: Array) -> Evaluator:
         Z = landmarks.Z
         if whereabouts(form) != whereabouts(Z):
-            msg = (
+            raise ValueError(
                 f"X is {whereabouts(form)}, but this approximation was fitted with "
                 f"{whereabouts(Z)}. Move X there, or fit where X is."
             )
-            raise ValueError(msg)
         return (landmarks.basis or self.kernel).against(convert_like(form, Z))
 
     def bytes_per_value(self, form: Array) -> int:

@@ -63,16 +63,14 @@ def given_landmarks(gram: Gram, landmarks: Any) -> Landmarks:
     if np.ndim(landmarks) != 2:
         indices = positions(landmarks, gram.n, "landmarks")
         if len(indices) == 0:
-            msg = "landmarks is empty: give at least one row or point."
-            raise ValueError(msg)
+            raise ValueError("landmarks is empty: give at least one row or point.")
         return gram.landmarks(indices)
     points = as_rows(landmarks, name="landmarks")
     if gram.landmarks(np.arange(1)).points is None or points.n_features != gram.rows.n_features:
-        msg = (
+        raise ValueError(
             f"landmarks has shape ({points.n}, {points.n_features}), but these data take "
             f"row numbers, or points of {gram.rows.n_features} features."
         )
-        raise ValueError(msg)
     Z = points.take(slice(None))
     return Landmarks(None, convert_like(form, Z if is_sparse(Z) else like(Z, form)))
 

@@ -31,11 +31,10 @@ def probe(gram: Gram) -> Gram:
     refuse_indefinite(xp.linalg.eigvalsh(W))
     largest = max_abs(W)
     if not (largest == 0 or 1 / SQUARABLE < largest < SQUARABLE):
-        msg = (
+        raise ValueError(
             f"The kernel has values of {largest:.3g}, whose squares leave the range of floating "
             "point: scale the data so that they are nearer to 1."
         )
-        raise ValueError(msg)
     if not bool(xp.any(W != 0)) and not bool(xp.any(gram.diag() != 0)):
         raise ValueError(ALL_ZERO)
     return gram
@@ -57,12 +56,11 @@ def refuse_indefinite(eigenvalues: Array) -> None:
     """Raise if a principal submatrix shows that G is not positive semidefinite."""
     smallest, largest = sorted((float(eigenvalues[0]), float(eigenvalues[-1])))
     if smallest < -INDEFINITE * max(largest, 0.0):
-        msg = (
+        raise ValueError(
             "The kernel is not positive semidefinite: a principal submatrix has eigenvalues from "
             f"{smallest:.3g} to {largest:.3g}. Nyström approximations need a positive "
             "semidefinite kernel, such as rbf, laplacian, matern, linear or polynomial."
         )
-        raise ValueError(msg)
 
 
 def make_gram(
@@ -98,11 +96,10 @@ def make_gram(
 def on_other_rows(gram: Gram, X: Any) -> Gram:
     """Return the Gram matrix of the rows of X under the kernel of `gram`, if it has one."""
     if not isinstance(gram, KernelGram):
-        msg = (
+        raise ValueError(
             "A precomputed kernel matrix has no kernel values between new rows. Leave X out for "
             "the rows of the fit, or fit on points with a kernel."
         )
-        raise ValueError(msg)
     codes = getattr(gram, "codes", None)
     rows = as_rows(X if codes is None else codes(X, "refuse"))
     if rows.n_features != gram.rows.n_features:

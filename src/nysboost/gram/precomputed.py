@@ -92,31 +92,27 @@ def _columns(landmarks: Landmarks) -> Indices:
 def check_precomputed(rows: Rows, *, corrupted: bool = False) -> None:
     """Refuse what is not square, not symmetric or, unless corrupted, clearly indefinite."""
     if rows.lazy or not isinstance(rows, ArrayRows) or is_sparse(rows.data):
-        msg = "A precomputed kernel matrix must be dense; pass matrix.toarray()."
-        raise ValueError(msg)
+        raise ValueError("A precomputed kernel matrix must be dense; pass matrix.toarray().")
     if isinstance(rows, StoredRows):
-        msg = (
+        raise TypeError(
             "A precomputed kernel matrix is asked for columns, which an HDF5 or Zarr array reads "
             "slowly: pass it as an array or as a numpy.memmap."
         )
-        raise TypeError(msg)
     G = rows.data
     if rows.n != rows.n_features:
-        msg = (
+        raise ValueError(
             f"A precomputed kernel matrix is square, but shape {tuple(G.shape)} was given. "
             "To approximate the kernel of data points, pass the points and name the kernel."
         )
-        raise ValueError(msg)
     xp, largest = namespace(G), 0.0
     for block in row_blocks(rows.n, 16 * rows.n, 2**26):
         upper = rows.take(block)
         gap, largest = max_abs(upper - G[:, block].T), max(largest, max_abs(upper))
         if gap > cutoff(ASYMMETRIC, epsilon(upper)) * largest:
-            msg = (
+            raise ValueError(
                 "A precomputed kernel matrix is symmetric, but G[i, j] and G[j, i] differ by up to "
                 f"{gap:.3g}. Pass (G + G.T) / 2 if that is what you mean."
             )
-            raise ValueError(msg)
     if not corrupted:
         _refuse_small_diagonal(xp.linalg.diagonal(G), largest)
 
@@ -127,14 +123,12 @@ def _refuse_small_diagonal(diagonal: Array, largest: float) -> None:
     row = int(xp.argmin(diagonal))
     smallest, most = float(diagonal[row]), float(xp.max(diagonal))
     if smallest < -INDEFINITE * largest:
-        msg = (
+        raise ValueError(
             f"The kernel is not positive semidefinite: G[{row}, {row}] = {smallest:.3g} is "
             "negative. Kernel values of a point with itself are not."
         )
-        raise ValueError(msg)
     if largest > (1 + INDEFINITE) * most:
-        msg = (
+        raise ValueError(
             f"The kernel is not positive semidefinite: an entry of size {largest:.3g} is larger "
             f"than the largest on the diagonal, {most:.3g}."
         )
-        raise ValueError(msg)

@@ -71,11 +71,10 @@ def make_kernel(kernel: str | Kernel | Callable[..., Array], **params: Any) -> K
     if callable(kernel):
         return CallableKernel(kernel, given)
     if isinstance(kernel, str) and kernel == "precomputed":
-        msg = (
+        raise ValueError(
             "kernel='precomputed' stands for a matrix of kernel values, but this needs a kernel of "
             "data points: name one, as 'gaussian', and pass the points."
         )
-        raise ValueError(msg)
     if not isinstance(kernel, str) or kernel not in KERNELS:
         raise ValueError(unknown("kernel", kernel, KERNELS))
     for name in SHARED:  # also where the kernel has no such parameter

@@ -77,18 +77,16 @@ class CallableKernel(Kernel):
             values = np.asarray(values)
         given, expected = tuple(values.shape), (X.shape[0], Y.shape[0])
         if given != expected:
-            msg = (
+            raise ValueError(
                 f"The kernel function {self.name} returned shape {given} for {expected[0]} and "
                 f"{expected[1]} points; {expected} was expected. A kernel takes two arrays of "
                 "points and returns the matrix of all their values at once."
             )
-            raise ValueError(msg)
         if not dtype_name(values).startswith(("float", "int", "uint", "bool")):
-            msg = (
+            raise ValueError(
                 f"The kernel function {self.name} returned values of type {dtype_name(values)}: "
                 "a kernel has real numbers."
             )
-            raise ValueError(msg)
         return finite(self, like(values, X))
 
     @property

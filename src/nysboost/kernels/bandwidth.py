@@ -50,8 +50,7 @@ def number(kernel: Any, name: str) -> float:
     """Return a parameter that must be a number by now."""
     value = getattr(kernel, name)
     if isinstance(value, str) or value is None:
-        msg = f"{kernel} takes {name} from data: call kernel.resolve(as_rows(X)) first."
-        raise ValueError(msg)
+        raise ValueError(f"{kernel} takes {name} from data: call kernel.resolve(as_rows(X)) first.")
     return float(value)
 
 

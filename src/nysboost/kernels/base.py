@@ -109,8 +109,7 @@ class Kernel(ABC):
         A : array of shape (n, m)
             The gradient with respect to K.
         """
-        msg = f"{self} has no derivative here."
-        raise TypeError(msg)
+        raise TypeError(f"{self} has no derivative here.")
 
     def frequencies(self, normals: Floats, uniforms: Floats) -> Floats:  # noqa: ARG002
         """Return ω of the plane waves whose mean is the kernel, k(x, y) = E cos⟨ω, x − y⟩.
@@ -126,11 +125,10 @@ class Kernel(ABC):
         -------
         array of shape (D, d)
         """
-        msg = (
+        raise TypeError(
             f"{self} is no mean of plane waves that is known here, as random Fourier features need "
             "it: take a Gaussian, Laplacian or Matern kernel, or another method."
         )
-        raise TypeError(msg)
 
 
 def finite(kernel: Kernel, values: Array) -> Array:
@@ -139,10 +137,9 @@ def finite(kernel: Kernel, values: Array) -> Array:
     with np.errstate(over="ignore", invalid="ignore"):
         suspicious = not bool(xp.isfinite(xp.sum(values)))  # one pass, without a mask
     if suspicious and not bool(xp.all(xp.isfinite(values))):
-        msg = (
+        raise ValueError(
             f"The kernel matrix contains NaN or infinity, though the data do not: {kernel} leaves "
             "the range of floating point. Scale the data down, pass them in float64, or check "
             "the kernel's parameters."
         )
-        raise ValueError(msg)
     return values

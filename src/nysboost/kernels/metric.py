@@ -55,11 +55,10 @@ class Metric:
             msg = f"A metric is a number, a vector or a matrix of numbers, not {self.map!r}."
             raise ValueError(msg) from error
         if values.ndim > 2 or values.size == 0 or not np.isfinite(values).all():
-            msg = (
+            raise ValueError(
                 "A metric is a finite number, a vector of d of them or a d×q matrix, but an array "
                 f"of shape {values.shape} was given{'' if values.ndim > 2 else ', not all finite'}."
             )
-            raise ValueError(msg)
         values.flags.writeable = False
         object.__setattr__(self, "map", values)
 

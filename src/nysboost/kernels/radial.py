@@ -39,15 +39,13 @@ class Scaled(Mapped):
         require_bandwidth("gamma", self.gamma)
         if self.sigma is not None and self.gamma is not None:
             given = f"sigma={self.sigma!r} and gamma={self.gamma!r}"
-            msg = f"Give sigma or gamma, not both: {given} were given."
-            raise ValueError(msg)
+            raise ValueError(f"Give sigma or gamma, not both: {given} were given.")
         if self.metric is None:
             return
         if not isinstance(self.metric, Metric):  # an array: the map
             object.__setattr__(self, "metric", Metric(self.metric))
         if "scale" in (self.sigma, self.gamma):  # of features, not of what becomes of them
-            msg = 'Beside a metric the bandwidth is a number or "median", not "scale".'
-            raise ValueError(msg)
+            raise ValueError('Beside a metric the bandwidth is a number or "median", not "scale".')
 
     def resolve(self, rows: Rows) -> Self:
         """Return the kernel with γ as a number."""
@@ -250,8 +248,7 @@ class Matern(Radial):
 
     def __post_init__(self) -> None:
         if self.nu not in (0.5, 1.5, 2.5):
-            msg = f"Matern has nu = 0.5, 1.5 or 2.5, but nu={self.nu!r} was given."
-            raise ValueError(msg)
+            raise ValueError(f"Matern has nu = 0.5, 1.5 or 2.5, but nu={self.nu!r} was given.")
         super().__post_init__()
 
     def against(self, Y: Array) -> Evaluator:

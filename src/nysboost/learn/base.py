@@ -76,11 +76,10 @@ class BaseLearner(TableInput):
     def _on_host(self, y: Any, what: str) -> Any:
         """Return y in memory, as it is but for its place; refuse none."""
         if y is None:
-            msg = (
+            raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None: "
                 f"give as many {what} as X has rows."
             )
-            raise ValueError(msg)
         y = gather(y)
         return to_host(y) if hasattr(y, "device") and not isinstance(y, np.ndarray) else y
 

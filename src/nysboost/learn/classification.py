@@ -133,12 +133,11 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         X, labels, weights = drop_zero_weights(X, labels, weights)
         self.classes_, codes = np.unique(labels, return_inverse=True)
         if len(self.classes_) == 1:
-            msg = (
+            raise ValueError(
                 f"{type(self).__name__} needs at least two classes, but y has one class, "
                 f"{self.classes_.tolist()[0]!r}{'' if weights is None else ', of rows that count'}"
                 ": there is nothing to tell apart."
             )
-            raise ValueError(msg)
         squared = self.loss == "squared"
         refit = None if squared else partial(fit_machines, self.loss, self.C)
         fitted = self._learn(X, np.eye(len(self.classes_))[codes], weights, refit)
@@ -171,11 +170,10 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         if not hasattr(self, "_members"):
             if classes is not None and not np.isin(classes, np.asarray(y)).all():
                 missing = np.setdiff1d(classes, np.asarray(y)).tolist()[0]
-                msg = (
+                raise ValueError(
                     f"classes has the label {missing!r}, which the first y does not have, so that "
                     "nothing can be learned about it: begin with rows of every class."
                 )
-                raise ValueError(msg)
             return self.fit(X, y, sample_weight)
         labels = self._labels(y)
         codes = np.searchsorted(self.classes_, labels)
@@ -222,8 +220,7 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         if self.class_weight is None:
             return self._sample_weight(sample_weight, len(labels), first=first)
         if not first and isinstance(self.class_weight, str):
-            msg = 'class_weight="balanced" needs all rows: give a dict to partial_fit.'
-            raise ValueError(msg)
+            raise ValueError('class_weight="balanced" needs all rows: give a dict to partial_fit.')
         of_class = compute_sample_weight(self.class_weight, labels)
         wrong = ~(of_class >= 0) | np.isinf(of_class)
         if wrong.any():

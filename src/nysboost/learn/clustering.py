@@ -118,8 +118,7 @@ class SpectralClustering(ClusterMixin, OnFeatures):
         features = self._fit_features(X)
         n, r = features.shape
         if n < self.n_clusters:
-            msg = f"n_samples={n} should be >= n_clusters={self.n_clusters}."
-            raise ValueError(msg)
+            raise ValueError(f"n_samples={n} should be >= n_clusters={self.n_clusters}.")
         diag = floats_on_host(features.transform.gram.diag())[:, None]
         self._degrees = features.fold(add_up, operator.add, task="degrees")
         squares = features.fold(_products, operator.add, self._degrees, diag, task="laplacian")

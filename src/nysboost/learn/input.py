@@ -91,14 +91,12 @@ class TableInput(Estimator):
         found = _check_sample_weight(given, like_X, dtype=np.float64, ensure_non_negative=True)
         largest = found.max()
         if largest > 0 and not SMALLEST < largest < 1 / SMALLEST:
-            msg = (
+            raise ValueError(
                 f"sample_weight has values up to {largest:.3g}, which count a row as often as no "
                 "number can say: divide all of them by their mean."
             )
-            raise ValueError(msg)
         if not found.sum() > 0:
-            msg = "sample_weight is zero for every row: nothing is left to learn from."
-            raise ValueError(msg)
+            raise ValueError("sample_weight is zero for every row: nothing is left to learn from.")
         if first:
             self._weight_unit = _unit(found)
         return np.asarray(found / getattr(self, "_weight_unit", 1.0))
@@ -154,8 +152,7 @@ def blocks_of(blocks: Iterator[Any], weights: Any) -> Iterator[Block]:
     start = 0
     for block in blocks:
         if not isinstance(block, tuple | list) or len(block) not in (2, 3):
-            msg = "An iterator should yield pairs (X, y), or (X, y, sample_weight)."
-            raise ValueError(msg)
+            raise ValueError("An iterator should yield pairs (X, y), or (X, y, sample_weight).")
         X, y = block[0], block[1]
         if not hasattr(X, "shape"):
             X = frame_of(X).to_native() if is_frame(X) else np.asarray(X)
@@ -184,8 +181,7 @@ def take_buffer(blocks: Iterator[Block]) -> tuple[Block, Iterator[Block]]:
         if size >= BUFFER_BYTES:
             break
     if not held:
-        msg = "The iterator gave no block of rows: it should yield pairs (X, y)."
-        raise ValueError(msg)
+        raise ValueError("The iterator gave no block of rows: it should yield pairs (X, y).")
     weights = None
     if any(of_block is not None for _, _, of_block in held):
         weights = np.concatenate([np.ones(len(y)) if w is None else w for _, y, w in held])
@@ -208,8 +204,7 @@ def _join_frames(parts: list[Any]) -> Any:
     import narwhals as nw
 
     if not all(map(is_frame, parts)):
-        msg = "The iterator gives data frames and arrays: give blocks of one kind."
-        raise ValueError(msg)
+        raise ValueError("The iterator gives data frames and arrays: give blocks of one kind.")
     frames, names = [frame_of(part) for part in parts], names_of(parts[0])
     for i, frame in enumerate(frames):
         lacking = [name for name in names if name not in frame.columns]
@@ -254,11 +249,10 @@ def _of_method(name: str, run: Method) -> Place:
         transform, _ = run(gram, settings, rng).feature_map(settings.row_cap)
         landmarks = transform.landmarks
         if landmarks.basis is not None or landmarks.points is None:
-            msg = (
+            raise ValueError(
                 f"{name!r} has features of another kind than kernel values against landmarks: "
                 'compare it as nb.Nystroem(method=…) in a pipeline, or take landmarks="joint".'
             )
-            raise ValueError(msg)
         return landmarks.points, transform.normalization
 
     return place

@@ -178,11 +178,10 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
             raise ValueError(msg)
         scaled = (Y - self._centre) / self._unit
         if abs(scaled).max() > 1 / SMALLEST:
-            msg = (
+            raise ValueError(
                 f"y has values up to {float(abs(Y).max()):.3g}, so far from those of the first "
                 "rows that their squares are out of range: fit all rows at once."
             )
-            raise ValueError(msg)
         self._update(X, scaled, self._sample_weight(sample_weight, len(Y), first=False))
         return self
 

@@ -112,11 +112,10 @@ def load(path: str | os.PathLike[str], *, device: str | None = None) -> Any:
     except DeviceError:
         raise
     except KeyError as error:
-        msg = (
+        raise ModelFileError(
             f"The model in {str(path)!r}, written by NysBoost {version}, holds {error}, which this "
             "version does not know."
-        )
-        raise ModelFileError(msg) from error
+        ) from error
     except Exception as error:  # every type has its own objections to parts that do not fit
         raise damage_error(path) from error
 

@@ -92,8 +92,7 @@ def _check(form: Form, fits: Any) -> Form:
 
 def _require(fits: object) -> None:
     if not fits:
-        msg = "the parts do not fit together"
-        raise ValueError(msg)
+        raise ValueError("the parts do not fit together")
 
 
 def _is_map(feature_map: FeatureMap) -> bool:
@@ -147,11 +146,10 @@ def _encode_rows(rows: EncodedRows) -> dict[str, Any]:
 
 
 def _stored_elsewhere(rows: Any) -> dict[str, Any]:
-    msg = (
+    raise TypeError(
         f"The {rows.n} training rows lie in a store of their own: save the model without "
         "with_rows, and keep the store beside it."
     )
-    raise TypeError(msg)
 
 
 def forgetful(types: tuple[Form, ...]) -> tuple[Form, ...]:

@@ -47,8 +47,7 @@ def real_numbers(name: str, values: Any) -> NDArray[np.floating[Any]]:
 def require_number(name: str, value: Any) -> None:
     """Refuse what is not a finite number."""
     if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(float(value)):
-        msg = f"{name} must be a number, but {name}={format_value(value)} was given."
-        raise ValueError(msg)
+        raise ValueError(f"{name} must be a number, but {name}={format_value(value)} was given.")
 
 
 def positions(rows: Any, n: int, name: str = "rows") -> NDArray[np.intp]:
@@ -66,15 +65,13 @@ def positions(rows: Any, n: int, name: str = "rows") -> NDArray[np.intp]:
         return np.ascontiguousarray(np.arange(n)[rows])  # PyTorch takes no negative strides
     given = _on_host(rows) if is_array_api_obj(rows) else np.asarray(rows)
     if given.ndim != 1 or (given.dtype.kind not in "iub" and given.size):
-        msg = (
+        raise ValueError(
             f"{name} must be a slice, a mask or a sequence of row numbers, but an array of shape "
             f"{given.shape} and dtype {given.dtype} was given."
         )
-        raise ValueError(msg)
     if given.dtype == bool:
         if len(given) != n:
-            msg = f"{name} is a mask of length {len(given)}, but there are {n} rows."
-            raise ValueError(msg)
+            raise ValueError(f"{name} is a mask of length {len(given)}, but there are {n} rows.")
         return np.flatnonzero(given)
     outside = given[(given < -n) | (given >= n)]
     if outside.size:

@@ -42,8 +42,7 @@ def triangular_inverse(L: Array) -> Array:
     (invert,) = lapack.get_lapack_funcs(("trtri",), (L,))
     upper, zero_at = invert(L.T)  # in Fortran's order, in which Lᵀ lies as L does
     if zero_at:
-        msg = "A triangular matrix with 0 on its diagonal has no inverse."
-        raise np.linalg.LinAlgError(msg)
+        raise np.linalg.LinAlgError("A triangular matrix with 0 on its diagonal has no inverse.")
     inverse: Array = upper.T
     return inverse
 

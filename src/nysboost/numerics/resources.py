@@ -48,8 +48,7 @@ class Budget:
         Budget(bytes=2000000, threads=None)
         """
         if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, int)):
-            msg = f"n_jobs is a whole number or None, but n_jobs={n_jobs!r} was given."
-            raise ValueError(msg)
+            raise ValueError(f"n_jobs is a whole number or None, but n_jobs={n_jobs!r} was given.")
         return cls(as_bytes(max_memory), n_jobs if n_jobs is not None and n_jobs > 0 else None)
 
 
@@ -57,11 +56,10 @@ def as_bytes(max_memory: int | str) -> int:
     """Turn 500_000_000, "500MB" or "0.5GiB" into a number of bytes."""
     match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([A-Z]*)\s*", str(max_memory).upper())
     if isinstance(max_memory, bool) or match is None or match[2] not in UNITS:
-        msg = (
+        raise ValueError(
             'max_memory is a number of bytes or a text such as "500MB" or "2GiB", but '
             f"max_memory={max_memory!r} was given."
         )
-        raise ValueError(msg)
     return int(float(match[1]) * UNITS[match[2]])
 
 

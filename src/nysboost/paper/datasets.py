@@ -72,8 +72,7 @@ class Points:
         if self.values is None:
             return rng.standard_normal((n, 2))
         if n > len(self.values):
-            message = f"{n} points are asked for, but {self.source} has {len(self.values)}."
-            raise UserError(message)
+            raise UserError(f"{n} points are asked for, but {self.source} has {len(self.values)}.")
         chosen = np.sort(rng.choice(len(self.values), size=n, replace=False))
         return (self.values[chosen].astype(np.float64) - self.shift) / self.scale
 
@@ -140,12 +139,11 @@ def _download(dataset: Dataset, data_dir: Path | None, say: Callable[[str], None
         return fetch(SOURCES[dataset.name], _cache() / dataset.file)
     except UserError as error:
         looked = ", ".join(map(str, list_folders(data_dir))) or "no folder"
-        message = (
+        raise UserError(
             f"{dataset.title} was not found (looked in {looked}) and could not be downloaded: "
             f"{error} Put {dataset.file} into a folder and name that folder with --data-dir or "
             "NYSBOOST_DATA; it holds an array X with one row for each point."
-        )
-        raise UserError(message) from error
+        ) from error
 
 
 def _read(path: Path) -> NDArray[Any]:

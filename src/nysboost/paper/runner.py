@@ -127,11 +127,10 @@ class Store:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
-                message = (
+                raise UserError(
                     f"Another run is writing {self.path}: wait for it, or give this one "
                     "another folder with --out."
-                )
-                raise UserError(message) from error
+                ) from error
             yield
 
 
@@ -219,17 +218,15 @@ def gather(plan: Plan, out: Path) -> Results:
     found = [Store.open(path) for path in sorted(out.glob("*.settings.json"))]
     stores = [store for store in found if _leave_code_out(store.settings) == asked]
     if len(stores) != 1:
-        message = (
+        raise UserError(
             f"{out} has {len(stores)} files with records of {plan.preset.name} for these methods, "
             "seed and data; a report is made of one, with the settings that lie beside it."
         )
-        raise UserError(message)
     if missing := plan.missing_in(stores[0]):
-        message = (
+        raise UserError(
             f"{stores[0].path} lacks {len(missing)} of {len(plan.keys())} records: run them "
             "without --report-only, or ask for fewer with --replicates."
         )
-        raise UserError(message)
     return plan.results_in(stores[0])
 
 
@@ -250,11 +247,10 @@ def _make_records(plan: Plan, keys: Sequence[Key], jobs: int) -> Iterator[Record
             workers = joblib.Parallel(jobs, return_as="generator_unordered", batch_size=1)
             yield from workers(joblib.delayed(_work)(os.getpid(), plan, *key) for key in keys)
     except BrokenProcessPool as error:
-        message = (
+        raise UserError(
             "A worker process was ended from outside (often for want of memory). The records "
             "made so far are kept: the same command goes on; --jobs 1 needs least memory."
-        )
-        raise UserError(message) from error
+        ) from error
 
 
 def _work(parent: int, plan: Plan, number: int, reading: str) -> Record:
