@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from nysboost._version import SOFTWARE
-from nysboost.data.files import whole_file
+from nysboost.data.files import as_path, whole_file
 from nysboost.estimators.base import BaseNystroem
 from nysboost.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial
 from nysboost.learn import KernelPCA, NystroemClassifier, NystroemRegressor
@@ -79,7 +78,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
     else:
         msg = f"to_onnx takes transformers, KernelPCA and learners, not {type(model).__name__}."
         raise TypeError(msg)
-    with whole_file(Path(path), "The model") as file:
+    with whole_file(as_path(path), "The model") as file:
         file.write(g.model().SerializeToString())
 
 

@@ -171,7 +171,7 @@ def test_ctrl_c_leaves_nothing(folder):
 def test_a_learner_takes_text_and_gaps_as_they_are_and_says_how_good_it_is(folder):
     said = (folder / "price.txt").read_text()
     assert "120 rows, 4 columns" in said
-    assert "number: a, b (1 gaps), c" in said
+    assert "number: a, b (1 gap), c" in said
     assert "task: regression of 'price', because it holds numbers" in said
     assert "Root mean squared error on 24 rows held out: " in said
     assert "next: nysboost predict price.nysboost new.csv --interval 0.9 --out predictions" in said

@@ -229,4 +229,6 @@ CASES = [
     Case("a model file that is a table", lambda: nb.load(__file__), says="no model file"),
     Case("something else as a model", lambda: nb.save(object(), "model"), says="model file"),
     Case("a path that is none", lambda: nb.load(3)),
+    Case("a path of ONNX that is none", lambda: nb.to_onnx(standard().fit(X), None), says="None"),
+    Case("verbose as text", lambda: standard(verbose="a").fit(X), says="verbose='a'"),
 ]

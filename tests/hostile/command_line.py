@@ -9,6 +9,9 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+import openpyxl
+
 from hostile import RNG, Case
 from nysboost import cli
 
@@ -17,6 +20,23 @@ LINES = [",".join(f"{value:.6f}" for value in row) for row in ROWS]
 TABLE, SPACED = "\n".join(LINES), "\n".join(LINES).replace(",", ";")
 INDEXED = ",a,b,c\n" + "\n".join(f"{i},{line}" for i, line in enumerate(LINES))
 TRUTHS = "\n".join(f"{line.rpartition(',')[0]},{i % 2 == 0}" for i, line in enumerate(LINES))
+
+
+def bytes_of(write: Callable[[io.BytesIO], object]) -> bytes:
+    """Return what a function writes to a file."""
+    file = io.BytesIO()
+    write(file)
+    return file.getvalue()
+
+
+def in_excel(*rows: list[object]) -> bytes:
+    """A file of Excel without the values of its formulas, as programs write it."""
+    book = openpyxl.Workbook()
+    for row in rows:
+        book.worksheets[0].append(row)
+    return bytes_of(book.save)
+
+
 FILES: dict[str, str | bytes] = {
     "t.csv": "a,b,c\n" + TABLE,
     "bare.csv": TABLE,
@@ -51,6 +71,15 @@ FILES: dict[str, str | bytes] = {
     "cell.csv": 'a,b\n"' + "x" * 200_000 + '",2\n',
     "minus.csv": "a,b,c\n" + TABLE.replace("-", "\u2212"),
     "named.csv": "a,b,name\n" + "\n".join(f"{i},{i % 7},n{i}" for i in range(60)),
+    "quotes.csv": "a,b,c\n" + "\n".join(f'"{line}' for line in LINES),
+    "quote.csv": 'a,b\n1,x\n2,"y\n' + "3,z\n" * 20,
+    "quoted.csv": "a,b\n" + '1,"x, y\n""z"""\n2,w\n' * 10,
+    "formulas.xlsx": in_excel(
+        ["a", "b", "c"], *([i, i % 5, f"=A{i}"] for i in range(20)), [1, None, 3]
+    ),
+    "beside.npz": bytes_of(
+        lambda file: np.savez(file, X=ROWS, y=np.where(ROWS[:, 0] > 1, np.nan, ROWS[:, 0]))
+    ),
     "letter": "Dear reader",
     **dict.fromkeys(
         ["data.xyz", "bad.npy", "bad.npz", "bad.h5", "bad.zarr", "bad.parquet", "bad.libsvm"],
@@ -58,6 +87,7 @@ FILES: dict[str, str | bytes] = {
     ),
 }
 FIT = "fit t.csv --out m --method uniform --components 5"
+LEARN = "fit {} --target a --out m --components 5 --no-test --no-local"
 QUICK = "--components 8 --learners 2 --methods uniform --repeats 1"
 Outcome = tuple[int, str, str, set[str]]
 
@@ -171,6 +201,9 @@ REFUSED: dict[str, tuple[int, str]] = {
     "learn huge.csv --target a": (4, "Column 'b' has the value 1e+200"),
     "learn large.csv --target a": (2, "out of range"),
     "learn cell.csv --target a": (2, "too few"),
+    "fit quotes.csv --target a --out m": (4, "quotation mark in line 2 that is not closed"),
+    "fit quote.csv --target a --out m": (4, "quotation mark in line 3 that is not closed"),
+    "fit beside.npz --target y --out m": (4, "--drop-missing"),
     "reproduce simulatoin": (2, "Did you mean 'simulation'"),
     "reproduce simulation --quick --out letter/below": (2, "cannot be written"),
     "reproduce nowhere.toml": (2, "no preset file"),
@@ -185,7 +218,10 @@ REFUSED: dict[str, tuple[int, str]] = {
 ACCEPTED = {
     "--version": ["nysboost"],
     "--help": ["compare", "reproduce"],
-    f"{FIT} && info m": ["Nystroem", "uniform"],
+    f"{FIT} && info m": ["Nystroem", "uniform", "written by: nysboost 0."],
+    f"{LEARN.format('formulas.xlsx')}": ["Cell C2 of", "as have 19 more cells", "c (20 gaps)"],
+    f"{LEARN.format('quoted.csv')}": ["20 rows, 1 columns"],
+    "fit beside.npz --target y --out m --components 5 --drop-missing": ["dropped rows:"],
     **{
         f"compare {name}.csv {QUICK}": ["40 rows", "3 columns", *said]
         for name, said in {
@@ -206,6 +242,11 @@ CASES = [
     *(
         Case(f"nysboost {words}", lambda w=words: run(w), succeeds(*says))
         for words, says in ACCEPTED.items()
+    ),
+    Case(
+        "nysboost says once how a file is written",
+        lambda: run(f"compare semicolons.csv {QUICK}"),
+        lambda outcome: outcome[1].count("semicolons.csv is separated by") == 1,
     ),
     Case(
         "nysboost says once that a column is left out",

@@ -138,7 +138,7 @@ WRONG = {
         "a;b\n" + "1,234.5;1\n" * 20 + "1,23.4;1\n",
         "Column 'a' of .* has '1,23.4' in line 22",
     ),
-    "an open quotation mark": ('a,b\n1,"x\n2,y\n3,z\n', "begins with 'x': a quotation mark"),
+    "an open quotation mark": ('a,b\n1,"x\n2,y\n3,z\n', "quotation mark in line 2"),
     "spaces alone": ("  \n \n", "is empty"),
     "no text": ("a,b\n\x00\x01,2\n", "not a text file"),
 }

@@ -16,6 +16,7 @@ import numpy as np
 from nysboost.cli import cluster
 from nysboost.cli.sinks import open_sink, print_found, refuse_existing
 from nysboost.cli.source import Source, open_fitted, schema_of
+from nysboost.data.archive import read_archive
 from nysboost.numerics.progress import count_rows
 from nysboost.numerics.resources import as_bytes
 from nysboost.user_error import NO_FILE, WRONG_CALL, WRONG_MODEL, UserError, exits_with
@@ -183,6 +184,7 @@ def describe(options: Namespace) -> dict[str, Any]:
     model, path = load_model(options.model), options.model
     schema, found = schema_of(model), getattr(model, "approximation_", model)
     said: dict[str, Any] = {"file": str(path), "bytes": path.stat().st_size}
+    said["written_by"] = f"nysboost {read_archive(path)[2]}"
     said |= {"model": type(model).__name__, "columns_in": schema.width}
     if schema.named:
         said["names_in"] = [column.name for column in schema.columns]

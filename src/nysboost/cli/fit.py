@@ -180,9 +180,6 @@ def _fit_array(source: Source, options: Namespace) -> Any:
     target = str(source.target if source.y is None else options.target)
     if source.whole:
         return _fit_numbers(source.file.data, source.y, target, options)
-    if source.y is not None and source.drop_missing:
-        msg = "--drop-missing and a target that is an array of its own do not go together."
-        raise UserError(msg)
     width, ys = len(source.columns), list[Any]()
 
     def features() -> Iterator[Any]:
@@ -193,6 +190,8 @@ def _fit_array(source: Source, options: Namespace) -> Any:
 
     with _copy_to_file(features()) as X:
         y = source.y if source.target is None else np.concatenate(ys)
+        if source.y is not None and source.drop_missing:
+            y = y[np.concatenate(source.kept)]
         return _fit_numbers(X, y, target, options)
 
 

@@ -118,7 +118,7 @@ def compare(options: Namespace) -> dict[str, Any]:
     """Compare methods, until Ctrl-C; print a table, recommend one, write a report."""
     chosen = methods.choose_methods(options.methods)
     kernel = methods.choose_kernel(options.kernel, options.sigma)
-    X, notes = _read_points(options)
+    X, said, notes = _read_points(options)
     budget = options.components or methods.choose_budget(X.shape[0], chosen, options.learners)
     make_writable(options.out)
     seeds = f"{options.repeats} seed{'s' if options.repeats > 1 else ''}"
@@ -133,18 +133,19 @@ def compare(options: Namespace) -> dict[str, Any]:
         outcomes = methods.run(task, notes.append)
     method, reason = methods.recommend(outcomes)
     commands = _commands_to_approximate(method, task, options)
-    about = {"notes": notes, "commands": commands, "settings": {"command": options.again}}
+    settings = {"command": options.again}
+    about = {"notes": [*said, *notes], "commands": commands, "settings": settings}
     page, rows = methods.make_page(outcomes, about), methods.list_rows(outcomes, budget)
     publish(page, rows, options.out)
     return {"recommended": method, "reason": reason, "methods": rows}
 
 
-def _read_points(options: Namespace) -> tuple[Any, list[str]]:
-    """Return the points to compare on, (n, d), and a sentence for each thing done to them."""
+def _read_points(options: Namespace) -> tuple[Any, list[str], list[str]]:
+    """Return the points to compare on, (n, d), what was said of their file, and what was done."""
     if options.max_rows > MOST_ROWS:
         msg = f"The exact error takes all n² entries: at most {MOST_ROWS} rows, not "
         raise UserError(f"{msg}{options.max_rows}.")
-    name, details = str(options.data), list[str]()
+    name, details, said = str(options.data), list[str](), list[str]()
     if not options.data.exists() and name in datasets.DATASETS:
         if options.drop_column:
             raise UserError(f"The data set {name} has no other columns: leave --drop-column out.")
@@ -152,7 +153,7 @@ def _read_points(options: Namespace) -> tuple[Any, list[str]]:
         notes, _ = _choose_rows(n, options)
     else:
         source = open_source(options)
-        X, details = _read_numbers(source)
+        (X, details), said = _read_numbers(source), source.file.notes
         options.drop_missing = source.drop_missing
         notes, kept = _choose_rows(X.shape[0], options)
         X = X if len(kept) == X.shape[0] else X[kept]
@@ -162,7 +163,7 @@ def _read_points(options: Namespace) -> tuple[Any, list[str]]:
         scale = X.std(axis=0)
         X = (X - X.mean(axis=0)) / np.where(scale > 0, scale, 1.0)
         details.append("Each column was scaled to mean 0 and standard deviation 1.")
-    return X, [f"{notes[0]} They make {X.shape[1]:,} columns of numbers.", *details]
+    return X, said, [f"{notes[0]} They make {X.shape[1]:,} columns of numbers.", *details]
 
 
 def _read_numbers(source: Source) -> tuple[Any, list[str]]:
@@ -179,7 +180,7 @@ def _read_numbers(source: Source) -> tuple[Any, list[str]]:
         return table, []
     schema = Schema.of(table)
     source.drop_missing |= any(column.gaps for column in schema.columns)
-    return Codes.of(schema)(table), [*source.file.notes, *schema.describe()]
+    return Codes.of(schema)(table), schema.describe()
 
 
 def _commands_to_approximate(method: str, task: methods.Task, options: Namespace) -> dict[str, str]:

@@ -36,7 +36,12 @@ class Source:
     drop_missing: bool = False
     target: str | None = None
     y: Any = None
-    dropped_rows: int = field(default=0, init=False)
+    kept: list[Any] = field(default_factory=list, init=False)
+
+    @property
+    def dropped_rows(self) -> int:
+        """How many of the rows that were read have gaps and were left out."""
+        return sum(int((~there).sum()) for there in self.kept)
 
     @property
     def named(self) -> bool:
@@ -53,7 +58,7 @@ class Source:
 
         The target comes after the columns, and then other columns that are kept.
         """
-        self.dropped_rows = 0
+        self.kept, start = [], 0
         used = list(self.columns) + ([] if self.target is None else [self.target])
         wanted = list(dict.fromkeys([*used, *kept]))
         if self.named:
@@ -66,19 +71,21 @@ class Source:
                 yield block
                 continue
             there = _whole_rows(block, used)
-            self.dropped_rows += int((~there).sum())
+            if self.y is not None and self.y.dtype.kind == "f":
+                y = self.y[start : start + len(block)]
+                there &= np.isfinite(y.reshape(len(y), -1)).all(axis=1)
+            self.kept.append(there)
+            start += len(block)
             if there.any():
                 yield block.filter(there) if self.named else block[there]
 
     def join(self, parts: Sequence[Any]) -> tuple[Any, Any]:
-        """Return the columns of all rows, an Arrow table or an array, and the target's values."""
+        """Return the columns of all rows, an Arrow table and its target, or an array."""
         if not parts:
             gaps = " without gaps" if self.drop_missing else ""
             raise UserError(f"{self.file.path} has no rows{gaps}.", WRONG_DATA)
         if not self.named:
-            block = np.concatenate(parts)
-            y = self.y if self.target is None else block[:, -1]
-            return block[:, : len(self.columns)], y
+            return np.concatenate(parts)[:, : len(self.columns)], None
         table = join_tables(parts)
         return table.select(list(self.columns)), self.target_in(table)
 
@@ -139,6 +146,8 @@ def open_fitted(options: Namespace, model: Any, kept: Sequence[str]) -> tuple[So
         if len(names) != schema.width:
             msg = f"The model was fitted on {schema.width} columns, but {file.path} has "
             raise UserError(f"{msg}{len(names)}.", WRONG_MODEL)
+    for note in file.notes if str(options.out) != "-" else ():
+        print(note)
     return Source(file, names, options.drop_missing), others
 
 

@@ -131,6 +131,14 @@ def write_error(path: Path, what: str, error: OSError) -> OSError:
     return type(error)(error.errno, msg)
 
 
+def as_path(path: Any) -> Path:
+    """Return the path of a model file, or say that it is none."""
+    if isinstance(path, str | os.PathLike):
+        return Path(path)
+    msg = f"The path of a model file is a text or a pathlib.Path, but {path!r} was given."
+    raise TypeError(msg)
+
+
 def real_place(path: Path) -> Path:
     """Return where a file goes: what a symbolic link points to, not the link."""
     return path.resolve() if path.is_symlink() else path

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Set
 from itertools import chain
 from typing import Any
 
@@ -179,6 +179,11 @@ def _refuse_no_numbers(X: Any, name: str) -> None:
         raise ValueError(
             f"{name} is a masked array, and its masked values would count: fill them in first, "
             "with sklearn.impute.SimpleImputer say."
+        )
+    if isinstance(X, Mapping | Set):
+        kind = type(X).__name__
+        raise TypeError(
+            f"{name} is a {kind}, and no table: make an array or a data frame of what is in it."
         )
     kinds: Any = getattr(X, "dtypes", None)  # a data frame has a dtype for each column
     kinds = list(kinds) if hasattr(kinds, "__iter__") else [getattr(X, "dtype", None)]

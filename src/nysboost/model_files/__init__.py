@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 from sklearn.base import BaseEstimator
@@ -11,6 +10,7 @@ from sklearn.base import BaseEstimator
 from nysboost.approximation import Approximation
 from nysboost.data.archive import ModelFileError, damage_error, read_archive, write_archive
 from nysboost.data.description import Describer, DeviceError, put_together
+from nysboost.data.files import as_path
 from nysboost.model_files.types import TYPES, forgetful
 
 __all__ = ["ModelFileError", "load", "save"]
@@ -63,7 +63,7 @@ def save(model: Any, path: str | os.PathLike[str], *, with_rows: bool = False) -
     describer = Describer(TYPES if with_rows else forgetful(TYPES))
     root = describer.describe(model)
     described = {"objects": describer.objects, "root": root}
-    write_archive(_as_path(path), described, describer.arrays)
+    write_archive(as_path(path), described, describer.arrays)
 
 
 def load(path: str | os.PathLike[str], *, device: str | None = None) -> Any:
@@ -105,7 +105,7 @@ def load(path: str | os.PathLike[str], *, device: str | None = None) -> Any:
     ...     nb.load(f"{folder}/model.nysboost").rank
     20
     """
-    path = _as_path(path)
+    path = as_path(path)
     described, arrays, version = read_archive(path)
     try:
         return put_together(described["objects"], described["root"], TYPES, arrays, device)
@@ -118,10 +118,3 @@ def load(path: str | os.PathLike[str], *, device: str | None = None) -> Any:
         ) from error
     except Exception as error:  # every type has its own objections to parts that do not fit
         raise damage_error(path) from error
-
-
-def _as_path(path: Any) -> Path:
-    if isinstance(path, str | os.PathLike):
-        return Path(path)
-    msg = f"The path of a model file is a text or a pathlib.Path, but {path!r} was given."
-    raise TypeError(msg)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -117,6 +118,8 @@ def report_progress(
 
     `verbose` None: a bar for what takes over two seconds; 0: nothing; 1: also lines for steps.
     """
+    if not isinstance(verbose, Integral | None):
+        raise ValueError(f"verbose is None, 0 or 1, but verbose={verbose!r} was given.")
     outer = _current.get()
     if outer is not None and not outer.total and listen is None:
         yield outer  # which knows no parts of its own

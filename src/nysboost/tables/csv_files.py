@@ -6,6 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from nysboost.tables import writing as written
 from nysboost.tables.frames import refuse_repeated
 from nysboost.tables.schema import Schema
 from nysboost.tables.values import MARKS, MISSING, as_number, kind_of
-from nysboost.tables.writing import Writing, open_unpacked
+from nysboost.tables.writing import Writing, long_cells, open_unpacked
 from nysboost.user_error import TableError
 
 LOOKED_AT = 4096
@@ -58,6 +59,7 @@ class CsvFile:
     def _text(self, columns: Sequence[str] | None = None) -> Iterator[Any]:
         """Read all rows once, in order, as batches of text."""
         import pyarrow as pa
+        import pyarrow.compute as pc
         import pyarrow.csv as arrow
 
         read = arrow.ReadOptions(
@@ -73,12 +75,11 @@ class CsvFile:
         )
         try:
             with open_unpacked(self.path) as stream:
-                last = None
                 for batch in arrow.open_csv(stream, read, parse, convert):
+                    if any(pc.any(pc.match_substring(cells, "\n")).as_py() for cells in batch):
+                        self.refuse_open_quote()
                     if batch.num_rows:
-                        last = batch.slice(batch.num_rows - 1)
                         yield batch
-            self._refuse_open_quote(last)
         except pa.ArrowInvalid as error:
             raise TableError(self._sentence(str(error))) from error
 
@@ -119,16 +120,21 @@ class CsvFile:
 
     # Sentences
 
-    def _refuse_open_quote(self, last: Any) -> None:
-        """Refuse a last row of which one cell holds rows: a quotation mark is not closed."""
-        for name, cells in zip(last.schema.names, last.columns, strict=True) if last else ():
-            lines = cells[0].as_py().splitlines()
-            separators = [line.count(self.writing.separator or ",") for line in lines[1:]]
-            if separators and len(self.names) > 1 and separators[0] == len(self.names) - 1:
-                raise TableError(
-                    f"Column {name!r} of {self.path} has a cell of {len(lines)} lines that begins "
-                    f"with {lines[0]!r:.60}: a quotation mark before it is not closed."
-                )
+    def refuse_open_quote(self) -> None:
+        """Refuse a cell of several lines whose quotation mark is not closed at its end."""
+        with self._reader(strict=True) as rows:
+            while True:
+                begin = rows.line_num + 1
+                try:
+                    next(rows)
+                except StopIteration:
+                    return
+                except csv.Error as error:
+                    if rows.line_num > begin:
+                        raise TableError(
+                            f"{self.path} has a quotation mark in line {begin} that is not closed "
+                            "at the end of a cell: close it, or take it out."
+                        ) from error
 
     def _sentence(self, said: str) -> str:
         """Return what Arrow says as a sentence that names the line."""
@@ -158,14 +164,19 @@ class CsvFile:
 
     def lines(self) -> Iterator[tuple[int, list[str]]]:
         """Yield each line that has a row, with its number in the file."""
-        encoding = self.writing.encoding or "utf-8"
-        with io.TextIOWrapper(
-            open_unpacked(self.path), encoding=encoding, errors="replace", newline=""
-        ) as text:
-            rows = csv.reader(text, delimiter=self.writing.separator or ",")
-            for row in rows:
-                if row and rows.line_num > self.header:
-                    yield rows.line_num, row
+        with self._reader() as rows:
+            yield from ((rows.line_num, r) for r in rows if r and rows.line_num > self.header)
+
+    @contextmanager
+    def _reader(self, *, strict: bool = False) -> Iterator[Any]:
+        encoding, separator = self.writing.encoding or "utf-8", self.writing.separator or ","
+        with (
+            long_cells(),
+            io.TextIOWrapper(
+                open_unpacked(self.path), encoding=encoding, errors="replace", newline=""
+            ) as text,
+        ):
+            yield csv.reader(text, delimiter=separator, strict=strict)
 
 
 def open_csv(
@@ -190,13 +201,15 @@ def open_csv(
         cell if named and (cell or i == cells.index("")) else f"column {i}"
         for i, cell in enumerate(cells)
     )
+    file = CsvFile(path, writing, names, line if named else line - 1, categories=categories)
+    if any("\n" in cell for _, row in rows for cell in row):
+        file.refuse_open_quote()
     refuse_repeated(names, path)
     for name in categories:
         if name not in names:
             raise TableError(f"{path} has no column {name!r}. It has {', '.join(names)}.")
     if named and not rest:
         raise TableError(f"{path} needs a line of column names and at least one row.")
-    file = CsvFile(path, writing, names, line if named else line - 1, categories=categories)
     if named and not texts:
         file.notes.append(f"The first line of {path}, 0, 1, 2, …, is taken as names of columns.")
     if not named:

@@ -244,7 +244,27 @@ def _open_excel(path: Path) -> ColumnFile:
     columns = {names[i]: _one_type([row[i] for row in rows[1:]]) for i in kept}
     data = pa.table(columns)
     notes = [f"The first sheet of {path} is read."] if len(book.worksheets) > 1 else []
+    if any(column.null_count for column in data.columns):
+        notes += _formulas_without_values(path, book.worksheets[0])
     return ColumnFile(path, data, tuple(data.column_names), notes, data.num_rows)
+
+
+def _formulas_without_values(path: Path, values: Any) -> list[str]:
+    """Return a note if cells hold a formula, but not what it gives."""
+    formulas = need("openpyxl", "files").load_workbook(path, read_only=True).worksheets[0]
+    found = [
+        formula.coordinate
+        for line, row in zip(values.iter_rows(values_only=True), formulas.iter_rows(), strict=True)
+        for value, formula in zip(line, row, strict=True)
+        if value is None and formula.data_type == "f"
+    ]
+    if not found:
+        return []
+    more = f", as have {len(found) - 1} more cells" if len(found) > 1 else ""
+    return [
+        f"Cell {found[0]} of {path} has a formula without the value that it gives{more}: these are "
+        "taken as missing. A program for spreadsheets that opens and saves the file adds them."
+    ]
 
 
 def _one_type(cells: Sequence[Any]) -> Any:

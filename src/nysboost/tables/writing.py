@@ -9,7 +9,8 @@ import gzip
 import io
 import lzma
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -139,10 +140,17 @@ def _encoding(head: bytes) -> str:
 
 def rows_of_text(text: str, separator: str, most: int | None = None) -> list[Row]:
     """Return the rows of a text that are not empty, `most` of them, however long cells are."""
-    usual = csv.field_size_limit(LONGEST_CELL)
-    try:
+    with long_cells():
         rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
         return list(islice(((rows.line_num, row) for row in rows if row), most))
+
+
+@contextmanager
+def long_cells() -> Iterator[None]:
+    """Let Python read cells of any usual length."""
+    usual = csv.field_size_limit(LONGEST_CELL)
+    try:
+        yield
     finally:
         csv.field_size_limit(usual)
 
