@@ -27,8 +27,8 @@ from sklearn.preprocessing import StandardScaler
 import nysboost as nb
 from nysboost.tables.codes import Codes
 from nysboost.tables.files import open_table, read_whole
+from nysboost.tables.frames import target_of
 from nysboost.tables.schema import Schema
-from nysboost.tables.targets import target_of
 
 OURS = "NysBoost"
 GOALS = "goals: geometric mean 0.97, each 1.05, census_income 1.02"

@@ -13,14 +13,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from nysboost.approximation import Approximation
-from nysboost.boosting.algorithm import (
-    JOINT_VARIANTS,
-    RULES,
-    VARIANTS,
-    boost,
-    ensemble,
-    parse_variant,
-)
+from nysboost.boosting import algorithm
+from nysboost.boosting.algorithm import JOINT_VARIANTS, RULES, VARIANTS
 from nysboost.boosting.core import core_on
 from nysboost.boosting.learner import Mixture, fit_learner, truncate
 from nysboost.boosting.rules import ExponentialWeights, RidgeWeights, Rule
@@ -59,7 +53,7 @@ def _ensemble(letter: str) -> Method:
     """Σ μ_i G_i over learners on uniformly sampled columns."""
 
     def run(gram: Gram, settings: Settings, rng: Rng) -> Approximation:
-        return _mix(gram, ensemble(gram, settings, rng), rules_of(settings)[letter])
+        return _mix(gram, algorithm.ensemble(gram, settings, rng), rules_of(settings)[letter])
 
     return run
 
@@ -68,8 +62,8 @@ def _boosting(name: str) -> Method:
     """Algorithm 1 with the weights and the clustering that the name says."""
 
     def run(gram: Gram, settings: Settings, rng: Rng) -> Approximation:
-        variant = parse_variant(name, rules_of(settings))
-        trajectory = boost(gram, settings, variant.boosting, variant.selector, rng)
+        variant = algorithm.parse_variant(name, rules_of(settings))
+        trajectory = algorithm.boost(gram, settings, variant.boosting, variant.selector, rng)
         return _mix(gram, trajectory, variant.final)
 
     return run

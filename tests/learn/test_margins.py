@@ -9,8 +9,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
 import nysboost as nb
+from nysboost.engine.factor import Factor
 from nysboost.learn.margins import LOSSES, Hinge, Logistic, Objective, fit_margins, zero_of
-from nysboost.learn.on_features import features_of
 
 X, Y = make_moons(300, noise=0.2, random_state=0)
 SIGNS = np.where(Y == 1, 1.0, -1.0)[:, None]
@@ -29,7 +29,9 @@ def fitted(**how):
 @pytest.mark.parametrize("C", [0.1, 1.0, 30.0])
 def test_logistic_regression_is_scikit_learns_on_the_same_features(C):
     transformer = fitted()
-    w, b, _ = fit_margins(features_of(transformer), SIGNS, Objective(Logistic(), C, tolerance=1e-9))
+    w, b, _ = fit_margins(
+        Factor(transformer._transform), SIGNS, Objective(Logistic(), C, tolerance=1e-9)
+    )
     F = transformer.transform(X)
     theirs = LogisticRegression(C=C, tol=1e-8, max_iter=5000).fit(F, Y)
     np.testing.assert_allclose(F @ w[:, 0] + b, theirs.decision_function(F), atol=1e-3)
@@ -38,7 +40,7 @@ def test_logistic_regression_is_scikit_learns_on_the_same_features(C):
 @pytest.mark.parametrize("C", [0.3, 1.0, 3.0])
 def test_with_every_row_as_landmark_the_machine_is_svc(C):
     transformer = fitted()
-    w, b, _ = fit_margins(features_of(transformer), SIGNS, narrow(C))
+    w, b, _ = fit_margins(Factor(transformer._transform), SIGNS, narrow(C))
     theirs = SVC(C=C, gamma=2.0, tol=1e-6).fit(X, Y)
     grid = np.random.default_rng(0).uniform(-1.5, 2.5, size=(400, 2))
     ours = transformer.transform(grid) @ w[:, 0] + b
@@ -50,7 +52,7 @@ def test_with_every_row_as_landmark_the_machine_is_svc(C):
 def test_the_objective_is_no_higher_than_where_libsvm_ends(C, landmarks):
     transformer = nb.Nystroem(gamma=2.0, method="uniform", n_components=landmarks, random_state=0)
     F = transformer.fit(X).transform(X)
-    w, b, _ = fit_margins(features_of(transformer), SIGNS, narrow(C))
+    w, b, _ = fit_margins(Factor(transformer._transform), SIGNS, narrow(C))
     theirs = SVC(kernel="linear", C=C, tol=1e-6).fit(F, Y)
 
     def objective(w, b):
@@ -63,7 +65,7 @@ def test_the_objective_is_no_higher_than_where_libsvm_ends(C, landmarks):
 def test_weights_are_repetitions_and_rows_of_none_have_no_part():
     counts = np.random.default_rng(0).integers(0, 3, size=len(X))
     transformer = fitted()
-    w, b, _ = fit_margins(features_of(transformer), SIGNS, narrow(1.0), counts * 1.0)
+    w, b, _ = fit_margins(Factor(transformer._transform), SIGNS, narrow(1.0), counts * 1.0)
     many = np.repeat(np.arange(len(X)), counts)
     F = transformer.transform(X)
     theirs = SVC(kernel="linear", tol=1e-6).fit(F[many], Y[many])
@@ -73,7 +75,7 @@ def test_weights_are_repetitions_and_rows_of_none_have_no_part():
 def test_a_class_of_one_row_and_rows_that_are_all_alike_have_a_machine():
     alike = np.ones((50, 2))
     transformer = nb.Nystroem(gamma=1.0, method="uniform", n_components=5, random_state=0)
-    features = features_of(transformer.fit(alike))
+    features = Factor(transformer.fit(alike)._transform)
     signs = np.where(np.arange(50)[:, None] == 0, 1.0, -1.0)
     for loss in LOSSES.values():
         w, b, _ = fit_margins(features, signs, Objective(loss, 10.0))
@@ -100,7 +102,7 @@ def test_several_problems_at_once_are_those_problems_alone():
     digits, y = digits[:400] / 16, y[:400]
     signs = np.where(y[:, None] == np.arange(3), 1.0, -1.0)
     transformer = nb.Nystroem(gamma=0.05, n_components=40, method="uniform", random_state=0)
-    features = features_of(transformer.fit(digits))
+    features = Factor(transformer.fit(digits)._transform)
     together = fit_margins(features, signs, EXACT)
     for i in range(3):
         w, b, _ = fit_margins(features, signs[:, [i]], EXACT)
@@ -110,14 +112,14 @@ def test_several_problems_at_once_are_those_problems_alone():
 
 def test_blocks_of_features_change_nothing():
     found = [
-        fit_margins(features_of(fitted(max_memory=memory)), SIGNS, EXACT)
+        fit_margins(Factor(fitted(max_memory=memory)._transform), SIGNS, EXACT)
         for memory in (2**30, 10**6)
     ]
     np.testing.assert_allclose(found[0][0], found[1][0], atol=1e-6)
 
 
 def test_a_descent_that_begins_where_it_ended_stays_there():
-    features = features_of(fitted())
+    features = Factor(fitted()._transform)
     end = fit_margins(features, SIGNS, EXACT)
     again = fit_margins(features, SIGNS, Objective(Logistic(), max_iter=1), start=end)
     np.testing.assert_allclose(again[0], end[0], atol=1e-6)
@@ -129,8 +131,8 @@ def test_other_arrays_than_numpys_give_the_same_machine(name):
     strict = pytest.importorskip("array_api_strict")
     how = {"gamma": 2.0, "method": "uniform", "n_components": 40, "random_state": 0}
     plain, other = (nb.Nystroem(**how).fit(rows) for rows in (X, strict.asarray(X)))
-    expected = fit_margins(features_of(plain), SIGNS, Objective(LOSSES[name]))
-    w, b, _ = fit_margins(features_of(other), SIGNS, Objective(LOSSES[name]))
+    expected = fit_margins(Factor(plain._transform), SIGNS, Objective(LOSSES[name]))
+    w, b, _ = fit_margins(Factor(other._transform), SIGNS, Objective(LOSSES[name]))
     assert type(w) is type(strict.asarray(X))
     np.testing.assert_allclose(np.asarray(w), expected[0], atol=1e-6)
     np.testing.assert_allclose(np.asarray(b), expected[1], atol=1e-6)
@@ -141,7 +143,7 @@ def test_rows_in_single_precision_give_nearly_the_same_machine():
     scores = []
     for precision in (np.float64, np.float32):
         transformer = nb.Nystroem(**how).fit(X.astype(precision))
-        w, b, _ = fit_margins(features_of(transformer), SIGNS, Objective(Hinge()))
+        w, b, _ = fit_margins(Factor(transformer._transform), SIGNS, Objective(Hinge()))
         assert w.dtype == np.float64
         scores.append(transformer.transform(X.astype(precision)) @ w[:, 0] + b)
     np.testing.assert_allclose(scores[1], scores[0], atol=0.05)

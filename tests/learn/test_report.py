@@ -6,7 +6,7 @@ import pytest
 from sklearn.base import clone
 
 import nysboost as nb
-from nysboost.learn.report import permutation_importances
+from nysboost.learn.base import permutation_importances
 
 QUICK = {"n_components": 16, "kernel": "gaussian", "random_state": 0}
 

@@ -13,9 +13,8 @@ import numpy as np
 from nysboost.numerics.checks import unknown
 from nysboost.tables.array_files import ArrayFile
 from nysboost.tables.files import FORMS, ColumnFile, join_tables, open_table, without_index
-from nysboost.tables.frames import columns_of
+from nysboost.tables.frames import columns_of, target_of
 from nysboost.tables.schema import Schema
-from nysboost.tables.targets import target_of
 from nysboost.tables.values import Factor
 from nysboost.tables.writing import Writing
 from nysboost.user_error import WRONG_DATA, WRONG_MODEL, NoTableError, UserError

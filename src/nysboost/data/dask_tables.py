@@ -10,11 +10,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from nysboost.data import checks
 from nysboost.data.dask_rows import NO_VALUES, DaskRows, rows_at
 from nysboost.data.lazy import as_node, merge_on_workers
 from nysboost.data.rows import ArrayRows, spread_indices
-from nysboost.numerics import arrays
+from nysboost.numerics import arrays, checks
 from nysboost.numerics.arrays import Array, Floats, Indices, as_float, whereabouts
 
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from nysboost.data.checks import refuse_non_finite
 from nysboost.data.driver import ENDLESS, Plan, in_order, run_blocks, slices
 from nysboost.data.outputs import Output, make_output
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Indices, as_float, convert_like, take
+from nysboost.numerics.checks import refuse_non_finite
 from nysboost.numerics.resources import Budget, usable_threads
 
 T = TypeVar("T")

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from array_api_compat import is_array_api_obj
 
-from nysboost.data import checks
 from nysboost.data.dask_rows import DaskRows
 from nysboost.data.dask_tables import dask_rows, survey_rows
 from nysboost.data.files import find_map
@@ -24,6 +23,7 @@ from nysboost.data.rows import (
     scan_size,
     spread_indices,
 )
+from nysboost.numerics import checks
 from nysboost.numerics.arrays import SUPPORTED, Array, as_float, is_sparse, is_supported
 
 

@@ -125,6 +125,10 @@ class Factor:
         """Return Fᵀ V, shape (K, q)."""
         return self.fold(_inner, operator.add, None, V, task="inner-products")
 
+    def total(self) -> Floats:
+        """Return the sum of the features over all rows, shape (K,)."""
+        return self.fold(_total, operator.add, task="total")
+
     def trace(self, weights: Floats) -> float:
         """Return tr F S Fᵀ, with `weights` the diagonal of S."""
         return float(self.fold(_trace, operator.add, weights, task="trace"))
@@ -158,6 +162,10 @@ class Factor:
 
 def _inner(_: None, F: Array, V: Array) -> Array:
     return F.T @ V
+
+
+def _total(_: None, F: Array) -> Floats:
+    return np.asarray(floats_on_host(F).sum(axis=0))
 
 
 def _trace(weights: Floats, F: Array) -> float:

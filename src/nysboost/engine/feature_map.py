@@ -16,24 +16,8 @@ from nysboost.data.rows import ArrayRows, Rows
 from nysboost.engine.projection import BlockDiagonal, Multiply, product_with, size_of
 from nysboost.gram import Gram, KernelGram, Landmarks
 from nysboost.kernels import Evaluator, Kernel
-from nysboost.numerics.arrays import (
-    Array,
-    Indices,
-    as_float,
-    block_bytes,
-    dense,
-    dtype_name,
-    empty,
-    epsilon,
-    identity,
-    in_float64,
-    is_cuda,
-    is_numpy,
-    like,
-    namespace,
-    take,
-    to_host,
-)
+from nysboost.numerics import arrays
+from nysboost.numerics.arrays import Array, Indices
 from nysboost.numerics.linalg import norms, triangular_inverse
 from nysboost.numerics.resources import Budget
 from nysboost.numerics.tolerances import JITTER, ROUNDING, cutoff
@@ -61,8 +45,8 @@ class FeatureMap:
         """Return the map of a kernel with landmarks Z; N is L⁻ᵀ of k(Z, Z) unless given."""
         if N is None:
             W = kernel(Z, Z)
-            W = (W + W.T) / 2 + JITTER * float(W[0, 0]) * identity(Z.shape[0], W)
-            N = triangular_inverse(namespace(Z).linalg.cholesky(W)).T
+            W = (W + W.T) / 2 + JITTER * float(W[0, 0]) * arrays.identity(Z.shape[0], W)
+            N = triangular_inverse(arrays.namespace(Z).linalg.cholesky(W)).T
         return cls(KernelGram(ArrayRows(Z), kernel), Landmarks(None, Z), N)
 
     @property
@@ -77,7 +61,7 @@ class FeatureMap:
         """N as one dense array of shape (m, r)."""
         N = self.projection
         if N is None:
-            return identity(len(self.landmarks), dense(self.gram.rows.form))
+            return arrays.identity(len(self.landmarks), arrays.dense(self.gram.rows.form))
         return N.dense() if isinstance(N, BlockDiagonal) else N
 
     def __repr__(self) -> str:
@@ -91,11 +75,12 @@ class FeatureMap:
 
     def round_to(self, gram: Gram) -> FeatureMap:
         """Return the map over a Gram in float32, say, without features that are rounding there."""
-        if gram.eps <= epsilon(self.projection):
+        if gram.eps <= arrays.epsilon(self.projection):
             return self.with_gram(gram)
-        sizes = to_host(norms(self.projection, axis=0)) ** 2  # the inverses of W's eigenvalues
+        # the inverses of W's eigenvalues
+        sizes = arrays.to_host(norms(self.projection, axis=0)) ** 2
         kept = np.flatnonzero(sizes * cutoff(ROUNDING, gram.eps) <= sizes.min())
-        return FeatureMap(gram, self.landmarks, take(self.projection, kept, axis=1))
+        return FeatureMap(gram, self.landmarks, arrays.take(self.projection, kept, axis=1))
 
     @cached_property
     def without_rows(self) -> FeatureMap:
@@ -105,7 +90,7 @@ class FeatureMap:
     def times(self, matrix: Array) -> FeatureMap:
         """Return x ↦ k(x, Z) N · matrix, as one map."""
         N = self.normalization
-        return replace(self, projection=N @ like(matrix, N))
+        return replace(self, projection=N @ arrays.like(matrix, N))
 
     def simplify(self) -> FeatureMap:
         """Return the same map through a dense N, where that costs fewer operations."""
@@ -119,13 +104,13 @@ class FeatureMap:
     def __call__(self, X: Array) -> Array:
         """Return the features of the rows of an array or CSR matrix, shape (n, r)."""
         if X.shape[0] == 0:
-            return empty((0, self.rank), as_float(dense(X)))
+            return arrays.empty((0, self.rank), arrays.as_float(arrays.dense(X)))
         return self.write(ArrayRows(X))
 
     def features(self, rows: Indices | slice | None = None) -> Array:
         """Return F at rows of the Gram itself (default all), shape (len(rows), r)."""
         if rows is not None and not isinstance(rows, slice) and len(rows) == 0:
-            return empty((0, self.rank), self.gram.rows.form)
+            return arrays.empty((0, self.rank), self.gram.rows.form)
         X, evaluate = self.gram.operands(slice(None) if rows is None else rows, self.landmarks)
         return ArrayRows(X).map(FeaturePass(self, evaluate=evaluate), self.rank)
 
@@ -177,7 +162,7 @@ class FeaturePass(Task):
     def prepare(self, form: Array) -> Callable[..., Any]:
         """Return the function of a block, with the landmarks and N where the rows are."""
         transform, double, function = self.transform, self.double, self.function
-        form = in_float64(form) if double else form
+        form = arrays.in_float64(form) if double else form
         if self.evaluate is None:
             evaluate, multiply = transform.prepare(form)
         else:
@@ -187,7 +172,7 @@ class FeaturePass(Task):
         )
 
         def features(x: Array, out: Array | None) -> Array:
-            values = evaluate(in_float64(x) if double else x, for_values(x.shape[0]))
+            values = evaluate(arrays.in_float64(x) if double else x, for_values(x.shape[0]))
             if multiply is None:
                 if out is not None:
                     out[...] = values
@@ -201,7 +186,7 @@ class FeaturePass(Task):
     def fuse(self, form: Array, n: int) -> Callable[[Array, Array], bool] | None:
         """Return the map as one GPU kernel, where PyTorch and Triton have one for it."""
         gram, landmarks, N = self.transform.gram, self.transform.landmarks, self.transform
-        if n < FUSED_ROWS or not is_cuda(form) or self.rotated or N.projection is None:
+        if n < FUSED_ROWS or not arrays.is_cuda(form) or self.rotated or N.projection is None:
             return None
         if not isinstance(gram, KernelGram) or landmarks.basis is not None:
             return None
@@ -229,14 +214,14 @@ class FeaturePass(Task):
     def plan(self, rows: Any, streamed: bool) -> Plan:
         """Return the sizes of the pass: operands, blocks of kernel values, pieces of rows."""
         transform, N = self.transform, self.transform.projection
-        form = in_float64(rows.form) if self.double else rows.form
+        form = arrays.in_float64(rows.form) if self.double else rows.form
         c, d, r = len(transform.landmarks), rows.numbers_per_row, transform.rank
-        itemsize = np.dtype(dtype_name(form)).itemsize
+        itemsize = np.dtype(arrays.dtype_name(form)).itemsize
         wide = N.rotation.shape[0] if self.rotated else 0
         held = d if transform.landmarks.points is not None else 0  # values are taken, not computed
         budget = self.budget or transform.gram.budget
         # other libraries have threads of their own, and modes that belong to a thread
-        parallel = transform.gram.parallel and is_numpy(form)
+        parallel = transform.gram.parallel and arrays.is_numpy(form)
         per_value = (transform.landmarks.basis or transform.gram).bytes_per_value(form)
         own = 0 if self.in_place or N is None else 2 * r
         cost = Cost(
@@ -246,7 +231,7 @@ class FeaturePass(Task):
             block_row=itemsize * (2 * held + 8 + wide + own) + per_value * c,
             piece_row=(8 * d + (itemsize * r if self.in_place else 0)) if streamed else 0,
         )
-        suits = block_bytes(form) * (1 if self.in_place else BLOCKS_OF_FEATURES)
+        suits = arrays.block_bytes(form) * (1 if self.in_place else BLOCKS_OF_FEATURES)
         return cost.plan(rows.n, budget, cache_bytes=suits, parallel=parallel)
 
 

@@ -14,17 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from nysboost.engine.factor import Factor
 from nysboost.gram import Gram
-from nysboost.numerics.arrays import (
-    Array,
-    Floats,
-    TableLike,
-    floats_on_host,
-    in_float64,
-    is_array,
-    like,
-    namespace,
-    to_host,
-)
+from nysboost.numerics import arrays
+from nysboost.numerics.arrays import Array, Floats, TableLike
 from nysboost.numerics.checks import positions, real_numbers, require_count, require_number
 from nysboost.numerics.linalg import spectrum
 from nysboost.numerics.tolerances import DEFINITE, UNSOLVED
@@ -59,7 +50,9 @@ class LowRankMatrix(LinearOperator):
         n = self.shape[0]
         left, right = (positions(which, n) for which in (rows, cols))
         low = (self._factor.at(left) * self._weights_like) @ self._factor.at(right).T
-        return low + like(self.shift * np.equal.outer(left, right), low) if self.shift else low
+        return (
+            low + arrays.like(self.shift * np.equal.outer(left, right), low) if self.shift else low
+        )
 
     def diag(self) -> Array:
         """Return the diagonal of K̂, shape (n,)."""
@@ -74,7 +67,7 @@ class LowRankMatrix(LinearOperator):
         """Return K̂ as an n×n array."""
         F = self._factor.all()
         low = (F * self._weights_like) @ F.T
-        return low + like(self.shift * np.eye(self.shape[0]), low) if self.shift else low
+        return low + arrays.like(self.shift * np.eye(self.shape[0]), low) if self.shift else low
 
     def __matmul__(self, V: TableLike) -> Array:
         """Return K̂ V, in the array namespace of V where that is the data's own."""
@@ -82,7 +75,7 @@ class LowRankMatrix(LinearOperator):
         if shape and shape[0] != self.shape[1]:
             msg = f"K̂ has {self.shape[1]} columns, and an array of shape {shape} does not fit them."
             raise ValueError(msg)
-        if is_array(V) and not isinstance(V, np.ndarray):
+        if arrays.is_array(V) and not isinstance(V, np.ndarray):
             return self._matmat(V[:, None])[:, 0] if V.ndim == 1 else self._matmat(V)
         product: Array = super().__matmul__(V)
         return product
@@ -94,7 +87,7 @@ class LowRankMatrix(LinearOperator):
     def _times(self, V: Array) -> Array:
         """Return F S Fᵀ V."""
         if isinstance(V, np.ndarray) and not isinstance(self._weights_like, np.ndarray):
-            return to_host(self._times(like(V, self._weights_like)))
+            return arrays.to_host(self._times(arrays.like(V, self._weights_like)))
         inner = self._weights_like[:, None] * self._factor.inner(V)
         return self._map_features(_product, inner, V)
 
@@ -123,9 +116,9 @@ class LowRankMatrix(LinearOperator):
         if k is not None:
             require_count("k", k)
         eigenvalues, basis = self._spectrum
-        T = like(basis[:, :k], self._weights_like)
+        T = arrays.like(basis[:, :k], self._weights_like)
         vectors = self._factor.map(_product, T, T.shape[1], task="eigenvectors")
-        return like(eigenvalues[:k] + self.shift, T), vectors
+        return arrays.like(eigenvalues[:k] + self.shift, T), vectors
 
     def solve(self, b: TableLike, alpha: float) -> Array:
         """Return (K̂ + alpha·I)⁻¹ b without forming K̂.
@@ -161,7 +154,7 @@ class LowRankMatrix(LinearOperator):
             msg = f"b has shape {tuple(B.shape)}, but the matrix has {self.shape[0]} rows."
             raise ValueError(msg)
         if isinstance(B, np.ndarray) and not isinstance(self._weights_like, np.ndarray):
-            return to_host(self.solve(like(B, self._weights_like), alpha))
+            return arrays.to_host(self.solve(arrays.like(B, self._weights_like), alpha))
         V = B[:, None] if B.ndim == 1 else B
         y, reached = self._solve(V, ridge)
         if reached > UNSOLVED[self.dtype.name]:
@@ -170,7 +163,7 @@ class LowRankMatrix(LinearOperator):
                 f"{reached:.1e}: raise alpha, or pass the data in float64 if they are not."
             )
             warnings.warn(msg, ConvergenceWarning, stacklevel=2)
-        shared = like(y, in_float64(self._weights_like)), ridge
+        shared = arrays.like(y, arrays.in_float64(self._weights_like)), ridge
         solution = self._map_features(_solution, shared, V, V)
         return solution[:, 0] if B.ndim == 1 else solution
 
@@ -184,7 +177,7 @@ class LowRankMatrix(LinearOperator):
 
         def inner(y: Floats) -> Floats:
             """Return Fᵀ x, and below it ‖b‖² of each column."""
-            shared = like(y, in_float64(self._weights_like)), alpha
+            shared = arrays.like(y, arrays.in_float64(self._weights_like)), alpha
             return self._factor.fold(_inner, operator.add, shared, b, task="inner-products")
 
         best = np.zeros((len(S), int(b.shape[1])))
@@ -213,7 +206,7 @@ class LowRankMatrix(LinearOperator):
 
     @cached_property
     def _weights_like(self) -> Array:
-        return like(self._weight_of_each, self.learners[0].projection)
+        return arrays.like(self._weight_of_each, self.learners[0].projection)
 
     @cached_property
     def _triangle(self) -> Floats:
@@ -238,16 +231,16 @@ def _product(T: Array, F: Array) -> Array:
 def _solution(shared: tuple[Array, float], F: Array, b: Array) -> Array:
     """Return x = (b − F y) / α, computed in float64: the difference cancels."""
     x = _precise_solution(shared, F, b)
-    return namespace(x).astype(x, b.dtype, copy=False)
+    return arrays.namespace(x).astype(x, b.dtype, copy=False)
 
 
 def _precise_solution(shared: tuple[Array, float], F: Array, b: Array) -> Array:
     y, alpha = shared
-    return (in_float64(b) - in_float64(F) @ y) / alpha
+    return (arrays.in_float64(b) - arrays.in_float64(F) @ y) / alpha
 
 
 def _inner(shared: tuple[Array, float], F: Array, b: Array) -> Floats:
     """Return Fᵀ x for x = (b − F y) / α, and below it ‖b‖² of each column."""
-    inner = floats_on_host(in_float64(F).T @ _precise_solution(shared, F, b))
-    squares = (floats_on_host(b) ** 2).sum(axis=0, keepdims=True)
+    inner = arrays.floats_on_host(arrays.in_float64(F).T @ _precise_solution(shared, F, b))
+    squares = (arrays.floats_on_host(b) ** 2).sum(axis=0, keepdims=True)
     return np.concatenate([inner, squares])

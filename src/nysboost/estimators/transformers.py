@@ -1,13 +1,14 @@
-"""The transformers: one for all methods, and one for each family of the paper."""
+"""The transformers, for all methods and for each family of the paper, and estimators on them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 from nysboost.boosting.algorithm import JOINT_VARIANTS, VARIANTS
+from nysboost.engine.factor import Factor
 from nysboost.estimators.base import BaseNystroem
-from nysboost.estimators.parameters import KernelLike
+from nysboost.estimators.parameters import KernelEstimator, KernelLike
 from nysboost.kernels import KERNELS
 from nysboost.numerics.checks import unknown
 from nysboost.settings import Settings
@@ -252,3 +253,33 @@ class BoostedNystroem(_Mixture):
                 raise ValueError(msg)
             raise ValueError(unknown("boosting variant", self.variant, known))
         return self.variant
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class OnFeatures(KernelEstimator):
+    """An estimator that works on the features of an approximation; final classes say how.
+
+    Attributes
+    ----------
+    features_ : Nystroem
+        The fitted transformer: what the method found.
+    n_features_in_ : int
+        Number of features seen in fit.
+    """
+
+    method: str = "joint"
+    n_landmarks: int | None = None
+
+    def _fit_features(self, X: Any) -> Factor:
+        """Fit the transformer on X and return the features of its rows."""
+        same = {f.name: getattr(self, f.name) for f in fields(OnFeatures)}
+        same |= {"method": self._method(), "n_components": same.pop("n_landmarks")}
+        self.features_ = Nystroem(**same).set_output(transform="default").fit(X)
+        self.n_features_in_ = self.features_.n_features_in_
+        if hasattr(self.features_, "feature_names_in_"):
+            self.feature_names_in_ = self.features_.feature_names_in_
+        return Factor(self.features_._transform)
+
+    def _method(self) -> str:
+        """Return the name of the method that finds the landmarks."""
+        return self.method

@@ -16,17 +16,8 @@ from nysboost.data.passes import TILE_COLS, TILE_ROWS, BlockTask
 from nysboost.data.rows import ArrayRows, ForgottenRows, Rows, scan_size
 from nysboost.gram.landmarks import Landmarks
 from nysboost.kernels import Evaluator, Kernel
-from nysboost.numerics.arrays import (
-    Array,
-    Indices,
-    convert_like,
-    dtype_name,
-    is_sparse,
-    max_abs,
-    namespace,
-    to_host,
-    whereabouts,
-)
+from nysboost.numerics import arrays
+from nysboost.numerics.arrays import Array, Indices
 from nysboost.numerics.resources import Budget
 from nysboost.numerics.tolerances import ALIKE, EPS
 
@@ -64,7 +55,7 @@ class Gram(ABC):
     def __init__(self, rows: Rows, budget: Budget | None = None, tally: Tally | None = None):
         self.rows = rows
         self.n = rows.n
-        self.dtype = np.dtype(dtype_name(rows.form))
+        self.dtype = np.dtype(arrays.dtype_name(rows.form))
         self.budget = budget or Budget()
         self.tally = tally or Tally()
 
@@ -108,12 +99,12 @@ class Gram(ABC):
                [2.]])
         """
         rows = np.arange(self.n) if rows is None else rows
-        xp, n, products = namespace(V), len(rows), []
+        xp, n, products = arrays.namespace(V), len(rows), []
         for top in slices(0, n, TILE_ROWS):
             total = xp.zeros_like(V[top, :])
             for left in slices(0, n, self.tile_width(V.shape[1])):
                 tile = self.block(rows[top], rows[left])
-                tile = to_host(tile) if isinstance(V, np.ndarray) else tile
+                tile = arrays.to_host(tile) if isinstance(V, np.ndarray) else tile
                 total += xp.astype(tile, V.dtype, copy=False) @ V[left, :]
             products.append(total)
         return xp.concat(products)
@@ -178,7 +169,7 @@ class Gram(ABC):
 
     def bytes_per_value(self, form: Array) -> int:
         """Return what evaluating a block of such rows holds for each of its values."""
-        return int(np.dtype(dtype_name(form)).itemsize)
+        return int(np.dtype(arrays.dtype_name(form)).itemsize)
 
     def forget_rows(self) -> Gram:
         """Return this Gram without its data, to be saved beside the landmarks."""
@@ -209,12 +200,12 @@ class KernelGram(Gram):
 
     def _against(self, landmarks: Landmarks, form: Array) -> Evaluator:
         Z = landmarks.Z
-        if whereabouts(form) != whereabouts(Z):
+        if arrays.whereabouts(form) != arrays.whereabouts(Z):
             raise ValueError(
-                f"X is {whereabouts(form)}, but this approximation was fitted with "
-                f"{whereabouts(Z)}. Move X there, or fit where X is."
+                f"X is {arrays.whereabouts(form)}, but this approximation was fitted with "
+                f"{arrays.whereabouts(Z)}. Move X there, or fit where X is."
             )
-        return (landmarks.basis or self.kernel).against(convert_like(form, Z))
+        return (landmarks.basis or self.kernel).against(arrays.convert_like(form, Z))
 
     def bytes_per_value(self, form: Array) -> int:
         """Return what evaluating a block of such rows holds for each of its values."""
@@ -246,16 +237,16 @@ class KernelGram(Gram):
     def in_float32(self) -> Gram:
         """Return G in float32, where values cost less so and are the same but for rounding."""
         X = self.rows.take(slice(None))
-        if is_sparse(X) or self.eps > EPS:
+        if arrays.is_sparse(X) or self.eps > EPS:
             return self
-        xp, few = namespace(X), np.arange(0, self.n, max(1, self.n // LOOKED_AT))
+        xp, few = arrays.namespace(X), np.arange(0, self.n, max(1, self.n // LOOKED_AT))
         with np.errstate(all="ignore"):
             there = KernelGram(
                 ArrayRows(xp.astype(X, xp.float32)), self.kernel, self.budget, self.tally
             )
             exact, seen = (gram.block(few, few) for gram in (self, there))
-            away = max_abs(exact - xp.astype(seen, exact.dtype))
-        return there if away <= ALIKE * max_abs(exact) else self
+            away = arrays.max_abs(exact - xp.astype(seen, exact.dtype))
+        return there if away <= ALIKE * arrays.max_abs(exact) else self
 
     def __repr__(self) -> str:
         return (

@@ -11,16 +11,8 @@ import numpy as np
 
 from nysboost.data.recognise import as_rows
 from nysboost.kernels import Kernel
-from nysboost.numerics.arrays import (
-    Array,
-    Indices,
-    convert_like,
-    is_sparse,
-    like,
-    namespace,
-    stack_tables,
-    take,
-)
+from nysboost.numerics import arrays
+from nysboost.numerics.arrays import Array, Indices
 from nysboost.numerics.checks import positions
 
 if TYPE_CHECKING:
@@ -51,7 +43,7 @@ class Landmarks:
     def take(self, places: Indices) -> Landmarks:
         """Return some of the landmarks, by their places among all."""
         indices = None if self.indices is None else self.indices[places]
-        return Landmarks(indices, None if self.points is None else take(self.points, places))
+        return Landmarks(indices, None if self.points is None else arrays.take(self.points, places))
 
     def __repr__(self) -> str:
         return f"Landmarks({len(self)} {'points' if self.indices is None else 'columns'})"
@@ -72,7 +64,9 @@ def given_landmarks(gram: Gram, landmarks: Any) -> Landmarks:
             f"row numbers, or points of {gram.rows.n_features} features."
         )
     Z = points.take(slice(None))
-    return Landmarks(None, convert_like(form, Z if is_sparse(Z) else like(Z, form)))
+    return Landmarks(
+        None, arrays.convert_like(form, Z if arrays.is_sparse(Z) else arrays.like(Z, form))
+    )
 
 
 def pool(parts: Sequence[Landmarks]) -> Landmarks:
@@ -83,7 +77,7 @@ def pool(parts: Sequence[Landmarks]) -> Landmarks:
     points = [part.points for part in parts if part.points is not None]
     return Landmarks(
         np.concatenate(indices) if len(indices) == len(parts) else None,
-        stack_tables(points) if points else None,
+        arrays.stack_tables(points) if points else None,
     )
 
 
@@ -118,7 +112,7 @@ class Sample:
     def single(self) -> Array:
         """The matrix in float32, where that holds it: products take half of the time."""
         G = self.matrix
-        xp = namespace(G)
+        xp = arrays.namespace(G)
         largest = float(xp.max(xp.linalg.diagonal(G)))
         return xp.astype(G, xp.float32, copy=False) if 1e-20 < largest < 1e20 else G
 

@@ -8,17 +8,8 @@ from nysboost.data.rows import ArrayRows, Rows, StoredRows
 from nysboost.gram.gram import Gram
 from nysboost.gram.landmarks import Landmarks
 from nysboost.kernels import Evaluator
-from nysboost.numerics.arrays import (
-    Array,
-    Indices,
-    as_float,
-    epsilon,
-    is_sparse,
-    max_abs,
-    namespace,
-    row_blocks,
-    take,
-)
+from nysboost.numerics import arrays
+from nysboost.numerics.arrays import Array, Indices
 from nysboost.numerics.tolerances import ASYMMETRIC, INDEFINITE, cutoff
 
 
@@ -48,29 +39,29 @@ class PrecomputedGram(Gram):
     def _entries(self, rows: Indices, columns: Indices) -> Array:
         G = self._matrix
         if isinstance(G, np.ndarray):
-            return as_float(G[np.ix_(rows, columns)])
-        return as_float(take(take(G, rows), columns, axis=1))
+            return arrays.as_float(G[np.ix_(rows, columns)])
+        return arrays.as_float(arrays.take(arrays.take(G, rows), columns, axis=1))
 
     def _against(self, landmarks: Landmarks, form: Array) -> Evaluator:
         if form.shape[1] != self.n and form.shape[1] == len(landmarks):
             return lambda X, _=None: X
         columns = _columns(landmarks)
-        return lambda X, _=None: take(X, columns, axis=1)
+        return lambda X, _=None: arrays.take(X, columns, axis=1)
 
     def within(self, landmarks: Landmarks) -> Array:
         """Return W = G[J, J], shape (m, m)."""
         return self.block(_columns(landmarks), _columns(landmarks))
 
     def _between_rows(self, X: Array, Y: Array, columns: Indices) -> Array:  # noqa: ARG002
-        return self.tally.add(take(X, columns, axis=1))
+        return self.tally.add(arrays.take(X, columns, axis=1))
 
     def diag(self, rows: Indices | slice | None = None) -> Array:
         """Return the diagonal, or its entries at `rows`."""
         chosen = np.arange(self.n)[slice(None) if rows is None else rows]
         G = self._matrix
         if isinstance(G, np.ndarray):
-            return as_float(G[chosen, chosen])
-        return as_float(take(namespace(G).linalg.diagonal(G), chosen))
+            return arrays.as_float(G[chosen, chosen])
+        return arrays.as_float(arrays.take(arrays.namespace(G).linalg.diagonal(G), chosen))
 
     def restrict(self, indices: Indices) -> PrecomputedGram:
         """Return G[S, S], copied into memory: s² values, however large n is."""
@@ -91,7 +82,7 @@ def _columns(landmarks: Landmarks) -> Indices:
 
 def check_precomputed(rows: Rows, *, corrupted: bool = False) -> None:
     """Refuse what is not square, not symmetric or, unless corrupted, clearly indefinite."""
-    if rows.lazy or not isinstance(rows, ArrayRows) or is_sparse(rows.data):
+    if rows.lazy or not isinstance(rows, ArrayRows) or arrays.is_sparse(rows.data):
         raise ValueError("A precomputed kernel matrix must be dense; pass matrix.toarray().")
     if isinstance(rows, StoredRows):
         raise TypeError(
@@ -104,11 +95,11 @@ def check_precomputed(rows: Rows, *, corrupted: bool = False) -> None:
             f"A precomputed kernel matrix is square, but shape {tuple(G.shape)} was given. "
             "To approximate the kernel of data points, pass the points and name the kernel."
         )
-    xp, largest = namespace(G), 0.0
-    for block in row_blocks(rows.n, 16 * rows.n, 2**26):
+    xp, largest = arrays.namespace(G), 0.0
+    for block in arrays.row_blocks(rows.n, 16 * rows.n, 2**26):
         upper = rows.take(block)
-        gap, largest = max_abs(upper - G[:, block].T), max(largest, max_abs(upper))
-        if gap > cutoff(ASYMMETRIC, epsilon(upper)) * largest:
+        gap, largest = arrays.max_abs(upper - G[:, block].T), max(largest, arrays.max_abs(upper))
+        if gap > cutoff(ASYMMETRIC, arrays.epsilon(upper)) * largest:
             raise ValueError(
                 "A precomputed kernel matrix is symmetric, but G[i, j] and G[j, i] differ by up to "
                 f"{gap:.3g}. Pass (G + G.T) / 2 if that is what you mean."
@@ -119,7 +110,7 @@ def check_precomputed(rows: Rows, *, corrupted: bool = False) -> None:
 
 def _refuse_small_diagonal(diagonal: Array, largest: float) -> None:
     """Raise if an entry is larger than any on the diagonal, or one of these is negative."""
-    xp = namespace(diagonal)
+    xp = arrays.namespace(diagonal)
     row = int(xp.argmin(diagonal))
     smallest, most = float(diagonal[row]), float(xp.max(diagonal))
     if smallest < -INDEFINITE * largest:

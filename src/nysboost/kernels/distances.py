@@ -18,21 +18,8 @@ from sklearn.metrics.pairwise import manhattan_distances
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 from threadpoolctl import ThreadpoolController
 
-from nysboost.numerics.arrays import (
-    Array,
-    apply_in_place,
-    as_float,
-    dense,
-    dtype_name,
-    in_float64,
-    is_numpy_namespace,
-    is_sparse,
-    namespace,
-    positive_or_one,
-    product_into,
-    row_blocks,
-    store_like,
-)
+from nysboost.numerics import arrays
+from nysboost.numerics.arrays import Array
 from nysboost.numerics.tolerances import CLOSE, EXPONENT_LIMIT
 
 FAR_PARTS = 16
@@ -41,24 +28,24 @@ FAR_PARTS = 16
 
 def inner_products(X: Array, Y: Array) -> Array:
     """Return the matrix of ⟨x, y⟩, dense, of shape (n, m)."""
-    X = as_float(X)
+    X = arrays.as_float(X)
     with np.errstate(over="ignore", invalid="ignore"):  # who needs it in range looks for itself
-        if is_sparse(X) or is_sparse(Y):
-            products: Array = safe_sparse_dot(X, as_float(Y).T, dense_output=True)
+        if arrays.is_sparse(X) or arrays.is_sparse(Y):
+            products: Array = safe_sparse_dot(X, arrays.as_float(Y).T, dense_output=True)
             return products
-        return X @ namespace(X).astype(Y, X.dtype, copy=False).T
+        return X @ arrays.namespace(X).astype(Y, X.dtype, copy=False).T
 
 
 def squared_norms(X: Array) -> Array:
     """Return ‖x‖² for each row, shape (n,)."""
-    X = as_float(X)
+    X = arrays.as_float(X)
     norms: Array
-    if is_sparse(X):
+    if arrays.is_sparse(X):
         norms = row_norms(X, squared=True)
     elif isinstance(X, np.ndarray):
         norms = np.einsum("ij,ij->i", X, X)  # no temporary as large as X
     else:
-        norms = namespace(X).sum(X * X, axis=1)
+        norms = arrays.namespace(X).sum(X * X, axis=1)
     return norms
 
 
@@ -71,9 +58,9 @@ class MinusSquaredDistances:
 
     def __init__(self, Y: Array, gamma: float) -> None:
         self.Y, self.gamma = Y, gamma
-        if is_sparse(Y):
+        if arrays.is_sparse(Y):
             return
-        xp = namespace(Y)
+        xp = arrays.namespace(Y)
         self._scale = float(np.sqrt(2 * gamma))
         with np.errstate(over="ignore", invalid="ignore"):
             self._centre = xp.mean(Y, axis=0)
@@ -83,27 +70,27 @@ class MinusSquaredDistances:
 
     def __call__(self, X: Array, out: Array | None = None) -> Array:
         """Return the exponents, at most zero, shape (n, m), in `out` if it is given."""
-        if is_sparse(X):
+        if arrays.is_sparse(X):
             exact = squared_distances(X, self.Y) * -self.gamma
             return exact.astype(X.dtype, copy=False)
         with np.errstate(over="ignore", invalid="ignore"):  # such rows are far out, and done again
             return self._dense(X, out)
 
     def _dense(self, X: Array, out: Array | None) -> Array:
-        xp = namespace(X)
+        xp = arrays.namespace(X)
         A: Array = X - self._centre
         A *= self._scale
         half = squared_norms(A)[:, None] / 2
         left = xp.concat([A, half, xp.ones_like(half)], axis=1)
-        exponents: Array = product_into(left, self._right.T, out)
+        exponents: Array = arrays.product_into(left, self._right.T, out)
         # Few points coincide but for rounding. In a cache, to look for them is much faster than
         # to write; a GPU's large blocks nearly always have some. NaN counts as one.
         if not (isinstance(exponents, np.ndarray) and exponents.max() <= 0):
-            exponents = apply_in_place("minimum", exponents, 0)
+            exponents = arrays.apply_in_place("minimum", exponents, 0)
         # not(…≤…), so that an overflow to inf or NaN also counts as far out
-        far = ~(half[:, 0] <= EXPONENT_LIMIT[dtype_name(X)])
+        far = ~(half[:, 0] <= EXPONENT_LIMIT[arrays.dtype_name(X)])
         if bool(xp.any(far)):
-            for part in row_blocks(X.shape[0], FAR_PARTS, X.shape[0]):
+            for part in arrays.row_blocks(X.shape[0], FAR_PARTS, X.shape[0]):
                 there = far[part]
                 if bool(xp.any(there)):
                     exact = squared_distances(X[part, :][there], self.Y) * -self.gamma
@@ -113,11 +100,11 @@ class MinusSquaredDistances:
 
 def squared_distances(X: Array, Y: Array) -> Array:
     """Return ‖x−y‖² for all pairs of X (n, d) and Y (m, d), in float64, to full accuracy."""
-    X, Y = in_float64(X), in_float64(store_like(X, Y))
+    X, Y = arrays.in_float64(X), arrays.in_float64(arrays.store_like(X, Y))
     with np.errstate(over="ignore", invalid="ignore"):  # pairs out of range are done again
         A, B = X, Y
-        if not is_sparse(X):
-            centre = namespace(Y).mean(Y, axis=0)
+        if not arrays.is_sparse(X):
+            centre = arrays.namespace(Y).mean(Y, axis=0)
             A, B = X - centre, Y - centre
         scale = squared_norms(A)[:, None] + squared_norms(B)[None, :]
         squared = scale - 2 * inner_products(A, B)
@@ -126,7 +113,7 @@ def squared_distances(X: Array, Y: Array) -> Array:
 
 def _with_close_pairs(squared: Array, scale: Array, X: Array, Y: Array) -> Array:
     """Replace what has cancelled, or is ∞ − ∞, by the sum of squared differences."""
-    xp = namespace(squared)
+    xp = arrays.namespace(squared)
     close = ~(squared >= CLOSE * scale)  # NaN is not ≥ anything
     rows, columns = xp.nonzero(close)
     exact = []
@@ -139,19 +126,19 @@ def _with_close_pairs(squared: Array, scale: Array, X: Array, Y: Array) -> Array
 
 
 def _rows(X: Array, indices: Array) -> Array:
-    return X[indices] if is_sparse(X) else namespace(X).take(X, indices, axis=0)
+    return X[indices] if arrays.is_sparse(X) else arrays.namespace(X).take(X, indices, axis=0)
 
 
 def cityblock_distances(X: Array, Y: Array) -> Array:
     """Return Σ|x_j − y_j| for all pairs, shape (n, m)."""
-    X = as_float(X)
-    xp = namespace(X)
-    if is_sparse(X) or is_sparse(Y):
+    X = arrays.as_float(X)
+    xp = arrays.namespace(X)
+    if arrays.is_sparse(X) or arrays.is_sparse(Y):
         # OpenMP's threads do not survive a fork, and a child that asks for them waits for ever;
         # blocks of rows share the cores anyway
         with _openmp().limit(limits=1):
             distances = manhattan_distances(X, Y)
-    elif is_numpy_namespace(xp):
+    elif arrays.is_numpy_namespace(xp):
         distances = cdist(X, Y, "cityblock")
     else:
         return _sum_over_features(X, Y, xp.abs)
@@ -167,23 +154,23 @@ def _openmp() -> ThreadpoolController:
 
 def sum_of_gaussians(X: Array, Y: Array, gamma: float) -> Array:
     """Return Σ_j exp(−γ(x_j − y_j)²) for all pairs, shape (n, m)."""
-    X, Y = (as_float(dense(part)) for part in (X, Y))
-    xp = namespace(X)
+    X, Y = (arrays.as_float(arrays.dense(part)) for part in (X, Y))
+    xp = arrays.namespace(X)
     with np.errstate(over="ignore"):  # e⁻ⁱⁿᶠ is 0
         return _sum_over_features(X, Y, lambda gap: xp.exp(-gamma * gap * gap))
 
 
 def directions(X: Array) -> Array:
     """Return x / ‖x‖ for each row, and the origin for the origin, without overflow."""
-    if is_sparse(X):
+    if arrays.is_sparse(X):
         largest = np.asarray(abs(X).max(axis=1).todense()).ravel()
-        scaled = diags(1 / positive_or_one(largest)) @ as_float(X)
+        scaled = diags(1 / arrays.positive_or_one(largest)) @ arrays.as_float(X)
         norms = np.sqrt(squared_norms(scaled))
-        unit = diags(1 / positive_or_one(norms)) @ scaled
+        unit = diags(1 / arrays.positive_or_one(norms)) @ scaled
         rounded: Array = csr_matrix(unit, dtype=scaled.dtype)
         return rounded
-    X = as_float(X)
-    xp = namespace(X)
+    X = arrays.as_float(X)
+    xp = arrays.namespace(X)
     largest = xp.max(xp.abs(X), axis=1)[:, None]
     scaled = X / xp.where(largest > 0, largest, xp.ones_like(largest))
     norms = xp.sqrt(squared_norms(scaled))[:, None]
@@ -192,14 +179,14 @@ def directions(X: Array) -> Array:
 
 def sum_over_points(X: Array, Z: Array, weights: Array, term: Callable[[Array], Array]) -> Array:
     """Return Σ_i weights_ij term(x_i − z_j) for each feature, shape (m, d)."""
-    xp = namespace(Z)
+    xp = arrays.namespace(Z)
     gaps = (X[:, j : j + 1] - Z[:, j : j + 1].T for j in range(X.shape[1]))
     return xp.stack([xp.sum(weights * term(gap), axis=0) for gap in gaps], axis=1)
 
 
 def _sum_over_features(X: Array, Y: Array, term: Callable[[Array], Array]) -> Array:
     """Sum term(x_j − y_j) over the features, one feature at a time: no (n, m, d) array."""
-    xp = namespace(X)
+    xp = arrays.namespace(X)
     Y = xp.astype(Y, X.dtype, copy=False)
     total = term(X[:, :1] - Y[:, :1].T)
     for j in range(1, X.shape[1]):

@@ -14,14 +14,8 @@ from nysboost.kernels import distances
 from nysboost.kernels.bandwidth import Bandwidth, measure_bandwidth, number, require_bandwidth
 from nysboost.kernels.base import Evaluator
 from nysboost.kernels.metric import Mapped, Metric
-from nysboost.numerics.arrays import (
-    Array,
-    Floats,
-    apply_in_place,
-    as_float,
-    convert_like,
-    namespace,
-)
+from nysboost.numerics import arrays
+from nysboost.numerics.arrays import Array, Floats
 from nysboost.numerics.tolerances import SMOOTHED
 
 
@@ -86,8 +80,8 @@ class Radial(Scaled):
 
     def __call__(self, X: Array, Y: Array) -> Array:
         """Return the kernel matrix of shape (n, m)."""
-        X = as_float(X)
-        return self.against(convert_like(X, Y))(X)
+        X = arrays.as_float(X)
+        return self.against(arrays.convert_like(X, Y))(X)
 
     @abstractmethod
     def profile(self, squared: Array) -> tuple[Array, Array]:
@@ -95,7 +89,7 @@ class Radial(Scaled):
 
     def _between(self, X: Array, Y: Array) -> Array:
         mapped = self.mapping(X)
-        return distances.squared_distances(mapped(X), mapped(convert_like(X, Y))) ** 0.5
+        return distances.squared_distances(mapped(X), mapped(arrays.convert_like(X, Y))) ** 0.5
 
 
 @dataclass(frozen=True, repr=False)
@@ -134,13 +128,13 @@ class Gaussian(Radial):
         """Return x ↦ k(x, Y), with what depends on Y alone prepared once."""
         mapped = self.mapping(Y)
         exponents = distances.MinusSquaredDistances(mapped(Y), self._rate())
-        return lambda X, out=None: apply_in_place("exp", exponents(mapped(X), out))
+        return lambda X, out=None: arrays.apply_in_place("exp", exponents(mapped(X), out))
 
     def profile(self, squared: Array) -> tuple[Array, Array]:
         """Return φ(s) = exp(−γs) and φ'(s) = −γφ(s)."""
         rate = self._rate()
         squared *= -rate
-        values = apply_in_place("exp", squared)
+        values = arrays.apply_in_place("exp", squared)
         return values, values * -rate
 
     def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
@@ -185,7 +179,7 @@ class Laplacian(Scaled):
 
     def __call__(self, X: Array, Y: Array) -> Array:
         """Return the kernel matrix of shape (n, m)."""
-        return apply_in_place("exp", self._between(X, Y) * -self._rate())
+        return arrays.apply_in_place("exp", self._between(X, Y) * -self._rate())
 
     def _between(self, X: Array, Y: Array) -> Array:
         """Return ‖xA − yA‖₁ for all pairs."""
@@ -201,7 +195,7 @@ class Laplacian(Scaled):
     def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
         """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""
         pull, mapped = A * K * self._rate(), self.mapping(X)
-        gradient = distances.sum_over_points(mapped(X), mapped(Z), pull, namespace(Z).sign)
+        gradient = distances.sum_over_points(mapped(X), mapped(Z), pull, arrays.namespace(Z).sign)
         return self._pull_back(gradient, Z)
 
     def frequencies(self, normals: Floats, uniforms: Floats) -> Floats:  # noqa: ARG002
@@ -261,15 +255,15 @@ class Matern(Radial):
 
         def exactly(X: Array, _: Array | None = None) -> Array:
             squared = distances.squared_distances(mapped(X), points)
-            return namespace(squared).astype(self._of(squared, rate**2), X.dtype, copy=False)
+            return arrays.namespace(squared).astype(self._of(squared, rate**2), X.dtype, copy=False)
 
         return exactly
 
     def _of(self, squared: Array, unit: float) -> Array:
         """Return the kernel at r² = unit · squared, in the memory of the argument."""
         squared *= unit
-        r = apply_in_place("sqrt", squared)
-        decay = apply_in_place("exp", -r)
+        r = arrays.apply_in_place("sqrt", squared)
+        decay = arrays.apply_in_place("exp", -r)
         if self.nu == 0.5:
             return decay
         if self.nu == 2.5:
@@ -280,8 +274,8 @@ class Matern(Radial):
 
     def profile(self, squared: Array) -> tuple[Array, Array]:
         """Return φ(s) and φ'(s): with r = q√s, −q²/2 times e⁻ʳ/r, e⁻ʳ or (1 + r)e⁻ʳ/3."""
-        xp, rate = namespace(squared), self._rate()
-        r = apply_in_place("sqrt", squared)
+        xp, rate = arrays.namespace(squared), self._rate()
+        r = arrays.apply_in_place("sqrt", squared)
         r *= rate
         decay = xp.exp(-r)
         half = -(rate**2) / 2
@@ -329,4 +323,4 @@ class Matern(Radial):
 
 def _pull_towards(X: Array, Z: Array, pull: Array) -> Array:
     """Return Σ_i pull_ij (x_i − z_j) for each landmark, shape (m, d)."""
-    return pull.T @ X - namespace(pull).sum(pull, axis=0)[:, None] * Z
+    return pull.T @ X - arrays.namespace(pull).sum(pull, axis=0)[:, None] * Z

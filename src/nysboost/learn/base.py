@@ -22,26 +22,9 @@ from nysboost.data.passes import BlockTask
 from nysboost.data.recognise import rows_of
 from nysboost.data.rows import PROBED, Rows, RowsView, spread_indices
 from nysboost.gram import KernelGram
-from nysboost.learn.input import (
-    TableInput,
-    blocks_of,
-    drop_zero_weights,
-    options_for,
-    refuse_unequal,
-    take_buffer,
-)
-from nysboost.learn.report import permutation_importances, summarise
-from nysboost.numerics.arrays import (
-    Array,
-    Floats,
-    entries,
-    in_float64,
-    is_numpy,
-    is_sparse,
-    like,
-    namespace,
-    to_host,
-)
+from nysboost.learn import input as given
+from nysboost.numerics import arrays
+from nysboost.numerics.arrays import Array, Floats, Indices
 from nysboost.numerics.progress import current
 from nysboost.numerics.resources import Budget, at_most, one_blas_thread
 from nysboost.search.candidates import in_folds
@@ -58,16 +41,23 @@ PIECE = 2**25
 NOTICED = 0.01
 """Of their error, predictions may move by this share: squared errors then grow by 1e-4 of it."""
 
+SHOWN = 4
+"""Candidates and columns that a summary names."""
+
+PERMUTED_ROWS, IN_ALL = 1000, 50_000
+"""Held-out rows, at most, on which each column is shuffled, and all together: of 1000 rows errors
+have errors of about 3 %, and 784 columns of mnist take a second."""
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class BaseLearner(TableInput):
+class BaseLearner(given.TableInput):
     """Landmarks, a metric, weights and leaves, found together; final classes say for what."""
 
     # Fitting
 
     def _fit_blocks(self, blocks: Iterator[Any], weights: Any) -> Any:
         """Fit the first blocks of an iterator, and add the others."""
-        first, rest = take_buffer(blocks_of(blocks, weights))
+        first, rest = given.take_buffer(given.blocks_of(blocks, weights))
         self.fit(*first)
         for X, y, of_block in rest:
             self.partial_fit(X, y, sample_weight=of_block)
@@ -81,15 +71,15 @@ class BaseLearner(TableInput):
                 f"give as many {what} as X has rows."
             )
         y = gather(y)
-        return to_host(y) if hasattr(y, "device") and not isinstance(y, np.ndarray) else y
+        return arrays.to_host(y) if hasattr(y, "device") and not isinstance(y, np.ndarray) else y
 
     def _learn(
         self, X: Any, Y: Floats, weights: Floats | None, refit: Refit | None = None
     ) -> Fitted:
         """Find the model, with targets of shape (n, t); `refit` gives its members other weights."""
         rows = self._rows(X, reset=True, Y=Y, weights=weights)
-        refuse_unequal(rows.n, Y.shape[0])
-        options = options_for(self.kernel, self.metric, self.scale, self.landmarks, rows)
+        given.refuse_unequal(rows.n, Y.shape[0])
+        options = given.options_for(self.kernel, self.metric, self.scale, self.landmarks, rows)
         budget, rng = self._budget(), make_rng(self.random_state)
         # matrices of few rows are too small for threads: 3,000 rows on 16 cores take 10 s, not 15
         few = one_blas_thread() if in_folds(rows.n) else nullcontext()
@@ -125,15 +115,13 @@ class BaseLearner(TableInput):
         self.validation_error_ = float(np.sqrt(np.mean(error**2)))
         self._single = single_is_enough(self._predict_mixture, rows, error)
         X: Any = fitted.X
-        self.feature_importances_ = permutation_importances(
-            lambda some: self._predict_mixture(
-                InDouble(rows_of(like(some, X)))
-            ),  # where the model is
-            X,
-            fitted.truth,
-            np.arange(rows.n_features) if self._table is None else self._table.origins,
-            self.n_features_in_,
-        )
+
+        def predict(some: Array) -> Array:  # where the model is
+            return self._predict_mixture(InDouble(rows_of(arrays.like(some, X))))
+
+        origins = np.arange(rows.n_features) if self._table is None else self._table.origins
+        shares = permutation_importances(predict, X, fitted.truth, origins, self.n_features_in_)
+        self.feature_importances_ = shares
 
     def summary(self) -> None:
         """Print in ten lines what was tried, what was chosen and why."""
@@ -148,10 +136,10 @@ class BaseLearner(TableInput):
 
     def _update(self, X: Any, Y: Floats, weights: Floats | None) -> None:
         """Add rows to the weights and to the leaves."""
-        X, Y, weights = drop_zero_weights(X, Y, weights)
+        X, Y, weights = given.drop_zero_weights(X, Y, weights)
         rows = self._rows(X, reset=False)
         rows = with_known_sizes(rows) if isinstance(rows, DaskRows) else rows
-        refuse_unequal(rows.n, Y.shape[0])
+        given.refuse_unequal(rows.n, Y.shape[0])
         budget = self._budget()
         self._members = [member.add_rows(rows, Y, weights, budget) for member in self._members]
 
@@ -175,7 +163,7 @@ class BaseLearner(TableInput):
         """Return the mixture's predictive variance, shape (n, t), and how outlying rows are."""
         rows, variances, outlying = InDouble(rows), [], []
         for piece in rows.pieces(max(64, PIECE // (8 * (self.n_components_ + rows.n_features)))):
-            x = piece if is_sparse(piece) else like(piece, rows.form)
+            x = piece if arrays.is_sparse(piece) else arrays.like(piece, rows.form)
             variance: Any = 0.0
             far: Any = 0.0
             for member in self._members:
@@ -185,7 +173,7 @@ class BaseLearner(TableInput):
                 far = far + member.weight * model.outlying(F)
             variances.append(variance)
             outlying.append(far)
-        xp = namespace(*variances)
+        xp = arrays.namespace(*variances)
         return xp.concat(variances), xp.concat(outlying)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -211,7 +199,7 @@ class InDouble(RowsView):
     @property
     def form(self) -> Array:
         """One row in float64."""
-        return in_float64(self.rows.form)
+        return arrays.in_float64(self.rows.form)
 
 
 def single_is_enough(predict: Callable[[Any], Array], rows: Rows, error: Floats) -> bool:
@@ -222,10 +210,65 @@ def single_is_enough(predict: Callable[[Any], Array], rows: Rows, error: Floats)
     """
     some = rows.take(spread_indices(rows.n, PROBED))
     with np.errstate(over="ignore", invalid="ignore"):
-        xp = namespace(some)
-        short = some.astype(np.float32) if is_numpy(some) else xp.astype(some, xp.float32)
-        if not np.isfinite(to_host(entries(short))).all():  # numbers that float32 does not have
-            return False
+        xp = arrays.namespace(some)
+        short = some.astype(np.float32) if arrays.is_numpy(some) else xp.astype(some, xp.float32)
+        if not np.isfinite(arrays.to_host(arrays.entries(short))).all():
+            return False  # numbers that float32 does not have
         single = rows_of(short)
-        moved = to_host(predict(single)) - to_host(predict(InDouble(single)))
+        moved = arrays.to_host(predict(single)) - arrays.to_host(predict(InDouble(single)))
     return bool((np.abs(moved).max(axis=0) <= NOTICED * error).all())
+
+
+# What was found
+
+
+def summarise(learner: Any) -> list[str]:
+    """Return at most ten lines: what was tried, what was chosen and why."""
+    rows, columns = learner.approximation_.shape[0], learner.n_features_in_
+    best = sorted(learner.candidates_, key=lambda tried: tried[1])
+    unit = "of class indicators" if hasattr(learner, "classes_") else "in standard deviations of y"
+    lines = [
+        f"{type(learner).__name__}: {rows:,} rows, {columns} columns",
+        f"tried: {len(best)} candidates, held-out RMSE {best[0][1]:.3g} to {best[-1][1]:.3g} "
+        f"({unit}); the best:",
+        *(f"  {error:.3g}  {name}" for name, error in best[:SHOWN]),
+    ]
+    weights = ", ".join(f"{weight:.0%}" for weight in learner.mixture_weights_)
+    members = len(learner.mixture_weights_)
+    chosen = "one model" if members == 1 else f"a mixture of {members}, weights {weights}"
+    local = learner.n_local_rows_
+    leaves = f"; {local:,} training rows predict in leaves" if local else "; no leaves"
+    lines += [
+        f"chosen by held-out rows: {chosen}; RMSE {learner.validation_error_:.3g}",
+        f"kernel: {learner.kernel_}",
+        f"landmarks: {learner.n_components_}{leaves}",
+        f"columns that matter most: {_leading(learner)}",
+    ]
+    return lines
+
+
+def _leading(learner: Any) -> str:
+    names = getattr(learner, "feature_names_in_", None)
+    shares = learner.feature_importances_
+    order = np.argsort(-shares, kind="stable")[:SHOWN]
+    return ", ".join(f"{names[j] if names is not None else j} {shares[j]:.0%}" for j in order)
+
+
+def permutation_importances(
+    predict: Callable[[Array], Array], X: Any, truth: Floats, origins: Indices, n_columns: int
+) -> Floats:
+    """Return how much the squared error of held-out rows grows as each column is shuffled, sum 1.
+
+    X (n, d) are rows as numbers with targets (n, t); origins (d,) say of which column each is.
+    """
+    rng, n = np.random.default_rng(0), min(PERMUTED_ROWS, max(50, IN_ALL // n_columns))
+    X, truth = arrays.to_host(X)[:n], truth[:n]
+    before = np.mean((arrays.to_host(predict(X)) - truth) ** 2)
+    grown = np.zeros(n_columns)
+    for j in np.unique(origins):
+        shuffled, of_column = X.copy(), origins == j
+        shuffled[:, of_column] = X[rng.permutation(len(X))][:, of_column]
+        grown[j] = np.mean((arrays.to_host(predict(shuffled)) - truth) ** 2) - before
+    grown = np.maximum(grown, 0.0)
+    total = grown.sum()
+    return np.asarray(grown / total) if total > 0 else np.full(n_columns, 1 / n_columns)

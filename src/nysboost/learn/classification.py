@@ -20,11 +20,11 @@ from nysboost.estimators.parameters import guard, reports_progress
 from nysboost.learn.base import BaseLearner
 from nysboost.learn.calibration import by_margins, calibrate, logits_of
 from nysboost.learn.input import drop_zero_weights
-from nysboost.learn.margin_weights import fit_machines
 from nysboost.learn.margins import LOSSES as MARGIN_LOSSES
+from nysboost.learn.margins import fit_machines
 from nysboost.numerics.arrays import Floats, TableLike, to_host
 from nysboost.numerics.checks import require_positive, unknown
-from nysboost.tables.targets import classifiable
+from nysboost.tables.frames import classifiable
 
 LOSSES = ("squared", *MARGIN_LOSSES)
 

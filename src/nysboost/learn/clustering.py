@@ -14,15 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from nysboost.catalogue import make_rng
 from nysboost.estimators.parameters import reports_progress
-from nysboost.learn.on_features import OnFeatures, add_up
-from nysboost.numerics.arrays import (
-    Array,
-    Floats,
-    Indices,
-    TableLike,
-    floats_on_host,
-    positive_or_one,
-)
+from nysboost.estimators.transformers import OnFeatures
+from nysboost.numerics import arrays
+from nysboost.numerics.arrays import Array, Floats, Indices, TableLike
 from nysboost.numerics.checks import require_count, unknown
 from nysboost.numerics.kmeans import clusters
 
@@ -119,8 +113,8 @@ class SpectralClustering(ClusterMixin, OnFeatures):
         n, r = features.shape
         if n < self.n_clusters:
             raise ValueError(f"n_samples={n} should be >= n_clusters={self.n_clusters}.")
-        diag = floats_on_host(features.transform.gram.diag())[:, None]
-        self._degrees = features.fold(add_up, operator.add, task="degrees")
+        diag = arrays.floats_on_host(features.transform.gram.diag())[:, None]
+        self._degrees = features.total()
         squares = features.fold(_products, operator.add, self._degrees, diag, task="laplacian")
         eigenvalues, V = np.linalg.eigh(squares)
         k = min(self.n_components or self.n_clusters, r)
@@ -128,7 +122,7 @@ class SpectralClustering(ClusterMixin, OnFeatures):
         self._vectors = V[:, ::-1][:, :k] / np.sqrt(self.eigenvalues_)
         shared = self._degrees, self._vectors
         embedding = features.map(_embed, shared, k, diag, task="embedding")
-        self.embedding_ = floats_on_host(features.gather(embedding))
+        self.embedding_ = arrays.floats_on_host(features.gather(embedding))
         self.labels_ = _LABELS[self.assign_labels](self)
         directions = _directions(self.embedding_)
         centres = [directions[self.labels_ == c] for c in range(self.n_clusters)]
@@ -146,7 +140,7 @@ class SpectralClustering(ClusterMixin, OnFeatures):
             Rows, seen in fit or not.
         """
         check_is_fitted(self)
-        F = floats_on_host(self.features_.transform(X))
+        F = arrays.floats_on_host(self.features_.transform(X))
         embedded = _embed((self._degrees, self._vectors), F, (F * F).sum(axis=1, keepdims=True))
         return np.asarray(cdist(_directions(embedded), self.cluster_centers_).argmin(axis=1))
 
@@ -168,14 +162,14 @@ def _roots(degrees: Floats, F: Floats, diag: Floats) -> Floats:
 
 def _products(degrees: Floats, F: Array, diag: Floats) -> Floats:
     """Return HᵀH for H = D^(−½) F."""
-    F = floats_on_host(F)
+    F = arrays.floats_on_host(F)
     H = F / _roots(degrees, F, diag)
     return H.T @ H
 
 
 def _embed(shared: tuple[Floats, Floats], F: Array, diag: Floats) -> Floats:
     """Return D^(−½) times the eigenvectors D^(−½) F V Λ^(−½), as scikit-learn does."""
-    (degrees, vectors), F = shared, floats_on_host(F)
+    (degrees, vectors), F = shared, arrays.floats_on_host(F)
     roots = _roots(degrees, F, diag)
     return np.asarray((F / roots) @ vectors / roots)
 
@@ -194,7 +188,7 @@ def _by_kmeans(fitted: SpectralClustering) -> Indices:
 def _directions(rows: Floats) -> Floats:
     """Return the rows, each divided by its length."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.asarray(rows / positive_or_one(lengths))
+    return np.asarray(rows / arrays.positive_or_one(lengths))
 
 
 def _by_qr(fitted: SpectralClustering) -> Indices:

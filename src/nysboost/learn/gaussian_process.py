@@ -19,11 +19,11 @@ from nysboost.data.lazy import by_blocks, gather, map_rows
 from nysboost.data.passes import BlockTask
 from nysboost.data.recognise import rows_of, stream_of
 from nysboost.estimators.parameters import KernelLike, reports_progress
+from nysboost.estimators.transformers import OnFeatures
 from nysboost.learn.margins import Logistic, Objective, fit_margins
-from nysboost.learn.on_features import OnFeatures
 from nysboost.numerics.arrays import Array, Floats, TableLike, floats_on_host
 from nysboost.numerics.checks import require_count, require_positive
-from nysboost.tables.targets import classifiable
+from nysboost.tables.frames import classifiable
 
 CONVERGED = 1e-8
 """Newton's method ends when a step promises less than this share of the objective."""

@@ -15,10 +15,9 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from nysboost.data.passes import BlockTask
 from nysboost.data.recognise import table_of
 from nysboost.engine.factor import Factor
-from nysboost.estimators import Nystroem
 from nysboost.estimators.parameters import reports_progress
+from nysboost.estimators.transformers import Nystroem, OnFeatures
 from nysboost.kernels import Gaussian
-from nysboost.learn.on_features import OnFeatures
 from nysboost.numerics.arrays import Array, Floats, TableLike, dense, floats_on_host, like
 from nysboost.numerics.checks import require_count, require_positive
 from nysboost.numerics.linalg import fix_signs

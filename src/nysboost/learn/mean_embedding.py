@@ -14,10 +14,9 @@ from nysboost.catalogue import RandomState, make_rng
 from nysboost.data.lazy import gather, map_rows
 from nysboost.data.recognise import table_of
 from nysboost.engine.factor import Factor
-from nysboost.estimators import Nystroem
 from nysboost.estimators.parameters import KernelLike, reports_progress
+from nysboost.estimators.transformers import Nystroem, OnFeatures
 from nysboost.kernels import Gaussian
-from nysboost.learn.on_features import OnFeatures, add_up, features_of
 from nysboost.numerics.arrays import Array, Floats, TableLike, floats_on_host, is_sparse
 from nysboost.numerics.checks import require_count
 from nysboost.numerics.progress import report_progress, track
@@ -83,8 +82,7 @@ class MeanEmbedding(OnFeatures):
             For scikit-learn's pipelines.
         """
         features = self._fit_features(X)
-        total = features.fold(add_up, operator.add, task="mean-embedding")
-        self.mean_: Floats = total / features.shape[0]
+        self.mean_: Floats = features.total() / features.shape[0]
         self.weights_: Floats = floats_on_host(self.features_.normalization_) @ self.mean_
         return self
 
@@ -195,7 +193,7 @@ def mmd_test(
     kernel = Gaussian(sigma="median") if kernel is None else kernel
     with report_progress("mmd_test", options.get("verbose")):
         embedding = Nystroem(kernel, **options).fit(pooled[order])
-        features = features_of(embedding)
+        features = Factor(embedding._transform)
         observed = _discrepancies(features, (order < n)[None, :])[0]
         at_once = max(1, as_bytes(embedding.max_memory) // (16 * both))
         larger = 0

@@ -16,15 +16,8 @@ from nysboost.data.recognise import numbers_of
 from nysboost.estimators.parameters import reports_progress
 from nysboost.learn.base import BaseLearner
 from nysboost.learn.input import SMALLEST, drop_zero_weights
-from nysboost.numerics.arrays import (
-    Array,
-    Floats,
-    TableLike,
-    is_sparse,
-    like,
-    namespace,
-    positive_or_one,
-)
+from nysboost.numerics import arrays
+from nysboost.numerics.arrays import Array, Floats, TableLike
 from nysboost.search.search import Fitted
 
 CENTRAL, NORMAL = 0.95, 1.959963984540054
@@ -217,7 +210,7 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
     def _targets(self, y: Any, X: Any) -> Any:
         """Return y as numbers, shape (n, t)."""
         host = self._on_host(y, "targets")
-        host = host if is_sparse(host) else numbers_of(host, name="y")
+        host = host if arrays.is_sparse(host) else numbers_of(host, name="y")
         with np.errstate(over="ignore", invalid="ignore"):  # scikit-learn adds all numbers up
             checked = check_array(
                 host, ensure_2d=False, dtype=np.float64, input_name="y", estimator=self
@@ -234,25 +227,28 @@ def _location_and_scale(Y: Floats, weights: Floats | None) -> tuple[Floats, Floa
     centre = np.average(Y / unit, axis=0, weights=weights)
     spread = np.sqrt(np.average((Y / unit - centre) ** 2, axis=0, weights=weights)) * unit
     centre = centre * unit
-    return centre, positive_or_one(spread)
+    return centre, arrays.positive_or_one(spread)
 
 
 def _means(learner: Any, rows: Any) -> Array:
     """Return predictions in the units of y, shape (n, t)."""
     mean: Array = learner._predict_mixture(rows)
-    return mean * like(learner._unit, mean) + like(learner._centre, mean)
+    return mean * arrays.like(learner._unit, mean) + arrays.like(learner._centre, mean)
 
 
 def _means_and_stds(learner: Any, rows: Any) -> Array:
     """Return predictions, and beside them standard deviations, shape (n, 2 t)."""
     mean = _means(learner, rows)
     variance, outlying = learner._variance(rows)
-    xp, variance = namespace(variance), variance * like(learner._interval**2, variance)
+    xp, variance = (
+        arrays.namespace(variance),
+        variance * arrays.like(learner._interval**2, variance),
+    )
     # what was scaled to cover held-out rows says little far from all of them: there it is that
     # of y, and of how far the prediction is from the mean of y
-    unit = like(learner._unit, variance)
-    away = (xp.astype(mean, variance.dtype) - like(learner._centre, variance)) / unit
-    missing = xp.clip(like(learner._variance_of_y, variance) + away**2 - variance, min=0.0)
+    unit = arrays.like(learner._unit, variance)
+    away = (xp.astype(mean, variance.dtype) - arrays.like(learner._centre, variance)) / unit
+    missing = xp.clip(arrays.like(learner._variance_of_y, variance) + away**2 - variance, min=0.0)
     std = xp.sqrt(variance + outlying[:, None] * missing) * unit
     return xp.concat([mean, xp.astype(std, mean.dtype)], axis=1)
 
@@ -262,7 +258,7 @@ def _interval(fitted: Fitted) -> Floats:
 
     The share is that of conformal prediction: a new row is one among n + 1.
     """
-    safe = positive_or_one(fitted.spread)
+    safe = arrays.positive_or_one(fitted.spread)
     counts = np.ones(len(safe)) if fitted.weights is None else fitted.weights
     share = min(CENTRAL * (1 + 1 / counts.sum()), 1.0)
     missed = np.abs(fitted.truth - fitted.mean) / safe

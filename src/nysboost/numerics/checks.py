@@ -1,4 +1,4 @@
-"""Checks of parameters, and generators from seeds: what every public function does first."""
+"""Checks of parameters and tables, each with a sentence, and generators from seeds."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ import numpy as np
 from array_api_compat import is_array_api_obj
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
+
+from nysboost.numerics import arrays
+from nysboost.numerics.arrays import Array, Floats
 
 
 def unknown(what: str, name: object, known: Iterable[str]) -> str:
@@ -63,7 +66,7 @@ def positions(rows: Any, n: int, name: str = "rows") -> NDArray[np.intp]:
     """
     if isinstance(rows, slice):
         return np.ascontiguousarray(np.arange(n)[rows])  # PyTorch takes no negative strides
-    given = _on_host(rows) if is_array_api_obj(rows) else np.asarray(rows)
+    given = arrays.to_host(rows) if is_array_api_obj(rows) else np.asarray(rows)
     if given.ndim != 1 or (given.dtype.kind not in "iub" and given.size):
         raise ValueError(
             f"{name} must be a slice, a mask or a sequence of row numbers, but an array of shape "
@@ -79,12 +82,6 @@ def positions(rows: Any, n: int, name: str = "rows") -> NDArray[np.intp]:
         raise IndexError(msg)
     chosen = given.astype(np.intp)  # first: n itself may be out of range for int8 or uint8
     return np.where(chosen < 0, chosen + n, chosen)
-
-
-def _on_host(array: Any) -> NDArray[Any]:
-    from nysboost.numerics.arrays import to_host  # it needs SciPy, for which --help would wait
-
-    return to_host(array)
 
 
 def require_positive(name: str, value: float) -> None:
@@ -113,6 +110,65 @@ def refuse_odd_labels(y: Any) -> None:
     if kind == "O" and len({isinstance(label, str) for label in np.ravel(y)}) > 1:
         msg = "y mixes text with other labels: make all of them text, with y.astype(str) say."
         raise TypeError(msg)
+
+
+# Tables
+
+
+class NotFiniteError(ValueError):
+    """A table that has a NaN or an infinity."""
+
+
+def column_sizes(values: Array) -> Floats:
+    """Return the largest size in each column of a table, shape (d,), NaN where there is one."""
+    if arrays.is_sparse(values):
+        found: Floats = abs(values).max(axis=0).toarray().ravel()  # of a sparse array 1-d
+        return found
+    xp = arrays.namespace(values)
+    return arrays.floats_on_host(xp.maximum(xp.max(values, axis=0), -xp.min(values, axis=0)))
+
+
+def refuse_non_finite(values: Array, start: int, name: str = "X") -> None:
+    """Raise if a table has a NaN or an infinity, and say where; `start` is its first row."""
+    flat = arrays.entries(values)
+    xp = arrays.namespace(flat)
+    with np.errstate(over="ignore", invalid="ignore"):
+        suspicious = not bool(xp.isfinite(xp.sum(flat)))
+    if suspicious and not bool(xp.all(xp.isfinite(flat))):
+        table = arrays.to_host(arrays.dense(values))
+        row, column = np.argwhere(~np.isfinite(table))[0]
+        what = "NaN" if np.isnan(table[row, column]) else "infinity"
+        raise NotFiniteError(
+            f"{name} contains {what}, first at row {start + row}, column {column}. "
+            "Remove such rows or fill them in first, with sklearn.impute.SimpleImputer say."
+        )
+
+
+def refuse_other_shapes(array: Any, name: str) -> None:
+    """Raise if an array has not two axes."""
+    if len(array.shape) != 2:
+        raise ValueError(
+            f"{name} has shape {tuple(array.shape)}; a table of shape (n, d) is needed. "
+            "Reshape your data: X.reshape(-1, 1) makes one feature of a vector."
+        )
+
+
+def refuse_empty(table: Any, name: str) -> None:
+    """Raise if a table has no rows or no columns."""
+    if 0 in table.shape:
+        what = "sample" if table.shape[0] == 0 else "feature"
+        said = f"{name} has 0 {what}(s) (shape={tuple(table.shape)})"
+        raise ValueError(f"{said}: there is nothing to approximate, to learn from or to predict.")
+
+
+def refuse_complex(X: Any, name: str) -> None:
+    """Raise if the numbers are complex."""
+    if np.iscomplexobj(X):
+        msg = f"Complex data not supported: {name} has dtype {X.dtype}. Pass real numbers."
+        raise ValueError(msg)
+
+
+# Seeds
 
 
 RandomState: TypeAlias = int | np.random.Generator | np.random.RandomState | None

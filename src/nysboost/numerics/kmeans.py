@@ -8,24 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csc_array, csr_matrix
 
-from nysboost.numerics.arrays import (
-    Array,
-    Floats,
-    Indices,
-    block_bytes,
-    dense,
-    dtype_name,
-    epsilon,
-    is_sparse,
-    like,
-    max_abs,
-    namespace,
-    positive_or_one,
-    row_blocks,
-    take,
-    to_host,
-    unit_of,
-)
+from nysboost.numerics import arrays
+from nysboost.numerics.arrays import Array, Floats, Indices
 from nysboost.numerics.tolerances import EPS, SUMMED, cutoff
 
 MAX_ITER = 300
@@ -64,7 +48,7 @@ def seeds(squared: Floats, k: int, rng: np.random.Generator) -> Indices:
     """
     n, rough = len(squared), squared.dtype == np.float32
     together, trials = (AT_ONCE, TRIALS_AT_ONCE) if rough else (1, TRIALS)
-    summed = max(cutoff(n, EPS), cutoff(SUMMED, epsilon(squared)))
+    summed = max(cutoff(n, EPS), cutoff(SUMMED, arrays.epsilon(squared)))
     rounding = n * summed * float(squared.max())
     chosen = np.empty(k, dtype=np.intp)
     chosen[0] = rng.integers(n)
@@ -115,9 +99,9 @@ def clusters(
     Matrix products on the points' device: scikit-learn's OpenMP threads do not survive a fork.
     `rough`: seven digits of the points, as seen from their mean, are enough, and cost half.
     """
-    far = float(np.finfo("float32" if rough else dtype_name(points)).max) ** 0.25
-    largest = max_abs(points)  # in whose units squares are in range, where they are not
-    unit = 1.0 if largest == 0 or 1 / far < largest < far else unit_of(points)
+    far = float(np.finfo("float32" if rough else arrays.dtype_name(points)).max) ** 0.25
+    largest = arrays.max_abs(points)  # in whose units squares are in range, where they are not
+    unit = 1.0 if largest == 0 or 1 / far < largest < far else arrays.unit_of(points)
     cloud = _Cloud.of(points if unit == 1 else points / unit, weights, rough)
     Z = cloud.take(_seeds_among(cloud, c, rng))
     owner, tolerance = np.full(cloud.n, -1), STILL * cloud.spread
@@ -127,11 +111,11 @@ def clusters(
             break
         owner, before = nearest, Z
         Z = cloud.means(owner, squared, before)
-        if float(namespace(Z).sum((Z - before) ** 2)) <= tolerance:
+        if float(arrays.namespace(Z).sum((Z - before) ** 2)) <= tolerance:
             break
     owner, _ = cloud.nearest(Z)
     Z = (Z + cloud.centre) * unit
-    return (csr_matrix(Z) if is_sparse(points) else Z), owner
+    return (csr_matrix(Z) if arrays.is_sparse(points) else Z), owner
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,13 +132,13 @@ class _Cloud:
     def of(cls, points: Array, weights: Floats | None, rough: bool = False) -> _Cloud:
         mass = np.ones(points.shape[0]) if weights is None else np.asarray(weights, np.float64)
         mass = mass / mass.max() if mass.any() else np.ones(points.shape[0])
-        if is_sparse(points):
+        if arrays.is_sparse(points):
             half = np.asarray(points.multiply(points).sum(axis=1)).ravel() / 2
             return cls(points.tocsr(), 0.0, half, mass)
-        xp = namespace(points)
+        xp = arrays.namespace(points)
         centre = xp.mean(points, axis=0)
         X = points - centre
-        half = to_host(xp.sum(X * X, axis=1)).astype(np.float64) / 2
+        half = arrays.to_host(xp.sum(X * X, axis=1)).astype(np.float64) / 2
         return cls(xp.astype(X, xp.float32) if rough else X, centre, half, mass, rough)
 
     @property
@@ -169,21 +153,21 @@ class _Cloud:
 
     def take(self, indices: Any) -> Array:
         """Return points at `indices`, which may be where the points are, dense."""
-        return dense(take(self.X, indices))
+        return arrays.dense(arrays.take(self.X, indices))
 
     def scores(self, Z: Array, rows: slice) -> Array:
         """Return ½‖x − z‖² less ½‖x‖², for the points at `rows`, shape (len(rows), c)."""
-        half = namespace(Z).sum(Z * Z, axis=1) / 2
-        return half - take(self.X, rows) @ Z.T
+        half = arrays.namespace(Z).sum(Z * Z, axis=1) / 2
+        return half - arrays.take(self.X, rows) @ Z.T
 
     def nearest(self, Z: Array) -> tuple[Indices, Floats]:
         """Return the nearest centroid of each point, and its squared distance."""
         owner, squared = np.empty(self.n, dtype=np.intp), np.empty(self.n)
-        for rows in row_blocks(self.n, 8 * Z.shape[0], block_bytes(self.X)):
+        for rows in arrays.row_blocks(self.n, 8 * Z.shape[0], arrays.block_bytes(self.X)):
             scores = self.scores(Z, rows)
-            xp = namespace(scores)
-            owner[rows] = to_host(xp.argmin(scores, axis=1))
-            squared[rows] = 2 * (self.half_norms[rows] + to_host(xp.min(scores, axis=1)))
+            xp = arrays.namespace(scores)
+            owner[rows] = arrays.to_host(xp.argmin(scores, axis=1))
+            squared[rows] = 2 * (self.half_norms[rows] + arrays.to_host(xp.min(scores, axis=1)))
         return owner, np.maximum(squared, 0.0)
 
     def means(self, owner: Indices, squared: Floats, before: Array) -> Array:
@@ -196,21 +180,21 @@ class _Cloud:
             owner = owner.copy()
             owner[far] = empty
             mass = np.bincount(owner, self.mass, minlength=c)
-        weight = self.mass / positive_or_one(mass)[owner]
+        weight = self.mass / arrays.positive_or_one(mass)[owner]
         means = _sums(self.X, owner, weight, c)
-        there = like(np.asarray(mass > 0, dtype=np.float64)[:, None], before)
+        there = arrays.like(np.asarray(mass > 0, dtype=np.float64)[:, None], before)
         return means * there + before * (1 - there)
 
 
 def _sums(X: Array, owner: Indices, weight: Floats, c: int) -> Array:
     """Return Σ weight_i x_i over each group, shape (c, d)."""
     n = len(owner)
-    if is_sparse(X) or isinstance(X, np.ndarray):
+    if arrays.is_sparse(X) or isinstance(X, np.ndarray):
         members = csc_array((weight.astype(X.dtype), owner, np.arange(n + 1)), shape=(c, n))
-        return dense(members @ X)
+        return arrays.dense(members @ X)
     belongs = np.zeros((c, n))
     belongs[owner, np.arange(n)] = weight
-    return like(belongs, X) @ X
+    return arrays.like(belongs, X) @ X
 
 
 def _seeds_among(cloud: _Cloud, c: int, rng: np.random.Generator) -> Indices:
@@ -218,16 +202,16 @@ def _seeds_among(cloud: _Cloud, c: int, rng: np.random.Generator) -> Indices:
     first = rng.choice(cloud.n, p=cloud.mass / cloud.mass.sum())
     together, trials = (AT_ONCE, TRIALS_AT_ONCE) if cloud.rough else (1, 2 + int(np.log(c)))
     Z = cloud.take(np.array([first]))
-    xp, everything = namespace(Z), slice(0, cloud.n)
-    mass, half = (like(part, Z, xp.float64) for part in (cloud.mass, cloud.half_norms))
+    xp, everything = arrays.namespace(Z), slice(0, cloud.n)
+    mass, half = (arrays.like(part, Z, xp.float64) for part in (cloud.mass, cloud.half_norms))
 
     def squared_from(Z: Array) -> Array:
         scores = xp.astype(cloud.scores(Z, everything), xp.float64, copy=False)
         return xp.clip(2 * (scores.T + half), min=0.0)
 
-    nearest, chosen = squared_from(Z)[0, :], [like(np.array([first]), Z, xp.int64)]
+    nearest, chosen = squared_from(Z)[0, :], [arrays.like(np.array([first]), Z, xp.int64)]
     draws = -(-(c - 1) // together)
-    uniform = like(rng.random((draws, trials)), Z, xp.float64)
+    uniform = arrays.like(rng.random((draws, trials)), Z, xp.float64)
     for i in range(draws):
         summed = xp.cumulative_sum(nearest * mass)
         drawn = xp.searchsorted(summed, uniform[i, :] * summed[-1], side="right")
@@ -238,4 +222,4 @@ def _seeds_among(cloud: _Cloud, c: int, rng: np.random.Generator) -> Indices:
             best = xp.reshape(xp.argmin(closer @ mass), (1,))
             nearest = xp.take(closer, best, axis=0)[0, :]
             chosen.append(xp.take(drawn, best))
-    return to_host(xp.concat(chosen)).astype(np.intp)
+    return arrays.to_host(xp.concat(chosen)).astype(np.intp)

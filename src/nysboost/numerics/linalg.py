@@ -8,34 +8,24 @@ from typing import TypeAlias
 import numpy as np
 from scipy.linalg import lapack
 
-from nysboost.numerics.arrays import (
-    Array,
-    Floats,
-    Indices,
-    epsilon,
-    floats_on_host,
-    identity,
-    like,
-    max_abs,
-    namespace,
-    to_host,
-)
+from nysboost.numerics import arrays
+from nysboost.numerics.arrays import Array, Floats, Indices
 from nysboost.numerics.resources import threads_for
 from nysboost.numerics.tolerances import FAR_FROM_THERE, NEARBY, RESOLVED, ROUNDING, cutoff
 
 
 def triangular_factor(*blocks: Array) -> Floats:
     """Return R of the QR factorisation of the stacked blocks, on the host in float64."""
-    tall = np.vstack([floats_on_host(block) for block in blocks])
+    tall = np.vstack([arrays.floats_on_host(block) for block in blocks])
     size = int(lapack.dgeqrf_lwork(*tall.shape)[0])  # NumPy's is slow for few columns
     return np.triu(lapack.dgeqrf(tall, lwork=size, overwrite_a=True)[0][: tall.shape[1]])
 
 
 def triangular_inverse(L: Array) -> Array:
     """Return L⁻¹ of a lower triangular matrix."""
-    xp, solve = namespace(L), getattr(namespace(L).linalg, "solve_triangular", None)
+    xp, solve = arrays.namespace(L), getattr(arrays.namespace(L).linalg, "solve_triangular", None)
     if solve is not None:  # which the standard does not have
-        found: Array = solve(L, identity(L.shape[0], L), upper=False)
+        found: Array = solve(L, arrays.identity(L.shape[0], L), upper=False)
         return found
     if not isinstance(L, np.ndarray):
         return xp.tril(xp.linalg.inv(L))
@@ -53,7 +43,7 @@ def solve_positive(A: Array, B: Array) -> Array:
         _, found, failed = lapack.dposv(A.T, B, lower=True)
         if not failed:
             return np.asarray(found)
-    return namespace(A).linalg.solve(A, B)
+    return arrays.namespace(A).linalg.solve(A, B)
 
 
 def range_basis(A: Array) -> tuple[Array, Array]:
@@ -62,11 +52,14 @@ def range_basis(A: Array) -> tuple[Array, Array]:
     Singular values at the rounding level count as zero. Matrix products only: AᵀA shows directions
     within six digits of the largest; what these leave is looked at in the same way.
     """
-    xp = namespace(A)
-    scale = max_abs(A) or 1.0  # so that squares stay in range
+    xp = arrays.namespace(A)
+    scale = arrays.max_abs(A) or 1.0  # so that squares stay in range
     rest = xp.astype(A, xp.float64) / scale
-    turn = like(np.eye(A.shape[1]), rest)  # A turn / scale = rest, all the way
-    smallest, floor = max(cutoff(ROUNDING, epsilon(A)), cutoff(A.shape[1], epsilon(rest))), 0.0
+    turn = arrays.like(np.eye(A.shape[1]), rest)  # A turn / scale = rest, all the way
+    smallest, floor = (
+        max(cutoff(ROUNDING, arrays.epsilon(A)), cutoff(A.shape[1], arrays.epsilon(rest))),
+        0.0,
+    )
     Q, T = rest[:, :0], turn[:, :0]
     while rest.shape[1] > 0:
         squared = rest.T @ rest
@@ -76,7 +69,7 @@ def range_basis(A: Array) -> tuple[Array, Array]:
         floor = floor or largest * smallest**2
         if not largest > floor:
             break
-        unresolved = int(np.sum(to_host(squares) <= max(largest * RESOLVED, floor)))
+        unresolved = int(np.sum(arrays.to_host(squares) <= max(largest * RESOLVED, floor)))
         side = V[:, unresolved:] / xp.sqrt(squares[unresolved:])
         part, back = _without(Q, T, rest @ side, turn @ side)
         # by now the part is nearly orthonormal, and its own Cholesky factor makes it so
@@ -96,12 +89,12 @@ def orthonormalise(S: Array, T: Array) -> Array | None:
     `T`, (c, c), is that of a matrix nearby; None where A is too far away from it for Cholesky
     factors, or its rank is not full.
     """
-    xp = namespace(S)
+    xp = arrays.namespace(S)
     for _ in range(3):
         factor = _cholesky(T.T @ S @ T)
         if factor is None:
             return None
-        pivots = to_host(xp.linalg.diagonal(factor))
+        pivots = arrays.to_host(xp.linalg.diagonal(factor))
         if pivots.min() <= FAR_FROM_THERE * pivots.max():
             return None
         T = T @ triangular_inverse(factor).T
@@ -112,7 +105,7 @@ def orthonormalise(S: Array, T: Array) -> Array | None:
 
 def _cholesky(A: Array) -> Array | None:
     """Return the Cholesky factor, or None where the matrix is not positive definite."""
-    xp = namespace(A)
+    xp = arrays.namespace(A)
     try:
         factor = xp.linalg.cholesky(A)
     except (np.linalg.LinAlgError, RuntimeError):  # PyTorch raises a RuntimeError
@@ -153,7 +146,7 @@ SQUARES_IN_RANGE = 1e-100
 
 def norms(A: Array, axis: int | None = None) -> Array:
     """Return the Euclidean norm of A, or along an axis, in float64, safe from overflow."""
-    xp = namespace(A)
+    xp = arrays.namespace(A)
     if A.dtype == xp.float64:
         if axis is None:  # NumPy's vector_norm writes all squares to memory first
             flat = xp.reshape(A, (-1,))
@@ -163,14 +156,14 @@ def norms(A: Array, axis: int | None = None) -> Array:
         if bool(xp.all((found > SQUARES_IN_RANGE) & (found < 1 / SQUARES_IN_RANGE))):
             return found
     # nothing has a norm of zero, and no largest entry
-    largest = max_abs(A) or 1.0
+    largest = arrays.max_abs(A) or 1.0
     squares = xp.sum((A / largest) ** 2, axis=axis, dtype=xp.float64)
     return xp.sqrt(squares) * largest
 
 
 def times(G: Array, Q: Array) -> Array:
     """Return G Q, multiplied in the precision of G and returned in that of Q."""
-    xp = namespace(G)
+    xp = arrays.namespace(G)
     return xp.astype(G @ xp.astype(Q, G.dtype, copy=False), Q.dtype, copy=False)
 
 

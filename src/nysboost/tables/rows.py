@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import _check_feature_names, validate_data
 
-from nysboost.data.checks import NotFiniteError, column_sizes
 from nysboost.data.lazy import compute_parts, is_lazy
 from nysboost.data.recognise import as_rows, rows_of, stays_where_it_is, stream_of, table_of
 from nysboost.data.rows import EncodedRows, scan_size
 from nysboost.numerics.arrays import Array, Floats, as_float, dense, is_sparse, to_host
+from nysboost.numerics.checks import NotFiniteError, column_sizes
 from nysboost.tables.codes import Codes
 from nysboost.tables.columns import SAMPLE_ROWS, Look, add_looks, is_far, look_at, say_far
 from nysboost.tables.frames import columns_of, frame_of, is_frame, names_of, refuse_unnamed
