@@ -11,7 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import openpyxl
+import pandas as pd
 
+import nysboost as nb
 from hostile import RNG, Case
 from nysboost import cli
 
@@ -123,6 +125,21 @@ def complains(code: int, words: str) -> Callable[[Outcome], bool]:
 def succeeds(*words: str) -> Callable[[Outcome], bool]:
     """Return a check for success, with these words in what was said."""
     return lambda outcome: outcome[0] == 0 and all(word in outcome[1] for word in words)
+
+
+def predict_named(names: list[str], ending: str) -> float:
+    """Fit a frame with these names; return how far predictions from its file are from its own."""
+    frame = pd.DataFrame(np.round(ROWS, 6) * [1.0, 1.0, 2.0**60], columns=names).astype(
+        {names[2]: int}
+    )
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        model = nb.NystroemRegressor(8, landmarks="uniform", random_state=0).fit(frame, ROWS[:, 0])
+        nb.save(model, "m")
+        write = {".csv": frame.to_csv, ".xlsx": frame.to_excel}[ending]
+        write(f"t{ending}", index=False)
+        with contextlib.redirect_stdout(io.StringIO()):
+            cli.main(["predict", "m", f"t{ending}", "--out", "p.csv"])
+        return float(np.abs(pd.read_csv("p.csv")["prediction"] - model.predict(frame)).max())
 
 
 REFUSED: dict[str, tuple[int, str]] = {
@@ -242,6 +259,14 @@ CASES = [
     *(
         Case(f"nysboost {words}", lambda w=words: run(w), succeeds(*says))
         for words, says in ACCEPTED.items()
+    ),
+    *(
+        Case(f"a model of {what}", lambda n=n, e=e: predict_named(n, e), lambda far: far < 1e-6)
+        for what, n, e in (
+            ("names with spaces, served from CSV", ["a", " b", "c "], ".csv"),
+            ("names that are years, served from CSV", ["2019", "2020", "2021"], ".csv"),
+            ("whole numbers of 60 bits, served from Excel", ["a", "b", "c"], ".xlsx"),
+        )
     ),
     Case(
         "nysboost says once how a file is written",

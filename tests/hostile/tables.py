@@ -226,7 +226,12 @@ WRITTEN_GAPS = [
     )
     for text in ("", " ", "NA", "nan", "NULL", "<NA>", "N/A", np.nan, pd.NA, pd.NaT)
 ]
+TWICE = Case(
+    "targets beside an iterator that has its own",
+    lambda: learner().fit(iter([(FRAME, TARGET)]), TARGET),
+    says="leave y out",
+)
 CASES = [
     replace(case, name=f"tables, {case.name}")
-    for case in (*ARRAYS, *VALUES, *FAR, *DIFFERENT, *WRITTEN_GAPS)
+    for case in (*ARRAYS, *VALUES, *FAR, *DIFFERENT, *WRITTEN_GAPS, TWICE)
 ]

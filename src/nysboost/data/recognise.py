@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator
 from itertools import chain
 from typing import Any
 
@@ -160,6 +160,9 @@ def numbers_of(X: Any, name: str) -> np.ndarray[Any, Any]:
         raise ValueError(msg) from error
     if array.dtype.kind in "fiub" and array.dtype.itemsize <= 8:
         return array
+    if array.ndim == 0 and array.dtype.kind in "OSU":  # a dictionary, or the name of a file
+        said = f"{name} is a {type(X).__name__} ({X!r:.60}), and no table"
+        raise TypeError(f"{said}: make an array or a data frame of what is in it.")
     if array.dtype.kind == "V":
         raise ValueError(
             f"{name} is an array of records: turn these into columns first, with "
@@ -179,11 +182,6 @@ def _refuse_no_numbers(X: Any, name: str) -> None:
         raise ValueError(
             f"{name} is a masked array, and its masked values would count: fill them in first, "
             "with sklearn.impute.SimpleImputer say."
-        )
-    if isinstance(X, Mapping | Set):
-        kind = type(X).__name__
-        raise TypeError(
-            f"{name} is a {kind}, and no table: make an array or a data frame of what is in it."
         )
     kinds: Any = getattr(X, "dtypes", None)  # a data frame has a dtype for each column
     kinds = list(kinds) if hasattr(kinds, "__iter__") else [getattr(X, "dtype", None)]

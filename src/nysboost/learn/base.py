@@ -55,8 +55,10 @@ class BaseLearner(given.TableInput):
 
     # Fitting
 
-    def _fit_blocks(self, blocks: Iterator[Any], weights: Any) -> Any:
+    def _fit_blocks(self, blocks: Iterator[Any], y: Any, weights: Any) -> Any:
         """Fit the first blocks of an iterator, and add the others."""
+        if y is not None:
+            raise ValueError("X is an iterator, whose blocks (X, y) have targets: leave y out.")
         first, rest = given.take_buffer(given.blocks_of(blocks, weights))
         self.fit(*first)
         for X, y, of_block in rest:

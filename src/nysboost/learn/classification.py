@@ -126,7 +126,7 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         if self.C is not None:
             require_positive("C", self.C)
         if isinstance(X, Iterator):
-            self._fit_blocks(X, sample_weight)
+            self._fit_blocks(X, y, sample_weight)
             return self
         labels = self._labels(y)
         weights = self._weights(sample_weight, labels)

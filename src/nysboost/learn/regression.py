@@ -147,7 +147,7 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         """
         self._check_settings()
         if isinstance(X, Iterator):
-            self._fit_blocks(X, sample_weight)
+            self._fit_blocks(X, y, sample_weight)
             return self
         Y = self._targets(y, X)
         weights = self._sample_weight(sample_weight, Y.shape[0])

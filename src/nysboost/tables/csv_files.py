@@ -194,9 +194,10 @@ def open_csv(
     (line, first), *rest = rows
     decimal, thousands = written.find_decimal([row for _, row in rest], separator, writing, schema)
     writing = replace(writing, separator=separator, decimal=decimal, thousands=thousands)
-    cells = [cell.strip() for cell in first]
+    known = {c.name for c in schema.columns} if schema is not None and schema.named else set()
+    cells = [cell if cell in known else cell.strip() for cell in first]
     texts = [c for c in cells if c and as_number(c.replace(decimal, ".")) is None]
-    named = bool(texts) or _is_numbering(cells)
+    named = bool(texts) or _is_numbering(cells) or (bool(known) and known <= set(cells))
     names = tuple(
         cell if named and (cell or i == cells.index("")) else f"column {i}"
         for i, cell in enumerate(cells)
@@ -211,7 +212,7 @@ def open_csv(
     if named and not rest:
         raise TableError(f"{path} needs a line of column names and at least one row.")
     if named and not texts:
-        file.notes.append(f"The first line of {path}, 0, 1, 2, …, is taken as names of columns.")
+        file.notes.append(f"The first line of {path} is taken as names of columns.")
     if not named:
         file.notes.append(f"{path} begins with numbers: its columns have no names.")
     if writing.describe() not in ("separated by commas", "separated by tabs"):
@@ -219,8 +220,8 @@ def open_csv(
     if schema is None:
         file.infer()
     else:
-        known = [c.name for c in schema.columns if c.kind == "number"]
-        file.numbers = set(known if schema.named else names)  # all others are text
+        numbers = [c.name for c in schema.columns if c.kind == "number"]
+        file.numbers = set(numbers if schema.named else names)  # all others are text
     file.notes += _marks(file, [row for at, row in rows if at > file.header])
     return file
 

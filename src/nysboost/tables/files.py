@@ -272,7 +272,7 @@ def _one_type(cells: Sequence[Any]) -> Any:
     import pyarrow as pa
 
     if {type(cell) for cell in cells} <= {int, float, type(None)}:
-        return pa.array(cells, pa.float64())
+        return pa.array([None if cell is None else float(cell) for cell in cells], pa.float64())
     try:
         return pa.array(cells)
     except (pa.ArrowInvalid, pa.ArrowTypeError):
