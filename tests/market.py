@@ -139,7 +139,7 @@ SAMPLED: dict[str, Any] = {
     "n_candidates": 12,
     "n_fit": 3,
     "n_tune": 2,
-    "max_memory": 130_000,
+    "max_memory": 220_000,
     "n_jobs": 1,
 }
 """All that bounds what a run looks at and holds, far below `MANY` rows (whose Gram matrix takes

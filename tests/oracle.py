@@ -19,6 +19,12 @@ METHODS = (
 LAMBDAS = np.logspace(-12, 2, 29)
 
 
+def optimal_error(G: np.ndarray, C: np.ndarray) -> float:
+    """‖G − P G P‖ with P the projector onto the range of C: the least error of any core."""
+    P = C @ np.linalg.pinv(C, rcond=1e-12)
+    return float(np.linalg.norm(G - P @ G @ P))
+
+
 def best_rank(A: np.ndarray, k: int) -> np.ndarray:
     U, s, Vt = np.linalg.svd(A)
     return (U[:, :k] * s[:k]) @ Vt[:k]

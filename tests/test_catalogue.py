@@ -176,17 +176,6 @@ def test_the_paper_has_32_methods_27_of_them_variants_and_each_has_one_family():
     assert len(set(nb.METHODS)) == len(nb.METHODS)
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_non_finite_data_are_named_by_place(bad):
-    X = points()
-    X[41, 2] = bad
-    what = "NaN" if np.isnan(bad) else "infinity"
-    with pytest.raises(ValueError, match=f"contains {what}, first at row 41, column 2"):
-        nb.approximate(X)
-    with pytest.raises(ValueError, match=f"contains {what}, first at row 41, column 2"):
-        nb.approximate(sparse.csr_matrix(X))
-
-
 @pytest.mark.parametrize("shape", ["columns", "square"])
 def test_beyond_the_row_cap_a_sample_of_rows_is_observed(shape):
     problem = market.problem("Gaussian", n=300)

@@ -127,21 +127,6 @@ def test_plain_nystrom_has_bounds_that_no_sample_decides():
     assert "With certainty" in str(certificate)
 
 
-@pytest.mark.parametrize("confidence", [0, 1, 95, "0.9", True, None, float("nan")])
-def test_a_confidence_lies_between_0_and_1(confidence):
-    approx = fitted(market.cloud(100, np.random.default_rng(0)))
-    with pytest.raises(ValueError, match="confidence lies between 0 and 1"):
-        approx.certificate(confidence)
-
-
-def test_too_few_kernel_values_get_a_sentence_with_the_least():
-    approx = fitted(market.cloud(500, np.random.default_rng(0)))
-    with pytest.raises(ValueError, match=r"too few to say anything about 20 landmarks: \d+"):
-        approx.certificate(n_entries=100)
-    with pytest.raises(ValueError, match="n_entries must be a positive whole number"):
-        approx.certificate(n_entries=0.5)
-
-
 def test_new_rows_of_a_precomputed_matrix_have_no_values():
     problem = market.problem("decaying spectrum")
     approx = nb.approximate(problem.X, "uniform", "precomputed", n_components=10, random_state=0)

@@ -117,7 +117,7 @@ def test_fits_ask_for_the_whole_matrix_once_and_it_is_forgotten(monkeypatch):
 
 
 def test_nearly_the_identity_is_out_of_reach_and_the_result_is_there():
-    X = points(3000)
+    X = points(1500)
     with pytest.warns(nb.ToleranceWarning, match="tol=0.01 was not reached: it would take") as seen:
         approx = nb.approximate(
             X, "uniform", nb.Gaussian(sigma=1e-3), tol=0.01, max_memory="10MB", random_state=0
@@ -146,19 +146,6 @@ def test_with_all_rows_as_landmarks_everything_is_reached():
 def test_very_few_rows(n):
     approx = nb.approximate(points(n), "uniform", KERNEL, tol=0.5, random_state=0)
     assert approx.relative_error() <= 0.5
-
-
-@pytest.mark.parametrize("tol", [0, 1, -0.1, "0.1", True, float("nan")])
-def test_a_tolerance_lies_between_0_and_1(tol):
-    with pytest.raises(ValueError, match="tol is a relative error between 0 and 1"):
-        nb.approximate(points(50), "uniform", KERNEL, tol=tol)
-
-
-def test_a_number_that_is_given_cannot_be_found():
-    with pytest.raises(ValueError, match="which landmarks says already"):
-        nb.approximate(points(50), "nystrom", KERNEL, tol=0.1, landmarks=[1, 2])
-    with pytest.raises(ValueError, match="which n_columns says already"):
-        nb.approximate(points(50), "URB-mean", KERNEL, tol=0.1, n_columns=3)
 
 
 def test_the_transformers_take_a_tolerance():

@@ -1,10 +1,11 @@
 """Break the numerical core on purpose, one small change at a time, and see which tests notice.
 
-Each mutant first meets the test file that mirrors its source file. Those that it misses then meet
-the other tests of its room and the laws of the whole. A seeded sample of all mutants is tried until
-the time is up; one that its own file missed, and for which no time is left, counts as a survivor:
+Each mutant first meets the test file that mirrors its source file, and if that misses it the other
+tests of its room and the laws of the whole. Mutants are drawn with a seed; when the time is up no
+other is begun, and each that was begun is tried to the end:
 
     python tools/mutate.py --seconds 1800 --seed 0
+    python tools/mutate.py --files search/loss tables/codes
 
 Survivors that were read and found to change nothing that is promised are listed, each with its
 reason, in `tools/equivalent_mutants.txt`. The report gives the share killed with and without them.
@@ -22,7 +23,7 @@ import random
 import sys
 import threading
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -31,17 +32,24 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 EQUIVALENT = ROOT / "tools/equivalent_mutants.txt"
-ROOMS = ("numerics", "kernels", "gram", "engine", "boosting", "joint", "methods", "search")
+ROOMS = (
+    *("numerics", "kernels", "gram", "engine", "boosting", "joint", "methods", "search"),
+    "tables",
+)
 """The numerical core: every file of these rooms but `OTHERS`."""
 
 OTHERS = ("__init__", "fused", "progress", "tuning")
 """Files without arithmetic of their own, or for a GPU."""
 
-LAWS = ("values", "settings", "stores", "asked_rows", "approximation", "catalogue", "certificate")
-"""Test files of the whole library: a mutant meets the first before those of its room."""
+LAWS = {
+    "search": ("learn/test_regression", "learn/test_classification"),
+    "tables": ("learn/test_regression", "cli/test_source", "test_hostile"),
+}
+"""Tests of the whole library that say what the files of a room are for."""
 
-FIRST_STAGE = 0.8
-"""The share of the time in which mutants meet their own test files alone."""
+USUAL_LAWS = ("test_settings", "test_stores", "test_asked_rows", "test_approximation",
+              "test_catalogue", "test_certificate")  # fmt: skip
+"""Those of every other room."""
 
 SLOWEST = 3.0
 """A mutant that takes so many times as long as the tests themselves has lost its way: killed."""
@@ -182,30 +190,18 @@ def mirror(name: str) -> list[Path]:
 
 def wider(name: str) -> list[Path]:
     """Return the other tests of its room, and the laws of the whole."""
-    folder = ROOT / "tests" / name.rpartition("/")[0]
-    room = sorted(set(folder.glob("test_*.py")) - set(mirror(name)))
-    first, *laws = (ROOT / f"tests/test_{law}.py" for law in LAWS)
-    return [first, *room, *laws]
+    room, tests = name.partition("/")[0], ROOT / "tests"
+    others = sorted(set((tests / room).glob("test_*.py")) - set(mirror(name)))
+    return [*others, *(tests / f"{law}.py" for law in LAWS.get(room, USUAL_LAWS))]
 
 
-def is_killed(mutant: Mutant, tests: list[Path], end: float) -> bool | None:
-    """Return whether a test file notices a mutant; None where the time is up before that is known.
-
-    Files that fail without any change say nothing; where there are none a mutant is missed.
-    """
-    outcome = None if tests else False
-    for test in tests:
-        if time.monotonic() > end:
-            return None
-        if (seconds := _seconds(test)) is None:
-            continue
-        limit = SLOWEST * seconds + 10
-        if time.monotonic() + limit > end:
-            return None
-        if not _passes(test, mutant, limit):
-            return True
-        outcome = False
-    return outcome
+def is_killed(mutant: Mutant, tests: list[Path]) -> bool:
+    """Return whether a test file notices a mutant; files that fail without any change do not."""
+    return any(
+        not _passes(test, mutant, SLOWEST * seconds + 10)
+        for test in tests
+        if (seconds := _seconds(test)) is not None
+    )
 
 
 def _seconds(test: Path) -> float | None:
@@ -235,55 +231,50 @@ def main() -> None:
         "PYTEST_PLUGINS": "_hypothesis_pytestplugin",
     }
     _forks.set_forkserver_preload(list(PRELOADED))
-    begun, listed = time.monotonic(), equivalent_mutants()
+    end, listed = time.monotonic() + given.seconds, equivalent_mutants()
     everything = [mutant for name in given.files for mutant in mutants_of(name)]
+    for key in sorted(listed - {m.key for name in core() for m in mutants_of(name)}):
+        print(f"listed as equivalent, but there is no such mutant: {key}")
     random.Random(given.seed).shuffle(everything)
 
-    def by_its_own(mutant: Mutant) -> bool | None:
-        killed = is_killed(mutant, mirror(mutant.name), begun + FIRST_STAGE * given.seconds)
-        if killed is False:
-            print(f"missed: {mutant.name}.py:{mutant.line} | {mutant.key}", flush=True)
-        return killed
-
-    def by_wider(mutant: Mutant) -> bool:
-        known = mutant.key in listed
-        killed = not known and is_killed(mutant, wider(mutant.name), begun + given.seconds)
-        if not killed:
-            word = "equivalent" if known else "not tried further" if killed is None else "survived"
-            print(f"{word}: {mutant.name}.py:{mutant.line} | {mutant.key}", flush=True)
-        return bool(killed)
+    def outcome(mutant: Mutant) -> str:
+        if time.monotonic() > end:
+            return "not tried"
+        if is_killed(mutant, mirror(mutant.name)):
+            return "killed by its own"
+        if mutant.key in listed:
+            return "equivalent"
+        if is_killed(mutant, wider(mutant.name)):
+            return "killed"
+        print(f"survived: {mutant.name}.py:{mutant.line} | {mutant.key}", flush=True)
+        return "survived"
 
     with ThreadPoolExecutor(given.jobs) as pool:
-        own = list(pool.map(by_its_own, everything))
-        tried = [m for m, killed in zip(everything, own, strict=True) if killed is not None]
-        missed = [m for m, killed in zip(everything, own, strict=True) if killed is False]
-        rest = list(pool.map(by_wider, missed))
-    survivors = [m for m, killed in zip(missed, rest, strict=True) if not killed]
-    report(tried, missed, survivors, listed)
+        outcomes = list(zip(everything, pool.map(outcome, everything), strict=True))
+    tried = [(mutant, how) for mutant, how in outcomes if how != "not tried"]
+    report(tried, listed)
     print(f"\n{len(tried)} of {len(everything)} mutants were tried.")
 
 
-def report(
-    tried: list[Mutant], missed: list[Mutant], survivors: list[Mutant], listed: set[str]
-) -> None:
+def report(tried: list[tuple[Mutant, str]], listed: set[str]) -> None:
     """Print the shares killed, by file and in all, and what the list of equivalents got wrong."""
-    columns = [
-        Counter(mutant.name for mutant in group)
-        for group in (tried, missed, survivors, [m for m in survivors if m.key in listed])
-    ]
-    print("\n| file | tried | killed by its own | by any | share | equivalent | without them |")
+    print("\n| file | tried | killed by its own | by any | equivalent | survived | share |")
     print("|---|--:|--:|--:|--:|--:|--:|")
-    for name in sorted(columns[0]):
-        print(_row(f"`{name}`", *(column[name] for column in columns)))
-    print(_row("all", *(column.total() for column in columns)))
-    for key in sorted(listed & {m.key for m in tried} - {m.key for m in survivors}):
-        print(f"listed as equivalent, but killed: {key}")
+    for name in sorted({mutant.name for mutant, _ in tried}):
+        print(_row(f"`{name}`", [how for mutant, how in tried if mutant.name == name]))
+    print(_row("all", [how for _, how in tried]))
+    for mutant, how in tried:
+        if mutant.key in listed and how != "equivalent":
+            print(f"listed as equivalent, but killed: {mutant.key}")
 
 
-def _row(name: str, tried: int, missed: int, survived: int, equivalent: int) -> str:
-    killed = tried - survived
-    raw, share = (100 * killed / max(1, of) for of in (tried, tried - equivalent))
-    cells = [tried, tried - missed, killed, f"{raw:.1f} %", equivalent, f"{share:.1f} %"]
+def _row(name: str, outcomes: list[str]) -> str:
+    """Return a line of the table: the share is of those that are not equivalent."""
+    own, wide, equivalent, survived = map(
+        outcomes.count, ("killed by its own", "killed", "equivalent", "survived")
+    )
+    share = 100 * (own + wide) / max(1, len(outcomes) - equivalent)
+    cells = [len(outcomes), own, own + wide, equivalent, survived, f"{share:.1f} %"]
     return f"| {name} | " + " | ".join(map(str, cells)) + " |"
 
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 import nysboost as nb
 from nysboost.boosting.algorithm import RULES, SELECTORS, boost, ensemble, parse_variant
 from nysboost.boosting.rules import ExponentialWeights, RidgeWeights, UniformWeights
-from nysboost.boosting.trajectory import start
 from nysboost.settings import Settings
 
 selectors = pytest.mark.parametrize("selector", SELECTORS.values(), ids=SELECTORS)
@@ -222,25 +221,14 @@ def test_uniform_columns_are_uniform():
     assert ((counts - expected) ** 2 / expected).sum() < 40  # χ² with 19 degrees of freedom
 
 
-def begin(n=100, seed=0, **settings):
-    gram = market.problem("Gaussian", n=n).gram
-    sizes = Settings(n_learners=3, n_columns=8, n_fit=5, n_tune=4, **settings).resolve(n)
-    return start(gram, sizes, np.random.default_rng(seed))
-
-
-def test_columns_are_whole_or_square_as_the_settings_say():
-    _, _, found = begin()
-    np.testing.assert_array_equal(found.fit.rows, np.arange(100))
-    _, _, found = begin(validation_shape="square")
-    np.testing.assert_array_equal(found.fit.rows, found.fit.cols)
-    np.testing.assert_array_equal(found.tune.rows, found.tune.cols)
-
-
-def test_beyond_the_cap_the_rows_observed_are_a_sample():
-    _, _, found = begin(row_cap=30)
-    assert len(np.unique(found.observed)) == 30
-    assert found.observed.max() < 100
-    np.testing.assert_array_equal(found.fit.rows, found.observed)
+def test_validation_columns_are_whole_square_or_a_sample_of_rows_as_the_settings_say():
+    shapes = {}, {"validation_shape": "square"}, {"row_cap": 30}
+    whole, square, capped = (run(None, n=100, **how).found for how in shapes)
+    np.testing.assert_array_equal(whole.fit.rows, np.arange(100))
+    np.testing.assert_array_equal(square.fit.rows, square.fit.cols)
+    np.testing.assert_array_equal(square.tune.rows, square.tune.cols)
+    assert len(np.unique(capped.observed)) == 30
+    np.testing.assert_array_equal(capped.fit.rows, capped.observed)
 
 
 def test_the_learners_of_a_sample_are_learners_of_the_whole_matrix():
@@ -255,26 +243,12 @@ def test_the_learners_of_a_sample_are_learners_of_the_whole_matrix():
         )
 
 
-def name_of(variant):
-    letters = {rule: letter for letter, rule in RULES.items()}
-    words = {selector: word for word, selector in SELECTORS.items()}
-    return f"{letters[variant.boosting]}{letters[variant.final]}B-{words[variant.selector]}"
-
-
-def test_there_are_27_different_names():
-    assert len(set(nb.VARIANTS)) == 27
-
-
-@pytest.mark.parametrize("name", nb.VARIANTS)
-def test_parsing_a_name_and_naming_the_result_is_the_identity(name):
-    assert name_of(parse_variant(name)) == name
-
-
-def test_the_letters_mean_uniform_exponential_and_ridge():
-    variant = parse_variant("URB-mean")
-    assert variant.boosting == UniformWeights()
-    assert variant.final == RidgeWeights()
-    assert parse_variant("EUB-SF").boosting == ExponentialWeights(0.01)
+def test_a_name_has_two_letters_and_a_clustering():
+    letters = {"U": UniformWeights(), "E": ExponentialWeights(0.01), "R": RidgeWeights()}
+    for name in nb.VARIANTS:
+        variant = parse_variant(name)
+        assert (variant.boosting, variant.final) == (letters[name[0]], letters[name[1]])
+        assert variant.selector == SELECTORS[name[4:]]
 
 
 def test_rules_can_be_replaced_without_touching_the_defaults():

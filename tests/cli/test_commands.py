@@ -8,7 +8,6 @@ import sys
 import numpy as np
 import pytest
 
-import nysboost
 from nysboost.cli import explain_errors
 from nysboost.cli.commands import COMMANDS, make_parser, spell
 from nysboost.user_error import NoTableError, TableError, UserError, exits_with
@@ -111,10 +110,6 @@ def test_a_missing_package_names_the_extra(command, monkeypatch):
     status, _, err = command("list")
     assert status == 2
     assert "nysboost[experiments]" in err
-
-
-def test_the_version_is_told(command):
-    assert command("--version")[:2] == (0, f"nysboost {nysboost.__version__}\n")
 
 
 def test_help_as_a_module_does_not_wait_for_scikit_learn():

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from nysboost.data.archive import ModelFileError, read_archive, write_archive
+from nysboost.data.archive import read_archive, write_archive
 
 KINDS = st.sampled_from(["<f8", "<f4", "<i8", "|b1", "<i4", "<U3"])
 
@@ -40,7 +40,3 @@ def test_objects_are_not_written_at_all(tmp_path):
     with pytest.raises(ValueError, match="Object arrays"):
         write_archive(tmp_path / "a", {}, {"0.npy": np.array([object()])})
     assert list(tmp_path.iterdir()) == []
-
-
-def test_an_error_that_is_documented_is_a_value_error():
-    assert issubclass(ModelFileError, ValueError)

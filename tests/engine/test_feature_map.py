@@ -110,12 +110,6 @@ def test_features_are_written_where_they_are_wanted_but_not_over_the_rows():
         transform.write(ArrayRows(table[:, :-7]), table[:, -7:])
 
 
-def test_a_budget_below_one_block_is_refused_with_what_is_needed():
-    problem, transform = a_map()
-    with pytest.raises(ValueError, match="one block of 40 rows needs"):
-        transform.write(ArrayRows(problem.X), budget=Budget(1000))
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_no_rows_have_no_features_of_any_number(dtype):
     gram = market.problem("Gaussian", n=40).gram

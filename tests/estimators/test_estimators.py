@@ -261,12 +261,3 @@ def test_without_a_seed_numpys_global_one_is_followed():
         found.append([nb.Nystroem(n_components=5).fit(points()).components_ for _ in range(2)])
     np.testing.assert_array_equal(found[0], found[1])
     assert (found[0][0] != found[0][1]).any()
-
-
-@pytest.mark.parametrize(
-    ("kernel", "name", "sentence"),
-    [("rbf", "sigma", "pass one, as kernel=nysboost.Gaussian"), (nb.Linear(), "nu", "'nu'")],
-)
-def test_parameters_that_a_kernel_has_not_get_a_sentence(kernel, name, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        nb.Nystroem(kernel).set_params(**{f"kernel__{name}": 2.0})

@@ -59,11 +59,6 @@ def test_plain_nystrom_on_given_landmarks_is_its_equation(landmarks):
     assert joint.relative_error() <= approx.relative_error() * 1.01
 
 
-def test_a_method_that_chooses_its_own_landmarks_says_so():
-    with pytest.raises(ValueError, match="'kmeans' chooses its own landmarks"):
-        nb.approximate(points(), "kmeans", landmarks=[1, 2])
-
-
 def test_some_of_the_landmarks_are_taken_by_their_places():
     X = points()
     everything = make_gram(X).landmarks(np.array([4, 8, 2, 9]))

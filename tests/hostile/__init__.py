@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,6 @@ import nysboost as nb
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 4))
 Y = RNG.normal(size=60)
-WIDE = RNG.normal(size=(700, 4))
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,30 @@ class Case:
     call: Callable[[], Any]
     right: Callable[[Any], bool] | None = None
     says: str = ""
+
+
+def cases(
+    name: str,
+    call: Callable[[Any], Any],
+    inputs: dict[str, Any],
+    right: Callable[[Any], Callable[[Any], bool]] | None = None,
+    says: str = "",
+) -> list[Case]:
+    """Return a case for each input: its name, the call on it, and the check that `right` gives."""
+    return [
+        Case(name.format(what), partial(call, given), right and right(given), says)
+        for what, given in inputs.items()
+    ]
+
+
+def refused(
+    name: str, call: Callable[[Any], Any], inputs: dict[str, tuple[Any, str]]
+) -> list[Case]:
+    """Return a case for each input that comes with the pattern of its sentence."""
+    return [
+        Case(name.format(what), partial(call, given), says=says)
+        for what, (given, says) in inputs.items()
+    ]
 
 
 def approximate(data: Any = X, method: str = "uniform", kernel: Any = "rbf", **how: Any) -> Any:
@@ -65,6 +89,10 @@ def has_error_of(G: np.ndarray, at_most: float = 1.05) -> Callable[[Any], bool]:
         return bool(same and error <= at_most)
 
     return right
+
+
+def finite(result: Any) -> bool:
+    return bool(np.isfinite(np.asarray(result, dtype=np.float64)).all())
 
 
 def close_to(expected: Any, digits: float = 1e-9) -> Callable[[Any], bool]:

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import copy
 import pickle
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_matrix
 
 import nysboost as nb
-from hostile import WIDE, Case, X, Y, approximate, close_to, gaussian, has_error_of, standard
+from hostile import (
+    Case,
+    X,
+    Y,
+    approximate,
+    cases,
+    close_to,
+    gaussian,
+    has_error_of,
+    refused,
+    standard,
+)
 
 FITTED = approximate(kernel=nb.Gaussian(gamma=0.3))
 DENSE = FITTED.to_dense()
-LARGE = approximate(WIDE, kernel=nb.Gaussian(gamma=0.3))
-
-
-def error_on(rows: np.ndarray) -> float:
-    G = gaussian(WIDE[rows], 0.3)
-    return float(np.linalg.norm(LARGE.block(rows, rows) - G) / np.linalg.norm(G))
 
 
 def solved_as_well_as_dense(alpha: float) -> Case:
@@ -54,6 +60,9 @@ SIZES = {
     "eta as text": {"method": "ensemble-exponential", "eta": "best"},
     "no lambdas": {"method": "ensemble-ridge", "lambdas": ()},
     "a negative lambda": {"method": "ensemble-ridge", "lambdas": (-1.0,)},
+    "n_jobs = True": {"n_jobs": True},
+    "n_jobs = 1.5": {"n_jobs": 1.5},
+    "n_jobs as text": {"n_jobs": "two"},
     "max_memory as text": {"max_memory": "lots"},
     "max_memory = -1": {"max_memory": -1},
     "max_memory = True": {"max_memory": True},
@@ -105,63 +114,76 @@ def on_own(landmarks: Any, method: str = "nystrom", **how: Any) -> Any:
 
 LANDMARKS = [
     *(
-        Case(f"own landmarks for {method}: {name}", lambda m=method, z=Z: on_own(z, m))
+        case
         for method in ("joint", "nystrom")
-        for name, Z in BAD_LANDMARKS.items()
-    ),
-    *(
-        Case(
-            f"own landmarks for {method}: {name}",
-            lambda m=method, z=Z: on_own(z, m),
-            has_error_of(gaussian(X, 0.3)),
+        for landmarks, right in (
+            (BAD_LANDMARKS, None),
+            (GOOD_LANDMARKS, lambda _: has_error_of(gaussian(X, 0.3))),
         )
-        for method in ("joint", "nystrom")
-        for name, Z in GOOD_LANDMARKS.items()
+        for case in cases(
+            f"own landmarks for {method}: {{}}", partial(on_own, method=method), landmarks, right
+        )
     ),
-    Case("own landmarks for a method that finds them", lambda: on_own([1, 2], "uniform")),
+    Case(
+        "own landmarks for a method that finds them",
+        lambda: on_own([1, 2], "kmeans"),
+        says="'kmeans' chooses its own landmarks",
+    ),
     Case("own landmarks and their number", lambda: on_own([1, 2], n_components=7), says="already"),
     Case("own landmarks and a tolerance", lambda: on_own([1, 2], tol=0.1), says="already"),
 ]
 
 CASES = [
     *LANDMARKS,
-    *(Case(name, lambda how=how: approximate(**how)) for name, how in SIZES.items()),
+    *cases("{}", lambda how: approximate(**how), SIZES),
     *(solved_as_well_as_dense(alpha) for alpha in (10.0, 1e-3, 1e-7, 1e-9, 1e-11)),
-    Case("alpha as text", lambda: FITTED.solve(Y, "0.1")),
-    Case("alpha = 0", lambda: FITTED.solve(Y, 0)),
-    Case("alpha = NaN", lambda: FITTED.solve(Y, np.nan)),
-    Case("alpha = None", lambda: FITTED.solve(Y, None)),
-    Case("a number as right-hand side", lambda: FITTED.solve(1.0, 0.1)),
-    Case("a short right-hand side", lambda: FITTED.solve(Y[:9], 0.1)),
-    Case("a right-hand side with NaN", lambda: FITTED.solve(np.full(60, np.nan), 0.1)),
-    Case("a right-hand side of text", lambda: FITTED.solve(["a"] * 60, 0.1)),
-    Case("a complex right-hand side", lambda: FITTED.solve(Y * 1j, 0.1)),
-    Case("a right-hand side of three axes", lambda: FITTED.solve(np.ones((60, 2, 2)), 0.1)),
+    *cases(
+        "alpha = {}",
+        lambda alpha: FITTED.solve(Y, alpha),
+        {repr(alpha): alpha for alpha in ("0.1", 0, -1.0, np.nan, None)},
+    ),
+    *cases(
+        "a right-hand side: {}",
+        lambda b: FITTED.solve(b, 0.1),
+        {
+            "a number": 1.0,
+            "too short": Y[:9],
+            "NaN": np.full(60, np.nan),
+            "text": ["a"] * 60,
+            "complex": Y * 1j,
+            "three axes": np.ones((60, 2, 2)),
+        },
+    ),
     Case(
         "a right-hand side of integers",
         lambda: FITTED.solve(np.arange(60), 0.1),
         close_to(np.linalg.solve(DENSE + 0.1 * np.eye(60), np.arange(60.0)), 1e-7),
     ),
-    Case("numbers as rows and columns", lambda: FITTED.block(0, 1)),
-    Case("rows as text", lambda: FITTED.block("all", [0])),
-    Case("rows out of range", lambda: FITTED.block([60], [0])),
-    Case("rows as fractions", lambda: FITTED.block([0.5], [0])),
-    Case("rows as a table", lambda: FITTED.block([[0]], [0])),
-    Case("a mask of another length", lambda: FITTED.block(np.ones(9, dtype=bool), [0])),
-    Case("no rows", lambda: FITTED.block([], [0]), lambda block: block.shape == (0, 1)),
-    Case("negative rows", lambda: FITTED.block([-1], [0]), close_to(DENSE[59:, :1])),
-    Case("a slice as rows", lambda: FITTED.block(slice(0, 9), [0]), close_to(DENSE[:9, :1])),
-    Case(
-        "the error on a slice",
-        lambda: LARGE.relative_error(rows=slice(0, 90)),
-        close_to(error_on(np.arange(90)), 1e-6),
+    *cases(
+        "a certificate of confidence {}",
+        FITTED.certificate,
+        {str(value): value for value in (0, 1, 95, "0.9", True, None, np.nan)},
+        says="confidence lies between 0 and 1",
+    ),
+    *refused(
+        "a certificate of {} values",
+        lambda count: FITTED.certificate(n_entries=count),
+        {
+            "100": (100, r"too few to say anything about 20 landmarks: \d+"),
+            "0.5": (0.5, "n_entries must be a positive whole number"),
+        },
+    ),
+    *cases(
+        "a tolerance of {}",
+        lambda tol: approximate(tol=tol, n_components=None),
+        {str(value): value for value in (0, 1, -0.1, "0.1", True, np.nan)},
+        says="tol is a relative error between 0 and 1",
     ),
     Case(
-        "the error on a mask of 700 rows",
-        lambda: LARGE.relative_error(rows=np.arange(700) < 90),
-        close_to(error_on(np.arange(90)), 1e-6),
+        "a tolerance and a number of columns",
+        lambda: approximate(method="URB-mean", tol=0.1, n_columns=3, n_components=None),
+        says="which n_columns says already",
     ),
-    Case("the error on no rows", lambda: FITTED.relative_error(rows=[])),
     Case("an unknown norm", lambda: FITTED.relative_error(norm="nuclear")),
     Case("eigh(2.5)", lambda: FITTED.eigh(2.5)),
     Case("eigh(0)", lambda: FITTED.eigh(0)),
@@ -170,7 +192,7 @@ CASES = [
         lambda: FITTED.eigh(1000)[0],
         lambda values: len(values) <= 20,
     ),
-    Case("a prefix of a single learner", lambda: FITTED.prefix(3)),
+    Case("a prefix of a single learner", lambda: FITTED.prefix(3), says="Only ensemble and boos"),
     Case("a product with another length", lambda: FITTED @ np.ones(7)),
     Case(
         "more landmarks than rows",
@@ -223,7 +245,7 @@ CASES = [
         lambda: standard().set_output(transform="pandas").fit_transform(X),
         lambda result: result.shape == (60, 10) and hasattr(result, "columns"),
     ),
-    Case("too little memory", lambda: approximate(WIDE, max_memory=100).features(), says="Raise"),
+    Case("too little memory", lambda: approximate(max_memory=100).features(), says="Raise"),
     Case("a model from nowhere", lambda: nb.load("/nowhere/at/all")),
     Case("a model into nowhere", lambda: nb.save(standard(), "/nowhere/at/all")),
     Case("a model file that is a table", lambda: nb.load(__file__), says="no model file"),

@@ -56,7 +56,6 @@ FILES: dict[str, str | bytes] = {
     "zeros.csv": b"\x00" * 64,
     "infinite.csv": "a,b\n1,inf\n2,3\n",
     "ragged.csv": "a,b\n1,2\n1,2,3\n",
-    "short.csv": "a,b\n1,2\n3\n",
     "gap.csv": "a,b\n1,\n2,3\n",
     "odd.csv": "\n".join(["a,b", *(f"{i}.5,1" for i in range(40)), "abc,2"]),
     "few.csv": "a,b\n1,2\n3,4\n5,6\n",
@@ -66,7 +65,6 @@ FILES: dict[str, str | bytes] = {
     "constant.csv": "a,b\n" + "1,2\n" * 20,
     "one-class.csv": "a,b\n" + "x,2\n" * 20,
     "rare.csv": "a,b\ny,1\n" + "x,2\n" * 20,
-    "labels.csv": "a,b\n" + "".join(f"x{i},2\n" for i in range(20)),
     "endless.csv": "a,b\ninf,1\n" + "1,2\n" * 20,
     "huge.csv": "a,b\n3,1e200\n" + "1,2\n" * 20,
     "large.csv": "b,a\n" + "1,2\n" * 12 + "2,1e160\n",
@@ -83,10 +81,8 @@ FILES: dict[str, str | bytes] = {
         lambda file: np.savez(file, X=ROWS, y=np.where(ROWS[:, 0] > 1, np.nan, ROWS[:, 0]))
     ),
     "letter": "Dear reader",
-    **dict.fromkeys(
-        ["data.xyz", "bad.npy", "bad.npz", "bad.h5", "bad.zarr", "bad.parquet", "bad.libsvm"],
-        "a b c",
-    ),
+    "bad.h5": "a b c",
+    "bad.zarr": "a b c",
 }
 FIT = "fit t.csv --out m --method uniform --components 5"
 LEARN = "fit {} --target a --out m --components 5 --no-test --no-local"
@@ -143,23 +139,16 @@ def predict_named(names: list[str], ending: str) -> float:
 
 
 REFUSED: dict[str, tuple[int, str]] = {
-    "comprae": (2, "comprae"),
     "info nowhere": (3, "nowhere"),
     "info letter": (5, "no model file"),
     "compare empty.csv": (4, "empty"),
     "compare names.csv": (4, "at least one row"),
     "compare infinite.csv": (4, "infinity"),
     "compare ragged.csv": (4, "ragged"),
-    "compare short.csv": (4, "ragged"),
     "compare zeros.csv": (3, "is not a text file"),
     "compare few.csv": (2, "has 3 rows, and mixtures of 8 learners need at least 16"),
     "compare few.csv --components 10": (2, "only 3 rows"),
     "compare few.csv --max-rows 30000": (2, "at most 20000 rows"),
-    "compare data.xyz": (3, "form"),
-    "compare bad.npy": (3, ".npy"),
-    "compare bad.npz": (3, ".npz"),
-    "compare bad.parquet": (3, "Parquet"),
-    "compare bad.libsvm": (3, "LIBSVM"),
     "compare nowhere.csv": (3, "no file"),
     "compare nothing": (3, "folder"),
     "compare t.csv --out letter/below": (2, "cannot be written"),
@@ -174,7 +163,6 @@ REFUSED: dict[str, tuple[int, str]] = {
     "compare t.csv --kernel precomputed": (2, "table of points"),
     "compare t.csv --sigma -1": (2, "sigma"),
     "compare t.csv --drop-column z": (2, "no column 'z'"),
-    "fit no.csv --out m": (3, "There is no file no.csv"),
     "fit gap.csv --out m": (4, "--drop-missing"),
     "fit odd.csv --out m": (4, "'abc' in line 42"),
     "fit utf-16.csv --out m": (4, "at least one row"),
@@ -189,21 +177,13 @@ REFUSED: dict[str, tuple[int, str]] = {
     f"{FIT} --tol 2": (2, "between 0 and 1"),
     f"{FIT} --max-memory lots": (2, "'lots'"),
     f"{FIT} --drop-column a --drop-column b,c": (2, "Nothing is left"),
-    f"{FIT} --sigma -1": (2, "positive"),
-    f"{FIT} --sigma wide": (2, "--sigma is a number"),
-    f"{FIT} --kernel nix": (2, "no kernel 'nix'"),
-    "fit t.csv --out m --method nix": (2, "no method 'nix'"),
-    "fit t.csv --out m --target z": (2, "no column 'z'"),
     "fit dated.csv --out m --target day": (4, "dates"),
     "fit t.csv --out m --target a --kernel linear": (2, "--kernel"),
     f"{FIT} && predict m t.csv --out p.csv": (5, "predicts nothing"),
     f"{FIT} && transform m t.csv --out p.xyz": (3, "p.xyz"),
     f"{FIT} && transform m t.csv --out t.csv": (6, "is an input"),
     f"{FIT} && transform m m --out p.npy": (3, "form"),
-    f"{FIT} && transform m bad.npy --out p.npy": (3, "is no .npy file"),
-    f"{FIT} && transform m t.csv --out p.npy --max-memory much": (2, "'much'"),
     "transform none t.csv --out p.npy": (3, "There is no model none"),
-    "learn nothing --target a": (3, "folder"),
     "learn latin.csv --target a": (2, "no column 'a'"),
     "learn twice.csv --target b": (4, "two columns called 'a'"),
     "learn alone.csv --target a": (2, "no column beside"),
@@ -213,7 +193,6 @@ REFUSED: dict[str, tuple[int, str]] = {
     "learn constant.csv --target a": (2, "1.0 in every row: there is nothing to learn"),
     "learn one-class.csv --target a": (2, "x in every row"),
     "learn rare.csv --target a": (2, "label y of a is in 1 rows, fewer than the 5 folds"),
-    "learn labels.csv --target a": (2, "is in 1 rows"),
     "learn endless.csv --target a": (2, "Column a of endless.csv"),
     "learn huge.csv --target a": (4, "Column 'b' has the value 1e+200"),
     "learn large.csv --target a": (2, "out of range"),
@@ -233,7 +212,7 @@ REFUSED: dict[str, tuple[int, str]] = {
     "reproduce simulation mnist-linear --data-dir /nowhere/at/all": (2, "does not exist"),
 }
 ACCEPTED = {
-    "--version": ["nysboost"],
+    "--version": [f"nysboost {nb.__version__}"],
     "--help": ["compare", "reproduce"],
     f"{FIT} && info m": ["Nystroem", "uniform", "written by: nysboost 0."],
     f"{LEARN.format('formulas.xlsx')}": ["Cell C2 of", "as have 19 more cells", "c (20 gaps)"],
@@ -251,15 +230,10 @@ ACCEPTED = {
     },
 }  # fmt: skip
 
+CHECKS = {words: complains(*says) for words, says in REFUSED.items()}
+CHECKS |= {words: succeeds(*says) for words, says in ACCEPTED.items()}
 CASES = [
-    *(
-        Case(f"nysboost {words}", lambda w=words: run(w), complains(*says))
-        for words, says in REFUSED.items()
-    ),
-    *(
-        Case(f"nysboost {words}", lambda w=words: run(w), succeeds(*says))
-        for words, says in ACCEPTED.items()
-    ),
+    *(Case(f"nysboost {words}", lambda w=words: run(w), right) for words, right in CHECKS.items()),
     *(
         Case(f"a model of {what}", lambda n=n, e=e: predict_named(n, e), lambda far: far < 1e-6)
         for what, n, e in (
@@ -275,7 +249,7 @@ CASES = [
     ),
     Case(
         "nysboost says once that a column is left out",
-        lambda: run("fit named.csv --target b --out m --components 5 --no-local"),
+        lambda: run("fit named.csv --target b --out m --components 5 --no-local --no-test"),
         lambda outcome: outcome[2].count("'name' is text") == 1,
     ),
 ]

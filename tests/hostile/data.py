@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from scipy.sparse import coo_matrix, csr_array, csr_matrix
 
 import nysboost as nb
-from hostile import RNG, WIDE, Case, X, approximate, close_to, gaussian, has_error_of, standard
+from hostile import (
+    RNG,
+    Case,
+    X,
+    approximate,
+    cases,
+    close_to,
+    gaussian,
+    has_error_of,
+    refused,
+    standard,
+)
 
 
 def at(value: float, row: int = 30) -> np.ndarray:
@@ -93,39 +107,32 @@ HARD_TABLES = {
 }
 
 SMALL = {"one row": X[:1], "two rows": X[:2], "three rows": X[:3]}
+SMALL_METHODS = ("joint", "nystrom", "kmeans", "rpcholesky", "greedy", "rls", "uniform")
+NO_ROWS = {name: table for name, table in NO_TABLES.items() if name != "an iterator"}
+
+
+def with_gaussian(table: Any, method: str = "uniform", **how: Any) -> Any:
+    return approximate(table, method, nb.Gaussian(gamma=0.3), **how)
+
+
+def has_error_of_gaussian(table: Any) -> Any:
+    return has_error_of(gaussian(np.asarray(table, dtype=np.float64), 0.3))
 
 
 CASES = [
+    *refused("fit on {}", approximate, {n: (t, SAYS.get(n, "")) for n, t in NO_TABLES.items()}),
+    *cases("a transformer fitted on {}", lambda t: standard().fit(t), NO_ROWS),
+    *cases("transform of {}", lambda t: standard().fit(X).transform(t), NO_ROWS),
+    *cases("a Gaussian on {}", with_gaussian, HARD_TABLES, has_error_of_gaussian),
     *(
-        Case(f"fit on {name}", lambda t=table: approximate(t), says=SAYS.get(name, ""))
-        for name, table in NO_TABLES.items()
-    ),
-    *(
-        Case(f"a transformer fitted on {name}", lambda t=table: standard().fit(t))
-        for name, table in NO_TABLES.items()
-        if name not in ("an iterator",)
-    ),
-    *(
-        Case(f"transform of {name}", lambda t=table: standard().fit(X).transform(t))
-        for name, table in NO_TABLES.items()
-        if name != "an iterator"
-    ),
-    *(
-        Case(
-            f"a Gaussian on {name}",
-            lambda t=table: approximate(t, kernel=nb.Gaussian(gamma=0.3)),
-            has_error_of(gaussian(np.asarray(table, dtype=np.float64), 0.3)),
+        case
+        for method in SMALL_METHODS
+        for case in cases(
+            f"{method} on {{}}",
+            partial(with_gaussian, method=method, n_components=1),
+            SMALL,
+            has_error_of_gaussian,
         )
-        for name, table in HARD_TABLES.items()
-    ),
-    *(
-        Case(
-            f"{method} on {name}",
-            lambda t=table, m=method: approximate(t, m, nb.Gaussian(gamma=0.3), n_components=1),
-            has_error_of(gaussian(table, 0.3)),
-        )
-        for name, table in SMALL.items()
-        for method in ("joint", "nystrom", "kmeans", "rpcholesky", "greedy", "rls", "uniform")
     ),
     Case(
         "an iterator is transformed",
@@ -136,12 +143,12 @@ CASES = [
     Case("transform before fit", lambda: standard().transform(X)),
     Case(
         "a sparse table in coordinate form",
-        lambda: approximate(coo_matrix(X), kernel=nb.Gaussian(gamma=0.3)),
-        has_error_of(gaussian(X, 0.3)),
+        lambda: with_gaussian(coo_matrix(X)),
+        has_error_of_gaussian(X),
     ),
     Case(
         "a sparse table that is empty",
-        lambda: approximate(csr_matrix((60, 9)), kernel=nb.Gaussian(gamma=0.3)),
+        lambda: with_gaussian(csr_matrix((60, 9))),
         has_error_of(np.ones((60, 60))),
     ),
     Case(
@@ -180,6 +187,6 @@ CASES = [
     ),
     Case(
         "many rows of which one is NaN beyond the first block",
-        lambda: approximate(np.where(np.arange(700)[:, None] == 699, np.nan, WIDE)),
+        lambda: approximate(np.vstack([np.ones((700, 4)), [[np.nan] * 4]])),
     ),
 ]

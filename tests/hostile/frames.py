@@ -17,7 +17,7 @@ import polars as pl
 import pyarrow as pa
 
 import nysboost as nb
-from hostile import Case, close_to
+from hostile import Case, cases, close_to, refused
 
 RNG = np.random.default_rng(1)
 N = 60
@@ -181,28 +181,23 @@ NOTHING_MISSING = {
     "a gap in blocks": (iter([FRAME, GAPS]), "'size' has 1 missing value"),
 }
 REFUSED = [
-    *(
-        Case(
-            f"{door}: no rows to predict",
-            lambda make=make: model().predict(make(FRAME)[:0]),
-            says=r"0 sample\(s\) \(shape=\(0, 7\)\).*NystroemRegressor",
-        )
-        for door, make in {"pandas": lambda f: f, "polars": polars, "Arrow": arrow}.items()
+    *cases(
+        "{}: no rows to predict",
+        lambda make: model().predict(make(FRAME)[:0]),
+        {"pandas": lambda f: f, "polars": polars, "Arrow": arrow},
+        says=r"0 sample\(s\) \(shape=\(0, 7\)\).*NystroemRegressor",
     ),
     *(
-        Case(f"{door}: {name}", lambda d=DOORS[door], c=change: d(c(FRAME)), says=says)
-        for door in DOORS
-        for name, (change, says) in WRONG.items()
+        case
+        for door, predict in DOORS.items()
+        for case in refused(f"{door}: {{}}", lambda c, p=predict: p(c(FRAME)), WRONG)
     ),
     Case(
         "two columns of one name",
         lambda: model().predict(NO_FITS["two columns of one name"][0](FRAME)),
         says="two columns called 'size'",
     ),
-    *(
-        Case(f"no fit to {name}", lambda c=change: learner().fit(c(FRAME), TARGET), says=says)
-        for name, (change, says) in NO_FITS.items()
-    ),
+    *refused("no fit to {}", lambda change: learner().fit(change(FRAME), TARGET), NO_FITS),
     Case(
         "no fit to a word among few numbers that are not whole",
         lambda: learner().fit(
@@ -210,13 +205,10 @@ REFUSED = [
         ),
         says="holds numbers, but also 'abc'",
     ),
-    *(
-        Case(
-            f'missing="raise": {name}',
-            lambda f=frame: model(gaps=False, missing="raise").predict(f),
-            says=says,
-        )
-        for name, (frame, says) in NOTHING_MISSING.items()
+    *refused(
+        'missing="raise": {}',
+        lambda frame: model(gaps=False, missing="raise").predict(frame),
+        NOTHING_MISSING,
     ),
     Case(
         'missing="raise" in a fit',
@@ -259,8 +251,10 @@ def score(frame: Any, target: Any = TARGET) -> float:
     return float(learner(30).fit(frame, target).score(frame, target))
 
 
-FITTED = [
-    Case(f"a fit to {name}", lambda c=change: score(c(FRAME)), lambda found: found > 0.5)
-    for name, change in {**RIGHT, **ODD, **FITS}.items()
-]
+FITTED = cases(
+    "a fit to {}",
+    lambda change: score(change(FRAME)),
+    {**RIGHT, **ODD, **FITS},
+    lambda _: lambda found: found > 0.5,
+)
 CASES = [replace(case, name=f"frames, {case.name}") for case in (*SERVED, *REFUSED, *FITTED)]

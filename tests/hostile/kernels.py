@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from scipy.sparse import csr_matrix
 from sklearn.metrics.pairwise import polynomial_kernel
 
 import nysboost as nb
-from hostile import RNG, Case, X, approximate, close_to, gaussian, has_error_of, standard
+from hostile import (
+    RNG,
+    Case,
+    X,
+    approximate,
+    cases,
+    close_to,
+    gaussian,
+    has_error_of,
+    refused,
+    standard,
+)
+from nysboost.kernels.warp import Quantiles
 
 INTEGERS = np.array([[0], [1], [200]], dtype=np.uint8)
 GRAM = gaussian(X, 0.3)
 POSITIVE = np.abs(RNG.normal(size=(3000, 2)))
 ONE_NEGATIVE = np.where(np.arange(3000)[:, None] == 1501, -3.0, POSITIVE)
 DIGITS = (RNG.integers(0, 17, size=(300, 64)) * 16).astype(np.float32)
+
+
+def quantiles(knots: list[float], heights: list[float]) -> Quantiles:
+    return Quantiles((np.array(knots),), (np.array(heights),))
 
 
 def changed(matrix: np.ndarray, *entries: tuple[int, int, float]) -> np.ndarray:
@@ -78,6 +97,43 @@ BAD_PARAMETERS = {
     "an indefinite sigmoid": lambda: approximate(kernel="sigmoid", data=X * 10),
 }
 
+WARP = Quantiles.of(X[:, :3])
+METRIC, RISE, WAVES = "metric", "rise together", "plane waves"
+SENTENCES: dict[str, tuple[Callable[[], Any], str]] = {
+    "a metric of NaN": (lambda: nb.Metric(np.nan), METRIC),
+    "a metric with infinity": (lambda: nb.Metric([np.inf, 1.0]), METRIC),
+    "a metric of three axes": (lambda: nb.Metric(np.ones((2, 2, 2))), METRIC),
+    "a metric that is a word": (lambda: nb.Metric("wide"), METRIC),
+    "a metric of nothing": (lambda: nb.Metric([]), METRIC),
+    "a metric of other features": (
+        lambda: nb.Gaussian(metric=nb.Metric([1.0, 2.0, 3.0]))(X, X),
+        "3 features, but these have 4"),
+    "a metric and a scale": (
+        lambda: nb.Gaussian(gamma="scale", metric=nb.Metric(1.0)), 'not "scale"'),
+    "quantiles at one value twice": (lambda: quantiles([1.0, 1.0], [0.0, 1.0]), RISE),
+    "quantiles that fall": (lambda: quantiles([0.0, 1.0], [1.0, 0.0]), RISE),
+    "quantiles of another number": (lambda: quantiles([0.0], [0.0, 1.0]), RISE),
+    "quantiles at NaN": (lambda: quantiles([np.nan], [0.0]), RISE),
+    **{
+        f"{kind.__name__}'s waves after quantiles": (
+            lambda k=kind: k(metric=nb.Metric(1.0, WARP)).frequencies(X[:, :3], X[:, 0]), WAVES)
+        for kind in (nb.Gaussian, nb.Matern, nb.Laplacian)
+    },
+    **{
+        f"{method} of {name}": (
+            lambda m=method, k=kernel: approximate(GRAM, m, k, n_components=4), says)
+        for method in ("random-fourier", "orthogonal-fourier", "quasi-fourier")
+        for name, kernel, says in (
+            ("a polynomial", nb.Polynomial(), r"no mean of plane waves.*Gaussian, Laplacian or"),
+            ("a precomputed kernel", "precomputed", "precomputed kernel has no points"),
+        )
+    },
+    "sigma of a kernel by name": (
+        lambda: nb.Nystroem("rbf").set_params(kernel__sigma=2.0),
+        "pass one, as kernel=nysboost.Gaussian"),
+    "nu of a linear kernel": (lambda: nb.Nystroem(nb.Linear()).set_params(kernel__nu=2.0), "'nu'"),
+}  # fmt: skip
+
 PRECOMPUTED = {
     "not square": X,
     "not symmetric": changed(GRAM, (0, 1, 0.9)),
@@ -92,79 +148,71 @@ PRECOMPUTED = {
 
 METHODS = ("joint", "uniform", "nystrom", "rpcholesky", "greedy", "rls", "URB-mean")
 
+EACH = {method: method for method in METHODS}
+KERNELS = (
+    nb.Gaussian(sigma=3.0), nb.Laplacian(sigma=3.0), nb.Matern(sigma=3.0), nb.Linear(),
+    nb.Polynomial(gamma=1.0), nb.Cosine(), nb.Anova(),
+)  # fmt: skip
+
+
+def scales(*values: float) -> dict[str, float]:
+    return {f"{value:g}": value for value in values}
+
+
 CASES = [
-    *(Case(f"kernel: {n}", lambda k=k: approximate(kernel=k)) for n, k in BAD_KERNELS.items()),
-    *(
-        Case(f"a transformer with kernel: {n}", lambda k=k: standard(kernel=k).fit(X))
-        for n, k in BAD_KERNELS.items()
+    *cases("kernel: {}", lambda kernel: approximate(kernel=kernel), BAD_KERNELS),
+    *cases("a transformer with kernel: {}", lambda k: standard(kernel=k).fit(X), BAD_KERNELS),
+    *cases("{}", lambda call: call(), BAD_PARAMETERS),
+    *refused("{}", lambda call: call(), SENTENCES),
+    *cases("precomputed: {}", lambda G: approximate(G, "nystrom", "precomputed"), PRECOMPUTED),
+    *cases(
+        "a negative diagonal with {}",
+        lambda method: approximate(PRECOMPUTED["a negative diagonal"], method, "precomputed"),
+        EACH,
+        says="negative",
     ),
-    *(Case(name, call) for name, call in BAD_PARAMETERS.items()),
-    *(
-        Case(f"precomputed: {name}", lambda G=G: approximate(G, "nystrom", "precomputed"))
-        for name, G in PRECOMPUTED.items()
+    *cases(
+        "a polynomial of fractional degree, one row in 3000 negative, with {}",
+        lambda method: approximate(
+            ONE_NEGATIVE, method, nb.Polynomial(degree=2.5), row_cap=100
+        ).features(),
+        {method: method for method in ("uniform", "nystrom", "rls", "greedy")},
+        says="NaN or infinity",
+    ),
+    *cases(
+        "float32 values of 1e24 with {}",
+        lambda method: approximate(DIGITS, method, nb.Polynomial(degree=5)),
+        EACH,
+        lambda _: has_error_of(polynomial_kernel(DIGITS.astype(np.float64), degree=5)),
+    ),
+    *cases(
+        "{} of integers",
+        lambda kernel: kernel(INTEGERS, INTEGERS),
+        {str(kernel): kernel for kernel in KERNELS},
+        lambda kernel: close_to(kernel(INTEGERS.astype(float), INTEGERS.astype(float))),
     ),
     *(
-        Case(
-            f"a negative diagonal with {method}",
-            lambda m=method: approximate(PRECOMPUTED["a negative diagonal"], m, "precomputed"),
-            says="negative",
+        case
+        for name, kernel, sizes in (
+            (
+                "the width by median",
+                nb.Gaussian("median"),
+                (1e-200, 1e-90, 1e-30, 1e30, 1e90, 1e200),
+            ),
+            ("the width by scale", nb.Gaussian("scale"), (1e-200, 1e-90, 1e-30, 1e30, 1e90, 1e200)),
+            ("the cosine", "cosine", (1e-300, 1e-90, 1e90, 1e300)),
         )
-        for method in METHODS
-    ),
-    *(
-        Case(
-            f"a polynomial of fractional degree, one row in 3000 negative, with {method}",
-            lambda m=method: approximate(
-                ONE_NEGATIVE, m, nb.Polynomial(degree=2.5), row_cap=100
-            ).features(),
-            says="NaN or infinity",
-        )
-        for method in ("uniform", "nystrom", "rls", "greedy")
-    ),
-    *(
-        Case(
-            f"float32 values of 1e24 with {method}",
-            lambda m=method: approximate(DIGITS, m, nb.Polynomial(degree=5)),
-            has_error_of(polynomial_kernel(DIGITS.astype(np.float64), degree=5)),
-        )
-        for method in METHODS
-    ),
-    *(
-        Case(
-            f"{kernel} of integers",
-            lambda k=kernel: k(INTEGERS, INTEGERS),
-            close_to(kernel(INTEGERS.astype(float), INTEGERS.astype(float))),
-        )
-        for kernel in (
-            nb.Gaussian(sigma=3.0),
-            nb.Laplacian(sigma=3.0),
-            nb.Matern(sigma=3.0),
-            nb.Linear(),
-            nb.Polynomial(gamma=1.0),
-            nb.Cosine(),
-            nb.Anova(),
+        for case in cases(
+            f"{name} at the scale {{}}",
+            lambda scale, kernel=kernel: approximate(X * scale, kernel=kernel).to_dense(),
+            scales(*sizes),
+            lambda _, kernel=kernel: close_to(approximate(kernel=kernel).to_dense(), 1e-6),
         )
     ),
-    *(
-        Case(
-            f"the width by {rule} at the scale {scale:g}",
-            lambda r=rule, s=scale: approximate(X * s, kernel=nb.Gaussian(r)).to_dense(),
-            close_to(approximate(kernel=nb.Gaussian(rule)).to_dense(), 1e-6),
-        )
-        for rule in ("median", "scale")
-        for scale in (1e-200, 1e-90, 1e-30, 1e30, 1e90, 1e200)
-    ),
-    *(
-        Case(
-            f"the cosine at the scale {scale:g}",
-            lambda s=scale: approximate(X * s, kernel="cosine").to_dense(),
-            close_to(approximate(kernel="cosine").to_dense(), 1e-6),
-        )
-        for scale in (1e-300, 1e-90, 1e90, 1e300)
-    ),
-    *(
-        Case(f"a linear kernel at the scale {s:g}", lambda s=s: approximate(X * s, kernel="linear"))
-        for s in (1e-200, 1e-90, 1e90, 1e200)
+    *cases(
+        "a linear kernel at the scale {}",
+        lambda scale: approximate(X * scale, kernel="linear"),
+        scales(1e-200, 1e-90, 1e90, 1e200),
     ),
     Case(
         "a polynomial of 1e15 in float32, transformed",

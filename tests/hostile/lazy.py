@@ -10,8 +10,19 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 
-from hostile import RNG, Case, X, Y, approximate, gaussian, has_error_of, standard
-from hostile.learning import classifier, finite, regressor
+from hostile import (
+    RNG,
+    Case,
+    X,
+    approximate,
+    cases,
+    finite,
+    gaussian,
+    has_error_of,
+    refused,
+    standard,
+)
+from hostile.learning import classifier, regressor
 
 ROWS = RNG.normal(size=(90, 4))
 TARGETS = ROWS[:, 0]
@@ -35,7 +46,7 @@ def fewer(block: np.ndarray) -> np.ndarray:
 BAD: dict[str, tuple[Callable[[], Any], str]] = {
     "NaN": (lambda: lazy(np.where(X > 1.5, np.nan, X)), "NaN, first at row"),
     "infinity": (lambda: lazy(np.where(X > 1.5, np.inf, X)), "infinity, first at row"),
-    "one axis": (lambda: lazy(Y), "shape"),
+    "one axis": (lambda: lazy(X[:, 0]), "shape"),
     "three axes": (lambda: lazy(X[:, :, None]), "shape"),
     "complex numbers": (lambda: lazy(X * 1j), "Complex"),
     "text": (lambda: lazy(np.full((60, 4), "a")), "numbers"),
@@ -79,34 +90,15 @@ PREDICTIONS: dict[str, Callable[[], Any]] = {
 }
 
 CASES = [
-    *(
-        Case(f"Dask: {name}", lambda make=make: approximate(make()), says=says)
-        for name, (make, says) in BAD.items()
+    *refused("Dask: {}", lambda make: approximate(make()), BAD),
+    *cases(
+        "Dask: {}",
+        lambda given: approximate(given[0](), kernel="rbf", gamma=0.3),
+        GOOD,
+        lambda given: has_error_of(gaussian(given[1], 0.3)),
     ),
-    *(
-        Case(
-            f"Dask: {name}",
-            lambda make=make: approximate(make(), kernel="rbf", gamma=0.3),
-            has_error_of(gaussian(dense, 0.3)),
-        )
-        for name, (make, dense) in GOOD.items()
-    ),
-    *(
-        Case(
-            f"Dask: targets, {name}",
-            lambda make=make: regressor().fit(lazy(ROWS), make()),
-            says=says,
-        )
-        for name, (make, says) in BAD_TARGETS.items()
-    ),
-    *(
-        Case(
-            f"Dask: labels, {name}",
-            lambda make=make: classifier().fit(lazy(ROWS), make()),
-            says=says,
-        )
-        for name, (make, says) in BAD_LABELS.items()
-    ),
+    *refused("Dask: targets, {}", lambda make: regressor().fit(lazy(ROWS), make()), BAD_TARGETS),
+    *refused("Dask: labels, {}", lambda make: classifier().fit(lazy(ROWS), make()), BAD_LABELS),
     *(Case(f"Dask: {name}", call, finite) for name, call in PREDICTIONS.items()),
     Case(
         "Dask: more rows whose targets have NaN",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from copy import deepcopy
 from decimal import Decimal
@@ -14,21 +15,26 @@ import polars as pl
 from scipy.sparse import csr_matrix
 
 import nysboost as nb
-from hostile import Case, X, Y, close_to
+from hostile import Case, X, Y, cases, close_to, finite, refused
 from hostile.data import NO_TABLES
 
 LABELS = (Y > 0).astype(int)
 SMALL: dict[str, Any] = {"n_landmarks": 20, "random_state": 0}
 
 
+OPTIONS: dict[str, Any] = {"n_components": 5, "landmarks": "uniform", "random_state": 0}
+
+
 def regressor(**how: Any) -> Any:
-    options = {"n_components": 5, "landmarks": "uniform", "random_state": 0}
-    return nb.NystroemRegressor(**(options | how))
+    return nb.NystroemRegressor(**OPTIONS | how)
 
 
 def classifier(**how: Any) -> Any:
-    options = {"n_components": 5, "landmarks": "uniform", "random_state": 0}
-    return nb.NystroemClassifier(**(options | how))
+    return nb.NystroemClassifier(**OPTIONS | how)
+
+
+def machine(**how: Any) -> Any:
+    return classifier(loss="hinge", **how)
 
 
 @cache
@@ -44,10 +50,6 @@ def fitted(kind: str) -> Any:
     return makers[kind]()
 
 
-def finite(result: Any) -> bool:
-    return bool(np.isfinite(np.asarray(result, dtype=np.float64)).all())
-
-
 WITH_GAPS = ("NaN", "None among numbers", "NaN in a sparse table", "NaN in a sparse array")
 """Learners fill gaps in."""
 
@@ -59,12 +61,8 @@ USES: dict[str, Callable[[Any], Any]] = {
     "pre-images of": lambda t: fitted("components").inverse_transform(t),
     "two samples, one being": lambda t: nb.mmd_test(X, t, random_state=0),
 }
-NO_DATA = [
-    Case(f"{use} {name}", lambda call=call, t=table: call(t))
-    for use, call in USES.items()
-    for name, table in NO_TABLES.items()
-    if name not in ("an iterator", *WITH_GAPS)
-]
+NO_ROWS = {name: t for name, t in NO_TABLES.items() if name not in ("an iterator", *WITH_GAPS)}
+NO_DATA = [case for use, call in USES.items() for case in cases(f"{use} {{}}", call, NO_ROWS)]
 
 BAD_TARGETS = {
     "None": None,
@@ -118,41 +116,35 @@ def scales_with(unit: float | None) -> Callable[[Any], bool]:
     return right
 
 
+CLASSIFIERS = (classifier, nb.GaussianProcessClassifier)
+GOOD_LABELS = {
+    "nullable whole numbers": (pd.Series(LABELS, dtype="Int64"), "i"),
+    "nullable truth values": (pd.Series(LABELS, dtype="boolean"), "b"),
+    "Decimals": ([Decimal(int(i)) for i in LABELS], "f"),
+    "truth": (Y > 0, "b"),
+}
 TARGETS = [
-    *(
-        Case(f"regression of targets: {name}", lambda y=y: regressor().fit(X, y))
-        for name, y in BAD_TARGETS.items()
+    *cases("regression of targets: {}", lambda y: regressor().fit(X, y), BAD_TARGETS),
+    *cases(
+        "regression of targets that are {}",
+        lambda given: regressor().fit(X, given[0]).predict(X[:9]),
+        GOOD_TARGETS,
+        lambda given: scales_with(given[1]),
     ),
     *(
-        Case(f"{kind.__name__} with labels: {name}", lambda k=kind, y=y: k().fit(X, y))
-        for kind in (classifier, nb.GaussianProcessClassifier)
-        for name, y in BAD_LABELS.items()
-    ),
-    *(
-        Case(
-            f"regression of targets that are {name}",
-            lambda y=y: regressor().fit(X, y).predict(X[:9]),
-            scales_with(unit),
+        case
+        for kind in CLASSIFIERS
+        for case in (
+            *cases(
+                f"{kind.__name__} with labels: {{}}", lambda y, k=kind: k().fit(X, y), BAD_LABELS
+            ),
+            *cases(
+                f"{kind.__name__} with labels: {{}}",
+                lambda given, k=kind: k().fit(X, given[0]).predict(X),
+                GOOD_LABELS,
+                lambda given: lambda found: found.dtype.kind == given[1],
+            ),
         )
-        for name, (y, unit) in GOOD_TARGETS.items()
-    ),
-    *(
-        Case(
-            f"{kind.__name__} with labels: {name}",
-            lambda k=kind, y=y: k().fit(X, y).classes_,
-            lambda found, kept=kept: found.dtype.kind == kept,
-        )
-        for kind in (classifier, nb.GaussianProcessClassifier)
-        for name, y, kept in (
-            ("nullable whole numbers", pd.Series(LABELS, dtype="Int64"), "i"),
-            ("nullable truth values", pd.Series(LABELS, dtype="boolean"), "b"),
-            ("Decimals", [Decimal(int(i)) for i in LABELS], "f"),
-        )
-    ),
-    Case(
-        "labels of truth",
-        lambda: classifier().fit(X, Y > 0).predict(X),
-        lambda found: found.dtype == bool,
     ),
     Case(
         "a class of one row",
@@ -172,31 +164,28 @@ BAD_WEIGHTS = {
     "tiny": np.full(60, 1e-300),
 }
 WEIGHTS = [
-    Case(f"sample_weight: {name}", lambda w=w: regressor().fit(X, Y, sample_weight=w))
-    for name, w in BAD_WEIGHTS.items()
-] + [
+    *cases("sample_weight: {}", lambda w: regressor().fit(X, Y, sample_weight=w), BAD_WEIGHTS),
+    *refused(
+        "sample_weight of 0, and {} rows than targets",
+        lambda rows: regressor().fit(rows, Y[:55], sample_weight=np.append(np.ones(54), 0.0)),
+        {
+            "more": (X, "X has 60 rows, but y has 55"),
+            "fewer": (X[:50], "X has 50 rows, but y has 55"),
+            "more listed": (X.tolist(), "X has 60 rows, but y has 55"),
+        },
+    ),
+    *refused(
+        "class_weight {}",
+        lambda weights: classifier(class_weight=weights).fit(X, LABELS),
+        {
+            "below 0": ({0: -1, 1: 1}, "class_weight has -1.0 for the class 0"),
+            "of 0 for one of two classes": ({0: 0, 1: 1}, "of rows that count"),
+        },
+    ),
     Case(
         "sample_weight: one number",
         lambda: regressor().fit(X, Y, sample_weight=3.0).predict(X[:9]),
         lambda found: close_to(fitted("regressor").predict(X[:9]))(found),
-    ),
-    *(
-        Case(
-            f"sample_weight of 0, and {what} rows than targets",
-            lambda r=rows: regressor().fit(r, Y[:55], sample_weight=np.append(np.ones(54), 0.0)),
-            says=f"X has {len(rows)} rows, but y has 55",
-        )
-        for what, rows in (("more", X), ("fewer", X[:50]), ("more listed", X.tolist()))
-    ),
-    Case(
-        "class_weight below 0",
-        lambda: classifier(class_weight={0: -1, 1: 1}).fit(X, LABELS),
-        says="class_weight has -1.0 for the class 0",
-    ),
-    Case(
-        "class_weight of 0 for one of two classes",
-        lambda: classifier(class_weight={0: 0, 1: 1}).fit(X, LABELS),
-        says="of rows that count",
     ),
 ]
 
@@ -205,11 +194,13 @@ PARAMETERS: list[tuple[Callable[..., Any], str, list[Any]]] = [
     (regressor, "kernel", ["rfb", 3, nb.Gaussian, ["rbf"]]),
     (regressor, "metric", ["foo", 3]),
     (regressor, "landmarks", ["foo", 3]),
+    (regressor, "local", [0, -3, 2.5, "all", None]),
     (regressor, "scale", ["foo", 3, True]),
     (regressor, "missing", ["foo"]),
     (regressor, "max_memory", ["lots", -1, None]),
     (regressor, "random_state", ["a", -1, 1.5]),
-    (classifier, "loss", ["foo", 3]),
+    (classifier, "loss", ["foo", 3, "absolute"]),
+    (machine, "C", [0.0, -1.0, np.inf, np.nan, True, "big", [1.0]]),
     (nb.KernelPCA, "n_components", [0, -1, 2.5, "2", True]),
     (nb.KernelPCA, "gamma", ["foo", -1, 0, np.nan, np.inf]),
     (nb.KernelPCA, "method", ["foo", 3, None]),
@@ -229,7 +220,15 @@ SETTINGS = [
     )
     for kind, name, values in PARAMETERS
     for value in values
-]
+] + refused(
+    "landmarks of {} to learn on",
+    lambda name: regressor(landmarks=name).fit(X, Y),
+    {
+        "spectral-shift": ("spectral-shift", "has no features"),
+        "random-fourier": ("random-fourier", "features of another kind"),
+        "meka": ("meka", "features of another kind"),
+    },
+)
 
 TESTS = [
     *(
@@ -239,22 +238,24 @@ TESTS = [
             *(("kernel", "foo"), ("method", "foo"), ("n_components", 0), ("max_memory", "lots")),
         )
     ),
-    Case("two samples of other widths", lambda: nb.mmd_test(X, X[:, :2]), says="features"),
-    *(
-        Case(
-            f"two samples {name}",
-            lambda a=a, b=b: nb.mmd_test(a, b, random_state=0),
-            lambda found, limit=limit: bool(limit[0] <= found.pvalue <= limit[1]),
-        )
-        for name, a, b, limit in (
-            ("of one row each", X[:1], X[1:2], (1.0, 1.0)),
-            ("that are one point", np.ones((10, 2)), np.ones((9, 2)), (1.0, 1.0)),
-            ("far apart", X, X + 5, (0.0, 0.01)),
-            ("that are the same", X, X, (0.5, 1.0)),
-            ("sparse and dense", csr_matrix(X), X + 5, (0.0, 0.01)),
-            ("in memory and lazy", X, pl.DataFrame(X + 5).lazy(), (0.0, 0.01)),
-            ("of integers and floats", np.round(X).astype(int), X + 5, (0.0, 0.01)),
-        )
+    Case(
+        "two samples of other widths",
+        lambda: nb.mmd_test(X, X[:, :2]),
+        says="X has 4 features and Y has 2",
+    ),
+    *cases(
+        "two samples {}",
+        lambda given: nb.mmd_test(*given[:2], random_state=0),
+        {
+            "of one row each": (X[:1], X[1:2], 1.0, 1.0),
+            "that are one point": (np.ones((10, 2)), np.ones((9, 2)), 1.0, 1.0),
+            "far apart": (X, X + 5, 0.0, 0.01),
+            "that are the same": (X, X, 0.5, 1.0),
+            "sparse and dense": (csr_matrix(X), X + 5, 0.0, 0.01),
+            "in memory and lazy": (X, pl.DataFrame(X + 5).lazy(), 0.0, 0.01),
+            "of integers and floats": (np.round(X).astype(int), X + 5, 0.0, 0.01),
+        },
+        lambda given: lambda found: bool(given[2] <= found.pvalue <= given[3]),
     ),
 ]
 
@@ -268,52 +269,42 @@ HARD = {
     "of truth values": X > 0,
     "in half precision": X.astype(np.float16),
 }
+ON_HARD: dict[str, Callable[[Any], Any]] = {
+    "a prediction for": lambda t: fitted("regressor").predict(t),
+    "regression on": lambda t: regressor().fit(t, Y).predict(t),
+    "quantiles of": lambda t: regressor(scale="quantile").fit(t, Y).predict(t),
+    "margins on": lambda t: classifier(loss="hinge").fit(t, LABELS).predict_proba(t),
+    "an ANOVA on": lambda t: regressor(kernel="anova").fit(t, Y).predict(t),
+    "as many landmarks as it takes for": lambda t: (
+        regressor(n_components="auto").fit(t, Y).predict(t)
+    ),
+    "a warped prediction for": lambda t: fitted("warped").predict(t),
+    "components of": lambda t: nb.KernelPCA(2, **SMALL).fit_transform(t),
+    "clusters of": lambda t: nb.SpectralClustering(2, **SMALL).fit(t).labels_,
+    "a process on": lambda t: nb.GaussianProcessClassifier(**SMALL).fit(t, LABELS).predict_proba(t),
+}
+PREDICTORS = {kind: kind for kind in ("regressor", "clusters", "process")}
 TABLES = [
     *(
-        Case(
-            f"{use} rows that are {name}",
-            lambda call=call, t=table: call(t),
-            finite,
-            says="out of range|no rows|differ",
+        case
+        for use, call in ON_HARD.items()
+        for case in cases(
+            f"{use} rows that are {{}}", call, HARD, lambda _: finite, "out of range|no rows|differ"
         )
-        for name, table in HARD.items()
-        for use, call in {
-            "a prediction for": lambda t: fitted("regressor").predict(t),
-            "regression on": lambda t: regressor().fit(t, Y).predict(t),
-            "quantiles of": lambda t: regressor(scale="quantile").fit(t, Y).predict(t),
-            "margins on": lambda t: classifier(loss="hinge").fit(t, LABELS).predict_proba(t),
-            "an ANOVA on": lambda t: regressor(kernel="anova").fit(t, Y).predict(t),
-            "as many landmarks as it takes for": lambda t: (
-                regressor(n_components="auto").fit(t, Y).predict(t)
-            ),
-            "a warped prediction for": lambda t: fitted("warped").predict(t),
-            "components of": lambda t: nb.KernelPCA(2, **SMALL).fit_transform(t),
-            "clusters of": lambda t: nb.SpectralClustering(2, **SMALL).fit(t).labels_,
-            "a process on": lambda t: (
-                nb.GaussianProcessClassifier(**SMALL).fit(t, LABELS).predict_proba(t)
-            ),
-        }.items()
     ),
-    *(
-        Case(
-            f"{kind}: rows far out in the second block",
-            lambda k=kind: fitted(k).predict(iter([X[:30], np.full((1, 4), -3.4e38)])),
-            says="counted from row 30",
-        )
-        for kind in ("regressor", "classifier")
+    *cases(
+        "{}: rows far out in the second block",
+        lambda kind: fitted(kind).predict(iter([X[:30], np.full((1, 4), -3.4e38)])),
+        {kind: kind for kind in ("regressor", "classifier")},
+        says="counted from row 30",
     ),
-    *(
-        Case(
-            f"{kind}: sparse blocks",
-            lambda k=kind: fitted(k).predict(iter([csr_matrix(X[:30]), csr_matrix(X[30:])])),
-            lambda found, k=kind: close_to(fitted(k).predict(X), 1e-6)(found),
-        )
-        for kind in ("regressor", "clusters", "process")
+    *cases(
+        "{}: sparse blocks",
+        lambda kind: fitted(kind).predict(iter([csr_matrix(X[:30]), csr_matrix(X[30:])])),
+        PREDICTORS,
+        lambda kind: lambda found: close_to(fitted(kind).predict(X), 1e-6)(found),
     ),
-    *(
-        Case(f"{kind}: rows of another width", lambda k=kind: fitted(k).predict(X[:, :3]))
-        for kind in ("regressor", "clusters", "process")
-    ),
+    *cases("{}: rows of another width", lambda k: fitted(k).predict(X[:, :3]), PREDICTORS),
     *(
         Case(f"{type(model).__name__} before fit", lambda m=model: m.predict(X), says="fit")
         for model in (regressor(), classifier(), nb.SpectralClustering(2))
@@ -326,35 +317,37 @@ def more(kind: str, rows: Any, targets: Any, **how: Any) -> Any:
     return deepcopy(fitted(kind)).partial_fit(rows, targets, **how).predict(X[:9])
 
 
+MORE: dict[str, tuple[Any, str]] = {
+    "regressor, too few targets": ((X, Y[:5]), "60 rows, but y has 5"),
+    "regressor, two targets for one": ((X, np.c_[Y, Y]), "2 columns"),
+    "regressor, another width": ((X[:, :3], Y), "3 features"),
+    "regressor, none at all": ((X[:0], Y[:0]), "0 sample"),
+    "regressor, NaN among targets": ((X, BAD_TARGETS["NaN"]), "NaN"),
+    "regressor, NaN where none was": ((np.where(X > 1, np.nan, X), Y), "NaN"),
+    "regressor, targets of 1e300": ((X, 1e300 * Y), "out of range"),
+    "regressor, one row without its table": ((X[0], Y[:1]), "shape"),
+    "classifier, too few labels": ((X, LABELS[:5]), "60 rows, but y has 5"),
+    "classifier, new labels": ((X, LABELS + 5), "which the first rows did not have"),
+    "classifier, labels of another kind": ((X, ["a"] * 60), "label 'a'"),
+    "classifier, NaN labels": ((X, np.where(LABELS, np.nan, 0.0)), "NaN"),
+    "regressor that are one": ((X[:1], Y[:1]), ""),
+    "regressor that are sparse": ((csr_matrix(X), Y), ""),
+    "regressor that are in single precision": ((X.astype("f4"), Y), ""),
+    "regressor that are lists": ((X.tolist(), Y.tolist()), ""),
+    "regressor that are far from all others": ((1e200 * X, Y), ""),
+    "warped that are far from all others": ((1e200 * X, Y), ""),
+    "classifier that are labelled by truth values": ((X, LABELS > 0), ""),
+}
 ADDED = [
     *(
-        Case(f"more rows for a {kind}, {what}", lambda k=kind, a=a: more(k, *a), says=says)
-        for kind, what, a, says in (
-            ("regressor", "too few targets", (X, Y[:5]), "60 rows, but y has 5"),
-            ("regressor", "two targets for one", (X, np.c_[Y, Y]), "2 columns"),
-            ("regressor", "another width", (X[:, :3], Y), "3 features"),
-            ("regressor", "none at all", (X[:0], Y[:0]), "0 sample"),
-            ("regressor", "NaN among targets", (X, BAD_TARGETS["NaN"]), "NaN"),
-            ("regressor", "NaN where none was", (np.where(X > 1, np.nan, X), Y), "NaN"),
-            ("regressor", "targets of 1e300", (X, 1e300 * Y), "out of range"),
-            ("regressor", "one row without its table", (X[0], Y[:1]), "shape"),
-            ("classifier", "too few labels", (X, LABELS[:5]), "60 rows, but y has 5"),
-            ("classifier", "new labels", (X, LABELS + 5), "label"),
-            ("classifier", "labels of another kind", (X, ["a"] * 60), "label 'a'"),
-            ("classifier", "NaN labels", (X, np.where(LABELS, np.nan, 0.0)), "NaN"),
+        Case(
+            f"more rows for a {what}",
+            lambda kind=kind, given=given: more(kind, *given),
+            None if says else finite,
+            says,
         )
-    ),
-    *(
-        Case(f"more rows for a {kind} that are {what}", lambda k=kind, a=a: more(k, *a), finite)
-        for kind, what, a in (
-            ("regressor", "one", (X[:1], Y[:1])),
-            ("regressor", "sparse", (csr_matrix(X), Y)),
-            ("regressor", "in single precision", (X.astype("f4"), Y)),
-            ("regressor", "lists", (X.tolist(), Y.tolist())),
-            ("regressor", "far from all others", (1e200 * X, Y)),
-            ("warped", "far from all others", (1e200 * X, Y)),
-            ("classifier", "labelled by truth values", (X, LABELS > 0)),
-        )
+        for what, (given, says) in MORE.items()
+        for kind in [re.split(r",? ", what)[0]]
     ),
     Case(
         "more rows for a regressor, one of them with NaN and weight 0",
@@ -366,13 +359,11 @@ ADDED = [
         ),
         lambda found: close_to(more("regressor", X, Y, sample_weight=np.ones(60)))(found),
     ),
-    *(
-        Case(
-            f"a first part with the classes {classes}",
-            lambda c=classes: classifier().partial_fit(X, LABELS, classes=c),
-            says="classes has the label",
-        )
-        for classes in ([0, 1, 2], ["a"])
+    *cases(
+        "a first part with the classes {}",
+        lambda classes: classifier().partial_fit(X, LABELS, classes=classes),
+        {"[0, 1, 2]": [0, 1, 2], "['a']": ["a"]},
+        says="classes has the label",
     ),
     Case(
         "more rows for margins",

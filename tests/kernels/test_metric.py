@@ -86,22 +86,3 @@ def test_metrics_are_values():
     kept = nb.Metric(given)
     given[0] = 5
     assert kept == nb.Metric([1.0, 1.0])
-
-
-@pytest.mark.parametrize("bad", [np.nan, [np.inf, 1.0], np.ones((2, 2, 2)), "wide", []])
-def test_what_is_no_metric_is_refused(bad):
-    with pytest.raises(ValueError, match="metric"):
-        nb.Metric(bad)
-
-
-def test_points_with_other_features_are_refused():
-    with pytest.raises(ValueError, match="3 features, but these have 2"):
-        nb.Gaussian(metric=nb.Metric([1.0, 2.0, 3.0]))(points(d=2), points(d=2))
-    with pytest.raises(ValueError, match='not "scale"'):
-        nb.Gaussian(gamma="scale", metric=nb.Metric(1.0))
-
-
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_a_warp_has_no_plane_waves(kernel):
-    with pytest.raises(ValueError, match="plane waves"):
-        kernel(metric=nb.Metric(1.0, WARP)).frequencies(points(5), np.full(5, 0.5))

@@ -72,12 +72,3 @@ def test_other_arrays_and_single_precision_come_as_they_went():
     assert quantiles(X.astype(np.float32)).dtype == np.float32
     torch = pytest.importorskip("torch")
     np.testing.assert_allclose(np.asarray(quantiles(torch.asarray(X))), quantiles(X))
-
-
-@pytest.mark.parametrize(
-    ("knots", "heights"),
-    [([1.0, 1.0], [0.0, 1.0]), ([0.0, 1.0], [1.0, 0.0]), ([0.0], [0.0, 1.0]), ([np.nan], [0.0])],
-)
-def test_knots_that_do_not_rise_are_refused(knots, heights):
-    with pytest.raises(ValueError, match="rise together"):
-        Quantiles((np.array(knots),), (np.array(heights),))

@@ -63,16 +63,6 @@ def test_a_row_far_out_does_no_harm():
     assert np.isfinite(fitted.embedding_).all()
 
 
-def test_bad_parameters_get_sentences():
-    X = np.zeros((3, 2))
-    with pytest.raises(ValueError, match="no label rule 'discrete'"):
-        nb.SpectralClustering(2, assign_labels="discrete").fit(X)
-    with pytest.raises(ValueError, match="n_clusters must be a positive whole number"):
-        nb.SpectralClustering(0).fit(X)
-    with pytest.raises(ValueError, match="n_samples=3 should be >= n_clusters=5"):
-        nb.SpectralClustering(5).fit(X)
-
-
 def test_landmarks_are_centres_and_of_a_precomputed_matrix_columns():
     X, y = make_blobs(300, centers=3, cluster_std=0.5, random_state=0)
     centred = nb.SpectralClustering(3, gamma=0.5, n_landmarks=30, random_state=0).fit(X)

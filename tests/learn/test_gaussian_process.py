@@ -75,15 +75,6 @@ def test_labels_of_any_kind_come_back():
     assert ours.score(X, names) > 0.85
 
 
-def test_bad_targets_get_sentences():
-    X, y = MOONS
-    model = nb.GaussianProcessClassifier(n_landmarks=9)
-    with pytest.raises(ValueError, match="one class alone"):
-        model.fit(X, np.zeros(200))
-    with pytest.raises(ValueError, match="200 rows, but y has 199 labels"):
-        model.fit(X, y[1:])
-
-
 def test_class_weights_make_up_for_a_class_that_was_drawn_less_often():
     """Bayes' rule: with odds times 5 the rows of a class might have come 5 times as often."""
     X, y = make_moons(1200, noise=0.4, random_state=0)

@@ -89,8 +89,3 @@ def test_sparse_samples_and_unequal_sizes_are_taken():
     )
     assert thin.statistic == pytest.approx(dense.statistic, rel=1e-4)
     assert thin.pvalue == dense.pvalue
-
-
-def test_samples_of_different_width_get_a_sentence():
-    with pytest.raises(ValueError, match="X has 2 features and Y has 3"):
-        nb.mmd_test(np.zeros((4, 2)), np.zeros((4, 3)))

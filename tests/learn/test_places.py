@@ -48,16 +48,3 @@ def test_the_weights_are_those_of_ridge_regression_on_the_features():
     ridge = Ridge(alpha=part.gamma, fit_intercept=False).fit(F, y - y.mean())
     np.testing.assert_allclose(model.predict(X), y.mean() + F @ ridge.coef_, atol=1e-6)
     assert model.components_.shape == (10, 2)
-
-
-@pytest.mark.parametrize(
-    ("name", "sentence"),
-    [
-        ("spectral-shift", "has no features"),
-        ("random-fourier", "features of another kind"),
-        ("meka", "features of another kind"),
-    ],
-)
-def test_what_has_no_landmarks_to_learn_on_is_refused_in_a_sentence(name, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        nb.NystroemRegressor(8, landmarks=name, random_state=0).fit(*table(60))

@@ -73,11 +73,3 @@ def test_a_corrupted_low_rank_matrix_is_recovered_and_the_corruption_found(rank,
     repaired = given.copy()
     repaired[found.corrupted.row, found.corrupted.col] -= found.corrupted.data
     assert np.linalg.norm(repaired - G) / np.linalg.norm(G) < 1e-3
-
-
-def test_plain_methods_are_far_off_on_the_same_matrix():
-    G, given, _ = corrupted(300, 3, 0.1, seed=0)
-    with pytest.raises(ValueError, match="not positive semidefinite"):
-        nb.approximate(given, "uniform", "precomputed", n_components=60)
-    found = nb.approximate(given, "robust-cur", "precomputed", n_components=60, random_state=0)
-    assert np.linalg.norm(found.to_dense() - G) / np.linalg.norm(G) < 1e-3

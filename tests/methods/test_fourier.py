@@ -70,11 +70,3 @@ def test_orthogonal_points_are_orthogonal_in_groups_of_d():
 def test_any_number_of_features_will_do(method, c):
     approx = nb.approximate(X, method, nb.Gaussian(sigma=1.0), n_components=c, random_state=0)
     assert approx.features().shape == (12, max(2, c // 2 * 2))
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_what_has_no_plane_waves_gets_a_sentence(method):
-    with pytest.raises(ValueError, match=r"no mean of plane waves.*Gaussian, Laplacian or Matern"):
-        nb.approximate(X, method, nb.Polynomial(), n_components=4)
-    with pytest.raises(ValueError, match="precomputed kernel has no points"):
-        nb.approximate(X @ X.T, method, "precomputed", n_components=4)

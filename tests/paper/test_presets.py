@@ -85,13 +85,3 @@ def test_a_file_of_ones_own_can_be_loaded(tmp_path):
 def test_a_wrong_preset_file_is_a_sentence(text, says):
     with pytest.raises(UserError, match=says):
         presets.parse(text, "mine", "mine.toml")
-
-
-def test_an_unknown_preset_names_the_nearest():
-    with pytest.raises(UserError, match="mnist-gaussian"):
-        presets.load("mnist-gausian")
-
-
-def test_a_missing_preset_file_is_a_sentence():
-    with pytest.raises(UserError, match="no preset file"):
-        presets.load("nowhere.toml")
