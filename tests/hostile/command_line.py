@@ -197,6 +197,9 @@ REFUSED: dict[str, tuple[int, str]] = {
     "learn huge.csv --target a": (4, "Column 'b' has the value 1e+200"),
     "learn large.csv --target a": (2, "out of range"),
     "learn cell.csv --target a": (2, "too few"),
+    "fit t.csv --target a --out m --separator ;;": (2, "one character, or tab, is needed"),
+    "fit beside.npz --target y --out m --category 0": (4, "have no names"),
+    "fit formulas.xlsx --target a --out m --category z": (4, "no column 'z'"),
     "fit quotes.csv --target a --out m": (4, "quotation mark in line 2 that is not closed"),
     "fit quote.csv --target a --out m": (4, "quotation mark in line 3 that is not closed"),
     "fit beside.npz --target y --out m": (4, "--drop-missing"),
@@ -216,6 +219,7 @@ ACCEPTED = {
     "--help": ["compare", "reproduce"],
     f"{FIT} && info m": ["Nystroem", "uniform", "written by: nysboost 0."],
     f"{LEARN.format('formulas.xlsx')}": ["Cell C2 of", "as have 19 more cells", "c (20 gaps)"],
+    f"{LEARN.format('formulas.xlsx')} --category b": ["category: b (5 values"],
     f"{LEARN.format('quoted.csv')}": ["20 rows, 1 columns"],
     "fit beside.npz --target y --out m --components 5 --drop-missing": ["dropped rows:"],
     **{

@@ -33,6 +33,12 @@ def _share(text: str) -> float:
     raise ArgumentTypeError(f"a number between 0 and 1 is needed, not {text!r}")
 
 
+def _separator(text: str) -> str:
+    if text in ("tab", "\\t") or (len(text) == 1 and text not in '"\r\n'):
+        return text
+    raise ArgumentTypeError(f"one character, or tab, is needed, not {text!r}")
+
+
 FLAG: dict[str, Any] = {"action": "store_true"}
 AGAIN: dict[str, Any] = {"action": "append", "default": [], "metavar": "COLUMN"}
 FILE: dict[str, Any] = {"type": Path, "required": True, "metavar": "FILE"}
@@ -72,8 +78,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--dataset": {"help": "which array of an .npz, HDF5 or Zarr file; default X"},
     "--drop-column": AGAIN | {"help": "leave out a column: name or number; may be given again"},
     "--drop-missing": FLAG | {"help": "leave out rows with missing values"},
-    "--category": AGAIN | {"help": "a column of a text file whose values are names"},
-    "--separator": {"help": "separator of a text file; recognised if not given"},
+    "--category": AGAIN | {"help": "a column whose values are names, whatever they look like"},
+    "--separator": {
+        "type": _separator, "help": "separator of a text file, or tab; recognised if not given",
+    },
     "--decimal": {"choices": (".", ","), "help": "decimal point or comma; recognised if not given"},
     "--encoding": {"help": "encoding of a text file, such as latin-1; recognised if not given"},
     "--folds": {

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from nysboost.tables import writing as written
-from nysboost.tables.frames import refuse_repeated
+from nysboost.tables.frames import refuse_repeated, refuse_unknown
 from nysboost.tables.schema import Schema
 from nysboost.tables.values import MARKS, MISSING, as_number, kind_of
 from nysboost.tables.writing import Writing, long_cells, open_unpacked
@@ -206,9 +206,7 @@ def open_csv(
     if any("\n" in cell for _, row in rows for cell in row):
         file.refuse_open_quote()
     refuse_repeated(names, path)
-    for name in categories:
-        if name not in names:
-            raise TableError(f"{path} has no column {name!r}. It has {', '.join(names)}.")
+    refuse_unknown(categories, names, path)
     if named and not rest:
         raise TableError(f"{path} needs a line of column names and at least one row.")
     if named and not texts:

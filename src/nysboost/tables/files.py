@@ -15,7 +15,7 @@ from zipfile import BadZipFile
 
 from nysboost.tables.array_files import ARRAYS, ArrayFile, open_array
 from nysboost.tables.csv_files import CsvFile, open_csv
-from nysboost.tables.frames import refuse_repeated
+from nysboost.tables.frames import refuse_repeated, refuse_unknown
 from nysboost.tables.schema import Schema
 from nysboost.tables.writing import Writing
 from nysboost.user_error import NoTableError, TableError, need
@@ -50,6 +50,7 @@ class ColumnFile:
     names: tuple[str, ...]
     notes: list[str] = field(default_factory=list)
     n: int | None = None
+    categories: Sequence[str] = ()
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[Any]:
         """Read all rows once, in order, as Arrow tables of these columns."""
@@ -58,13 +59,20 @@ class ColumnFile:
         wanted = list(self.names if columns is None else columns)
         try:
             if isinstance(self.data, pa.Table):
-                yield self.data.select(wanted)
+                yield self._encode(self.data.select(wanted))
                 return
             for batch in self.data.to_batches(columns=wanted, batch_size=BATCH_ROWS):
                 if batch.num_rows:
-                    yield pa.Table.from_batches([batch])
+                    yield self._encode(pa.Table.from_batches([batch]))
         except (pa.ArrowException, OSError) as error:
             raise TableError(f"{self.path} cannot be read as a table: {error}.") from error
+
+    def _encode(self, table: Any) -> Any:
+        """Return a table with columns that the user calls categories as such."""
+        for i, name in enumerate(table.column_names):
+            if name in self.categories:
+                table = table.set_column(i, name, table.column(name).dictionary_encode())
+        return table
 
 
 def open_table(
@@ -90,20 +98,26 @@ def open_table(
     kind = (suffixes[:-1] if packed else suffixes)[-1:]
     form = kind[0] if kind else ""
     if form in ARRAYS:
+        if categories:
+            raise TableError(f"--category names columns, but those of {path} have no names.")
         return open_array(form, path, dataset)
     if dataset is not None:
         msg = f"--dataset {dataset} names an array of a file with several, but {path} is a table."
         raise NoTableError(msg)
     need("pyarrow", "files")
-    if path.is_dir() or form in COLUMNS:
-        return _open_columns(path, COLUMNS.get(form, "parquet"))
-    if form in LINES:
-        return _open_lines(path)
-    if form in (".xlsx", ".xlsm"):
-        return _open_excel(path)
-    if form in TEXT or (packed and not form):
+    if not path.is_dir() and (form in TEXT or (packed and not form)):
         return open_csv(path, writing or Writing(), schema, categories)
-    raise NoTableError(f"{path} has a form that is not known: {FORMS} are read.")
+    if path.is_dir() or form in COLUMNS:
+        file = _open_columns(path, COLUMNS.get(form, "parquet"))
+    elif form in LINES:
+        file = _open_lines(path)
+    elif form in (".xlsx", ".xlsm"):
+        file = _open_excel(path)
+    else:
+        raise NoTableError(f"{path} has a form that is not known: {FORMS} are read.")
+    refuse_unknown(categories, file.names, path)
+    file.categories = categories
+    return file
 
 
 def read_whole(file: CsvFile | ColumnFile, columns: Sequence[str] | None = None) -> Any:
@@ -175,7 +189,8 @@ def _open_columns(path: Path, form: str) -> ColumnFile:
             raise TableError(msg) from error
         if isinstance(error, pa.ArrowTypeError):
             raise TableError(f"The files of {path} do not go together: {error}.") from error
-        raise NoTableError(f"{path} is no {name} file, or it is cut off: {error}.") from error
+        said = str(error).rstrip(".")
+        raise NoTableError(f"{path} is no {name} file, or it is cut off: {said}.") from error
     file = ColumnFile(path, data, (), n=rows)
     index = {i for i in described.get("index_columns", ()) if isinstance(i, str)}
     names = without_index(data.schema.names, path, file.notes)

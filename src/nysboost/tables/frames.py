@@ -83,6 +83,13 @@ def refuse_repeated(names: Sequence[str], table: Any) -> None:
         raise TableError(f"{table} has two columns called {twice!r}: give each a name of its own.")
 
 
+def refuse_unknown(wanted: Sequence[str], names: Sequence[str], table: Any) -> None:
+    """Refuse a name that no column has."""
+    for name in wanted:
+        if name not in names:
+            raise TableError(f"{table} has no column {name!r}. It has {', '.join(names)}.")
+
+
 def _plain(X: Any) -> Any:
     """Return an Arrow table with text of the usual kind; pandas with names that are text."""
     if hasattr(X, "column_names") and hasattr(X, "schema"):  # pyarrow
