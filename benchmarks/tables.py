@@ -26,7 +26,7 @@ from sklearn.preprocessing import StandardScaler
 
 import nysboost as nb
 from nysboost.tables.codes import Codes
-from nysboost.tables.files import open_table, read_whole
+from nysboost.tables.files import join_tables, open_table
 from nysboost.tables.frames import target_of
 from nysboost.tables.schema import Schema
 
@@ -37,7 +37,7 @@ GOALS = "goals: geometric mean 0.97, each 1.05, census_income 1.02"
 def load(path: Path, target: str) -> tuple[Any, Any]:
     """Return the columns of a table, and its target."""
     file = open_table(path)
-    table = read_whole(file)
+    table = join_tables(list(file.batches()))
     y = target_of(table.column(target), target, str(path))
     return table.drop_columns([target]), y
 

@@ -24,8 +24,6 @@ from nysboost.gram import Gram, Landmarks, given_landmarks
 from nysboost.joint.method import joint
 from nysboost.methods import adaptive, centres, cholesky, cur, fourier, sampling
 from nysboost.methods.target import target
-from nysboost.numerics.checks import RandomState as RandomState
-from nysboost.numerics.checks import make_rng as make_rng
 from nysboost.numerics.checks import unknown
 from nysboost.settings import Settings
 from nysboost.tolerance import PILOT_ROWS, within_tolerance
@@ -185,18 +183,18 @@ class Given:
     tol: float | None = None
 
 
-NOTHING = Given()
-
-
 def run_method(
-    method: str, gram: Gram, settings: Settings, rng: Rng, given: Given = NOTHING
+    method: str, gram: Gram, settings: Settings, rng: Rng, given: Given
 ) -> Approximation:
     """Return what a method finds in a Gram matrix, under its name."""
     landmarks, tol = given.landmarks, given.tol
     run = find_method(method, given.y)
     _tell_idle(method, settings)
     if tol is not None:
-        _refuse_beside_tol(landmarks, settings)
+        if landmarks is not None or settings.n_columns is not None:
+            also = "n_columns" if landmarks is None else "landmarks"
+            msg = f"tol finds the number of landmarks, which {also} says already: leave one out."
+            raise ValueError(msg)
         certificates = rng.spawn(1)[0]
 
         def fit(c: int, row_cap: int = settings.row_cap) -> Approximation:
@@ -232,14 +230,6 @@ def _tell_idle(method: str, settings: Settings) -> None:
             "mixtures of learners such as 'URB-mean': leave them out."
         )
         warnings.warn(msg, UserWarning, stacklevel=5)
-
-
-def _refuse_beside_tol(landmarks: Any, settings: Settings) -> None:
-    """Say that a number of landmarks cannot be both given and found."""
-    if landmarks is not None or settings.n_columns is not None:
-        given = "n_columns" if landmarks is None else "landmarks"
-        msg = f"tol finds the number of landmarks, which {given} says already: leave one out."
-        raise ValueError(msg)
 
 
 def find_method(name: str, y: Any = None) -> Method:

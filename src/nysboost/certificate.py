@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from nysboost.engine import sampling
 from nysboost.engine.residual import Residual, relative_error, relative_trace_error
 from nysboost.gram import Gram
-from nysboost.numerics.arrays import Floats, to_host
+from nysboost.numerics.arrays import Floats, floats_on_host
 from nysboost.numerics.checks import require_count
 
 N_ENTRIES = 2 * 10**7
@@ -98,19 +98,15 @@ def _say_interval(interval: tuple[float, float], exact: bool) -> str:
     return f"{low:.3g} exactly" if exact else f"between {low:.3g} and {high:.3g}"
 
 
-@dataclass(frozen=True)
-class NormOfGram:
-    """An estimate of ‖G‖_F², used in the certificates of all approximations of G."""
+Norm: TypeAlias = tuple[sampling.Estimate, int]
+"""An estimate of ‖G‖_F², and how many kernel values it took."""
 
-    squared: sampling.Estimate
-    entries_evaluated: int
 
-    @classmethod
-    def of(cls, gram: Gram, confidence: float, rng: np.random.Generator) -> NormOfGram:
-        """Find it for certificates with this confidence, in large blocks, which are faster."""
-        g, pairs = to_host(gram.diag()).astype(np.float64), sampling.GRAM_SHARE * sampling.PAIRS
-        how = (int(pairs), _make_risk(confidence), rng, sampling.GROUP // 2)
-        return cls(*sampling.squared_norm_of_gram(gram, g, *how))
+def norm_of_gram(gram: Gram, confidence: float, rng: np.random.Generator) -> Norm:
+    """Estimate ‖G‖_F² for the certificates of several approximations, in large, fast blocks."""
+    g, pairs = floats_on_host(gram.diag()), int(sampling.GRAM_SHARE * sampling.PAIRS)
+    how = _make_risk(confidence), rng, sampling.GROUP // 2
+    return sampling.squared_norm_of_gram(gram, g, pairs, *how)
 
 
 def _make_risk(confidence: float) -> sampling.Risk:
@@ -124,7 +120,7 @@ def certify(
     rng: np.random.Generator,
     *,
     new_rows: bool = False,
-    norm: NormOfGram | None = None,
+    norm: Norm | None = None,
 ) -> Certificate:
     """Return intervals for the relative errors on the rows of `residual`.
 
@@ -146,7 +142,7 @@ def certify(
         )
         known |= {"exact_frobenius": True, "exact_trace": True}
         return Certificate(*errors, confidence, n * (n + c), n, n, **known)
-    g = to_host(gram.diag()).astype(np.float64)
+    g = floats_on_host(gram.diag())
     risk, left = _make_risk(confidence), n_entries - c * c
     if fits and n * c <= max(sampling.WORTH_ALL * left, left - sampling.PAIRS):
         pairs = min(sampling.PAIRS, left - n * c)
@@ -158,10 +154,12 @@ def certify(
         found = sampling.from_some_rows(residual, g, drawn, risk, rng)
     if norm is None:
         pairs = int(sampling.GRAM_SHARE * pairs)
-        norm = NormOfGram(*sampling.squared_norm_of_gram(gram, g, pairs, risk, rng))
-    frobenius = _bound_quotient(found, norm.squared, g, risk, residual.noise)
-    trace = _bound_trace(found, float(g.sum()), residual.noise)
-    spent = found.entries + norm.entries_evaluated + c * c
+        norm = sampling.squared_norm_of_gram(gram, g, pairs, risk, rng)
+    frobenius = _bound_quotient(found, norm[0], g, risk, residual.noise)
+    low, high = sorted(abs(end) / float(g.sum()) for end in found.trace)
+    low = 0.0 if found.trace[0] < 0 < found.trace[1] else low
+    trace = max(0.0, low - residual.noise), high + residual.noise  # with room for rounding
+    spent = found.entries + norm[1] + c * c
     known |= {"exact_trace": found.all_rows, "bounds": found.bounds}
     return Certificate(frobenius, trace, confidence, spent, n, found.rows, **known)
 
@@ -170,20 +168,16 @@ def _bound_quotient(
     found: sampling.Findings, norm: sampling.Estimate, g: Floats, risk: sampling.Risk, noise: float
 ) -> tuple[float, float]:
     """Return an interval for ‖R‖_F / ‖G‖_F, each within the bounds that are certain."""
-    deviations = risk.deviations(found.rows)
-    of_residual, of_gram = sampling.apportion(deviations, found.squared_norm, norm)
+    both, deviations = (found.squared_norm, norm), risk.deviations(found.rows)
+    # the deviations of a quotient, √(r² + s²), are shared out among its independent parts
+    parts = np.array([each.error / each.value if each.value > 0 else 0.0 for each in both])
+    size = float(np.linalg.norm(parts))
+    of_residual, of_gram = deviations * (parts / size if size > 0 else np.ones(2))
     residual = np.clip(found.squared_norm.interval(of_residual), found.least, found.most)
     gram = np.clip(norm.interval(of_gram), float(g @ g), float(g.sum()) ** 2)
     low, high = np.sqrt(residual / gram[::-1])
     rounding = noise * float(g.sum()) / float(np.sqrt(gram[0]))
     return max(0.0, float(low) - rounding), float(high) + rounding
-
-
-def _bound_trace(found: sampling.Findings, total: float, noise: float) -> tuple[float, float]:
-    """Return an interval for |tr R| / tr G, with room for rounding."""
-    low, high = sorted(abs(end) for end in found.trace)
-    low = 0.0 if found.trace[0] < 0 < found.trace[1] else low
-    return max(0.0, low / total - noise), high / total + noise
 
 
 def _check(residual: Residual, confidence: float, n_entries: int) -> None:

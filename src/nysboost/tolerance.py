@@ -12,8 +12,8 @@ from typing import TypeAlias
 import numpy as np
 
 from nysboost.approximation import Approximation
-from nysboost.certificate import N_ENTRIES, Certificate, NormOfGram, certify
-from nysboost.engine.curve import Curve, errors_by_rank
+from nysboost.certificate import N_ENTRIES, Certificate, Norm, certify, norm_of_gram
+from nysboost.engine.curve import Curve, Tried, errors_by_rank
 from nysboost.gram import Gram
 
 CURVE_ROWS = (256, 512, 2048)
@@ -84,13 +84,11 @@ Fit: TypeAlias = Callable[[int], Approximation]
 
 
 @dataclass(frozen=True, eq=False)
-class Trial:
-    """A fit with c landmarks, its certificate, and its error at most (of a pilot, about)."""
+class Trial(Tried):
+    """A fit with c landmarks, its error at most (of a pilot, about), and its certificate."""
 
-    c: int
     approximation: Approximation
     certificate: Certificate
-    error: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,9 +99,9 @@ class Trier:
     rng: np.random.Generator
 
     @cached_property
-    def norm(self) -> NormOfGram:
+    def norm(self) -> Norm:
         """‖G‖_F."""
-        return NormOfGram.of(self.gram, CONFIDENCE, self.rng)
+        return norm_of_gram(self.gram, CONFIDENCE, self.rng)
 
     def run(self, fit: Fit, c: int, *, pilot: bool = False) -> Trial:
         """Fit with c landmarks, and find out how well."""
@@ -118,7 +116,7 @@ class Trier:
         residual = approximation._residual(None)
         found = certify(residual, CONFIDENCE, entries, self.rng, norm=norm)
         low, high = found.frobenius
-        return Trial(c, approximation, found, (low + high) / 2 if pilot else high)
+        return Trial(c, (low + high) / 2 if pilot else high, approximation, found)
 
 
 def within_tolerance(
@@ -143,7 +141,12 @@ def within_tolerance(
     search = Search(_sample_curve(gram, sizes, tol, rng), tol, most, limit is None)
     trier = Trier(gram, rng)
     if pilot is not None:
-        search = search.after(_fit_pilots(search, trier, pilot))
+        pilots: list[Trial] = []  # fits on few rows, with as many landmarks as these can tell of
+        while len(pilots) < PILOT_FITS and (c := search.next(pilots)) is not None:
+            if c > PILOT_ROWS // ROWS_PER_PILOT_LANDMARK:
+                break
+            pilots.append(trier.run(pilot, c, pilot=True))
+        search = search.after(pilots)
     trials: list[Trial] = []
     while (c := search.next(trials)) is not None:
         trials.append(trier.run(fit, c))
@@ -154,16 +157,6 @@ def within_tolerance(
     needed = search.curve.landmarks_for(trials, tol)
     warnings.warn(_say_failure(best, needed, tol, most), ToleranceWarning, stacklevel=5)
     return best.approximation
-
-
-def _fit_pilots(search: Search, trier: Trier, pilot: Fit) -> list[Trial]:
-    """Return fits on few rows with as many landmarks as such fits can tell of."""
-    found: list[Trial] = []
-    while len(found) < PILOT_FITS and (c := search.next(found)) is not None:
-        if c > PILOT_ROWS // ROWS_PER_PILOT_LANDMARK:
-            break
-        found.append(trier.run(pilot, c, pilot=True))
-    return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -273,12 +273,13 @@ def test_any_frame_has_the_same_predictions_by_every_door(columns, seed, tmp_pat
     with dask.config.set(scheduler="synchronous"):
         lazy = model.predict(dd.from_pandas(frame[turned], npartitions=2)).compute()
     np.testing.assert_allclose(lazy, expected, atol=1e-8)
-    from nysboost.tables.files import open_table, read_whole
+    from nysboost.tables.files import join_tables, open_table
 
     for rows in (range(n), sorted(rng.permutation(n)[:3])):
         part = frame[turned].iloc[list(rows)]
         part.to_csv(folder / "t.csv", index=False)
         part.to_parquet(folder / "t.parquet", index=False)
         for name in ("t.csv", "t.parquet"):
-            found = model.predict(read_whole(open_table(folder / name, schema=model.schema_)))
+            file = open_table(folder / name, schema=model.schema_)
+            found = model.predict(join_tables(list(file.batches())))
             np.testing.assert_allclose(found, expected[list(rows)], atol=1e-8, err_msg=name)

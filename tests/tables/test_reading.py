@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from nysboost.tables.files import open_table, read_whole
+from nysboost.tables.files import join_tables, open_table
 from nysboost.tables.schema import Schema
 from nysboost.tables.values import as_seconds, numbers_as
 from nysboost.tables.writing import Writing
@@ -48,6 +48,10 @@ WRITTEN = {
     "empty lines": "\n\n" + PLAIN.replace("\n", "\n\n"),
     "what Excel says first": "sep=;\n" + SEMICOLONS,
 }
+
+
+def read_whole(file, columns=None):
+    return join_tables(list(file.batches(columns)))
 
 
 def read(path, **how):
@@ -176,6 +180,7 @@ def test_a_word_among_numbers_does_no_harm_where_the_column_is_left_out(tmp_path
             r"JSON objects, .*: \[2\] is none",
         ),
         ("t.xlsx", b"nonsense", "no Excel file"),
+        ("t.xlsx", b"PK\x05\x06" + bytes(18), "no Excel file"),  # an empty archive
         ("t.libsvm", b"a b c", "LIBSVM"),
         ("t.csv.gz", gzip.compress(PLAIN.encode(), mtime=0)[:30], "cut off or damaged"),
     ],

@@ -17,6 +17,7 @@ from nysboost.cli import cluster
 from nysboost.cli.sinks import open_sink, print_found, refuse_existing
 from nysboost.cli.source import Source, open_fitted, schema_of
 from nysboost.data.archive import read_archive
+from nysboost.data.lazy import counted_from
 from nysboost.numerics.progress import count_rows
 from nysboost.numerics.resources import as_bytes
 from nysboost.user_error import NO_FILE, WRONG_CALL, WRONG_MODEL, UserError, exits_with
@@ -142,26 +143,15 @@ def _write(
             options.out, None if source.drop_missing else n, force=options.force
         ) as sink:
             for part in count_rows(source.parts(kept), answers.what, n, shown):
-                found = _columns(answers, part, source, kept, start)
+                with counted_from(start, str(source.file.path)):
+                    found = answers(part.select(list(source.columns)) if source.named else part)
+                if taken := set(kept) & set(found):
+                    said = f"The column {taken.pop()!r} to keep has the name of one that is written"
+                    raise UserError(f"{said}.")
+                found = {name: part.column(name) for name in kept} | found
                 width, start = len(found), start + len(part)
                 sink.write(found)
     return sink.rows, width
-
-
-def _columns(
-    answers: Answers, part: Any, source: Source, kept: Sequence[str], start: int
-) -> dict[str, Any]:
-    """Return what is written for some rows, by the names of its columns."""
-    try:
-        found = answers(part.select(list(source.columns)) if source.named else part)
-    except ValueError as error:
-        if start and "row" in str(error):
-            msg = f"{error} (Rows are counted from row {start} of {source.file.path}.)"
-            raise ValueError(msg) from error
-        raise
-    if taken := set(kept) & set(found):
-        raise UserError(f"The column {taken.pop()!r} to keep has the name of one that is written.")
-    return {name: part.column(name) for name in kept} | found
 
 
 def load_model(path: Path) -> Any:

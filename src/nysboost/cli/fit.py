@@ -9,7 +9,6 @@ from argparse import Namespace
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import reduce
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,7 +26,7 @@ from nysboost.compare.methods import choose_kernel
 from nysboost.numerics.progress import count_rows
 from nysboost.numerics.resources import as_bytes
 from nysboost.tables.codes import Codes
-from nysboost.tables.columns import add_looks, look_at
+from nysboost.tables.columns import Look, add_looks, look_at
 from nysboost.tables.csv_files import CsvFile
 from nysboost.tables.files import join_tables
 from nysboost.tables.schema import Schema
@@ -115,13 +114,11 @@ def _fit_table(source: Source, options: Namespace) -> tuple[Any, Any]:
 
 def _fit_large(source: Source, tables: Iterable[Any], options: Namespace) -> Any:
     """Look at all rows, then copy them as numbers to a file, from which any row can be taken."""
-    names, ys = list(source.columns), list[Any]()
-
-    def look(part: Any) -> Any:
+    names, ys, looks = list(source.columns), list[Any](), list[Look]()
+    for part in tables:
         ys.append(part.select([] if source.target is None else [source.target]))
-        return look_at(part.select(names))
-
-    looks = reduce(add_looks, map(look, tables))
+        found = look_at(part.select(names))
+        looks = add_looks(looks, found) if looks else found
     missing = "refuse" if source.target is None else "fill"
     schema = Schema.of_looks(looks, missing, named=True)
     n = sum(part.num_rows for part in ys)

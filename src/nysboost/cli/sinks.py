@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nysboost._version import SOFTWARE
-from nysboost.cli.source import IN_FOLDERS
 from nysboost.data.files import refuse_no_place, whole_npz, whole_path
 from nysboost.data.outputs import File
+from nysboost.tables.files import IN_FOLDERS
 from nysboost.user_error import EXISTS, NO_FILE, WRONG_DATA, UserError, exits_with, need
 
 CHUNK_BYTES = 2**23

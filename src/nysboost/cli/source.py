@@ -5,22 +5,18 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from nysboost.numerics.checks import unknown
 from nysboost.tables.array_files import ArrayFile
-from nysboost.tables.files import FORMS, ColumnFile, join_tables, open_table, without_index
+from nysboost.tables.files import join_tables, open_table, without_index
 from nysboost.tables.frames import columns_of, target_of
 from nysboost.tables.schema import Schema
 from nysboost.tables.values import Factor
 from nysboost.tables.writing import Writing
-from nysboost.user_error import WRONG_DATA, WRONG_MODEL, NoTableError, UserError
-
-IN_FOLDERS = (".csv", ".tsv", ".feather", ".jsonl", ".ndjson", ".xlsx", ".gz", ".parquet")
-"""Files of a folder that are read as one table; those of Parquet alone, where there are some."""
+from nysboost.user_error import WRONG_DATA, WRONG_MODEL, UserError
 
 
 @dataclass
@@ -110,7 +106,7 @@ def open_source(options: Namespace) -> Source:
 
     An index of a data frame is no column.
     """
-    file = open_file(options.data, options)
+    file = open_file(options)
     target, y = getattr(options, "target", None), None
     if target is not None and isinstance(file, ArrayFile):
         y = file.beside(target)
@@ -131,7 +127,7 @@ def open_fitted(options: Namespace, model: Any, kept: Sequence[str]) -> tuple[So
     Also return the names of the columns that are kept beside.
     """
     schema = schema_of(model)
-    file = open_file(options.data, options, schema)
+    file = open_file(options, schema)
     others = find_columns(file, kept)
     if others and isinstance(file, ArrayFile):
         raise UserError(f"--id and --keep name columns, but those of {file.path} have no names.")
@@ -150,44 +146,16 @@ def open_fitted(options: Namespace, model: Any, kept: Sequence[str]) -> tuple[So
     return Source(file, names, options.drop_missing), others
 
 
-def open_file(path: Path, options: Namespace, schema: Schema | None = None) -> Any:
-    """Open a file, or a folder of files, as one table."""
-    if path.is_dir() and path.suffix != ".zarr" and not any(path.rglob("*.parquet")):
-        return _open_folder(path, options, schema)
+def open_file(options: Namespace, schema: Schema | None = None) -> Any:
+    """Open the table of a command, written as its options say."""
     separator = {"tab": "\t", "\\t": "\t"}.get(options.separator, options.separator)
     return open_table(
-        path,
+        options.data,
         dataset=options.dataset,
         writing=Writing(separator, options.decimal, None, options.encoding),
         schema=schema,
         categories=getattr(options, "category", ()),
     )
-
-
-class Folder(ColumnFile):
-    """Files of one folder, in the order of their names, as one table."""
-
-    files: Sequence[Any] = ()
-
-    def batches(self, columns: Sequence[str] | None = None) -> Iterator[Any]:
-        """Read all rows once, in order, as Arrow tables of these columns."""
-        for file in self.files:
-            yield from file.batches(self.names if columns is None else columns)
-
-
-def _open_folder(path: Path, options: Namespace, schema: Schema | None) -> Folder:
-    seen = (p for p in path.iterdir() if p.name[0] not in "._")  # the others are of programs
-    paths = sorted(p for p in seen if p.suffix.lower() in IN_FOLDERS)
-    if not paths:
-        raise NoTableError(f"The folder {path} holds no tables: {FORMS} are read.")
-    files = [open_file(part, options, schema) for part in paths]
-    for file in files[1:]:
-        if lacking := set(files[0].names) - set(file.names):
-            said = f"{file.path} lacks columns that {files[0].path} has"
-            raise NoTableError(f"{said}: {', '.join(sorted(lacking))}.")
-    folder = Folder(path, None, files[0].names, [note for file in files for note in file.notes])
-    folder.files = files
-    return folder
 
 
 def find_columns(file: Any, given: Sequence[str]) -> list[str]:

@@ -102,8 +102,8 @@ def make_peers(rows: CodedRows, classify: bool, seed: int) -> dict[str, Any]:
         kind: Any = catboost.CatBoostClassifier if classify else catboost.CatBoostRegressor
         quiet = {"verbose": 0, "allow_writing_files": False}
         model = kind(random_seed=seed, cat_features=rows.categories, **quiet)
-        as_objects = functools.partial(_as_objects, categories=rows.categories)
-        found["CatBoost"] = make_pipeline(FunctionTransformer(as_objects), model)
+        as_objects = FunctionTransformer(_as_objects, kw_args={"categories": rows.categories})
+        found["CatBoost"] = make_pipeline(as_objects, model)
     if n <= PROCESS_ROWS:
         process = _make_process(rows, classify)
         found["Gaussian process, exact"] = make_pipeline(rows.scaler(), process)

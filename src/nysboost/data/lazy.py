@@ -6,11 +6,13 @@ Dask is imported when a collection comes in, never before.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence, Sized
+from contextlib import contextmanager
 from functools import reduce, wraps
 from typing import Any, TypeGuard, TypeVar
 from uuid import uuid4
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nysboost.numerics.arrays import Array, namespace
 from nysboost.numerics.resources import on_one_core
@@ -37,6 +39,12 @@ def map_rows(values: Any, function: Callable[[Array], Array], dtype: Any) -> Any
     if not is_lazy(values):
         return function(values)
     return values.map_blocks(function, drop_axis=1, dtype=dtype)
+
+
+def label_largest(scores: Any, labels: NDArray[Any]) -> NDArray[Any]:
+    """Return the label of the largest score of each row, shape (n,)."""
+    found: NDArray[Any] = map_rows(scores, lambda s: labels[np.argmax(s, axis=1)], labels.dtype)
+    return found
 
 
 def code_table(X: Any, function: Callable[..., Array], width: int, *shared: Any) -> Any:
@@ -92,14 +100,9 @@ def by_blocks(method: Method) -> Method:
         if not isinstance(X, Iterator):
             return method(self, X, *args, **kwargs)
         parts, start = [], 0
-        for block in filter(_has_rows, X):
-            try:
+        for block in filter(has_rows, X):
+            with counted_from(start, "the iterator"):
                 part = method(self, block, *args, **kwargs)
-            except ValueError as error:
-                if start and "row" in str(error):
-                    msg = f"{error} (Rows are counted from row {start} of the iterator.)"
-                    raise ValueError(msg) from error
-                raise
             parts.append(part)
             start += len(part[0] if isinstance(part, tuple) else part)
         return _join(parts)
@@ -107,7 +110,19 @@ def by_blocks(method: Method) -> Method:
     return on_rows  # type: ignore[return-value]
 
 
-def _has_rows(block: Any) -> bool:
+@contextmanager
+def counted_from(start: int, what: str) -> Iterator[None]:
+    """Let an error that names a row say from which row of the whole it counts."""
+    try:
+        yield
+    except ValueError as error:
+        if start and "row" in str(error):
+            msg = f"{error} (Rows are counted from row {start} of {what}.)"
+            raise ValueError(msg) from error
+        raise
+
+
+def has_rows(block: Any) -> bool:
     """Whether a block has rows, or may have: a lazy frame does not say."""
     if hasattr(block, "shape"):
         return bool(block.shape[0])

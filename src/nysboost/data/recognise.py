@@ -12,7 +12,7 @@ from array_api_compat import is_array_api_obj
 from nysboost.data.dask_rows import DaskRows
 from nysboost.data.dask_tables import dask_rows, survey_rows
 from nysboost.data.files import find_map
-from nysboost.data.lazy import is_lazy
+from nysboost.data.lazy import has_rows, is_lazy
 from nysboost.data.rows import (
     MEASURED,
     PROBED,
@@ -36,31 +36,23 @@ class IteratedRows(Rows):
     n_features: int
     numbers_per_row: int
 
-    def __init__(self, blocks: Iterator[Any], name: str) -> None:
-        self.name = name
-        self._rest = (table for block in blocks for table in self._tables(block))
+    def __init__(self, blocks: Iterator[Any]) -> None:
+        self._rest = (rows_of(block, name="A block of X") for block in filter(has_rows, blocks))
         first = next(self._rest, None)
         if first is None:
-            raise ValueError(f"{name} is an iterator that gave no block of rows.")
-        self._first = first
-        self.form = self._first.take(slice(0, 1))
-        self.n_features = self._first.n_features
-        self.numbers_per_row = self._first.numbers_per_row
+            raise ValueError("X is an iterator that gave no block of rows.")
+        self._first, self.form, self.n_features = first, first.form, first.n_features
+        self.numbers_per_row = first.numbers_per_row
 
     def pieces(self, size: int) -> Iterator[Array]:
         """Yield the blocks as they come, those of more than `size` rows in parts."""
         for number, table in enumerate(chain([self._first], self._rest)):
             if table.n_features != self.n_features:
                 raise ValueError(
-                    f"Block {number} of {self.name} has {table.n_features} columns, but the blocks "
-                    f"before it have {self.n_features}."
+                    f"Block {number} of X has {table.n_features} columns, but the blocks before it "
+                    f"have {self.n_features}."
                 )
             yield from table.pieces(size)
-
-    def _tables(self, block: Any) -> Iterator[Rows]:
-        """Yield the block as a table, if it has rows."""
-        if getattr(block, "shape", (1,))[0] > 0:
-            yield rows_of(block, name=f"A block of {self.name}")
 
 
 def rows_of(X: Any, *, name: str = "X") -> ArrayRows:
@@ -127,11 +119,11 @@ def stays_where_it_is(X: Any) -> bool:
     return is_lazy(X) or is_array_api_obj(X) or hasattr(X, "chunks") or isinstance(X, Iterator)
 
 
-def stream_of(X: Any, *, name: str = "X") -> Rows:
+def stream_of(X: Any) -> Rows:
     """Recognise what the user passed in to be read once: a table, or an iterator of tables."""
     if isinstance(X, Rows):
         return X
-    return IteratedRows(X, name) if isinstance(X, Iterator) else rows_of(X, name=name)
+    return IteratedRows(X) if isinstance(X, Iterator) else rows_of(X)
 
 
 def table_of(X: Any, *, name: str = "X") -> Any:

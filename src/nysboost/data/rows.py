@@ -171,12 +171,6 @@ class MappedRows(ArrayRows):
             give_back(piece)
 
 
-def _runs(wanted: Indices, chunk: int) -> Iterator[Indices]:
-    """Yield rows, in rising order, that are read with one call: many of a chunk, or one."""
-    for group in np.split(wanted, np.flatnonzero(np.diff(wanted // chunk)) + 1):
-        yield from np.split(group, len(group)) if len(group) <= FEW_ROWS else [group]
-
-
 class StoredRows(ArrayRows):
     """Rows of an HDF5 or Zarr array, or of anything else that is sliced and has chunks."""
 
@@ -199,16 +193,14 @@ class StoredRows(ArrayRows):
         new = ~np.isin(wanted, known)
         found = np.empty((len(wanted), self.n_features), dtype=kept.dtype)
         found[~new] = kept[np.searchsorted(known, wanted[~new])]
-        found[new] = self._read(wanted[new])
+        places_of_new, chunk = np.flatnonzero(new), wanted[new] // self.chunk
+        for group in np.split(places_of_new, np.flatnonzero(np.diff(chunk)) + 1):
+            step = 1 if len(group) <= FEW_ROWS else len(group)
+            for at in slices(0, len(group), step):
+                rows = wanted[group[at]]
+                read = np.asarray(self.data[rows[0] : rows[-1] + 1])
+                found[group[at]] = read[rows - rows[0]]
         return as_float(found[places])
-
-    def _read(self, wanted: Indices) -> Array:
-        """Return rows, which stand in rising order, each chunk of them read once."""
-        parts = [np.asarray(self.data[:0])]
-        for together in _runs(wanted, self.chunk) if len(wanted) else ():
-            rows = np.asarray(self.data[together[0] : together[-1] + 1])
-            parts.append(rows[together - together[0]])
-        return np.concatenate(parts)
 
     @cached_property
     def kept(self) -> tuple[Indices, Array]:

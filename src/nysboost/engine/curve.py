@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -56,16 +55,12 @@ MUCH = 20.0
 """The curve is followed up to e²⁰ landmarks, more than anyone has rows in memory."""
 
 
-class Tried(Protocol):
-    """A number of landmarks, and the error that came of it."""
+@dataclass(frozen=True, eq=False)
+class Tried:
+    """A number of landmarks, and the relative error that came of it."""
 
-    @property
-    def c(self) -> int:
-        """Landmarks."""
-
-    @property
-    def error(self) -> float:
-        """Relative error."""
+    c: int
+    error: float
 
 
 @dataclass(frozen=True, eq=False)

@@ -165,7 +165,8 @@ class FusedMap:
         self.limit = EXPONENT_LIMIT["float32"] * (0.5 if self.kind else LOG2E)
         Z = self.mapping(Z)
         self.centre = Z.mean(0)
-        self.Z = _pad(((Z - self.centre) * self.scale).T, _pad_to_power(Z.shape[1]), tile[2])
+        width = max(16, int(triton.next_power_of_2(Z.shape[1])))
+        self.Z = _pad(((Z - self.centre) * self.scale).T, width, tile.landmarks)
         self.half_z = (self.Z * self.Z).sum(0) / 2
         self.Z1, self.Z2 = _halves(self.Z * 2.0**POINT_BITS)
         bits = VALUE_BITS - torch.frexp(N.abs().amax(0)).exponent
@@ -216,10 +217,6 @@ def _pad(A: Tensor, rows: int, columns: int) -> Tensor:
     """Return A with zeros up to multiples of so many rows and columns, contiguous."""
     more = (-A.shape[1] % columns, -A.shape[0] % rows)
     return torch.nn.functional.pad(A, (0, more[0], 0, more[1])).contiguous()
-
-
-def _pad_to_power(d: int) -> int:
-    return max(16, int(triton.next_power_of_2(d)))
 
 
 def _halves(A: Tensor) -> tuple[Tensor, Tensor]:

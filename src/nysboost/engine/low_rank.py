@@ -94,8 +94,7 @@ class LowRankMatrix(LinearOperator):
     def _adjoint(self) -> LowRankMatrix:
         return self
 
-    def _transpose(self) -> LowRankMatrix:
-        return self
+    _transpose = _adjoint
 
     def eigh(self, k: int | None = None) -> tuple[Array, Array]:
         """Return the k largest eigenvalues of K̂, in falling order, and their eigenvectors.

@@ -68,7 +68,10 @@ def from_all_rows(
         blocks.append(_scale(R, i, j, a))
         ratios.append(d[i] / a[i])
     off_diagonal = mean_of_pairs(blocks, np.concatenate(ratios), 1.0, risk) * total**2
-    diagonal, trace = float(d @ d), float(d.sum())
+    diagonal, trace, bounds = float(d @ d), float(d.sum()), None
+    if residual.positive_semidefinite and residual.weights.min() >= 0:
+        known = residual.norm_of_approximation()  # √(Σ R_ii²) ≤ ‖R‖_F ≤ tr R, for K̂ and R are ≥ 0
+        bounds = float(np.sqrt(diagonal)) / (known + trace), trace / known
     return Findings(
         squared_norm=off_diagonal + Estimate(diagonal, 0.0, 0.0),
         least=diagonal,
@@ -77,7 +80,7 @@ def from_all_rows(
         entries=residual.gram.n * residual.n_landmarks + len(blocks) * (size**2 + 2 * size * again),
         rows=len(g),
         all_rows=True,
-        bounds=_certain(residual, diagonal, trace),
+        bounds=bounds,
     )
 
 
@@ -130,14 +133,6 @@ def squared_norm_of_gram(
         blocks.append(_scale(floats_on_host(drawn.block(i, j)), i, j, g))
     off_diagonal = mean_of_pairs(blocks, np.ones(1), 1.0, risk) * float(g.sum()) ** 2
     return off_diagonal + Estimate(float(g @ g), 0.0, 0.0), len(blocks) * size**2
-
-
-def _certain(residual: Residual, diagonal: float, trace: float) -> tuple[float, float] | None:
-    """Return bounds of ‖R‖_F / ‖G‖_F from √(Σ R_ii²) ≤ ‖R‖_F ≤ tr R, where K̂ and R are ≥ 0."""
-    if not residual.positive_semidefinite or residual.weights.min() < 0:
-        return None
-    known = residual.norm_of_approximation()
-    return float(np.sqrt(diagonal)) / (known + trace), trace / known
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,13 +234,6 @@ class Estimate:
         """Return what lies within so many standard errors, and what may not have been seen."""
         margin = deviations * self.error
         return self.value - margin, self.value + margin + self.unseen
-
-
-def apportion(deviations: float, *parts: Estimate) -> list[float]:
-    """Share out the deviations of a quotient, √(r² + s²), among its independent parts."""
-    relative = np.array([part.error / part.value if part.value > 0 else 0.0 for part in parts])
-    size = float(np.linalg.norm(relative))
-    return [float(deviations * r / size) if size > 0 else deviations for r in relative]
 
 
 def mean_of_rows(values: Floats, most: float, risk: Risk) -> Estimate:

@@ -19,7 +19,6 @@ from nysboost.estimators.parameters import KernelEstimator, reports_progress
 from nysboost.gram import make_gram
 from nysboost.numerics.arrays import Array, OutputLike, TableLike
 from nysboost.numerics.checks import make_rng, require_count
-from nysboost.numerics.resources import Budget
 from nysboost.settings import Settings
 from nysboost.tables.frames import is_frame
 from nysboost.tables.rows import fit_rows, name_columns, new_rows, refuse_width
@@ -137,9 +136,6 @@ class BaseNystroem(
         """Return those settings that are parameters of this transformer, as they are."""
         given = {f.name: getattr(self, f.name, None) for f in fields(Settings)}
         return Settings(**{name: value for name, value in given.items() if value is not None})
-
-    def _budget(self) -> Budget:
-        return Budget.of(self.max_memory, self.n_jobs)
 
     def _validate(self, X: Any, *, reset: bool) -> Any:
         how, given = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}, X

@@ -20,7 +20,7 @@ from nysboost.kernels import Kernel
 from nysboost.numerics.arrays import Array
 from nysboost.numerics.checks import RandomState, unknown
 from nysboost.numerics.progress import Progress, report_progress
-from nysboost.numerics.resources import MAX_MEMORY
+from nysboost.numerics.resources import MAX_MEMORY, Budget
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -49,6 +49,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     """A scikit-learn estimator whose kernel's parameters are set as ``kernel__sigma``."""
 
     kernel: Any
+    max_memory: int | str
+    n_jobs: int | None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -85,6 +87,9 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
                 raise ValueError(unknown(f"parameter of {self.kernel},", name, sorted(known)))
         self.kernel = replace(self.kernel, **changed)  # type: ignore[type-var]
         return self
+
+    def _budget(self) -> Budget:
+        return Budget.of(self.max_memory, self.n_jobs)
 
     def _summary_lines(self) -> list[str]:
         """Return lines that say what a fit found; none before it."""

@@ -11,8 +11,7 @@ from dataclasses import fields
 from typing import Any
 
 from nysboost.kernels.adapters import SHARED, CallableKernel, SklearnKernel
-from nysboost.kernels.bandwidth import require_shared
-from nysboost.kernels.base import Evaluator, Kernel
+from nysboost.kernels.base import Evaluator, Kernel, require_shared
 from nysboost.kernels.metric import Metric
 from nysboost.kernels.products import Anova, Cosine, Linear, Polynomial
 from nysboost.kernels.radial import Gaussian, Laplacian, Matern, Radial

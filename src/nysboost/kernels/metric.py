@@ -1,14 +1,16 @@
-"""Metrics: linear maps of the inputs before a kernel."""
+"""Metrics, linear maps of the inputs before a kernel, and kernels that have one."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from nysboost.kernels.base import Kernel
+from nysboost.data.rows import Rows
+from nysboost.kernels.base import Bandwidth, Kernel, measure_bandwidth, number, require_bandwidth
 from nysboost.kernels.warp import Quantiles
 from nysboost.numerics.arrays import Array, Floats, dense, is_sparse, like, namespace
 
@@ -159,6 +161,62 @@ class Mapped(Kernel):
             return normals
         width: int = self.metric.map.shape[1]
         return normals[:, :width]
+
+
+class Scaled(Mapped):
+    """A kernel with a bandwidth σ or γ, of which at most one is given, and a metric.
+
+    With neither, γ = 1/d or, where a metric sets the scale, σ = 1.
+    """
+
+    sigma: Bandwidth
+    gamma: Bandwidth
+
+    def __post_init__(self) -> None:
+        require_bandwidth("sigma", self.sigma)
+        require_bandwidth("gamma", self.gamma)
+        if self.sigma is not None and self.gamma is not None:
+            given = f"sigma={self.sigma!r} and gamma={self.gamma!r}"
+            raise ValueError(f"Give sigma or gamma, not both: {given} were given.")
+        if self.metric is None:
+            return
+        if not isinstance(self.metric, Metric):  # an array: the map
+            object.__setattr__(self, "metric", Metric(self.metric))
+        if "scale" in (self.sigma, self.gamma):  # of features, not of what becomes of them
+            raise ValueError('Beside a metric the bandwidth is a number or "median", not "scale".')
+
+    def resolve(self, rows: Rows) -> Self:
+        """Return the kernel with γ as a number."""
+        given, d = self.sigma or self.gamma, rows.n_features
+        if given is None and self.metric is None:
+            return replace(self, gamma=1 / d)  # type: ignore[type-var]
+        sigma = measure_bandwidth(rows, given, self._between, self._sigma_of(1 / d))
+        known: Any = self
+        if sigma is not None:  # a kernel checks that it is in range
+            known = replace(self, sigma=sigma, gamma=None)  # type: ignore[type-var]
+        return replace(self, sigma=None, gamma=known._gamma())  # type: ignore[type-var]
+
+    def _gamma(self) -> float:
+        """Return γ, which must be known by now."""
+        if self.metric is not None and self.sigma is None and self.gamma is None:
+            return self._gamma_of(1.0)
+        if self.sigma is None:
+            return number(self, "gamma")
+        return self._gamma_of(number(self, "sigma"))
+
+    def _rate(self) -> float:
+        """Return by what the distances, or their squares, are multiplied: γ unless said."""
+        return self._gamma()
+
+    def _gamma_of(self, sigma: float) -> float:
+        return 1 / (2 * sigma**2)
+
+    def _sigma_of(self, gamma: float) -> float:
+        return float((1 / (2 * gamma)) ** 0.5)
+
+    @abstractmethod
+    def _between(self, X: Array, Y: Array) -> Array:
+        """Return the distances of which σ is the unit, for all pairs of mapped points."""
 
 
 def _unchanged(X: Array) -> Array:

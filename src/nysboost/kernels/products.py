@@ -9,8 +9,7 @@ import numpy as np
 
 from nysboost.data.rows import Rows
 from nysboost.kernels import distances
-from nysboost.kernels.bandwidth import number
-from nysboost.kernels.base import Kernel, finite
+from nysboost.kernels.base import Kernel, finite, number
 from nysboost.kernels.metric import Mapped, Metric
 from nysboost.numerics.arrays import Array, like, namespace
 from nysboost.numerics.checks import require_number, require_positive

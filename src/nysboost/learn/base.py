@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from nysboost.approximation import Approximation
 from nysboost.boosting.learner import Mixture
-from nysboost.catalogue import make_rng
 from nysboost.data.dask_rows import DaskRows
 from nysboost.data.dask_tables import with_known_sizes
 from nysboost.data.lazy import gather
@@ -25,6 +24,7 @@ from nysboost.gram import KernelGram
 from nysboost.learn import input as given
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices
+from nysboost.numerics.checks import make_rng
 from nysboost.numerics.progress import current
 from nysboost.numerics.resources import Budget, at_most, one_blas_thread
 from nysboost.search.candidates import in_folds
@@ -83,21 +83,18 @@ class BaseLearner(given.TableInput):
         given.refuse_unequal(rows.n, Y.shape[0])
         options = given.options_for(self.kernel, self.metric, self.scale, self.landmarks, rows)
         budget, rng = self._budget(), make_rng(self.random_state)
+        asked = LANDMARKS if isinstance(self.n_components, str) else self.n_components
         # matrices of few rows are too small for threads: 3,000 rows on 16 cores take 10 s, not 15
         few = one_blas_thread() if in_folds(rows.n) else nullcontext()
         with at_most(budget.threads), few:
             fitted = learn(
-                rows, Y, weights, options, self._n_landmarks(rows.n), rng,
+                rows, Y, weights, options, min(asked, rows.n), rng,
                 local=self.local if refit is None else False, budget=budget, work=current(),
             )  # fmt: skip
             if refit is not None:
                 fitted = refit(fitted, Data.draw(rows, Y, weights, rng), budget)
             self._keep(fitted, rows)
         return fitted
-
-    def _n_landmarks(self, n: int) -> int:
-        """Return the number of landmarks that n rows allow."""
-        return min(LANDMARKS if isinstance(self.n_components, str) else self.n_components, n)
 
     def _keep(self, fitted: Fitted, rows: Rows) -> None:
         self._members = list(fitted.members)
@@ -131,10 +128,30 @@ class BaseLearner(given.TableInput):
         print("\n".join(self._summary_lines()))
 
     def _summary_lines(self) -> list[str]:
-        return summarise(self) if hasattr(self, "_members") else []
-
-    def _budget(self) -> Budget:
-        return Budget.of(self.max_memory, self.n_jobs)
+        """Return at most ten lines: what was tried, what was chosen and why; none before a fit."""
+        if not hasattr(self, "_members"):
+            return []
+        best = sorted(self.candidates_, key=lambda tried: tried[1])
+        unit = "of class indicators" if hasattr(self, "classes_") else "in standard deviations of y"
+        weights = ", ".join(f"{weight:.0%}" for weight in self.mixture_weights_)
+        members, local = len(self.mixture_weights_), self.n_local_rows_
+        chosen = "one model" if members == 1 else f"a mixture of {members}, weights {weights}"
+        leaves = f"{local:,} training rows predict in leaves" if local else "no leaves"
+        shares = self.feature_importances_
+        names = getattr(self, "feature_names_in_", range(len(shares)))
+        leading = np.argsort(-shares, kind="stable")[:SHOWN]
+        return [
+            f"{type(self).__name__}: {self.approximation_.shape[0]:,} rows, "
+            f"{self.n_features_in_} columns",
+            f"tried: {len(best)} candidates, held-out RMSE {best[0][1]:.3g} to {best[-1][1]:.3g} "
+            f"({unit}); the best:",
+            *(f"  {error:.3g}  {name}" for name, error in best[:SHOWN]),
+            f"chosen by held-out rows: {chosen}; RMSE {self.validation_error_:.3g}",
+            f"kernel: {self.kernel_}",
+            f"landmarks: {self.n_components_}; {leaves}",
+            "columns that matter most: "
+            + ", ".join(f"{names[j]} {shares[j]:.0%}" for j in leading),
+        ]
 
     def _update(self, X: Any, Y: Floats, weights: Floats | None) -> None:
         """Add rows to the weights and to the leaves."""
@@ -219,41 +236,6 @@ def single_is_enough(predict: Callable[[Any], Array], rows: Rows, error: Floats)
         single = rows_of(short)
         moved = arrays.to_host(predict(single)) - arrays.to_host(predict(InDouble(single)))
     return bool((np.abs(moved).max(axis=0) <= NOTICED * error).all())
-
-
-# What was found
-
-
-def summarise(learner: Any) -> list[str]:
-    """Return at most ten lines: what was tried, what was chosen and why."""
-    rows, columns = learner.approximation_.shape[0], learner.n_features_in_
-    best = sorted(learner.candidates_, key=lambda tried: tried[1])
-    unit = "of class indicators" if hasattr(learner, "classes_") else "in standard deviations of y"
-    lines = [
-        f"{type(learner).__name__}: {rows:,} rows, {columns} columns",
-        f"tried: {len(best)} candidates, held-out RMSE {best[0][1]:.3g} to {best[-1][1]:.3g} "
-        f"({unit}); the best:",
-        *(f"  {error:.3g}  {name}" for name, error in best[:SHOWN]),
-    ]
-    weights = ", ".join(f"{weight:.0%}" for weight in learner.mixture_weights_)
-    members = len(learner.mixture_weights_)
-    chosen = "one model" if members == 1 else f"a mixture of {members}, weights {weights}"
-    local = learner.n_local_rows_
-    leaves = f"; {local:,} training rows predict in leaves" if local else "; no leaves"
-    lines += [
-        f"chosen by held-out rows: {chosen}; RMSE {learner.validation_error_:.3g}",
-        f"kernel: {learner.kernel_}",
-        f"landmarks: {learner.n_components_}{leaves}",
-        f"columns that matter most: {_leading(learner)}",
-    ]
-    return lines
-
-
-def _leading(learner: Any) -> str:
-    names = getattr(learner, "feature_names_in_", None)
-    shares = learner.feature_importances_
-    order = np.argsort(-shares, kind="stable")[:SHOWN]
-    return ", ".join(f"{names[j] if names is not None else j} {shares[j]:.0%}" for j in order)
 
 
 def permutation_importances(

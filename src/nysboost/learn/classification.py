@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -14,7 +14,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
 
-from nysboost.data.lazy import by_blocks, map_rows
+from nysboost.data.lazy import by_blocks, label_largest
 from nysboost.data.recognise import numbers_of
 from nysboost.estimators.parameters import guard, reports_progress
 from nysboost.learn.base import BaseLearner
@@ -196,24 +196,19 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
     @by_blocks
     def predict_proba(self, X: TableLike) -> Floats:
         """Return the probability of each class, shape (n, k), in the order of `classes_`."""
-        answers: Floats = self._evaluate(X, _probabilities)
+        answers: Floats = self._evaluate(X, partial(_map_logits, softmax))
         return answers
 
     @by_blocks
     def predict_log_proba(self, X: TableLike) -> Floats:
         """Return the logarithms of the probabilities, shape (n, k)."""
-        answers: Floats = self._evaluate(X, _log_probabilities)
+        answers: Floats = self._evaluate(X, partial(_map_logits, log_softmax))
         return answers
 
     @by_blocks
     def predict(self, X: TableLike) -> NDArray[Any]:
         """Return the most probable label of each row, shape (n,)."""
-        logits = self._evaluate(X, _logits)
-        classes = self.classes_
-        labels: NDArray[Any] = map_rows(
-            logits, lambda block: classes[np.argmax(block, axis=1)], classes.dtype
-        )
-        return labels
+        return label_largest(self._evaluate(X, _logits), self.classes_)
 
     def _weights(self, sample_weight: Any, labels: Any, *, first: bool = True) -> Floats | None:
         """Return how often each row counts, by itself and by its class."""
@@ -240,9 +235,5 @@ def _logits(learner: Any, rows: Any) -> Floats:
     return logits_of(scores, learner._slope, learner._power, learner._bias)
 
 
-def _probabilities(learner: Any, rows: Any) -> Floats:
-    return np.asarray(softmax(_logits(learner, rows), axis=1))
-
-
-def _log_probabilities(learner: Any, rows: Any) -> Floats:
-    return np.asarray(log_softmax(_logits(learner, rows), axis=1))
+def _map_logits(function: Callable[..., Floats], learner: Any, rows: Any) -> Floats:
+    return np.asarray(function(_logits(learner, rows), axis=1))

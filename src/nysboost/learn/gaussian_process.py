@@ -15,7 +15,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
-from nysboost.data.lazy import by_blocks, gather, map_rows
+from nysboost.data.lazy import by_blocks, gather, label_largest
 from nysboost.data.passes import BlockTask
 from nysboost.data.recognise import rows_of, stream_of
 from nysboost.estimators.parameters import KernelLike, reports_progress
@@ -151,8 +151,10 @@ class GaussianProcessClassifier(ClassifierMixin, OnFeatures):
     def _probabilities(self, rows: Any) -> Floats:
         transform, budget = self.features_._transform, self.features_._budget()
         F = np.sqrt(self.variance) * floats_on_host(transform.write(rows, None, budget))
-        columns = []
-        unseen = self._unexplained_variance(rows, F)
+        columns, unseen = [], np.zeros(len(F))  # prior variance that the features do not see
+        if (kernel := getattr(self.features_.approximation_.gram, "kernel", None)) is not None:
+            diag = np.concatenate([floats_on_host(kernel.diag(x)) for x in rows.pieces(2**14)])
+            unseen = np.maximum(self.variance * diag - (F * F).sum(axis=1), 0)
         for w, covariance in zip(self.coef_, self.covariance_, strict=True):
             deviation = np.sqrt(unseen + ((F @ covariance) * F).sum(axis=1))
             latent = (F @ w)[:, None] + deviation[:, None] * NODES
@@ -168,19 +170,7 @@ class GaussianProcessClassifier(ClassifierMixin, OnFeatures):
     def predict(self, X: TableLike) -> NDArray[Any]:
         """Return the most probable class of each row."""
         probabilities = self.predict_proba(X)  # which refuses where nothing is fitted
-        classes = self.classes_
-        labels: NDArray[Any] = map_rows(
-            probabilities, lambda p: classes[p.argmax(axis=1)], classes.dtype
-        )
-        return labels
-
-    def _unexplained_variance(self, rows: Any, F: Floats) -> Floats:
-        """Return the prior variance of each row that the features do not see."""
-        kernel = getattr(self.features_.approximation_.gram, "kernel", None)
-        if kernel is None:
-            return np.zeros(len(F))
-        diag = np.concatenate([floats_on_host(kernel.diag(x)) for x in rows.pieces(2**14)])
-        return np.asarray(np.maximum(self.variance * diag - (F * F).sum(axis=1), 0))
+        return label_largest(probabilities, self.classes_)
 
 
 def _on_worker(model: GaussianProcessClassifier, X: Array) -> Floats:

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight
 
-from nysboost.catalogue import METHODS, Method, RandomState, find_method
+from nysboost.catalogue import METHODS, find_method
 from nysboost.data.lazy import is_lazy
 from nysboost.data.recognise import numbers_of
 from nysboost.data.rows import Rows
 from nysboost.estimators.parameters import Estimator
 from nysboost.gram import KernelGram
 from nysboost.kernels import Anova
-from nysboost.numerics.arrays import Array, Floats, is_sparse
-from nysboost.numerics.checks import require_count, unknown
+from nysboost.numerics.arrays import Array, Floats, is_sparse, stack_tables
+from nysboost.numerics.checks import RandomState, require_count, unknown
 from nysboost.numerics.resources import MAX_MEMORY, as_bytes
 from nysboost.search.candidates import Options, Place, at_random, options_of
 from nysboost.search.scaling import SCALINGS
@@ -185,18 +185,11 @@ def take_buffer(blocks: Iterator[Block]) -> tuple[Block, Iterator[Block]]:
     weights = None
     if any(of_block is not None for _, _, of_block in held):
         weights = np.concatenate([np.ones(len(y)) if w is None else w for _, y, w in held])
-    X, y = _join([X for X, _, _ in held]), np.concatenate([y for _, y, _ in held])
+    tables, y = [X for X, _, _ in held], np.concatenate([y for _, y, _ in held])
+    if any(map(is_frame, tables)):
+        return (_join_frames(tables), y, weights), blocks
+    X = stack_tables([table if is_sparse(table) else np.asarray(table) for table in tables])
     return (X, y, weights), blocks
-
-
-def _join(parts: list[Any]) -> Any:
-    if any(map(is_frame, parts)):
-        return _join_frames(parts)
-    if is_sparse(parts[0]):
-        from scipy.sparse import vstack
-
-        return vstack(parts, format="csr")
-    return np.concatenate([np.asarray(part) for part in parts])
 
 
 def _join_frames(parts: list[Any]) -> Any:
@@ -240,10 +233,10 @@ def place_of(name: Any) -> Place:
     """
     if not isinstance(name, str) or name not in METHODS:
         raise ValueError(unknown("kind of landmarks", name, ("target", *METHODS)))
-    return at_random if name == "uniform" else _of_method(name, find_method(name))
+    if name == "uniform":
+        return at_random
+    run = find_method(name)
 
-
-def _of_method(name: str, run: Method) -> Place:
     def place(gram: KernelGram, c: int, rng: np.random.Generator) -> tuple[Array, Array]:
         settings = Settings(n_components=c)
         transform, _ = run(gram, settings, rng).feature_map(settings.row_cap)

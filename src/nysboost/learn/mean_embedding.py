@@ -10,7 +10,6 @@ import numpy as np
 from scipy.sparse import vstack
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from nysboost.catalogue import RandomState, make_rng
 from nysboost.data.lazy import gather, map_rows
 from nysboost.data.recognise import table_of
 from nysboost.engine.factor import Factor
@@ -18,7 +17,7 @@ from nysboost.estimators.parameters import KernelLike, reports_progress
 from nysboost.estimators.transformers import Nystroem, OnFeatures
 from nysboost.kernels import Gaussian
 from nysboost.numerics.arrays import Array, Floats, TableLike, floats_on_host, is_sparse
-from nysboost.numerics.checks import require_count
+from nysboost.numerics.checks import RandomState, make_rng, require_count
 from nysboost.numerics.progress import report_progress, track
 from nysboost.numerics.resources import as_bytes
 from nysboost.tables.frames import is_frame

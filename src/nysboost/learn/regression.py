@@ -262,11 +262,5 @@ def _interval(fitted: Fitted) -> Floats:
     counts = np.ones(len(safe)) if fitted.weights is None else fitted.weights
     share = min(CENTRAL * (1 + 1 / counts.sum()), 1.0)
     missed = np.abs(fitted.truth - fitted.mean) / safe
-    return np.array([_quantile(column, counts, share) for column in missed.T]) / NORMAL
-
-
-def _quantile(values: Floats, counts: Floats, share: float) -> float:
-    """Return the least value that, as rows count, at least this share of them does not exceed."""
-    order = np.argsort(values)
-    covered = np.cumsum(counts[order]) / counts.sum()
-    return float(values[order[min(int(np.searchsorted(covered, share)), len(order) - 1)]])
+    covering = np.quantile(missed, share, axis=0, weights=counts, method="inverted_cdf")
+    return np.asarray(covering / NORMAL)

@@ -40,10 +40,13 @@ FORMS = (
     ".npz, .h5, .hdf5, .zarr and .libsvm"
 )
 
+IN_FOLDERS = (".csv", ".tsv", ".feather", ".jsonl", ".ndjson", ".xlsx", ".gz", ".parquet")
+"""Files of a folder that are read as one table; those of Parquet alone, where there are some."""
+
 
 @dataclass
 class ColumnFile:
-    """A Parquet, Feather, JSON or Excel file, or a folder of Parquet files."""
+    """A Parquet, Feather, JSON or Excel file, or a folder; `data` are the files of a mixed one."""
 
     path: Path
     data: Any
@@ -58,6 +61,10 @@ class ColumnFile:
 
         wanted = list(self.names if columns is None else columns)
         try:
+            if isinstance(self.data, list):
+                for file in self.data:
+                    yield from file.batches(wanted)
+                return
             if isinstance(self.data, pa.Table):
                 yield self._encode(self.data.select(wanted))
                 return
@@ -83,7 +90,7 @@ def open_table(
     schema: Schema | None = None,
     categories: Sequence[str] = (),
 ) -> CsvFile | ColumnFile | ArrayFile:
-    """Open a table: a file, a folder of Parquet files or a Zarr array, or "-" (standard input).
+    """Open a table: a file, a folder of files or a Zarr array, or "-" (standard input).
 
     `dataset` names an array of several; what is None in `writing` is recognised; a `schema` is
     that of a model; the values of `categories` are names.
@@ -105,6 +112,11 @@ def open_table(
         msg = f"--dataset {dataset} names an array of a file with several, but {path} is a table."
         raise NoTableError(msg)
     need("pyarrow", "files")
+    if path.is_dir() and not any(path.rglob("*.parquet")):
+        seen = (p for p in path.iterdir() if p.name[0] not in "._")  # the others are of programs
+        paths = sorted(p for p in seen if p.suffix.lower() in IN_FOLDERS)
+        how: Any = {"writing": writing, "schema": schema, "categories": categories}
+        return _join_files(path, [open_table(part, **how) for part in paths])
     if not path.is_dir() and (form in TEXT or (packed and not form)):
         return open_csv(path, writing or Writing(), schema, categories)
     if path.is_dir() or form in COLUMNS:
@@ -118,14 +130,6 @@ def open_table(
     refuse_unknown(categories, file.names, path)
     file.categories = categories
     return file
-
-
-def read_whole(file: CsvFile | ColumnFile, columns: Sequence[str] | None = None) -> Any:
-    """Return all rows of a file as one Arrow table."""
-    parts = list(file.batches(columns))
-    if not parts:
-        raise TableError(f"{file.path} has no rows.")
-    return join_tables(parts)
 
 
 def join_tables(parts: Sequence[Any]) -> Any:
@@ -166,12 +170,21 @@ def _from_standard_input() -> Path:
     return path.rename(path.with_suffix(ending))
 
 
+def _join_files(path: Path, files: list[Any]) -> ColumnFile:
+    """Return the files of a folder, in the order of their names, as one table."""
+    if not files:
+        raise NoTableError(f"The folder {path} holds no tables: {FORMS} are read.")
+    for file in files[1:]:
+        if lacking := set(files[0].names) - set(file.names):
+            said = f"{file.path} lacks columns that {files[0].path} has"
+            raise NoTableError(f"{said}: {', '.join(sorted(lacking))}.")
+    return ColumnFile(path, files, files[0].names, [note for file in files for note in file.notes])
+
+
 def _open_columns(path: Path, form: str) -> ColumnFile:
     import pyarrow as pa
     import pyarrow.dataset as arrow
 
-    if path.is_dir() and not any(path.rglob("*.parquet")):
-        raise NoTableError(f"The folder {path} holds no .parquet files.")
     name = {"parquet": "Parquet", "ipc": "Feather"}[form]
     try:
         how = {"format": form, "exclude_invalid_files": False}
@@ -241,38 +254,36 @@ def _open_excel(path: Path) -> ColumnFile:
     import pyarrow as pa
 
     openpyxl = need("openpyxl", "files")
-    try:
-        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
-    except (BadZipFile, KeyError, OSError) as error:
-        raise NoTableError(f"{path} is no Excel file, or it is damaged.") from error
-    rows = [
-        row
-        for row in book.worksheets[0].iter_rows(values_only=True)
-        if any(c is not None for c in row)
-    ]
+    with path.open("rb") as file:
+        try:
+            book = openpyxl.load_workbook(file, read_only=True, data_only=True)
+        except (BadZipFile, KeyError, OSError) as error:
+            raise NoTableError(f"{path} is no Excel file, or it is damaged.") from error
+        cells = [list(row) for row in book.worksheets[0].iter_rows(values_only=True)]
+        notes = [f"The first sheet of {path} is read."] if len(book.worksheets) > 1 else []
+    rows = [row for row in cells if any(cell is not None for cell in row)]
     if len(rows) < 2:
         msg = f"The first sheet of {path} needs a line of column names and at least one row."
         raise TableError(msg)
     names = [str("" if cell is None else cell).strip() for cell in rows[0]]
     kept = [i for i, name in enumerate(names) if name]
     refuse_repeated([names[i] for i in kept], path)
-    columns = {names[i]: _one_type([row[i] for row in rows[1:]]) for i in kept}
-    data = pa.table(columns)
-    notes = [f"The first sheet of {path} is read."] if len(book.worksheets) > 1 else []
+    data = pa.table({names[i]: _one_type([row[i] for row in rows[1:]]) for i in kept})
     if any(column.null_count for column in data.columns):
-        notes += _formulas_without_values(path, book.worksheets[0])
+        notes += _formulas_without_values(path, cells)
     return ColumnFile(path, data, tuple(data.column_names), notes, data.num_rows)
 
 
-def _formulas_without_values(path: Path, values: Any) -> list[str]:
+def _formulas_without_values(path: Path, cells: list[list[Any]]) -> list[str]:
     """Return a note if cells hold a formula, but not what it gives."""
-    formulas = need("openpyxl", "files").load_workbook(path, read_only=True).worksheets[0]
-    found = [
-        formula.coordinate
-        for line, row in zip(values.iter_rows(values_only=True), formulas.iter_rows(), strict=True)
-        for value, formula in zip(line, row, strict=True)
-        if value is None and formula.data_type == "f"
-    ]
+    with path.open("rb") as file:
+        sheet = need("openpyxl", "files").load_workbook(file, read_only=True).worksheets[0]
+        found = [
+            formula.coordinate
+            for line, row in zip(cells, sheet.iter_rows(), strict=True)
+            for value, formula in zip(line, row, strict=True)
+            if value is None and formula.data_type == "f"
+        ]
     if not found:
         return []
     more = f", as have {len(found) - 1} more cells" if len(found) > 1 else ""

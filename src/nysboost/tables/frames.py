@@ -45,16 +45,16 @@ def is_frame(X: Any) -> bool:
     return any(hasattr(X, part) for part in ("collect_schema", "column_names", "columns"))
 
 
-def frame_of(X: Any, name: str = "X") -> nw.DataFrame[Any]:
+def frame_of(X: Any) -> nw.DataFrame[Any]:
     """Return a data frame as narwhals sees it, or say why it is none."""
     import narwhals as nw
 
-    refuse_unnamed(X, name)
+    refuse_unnamed(X)
     try:
         frame: Any = nw.from_native(_plain(X))
     except TypeError as error:
         raise TypeError(
-            f"{name} is a {type(X).__module__}.{type(X).__name__}, which is no data frame that "
+            f"X is a {type(X).__module__}.{type(X).__name__}, which is no data frame that "
             "narwhals knows: pass pandas, polars or pyarrow."
         ) from error
     return frame.collect() if isinstance(frame, nw.LazyFrame) else frame
@@ -67,13 +67,12 @@ def names_of(X: Any) -> list[str]:
     return [str(column) for column in getattr(X, "column_names", getattr(X, "columns", ()))]
 
 
-def refuse_unnamed(X: Any, name: str = "X") -> None:
+def refuse_unnamed(X: Any) -> None:
     """Refuse a frame without columns, or with two of one name."""
     names = names_of(X)
     if not names:
-        msg = f"{name} is a data frame without columns, 0 feature(s): nothing can be learned."
-        raise ValueError(msg)
-    refuse_repeated(names, name)
+        raise ValueError("X is a data frame without columns, 0 feature(s): nothing can be learned.")
+    refuse_repeated(names, "X")
 
 
 def refuse_repeated(names: Sequence[str], table: Any) -> None:

@@ -14,8 +14,7 @@ from nysboost.tables.frames import Cells, columns_of, is_frame, names_of
 from nysboost.tables.values import Factor, find_positions, first_of, from_seconds, numbers_as
 
 KINDS = ("number", "boolean", "date", "duration", "category", "text")
-READS = {"number": "boolean"}
-"""What a column of one kind takes besides."""
+TRUTHS = ("boolean", "number")  # a column of numbers takes truth values too
 
 SHOWN = 12
 """Columns of one kind that a description names."""
@@ -78,11 +77,6 @@ class Schema:
             )
         return [column.name for column in self.columns]
 
-    @property
-    def plain(self) -> bool:
-        """Whether all are numbers as they are."""
-        return all(c.kind == "number" and not c.gaps and not c.marks for c in self.columns)
-
     def __repr__(self) -> str:
         return "\n".join(self.describe())
 
@@ -124,7 +118,7 @@ def _numbers(column: Column, cells: Cells, start: int) -> Floats:
     if column.kind == "boolean" and cells.kind == "number":
         if (row := first_of(there & (data != 0) & (data != 1))) is not None:
             raise ValueError(_unfit(column, repr(float(data[row])), start + row))
-    elif cells.kind not in (column.kind, READS.get(column.kind)) and there.any():
+    elif cells.kind != column.kind and there.any() and (cells.kind, column.kind) != TRUTHS:
         raise ValueError(_unfit(column, f"a {cells.kind}", start + int(np.argmax(there))))
     return data
 
