@@ -69,6 +69,16 @@ def linear(points: Callable[..., np.ndarray], digits: float = 1e-7) -> Any:
     return make
 
 
+def points(n: int = 80, d: int = 3, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+def positive_part(K: np.ndarray) -> np.ndarray:
+    """The positive semidefinite part of a symmetric matrix."""
+    eigenvalues, vectors = np.linalg.eigh(K)
+    return (vectors * np.maximum(eigenvalues, 0)) @ vectors.T
+
+
 def cloud(n: int, rng: np.random.Generator, d: int = 3) -> np.ndarray:
     return rng.normal(size=(n, d))
 

@@ -22,11 +22,6 @@ def cases(*methods):
     return pytest.mark.parametrize(("case", "limits", "method"), each, ids=ids)
 
 
-def positive_part(K):
-    eigenvalues, vectors = np.linalg.eigh(K)
-    return (vectors * np.maximum(eigenvalues, 0)) @ vectors.T
-
-
 def approximate(case, method="ensemble-ridge", n=60, **settings):
     problem = market.problem(case, n=market.MANY if "row_cap" in settings else n)
     sizes = {"n_learners": 3, "n_columns": 8, "rank": 5, "n_fit": 4, "n_tune": 4, "random_state": 0}
@@ -147,7 +142,7 @@ def test_negative_weights_are_projected_and_their_share_is_told(case):
     K = approx.to_dense().astype(np.float64)
     transform, mass = approx.feature_map()
     F = transform(problem.X).astype(np.float64)
-    close(F @ F.T, positive_part(K), problem, 10)
+    close(F @ F.T, market.positive_part(K), problem, 10)
     assert approx.features().dtype == problem.X.dtype
     eigenvalues = np.linalg.eigvalsh(K)
     expected = -eigenvalues[eigenvalues < 0].sum() / np.abs(eigenvalues).sum()
@@ -257,5 +252,5 @@ def test_many_float32_features_keep_the_digits_that_float32_has():
     else:
         raise AssertionError
     F, K = (part.astype(np.float64) for part in (approx.features(), approx.to_dense()))
-    difference = np.linalg.norm(F @ F.T - positive_part(K))
+    difference = np.linalg.norm(F @ F.T - market.positive_part(K))
     assert difference <= 2e-5 * np.linalg.norm(K)

@@ -4,6 +4,7 @@ import market
 import numpy as np
 import oracle
 import pytest
+from market import points
 from scipy import sparse
 
 import nysboost as nb
@@ -38,10 +39,6 @@ def dense_oracle(G, method, run, seed):
     found = run.trajectory.found
     J = [learner.landmarks.indices for learner in run.learners]
     return oracle.boosting(G, method, J, k, (found.fit.cols, found.tune.cols))[1]
-
-
-def points(n=60, d=3, seed=0):
-    return np.random.default_rng(seed).normal(size=(n, d))
 
 
 @pytest.mark.parametrize(("method", "case"), market.in_turn(oracle.METHODS, market.WITHOUT_TIES))
@@ -116,10 +113,8 @@ def test_every_result_on_the_whole_market_is_what_it_says_it_is(method, case, si
         )  # a core knows its sample alone
     assert error <= 100  # where nothing is known nothing is said
     if approx.has_features:
-        own, vectors = np.linalg.eigh(K)
-        positive = (vectors * np.maximum(own, 0)) @ vectors.T
         F = approx.features().astype(np.float64) / np.sqrt(scale)
-        np.testing.assert_allclose(F @ F.T, positive, rtol=0, atol=rounding)
+        np.testing.assert_allclose(F @ F.T, market.positive_part(K), rtol=0, atol=rounding)
 
 
 def test_a_result_says_what_its_method_gives():
@@ -154,7 +149,7 @@ def test_barely_enough_rows_are_enough(method):
 def test_the_same_seed_gives_the_same_result_and_another_seed_another():
     first, again, other = (
         nb.approximate(
-            points(), "URB-mean", n_learners=2, n_columns=5, random_state=seed
+            points(60), "URB-mean", n_learners=2, n_columns=5, random_state=seed
         ).to_dense()
         for seed in (0, 0, 1)
     )
@@ -213,7 +208,7 @@ def test_a_run_is_a_prefix_of_a_longer_one(method):
 
 def test_an_approximation_never_changes_what_the_user_passed_in():
     for make in (np.array, lambda X: np.asarray(X, dtype=np.float32), sparse.csr_matrix):
-        X = make(points())
+        X = make(points(60))
         before = X.copy()
         for kernel in ("rbf", "laplacian", "cosine", "poly", "anova", "matern", "linear"):
             approx = nb.approximate(
@@ -236,8 +231,8 @@ def test_settings_stand_for_the_whole_front_door():
 @pytest.mark.parametrize(
     ("X", "kernel", "words"),
     [
-        (points(), nb.Polynomial(degree=3, coef0=-5.0, gamma=1.0), "not positive semidefinite"),
-        (points(), nb.Polynomial(degree=2.5, gamma=1.0), "NaN or infinity"),
+        (points(60), nb.Polynomial(degree=3, coef0=-5.0, gamma=1.0), "not positive semidefinite"),
+        (points(60), nb.Polynomial(degree=2.5, gamma=1.0), "NaN or infinity"),
         (np.zeros((60, 2)), nb.Linear(), "kernel matrix is zero"),
     ],
 )
@@ -248,18 +243,18 @@ def test_what_is_no_kernel_gets_the_same_sentence_from_every_method(method, X, k
 
 @pytest.mark.parametrize("method", ["ensemble-ridge", "URB-mean", "JJB-mean", "joint", "kmeans"])
 def test_n_components_is_the_number_of_landmarks_of_every_method(method):
-    approx = nb.approximate(points(), method, n_components=24, n_learners=4, random_state=0)
+    approx = nb.approximate(points(60), method, n_components=24, n_learners=4, random_state=0)
     assert len(approx.landmarks) == 24
 
 
 def test_a_mixture_of_fewer_landmarks_than_learners_has_fewer_learners():
-    approx = nb.approximate(points(), "UUB-mean", n_components=5, random_state=0)
+    approx = nb.approximate(points(60), "UUB-mean", n_components=5, random_state=0)
     assert [len(learner.landmarks) for learner in approx.learners] == [1] * 5
 
 
 @pytest.mark.parametrize("method", ["ensemble-ridge", "URB-mean", "joint", "uniform", "nystrom"])
 def test_more_components_than_rows_are_clipped_with_a_warning(method):
-    X = points()
+    X = points(60)
     with pytest.warns(UserWarning, match="landmarks were asked for, but there are only"):
         approx = nb.approximate(X, method, n_components=len(X) + 5, random_state=0)
     assert len(approx.landmarks) <= len(X)
@@ -284,5 +279,5 @@ def test_a_single_lambda_is_the_ridge_solution_for_it():
 @pytest.mark.parametrize("idle", [{"rank": 3}, {"rank": 3, "n_candidates": 9}])
 def test_sizes_that_joint_does_not_use_are_named(idle):
     with pytest.warns(UserWarning, match=f"no use of {' and '.join(idle)}"):
-        nb.approximate(points(), "joint", n_components=8, random_state=0, **idle)
-    nb.approximate(points(), "URB-mean", n_components=8, n_learners=2, random_state=0, **idle)
+        nb.approximate(points(60), "joint", n_components=8, random_state=0, **idle)
+    nb.approximate(points(60), "URB-mean", n_components=8, n_learners=2, random_state=0, **idle)

@@ -1,12 +1,11 @@
 """Dask in, Dask out: every result is that of the run in memory, and chunks are read twice."""
 
-from collections import Counter
-
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+from containers import CountedChunks
 from scipy.sparse import csr_matrix
 
 import nysboost as nb
@@ -44,18 +43,9 @@ def test_landmarks_are_those_of_the_run_in_memory_and_chunks_are_read_twice(
     X, method, chunks_are_read, monkeypatch
 ):
     monkeypatch.setattr("nysboost.joint.method.WHOLE_DIAGONAL", 0)
-    reads = Counter()
-
-    def read(block_info=None):
-        (start, stop), _ = block_info[None]["array-location"]
-        reads[start] += 1
-        return X[start:stop]
-
-    meta = np.empty((0, 0))
-    rows = da.map_blocks(read, chunks=((300,) * 5, (3,)), dtype=X.dtype, meta=meta)
-    options = {"n_components": 40, "row_cap": 300, "random_state": 0}
-    there = nb.approximate(rows, method, KERNEL, **options)
-    assert max(reads.values()) <= 2
+    rows, options = CountedChunks(X, 300), {"n_components": 40, "row_cap": 300, "random_state": 0}
+    there = nb.approximate(rows.array, method, KERNEL, **options)
+    assert max(rows.reads.values()) <= 2
     here = nb.approximate(X, method, KERNEL, **options)
     np.testing.assert_array_equal(there.landmarks.points, here.landmarks.points)
     np.testing.assert_allclose(there.weights, here.weights)

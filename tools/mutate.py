@@ -1,14 +1,15 @@
 """Break the numerical core on purpose, one small change at a time, and see which tests notice.
 
-Each mutant first meets the test file that mirrors its source file, and if that misses it the other
-tests of its room and the laws of the whole. Mutants are drawn with a seed; when the time is up no
-other is begun, and each that was begun is tried to the end:
+A first run of the tests writes down which functions each of them calls (`--calls`, a folder that
+later runs use again). A mutant then meets the tests that call its function: those of the file that
+mirrors its own, and if they miss it the others, quick ones first, for so long as `LONGEST` allows.
+Mutants are drawn with a seed; when the time is up no other is begun:
 
-    python tools/mutate.py --seconds 1800 --seed 0
+    python tools/mutate.py --seconds 1500 --seed 0
     python tools/mutate.py --files search/loss tables/codes
 
 Survivors that were read and found to change nothing that is promised are listed, each with its
-reason, in `tools/equivalent_mutants.txt`. The report gives the share killed with and without them.
+reason, in `tools/equivalent_mutants.txt`. The report gives the share killed without them.
 """
 
 from __future__ import annotations
@@ -17,17 +18,19 @@ import argparse
 import ast
 import copy
 import gc
+import json
 import multiprocessing
 import os
 import random
+import subprocess
 import sys
-import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.machinery import SourceFileLoader
+from itertools import accumulate
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -41,15 +44,13 @@ ROOMS = (
 OTHERS = ("__init__", "fused", "progress", "tuning")
 """Files without arithmetic of their own, or for a GPU."""
 
-LAWS = {
-    "search": ("learn/test_regression", "learn/test_classification"),
-    "tables": ("learn/test_regression", "cli/test_source", "test_hostile"),
-}
-"""Tests of the whole library that say what the files of a room are for."""
+TESTS = (*ROOMS, "test_approximation.py", "test_asked_rows.py", "test_catalogue.py",
+         "test_certificate.py", "test_settings.py", "test_stores.py", "learn/test_regression.py",
+         "learn/test_classification.py", "cli/test_source.py", "test_hostile.py")  # fmt: skip
+"""What mutants meet: the tests of their rooms and the laws of the whole."""
 
-USUAL_LAWS = ("test_settings", "test_stores", "test_asked_rows", "test_approximation",
-              "test_catalogue", "test_certificate")  # fmt: skip
-"""Those of every other room."""
+LONGEST = 40.0
+"""Seconds of tests, beyond those of its own file, that a mutant meets at most."""
 
 SLOWEST = 3.0
 """A mutant that takes so many times as long as the tests themselves has lost its way: killed."""
@@ -74,6 +75,9 @@ ARITHMETIC = {
     ast.Div: ast.Mult,
     ast.FloorDiv: ast.Mult,
 }
+HARMLESS = ("copy", "strict", "repr", "eq", "frozen")
+"""Keywords whose values change memory, texts or what is refused: no arithmetic."""
+
 NAMES = {"min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum"}
 NAMES |= {"argmin": "argmax", "argmax": "argmin", "abs": "float"}
 
@@ -85,6 +89,7 @@ class Mutant:
     name: str
     place: int
     line: int
+    function: str
     code: str
     what: str
 
@@ -113,14 +118,27 @@ def core() -> list[str]:
 def mutants_of(name: str) -> Iterator[Mutant]:
     """Yield every mutant of a source file."""
     source = _path(name).read_text(encoding="utf-8")
-    lines = source.splitlines()
-    for place, node in enumerate(ast.walk(ast.parse(source))):
+    lines, tree = source.splitlines(), ast.parse(source)
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    harmless = {
+        id(word.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        for word in node.keywords
+        if word.arg in HARMLESS
+    }
+    for place, node in enumerate(ast.walk(tree)):
+        if id(node) in harmless:
+            continue
         changed = copy.deepcopy(node)
         how = _changed(changed)
         if how:
             what = f"{ast.unparse(node)}  →  {ast.unparse(changed)}" if how == "here" else how
             line = getattr(node, "lineno", 0)
-            yield Mutant(name, place, line, lines[line - 1].strip(), what)
+            around = [f for f in functions if f.lineno <= line <= (f.end_lineno or 0)]
+            inner = max(around, key=lambda f: f.lineno, default=None)
+            first = min([inner.lineno, *(d.lineno for d in inner.decorator_list)]) if inner else ""
+            yield Mutant(name, place, line, f"{name}.py:{first}", lines[line - 1].strip(), what)
 
 
 def _changed(node: ast.AST) -> str | None:
@@ -152,19 +170,19 @@ def _changed(node: ast.AST) -> str | None:
     return "here"
 
 
-def _passes(test: Path, mutant: Mutant | None, limit: float | None = None) -> bool:
-    """Run a test file in a process of its own, where the mutant stands in place of its file."""
-    run = _forks.Process(target=_run_test, args=(str(test), mutant))
+def _passes(tests: list[str], mutant: Mutant, limit: float) -> bool:
+    """Run tests in a process of their own, where the mutant stands in place of its file."""
+    run = _forks.Process(target=_run_tests, args=(tests, mutant))
     run.start()
     run.join(limit)
-    if run.is_alive() and mutant is not None:
+    if run.is_alive():
         print(f"out of time, which counts as killed: {mutant.key}", flush=True)
     run.kill()
     run.join()
     return run.exitcode == 0
 
 
-def _run_test(test: str, mutant: Mutant | None) -> None:
+def _run_tests(tests: list[str], mutant: Mutant) -> None:
     import pytest
 
     gc.freeze()  # what was preloaded is not looked through again and again
@@ -172,48 +190,68 @@ def _run_test(test: str, mutant: Mutant | None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
     os.chdir(ROOT)
     sys.path.insert(0, str(ROOT / "src"))
-    if mutant is not None:
-        module, true_code = "nysboost." + mutant.name.replace("/", "."), SourceFileLoader.get_code
-        SourceFileLoader.get_code = lambda self, name: (  # type: ignore[method-assign]
-            mutant.compiled() if name == module else true_code(self, name)
-        )
-    preloaded = "ignore::pytest.PytestAssertRewriteWarning"
-    sys.exit(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-W", preloaded, test]))
-
-
-def mirror(name: str) -> list[Path]:
-    """Return the test file of a source file, if it has one."""
-    room, _, stem = name.rpartition("/")
-    own = ROOT / "tests" / room / f"test_{stem}.py"
-    return [own] if own.exists() else []
-
-
-def wider(name: str) -> list[Path]:
-    """Return the other tests of its room, and the laws of the whole."""
-    room, tests = name.partition("/")[0], ROOT / "tests"
-    others = sorted(set((tests / room).glob("test_*.py")) - set(mirror(name)))
-    return [*others, *(tests / f"{law}.py" for law in LAWS.get(room, USUAL_LAWS))]
-
-
-def is_killed(mutant: Mutant, tests: list[Path]) -> bool:
-    """Return whether a test file notices a mutant; files that fail without any change do not."""
-    return any(
-        not _passes(test, mutant, SLOWEST * seconds + 10)
-        for test in tests
-        if (seconds := _seconds(test)) is not None
+    module, true_code = "nysboost." + mutant.name.replace("/", "."), SourceFileLoader.get_code
+    SourceFileLoader.get_code = lambda self, name: (  # type: ignore[method-assign]
+        mutant.compiled() if name == module else true_code(self, name)
     )
+    preloaded = "ignore::pytest.PytestAssertRewriteWarning"
+    sys.exit(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-W", preloaded, *tests]))
 
 
-def _seconds(test: Path) -> float | None:
-    """Return how long a test file takes as things are; None where it does not pass."""
-    with _locks[test]:
-        if test not in _known:
-            begun = time.monotonic()
-            passed = _passes(test, None)
-            _known[test] = time.monotonic() - begun if passed else None
-            if not passed:
-                print(f"left out, for it fails without any change: {test.name}", flush=True)
-    return _known[test]
+@dataclass(frozen=True)
+class Calls:
+    """Which functions each test calls, and how long it takes."""
+
+    seconds: dict[str, float]
+    of_test: dict[str, set[str]]
+
+    @classmethod
+    def read(cls, folder: Path) -> Calls:
+        """Read what runs of the tests have written down; run them where there is nothing yet."""
+        if not folder.exists():
+            folder.mkdir(parents=True)
+            plugin = {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT / "tools")])}
+            words = [sys.executable, "-m", "pytest", "-q", "-p", "record_calls", "-n", "2"]
+            tests = [str(ROOT / "tests" / test) for test in TESTS]
+            subprocess.run(
+                [*words, "--dist", "worksteal", *tests],
+                cwd=ROOT,
+                env=os.environ | plugin | {"NYSBOOST_CALLS": str(folder)},
+                stdout=subprocess.DEVNULL,
+                check=False,
+            )
+        seconds: defaultdict[str, float] = defaultdict(float)
+        of_test: defaultdict[str, set[str]] = defaultdict(set)
+        for path in folder.glob("*.json"):
+            for test, entry in json.loads(path.read_text(encoding="utf-8")).items():
+                seconds[test] += entry["seconds"]
+                of_test[test] |= set(entry["calls"])
+        return cls(dict(seconds), dict(of_test))
+
+    def own(self, mutant: Mutant) -> list[str]:
+        """Return the test file that mirrors a mutant's file, if it has one that meets it."""
+        room, _, stem = mutant.name.rpartition("/")
+        file = f"tests/{room}/test_{stem}.py"
+        return [file] if any(test.startswith(file) for test in self._meet(mutant)) else []
+
+    def others(self, mutant: Mutant) -> list[str]:
+        """Return the tests of other files that meet a mutant, quick ones first."""
+        own = (*self.own(mutant), "no file")[0]
+        tests = [test for test in self._meet(mutant) if not test.startswith(own)]
+        tests.sort(key=self.seconds.__getitem__)
+        total = accumulate(self.seconds[test] for test in tests)
+        return [test for test, sum_ in zip(tests, total, strict=True) if sum_ <= LONGEST]
+
+    def _meet(self, mutant: Mutant) -> list[str]:
+        return [
+            test
+            for test, calls in self.of_test.items()
+            if any(call.startswith(mutant.function) for call in calls)
+        ]
+
+    def duration(self, tests: list[str]) -> float:
+        """Return the seconds of tests, given by their names or their files."""
+        return sum(s for test, s in self.seconds.items() if test.startswith(tuple(tests)))
 
 
 def main() -> None:
@@ -223,8 +261,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--files", nargs="*", default=core())
+    parser.add_argument("--calls", type=Path, default=ROOT / "out" / "calls")
     given = parser.parse_args()
     os.environ |= {"SCIPY_ARRAY_API": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    calls = Calls.read(given.calls)
     # plugins of other packages take a second each
     os.environ |= {
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
@@ -237,14 +277,18 @@ def main() -> None:
         print(f"listed as equivalent, but there is no such mutant: {key}")
     random.Random(given.seed).shuffle(everything)
 
+    def is_killed(mutant: Mutant, tests: list[str]) -> bool:
+        limit = SLOWEST * calls.duration(tests) + 20
+        return bool(tests) and not _passes(tests, mutant, limit)
+
     def outcome(mutant: Mutant) -> str:
         if time.monotonic() > end:
             return "not tried"
-        if is_killed(mutant, mirror(mutant.name)):
+        if is_killed(mutant, calls.own(mutant)):
             return "killed by its own"
         if mutant.key in listed:
             return "equivalent"
-        if is_killed(mutant, wider(mutant.name)):
+        if is_killed(mutant, calls.others(mutant)):
             return "killed"
         print(f"survived: {mutant.name}.py:{mutant.line} | {mutant.key}", flush=True)
         return "survived"
@@ -285,8 +329,6 @@ def equivalent_mutants() -> set[str]:
 
 
 _forks = multiprocessing.get_context("forkserver")
-_known: dict[Path, float | None] = {}
-_locks: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,11 @@
 """Rows of Dask collections: taken, mapped and folded like those in memory, and read little."""
 
-import subprocess
-import sys
-from collections import Counter
-
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+from containers import CountedChunks
 from scipy.sparse import csr_matrix, random_array
 
 from nysboost.data.dask_rows import DaskRows
@@ -31,30 +28,6 @@ def chunked(X, chunks=UNEVEN):
     return da.from_array(X, chunks=(chunks, X.shape[1]))
 
 
-class Counted:
-    """A Dask array whose chunks say how often they have been read."""
-
-    def __init__(self, X, size):
-        self.reads = Counter()
-        sizes = (size,) * (len(X) // size)
-
-        def read(block_info=None):
-            (start, stop), _ = block_info[None]["array-location"]
-            self.reads[start] += 1
-            return X[start:stop]
-
-        meta = np.empty((0, 0), dtype=X.dtype)
-        self.array = da.map_blocks(read, chunks=(sizes, X.shape[1:]), dtype=X.dtype, meta=meta)
-
-
-def test_dask_is_not_imported_by_the_library():
-    code = (
-        "import sys, nysboost; nysboost.approximate([[1.0], [2.0]]); print('dask' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
-
-
 def test_collections_are_recognised_and_stay_where_they_are(X):
     frame = dd.from_pandas(pd.DataFrame(X), npartitions=2)
     assert is_lazy(chunked(X))
@@ -72,7 +45,7 @@ def test_rows_are_taken_in_the_order_asked_for(X, wanted):
 
 
 def test_only_chunks_with_wanted_rows_are_read(X):
-    source = Counted(X, 10)
+    source = CountedChunks(X, 10)
     rows_of(source.array).take(np.array([12, 17, 95]))
     assert source.reads == {10: 1, 90: 1}
 
@@ -96,7 +69,7 @@ def scaled(factor, block, other):
 
 
 def test_map_is_lazy_and_has_the_chunks_of_the_rows(X):
-    source, V = Counted(X, 10), X[:, ::-1]
+    source, V = CountedChunks(X, 10), X[:, ::-1]
     mapped = rows_of(source.array).map(BlockTask("scaled", scaled, 2.0), 3, V)
     assert not source.reads
     assert mapped.chunks == source.array.chunks
@@ -125,7 +98,7 @@ def test_all_rows_at_once_are_refused():
 
 
 def test_pieces_bring_one_chunk_at_a_time(X):
-    source = Counted(X, 20)
+    source = CountedChunks(X, 20)
     pieces = rows_of(source.array).pieces(15)
     np.testing.assert_array_equal(next(pieces), X[:15])
     assert source.reads == {0: 1}

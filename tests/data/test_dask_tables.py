@@ -6,6 +6,7 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+from containers import CountedChunks
 
 from nysboost.data.dask_tables import dask_rows, survey_rows, with_known_sizes
 from nysboost.data.recognise import as_rows, rows_of
@@ -57,20 +58,13 @@ def test_the_first_entry_that_is_not_finite_is_named(row, what):
 
 
 def test_rows_that_every_fit_asks_for_come_with_the_first_look(chunks_are_read):
-    seen = []
-
-    def read(block_info=None):
-        (start, stop), _ = block_info[None]["array-location"]
-        seen.append(start)
-        return np.arange(start, stop, dtype=float)[:, None]
-
-    X = da.map_blocks(read, chunks=((50,) * 4, (1,)), dtype=float, meta=np.empty((0, 0)))
-    rows = survey_rows(rows_of(X), (3, 7))
+    source = CountedChunks(np.arange(200.0)[:, None], 50)
+    rows = survey_rows(rows_of(source.array), (3, 7))
     for wanted in ([0, 99, 199], [0, 33, 66, 99, 132, 165, 199]):
         np.testing.assert_array_equal(rows.take(np.array(wanted))[:, 0], wanted)
-    assert sorted(seen) == [0, 50, 100, 150]
+    assert source.reads == {0: 1, 50: 1, 100: 1, 150: 1}
     np.testing.assert_array_equal(rows.take(np.array([1, 99]))[:, 0], [1, 99])
-    assert len(seen) == 6
+    assert source.reads.total() == 6
 
 
 def test_few_rows_all_come_with_the_first_look():

@@ -3,14 +3,12 @@
 import pickle
 from functools import cache
 
-import h5py
 import market
 import numpy as np
 import pytest
-import zarr
+from containers import CONTAINERS
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.sparse import csr_matrix
 
 import nysboost as nb
 from nysboost.data.recognise import rows_of, stream_of
@@ -129,29 +127,16 @@ def assert_same(found, expected, tolerance=1e-9):
         np.testing.assert_allclose(getattr(found, name), getattr(expected, name), atol=tolerance)
 
 
-@pytest.mark.parametrize("kind", ["array", "memory map", "hdf5", "zarr", "csr", "blocks"])
+SOURCES = CONTAINERS | {"blocks": lambda X, _: iter(np.array_split(X, 7))}
+
+
+@pytest.mark.parametrize("kind", SOURCES)
 @pytest.mark.parametrize("budget", [Budget(), Budget(2 * 10**5)])
 def test_streamed_sums_equal_those_in_memory(problem, tmp_path, kind, budget):
     X, Y, weights, basis = problem
-    expected = Moments.of(basis(X), Y, weights)
-    if kind == "memory map":
-        np.save(tmp_path / "x.npy", X)
-        source = np.load(tmp_path / "x.npy", mmap_mode="r")
-    elif kind == "hdf5":
-        with h5py.File(tmp_path / "x.h5", "w") as file:
-            file.create_dataset("X", data=X, chunks=(100, 4))
-        source = h5py.File(tmp_path / "x.h5")["X"]
-    elif kind == "zarr":
-        source = zarr.array(X, chunks=(100, 4))
-    elif kind == "csr":
-        source = csr_matrix(X)
-    elif kind == "blocks":
-        source = iter(np.array_split(X, 7))
-    else:
-        source = X
-    rows = stream_of(source)
+    rows = stream_of(SOURCES[kind](X, tmp_path))
     found = moments_of(basis, rows, Y, weights=weights, budget=budget)
-    assert_same(found, expected)
+    assert_same(found, Moments.of(basis(X), Y, weights))
 
 
 def test_float32_rows_are_summed_in_float64(problem):

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from market import points, positive_part
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import make_moons
@@ -35,15 +36,6 @@ def estimators(**params):
 each = pytest.mark.parametrize(
     "estimator", estimators(**PAPER), ids=lambda estimator: type(estimator).__name__
 )
-
-
-def points(n=80, d=3, seed=0):
-    return np.random.default_rng(seed).normal(size=(n, d))
-
-
-def positive_part(K):
-    eigenvalues, vectors = np.linalg.eigh(K)
-    return (vectors * np.maximum(eigenvalues, 0)) @ vectors.T
 
 
 def with_negative_weights(X, **params):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from market import points
 from scipy import sparse
 
 import nysboost as nb
@@ -14,10 +15,6 @@ from nysboost.gram import make_gram, on_other_rows
 from nysboost.numerics.arrays import to_host
 
 indices = st.lists(st.integers(0, 29), min_size=1, max_size=9).map(np.array)
-
-
-def points(n=30, d=3, seed=0):
-    return np.random.default_rng(seed).normal(size=(n, d))
 
 
 def test_while_all_of_it_is_held_runs_of_rows_are_cut_out_of_it():
@@ -81,7 +78,7 @@ def test_new_rows_of_a_precomputed_kernel_may_hold_all_columns_or_the_landmarks_
 
 
 def test_a_gram_that_forgets_its_rows_can_still_evaluate_new_ones():
-    gram = make_gram(points(), "rbf")
+    gram = make_gram(points(30), "rbf")
     forgotten = gram.forget_rows()
     assert isinstance(forgotten.rows, ForgottenRows)
     assert not isinstance(gram.rows, ForgottenRows)
@@ -157,8 +154,8 @@ def test_a_rounded_gram_is_the_same_in_float32():
         (1e-60 * points(70), nb.Gaussian(sigma="median")),
         (1e60 * points(70), nb.Gaussian(sigma="median")),
         (1e7 + points(70), nb.Gaussian(sigma="median")),
-        (points() @ points().T, "precomputed"),
-        (sparse.csr_matrix(points()), "rbf"),
+        (points(30) @ points(30).T, "precomputed"),
+        (sparse.csr_matrix(points(30)), "rbf"),
     ],
     ids=["tiny", "huge", "far", "precomputed", "CSR"],
 )

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from market import points
 from scipy import sparse
 
 import nysboost as nb
@@ -12,15 +13,11 @@ from nysboost.gram import Landmarks, Sample, given_landmarks, make_gram, take_sa
 from nysboost.gram.landmarks import pool
 
 
-def points(n=30, d=3, seed=0):
-    return np.random.default_rng(seed).normal(size=(n, d))
-
-
 @pytest.mark.parametrize(
     "rows", [[4, 2, 9], np.array([4, 2, -21]), np.isin(np.arange(30), [2, 4, 9]), slice(2, 10, 3)]
 )
 def test_rows_are_given_as_numpy_takes_them(rows):
-    X = points()
+    X = points(30)
     landmarks = given_landmarks(make_gram(X), rows)
     np.testing.assert_array_equal(landmarks.indices, np.arange(30)[rows])
     np.testing.assert_array_equal(landmarks.points, X[rows])
@@ -31,7 +28,7 @@ def test_rows_are_given_as_numpy_takes_them(rows):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_points_take_the_form_of_the_data(make, kind, dtype):
     Z = points(5, seed=1)
-    landmarks = given_landmarks(make_gram(kind(points().astype(dtype))), make(Z))
+    landmarks = given_landmarks(make_gram(kind(points(30).astype(dtype))), make(Z))
     assert landmarks.indices is None
     assert sparse.issparse(landmarks.points) == (kind is sparse.csr_matrix)
     assert landmarks.points.dtype == dtype
@@ -48,7 +45,7 @@ def test_a_precomputed_matrix_has_columns_and_no_points():
 
 @pytest.mark.parametrize("landmarks", [np.arange(0, 30, 3), points(10, seed=1)], ids=["rows", "Z"])
 def test_plain_nystrom_on_given_landmarks_is_its_equation(landmarks):
-    X, kernel = points(), nb.Gaussian(sigma=1.0)
+    X, kernel = points(30), nb.Gaussian(sigma=1.0)
     Z = X[landmarks] if landmarks.ndim == 1 else landmarks
     approx = nb.approximate(X, "nystrom", kernel, landmarks=landmarks)
     C = kernel(X, Z)
@@ -60,7 +57,7 @@ def test_plain_nystrom_on_given_landmarks_is_its_equation(landmarks):
 
 
 def test_some_of_the_landmarks_are_taken_by_their_places():
-    X = points()
+    X = points(30)
     everything = make_gram(X).landmarks(np.array([4, 8, 2, 9]))
     some = everything.take(np.array([3, 0]))
     np.testing.assert_array_equal(some.indices, [9, 4])
@@ -74,7 +71,7 @@ def test_some_of_the_landmarks_are_taken_by_their_places():
 
 
 def test_landmarks_of_several_learners_are_pooled_in_order():
-    X = points()
+    X = points(30)
     gram = make_gram(X)
     first, second = gram.landmarks(np.array([4, 2])), gram.landmarks(np.array([9]))
     both = pool([first, second])

@@ -5,11 +5,10 @@ import re
 from functools import cache
 
 import dask.array as da
-import h5py
 import numpy as np
 import pandas as pd
 import pytest
-import zarr
+from containers import CONTAINERS
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
@@ -138,26 +137,15 @@ def predictions_in_memory(n):
     return nb.NystroemRegressor(15, max_memory="1MB", **QUICK).fit(X, y).predict(X)
 
 
-@pytest.mark.parametrize("kind", ["memory map", "hdf5", "zarr", "csr", "float32", "blocks"])
+@pytest.mark.parametrize("kind", [*CONTAINERS, "float32", "blocks"])
 def test_rows_may_come_from_anywhere(tmp_path, kind):
     (X, y), expected = table(400), predictions_in_memory(400)
     model = nb.NystroemRegressor(15, max_memory="1MB", **QUICK)
-    if kind == "memory map":
-        np.save(tmp_path / "x.npy", X)
-        rows = np.load(tmp_path / "x.npy", mmap_mode="r")
-    elif kind == "hdf5":
-        with h5py.File(tmp_path / "x.h5", "w") as file:
-            file.create_dataset("X", data=X, chunks=(100, 3))
-        rows = h5py.File(tmp_path / "x.h5")["X"]
-    elif kind == "zarr":
-        rows = zarr.array(X, chunks=(100, 3))
-    else:
-        rows = csr_matrix(X) if kind == "csr" else X.astype(np.float32)
+    rows = CONTAINERS[kind](X, tmp_path) if kind in CONTAINERS else X
     if kind == "blocks":
         model.fit((X[rows], y[rows]) for rows in np.array_split(np.arange(400), 5))
-        rows = X
     else:
-        model.fit(rows, y)
+        model.fit(rows.astype(np.float32) if kind == "float32" else rows, y)
     gap = model.predict(rows) - expected
     assert np.sqrt(np.mean(gap**2)) < (0.05 if kind == "float32" else 1e-6)
 
