@@ -27,7 +27,7 @@ def holds(interval, truth):
     return interval[0] <= truth <= interval[1]
 
 
-def misses(approx, n_entries, confidence, runs=40):
+def misses(approx, n_entries, confidence, runs=25):
     """How many of the intervals, Frobenius and trace, do not contain the truth."""
     errors = [approx.relative_error(norm=norm) for norm in ("frobenius", "trace")]
     given = [

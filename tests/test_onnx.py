@@ -99,7 +99,7 @@ def test_principal_components(tmp_path):
 def test_learners_on_numbers(change, tmp_path):
     X, new = points(), points(50, 1)
     y = np.sin(2 * X[:, 0]) + X[:, 1]
-    settings, few = SETTINGS | {"n_components": 16} | change, change != {"local": False}
+    settings, few = SETTINGS | {"n_components": 8} | change, change != {"local": False}
     targets = [] if "loss" in change else [y, np.stack([y, X[:, 2]], axis=1)][few:]
     for target in targets:
         model = nb.NystroemRegressor(**settings).fit(X, target)

@@ -43,13 +43,13 @@ def test_a_method_on_a_sample_reads_no_row_twice_and_finds_the_landmarks_of_the_
 
 @pytest.mark.parametrize("method", ["greedy", "rpcholesky", "rls"])
 def test_whole_columns_pass_over_the_store_within_the_memory(method):
-    rows, c, max_memory = store(n=40_000, d=3), 40, 4_000_000
+    rows, c, max_memory = store(n=20_000, d=3), 40, 4_000_000
     kernel = nb.Gaussian(sigma=3.0)
     how, stored = {"n_components": c, "random_state": 0}, []
     peak = peak_bytes(
         lambda: stored.append(nb.approximate(rows, method, kernel, max_memory=max_memory, **how))
     )
-    vectors = 8 * 40_000 * 6  # the diagonal, probabilities and the like
-    assert peak < max_memory + vectors < 8 * 40_000 * c
+    vectors = 8 * 20_000 * 6  # the diagonal, probabilities and the like
+    assert peak < max_memory + vectors < 8 * 20_000 * c
     held = nb.approximate(rows.X, method, kernel, **how)
     np.testing.assert_array_equal(stored[0].landmarks.indices, held.landmarks.indices)

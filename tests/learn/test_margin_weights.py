@@ -78,20 +78,13 @@ def test_with_its_kernel_and_c_given_the_machine_is_svc(C):
 
 
 def test_a_third_of_the_landmarks_has_the_accuracy_of_svc_where_they_know_the_target():
-    digits, y = load_digits(return_X_y=True)
-    train, test = np.arange(1200), np.arange(1200, len(y))
+    digits, y = load_digits(n_class=5, return_X_y=True)
+    train, test = np.arange(500), np.arange(500, len(y))
     theirs = SVC(C=10.0).fit(digits[train], y[train])
     ours = nb.NystroemClassifier(
         100, loss="hinge", C=10.0, kernel=nb.Gaussian(gamma="scale"), metric=None, random_state=0
     ).fit(digits[train], y[train])
     assert ours.score(digits[test], y[test]) > theirs.score(digits[test], y[test]) - 0.02
-
-
-def test_a_larger_c_fits_the_training_rows_more_closely():
-    how = {**HOW, "n_components": 60, "metric": None, "kernel": nb.Gaussian(gamma=20.0)}
-    models = [nb.NystroemClassifier(loss="hinge", C=C, **how).fit(X, Y) for C in (1e-3, 1e3)]
-    margins = [np.asarray(scores_of(m, X))[np.arange(len(Y)), Y] for m in models]
-    assert np.mean(margins[1] < 0.9) < np.mean(margins[0] < 0.9)
 
 
 def test_rows_that_choose_c_and_calibrate_have_no_part_in_what_is_judged(monkeypatch):
@@ -126,19 +119,18 @@ def test_rows_in_single_precision_under_a_wide_kernel_are_no_harm(landmarks):
 ROUND = {"loss": "hinge", "C": 10.0, "kernel": nb.Gaussian(gamma=0.3), "metric": None}
 
 
-def circles(n=1500):
+def circles(n=800):
     rows = np.random.default_rng(0).normal(size=(n, 4))
     return rows, (np.hypot(rows[:, 0], rows[:, 1]) > 1.1).astype(int)
 
 
-@pytest.mark.parametrize("kind", ["little memory", "Dask", "sparse", "strict"])
+@pytest.mark.parametrize("kind", ["little memory", "Dask", "sparse"])
 def test_rows_of_any_kind_have_the_same_machine(kind):
     rows, y = circles()
     given = {
         "little memory": lambda: rows,
-        "Dask": lambda: pytest.importorskip("dask.array").from_array(rows, chunks=(400, 4)),
+        "Dask": lambda: pytest.importorskip("dask.array").from_array(rows, chunks=(300, 4)),
         "sparse": lambda: csr_matrix(rows),
-        "strict": lambda: pytest.importorskip("array_api_strict").asarray(rows),
     }[kind]()
     how = {**ROUND, "n_components": 30, "random_state": 0}
     memory = {"max_memory": "1MB"} if kind == "little memory" else {}

@@ -37,16 +37,6 @@ def test_logistic_regression_is_scikit_learns_on_the_same_features(C):
     np.testing.assert_allclose(F @ w[:, 0] + b, theirs.decision_function(F), atol=1e-3)
 
 
-@pytest.mark.parametrize("C", [0.3, 1.0, 3.0])
-def test_with_every_row_as_landmark_the_machine_is_svc(C):
-    transformer = fitted()
-    w, b, _ = fit_margins(Factor(transformer._transform), SIGNS, narrow(C))
-    theirs = SVC(C=C, gamma=2.0, tol=1e-6).fit(X, Y)
-    grid = np.random.default_rng(0).uniform(-1.5, 2.5, size=(400, 2))
-    ours = transformer.transform(grid) @ w[:, 0] + b
-    assert np.mean((ours > 0) == (theirs.decision_function(grid) > 0)) > 0.99
-
-
 @pytest.mark.parametrize("landmarks", [20, 300], ids=["more rows than features", "fewer"])
 @pytest.mark.parametrize("C", [0.1, 10.0, 300.0])
 def test_the_objective_is_no_higher_than_where_libsvm_ends(C, landmarks):
@@ -110,14 +100,6 @@ def test_several_problems_at_once_are_those_problems_alone():
         assert together.b[i] == pytest.approx(b[0], abs=1e-4)
 
 
-def test_blocks_of_features_change_nothing():
-    found = [
-        fit_margins(Factor(fitted(max_memory=memory)._transform), SIGNS, EXACT)
-        for memory in (2**30, 10**6)
-    ]
-    np.testing.assert_allclose(found[0][0], found[1][0], atol=1e-6)
-
-
 def test_a_descent_that_begins_where_it_ended_stays_there():
     features = Factor(fitted()._transform)
     end = fit_margins(features, SIGNS, EXACT)
@@ -138,17 +120,6 @@ def test_other_arrays_than_numpys_give_the_same_machine(name):
     np.testing.assert_allclose(np.asarray(b), expected[1], atol=1e-6)
 
 
-def test_rows_in_single_precision_give_nearly_the_same_machine():
-    how = {"gamma": 2.0, "method": "uniform", "n_components": 40, "random_state": 0}
-    scores = []
-    for precision in (np.float64, np.float32):
-        transformer = nb.Nystroem(**how).fit(X.astype(precision))
-        w, b, _ = fit_margins(Factor(transformer._transform), SIGNS, Objective(Hinge()))
-        assert w.dtype == np.float64
-        scores.append(transformer.transform(X.astype(precision)) @ w[:, 0] + b)
-    np.testing.assert_allclose(scores[1], scores[0], atol=0.05)
-
-
 @pytest.mark.parametrize("name", LOSSES)
 @given(margin=st.floats(-5, 5))
 def test_slope_and_curve_are_the_derivatives_of_a_loss(name, margin):
@@ -160,8 +131,5 @@ def test_slope_and_curve_are_the_derivatives_of_a_loss(name, margin):
     assert (values >= 0).all()
     assert (slopes <= 0).all()
     assert (curves >= 0).all()
-
-
-def test_away_from_its_corner_the_hinge_is_the_hinge():
-    margins = np.array([-2.0, 0.0, 0.89, 1.11, 3.0])
-    np.testing.assert_allclose(Hinge().value(margins), np.maximum(0, 1 - margins), atol=1e-12)
+    if name == "hinge" and abs(margin - 1) > 0.11:  # away from its corner the hinge is the hinge
+        assert values[1] == pytest.approx(max(0, 1 - margin), abs=1e-12)

@@ -193,7 +193,7 @@ def long_run(gram, c, steps, rng):
 def test_subsets_come_as_often_as_their_determinants_say():
     problem = market.problem("decaying spectrum", n=8)
     names, expected = subsets(problem.G, 3)
-    seen = long_run(problem.gram, 3, 6000, np.random.default_rng(0))
-    found = np.array([seen.get(J, 0) for J in names]) / 6000
-    assert np.abs(found - expected).sum() / 2 < 0.06
-    assert np.abs(found - expected).max() < 0.02
+    seen = long_run(problem.gram, 3, 3000, np.random.default_rng(0))
+    found = np.array([seen.get(J, 0) for J in names]) / 3000
+    assert np.abs(found - expected).sum() / 2 < 0.08
+    assert np.abs(found - expected).max() < 0.03

@@ -145,10 +145,10 @@ def test_a_refused_or_interrupted_fit_leaves_the_learner_as_it_was():
 
 
 def test_wide_sparse_rows_are_learned_among_their_principal_components():
-    X = random_sparse(150, 3000, density=0.02, format="csr", random_state=0)
+    X = random_sparse(100, 3000, density=0.02, format="csr", random_state=0)
     y = np.asarray(X[:, :300].sum(axis=1)).ravel()
-    model = nb.NystroemRegressor(10, random_state=0).fit(X[:120], y[:120])
-    assert np.isfinite(model.predict(X[120:])).all()
+    model = nb.NystroemRegressor(10, **QUICK | {"local": False}).fit(X[:80], y[:80])
+    assert np.isfinite(model.predict(X[80:])).all()
     assert model.components_.shape[1] == 3000
 
 
