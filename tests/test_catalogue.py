@@ -146,17 +146,6 @@ def test_barely_enough_rows_are_enough(method):
         assert len(set(used)) == 12
 
 
-def test_the_same_seed_gives_the_same_result_and_another_seed_another():
-    first, again, other = (
-        nb.approximate(
-            points(60), "URB-mean", n_learners=2, n_columns=5, random_state=seed
-        ).to_dense()
-        for seed in (0, 0, 1)
-    )
-    np.testing.assert_array_equal(first, again)
-    assert np.abs(first - other).max() > 0
-
-
 @pytest.mark.parametrize("kind", [int, np.int64, np.random.default_rng, np.random.RandomState])
 def test_every_kind_of_seed_makes_the_same_numbers_again(kind):
     first, again = (make_rng(kind(3)).normal(size=3) for _ in range(2))

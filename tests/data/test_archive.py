@@ -28,12 +28,7 @@ def test_arrays_come_back_with_bytes_dtype_and_order(array):
         assert arrays[name].shape == expected.shape
         assert arrays[name].strides == expected.strides
         assert arrays[name].tobytes() == expected.tobytes()
-
-
-def test_arrays_that_are_read_can_be_written_to(tmp_path):
-    write_archive(tmp_path / "a", {}, {"0.npy": np.zeros(3)})
-    _, arrays, _ = read_archive(tmp_path / "a")
-    arrays["0.npy"][0] = 1.0
+        assert arrays[name].flags.writeable
 
 
 def test_objects_are_not_written_at_all(tmp_path):

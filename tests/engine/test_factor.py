@@ -61,11 +61,14 @@ def test_what_fits_in_half_of_the_memory_is_kept_and_nothing_else():
     anew, _ = a_factor(max_memory=ANEW)
     assert kept.fits(N)
     assert not anew.fits(N)
+    light = len(pickle.dumps(kept))
     for factor, again in ((kept, 0), (anew, 12 * N)):
         factor.all()
         before = factor.transform.gram.entries_evaluated
         factor.all()
         assert factor.transform.gram.entries_evaluated - before == again
+    assert len(pickle.dumps(kept)) < light + 10  # what is kept does not travel
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(kept)).all(), kept.all())
 
 
 @pytest.mark.parametrize("max_memory", [KEPT, 2 * 8 * 250 * K - 8], ids=["kept", "anew"])
@@ -93,14 +96,6 @@ def test_a_capped_projection_sees_rows_spread_over_all_two_for_each_feature_at_l
     values = np.linalg.eigvalsh((F * weights) @ F.T)
     _, mass = factor.positive_part(weights, cap)
     assert mass == pytest.approx(-values[values < 0].sum() / np.abs(values).sum(), abs=1e-8)
-
-
-def test_what_is_kept_does_not_travel():
-    factor, _ = a_factor()
-    light = len(pickle.dumps(factor))
-    F = factor.all()
-    assert len(pickle.dumps(factor)) < light + 10
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(factor)).all(), F)
 
 
 def test_eigenvalues_at_the_rounding_level_are_no_positive_part():
@@ -139,16 +134,12 @@ def test_streamed_sums_equal_those_in_memory(problem, tmp_path, kind, budget):
     assert_same(found, Moments.of(basis(X), Y, weights))
 
 
-def test_float32_rows_are_summed_in_float64(problem):
+def test_float32_rows_are_summed_in_float64_and_weights_are_repetitions(problem):
     X, Y, _, basis = problem
     narrow = X.astype(np.float32)
     found = moments_of(basis, rows_of(narrow), Y)
     assert found.FF.dtype == np.float64
     assert_same(found, Moments.of(basis(narrow.astype(np.float64)), Y), 1e-8)
-
-
-def test_weights_of_two_equal_doubled_rows(problem):
-    X, Y, _, basis = problem
     counts = np.arange(len(X)) % 3
     weighed = moments_of(basis, rows_of(X), Y, weights=counts.astype(float))
     doubled = np.repeat(X, counts, axis=0), np.repeat(Y, counts, axis=0)

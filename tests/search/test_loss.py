@@ -77,18 +77,6 @@ def test_several_outputs_are_their_mean_with_one_noise():
     np.testing.assert_allclose(twice(point)[1].Z, once(point)[1].Z, atol=1e-12)
 
 
-def test_a_weight_of_two_equals_a_row_twice():
-    X, Y, Z, rng = problem()
-    counts = rng.integers(0, 3, len(X))
-    point = Point(Z, MAPS[2], -1.0)
-    weighed, a = TargetLoss(RADIAL[2], X, Y, counts.astype(float))(point)
-    repeated, b = TargetLoss(RADIAL[2], np.repeat(X, counts, axis=0), np.repeat(Y, counts, axis=0))(
-        point
-    )
-    assert weighed == pytest.approx(repeated)
-    np.testing.assert_allclose(a.A, b.A, atol=1e-10)
-
-
 def test_landmarks_that_meet_leave_a_finite_loss():
     X, Y, Z, _ = problem()
     for kernel in RADIAL:
@@ -113,14 +101,19 @@ def test_other_arrays_give_the_same(backend, kernel, A):
     np.testing.assert_allclose(np.asarray(found.A), gradient.A, atol=1e-9)
 
 
-def test_a_row_that_stands_for_three_is_a_row_three_times():
-    rng = np.random.default_rng(0)
-    X, Y, Z = rng.normal(size=(60, 2)), rng.normal(size=(60, 2)), rng.normal(size=(7, 2))
-    kernel, point = nb.Matern(1.5, 1.0), Point(Z, np.eye(2) / 2, -2.0)
-    value, gradient = TargetLoss(kernel, X, Y, None, 0.1, copies=3.0)(point)
-    thrice = TargetLoss(kernel, np.tile(X, (3, 1)), np.tile(Y, (3, 1)), None, 0.1)(point)
-    weighed = TargetLoss(kernel, X, Y, np.full(60, 1.5), 0.1, copies=2.0)(point)
-    for other, slope in (thrice, weighed):
+def test_weights_and_copies_are_repetitions():
+    X, Y, Z, rng = problem(n=60, c=7)
+    counts, point = rng.integers(0, 3, 60), Point(Z, MAPS[2], -2.0)
+
+    def loss(repeats, weights, copies=1.0):
+        rows = np.repeat(np.arange(60), repeats)
+        return TargetLoss(RADIAL[2], X[rows], Y[rows], weights, 0.1, copies=copies)(point)
+
+    for (value, gradient), (other, slope) in (
+        (loss(counts, None), loss(1, counts.astype(float))),
+        (loss(3, None), loss(1, None, copies=3.0)),
+        (loss(3, None), loss(1, np.full(60, 1.5), copies=2.0)),
+    ):
         assert value == pytest.approx(other, rel=1e-10)
         np.testing.assert_allclose(gradient.Z, slope.Z, atol=1e-10)
         np.testing.assert_allclose(gradient.A, slope.A, atol=1e-10)

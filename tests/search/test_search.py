@@ -110,8 +110,8 @@ def test_only_ratios_of_weights_matter_and_rows_without_weight_do_not(n):
 
 
 def test_the_order_of_few_rows_and_a_row_twice_change_nothing():
-    X, y = table(200)
-    order = np.random.default_rng(3).permutation(200)
+    X, y = table(120)
+    order = np.random.default_rng(3).permutation(120)
     expected = nb.NystroemRegressor(8, **QUICK).fit(X, y).predict(X[:20])
     found = nb.NystroemRegressor(8, **QUICK).fit(X[order], y[order]).predict(X[:20])
     np.testing.assert_allclose(found, expected, atol=1e-8)
@@ -123,25 +123,6 @@ def test_landmarks_that_memory_cannot_hold_are_refused_before_any_work():
     X, y = table(400)
     with pytest.raises(ValueError, match=r"6000 landmarks need about .* max_memory is 1\.0 MB"):
         nb.NystroemRegressor(6000, max_memory="1MB").fit(np.tile(X, (20, 1)), np.tile(y, 20))
-
-
-def test_a_refused_or_interrupted_fit_leaves_the_learner_as_it_was():
-    X, y = table(200)
-    model = nb.NystroemRegressor(8, **QUICK).fit(X, y)
-    before = model.predict(X[:5])
-    with pytest.raises(ValueError, match="infinity"):
-        model.fit(np.vstack([X[:, :2], [[np.inf, 0]]]), np.r_[y, 0])
-    np.testing.assert_array_equal(model.predict(X[:5]), before)
-
-    class Interrupting:
-        shape, ndim, dtype = (200, 3), 2, np.dtype(float)
-
-        def __array__(self, *args, **kwargs):
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(Interrupting(), y)
-    np.testing.assert_array_equal(model.predict(X[:5]), before)
 
 
 def test_wide_sparse_rows_are_learned_among_their_principal_components():
