@@ -149,6 +149,7 @@ PRECOMPUTED = {
 METHODS = ("joint", "uniform", "nystrom", "rpcholesky", "greedy", "rls", "URB-mean")
 
 EACH = {method: method for method in METHODS}
+NO_PAIRS = {"one column": X[:, :1], "two columns": X[:, :2], "one row": X[0], "lists": X.tolist()}
 KERNELS = (
     nb.Gaussian(sigma=3.0), nb.Laplacian(sigma=3.0), nb.Matern(sigma=3.0), nb.Linear(),
     nb.Polynomial(gamma=1.0), nb.Cosine(), nb.Anova(),
@@ -184,6 +185,13 @@ CASES = [
         lambda method: approximate(DIGITS, method, nb.Polynomial(degree=5)),
         EACH,
         lambda _: has_error_of(polynomial_kernel(DIGITS.astype(np.float64), degree=5)),
+    ),
+    *cases(
+        "kernels of {}",
+        lambda pair: [kernel(*pair) for kernel in KERNELS],
+        {f"{what}, first": (A, X) for what, A in NO_PAIRS.items()}
+        | {f"{what}, second": (X, A) for what, A in NO_PAIRS.items()},
+        says=r"shapes \(n, d\)",
     ),
     *cases(
         "{} of integers",

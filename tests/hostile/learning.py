@@ -342,7 +342,13 @@ MORE: dict[str, tuple[Any, str]] = {
     "warped that are far from all others": ((1e200 * X, Y), ""),
     "classifier that are labelled by truth values": ((X, LABELS > 0), ""),
 }
+SCATTERED = np.random.default_rng(5).normal(size=(400, 5)) * [1e-2, 1e2, 1e3, 10.0, 10.0]
 ADDED = [
+    Case(
+        "clusters of rows that are far from all landmarks",
+        lambda: nb.SpectralClustering(3, **SMALL).fit(SCATTERED),
+        lambda model: (model.predict(SCATTERED) == model.labels_).mean() > 0.99,
+    ),
     *(
         Case(
             f"more rows for a {what}",

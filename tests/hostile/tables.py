@@ -16,11 +16,12 @@ import dask.array as da
 import h5py
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 from scipy.sparse import csr_matrix
 
 import nysboost as nb
-from hostile import Case, close_to
+from hostile import Case, cases, close_to, refused
 from hostile.frames import FRAME, RNG, TARGET, N, arrow, learner, model, polars, same, score
 
 GROUP = RNG.integers(0, 4, 4 * N)
@@ -226,6 +227,48 @@ WRITTEN_GAPS = [
     )
     for text in ("", " ", "NA", "nan", "NULL", "<NA>", "N/A", np.nan, pd.NA, pd.NaT)
 ]
+LARGE = pd.DataFrame({"id": 2**53 + 1 + 2 * GROUP, "size": RNG.normal(size=len(GROUP))})
+LARGE_MODEL = learner().fit(LARGE.astype({"id": "category"}), BY_GROUP)
+IDENTIFIERS = cases(
+    "categories of 54 bits as {}",
+    lambda make: LARGE_MODEL.predict(make(LARGE)),
+    {
+        "whole numbers": lambda f: f,
+        "nullable whole numbers": lambda f: f.astype({"id": "Int64"}),
+        "whole numbers of polars": pl.from_pandas,
+        "text": lambda f: f.astype({"id": str}),
+    },
+    lambda _: close_to(LARGE_MODEL.predict(LARGE.astype({"id": "category"}))),
+)
+
+
+def _mapped(table: Any) -> Any:
+    """How far features by the map that a file has kept are from an approximation's own."""
+    found = nb.approximate(FRAME, "uniform", n_components=5, random_state=0)
+    with tempfile.TemporaryDirectory() as folder:
+        nb.save(found, f"{folder}/m")
+        return np.abs(nb.load(f"{folder}/m").feature_map()[0](table) - found.features()).max()
+
+
+MAPPED = [
+    *cases(
+        "features of {}",
+        _mapped,
+        {"a frame turned round": FRAME[FRAME.columns[::-1]], "polars": polars(FRAME)},
+        lambda _: lambda far: far < 1e-9,
+    ),
+    *refused(
+        "features of {}",
+        _mapped,
+        {
+            "another frame": (FRAME[["size"]], "no column 'count'"),
+            "an array of another width": (NUMBERS, "makes 2 columns of numbers, but the fit"),
+            "one column": (NUMBERS[:, :1], "makes 1 columns of numbers, but the fit"),
+            "one row without its table": (NUMBERS[0], "shape"),
+            "nothing": (None, "NoneType"),
+        },
+    ),
+]
 TWICE = Case(
     "targets beside an iterator that has its own",
     lambda: learner().fit(iter([(FRAME, TARGET)]), TARGET),
@@ -233,5 +276,5 @@ TWICE = Case(
 )
 CASES = [
     replace(case, name=f"tables, {case.name}")
-    for case in (*ARRAYS, *VALUES, *FAR, *DIFFERENT, *WRITTEN_GAPS, TWICE)
+    for case in (*ARRAYS, *VALUES, *FAR, *DIFFERENT, *WRITTEN_GAPS, *IDENTIFIERS, *MAPPED, TWICE)
 ]

@@ -57,7 +57,9 @@ def predictions_of(model: Any, options: Namespace) -> Answers:
     """Return rows ↦ predictions, with what else was asked for."""
     name = type(model).__name__
     if not hasattr(model, "predict"):
-        msg = f"This {name} predicts nothing: fit with --target, or use nysboost transform."
+        other = any(hasattr(model, part) for part in ("transform", "feature_map"))
+        advice = "fit with --target, or use nysboost transform" if other else "use it in Python"
+        msg = f"This {name} predicts nothing: {advice}."
         raise UserError(msg, WRONG_MODEL)
     spread = {"--std": options.std, "--interval": options.interval is not None}
     asked = [option for option, value in spread.items() if value]
@@ -91,13 +93,14 @@ def features_of(model: Any, _options: Namespace | None = None) -> Answers:
     if hasattr(model, "transform"):
         return Answers("feature", lambda X: {"feature": model.transform(X)}, model.transform)
     if not hasattr(model, "feature_map"):
-        msg = f"This {type(model).__name__} has no features: nysboost predict is for it."
+        advice = "nysboost predict is" if hasattr(model, "predict") else "Python is"
+        msg = f"This {type(model).__name__} has no features: {advice} for it."
         raise UserError(msg, WRONG_MODEL)
     features, _ = model.feature_map()
 
     def of_rows(X: Any) -> Any:
-        table = hasattr(X, "column_names")
-        return features(np.stack(schema_of(model).read(X, "refuse"), axis=1) if table else X)
+        apart = hasattr(X, "column_names") and not schema_of(model).columns
+        return features(np.stack(schema_of(model).read(X, "refuse"), axis=1) if apart else X)
 
     return Answers("feature", lambda X: {"feature": of_rows(X)}, of_rows)
 

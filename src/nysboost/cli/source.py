@@ -182,9 +182,9 @@ def _features(file: Any) -> Sequence[str]:
 
 def schema_of(model: Any) -> Schema:
     """Return what a model knows of its columns."""
-    found = getattr(model, "schema_", None)
-    if found is None and hasattr(model, "features_"):
-        found = getattr(model.features_, "schema_", None)
+    found = getattr(getattr(model, "features_", model), "schema_", None)
+    if codes := getattr(getattr(model, "gram", None), "codes", None):
+        found = codes.schema
     if isinstance(found, Schema):
         return found
     width = getattr(model, "n_features_in_", None)

@@ -12,6 +12,7 @@ import numpy as np
 
 from nysboost.data.driver import WAITING, Cost, Plan
 from nysboost.data.passes import Task
+from nysboost.data.recognise import stream_of
 from nysboost.data.rows import ArrayRows, Rows
 from nysboost.engine.projection import BlockDiagonal, Multiply, product_with, size_of
 from nysboost.gram import Gram, KernelGram, Landmarks
@@ -21,6 +22,7 @@ from nysboost.numerics.arrays import Array, Indices
 from nysboost.numerics.linalg import norms, triangular_inverse
 from nysboost.numerics.resources import Budget
 from nysboost.numerics.tolerances import JITTER, ROUNDING, cutoff
+from nysboost.tables.frames import is_frame
 
 FUSED_ROWS = 2**14
 """From here on a GPU's fused kernel pays for what it prepares, about a millisecond."""
@@ -101,11 +103,16 @@ class FeatureMap:
 
     # Features
 
-    def __call__(self, X: Array) -> Array:
-        """Return the features of the rows of an array or CSR matrix, shape (n, r)."""
-        if X.shape[0] == 0:
+    def __call__(self, X: Any) -> Array:
+        """Return the features of the rows of a table, matched by names if it has them, (n, r)."""
+        codes = getattr(self.gram, "codes", None)
+        X = codes(X, "refuse") if codes is not None and is_frame(X) else X
+        if getattr(X, "shape", ())[:1] == (0,):
             return arrays.empty((0, self.rank), arrays.as_float(arrays.dense(X)))
-        return self.write(ArrayRows(X))
+        rows, width = stream_of(X), self.gram.rows.n_features
+        if isinstance(self.gram, KernelGram) and rows.n_features != width:
+            raise ValueError(f"X makes {rows.n_features} columns of numbers, but the fit {width}.")
+        return self.write(rows)
 
     def features(self, rows: Indices | slice | None = None) -> Array:
         """Return F at rows of the Gram itself (default all), shape (len(rows), r)."""

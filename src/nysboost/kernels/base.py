@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias
@@ -54,6 +55,11 @@ class Kernel(ABC):
 
     parallel: ClassVar[bool] = True
     temporaries: ClassVar[int] = 6
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "__call__" in vars(cls):
+            cls.__call__ = _check_points(cls.__call__)  # type: ignore[assignment]
 
     @abstractmethod
     def __call__(self, X: Array, Y: Array) -> Array:
@@ -228,3 +234,19 @@ def _moments(how: tuple[float, float], block: Array) -> Array:
     unit, shift = how
     gap = arrays.floats_on_host(arrays.dense(block)) / unit - shift
     return np.array([gap.sum(), (gap * gap).sum()])
+
+
+def _check_points(call: Callable[[Any, Any, Any], Array]) -> Callable[[Any, Any, Any], Array]:
+    """Let a kernel refuse what are no tables of one width: NumPy would repeat a single column."""
+
+    @functools.wraps(call)
+    def checked(self: Any, X: Any, Y: Any) -> Array:
+        shapes = tuple(tuple(getattr(points, "shape", ())) for points in (X, Y))
+        if any(len(shape) != 2 for shape in shapes) or shapes[0][1] != shapes[1][1]:
+            raise ValueError(
+                f"A kernel takes arrays of shapes (n, d) and (m, d), but those of X and Y are "
+                f"{shapes[0]} and {shapes[1]}."
+            )
+        return call(self, X, Y)
+
+    return checked

@@ -10,12 +10,12 @@ import numpy as np
 from scipy.linalg import qr, svd
 from scipy.spatial.distance import cdist
 from sklearn.base import ClusterMixin
-from sklearn.preprocessing import normalize
 from sklearn.utils.validation import check_is_fitted
 
 from nysboost.data.rows import spread_indices
 from nysboost.estimators.parameters import reports_progress
 from nysboost.estimators.transformers import OnFeatures
+from nysboost.kernels.distances import directions
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices, TableLike
 from nysboost.numerics.checks import make_rng, require_count, unknown
@@ -125,8 +125,8 @@ class SpectralClustering(ClusterMixin, OnFeatures):
         embedding = features.map(_embed, shared, k, diag, task="embedding")
         self.embedding_ = arrays.floats_on_host(features.gather(embedding))
         self.labels_ = _LABELS[self.assign_labels](self)
-        directions = normalize(self.embedding_)
-        centres = [directions[self.labels_ == c] for c in range(self.n_clusters)]
+        points = directions(self.embedding_)
+        centres = [points[self.labels_ == c] for c in range(self.n_clusters)]
         self.cluster_centers_ = np.array(
             [part.mean(axis=0) if len(part) else np.full(part.shape[1], np.inf) for part in centres]
         )
@@ -143,7 +143,7 @@ class SpectralClustering(ClusterMixin, OnFeatures):
         check_is_fitted(self)
         F = arrays.floats_on_host(self.features_.transform(X))
         embedded = _embed((self._degrees, self._vectors), F, (F * F).sum(axis=1, keepdims=True))
-        return np.asarray(cdist(normalize(embedded), self.cluster_centers_).argmin(axis=1))
+        return np.asarray(cdist(directions(embedded), self.cluster_centers_).argmin(axis=1))
 
     def _method(self) -> str:
         """Return what finds the landmarks: randomly pivoted Cholesky may miss a cluster."""
@@ -180,7 +180,7 @@ def _embed(shared: tuple[Floats, Floats], F: Array, diag: Floats) -> Floats:
 
 def _by_kmeans(fitted: SpectralClustering) -> Indices:
     """Return the labels that k-means gives the directions of rows (Ng, Jordan and Weiss 2001)."""
-    points, rng = normalize(fitted.embedding_), make_rng(fitted.random_state)
+    points, rng = directions(fitted.embedding_), make_rng(fitted.random_state)
     runs = [clusters(points, fitted.n_clusters, rng) for _ in range(fitted.n_init)]
     losses = [float(((points - Z[owner]) ** 2).sum()) for Z, owner in runs]
     return runs[int(np.argmin(losses))][1]

@@ -41,8 +41,8 @@ from nysboost.tables.schema import Schema
 def _gram(kind: type[Gram]) -> Form:
     def take_apart(gram: Gram) -> dict[str, Any]:
         parts = {name: getattr(gram, name) for name in ("rows", "budget", "entries_evaluated")}
-        kernel = {"kernel": gram.kernel} if isinstance(gram, KernelGram) else {}
-        return parts | {"dtype": gram.dtype.name} | kernel
+        own = ("kernel", "codes") if isinstance(gram, KernelGram) else ()
+        return parts | {"dtype": gram.dtype.name} | {name: getattr(gram, name) for name in own}
 
     def put_together(parts: dict[str, Any]) -> Gram:
         _require(parts["dtype"] in ("float32", "float64") and isinstance(parts["budget"], Budget))
@@ -53,6 +53,8 @@ def _gram(kind: type[Gram]) -> Form:
         if isinstance(gram, KernelGram):
             _require(isinstance(parts["kernel"], kernels.Kernel))
             gram.kernel, gram.parallel = parts["kernel"], parts["kernel"].parallel
+            gram.codes = parts.get("codes")
+            _require(isinstance(gram.codes, Codes | None))
         return gram
 
     return Form(kind.__name__, kind, take_apart, put_together)

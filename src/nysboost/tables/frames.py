@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -103,8 +103,13 @@ def _plain(X: Any) -> Any:
     return X
 
 
-def columns_of(X: Any, wanted: Sequence[str] = ()) -> Iterator[Cells]:
-    """Yield the columns of a frame, or of `wanted` names, empty if not there, or of an array."""
+def columns_of(
+    X: Any, wanted: Sequence[str] = (), categories: Container[str] = ()
+) -> Iterator[Cells]:
+    """Yield the columns of a frame, or of `wanted` names, empty if not there, or of an array.
+
+    Whole numbers that are `categories` keep all their digits.
+    """
     if not is_frame(X):
         X = to_host(dense(X))
         yield from (_array_cells(X[:, j], str(j)) for j in range(X.shape[1]))
@@ -112,7 +117,12 @@ def columns_of(X: Any, wanted: Sequence[str] = ()) -> Iterator[Cells]:
     frame = frame_of(X)
     there, none = set(frame.columns), np.empty(0)
     for name in wanted or frame.columns:
-        yield cells_of(frame[name], name) if name in there else Cells(name, "number", none)
+        if name not in there:
+            yield Cells(name, "number", none)
+        elif name in categories and frame.schema[name].is_integer():
+            yield Cells(name, "category", _factor(frame[name].to_list(), name))
+        else:
+            yield cells_of(frame[name], name)
 
 
 def cells_of(column: nw.Series[Any], name: str) -> Cells:

@@ -53,7 +53,9 @@ class Schema:
         Floats have NaN in gaps; categories are positions among `values`, −1 in gaps, −2 if
         unknown; text is None. `start` is the number of the first row in messages.
         """
-        cells = list(columns_of(X, self.match_names(X) if is_frame(X) and self.named else ()))
+        wanted = self.match_names(X) if is_frame(X) and self.named else ()
+        categories = {column.name for column in self.columns if column.kind == "category"}
+        cells = list(columns_of(X, wanted, categories))
         if len(cells) != self.width:
             raise ValueError(f"X has {len(cells)} columns, but {self.width} were fitted.")
         return self.read_cells(cells, missing, start)

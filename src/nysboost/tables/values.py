@@ -27,6 +27,7 @@ FEW_VALUES = 32
 """Values up to which text beside numbers is a category, and a category has a column for each."""
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_WHOLE = re.compile(r"[+-]?\d{1,18}", re.ASCII)
 _DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?", re.ASCII)
 _EPOCH = dt.datetime(1970, 1, 1)
 
@@ -217,7 +218,7 @@ def find_positions(known: Sequence[Any], values: Sequence[Any]) -> list[int]:
 def _other(value: Any) -> Any:
     """Return a number or a truth value for text, and text for these."""
     if isinstance(value, str):
-        number = as_number(value)
+        number = int(value) if _WHOLE.fullmatch(value) else as_number(value)
         truth = TRUTH.get(value.strip().lower())
         return truth if truth is not None else number if number == number else None
     if isinstance(value, bool):
