@@ -1,11 +1,14 @@
 """What the pages of the site say: their examples run, and they keep to their limits."""
 
 import importlib
+import importlib.util
 import re
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 import nysboost as nb
 
@@ -20,6 +23,9 @@ PAGES = sorted(
     for path in DOCS.glob("*.md")
     if "```python" in path.read_text(encoding="utf-8") and path.name != "gpu.md"  # needs one
 )
+README_TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
+RESULT = re.compile(r"(\w+) +error on 1,000 new rows: ([\d.]+)")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EVIDENCE = {
     "accuracy", "benchmarks", "zoo", "systems", "uses", "trust", "scale", "reproduction",
 }  # fmt: skip
@@ -53,13 +59,9 @@ def test_the_reference_has_every_public_name(name):
 
 
 @pytest.mark.parametrize("page", sorted(path.name for path in DOCS.glob("*.md")))
-def test_a_page_that_is_no_evidence_has_at_most_1200_words(page):
+def test_pages_that_are_no_evidence_and_cells_of_tables_are_short(page):
     if page.removesuffix(".md") not in EVIDENCE:
         assert len(text_of(page).split()) <= 1200
-
-
-@pytest.mark.parametrize("page", sorted(path.name for path in DOCS.glob("*.md")))
-def test_a_cell_of_a_table_has_at_most_60_words(page):
     for line in text_of(page).splitlines():
         if line.startswith("|"):
             assert max(len(cell.split()) for cell in line.split("|")) <= 60, line
@@ -91,15 +93,11 @@ def test_scripts_options_and_targets_that_a_page_names_exist(path):
 
 
 @pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.name)
-def test_every_file_of_ours_that_a_page_names_exists(path):
-    named = re.findall(r"`((?:\w+/)+\w+\.(?:py|txt|json|md))`", path.read_text(encoding="utf-8"))
+def test_every_file_and_module_of_ours_that_a_page_names_exists(path):
+    text = path.read_text(encoding="utf-8")
+    named = re.findall(r"`((?:\w+/)+\w+\.(?:py|txt|json|md))`", text)
     places = (ROOT, ROOT / "src", ROOT / "src" / "nysboost")
     assert [name for name in named if not any((top / name).exists() for top in places)] == []
-
-
-@pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.name)
-def test_every_module_of_ours_that_a_page_names_exists(path):
-    text = path.read_text(encoding="utf-8")
     rooms = "|".join(f.name for f in (ROOT / "src" / "nysboost").iterdir() if f.is_dir())
     for room, name, attribute in re.findall(rf"`({rooms})\.(\w+)(?:\.(\w+))?`", text):
         module = importlib.import_module(f"nysboost.{room}")
@@ -127,3 +125,55 @@ def test_package_citation_changelog_and_results_name_the_same_version():
     assert f"version: {nb.__version__}\n" in citation
     assert f"Version {nb.__version__} " in (ROOT / "README.md").read_text(encoding="utf-8")
     assert measured.stored()["version"] == nb.__version__
+
+
+def test_the_ten_lines_print_what_stands_below_them(capsys):
+    (block,) = re.findall(r"```python\n(.*?)```", README_TEXT, re.DOTALL)
+    exec(compile(block, "README.md", "exec"), {})
+    printed = dict(RESULT.findall(capsys.readouterr().out))
+    shown = dict(RESULT.findall(re.search(r"```text\n(.*?)```", README_TEXT, re.DOTALL).group(1)))
+    assert printed.keys() == shown.keys()
+    for name, error in printed.items():
+        assert float(error) == pytest.approx(float(shown[name]), rel=0.15)
+    assert float(printed["NystroemRegressor"]) < float(printed["HistGradientBoostingRegressor"]) / 3
+
+
+@pytest.mark.parametrize(
+    "link", [link for link in re.findall(r"\]\(([^)]+)\)", README_TEXT) if "://" not in link]
+)
+def test_every_link_of_the_readme_leads_to_a_file(link):
+    assert (ROOT / link).exists()
+
+
+def test_the_recipe_of_conda_forge_asks_for_what_the_wheel_asks_for():
+    recipe = (ROOT / "packaging" / "conda-forge" / "recipe.yaml").read_text(encoding="utf-8")
+    run = recipe.split("  run:\n")[1].split("\n\n")[0]
+    asked = {line.split("- ")[1].replace(" ", "") for line in run.splitlines()}
+    assert asked - {"python>=${{python_min}}"} == set(PROJECT["dependencies"])
+    assert f'python_min: "{PROJECT["requires-python"].removeprefix(">=")}"' in recipe
+
+
+def test_all_is_every_extra_for_users():
+    extras = PROJECT["optional-dependencies"]
+    ours = {"all", "test", "coverage", "docs", "lint", "dev"}
+    named = extras["all"][0].removeprefix("nysboost[").removesuffix("]").split(",")
+    assert sorted(named) == sorted(set(extras) - ours)
+
+
+def test_what_was_written_by_hand_stays_and_the_rest_is_the_report(tmp_path):
+    spec = importlib.util.spec_from_file_location(
+        "reproduction_page", ROOT / "tools" / "reproduction_page.py"
+    )
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    page, out = tmp_path / "docs" / "reproduction.md", tmp_path / "out"
+    page.parent.mkdir()
+    (out / "ijcnn").mkdir(parents=True)
+    Image.new("RGB", (30, 20), "red").save(out / "ijcnn" / "ijcnn-figure-1.png")
+    (out / "report.md").write_text("## Summary\n![a](ijcnn/ijcnn-figure-1.png)\nnew\n")
+    page.write_text("# By hand\n\n## Summary\nold\n")
+    text = tool.written(page, out)
+    assert text == "# By hand\n\n## Summary\n![a](figures/ijcnn-figure-1.png)\nnew\n"
+    with Image.open(page.parent / "figures" / "ijcnn-figure-1.png") as copied:
+        assert copied.size == (30, 20)
+        assert copied.convert("RGB").getpixel((5, 5)) == (255, 0, 0)

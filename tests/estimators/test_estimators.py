@@ -205,20 +205,6 @@ def test_a_negative_weight_is_cut_and_the_cut_is_told():
     np.testing.assert_array_equal(mended.component_indices_, fitted.component_indices_)
 
 
-@each
-def test_nothing_the_user_passed_is_changed(estimator):
-    for make in (np.array, sparse.csr_matrix, lambda X: rbf_kernel(X)):
-        X = make(points())
-        before = X.copy()
-        kernel = "rbf" if X.shape[1] == 3 else "precomputed"
-        mine = clone(estimator).set_params(kernel=kernel)
-        params = {name: value for name, value in mine.get_params().items() if name != "kernel"}
-        mine.fit(X).transform(X)
-        assert abs(X - before).max() == 0
-        after = {name: value for name, value in mine.get_params().items() if name != "kernel"}
-        assert after == params
-
-
 def test_parameters_of_kernels_are_searched_and_cloned():
     X, y = make_moons(90, noise=0.1, random_state=0)
     given = make_pipeline(nb.StandardNystroem("precomputed", n_columns=15, random_state=0), RIDGE)
