@@ -217,21 +217,29 @@ PARAMETERS: list[tuple[Callable[..., Any], str, list[Any]]] = [
     (nb.GaussianProcessClassifier, "variance", [0, -1, np.nan, np.inf, "a"]),
     (nb.GaussianProcessClassifier, "max_iter", [0, -1, "a"]),
 ]
-SETTINGS = [
-    Case(
-        f"{kind.__name__}({name}={value!r:.30})",
-        lambda k=kind, n=name, v=value: k(**{n: v}).fit(X, LABELS),
+SETTINGS = (
+    [
+        Case(
+            f"{kind.__name__}({name}={value!r:.30})",
+            lambda k=kind, n=name, v=value: k(**{n: v}).fit(X, LABELS),
+        )
+        for kind, name, values in PARAMETERS
+        for value in values
+    ]
+    + refused(
+        "learning with an array as {}",
+        lambda name: regressor(**{name: X}).fit(X, Y),
+        {name: (name, f"{name} is a name or None, but") for name in ("metric", "landmarks")},
     )
-    for kind, name, values in PARAMETERS
-    for value in values
-] + refused(
-    "landmarks of {} to learn on",
-    lambda name: regressor(landmarks=name).fit(X, Y),
-    {
-        "spectral-shift": ("spectral-shift", "has no features"),
-        "random-fourier": ("random-fourier", "features of another kind"),
-        "meka": ("meka", "features of another kind"),
-    },
+    + refused(
+        "landmarks of {} to learn on",
+        lambda name: regressor(landmarks=name).fit(X, Y),
+        {
+            "spectral-shift": ("spectral-shift", "has no features"),
+            "random-fourier": ("random-fourier", "features of another kind"),
+            "meka": ("meka", "features of another kind"),
+        },
+    )
 )
 
 TESTS = [
@@ -344,6 +352,27 @@ MORE: dict[str, tuple[Any, str]] = {
 }
 SCATTERED = np.random.default_rng(5).normal(size=(400, 5)) * [1e-2, 1e2, 1e3, 10.0, 10.0]
 ADDED = [
+    *cases(
+        "clusters with a kernel's own width, as {}",
+        lambda how: nb.SpectralClustering(2, **SMALL, **how).fit(X).features_.approximation_.kernel,
+        {
+            "an object": {"kernel": nb.Gaussian(gamma=0.3)},
+            "a parameter": {"kernel_params": {"gamma": 0.3}},
+        },
+        lambda _: lambda kernel: kernel == nb.Gaussian(gamma=0.3),
+    ),
+    Case(
+        "no landmarks for components",
+        lambda: nb.KernelPCA(2, n_landmarks=0).fit(X),
+        says="n_landmarks=0",
+    ),
+    Case(
+        "a process of variance 1e300",
+        lambda: (
+            nb.GaussianProcessClassifier(variance=1e300, **SMALL).fit(X, LABELS).predict_proba(X)
+        ),
+        finite,
+    ),
     Case(
         "clusters of rows that are far from all landmarks",
         lambda: nb.SpectralClustering(3, **SMALL).fit(SCATTERED),

@@ -59,7 +59,7 @@ def test_landmarks_are_centres_and_of_a_precomputed_matrix_columns():
     X, y = make_blobs(300, centers=3, cluster_std=0.5, random_state=0)
     centred = nb.SpectralClustering(3, gamma=0.5, n_landmarks=30, random_state=0).fit(X)
     K = nb.Gaussian(gamma=0.5)(X, X)
-    how = {"kernel": "precomputed", "gamma": None, "n_landmarks": 30, "random_state": 0}
+    how = {"kernel": "precomputed", "n_landmarks": 30, "random_state": 0}
     given = nb.SpectralClustering(3, **how).fit(K)
     assert adjusted_rand_score(y, centred.labels_) == 1.0
     assert adjusted_rand_score(y, given.labels_) == 1.0

@@ -10,7 +10,7 @@ from nysboost.engine.factor import Factor
 from nysboost.estimators.base import BaseNystroem
 from nysboost.estimators.parameters import KernelEstimator, KernelLike
 from nysboost.kernels import KERNELS
-from nysboost.numerics.checks import unknown
+from nysboost.numerics.checks import require_count, unknown
 from nysboost.settings import Settings
 
 
@@ -272,14 +272,16 @@ class OnFeatures(KernelEstimator):
 
     def _fit_features(self, X: Any) -> Factor:
         """Fit the transformer on X and return the features of its rows."""
-        same = {f.name: getattr(self, f.name) for f in fields(OnFeatures)}
-        same |= {"method": self._method(), "n_components": same.pop("n_landmarks")}
-        self.features_ = Nystroem(**same).set_output(transform="default").fit(X)
+        if self.n_landmarks is not None:
+            require_count("n_landmarks", self.n_landmarks)
+        given = self._given()
+        given["n_components"] = given.pop("n_landmarks")
+        self.features_ = Nystroem(**given).set_output(transform="default").fit(X)
         self.n_features_in_ = self.features_.n_features_in_
         if hasattr(self.features_, "feature_names_in_"):
             self.feature_names_in_ = self.features_.feature_names_in_
         return Factor(self.features_._transform)
 
-    def _method(self) -> str:
-        """Return the name of the method that finds the landmarks."""
-        return self.method
+    def _given(self) -> dict[str, Any]:
+        """Return the parameters of the transformer."""
+        return {f.name: getattr(self, f.name) for f in fields(OnFeatures)}

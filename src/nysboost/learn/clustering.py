@@ -24,6 +24,8 @@ from nysboost.numerics.kmeans import clusters
 QR_ROWS = 2**14
 """Rows from which the QR rule learns its rotation, spread evenly where there are more."""
 
+GAMMA = 1.0
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SpectralClustering(ClusterMixin, OnFeatures):
@@ -40,7 +42,7 @@ class SpectralClustering(ClusterMixin, OnFeatures):
     n_clusters : int
         Number of clusters.
     kernel, gamma, coef0, degree, kernel_params
-        As in `Nystroem`; gamma=1 is scikit-learn's default for this estimator.
+        As in `Nystroem`; gamma=1 is scikit-learn's default for this estimator, of named kernels.
     n_components : int or None
         Eigenvectors used; None is `n_clusters`.
     assign_labels : "kmeans" or "cluster_qr"
@@ -87,7 +89,7 @@ class SpectralClustering(ClusterMixin, OnFeatures):
     """
 
     n_clusters: int = field(default=8, kw_only=False)
-    gamma: float | str | None = 1.0
+    gamma: float | str | None = GAMMA
     method: str = "auto"
     n_components: int | None = None
     assign_labels: Literal["kmeans", "cluster_qr"] = "kmeans"
@@ -145,11 +147,15 @@ class SpectralClustering(ClusterMixin, OnFeatures):
         embedded = _embed((self._degrees, self._vectors), F, (F * F).sum(axis=1, keepdims=True))
         return np.asarray(cdist(directions(embedded), self.cluster_centers_).argmin(axis=1))
 
-    def _method(self) -> str:
-        """Return what finds the landmarks: randomly pivoted Cholesky may miss a cluster."""
-        if self.method != "auto":
-            return self.method
-        return "rpcholesky" if self._precomputed() else "kmeans"
+    def _given(self) -> dict[str, Any]:
+        given = super()._given()
+        if self.method == "auto":  # randomly pivoted Cholesky may miss a cluster
+            given["method"] = "rpcholesky" if self._precomputed() else "kmeans"
+        named = isinstance(self.kernel, str) and not self._precomputed()
+        apart = isinstance(self.kernel_params, dict) and {"gamma", "sigma"} & {*self.kernel_params}
+        if isinstance(self.gamma, float) and self.gamma == GAMMA and (apart or not named):
+            given["gamma"] = None  # the default is that of names
+        return given
 
 
 # What passes do to a block of features: plain functions, which can be sent to where rows are

@@ -156,7 +156,7 @@ class GaussianProcessClassifier(ClassifierMixin, OnFeatures):
             diag = np.concatenate([floats_on_host(kernel.diag(x)) for x in rows.pieces(2**14)])
             unseen = np.maximum(self.variance * diag - (F * F).sum(axis=1), 0)
         for w, covariance in zip(self.coef_, self.covariance_, strict=True):
-            deviation = np.sqrt(unseen + ((F @ covariance) * F).sum(axis=1))
+            deviation = np.sqrt(unseen + np.maximum(((F @ covariance) * F).sum(axis=1), 0))
             latent = (F @ w)[:, None] + deviation[:, None] * NODES
             columns.append(expit(latent) @ (MASSES / MASSES.sum()))
         probabilities = np.array(columns).T

@@ -17,7 +17,7 @@ from nysboost.estimators.parameters import Estimator
 from nysboost.gram import KernelGram
 from nysboost.kernels import Anova
 from nysboost.numerics.arrays import Array, Floats, is_sparse, stack_tables
-from nysboost.numerics.checks import RandomState, require_count, unknown
+from nysboost.numerics.checks import RandomState, format_value, require_count, unknown
 from nysboost.numerics.resources import MAX_MEMORY, as_bytes
 from nysboost.search.candidates import Options, Place, at_random, options_of
 from nysboost.search.scaling import SCALINGS
@@ -72,6 +72,10 @@ class TableInput(Estimator):
         if not isinstance(self.local, bool) and self.local != "auto":
             require_count("local", self.local)
         as_bytes(self.max_memory)
+        for name in ("metric", "landmarks"):
+            if not isinstance(value := getattr(self, name), str | None):
+                given = f"{name}={format_value(value)}"
+                raise ValueError(f"{name} is a name or None, but {given} was given.")
         for name, known in (
             ("scale", (*(s for s in SCALINGS if s != "none"), None)),
             ("missing", ("fill", "raise")),
