@@ -101,12 +101,13 @@ class Outcome:
         """Whether the errors differ by at most 1 %, or by two standard errors of the difference.
 
         A t-test, whose limit is 13 standard errors with two folds, would call twice the error a
-        tie.
+        tie, which it never is here.
         """
         n = min(len(self.errors), len(other.errors))  # one less after Ctrl-C
         gaps = np.array(self.errors[:n]) - np.array(other.errors[:n])
         two_errors = 2 * np.std(gaps, ddof=1) / np.sqrt(n) if n > 1 else 0.0
-        return bool(abs(gaps.mean()) <= max(0.01 * other.error, two_errors))
+        noise = min(float(two_errors), max(self.error, other.error) / 2)
+        return bool(abs(gaps.mean()) <= max(0.01 * other.error, noise))
 
 
 def cross_validate(
