@@ -125,7 +125,8 @@ def test_the_matrix_of_a_sample_is_evaluated_once_and_counted_with_the_whole():
     sample = Sample.of(gram, np.arange(0, 40, 4))
     assert gram.entries_evaluated == 0
     assert sample.matrix is sample.matrix
-    assert gram.entries_evaluated == sample.gram.entries_evaluated == 100
+    assert gram.entries_evaluated == sample.gram.entries_evaluated
+    assert 55 <= gram.entries_evaluated < 100  # one of each two equal entries, and a few more
 
 
 @pytest.mark.parametrize("size", [40, 41, 1000])

@@ -14,6 +14,7 @@ from nysboost.kernels import Kernel
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Indices
 from nysboost.numerics.checks import positions
+from nysboost.numerics.linalg import symmetric
 
 if TYPE_CHECKING:
     from nysboost.gram.gram import Gram
@@ -105,8 +106,7 @@ class Sample:
     @cached_property
     def matrix(self) -> Array:
         """All of G[S, S], evaluated once, when it is first asked for."""
-        everything = np.arange(len(self))
-        return self.gram.block(everything, everything)
+        return symmetric(self.gram.block, len(self))
 
     @cached_property
     def single(self) -> Array:

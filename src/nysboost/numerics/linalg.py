@@ -167,6 +167,32 @@ def times(G: Array, Q: Array) -> Array:
     return xp.astype(G @ xp.astype(Q, G.dtype, copy=False), Q.dtype, copy=False)
 
 
+SYMMETRIC_PARTS = 8
+"""Blocks of rows of a symmetric matrix: with so many, 9/16 of its entries are evaluated."""
+
+
+def symmetric(block: Callable[[Indices, Indices], Array], n: int) -> Array:
+    """Return a symmetric matrix, shape (n, n), from its blocks on and below the diagonal.
+
+    `block` maps indices of rows and of columns, both in a row, to the entries there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> symmetric(lambda i, j: np.add.outer(i, j) * 1.0, 2)
+    array([[0., 1.],
+           [1., 2.]])
+    """
+    everything, G = np.arange(n), None
+    for rows in arrays.row_blocks(n, 1, -(-n // SYMMETRIC_PARTS)):
+        part = block(everything[rows], everything[: rows.stop])
+        G = arrays.empty((n, n), part) if G is None else G
+        G[rows, : rows.stop] = part
+        G[: rows.start, rows] = part[:, : rows.start].T
+    assert G is not None
+    return G
+
+
 # Partial Cholesky factorisation, with any rule for the next pivot
 
 Rule: TypeAlias = Callable[[Floats], int | None]

@@ -24,17 +24,16 @@ from nysboost.numerics.arrays import (
     Floats,
     Indices,
     block_bytes,
-    empty,
     free_bytes,
     in_float64,
     is_numpy,
     like,
     namespace,
     place,
-    row_blocks,
     take,
     to_host,
 )
+from nysboost.numerics.linalg import symmetric
 from nysboost.numerics.resources import Budget, format_bytes, one_blas_thread, usable_threads
 from nysboost.search.tuning import LEAF_ROWS
 
@@ -245,11 +244,8 @@ def round_to_float32(U: Array, error: float) -> Array:
 
 def kernel_matrix(kernel: Any, V: Array) -> Array:
     """Return k(V, V), shape (n, n), in float64."""
-    n, V = V.shape[0], in_float64(V)
-    K = empty((n, n), V)
-    for rows in row_blocks(n, 8 * n, block_bytes(V)):
-        K[rows, :] = kernel(V[rows, :], V)
-    return K
+    V = in_float64(V)
+    return symmetric(lambda i, j: kernel(V[i[0] : i[-1] + 1, :], V[: len(j), :]), V.shape[0])
 
 
 def solve(K: Array, R: Array, counts: Array | None, rho: float) -> Array:
