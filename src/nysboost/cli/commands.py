@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from argparse import Action, ArgumentParser, ArgumentTypeError, BooleanOptionalAction, Namespace
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
@@ -13,15 +13,19 @@ from nysboost._version import __version__
 from nysboost.user_error import UserError
 
 
-def _count(least: int) -> Callable[[str], int]:
-    """Return what reads a whole number that is at least so large."""
+def _count(least: int, default: int | None = None, metavar: str = "N") -> dict[str, Any]:
+    """Return what an option says that is a whole number, at least so large."""
 
     def read(text: str) -> int:
         if not text.isdigit() or int(text) < least:
             raise ArgumentTypeError(f"a whole number from {least} on is needed, not {text!r}")
         return int(text)
 
-    return read
+    return {"type": read, "default": default, "metavar": metavar}
+
+
+def _choice(*choices: str) -> dict[str, Any]:
+    return {"choices": choices, "default": choices[0]}
 
 
 def _share(text: str) -> float:
@@ -42,6 +46,8 @@ def _separator(text: str) -> str:
 FLAG: dict[str, Any] = {"action": "store_true"}
 AGAIN: dict[str, Any] = {"action": "append", "default": [], "metavar": "COLUMN"}
 FILE: dict[str, Any] = {"type": Path, "required": True, "metavar": "FILE"}
+FOLDER: dict[str, Any] = {"type": Path, "metavar": "FOLDER"}
+SWITCH: dict[str, Any] = {"action": BooleanOptionalAction, "default": True}
 FORMS = (
     "CSV, Parquet, Feather, JSON lines, Excel, .npy, .npz, HDF5, Zarr or LIBSVM; a folder of "
     "tables; - for standard input"
@@ -51,23 +57,16 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "data": {"type": Path, "help": FORMS},
     "model": {"type": Path, "help": "a model that nysboost fit or nb.save wrote"},
     "--target": {"help": "the column to predict: name or number"},
-    "--task": {
-        "choices": ("auto", "regression", "classification"), "default": "auto",
+    "--task": _choice("auto", "regression", "classification") | {
         "help": "auto (default): text and two values are classified, numbers are regressed",
     },
-    "--components": {
-        "type": _count(1), "metavar": "N", "help": "number of landmarks; default: the library's",
-    },
+    "--components": _count(1) | {"help": "number of landmarks; default: the library's"},
     "--method": {"default": "joint", "help": "how landmarks are found; see nysboost list"},
     "--kernel": {"default": "rbf", "help": "name of a kernel; see nysboost list"},
     "--sigma": {"help": "width of the kernel: a number, median (default) or scale"},
     "--tol": {"type": _share, "help": "error to reach, with as many landmarks as that takes"},
-    "--test": {
-        "action": BooleanOptionalAction, "default": True,
-        "help": "measure the error on held-out rows first, then fit all rows",
-    },
-    "--local": {
-        "action": BooleanOptionalAction, "default": True,
+    "--test": SWITCH | {"help": "measure the error on held-out rows first, then fit all rows"},
+    "--local": SWITCH | {
         "help": "predict from all training rows near a new one; without: from landmarks alone",
     },
     "--proba": FLAG | {"help": "also write the probability of each class"},
@@ -84,58 +83,45 @@ OPTIONS: dict[str, dict[str, Any]] = {
     },
     "--decimal": {"choices": (".", ","), "help": "decimal point or comma; recognised if not given"},
     "--encoding": {"help": "encoding of a text file, such as latin-1; recognised if not given"},
-    "--folds": {
-        "type": _count(2), "default": 5, "metavar": "N",
-        "help": "folds of the cross-validation; default 5",
-    },
+    "--folds": _count(2, 5) | {"help": "folds of the cross-validation; default 5"},
     "--methods": {"default": "", "help": "names separated by commas, or all; see nysboost list"},
-    "--learners": {
-        "type": _count(1), "default": 8, "metavar": "P", "help": "learners of each mixture",
-    },
-    "--rank": {"type": _count(1), "metavar": "K", "help": "rank of each learner"},
+    "--learners": _count(1, 8, "P") | {"help": "learners of each mixture"},
+    "--rank": _count(1, None, "K") | {"help": "rank of each learner"},
     "--standardise": FLAG | {"help": "scale each column to mean 0 and deviation 1"},
-    "--repeats": {
-        "type": _count(1), "default": 3, "metavar": "N", "help": "seeds of each method; default 3",
-    },
-    "--max-rows": {"type": _count(2), "metavar": "N", "help": "rows at most, drawn at random"},
+    "--repeats": _count(1, 3) | {"help": "seeds of each method; default 3"},
+    "--max-rows": _count(2) | {"help": "rows at most, drawn at random"},
     "presets": {"nargs": "+", "help": "names of presets, all, or .toml files of your own"},
     "--replicates": {
         "action": "append", "default": [], "metavar": "N",
         "help": "how many; PRESET=N for one preset; may be given again",
     },
-    "--max-learners": {"type": _count(1), "metavar": "P", "help": "most learners p"},
+    "--max-learners": _count(1, None, "P") | {"help": "most learners p"},
     "--variants": {
         "default": "all",
         "help": "methods, separated by commas, or stated: those that the paper draws or speaks "
         "of; ensemble-ridge always runs",
     },
-    "--reading": {
-        "choices": ("both", "columns", "square"), "default": "both",
+    "--reading": _choice("both", "columns", "square") | {
         "help": "the reading of V: whole columns, a square block, or both",
     },
-    "--jobs": {
-        "type": _count(1), "default": os.cpu_count() or 1, "metavar": "N",
-        "help": "processes; default: one for each core",
-    },
+    "--jobs": _count(1, os.cpu_count() or 1) | {"help": "processes; default: one for each core"},
     "--quick": FLAG | {"help": "a small version, in a minute"},
     "--device": {"default": "", "help": "where matrices are held, as PyTorch names it: cuda"},
     "--report-only": FLAG | {
         "help": "make no records: report those in --out, whichever code made them",
     },
-    "--data-dir": {
-        "type": Path, "metavar": "FOLDER",
+    "--data-dir": FOLDER | {
         "help": "the data sets' .npz files; else NYSBOOST_DATA, else downloads",
     },
-    "what": {
-        "choices": ("all", "methods", "kernels", "presets", "data"), "nargs": "?", "default": "all",
-        "help": "what to show; data is the paper's table of data sets",
+    "what": _choice("all", "methods", "kernels", "presets", "data") | {
+        "nargs": "?", "help": "what to show; data is the paper's table of data sets",
     },
     "--out": FILE | {"help": "the file to write"},
     "--max-memory": {
         "default": "1GiB", "metavar": "SIZE", "help": "working memory, such as 500MB; default 1GiB",
     },
     "--scheduler": {"metavar": "ADDRESS", "help": "a Dask scheduler, such as tcp://10.0.0.1:8786"},
-    "--seed": {"type": _count(0), "default": 0, "help": "seed of all random numbers; default 0"},
+    "--seed": _count(0, 0, "SEED") | {"help": "seed of all random numbers; default 0"},
     "--force": FLAG | {"help": "replace the output if it is there"},
     "--json": FLAG | {"help": "one JSON object on standard output, and nothing else"},
 }  # fmt: skip
@@ -146,10 +132,8 @@ WRITING = " --max-memory --scheduler --force --json"
 
 
 def _folder(name: str) -> dict[str, Any]:
-    return {
-        "default": Path(name), "required": False, "metavar": "FOLDER",
-        "help": f"folder for the report; default {name}",
-    }  # fmt: skip
+    says = f"folder for the report; default {name}"
+    return FOLDER | {"default": Path(name), "required": False, "help": says}
 
 
 @dataclass(frozen=True)

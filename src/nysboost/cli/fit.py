@@ -21,7 +21,7 @@ from nysboost.catalogue import find_method
 from nysboost.cli import cluster
 from nysboost.cli.sinks import Sink, print_found, refuse_existing
 from nysboost.cli.source import Source, open_source
-from nysboost.compare.learners import Problem, fit_and_test, say_outcome
+from nysboost.compare.learners import Problem, fit_and_test, make_learner, say_outcome
 from nysboost.compare.methods import choose_kernel
 from nysboost.numerics.progress import count_rows
 from nysboost.numerics.resources import as_bytes
@@ -101,14 +101,14 @@ def _fit_table(source: Source, options: Namespace) -> tuple[Any, Any]:
     problem = Problem(X, y, classify, str(source.target), seed=options.seed)
     held = problem.hold_out() if options.test else None
     if held is None:
-        return make_learner(options, classify).fit(X, y), None
-    model, outcomes = fit_and_test(make_learner(options, classify), problem, held)
+        return _make_learner(options, classify).fit(X, y), None
+    model, outcomes = fit_and_test(_make_learner(options, classify), problem, held)
     sentence = say_outcome(outcomes, problem.measure, problem.target)
     errors = ", ".join(f"{o.name} {o.error:.4g}" for o in outcomes)
     print(f"{problem.measure.capitalize()} on {len(held):,} rows held out: {errors}\n{sentence}")
     tested = {"rows": len(held), "measure": problem.measure, "sentence": sentence}
     if len(held) > SMALL_SHARE * len(y):
-        model = make_learner(options, classify).fit(X, y)
+        model = _make_learner(options, classify).fit(X, y)
     return model, tested | {o.name: o.error for o in outcomes}
 
 
@@ -209,7 +209,7 @@ def _fit_numbers(X: Any, y: Any, target: str, options: Namespace) -> Any:
     if y is None:
         return make_transformer(options).fit(X)
     y, classify = choose_task(y, target, options)
-    return make_learner(options, classify).fit(X, y)
+    return _make_learner(options, classify).fit(X, y)
 
 
 def _fit_on_cluster(source: Source, options: Namespace) -> Any:
@@ -219,7 +219,7 @@ def _fit_on_cluster(source: Source, options: Namespace) -> Any:
             return make_transformer(options).fit(X)
         text = y.dtype.kind not in "fiu"
         classify = text if options.task == "auto" else options.task == "classification"
-        return make_learner(options, classify).fit(X, y)
+        return _make_learner(options, classify).fit(X, y)
 
 
 # Models
@@ -267,12 +267,6 @@ def make_transformer(options: Namespace) -> Any:
     )
 
 
-def make_learner(options: Namespace, classify: bool) -> Any:
-    """Return a learner with the options of the command, and the usual number of landmarks."""
-    kind: Any = nb.NystroemClassifier if classify else nb.NystroemRegressor
-    return kind(
-        local="auto" if options.local else False,
-        max_memory=options.max_memory,
-        random_state=options.seed,
-        **({} if options.components is None else {"n_components": options.components}),
-    )
+def _make_learner(options: Namespace, classify: bool) -> Any:
+    how = {"local": "auto" if options.local else False, "max_memory": options.max_memory}
+    return make_learner(classify, options.components, options.seed, **how)

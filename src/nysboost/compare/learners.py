@@ -63,12 +63,15 @@ class Problem:
 
     def make_ours(self) -> dict[str, Any]:
         """Return our learner, and a compact one: landmarks alone, without local prediction."""
-        kind: Any = NystroemClassifier if self.classify else NystroemRegressor
-        sizes = {} if self.components is None else {"n_components": self.components}
-        return {
-            COMPACT: kind(random_state=self.seed, local=False, **sizes),
-            OURS: kind(random_state=self.seed, **sizes),
-        }
+        how = self.classify, self.components, self.seed
+        return {COMPACT: make_learner(*how, local=False), OURS: make_learner(*how)}
+
+
+def make_learner(classify: bool, components: int | None, seed: int, **how: Any) -> Any:
+    """Return a learner of ours; where `components` is None, with its usual number of landmarks."""
+    kind: Any = NystroemClassifier if classify else NystroemRegressor
+    how |= {} if components is None else {"n_components": components}
+    return kind(random_state=seed, **how)
 
 
 @dataclass(frozen=True)

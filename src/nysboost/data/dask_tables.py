@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from math import inf, isnan
@@ -12,7 +12,7 @@ import numpy as np
 
 from nysboost.data.dask_rows import NO_VALUES, DaskRows, rows_at
 from nysboost.data.lazy import as_node, merge_on_workers
-from nysboost.data.rows import ArrayRows, spread_indices
+from nysboost.data.rows import spread_indices
 from nysboost.numerics import arrays, checks
 from nysboost.numerics.arrays import Array, Floats, Indices, as_float, whereabouts
 
@@ -94,12 +94,6 @@ class SurveyedRows(DaskRows):
             if np.array_equal(self.held[places], indices):
                 return self.held_rows[places]
         return super().take(indices)
-
-    def pieces(self, size: int) -> Iterator[Array]:
-        """Read all rows once, in order, as tables of at most `size` rows."""
-        if len(self.held) == self.n:
-            return ArrayRows(self.held_rows).pieces(size)
-        return super().pieces(size)
 
 
 def survey_rows(rows: DaskRows, sizes: Sequence[int]) -> SurveyedRows:

@@ -88,9 +88,7 @@ class RowsView(Rows):
             raise AttributeError(name)
         return getattr(self.rows, name)
 
-    def only(self, indices: Indices) -> Rows:
-        """Return the rows at `indices` as rows of their own, which are taken when asked for."""
-        return SelectedRows(self, indices)
+    only = ArrayRows.only
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,10 +106,6 @@ class SelectedRows(RowsView):
         """Return the rows at `indices` in floating point, shape (len(indices), d)."""
         taken: Array = self.rows.take(self.indices[indices])
         return taken
-
-    def only(self, indices: Indices) -> Rows:
-        """Return some of the rows."""
-        return SelectedRows(self.rows, self.indices[indices])
 
     def pieces(self, size: int) -> Iterator[Array]:
         """Read all rows once, in order, as tables of about `size` rows."""

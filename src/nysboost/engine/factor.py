@@ -156,9 +156,6 @@ class Factor:
         mass = float(sizes[eigenvalues < 0].sum() / (sizes.sum() or 1.0))
         return rotation, mass
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"transform": self.transform, "rows": self.rows}
-
 
 def _inner(_: None, F: Array, V: Array) -> Array:
     return F.T @ V

@@ -187,7 +187,7 @@ class FeaturePass(Task):
             return multiply(values, for_features(x.shape[0]) if out is None else out)
 
         if function is None:
-            return lambda x, out: features(x, out)
+            return features
         return lambda x, *others: function(self.shared, features(x, None), *others)
 
     def fuse(self, form: Array, n: int) -> Callable[[Array, Array], bool] | None:

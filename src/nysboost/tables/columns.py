@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -65,7 +66,7 @@ class Look:
     """What was seen of the column `name`; looks at parts of it add up.
 
     `counts` has the values that are no numbers yet; numbers have a `sample`, one of so many as
-    `every` says, their `extremes`, and the `least` size that is not 0.
+    `every` says, the one `far` from 0, and the `least` size that is not 0.
     """
 
     name: str
@@ -73,7 +74,7 @@ class Look:
     gaps: int
     counts: dict[Any, int]
     sample: Floats
-    extremes: tuple[float, float] = (0.0, 0.0)
+    far: float = 0.0
     least: float = np.inf
     every: int = 1
 
@@ -88,31 +89,23 @@ class Look:
         there = data[~gaps] if gaps.any() else data
         if not len(there):
             return cls(name, kind, len(data), {}, there)
-        ends = float(there.min()), float(there.max())
+        far = max(float(there.min()), float(there.max()), key=abs)
         least = float(np.min(np.abs(there), where=there != 0, initial=np.inf))
         every = 2 ** max(0, int(np.ceil(np.log2(len(there) / size))))
-        return cls(name, kind, int(gaps.sum()), {}, there[::every], ends, least, every)
+        return cls(name, kind, int(gaps.sum()), {}, there[::every], far, least, every)
 
     def __add__(self, other: Look) -> Look:
         """Return the look at both parts."""
         kinds = {look.kind for look in (self, other) if look.counts or len(look.sample)}
-        counts = dict(self.counts)
-        for value, count in other.counts.items():
-            counts[value] = counts.get(value, 0) + count
+        kind = self.kind if not kinds else "object" if len(kinds) > 1 else kinds.pop()
+        counts = Counter(self.counts)
+        counts.update(other.counts)
         every = max(self.every, other.every)
         sample = np.concatenate([at.sample[:: every // at.every] for at in (self, other)])
         if len(sample) > 2 * SAMPLE_ROWS:
             sample, every = sample[::2], 2 * every
-        return Look(
-            self.name,
-            self.kind if not kinds else "object" if len(kinds) > 1 else kinds.pop(),
-            self.gaps + other.gaps,
-            counts,
-            sample,
-            (min(self.extremes[0], other.extremes[0]), max(self.extremes[1], other.extremes[1])),
-            min(self.least, other.least),
-            every,
-        )
+        far, least = max(self.far, other.far, key=abs), min(self.least, other.least)
+        return Look(self.name, kind, self.gaps + other.gaps, counts, sample, far, least, every)
 
 
 def look_at(part: Any, size: int = SAMPLE_ROWS) -> list[Look]:
@@ -159,9 +152,8 @@ def decide(look: Look, missing: str) -> Column:
         return _category(look)
     sizes = np.abs(look.sample[look.sample != 0])
     column = Column(name, kind, (), look.gaps, tuple(marks), _median(sizes), _median(look.sample))
-    far = max(look.extremes, key=abs)
-    if not np.isfinite(far) or (kind == "number" and is_far(abs(far), look.least)):
-        raise ValueError(say_far(name, far))
+    if not np.isfinite(look.far) or (kind == "number" and is_far(abs(look.far), look.least)):
+        raise ValueError(say_far(name, look.far))
     return column
 
 
@@ -174,9 +166,9 @@ def _category(look: Look) -> Column:
             stacklevel=2,
         )
         return Column(name, "text", gaps=look.gaps)
-    counts: dict[Any, int] = {}
+    counts: Counter[Any] = Counter()
     for value, count in look.counts.items():
-        counts[plain(value)] = counts.get(plain(value), 0) + count
+        counts[plain(value)] += count
     values = tuple(sorted(counts, key=lambda v: (isinstance(v, str), v)))
     return Column(name, "category", values, look.gaps, counts=tuple(counts[v] for v in values))
 
