@@ -127,6 +127,8 @@ SERVED = [
 ]
 
 THIRD = np.arange(N) == 3
+NUMBERS = FRAME[["size"]].to_numpy()
+WITH_GAP = np.where(THIRD[:, None], np.nan, NUMBERS)
 WRONG: dict[str, tuple[Change, str]] = {
     "a column that is not there": (lambda f: f.drop(columns="size"), "no column 'size'"),
     "a word among numbers": (
@@ -209,6 +211,19 @@ REFUSED = [
         'missing="raise": {}',
         lambda frame: model(gaps=False, missing="raise").predict(frame),
         NOTHING_MISSING,
+    ),
+    *(
+        Case(
+            f'missing="raise": a gap in an array, {what}',
+            lambda table=table, given=given: (
+                learner(missing="raise").fit(table, TARGET).predict(given)
+            ),
+            says=says,
+        )
+        for what, table, given, says in (
+            ("fitted", WITH_GAP, NUMBERS, "X contains NaN, first at row 3"),
+            ("predicted", NUMBERS, WITH_GAP, "X contains NaN, first at row 3"),
+        )
     ),
     Case(
         'missing="raise" in a fit',

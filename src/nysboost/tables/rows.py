@@ -200,7 +200,7 @@ def _check_table(estimator: Any, X: Any, missing: str, *, reset: bool) -> Any:
             name_columns(estimator, None, text.shape[1])
         refuse_width(estimator, text.shape[1])
         return text
-    finite: Any = True if missing == "raise" else "allow-nan" if missing == "fill" else False
+    finite: Any = False if missing == "refuse" else "allow-nan"  # gaps are told of elsewhere
     how = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "ensure_all_finite": finite}
     with np.errstate(over="ignore", invalid="ignore"):  # scikit-learn adds all numbers up
         return validate_data(estimator, table_of(X), reset=reset, **how)
