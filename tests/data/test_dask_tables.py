@@ -14,12 +14,9 @@ from nysboost.data.recognise import as_rows, rows_of
 pytestmark = pytest.mark.usefixtures("_in_this_thread")
 
 
-def test_other_collections_are_refused_with_a_sentence():
+def test_other_collections_and_columns_of_text_are_refused_with_a_sentence():
     with pytest.raises(TypeError, match="arrays and data frames are what NysBoost works"):
         dask_rows(db.from_sequence([1, 2]), "X")
-
-
-def test_columns_of_text_are_named():
     frame = pd.DataFrame({"size": [1.0, 2.0], "town": ["a", "b"]})
     with pytest.raises(ValueError, match=r"no numbers: town\. Leave them out, X.drop"):
         dask_rows(dd.from_pandas(frame, npartitions=1), "X")
@@ -37,14 +34,11 @@ def test_unknown_sizes_are_counted_and_empty_partitions_count_as_none():
     assert np.isnan(rows.data.shape[0])  # what the user passed in is as it was
 
 
-def test_missing_values_of_nullable_columns_are_nan():
+def test_missing_values_of_nullable_columns_are_nan_and_float32_stays_float32():
     frame = pd.DataFrame({"a": pd.array([1, None, 3], dtype="Int64"), "b": [True, False, True]})
     rows = with_known_sizes(dask_rows(dd.from_pandas(frame, npartitions=1), "X"))
     expected = [[1, 1], [np.nan, 0], [3, 1]]
     np.testing.assert_array_equal(rows.take(np.arange(3)), expected)
-
-
-def test_frames_of_float32_stay_float32():
     frame = pd.DataFrame(np.ones((4, 2), dtype=np.float32))
     assert dask_rows(dd.from_pandas(frame, npartitions=2), "X").form.dtype == np.float32
 

@@ -65,13 +65,7 @@ def test_a_disk_without_room_gets_a_sentence(file, monkeypatch, code):
     monkeypatch.setattr(os, "posix_fallocate", full, raising=False)
     with pytest.raises(OSError, match=r"The features need 7\.0 MB, but the disk has .* free"):
         reserve(0, 7_000_000, file)
-
-
-def test_a_file_system_that_cannot_reserve_is_left_alone(file, monkeypatch):
-    def unsupported(*_):
-        raise OSError(errno.EOPNOTSUPP, "no")
-
-    monkeypatch.setattr(os, "posix_fallocate", unsupported, raising=False)
+    code = errno.EOPNOTSUPP  # a file system that cannot reserve is left alone
     reserve(0, 7_000_000, file)
     monkeypatch.delattr(os, "posix_fallocate")
     reserve(0, 7_000_000, file)
@@ -120,14 +114,12 @@ def test_a_fault_of_the_disk_is_a_sentence_and_leaves_nothing(tmp_path, code, sa
 
 
 def test_no_place_is_a_sentence(tmp_path):
-    def written(path):
-        with whole_file(path):
+    for path, error, says in (
+        (tmp_path, IsADirectoryError, "give the name of a file in it"),
+        (tmp_path / "nowhere" / "a", FileNotFoundError, "There is no folder"),
+    ):
+        with pytest.raises(error, match=says), whole_file(path):
             pass
-
-    with pytest.raises(IsADirectoryError, match="give the name of a file in it"):
-        written(tmp_path)
-    with pytest.raises(FileNotFoundError, match="There is no folder"):
-        written(tmp_path / "nowhere" / "a")
 
 
 def test_an_error_keeps_its_kind_and_names_the_file_that_was_asked_for(tmp_path):

@@ -36,13 +36,10 @@ def test_a_power_goes_on_beyond_what_the_pilot_tells():
     assert at(power(), 4000) == pytest.approx(1 / 4000)
 
 
-def test_two_trials_that_fall_faster_tilt_it():
+def test_two_trials_tilt_or_compress_it_but_not_to_nothing():
     tilted = power().through([Tried(10, 0.1), Tried(20, 0.025)], 0.1)
     assert at(tilted, 10) == pytest.approx(0.1)
     assert at(tilted, 40) == pytest.approx(0.1 / 16)
-
-
-def test_two_trials_that_fall_less_compress_it_but_not_to_nothing():
     half = power().through([Tried(10, 0.1), Tried(40, 0.05)], 0.1)
     assert at(half, 40) == pytest.approx(0.05)
     least = power().through([Tried(10, 0.1), Tried(11, 0.12)], 0.1)

@@ -78,13 +78,10 @@ def test_a_small_group_of_equal_rows_is_covered(share, usual):
     assert np.mean(found) >= 0.93
 
 
-def test_estimates_add_and_scale_with_all_that_is_uncertain_of_them():
+def test_estimates_add_and_scale_and_rows_not_drawn_add_what_they_have_at_most():
     one, other = Estimate(3.0, 0.5, 0.25), Estimate(1.0, 0.125, 2.0)
     assert (one + other) * 2 == Estimate(8.0, 1.25, 4.5)
     assert one.interval(2.0) == (2.0, 4.25)
-
-
-def test_rows_not_drawn_add_what_they_have_at_most_less_the_mean_they_replace():
     values = np.array([0.1, 0.3, 0.2, 0.4] * 50)
     estimate, share = mean_of_rows(values, 2.0, RISK), RISK.log / 200
     with_them = (1 - share) * values.mean() + share * 2.0

@@ -1,9 +1,9 @@
 """Gram matrices by blocks, of kernels and precomputed, on these rows and others."""
 
-import h5py
 import market
 import numpy as np
 import pytest
+from containers import hdf5
 from hypothesis import given
 from hypothesis import strategies as st
 from market import points
@@ -117,13 +117,6 @@ def test_a_kernel_is_indefinite_from_a_ten_thousandth_of_its_largest_eigenvalue(
         make_gram(G, "precomputed")
 
 
-def test_a_precomputed_matrix_in_a_store_is_a_sentence(tmp_path):
-    with h5py.File(tmp_path / "G.h5", "w") as file:
-        file["G"] = np.eye(4)
-        with pytest.raises(TypeError, match=r"pass it as an array or as a numpy\.memmap"):
-            make_gram(file["G"], "precomputed")
-
-
 @pytest.mark.parametrize("kernel", ["rbf", "precomputed"])
 def test_rows_of_another_library_than_the_landmarks_are_a_sentence(kernel):
     strict = pytest.importorskip("array_api_strict")
@@ -176,7 +169,9 @@ def test_other_rows_have_the_same_kernel_budget_and_count():
     assert other.budget is gram.budget
 
 
-def test_other_columns_and_other_rows_of_a_matrix_are_refused():
+def test_other_columns_other_rows_of_a_matrix_and_matrices_in_a_store_are_refused(tmp_path):
+    with pytest.raises(TypeError, match=r"pass it as an array or as a numpy\.memmap"):
+        make_gram(hdf5(np.eye(4), tmp_path), "precomputed")
     with pytest.raises(ValueError, match="X has 3 columns, but the fit had 2"):
         on_other_rows(make_gram(np.ones((3, 2)), "linear"), np.ones((3, 3)))
     with pytest.raises(ValueError, match="no kernel values between new rows"):
