@@ -49,8 +49,8 @@ TESTS = (*ROOMS, "test_approximation.py", "test_asked_rows.py", "test_catalogue.
          "learn/test_classification.py", "cli/test_source.py", "test_hostile.py")  # fmt: skip
 """What mutants meet: the tests of their rooms and the laws of the whole."""
 
-LONGEST = 40.0
-"""Seconds of tests, beyond those of its own file, that a mutant meets at most."""
+LONGEST = 60.0
+"""Seconds of tests that a mutant meets at most, of its own file and of others."""
 
 SLOWEST = 3.0
 """A mutant that takes so many times as long as the tests themselves has lost its way: killed."""
@@ -76,7 +76,8 @@ ARITHMETIC = {
     ast.FloorDiv: ast.Mult,
 }
 HARMLESS = ("copy", "strict", "repr", "eq", "frozen")
-"""Keywords whose values change memory, texts or what is refused: no arithmetic."""
+"""Keywords whose values change memory, texts or what is refused; nor are shapes mutated, in which
+any negative number stands for the length that is left."""
 
 NAMES = {"min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum"}
 NAMES |= {"argmin": "argmax", "argmax": "argmin", "abs": "float"}
@@ -97,6 +98,12 @@ class Mutant:
     def key(self) -> str:
         """Its name in the list of equivalent mutants, which outlives a change of line numbers."""
         return f"{self.name} | {self.code} | {self.what}"
+
+    @property
+    def mirror(self) -> str:
+        """The test file of its source file."""
+        room, _, stem = self.name.rpartition("/")
+        return f"tests/{room}/test_{stem}.py"
 
     def compiled(self) -> object:
         """Return the changed module's code."""
@@ -121,11 +128,18 @@ def mutants_of(name: str) -> Iterator[Mutant]:
     lines, tree = source.splitlines(), ast.parse(source)
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     harmless = {
-        id(word.value)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call)
-        for word in node.keywords
-        if word.arg in HARMLESS
+        id(part)
+        for call in ast.walk(tree)
+        if isinstance(call, ast.Call)
+        for value in (
+            *(word.value for word in call.keywords if word.arg in HARMLESS),
+            *(
+                call.args
+                if isinstance(call.func, ast.Attribute) and call.func.attr == "reshape"
+                else ()
+            ),
+        )
+        for part in ast.walk(value)
     }
     for place, node in enumerate(ast.walk(tree)):
         if id(node) in harmless:
@@ -229,18 +243,19 @@ class Calls:
         return cls(dict(seconds), dict(of_test))
 
     def own(self, mutant: Mutant) -> list[str]:
-        """Return the test file that mirrors a mutant's file, if it has one that meets it."""
-        room, _, stem = mutant.name.rpartition("/")
-        file = f"tests/{room}/test_{stem}.py"
-        return [file] if any(test.startswith(file) for test in self._meet(mutant)) else []
+        """Return the tests that meet a mutant in the file that mirrors its own."""
+        return self._quick([test for test in self._meet(mutant) if test.startswith(mutant.mirror)])
 
     def others(self, mutant: Mutant) -> list[str]:
-        """Return the tests of other files that meet a mutant, quick ones first."""
-        own = (*self.own(mutant), "no file")[0]
-        tests = [test for test in self._meet(mutant) if not test.startswith(own)]
+        """Return the tests of other files that meet a mutant."""
+        tests = [test for test in self._meet(mutant) if not test.startswith(mutant.mirror)]
+        return self._quick(tests)
+
+    def _quick(self, tests: list[str]) -> list[str]:
+        """Return as many tests as there is time for, quick ones first."""
         tests.sort(key=self.seconds.__getitem__)
         total = accumulate(self.seconds[test] for test in tests)
-        return [test for test, sum_ in zip(tests, total, strict=True) if sum_ <= LONGEST]
+        return [test for test, by_then in zip(tests, total, strict=True) if by_then <= LONGEST]
 
     def _meet(self, mutant: Mutant) -> list[str]:
         return [
@@ -248,10 +263,6 @@ class Calls:
             for test, calls in self.of_test.items()
             if any(call.startswith(mutant.function) for call in calls)
         ]
-
-    def duration(self, tests: list[str]) -> float:
-        """Return the seconds of tests, given by their names or their files."""
-        return sum(s for test, s in self.seconds.items() if test.startswith(tuple(tests)))
 
 
 def main() -> None:
@@ -278,7 +289,7 @@ def main() -> None:
     random.Random(given.seed).shuffle(everything)
 
     def is_killed(mutant: Mutant, tests: list[str]) -> bool:
-        limit = SLOWEST * calls.duration(tests) + 20
+        limit = SLOWEST * sum(map(calls.seconds.__getitem__, tests)) + 20
         return bool(tests) and not _passes(tests, mutant, limit)
 
     def outcome(mutant: Mutant) -> str:

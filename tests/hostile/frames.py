@@ -181,6 +181,7 @@ NOTHING_MISSING = {
     "a gap of polars": (polars(GAPS), "'size' has 1 missing value"),
     "a gap of Arrow": (arrow(GAPS), "'size' has 1 missing value"),
     "a gap in blocks": (iter([FRAME, GAPS]), "'size' has 1 missing value"),
+    "an unknown category in blocks": (iter([FRAME, FRAME.assign(town="Rom")]), "'Rom' in row 60,"),
 }
 REFUSED = [
     *cases(

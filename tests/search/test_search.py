@@ -1,12 +1,14 @@
 """The search as learners use it: scalings, mixtures, weights, and what it refuses."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.sparse import random as random_sparse
 from sklearn.linear_model import Ridge
 
 import nysboost as nb
-from nysboost.search.candidates import MATERN32, Solution
+from nysboost.search.candidates import MATERN32, Solution, options_of
 from nysboost.search.loss import Point
 from nysboost.search.model import mixture_weights
 from nysboost.search.scaling import SCALINGS, PiecewiseCodes, principal, unit_spread
@@ -33,6 +35,16 @@ def test_features_in_the_coordinates_of_a_search_are_those_of_the_rows(scaling, 
     found = Solution("", MATERN32, Point(scale(X[:9]), A, 0.0), GAMMAS)
     expected = found.features()(scale(fresh))
     np.testing.assert_allclose(found.features(scale)(fresh), expected, atol=1e-5)
+
+
+def test_a_wide_table_has_a_metric_of_each_feature_too_where_there_are_rows_enough():
+    def spaces(n, metric="auto"):
+        rows = SimpleNamespace(n=n, n_features=100)
+        return [space.name for space in options_of("auto", metric, "auto", None, "", rows).spaces]
+
+    assert spaces(100) == ["in_proportion", "unit_spread", "per feature"]
+    assert spaces(99) == ["in_proportion", "unit_spread"]
+    assert spaces(99, "each") == ["per feature"]
 
 
 def test_principal_components_keep_distances_where_they_are_all_there_are():

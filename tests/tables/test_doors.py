@@ -79,6 +79,16 @@ def test_a_part_of_a_file_has_the_predictions_of_the_whole(tmp_path, monkeypatch
             np.testing.assert_allclose(found, whole[rows], rtol=1e-9)
 
 
+def test_of_many_values_one_that_is_not_known_is_neither_a_gap_nor_another():
+    street = np.array([f"street {i}" for i in RNG.integers(60, size=400)], dtype=object)
+    street[::4] = None
+    y = np.where(np.arange(400) % 4 == 0, 8.0, 0.0)
+    model = regressor(n_components=60).fit(pd.DataFrame({"street": street}), y)
+    gap, unknown = model.predict(pd.DataFrame({"street": [None, "elsewhere"]}, dtype=object))
+    assert abs(gap - 8) < 1
+    assert abs(unknown - y.mean()) < 2
+
+
 # Weights
 
 
