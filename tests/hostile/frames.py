@@ -177,11 +177,13 @@ NO_FITS: dict[str, tuple[Change, str]] = {
 NOTHING_MISSING = {
     "a gap": (GAPS, "'size' has 1 missing value .*row 0"),
     "a gap in text": (FRAME.assign(town=None), "'town' has 60 missing values"),
-    "an unknown category": (FRAME.assign(town="Rom"), "'Rom' in row 0, which was not"),
+    "an unknown category": (
+        FRAME.assign(town=np.where(THIRD, "Rom", FRAME["town"])),
+        "'Rom' in row 3, which was not",
+    ),
     "a gap of polars": (polars(GAPS), "'size' has 1 missing value"),
     "a gap of Arrow": (arrow(GAPS), "'size' has 1 missing value"),
     "a gap in blocks": (iter([FRAME, GAPS]), "'size' has 1 missing value"),
-    "an unknown category in blocks": (iter([FRAME, FRAME.assign(town="Rom")]), "'Rom' in row 60,"),
 }
 REFUSED = [
     *cases(

@@ -17,6 +17,7 @@ import nysboost as nb
 from nysboost.numerics.resources import (
     Budget,
     as_bytes,
+    at_most,
     format_bytes,
     on_one_core,
     one_blas_thread,
@@ -195,6 +196,9 @@ def test_what_runs_on_one_core_has_one_thread_and_others_have_theirs():
         other.start()
         other.join()
     assert elsewhere == [usable_threads(Budget())] == [2]
+    for most, threads in ((1, 1), (2, 2), (None, 2)):
+        with at_most(most):
+            assert (usable_threads(Budget()), blas_threads()) == (threads, {threads})
     assert usable_threads(Budget(threads=1)) == 1
 
 

@@ -1,5 +1,7 @@
 """Kernel ridge regression in leaves, against dense equations, and as learners use it."""
 
+import pickle
+
 import dask.array as da
 import h5py
 import numpy as np
@@ -119,7 +121,8 @@ def test_a_file_keeps_the_leaves_and_new_rows_join_them(tmp_path):
     model = nb.NystroemRegressor(16, local=True, **QUICK).fit(X[:400], y[:400])
     nb.save(model, tmp_path / "model")
     kept = nb.load(tmp_path / "model")
-    np.testing.assert_array_equal(kept.predict(X), model.predict(X))
+    for again in (kept, pickle.loads(pickle.dumps(model))):
+        np.testing.assert_array_equal(again.predict(X), model.predict(X))
     before = kept.score(X[400:], y[400:])
     assert kept.partial_fit(X[400:], y[400:]).score(X[400:], y[400:]) > before
 

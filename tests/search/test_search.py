@@ -121,6 +121,22 @@ def test_only_ratios_of_weights_matter_and_rows_without_weight_do_not(n):
     np.testing.assert_allclose(zeros, first, atol=1e-4)
 
 
+@pytest.mark.parametrize(("kernel", "height"), [(nb.Gaussian(gamma=0.5), 1), (nb.Anova(), 3)])
+def test_how_far_out_a_row_is_is_the_share_of_its_variance_that_the_rows_leave(kernel, height):
+    X, y = table(300)
+    how = {"landmarks": "uniform", "local": False, "random_state": 0}
+    model = nb.NystroemRegressor(20, kernel=kernel, **how).fit(X, y)._members[0].model
+    rows = X * np.linspace(0.5, 3, 300)[:, None]
+
+    def left(rows):
+        return (model.spread(model.features(rows)) - 1) * model.doubt / height
+
+    usual = min(4 * left(X).mean(), 0.75)
+    expected = np.maximum((left(rows) - usual) / (1 - usual), 0)
+    assert 0 < np.count_nonzero(expected) < 300
+    np.testing.assert_allclose(model.outlying(model.features(rows)), expected, atol=1e-6)
+
+
 def test_the_order_of_few_rows_and_a_row_twice_change_nothing():
     X, y = table(120)
     order = np.random.default_rng(3).permutation(120)
