@@ -12,29 +12,15 @@ SIZES = {"n_learners": 3, "n_columns": 5, "random_state": 0}
 
 MASK = np.arange(N) % 3 == 0
 ASKED = {
-    "numbers": [4, 0, 31],
-    "negative numbers": [-1, -N, 5],
-    "repeated numbers": [7, 7, -33, 7],
-    "small integers": np.array([0, -1, 39], dtype=np.int8),
+    "repeated and negative numbers": [7, 7, -33, -1],
     "a mask": MASK,
-    "a mask in a list": MASK.tolist(),
-    "a mask of none": np.zeros(N, dtype=bool),
     "no numbers": [],
-    "a range": range(3, 30, 4),
-    "a tuple": (1, 2, -1),
-    "a slice": slice(5, 20, 3),
     "a slice backwards": slice(None, None, -1),
-    "a slice beyond the end": slice(35, 99),
-    "an empty slice": slice(9, 9),
 }
 WRONG = {
     "out of range": ([0, N], IndexError, "contains 40, but there are 40 rows"),
-    "far below zero": ([-N - 1], IndexError, "contains -41"),
     "a short mask": ([True, False], ValueError, "a mask of length 2, but there are 40 rows"),
     "fractions": ([0.5, 1.0], ValueError, "a slice, a mask or a sequence of row numbers"),
-    "a table": ([[0, 1]], ValueError, r"shape \(1, 2\)"),
-    "one number": (3, ValueError, "a sequence of row numbers"),
-    "text": (["a"], ValueError, "a sequence of row numbers"),
     "nothing": (None, ValueError, "a sequence of row numbers"),
 }
 
@@ -73,7 +59,7 @@ def test_blocks_are_those_of_the_dense_matrix(approx):
 NORMS = {
     "frobenius": (np.linalg.norm, list(ASKED)),
     "trace": (lambda A: abs(np.trace(A)), list(ASKED)),
-    "spectral": (lambda A: np.linalg.norm(A, 2), ["repeated numbers", "a mask", "no numbers"]),
+    "spectral": (lambda A: np.linalg.norm(A, 2), list(ASKED)[:3]),
 }
 
 

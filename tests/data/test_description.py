@@ -1,6 +1,8 @@
 """Descriptions: values, shared objects and arrays come back; nothing else is described."""
 
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,8 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
 from nysboost.data import description
+from nysboost.data.archive import read_archive, write_archive
 from nysboost.data.description import Describer, NotSavableError, of_dataclass, put_together
 
 
@@ -96,3 +100,28 @@ def test_arrays_whose_library_or_device_is_not_here_are_sentences(monkeypatch):
             patch.setattr(description.importlib, "import_module", lambda _, there=there: there)
             with pytest.raises(description.DeviceError, match=r"load\(path, device='cpu'\)"):
                 description._on_device(np.zeros(3), library, "cuda:7")
+
+
+KINDS = st.sampled_from(["<f8", "<f4", "<i8", "|b1", "<i4", "<U3"])
+
+
+@given(hnp.arrays(KINDS, hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4)))
+def test_arrays_come_back_with_bytes_dtype_and_order(array):
+    written = {"0.npy": array, "1.npy": np.asfortranarray(array)}
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "a"
+        write_archive(path, {"x": [1, 2.5, None]}, written)
+        model, arrays, _ = read_archive(path)
+    assert model == {"x": [1, 2.5, None]}
+    for name, expected in written.items():
+        assert arrays[name].dtype == expected.dtype
+        assert arrays[name].shape == expected.shape
+        assert arrays[name].strides == expected.strides
+        assert arrays[name].tobytes() == expected.tobytes()
+        assert arrays[name].flags.writeable
+
+
+def test_objects_are_not_written_at_all(tmp_path):
+    with pytest.raises(ValueError, match="Object arrays"):
+        write_archive(tmp_path / "a", {}, {"0.npy": np.array([object()])})
+    assert list(tmp_path.iterdir()) == []

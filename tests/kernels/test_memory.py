@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import smooth
 from peaks import peak_bytes
 from scipy import sparse
 
@@ -11,16 +12,9 @@ from nysboost.kernels import make_kernel
 from nysboost.kernels.distances import inner_products
 
 KERNELS = (
-    nb.Gaussian(sigma=2.0),
-    nb.Laplacian(sigma=2.0),
     nb.Matern(nu=0.5),
-    nb.Matern(nu=1.5),
-    nb.Matern(nu=2.5),
-    nb.Linear(),
-    nb.Polynomial(degree=3),
-    nb.Cosine(),
-    nb.Anova(),
     make_kernel(lambda X, Y: np.exp(inner_products(X, Y) / 8)),
+    *smooth.SMOOTH,
 )
 each = pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: str(kernel)[:20])
 dtypes = pytest.mark.parametrize("dtype", [np.float32, np.float64])

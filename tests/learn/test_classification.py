@@ -103,23 +103,4 @@ def test_rows_of_weight_zero_have_no_classes():
     weights = np.r_[np.ones(4), np.zeros(8)]
     model = nb.NystroemClassifier(8, **TRAINED).fit(X, list("abcdefghijkl"), weights)
     assert model.predict_proba(X).shape == (12, 4)
-    assert list(model.predict(X[:4])) == list("abcd")
-
-
-def test_columns_that_are_constant_repeated_or_the_label_itself():
-    X, y = table(300)
-    codes = (y == "outside").astype(float)
-    worse = np.column_stack([X, X[:, 0], np.full(300, 7.0)])
-    model = nb.NystroemClassifier(20, **QUICK).fit(worse[:200], y[:200])
-    assert model.score(worse[200:], y[200:]) > 0.85
-    assert model.feature_importances_[4] == 0
-    told = np.column_stack([X, codes])
-    model = nb.NystroemClassifier(20, **QUICK).fit(told[:200], y[:200])
-    assert model.score(told[200:], y[200:]) == 1
-    assert model.feature_importances_.argmax() == 3
-
-
-def test_as_many_classes_as_rows_are_learned_by_heart():
-    X = np.arange(8.0)[:, None]
-    model = nb.NystroemClassifier(8, **TRAINED).fit(X, list("abcdefgh"))
-    assert model.predict_proba(X).shape == (8, 8)
+    assert list(model.predict(X[:4])) == list("abcd")  # as many classes as rows

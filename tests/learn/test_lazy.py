@@ -87,16 +87,6 @@ def test_labels_are_told_apart_on_the_workers(data):
         nb.NystroemClassifier(**options).fit(lazy(X), lazy(np.zeros(N)))
 
 
-def test_targets_that_are_no_numbers_or_gaps_are_refused(data):
-    X, y = data
-    with pytest.raises(ValueError, match="y contains NaN"):
-        regressor().fit(lazy(X), lazy(np.where(np.arange(N) == 7, np.nan, y)))
-    with pytest.raises(ValueError, match="does not convert to numbers"):
-        regressor().fit(lazy(X), lazy(np.full(N, "a")))
-    with pytest.raises(ValueError, match="of one as of the other"):
-        regressor().fit(lazy(X), da.from_array(y[:-1]).rechunk(1000))
-
-
 @pytest.mark.parametrize(
     ("estimator", "answers", "needs_y"),
     [

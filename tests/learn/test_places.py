@@ -1,9 +1,12 @@
-"""Landmarks of any method, for comparison with those that know the target."""
+"""Landmarks of any method, and ANOVA kernels, for comparison with what learners choose."""
 
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
 
 import nysboost as nb
 from nysboost.gram import make_gram
@@ -48,3 +51,65 @@ def test_the_weights_are_those_of_ridge_regression_on_the_features():
     ridge = Ridge(alpha=part.gamma, fit_intercept=False).fit(F, y - y.mean())
     np.testing.assert_allclose(model.predict(X), y.mean() + F @ ridge.coef_, atol=1e-6)
     assert model.components_.shape == (10, 2)
+
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-1, 1, size=(300, 4))
+Y = np.sin(3 * X[:, 0]) + X[:, 1] ** 2 + X[:, 2] * X[:, 3] + 0.05 * RNG.normal(size=300)
+KERNEL = nb.Anova(gamma=1.0, degree=2)
+
+
+def dense_ridge(alpha):
+    K = KERNEL(X[:200], X[:200])
+    return KERNEL(X[200:], X[:200]) @ np.linalg.solve(K + alpha * np.eye(200), Y[:200])
+
+
+def test_with_every_row_as_landmark_it_is_the_dense_one():
+    theirs = KernelRidge(alpha=0.1, kernel="precomputed").fit(KERNEL(X[:200], X[:200]), Y[:200])
+    np.testing.assert_allclose(dense_ridge(0.1), theirs.predict(KERNEL(X[200:], X[:200])))
+    features = nb.Nystroem(KERNEL, method="uniform", n_components=200, random_state=0)
+    model = make_pipeline(features, Ridge(0.1, fit_intercept=False)).fit(X[:200], Y[:200])
+    np.testing.assert_allclose(model.predict(X[200:]), dense_ridge(0.1), atol=1e-4)
+
+
+def cross_validated_dense_ridge(kernel, train, targets, test):
+    """Kernel ridge regression with all rows, its penalty by cross-validation."""
+    search = GridSearchCV(
+        KernelRidge(kernel="precomputed"), {"alpha": 10.0 ** np.arange(-4, 2)}, cv=5
+    )
+    mean = targets.mean()
+    return search.fit(kernel(train, train), targets - mean).predict(kernel(test, train)) + mean
+
+
+@pytest.mark.parametrize("landmarks", ["target", "uniform"])
+def test_the_regressor_is_as_good_as_the_dense_one_on_its_kernel(landmarks):
+    model = nb.NystroemRegressor(60, kernel=KERNEL, landmarks=landmarks, random_state=0)
+    model.fit(X[:200], Y[:200])
+    assert model.kernel_.degree == 2
+    dense = cross_validated_dense_ridge(KERNEL, X[:200], Y[:200], X[200:])
+    errors = [np.std(found - Y[200:]) for found in (model.predict(X[200:]), dense)]
+    assert errors[0] < 1.1 * errors[1]
+
+
+def test_many_rows_go_through_the_same_kernel():
+    rng = np.random.default_rng(1)
+    many = rng.uniform(-1, 1, size=(6000, 4))
+    y = np.sin(3 * many[:, 0]) + many[:, 1] ** 2 + many[:, 2] * many[:, 3]
+    y += 0.05 * rng.normal(size=6000)
+    how = {"kernel": KERNEL, "local": False, "random_state": 0}
+    model = nb.NystroemRegressor(80, **how).fit(many[:5500], y[:5500])
+    mean, std = model.predict(many[5500:], return_std=True)
+    assert np.std(mean - y[5500:]) < 0.06
+    assert 0.9 < np.mean(np.abs(mean - y[5500:]) < 1.96 * std) < 0.99
+
+
+def test_a_sum_of_single_features_is_found_by_degree_one_and_not_by_a_gaussian():
+    """Of 12 features with 150 rows: what an additive kernel is for."""
+    rng = np.random.default_rng(2)
+    wide = rng.uniform(-2, 2, size=(400, 12))
+    y = np.sin(2 * wide).sum(axis=1)
+    error = {}
+    for name, kernel in (("anova", nb.Anova()), ("gaussian", "gaussian")):
+        model = nb.NystroemRegressor(100, kernel=kernel, landmarks="uniform", random_state=0)
+        error[name] = np.std(model.fit(wide[:150], y[:150]).predict(wide[150:]) - y[150:])
+    assert error["anova"] < 0.5 * error["gaussian"]

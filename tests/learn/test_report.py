@@ -1,12 +1,17 @@
-"""What a learner says about itself: importances, a summary, HTML."""
+"""What a learner says: importances, a summary, HTML, probabilities, in enough digits."""
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_matrix
+from scipy.special import log_softmax
 from sklearn.base import clone
 
 import nysboost as nb
-from nysboost.learn.base import permutation_importances
+from nysboost.data.recognise import rows_of
+from nysboost.learn.base import permutation_importances, single_is_enough
+from nysboost.learn.calibration import by_margins, calibrate, logits_of
+from nysboost.search.search import Fitted
 
 QUICK = {"n_components": 16, "kernel": "gaussian", "random_state": 0}
 
@@ -89,3 +94,105 @@ def test_one_core_gives_the_predictions_of_all():
         for jobs in (1, None)
     )
     np.testing.assert_allclose(few, all_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("sure", [1.0, 3.0])
+def test_scores_that_are_probabilities_stay_what_they_are(sure):
+    rng = np.random.default_rng(0)
+    true = np.exp(log_softmax(sure * rng.normal(size=(20_000, 3)) - [0, 1, 3], axis=1))
+    drawn = np.array([rng.multinomial(1, p) for p in true], dtype=float)
+    h = slice(0, 4000)
+    fitted = Fitted([], drawn[h], true[h], 0 * true[h], None, [])
+    found = calibrate(fitted, shares=True)
+    losses = [
+        -np.mean(np.sum(true * log, axis=1))
+        for log in (
+            log_softmax(logits_of(true, *found), axis=1),
+            log_softmax(logits_of(true, *calibrate(fitted, shares=False)), axis=1),
+        )
+    ]
+    entropy = -np.mean(np.sum(true * np.log(true), axis=1))
+    assert losses[0] < entropy + 0.01
+    assert losses[0] - entropy < (losses[1] - entropy) / 2
+
+
+def machines(shift, n=2000):
+    """Scores of three classes whose own intercepts are wrong by `shift`."""
+    rng = np.random.default_rng(1)
+    labels = rng.integers(3, size=n)
+    scores = 2.0 * np.eye(3)[labels] + rng.normal(size=(n, 3)) + [0.0, shift, 0.0]
+    return Fitted([], np.eye(3)[labels], scores, 0 * scores, None, [])
+
+
+def test_machines_keep_their_own_intercepts_where_these_are_right():
+    _, power, bias = by_margins(machines(0.0))
+    assert power == 0
+    np.testing.assert_array_equal(bias, 0)
+
+
+@pytest.mark.parametrize("shift", [-1.5, 1.5])
+def test_intercepts_that_are_wrong_are_made_good(shift):
+    fitted = machines(shift)
+    labels = fitted.truth.argmax(axis=1)
+    found = logits_of(fitted.mean, *by_margins(fitted)).argmax(axis=1)
+    assert np.mean(found == labels) > np.mean(fitted.mean.argmax(axis=1) == labels) + 0.05
+
+
+def test_rows_of_no_weight_have_no_say_in_the_biases():
+    fitted = machines(1.5)
+    weights = np.zeros(len(fitted.mean))
+    weights[:3] = 1.0
+    _, _, bias = by_margins(Fitted([], fitted.truth, fitted.mean, fitted.spread, weights, []))
+    np.testing.assert_array_equal(bias, 0)
+
+
+def data(n, noise=0.1):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 4))
+    return X, np.sin(2 * X[:, 0]) + X[:, 1] + noise * rng.normal(size=n)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, csr_matrix])
+@pytest.mark.parametrize(("size", "enough"), [(1.0, True), (1e6, False)])
+def test_large_weights_that_nearly_cancel_need_double(kind, size, enough):
+    """Sums of ±size are rounded by size · 6e-8 each."""
+    X = data(300)[0]
+    w = size * np.array([[1.0], [1.0], [-1.0], [-1.0]])
+
+    def predict(rows):
+        piece = rows.take(slice(None)).astype(rows.form.dtype)
+        return piece @ w.astype(rows.form.dtype)
+
+    assert single_is_enough(predict, rows_of(kind(X)), np.array([0.1])) is enough
+
+
+def test_numbers_beyond_float32_need_double():
+    X = np.array([[1e300], [1.0], [2.0]])
+    assert not single_is_enough(lambda rows: rows.take(slice(None)), rows_of(X), np.ones(1))
+
+
+@pytest.mark.parametrize("kind", [nb.NystroemRegressor, nb.NystroemClassifier])
+def test_predictions_of_float32_rows_move_by_less_than_a_hundredth_of_the_error(kind):
+    (X, y), n = data(400), 200
+    regression = kind is nb.NystroemRegressor
+    y = y if regression else y > 0
+    model = kind(16, kernel="gaussian", metric="each", local=False, random_state=0)
+    model.fit(X[:n], y[:n])
+    single = X[n:].astype(np.float32)
+    outcome = model.predict if regression else model.decision_function
+    moved = np.abs(outcome(single) - outcome(single.astype(np.float64)))
+    assert model._single
+    assert 0 < moved.max() < (0.01 * np.std(y[n:] - model.predict(single)) if regression else 1e-3)
+
+
+def test_scores_of_machines_are_evaluated_in_float32_where_it_moves_them_little():
+    X, y = data(200)
+    how = {"kernel": "gaussian", "metric": "each", "random_state": 0}
+    model = nb.NystroemClassifier(16, loss="hinge", **how).fit(X, y > 0)
+    assert model._single
+    scores = [
+        np.asarray(model._evaluate(X.astype(dtype), type(model)._predict_mixture))
+        for dtype in (np.float32, np.float64)
+    ]
+    assert np.abs(scores[0] - scores[1]).max() > 0
+    np.testing.assert_allclose(scores[0], scores[1], atol=0.02)

@@ -3,9 +3,9 @@
 import pickle
 
 import dask.array as da
-import h5py
 import numpy as np
 import pytest
+from containers import hdf5, memory_map
 
 import nysboost as nb
 from nysboost.search.leaves import Leaves, Tree, round_to_float32
@@ -106,14 +106,11 @@ def test_a_number_bounds_the_rows_of_a_leaf():
 @pytest.mark.parametrize("n", [600, 5200])
 def test_rows_from_anywhere_have_the_same_leaves(n, tmp_path):
     X, y = table(n)
-    np.save(tmp_path / "X.npy", X)
-    with h5py.File(tmp_path / "X.h5", "w") as file:
-        stored = file.create_dataset("X", data=X, chunks=(100, 2))
-        given = [np.load(tmp_path / "X.npy", mmap_mode="r"), stored, da.from_array(X, (400, 2))]
-        expected = nb.NystroemRegressor(12, local=300, **QUICK).fit(X, y).predict(X[:50])
-        for rows in given:
-            model = nb.NystroemRegressor(12, local=300, **QUICK).fit(rows, y)
-            np.testing.assert_allclose(model.predict(X[:50]), expected, atol=1e-6)
+    expected = nb.NystroemRegressor(12, local=300, **QUICK).fit(X, y).predict(X[:50])
+    stored = hdf5(X, tmp_path, chunks=(100, 2))
+    for rows in (memory_map(X, tmp_path), stored, da.from_array(X, (400, 2))):
+        model = nb.NystroemRegressor(12, local=300, **QUICK).fit(rows, y)
+        np.testing.assert_allclose(model.predict(X[:50]), expected, atol=1e-6)
 
 
 def test_a_file_keeps_the_leaves_and_new_rows_join_them(tmp_path):
