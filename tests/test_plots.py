@@ -54,6 +54,7 @@ def test_intervals_are_counted_and_drawn(regressor, rows):
         ((np.ones(3), np.ones(4), np.ones(4)), "inconsistent numbers of samples"),
         ((np.array([1.0, np.nan]), np.ones(2), np.ones(2)), "y_true contains NaN"),
         ((np.ones((2, 2)), np.ones((2, 2)), np.ones((2, 2))), "1d array"),
+        ((np.ones(2), np.ones(2), -np.ones(2)), "y_std has negative values"),
     ],
 )
 @pytest.mark.parametrize("display", [IntervalDisplay, CoverageDisplay])

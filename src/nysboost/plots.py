@@ -74,6 +74,8 @@ class _Predictions:
             for name, values in (("y_true", y_true), ("y_pred", y_pred), ("y_std", y_std))
         ]
         check_consistent_length(*given)
+        if (given[2] < 0).any():
+            raise ValueError("y_std has negative values, but standard deviations have none.")
         made: Self = cls(*given).plot(ax=ax)  # type: ignore[attr-defined]
         return made
 

@@ -10,8 +10,8 @@ import pytest
 from paper.helpers import made_up
 
 import nysboost as nb
-from nysboost.compare import learn_report, methods, page
-from nysboost.compare.charts import Chart, Curve, draw_curves, find_style
+from nysboost.compare import charts, learn_report, methods, page
+from nysboost.compare.charts import Chart, Curve, draw_bars, draw_curves, find_style
 from nysboost.compare.learners import COMPACT, OURS, Problem
 from nysboost.compare.learners import Outcome as Learned
 from nysboost.compare.methods import DEFAULT_METHODS, Outcome
@@ -44,6 +44,14 @@ class Model:
     def predict(self, table, return_std=False):
         mean = np.asarray(table.column("size")) + 0.1
         return (mean, np.full(len(mean), 0.2)) if return_std else mean
+
+
+@pytest.mark.filterwarnings("error")
+def test_names_are_drawn_as_they_are(tmp_path):
+    name = "$x_{$ \N{CJK UNIFIED IDEOGRAPH-540D}"
+    draw = draw_bars(name, [name, "b"], [1.0, 2.0])
+    assert "$x_{$" in charts.render(Chart(name, draw))
+    charts.save(Chart(name, draw), tmp_path / "chart.png")
 
 
 def learned() -> Page:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import html
 import io
 import re
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -134,12 +136,20 @@ def _draw(chart: Chart, width: float, height: float) -> Any:
     return figure
 
 
+@contextmanager
+def _set_style(how: dict[str, Any]) -> Iterator[None]:
+    """Let matplotlib take names as they are: $ begins no formula, and any letter may be missing."""
+    style = need("matplotlib", "experiments").rc_context(how | {"text.parse_math": False})
+    with style, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph")
+        yield
+
+
 def render(chart: Chart) -> str:
     """Return a chart as HTML; what is black is drawn in the colour of the page's text."""
-    matplotlib = need("matplotlib", "experiments")
     how = {"svg.fonttype": "none", "svg.hashsalt": chart.title, "font.size": 9}
     text = io.StringIO()
-    with matplotlib.rc_context(how | {"legend.fontsize": 8}):
+    with _set_style(how | {"legend.fontsize": 8}):
         figure = _draw(chart, 4.6, chart.height)  # letters stay readable at a phone's width
         figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
     svg = text.getvalue()[text.getvalue().index("<svg") :]
@@ -153,9 +163,8 @@ def render(chart: Chart) -> str:
 
 def save(chart: Chart, path: Path) -> None:
     """Draw a chart with its title into a PNG file, and an SVG file beside it."""
-    matplotlib = need("matplotlib", "experiments")
     # A fixed salt and no date: the same results give the same bytes.
-    with matplotlib.rc_context({"svg.hashsalt": "nysboost", "font.size": 10}):
+    with _set_style({"svg.hashsalt": "nysboost", "font.size": 10}):
         figure = _draw(chart, 6.4, 5.0)
         figure.axes[0].set_title(chart.title, fontsize=9, loc="left")
         with whole_file(path, "The figure") as file:
