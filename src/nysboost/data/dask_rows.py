@@ -22,6 +22,7 @@ from nysboost.data.passes import PairTask, Task
 from nysboost.data.rows import ArrayRows, Rows
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Indices, as_float, dense, empty
+from nysboost.numerics.checks import refuse_unequal
 from nysboost.numerics.resources import format_bytes, on_one_core
 
 T = TypeVar("T")
@@ -170,11 +171,7 @@ class DaskRows(ArrayRows):
         if isnan(other.shape[0]) and other.numblocks[0] == len(sizes):
             # columns of one data frame: where the rows have been counted, these are too
             other = da.Array(other.dask, other.name, (sizes, *other.chunks[1:]), meta=other._meta)
-        if other.shape[0] != self.n:
-            raise ValueError(
-                f"{self.name} has {self.n} rows, but {other.shape[0]} came with them: give as many "
-                "of one as of the other."
-            )
+        refuse_unequal(self.n, other.shape[0], "{} came with them", self.name)
         return other.rechunk({0: sizes, 1: -1})
 
     def _refuse_too_many(self, count: int) -> None:

@@ -15,7 +15,7 @@ from nysboost.data.driver import ENDLESS, Plan, in_order, run_blocks, slices
 from nysboost.data.outputs import Output, make_output
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Indices, as_float, convert_like, take
-from nysboost.numerics.checks import refuse_non_finite
+from nysboost.numerics.checks import refuse_non_finite, refuse_unequal
 from nysboost.numerics.resources import Budget, usable_threads
 
 T = TypeVar("T")
@@ -188,11 +188,7 @@ class Rows:
     ) -> Iterator[Any]:
         """Yield the function's result for each block of rows, in order; or fill the output."""
         for other in beside:
-            if self.n not in (None, other.shape[0]):
-                raise ValueError(
-                    f"X has {self.n} rows, but {other.shape[0]} came with them: give as many of "
-                    "one as of the other."
-                )
+            refuse_unequal(self.n, other.shape[0], "{} came with them")
         fused = None if output is None else task.fuse(self.form, self.n or ENDLESS)
         start = 0
         for piece in self.pieces(plan.piece):

@@ -24,7 +24,7 @@ from nysboost.gram import KernelGram
 from nysboost.learn import input as given
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices
-from nysboost.numerics.checks import make_rng
+from nysboost.numerics.checks import make_rng, refuse_unequal
 from nysboost.numerics.progress import current
 from nysboost.numerics.resources import Budget, at_most, one_blas_thread
 from nysboost.search.candidates import in_folds
@@ -80,7 +80,7 @@ class BaseLearner(given.TableInput):
     ) -> Fitted:
         """Find the model, with targets of shape (n, t); `refit` gives its members other weights."""
         rows = self._rows(X, reset=True, Y=Y, weights=weights)
-        given.refuse_unequal(rows.n, Y.shape[0])
+        refuse_unequal(rows.n, Y.shape[0])
         options = given.options_for(self.kernel, self.metric, self.scale, self.landmarks, rows)
         budget, rng = self._budget(), make_rng(self.random_state)
         asked = LANDMARKS if isinstance(self.n_components, str) else self.n_components
@@ -158,7 +158,7 @@ class BaseLearner(given.TableInput):
         X, Y, weights = given.drop_zero_weights(X, Y, weights)
         rows = self._rows(X, reset=False)
         rows = with_known_sizes(rows) if isinstance(rows, DaskRows) else rows
-        given.refuse_unequal(rows.n, Y.shape[0])
+        refuse_unequal(rows.n, Y.shape[0])
         budget = self._budget()
         self._members = [member.add_rows(rows, Y, weights, budget) for member in self._members]
 

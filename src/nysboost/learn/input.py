@@ -17,7 +17,13 @@ from nysboost.estimators.parameters import Estimator
 from nysboost.gram import KernelGram
 from nysboost.kernels import Anova
 from nysboost.numerics.arrays import Array, Floats, is_sparse, stack_tables
-from nysboost.numerics.checks import RandomState, format_value, require_count, unknown
+from nysboost.numerics.checks import (
+    RandomState,
+    format_value,
+    refuse_unequal,
+    require_count,
+    unknown,
+)
 from nysboost.numerics.resources import MAX_MEMORY, as_bytes
 from nysboost.search.candidates import Options, Place, at_random, options_of
 from nysboost.search.scaling import SCALINGS
@@ -135,13 +141,6 @@ def drop_zero_weights(X: Any, y: Any, weights: Floats | None) -> tuple[Any, Any,
     if is_frame(X):
         return table[kept.tolist()].to_native(), y[kept], weights[kept]
     return (table.tocsr() if is_sparse(X) else table)[kept], y[kept], weights[kept]
-
-
-def refuse_unequal(n: int | None, targets: int) -> None:
-    """Raise if X and y differ in length."""
-    if n is not None and n != targets:
-        msg = f"X has {n} rows, but y has {targets}: give as many of one as of the other."
-        raise ValueError(msg)
 
 
 Block = tuple[Any, Any, Any]

@@ -161,6 +161,13 @@ def refuse_empty(table: Any, name: str) -> None:
         raise ValueError(f"{said}: there is nothing to approximate, to learn from or to predict.")
 
 
+def refuse_unequal(n: int | None, count: int, said: str = "y has {}", name: str = "X") -> None:
+    """Raise if a table of n rows, if that is known, came with more or fewer than so many."""
+    if n is not None and n != count:
+        what = f"{name} has {n} rows, but {said.format(count)}"
+        raise ValueError(f"{what}: give as many of one as of the other.")
+
+
 def refuse_complex(X: Any, name: str) -> None:
     """Raise if the numbers are complex."""
     if np.iscomplexobj(X):

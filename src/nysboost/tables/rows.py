@@ -13,7 +13,7 @@ from nysboost.data.lazy import compute_parts, is_lazy
 from nysboost.data.recognise import as_rows, rows_of, stays_where_it_is, stream_of, table_of
 from nysboost.data.rows import EncodedRows, scan_size
 from nysboost.numerics.arrays import Array, Floats, as_float, dense, is_sparse, to_host
-from nysboost.numerics.checks import NotFiniteError, column_sizes
+from nysboost.numerics.checks import NotFiniteError, column_sizes, refuse_unequal
 from nysboost.tables.codes import Codes
 from nysboost.tables.columns import SAMPLE_ROWS, Look, add_looks, is_far, look_at, say_far
 from nysboost.tables.frames import columns_of, frame_of, is_frame, names_of, refuse_unnamed
@@ -123,9 +123,7 @@ def _fit_array(X: Any, missing: str, Y: Floats | None, weights: Floats | None) -
 
 def _train(X: Any, missing: str, Y: Floats | None, weights: Floats | None) -> tuple[Codes, Floats]:
     """Return the codes of a table in memory, trained on Y, and its rows as numbers."""
-    if Y is not None and len(Y) != len(X):
-        msg = f"X has {len(X)} rows, but y has {len(Y)}: give as many of one as of the other."
-        raise ValueError(msg)
+    refuse_unequal(len(X), len(X) if Y is None else len(Y))
     cells = list(columns_of(X))
     schema = Schema.of_looks(list(map(Look.at, cells)), missing, named=is_frame(X))
     return Codes.train(schema, schema.read_cells(cells, missing), Y, weights)
