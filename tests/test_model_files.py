@@ -24,9 +24,9 @@ NEW = np.random.default_rng(1).normal(size=(70, 4))
 
 QUICK = {"kernel": "gaussian", "metric": "each", "random_state": 0}
 LEARNERS = [
-    getattr(learn, name)()
-    for name in learn.__all__
-    if isinstance(getattr(learn, name), type) and issubclass(getattr(learn, name), BaseEstimator)
+    kind()
+    for kind in vars(learn).values()
+    if isinstance(kind, type) and issubclass(kind, BaseEstimator)
 ]
 
 KERNELS = {

@@ -173,8 +173,7 @@ def _rows(kind: Any) -> Form:
 
 def _find_exported(module: Any, kind: type) -> list[Any]:
     """Return the classes of that kind that a module exports, ready to be made."""
-    named = (getattr(module, name) for name in module.__all__)
-    return [one for one in named if isinstance(one, type) and issubclass(one, kind)]
+    return [one for one in vars(module).values() if isinstance(one, type) and issubclass(one, kind)]
 
 
 SAVED_KERNELS = [
