@@ -22,6 +22,7 @@ from hostile import (
     lazy,
     learning,
     methods,
+    predictions,
     tables,
 )
 
@@ -31,7 +32,10 @@ OURS = re.compile(rf"[/\\](nysboost[/\\]|{SKLEARN})")
 SECONDS = 60
 TABLE = [
     case
-    for table in (data, kernels, arguments, methods, learning, lazy, command_line, frames, tables)
+    for table in (
+        *(data, kernels, arguments, methods, learning, predictions, lazy, command_line, frames),
+        tables,
+    )
     for case in table.CASES
 ]
 

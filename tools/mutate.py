@@ -44,9 +44,10 @@ ROOMS = (
 OTHERS = ("__init__", "fused", "progress", "tuning")
 """Files without arithmetic of their own, or for a GPU."""
 
-TESTS = (*ROOMS, "test_approximation.py", "test_asked_rows.py", "test_catalogue.py",
-         "test_certificate.py", "test_settings.py", "test_stores.py", "learn/test_regression.py",
-         "learn/test_classification.py", "cli/test_source.py", "test_hostile.py")  # fmt: skip
+TESTS = (*ROOMS, "test_approximation.py", "test_asked_rows.py", "test_backends.py",
+         "test_catalogue.py", "test_certificate.py", "test_settings.py", "test_stores.py",
+         "learn/test_regression.py", "learn/test_classification.py", "cli/test_source.py",
+         "test_hostile.py")  # fmt: skip
 """What mutants meet: the tests of their rooms and the laws of the whole."""
 
 LONGEST = 60.0

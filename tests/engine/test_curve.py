@@ -42,6 +42,8 @@ def test_two_trials_tilt_or_compress_it_but_not_to_nothing():
     assert at(tilted, 40) == pytest.approx(0.1 / 16)
     half = power().through([Tried(10, 0.1), Tried(40, 0.05)], 0.1)
     assert at(half, 40) == pytest.approx(0.05)
+    slow = power(0.5).through([Tried(10, 0.1), Tried(40, 0.08)], 0.1)
+    assert at(slow, 40) == pytest.approx(0.08)
     least = power().through([Tried(10, 0.1), Tried(11, 0.12)], 0.1)
     assert at(least, 20) == pytest.approx(0.1 * 2**-LEAST_SHARE)
 

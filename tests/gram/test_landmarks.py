@@ -64,6 +64,7 @@ def test_some_of_the_landmarks_are_taken_by_their_places():
     np.testing.assert_array_equal(some.points, X[[9, 4]])
     free = Landmarks(None, X).take(np.array([3, 0]))
     assert free.indices is None
+    assert (repr(some), repr(free)) == ("Landmarks(2 columns)", "Landmarks(2 points)")
     np.testing.assert_array_equal(free.points, X[[3, 0]])
     columns = make_gram(np.eye(6), "precomputed").landmarks(np.array([5, 1, 2]))
     np.testing.assert_array_equal(columns.take(np.array([2, 1])).indices, [2, 1])

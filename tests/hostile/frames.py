@@ -176,7 +176,10 @@ NO_FITS: dict[str, tuple[Change, str]] = {
 }  # fmt: skip
 NOTHING_MISSING = {
     "a gap": (GAPS, "'size' has 1 missing value .*row 0"),
-    "a gap in text": (FRAME.assign(town=None), "'town' has 60 missing values"),
+    "a gap in text": (
+        FRAME.assign(town=np.where(THIRD, None, FRAME["town"])),
+        "'town' has 1 missing value .*row 3",
+    ),
     "an unknown category": (
         FRAME.assign(town=np.where(THIRD, "Rom", FRAME["town"])),
         "'Rom' in row 3, which was not",

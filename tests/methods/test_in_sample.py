@@ -21,7 +21,7 @@ def approx():
     return InSample(make_gram(A @ A.T, "precomputed"), F, SIGNS, shift=DELTA)
 
 
-def test_entries_products_and_the_diagonal_are_those_of_the_dense_matrix(approx):
+def test_entries_products_eigenpairs_and_systems_are_those_of_the_dense_matrix(approx):
     rows, cols = np.array([3, 7, 7, 20]), np.array([7, 3, 39])
     np.testing.assert_allclose(approx.to_dense(), DENSE)
     np.testing.assert_allclose(approx.block(rows, cols), DENSE[np.ix_(rows, cols)])
@@ -30,9 +30,6 @@ def test_entries_products_and_the_diagonal_are_those_of_the_dense_matrix(approx)
     np.testing.assert_allclose(approx @ V, DENSE @ V)
     np.testing.assert_allclose(approx @ V[:, 0], DENSE @ V[:, 0])
     np.testing.assert_allclose(approx.T @ V, DENSE @ V)
-
-
-def test_eigenpairs_and_systems_are_those_of_the_dense_matrix(approx):
     values, vectors = approx.eigh()
     np.testing.assert_allclose(DENSE @ vectors, vectors * values, atol=1e-9)
     np.testing.assert_allclose(values[0], np.linalg.eigvalsh(DENSE)[-1])

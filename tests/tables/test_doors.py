@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from scipy.sparse import coo_array, csr_matrix
 
 import nysboost as nb
+from nysboost.tables.codes import _means
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(200, 3))
@@ -87,6 +88,14 @@ def test_of_many_values_one_that_is_not_known_is_neither_a_gap_nor_another():
     gap, unknown = model.predict(pd.DataFrame({"street": [None, "elsewhere"]}, dtype=object))
     assert abs(gap - 8) < 1
     assert abs(unknown - y.mean()) < 2
+
+
+def test_means_of_values_are_their_own_without_noise_and_nearly_that_of_all_where_y_is_noise():
+    values, y = np.repeat(np.arange(50), 8), np.random.default_rng(0).normal(size=(400, 1))
+    exact = _means(values, 50, values[:, None] + 0.0, None)[:, 0]
+    np.testing.assert_allclose(exact, [*range(50), 24.5, 24.5])
+    shrunk = _means(values, 50, y, None)[:50]
+    assert shrunk.std() < 0.5 * y.reshape(50, 8).mean(axis=1).std()
 
 
 # Weights

@@ -1,0 +1,187 @@
+"""Predictions, components, clusters and tests of two samples, of rows that are hard."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+import polars as pl
+from scipy.sparse import csr_matrix
+
+import nysboost as nb
+from hostile import Case, X, Y, cases, close_to, finite
+from hostile.learning import BAD_TARGETS, LABELS, SMALL, classifier, fitted, regressor
+
+TESTS = [
+    *(
+        Case(f"mmd_test({name}={value!r})", lambda n=name, v=value: nb.mmd_test(X, X + 1, **{n: v}))
+        for name, value in (
+            *(("n_permutations", v) for v in (0, -1, 2.5, "a")),
+            *(("kernel", "foo"), ("method", "foo"), ("n_components", 0), ("max_memory", "lots")),
+        )
+    ),
+    Case(
+        "two samples of other widths",
+        lambda: nb.mmd_test(X, X[:, :2]),
+        says="X has 4 features and Y has 2",
+    ),
+    *cases(
+        "two samples {}",
+        lambda given: nb.mmd_test(*given[:2], random_state=0),
+        {
+            "of one row each": (X[:1], X[1:2], 1.0, 1.0),
+            "that are one point": (np.ones((10, 2)), np.ones((9, 2)), 1.0, 1.0),
+            "far apart": (X, X + 5, 0.0, 0.01),
+            "that are the same": (X, X, 0.5, 1.0),
+            "sparse and dense": (csr_matrix(X), X + 5, 0.0, 0.01),
+            "in memory and lazy": (X, pl.DataFrame(X + 5).lazy(), 0.0, 0.01),
+            "of integers and floats": (np.round(X).astype(int), X + 5, 0.0, 0.01),
+        },
+        lambda given: lambda found: bool(given[2] <= found.pvalue <= given[3]),
+    ),
+]
+
+HARD = {
+    "huge": X * 1e200,
+    "tiny": X * 1e-200,
+    "at the end of the range": np.where(X > 0, 1e308, -1e308),
+    "constant": np.ones((60, 4)),
+    "one far row": np.vstack([X[:-1], np.full((1, 4), 1e12)]),
+    "doubled": np.repeat(X[:6], 10, axis=0),
+    "of truth values": X > 0,
+    "in half precision": X.astype(np.float16),
+}
+ON_HARD: dict[str, Callable[[Any], Any]] = {
+    "a prediction for": lambda t: fitted("regressor").predict(t),
+    "regression on": lambda t: regressor().fit(t, Y).predict(t),
+    "quantiles of": lambda t: regressor(scale="quantile").fit(t, Y).predict(t),
+    "margins on": lambda t: classifier(loss="hinge").fit(t, LABELS).predict_proba(t),
+    "an ANOVA on": lambda t: regressor(kernel="anova").fit(t, Y).predict(t),
+    "as many landmarks as it takes for": lambda t: (
+        regressor(n_components="auto").fit(t, Y).predict(t)
+    ),
+    "a warped prediction for": lambda t: fitted("warped").predict(t),
+    "components of": lambda t: nb.KernelPCA(2, **SMALL).fit_transform(t),
+    "clusters of": lambda t: nb.SpectralClustering(2, **SMALL).fit(t).labels_,
+    "a process on": lambda t: nb.GaussianProcessClassifier(**SMALL).fit(t, LABELS).predict_proba(t),
+}
+PREDICTORS = {kind: kind for kind in ("regressor", "clusters", "process")}
+TABLES = [
+    *(
+        case
+        for use, call in ON_HARD.items()
+        for case in cases(
+            f"{use} rows that are {{}}", call, HARD, lambda _: finite, "out of range|no rows|differ"
+        )
+    ),
+    *cases(
+        "{}: rows far out in the second block",
+        lambda kind: fitted(kind).predict(iter([X[:30], np.full((1, 4), -3.4e38)])),
+        {kind: kind for kind in ("regressor", "classifier")},
+        says="counted from row 30",
+    ),
+    *cases(
+        "{}: sparse blocks",
+        lambda kind: fitted(kind).predict(iter([csr_matrix(X[:30]), csr_matrix(X[30:])])),
+        PREDICTORS,
+        lambda kind: lambda found: close_to(fitted(kind).predict(X), 1e-6)(found),
+    ),
+    *cases("{}: rows of another width", lambda k: fitted(k).predict(X[:, :3]), PREDICTORS),
+    *(
+        Case(f"{type(model).__name__} before fit", lambda m=model: m.predict(X), says="fit")
+        for model in (regressor(), classifier(), nb.SpectralClustering(2))
+    ),
+]
+
+
+def more(kind: str, rows: Any, targets: Any, **how: Any) -> Any:
+    """Add rows to a copy of a fitted learner, and return what it then predicts."""
+    return deepcopy(fitted(kind)).partial_fit(rows, targets, **how).predict(X[:9])
+
+
+MORE: dict[str, tuple[Any, str]] = {
+    "regressor, too few targets": ((X, Y[:5]), "60 rows, but y has 5"),
+    "regressor, two targets for one": ((X, np.c_[Y, Y]), "2 columns"),
+    "regressor, another width": ((X[:, :3], Y), "3 features"),
+    "regressor, none at all": ((X[:0], Y[:0]), "0 sample"),
+    "regressor, NaN among targets": ((X, BAD_TARGETS["NaN"]), "NaN"),
+    "regressor, NaN where none was": ((np.where(X > 1, np.nan, X), Y), "NaN"),
+    "regressor, targets of 1e300": ((X, 1e300 * Y), "out of range"),
+    "regressor, one row without its table": ((X[0], Y[:1]), "shape"),
+    "classifier, too few labels": ((X, LABELS[:5]), "60 rows, but y has 5"),
+    "classifier, new labels": ((X, LABELS + 5), "which the first rows did not have"),
+    "classifier, labels of another kind": ((X, ["a"] * 60), "label 'a'"),
+    "classifier, NaN labels": ((X, np.where(LABELS, np.nan, 0.0)), "NaN"),
+    "regressor that are one": ((X[:1], Y[:1]), ""),
+    "regressor that are sparse": ((csr_matrix(X), Y), ""),
+    "regressor that are in single precision": ((X.astype("f4"), Y), ""),
+    "regressor that are lists": ((X.tolist(), Y.tolist()), ""),
+    "regressor that are far from all others": ((1e200 * X, Y), ""),
+    "warped that are far from all others": ((1e200 * X, Y), ""),
+    "classifier that are labelled by truth values": ((X, LABELS > 0), ""),
+}
+SCATTERED = np.random.default_rng(5).normal(size=(400, 5)) * [1e-2, 1e2, 1e3, 10.0, 10.0]
+ADDED = [
+    *cases(
+        "clusters with a kernel's own width, as {}",
+        lambda how: nb.SpectralClustering(2, **SMALL, **how).fit(X).features_.approximation_.kernel,
+        {
+            "an object": {"kernel": nb.Gaussian(gamma=0.3)},
+            "a parameter": {"kernel_params": {"gamma": 0.3}},
+        },
+        lambda _: lambda kernel: kernel == nb.Gaussian(gamma=0.3),
+    ),
+    Case(
+        "no landmarks for components",
+        lambda: nb.KernelPCA(2, n_landmarks=0).fit(X),
+        says="n_landmarks=0",
+    ),
+    Case(
+        "a process of variance 1e300",
+        lambda: (
+            nb.GaussianProcessClassifier(variance=1e300, **SMALL).fit(X, LABELS).predict_proba(X)
+        ),
+        finite,
+    ),
+    Case(
+        "clusters of rows that are far from all landmarks",
+        lambda: nb.SpectralClustering(3, **SMALL).fit(SCATTERED),
+        lambda model: (model.predict(SCATTERED) == model.labels_).mean() > 0.99,
+    ),
+    *(
+        Case(
+            f"more rows for a {what}",
+            lambda kind=kind, given=given: more(kind, *given),
+            None if says else finite,
+            says,
+        )
+        for what, (given, says) in MORE.items()
+        for kind in [re.split(r",? ", what)[0]]
+    ),
+    Case(
+        "more rows for a regressor, one of them with NaN and weight 0",
+        lambda: more(
+            "regressor",
+            np.vstack([X, np.full((1, 4), np.nan)]),
+            np.append(Y, 1e9),
+            sample_weight=np.append(np.ones(60), 0.0),
+        ),
+        lambda found: close_to(more("regressor", X, Y, sample_weight=np.ones(60)))(found),
+    ),
+    *cases(
+        "a first part with the classes {}",
+        lambda classes: classifier().partial_fit(X, LABELS, classes=classes),
+        {"[0, 1, 2]": [0, 1, 2], "['a']": ["a"]},
+        says="classes has the label",
+    ),
+    Case(
+        "more rows for margins",
+        lambda: hasattr(classifier(loss="hinge").fit(X, LABELS), "partial_fit"),
+        lambda there: not there,
+    ),
+]
+
+CASES = [*TESTS, *TABLES, *ADDED]
