@@ -126,7 +126,8 @@ def approximate(
         msg = f"The method {method!r} does not look at y: leave y out, or take method='target'."
         raise ValueError(msg)
     settings = _settings(settings, n_components, dict(options))
-    given = {"gamma": gamma, "sigma": sigma, **(kernel_params or {})}
+    named = {"gamma": gamma, "sigma": sigma}
+    given = {**(kernel_params or {}), **{k: v for k, v in named.items() if v is not None}}
     gram = make_gram(
         X, kernel, budget=Budget.of(max_memory, n_jobs), corrupted=method in ROBUST, **given
     )

@@ -8,14 +8,36 @@ from copy import deepcopy
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import polars as pl
 from scipy.sparse import csr_matrix
 
 import nysboost as nb
-from hostile import Case, X, Y, cases, close_to, finite
+from hostile import Case, X, Y, cases, close_to, finite, refused
 from hostile.learning import BAD_TARGETS, LABELS, SMALL, classifier, fitted, regressor
 
 TESTS = [
+    *refused(
+        "two samples, {}",
+        lambda given: nb.mmd_test(*given[:2], **given[2]),
+        {
+            "an option that there is not": ((X, X, {"gama": 1.0}), "Did you mean 'gamma'"),
+            "a column of the first not in the second": (
+                (pd.DataFrame({"a": Y, "b": Y}), pd.DataFrame({"a": Y}), {}),
+                "Y has no column 'b'",
+            ),
+        },
+    ),
+    Case(
+        "two samples and gamma",
+        lambda: nb.mmd_test(X, X + 5, gamma=0.3, random_state=0).pvalue,
+        lambda p: p < 0.01,
+    ),
+    Case(
+        "gamma beside another in kernel_params",
+        lambda: nb.approximate(X, gamma=1.0, kernel_params={"gamma": 2.0}).kernel,
+        lambda kernel: kernel == nb.Gaussian(gamma=1.0),
+    ),
     *(
         Case(f"mmd_test({name}={value!r})", lambda n=name, v=value: nb.mmd_test(X, X + 1, **{n: v}))
         for name, value in (

@@ -1,6 +1,7 @@
 """Mean embeddings in dense form, and the size and power of the test that they make."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from scipy.stats import binomtest
@@ -89,3 +90,11 @@ def test_sparse_samples_and_unequal_sizes_are_taken():
     )
     assert thin.statistic == pytest.approx(dense.statistic, rel=1e-4)
     assert thin.pvalue == dense.pvalue
+
+
+def test_rare_categories_of_one_distribution_are_no_difference():
+    rng = np.random.default_rng(0)
+    samples = [pd.DataFrame({"c": pd.Categorical(rng.integers(0, 200, 50))}) for _ in range(20)]
+    pairs = zip(samples[::2], samples[1::2], strict=True)
+    found = [nb.mmd_test(*pair, random_state=0).pvalue for pair in pairs]
+    assert np.median(found) > 0.2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -17,11 +17,14 @@ from nysboost.estimators.parameters import KernelLike, reports_progress
 from nysboost.estimators.transformers import Nystroem, OnFeatures
 from nysboost.kernels import Gaussian
 from nysboost.numerics.arrays import Array, Floats, TableLike, floats_on_host, is_sparse
-from nysboost.numerics.checks import RandomState, make_rng, require_count
+from nysboost.numerics.checks import RandomState, make_rng, require_count, unknown
 from nysboost.numerics.progress import report_progress, track
 from nysboost.numerics.resources import as_bytes
-from nysboost.tables.frames import is_frame
+from nysboost.tables.codes import Codes
+from nysboost.tables.columns import add_looks, look_at
+from nysboost.tables.frames import frame_of, is_frame, names_of, refuse_unknown
 from nysboost.tables.rows import frame_numbers
+from nysboost.tables.schema import Schema
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -173,11 +176,18 @@ def mmd_test(
     """
     require_count("n_permutations", n_permutations)
     how: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
-    if is_frame(X):
-        codes, X = frame_numbers(X)
-        Y = codes(Y, "refuse") if is_frame(Y) and codes is not None else Y
-    elif is_frame(Y):
-        _, Y = frame_numbers(Y)
+    known = {each.name for each in fields(Nystroem)}
+    for name in options:
+        if name not in known:
+            raise TypeError(unknown("option of mmd_test", name, sorted(known)))
+    if is_frame(X) and is_frame(Y):  # codes of one sample would set it apart from the other
+        names = names_of(X)
+        refuse_unknown(names, names_of(Y), "Y")
+        X, Y = (frame_of(one).select(names).to_native() for one in (X, Y))
+        looks = add_looks(look_at(X), look_at(Y))
+        codes = Codes.of(Schema.of_looks(looks, "refuse", named=True))
+        X, Y = codes(X, "refuse"), codes(Y, "refuse")
+    X, Y = (frame_numbers(one)[1] if is_frame(one) else one for one in (X, Y))
     x, y = check_array(table_of(X), **how), check_array(table_of(Y, name="Y"), **how)
     if x.shape[1] != y.shape[1]:
         msg = f"X has {x.shape[1]} features and Y has {y.shape[1]}: both samples need the same."
@@ -189,7 +199,9 @@ def mmd_test(
     # landmarks must not know the samples: the rows change places before any is chosen
     order = rng.permutation(both)
     options = {"method": "uniform", "n_components": None, "random_state": rng, **options}
-    kernel = Gaussian(sigma="median") if kernel is None else kernel
+    if kernel is None:
+        own = options.keys() & {"gamma", "coef0", "degree", "kernel_params"}
+        kernel = "rbf" if own else Gaussian(sigma="median")
     with report_progress("mmd_test", options.get("verbose")):
         embedding = Nystroem(kernel, **options).fit(pooled[order])
         features = Factor(embedding._transform)
