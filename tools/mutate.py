@@ -77,8 +77,7 @@ ARITHMETIC = {
     ast.FloorDiv: ast.Mult,
 }
 HARMLESS = ("copy", "strict", "repr", "eq", "frozen")
-"""Keywords whose values change memory, texts or what is refused; nor are shapes mutated, in which
-any negative number stands for the length that is left."""
+"""Keywords whose values change memory, texts or what is refused."""
 
 NAMES = {"min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum"}
 NAMES |= {"argmin": "argmax", "argmax": "argmin", "abs": "float"}
@@ -128,20 +127,7 @@ def mutants_of(name: str) -> Iterator[Mutant]:
     source = _path(name).read_text(encoding="utf-8")
     lines, tree = source.splitlines(), ast.parse(source)
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-    harmless = {
-        id(part)
-        for call in ast.walk(tree)
-        if isinstance(call, ast.Call)
-        for value in (
-            *(word.value for word in call.keywords if word.arg in HARMLESS),
-            *(
-                call.args
-                if isinstance(call.func, ast.Attribute) and call.func.attr == "reshape"
-                else ()
-            ),
-        )
-        for part in ast.walk(value)
-    }
+    harmless = {id(part) for value in _harmless(tree) for part in ast.walk(value)}
     for place, node in enumerate(ast.walk(tree)):
         if id(node) in harmless:
             continue
@@ -154,6 +140,21 @@ def mutants_of(name: str) -> Iterator[Mutant]:
             inner = max(around, key=lambda f: f.lineno, default=None)
             first = min([inner.lineno, *(d.lineno for d in inner.decorator_list)]) if inner else ""
             yield Mutant(name, place, line, f"{name}.py:{first}", lines[line - 1].strip(), what)
+
+
+def _harmless(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield what is not mutated: values of `HARMLESS` keywords, shapes, numbers after `or`.
+
+    In a shape any negative number stands for the length that is left; `or` replaces a zero, by
+    which nothing but zeros is divided.
+    """
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            yield from (word.value for word in node.keywords if word.arg in HARMLESS)
+            if isinstance(node.func, ast.Attribute) and node.func.attr == "reshape":
+                yield from node.args
+        elif isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or):
+            yield from (node.values[-1:] if isinstance(node.values[-1], ast.Constant) else ())
 
 
 def _changed(node: ast.AST) -> str | None:

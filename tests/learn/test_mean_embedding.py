@@ -35,16 +35,13 @@ def test_the_weights_are_the_pseudoinverse_of_w_times_the_mean_column():
     np.testing.assert_allclose(fitted.score_samples(X), KERNEL(X, Z) @ fitted.weights_, atol=1e-7)
 
 
-def test_with_every_row_as_landmark_the_distance_is_the_exact_one():
+def test_with_every_row_as_landmark_distance_and_statistic_are_the_exact_ones():
     both = np.concatenate([X, Y])
     fitted = nb.MeanEmbedding(KERNEL, method="uniform", random_state=0).set_params(n_landmarks=250)
     fitted.fit(both)
     exact = KERNEL(both, both).mean() - 2 * KERNEL(both, X).mean() + KERNEL(X, X).mean()
     assert fitted.distance(X) == pytest.approx(np.sqrt(exact), rel=1e-5)
     np.testing.assert_allclose(fitted.score_samples(X), KERNEL(X, both).mean(axis=1), atol=1e-7)
-
-
-def test_with_every_row_as_landmark_the_statistic_is_the_exact_one():
     expected, _ = quadratic_test(X, Y, KERNEL, np.random.default_rng(0), 1)
     found = nb.mmd_test(X, Y, KERNEL, n_components=250, n_permutations=9, random_state=0)
     assert found.statistic == pytest.approx(expected, rel=1e-6)
@@ -79,14 +76,9 @@ def test_permutations_in_parts_are_as_good_as_all_at_once():
 
 
 def test_sparse_samples_and_unequal_sizes_are_taken():
-    dense = nb.mmd_test(X, Y, KERNEL, n_components=20, n_permutations=19, random_state=0)
-    thin = nb.mmd_test(
-        sparse.csr_matrix(X),
-        sparse.csr_matrix(Y),
-        KERNEL,
-        n_components=20,
-        n_permutations=19,
-        random_state=0,
+    how = {"n_components": 20, "n_permutations": 19, "random_state": 0}
+    dense, thin = (
+        nb.mmd_test(make(X), make(Y), KERNEL, **how) for make in (np.asarray, sparse.csr_matrix)
     )
     assert thin.statistic == pytest.approx(dense.statistic, rel=1e-4)
     assert thin.pvalue == dense.pvalue
