@@ -9,14 +9,8 @@ import numpy as np
 from nysboost.engine.factor import Factor
 from nysboost.engine.feature_map import FeatureMap
 from nysboost.gram import NOT_FINITE, Gram, Landmarks, refuse_indefinite
-from nysboost.numerics.arrays import (
-    Floats,
-    block_bytes,
-    floats_on_host,
-    like,
-    namespace,
-    row_blocks,
-)
+from nysboost.numerics import arrays
+from nysboost.numerics.arrays import Floats
 from nysboost.numerics.tolerances import EXHAUSTED, ROUNDING, cutoff
 
 
@@ -37,10 +31,10 @@ def fit_learner(
     With weights D it is (D^½ W D^½)_k⁺ between two D^½.
     """
     W = gram.within(landmarks)
-    xp = namespace(W)
+    xp = arrays.namespace(W)
     if not bool(xp.all(xp.isfinite(W))):
         raise ValueError(NOT_FINITE)
-    roots = like(np.ones(1) if weights is None else np.sqrt(weights), W)
+    roots = arrays.like(np.ones(1) if weights is None else np.sqrt(weights), W)
     W = roots[:, None] * W * roots
     eigenvalues, eigenvectors = xp.linalg.eigh(xp.astype((W + W.T) / 2, xp.float64))
     eigenvalues, eigenvectors = xp.flip(eigenvalues), xp.flip(eigenvectors, axis=1)
@@ -68,10 +62,10 @@ def residual_diagonal(gram: Gram, learner: FeatureMap) -> Floats:
     width = 8 * (len(learner.landmarks) + learner.rank)
     floor = cutoff(EXHAUSTED * max(1, learner.rank), gram.eps)
     parts = []
-    for block in row_blocks(gram.n, width, block_bytes(learner.projection)):
+    for block in arrays.row_blocks(gram.n, width, arrays.block_bytes(learner.projection)):
         F = gram.cross(block, learner.landmarks) @ learner.projection
-        reached = floats_on_host(namespace(F).sum(F * F, axis=1))
-        whole = floats_on_host(gram.diag(block))
+        reached = arrays.floats_on_host(arrays.namespace(F).sum(F * F, axis=1))
+        whole = arrays.floats_on_host(gram.diag(block))
         missing = np.abs(whole - reached)
         parts.append(np.where(missing > floor * whole, missing, 0.0))
     return np.concatenate(parts)

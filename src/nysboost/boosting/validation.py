@@ -10,17 +10,8 @@ import numpy as np
 from nysboost.boosting.learner import Mixture
 from nysboost.engine.feature_map import FeatureMap
 from nysboost.gram import Gram, Sample
-from nysboost.numerics.arrays import (
-    Array,
-    Floats,
-    Indices,
-    like,
-    max_abs,
-    namespace,
-    place,
-    take,
-    to_host,
-)
+from nysboost.numerics import arrays
+from nysboost.numerics.arrays import Array, Floats, Indices
 from nysboost.numerics.linalg import triangular_factor
 from nysboost.numerics.tolerances import COARSE, cutoff
 
@@ -54,7 +45,7 @@ class FeatureTable:
         at = np.minimum(np.searchsorted(self.rows, rows), len(self.rows) - 1)
         held = np.array_equal(self.rows[at], rows)
         mine = {id(learner): i for i, learner in enumerate(self.learners)} if held else {}
-        places = place(at, self.gram.rows.form)  # which crosses over to a device once
+        places = arrays.place(at, self.gram.rows.form)  # which crosses over to a device once
         whole, found = np.array_equal(rows, self.rows), []
         for learner in learners:
             i = mine.get(id(learner))
@@ -63,14 +54,14 @@ class FeatureTable:
                 continue
             if i not in self._features:
                 self._features[i] = learner.round_to(self.gram).features(self.rows)
-            found.append(self._features[i] if whole else take(self._features[i], places))
+            found.append(self._features[i] if whole else arrays.take(self._features[i], places))
         return found
 
     def block(self, mixture: Mixture, rows: Indices, cols: Indices) -> Array:
         """Return Σ_i w_i K_i[rows, cols] as one matrix product."""
         left, right = (self.features(part, *mixture.learners) for part in (rows, cols))
         left = [F * float(w) for F, w in zip(left, mixture.weights, strict=True)]
-        xp = namespace(*left)
+        xp = arrays.namespace(*left)
         return xp.concat(left, axis=1) @ xp.concat(right, axis=1).T
 
 
@@ -100,7 +91,7 @@ class ValidationSet:
     def rounding(self) -> float:
         """The norm of b or of a learner's column below which it is nothing but rounding errors."""
         gram = self.table.gram
-        largest = max_abs(gram.diag(self.cols))
+        largest = arrays.max_abs(gram.diag(self.cols))
         values = len(self.rows) * len(self.cols)
         return cutoff(1, gram.eps) * largest * self.weight * float(np.sqrt(values))
 
@@ -121,7 +112,7 @@ class ValidationSet:
             learner = self.table.learners[j - 1]
             left, right = (self.table.features(at, learner)[0] for at in (self.rows, self.cols))
             values = left @ right.T
-        return to_host(values).astype(np.float64, copy=False).ravel() * self.weight
+        return arrays.to_host(values).astype(np.float64, copy=False).ravel() * self.weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +166,7 @@ class Residual:
         if self._values is None:
             true = self.table.gram.block(V, rows)
         else:
-            true = take(self._values, np.searchsorted(self.considered, V))
+            true = arrays.take(self._values, np.searchsorted(self.considered, V))
         missed = true - self.table.block(mixture, V, rows)
         exact = self.found.sample.gram
         if self.table.gram is not exact and not _clear(missed, true):
@@ -183,16 +174,16 @@ class Residual:
             self.consider(self.considered, shared=self._values is not None)
             return self(mixture, V)
         if not self.glance:
-            xp = namespace(missed)
+            xp = arrays.namespace(missed)
             return xp.astype(missed, xp.float64, copy=False).T
         own = np.isin(rows, V)
         if own.any() and not own.all():
-            missed *= like(np.asarray(~own, float), missed)
+            missed *= arrays.like(np.asarray(~own, float), missed)
         return missed.T
 
 
 def _clear(missed: Array, true: Array) -> bool:
     """Whether a residual is large enough for float32 to show it."""
-    xp = namespace(missed)
+    xp = arrays.namespace(missed)
     largest, whole = (max(float(xp.max(A)), -float(xp.min(A))) for A in (missed, true))
     return largest > COARSE * whole
