@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -20,8 +19,11 @@ MARKED_ROWS = 4096
 """Rows that are marked at a time: many writes are slow, and all rows at once might not fit."""
 
 
-class Output(ABC):
-    """A table of `n_columns` features like `form`, written once, in order, whole or not at all."""
+class Output:
+    """A table of `n_columns` features like `form`, written once, in order, whole or not at all.
+
+    This one is a new array for as many rows as will come; others have a place for them.
+    """
 
     in_memory = False
 
@@ -29,8 +31,9 @@ class Output(ABC):
         self.n_columns = n_columns
         self.form = form
         self.written = 0
+        self._parts: list[Array] = []
 
-    def begin(self) -> None:  # noqa: B027
+    def begin(self) -> None:
         """Make ready; whatever is wrong shows before this, or here."""
 
     def room(self, count: int) -> Array:
@@ -42,33 +45,16 @@ class Output(ABC):
         self._put(rows)
         self.written += rows.shape[0]
 
-    @abstractmethod
     def _put(self, rows: Array) -> None:
         """Store the rows behind those that were written before."""
-
-    @abstractmethod
-    def finish(self) -> Array:
-        """Return the result, now that all rows are there."""
-
-    @abstractmethod
-    def abandon(self) -> None:
-        """Leave nothing behind that looks like a whole result."""
-
-
-class Collected(Output):
-    """A new array for as many rows as will come."""
-
-    def __init__(self, n_columns: int, form: Array) -> None:
-        super().__init__(n_columns, form)
-        self._parts: list[Array] = []
-
-    def _put(self, rows: Array) -> None:
         self._parts.append(rows)
 
     def finish(self) -> Array:
+        """Return the result, now that all rows are there."""
         return namespace(*self._parts).concat(self._parts)
 
     def abandon(self) -> None:
+        """Leave nothing behind that looks like a whole result."""
         self._parts.clear()
 
 
@@ -193,7 +179,7 @@ def make_output(out: Any, n: int | None, n_columns: int, form: Array) -> Output:
         return File(path, n, n_columns, form)
     if out is None:
         if n is None:
-            return Collected(n_columns, form)
+            return Output(n_columns, form)
         return Given(empty((n, n_columns), form), n_columns, form)
     shape, kind = tuple(getattr(out, "shape", ())), dtype_name(form)
     if len(shape) != 2 or shape[1] != n_columns or n not in (None, shape[0]):
