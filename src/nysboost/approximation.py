@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property
 from numbers import Integral
 from typing import Any, Literal
 
@@ -16,9 +15,8 @@ from nysboost.certificate import N_ENTRIES, Certificate, certify
 from nysboost.engine.factor import Factor
 from nysboost.engine.feature_map import FeatureMap
 from nysboost.engine.low_rank import LowRankMatrix
-from nysboost.engine.projection import BlockDiagonal
 from nysboost.engine.residual import ERRORS, Residual
-from nysboost.gram import ALL_ZERO, Gram, KernelGram, Landmarks, on_other_rows, pool
+from nysboost.gram import ALL_ZERO, Gram, KernelGram, on_other_rows
 from nysboost.kernels import Kernel
 from nysboost.numerics.arrays import Array, Floats, OutputLike, TableLike, like
 from nysboost.numerics.checks import RandomState, make_rng, positions, require_count, unknown
@@ -109,11 +107,6 @@ class Approximation(LowRankMatrix):
         """Number of features, which K̂ has at most as its rank."""
         return len(self._weight_of_each)
 
-    @cached_property
-    def landmarks(self) -> Landmarks:
-        """All landmarks, learner after learner."""
-        return pool([learner.landmarks for learner in self.learners])
-
     def prefix(self, p: int) -> Approximation:
         """Return the mixture of the first p learners, weighed anew but not refitted."""
         if isinstance(p, bool) or not isinstance(p, Integral):
@@ -181,12 +174,6 @@ class Approximation(LowRankMatrix):
             return self._map(tuple(P * float(w) for P, w in scaled)), 0.0
         rotation, mass = self._factor.positive_part(self._weight_of_each, row_cap)
         return self._map(projections, like(rotation, projections[0])).simplify(), mass
-
-    def _map(self, projections: tuple[Array, ...], rotation: Array | None = None) -> FeatureMap:
-        """Return the map on all landmarks, with the learners' features side by side or mixed."""
-        if len(projections) == 1 and rotation is None:
-            return FeatureMap(self.gram, self.landmarks, projections[0])
-        return FeatureMap(self.gram, self.landmarks, BlockDiagonal(projections, rotation))
 
     # Errors
 
@@ -263,17 +250,6 @@ class Approximation(LowRankMatrix):
             return Residual.of(self.gram, self._factor, self._weight_of_each)
         factor = Factor(self._factor.transform.with_gram(other))
         return Residual.of(other, factor, self._weight_of_each)
-
-    # Parts
-
-    @cached_property
-    def _weight_of_each(self) -> Floats:
-        """The weight of each feature, shape (K,): the diagonal of S in K̂ = F S Fᵀ."""
-        return np.repeat(self.weights, [learner.rank for learner in self.learners])
-
-    @cached_property
-    def _factor(self) -> Factor:
-        return Factor(self._map(tuple(learner.projection for learner in self.learners)))
 
     def without_data(self) -> Approximation:
         """Return this approximation without the data rows, to be saved beside an estimator."""

@@ -13,7 +13,9 @@ from scipy.sparse.linalg import LinearOperator
 from sklearn.exceptions import ConvergenceWarning
 
 from nysboost.engine.factor import Factor
-from nysboost.gram import Gram
+from nysboost.engine.feature_map import FeatureMap
+from nysboost.engine.projection import BlockDiagonal
+from nysboost.gram import Gram, Landmarks, pool
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, TableLike
 from nysboost.numerics.checks import positions, real_numbers, require_count, require_number
@@ -27,23 +29,35 @@ REFINEMENTS = 8
 class LowRankMatrix(LinearOperator):
     """F S Fᵀ + δI as a linear operator, with F of shape (n, K) and S diagonal, of either sign.
 
-    A subclass says what F, S and δ are, as `_factor`, `_weight_of_each` and `shift`.
+    F has the features of the `learners` side by side, S their `weights`, and δ is `shift`.
     """
 
     gram: Gram
     shape: tuple[int, int]
     dtype: np.dtype[Any]
+    learners: tuple[FeatureMap, ...]
+    weights: Floats
     shift: float = 0.0
 
     @cached_property
-    def _factor(self) -> Factor:
-        """F."""
-        raise NotImplementedError
+    def landmarks(self) -> Landmarks:
+        """All landmarks, learner after learner."""
+        return pool([learner.landmarks for learner in self.learners])
 
     @cached_property
     def _weight_of_each(self) -> Floats:
         """The weight of each feature, shape (K,): the diagonal of S."""
-        raise NotImplementedError
+        return np.repeat(self.weights, [learner.rank for learner in self.learners])
+
+    @cached_property
+    def _factor(self) -> Factor:
+        return Factor(self._map(tuple(learner.projection for learner in self.learners)))
+
+    def _map(self, projections: tuple[Array, ...], rotation: Array | None = None) -> FeatureMap:
+        """Return the map on all landmarks, with the learners' features side by side or mixed."""
+        if len(projections) == 1 and rotation is None:
+            return FeatureMap(self.gram, self.landmarks, projections[0])
+        return FeatureMap(self.gram, self.landmarks, BlockDiagonal(projections, rotation))
 
     def block(self, rows: ArrayLike | slice, cols: ArrayLike | slice) -> Array:
         """Return K̂[rows, cols]; both as in NumPy: positions, masks or slices."""
