@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from math import isnan
 from typing import Any, TypeVar
@@ -36,10 +36,15 @@ NO_VALUES = np.empty((0, 0), dtype=object)
 
 @dataclass(frozen=True, eq=False)
 class DaskRows(ArrayRows):
-    """Rows of a Dask array that has one chunk of features; n may be unknown (NaN)."""
+    """Rows of a Dask array that has one chunk of features; n may be unknown (NaN).
+
+    Those at `held`, in rising order, are in memory, as `held_rows` (len(held), d).
+    """
 
     data: Any
     name: str = "X"
+    held: Indices = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    held_rows: Any = None
     in_memory = False
     lazy = True
 
@@ -64,9 +69,15 @@ class DaskRows(ArrayRows):
 
     def take(self, indices: Indices | slice) -> Array:
         """Return the rows at `indices` in floating point: no other row leaves its worker."""
+        if len(self.held) == self.n:
+            return arrays.take(self.held_rows, indices)
         if isinstance(indices, slice):
             self._refuse_too_many(len(range(*indices.indices(self.n))))
             indices = np.arange(*indices.indices(self.n))
+        if len(self.held):
+            places = np.minimum(np.searchsorted(self.held, indices), len(self.held) - 1)
+            if np.array_equal(self.held[places], indices):
+                return arrays.take(self.held_rows, places)
         self._refuse_too_many(len(indices))
         wanted, places = np.unique(indices, return_inverse=True)
         return self.rows_at(wanted).compute()[places] if len(wanted) else self.form[:0]

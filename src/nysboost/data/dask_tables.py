@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
 from math import inf, isnan
 from typing import Any, TypeAlias
@@ -75,28 +74,7 @@ HELD_BYTES = 2**27
 """So little is brought here with the first look: some methods look at all of few rows often."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class SurveyedRows(DaskRows):
-    """Dask rows that have been looked at, with `held_rows`, (len(held), d), in memory."""
-
-    sizes: Floats
-    held: Indices
-    held_rows: Array
-
-    def take(self, indices: Indices | slice) -> Array:
-        """Return the rows at `indices` in floating point: no other row leaves its worker."""
-        if len(self.held) == self.n:
-            return arrays.take(self.held_rows, indices)
-        if isinstance(indices, slice) and len(range(*indices.indices(self.n))) == 1:
-            indices = np.arange(*indices.indices(self.n))
-        if not isinstance(indices, slice):
-            places = np.minimum(np.searchsorted(self.held, indices), len(self.held) - 1)
-            if np.array_equal(self.held[places], indices):
-                return self.held_rows[places]
-        return super().take(indices)
-
-
-def survey_rows(rows: DaskRows, sizes: Sequence[int]) -> SurveyedRows:
+def survey_rows(rows: DaskRows, sizes: Sequence[int]) -> DaskRows:
     """Read every chunk once, and keep the rows of evenly spread samples of these sizes."""
     rows = with_known_sizes(rows)
     held = reduce(np.union1d, [spread_indices(rows.n, size) for size in (1, *sizes)])
@@ -114,7 +92,9 @@ def survey_rows(rows: DaskRows, sizes: Sequence[int]) -> SurveyedRows:
             f"{whereabouts(found)}. Say it with meta=, or turn them into NumPy arrays: "
             f"{rows.name}.map_blocks(numpy.asarray). Dask arrays of PyTorch tensors there are none."
         )
-    return SurveyedRows(rows.data, rows.name, sizes=largest, held=held, held_rows=found)
+    surveyed = DaskRows(rows.data, rows.name, held, found)
+    surveyed.__dict__["sizes"] = largest
+    return surveyed
 
 
 Look: TypeAlias = tuple[Floats, float, Array]

@@ -73,7 +73,7 @@ class BaseNystroem(
             raise TypeError(msg)
         params = {**(self.kernel_params or {}), **given}
         gram = make_gram(X, self.kernel, budget=self._budget(), **params)
-        beside = Given(self._landmarks(), y, self.tol)
+        beside = Given(getattr(self, "landmarks", None), y, self.tol)  # of `Nystroem` alone
         found = run_method(self._method(), gram, settings, rng, beside)
         self._transform, self.discarded_mass_ = found.feature_map(settings.row_cap)
         self.approximation_ = found
@@ -127,10 +127,6 @@ class BaseNystroem(
     def _method(self) -> str:
         """Return the name of the method in the catalogue."""
         raise NotImplementedError
-
-    def _landmarks(self) -> Any:
-        """Return the user's own landmarks, if any."""
-        return None
 
     def _settings(self) -> Settings:
         """Return those settings that are parameters of this transformer, as they are."""

@@ -91,9 +91,6 @@ class Nystroem(BaseNystroem):
     def _method(self) -> str:
         return self.method
 
-    def _landmarks(self) -> Any:
-        return self.landmarks
-
     def _settings(self) -> Settings:
         count = self.n_components if self.tol is None and self.landmarks is None else None
         return replace(self.settings or Settings(), n_components=count)

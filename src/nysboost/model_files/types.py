@@ -14,7 +14,7 @@ from nysboost import estimators, kernels, learn
 from nysboost.approximation import Approximation
 from nysboost.boosting.learner import Mixture
 from nysboost.boosting.trajectory import Origin
-from nysboost.data.dask_tables import SurveyedRows
+from nysboost.data.dask_rows import DaskRows
 from nysboost.data.description import Form, of_dataclass, of_estimator
 from nysboost.data.rows import ArrayRows, EncodedRows, ForgottenRows, MappedRows, StoredRows
 from nysboost.engine.factor import Moments
@@ -160,7 +160,7 @@ def forgetful(types: tuple[Form, ...]) -> tuple[Form, ...]:
     def forget(rows: Any) -> dict[str, Any]:
         return {"n": rows.n, "n_features": rows.n_features}
 
-    kinds = (ArrayRows, MappedRows, StoredRows, SurveyedRows, EncodedRows)
+    kinds = (ArrayRows, MappedRows, StoredRows, DaskRows, EncodedRows)
     gone = [Form("ForgottenRows", kind, forget, lambda parts: parts) for kind in kinds]
     return (*types, *gone)
 
@@ -197,7 +197,7 @@ TYPES: tuple[Form, ...] = (
     of_dataclass(ForgottenRows),
     _rows(MappedRows),
     Form("StoredRows", StoredRows, _stored_elsewhere, lambda parts: parts),
-    Form("SurveyedRows", SurveyedRows, _stored_elsewhere, lambda parts: parts),
+    Form("DaskRows", DaskRows, _stored_elsewhere, lambda parts: parts),
     _rows(ArrayRows),
     Form("EncodedRows", EncodedRows, _encode_rows, lambda parts: EncodedRows(**parts)),
     *(_sparse(kind, ("data", "indices", "indptr")) for kind in (csr_matrix, csr_array)),
