@@ -1,4 +1,4 @@
-"""What the approximations are for, each against the exact thing: the table in docs/systems.md.
+"""What the approximations are for, each against the exact thing: the tables in docs/uses.md.
 
     make bench-uses DATA=folder                           all of it
     python benchmarks/uses.py --only clustering anova     some of it

@@ -87,6 +87,7 @@ LOW, HIGH, WIDE, EVEN = [1.0, 1.1, 1.2], [2.0, 2.2, 2.3], [1.0, 1.3, 1.2], [1.2,
         ({OURS: [10.4, 9.9], "Nystroem": [17.0, 21.2]}, {OURS: 8, "Nystroem": 0.1},
          "NysBoost predicts y best: its RMSE is 10.2, 47% below that of Nystroem (19.1)."),
         ({LINEAR: [1e-6, 1e-6], OURS: [0.01, 0.13]}, {}, "The linear model predicts y best"),
+        ({LINEAR: [1.0]}, {}, "So far the linear model has the smallest RMSE, 1."),
         ({"LightGBM": [1.0]}, {}, "So far LightGBM has the smallest RMSE, 1."),
     ],
 )  # fmt: skip

@@ -252,5 +252,10 @@ CASES = [
     Case("something else as a model", lambda: nb.save(object(), "model"), says="model file"),
     Case("a path that is none", lambda: nb.load(3)),
     Case("a path of ONNX that is none", lambda: nb.to_onnx(standard().fit(X), None), says="None"),
+    Case(
+        "features into a masked array",
+        lambda: standard().fit(X).transform(X, out=np.ma.empty((60, 10))),
+        says="out is a MaskedArray",
+    ),
     Case("verbose as text", lambda: standard(verbose="a").fit(X), says="verbose='a'"),
 ]

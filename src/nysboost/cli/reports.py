@@ -18,7 +18,6 @@ from nysboost.cli.source import Source, open_source
 from nysboost.compare import learn_report, learners, methods
 from nysboost.compare.learners import COMPACT, Outcome, Problem
 from nysboost.compare.page import Table, make_writable, print_table, publish
-from nysboost.compare.peers import CONSTANT, LINEAR
 from nysboost.data.recognise import as_rows
 from nysboost.kernels import KERNELS
 from nysboost.numerics.arrays import is_sparse
@@ -111,7 +110,7 @@ def _commands_to_fit(
     words += ["--no-local"] if ours.name == COMPACT else []
     best, why = outcomes[0], f"Fit {ours.name} to all rows and save it:"
     if not ours.ties_with(best):
-        name = f"The {best.name}" if best.name in (LINEAR, CONSTANT) else best.name
+        name = best.called[0].upper() + best.called[1:]
         why = f"{name} is better here. To fit {ours.name} to all rows nevertheless:"
     return {why: shlex.join(words), "Predict new rows:": spell_predict("model.nysboost", classify)}
 

@@ -100,6 +100,11 @@ class Outcome:
         """Whether it is one of this library."""
         return self.name in (OURS, COMPACT)
 
+    @property
+    def called(self) -> str:
+        """What it is called in a sentence."""
+        return f"the {self.name}" if self.name in (LINEAR, CONSTANT) else self.name
+
     def ties_with(self, other: Outcome) -> bool:
         """Whether the errors differ by at most 1 %, or by two standard errors of the difference.
 
@@ -209,20 +214,17 @@ def say_outcome(outcomes: Sequence[Outcome], measure: str, target: str) -> str:
     ours = next((o for o in outcomes if o.is_ours), None)
     other = next((o for o in outcomes if not o.is_ours), None)
     if ours is None or other is None:
-        return f"So far {best.name} has the smallest {measure}, {format_number(best.error)}."
+        return f"So far {best.called} has the smallest {measure}, {format_number(best.error)}."
     if (constant := by_name.get(CONSTANT)) and (constant is best or best.ties_with(constant)):
         return f"No learner predicts {target} better than a constant ({measure} {best.error:.3g})."
     second = other if best is ours else ours
-    first_name, second_name = (
-        f"the {o.name}" if o.name in (LINEAR, CONSTANT) else o.name for o in (best, second)
-    )
     numbers = f"{measure} {format_number(best.error)} and {format_number(second.error)}"
     if best.ties_with(second):
-        text = f"{first_name} and {second_name} predict {target} equally well: {numbers}."
+        text = f"{best.called} and {second.called} predict {target} equally well: {numbers}."
     else:
         text = (
-            f"{first_name} predicts {target} best: its {measure} is {format_number(best.error)}, "
-            f"{1 - best.error / second.error:.0%} below that of {second_name} "
+            f"{best.called} predicts {target} best: its {measure} is {format_number(best.error)}, "
+            f"{1 - best.error / second.error:.0%} below that of {second.called} "
             f"({format_number(second.error)})."
         )
     text = text[0].upper() + text[1:]
@@ -231,8 +233,8 @@ def say_outcome(outcomes: Sequence[Outcome], measure: str, target: str) -> str:
     times = best.seconds / max(quick.seconds, 1e-6)
     if times < 2:
         return text
-    faster = f"fits {times:.0f} times faster than {best.name}"
+    faster = f"fits {times:.0f} times faster than {best.called}"
     if quick is second:
-        return f"{text} {second_name[0].upper()}{second_name[1:]} {faster}."
+        return f"{text} {second.called[0].upper()}{second.called[1:]} {faster}."
     name = "A linear model" if quick.name == LINEAR else quick.name
     return f"{text} {name} does as well, and {faster}."

@@ -185,7 +185,7 @@ def make_output(out: Any, n: int | None, n_columns: int, form: Array) -> Output:
     if len(shape) != 2 or shape[1] != n_columns or n not in (None, shape[0]):
         expected = f"({'number of rows' if n is None else n}, {n_columns})"
         raise ValueError(f"out has shape {shape}, but the features have shape {expected}.")
-    if not hasattr(out, "dtype"):
+    if not hasattr(out, "dtype") or isinstance(out, np.ma.MaskedArray):
         msg = f"out is a {type(out).__name__}; an array, an HDF5 or Zarr array or a path is needed."
         raise TypeError(msg)
     if dtype_name(out) != kind:
