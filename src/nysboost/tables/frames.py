@@ -13,16 +13,8 @@ from sklearn.utils.validation import _assert_all_finite, column_or_1d
 
 from nysboost.numerics.arrays import Floats, dense, is_sparse, to_host
 from nysboost.numerics.checks import refuse_odd_labels
-from nysboost.tables.values import (
-    READINGS,
-    Factor,
-    as_number,
-    first_of,
-    is_gap,
-    kind_of,
-    numbers_as,
-    plain,
-)
+from nysboost.tables import values
+from nysboost.tables.values import Factor, first_of
 from nysboost.user_error import TableError
 
 if TYPE_CHECKING:
@@ -152,14 +144,14 @@ def cells_of(column: nw.Series[Any], name: str) -> Cells:
     return Cells(name, "category" if named else "object", _factor(column.to_list(), name))
 
 
-def _array_cells(values: Any, name: str) -> Cells:
-    kind = values.dtype.kind
+def _array_cells(column: Any, name: str) -> Cells:
+    kind = column.dtype.kind
     if kind in "fiub":
-        return Cells(name, "boolean" if kind == "b" else "number", values.astype(np.float64))
+        return Cells(name, "boolean" if kind == "b" else "number", column.astype(np.float64))
     if kind in "mM":
-        unit = np.where(np.isnat(values), np.nan, values.astype(f"{kind}8[us]").astype(np.int64))
+        unit = np.where(np.isnat(column), np.nan, column.astype(f"{kind}8[us]").astype(np.int64))
         return Cells(name, "date" if kind == "M" else "duration", unit / 1e6)
-    return Cells(name, "object", _factor(values.tolist(), name))
+    return Cells(name, "object", _factor(column.tolist(), name))
 
 
 def _factor(cells: Sequence[Any], name: str) -> Factor:
@@ -187,7 +179,7 @@ def labels_of(y: Any) -> NDArray[Any]:
         array = array.astype(object)
     if array.dtype.kind != "O" or array.ndim != 1:
         return array
-    row = first_of(np.array([is_gap(label) for label in array], dtype=bool))
+    row = first_of(np.array([values.is_gap(label) for label in array], dtype=bool))
     if row is not None:
         msg = f"Input y contains NaN: no label in row {row} ({array[row]!r}). Leave such rows out."
         raise ValueError(msg)
@@ -195,7 +187,9 @@ def labels_of(y: Any) -> NDArray[Any]:
     if kinds <= {bool, np.bool}:
         return array.astype(np.bool)
     whole = all(issubclass(kind, int | np.integer | np.bool) for kind in kinds)
-    if not whole and any(as_number(label) is None or isinstance(label, str) for label in array):
+    if not whole and any(
+        values.as_number(label) is None or isinstance(label, str) for label in array
+    ):
         return array
     try:
         return array.astype(np.int64 if whole else np.float64)
@@ -223,14 +217,14 @@ def target_of(column: Any, name: str, path: str) -> NDArray[Any]:
     cells = cells_of(nw.from_native(column, series_only=True), name)
     kind, data = cells.kind, cells.data
     if isinstance(data, Factor) and kind == "object":
-        kind = kind_of(data.values, data.counts())
+        kind = values.kind_of(data.values, data.counts())
     if kind in ("date", "duration"):
         raise TableError(
             f"The target {name!r} of {path} holds dates or times: turn it into numbers to be "
             "regressed, or into text to be classified."
         )
-    if isinstance(data, Factor) and kind in READINGS:
-        data = data.at(numbers_as(kind, data.values)[0])
+    if isinstance(data, Factor) and kind in values.READINGS:
+        data = data.at(values.numbers_as(kind, data.values)[0])
     gaps = data.codes < 0 if isinstance(data, Factor) else np.isnan(data)
     if (row := first_of(gaps)) is not None:
         raise TableError(
@@ -238,5 +232,5 @@ def target_of(column: Any, name: str, path: str) -> NDArray[Any]:
             f"{row}: leave such rows out (--drop-missing)."
         )
     if isinstance(data, Factor):
-        return np.array([str(plain(v)) for v in data.values], dtype=object)[data.codes]
+        return np.array([str(values.plain(v)) for v in data.values], dtype=object)[data.codes]
     return data.astype(np.bool) if kind == "boolean" else data
