@@ -131,6 +131,18 @@ GOOD_LABELS = {
     "texts of polars": (pl.Series(["no" if v else "yes" for v in LABELS]), "OU"),
     "numbers of Arrow": (pa.array(LABELS), "i"),
 }
+
+
+def are_those_of_numbers(kind: Any, labels: Any, dtypes: str) -> Callable[[Any], bool]:
+    """Return a check that predicted labels are of a dtype, and where numbers would be predicted."""
+
+    def right(found: Any) -> bool:
+        rows = [int(np.argmax(label == LABELS)) for label in kind().fit(X, LABELS).predict(X)]
+        return found.dtype.kind in dtypes and bool(np.mean(found == np.asarray(labels)[rows]) > 0.9)
+
+    return right
+
+
 TARGETS = [
     *cases("regression of targets: {}", lambda y: regressor().fit(X, y), BAD_TARGETS),
     *cases(
@@ -150,12 +162,7 @@ TARGETS = [
                 f"{kind.__name__} with labels: {{}}",
                 lambda given, k=kind: k().fit(X, given[0]).predict(X),
                 GOOD_LABELS,
-                lambda given: (
-                    lambda found: (
-                        found.dtype.kind in given[1]
-                        and np.mean(found == np.asarray(given[0])) > 0.6
-                    )
-                ),
+                lambda given, k=kind: are_those_of_numbers(k, *given),
             ),
         )
     ),
