@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from nysboost._version import SOFTWARE
 from nysboost.data.files import as_path, whole_file
 from nysboost.estimators.base import BaseNystroem
-from nysboost.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial
+from nysboost.kernels import Gaussian, Laplacian, Linear, Matern, Metric, Polynomial
 from nysboost.learn import KernelPCA, NystroemClassifier, NystroemRegressor
 from nysboost.learn.calibration import FLOOR
 from nysboost.numerics.arrays import Floats, dense, to_host
@@ -150,7 +150,7 @@ def _add_warp(g: Graph, X: str, warp: Any) -> str:
 def _add_mapped_rows(g: Graph, kernel: Any, X: str) -> str:
     """Return rows behind the metric."""
     metric = getattr(kernel, "metric", None)
-    if metric is None:
+    if not isinstance(metric, Metric):  # that of scikit-learn's kernels is a name
         return X
     X = X if metric.warp is None else _add_warp(g, X, metric.warp)
     return g("MatMul" if metric.map.ndim == 2 else "Mul", X, metric.map)
@@ -259,17 +259,22 @@ def _add_classifier(g: Graph, model: Any) -> None:
     if model._power:
         logarithm = g("Log", g("Max", scores, np.array(FLOOR)))
         logits = g("Add", logits, g("Mul", logarithm, np.array(model._power)))
-    whole = classes.dtype.kind in "iub"
-    labels = classes.astype(np.int64) if whole else np.array([*map(str, classes)], dtype=object)
+    if classes.dtype.kind in "iub":
+        kind, labels = "INT64", classes.astype(np.int64)
+    elif classes.dtype.kind == "f":
+        kind, labels = "DOUBLE", classes.astype(np.float64)
+    else:
+        kind, labels = "STRING", np.array([*map(str, classes)], dtype=object)
     best = g("ArgMax", logits, axis=1, keepdims=0)
-    g.output("label", g("Gather", labels, best), "INT64" if whole else "STRING", flat=True)
+    g.output("label", g("Gather", labels, best), kind, flat=True)
     g.output("probabilities", g("Softmax", logits, axis=1))
 
 
 def _map_landmarks(kernel: Any, Z: Any) -> Floats:
     """Return landmarks behind the metric, on the host."""
     Z = _to_host(Z)
-    return Z if getattr(kernel, "metric", None) is None else _to_host(kernel.mapping(Z)(Z))
+    own = isinstance(getattr(kernel, "metric", None), Metric)
+    return _to_host(kernel.mapping(Z)(Z)) if own else Z
 
 
 def _to_host(values: Any) -> Floats:
