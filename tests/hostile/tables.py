@@ -269,6 +269,23 @@ MAPPED = [
         },
     ),
 ]
+
+
+def _saved(value: str) -> Any:
+    """Predictions of a model with such a value among its categories, after save and load."""
+    frame = FRAME.assign(town=FRAME["town"].astype(object).replace("Ulm", value))
+    fitted = learner().fit(frame, TARGET)
+    with tempfile.TemporaryDirectory() as folder:
+        nb.save(fitted, f"{folder}/m")
+        return nb.load(f"{folder}/m").predict(frame) - fitted.predict(frame)
+
+
+SAVED = cases(
+    "a category {} in a model file",
+    _saved,
+    {"of no encoding": "\udcff", "of many lines": "a\n\x00b", "of signs": "\u200d\U0001f600"},
+    lambda _: close_to(0.0),
+)
 TWICE = Case(
     "targets beside an iterator that has its own",
     lambda: learner().fit(iter([(FRAME, TARGET)]), TARGET),
@@ -276,5 +293,15 @@ TWICE = Case(
 )
 CASES = [
     replace(case, name=f"tables, {case.name}")
-    for case in (*ARRAYS, *VALUES, *FAR, *DIFFERENT, *WRITTEN_GAPS, *IDENTIFIERS, *MAPPED, TWICE)
+    for case in (
+        *ARRAYS,
+        *VALUES,
+        *FAR,
+        *DIFFERENT,
+        *WRITTEN_GAPS,
+        *IDENTIFIERS,
+        *MAPPED,
+        *SAVED,
+        TWICE,
+    )
 ]

@@ -59,7 +59,8 @@ def write_archive(path: Path, model: Any, arrays: Mapping[str, NDArray[Any]]) ->
         head = {"format": FORMAT, "format_version": FORMAT_VERSION}
         body = head | {"library_version": __version__, "arrays": sums, "model": model}
         text = json.dumps(body | {"checksum": _checksum(body)}, indent=1, ensure_ascii=False)
-        archive.writestr(zipfile.ZipInfo(DESCRIPTION, EPOCH), text)
+        whole = text.encode("utf-8", "surrogatepass")  # which text of unknown encoding may have
+        archive.writestr(zipfile.ZipInfo(DESCRIPTION, EPOCH), whole)
 
 
 class _Summed:
@@ -125,7 +126,7 @@ def _read(archive: zipfile.ZipFile, path: Path) -> tuple[Any, dict[str, NDArray[
     packed = any(info.compress_type != zipfile.ZIP_STORED for info in members.values())
     if packed or unfolded > path.stat().st_size:
         raise damage_error(path)
-    body = json.loads(archive.read(DESCRIPTION))
+    body = json.loads(archive.read(DESCRIPTION).decode("utf-8", "surrogatepass"))
     if body["format"] != FORMAT:
         raise foreign(path)
     if body["format_version"] > FORMAT_VERSION:
