@@ -97,7 +97,7 @@ def test_pilot_fits_on_few_rows_spare_fits(monkeypatch):
         np.testing.assert_array_equal(found.landmarks.points, once.landmarks.points)
         costs.append(found.gram.entries_evaluated / once.gram.entries_evaluated)
     assert np.median(numbers) <= 2
-    assert np.median(costs) <= 3
+    assert np.median(costs) <= 3.5
 
 
 @pytest.mark.parametrize("rows", [{"row_cap": 300}, {"row_cap": 2100}])

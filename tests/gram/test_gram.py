@@ -24,15 +24,16 @@ def test_while_all_of_it_is_held_runs_of_rows_are_cut_out_of_it():
         gram.block(np.arange(5), np.arange(5))
         before = gram.entries_evaluated
         whole = gram.block(everything, everything)
-        assert gram.entries_evaluated == before + 900
+        spent = gram.entries_evaluated
+        assert before + 450 < spent < before + 600  # a little more than half of the matrix
         np.testing.assert_array_equal(gram.block(everything, everything), whole)
         part = gram.block(np.arange(3, 9), np.arange(20, 30))
         np.testing.assert_array_equal(part, whole[3:9, 20:])
-        assert gram.entries_evaluated == before + 900
+        assert gram.entries_evaluated == spent
         gram.block(np.array([4, 2]), np.arange(3))
-        assert gram.entries_evaluated == before + 906
+        assert gram.entries_evaluated == spent + 6
     gram.block(everything, everything)
-    assert gram.entries_evaluated == before + 1806
+    assert gram.entries_evaluated == spent + 906
     np.testing.assert_allclose(whole, problem.G, atol=1e-12)
 
 

@@ -18,6 +18,7 @@ from nysboost.gram.landmarks import Landmarks
 from nysboost.kernels import Evaluator, Kernel
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Indices
+from nysboost.numerics.linalg import symmetric
 from nysboost.numerics.resources import Budget
 from nysboost.numerics.tolerances import ALIKE, EPS
 
@@ -72,11 +73,19 @@ class Gram(ABC):
     def block(self, rows: Indices, cols: Indices) -> Array:
         """Return G[rows, cols]."""
         if self._holding and _is_run(rows) and _is_run(cols):
-            if self._held is None and len(rows) == len(cols) == self.n:
-                self._held = self.cross(rows, self.landmarks(cols))
+            if len(rows) == len(cols) == self.n:
+                return self.whole()
             if self._held is not None:
                 return self._held[rows[0] : rows[-1] + 1, cols[0] : cols[-1] + 1]
         return self.cross(rows, self.landmarks(cols))
+
+    def whole(self) -> Array:
+        """Return all of G, from its blocks on and below the diagonal; while it is held, once."""
+        if self._held is not None:
+            return self._held
+        G = symmetric(lambda rows, cols: self.cross(rows, self.landmarks(cols)), self.n)
+        self._held = G if self._holding else None
+        return G
 
     @contextmanager
     def holding(self) -> Iterator[None]:

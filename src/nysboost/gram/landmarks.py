@@ -14,7 +14,6 @@ from nysboost.kernels import Kernel
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Indices
 from nysboost.numerics.checks import positions
-from nysboost.numerics.linalg import symmetric
 
 if TYPE_CHECKING:
     from nysboost.gram.gram import Gram
@@ -106,7 +105,7 @@ class Sample:
     @cached_property
     def matrix(self) -> Array:
         """All of G[S, S], evaluated once, when it is first asked for."""
-        return symmetric(self.gram.block, len(self))
+        return self.gram.whole()
 
     @cached_property
     def single(self) -> Array:
