@@ -80,6 +80,9 @@ FILES: dict[str, str | bytes] = {
     "beside.npz": bytes_of(
         lambda file: np.savez(file, X=ROWS, y=np.where(ROWS[:, 0] > 1, np.nan, ROWS[:, 0]))
     ),
+    "parts/1.parquet": bytes_of(pd.DataFrame(ROWS, columns=list("abc")).to_parquet),
+    "parts/notes.txt": "Dear reader",
+    "notes.zarr/letter": "Dear reader",
     "letter": "Dear reader",
     "bad.h5": "a b c",
     "bad.zarr": "a b c",
@@ -95,6 +98,7 @@ def run(commands: str) -> Outcome:
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         Path("nothing").mkdir()
         for name, content in FILES.items():
+            Path(name).parent.mkdir(exist_ok=True)
             Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
         for words in map(shlex.split, commands.split(" && ")):
             before = {str(path) for path in Path().rglob("*") if path.is_file()}
@@ -197,6 +201,7 @@ REFUSED: dict[str, tuple[int, str]] = {
     "learn huge.csv --target a": (4, "Column 'b' has the value 1e+200"),
     "learn large.csv --target a": (2, "out of range"),
     "learn cell.csv --target a": (2, "too few"),
+    f"{FIT} && transform m t.csv --out notes.zarr --force": (6, "with other files in it"),
     "fit t.csv --target a --out m --separator ;;": (2, "one character, or tab, is needed"),
     "fit beside.npz --target y --out m --category 0": (4, "have no names"),
     "fit formulas.xlsx --target a --out m --category z": (4, "no column 'z'"),
@@ -220,6 +225,7 @@ ACCEPTED = {
     f"{FIT} && info m": ["Nystroem", "uniform", "written by: nysboost 0."],
     f"{LEARN.format('formulas.xlsx')}": ["Cell C2 of", "as have 19 more cells", "c (20 gaps)"],
     f"{LEARN.format('formulas.xlsx')} --category b": ["category: b (5 values"],
+    f"{LEARN.format('parts')}": ["40 rows, 2 columns"],
     f"{LEARN.format('quoted.csv')}": ["20 rows, 1 columns"],
     "fit beside.npz --target y --out m --components 5 --drop-missing": ["dropped rows:"],
     **{

@@ -23,6 +23,9 @@ CHUNK_BYTES = 2**23
 FOLDERS = (".zarr", ".parquet")
 """Outputs that may be folders, which --force replaces."""
 
+IN_STORES = ("zarr.json", ".zarray", ".zgroup", "*.parquet")
+"""What such a folder has in it."""
+
 Opened = tuple[Callable[[Any], Any], Callable[[], Any]]
 """What writes a block of rows, and what closes the file."""
 
@@ -132,6 +135,8 @@ def refuse_existing(path: Path, force: bool, inputs: Sequence[Path] = ()) -> Non
         )
     if path.exists() and not force:
         raise UserError(f"{path} is there already: --force replaces it.", EXISTS)
+    if path.is_dir() and any(path.iterdir()) and not any(map(any, map(path.glob, IN_STORES))):
+        raise UserError(f"{path} is a folder with other files in it: give another name.", EXISTS)
 
 
 def _is_input(path: Path, other: Path) -> bool:

@@ -189,11 +189,14 @@ def _open_columns(path: Path, form: str) -> ColumnFile:
     try:
         how = {"format": form, "exclude_invalid_files": False}
         how |= {"partitioning": "hive"} if path.is_dir() else {}
-        data = arrow.dataset(path, **how)
+        # other files of a folder are notes and logs; those of programs begin with . or _
+        inside = [(str(p), p.relative_to(path).parts) for p in sorted(path.rglob("*.parquet"))]
+        source = [name for name, parts in inside if not any(part[0] in "._" for part in parts)]
+        data = arrow.dataset(source or path, **how)
         if path.is_dir():  # files may lack columns, have others, or numbers of another type
             schemas = [data.schema, *(part.physical_schema for part in data.get_fragments())]
             unified = pa.unify_schemas(schemas, promote_options="permissive")
-            data = arrow.dataset(path, schema=unified, **how)
+            data = arrow.dataset(source, schema=unified, **how)
         described = json.loads((data.schema.metadata or {}).get(b"pandas", b"{}"))
         rows = int(data.count_rows())
     except (pa.ArrowException, OSError) as error:
