@@ -46,6 +46,10 @@ def test_intervals_are_counted_and_drawn(regressor, rows):
     assert shown.ax_.get_title() == f"90 % intervals contain {100 * inside:.0f} % of 80 rows"
     again = shown.plot(interval=0.5, ax=shown.ax_.figure.add_subplot())
     assert again.ax_.get_title().startswith("50 %")
+    with pytest.raises(ValueError, match="between 0 and 1, but 90"):
+        shown.plot(interval=90)
+    with pytest.raises(TypeError, match="CalibrationDisplay is for classifiers"):
+        IntervalDisplay.from_estimator(nb.NystroemClassifier(), X, y > 0)
 
 
 @pytest.mark.parametrize(
@@ -61,14 +65,6 @@ def test_intervals_are_counted_and_drawn(regressor, rows):
 def test_what_cannot_be_counted_is_refused(display, values, says):
     with pytest.raises(ValueError, match=says):
         display.from_predictions(*values)
-
-
-def test_intervals_are_of_regressors_and_between_0_and_1(regressor, rows):
-    X, y = rows
-    with pytest.raises(TypeError, match="CalibrationDisplay is for classifiers"):
-        IntervalDisplay.from_estimator(nb.NystroemClassifier(), X, y > 0)
-    with pytest.raises(ValueError, match="between 0 and 1, but 90"):
-        IntervalDisplay.from_estimator(regressor, X, y).plot(interval=90)
 
 
 def test_coverage_of_normal_errors_is_what_is_claimed():

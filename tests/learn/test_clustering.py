@@ -68,8 +68,7 @@ def test_landmarks_are_centres_and_of_a_precomputed_matrix_columns():
 
 
 def test_no_seed_misses_an_eigenvector_of_a_dense_cluster():
-    digits, _ = load_digits(return_X_y=True)
-    digits = digits[:800] / 16
+    digits = DATA["digits"][0][:600]
     K = nb.Gaussian(gamma=0.3)(digits, digits)
     roots = np.sqrt(K.sum(axis=1))
     exact = np.linalg.eigvalsh(K / np.outer(roots, roots))[-10]
