@@ -83,19 +83,25 @@ def test_a_part_of_a_file_has_the_predictions_of_the_whole(tmp_path, monkeypatch
 def test_of_many_values_one_that_is_not_known_is_neither_a_gap_nor_another():
     street = np.array([f"street {i}" for i in RNG.integers(60, size=400)], dtype=object)
     street[::4] = None
-    y = np.where(np.arange(400) % 4 == 0, 8.0, 0.0)
-    model = regressor(n_components=60).fit(pd.DataFrame({"street": street}), y)
+    frame, y = pd.DataFrame({"street": street}), np.where(np.arange(400) % 4 == 0, 8.0, 0.0)
+    model = regressor(n_components=60).fit(frame, y)
     gap, unknown = model.predict(pd.DataFrame({"street": [None, "elsewhere"]}, dtype=object))
     assert abs(gap - 8) < 1
     assert abs(unknown - y.mean()) < 2
+    both = nb.NystroemClassifier(**USUAL | {"n_components": 60})
+    assert both.fit(frame, y > 4).score(frame, y > 4) == 1
 
 
-def test_means_of_values_are_their_own_without_noise_and_nearly_that_of_all_where_y_is_noise():
+def test_means_of_values_are_their_own_without_noise_and_else_drawn_towards_that_of_all():
     values, y = np.repeat(np.arange(50), 8), np.random.default_rng(0).normal(size=(400, 1))
     exact = _means(values, 50, values[:, None] + 0.0, None)[:, 0]
     np.testing.assert_allclose(exact, [*range(50), 24.5, 24.5])
-    shrunk = _means(values, 50, y, None)[:50]
-    assert shrunk.std() < 0.5 * y.reshape(50, 8).mean(axis=1).std()
+    y += values[:, None] / 50
+    groups = y.reshape(50, 8)
+    raw, noise = groups.mean(axis=1) - y.mean(), groups.var(axis=1).mean()
+    among = raw.var() - noise * 50 / 400  # less than what noise alone gives to 50 means of eight
+    shrunk = y.mean() + raw * 8 / (8 + noise / among)
+    np.testing.assert_allclose(_means(values, 50, y, None)[:50, 0], shrunk)
 
 
 # Weights
