@@ -75,7 +75,7 @@ FILES: dict[str, str | bytes] = {
     "quote.csv": 'a,b\n1,x\n2,"y\n' + "3,z\n" * 20,
     "quoted.csv": "a,b\n" + '1,"x, y\n""z"""\n2,w\n' * 10,
     "formulas.xlsx": in_excel(
-        ["a", "b", "c"], *([i, i % 5, f"=A{i}"] for i in range(20)), [1, None, 3]
+        ["a", "b", "c"], *([i, i % 5, f"=A{i}"] for i in range(20)), [], [1, None, 3]
     ),
     "beside.npz": bytes_of(
         lambda file: np.savez(file, X=ROWS, y=np.where(ROWS[:, 0] > 1, np.nan, ROWS[:, 0]))
@@ -223,7 +223,7 @@ ACCEPTED = {
     "--version": [f"nysboost {nb.__version__}"],
     "--help": ["compare", "reproduce"],
     f"{FIT} && info m": ["Nystroem", "uniform", "written by: nysboost 0."],
-    f"{LEARN.format('formulas.xlsx')}": ["Cell C2 of", "as have 19 more cells", "c (20 gaps)"],
+    LEARN.format("formulas.xlsx"): ["1 empty rows", "Cell C2", "as have 19 more", "c (20 gaps)"],
     f"{LEARN.format('formulas.xlsx')} --category b": ["category: b (5 values"],
     f"{LEARN.format('parts')}": ["40 rows, 2 columns"],
     f"{LEARN.format('quoted.csv')}": ["20 rows, 1 columns"],

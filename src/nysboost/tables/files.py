@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -264,7 +265,8 @@ def _open_excel(path: Path) -> ColumnFile:
             raise NoTableError(f"{path} is no Excel file, or it is damaged.") from error
         cells = [list(row) for row in book.worksheets[0].iter_rows(values_only=True)]
         notes = [f"The first sheet of {path} is read."] if len(book.worksheets) > 1 else []
-    rows = [row for row in cells if any(cell is not None for cell in row)]
+    filled = [any(cell is not None for cell in row) for row in cells]
+    rows = list(compress(cells, filled))
     if len(rows) < 2:
         msg = f"The first sheet of {path} needs a line of column names and at least one row."
         raise TableError(msg)
@@ -272,6 +274,9 @@ def _open_excel(path: Path) -> ColumnFile:
     kept = [i for i, name in enumerate(names) if name]
     refuse_repeated([names[i] for i in kept], path)
     data = pa.table({names[i]: _one_type([row[i] for row in rows[1:]]) for i in kept})
+    between = filled[filled.index(True) : len(filled) - filled[::-1].index(True)]
+    if empty := between.count(False):
+        notes.append(f"{empty} empty rows of {path} are left out.")
     if any(column.null_count for column in data.columns):
         notes += _formulas_without_values(path, cells)
     return ColumnFile(path, data, tuple(data.column_names), notes, data.num_rows)
