@@ -76,7 +76,7 @@ ARITHMETIC = {
     ast.Div: ast.Mult,
     ast.FloorDiv: ast.Mult,
 }
-HARMLESS = ("copy", "strict", "repr", "eq", "frozen")
+HARMLESS = ("copy", "strict", "repr", "eq", "frozen", "stacklevel")
 """Keywords whose values change memory, texts or what is refused."""
 
 NAMES = {"min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum"}

@@ -34,6 +34,7 @@ def test_a_power_goes_on_beyond_what_the_pilot_tells():
     assert power().reach == 50
     assert at(power(), 40) == pytest.approx(1 / 40)
     assert at(power(), 4000) == pytest.approx(1 / 4000)
+    assert at(power(n=100), 20) == pytest.approx(0.8 / 20)  # rows that are landmarks are exact
 
 
 def test_two_trials_tilt_or_compress_it_but_not_to_nothing():

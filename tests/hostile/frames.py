@@ -66,6 +66,12 @@ def lazily(frame: Any) -> Any:
         return model().predict(dd.from_pandas(frame, npartitions=3)).compute()
 
 
+def lazily_from_row_five() -> Any:
+    parts = dd.from_pandas(FRAME, npartitions=20)  # of three rows each
+    with dask.config.set(scheduler="synchronous"):
+        return model().predict(parts.map_partitions(lambda part: part[part.index >= 5])).compute()
+
+
 Change = Callable[[pd.DataFrame], Any]
 DOORS: dict[str, Change] = {
     "pandas": lambda f: model().predict(f),
@@ -272,7 +278,8 @@ def score(frame: Any, target: Any = TARGET) -> float:
     return float(learner(30).fit(frame, target).score(frame, target))
 
 
-FITTED = cases(
+FITTED = [Case("Dask: parts of no rows and of one", lazily_from_row_five, same(FRAME[5:]))]
+FITTED += cases(
     "a fit to {}",
     lambda change: score(change(FRAME)),
     {**RIGHT, **ODD, **FITS},

@@ -16,6 +16,7 @@ from scipy.sparse import csr_matrix
 import nysboost as nb
 from hostile import Case, X, Y, cases, close_to, finite, refused
 from hostile.data import NO_TABLES
+from nysboost.kernels.warp import Quantiles
 
 LABELS = (Y > 0).astype(int)
 SMALL: dict[str, Any] = {"n_landmarks": 20, "random_state": 0}
@@ -30,6 +31,10 @@ def regressor(**how: Any) -> Any:
 
 def classifier(**how: Any) -> Any:
     return nb.NystroemClassifier(**OPTIONS | how)
+
+
+def given_kernel(**how: Any) -> Any:
+    return regressor(metric=None, landmarks="target", **how)
 
 
 def machine(**how: Any) -> Any:
@@ -217,6 +222,7 @@ PARAMETERS: list[tuple[Callable[..., Any], str, list[Any]]] = [
     (regressor, "local", [0, -3, 2.5, "all", None]),
     (regressor, "scale", ["foo", 3, True]),
     (regressor, "missing", ["foo"]),
+    (given_kernel, "kernel", ["linear", nb.Gaussian(metric=nb.Metric(1.0, Quantiles.of(X)))]),
     (regressor, "max_memory", ["lots", -1, None]),
     (regressor, "random_state", ["a", -1, 1.5]),
     (classifier, "loss", ["foo", 3, "absolute"]),

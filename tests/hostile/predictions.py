@@ -81,6 +81,11 @@ ON_HARD: dict[str, Callable[[Any], Any]] = {
     "regression on": lambda t: regressor().fit(t, Y).predict(t),
     "quantiles of": lambda t: regressor(scale="quantile").fit(t, Y).predict(t),
     "margins on": lambda t: classifier(loss="hinge").fit(t, LABELS).predict_proba(t),
+    "a metric that is given on": lambda t: (
+        regressor(kernel=nb.Gaussian(metric=nb.Metric(np.full(4, 0.5))), metric=None, scale=None)
+        .fit(t, Y)
+        .predict(t)
+    ),
     "an ANOVA on": lambda t: regressor(kernel="anova").fit(t, Y).predict(t),
     "as many landmarks as it takes for": lambda t: (
         regressor(n_components="auto").fit(t, Y).predict(t)

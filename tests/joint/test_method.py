@@ -59,6 +59,12 @@ def test_a_far_row_costs_no_more_than_its_landmark(case, seed):
     assert with_it.relative_error() <= 1.5 * max(without.relative_error(), 1e-9)
 
 
+@pytest.mark.parametrize(("nu", "moves"), [(0.5, False), (1.5, True), (2.5, True)])
+def test_landmarks_move_where_the_kernel_has_a_derivative(nu, moves):
+    approx = nb.approximate(digits(80), "joint", nb.Matern(nu), n_components=9, random_state=0)
+    assert (approx.landmarks.indices is None) == moves
+
+
 def test_far_rows_are_seen_beyond_the_sample():
     """One row in 3000, of which a fit samples 200: its landmark is where it is."""
     rng = np.random.default_rng(0)
