@@ -8,6 +8,7 @@ from scipy.sparse import random as random_sparse
 from sklearn.linear_model import Ridge
 
 import nysboost as nb
+from nysboost.search import tuning
 from nysboost.search.candidates import MATERN32, Solution, options_of
 from nysboost.search.loss import Point
 from nysboost.search.model import mixture_weights
@@ -58,14 +59,19 @@ def test_principal_components_keep_distances_where_they_are_all_there_are():
     np.testing.assert_allclose(scale.to_rows(scale(X)), X, atol=1e-8)
 
 
-def test_codes_are_piecewise_linear_between_the_thresholds_of_a_tree():
-    x = np.linspace(0, 1, 1000)[:, None]
-    codes = PiecewiseCodes.of(x, (x > 0.3).astype(float), None)
-    np.testing.assert_allclose(codes.edges[0][1:-1], [0.3], atol=0.002)
-    found = codes(np.array([[-1.0], [0.15], [0.65], [2.0]]))
-    np.testing.assert_allclose(found[:, 1], [0, 0.5, 1, 1], atol=0.01)
-    np.testing.assert_allclose(found[:, 2], [0, 0, 0.5, 1], atol=0.01)
-    np.testing.assert_array_equal(codes.origins, [0, 0, 0])
+def test_codes_are_piecewise_linear_between_quantiles_of_the_different_values():
+    spike = np.r_[np.zeros(900), np.linspace(0, 1, 161)[1:]]  # quantiles of all are 0 but for two
+    X = np.stack([spike, np.arange(1060) % 2, np.arange(1060) % 3], axis=1)
+    codes = PiecewiseCodes.of(X)
+    np.testing.assert_allclose(codes.edges[0], np.linspace(0, 1, tuning.BINS + 1))
+    np.testing.assert_array_equal(codes.edges[2], [0, 1, 2])
+    found = codes(np.array([[-1.0, 0, 0], [0.03125, 1, 1.5], [2.0, 1, 2]]))
+    np.testing.assert_allclose(found[1, :6], [0.03125, 1, 1.5, 0.5, 0, 0])
+    np.testing.assert_array_equal(found[:, -2:], [[0, 0], [1, 0.5], [1, 1]])
+    assert (found[0, 3:] == 0).all()
+    assert (found[2, 3:] == 1).all()
+    # a feature of two values has no codes
+    np.testing.assert_array_equal(codes.origins, [0, 1, 2, *[0] * tuning.BINS, 2, 2])
 
 
 def test_a_spike_is_seen_by_codes_and_a_file_keeps_them(tmp_path):

@@ -55,8 +55,7 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
     scale : "auto", "standard", "quantile" or None
         Scaling of the features before the search: each to unit spread; each to its normal
         quantiles, for heavy tails; or all by one factor (None). "auto" is unit spread, and tries
-        quantiles up to 5,000 rows; with more rows also piecewise-linear codes beside the columns,
-        at the thresholds of a decision tree on each.
+        quantiles up to 5,000 rows, and piecewise-linear codes beside the columns.
     local : bool, int or "auto"
         Whether all training rows predict too, each new row by the ridge regression of its leaf, as
         far as held-out rows prefer that: "auto" where `max_memory` holds them, True else raises. A

@@ -262,8 +262,7 @@ def options_of(
     """Return what is tried: the strings and kernels of a learner's settings as objects.
 
     `place` is where landmarks come from that are not trained on y, called `name`. A long descent
-    takes the most general metric; codes are fitted to y, so that one part must be held out (pol
-    .056, without codes .061; elevators .327, .334).
+    takes the most general metric, and one with codes has a scale for each of them.
     """
     made = make_kernel(kernel) if isinstance(kernel, str) and kernel != "auto" else kernel
     if metric is None:
@@ -276,6 +275,7 @@ def options_of(
         return Options((Space("", SCALINGS[scale or "none"]),), baseline)
     kernels = (UNIT_GAUSSIAN if wide else MATERN12, MATERN32) if automatic else (_unit(made),)
     shapes, folds = ("each", "full") if metric == "auto" else (metric,), in_folds(rows.n)
+    coded = scale == "auto" and shapes[0] == "each" and not (folds and wide)
     if wide:
         # pixels have common units; hotel rates, 146 columns, have .252, and .206 at unit spread
         scalings = (in_proportion, unit_spread) if scale == "auto" else (SCALINGS[scale or "none"],)
@@ -286,7 +286,10 @@ def options_of(
             spaces.append(Space("per feature", scalings[-1], (narrow,)))
     else:
         candidates = tuple(Candidate(k, shape) for shape in shapes for k in kernels)
-        candidates = candidates if folds else candidates[-len(kernels) :]
+        if not folds:
+            candidates = candidates[-len(kernels) :]
+        elif coded and len(candidates) > 2:  # the first one has codes instead
+            candidates = candidates[1:]
         spaces = [
             Space(
                 "standard" if scale == "auto" else str(scale), SCALINGS[scale or "none"], candidates
@@ -294,10 +297,8 @@ def options_of(
         ]
         if scale == "auto" and folds:  # quantiles break sums that a long descent finds
             spaces.append(Space("quantile", SCALINGS["quantile"], candidates))
-    codes = None
-    if scale == "auto" and shapes[0] == "each" and not folds:
-        rough = MATERN12 if automatic else kernels[0]
-        codes = Space("codes", unit_spread, (Candidate(rough, "each"),), codes=True)
+    rough = Candidate(MATERN12 if automatic else kernels[0], "each")
+    codes = Space("codes", unit_spread, (rough,), codes=True) if coded else None
     return Options(tuple(spaces), Baseline(), codes)
 
 

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
-from sklearn.tree import DecisionTreeRegressor
 
 from nysboost.data.passes import BlockTask
 from nysboost.data.rows import EncodedRows
@@ -23,9 +22,10 @@ from nysboost.numerics.arrays import (
     like,
     namespace,
     positive_or_one,
+    take,
     to_host,
 )
-from nysboost.search.tuning import CODE_LEAVES, CODE_SHARE, CODES, COMPONENTS, PILOT_ROWS
+from nysboost.search.tuning import BINS, CODES, COMPONENTS, PILOT_ROWS
 
 CONSTANT = 1e-12
 """A feature whose spread is below this share of its size is constant but for rounding."""
@@ -129,19 +129,15 @@ class PiecewiseCodes:
     edges: tuple[Floats, ...]
 
     @classmethod
-    def of(cls, X: Array, Y: Array, weights: Array | None) -> PiecewiseCodes:
-        """Learn edges: thresholds of a small decision tree of Y on each feature alone."""
-        x, y = to_host(X), to_host(Y)
-        counts, least = None if weights is None else to_host(weights), len(x) // CODE_SHARE
-        most = min(CODE_LEAVES, max(3, CODES // max(1, n_numeric(X))))
-        tree = DecisionTreeRegressor(
-            max_leaf_nodes=most, min_samples_leaf=max(20, least), random_state=0
-        )
+    def of(cls, X: Array) -> PiecewiseCodes:
+        """Choose edges: the different values of each feature, or quantiles of them."""
+        most = min(BINS, max(3, CODES // max(1, n_numeric(X))))
         edges = []
-        for column in x.T:
-            found = tree.fit(column[:, None], y, sample_weight=counts).tree_
-            cuts = found.threshold[found.children_left >= 0]
-            edges.append(np.unique(np.concatenate([[column.min()], cuts, [column.max()]])))
+        for column in to_host(X).T:
+            values = np.unique(column)
+            if len(values) > most + 1:
+                values = np.unique(np.quantile(values, np.linspace(0, 1, most + 1)))
+            edges.append(values)
         return cls(tuple(edges))
 
     @cached_property
@@ -153,12 +149,15 @@ class PiecewiseCodes:
     def __call__(self, X: Array, start: int = 0) -> Array:  # noqa: ARG002
         """Return the features with their codes, shape (n, d + codes)."""
         X = dense(as_float(X))
-        xp, parts = namespace(X), [X]
-        for j, edges in enumerate(self.edges):
-            if len(edges) > 2:
-                low, width = like(edges[:-1], X), like(np.diff(edges), X)
-                parts.append(xp.clip((X[:, j : j + 1] - low) / width, min=0.0, max=1.0))
-        return xp.concat(parts, axis=1)
+        xp, coded = namespace(X), [e for e in self.edges if len(e) > 2]
+        if not coded:
+            return X
+        low, width = (
+            like(np.concatenate(parts), X)
+            for parts in ([e[:-1] for e in coded], [np.diff(e) for e in coded])
+        )
+        x = take(X, self.origins[len(self.edges) :], axis=1)
+        return xp.concat([X, xp.clip((x - low) / width, min=0.0, max=1.0)], axis=1)
 
 
 def with_codes(rows: Any, codes: PiecewiseCodes | None) -> Any:

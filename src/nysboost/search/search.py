@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -93,8 +94,8 @@ def learn(
     1. Where there are several spaces or candidates, they take first steps, with few landmarks;
        held-out rows select.
     2. Folds: all candidates of the best space take first steps without each fold, and go on with
-       all rows. One held-out part: the best candidate takes the long descent, with all landmarks,
-       and another one does where codes stand beside the features.
+       all rows. One held-out part: the best candidate takes the long descent, with all landmarks.
+       In both cases another one does with codes beside the features.
     3. Weights of the landmarks, and kernel ridge regressions in leaves, come from all rows but
        the held-out ones; these choose penalties and mix. Then they join.
 
@@ -122,20 +123,18 @@ def learn(
     if leaves:
         moving = few if folds else max(few, min(c, data.rows.n // tuning.ROWS_WITH_LEAVES))
     coded = [options.codes] if options.codes and n_numeric(data.X) <= tuning.WIDE else []
-    rest = first * (len(data.folds) + 1) if folds else (1 + len(coded)) * long_work(data, moving)
+    each = len(data.folds) + 1 if folds else long_work(data, moving)
+    rest = ((first if folds else 1) + len(coded)) * each
     work.begin((first + len(spaces) - 1 + rest) / (1 - LAST))
     best, notes = select_space(data, spaces, seed, work)
+    descend = partial(descend_in_folds, few) if folds else descend_long
     trials = [fit_baseline(best.data, best.scale, options.baseline, c, seed)]
-    if folds:
-        trials += [
-            descend_in_folds(best, k, few, moving, seed, work) for k in best.space.candidates
-        ]
-    else:
-        trials.append(descend_long(best, moving, seed, work))
-        for pilot in (Pilot.of(space, data) for space in coded):
-            wide = 2 * width + pilot.data.rows.n_features
-            fits = bool(decide_leaves("auto", rows, wide, budget))
-            trials.append(replace(descend_long(pilot, moving, seed, work), local=fits))
+    pilots = [replace(best, candidate=k) for k in best.space.candidates] if folds else [best]
+    for pilot in [*pilots, *(Pilot.of(space, data) for space in coded)]:
+        trial = descend(pilot, moving, seed, work)
+        wide = 2 * width + pilot.data.rows.n_features
+        fits = pilot.codes is None or bool(decide_leaves("auto", rows, wide, budget))
+        trials.append(replace(trial, local=fits))
     return _mix(data, trials, notes, leaves, budget, work)
 
 

@@ -145,11 +145,8 @@ class Pilot:
     @classmethod
     def of(cls, space: Space, data: Data) -> Pilot:
         """Return the first candidate of a space before first steps."""
-        codes = None
-        if space.codes:
-            part = data.sample()[data.splits[0][0][: tuning.HELD_OUT[-1]]]
-            codes = PiecewiseCodes.of(part.X, part.Y, part.weights)
-            data = data.with_codes(codes)
+        codes = PiecewiseCodes.of(data.X[: tuning.HELD_OUT[-1], :]) if space.codes else None
+        data = data.with_codes(codes)
         return cls(space, data, codes, space.scaling(data.X), space.candidates[0])
 
 
@@ -243,13 +240,12 @@ def fit_baseline(data: Data, scale: Scale, baseline: Baseline, c: int, seed: int
     return Trial(baseline.name, data, None, scale, solutions, finish, local=False)
 
 
-def descend_in_folds(
-    pilot: Pilot, candidate: Candidate, few: int, c: int, seed: int, work: Progress
-) -> Trial:
+def descend_in_folds(few: int, pilot: Pilot, c: int, seed: int, work: Progress) -> Trial:
     """Return a candidate after first steps without each fold; with all rows it goes on from one.
 
-    There rows join the landmarks until there are c.
+    The first steps have `few` landmarks; then rows join them until there are c.
     """
+    candidate = pilot.candidate
     data, scale = pilot.data, pilot.scale
     sample = data.sample(scale)
     solutions = []
@@ -264,7 +260,8 @@ def descend_in_folds(
         batch = batch_rows(sample.X, c)
         return candidate.descend(best, sample, trace, batch, tuning.FIRST_STEPS)
 
-    return Trial(candidate.name, data, pilot.codes, scale, solutions, finish)
+    name = f"{pilot.space.name}, {candidate.name}"
+    return Trial(name, data, pilot.codes, scale, solutions, finish)
 
 
 def descend_long(pilot: Pilot, c: int, seed: int, work: Progress) -> Trial:
