@@ -65,8 +65,9 @@ def test_codes_are_piecewise_linear_between_quantiles_of_the_different_values():
     codes = PiecewiseCodes.of(X)
     np.testing.assert_allclose(codes.edges[0], np.linspace(0, 1, tuning.BINS + 1))
     np.testing.assert_array_equal(codes.edges[2], [0, 1, 2])
-    found = codes(np.array([[-1.0, 0, 0], [0.03125, 1, 1.5], [2.0, 1, 2]]))
-    np.testing.assert_allclose(found[1, :6], [0.03125, 1, 1.5, 0.5, 0, 0])
+    middle = 0.5 / tuning.BINS
+    found = codes(np.array([[-1.0, 0, 0], [middle, 1, 1.5], [2.0, 1, 2]]))
+    np.testing.assert_allclose(found[1, :6], [middle, 1, 1.5, 0.5, 0, 0])
     np.testing.assert_array_equal(found[:, -2:], [[0, 0], [1, 0.5], [1, 1]])
     assert (found[0, 3:] == 0).all()
     assert (found[2, 3:] == 1).all()
