@@ -288,8 +288,8 @@ def options_of(
         candidates = tuple(Candidate(k, shape) for shape in shapes for k in kernels)
         if not folds:
             candidates = candidates[-len(kernels) :]
-        elif coded and len(candidates) > 2:  # the first one has codes instead
-            candidates = candidates[1:]
+        elif coded:  # the rougher kernel has codes
+            candidates = tuple(Candidate(kernels[-1], shape) for shape in shapes)
         spaces = [
             Space(
                 "standard" if scale == "auto" else str(scale), SCALINGS[scale or "none"], candidates
@@ -297,8 +297,9 @@ def options_of(
         ]
         if scale == "auto" and folds:  # quantiles break sums that a long descent finds
             spaces.append(Space("quantile", SCALINGS["quantile"], candidates))
-    rough = Candidate(MATERN12 if automatic else kernels[0], "each")
-    codes = Space("codes", unit_spread, (rough,), codes=True) if coded else None
+    rough = MATERN12 if automatic else kernels[0]
+    in_codes = tuple(Candidate(k, "each") for k in ((rough, *kernels[1:]) if folds else (rough,)))
+    codes = Space("codes", unit_spread, in_codes, codes=True) if coded else None
     return Options(tuple(spaces), Baseline(), codes)
 
 

@@ -122,15 +122,16 @@ def learn(
     moving = c
     if leaves:
         moving = few if folds else max(few, min(c, data.rows.n // tuning.ROWS_WITH_LEAVES))
-    coded = [options.codes] if options.codes and n_numeric(data.X) <= tuning.WIDE else []
+    coded = []
+    if options.codes and n_numeric(data.X) <= tuning.WIDE:
+        coded = Pilot.of(options.codes, data).alternatives
     each = len(data.folds) + 1 if folds else long_work(data, moving)
     rest = ((first if folds else 1) + len(coded)) * each
     work.begin((first + len(spaces) - 1 + rest) / (1 - LAST))
     best, notes = select_space(data, spaces, seed, work)
     descend = partial(descend_in_folds, few) if folds else descend_long
     trials = [fit_baseline(best.data, best.scale, options.baseline, c, seed)]
-    pilots = [replace(best, candidate=k) for k in best.space.candidates] if folds else [best]
-    for pilot in [*pilots, *(Pilot.of(space, data) for space in coded)]:
+    for pilot in [*(best.alternatives if folds else [best]), *coded]:
         trial = descend(pilot, moving, seed, work)
         wide = 2 * width + pilot.data.rows.n_features
         fits = pilot.codes is None or bool(decide_leaves("auto", rows, wide, budget))

@@ -149,6 +149,11 @@ class Pilot:
         data = data.with_codes(codes)
         return cls(space, data, codes, space.scaling(data.X), space.candidates[0])
 
+    @property
+    def alternatives(self) -> list[Pilot]:
+        """The same with each candidate of the space."""
+        return [replace(self, candidate=candidate) for candidate in self.space.candidates]
+
 
 def select_space(
     data: Data, spaces: Sequence[Space], seed: int, work: Progress
