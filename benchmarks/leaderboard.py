@@ -386,7 +386,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     made.add_argument("--max-rows", type=int, default=10**9, help="leave larger tables out")
     made.add_argument("--threads", type=int, default=1)
     options = made.parse_args(arguments)
-    board, mean = standings(run(options))
+    runs = run(options)
+    if not any(record["learner"] == REFERENCE for record in runs):
+        raise SystemExit(f"The ranks need the {REFERENCE} too: run it into the same file.")
+    board, mean = standings(runs)
     text = page(board, mean)
     options.runs.with_suffix(".md").write_text(text, encoding="utf-8")
     picture(board, options.runs.with_suffix(".png"))
