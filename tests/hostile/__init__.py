@@ -63,6 +63,16 @@ def refused(
     ]
 
 
+def listed(calls: dict[str, Any]) -> list[Case]:
+    """Return a case for each call, which may come with a check or with its sentence's pattern."""
+    made = []
+    for name, given in calls.items():
+        call, expected = given if isinstance(given, tuple) else (given, "")
+        says = expected if isinstance(expected, str) else ""
+        made.append(Case(name, call, None if isinstance(expected, str) else expected, says))
+    return made
+
+
 def approximate(data: Any = X, method: str = "uniform", kernel: Any = "rbf", **how: Any) -> Any:
     how = {"n_components": 20, "random_state": 0} | how
     return nb.approximate(data, method, kernel, **how)

@@ -12,15 +12,15 @@ from scipy.sparse import csr_matrix
 
 import nysboost as nb
 from hostile import (
-    Case,
     X,
     Y,
     approximate,
     cases,
     close_to,
+    finite,
     gaussian,
     has_error_of,
-    refused,
+    listed,
     standard,
 )
 
@@ -28,16 +28,16 @@ FITTED = approximate(kernel=nb.Gaussian(gamma=0.3))
 DENSE = FITTED.to_dense()
 
 
-def solved_as_well_as_dense(alpha: float) -> Case:
-    """A system that is solved to the residual that a dense factorisation reaches."""
+def solved_as_well_as_dense(alpha: float) -> Any:
+    """Return a check for the residual that a dense factorisation reaches."""
     A = DENSE + alpha * np.eye(60)
     reference = np.linalg.norm(A @ np.linalg.solve(A, Y) - Y)
     floor = 1e-13 * np.linalg.norm(Y)
-    return Case(
-        f"a system with alpha = {alpha:g}",
-        lambda: FITTED.solve(Y, alpha),
-        lambda x: bool(np.linalg.norm(A @ x - Y) <= 20 * reference + floor),
-    )
+    return lambda x: bool(np.linalg.norm(A @ x - Y) <= 20 * reference + floor)
+
+
+def by_name(*values: Any) -> dict[str, Any]:
+    return {f"{value!r}": value for value in values}
 
 
 SIZES = {
@@ -112,7 +112,75 @@ def on_own(landmarks: Any, method: str = "nystrom", **how: Any) -> Any:
     return nb.approximate(X, method, gamma=0.3, landmarks=landmarks, random_state=0, **how)
 
 
-LANDMARKS = [
+ERROR = standard().fit(X).approximation_.relative_error()
+SINGLE: dict[str, Any] = {
+    "own landmarks for a method that finds them": (
+        lambda: on_own([1, 2], "kmeans"), "'kmeans' chooses its own landmarks"),
+    "own landmarks and their number": (lambda: on_own([1, 2], n_components=7), "already"),
+    "own landmarks and a tolerance": (lambda: on_own([1, 2], tol=0.1), "already"),
+    "a right-hand side of integers": (
+        lambda: FITTED.solve(np.arange(60), 0.1),
+        close_to(np.linalg.solve(DENSE + 0.1 * np.eye(60), np.arange(60.0)), 1e-7)),
+    "a certificate of 100 values": (
+        lambda: FITTED.certificate(n_entries=100),
+        r"too few to say anything about 20 landmarks: \d+"),
+    "a certificate of 0.5 values": (
+        lambda: FITTED.certificate(n_entries=0.5), "n_entries must be a positive whole number"),
+    "a tolerance and a number of columns": (
+        lambda: approximate(method="URB-mean", tol=0.1, n_columns=3, n_components=None),
+        "which n_columns says already"),
+    "an unknown norm": lambda: FITTED.relative_error(norm="nuclear"),
+    "eigh(2.5)": lambda: FITTED.eigh(2.5),
+    "eigh(0)": lambda: FITTED.eigh(0),
+    "more eigenpairs than there are": (
+        lambda: FITTED.eigh(1000)[0], lambda values: len(values) <= 20),
+    "a prefix of a single learner": (lambda: FITTED.prefix(3), "Only ensemble and boos"),
+    "a product with another length": lambda: FITTED @ np.ones(7),
+    "more landmarks than rows": (
+        lambda: approximate(n_components=100, kernel=nb.Gaussian(gamma=0.3)).to_dense(),
+        close_to(gaussian(X, 0.3), 1e-6)),
+    "a transformer with more features than rows": (
+        lambda: standard(n_components=100).fit_transform(X),
+        lambda features: features.shape[0] == 60 and features.shape[1] <= 60),
+    "n_learners = None": (
+        lambda: nb.BoostedNystroem("URB-mean", n_learners=None).fit_transform(X), finite),
+    "n_learners = None in an ensemble": (
+        lambda: nb.EnsembleNystroem(n_learners=None).fit_transform(X), finite),
+    "a kernel where a variant belongs": (lambda: nb.BoostedNystroem("rbf").fit(X), "kernel="),
+    "an unknown weight rule": lambda: nb.EnsembleNystroem("mean").fit(X),
+    "a deep copy of a fitted transformer": (
+        lambda: copy.deepcopy(standard().fit(X)).approximation_.relative_error(), close_to(ERROR)),
+    "a shallow copy of a fitted transformer": (
+        lambda: copy.copy(standard().fit(X)).approximation_.relative_error(), close_to(ERROR)),
+    "the errors of a pickled transformer": (
+        lambda: pickle.loads(pickle.dumps(standard().fit(X))).approximation_.relative_error(),
+        "training rows"),
+    "out= beside set_output": (
+        lambda: standard().set_output(transform="pandas").fit(X).transform(X, np.empty((60, 10))),
+        lambda result: type(result) is np.ndarray),
+    "set_output without out=": (
+        lambda: standard().set_output(transform="pandas").fit_transform(X),
+        lambda result: result.shape == (60, 10) and hasattr(result, "columns")),
+    "too little memory": (lambda: approximate(max_memory=100).features(), "Raise"),
+    "a model from nowhere": lambda: nb.load("/nowhere/at/all"),
+    "a model into nowhere": lambda: nb.save(standard(), "/nowhere/at/all"),
+    "a model file that is a table": (lambda: nb.load(__file__), "no model file"),
+    "something else as a model": (lambda: nb.save(object(), "model"), "model file"),
+    "a path that is none": lambda: nb.load(3),
+    "a path of ONNX that is none": (lambda: nb.to_onnx(standard().fit(X), None), "None"),
+    "features into a masked array": (
+        lambda: standard().fit(X).transform(X, out=np.ma.empty((60, 10))), "out is a MaskedArray"),
+    "verbose as text": (lambda: standard(verbose="a").fit(X), "verbose='a'"),
+}  # fmt: skip
+BAD_RIGHT_HAND_SIDES = {
+    "a number": 1.0,
+    "too short": Y[:9],
+    "NaN": np.full(60, np.nan),
+    "text": ["a"] * 60,
+    "complex": Y * 1j,
+    "three axes": np.ones((60, 2, 2)),
+}
+CASES = [
     *(
         case
         for method in ("joint", "nystrom")
@@ -124,138 +192,30 @@ LANDMARKS = [
             f"own landmarks for {method}: {{}}", partial(on_own, method=method), landmarks, right
         )
     ),
-    Case(
-        "own landmarks for a method that finds them",
-        lambda: on_own([1, 2], "kmeans"),
-        says="'kmeans' chooses its own landmarks",
-    ),
-    Case("own landmarks and their number", lambda: on_own([1, 2], n_components=7), says="already"),
-    Case("own landmarks and a tolerance", lambda: on_own([1, 2], tol=0.1), says="already"),
-]
-
-CASES = [
-    *LANDMARKS,
     *cases("{}", lambda how: approximate(**how), SIZES),
-    *(solved_as_well_as_dense(alpha) for alpha in (10.0, 1e-3, 1e-7, 1e-9, 1e-11)),
+    *cases(
+        "a system with alpha = {}",
+        lambda alpha: FITTED.solve(Y, alpha),
+        by_name(10.0, 1e-3, 1e-7, 1e-9, 1e-11),
+        solved_as_well_as_dense,
+    ),
     *cases(
         "alpha = {}",
         lambda alpha: FITTED.solve(Y, alpha),
-        {repr(alpha): alpha for alpha in ("0.1", 0, -1.0, np.nan, None)},
+        by_name("0.1", 0, -1.0, np.nan, None),
     ),
-    *cases(
-        "a right-hand side: {}",
-        lambda b: FITTED.solve(b, 0.1),
-        {
-            "a number": 1.0,
-            "too short": Y[:9],
-            "NaN": np.full(60, np.nan),
-            "text": ["a"] * 60,
-            "complex": Y * 1j,
-            "three axes": np.ones((60, 2, 2)),
-        },
-    ),
-    Case(
-        "a right-hand side of integers",
-        lambda: FITTED.solve(np.arange(60), 0.1),
-        close_to(np.linalg.solve(DENSE + 0.1 * np.eye(60), np.arange(60.0)), 1e-7),
-    ),
+    *cases("a right-hand side: {}", lambda b: FITTED.solve(b, 0.1), BAD_RIGHT_HAND_SIDES),
     *cases(
         "a certificate of confidence {}",
         FITTED.certificate,
-        {str(value): value for value in (0, 1, 95, "0.9", True, None, np.nan)},
+        by_name(0, 1, 95, "0.9", True, None, np.nan),
         says="confidence lies between 0 and 1",
-    ),
-    *refused(
-        "a certificate of {} values",
-        lambda count: FITTED.certificate(n_entries=count),
-        {
-            "100": (100, r"too few to say anything about 20 landmarks: \d+"),
-            "0.5": (0.5, "n_entries must be a positive whole number"),
-        },
     ),
     *cases(
         "a tolerance of {}",
         lambda tol: approximate(tol=tol, n_components=None),
-        {str(value): value for value in (0, 1, -0.1, "0.1", True, np.nan)},
+        by_name(0, 1, -0.1, "0.1", True, np.nan),
         says="tol is a relative error between 0 and 1",
     ),
-    Case(
-        "a tolerance and a number of columns",
-        lambda: approximate(method="URB-mean", tol=0.1, n_columns=3, n_components=None),
-        says="which n_columns says already",
-    ),
-    Case("an unknown norm", lambda: FITTED.relative_error(norm="nuclear")),
-    Case("eigh(2.5)", lambda: FITTED.eigh(2.5)),
-    Case("eigh(0)", lambda: FITTED.eigh(0)),
-    Case(
-        "more eigenpairs than there are",
-        lambda: FITTED.eigh(1000)[0],
-        lambda values: len(values) <= 20,
-    ),
-    Case("a prefix of a single learner", lambda: FITTED.prefix(3), says="Only ensemble and boos"),
-    Case("a product with another length", lambda: FITTED @ np.ones(7)),
-    Case(
-        "more landmarks than rows",
-        lambda: approximate(n_components=100, kernel=nb.Gaussian(gamma=0.3)).to_dense(),
-        close_to(gaussian(X, 0.3), 1e-6),
-    ),
-    Case(
-        "a transformer with more features than rows",
-        lambda: standard(n_components=100).fit_transform(X),
-        lambda features: features.shape[0] == 60 and features.shape[1] <= 60,
-    ),
-    Case(
-        "n_learners = None",
-        lambda: nb.BoostedNystroem("URB-mean", n_learners=None).fit_transform(X),
-        lambda features: bool(np.isfinite(features).all()),
-    ),
-    Case(
-        "n_learners = None in an ensemble",
-        lambda: nb.EnsembleNystroem(n_learners=None).fit_transform(X),
-        lambda features: bool(np.isfinite(features).all()),
-    ),
-    Case(
-        "a kernel where a variant belongs", lambda: nb.BoostedNystroem("rbf").fit(X), says="kernel="
-    ),
-    Case("an unknown weight rule", lambda: nb.EnsembleNystroem("mean").fit(X)),
-    Case(
-        "a deep copy of a fitted transformer",
-        lambda: copy.deepcopy(standard().fit(X)).approximation_.relative_error(),
-        close_to(standard().fit(X).approximation_.relative_error()),
-    ),
-    Case(
-        "a shallow copy of a fitted transformer",
-        lambda: copy.copy(standard().fit(X)).approximation_.relative_error(),
-        close_to(standard().fit(X).approximation_.relative_error()),
-    ),
-    Case(
-        "the errors of a pickled transformer",
-        lambda: pickle.loads(pickle.dumps(standard().fit(X))).approximation_.relative_error(),
-        says="training rows",
-    ),
-    Case(
-        "out= beside set_output",
-        lambda: (
-            standard().set_output(transform="pandas").fit(X).transform(X, out=np.empty((60, 10)))
-        ),
-        lambda result: type(result) is np.ndarray,
-    ),
-    Case(
-        "set_output without out=",
-        lambda: standard().set_output(transform="pandas").fit_transform(X),
-        lambda result: result.shape == (60, 10) and hasattr(result, "columns"),
-    ),
-    Case("too little memory", lambda: approximate(max_memory=100).features(), says="Raise"),
-    Case("a model from nowhere", lambda: nb.load("/nowhere/at/all")),
-    Case("a model into nowhere", lambda: nb.save(standard(), "/nowhere/at/all")),
-    Case("a model file that is a table", lambda: nb.load(__file__), says="no model file"),
-    Case("something else as a model", lambda: nb.save(object(), "model"), says="model file"),
-    Case("a path that is none", lambda: nb.load(3)),
-    Case("a path of ONNX that is none", lambda: nb.to_onnx(standard().fit(X), None), says="None"),
-    Case(
-        "features into a masked array",
-        lambda: standard().fit(X).transform(X, out=np.ma.empty((60, 10))),
-        says="out is a MaskedArray",
-    ),
-    Case("verbose as text", lambda: standard(verbose="a").fit(X), says="verbose='a'"),
+    *listed(SINGLE),
 ]

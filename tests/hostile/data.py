@@ -12,13 +12,13 @@ from scipy.sparse import coo_matrix, csr_array, csr_matrix
 import nysboost as nb
 from hostile import (
     RNG,
-    Case,
     X,
     approximate,
     cases,
     close_to,
     gaussian,
     has_error_of,
+    listed,
     refused,
     standard,
 )
@@ -119,6 +119,36 @@ def has_error_of_gaussian(table: Any) -> Any:
     return has_error_of(gaussian(np.asarray(table, dtype=np.float64), 0.3))
 
 
+NAMED = pd.DataFrame({"a": X[:, 0], "b": X[:, 1]})
+SINGLE: dict[str, Any] = {
+    "an iterator is transformed": (
+        lambda: standard().fit(X).transform(iter([X[:30], X[30:]])),
+        close_to(standard().fit(X).transform(X))),
+    "transform of other columns": lambda: standard().fit(X).transform(X[:, :3]),
+    "transform before fit": lambda: standard().transform(X),
+    "a sparse table in coordinate form": (
+        lambda: with_gaussian(coo_matrix(X)), has_error_of_gaussian(X)),
+    "a sparse table that is empty": (
+        lambda: with_gaussian(csr_matrix((60, 9))), has_error_of(np.ones((60, 60)))),
+    "a sparse table of zeros under a linear kernel":
+        lambda: approximate(csr_matrix((60, 9)), kernel="linear"),
+    "zeros under a linear kernel": lambda: approximate(np.zeros((60, 3)), kernel="linear"),
+    "a frame with text": (
+        lambda: approximate(pd.DataFrame({"a": [1, 2], "b": ["x", "y"]}), gamma=1.0),
+        has_error_of(gaussian([[1, 1, 0], [2, 0, 1]], 1.0))),
+    "a frame with a date": (
+        lambda: approximate(
+            pd.DataFrame({"a": np.arange(30).astype("M8[s]"), "b": np.arange(30)}), gamma=1.0),
+        has_error_of(gaussian(np.c_[np.arange(30), np.arange(30)], 1.0))),
+    "a frame with a missing value": lambda: standard().fit(pd.DataFrame({"a": [1.0, None, 3.0]})),
+    "a frame with missing integers":
+        lambda: standard().fit(pd.DataFrame({"a": [1, None, 3]}).astype("Int64")),
+    "another order of named columns": (
+        lambda: standard().fit(NAMED).transform(NAMED[["b", "a"]]),
+        close_to(standard().fit(X[:, :2]).transform(X[:, :2]))),
+    "many rows of which one is NaN beyond the first block":
+        lambda: approximate(np.vstack([np.ones((700, 4)), [[np.nan] * 4]])),
+}  # fmt: skip
 CASES = [
     *refused("fit on {}", approximate, {n: (t, SAYS.get(n, "")) for n, t in NO_TABLES.items()}),
     *cases("a transformer fitted on {}", lambda t: standard().fit(t), NO_ROWS),
@@ -127,66 +157,8 @@ CASES = [
     *(
         case
         for method in SMALL_METHODS
-        for case in cases(
-            f"{method} on {{}}",
-            partial(with_gaussian, method=method, n_components=1),
-            SMALL,
-            has_error_of_gaussian,
-        )
+        for on in [partial(with_gaussian, method=method, n_components=1)]
+        for case in cases(f"{method} on {{}}", on, SMALL, has_error_of_gaussian)
     ),
-    Case(
-        "an iterator is transformed",
-        lambda: standard().fit(X).transform(iter([X[:30], X[30:]])),
-        close_to(standard().fit(X).transform(X)),
-    ),
-    Case("transform of other columns", lambda: standard().fit(X).transform(X[:, :3])),
-    Case("transform before fit", lambda: standard().transform(X)),
-    Case(
-        "a sparse table in coordinate form",
-        lambda: with_gaussian(coo_matrix(X)),
-        has_error_of_gaussian(X),
-    ),
-    Case(
-        "a sparse table that is empty",
-        lambda: with_gaussian(csr_matrix((60, 9))),
-        has_error_of(np.ones((60, 60))),
-    ),
-    Case(
-        "a sparse table of zeros under a linear kernel",
-        lambda: approximate(csr_matrix((60, 9)), kernel="linear"),
-    ),
-    Case("zeros under a linear kernel", lambda: approximate(np.zeros((60, 3)), kernel="linear")),
-    Case(
-        "a frame with text",
-        lambda: approximate(pd.DataFrame({"a": [1, 2], "b": ["x", "y"]}), gamma=1.0),
-        has_error_of(gaussian([[1, 1, 0], [2, 0, 1]], 1.0)),
-    ),
-    Case(
-        "a frame with a date",
-        lambda: approximate(
-            pd.DataFrame({"a": np.arange(30).astype("M8[s]"), "b": np.arange(30)}), gamma=1.0
-        ),
-        has_error_of(gaussian(np.c_[np.arange(30), np.arange(30)], 1.0)),
-    ),
-    Case(
-        "a frame with a missing value",
-        lambda: standard().fit(pd.DataFrame({"a": [1.0, None, 3.0]})),
-    ),
-    Case(
-        "a frame with missing integers",
-        lambda: standard().fit(pd.DataFrame({"a": [1, None, 3]}).astype("Int64")),
-    ),
-    Case(
-        "another order of named columns",
-        lambda: (
-            standard()
-            .fit(pd.DataFrame({"a": X[:, 0], "b": X[:, 1]}))
-            .transform(pd.DataFrame({"b": X[:, 1], "a": X[:, 0]}))
-        ),
-        lambda F: close_to(standard().fit(X[:, :2]).transform(X[:, :2]))(F),
-    ),
-    Case(
-        "many rows of which one is NaN beyond the first block",
-        lambda: approximate(np.vstack([np.ones((700, 4)), [[np.nan] * 4]])),
-    ),
+    *listed(SINGLE),
 ]

@@ -17,7 +17,7 @@ import polars as pl
 import pyarrow as pa
 
 import nysboost as nb
-from hostile import Case, cases, close_to, refused
+from hostile import Case, cases, close_to, listed, refused
 
 RNG = np.random.default_rng(1)
 N = 60
@@ -139,8 +139,7 @@ WRONG: dict[str, tuple[Change, str]] = {
     "a column that is not there": (lambda f: f.drop(columns="size"), "no column 'size'"),
     "a word among numbers": (
         lambda f: f.assign(size=[*map(str, f["size"][:-1]), "much"]),
-        "'size' was fitted with numbers, but row [0-9]+ has 'much'",
-    ),
+        "'size' was fitted with numbers, but row [0-9]+ has 'much'"),
     "a date in the place of a number": (
         lambda f: f.assign(size=f["built"]), "'size' was fitted with numbers, .* row 0 has a date"),
     "a number in the place of a date": (
@@ -155,12 +154,10 @@ WRONG: dict[str, tuple[Change, str]] = {
         lambda f: f.assign(size=np.where(THIRD, np.inf, f["size"])), "'size' contains infinity"),
     "a code for no data": (
         lambda f: f.assign(size=np.where(THIRD, -3.4028234663852886e38, 1.0)),
-        "'size' has the value -3.4.*e.38 in row 3, out of range",
-    ),
+        "'size' has the value -3.4.*e.38 in row 3, out of range"),
     "1e160": (
         lambda f: f.assign(size=np.where(THIRD, 1e160, 1.0)),
-        "'size' has the value 1e.160 in row 3, out of range",
-    ),
+        "'size' has the value 1e.160 in row 3, out of range"),
 }  # fmt: skip
 NO_FITS: dict[str, tuple[Change, str]] = {
     "two columns of one name": (
@@ -194,6 +191,21 @@ NOTHING_MISSING = {
     "a gap of Arrow": (arrow(GAPS), "'size' has 1 missing value"),
     "a gap in blocks": (iter([FRAME, GAPS]), "'size' has 1 missing value"),
 }
+FEW = FRAME[:12].assign(z=["abc", *(f"{i}.5" for i in range(11))])
+SINGLE: dict[str, Any] = {
+    "two columns of one name": (
+        lambda: model().predict(NO_FITS["two columns of one name"][0](FRAME)),
+        "two columns called 'size'"),
+    "no fit to a word among few numbers that are not whole": (
+        lambda: learner().fit(FEW, TARGET[:12]), "holds numbers, but also 'abc'"),
+    'missing="raise": a gap in an array, fitted': (
+        lambda: learner(missing="raise").fit(WITH_GAP, TARGET), "X contains NaN, first at row 3"),
+    'missing="raise": a gap in an array, predicted': (
+        lambda: learner(missing="raise").fit(NUMBERS, TARGET).predict(WITH_GAP),
+        "X contains NaN, first at row 3"),
+    'missing="raise" in a fit': (
+        lambda: learner(missing="raise").fit(GAPS, TARGET), "'size' has 1 missing value"),
+}  # fmt: skip
 REFUSED = [
     *cases(
         "{}: no rows to predict",
@@ -206,42 +218,13 @@ REFUSED = [
         for door, predict in DOORS.items()
         for case in refused(f"{door}: {{}}", lambda c, p=predict: p(c(FRAME)), WRONG)
     ),
-    Case(
-        "two columns of one name",
-        lambda: model().predict(NO_FITS["two columns of one name"][0](FRAME)),
-        says="two columns called 'size'",
-    ),
     *refused("no fit to {}", lambda change: learner().fit(change(FRAME), TARGET), NO_FITS),
-    Case(
-        "no fit to a word among few numbers that are not whole",
-        lambda: learner().fit(
-            FRAME[:12].assign(z=["abc", *(f"{i}.5" for i in range(11))]), TARGET[:12]
-        ),
-        says="holds numbers, but also 'abc'",
-    ),
     *refused(
         'missing="raise": {}',
         lambda frame: model(gaps=False, missing="raise").predict(frame),
         NOTHING_MISSING,
     ),
-    *(
-        Case(
-            f'missing="raise": a gap in an array, {what}',
-            lambda table=table, given=given: (
-                learner(missing="raise").fit(table, TARGET).predict(given)
-            ),
-            says=says,
-        )
-        for what, table, given, says in (
-            ("fitted", WITH_GAP, NUMBERS, "X contains NaN, first at row 3"),
-            ("predicted", NUMBERS, WITH_GAP, "X contains NaN, first at row 3"),
-        )
-    ),
-    Case(
-        'missing="raise" in a fit',
-        lambda: learner(missing="raise").fit(GAPS, TARGET),
-        says="'size' has 1 missing value",
-    ),
+    *listed(SINGLE),
 ]
 
 FITS: dict[str, Change] = {

@@ -14,7 +14,7 @@ import pyarrow as pa
 from scipy.sparse import csr_matrix
 
 import nysboost as nb
-from hostile import Case, X, Y, cases, close_to, finite, refused
+from hostile import Case, X, Y, cases, close_to, finite, listed, refused
 from hostile.data import NO_TABLES
 from nysboost.kernels.warp import Quantiles
 
@@ -171,11 +171,6 @@ TARGETS = [
             ),
         )
     ),
-    Case(
-        "a class of one row",
-        lambda: classifier().fit(X, np.arange(60) == 7).predict_proba(X),
-        lambda found: finite(found) and bool(np.allclose(found.sum(axis=1), 1)),
-    ),
 ]
 
 BAD_WEIGHTS = {
@@ -188,6 +183,31 @@ BAD_WEIGHTS = {
     "huge": np.full(60, 1e300),
     "tiny": np.full(60, 1e-300),
 }
+ANOTHER = "features of another kind"
+SINGLE: dict[str, Any] = {
+    "class_weight below 0": (
+        lambda: classifier(class_weight={0: -1, 1: 1}).fit(X, LABELS),
+        "class_weight has -1.0 for the class 0"),
+    "class_weight of 0 for one of two classes": (
+        lambda: classifier(class_weight={0: 0, 1: 1}).fit(X, LABELS), "of rows that count"),
+    "sample_weight: one number": (
+        lambda: regressor().fit(X, Y, sample_weight=3.0).predict(X[:9]),
+        lambda found: close_to(fitted("regressor").predict(X[:9]))(found)),
+    "a class of one row": (
+        lambda: classifier().fit(X, np.arange(60) == 7).predict_proba(X),
+        lambda found: finite(found) and bool(np.allclose(found.sum(axis=1), 1))),
+    **{
+        f"learning with an array as {name}": (
+            lambda n=name: regressor(**{n: X}).fit(X, Y), f"{name} is a name or None, but")
+        for name in ("metric", "landmarks")
+    },
+    **{
+        f"landmarks of {name} to learn on": (
+            lambda n=name: regressor(landmarks=n).fit(X, Y), says)
+        for name, says in (("spectral-shift", "has no features"), ("meka", ANOTHER),
+                           ("random-fourier", ANOTHER))
+    },
+}  # fmt: skip
 WEIGHTS = [
     *cases("sample_weight: {}", lambda w: regressor().fit(X, Y, sample_weight=w), BAD_WEIGHTS),
     *refused(
@@ -199,19 +219,7 @@ WEIGHTS = [
             "more listed": (X.tolist(), "X has 60 rows, but y has 55"),
         },
     ),
-    *refused(
-        "class_weight {}",
-        lambda weights: classifier(class_weight=weights).fit(X, LABELS),
-        {
-            "below 0": ({0: -1, 1: 1}, "class_weight has -1.0 for the class 0"),
-            "of 0 for one of two classes": ({0: 0, 1: 1}, "of rows that count"),
-        },
-    ),
-    Case(
-        "sample_weight: one number",
-        lambda: regressor().fit(X, Y, sample_weight=3.0).predict(X[:9]),
-        lambda found: close_to(fitted("regressor").predict(X[:9]))(found),
-    ),
+    *listed(SINGLE),
 ]
 
 PARAMETERS: list[tuple[Callable[..., Any], str, list[Any]]] = [
@@ -239,29 +247,13 @@ PARAMETERS: list[tuple[Callable[..., Any], str, list[Any]]] = [
     (nb.GaussianProcessClassifier, "variance", [0, -1, np.nan, np.inf, "a"]),
     (nb.GaussianProcessClassifier, "max_iter", [0, -1, "a"]),
 ]
-SETTINGS = (
-    [
-        Case(
-            f"{kind.__name__}({name}={value!r:.30})",
-            lambda k=kind, n=name, v=value: k(**{n: v}).fit(X, LABELS),
-        )
-        for kind, name, values in PARAMETERS
-        for value in values
-    ]
-    + refused(
-        "learning with an array as {}",
-        lambda name: regressor(**{name: X}).fit(X, Y),
-        {name: (name, f"{name} is a name or None, but") for name in ("metric", "landmarks")},
+SETTINGS = [
+    Case(
+        f"{kind.__name__}({name}={value!r:.30})",
+        lambda k=kind, n=name, v=value: k(**{n: v}).fit(X, LABELS),
     )
-    + refused(
-        "landmarks of {} to learn on",
-        lambda name: regressor(landmarks=name).fit(X, Y),
-        {
-            "spectral-shift": ("spectral-shift", "has no features"),
-            "random-fourier": ("random-fourier", "features of another kind"),
-            "meka": ("meka", "features of another kind"),
-        },
-    )
-)
+    for kind, name, values in PARAMETERS
+    for value in values
+]
 
 CASES = [*NO_DATA, *TARGETS, *WEIGHTS, *SETTINGS]

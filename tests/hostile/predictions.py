@@ -13,42 +13,31 @@ import polars as pl
 from scipy.sparse import csr_matrix
 
 import nysboost as nb
-from hostile import Case, X, Y, cases, close_to, finite, refused
+from hostile import Case, X, Y, cases, close_to, finite, listed
 from hostile.learning import BAD_TARGETS, LABELS, SMALL, classifier, fitted, regressor
 
-TESTS = [
-    *refused(
-        "two samples, {}",
-        lambda given: nb.mmd_test(*given[:2], **given[2]),
-        {
-            "an option that there is not": ((X, X, {"gama": 1.0}), "Did you mean 'gamma'"),
-            "a column of the first not in the second": (
-                (pd.DataFrame({"a": Y, "b": Y}), pd.DataFrame({"a": Y}), {}),
-                "Y has no column 'b'",
-            ),
-        },
-    ),
-    Case(
-        "two samples and gamma",
-        lambda: nb.mmd_test(X, X + 5, gamma=0.3, random_state=0).pvalue,
-        lambda p: p < 0.01,
-    ),
-    Case(
-        "gamma beside another in kernel_params",
+BOTH = pd.DataFrame({"a": Y, "b": Y})
+SINGLE_TESTS: dict[str, Any] = {
+    "two samples, an option that there is not": (
+        lambda: nb.mmd_test(X, X, gama=1.0), "Did you mean 'gamma'"),
+    "two samples, a column of the first not in the second": (
+        lambda: nb.mmd_test(BOTH, BOTH[["a"]]), "Y has no column 'b'"),
+    "two samples of other widths": (
+        lambda: nb.mmd_test(X, X[:, :2]), "X has 4 features and Y has 2"),
+    "two samples and gamma": (
+        lambda: nb.mmd_test(X, X + 5, gamma=0.3, random_state=0).pvalue, lambda p: p < 0.01),
+    "gamma beside another in kernel_params": (
         lambda: nb.approximate(X, gamma=1.0, kernel_params={"gamma": 2.0}).kernel,
-        lambda kernel: kernel == nb.Gaussian(gamma=1.0),
-    ),
+        lambda kernel: kernel == nb.Gaussian(gamma=1.0)),
+}  # fmt: skip
+TESTS = [
+    *listed(SINGLE_TESTS),
     *(
         Case(f"mmd_test({name}={value!r})", lambda n=name, v=value: nb.mmd_test(X, X + 1, **{n: v}))
         for name, value in (
             *(("n_permutations", v) for v in (0, -1, 2.5, "a")),
             *(("kernel", "foo"), ("method", "foo"), ("n_components", 0), ("max_memory", "lots")),
         )
-    ),
-    Case(
-        "two samples of other widths",
-        lambda: nb.mmd_test(X, X[:, :2]),
-        says="X has 4 features and Y has 2",
     ),
     *cases(
         "two samples {}",
@@ -151,7 +140,25 @@ MORE: dict[str, tuple[Any, str]] = {
     "classifier that are labelled by truth values": ((X, LABELS > 0), ""),
 }
 SCATTERED = np.random.default_rng(5).normal(size=(400, 5)) * [1e-2, 1e2, 1e3, 10.0, 10.0]
+SINGLE: dict[str, Any] = {
+    "no landmarks for components": (
+        lambda: nb.KernelPCA(2, n_landmarks=0).fit(X), "n_landmarks=0"),
+    "a process of variance 1e300": (
+        lambda: nb.GaussianProcessClassifier(variance=1e300, **SMALL).fit(X, LABELS)
+        .predict_proba(X), finite),
+    "clusters of rows that are far from all landmarks": (
+        lambda: nb.SpectralClustering(3, **SMALL).fit(SCATTERED),
+        lambda model: (model.predict(SCATTERED) == model.labels_).mean() > 0.99),
+    "more rows for a regressor, one of them with NaN and weight 0": (
+        lambda: more("regressor", np.vstack([X, np.full((1, 4), np.nan)]), np.append(Y, 1e9),
+                     sample_weight=np.append(np.ones(60), 0.0)),
+        lambda found: close_to(more("regressor", X, Y, sample_weight=np.ones(60)))(found)),
+    "more rows for margins": (
+        lambda: hasattr(classifier(loss="hinge").fit(X, LABELS), "partial_fit"),
+        lambda there: not there),
+}  # fmt: skip
 ADDED = [
+    *listed(SINGLE),
     *cases(
         "clusters with a kernel's own width, as {}",
         lambda how: nb.SpectralClustering(2, **SMALL, **how).fit(X).features_.approximation_.kernel,
@@ -160,23 +167,6 @@ ADDED = [
             "a parameter": {"kernel_params": {"gamma": 0.3}},
         },
         lambda _: lambda kernel: kernel == nb.Gaussian(gamma=0.3),
-    ),
-    Case(
-        "no landmarks for components",
-        lambda: nb.KernelPCA(2, n_landmarks=0).fit(X),
-        says="n_landmarks=0",
-    ),
-    Case(
-        "a process of variance 1e300",
-        lambda: (
-            nb.GaussianProcessClassifier(variance=1e300, **SMALL).fit(X, LABELS).predict_proba(X)
-        ),
-        finite,
-    ),
-    Case(
-        "clusters of rows that are far from all landmarks",
-        lambda: nb.SpectralClustering(3, **SMALL).fit(SCATTERED),
-        lambda model: (model.predict(SCATTERED) == model.labels_).mean() > 0.99,
     ),
     *(
         Case(
@@ -188,26 +178,11 @@ ADDED = [
         for what, (given, says) in MORE.items()
         for kind in [re.split(r",? ", what)[0]]
     ),
-    Case(
-        "more rows for a regressor, one of them with NaN and weight 0",
-        lambda: more(
-            "regressor",
-            np.vstack([X, np.full((1, 4), np.nan)]),
-            np.append(Y, 1e9),
-            sample_weight=np.append(np.ones(60), 0.0),
-        ),
-        lambda found: close_to(more("regressor", X, Y, sample_weight=np.ones(60)))(found),
-    ),
     *cases(
         "a first part with the classes {}",
         lambda classes: classifier().partial_fit(X, LABELS, classes=classes),
         {"[0, 1, 2]": [0, 1, 2], "['a']": ["a"]},
         says="classes has the label",
-    ),
-    Case(
-        "more rows for margins",
-        lambda: hasattr(classifier(loss="hinge").fit(X, LABELS), "partial_fit"),
-        lambda there: not there,
     ),
 ]
 

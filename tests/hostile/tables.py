@@ -21,7 +21,7 @@ import pyarrow as pa
 from scipy.sparse import csr_matrix
 
 import nysboost as nb
-from hostile import Case, cases, close_to, refused
+from hostile import Case, cases, close_to, finite, listed, refused
 from hostile.frames import FRAME, RNG, TARGET, N, arrow, learner, model, polars, same, score
 
 GROUP = RNG.integers(0, 4, 4 * N)
@@ -53,10 +53,6 @@ def _score_by_group(values: Any, make: Callable[[Any], Any] = pd.Series) -> floa
     return score(pd.DataFrame({"value": column, "other": RNG.normal(size=len(GROUP))}), BY_GROUP)
 
 
-def is_finite(found: Any) -> bool:
-    return bool(np.isfinite(found).all())
-
-
 def _of_table(table: Any) -> Any:
     return learner().fit(table, TARGET).predict(table)
 
@@ -67,42 +63,18 @@ TEXT_ARRAYS: dict[str, Callable[[Any], Any]] = {
     "text alone": lambda f: f.to_numpy().astype(str),
 }
 VALUES = [
-    *(
-        Case(f"values that are {what}", lambda v=v: _score_by_group(v), lambda r: r > 0.9)
-        for what, v in ODD_VALUES.items()
+    *cases("values that are {}", _score_by_group, ODD_VALUES, lambda _: lambda r: r > 0.9),
+    *cases(
+        "a category of {}",
+        lambda values: _score_by_group(values, pd.Categorical),
+        CATEGORIES,
+        lambda _: lambda r: r > 0.9,
     ),
-    *(
-        Case(
-            f"a category of {what}",
-            lambda v=v: _score_by_group(v, pd.Categorical),
-            lambda r: r > 0.9,
-        )
-        for what, v in CATEGORIES.items()
-    ),
-    Case(
-        "whole numbers of 64 bits in Arrow",
-        lambda: (
-            learner()
-            .fit(pa.table({"id": pa.array([None, *range(2**62, 2**62 + N - 1)])}), TARGET)
-            .predict(pa.table({"id": [2**63 - 1]}))
-        ),
-        is_finite,
-    ),
-    Case(
-        "labels of a hundred bits",
-        lambda: nb.NystroemClassifier(8).fit(FRAME, np.array([2**99, 1] * (N // 2), dtype=object)),
-        says="more than 64 bits",
-    ),
-    *(
-        Case(
-            f"an array with text, {what}",
-            lambda m=make: _of_table(m(FRAME[["size", "town"]])),
-            lambda found: close_to(_of_table(FRAME[["size", "town"]]))(found),
-        )
-        for what, make in TEXT_ARRAYS.items()
-    ),
-    Case(
-        "a frame's model and an array with text", lambda: model().predict(FRAME.to_numpy()), same()
+    *cases(
+        "an array with text, {}",
+        lambda make: _of_table(make(FRAME[["size", "town"]])),
+        TEXT_ARRAYS,
+        lambda _: lambda found: close_to(_of_table(FRAME[["size", "town"]]))(found),
     ),
 ]
 
@@ -151,15 +123,6 @@ FAR = [
         }.items()
         if what not in ("Dask", "an array, two thirds of it")
     ),
-    Case(
-        "p-values of all sizes",
-        lambda: (
-            learner()
-            .fit(np.c_[10.0 ** -np.arange(N), NUMBERS], TARGET)
-            .predict(np.c_[np.ones(N), NUMBERS])
-        ),
-        is_finite,
-    ),
 ]
 
 SPARSE = csr_matrix(np.where(RNG.random((N, 3)) < 0.5, 0.0, RNG.normal(size=(N, 3))))
@@ -171,14 +134,12 @@ def _of_sparse(table: Any) -> Any:
     return learner().fit(table, TARGET).predict(SPARSE)
 
 
-ARRAYS = [
-    Case(
-        f"CSR with {what}",
-        lambda parts=parts: _of_sparse(csr_matrix(parts, shape=SPARSE.shape)),
-        lambda found: close_to(_of_sparse(SPARSE.toarray()), 1e-6)(found),
-    )
-    for what, parts in (("entries twice", HALVES), ("long indices", LONG))
-]
+ARRAYS = cases(
+    "CSR with {}",
+    lambda parts: _of_sparse(csr_matrix(parts, shape=SPARSE.shape)),
+    {"entries twice": HALVES, "long indices": LONG},
+    lambda _: lambda found: close_to(_of_sparse(SPARSE.toarray()), 1e-6)(found),
+)
 
 # Blocks that differ
 
@@ -219,14 +180,13 @@ def _first_town(text: Any) -> Any:
     return FRAME.assign(town=[text, *FRAME["town"][1:]])
 
 
-WRITTEN_GAPS = [
-    Case(
-        f"a gap in text, written {text!r}",
-        lambda t=text: model().predict(_first_town(t)),
-        same(_first_town(None)),
-    )
-    for text in ("", " ", "NA", "nan", "NULL", "<NA>", "N/A", np.nan, pd.NA, pd.NaT)
-]
+WRITTEN_GAPS = cases(
+    "a gap in text, written {}",
+    lambda text: model().predict(_first_town(text)),
+    {repr(gap): gap for gap in ("", " ", "NA", "nan", "NULL", "<NA>", "N/A", pd.NA, pd.NaT)}
+    | {"NaN": np.nan},
+    lambda _: same(_first_town(None)),
+)
 LARGE = pd.DataFrame({"id": 2**53 + 1 + 2 * GROUP, "size": RNG.normal(size=len(GROUP))})
 LARGE_MODEL = learner().fit(LARGE.astype({"id": "category"}), BY_GROUP)
 IDENTIFIERS = cases(
@@ -286,22 +246,19 @@ SAVED = cases(
     {"of no encoding": "\udcff", "of many lines": "a\n\x00b", "of signs": "\u200d\U0001f600"},
     lambda _: close_to(0.0),
 )
-TWICE = Case(
-    "targets beside an iterator that has its own",
-    lambda: learner().fit(iter([(FRAME, TARGET)]), TARGET),
-    says="leave y out",
-)
-CASES = [
-    replace(case, name=f"tables, {case.name}")
-    for case in (
-        *ARRAYS,
-        *VALUES,
-        *FAR,
-        *DIFFERENT,
-        *WRITTEN_GAPS,
-        *IDENTIFIERS,
-        *MAPPED,
-        *SAVED,
-        TWICE,
-    )
-]
+LONG_WHOLE = pa.table({"id": pa.array([None, *range(2**62, 2**62 + N - 1)])})
+SINGLE: dict[str, Any] = {
+    "whole numbers of 64 bits in Arrow": (
+        lambda: learner().fit(LONG_WHOLE, TARGET).predict(pa.table({"id": [2**63 - 1]})), finite),
+    "labels of a hundred bits": (
+        lambda: nb.NystroemClassifier(8).fit(FRAME, np.array([2**99, 1] * (N // 2), dtype=object)),
+        "more than 64 bits"),
+    "a frame's model and an array with text": (lambda: model().predict(FRAME.to_numpy()), same()),
+    "p-values of all sizes": (
+        lambda: learner().fit(np.c_[10.0 ** -np.arange(N), NUMBERS], TARGET)
+        .predict(np.c_[np.ones(N), NUMBERS]), finite),
+    "targets beside an iterator that has its own": (
+        lambda: learner().fit(iter([(FRAME, TARGET)]), TARGET), "leave y out"),
+}  # fmt: skip
+EVERY = ARRAYS, VALUES, FAR, DIFFERENT, WRITTEN_GAPS, IDENTIFIERS, MAPPED, SAVED, listed(SINGLE)
+CASES = [replace(case, name=f"tables, {case.name}") for cases in EVERY for case in cases]
