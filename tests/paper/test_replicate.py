@@ -17,9 +17,13 @@ def of(preset, methods=replicate.METHODS, *, seed=0, number=0, reading="columns"
     return replicate.Replicate(preset, points, methods, seed, number, reading, device)
 
 
+def steps_of(preset):
+    return list(dict.fromkeys(replicate.parse_method(m, preset.eta)[0] for m in replicate.METHODS))
+
+
 def test_the_thirty_methods_are_nine_trajectories_and_one_ensemble():
     assert len(replicate.METHODS) == 30
-    assert len(replicate.TRAJECTORIES) == 10
+    assert len(steps_of(tiny())) == 10
 
 
 @pytest.mark.parametrize("reading", ["columns", "square"])
@@ -28,18 +32,18 @@ def test_errors_are_those_of_the_method_run_by_itself(reading, method):
     preset = tiny()
     one = of(preset, seed=3, number=1, reading=reading)
     shared = one.measure()[method]
-    gram = replicate.WholeGram(replicate.kernel_gram(preset, one.draw()))
-    trajectory, final = replicate.parse_method(method)
-    rng = one.generator(1 + replicate.TRAJECTORIES.index(trajectory))
-    settings = replicate.settings_of(preset, reading)
-    found = replicate.find_trajectory(gram, preset, trajectory, settings, rng)
+    G = replicate.kernel_gram(preset, one.draw()).whole()
+    gram, settings = make_gram(G, "precomputed"), replicate.settings_of(preset, reading)
+    steps, final = replicate.parse_method(method, preset.eta)
+    rng = one.generator(1 + steps_of(preset).index(steps))
+    found = replicate.find_trajectory(gram, settings, steps, rng)
     for p, error in zip(preset.counts, shared, strict=True):
-        mixture = found.mixture(replicate.rules_of(preset)[final], p)
-        K = np.zeros_like(gram.values)
+        mixture = found.mixture(final, p)
+        K = np.zeros_like(G)
         for w, learner in zip(mixture.weights, mixture.learners, strict=True):
             F = learner.round_to(gram).features()
             K += w * F @ F.T
-        dense = np.linalg.norm(gram.values - K) / np.linalg.norm(gram.values)
+        dense = np.linalg.norm(G - K) / np.linalg.norm(G)
         assert error == pytest.approx(dense, rel=1e-8)
 
 
@@ -61,18 +65,6 @@ def test_times_are_positive_and_measured_at_each_count():
     preset = tiny(measure="seconds", learner_counts=(1, 3))
     times = of(preset, ("UUB-mean", "ensemble-ridge")).measure()
     assert all(len(t) == 2 and min(t) > 0 for t in times.values())
-
-
-def test_a_whole_gram_gives_the_blocks_of_the_gram_it_holds():
-    X = np.random.default_rng(0).standard_normal((30, 3))
-    gram = make_gram(X, Gaussian(sigma=1.0))
-    shared = replicate.WholeGram(gram)
-    rows, cols = np.array([3, 29, 0]), np.array([7, 1])
-    assert np.allclose(shared.block(rows, cols), gram.block(rows, cols))
-    assert np.allclose(
-        shared.cross(slice(0, 5), shared.landmarks(cols)), gram.block(np.arange(5), cols)
-    )
-    assert shared.entries_evaluated == 6 + 10
 
 
 def test_a_matrix_on_a_device_gives_the_same_record():

@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from nysboost import catalogue
 from nysboost.boosting.algorithm import VARIANTS, boost, ensemble, parse_variant
 from nysboost.boosting.rules import Rule
+from nysboost.boosting.selectors import Selector
 from nysboost.boosting.trajectory import Trajectory
 from nysboost.data.rows import ArrayRows
 from nysboost.gram import Gram, PrecomputedGram, make_gram
-from nysboost.numerics.arrays import Array, Floats, Indices, like, namespace, take, to_host
+from nysboost.numerics.arrays import Array, Floats, like, namespace, to_host
 from nysboost.numerics.checks import unknown
 from nysboost.paper.datasets import Points
 from nysboost.paper.presets import Preset
@@ -34,29 +35,23 @@ METHODS: tuple[str, ...] = (*VARIANTS, *ENSEMBLES)
 
 Key = TypeVar("Key", bound=Hashable)
 Values = dict[str, list[float]]
+Steps = tuple[Rule, Selector] | None
+"""What finds the learners: the rule and the clustering of boosting steps; None of an ensemble."""
+SIZES = ("n_columns", "rank", "n_candidates", "n_fit", "n_tune", "validation_shape", "row_cap")
+"""Fields of a preset that are fields of `Settings` too."""
 _DATA_STREAM = 0
 """Which random numbers draw the data: the same for every method of a replicate."""
 
 
-def parse_method(name: str) -> tuple[str, str]:
-    """Return the trajectory of one of the thirty methods, and the rule that weighs it in the end.
-
-    Examples
-    --------
-    >>> parse_method("URB-mean")
-    ('U-mean', 'R')
-    """
-    if name in ENSEMBLES:
-        return "ensemble", ENSEMBLES[name]
-    if name not in VARIANTS:
+def parse_method(name: str, eta: float = 0.01) -> tuple[Steps, Rule]:
+    """Return what finds the learners of one of the thirty methods, and what weighs them then."""
+    if name not in METHODS:
         raise UserError(unknown("method of the paper", name, METHODS))
-    weights, clustering = name.split("-")
-    return f"{weights[0]}-{clustering}", weights[1]
-
-
-SIZES = ("n_columns", "rank", "n_candidates", "n_fit", "n_tune", "validation_shape", "row_cap")
-"""Fields of a preset that are fields of `Settings` too."""
-TRAJECTORIES = tuple(dict.fromkeys(parse_method(name)[0] for name in METHODS))
+    rules = catalogue.rules_of(Settings(eta=eta))
+    if name in ENSEMBLES:
+        return None, rules[ENSEMBLES[name]]
+    variant = parse_variant(name, rules)
+    return (variant.boosting, variant.selector), variant.final
 
 
 def settings_of(preset: Preset, reading: str, n_learners: int | None = None) -> Settings:
@@ -75,11 +70,6 @@ def settings_of(preset: Preset, reading: str, n_learners: int | None = None) -> 
     return settings
 
 
-def rules_of(preset: Preset) -> dict[str, Rule]:
-    """Return what U, E and R mean in a preset."""
-    return catalogue.rules_of(Settings(eta=preset.eta))
-
-
 def kernel_gram(preset: Preset, X: Array) -> Gram:
     """Return the Gram matrix of a preset's kernel."""
     params: dict[str, Any] = {} if preset.sigma is None else {"sigma": preset.sigma}
@@ -90,14 +80,10 @@ def kernel_gram(preset: Preset, X: Array) -> Gram:
 
 
 def find_trajectory(
-    gram: Gram, preset: Preset, name: str, settings: Settings, rng: np.random.Generator
+    gram: Gram, settings: Settings, steps: Steps, rng: np.random.Generator
 ) -> Trajectory:
-    """Run the boosting of one of the nine trajectories, or the ensemble."""
-    if name == "ensemble":
-        return ensemble(gram, settings, rng)
-    rule, clustering = name.split("-")
-    variant = parse_variant(f"{rule}UB-{clustering}", rules_of(preset))
-    return boost(gram, settings, variant.boosting, variant.selector, rng)
+    """Run boosting, or an ensemble."""
+    return boost(gram, settings, *steps, rng) if steps else ensemble(gram, settings, rng)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,22 +115,21 @@ class Replicate:
     def errors(self) -> Values:
         """Return the relative errors of each method with each number of learners."""
         # The whole matrix once: ten trajectories and their errors ask for it many times over.
-        gram = WholeGram(kernel_gram(self.preset, _place(self.draw(), self.device)))
-        settings, rules = settings_of(self.preset, self.reading), rules_of(self.preset)
-        parsed = {name: parse_method(name) for name in self.methods}
+        G = kernel_gram(self.preset, _place(self.draw(), self.device)).whole()
+        gram, settings = PrecomputedGram(ArrayRows(G)), settings_of(self.preset, self.reading)
+        parsed = {name: parse_method(name, self.preset.eta) for name in METHODS}
         found: dict[tuple[str, int], float] = {}
-        for stream, name in enumerate(TRAJECTORIES, start=1):
-            final = {m: rules[rule] for m, (mine, rule) in parsed.items() if mine == name}
+        for stream, steps in enumerate(dict.fromkeys(s for s, _ in parsed.values()), start=1):
+            final = {m: parsed[m][1] for m in self.methods if parsed[m][0] == steps}
             if final:
-                rng = self.generator(stream)
-                trajectory = find_trajectory(gram, self.preset, name, settings, rng)
+                trajectory = find_trajectory(gram, settings, steps, self.generator(stream))
                 weights = {
                     (method, p): trajectory.mixture(rule, p).weights
                     for method, rule in final.items()
                     for p in self.preset.counts
                 }
                 features = [learner.with_gram(gram).features() for learner in trajectory.learners]
-                found |= relative_errors(gram.values, features, weights)
+                found |= relative_errors(G, features, weights)
         return {name: [found[name, p] for p in self.preset.counts] for name in self.methods}
 
     def seconds(self) -> Values:
@@ -156,11 +141,9 @@ class Replicate:
     def _time(self, X: NDArray[np.float64], name: str, p: int) -> float:
         settings = settings_of(self.preset, self.reading, n_learners=p)
         rng = np.random.default_rng(self.seed + self.number)
-        trajectory, final = parse_method(name)
-        rule = rules_of(self.preset)[final]
+        steps, final = parse_method(name, self.preset.eta)
         began = time.process_time()
-        gram = kernel_gram(self.preset, X)
-        find_trajectory(gram, self.preset, trajectory, settings, rng).mixture(rule)
+        find_trajectory(kernel_gram(self.preset, X), settings, steps, rng).mixture(final)
         return time.process_time() - began
 
 
@@ -177,20 +160,6 @@ def _place(X: NDArray[np.float64], device: str) -> Array:
 
 CANCELS_BELOW = 1e-4
 """Below this relative error the expansion has lost more than half of its digits."""
-
-
-class WholeGram(PrecomputedGram):
-    """The whole matrix of another Gram, evaluated once; columns are read as rows: faster."""
-
-    def __init__(self, gram: Gram) -> None:
-        everything = np.arange(gram.n)
-        values = gram.block(everything, everything)
-        values = namespace(values).astype(values, namespace(values).float64, copy=False)
-        self.values = (values + values.T) / 2
-        super().__init__(ArrayRows(self.values))
-
-    def _entries(self, rows: Indices, columns: Indices) -> Array:
-        return take(take(self.values, columns), rows, axis=1).T
 
 
 def relative_errors(
