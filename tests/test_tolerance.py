@@ -1,5 +1,7 @@
 """A tolerance finds the number of landmarks, and says so where it cannot."""
 
+from types import SimpleNamespace
+
 import market
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ import pytest
 import nysboost as nb
 from nysboost import tolerance
 from nysboost.gram import make_gram
+from nysboost.tolerance import Curve, errors_by_rank
 
 KERNEL = nb.Gaussian(sigma=2.0)
 
@@ -155,3 +158,56 @@ def test_the_transformers_take_a_tolerance():
     G = make_gram(X, KERNEL).block(np.arange(len(X)), np.arange(len(X)))
     assert np.linalg.norm(G - F @ F.T) <= 0.03 * np.linalg.norm(G)
     assert nb.StandardNystroem(KERNEL, tol=0.1, random_state=0).fit(X).transform(X).shape[1] < 60
+
+
+# The curve of errors: against the spectrum, and through trials
+
+
+def power(slope=1.0, n=10**15):
+    """log error = −slope · log c."""
+    return Curve(-slope * np.log(np.arange(1, 101)), n)
+
+
+def trial(c, error):
+    return SimpleNamespace(c=c, error=error)
+
+
+def at(curve, c):
+    return float(np.exp(curve(np.array([float(c)])))[0])
+
+
+def test_a_power_goes_on_beyond_what_the_sample_tells():
+    assert power().reach == 50
+    assert at(power(), 40) == pytest.approx(1 / 40)
+    assert at(power(), 4000) == pytest.approx(1 / 4000)
+    assert at(power(n=100), 20) == pytest.approx(0.8 / 20)  # rows that are landmarks are exact
+
+
+def test_it_goes_through_every_trial_and_keeps_its_form_beyond_them():
+    curve = power().through([trial(10, 0.2), trial(400, 0.0025)])
+    assert [at(curve, c) for c in (5, 10, 400, 800)] == pytest.approx([0.4, 0.2, 0.0025, 0.00125])
+    assert 0.05 < at(curve, 20) < 0.1
+    again = curve.through([trial(20, 0.3)])  # trials after pilot fits
+    assert at(again, 20) == pytest.approx(0.3)
+    assert at(again, 40) / at(curve, 40) == pytest.approx(0.3 / at(curve, 20))
+    assert at(power().through([trial(10, 0.0)]), 10) < 1e-15
+
+
+def test_the_first_below_is_one_of_the_candidates():
+    assert power().first_below(0.0501, np.arange(1, 100)) == 20
+    assert power().first_below(0.0501, np.arange(30, 100)) == 30
+    assert power().first_below(0.0501, np.arange(1, 15)) == np.inf
+
+
+def test_the_sample_is_between_the_optimum_and_twice_of_it():
+    X = market.cloud(1000, np.random.default_rng(0))
+    gram = make_gram(X, nb.Gaussian(sigma=2.0))
+    errors = errors_by_rank(gram, 500, np.random.default_rng(0))
+    G = gram.block(np.arange(1000), np.arange(1000))
+    squares = np.sort(np.linalg.eigvalsh(G))[::-1] ** 2
+    optimum = np.sqrt(np.cumsum(squares[::-1])[::-1][1:] / squares.sum())
+    counts = np.array([5, 10, 20, 40])
+    ratio = errors[counts - 1] / optimum[counts - 1]
+    assert (ratio > 0.9).all()
+    assert (ratio < 2).all()
+    assert (np.diff(errors) <= 0).all()

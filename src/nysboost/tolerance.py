@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
@@ -13,8 +13,9 @@ import numpy as np
 
 from nysboost.approximation import Approximation
 from nysboost.certificate import N_ENTRIES, Certificate, Norm, certify, norm_of_gram
-from nysboost.engine.curve import Curve, Tried, errors_by_rank
 from nysboost.gram import Gram
+from nysboost.numerics.arrays import Floats, Indices, to_host
+from nysboost.numerics.tolerances import EPS, cutoff
 
 CURVE_ROWS = (256, 512, 2048)
 """Rows of a sample for the curve: the smallest with pilot fits, the largest for many landmarks."""
@@ -22,17 +23,15 @@ CURVE_ROWS = (256, 512, 2048)
 STEP = 3
 """Times as many landmarks has a trial at most as the one before it, which is then cheap."""
 
-CLOSE_ENOUGH = 1.2
-"""No fewer landmarks are sought once a trial with a 1.2th of them has failed, or would fail."""
-
-FEW = 4
-"""Up to so many landmarks one less is fewer by a third: there a trial has to fail."""
+CLOSE_ENOUGH, FEW = 1.2, 4
+"""No fewer landmarks are sought once a trial with a 1.2th of them has failed, or would fail by the
+curve; up to four, where one less is fewer by a third, a trial has to fail."""
 
 AIM = 0.97
 """Of the tolerance: fits with the same number of landmarks differ by a few per cent."""
 
-EXPENSIVE, FAR_ENOUGH = 3, 1.3
-"""Trials with half the landmarks of the result or more; a fourth only where this factor is left."""
+EXPENSIVE = 3
+"""Trials, at most, with half the landmarks of the result or more."""
 
 HOPELESS, SURELY_HOPELESS = 1.5, 4.0
 """Given up where it takes so many times the landmarks allowed: by trials, by the sample alone."""
@@ -55,8 +54,8 @@ PILOT_FITS, PILOT_ROWS, ROWS_PER_PILOT_LANDMARK = 3, 1024, 8
 PILOT_ENTRIES = 4 * 10**5
 """Kernel values that score a pilot, beside those of all rows' features where these are few."""
 
-SURELY = 1.1
-"""Where a pilot misses by this factor, so does the fit: pilots had .78 to 1.08 of its error."""
+MUCH = np.exp(np.linspace(0, 20, 2000))
+"""Numbers of landmarks among which the one that the tolerance takes is sought."""
 
 
 class ToleranceWarning(UserWarning):
@@ -84,11 +83,53 @@ Fit: TypeAlias = Callable[[int], Approximation]
 
 
 @dataclass(frozen=True, eq=False)
-class Trial(Tried):
+class Trial:
     """A fit with c landmarks, its error at most (of a pilot, about), and its certificate."""
 
+    c: int
+    error: float
     approximation: Approximation
     certificate: Certificate
+
+
+def within_tolerance(
+    fit: Fit,
+    tol: float,
+    gram: Gram,
+    limit: int | None,
+    rng: np.random.Generator,
+    pilot: Fit | None = None,
+) -> Approximation:
+    """Return the fit with the fewest landmarks whose error is certified to be at most `tol`.
+
+    A sample of rows gives the form of log error against log c; fits, and pilots on `PILOT_ROWS`
+    rows where those are much cheaper, correct its height. The search ends when the largest c that
+    fails and the smallest that does not are near each other. `limit` is the most landmarks.
+    """
+    if isinstance(tol, bool) or not isinstance(tol, float | int) or not 0 < tol < 1:
+        raise ValueError(f"tol is a relative error between 0 and 1, but tol={tol!r} was given.")
+    allowed = int(math.sqrt(gram.budget.bytes / 8)) // ROWS_PER_LANDMARK
+    most = max(1, min(gram.n, allowed if limit is None else limit))
+    sizes = CURVE_ROWS if pilot is not None else CURVE_ROWS[1:]
+    search = Search(_sample_curve(gram, sizes, tol, rng), tol, most, limit is None)
+    trier = Trier(gram, rng)
+    if pilot is not None:
+        pilots: list[Trial] = []  # fits on few rows, with as many landmarks as these can tell of
+        while len(pilots) < PILOT_FITS and (c := search.next(pilots)) is not None:
+            if c > PILOT_ROWS // ROWS_PER_PILOT_LANDMARK:
+                break
+            pilots.append(trier.run(pilot, c, pilot=True))
+        search = replace(search, curve=search.curve.through(pilots))
+    trials: list[Trial] = []
+    while (c := search.next(trials)) is not None:
+        trials.append(trier.run(fit, c))
+    reached = [trial for trial in trials if trial.error <= tol]
+    if reached:
+        return min(reached, key=lambda trial: trial.c).approximation
+    best = min(trials, key=lambda trial: trial.error)
+    needed = search.curve.through(trials).first_below(tol, MUCH)
+    warnings.warn(_say_failure(best, needed, tol, most), ToleranceWarning, stacklevel=5)
+    return best.approximation
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,99 +160,87 @@ class Trier:
         return Trial(c, (low + high) / 2 if pilot else high, approximation, found)
 
 
-def within_tolerance(
-    fit: Fit,
-    tol: float,
-    gram: Gram,
-    limit: int | None,
-    rng: np.random.Generator,
-    pilot: Fit | None = None,
-) -> Approximation:
-    """Return the fit with the fewest landmarks whose error is certified to be at most `tol`.
-
-    A sample of rows gives the form of log error against log c; fits, and pilots on `PILOT_ROWS`
-    rows where those are much cheaper, correct its height. The search ends when the largest c that
-    fails and the smallest that does not are near each other. `limit` is the most landmarks.
-    """
-    if isinstance(tol, bool) or not isinstance(tol, float | int) or not 0 < tol < 1:
-        raise ValueError(f"tol is a relative error between 0 and 1, but tol={tol!r} was given.")
-    allowed = int(math.sqrt(gram.budget.bytes / 8)) // ROWS_PER_LANDMARK
-    most = max(1, min(gram.n, allowed if limit is None else limit))
-    sizes = CURVE_ROWS if pilot is not None else CURVE_ROWS[1:]
-    search = Search(_sample_curve(gram, sizes, tol, rng), tol, most, limit is None)
-    trier = Trier(gram, rng)
-    if pilot is not None:
-        pilots: list[Trial] = []  # fits on few rows, with as many landmarks as these can tell of
-        while len(pilots) < PILOT_FITS and (c := search.next(pilots)) is not None:
-            if c > PILOT_ROWS // ROWS_PER_PILOT_LANDMARK:
-                break
-            pilots.append(trier.run(pilot, c, pilot=True))
-        search = search.after(pilots)
-    trials: list[Trial] = []
-    while (c := search.next(trials)) is not None:
-        trials.append(trier.run(fit, c))
-    reached = [trial for trial in trials if trial.error <= tol]
-    if reached:
-        return min(reached, key=lambda trial: trial.c).approximation
-    best = min(trials, key=lambda trial: trial.error)
-    needed = search.curve.landmarks_for(trials, tol)
-    warnings.warn(_say_failure(best, needed, tol, most), ToleranceWarning, stacklevel=5)
-    return best.approximation
-
-
 @dataclass(frozen=True, eq=False)
 class Search:
-    """What is sought: up to `most` landmarks, our limit if `give_up`; `fails` are too few."""
+    """What is sought: the fewest of up to `most` landmarks, our own limit if `give_up`."""
 
     curve: Curve
     tol: float
     most: int
     give_up: bool
-    fails: int = 0
-    has_pilots: bool = False
 
-    @property
-    def aim(self) -> float:
-        """What the curve is to come down to."""
-        return self.tol if self.has_pilots else AIM * self.tol
-
-    def after(self, pilots: list[Trial]) -> Search:
-        """Return the search with what pilots have found."""
-        fails = max((one.c for one in pilots if one.error > SURELY * self.tol), default=0)
-        curve = self.curve.through(pilots, self.tol)
-        return replace(self, curve=curve, fails=fails, has_pilots=bool(pilots))
-
-    def next(self, trials: list[Trial]) -> int | None:
+    def next(self, trials: Sequence[Trial]) -> int | None:
         """Return how many landmarks to try next; None if the search is over."""
         good = min((trial.c for trial in trials if trial.error <= self.tol), default=None)
+        bad = max((trial.c for trial in trials if trial.error > self.tol), default=0)
+        curve = self.curve.through(trials)
         if good is None:
-            return self._further(trials)
-        bad = max((trial.c for trial in trials if trial.error > self.tol), default=self.fails)
+            return self._further(trials, bad, curve)
         low = bad + 1 if bad else max(1, good // 2)
-        guess = self.curve.first_below(trials, self.aim, low, good)
+        guess = int(min(good, curve.first_below(AIM * self.tol, np.arange(low, good))))
+        failing = bad if good <= FEW else max(bad, guess)
         expensive = sum(2 * trial.c >= good for trial in trials)
-        near = bad if good <= FEW else max(bad, guess)
-        enough = CLOSE_ENOUGH if expensive < EXPENSIVE else FAR_ENOUGH
-        if good <= enough * near or good == bad + 1 or expensive > EXPENSIVE:
+        if good <= CLOSE_ENOUGH * failing or good == bad + 1 or expensive > EXPENSIVE:
             return None
-        # should it fail there, it is the last
-        if self.has_pilots or good <= CLOSE_ENOUGH**2 * guess:
+        if good <= CLOSE_ENOUGH**2 * guess:  # should it fail there, it is the last
             guess = max(guess, math.ceil(good / CLOSE_ENOUGH))
         return min(guess, good - 1)
 
-    def _further(self, trials: list[Trial]) -> int | None:
+    def _further(self, trials: Sequence[Trial], bad: int, curve: Curve) -> int | None:
         """Return a number of landmarks beyond all that failed, or None where there is no hope."""
-        last = max((trial.c for trial in trials), default=self.fails)
-        if last >= self.most:
+        if bad >= self.most:
             return None
         hopeless = HOPELESS if len(trials) > 1 else SURELY_HOPELESS
-        if self.give_up and self.curve.landmarks_for(trials, self.tol) > hopeless * self.most:
+        if self.give_up and curve.first_below(self.tol, MUCH) > hopeless * self.most:
             resort = min(FALLBACK, self.most)
-            return resort if last < resort else None
-        highest = min(self.most, STEP * last if last else self.curve.reach)
-        guess = self.curve.first_below(trials, self.aim, last + 1, highest)
+            return resort if bad < resort else None
+        highest = min(self.most, STEP * bad if bad else curve.reach)
+        guess = curve.first_below(AIM * self.tol, np.arange(bad + 1, highest))
         # a little more than fails is not worth a fit
-        return min(self.most, max(guess, math.ceil(1.1 * last)))
+        return min(self.most, max(int(min(guess, highest)), math.ceil(1.1 * bad)))
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """How the error falls with the number of landmarks.
+
+    `logs` are log errors at c = 1, …, m, of a sample of the n rows; `corrections` are log c of
+    trials, and what they added.
+    """
+
+    logs: Floats
+    n: int
+    corrections: tuple[tuple[Floats, Floats], ...] = ()
+
+    @property
+    def reach(self) -> int:
+        """The most landmarks of which the sample can say anything: half of its rows."""
+        return max(1, len(self.logs) // 2)
+
+    def __call__(self, c: Floats | Indices) -> Floats:
+        """Return log error, beyond the reach of the sample as it fell before."""
+        known, x = self.logs[: self.reach], np.log(np.arange(1, self.reach + 1))
+        half = max(0, self.reach // 2 - 1)
+        slope = (known[-1] - known[half]) / max(x[-1] - x[half], EPS)
+        at = np.log(c)
+        found: Floats = np.interp(at, x, known) + slope * np.maximum(at - x[-1], 0)
+        found += np.log(np.maximum(1 - c / self.n, EPS))  # rows that are landmarks are exact
+        for trials, gaps in self.corrections:
+            found += np.interp(at, trials, gaps)
+        return found
+
+    def through(self, trials: Sequence[Trial]) -> Curve:
+        """Return the curve that is right at every trial."""
+        if not trials:
+            return self
+        pairs = sorted((trial.c, max(trial.error, EPS)) for trial in trials)
+        c, errors = np.array(pairs).T
+        return replace(self, corrections=(*self.corrections, (np.log(c), np.log(errors) - self(c))))
+
+    def first_below(self, error: float, candidates: Floats | Indices) -> float:
+        """Return the first of rising numbers of landmarks that comes down to an error, or ∞."""
+        below = np.flatnonzero(self(candidates) <= math.log(error))
+        return float(candidates[below[0]]) if len(below) else math.inf
 
 
 def _sample_curve(
@@ -220,9 +249,40 @@ def _sample_curve(
     """Return the curve of the first sample that comes down to the tolerance, or of the last."""
     for size in sizes:
         curve = Curve(np.log(errors_by_rank(gram, size, rng)), gram.n)
-        if 2 * size >= gram.n or curve.landmarks_for([], tol) <= curve.reach:
+        if 2 * size >= gram.n or curve.first_below(tol, MUCH) <= curve.reach:
             break
     return curve
+
+
+def errors_by_rank(gram: Gram, size: int, rng: np.random.Generator) -> Floats:
+    """Return the relative errors of rank c = 1, …, m, never rising, from m sampled columns.
+
+    With V = G[B, A] U Λ^(−½) on other rows B the residual of rank c is G[B, B] − V_c V_cᵀ, whose
+    norms are sums over leading entries of VᵀG V and VᵀV. m is `size`, or half of all rows.
+    """
+    m = min(size, gram.n // 2)
+    if m < 2:
+        return np.ones(1)
+    rows = rng.choice(gram.n, size=2 * m, replace=False)
+    A, B = rows[:m], rows[m:]
+    truth = to_host(gram.block(B, B)).astype(np.float64)
+    eigenvalues, U = np.linalg.eigh(to_host(gram.block(A, A)).astype(np.float64))
+    eigenvalues, U = eigenvalues[::-1], U[:, ::-1]
+    kept = eigenvalues > cutoff(m, gram.eps) * eigenvalues[0]
+    V = to_host(gram.block(B, A)).astype(np.float64) @ U[:, kept] / np.sqrt(eigenvalues[kept])
+    g = np.diagonal(truth).copy()
+    np.fill_diagonal(truth, 0.0)
+    own = np.cumsum(V**2, axis=1)
+    both = (V.T @ V) ** 2 - (V**2).T @ V**2
+    squares = np.diagonal(np.cumsum(np.cumsum(both, axis=0), axis=1))
+    across = np.cumsum(((truth @ V) * V).sum(axis=0))
+    share = 1 / (m * max(1, m - 1))
+    total = share * (truth**2).sum() + (g**2).mean() / gram.n
+    left = share * ((truth**2).sum() - 2 * across + squares)
+    left = left + ((g[:, None] - own) ** 2).mean(axis=0) / gram.n
+    errors = np.sqrt(np.maximum(left, EPS**2 * total) / total)
+    falling: Floats = np.minimum.accumulate(errors)
+    return falling
 
 
 def _say_failure(best: Trial, needed: float, tol: float, most: int) -> str:
