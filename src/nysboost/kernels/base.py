@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
@@ -13,7 +11,7 @@ from nysboost.data.passes import BlockTask
 from nysboost.data.rows import MEASURED, Rows, scan_size, spread_indices
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats
-from nysboost.numerics.checks import require_number, require_positive
+from nysboost.numerics.checks import all_finite, require_number, require_positive
 
 Bandwidth: TypeAlias = float | Literal["median", "scale"] | None
 """A positive number, or a rule that reads it off the data; None is the kernel's default."""
@@ -29,7 +27,7 @@ class Evaluator(Protocol):
         """Return k(X, Z), shape (n, m); `out` is memory of that shape for the result."""
 
 
-class Kernel(ABC):
+class Kernel:
     """A positive semidefinite function of two points.
 
     Attributes
@@ -56,23 +54,29 @@ class Kernel(ABC):
     parallel: ClassVar[bool] = True
     temporaries: ClassVar[int] = 6
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        if "__call__" in vars(cls):
-            cls.__call__ = _check_points(cls.__call__)  # type: ignore[assignment]
-
-    @abstractmethod
     def __call__(self, X: Array, Y: Array) -> Array:
         """Return the kernel matrix of shape (n, m)."""
+        shapes = tuple(tuple(getattr(points, "shape", ())) for points in (X, Y))
+        if any(len(shape) != 2 for shape in shapes) or shapes[0][1] != shapes[1][1]:
+            raise ValueError(
+                f"A kernel takes arrays of shapes (n, d) and (m, d), but those of X and Y are "
+                f"{shapes[0]} and {shapes[1]}."
+            )
+        X = arrays.as_float(X)
+        return self.against(arrays.convert_like(X, Y))(X)
 
     def against(self, Y: Array) -> Evaluator:
         """Return x ↦ k(x, Y), with what depends on Y alone prepared once.
+
+        A kernel has this method or `__call__` of its own, and the other follows.
 
         Parameters
         ----------
         Y : array or CSR matrix of shape (m, d)
             Points, in the form and the dtype of those to come.
         """
+        if type(self).__call__ is Kernel.__call__:
+            raise TypeError(f"{type(self).__name__} is no kernel: it has no method __call__(X, Y).")
         return lambda X, _=None: self(X, Y)
 
     def diag(self, X: Array) -> Array:
@@ -149,10 +153,7 @@ class Kernel(ABC):
 
 def finite(kernel: Kernel, values: Array) -> Array:
     """Return a kernel's values, or say that they leave the range of floating point."""
-    xp = arrays.namespace(values)
-    with np.errstate(over="ignore", invalid="ignore"):
-        suspicious = not bool(xp.isfinite(xp.sum(values)))  # one pass, without a mask
-    if suspicious and not bool(xp.all(xp.isfinite(values))):
+    if not all_finite(values):
         raise ValueError(
             f"The kernel matrix contains NaN or infinity, though the data do not: {kernel} leaves "
             "the range of floating point. Scale the data down, pass them in float64, or check "
@@ -234,19 +235,3 @@ def _moments(how: tuple[float, float], block: Array) -> Array:
     unit, shift = how
     gap = arrays.floats_on_host(arrays.dense(block)) / unit - shift
     return np.array([gap.sum(), (gap * gap).sum()])
-
-
-def _check_points(call: Callable[[Any, Any, Any], Array]) -> Callable[[Any, Any, Any], Array]:
-    """Let a kernel refuse what are no tables of one width: NumPy would repeat a single column."""
-
-    @functools.wraps(call)
-    def checked(self: Any, X: Any, Y: Any) -> Array:
-        shapes = tuple(tuple(getattr(points, "shape", ())) for points in (X, Y))
-        if any(len(shape) != 2 for shape in shapes) or shapes[0][1] != shapes[1][1]:
-            raise ValueError(
-                f"A kernel takes arrays of shapes (n, d) and (m, d), but those of X and Y are "
-                f"{shapes[0]} and {shapes[1]}."
-            )
-        return call(self, X, Y)
-
-    return checked

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+from scipy.sparse import diags_array
 
 from nysboost.data.rows import Rows
 from nysboost.kernels.base import Bandwidth, Kernel, measure_bandwidth, number, require_bandwidth
@@ -78,15 +79,10 @@ class Metric:
             scale = float(self.map)
             return lambda X: X * scale
         if is_sparse(form):
-            if self.map.ndim == 1:
-                return self._scale_columns
-            return lambda X: (X @ self.map).astype(X.dtype)
+            sparse_map = diags_array(self.map) if self.map.ndim == 1 else self.map
+            return lambda X: (X @ sparse_map).astype(X.dtype)
         A = like(self.map.copy(), form)  # PyTorch wants arrays that could be written
         return (lambda X: X * A) if self.map.ndim == 1 else (lambda X: X @ A)
-
-    def _scale_columns(self, X: Any) -> Any:
-        """Return CSR points with each feature times its scale."""
-        return X.multiply(self.map[None, :]).tocsr().astype(X.dtype)
 
     def pull_back(self, gradient: Array, x: Array) -> Array:
         """Return the gradient with respect to x from that with respect to xA: times Aᵀ."""
@@ -146,7 +142,7 @@ class Mapped(Kernel):
 
     def mapping(self, form: Array) -> Callable[[Array], Array]:
         """Return X ↦ XA for points in the form of `form`."""
-        return _unchanged if self.metric is None else self.metric.mapping(form)
+        return (lambda X: X) if self.metric is None else self.metric.mapping(form)
 
     def _pull_back(self, gradient: Array, x: Array) -> Array:
         """Return the gradient with respect to x, or a frequency, from that of xA."""
@@ -217,7 +213,3 @@ class Scaled(Mapped):
     @abstractmethod
     def _between(self, X: Array, Y: Array) -> Array:
         """Return the distances of which σ is the unit, for all pairs of mapped points."""
-
-
-def _unchanged(X: Array) -> Array:
-    return X

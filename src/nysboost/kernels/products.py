@@ -9,7 +9,7 @@ import numpy as np
 
 from nysboost.data.rows import Rows
 from nysboost.kernels import distances
-from nysboost.kernels.base import Kernel, finite, number
+from nysboost.kernels.base import Evaluator, Kernel, finite, number
 from nysboost.kernels.metric import Mapped, Metric
 from nysboost.numerics.arrays import Array, like, namespace
 from nysboost.numerics.checks import require_number, require_positive
@@ -28,9 +28,9 @@ class Linear(Kernel):
 
     temporaries: ClassVar[int] = 0
 
-    def __call__(self, X: Array, Y: Array) -> Array:
-        """Return the kernel matrix of shape (n, m)."""
-        return finite(self, distances.inner_products(X, Y))
+    def against(self, Y: Array) -> Evaluator:
+        """Return x ↦ k(x, Y), with what depends on Y alone prepared once."""
+        return lambda X, _=None: finite(self, distances.inner_products(X, Y))
 
     def diag(self, X: Array) -> Array:
         """Return ‖x‖², shape (n,)."""
@@ -62,9 +62,9 @@ class Polynomial(Kernel):
         if self.gamma is not None:
             require_positive("gamma", self.gamma)
 
-    def __call__(self, X: Array, Y: Array) -> Array:
-        """Return the kernel matrix of shape (n, m)."""
-        return self._power(distances.inner_products(X, Y))
+    def against(self, Y: Array) -> Evaluator:
+        """Return x ↦ k(x, Y), with what depends on Y alone prepared once."""
+        return lambda X, _=None: self._power(distances.inner_products(X, Y))
 
     def diag(self, X: Array) -> Array:
         """Return (γ‖x‖² + coef0)^degree, shape (n,)."""
@@ -97,9 +97,10 @@ class Cosine(Kernel):
     array([[0.6, 0. ]])
     """
 
-    def __call__(self, X: Array, Y: Array) -> Array:
-        """Return the kernel matrix of shape (n, m)."""
-        return distances.inner_products(distances.directions(X), distances.directions(Y))
+    def against(self, Y: Array) -> Evaluator:
+        """Return x ↦ k(x, Y), with what depends on Y alone prepared once."""
+        to = distances.directions(Y)
+        return lambda X, _=None: distances.inner_products(distances.directions(X), to)
 
     def diag(self, X: Array) -> Array:
         """Return 1 for each row, and 0 for an all-zero row, shape (n,)."""
@@ -146,10 +147,11 @@ class Anova(Mapped):
         require_positive("gamma", self.gamma)
         require_positive("degree", self.degree)
 
-    def __call__(self, X: Array, Y: Array) -> Array:
-        """Return the kernel matrix of shape (n, m)."""
-        mapped = self.mapping(X)
-        return distances.sum_of_gaussians(mapped(X), mapped(Y), self.gamma) ** self.degree
+    def against(self, Y: Array) -> Evaluator:
+        """Return x ↦ k(x, Y), with what depends on Y alone prepared once."""
+        mapped, gamma = self.mapping(Y), self.gamma
+        points = mapped(Y)
+        return lambda X, _=None: distances.sum_of_gaussians(mapped(X), points, gamma) ** self.degree
 
     def diag(self, X: Array) -> Array:
         """Return q^degree for each row, with q features behind the metric, shape (n,)."""

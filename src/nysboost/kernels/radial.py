@@ -21,11 +21,6 @@ from nysboost.numerics.tolerances import SMOOTHED
 class Radial(Scaled):
     """A kernel φ(‖xA − yA‖²) of the distance under a metric A."""
 
-    def __call__(self, X: Array, Y: Array) -> Array:
-        """Return the kernel matrix of shape (n, m)."""
-        X = arrays.as_float(X)
-        return self.against(arrays.convert_like(X, Y))(X)
-
     @abstractmethod
     def profile(self, squared: Array) -> tuple[Array, Array]:
         """Return φ(s) and a finite φ'(s) at squared distances s; may overwrite them."""
@@ -120,9 +115,13 @@ class Laplacian(Scaled):
     gamma: Bandwidth = None
     metric: Metric | None = None
 
-    def __call__(self, X: Array, Y: Array) -> Array:
-        """Return the kernel matrix of shape (n, m)."""
-        return arrays.apply_in_place("exp", self._between(X, Y) * -self._rate())
+    def against(self, Y: Array) -> Evaluator:
+        """Return x ↦ k(x, Y), with what depends on Y alone prepared once."""
+        mapped, rate = self.mapping(Y), self._rate()
+        points = mapped(Y)
+        return lambda X, _=None: arrays.apply_in_place(
+            "exp", distances.cityblock_distances(mapped(X), points) * -rate
+        )
 
     def _between(self, X: Array, Y: Array) -> Array:
         """Return ‖xA − yA‖₁ for all pairs."""

@@ -70,8 +70,8 @@ class Quantiles:
         """Return h'(x), the slope of the piece that each value is on, shape (n, d)."""
         xp = namespace(X)
         columns = [
-            xp.take(like(_slopes(v, h), X), _piece(v, X[:, j]))
-            for j, (v, h) in enumerate(zip(self.knots, self.heights, strict=True))
+            xp.take(like(slopes, X), _piece(knots, X[:, j]))
+            for j, (knots, _, slopes, _) in enumerate(self._forward)
         ]
         return xp.stack(columns, axis=1)
 

@@ -76,10 +76,6 @@ class Clustered(Kernel):
     centres: Array
     sizes: tuple[int, ...]
 
-    def __call__(self, X: Array, Y: Array) -> Array:
-        """Return the values, shape (n, m): each row has those of its own cluster."""
-        return self.against(Y)(X)
-
     def against(self, Y: Array) -> Evaluator:
         """Return x ↦ k(x, Y) cut to clusters, with what depends on Y alone prepared once."""
         ends = np.cumsum(self.sizes)

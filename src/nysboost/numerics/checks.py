@@ -128,13 +128,16 @@ def column_sizes(values: Array) -> Floats:
     return arrays.floats_on_host(xp.maximum(xp.max(values, axis=0), -xp.min(values, axis=0)))
 
 
+def all_finite(values: Array) -> bool:
+    """Whether an array has neither NaN nor infinity: its sum tells, without a mask."""
+    xp = arrays.namespace(values)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(xp.isfinite(xp.sum(values))) or bool(xp.all(xp.isfinite(values)))
+
+
 def refuse_non_finite(values: Array, start: int, name: str = "X") -> None:
     """Raise if a table has a NaN or an infinity, and say where; `start` is its first row."""
-    flat = arrays.entries(values)
-    xp = arrays.namespace(flat)
-    with np.errstate(over="ignore", invalid="ignore"):
-        suspicious = not bool(xp.isfinite(xp.sum(flat)))
-    if suspicious and not bool(xp.all(xp.isfinite(flat))):
+    if not all_finite(arrays.entries(values)):
         table = arrays.to_host(arrays.dense(values))
         row, column = np.argwhere(~np.isfinite(table))[0]
         what = "NaN" if np.isnan(table[row, column]) else "infinity"
