@@ -89,8 +89,10 @@ def _add_rows(g: Graph, model: Any) -> str:
     """Return the inputs as numbers, shape (n, width), by the codes of the model's table."""
     codes, names = getattr(model, "_table", None), getattr(model, "feature_names_in_", None)
     X = None if names is not None else g.input("X", model.n_features_in_)
-    if codes is None:
-        return X or g("Concat", *(g.input(str(name), 1) for name in names or ()), axis=1)
+    if codes is None or not codes.schema.columns:
+        X = X or g("Concat", *(g.input(str(name), 1) for name in names or ()), axis=1)
+        medians = None if codes is None else codes.schema.medians
+        return X if medians is None else g("Where", g("IsNaN", X), medians[None], X)
     parts: list[str] = []
     for j, (column, shown) in enumerate(zip(codes.schema.columns, codes.shown, strict=True)):
         if column.kind == "text":

@@ -124,7 +124,7 @@ MORE: dict[str, tuple[Any, str]] = {
     "regressor, another width": ((X[:, :3], Y), "3 features"),
     "regressor, none at all": ((X[:0], Y[:0]), "0 sample"),
     "regressor, NaN among targets": ((X, BAD_TARGETS["NaN"]), "NaN"),
-    "regressor, NaN where none was": ((np.where(X > 1, np.nan, X), Y), "NaN"),
+    "regressor, infinity": ((np.where(X > 1, np.inf, X), Y), "infinity"),
     "regressor, targets of 1e300": ((X, 1e300 * Y), "out of range"),
     "regressor, one row without its table": ((X[0], Y[:1]), "shape"),
     "classifier, too few labels": ((X, LABELS[:5]), "60 rows, but y has 5"),

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import dask
+import dask.array as da
 import dask.dataframe as dd
 import h5py
 import numpy as np
@@ -166,6 +167,28 @@ def test_a_model_of_gaps_or_categories_serves_every_store(what, tmp_path):
             again = regressor().fit(table, Y + floor).predict(rows)
             np.testing.assert_allclose(again, expected, atol=1e-9)
     np.testing.assert_allclose(model.predict(csr_matrix(filled)), model.predict(filled), atol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:X (has|does not have valid) feature names")
+def test_a_model_of_rows_without_gaps_fills_those_of_every_table(tmp_path):
+    """A gap becomes the median of its column in fitting, whatever was fitted and is asked."""
+    frame, gaps = pd.DataFrame(X, columns=list("abc")), X.copy()
+    gaps[3, 1] = gaps[7, 0] = np.nan
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "gaps.npy", gaps)
+    mapped = [np.load(tmp_path / name, mmap_mode="r") for name in ("X.npy", "gaps.npy")]
+    lazy = [da.from_array(rows, chunks=(50, 3)) for rows in (X, gaps)]
+    fitted = (X, frame, csr_matrix(X), mapped[0], lazy[0], dd.from_pandas(frame, npartitions=2))
+    served = (gaps.tolist(), mapped[1], lazy[1], dd.from_pandas(frame + 0 * gaps, npartitions=2))
+    names = pd.DataFrame(gaps, columns=list("abc"))
+    expected = regressor().fit(frame, Y).predict(np.where(np.isnan(gaps), np.median(X, 0), gaps))
+    for table in fitted:
+        model, blocks = regressor().fit(table, Y), iter([gaps[:5], gaps[5:]])
+        for rows in (names, pl.from_pandas(names), gaps, csr_matrix(gaps), *served, blocks):
+            np.testing.assert_allclose(model.predict(rows), expected, atol=1e-6)
+    strict = regressor(missing="raise").fit(X, Y)
+    with pytest.raises(ValueError, match="X contains NaN, first at row 3"):
+        strict.predict(gaps)
 
 
 def test_a_model_fitted_to_a_store_with_gaps_is_saved(tmp_path):

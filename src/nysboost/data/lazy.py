@@ -47,13 +47,16 @@ def label_largest(scores: Any, labels: NDArray[Any]) -> NDArray[Any]:
     return found
 
 
-def code_table(X: Any, function: Callable[..., Array], width: int, *shared: Any) -> Any:
+def code_table(
+    X: Any, function: Callable[..., Array], width: int, *shared: Any, meta: Any = None
+) -> Any:
     """Return function(part, *shared) of each part of a lazy table or array, of `width` columns."""
-    meta, nodes = np.empty((0, width)), [as_node(value, "codes") for value in shared]
+    meta = np.empty((0, width)) if meta is None else meta
+    nodes = [as_node(value, "codes") for value in shared]
     if hasattr(X, "map_partitions"):
         return X.map_partitions(function, *nodes, meta=meta)
     chunks = (X.chunks[0], (width,))
-    return X.map_blocks(function, *nodes, chunks=chunks, dtype=np.float64, meta=meta)
+    return X.map_blocks(function, *nodes, chunks=chunks, dtype=meta.dtype, meta=meta)
 
 
 def compute_parts(X: Any, function: Callable[[Any], T]) -> list[T]:

@@ -118,8 +118,8 @@ class BaseLearner(given.TableInput):
         def predict(some: Array) -> Array:  # where the model is
             return self._predict_mixture(InDouble(rows_of(arrays.like(some, X))))
 
-        origins = np.arange(rows.n_features) if self._table is None else self._table.origins
-        shares = permutation_importances(predict, X, fitted.truth, origins, self.n_features_in_)
+        origins, width = self._table.origins, self.n_features_in_
+        shares = permutation_importances(predict, X, fitted.truth, origins, width)
         self.feature_importances_ = shares
 
     def summary(self) -> None:

@@ -9,7 +9,11 @@ from typing import Any
 import numpy as np
 
 from nysboost.data.lazy import code_table
-from nysboost.numerics.arrays import Floats, Indices, positive_or_one
+from nysboost.data.recognise import rows_of
+from nysboost.numerics import arrays
+from nysboost.numerics.arrays import Floats, Indices
+from nysboost.numerics.checks import column_sizes
+from nysboost.tables.columns import is_far, say_far
 from nysboost.tables.frames import is_frame
 from nysboost.tables.schema import Schema
 from nysboost.tables.values import FEW_VALUES
@@ -68,9 +72,12 @@ class Codes:
             for c, frequent in zip(columns, often, strict=True)
         ]
 
-    def __call__(self, X: Any, missing: str = "fill", start: int = 0) -> Floats:
+    def __call__(self, X: Any, missing: str = "fill", start: int = 0) -> Any:
         """Return the rows of a table as numbers, shape (n, Σ columns of each)."""
-        columns = self.schema.read(X, missing, start)
+        columns = self.schema.read(X, missing, start) if self.schema.columns or is_frame(X) else []
+        if not self.schema.columns:
+            table = np.stack(columns, axis=1) if columns else X
+            return _fill_array(table, self.schema.medians if missing == "fill" else None, start)
         apart = [
             None if means is None else means[values]  # from the end: −1 a gap, −2 unknown
             for values, means in zip(columns, self.means, strict=True)
@@ -79,7 +86,12 @@ class Codes:
 
     def lazily(self, X: Any, missing: str = "fill") -> Any:
         """Return a lazy frame or array as a lazy array of numbers; each task makes its own."""
-        if is_frame(X):
+        if not self.schema.columns:
+            if missing != "fill" or self.schema.medians is None:
+                return X
+            X = rows_of(X).data
+            return code_table(X, _code_part, self.schema.width, self, missing, meta=X._meta)
+        if is_frame(X) and self.schema.named:
             self.schema.match_names(X)
         return code_table(X, _code_part, len(self.origins), self, missing)
 
@@ -102,6 +114,8 @@ class Codes:
     @cached_property
     def origins(self) -> Indices:
         """For each number that a row becomes, the column of the table that it comes from."""
+        if not self.schema.columns:
+            return np.arange(self.schema.width)
         none = np.empty(0)
         widths = [
             len(self._parts(j, None if column.kind == "text" else none, means))
@@ -110,10 +124,39 @@ class Codes:
         return np.repeat(np.arange(len(widths)), widths)
 
 
-def _code_part(part: Any, codes: Codes, missing: str) -> Floats:
+def _code_part(part: Any, codes: Codes, missing: str) -> Any:
     if part.shape[0] == 0:
-        return np.empty((0, len(codes.origins)))
+        return np.empty((0, len(codes.origins))) if codes.schema.columns else part
     return codes(part, missing)
+
+
+def _fill_array(X: Any, medians: Floats | None, start: int) -> Any:
+    """Return an array of any namespace with medians for NaN; refuse codes for "no data"."""
+    if not X.shape[0]:
+        return X
+    sizes = column_sizes(arrays.as_float(X))
+    refuse_far(X, sizes, start)
+    if medians is None or not np.isnan(sizes).any():
+        return X
+    filled: Any
+    if arrays.is_sparse(X):
+        filled = X.tocsr(copy=True)
+        gaps = np.isnan(filled.data)
+        filled.data[gaps] = medians[filled.indices[gaps]]
+    else:
+        xp = arrays.namespace(X)
+        filled = xp.where(xp.isnan(X), arrays.like(medians, X), X)
+    return filled
+
+
+def refuse_far(X: Any, sizes: Floats, start: int, usual: float = 0.0) -> None:
+    """Refuse a code for "no data" in an array or a CSR matrix, and say where it is."""
+    finite = np.where(np.isfinite(sizes), sizes, 0.0)
+    j = int(np.argmax(finite))
+    if is_far(finite[j], usual):
+        column = np.nan_to_num(arrays.floats_on_host(arrays.dense(X[:, j : j + 1]))[:, 0])
+        row = int(np.argmax(np.abs(column)))
+        raise ValueError(say_far(str(j), float(column[row]), start + row))
 
 
 def _leading(Y: Floats) -> Floats:
@@ -137,7 +180,7 @@ def _means(values: Any, count: int, Y: Floats, weights: Floats | None) -> Floats
     between = (often[:, None] * raw**2).sum(axis=0) / total
     noise = np.maximum(squares - between, 0.0)
     among = np.maximum(between - noise * (often > 0).sum() / total, 1e-3 * squares)
-    a = noise / positive_or_one(among)
+    a = noise / arrays.positive_or_one(among)
     return np.asarray(prior + sums / np.maximum(often[:, None] + a, np.finfo(float).tiny))
 
 

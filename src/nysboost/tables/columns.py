@@ -91,7 +91,7 @@ class Look:
             return cls(name, kind, len(data), {}, there)
         far = max(float(there.min()), float(there.max()), key=abs)
         least = float(np.min(np.abs(there), where=there != 0, initial=np.inf))
-        every = 2 ** max(0, int(np.ceil(np.log2(len(there) / size))))
+        every = sample_step(len(there), size)
         return cls(name, kind, int(gaps.sum()), {}, there[::every], far, least, every)
 
     def __add__(self, other: Look) -> Look:
@@ -106,6 +106,11 @@ class Look:
             sample, every = sample[::2], 2 * every
         far, least = max(self.far, other.far, key=abs), min(self.least, other.least)
         return Look(self.name, kind, self.gaps + other.gaps, counts, sample, far, least, every)
+
+
+def sample_step(n: int, size: int = SAMPLE_ROWS) -> int:
+    """Return the power of two s for which every s-th of n rows makes at most `size` of them."""
+    return int(2 ** max(0, int(np.ceil(np.log2(n / size)))))
 
 
 def look_at(part: Any, size: int = SAMPLE_ROWS) -> list[Look]:
@@ -151,7 +156,7 @@ def decide(look: Look, missing: str) -> Column:
     if kind == "category":
         return _category(look)
     sizes = np.abs(look.sample[look.sample != 0])
-    column = Column(name, kind, (), look.gaps, tuple(marks), _median(sizes), _median(look.sample))
+    column = Column(name, kind, (), look.gaps, tuple(marks), median(sizes), median(look.sample))
     if not np.isfinite(look.far) or (kind == "number" and is_far(abs(look.far), look.least)):
         raise ValueError(say_far(name, look.far))
     return column
@@ -173,7 +178,7 @@ def _category(look: Look) -> Column:
     return Column(name, "category", values, look.gaps, counts=tuple(counts[v] for v in values))
 
 
-def _median(values: Floats) -> float:
+def median(values: Floats) -> float:
     """Return the median, of halves: the sum of two numbers may be out of range."""
     return float(2 * np.median(values / 2)) if len(values) else 0.0
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial, reduce
 from typing import Any
 
@@ -11,18 +12,18 @@ from sklearn.utils.validation import _check_feature_names, validate_data
 
 from nysboost.data.lazy import compute_parts, is_lazy
 from nysboost.data.recognise import as_rows, rows_of, stays_where_it_is, stream_of, table_of
-from nysboost.data.rows import EncodedRows, scan_size
-from nysboost.numerics.arrays import Array, Floats, as_float, dense, is_sparse, to_host
-from nysboost.numerics.checks import NotFiniteError, column_sizes, refuse_unequal
-from nysboost.tables.codes import Codes
-from nysboost.tables.columns import SAMPLE_ROWS, Look, add_looks, is_far, look_at, say_far
+from nysboost.data.rows import MEASURED, EncodedRows, scan_size, spread_indices
+from nysboost.numerics.arrays import Floats, floats_on_host, is_sparse
+from nysboost.numerics.checks import NotFiniteError, refuse_unequal
+from nysboost.tables.codes import Codes, refuse_far
+from nysboost.tables.columns import SAMPLE_ROWS, Look, add_looks, look_at, median, sample_step
 from nysboost.tables.frames import columns_of, frame_of, is_frame, names_of, refuse_unnamed
 from nysboost.tables.schema import Schema
 
 USUAL = 1e-60, 1e15
 """Columns of sizes between these need no look at each: their squares are in range."""
 
-Found = tuple[Codes | None, Any]
+Found = tuple[Codes, Any]
 
 
 def fit_rows(
@@ -30,45 +31,39 @@ def fit_rows(
 ) -> Any:
     """Decide what the columns of a table are, and return its rows as numbers.
 
-    The estimator gets `schema_`, `n_features_in_`, `feature_names_in_` and `_table`, its `Codes`
-    or None. With `missing` "refuse" gaps are errors. Y (n, t) and weights (n,) are for the codes.
+    The estimator gets `schema_`, `n_features_in_`, `feature_names_in_` and `_table`, its `Codes`.
+    With `missing` "refuse" gaps are errors. Y (n, t) and weights (n,) are for the codes.
     """
     if is_frame(X):
         codes, rows = _fit_frame(X, missing, Y, weights)
-        names = names_of(X)
         text = not hasattr(X, "iloc") or all(isinstance(c, str) for c in X.columns)
-        name_columns(estimator, names if text else None, len(names))
+        name_columns(estimator, names_of(X) if text else None, codes.schema.width)
     elif stays_where_it_is(X):
         codes, rows = _fit_array(X, missing, Y, weights)
-        name_columns(estimator, None, rows.n_features if codes is None else codes.schema.width)
+        name_columns(estimator, None, codes.schema.width)
     else:
         X = _check_table(estimator, X, missing, reset=True)
         codes, rows = _fit_array(X, missing, Y, weights)
-    estimator._table = codes
-    estimator.schema_ = Schema((), estimator.n_features_in_) if codes is None else codes.schema
+    estimator._table, estimator.schema_ = codes, codes.schema
     return rows
 
 
 def new_rows(estimator: Any, X: Any, missing: str) -> Any:
     """Return the rows of another table as numbers, as the fit of an estimator had them."""
-    codes = estimator._table
+    numbers = partial(_numbers, estimator, missing)
     if isinstance(X, Iterator):
-        return stream_of(_coded_blocks(estimator, X, missing))
+        return stream_of(_number_blocks(X, numbers))
     if is_frame(X):
-        return rows_of(_frame_numbers(estimator, X, missing, 0))
+        return rows_of(numbers(X))
     if not stays_where_it_is(X):
-        X = _check_table(estimator, X, missing, reset=False)
-        return rows_of(_array_numbers(codes, missing, X, 0))
+        return rows_of(numbers(_check_table(estimator, X, missing, reset=False)))
     rows = stream_of(X)
-    refuse_width(estimator, rows.n_features)
-    if rows.lazy:
-        return rows if codes is None else rows_of(codes.lazily(X, missing))
-    if codes is None and rows.in_memory:  # on a device
-        return rows_of(_array_numbers(codes, missing, X, 0))
-    return EncodedRows(rows, partial(_array_numbers, codes, missing))
+    if rows.lazy or (rows.in_memory and not estimator.schema_.columns):  # elsewhere, or on a device
+        return rows_of(numbers(X))
+    return EncodedRows(rows, numbers)
 
 
-def frame_numbers(X: Any) -> tuple[Codes | None, Any]:
+def frame_numbers(X: Any) -> tuple[Codes, Any]:
     """Return the codes of a data frame without targets, and its rows as an array of numbers."""
     codes, rows = _fit_frame(X, "refuse", None, None)
     return codes, rows.data
@@ -90,8 +85,10 @@ def _fit_frame(X: Any, missing: str, Y: Floats | None, weights: Floats | None) -
         except NotFiniteError:
             if missing != "fill":
                 raise
-        else:  # in which there is nothing to look for
-            return _codes([look_at(X._meta)], missing, named=True), rows
+        else:  # whose survey has brought some of them here
+            looks = look_at(rows.take(spread_indices(rows.n, MEASURED)))
+            named = [replace(a, name=name) for a, name in zip(looks, names_of(X), strict=True)]
+            return Codes.of(Schema.of_looks(named, missing, named=True)), rows
     return _fit_parts(X, missing)
 
 
@@ -102,23 +99,39 @@ def _fit_array(X: Any, missing: str, Y: Floats | None, weights: Floats | None) -
         if not text:
             rows = as_rows(X)
             sizes = rows.sizes
-            if np.all((sizes == 0) | ((sizes > USUAL[0]) & (sizes < USUAL[1]))):
-                return None, rows
+            usual = np.all((sizes == 0) | ((sizes > USUAL[0]) & (sizes < USUAL[1])))
+            if not usual and is_sparse(X):
+                least = float(np.min(np.abs(X.data), where=X.data != 0, initial=np.inf))
+                refuse_far(X, sizes, 0, least)
+            if usual or is_sparse(X):
+                medians = _medians(rows) if missing == "fill" else None
+                return Codes.of(Schema((), rows.n_features, medians=medians)), rows
     except NotFiniteError:
         if missing != "fill" or is_sparse(X):
             raise
-    if is_sparse(X):
-        _refuse_far(X, 0, float(np.min(np.abs(X.data), where=X.data != 0, initial=np.inf)))
-        return None, rows
     if not stays_where_it_is(X):
         codes, numbers = _train(X, missing, Y, weights)
         return codes, as_rows(numbers)
     if is_lazy(X):
         return _fit_parts(X, missing)
-    rows = rows_of(X)
-    looks = map(look_at, rows.pieces(scan_size(rows)))
-    codes = _codes(looks, missing, named=False)
-    return codes, EncodedRows(rows, partial(_array_numbers, codes, missing))
+    stored = rows_of(X)
+    looks = reduce(add_looks, map(look_at, stored.pieces(scan_size(stored))))
+    codes = Codes.of(Schema.of_looks(looks, missing, named=False))
+    return codes, EncodedRows(stored, partial(_encode, codes, missing))
+
+
+def _medians(rows: Any) -> Floats:
+    """Return the median of each column, shape (d,): of rows elsewhere those that a scan kept."""
+    if not rows.in_memory:
+        table = rows.take(spread_indices(rows.n, MEASURED))
+    else:
+        table = rows.take(slice(None, None, sample_step(rows.n)))
+    if not is_sparse(table):
+        return np.array([median(floats_on_host(table[:, j])) for j in range(table.shape[1])])
+    columns, found = table.tocsc(), np.zeros(table.shape[1])
+    mostly = np.flatnonzero(np.diff(columns.indptr) > table.shape[0] / 2)  # the others have zeros
+    found[mostly] = np.median(columns[:, mostly].toarray(), axis=0) if len(mostly) else 0.0
+    return found
 
 
 def _train(X: Any, missing: str, Y: Floats | None, weights: Floats | None) -> tuple[Codes, Floats]:
@@ -132,54 +145,43 @@ def _train(X: Any, missing: str, Y: Floats | None, weights: Floats | None) -> tu
 def _fit_parts(X: Any, missing: str) -> Found:
     """Look at each part of a lazy table where it is, decide, and code it there."""
     size = max(1, SAMPLE_ROWS // X.npartitions)
-    codes = _codes(compute_parts(X, partial(look_at, size=size)), missing, named=is_frame(X))
+    looks = reduce(add_looks, compute_parts(X, partial(look_at, size=size)))
+    codes = Codes.of(Schema.of_looks(looks, missing, named=is_frame(X)))
     return codes, as_rows(codes.lazily(X, missing))
-
-
-def _codes(looks: Iterable[list[Look]], missing: str, *, named: bool) -> Codes:
-    looked: list[Look] = reduce(add_looks, looks)
-    return Codes.of(Schema.of_looks(looked, missing, named=named))
 
 
 # Reading
 
 
-def _frame_numbers(estimator: Any, X: Any, missing: str, start: int) -> Any:
-    """Return the rows of a data frame as numbers, lazy ones as a lazy array."""
-    codes = estimator._table
+def _numbers(estimator: Any, missing: str, X: Any, start: int = 0) -> Any:
+    """Return the rows of a frame, an array or a CSR matrix as numbers, lazy ones as lazy ones."""
+    codes = estimator._table or Codes.of(estimator.schema_)  # None in files of older versions
+    if not is_frame(X):
+        refuse_width(estimator, X.shape[1])
+        return codes.lazily(X, missing) if is_lazy(X) else codes(X, missing, start)
     refuse_unnamed(X)
-    if not estimator.schema_.named:
+    if not codes.schema.named:
         refuse_width(estimator, len(names_of(X)))
     if is_lazy(X):
-        return X if codes is None else codes.lazily(X, missing)
+        return codes.lazily(X, missing)
     frame = frame_of(X)
     _refuse_empty(frame, type(estimator).__name__)
-    if codes is not None:
-        return _as_narrow(codes(frame.to_native(), missing, start), frame)
-    _check_feature_names(estimator, X, reset=False)
-    columns = Schema((), estimator.n_features_in_).read(frame.to_native(), missing, start)
-    return _as_narrow(np.stack(columns, axis=1), frame)
+    if not codes.schema.columns:
+        _check_feature_names(estimator, X, reset=False)
+    return _as_narrow(codes(frame.to_native(), missing, start), frame)
 
 
-def _array_numbers(codes: Codes | None, missing: str, X: Any, start: int) -> Any:
-    """Return the rows of an array or a CSR matrix as numbers."""
-    if codes is not None:
-        return codes(X, missing, start)
-    _refuse_far(X, start)
-    return X
+def _encode(codes: Codes, missing: str, X: Any, start: int) -> Any:
+    return codes(X, missing, start)
 
 
-def _coded_blocks(estimator: Any, blocks: Iterator[Any], missing: str) -> Iterator[Any]:
-    codes, start = estimator._table, 0
+def _number_blocks(blocks: Iterator[Any], numbers: Any) -> Iterator[Any]:
+    start = 0
     for block in blocks:
-        if is_frame(block):
-            numbers = _frame_numbers(estimator, block, missing, start)
-        else:
-            part = block if hasattr(block, "shape") else np.asarray(block)
-            refuse_width(estimator, part.shape[1])
-            numbers = _array_numbers(codes, missing, part, start)
-        start += numbers.shape[0]
-        yield numbers
+        part = block if hasattr(block, "shape") or is_frame(block) else np.asarray(block)
+        found = numbers(part, start)
+        start += found.shape[0]
+        yield found
 
 
 def _as_narrow(numbers: Floats, frame: Any) -> Any:
@@ -243,15 +245,3 @@ def _refuse_empty(frame: Any, who: str) -> None:
             f"X is a data frame with 0 sample(s) (shape={tuple(frame.shape)}), while a minimum of "
             f"1 is required by {who}."
         )
-
-
-def _refuse_far(X: Array, start: int, usual: float = 0.0) -> None:
-    """Refuse a code for "no data" in an array or a CSR matrix, and say where it is."""
-    if not X.shape[0]:
-        return
-    sizes = column_sizes(as_float(X))
-    j = int(np.argmax(sizes))
-    if np.isfinite(sizes[j]) and is_far(sizes[j], usual):
-        column = to_host(dense(X[:, j : j + 1]))[:, 0]
-        row = int(np.argmax(np.abs(column)))
-        raise ValueError(say_far(str(j), float(column[row]), start + row))

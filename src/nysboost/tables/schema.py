@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,8 @@ SHOWN = 12
 class Schema:
     """The columns of a table as fitted; none for an array of `width` numbers without gaps.
 
-    If `named`, later tables are matched by names. `decimal` and `thousands` are of its text file.
+    Gaps of later arrays are filled with its `medians`, (width,). If `named`, later tables are
+    matched by names. `decimal` and `thousands` are of its text file.
     """
 
     columns: tuple[Column, ...]
@@ -32,6 +33,7 @@ class Schema:
     named: bool = False
     decimal: str = "."
     thousands: str = ""
+    medians: Floats | None = field(default=None, compare=False)
 
     @classmethod
     def of(cls, X: Any, missing: str = "fill") -> Schema:
