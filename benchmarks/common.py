@@ -1,4 +1,4 @@
-"""What the benchmarks share: timing in turn, tables, records, the machine and the command.
+"""What the benchmarks share: timing in turn, tables, records, data and the command.
 
 A shared machine is noisy, so that what is compared runs in turn, round after round, and what
 counts is the median of the ratios within a round; the smallest and largest are shown beside it.
@@ -9,24 +9,17 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import multiprocessing
-import os
-import platform
-import resource
 import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import threadpoolctl
+from environment import machine, machine_line
 
-import nysboost as nb
 from nysboost.paper import datasets
 
 FLOOR = "floor"
@@ -159,6 +152,13 @@ def time_in_turn(
     return times
 
 
+def timed(work: Callable[[], Any], clock: Callable[[], float] = time.process_time) -> float:
+    """Return the seconds of some work; the processor's, which say more on a busy machine."""
+    began = clock()
+    work()
+    return clock() - began
+
+
 def compare(
     what: str,
     against: str,
@@ -175,63 +175,6 @@ def compare(
     median, low, high = statistics.median(ratios), min(ratios), max(ratios)
     sizes = statistics.median(ours), statistics.median(other)
     return Row(what, against, *sizes, unit, median, low, high, goal, note)
-
-
-def in_child(function: Callable[..., Any], *args: Any) -> Any:
-    """Return function(*args) from a new process, whose peak memory is its own."""
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(function, *args).result()
-
-
-def peak_megabytes() -> float:
-    """Return the largest resident memory of this process so far, in units of 10⁶ bytes.
-
-    Linux counts that of the parent into a child's ``ru_maxrss``, but not into ``VmHWM``.
-    """
-    status = Path("/proc/self/status")
-    if status.exists():
-        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
-        return int(line.split()[1]) * 1024 / 1e6
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
-
-
-def machine(**more: str) -> dict[str, str]:
-    """Return what the numbers depend on: processor, BLAS with its threads, versions."""
-    blas = {
-        f"{lib['internal_api']} {lib['version']} ({lib['num_threads']} threads)"
-        for lib in threadpoolctl.threadpool_info()
-        if lib["user_api"] == "blas"
-    }
-    packages = {name: version(name) for name in ("numpy", "scipy", "scikit-learn")}
-    return {
-        "processor": _processor(),
-        "cores": str(_cores()),
-        "BLAS": ", ".join(sorted(blas)),
-        "Python": platform.python_version(),
-        **packages,
-        "nysboost": nb.__version__,
-        **more,
-    }
-
-
-def machine_line(record: Mapping[str, str]) -> str:
-    """Return the machine in one line."""
-    named = ("processor", "GPU")
-    parts = [value if key in named else f"{key} {value}" for key, value in record.items()]
-    return ", ".join(parts)
-
-
-def _processor() -> str:
-    cpuinfo = Path("/proc/cpuinfo")
-    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(names, platform.processor() or platform.machine())
-
-
-def _cores() -> int:
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def table(header: Sequence[str], rows: Cells, markdown: bool) -> str:
@@ -263,6 +206,16 @@ def points(name: str, n: int, options: argparse.Namespace) -> np.ndarray:
     return data.draw(n, np.random.default_rng(0))
 
 
+def labelled(name: str, options: argparse.Namespace) -> tuple[np.ndarray, np.ndarray]:
+    """Return all rows of a data set as features, and their labels."""
+    if options.data == "synthetic":
+        X = synthetic(400, 6)
+        return X, (X[:, 0] > np.median(X[:, 0])).astype(int)
+    points = datasets.load(name, options.data_dir)
+    y = np.load(points.source)["y"]
+    return (points.values.astype(np.float64) - points.shift) / points.scale, y.astype(int)
+
+
 def append(path: Path, *records: dict[str, Any]) -> None:
     """Write records to the end of a file, each a line of JSON, all in one write."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -277,20 +230,6 @@ def read(path: Path) -> list[dict[str, Any]]:
         with contextlib.suppress(json.JSONDecodeError):
             found.append(json.loads(line))
     return found
-
-
-def one_thread() -> None:
-    """Have BLAS use one thread in this process, so that its processor time is that of one core."""
-    threadpoolctl.threadpool_limits(1)
-
-
-def placed(X: np.ndarray, device: str) -> Any:
-    """Return the rows on a GPU, if one is named."""
-    if not device:
-        return X
-    import torch
-
-    return torch.asarray(X, device=device)
 
 
 def progress(message: str) -> None:

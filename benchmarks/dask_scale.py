@@ -21,8 +21,9 @@ from typing import Any
 import dask
 import dask.array as da
 import numpy as np
-from common import Report, compare, parser, peak_megabytes, progress, run, time_in_turn
+from common import Report, compare, parser, progress, run, time_in_turn
 from distributed import Client, LocalCluster, wait
+from environment import peak_megabytes
 
 import nysboost as nb
 

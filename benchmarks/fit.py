@@ -25,7 +25,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import Report, Row, compare, in_child, parser, peak_megabytes, points, run, time_in_turn
+from common import Report, Row, compare, parser, points, run, time_in_turn
+from environment import in_child, peak_megabytes
 from sklearn.cluster import KMeans
 
 import nysboost as nb

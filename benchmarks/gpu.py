@@ -13,7 +13,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from common import FLOOR, Report, compare, machine, parser, run, time_in_turn
+from common import FLOOR, Report, compare, parser, run, time_in_turn
+from environment import machine
 
 import nysboost as nb
 

@@ -15,39 +15,27 @@ class with fit and predict: --learner package.module:Class; it takes data frames
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from common import machine, machine_line
+from common import append, read
+from environment import machine, machine_line
+from peers import REFERENCE, learners
 from scipy.optimize import minimize
-from sklearn import ensemble
-from sklearn.base import is_classifier, is_regressor
-from sklearn.compose import make_column_selector, make_column_transformer
-from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
-from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.model_selection import KFold, StratifiedKFold, StratifiedShuffleSplit, train_test_split
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import LabelEncoder, OneHotEncoder, StandardScaler
-from xrfm_learner import XRFM
+from sklearn.preprocessing import LabelEncoder
 
 import nysboost as nb
-
-REFERENCE = "random forest"
-"""Its Elo is 1000, and its results stand in for those that are missing."""
 
 SPLITS = 5
 LARGEST = {"exact Gaussian process": 2000, "xRFM": 40_000}
@@ -130,98 +118,6 @@ def _masks(splitter: Any, y: np.ndarray) -> list[np.ndarray]:
     return [np.isin(np.arange(len(y)), test) for _, test in splitter.split(y[:, None], y)]
 
 
-def _numbers(model: Any) -> Any:
-    """Return a pipeline: categories as indicators, gaps as medians, unit spread, the model."""
-    texts = make_column_selector(dtype_include="category")
-    rest = make_column_selector(dtype_exclude="category")
-    codes = OneHotEncoder(handle_unknown="ignore", max_categories=100, sparse_output=False)
-    fill = SimpleImputer(strategy="median", add_indicator=True)
-    numbers = make_pipeline(fill, StandardScaler())
-    return make_pipeline(make_column_transformer((numbers, rest), (codes, texts)), model)
-
-
-MANY = {"n_estimators": 5000, "learning_rate": 0.05}
-TREES = {
-    "lightgbm": ("LGBM", MANY | {"early_stopping_round": 100, "verbose": -1}),
-    "xgboost": ("XGB", MANY | {"early_stopping_rounds": 100, "enable_categorical": True}),
-    "catboost": ("CatBoost", {"early_stopping_rounds": 100, "verbose": False,
-                              "allow_writing_files": False}),
-}  # fmt: skip
-"""How the classes of a library begin, and settings; CatBoost has a learning rate of its own."""
-
-
-class EarlyStopped:
-    """A library of boosted trees that stops when a held-out tenth of the rows says so."""
-
-    def __init__(self, library: str, classify: bool, threads: int) -> None:
-        self.library, self.classify, self.threads = library, classify, threads
-
-    def fit(self, X: pd.DataFrame, y: np.ndarray) -> EarlyStopped:
-        stratify = y if self.classify and np.bincount(y).min() > 9 else None
-        a, b = train_test_split(np.arange(len(y)), test_size=0.1, stratify=stratify, random_state=0)
-        self.texts = list(X.select_dtypes("category"))
-        kind, X = "Classifier" if self.classify else "Regressor", self._named(X)
-        held = [(X.iloc[b], y[b])]
-        prefix, settings = TREES[self.library]
-        if self.library == "catboost":
-            settings = settings | {"cat_features": self.texts, "thread_count": self.threads}
-        else:
-            settings = settings | {"n_jobs": self.threads}
-        quiet = {"verbose": False} if self.library == "xgboost" else {}
-        made = getattr(importlib.import_module(self.library), prefix + kind)
-        self.model = made(**settings).fit(X.iloc[a], y[a], eval_set=held, **quiet)
-        return self
-
-    def _named(self, X: pd.DataFrame) -> pd.DataFrame:
-        if self.library != "catboost":
-            return X
-        texts = {c: X[c].astype(object).where(X[c].notna(), "gap").map(str) for c in self.texts}
-        return X.assign(**{c: values.astype(object) for c, values in texts.items()})
-
-    def predict(self, X: pd.DataFrame) -> Any:
-        return self.model.predict(self._named(X))
-
-    def predict_proba(self, X: pd.DataFrame) -> Any:
-        return self.model.predict_proba(self._named(X))
-
-
-OURS = (nb.NystroemRegressor, nb.NystroemClassifier)
-FOREST = (ensemble.RandomForestRegressor, ensemble.RandomForestClassifier)
-EXTRA = (ensemble.ExtraTreesRegressor, ensemble.ExtraTreesClassifier)
-LINEAR = (partial(RidgeCV, np.logspace(-4, 4, 9)), partial(LogisticRegression, max_iter=1000))
-
-
-def learners(threads: int, own: Sequence[str] = ()) -> dict[str, Callable[[bool], Any]]:
-    """Return every learner by name: whether to classify ↦ a new one, or None if it cannot."""
-    jobs = {"n_jobs": threads, "random_state": 0}
-
-    def process(classify: bool) -> Any:
-        if classify:
-            return _numbers(GaussianProcessClassifier(1.0 * Matern(3.0, nu=1.5), random_state=0))
-        kernel = ConstantKernel(1.0) * Matern(3.0, nu=1.5) + WhiteKernel(0.1)
-        return _numbers(GaussianProcessRegressor(kernel, normalize_y=True, random_state=0))
-
-    found: dict[str, Callable[[bool], Any]] = {
-        "NysBoost": lambda c: OURS[c](random_state=0),
-        REFERENCE: lambda c: _numbers(FOREST[c](300, **jobs)),
-        "extra trees": lambda c: _numbers(EXTRA[c](300, **jobs)),
-        "linear model": lambda c: _numbers(LINEAR[c]()),
-        "exact Gaussian process": process,
-    }
-    titles = {"lightgbm": "LightGBM", "xgboost": "XGBoost", "catboost": "CatBoost"}
-    for library in filter(find_spec, titles):
-        found[titles[library]] = partial(EarlyStopped, library, threads=threads)
-    if find_spec("xrfm"):
-        found["xRFM"] = lambda c: _numbers(XRFM(c))
-    for path in own:
-        module, name = path.split(":")
-        made = getattr(importlib.import_module(module), name)
-        found[name] = lambda c, made=made: (
-            None if (is_regressor if c else is_classifier)(made()) else made()
-        )
-    return found
-
-
 def error_of(model: Any, X: pd.DataFrame, y: np.ndarray, classify: bool) -> float:
     """Return RMSE, 1 − AUC or the log loss."""
     if not classify:
@@ -262,10 +158,7 @@ def cells(options: argparse.Namespace) -> Iterator[tuple[Table, int, str, Callab
 
 def run(options: argparse.Namespace) -> list[dict[str, Any]]:
     """Run the cells that are missing, and return all."""
-    path = options.runs
-    path.parent.mkdir(parents=True, exist_ok=True)
-    done = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    done = [cell for cell in done if "error" in cell]  # what failed is tried again
+    done = [cell for cell in read(options.runs) if "error" in cell]  # what failed is tried again
     known = {(cell["table"], cell["split"], cell["learner"]) for cell in done}
     held: tuple[str, Any] = ("", None)
     for table, split, name, make in cells(options):
@@ -281,8 +174,7 @@ def run(options: argparse.Namespace) -> list[dict[str, Any]]:
         except Exception as problem:  # another's learner may fail; the rest goes on
             cell |= {"failed": f"{type(problem).__name__}: {problem}"}
         done.append(cell)
-        with path.open("a") as file:
-            file.write(json.dumps(cell) + "\n")
+        append(options.runs, cell)
         print(f"{table.name} {split} {name}: {cell.get('error', cell.get('failed'))}", flush=True)
     return [cell for cell in done if "error" in cell]
 

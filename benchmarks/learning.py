@@ -29,16 +29,14 @@ from common import (
     Row,
     append,
     compare,
-    in_child,
-    one_thread,
     parser,
-    peak_megabytes,
     progress,
     read,
     run,
     synthetic,
     time_in_turn,
 )
+from environment import in_child, one_thread, peak_megabytes
 
 import nysboost as nb
 
@@ -106,7 +104,7 @@ def lightgbm(X: np.ndarray, y: np.ndarray, classify: bool, _: argparse.Namespace
 
 
 def xrfm(X: np.ndarray, y: np.ndarray, classify: bool, options: argparse.Namespace) -> Any:
-    from xrfm_learner import XRFM
+    from peers import XRFM
 
     return XRFM(classify, device=options.device or "cpu").fit(X, y)
 

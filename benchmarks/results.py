@@ -23,7 +23,8 @@ from typing import Any
 
 import leaderboard
 import numpy as np
-from common import HEADER, Report, machine_line, read, table
+from common import HEADER, Report, read, table
+from environment import machine_line
 
 import nysboost as nb
 

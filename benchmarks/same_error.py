@@ -17,18 +17,8 @@ from textwrap import fill
 from typing import Any
 
 import numpy as np
-from common import (
-    FLOOR,
-    Curve,
-    Report,
-    compare,
-    machine_line,
-    parser,
-    points,
-    progress,
-    run,
-    time_in_turn,
-)
+from common import FLOOR, Curve, Report, compare, parser, points, progress, run, time_in_turn
+from environment import machine_line
 from sklearn.kernel_approximation import Nystroem
 
 import nysboost as nb

@@ -29,7 +29,8 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
 import numpy as np
-from common import append, one_thread, placed, progress, read, table
+from common import append, progress, read, table
+from environment import one_thread, placed
 
 import nysboost as nb
 from nysboost.paper import datasets

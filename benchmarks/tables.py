@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from common import append, read
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.metrics import log_loss
 from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
@@ -114,9 +115,8 @@ def loss(answer: Any, y: Any, classify: bool, labels: Any) -> float:
 
 def run(data: Path, out: Path, names: list[str], count: int) -> None:
     """Fit what has not been fitted yet, a line of JSON for each fit."""
-    out.parent.mkdir(parents=True, exist_ok=True)
     about = json.loads((data / "tables.json").read_text())
-    done = {(r["table"], r["split"], r["learner"]) for r in records(out)}
+    done = {(r["table"], r["split"], r["learner"]) for r in read(out)}
     for name in names or about:
         classify = about[name]["task"] == "classification"
         table, y = load(data / f"{name}.csv.gz", about[name]["target"])
@@ -132,20 +132,14 @@ def run(data: Path, out: Path, names: list[str], count: int) -> None:
                     found = loss(answer(table.take(test)), y[test], classify, np.unique(y))
                 record = {"table": name, "split": split, "learner": learner, "loss": found}
                 record |= {"seconds": round(seconds, 2), "version": nb.__version__}
-                with out.open("a") as file:
-                    file.write(json.dumps(record) + "\n")
+                append(out, record)
                 print(f"{name} {split} {learner}: {found:.4f}, {seconds:.1f} s", flush=True)
-
-
-def records(out: Path) -> list[dict[str, Any]]:
-    lines = out.read_text().splitlines() if out.exists() else []
-    return [json.loads(line) for line in lines]
 
 
 def report(out: Path) -> None:
     """Print the ratio to the best of the others for each table, means over its splits."""
     losses: dict[str, dict[str, dict[int, float]]] = {}
-    for r in records(out):
+    for r in read(out):
         losses.setdefault(r["table"], {}).setdefault(r["learner"], {})[r["split"]] = r["loss"]
     ratios = {}
     for name, by in losses.items():

@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import FLOOR, Report, Row, compare, in_child, parser, peak_megabytes, run, time_in_turn
+from common import FLOOR, Report, Row, compare, parser, run, time_in_turn
+from environment import in_child, peak_megabytes
 from sklearn.kernel_approximation import Nystroem
 from sklearn.utils import check_array
 

@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import append, one_thread, placed, progress, read, table
+from common import append, progress, read, table
+from environment import one_thread, placed
 from joblib import Parallel, delayed
 from scipy.spatial.distance import pdist
 

@@ -18,20 +18,18 @@ import argparse
 import ast
 import copy
 import gc
-import json
 import multiprocessing
 import os
 import random
-import subprocess
 import sys
 import time
-from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.machinery import SourceFileLoader
-from itertools import accumulate
 from pathlib import Path
+
+from record_calls import Calls
 
 ROOT = Path(__file__).parents[1]
 EQUIVALENT = ROOT / "tools/equivalent_mutants.txt"
@@ -214,59 +212,6 @@ def _run_tests(tests: list[str], mutant: Mutant) -> None:
     sys.exit(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-W", preloaded, *tests]))
 
 
-@dataclass(frozen=True)
-class Calls:
-    """Which functions each test calls, and how long it takes."""
-
-    seconds: dict[str, float]
-    of_test: dict[str, set[str]]
-
-    @classmethod
-    def read(cls, folder: Path) -> Calls:
-        """Read what runs of the tests have written down; run them where there is nothing yet."""
-        if not folder.exists():
-            folder.mkdir(parents=True)
-            plugin = {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT / "tools")])}
-            words = [sys.executable, "-m", "pytest", "-q", "-p", "record_calls", "-n", "2"]
-            tests = [str(ROOT / "tests" / test) for test in TESTS]
-            subprocess.run(
-                [*words, "--dist", "worksteal", *tests],
-                cwd=ROOT,
-                env=os.environ | plugin | {"NYSBOOST_CALLS": str(folder)},
-                stdout=subprocess.DEVNULL,
-                check=False,
-            )
-        seconds: defaultdict[str, float] = defaultdict(float)
-        of_test: defaultdict[str, set[str]] = defaultdict(set)
-        for path in folder.glob("*.json"):
-            for test, entry in json.loads(path.read_text(encoding="utf-8")).items():
-                seconds[test] += entry["seconds"]
-                of_test[test] |= set(entry["calls"])
-        return cls(dict(seconds), dict(of_test))
-
-    def own(self, mutant: Mutant) -> list[str]:
-        """Return the tests that meet a mutant in the file that mirrors its own."""
-        return self._quick([test for test in self._meet(mutant) if test.startswith(mutant.mirror)])
-
-    def others(self, mutant: Mutant) -> list[str]:
-        """Return the tests of other files that meet a mutant."""
-        tests = [test for test in self._meet(mutant) if not test.startswith(mutant.mirror)]
-        return self._quick(tests)
-
-    def _quick(self, tests: list[str]) -> list[str]:
-        """Return as many tests as there is time for, quick ones first."""
-        tests.sort(key=self.seconds.__getitem__)
-        total = accumulate(self.seconds[test] for test in tests)
-        return [test for test, by_then in zip(tests, total, strict=True) if by_then <= LONGEST]
-
-    def _meet(self, mutant: Mutant) -> list[str]:
-        return [
-            test
-            for test, calls in self.of_test.items()
-            if any(call.startswith(mutant.function) for call in calls)
-        ]
-
-
 def main() -> None:
     """Try mutants until the time is up, and report the share killed and the survivors."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -277,7 +222,7 @@ def main() -> None:
     parser.add_argument("--calls", type=Path, default=ROOT / "out" / "calls")
     given = parser.parse_args()
     os.environ |= {"SCIPY_ARRAY_API": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    calls = Calls.read(given.calls)
+    calls = Calls.read(given.calls, TESTS)
     # plugins of other packages take a second each
     os.environ |= {
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
@@ -297,11 +242,12 @@ def main() -> None:
     def outcome(mutant: Mutant) -> str:
         if time.monotonic() > end:
             return "not tried"
-        if is_killed(mutant, calls.own(mutant)):
+        own, others = calls.meet(mutant.function, mutant.mirror, LONGEST)
+        if is_killed(mutant, own):
             return "killed by its own"
         if mutant.key in listed:
             return "equivalent"
-        if is_killed(mutant, calls.others(mutant)):
+        if is_killed(mutant, others):
             return "killed"
         print(f"survived: {mutant.name}.py:{mutant.line} | {mutant.key}", flush=True)
         return "survived"
