@@ -42,7 +42,8 @@ def test_a_weighted_sample_gives_the_scores_of_its_lemma_and_all_rows_exact_ones
     taken = G @ S @ np.linalg.solve(inner + ridge * np.eye(size), S.T @ G)
     expected = np.diagonal(G - taken) / ridge if size < 60 else exact_scores(G, k)
     assert tail_ridge(problem.gram, sample, weights, k) == pytest.approx(ridge, rel=1e-9)
-    ours = leverage_scores(problem.gram, np.arange(60), sample, weights, ridge)
+    g = np.diagonal(G)
+    ours = leverage_scores(problem.gram, np.arange(60), sample, weights, ridge, g)
     np.testing.assert_allclose(ours, expected, rtol=1e-8)
 
 
@@ -63,8 +64,8 @@ def asked(monkeypatch):
     """What is asked of the scores from here on: rows, sample, weights, ridge and scores."""
     calls = []
 
-    def recorded(gram, rows, sample, weights, ridge):
-        scores = leverage_scores(gram, rows, sample, weights, ridge)
+    def recorded(gram, rows, sample, weights, ridge, g):
+        scores = leverage_scores(gram, rows, sample, weights, ridge, g)
         calls.append((rows, sample, weights, ridge, scores))
         return scores
 

@@ -47,8 +47,9 @@ class Factor:
 
     def only(self, rows: Indices) -> Factor:
         """Return the factor of some rows, kept where it fits."""
-        fits = self.is_kept() or self.fits(len(rows))
-        return Factor(self.transform, self.rows.only(rows), self.at(rows) if fits else None)
+        some = self.rows.only(rows)
+        fits = self.is_kept() or (self.fits(len(rows)) and not some.lazy)
+        return Factor(self.transform, some, self.at(rows) if fits else None)
 
     def keep(self) -> None:
         """Compute F and keep it, if it fits: all of its rows will be asked for."""
@@ -129,9 +130,11 @@ class Factor:
         """Return the sum of the features over all rows, shape (K,)."""
         return self.fold(_total, operator.add, task="total")
 
-    def trace(self, weights: Floats) -> float:
-        """Return tr F S Fᵀ, with `weights` the diagonal of S."""
-        return float(self.fold(_trace, operator.add, weights, task="trace"))
+    def squared_norms(self, weights: Floats | None = None) -> Floats:
+        """Return Σ_k s_k F_ik² of each row, shape (n,), with `weights` s, or ones: diag F S Fᵀ."""
+        weights = np.ones(self.shape[1]) if weights is None else weights
+        found = self.gather(self.map(_squared_norms, weights, 1, task="squared-norms"))
+        return floats_on_host(found[:, 0])
 
     def triangular(self) -> Floats:
         """Return R of F = Q R, shape (K, K)."""
@@ -165,8 +168,8 @@ def _total(_: None, F: Array) -> Floats:
     return np.asarray(floats_on_host(F).sum(axis=0))
 
 
-def _trace(weights: Floats, F: Array) -> float:
-    return float((floats_on_host(F) ** 2 @ weights).sum())
+def _squared_norms(weights: Floats, F: Array) -> Floats:
+    return np.asarray(floats_on_host(F) ** 2 @ weights)[:, None]
 
 
 def _factor(_: None, F: Array) -> Floats:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nysboost.catalogue import Given, run_method
 from nysboost.data.recognise import rows_of, stays_where_it_is, stream_of, table_of
-from nysboost.estimators.parameters import KernelEstimator, reports_progress
+from nysboost.estimators.parameters import KernelEstimator
 from nysboost.gram import make_gram
 from nysboost.numerics.arrays import Array, OutputLike, TableLike
 from nysboost.numerics.checks import make_rng, require_count
@@ -53,7 +53,6 @@ class BaseNystroem(
     n_components: int | None = None
     tol: float | None = None
 
-    @reports_progress
     def fit(self, X: TableLike, y: TableLike | None = None) -> Self:
         """Fit the approximation to the Gram matrix of X.
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from html import escape
 from types import FunctionType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -34,8 +34,6 @@ except ImportError:  # before scikit-learn 1.9
         return method
 
 
-Fit = TypeVar("Fit", bound=Callable[..., Any])
-
 FITS = ("fit", "partial_fit", "fit_transform", "fit_predict")
 ANSWERS = ("transform", "inverse_transform", "predict", "predict_proba", "predict_log_proba",
            "decision_function", "score_samples", "distance")  # fmt: skip
@@ -56,7 +54,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         super().__init_subclass__(**kwargs)
         for name in (*FITS, *ANSWERS):
             if isinstance(method := vars(cls).get(name), FunctionType):
-                setattr(cls, name, guard(method))
+                setattr(cls, name, guard(report_fit(method) if name == "fit" else method))
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters by name; those of the kernel give this estimator another kernel.
@@ -154,8 +152,8 @@ def describe_parameters(kind: type) -> dict[str, str]:
     return found
 
 
-def reports_progress(fit: Fit) -> Fit:
-    """Decorate `fit`: its `verbose` and scikit-learn's callbacks, in 100 parts, see progress."""
+def report_fit(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """Let the `verbose` of a fit and scikit-learn's callbacks, in 100 parts, see its progress."""
 
     @functools.wraps(fit)
     def fitted(self: Any, X: Any, *others: Any, **named: Any) -> Any:

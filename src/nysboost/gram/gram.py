@@ -158,11 +158,7 @@ class Gram(ABC):
         """Return G[rows, columns], given the rows X and Y themselves."""
         if self._held is not None and _is_run(rows) and _is_run(columns):
             return self._held[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
-        return self._between_rows(X, Y, columns)
-
-    @abstractmethod
-    def _between_rows(self, X: Array, Y: Array, columns: Indices) -> Array:
-        """Return G between rows X and Y of the Gram, which stand at `columns`."""
+        return self.evaluate(X, Landmarks(columns, Y))
 
     @abstractmethod
     def diag(self, rows: Indices | slice | None = None) -> Array:
@@ -227,9 +223,6 @@ class KernelGram(Gram):
     def between(self, X: Array, Y: Array) -> Array:
         """Return k(X, Y) for any points."""
         return self.evaluate(X, Landmarks(None, Y))
-
-    def _between_rows(self, X: Array, Y: Array, columns: Indices) -> Array:  # noqa: ARG002
-        return self.between(X, Y)
 
     def diag(self, rows: Indices | slice | None = None) -> Array:
         """Return k(x, x) for all rows, or those at `rows`."""

@@ -25,10 +25,8 @@ class PrecomputedGram(Gram):
 
     def operands(self, rows: Indices | slice, landmarks: Landmarks) -> tuple[Array, Evaluator]:
         """Return G[rows, J], read without the other columns, and the identity."""
-        return self._entries(np.arange(self.n)[rows], _columns(landmarks)), self._counted
-
-    def _counted(self, values: Array, _: Array | None = None) -> Array:
-        return self.tally.add(values)
+        entries = self._entries(np.arange(self.n)[rows], _columns(landmarks))
+        return entries, lambda values, _=None: self.tally.add(values)
 
     @property
     def _matrix(self) -> Array:
@@ -51,9 +49,6 @@ class PrecomputedGram(Gram):
     def within(self, landmarks: Landmarks) -> Array:
         """Return W = G[J, J], shape (m, m)."""
         return self.block(_columns(landmarks), _columns(landmarks))
-
-    def _between_rows(self, X: Array, Y: Array, columns: Indices) -> Array:  # noqa: ARG002
-        return self.tally.add(arrays.take(X, columns, axis=1))
 
     def diag(self, rows: Indices | slice | None = None) -> Array:
         """Return the diagonal, or its entries at `rows`."""

@@ -16,7 +16,7 @@ from sklearn.utils.metaestimators import available_if
 
 from nysboost.data.lazy import by_blocks, label_largest
 from nysboost.data.recognise import numbers_of
-from nysboost.estimators.parameters import guard, reports_progress
+from nysboost.estimators.parameters import guard
 from nysboost.learn.base import BaseLearner
 from nysboost.learn.calibration import by_margins, calibrate, logits_of
 from nysboost.learn.input import drop_zero_weights
@@ -102,7 +102,6 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
     C: float | None = None
     class_weight: Mapping[Any, float] | str | None = None
 
-    @reports_progress
     def fit(
         self,
         X: TableLike | Iterator[tuple[TableLike, TableLike]],

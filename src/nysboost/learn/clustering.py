@@ -13,7 +13,6 @@ from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
 from nysboost.data.rows import spread_indices
-from nysboost.estimators.parameters import reports_progress
 from nysboost.estimators.transformers import OnFeatures
 from nysboost.kernels.distances import directions
 from nysboost.numerics import arrays
@@ -95,7 +94,6 @@ class SpectralClustering(ClusterMixin, OnFeatures):
     assign_labels: Literal["kmeans", "cluster_qr"] = "kmeans"
     n_init: int = 10
 
-    @reports_progress
     def fit(self, X: TableLike, y: Any = None) -> SpectralClustering:  # noqa: ARG002
         """Cluster the rows of X.
 

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from nysboost.data.lazy import by_blocks, gather, label_largest
 from nysboost.data.passes import BlockTask
 from nysboost.data.recognise import rows_of, stream_of
-from nysboost.estimators.parameters import KernelLike, reports_progress
+from nysboost.estimators.parameters import KernelLike
 from nysboost.estimators.transformers import OnFeatures
 from nysboost.learn.margins import Logistic, Objective, fit_margins
 from nysboost.numerics.arrays import Array, Floats, TableLike, floats_on_host
@@ -97,7 +97,6 @@ class GaussianProcessClassifier(ClassifierMixin, OnFeatures):
     max_iter: int = 100
     class_weight: Mapping[Any, float] | str | None = None
 
-    @reports_progress
     def fit(self, X: TableLike, y: TableLike) -> GaussianProcessClassifier:
         """Fit the classifier.
 

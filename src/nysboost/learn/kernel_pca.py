@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from nysboost.data.passes import BlockTask
 from nysboost.data.recognise import table_of
 from nysboost.engine.factor import Factor
-from nysboost.estimators.parameters import reports_progress
 from nysboost.estimators.transformers import Nystroem, OnFeatures
 from nysboost.kernels import Gaussian
 from nysboost.numerics.arrays import Array, Floats, TableLike, dense, floats_on_host, like
@@ -102,7 +101,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnFeatures):
     fit_inverse_transform: bool = False
     alpha: float = 1e-5
 
-    @reports_progress
     def fit(self, X: TableLike, y: Any = None) -> KernelPCA:  # noqa: ARG002
         """Find the principal components of the rows of X.
 

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from nysboost.data.lazy import gather, map_rows
 from nysboost.data.recognise import table_of
 from nysboost.engine.factor import Factor
-from nysboost.estimators.parameters import KernelLike, reports_progress
+from nysboost.estimators.parameters import KernelLike
 from nysboost.estimators.transformers import Nystroem, OnFeatures
 from nysboost.kernels import Gaussian
 from nysboost.numerics.arrays import Array, Floats, TableLike, floats_on_host, is_sparse
@@ -72,7 +72,6 @@ class MeanEmbedding(OnFeatures):
 
     kernel: KernelLike = field(default="rbf", kw_only=False)
 
-    @reports_progress
     def fit(self, X: TableLike, y: Any = None) -> MeanEmbedding:  # noqa: ARG002
         """Embed the sample X.
 

@@ -13,7 +13,6 @@ from sklearn.utils import check_array, column_or_1d
 
 from nysboost.data.lazy import by_blocks
 from nysboost.data.recognise import numbers_of
-from nysboost.estimators.parameters import reports_progress
 from nysboost.learn.base import BaseLearner
 from nysboost.learn.input import SMALLEST, drop_zero_weights
 from nysboost.numerics import arrays
@@ -126,7 +125,6 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
     0
     """
 
-    @reports_progress
     def fit(
         self,
         X: TableLike | Iterator[tuple[TableLike, TableLike]],

@@ -22,20 +22,12 @@ from scipy.linalg import eigh
 
 from nysboost.boosting.core import optimal_core
 from nysboost.boosting.learner import fit_learner
+from nysboost.engine.factor import Factor
 from nysboost.engine.feature_map import FeatureMap
 from nysboost.gram import Gram, Landmarks
 from nysboost.methods.in_sample import InSample
-from nysboost.numerics.arrays import (
-    Array,
-    Floats,
-    Indices,
-    floats_on_host,
-    like,
-    max_abs,
-    namespace,
-    row_blocks,
-    to_host,
-)
+from nysboost.numerics import arrays
+from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host, like, namespace
 from nysboost.numerics.linalg import range_basis
 from nysboost.numerics.tolerances import cutoff
 
@@ -69,7 +61,7 @@ def refuse_large(
 def strips(gram: Gram) -> Iterator[Array]:
     """Yield all rows of G, in order, as blocks of shape (b, n)."""
     everything = gram.landmarks(np.arange(gram.n))
-    for block in row_blocks(gram.n, 8 * gram.n, min(BLOCK_BYTES, gram.budget.bytes // 4)):
+    for block in arrays.row_blocks(gram.n, 8 * gram.n, min(BLOCK_BYTES, gram.budget.bytes // 4)):
         yield gram.cross(block, everything)
 
 
@@ -79,7 +71,7 @@ def optimal(gram: Gram, c: int, rng: np.random.Generator) -> FeatureMap:  # noqa
     refuse_large(gram, "optimal", OPTIMAL_ROWS, does, instead)
     everything = np.arange(gram.n)
     G = gram.block(everything, everything)
-    host = to_host(G).astype(np.float64)
+    host = floats_on_host(G)
     eigenvalues, U = eigh((host + host.T) / 2, subset_by_index=(gram.n - c, gram.n - 1))
     kept = eigenvalues > cutoff(gram.n, gram.eps) * eigenvalues[-1]
     projection = like(U[:, kept] / np.sqrt(eigenvalues[kept]), G)
@@ -121,7 +113,7 @@ def exact_residuals(gram: Gram, chosen: Indices) -> Floats:
     for strip in strips(gram):
         rows = xp.astype(strip, Q.dtype)
         rest = rows - (rows @ Q) @ Q.T  # G is symmetric: its rows are its columns
-        norms.append(to_host(xp.sum(rest * rest, axis=1)))
+        norms.append(arrays.to_host(xp.sum(rest * rest, axis=1)))
     return np.concatenate(norms)
 
 
@@ -129,13 +121,8 @@ def partial_residuals(gram: Gram, chosen: Indices) -> Floats:
     """Return the squared norm of each row of C − C W_k⁺ W, with k half of the columns."""
     landmarks = gram.landmarks(chosen)
     P = fit_learner(gram, landmarks, max(1, len(chosen) // 2)).projection
-    across = P @ (P.T @ gram.within(landmarks))
-    xp, norms = namespace(P), []
-    for block in row_blocks(gram.n, 16 * len(chosen)):
-        C = gram.cross(block, landmarks)
-        rest = xp.astype(C - C @ across, xp.float64)
-        norms.append(to_host(xp.sum(rest * rest, axis=1)))
-    return np.concatenate(norms)
+    rest = arrays.identity(len(chosen), P) - P @ (P.T @ gram.within(landmarks))
+    return Factor(FeatureMap(gram, landmarks, rest)).squared_norms()
 
 
 def draw(weights: Floats, taken: Indices, size: int, rng: np.random.Generator) -> Indices:
@@ -184,12 +171,12 @@ def spectral_shift(gram: Gram, c: int, rng: np.random.Generator) -> InSample:
     P = xp.zeros_like(C)
     for j, row in enumerate(columns):
         P[int(row), j] = 1.0
-    first, _, _ = _tail(gram, xp.concat([P * max_abs(C), C], axis=1))
+    first, _, _ = _tail(gram, xp.concat([P * arrays.max_abs(C), C], axis=1))
     shift, Q, inner = _tail(gram, C - first * P)
     values, Y = xp.linalg.eigh((inner + inner.T) / 2)
     rest = values - shift
     F = Q @ (Y * xp.sqrt(xp.abs(rest)))
-    return InSample(gram, F, np.sign(to_host(rest)), shift=shift)
+    return InSample(gram, F, np.sign(arrays.to_host(rest)), shift=shift)
 
 
 def _tail(gram: Gram, space: Array) -> tuple[float, Array, Array]:
@@ -200,7 +187,7 @@ def _tail(gram: Gram, space: Array) -> tuple[float, Array, Array]:
     if rank >= gram.n:
         return 0.0, Q, inner
     trace = float(floats_on_host(gram.diag()).sum())
-    within = float(np.trace(to_host(inner)))
+    within = float(np.trace(arrays.to_host(inner)))
     return max(0.0, (trace - within) / (gram.n - rank)), Q, inner
 
 

@@ -19,16 +19,8 @@ from nysboost.gram import Gram, Landmarks, pool
 from nysboost.methods.adaptive import refuse_large, strips
 from nysboost.methods.in_sample import InSample
 from nysboost.methods.sampling import rls, uniform
-from nysboost.numerics.arrays import (
-    Array,
-    Floats,
-    Indices,
-    floats_on_host,
-    like,
-    max_abs,
-    namespace,
-    to_host,
-)
+from nysboost.numerics import arrays
+from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host, like, namespace
 from nysboost.numerics.linalg import range_basis
 from nysboost.numerics.tolerances import CROSSING, cutoff
 
@@ -70,8 +62,8 @@ def invert_intersection(gram: Gram, columns: Landmarks, rows: Landmarks) -> Arra
     crossing = gram.cross(rows.indices, columns)
     xp = namespace(crossing)
     left, values, right = xp.linalg.svd(xp.astype(crossing, xp.float64), full_matrices=False)
-    rounding = cutoff(len(rows), gram.eps) * max_abs(gram.diag(rows.indices))
-    k = int(np.sum(to_host(values) > max(CROSSING * float(values[0]), rounding)))
+    rounding = cutoff(len(rows), gram.eps) * arrays.max_abs(gram.diag(rows.indices))
+    k = int(np.sum(arrays.to_host(values) > max(CROSSING * float(values[0]), rounding)))
     inverse: Array = (right[:k, :].T / values[:k]) @ left[:, :k].T
     return inverse
 
@@ -82,7 +74,7 @@ def indefinite(gram: Gram, landmarks: Landmarks, M: Array) -> Mixture:
     eigenvalues, V = xp.linalg.eigh((M + M.T) / 2)
     P = V * xp.sqrt(xp.abs(eigenvalues))
     dtype = getattr(xp, gram.dtype.name)
-    negative = int(np.sum(to_host(eigenvalues) < 0))  # they come first
+    negative = int(np.sum(arrays.to_host(eigenvalues) < 0))  # they come first
     parts = (P[:, negative:], P[:, :negative])
     learners = tuple(FeatureMap(gram, landmarks, xp.astype(part, dtype)) for part in parts)
     return Mixture(learners, np.array([1.0, -1.0]))

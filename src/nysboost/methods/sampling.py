@@ -9,15 +9,16 @@ from __future__ import annotations
 import numpy as np
 
 from nysboost.boosting.learner import fit_learner
-from nysboost.data.passes import BlockTask
 from nysboost.data.rows import ArrayRows
+from nysboost.engine.factor import Factor
 from nysboost.engine.feature_map import FeatureMap
 from nysboost.gram import Gram, KernelGram, Landmarks
 from nysboost.gram.landmarks import take_sample
 from nysboost.kernels import Linear
 from nysboost.methods.adaptive import draw
 from nysboost.methods.cholesky import random_pivots
-from nysboost.numerics.arrays import CACHE_BYTES, Array, Floats, Indices, floats_on_host, row_blocks
+from nysboost.numerics.arrays import Floats, Indices, floats_on_host
+from nysboost.numerics.linalg import triangular_inverse
 from nysboost.numerics.tolerances import EPS, ROUNDING, cutoff
 
 OVERSAMPLING = 5.0
@@ -44,7 +45,7 @@ def rls(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
         return gram.landmarks(np.arange(gram.n))
     oversampling = np.log(c + 2)
     k = max(1, int(np.ceil(c / (4 * oversampling))))
-    order = rng.permutation(gram.n)
+    order, g = rng.permutation(gram.n), floats_on_host(gram.diag())
     sizes = [gram.n]
     while sizes[-1] > 2 * c:
         sizes.append(sizes[-1] // 2)
@@ -53,14 +54,14 @@ def rls(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
         sample, weights = sample[:c], np.full(c, np.sqrt(len(sample) / c))
     for size in reversed(sizes[1:-1]):
         ridge = tail_ridge(gram, sample, weights, k)
-        scores = leverage_scores(gram, order[:size], sample, weights, ridge)
+        scores = leverage_scores(gram, order[:size], sample, weights, ridge, g)
         probabilities = np.clip(oversampling * scores, gram.eps, 1.0)
         chosen = np.flatnonzero(rng.uniform(size=size) < probabilities)
         if len(chosen) == 0:
             chosen = np.array([np.argmax(scores)])
         sample, weights = order[:size][chosen], 1 / np.sqrt(probabilities[chosen])
     ridge = tail_ridge(gram, sample, weights, k)
-    scores = leverage_scores(gram, order, sample, weights, ridge)
+    scores = leverage_scores(gram, order, sample, weights, ridge, g)
     positive = np.maximum(scores, np.finfo(np.float64).tiny)
     return gram.landmarks(rng.choice(order, size=c, replace=False, p=positive / positive.sum()))
 
@@ -71,14 +72,15 @@ def bless(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
     Rudi, Calandriello, Carratino and Rosasco (2018), Algorithm 1: the ridge starts at n times the
     largest k(x, x) and is halved until five columns for each effective dimension are c.
     """
-    largest = float(np.max(floats_on_host(gram.diag())))
+    g = floats_on_host(gram.diag())
+    largest = float(g.max())
     ridge = gram.n * largest
     sample, weights = np.empty(0, dtype=np.intp), np.empty(0)
     while True:
         wanted = np.ceil(OVERSAMPLING * FALL_OF_RIDGE * gram.n * largest / ridge)
         size = int(min(gram.n, max(c, wanted)))
         rows = rng.choice(gram.n, size=size, replace=False)
-        scores = leverage_scores(gram, rows, sample, weights, ridge)
+        scores = leverage_scores(gram, rows, sample, weights, ridge, g)
         dimension = scores.sum() * gram.n / size
         if OVERSAMPLING * dimension >= c or ridge <= gram.eps * gram.n * largest:
             return gram.landmarks(rows[draw(scores, np.empty(0, dtype=np.intp), c, rng)])
@@ -116,47 +118,22 @@ def arp(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
 
 
 def leverage_scores(
-    gram: Gram, rows: Indices, sample: Indices, weights: Floats, ridge: float
+    gram: Gram, rows: Indices, sample: Indices, weights: Floats, ridge: float, g: Floats
 ) -> Floats:
     """Return λ-ridge leverage scores of `rows` from a sample of weights 1/√p (len(sample),).
 
     With B = K S the score of row i is (K − B (SᵀKS + λI)⁻¹ Bᵀ)_ii / λ (Musco and Musco, Lemma 6),
-    and K_ii / λ without any sample.
+    and K_ii / λ without any sample; `g` is the diagonal of K, shape (n,).
     """
-    landmarks = gram.landmarks(sample)
-    inner = floats_on_host(gram.within(landmarks)) if len(sample) else np.zeros((0, 0))
-    inner = inner * np.outer(weights, weights) + ridge * np.eye(len(sample))
-    lower = np.asarray(np.linalg.cholesky(inner), dtype=np.float64)
-    residual, order = np.empty(len(rows)), np.argsort(rows)
-    # in the order in which they are stored, so that each part of a store is read once
-    held = 8 * (4 * len(sample) + 2 * gram.rows.numbers_per_row)
-    at_once = min(CACHE_BYTES, gram.budget.bytes // 4)
-    if isinstance(gram, KernelGram):
-        shared = FeatureMap(gram, landmarks).without_rows, lower, weights
-        some = gram.rows.only(rows[order])
-        task = BlockTask("leverage-scores", _of_block, shared, max(1, at_once // held))
-        residual[order] = some.gather(some.map(task, 1))[:, 0]
-    else:
-        for block in row_blocks(len(rows), held, at_once):
-            at = rows[order[block]]
-            values = gram.cross(at, landmarks) if len(sample) else np.zeros((len(at), 0))
-            residual[order[block]] = _residual(gram.diag(at), values, lower, weights)
-    positive: Floats = np.maximum(residual, 0) / ridge
-    return positive
-
-
-def _residual(diagonal: Array, values: Array, lower: Floats, weights: Floats) -> Floats:
-    """Return (K − B (L Lᵀ)⁻¹ Bᵀ)_ii from k(x, x), k(x, Z) and L, with B = k(X, Z) · weights."""
-    B = floats_on_host(values) * weights
-    known: Floats = (np.linalg.solve(lower, B.T) ** 2).sum(axis=0)
-    return floats_on_host(diagonal) - known
-
-
-def _of_block(shared: tuple[FeatureMap, Floats, Floats], X: Array) -> Floats:
-    transform, lower, weights = shared
-    assert isinstance(transform.gram, KernelGram)
-    values = transform(X) if len(lower) else np.zeros((X.shape[0], 0))
-    return _residual(transform.gram.kernel.diag(X), values, lower, weights)[:, None]
+    residual = g[rows]
+    if len(sample):
+        landmarks = gram.landmarks(sample)
+        inner = floats_on_host(gram.within(landmarks)) * np.outer(weights, weights)
+        lower = np.linalg.cholesky(inner + ridge * np.eye(len(sample)))
+        features = FeatureMap(gram, landmarks, weights[:, None] * triangular_inverse(lower).T)
+        order = np.argsort(rows)  # as they are stored, so that each part of a store is read once
+        residual[order] -= Factor(features).only(rows[order]).squared_norms()
+    return np.maximum(residual, 0) / ridge
 
 
 def tail_ridge(gram: Gram, sample: Indices, weights: Floats, k: int) -> float:
