@@ -15,10 +15,25 @@ def table_of(problem, p=4, m=6, rows=None):
     return table
 
 
+def dense(gram, learner, rows=None):
+    """Return F Fᵀ of a learner, in float64."""
+    F = learner.round_to(gram).features(rows).astype(np.float64)
+    return F @ F.T
+
+
+class Recorder:
+    """A selector that remembers what it was shown and what it chose."""
+
+    def __init__(self, selector=lambda residual, m, rng: np.arange(m)):
+        self.selector, self.seen = selector, []
+
+    def __call__(self, residual, m, rng):
+        chosen = self.selector(residual, m, rng)
+        self.seen.append((residual, chosen))
+        return chosen
+
+
 def dense_system(table, rows, cols, p):
     gram = table.gram
-    parts = []
-    for learner in table.learners[:p]:
-        F = learner.round_to(gram).features().astype(np.float64)
-        parts.append((F @ F.T)[np.ix_(rows, cols)].ravel())
+    parts = [dense(gram, learner)[np.ix_(rows, cols)].ravel() for learner in table.learners[:p]]
     return np.column_stack(parts), gram.block(rows, cols).astype(np.float64).ravel()

@@ -19,9 +19,9 @@ METHODS = (
 LAMBDAS = np.logspace(-12, 2, 29)
 
 
-def optimal_error(G: np.ndarray, C: np.ndarray) -> float:
+def optimal_error(G: np.ndarray, C: np.ndarray, rcond: float = 1e-12) -> float:
     """‖G − P G P‖ with P the projector onto the range of C: the least error of any core."""
-    P = C @ np.linalg.pinv(C, rcond=1e-12)
+    P = C @ np.linalg.pinv(C, rcond=rcond)
     return float(np.linalg.norm(G - P @ G @ P))
 
 

@@ -6,6 +6,7 @@ import oracle
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from learners import Recorder, dense
 
 import nysboost as nb
 from nysboost.boosting.algorithm import RULES, SELECTORS, boost, ensemble, parse_variant
@@ -16,12 +17,12 @@ selectors = pytest.mark.parametrize("selector", SELECTORS.values(), ids=SELECTOR
 SIZES = {"n_learners": 4, "n_columns": 6, "n_fit": 4, "n_tune": 3, "n_candidates": 20}
 
 
-def run(selector, *, n=80, seed=0, rule=None, case="Gaussian", **settings):
-    gram = market.problem(case, n=n).gram
-    sizes = Settings(**SIZES | settings)
+def run(selector, *, n=80, seed=0, rule=None, case="Gaussian", problem=None, **settings):
+    gram = (problem or market.problem(case, n=n)).gram
+    sizes, rng = Settings(**SIZES | settings), np.random.default_rng(seed)
     if selector is None:
-        return ensemble(gram, sizes, np.random.default_rng(seed))
-    return boost(gram, sizes, rule or UniformWeights(), selector, np.random.default_rng(seed))
+        return ensemble(gram, sizes, rng)
+    return boost(gram, sizes, rule or UniformWeights(), selector, rng)
 
 
 def columns(trajectory):
@@ -53,16 +54,13 @@ def test_a_shorter_run_is_a_prefix_of_a_longer_one(selector, case):
 @pytest.mark.parametrize("clustering", SELECTORS)
 @pytest.mark.parametrize("x", "UER")
 def test_the_final_rule_never_changes_the_landmarks(x, clustering):
-    problem = market.problem("Gaussian", n=80)
-    runs = [
-        nb.approximate(problem.X, f"{x}{y}B-{clustering}", problem.kernel, **SIZES, random_state=5)
+    problem, how = market.problem("Gaussian", n=80), {**SIZES, "random_state": 5}
+    first, *others = (
+        columns(nb.approximate(problem.X, f"{x}{y}B-{clustering}", problem.kernel, **how))
         for y in "UER"
-    ]
-    for other in runs[1:]:
-        for mine, theirs in zip(
-            *(run.trajectory.learners for run in (runs[0], other)), strict=True
-        ):
-            np.testing.assert_array_equal(mine.landmarks.indices, theirs.landmarks.indices)
+    )
+    for other in others:
+        np.testing.assert_array_equal(first, other)
 
 
 @selectors
@@ -83,17 +81,12 @@ def test_a_residual_that_is_square_or_on_few_rows_reads_fewer_entries(selector, 
 
 
 def test_of_a_sample_of_rows_none_is_on_a_columns_diagonal():
-    seen = []
-
-    def selector(residual, m, _):
-        seen.append(residual)
-        return np.arange(m)
-
-    trajectory = run(selector, n=40, n_columns=5, case="flat spectrum", residual_rows=25)
-    diagonal = market.problem("flat spectrum", n=40).G.diagonal().min()
-    assert all(0 < np.count_nonzero(residual.any(axis=1)) < 25 for residual in seen)
-    assert len(trajectory) == len(seen) + 1
-    assert all(np.abs(residual).max() < diagonal / 2 for residual in seen)
+    problem, recorder = market.problem("flat spectrum", n=40), Recorder()
+    trajectory = run(recorder, problem=problem, n_columns=5, residual_rows=25)
+    assert len(trajectory) == len(recorder.seen) + 1
+    for residual, _ in recorder.seen:
+        assert 0 < np.count_nonzero(residual.any(axis=1)) < 25
+        assert np.abs(residual).max() < problem.G.diagonal().min() / 2
 
 
 @selectors
@@ -105,26 +98,13 @@ def test_a_joint_core_is_boosted_on_all_rows(selector):
 
 def test_one_learner_is_the_standard_method_on_uniform_columns():
     problem = market.problem("Gaussian", n=80)
-    settings, rng = Settings(**SIZES | {"n_learners": 1}), np.random.default_rng(0)
-    trajectory = boost(problem.gram, settings, UniformWeights(), SELECTORS["mean"], rng)
+    trajectory = run(SELECTORS["mean"], problem=problem, n_learners=1)
     (learner,) = trajectory.learners
     drawn = np.random.default_rng(0).choice(80, size=6, replace=False)
     np.testing.assert_array_equal(learner.landmarks.indices, drawn)
-    F = learner.round_to(problem.gram).features()
-    np.testing.assert_allclose(F @ F.T, oracle.nystrom(problem.G, drawn, 6), atol=1e-8)
+    expected = oracle.nystrom(problem.G, drawn, 6)
+    np.testing.assert_allclose(dense(problem.gram, learner), expected, atol=1e-8)
     assert trajectory.candidates == ()
-
-
-class Recorder:
-    """A selector that remembers what it was shown and what it chose."""
-
-    def __init__(self, selector):
-        self.selector, self.seen = selector, []
-
-    def __call__(self, residual, m, rng):
-        chosen = self.selector(residual, m, rng)
-        self.seen.append((residual, chosen))
-        return chosen
 
 
 def each_residual(test):
@@ -139,15 +119,14 @@ def each_residual(test):
 def test_what_is_clustered_is_the_papers_residual_on_free_columns(case, x, selector):
     """Steps (a) to (c): each column that the selector sees is one of G less the mixture."""
     problem, recorder = market.problem(case, n=60), Recorder(selector)
-    settings, rng = Settings(**SIZES), np.random.default_rng(1)
-    run = boost(problem.gram, settings, RULES[x], recorder, rng)
-    validation = run.found.fit.cols, run.found.tune.cols
-    residuals, _ = oracle.boosting(problem.G, f"{x}UB-mean", columns(run), 6, validation)
+    trajectory = run(recorder, problem=problem, rule=RULES[x], seed=1)
+    found, J = trajectory.found, columns(trajectory)
+    validation = found.fit.cols, found.tune.cols
+    residuals, _ = oracle.boosting(problem.G, f"{x}UB-mean", J, 6, validation)
     for i, (expected, (seen, chosen)) in enumerate(zip(residuals, recorder.seen, strict=True)):
         tolerance = {"rtol": 0, "atol": 10 * problem.tolerance}
-        np.testing.assert_allclose(seen[:, chosen], expected[:, columns(run)[i + 1]], **tolerance)
-        used = np.concatenate([*columns(run)[: i + 1], *validation])
-        free = np.setdiff1d(np.arange(60), used)
+        np.testing.assert_allclose(seen[:, chosen], expected[:, J[i + 1]], **tolerance)
+        free = np.setdiff1d(np.arange(60), np.concatenate([*J[: i + 1], *validation]))
         away = np.abs(seen[:, :, None] - expected[:, None, free]).max(axis=0).min(axis=1)
         assert away.max() <= 10 * problem.tolerance
         assert seen.shape == (60, min(20, len(free)))
@@ -158,10 +137,8 @@ def test_on_a_sample_what_is_clustered_is_the_papers_residual_on_some_rows(case,
     """Steps (a) to (c), with weights from the rows observed and columns as a few rows show them."""
     problem, recorder = market.problem(case, n=market.MANY), Recorder(selector)
     limits = {name: market.SAMPLED[name] for name in ("row_cap", "residual_rows", "n_candidates")}
-    settings, rng = Settings(**SIZES | limits), np.random.default_rng(1)
-    run = boost(problem.gram, settings, RULES[x], recorder, rng)
-    found, J = run.found, columns(run)
-    S = found.sample.indices
+    trajectory = run(recorder, problem=problem, rule=RULES[x], seed=1, **limits)
+    found, J, S = trajectory.found, columns(trajectory), trajectory.found.sample.indices
     rows, V = S[found.observed], [S[v.cols] for v in (found.fit, found.tune)]
     assert len(rows) == limits["row_cap"]
     parts = [oracle.nystrom(problem.G, j, 6) for j in J]
@@ -181,30 +158,17 @@ def test_on_a_sample_what_is_clustered_is_the_papers_residual_on_some_rows(case,
 @given(st.integers(0, 10**6))
 def test_scaling_the_kernel_by_a_power_of_two_scales_the_result(selector, seed):
     G = market.problem("decaying spectrum", n=60).G
-    plain, scaled = (
-        boost(
-            market.Problem(c * G, "precomputed", G).gram,
-            Settings(**SIZES),
-            RULES["R"],
-            selector,
-            np.random.default_rng(seed),
-        )
-        for c in (1.0, 2.0**40)
-    )
-    np.testing.assert_array_equal(columns(plain), columns(scaled))
+    problems = (market.Problem(c * G, "precomputed", G) for c in (1.0, 2.0**40))
+    found = [columns(run(selector, problem=p, rule=RULES["R"], seed=seed)) for p in problems]
+    np.testing.assert_array_equal(*found)
 
 
 @selectors
 def test_candidates_come_from_a_part_until_too_few_of_it_are_left(selector):
     """Of 25 columns at a time: V of twenty shrinks no sooner than the pool is empty."""
-    seen = []
-
-    def recording(residual, m, rng):
-        seen.append(residual.shape[1])
-        return selector(residual, m, rng)
-
-    trajectory = run(recording, n=80, n_considered=25)
-    assert seen == [20, 20, 20]
+    recorder = Recorder(selector)
+    trajectory = run(recorder, n=80, n_considered=25)
+    assert [residual.shape[1] for residual, _ in recorder.seen] == [20, 20, 20]
     assert trajectory.candidates == (20, 20, 20)
     everything = np.concatenate(columns(trajectory))
     assert len(np.unique(everything)) == 24
@@ -233,14 +197,11 @@ def test_validation_columns_are_whole_square_or_a_sample_of_rows_as_the_settings
 
 def test_the_learners_of_a_sample_are_learners_of_the_whole_matrix():
     problem = market.problem("Gaussian", n=300)
-    run = ensemble(
-        problem.gram, Settings(n_learners=2, n_columns=5, row_cap=30), np.random.default_rng(0)
-    )
-    assert len(run.found.sample) < 300
-    for learner in (*run.learners, *run.mixture(UniformWeights()).learners):
-        np.testing.assert_array_equal(
-            learner.landmarks.points, problem.X[learner.landmarks.indices]
-        )
+    found = run(None, problem=problem, n_learners=2, n_columns=5, row_cap=30)
+    assert len(found.found.sample) < 300
+    for learner in (*found.learners, *found.mixture(UniformWeights()).learners):
+        Z = learner.landmarks
+        np.testing.assert_array_equal(Z.points, problem.X[Z.indices])
 
 
 def test_a_name_has_two_letters_and_a_clustering():

@@ -3,6 +3,8 @@
 import market
 import numpy as np
 import pytest
+from learners import Recorder, dense
+from oracle import optimal_error
 
 import nysboost as nb
 from nysboost.boosting.algorithm import boost
@@ -24,11 +26,6 @@ def whole(gram):
     return Sample.of(gram, np.arange(gram.n))
 
 
-def dense(gram, learner, rows=None):
-    F = learner.round_to(gram).features(rows).astype(np.float64)
-    return F @ F.T
-
-
 def error_of(G, approximation):
     return np.linalg.norm(G - approximation) / np.linalg.norm(G)
 
@@ -40,30 +37,22 @@ def test_the_core_is_the_frobenius_optimal_one_on_its_rows(case, step):
     problem, gram, landmarks = setting(case)
     rows = np.union1d(np.arange(0, 90, step), landmarks.indices)
     G = problem.G[np.ix_(rows, rows)]
-    U, s, _ = np.linalg.svd(problem.G[np.ix_(rows, landmarks.indices)], full_matrices=False)
-    Q = U[:, s > 1e-6 * s[0]]
-    optimum = error_of(G, Q @ (Q.T @ G @ Q) @ Q.T)
+    C = problem.G[np.ix_(rows, landmarks.indices)]
+    optimum = optimal_error(G, C, 1e-6) / np.linalg.norm(G)
     ours = error_of(G, dense(gram, fit_core(whole(gram), landmarks, rows), rows))
     assert ours <= optimum * (1 + 1e-6) + 1e-5 * (gram.eps > 1e-10) + 1e-12
 
 
 def test_with_j_in_the_boosting_step_the_joint_residual_is_clustered():
-    problem, seen = market.problem("Gaussian", n=90), []
+    problem, recorder = market.problem("Gaussian", n=90), Recorder()
     sizes = {"n_learners": 2, "n_columns": 6, "n_candidates": 500, "n_fit": 5, "n_tune": 5}
-
-    def recorder(residual, m, _):
-        seen.append(residual)
-        return np.arange(m)
-
-    settings, rng = nb.Settings(**sizes), np.random.default_rng(0)
-    run = boost(problem.gram, settings, JointCore(), recorder, rng)
-    C = problem.G[:, run.learners[0].landmarks.indices]
-    P = C @ np.linalg.pinv(C)
+    run = boost(problem.gram, nb.Settings(**sizes), JointCore(), recorder, np.random.default_rng(0))
+    J = run.learners[0].landmarks.indices
+    P = problem.G[:, J] @ np.linalg.pinv(problem.G[:, J])
     residual = problem.G - P @ problem.G @ P
-    norms = np.sort(np.linalg.norm(seen[0], axis=0))
-    free = np.setdiff1d(np.arange(90), run.learners[0].landmarks.indices)
-    validation = np.concatenate([run.found.fit.cols, run.found.tune.cols])
-    expected = np.linalg.norm(residual[:, np.setdiff1d(free, validation)], axis=0)
+    norms = np.sort(np.linalg.norm(recorder.seen[0][0], axis=0))
+    used = np.concatenate([J, run.found.fit.cols, run.found.tune.cols])
+    expected = np.linalg.norm(np.delete(residual, used, axis=1), axis=0)
     np.testing.assert_allclose(norms, np.sort(expected), atol=1e-8)
 
 
@@ -94,10 +83,9 @@ def test_beyond_the_row_cap_the_sample_of_j_holds_the_landmarks_too():
 def test_given_landmarks_have_four_rows_each_and_their_own_at_a_tenth_if_points(cap, points):
     problem, gram, landmarks = setting("Gaussian", n=400)
     drawn = np.random.default_rng(3).choice(400, size=max(cap, 4 * 12), replace=False)
-    rows = problem.X[np.sort(drawn)]
     if points:
         landmarks = Landmarks(None, np.random.default_rng(5).normal(size=(12, 3)))
-        rows = np.vstack([rows, landmarks.points])
+        rows = np.vstack([problem.X[np.sort(drawn)], landmarks.points])
     else:
         rows = problem.X[np.union1d(drawn, landmarks.indices)]
     learner = core_on(gram, landmarks, cap, np.random.default_rng(3))

@@ -28,10 +28,10 @@ def exchange(sample, landmarks):
     return exchange_landmarks(sample, landmarks)[0].learner.landmarks
 
 
-def cloud(n=60, seed=0):
-    X = np.random.default_rng(seed).normal(size=(n, 3))
-    gram = make_gram(X, nb.Gaussian(sigma=1.5))
-    return X, gram, Sample.of(gram, np.arange(n))
+def sample_of(X, sigma=1.5):
+    """The Gram matrix of a Gaussian, and a sample of all rows."""
+    gram = make_gram(X, nb.Gaussian(sigma=sigma))
+    return gram, Sample.of(gram, np.arange(len(X)))
 
 
 @given(seed=st.integers(0, 1000))
@@ -83,10 +83,10 @@ def test_an_exchange_never_loses(case, c):
 
 
 def test_a_far_row_takes_the_place_of_a_landmark_that_serves_least():
-    X, _, _ = cloud()
+    X = market.points(60)
     X[7] = 50.0
-    gram = make_gram(X, nb.Gaussian(sigma=1.5))
-    landmarks = exchange(Sample.of(gram, np.arange(60)), gram.landmarks(np.arange(20, 40)))
+    gram, sample = sample_of(X)
+    landmarks = exchange(sample, gram.landmarks(np.arange(20, 40)))
     assert landmarks.indices is not None
     assert 7 in landmarks.indices
     assert len(set(landmarks.indices)) == 20
@@ -103,10 +103,9 @@ def test_where_nothing_is_missed_no_row_comes():
 
 def test_where_most_rows_stay_as_many_again_come():
     """Under a narrow kernel points between rows serve nothing, and rows take all their places."""
-    X = np.random.default_rng(0).normal(size=(120, 8))
-    gram = make_gram(X, nb.Gaussian(sigma=0.1))
-    between = Landmarks(None, (X[:20] + X[20:40]) / 2)
-    landmarks = exchange(Sample.of(gram, np.arange(120)), between)
+    X = market.points(120, 8)
+    _, sample = sample_of(X, 0.1)
+    landmarks = exchange(sample, Landmarks(None, (X[:20] + X[20:40]) / 2))
     assert {tuple(point) for point in landmarks.points} <= {tuple(row) for row in X}
 
 
@@ -119,7 +118,7 @@ def test_a_systematic_sample_has_each_position_as_often_as_its_share_says(weight
 
 
 def test_missed_rows_are_sought_among_four_for_each():
-    _, gram, _ = cloud(n=400)
+    gram, _ = sample_of(market.points(400))
     landmarks = gram.landmarks(np.arange(10))
     assert len(find_missed_rows(gram, landmarks, 8)) == 8
     rounds = [(c, 4 * 4) for c in (10, 14)]  # two, of four rows each
@@ -139,9 +138,7 @@ def test_landmarks_that_span_too_little_are_completed_where_rows_span_all():
 @pytest.mark.parametrize("sigma", [0.3, 1.5, 4.0])
 @pytest.mark.parametrize("seed", range(4))
 def test_another_exchange_follows_where_one_gained_much_or_most_rows_stayed(sigma, seed):
-    X = np.random.default_rng(seed).normal(size=(60, 3))
-    gram = make_gram(X, nb.Gaussian(sigma=sigma))
-    sample, c = Sample.of(gram, np.arange(60)), 12
+    (gram, sample), c = sample_of(market.points(60, seed=seed), sigma), 12
     core = project_sample(sample, gram.landmarks(np.arange(c + 6)))
     kept, again = select_landmarks(core, c, sample)
     before, after = (

@@ -7,6 +7,7 @@ import pytest
 import smooth
 from hypothesis import given
 from hypothesis import strategies as st
+from learners import dense
 
 import nysboost as nb
 from nysboost.boosting.learner import fit_learner, residual_diagonal, truncate
@@ -20,11 +21,6 @@ cases = pytest.mark.parametrize("case", market.NAMES)
 def fit(problem, columns, rank=None):
     gram = problem.gram
     return gram, fit_learner(gram, gram.landmarks(np.asarray(columns)), rank or len(columns))
-
-
-def dense(gram, learner):
-    F = learner.round_to(gram).features().astype(np.float64)
-    return F @ F.T
 
 
 @cases
@@ -108,10 +104,8 @@ def test_many_empty_rows_do_no_harm(method):
     sizes = {"n_learners": 4, "n_columns": 8, "n_fit": 5, "n_tune": 5, "random_state": 1}
     approx = nb.approximate(X, method, "linear", **sizes)
     assert approx.relative_error() <= 1.1
-    F = approx.features()
-    assert np.isfinite(F).all()
-    assert np.isfinite(approx.solve(np.ones(120), 1000.0)).all()
-    assert np.isfinite(approx.eigh()[1]).all()
+    for found in (approx.features(), approx.solve(np.ones(120), 1000.0), approx.eigh()[1]):
+        assert np.isfinite(found).all()
 
 
 @pytest.mark.parametrize("rank", [2, 6])
@@ -139,13 +133,11 @@ def test_in_float32_a_learner_has_the_features_that_are_known_there():
     np.testing.assert_allclose(F @ F.T, exact @ exact.T, atol=1e-3)
 
 
-@pytest.mark.parametrize("case", market.NAMES)
+@cases
 def test_the_diagonal_is_that_of_the_dense_residual(case):
     problem = market.problem(case, n=90)
-    gram = problem.gram
     for J in (np.arange(0, 90, 9), np.arange(90)):
-        learner = fit_learner(gram, gram.landmarks(J), len(J))
-        F = learner.round_to(gram).features().astype(np.float64)
-        expected = np.abs(np.diag(problem.G - F @ F.T))
+        gram, learner = fit(problem, J)
+        expected = np.abs(np.diag(problem.G - dense(gram, learner)))
         ours = residual_diagonal(gram, learner)
         np.testing.assert_allclose(ours, expected, atol=10 * problem.tolerance)

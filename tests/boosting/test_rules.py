@@ -87,15 +87,6 @@ def test_ridge_weights_are_optimal_for_the_lambda_that_is_best_on_v2(case, rows,
     assert np.linalg.norm(A2 @ w - b2) <= others + 1e-9 * np.linalg.norm(b2)
 
 
-@pytest.mark.parametrize("rule", [RidgeWeights(), RidgeWeights(nonnegative=True)], ids=str)
-def test_learners_that_vanish_on_the_validation_sets_have_no_weight(rule):
-    """A kernel so narrow that every value off the diagonal underflows to zero."""
-    X = np.arange(40.0)[:, None]
-    table = table_of(market.Problem(X, nb.Gaussian(sigma=1e-3), np.eye(40)))
-    fit, tune = (ValidationSet(table, np.arange(40), v) for v in (V1, V2))
-    np.testing.assert_array_equal(rule(fit, tune, 4), 0)
-
-
 def test_where_v2_tells_nothing_the_strongest_penalty_wins():
     """Columns of V2 at which the kernel is zero: no weights are better there than others."""
     X = np.random.default_rng(0).normal(size=(40, 3))
@@ -119,7 +110,11 @@ class Factored:
 
 @pytest.mark.parametrize("rule", [RidgeWeights(), RidgeWeights(nonnegative=True)], ids=str)
 def test_learners_that_are_rounding_errors_on_v1_have_no_weight(rule):
-    """Their values of 1e-20 would otherwise be blown up to the kernel's, here by 1e10."""
+    """Values of 1e-20 would be blown up to the kernel's, here by 1e10; zeros stay what they are."""
+    X = np.arange(40.0)[:, None]  # so far apart that every value off the diagonal underflows
+    table = table_of(market.Problem(X, nb.Gaussian(sigma=1e-3), np.eye(40)))
+    vanishing = (ValidationSet(table, np.arange(40), v) for v in (V1, V2))
+    np.testing.assert_array_equal(rule(*vanishing, 4), 0)
     A, b = np.array([[3e-20, 1e-20], [4e-20, 0.0]]), np.array([1e-10, 1e-10])
     weights = [rule(Factored(A, b, size), Factored(A, b), 2) for size in (1e-19, 1e-21)]
     np.testing.assert_array_equal(rule(Factored(0 * A, b), Factored(A, b), 2), 0.0)
@@ -150,17 +145,9 @@ def test_a_tuned_eta_is_relative_to_the_errors(scale):
 
 
 def test_exponential_weights_outside_the_presets_are_those_of_a_few_rows_that_stand_for_all():
-    X = np.random.default_rng(0).normal(size=(900, 3))
+    how = {"n_learners": 4, "n_columns": 20, "residual_rows": 300, "random_state": 0}
     few, whole = (
-        nb.approximate(
-            X,
-            method,
-            nb.Gaussian(sigma=1.0),
-            n_learners=4,
-            n_columns=20,
-            residual_rows=300,
-            random_state=0,
-        )
+        nb.approximate(market.points(900), method, nb.Gaussian(sigma=1.0), **how)
         for method in ("UEB-mean", "ensemble-exponential")
     )
     found = few.trajectory.found
@@ -168,12 +155,11 @@ def test_exponential_weights_outside_the_presets_are_those_of_a_few_rows_that_st
     assert found.fit.weight == found.tune.weight == pytest.approx(3**0.5)
     assert len(whole.trajectory.found.fit.rows) == 900
     assert whole.trajectory.found.fit.weight == 1.0
-    factor = found.fit.factor(4)
-    errors = np.linalg.norm(factor[:, 1:] - factor[:, :1], axis=0)
-    exact = ValidationSet(found.table, np.arange(900), found.fit.cols).factor(4)
-    np.testing.assert_allclose(
-        errors, np.linalg.norm(exact[:, 1:] - exact[:, :1], axis=0), rtol=0.25
+    exact = ValidationSet(found.table, np.arange(900), found.fit.cols)
+    errors, wanted = (
+        np.linalg.norm(R[:, 1:] - R[:, :1], axis=0) for R in (found.fit.factor(4), exact.factor(4))
     )
+    np.testing.assert_allclose(errors, wanted, rtol=0.25)
     expected = np.exp(-0.01 * errors)
     np.testing.assert_allclose(few.weights, expected / expected.sum())
 

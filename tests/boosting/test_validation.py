@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from learners import dense_system, table_of
+from learners import dense, dense_system, table_of
 
 import nysboost as nb
 from nysboost.boosting.algorithm import ensemble
@@ -48,14 +48,10 @@ def test_the_factor_of_a_prefix_is_the_leading_block(case):
 def test_a_learner_is_evaluated_once_on_the_rows_held_and_only_when_asked_for(questions):
     table = table_of(market.problem("Gaussian", n=40))
     before = table.gram.entries_evaluated
-    for rows in questions:
-        F = table.features(np.array(rows), table.learners[1])[0]
-        exact = (
-            table.learners[1]
-            .round_to(market.problem("Gaussian", n=40).gram)
-            .features(np.array(rows))
-        )
-        np.testing.assert_allclose(F, exact, atol=1e-12)
+    exact = table.learners[1].round_to(market.problem("Gaussian", n=40).gram)
+    for rows in map(np.array, questions):
+        F = table.features(rows, table.learners[1])[0]
+        np.testing.assert_allclose(F, exact.features(rows), atol=1e-12)
     assert table.gram.entries_evaluated == before + (6 * 40 if questions else 0)
 
 
@@ -72,8 +68,8 @@ def ensemble_of(problem, **sizes):
     settings = nb.Settings(n_learners=3, n_columns=5, n_fit=4, n_tune=4, **sizes)
     run = ensemble(problem.gram, settings, np.random.default_rng(0))
     mixture = run.mixture(UniformWeights())
-    F = [learner.round_to(problem.gram).features() for learner in mixture.learners]
-    return run.found, mixture, problem.G - sum(f @ f.T for f in F) / 3
+    mean = sum(dense(problem.gram, learner) for learner in mixture.learners) / 3
+    return run.found, mixture, problem.G - mean
 
 
 V, CONSIDERED = np.array([40, 7, 33]), np.arange(0, 60, 1)
@@ -82,44 +78,50 @@ V, CONSIDERED = np.array([40, 7, 33]), np.arange(0, 60, 1)
 @pytest.mark.parametrize("shared", [True, False])
 @pytest.mark.parametrize("case", ["Gaussian", "narrow Gaussian"])
 def test_columns_are_those_of_the_dense_residual_shared_or_not(case, shared):
-    found, mixture, dense = ensemble_of(market.problem(case, n=60))
+    found, mixture, residual = ensemble_of(market.problem(case, n=60))
     columns = Residual(found, found.observed)
     columns.consider(CONSIDERED, shared=shared)
-    np.testing.assert_allclose(columns(mixture, V), dense[:, V], atol=1e-10)
-    np.testing.assert_allclose(Residual(found, None)(mixture, V), dense[np.ix_(V, V)], atol=1e-10)
+    square = Residual(found, None)(mixture, V)
+    np.testing.assert_allclose(columns(mixture, V), residual[:, V], atol=1e-10)
+    np.testing.assert_allclose(square, residual[np.ix_(V, V)], atol=1e-10)
+
+
+def table_like(found, gram):
+    """A table of the same learners on another Gram matrix, that has seen nothing yet."""
+    table = FeatureTable(gram, found.table.rows)
+    table.learners = found.table.learners
+    return table
 
 
 def glance_at(problem, size):
-    """The same, with a few rows to glance at, in float32."""
-    found, mixture, dense = ensemble_of(problem)
-    table = FeatureTable(found.sample.gram.in_float32(), found.table.rows)
-    table.learners = found.table.learners
+    """The same, with a few rows to glance at, in float32, and the residual's columns there."""
+    found, mixture, residual = ensemble_of(problem)
+    table = table_like(found, found.sample.gram.in_float32())
     rows = np.arange(0, 60, 60 // size)
     fit = ValidationSet(table, rows, found.fit.cols)
-    return replace(found, table=table, fit=fit, glanced_at=rows), mixture, dense
+    found = replace(found, table=table, fit=fit, glanced_at=rows)
+    columns = Residual(found, rows)
+    columns.consider(CONSIDERED, shared=True)
+    return found, mixture, residual, columns
 
 
 def test_of_a_sample_of_rows_those_of_the_columns_count_for_nothing():
-    found, mixture, dense = glance_at(market.problem("Gaussian", n=60), 30)
+    found, mixture, residual, columns = glance_at(market.problem("Gaussian", n=60), 30)
     rows = found.glanced_at
     mine = rows[[3, 9, 20]]
-    columns = Residual(found, rows)
-    columns.consider(CONSIDERED, shared=True)
-    expected = np.where(np.isin(rows, mine)[:, None], 0.0, dense[np.ix_(rows, mine)])
+    expected = np.where(np.isin(rows, mine)[:, None], 0.0, residual[np.ix_(rows, mine)])
     np.testing.assert_allclose(columns(mixture, mine), expected, atol=1e-5)
     assert np.abs(columns(mixture, rows)).max() > 0.01  # or nothing would be left
 
 
 def test_a_glance_is_in_float32_as_long_as_that_shows_the_residual():
     problem = market.problem("Gaussian", n=60)
-    found, mixture, dense = glance_at(problem, 30)
+    found, mixture, residual, columns = glance_at(problem, 30)
     rows = found.glanced_at
-    columns = Residual(found, rows)
-    columns.consider(CONSIDERED, shared=True)
     odd = V + (V % 2 == 0)  # none of which is among the rows
     seen, weighed = columns(mixture, odd), found.fit.factor(3)
     assert seen.dtype == np.float32
-    np.testing.assert_allclose(seen, dense[np.ix_(rows, odd)], atol=1e-5)
+    np.testing.assert_allclose(seen, residual[np.ix_(rows, odd)], atol=1e-5)
     everything = fit_learner(problem.gram, problem.gram.landmarks(np.arange(0, 60)), 60)
     nothing = columns(Mixture((everything,), np.ones(1)), odd)
     assert nothing.dtype == np.float64
@@ -127,16 +129,10 @@ def test_a_glance_is_in_float32_as_long_as_that_shows_the_residual():
     again = columns(mixture, odd)
     assert again.dtype == np.float64
     np.testing.assert_allclose(again, seen, atol=1e-5)
-    exact = ValidationSet(table_like(found), rows, found.fit.cols).factor(3)
+    fresh = table_like(found, found.sample.gram)
+    exact = ValidationSet(fresh, rows, found.fit.cols).factor(3)
     assert not np.allclose(weighed, exact, atol=1e-12)
     np.testing.assert_allclose(found.fit.factor(3), exact, atol=1e-12)  # V1 looks again too
-
-
-def table_like(found):
-    """A table of the same learners that has never seen float32."""
-    table = FeatureTable(found.sample.gram, found.table.rows)
-    table.learners = found.table.learners
-    return table
 
 
 @pytest.mark.parametrize("scale", [2.0**-60, 1.0, 2.0**60])
