@@ -133,6 +133,12 @@ WITHOUT_TIES = (
 """No two columns are alike, so that rounding does not decide a clustering."""
 
 
+MIXTURES = {*nb.VARIANTS, *nb.JOINT_VARIANTS}
+OTHERS = [method for method in nb.METHODS if method not in MIXTURES]
+LEADING = [*OTHERS, "URB-mean", "RRB-med", "EEB-SF", "JJB-mean"]
+"""A method of each kind: mixtures differ by their weights and clusterings alone."""
+
+
 def in_turn(methods: Any, cases: Any, parts: int = 3) -> list[tuple[Any, Any]]:
     """Every method on one of so many parts of the cases, all cases in turn."""
     return [(m, case) for i, m in enumerate(methods) for case in cases[i % parts :: parts]]

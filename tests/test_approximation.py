@@ -30,11 +30,8 @@ def approximate(case, method="ensemble-ridge", n=60, **settings):
 
 def with_negative_weights(case="Gaussian", **settings):
     """A mixture that has learned a negative weight: such runs are common under ridge."""
-    for seed in range(100):
-        problem, approx = approximate(case, random_state=seed, **settings)
-        if approx.weights.min() < -0.05:
-            return problem, approx
-    raise AssertionError
+    runs = (approximate(case, random_state=seed, **settings) for seed in range(100))
+    return next((problem, approx) for problem, approx in runs if approx.weights.min() < -0.05)
 
 
 def dense(approx):
@@ -157,16 +154,6 @@ def test_a_projection_from_a_sample_of_rows_is_close_to_that_from_all():
     assert 0 < difference < 0.2 * np.linalg.norm(whole @ whole.T)
 
 
-@cases("nystrom", "ensemble-ridge", "UEB-mean")
-def test_the_relative_error_on_some_rows_is_that_of_the_dense_matrices(case, limits, method):
-    problem, approx = approximate(case, method, **limits)
-    scale, part = np.abs(problem.G).max(), np.ix_([5, 2, 40], [5, 2, 40])
-    G, K = problem.G[part] / scale, approx.to_dense()[part].astype(np.float64) / scale
-    expected = np.linalg.norm(G - K) / np.linalg.norm(G)
-    rounding = 1e-5 if problem.X.dtype == np.float32 else 1e-9
-    assert approx.relative_error([5, 2, 40]) == pytest.approx(expected, rel=1e-6, abs=rounding)
-
-
 @pytest.mark.parametrize("tail", [1e-6, 1e-9, 1e-11])
 def test_tiny_errors_are_told_apart_from_rounding(tail):
     rng = np.random.default_rng(0)
@@ -241,13 +228,12 @@ def test_a_detached_approximation_says_that_its_rows_are_gone():
 
 def test_many_float32_features_keep_the_digits_that_float32_has():
     X = np.random.default_rng(0).normal(size=(500, 4)).astype(np.float32)
-    for seed in range(40):
-        sizes = {"n_learners": 6, "n_columns": 60, "random_state": seed}
-        approx = nb.approximate(X, "ensemble-ridge", nb.Gaussian(sigma=2.0), **sizes)
-        if approx.weights.min() < 0:
-            break
-    else:
-        raise AssertionError
+    sizes = {"n_learners": 6, "n_columns": 60}
+    runs = (
+        nb.approximate(X, "ensemble-ridge", nb.Gaussian(sigma=2.0), random_state=seed, **sizes)
+        for seed in range(40)
+    )
+    approx = next(approx for approx in runs if approx.weights.min() < 0)
     F, K = (part.astype(np.float64) for part in (approx.features(), approx.to_dense()))
     difference = np.linalg.norm(F @ F.T - market.positive_part(K))
     assert difference <= 2e-5 * np.linalg.norm(K)

@@ -7,18 +7,11 @@ PyTorch where it is installed: `make test-torch` installs it.
 import array_api_strict
 import numpy as np
 import pytest
+from market import LEADING
 
 import nysboost as nb
 from nysboost.numerics.arrays import to_host
 
-MIXTURES = {*nb.VARIANTS, *nb.JOINT_VARIANTS}
-"""They differ by their weights and clusterings alone: one of each kind will do."""
-METHODS = [m for m in nb.METHODS if m not in MIXTURES] + [
-    "URB-mean",
-    "RRB-med",
-    "EEB-SF",
-    "JJB-mean",
-]
 KERNELS = (
     nb.Gaussian(sigma=2.0),
     nb.Laplacian(sigma="median"),
@@ -31,19 +24,14 @@ KERNELS = (
 SIZES = {"n_learners": 3, "n_columns": 12, "random_state": 0}
 
 
-WITHOUT_TORCH = "PyTorch is not installed: make test-torch"
-
-
 @pytest.fixture
 def torch():
-    return pytest.importorskip("torch", reason=WITHOUT_TORCH)
+    return pytest.importorskip("torch", reason="PyTorch is not installed: make test-torch")
 
 
 @pytest.fixture(params=["array_api_strict", "torch"])
 def xp(request):
-    if request.param == "torch":
-        return pytest.importorskip("torch", reason=WITHOUT_TORCH)
-    return array_api_strict
+    return request.getfixturevalue("torch") if request.param == "torch" else array_api_strict
 
 
 def is_array_of(xp, array):
@@ -58,7 +46,7 @@ def points(n=200, d=5, dtype=np.float64):
     return np.random.default_rng(0).normal(size=(n, d)).astype(dtype)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", LEADING)
 def test_every_method_finds_the_landmarks_of_the_numpy_run(method, xp):
     X = points()
     ours, theirs = (

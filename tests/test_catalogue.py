@@ -4,7 +4,7 @@ import market
 import numpy as np
 import oracle
 import pytest
-from market import points
+from market import MIXTURES, OTHERS, points
 from scipy import sparse
 
 import nysboost as nb
@@ -21,9 +21,7 @@ UNBOUNDED = (*FAMILIES["random features"], *FAMILIES["CUR"], *FAMILIES["ensemble
 weights are fitted on a few columns."""
 
 
-MIXTURES = (*nb.VARIANTS, *nb.JOINT_VARIANTS)
-OTHERS = [method for method in nb.METHODS if method not in MIXTURES]
-SAMPLED = SIZES | market.SAMPLED
+SAMPLED, SEED = SIZES | market.SAMPLED, {"random_state": 1}
 
 
 def dense_oracle(G, method, run, seed):
@@ -79,7 +77,7 @@ def relative(G, K):
     [
         *((*each, SIZES) for each in market.in_turn(OTHERS, market.NAMES)),
         *((*each, SAMPLED) for each in market.in_turn(OTHERS, market.NAMES)),
-        *((*each, SAMPLED) for each in market.in_turn(MIXTURES, market.NAMES, parts=8)),
+        *((*each, SAMPLED) for each in market.in_turn(sorted(MIXTURES), market.NAMES, parts=8)),
     ],
     ids=lambda value: value if isinstance(value, str) else ["whole", "sampled"][value is SAMPLED],
 )
@@ -107,10 +105,8 @@ def test_every_result_on_the_whole_market_is_what_it_says_it_is(method, case, si
     if method != "robust-cur" and approx.shift == 0:
         beyond = values[approx.rank :] if approx.rank < n else np.zeros(1)
         assert error >= np.linalg.norm(beyond) / np.linalg.norm(values) - rounding
-    if method not in UNBOUNDED:
-        assert error <= (
-            1.01 if sizes is SAMPLED else 1 + rounding
-        )  # a core knows its sample alone
+    if method not in UNBOUNDED:  # a core knows its sample alone
+        assert error <= (1.01 if sizes is SAMPLED else 1 + rounding)
     assert error <= 100  # where nothing is known nothing is said
     if approx.has_features:
         F = approx.features().astype(np.float64) / np.sqrt(scale)
@@ -135,11 +131,9 @@ def test_a_result_says_what_its_method_gives():
 
 @pytest.mark.parametrize("method", ["nystrom", "ensemble-ridge", "URB-mean", "RRB-med", "EEB-SF"])
 def test_barely_enough_rows_are_enough(method):
-    n = 1 if method == "nystrom" else 3 * 4 + 2 + 1
-    m = 1 if method == "nystrom" else 4
-    approx = nb.approximate(
-        points(n), method, n_learners=3, n_columns=m, n_fit=2, n_tune=1, random_state=0
-    )
+    n, m = (1, 1) if method == "nystrom" else (3 * 4 + 2 + 1, 4)
+    how = {"n_learners": 3, "n_columns": m, "n_fit": 2, "n_tune": 1, "random_state": 0}
+    approx = nb.approximate(points(n), method, **how)
     assert np.isfinite(approx.relative_error())
     if method != "nystrom":
         used = np.concatenate([learner.landmarks.indices for learner in approx.learners])
@@ -165,9 +159,7 @@ def test_the_paper_has_32_methods_27_of_them_variants_and_each_has_one_family():
 def test_a_run_is_a_prefix_of_a_longer_one(method):
     problem = market.problem("Gaussian")
     short, long = (
-        nb.approximate(
-            problem.X, method, problem.kernel, **SIZES | {"n_learners": p}, random_state=1
-        )
+        nb.approximate(problem.X, method, problem.kernel, **SIZES | {"n_learners": p, **SEED})
         for p in (2, 4)
     )
     for mine, theirs in zip(short.learners, long.learners, strict=False):
@@ -182,9 +174,7 @@ def test_an_approximation_never_changes_what_the_user_passed_in():
         X = make(points(60))
         before = X.copy()
         for kernel in ("rbf", "laplacian", "cosine", "poly", "anova", "matern", "linear"):
-            approx = nb.approximate(
-                X, "RRB-mean", kernel, n_learners=2, n_columns=5, random_state=0
-            )
+            approx = nb.approximate(X, "RRB-mean", kernel, n_learners=2, n_columns=5, **SEED)
             approx.relative_error(), approx.features(), approx.eigh(2)
         assert abs(X - before).max() == 0
 

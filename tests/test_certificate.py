@@ -5,6 +5,7 @@ from itertools import product
 import market
 import numpy as np
 import pytest
+from containers import hdf5
 
 import nysboost as nb
 
@@ -147,15 +148,11 @@ def test_new_rows_of_a_precomputed_matrix_have_no_values():
 @pytest.mark.parametrize("n_entries", [12_000, 60_000])
 @pytest.mark.parametrize("library", ["h5py", "torch"])
 def test_stores_and_other_arrays_have_the_certificate_of_the_array(tmp_path, library, n_entries):
-    module = pytest.importorskip(library)
     X = market.cloud(1500, np.random.default_rng(0))
-    expected = fitted(X).certificate(n_entries=n_entries, random_state=0)
-    if library == "h5py":
-        with module.File(tmp_path / "rows.h5", "w") as file:
-            file["X"] = X
-            given = fitted(file["X"]).certificate(n_entries=n_entries, random_state=0)
-    else:
-        given = fitted(module.from_numpy(X)).certificate(n_entries=n_entries, random_state=0)
+    there = hdf5(X, tmp_path) if library == "h5py" else pytest.importorskip("torch").from_numpy(X)
+    expected, given = (
+        fitted(rows).certificate(n_entries=n_entries, random_state=0) for rows in (X, there)
+    )
     assert given.entries_evaluated == expected.entries_evaluated
     np.testing.assert_allclose(given.frobenius, expected.frobenius, rtol=1e-6)
 

@@ -11,20 +11,17 @@ from peaks import peak_bytes
 import nysboost as nb
 
 
-def run_python(code):
-    return subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True
-    ).stdout
+def run_python(code, *words):
+    command = [sys.executable, "-c", code, *words]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def test_importing_the_library_pulls_in_nothing_heavy():
-    heavy = (
-        "{'dask', 'torch', 'matplotlib', 'pandas', 'polars', 'rich', 'typer', 'plotly', 'pyarrow'}"
-    )
+    heavy = "dask torch matplotlib pandas polars rich typer plotly pyarrow"
     code = (
         "import sys, sklearn.metrics.pairwise, sklearn.cluster; before = set(sys.modules);"
         "import nysboost; nysboost.approximate([[1.0], [2.0]]);"
-        f"print(sorted({heavy} & (set(sys.modules) - before)))"
+        f"print(sorted(set('{heavy}'.split()) & (set(sys.modules) - before)))"
     )
     assert run_python(code).strip() == "[]"
 
@@ -38,14 +35,6 @@ def test_fitting_many_rows_holds_far_less_than_their_columns(method):
         lambda: nb.approximate(X, method, nb.Gaussian(sigma=1.0), **sizes, random_state=0)
     )
     assert peak < 8 * n * m / 4
-
-
-@pytest.mark.parametrize("method", ["nystrom", "URB-mean"])
-def test_the_relative_error_never_holds_the_matrix(method):
-    n = 3000
-    X = np.random.default_rng(0).normal(size=(n, 2))
-    approx = nb.approximate(X, method, n_learners=2, n_columns=10, row_cap=500, random_state=0)
-    assert peak_bytes(approx.relative_error) < 8 * n * n * 0.75
 
 
 PASSES = {
@@ -111,7 +100,5 @@ assert np.array_equal(out[-5:], np.load(folder / "F.npy", mmap_mode="r")[-5:])
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak is read from /proc")
 def test_from_disk_to_disk_only_the_working_memory_is_resident(tmp_path):
-    script = [sys.executable, "-c", DISK_TO_DISK, str(tmp_path)]
-    printed = subprocess.run(script, check=True, capture_output=True, text=True).stdout
     # the features are 96 MB, and the pages of both files would count if they were kept
-    assert max(map(int, printed.split())) < 40_000_000
+    assert max(map(int, run_python(DISK_TO_DISK, str(tmp_path)).split())) < 40_000_000

@@ -131,27 +131,23 @@ def work_and_wait(work: Callable[[], object]) -> None:
     time.sleep(5)  # a fast machine may be done: the interrupt comes all the same
 
 
+SEED_0 = {"random_state": 0}
+LONG_WORK = {
+    "fit": lambda: nb.approximate(np.tile(X, (4, 1)), "joint", n_components=400, **SEED_0),
+    "error": lambda: nb.approximate(X, n_components=300, **SEED_0).relative_error(norm="spectral"),
+    "transform": lambda: nb.StandardNystroem(n_components=500).fit(X).transform(
+        np.tile(X, (40, 1))),
+    "tolerance": lambda: nb.approximate(X, tol=1e-4, **SEED_0),
+    "regression": lambda: nb.NystroemRegressor(100, **SEED_0).fit(X, X[:, 0]),
+    "classification": lambda: nb.NystroemClassifier(100, **SEED_0).fit(X, X[:, 0] > 0),
+    "components": lambda: nb.KernelPCA(5, n_landmarks=600, method="joint", **SEED_0).fit(X),
+    "clusters": lambda: nb.SpectralClustering(20, n_init=200, **SEED_0).fit(X),
+    "two samples": lambda: nb.mmd_test(X, X + 0.1, n_permutations=10**6, **SEED_0),
+}  # fmt: skip
+
+
 class TestInterrupted:
-    @pytest.mark.parametrize(
-        "work",
-        [
-            lambda: nb.approximate(np.tile(X, (4, 1)), "joint", n_components=400, random_state=0),
-            lambda: nb.approximate(X, n_components=300, random_state=0).relative_error(
-                norm="spectral"
-            ),
-            lambda: nb.StandardNystroem(n_components=500).fit(X).transform(np.tile(X, (40, 1))),
-            lambda: nb.approximate(X, tol=1e-4, random_state=0),
-            lambda: nb.NystroemRegressor(100, random_state=0).fit(X, X[:, 0]),
-            lambda: nb.NystroemClassifier(100, random_state=0).fit(X, X[:, 0] > 0),
-            lambda: nb.KernelPCA(5, n_landmarks=600, method="joint", random_state=0).fit(X),
-            lambda: nb.SpectralClustering(20, n_init=200, random_state=0).fit(X),
-            lambda: nb.mmd_test(X, X + 0.1, n_permutations=10**6, random_state=0),
-        ],
-        ids=[
-            *("fit", "error", "transform", "tolerance", "regression", "classification"),
-            *("components", "clusters", "two samples"),
-        ],
-    )
+    @pytest.mark.parametrize("work", LONG_WORK.values(), ids=LONG_WORK)
     @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
     def test_ctrl_c_ends_a_long_operation_at_once_and_the_next_is_right(self, work):
         # pytest-xdist's workers ignore Ctrl-C, which is for the process that started them

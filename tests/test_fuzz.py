@@ -7,7 +7,6 @@ in every run.
 from __future__ import annotations
 
 import os
-import signal
 import struct
 import sys
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 from archives import repacked
+from peaks import within
 
 import nysboost as nb
 
@@ -172,19 +172,13 @@ def watch() -> Watch:
 
 
 def load_watched(path: Path, watch: Watch) -> Any:
-    def late(*_):
-        pytest.fail(f"{path} took more than {SECONDS} s")
-
     watch.seen.clear()
-    before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(SECONDS)
     watch.on = True
     try:
-        return nb.load(path)
+        with within(SECONDS, path):
+            return nb.load(path)
     finally:
         watch.on = False
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def try_file(data: bytes, expected: np.ndarray | None, path: Path, watch: Watch) -> None:

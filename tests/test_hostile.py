@@ -6,7 +6,6 @@ No traceback from inside, no warning of NumPy, no hang, no wrong number.
 from __future__ import annotations
 
 import re
-import signal
 import traceback
 import warnings
 from typing import Any
@@ -25,19 +24,14 @@ from hostile import (
     predictions,
     tables,
 )
+from peaks import within
 
 DOCUMENTED = (ValueError, TypeError, OSError, IndexError, RuntimeError)
 SKLEARN = r"sklearn[/\\]utils[/\\]_?(validation|param_validation|multiclass)"
 OURS = re.compile(rf"[/\\](nysboost[/\\]|{SKLEARN})")
 SECONDS = 60
-TABLE = [
-    case
-    for table in (
-        *(data, kernels, arguments, methods, learning, predictions, lazy, command_line, frames),
-        tables,
-    )
-    for case in table.CASES
-]
+TABLES = data, kernels, arguments, methods, learning, predictions, lazy, command_line, frames
+TABLE = [case for table in (*TABLES, tables) for case in table.CASES]
 
 
 def is_sentence(text: str) -> bool:
@@ -47,14 +41,8 @@ def is_sentence(text: str) -> bool:
 
 @pytest.fixture(autouse=True)
 def _no_hang():
-    def late(*_):
-        pytest.fail(f"it took more than {SECONDS} seconds")
-
-    before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(SECONDS)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
+    with within(SECONDS):
+        yield
 
 
 def test_the_table_has_at_least_350_kinds():

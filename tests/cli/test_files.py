@@ -20,7 +20,7 @@ from nysboost import cli
 from nysboost.cli.apply import features_of, predictions_of
 from nysboost.cli.commands import make_parser
 from nysboost.cli.fit import choose_task
-from nysboost.user_error import STOPPED, WRONG_DATA, WRONG_MODEL, UserError
+from nysboost.user_error import STOPPED, UserError
 
 X = np.random.default_rng(0).normal(size=(120, 3))
 SMALL = ["--components", "8"]
@@ -87,38 +87,6 @@ def test_names_are_kept_and_other_columns_and_orders_do_no_harm(command, folder)
     first, second = (pd.read_parquet(f"{number}.parquet") for number in range(2))
     assert list(first.columns[:2]) == ["feature_0", "feature_1"]
     np.testing.assert_allclose(first, second)
-
-
-TRANSFORM = ["transform", "rows.nysboost"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (["fit", "nan.npy", "--out", "n"], WRONG_DATA,
-         "nan.npy: contains NaN, first at row 9, column 1. --drop-missing"),
-        (["fit", "nan.npy", "--target", "1", "--out", "n"], WRONG_DATA,
-         "nan.npy: the target contains NaN. --drop-missing leaves such rows out"),
-        ([*TRANSFORM, "thin.npy", "--out", "f.npy"], WRONG_MODEL, "on 3 columns"),
-        ([*TRANSFORM, "nan.npy", "--out", "f.npy"], WRONG_DATA, "row 9, column 1"),
-        (["transform", "rows.npy", "rows.npy", "--out", "f.npy"], WRONG_MODEL, "no model file"),
-        (["predict", "price.nysboost", "table.csv", "--out", "p.csv", "--proba"], WRONG_MODEL,
-         "--proba is for classification"),
-        (["predict", "kind.nysboost", "table.csv", "--out", "p.csv", "--std"], WRONG_MODEL,
-         "--std is for regression"),
-        (["predict", "price.nysboost", "rows.csv", "--out", "p.csv"], WRONG_MODEL, "have: town"),
-    ],
-)  # fmt: skip
-def test_every_error_is_a_sentence_with_its_exit_code(command, folder, arguments, code, message):
-    np.save("thin.npy", X[:, :2])
-    np.save("nan.npy", np.where(np.arange(360).reshape(120, 3) == 28, np.nan, X))
-    before = sorted(os.listdir())
-    status, _, err = command(*arguments)
-    assert status == code
-    assert message in err
-    assert "Traceback" not in err
-    assert sorted(os.listdir()) == before
-    assert json.loads(command(*arguments, "--json")[2])["code"] == code
 
 
 def test_the_target_of_an_array_is_one_of_its_columns_or_an_array_beside_it(command, folder):

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pyarrow as pa
 import pytest
-from paper.helpers import made_up
+from paper.helpers import level, made_up
 
 import nysboost as nb
 from nysboost.compare import charts, learn_report, methods, page
@@ -18,10 +18,6 @@ from nysboost.compare.methods import DEFAULT_METHODS, Outcome
 from nysboost.compare.page import Page, Section, Table
 from nysboost.paper import ledger, report
 from nysboost.paper.replicate import METHODS
-
-
-def level(method, p):
-    return (0.1 if method.startswith("ensemble") else 0.05) * (1 + 1 / p) + 0.001 * len(method)
 
 
 def compared() -> Page:

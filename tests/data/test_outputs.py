@@ -72,49 +72,34 @@ def test_a_path_becomes_a_file_that_numpy_reads(fitted, source, kind, tmp_path):
     assert (tmp_path / "F.npy").stat().st_size == 128 + 1000 * 20 * 4
 
 
-def ends_early(X):
-    yield from blocks_of(X[:600])
+def rows_and_then(fault):
+    """600 rows, and then a block that is wrong, an error, or nothing."""
+    yield points()[:600]
+    if isinstance(fault, BaseException):
+        raise fault
+    if fault is not None:
+        yield fault
 
 
-def changes_width(X):
-    yield X[:600]
-    yield X[:100, :3]
-
-
-def breaks(X):
-    yield X[:600]
-    msg = "the source broke"
-    raise RuntimeError(msg)
-
-
-def is_interrupted(X):
-    yield X[:600]
-    raise KeyboardInterrupt
-
-
-def has_a_nan(X):
-    yield X[:600]
-    yield np.full((100, 5), np.nan, dtype=np.float32)
-
-
+THIN, GAPS = points()[:100, :3], np.full((100, 5), np.nan, dtype=np.float32)
 FAULTS = {
-    changes_width: (ValueError, "Block 1 of X has 3 columns, but the blocks before it have 5"),
-    breaks: (RuntimeError, "the source broke"),
-    is_interrupted: (KeyboardInterrupt, "^$"),
-    has_a_nan: (ValueError, "X contains NaN, first at row 600, column 0"),
+    "another width": (THIN, ValueError, "Block 1 of X has 3 columns, but the blocks before it ha"),
+    "a source that breaks": (RuntimeError("it broke"), RuntimeError, "it broke"),
+    "Ctrl-C": (KeyboardInterrupt(), KeyboardInterrupt, "^$"),
+    "NaN": (GAPS, ValueError, "X contains NaN, first at row 600, column 0"),
 }
+EARLY = {"an early end": (None, ValueError, "X ended after 600 rows, but out has 1000: the rest")}
 
 
 @makes
-@pytest.mark.parametrize("fault", [*FAULTS, ends_early])
+@pytest.mark.parametrize("fault", [*FAULTS, *EARLY])
 def test_rows_that_were_not_reached_are_marked(fitted, make, fault, tmp_path, monkeypatch):
     monkeypatch.setattr(outputs, "MARKED_ROWS", 150)  # fewer than there are to mark
     X = points()
     out = make(tmp_path, (1000, 20))
-    early = (ValueError, "X ended after 600 rows, but out has 1000: the rest of it")
-    error, message = FAULTS.get(fault, early)
+    then, error, message = (FAULTS | EARLY)[fault]
     with pytest.raises(error, match=message):
-        fitted.transform(fault(X), out=out)
+        fitted.transform(rows_and_then(then), out=out)
     np.testing.assert_allclose(out[:600], fitted.transform(X[:600]), atol=1e-6)
     assert np.isnan(out[600:]).all()
 
@@ -125,9 +110,9 @@ def test_a_file_that_is_not_whole_never_appears(fitted, fault, before, tmp_path)
     path = tmp_path / "F.npy"
     if before:
         np.save(path, np.arange(3))
-    error, message = FAULTS[fault]
+    then, error, message = FAULTS[fault]
     with pytest.raises(error, match=message):
-        fitted.transform(fault(points()), out=path)
+        fitted.transform(rows_and_then(then), out=path)
     assert os.listdir(tmp_path) == ["F.npy"] * before
     if before:
         np.testing.assert_array_equal(np.load(path), np.arange(3))

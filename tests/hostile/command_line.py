@@ -80,6 +80,10 @@ FILES: dict[str, str | bytes] = {
     "beside.npz": bytes_of(
         lambda file: np.savez(file, X=ROWS, y=np.where(ROWS[:, 0] > 1, np.nan, ROWS[:, 0]))
     ),
+    "nan.npy": bytes_of(
+        lambda file: np.save(file, np.where(np.arange(120).reshape(40, 3) == 28, np.nan, ROWS))
+    ),
+    "thin.npy": bytes_of(lambda file: np.save(file, ROWS[:, :2])),
     "parts/1.parquet": bytes_of(pd.DataFrame(ROWS, columns=list("abc")).to_parquet),
     "parts/notes.txt": "Dear reader",
     "notes.zarr/letter": "Dear reader",
@@ -187,6 +191,14 @@ REFUSED: dict[str, tuple[int, str]] = {
     f"{FIT} && transform m t.csv --out p.xyz": (3, "p.xyz"),
     f"{FIT} && transform m t.csv --out t.csv": (6, "is an input"),
     f"{FIT} && transform m m --out p.npy": (3, "form"),
+    f"{FIT} && transform m thin.npy --out f.npy": (5, "on 3 columns"),
+    f"{FIT} && transform m nan.npy --out f.npy": (4, "first in row 9"),
+    "fit nan.npy --out n": (4, "nan.npy: contains NaN, first at row 9, column 1. --drop-missing"),
+    "fit nan.npy --target 1 --out n": (4, "the target contains NaN. --drop-missing leaves such"),
+    "transform t.csv t.csv --out f.npy": (5, "no model file"),
+    f"{LEARN.format('t.csv')} && predict m t.csv --out p.csv --proba": (5, "is for classification"),
+    f"{LEARN.format('t.csv')} && predict m few.csv --out p.csv": (5, "have: c"),
+    f"{LEARN.format('rare.csv')} && predict m t.csv --out p.csv --std": (5, "is for regression"),
     "transform none t.csv --out p.npy": (3, "There is no model none"),
     "learn latin.csv --target a": (2, "no column 'a'"),
     "learn twice.csv --target b": (4, "two columns called 'a'"),

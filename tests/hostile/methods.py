@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import numpy as np
+from market import LEADING
 
 import nysboost as nb
 from hostile import RNG, Case, X, gaussian, has_error_of
@@ -17,12 +18,6 @@ HARD = {
 SMALL = {"n_components": 8, "random_state": 0}
 
 
-def leading_methods() -> list[str]:
-    """Return a method of each kind: mixtures differ by their weights and clusterings alone."""
-    mixtures = {*nb.VARIANTS, *nb.JOINT_VARIANTS}
-    return [m for m in nb.METHODS if m not in mixtures] + ["URB-mean", "RRB-med", "JJB-SF"]
-
-
 CASES = [
     Case(
         f"{method} on {name}",
@@ -33,5 +28,5 @@ CASES = [
         ),
     )
     for name, table in HARD.items()
-    for method in leading_methods()
+    for method in LEADING
 ]

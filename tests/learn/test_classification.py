@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 from sklearn.metrics import log_loss
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import nysboost as nb
 from nysboost.learn import input as base
@@ -21,16 +20,6 @@ def table(n=300, seed=0, noise=0.0):
 
 
 GIVEN = {"kernel": "gaussian", "metric": None, "landmarks": "uniform", "random_state": 0}
-
-
-@parametrize_with_checks(
-    [
-        nb.NystroemClassifier(n_components=8, **GIVEN),
-        nb.NystroemClassifier(8, loss="hinge", C=1.0, **GIVEN),
-    ]
-)
-def test_the_estimator_keeps_scikit_learns_contract(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize("n", [300, 5200])
@@ -59,13 +48,6 @@ def test_several_classes():
     np.testing.assert_allclose(model.predict_log_proba(X), np.log(model.predict_proba(X)))
 
 
-def test_more_rows_later_and_labels_that_are_new():
-    X, y = table(400)
-    model = nb.NystroemClassifier(15, **QUICK).partial_fit(X[:200], y[:200])
-    model.partial_fit(X[200:], y[200:])
-    assert float(model._members[0].model.moments.weight) == 400
-
-
 def test_blocks_of_rows_and_labels_may_come_from_an_iterator(monkeypatch):
     X, y = table(600)
     whole = nb.NystroemClassifier(15, **GIVEN).fit(X, y)
@@ -87,15 +69,6 @@ def test_torch_rows_give_labels_and_probabilities():
     model = nb.NystroemClassifier(15, **QUICK).fit(torch.asarray(X), torch.asarray(codes))
     assert np.mean(model.predict(torch.asarray(X)) == codes) > 0.9
     assert model.predict_proba(torch.asarray(X[:5])).shape == (5, 2)
-
-
-@pytest.mark.parametrize("n", [2, 3, 7, 45])
-def test_few_rows_and_more_landmarks_than_rows(n):
-    X, y = table(60)
-    y = np.r_[["inside", "outside"], y][:n]
-    model = nb.NystroemClassifier(50, **TRAINED).fit(X[:n], y)
-    assert np.isfinite(model.predict_proba(X)).all()
-    assert set(model.predict(X)) <= set(y)
 
 
 def test_rows_of_weight_zero_have_no_classes():

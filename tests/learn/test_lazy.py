@@ -21,14 +21,16 @@ def data():
     return X, np.sin(X[:, 0]) + X[:, 1] * X[:, 2] / 2 + 0.1 * rng.normal(size=N)
 
 
-def regressor(**options):
-    settings = {"kernel": "gaussian", "local": False, "random_state": 0}
-    return nb.NystroemRegressor(n_components=15, **settings, **options)
+SETTINGS = {"kernel": "gaussian", "local": False, "random_state": 0}
+
+
+def regressor():
+    return nb.NystroemRegressor(15, metric="one", **SETTINGS)
 
 
 @pytest.fixture(scope="module")
 def here(data):
-    return regressor(metric="one").fit(*data)
+    return regressor().fit(*data)
 
 
 def lazy(X):
@@ -37,7 +39,7 @@ def lazy(X):
 
 def test_weights_come_from_the_workers_and_predictions_are_lazy(data, here):
     X, y = data
-    there = regressor(metric="one").fit(lazy(X), lazy(y))
+    there = regressor().fit(lazy(X), lazy(y))
     np.testing.assert_array_equal(there.components_, here.components_)
     predicted = there.predict(lazy(X))
     assert isinstance(predicted, da.Array)
@@ -53,7 +55,7 @@ def test_weights_come_from_the_workers_and_predictions_are_lazy(data, here):
 def test_columns_of_one_data_frame_are_rows_and_target(data, here):
     X, y = data
     frame = dd.from_pandas(pd.DataFrame(X, columns=list("abc")).assign(y=y), npartitions=3)
-    there = regressor(metric="one").fit(frame[list("abc")], frame["y"])
+    there = regressor().fit(frame[list("abc")], frame["y"])
     assert list(there.feature_names_in_) == ["a", "b", "c"]
     assert np.isnan(there.predict(frame[list("abc")]).shape[0])
     predicted = there.predict(frame[list("abc")]).compute()
@@ -66,52 +68,42 @@ def test_columns_of_one_data_frame_are_rows_and_target(data, here):
 
 def test_few_rows_are_brought_here(data):
     X, y = data[0][:200], data[1][:200]
-    here = regressor(metric="one").fit(X, y)
-    there = regressor(metric="one").fit(da.from_array(X, chunks=50), da.from_array(y, chunks=70))
+    here = regressor().fit(X, y)
+    there = regressor().fit(da.from_array(X, chunks=50), da.from_array(y, chunks=70))
     np.testing.assert_allclose(there.predict(X), here.predict(X), atol=1e-9)
 
 
 def test_labels_are_told_apart_on_the_workers(data):
     X, y = data
     labels = np.where(y > 0, "up", "down")
-    options = {"n_components": 10, "kernel": "gaussian", "metric": "one", "local": False}
-    options["random_state"] = 0
-    here = nb.NystroemClassifier(**options).fit(X, labels)
-    there = nb.NystroemClassifier(**options).fit(lazy(X), lazy(labels))
+    model = nb.NystroemClassifier(10, metric="one", **SETTINGS)
+    here, there = clone(model).fit(X, labels), clone(model).fit(lazy(X), lazy(labels))
     assert list(there.classes_) == ["down", "up"]
     probabilities = there.predict_proba(lazy(X))
     assert probabilities.chunks == (CHUNKS, (2,))
     np.testing.assert_allclose(probabilities.compute(), here.predict_proba(X), atol=1e-8)
     assert (there.predict(lazy(X)).compute() == here.predict(X)).all()
     with pytest.raises(ValueError, match="at least two classes"):
-        nb.NystroemClassifier(**options).fit(lazy(X), lazy(np.zeros(N)))
+        model.fit(lazy(X), lazy(np.zeros(N)))
 
 
-@pytest.mark.parametrize(
-    ("estimator", "answers", "needs_y"),
-    [
-        (nb.KernelPCA(3, n_landmarks=30, method="uniform", random_state=0), ["transform"], False),
-        (
-            nb.MeanEmbedding(n_landmarks=30, method="uniform", random_state=0),
-            ["score_samples"],
-            False,
-        ),
-        (
-            nb.GaussianProcessClassifier(n_landmarks=30, method="uniform", random_state=0),
-            ["predict", "predict_proba"],
-            True,
-        ),
-    ],
-)
+FEW = {"n_landmarks": 30, "method": "uniform", "random_state": 0}
+ANSWERS = {
+    nb.KernelPCA(3, **FEW): ["transform"],
+    nb.MeanEmbedding(**FEW): ["score_samples"],
+    nb.GaussianProcessClassifier(**FEW): ["predict", "predict_proba"],
+}
+
+
+@pytest.mark.parametrize("estimator", ANSWERS, ids=lambda estimator: type(estimator).__name__)
 def test_estimators_on_features_add_up_on_the_workers(
-    data, estimator, answers, needs_y, chunks_are_read, monkeypatch
+    data, estimator, chunks_are_read, monkeypatch
 ):
     X, y = data
-    labels = [y > 0] if needs_y else []
-    here = clone(estimator).fit(X, *labels)
+    here = clone(estimator).fit(X, y > 0)
     monkeypatch.setattr("nysboost.data.dask_rows.DaskRows.pieces", None)  # none comes by the chunk
-    there = clone(estimator).fit(lazy(X), *labels)
-    for name in answers:
+    there = clone(estimator).fit(lazy(X), y > 0)
+    for name in ANSWERS[estimator]:
         answer = getattr(there, name)(lazy(X))
         assert isinstance(answer, da.Array)
         np.testing.assert_allclose(answer.compute(), getattr(here, name)(X), atol=1e-8)
@@ -119,5 +111,5 @@ def test_estimators_on_features_add_up_on_the_workers(
 
 def test_the_distance_of_a_sample_on_workers_is_that_in_memory(data):
     X, _ = data
-    embedding = nb.MeanEmbedding(n_landmarks=30, method="uniform", random_state=0).fit(X)
+    embedding = nb.MeanEmbedding(**FEW).fit(X)
     assert embedding.distance(lazy(X[:] + 1)) == pytest.approx(embedding.distance(X + 1))

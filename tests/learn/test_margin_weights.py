@@ -11,13 +11,13 @@ from nysboost.learn import classification
 from nysboost.learn.calibration import by_margins
 
 X, Y = make_moons(300, noise=0.2, random_state=0)
-HOW = {
-    "n_components": 20,
-    "kernel": "gaussian",
-    "metric": "one",
-    "landmarks": "uniform",
-    "random_state": 0,
-}
+HOW = {"kernel": "gaussian", "metric": "one", "landmarks": "uniform", "random_state": 0}
+
+
+def machine(n, C, kernel, **how):
+    """A support vector machine of a kernel that is given."""
+    how = {"loss": "hinge", "metric": None, "random_state": 0} | how
+    return nb.NystroemClassifier(n, C=C, kernel=kernel, **how)
 
 
 def scores_of(model, rows):
@@ -27,7 +27,7 @@ def scores_of(model, rows):
 
 @pytest.fixture(scope="module", params=["hinge", "log"])
 def model(request):
-    return nb.NystroemClassifier(loss=request.param, **HOW).fit(X[:200], Y[:200])
+    return nb.NystroemClassifier(20, loss=request.param, **HOW).fit(X[:200], Y[:200])
 
 
 def test_it_tells_the_classes_apart_and_says_how_surely(model):
@@ -36,14 +36,8 @@ def test_it_tells_the_classes_apart_and_says_how_surely(model):
     np.testing.assert_allclose(probabilities.sum(axis=1), 1)
     right = probabilities[np.arange(100), Y[200:]]
     assert -np.log(right).mean() < 0.35
-
-
-def test_the_validation_error_is_that_of_probabilities(model):
-    missed = model.predict_proba(X[200:])[:, 1] - Y[200:]
+    missed = probabilities[:, 1] - Y[200:]
     assert model.validation_error_ == pytest.approx(np.sqrt(np.mean(missed**2)), rel=0.5)
-
-
-def test_the_scores_of_two_classes_are_mirrored(model):
     scores = np.asarray(scores_of(model, X[200:]))
     np.testing.assert_allclose(scores[:, 0], -scores[:, 1], atol=1e-8)
 
@@ -58,18 +52,15 @@ def test_more_rows_cannot_be_added_to_a_loss_of_margins(model):
 def test_several_classes_and_weights_are_taken(loss):
     flowers, kinds = load_iris(return_X_y=True)
     weights = np.where(kinds == 2, 0.0, 1.0)
-    model = nb.NystroemClassifier(loss=loss, **HOW).fit(flowers, kinds)
-    assert model.score(flowers, kinds) > 0.9
-    without = nb.NystroemClassifier(loss=loss, **HOW).fit(flowers, kinds, sample_weight=weights)
+    model = nb.NystroemClassifier(20, loss=loss, **HOW)
+    assert model.fit(flowers, kinds).score(flowers, kinds) > 0.9
+    without = model.fit(flowers, kinds, sample_weight=weights)
     assert (without.predict(flowers[kinds < 2]) == kinds[kinds < 2]).mean() > 0.95
 
 
 @pytest.mark.parametrize("C", [0.5, 10.0])
 def test_with_its_kernel_and_c_given_the_machine_is_svc(C):
-    kernel = nb.Gaussian(gamma=2.0)
-    ours = nb.NystroemClassifier(
-        200, loss="hinge", C=C, kernel=kernel, metric=None, landmarks="uniform", random_state=0
-    ).fit(X[:200], Y[:200])
+    ours = machine(200, C, nb.Gaussian(gamma=2.0), landmarks="uniform").fit(X[:200], Y[:200])
     theirs = SVC(C=C, gamma=2.0).fit(X[:200], Y[:200])
     grid = np.random.default_rng(0).uniform(-1.5, 2.5, size=(400, 2))
     scores, exact = np.asarray(scores_of(ours, grid))[:, 1], theirs.decision_function(grid)
@@ -81,24 +72,17 @@ def test_a_third_of_the_landmarks_has_the_accuracy_of_svc_where_they_know_the_ta
     digits, y = load_digits(n_class=5, return_X_y=True)
     train, test = np.arange(500), np.arange(500, len(y))
     theirs = SVC(C=10.0).fit(digits[train], y[train])
-    ours = nb.NystroemClassifier(
-        100, loss="hinge", C=10.0, kernel=nb.Gaussian(gamma="scale"), metric=None, random_state=0
-    ).fit(digits[train], y[train])
+    ours = machine(100, 10.0, nb.Gaussian(gamma="scale")).fit(digits[train], y[train])
     assert ours.score(digits[test], y[test]) > theirs.score(digits[test], y[test]) - 0.02
 
 
 def test_rows_that_choose_c_and_calibrate_have_no_part_in_what_is_judged(monkeypatch):
     seen = []
-    monkeypatch.setattr(
-        classification,
-        "by_margins",
-        lambda judged: seen.append(judged) or by_margins(judged),
-    )
+    record = lambda judged: seen.append(judged) or by_margins(judged)  # noqa: E731
+    monkeypatch.setattr(classification, "by_margins", record)
     guesses = np.random.default_rng(5).integers(2, size=len(Y))
     apart = nb.Gaussian(gamma=500.0)  # each row for itself: only rows that took part are right
-    model = nb.NystroemClassifier(
-        300, loss="hinge", C=1.0, kernel=apart, metric=None, landmarks="uniform", random_state=0
-    ).fit(X, guesses)
+    model = machine(300, 1.0, apart, landmarks="uniform").fit(X, guesses)
     (judged,) = seen
     assert model.score(X, guesses) > 0.85
     assert np.mean(judged.mean.argmax(axis=1) == judged.truth.argmax(axis=1)) < 0.75
@@ -110,32 +94,20 @@ def test_rows_in_single_precision_under_a_wide_kernel_are_no_harm(landmarks):
     rows = rng.normal(size=(4000, 2)).astype(np.float32)
     y = np.hypot(*rows.T) > 1.1
     wide = nb.Gaussian(sigma=20.0)  # most of its spectrum is rounding
-    model = nb.NystroemClassifier(
-        60, loss="hinge", C=300.0, kernel=wide, metric=None, landmarks=landmarks, random_state=0
-    ).fit(rows, y)
-    assert model.score(rows, y) > 0.9
+    assert machine(60, 300.0, wide, landmarks=landmarks).fit(rows, y).score(rows, y) > 0.9
 
 
-ROUND = {"loss": "hinge", "C": 10.0, "kernel": nb.Gaussian(gamma=0.3), "metric": None}
+KINDS = {"little memory": np.asarray, "sparse": csr_matrix}
+KINDS["Dask"] = lambda rows: pytest.importorskip("dask.array").from_array(rows, chunks=(300, 4))
 
 
-def circles(n=800):
-    rows = np.random.default_rng(0).normal(size=(n, 4))
-    return rows, (np.hypot(rows[:, 0], rows[:, 1]) > 1.1).astype(int)
-
-
-@pytest.mark.parametrize("kind", ["little memory", "Dask", "sparse"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_rows_of_any_kind_have_the_same_machine(kind):
-    rows, y = circles()
-    given = {
-        "little memory": lambda: rows,
-        "Dask": lambda: pytest.importorskip("dask.array").from_array(rows, chunks=(300, 4)),
-        "sparse": lambda: csr_matrix(rows),
-    }[kind]()
-    how = {**ROUND, "n_components": 30, "random_state": 0}
-    memory = {"max_memory": "1MB"} if kind == "little memory" else {}
-    expected = nb.NystroemClassifier(**how).fit(rows, y)
-    found = nb.NystroemClassifier(**how, **memory).fit(given, y)
+    rows = np.random.default_rng(0).normal(size=(800, 4))
+    y = (np.hypot(rows[:, 0], rows[:, 1]) > 1.1).astype(int)
+    given, memory = KINDS[kind](rows), {"max_memory": "1MB"} if kind == "little memory" else {}
+    expected = machine(30, 10.0, nb.Gaussian(gamma=0.3)).fit(rows, y)
+    found = machine(30, 10.0, nb.Gaussian(gamma=0.3), **memory).fit(given, y)
     np.testing.assert_allclose(
         np.asarray(scores_of(found, given)), np.asarray(scores_of(expected, rows)), atol=1e-4
     )

@@ -1,4 +1,4 @@
-"""scikit-learn's contract for every estimator on features, and passes over the features."""
+"""scikit-learn's contract for every learner, and passes over the features."""
 
 import pickle
 
@@ -19,6 +19,13 @@ ESTIMATORS = [
     nb.GaussianProcessClassifier(n_landmarks=None, method="uniform", random_state=0),
 ]
 each = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
+GIVEN = {"kernel": "gaussian", "metric": None, "landmarks": "uniform", "random_state": 0}
+LEARNERS = [
+    nb.NystroemRegressor(20, scale="quantile", **GIVEN),
+    nb.NystroemClassifier(8, **GIVEN),
+    nb.NystroemClassifier(8, loss="hinge", C=1.0, **GIVEN),
+    nb.KernelPCA(n_components=2, fit_inverse_transform=True, random_state=0),
+]
 
 
 def outcome(estimator, data=X):
@@ -28,9 +35,7 @@ def outcome(estimator, data=X):
     raise AssertionError
 
 
-@parametrize_with_checks(
-    [*ESTIMATORS, nb.KernelPCA(n_components=2, fit_inverse_transform=True, random_state=0)]
-)
+@parametrize_with_checks([*ESTIMATORS, *LEARNERS])
 def test_scikit_learns_checks_pass(estimator, check):
     check(estimator)
 
@@ -45,10 +50,9 @@ def test_the_memory_allowed_changes_nothing_but_the_memory(estimator):
 @each
 def test_sparse_rows_are_as_good_as_dense_ones(estimator):
     how = {"method": "uniform", "n_landmarks": 20}  # landmarks that stay where they are
-    dense, thin = (clone(estimator).set_params(**how) for _ in range(2))
     found = [
-        outcome(dense.fit(X, Y)),
-        outcome(thin.fit(sparse.csr_matrix(X), Y), sparse.csr_matrix(X)),
+        outcome(clone(estimator).set_params(**how).fit(rows, Y), rows)
+        for rows in (X, sparse.csr_matrix(X))
     ]
     np.testing.assert_allclose(*found, rtol=1e-4, atol=1e-6)
 

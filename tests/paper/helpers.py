@@ -34,6 +34,11 @@ def good_boosting(method: str, p: int) -> float:
     return (0.1 if method.startswith("ensemble") else 0.05) * (1 + 1 / p)
 
 
+def level(method: str, p: int) -> float:
+    """Return such an error that differs between methods."""
+    return good_boosting(method, p) + 0.001 * len(method)
+
+
 def made_up(
     name: str, level: Callable[[str, int], float], *, noise: float = 0.01, **changes: Any
 ) -> Results:

@@ -14,11 +14,7 @@ from nysboost.paper import ledger, report
 from nysboost.paper.claims import CLAIMS
 from nysboost.paper.ledger import compare_means, correct
 from nysboost.paper.reproduce_command import say_time_for_all
-from paper.helpers import good_boosting, made_up
-
-
-def level(method, p):
-    return (0.1 if method.startswith("ensemble") else 0.05) * (1 + 1 / p) + 0.001 * len(method)
+from paper.helpers import good_boosting, level, made_up
 
 
 def make_page(results):

@@ -43,11 +43,16 @@ def test_cuts_are_along_the_widest_direction_rows_that_are_alike_stay_together_a
     assert leaf[0] not in leaf[80:]
 
 
+def mapped(n, outputs=1):
+    """Mapped rows, residuals and rows to predict."""
+    rng = np.random.default_rng(0)
+    return *(rng.normal(size=shape) for shape in ((n, 2), (n, outputs), (40, 2))), rng
+
+
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)
 @pytest.mark.parametrize("weighed", [False, True])
 def test_each_leaf_is_the_ridge_regression_of_its_rows(kernel, weighed):
-    rng = np.random.default_rng(0)
-    U, R, fresh = rng.normal(size=(120, 2)), rng.normal(size=(120, 3)), rng.normal(size=(40, 2))
+    U, R, fresh, rng = mapped(120, 3)
     counts = rng.uniform(0.5, 2.0, 120) if weighed else None
     tree = Tree.of(U, 40)
     found = Leaves.fit(kernel, tree, U, R, counts, 0.1)(fresh)
@@ -59,28 +64,23 @@ def test_each_leaf_is_the_ridge_regression_of_its_rows(kernel, weighed):
 
 
 def test_a_weight_of_two_is_a_row_twice_and_rows_that_come_later_might_have_been_there():
-    rng = np.random.default_rng(0)
-    U, R, fresh = rng.normal(size=(90, 2)), rng.normal(size=(90, 1)), rng.normal(size=(20, 2))
+    U, R, fresh, rng = mapped(90)
     counts, tree = rng.integers(1, 4, 90), Tree.of(U, 30)
     weighed = Leaves.fit(KERNELS[2], tree, U, R, counts.astype(float), 0.1)
-    repeated = Leaves.fit(
-        KERNELS[2], tree, np.repeat(U, counts, axis=0), np.repeat(R, counts, axis=0), None, 0.1
-    )
+    copies = (np.repeat(part, counts, axis=0) for part in (U, R))
+    repeated = Leaves.fit(KERNELS[2], tree, *copies, None, 0.1)
     np.testing.assert_allclose(weighed(fresh), repeated(fresh), atol=1e-8)
     later = Leaves.fit(KERNELS[2], tree, U[:50], R[:50], None, 0.1).add_rows(U[50:], R[50:], None)
     whole = Leaves.fit(KERNELS[2], tree, U, R, None, 0.1)
     np.testing.assert_allclose(later(fresh), whole(fresh), atol=1e-8)
 
 
-@pytest.mark.parametrize("backend", ["torch"])
-def test_leaves_of_other_arrays_are_the_same(backend):
-    xp = pytest.importorskip(backend)
-    rng = np.random.default_rng(0)
-    U, R, fresh = rng.normal(size=(90, 2)), rng.normal(size=(90, 1)), rng.normal(size=(20, 2))
-    tree = Tree.of(U, 30)
-    expected = Leaves.fit(KERNELS[2], tree, U, R, None, 0.1)(fresh)
-    theirs = [xp.asarray(part) for part in (U, R, fresh)]
-    found = Leaves.fit(KERNELS[2], Tree.of(theirs[0], 30), *theirs[:2], None, 0.1)(theirs[2])
+def test_leaves_of_other_arrays_are_the_same():
+    torch = pytest.importorskip("torch")
+    expected, found = (
+        Leaves.fit(KERNELS[2], Tree.of(U, 30), U, R, None, 0.1)(fresh)
+        for U, R, fresh in (mapped(90)[:3], map(torch.asarray, mapped(90)[:3]))
+    )
     np.testing.assert_allclose(np.asarray(found), expected, atol=1e-8)
 
 
@@ -130,9 +130,8 @@ def test_classes_and_several_outputs_have_leaves_too():
     model = nb.NystroemClassifier(64, **QUICK).fit(X[:500], labels[:500])
     assert model.score(X[500:], labels[500:]) > 0.85
     both = np.stack([y, X[:, 0] ** 2], axis=1)
-    assert (
-        nb.NystroemRegressor(16, **QUICK).fit(X[:500], both[:500]).score(X[500:], both[500:]) > 0.9
-    )
+    regressor = nb.NystroemRegressor(16, **QUICK).fit(X[:500], both[:500])
+    assert regressor.score(X[500:], both[500:]) > 0.9
 
 
 def test_leaves_that_memory_cannot_hold_are_left_out_or_refused():
@@ -145,8 +144,7 @@ def test_leaves_that_memory_cannot_hold_are_left_out_or_refused():
 
 @pytest.mark.parametrize("rho", [1e-6, 1e-2])
 def test_mapped_rows_in_single_precision_predict_alike_and_far_ones_stay_in_double(rho):
-    rng = np.random.default_rng(0)
-    U, new = rng.normal(size=(300, 3)), rng.normal(size=(50, 3))
+    U, _, new, _ = mapped(300)
     y = np.sin(3 * U[:, :1])
     kept = round_to_float32(U, error=0.01)
     assert (kept.dtype, round_to_float32(U + 1e6, error=0.01).dtype) == (np.float32, np.float64)

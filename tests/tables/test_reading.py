@@ -7,6 +7,7 @@ import lzma
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as parquet
 import pytest
 
 from nysboost.tables.files import join_tables, open_table
@@ -174,11 +175,7 @@ def test_a_word_among_numbers_does_no_harm_where_the_column_is_left_out(tmp_path
         ("t.feather", b"nonsense", "no Feather file"),
         ("t.jsonl", b"nonsense", "JSON objects"),
         ("t.json", b"[1, 2]", "JSON objects, one in each line or in a list: 1 is none"),
-        (
-            "t.jsonl",
-            b'{"a": 1}\n[2]\n',
-            r"JSON objects, .*: \[2\] is none",
-        ),
+        ("t.jsonl", b'{"a": 1}\n[2]\n', r"JSON objects, .*: \[2\] is none"),
         ("t.xlsx", b"nonsense", "no Excel file"),
         ("t.xlsx", b"PK\x05\x06" + bytes(18), "no Excel file"),  # an empty archive
         ("t.libsvm", b"a b c", "LIBSVM"),
@@ -256,8 +253,6 @@ PARTS = {
 
 @pytest.mark.parametrize("what", PARTS)
 def test_parts_of_one_table_may_differ(what, tmp_path):
-    import pyarrow.parquet as parquet
-
     *parts, expected = PARTS[what]
     for i, part in enumerate(parts):
         parquet.write_table(pa.table(part), tmp_path / f"{i}.parquet")
@@ -266,8 +261,6 @@ def test_parts_of_one_table_may_differ(what, tmp_path):
 
 
 def test_parts_that_do_not_go_together_are_refused_and_folders_may_be_columns(tmp_path):
-    import pyarrow.parquet as parquet
-
     for i, part in enumerate(({"a": [1]}, {"a": ["x"]})):
         (tmp_path / f"year=202{i}").mkdir()
         parquet.write_table(pa.table(part), tmp_path / f"year=202{i}" / "0.parquet")
