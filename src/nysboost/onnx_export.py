@@ -95,14 +95,14 @@ def _add_rows(g: Graph, model: Any) -> str:
         return X if medians is None else g("Where", g("IsNaN", X), medians[None], X)
     parts: list[str] = []
     for j, (column, shown) in enumerate(zip(codes.schema.columns, codes.shown, strict=True)):
-        if column.kind == "text":
+        if not column.used:
             continue
         kind = "DOUBLE" if shown is None else "STRING"
         x = g.input(column.name, 1, kind) if X is None else g.column(X, j)
         if shown is None:
             gaps = g("IsNaN", x)
             filled = g("Where", gaps, np.array([column.median]), x)
-            parts.append(g("Mul", filled, np.array([column.unit])))
+            parts.append(g("Mul", filled, np.array([column.scale])))
             parts += [g.cast(gaps)] if column.gaps else []
         else:
             parts += _add_category(g, x, column, shown, codes.means[j])

@@ -13,7 +13,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from scipy.sparse import coo_array, csr_matrix
 
@@ -301,6 +301,7 @@ TYPES = {"number": pa.float64(), "whole": pa.int64(), "text": pa.string(), "trut
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_any_frame_has_the_same_predictions_by_every_door(columns, seed, tmp_path_factory):
     table = pa.table({k: pa.array(v, TYPES.get(k, pa.date32())) for k, v in columns.items()})
+    assume(any(column.null_count < len(column) for column in table.columns))
     n, rng, folder = table.num_rows, np.random.default_rng(seed), tmp_path_factory.mktemp("doors")
     model = regressor(n_components=6).fit(table, rng.normal(size=n))
     expected = model.predict(table)

@@ -111,6 +111,70 @@ def test_the_types_of_columns_are_those_of_what_is_in_them(tmp_path):
     assert schema.columns[4].values == ("007", "x8")
 
 
+UNITS = {
+    "percent": ("45%", "-3.5 %", [45.0, -3.5]),
+    "currency before": ("$1,234.50", "-$3", [1234.5, -3.0]),
+    "currency behind": ("1,234,567 €", "12 €", [1234567.0, 12.0]),
+    "gaps": ("?", "12 %", [None, 12.0]),
+}
+
+
+@pytest.mark.parametrize("what", UNITS)
+def test_numbers_with_one_unit_are_numbers_and_a_note_says_so(what, tmp_path):
+    first, second, expected = UNITS[what]
+    (tmp_path / "t.csv").write_text(f"x;y\n{first};1\n{second};2\n")
+    table, file = read(tmp_path / "t.csv")
+    assert table.to_pydict()["x"] == expected
+    assert "Column 'x' has numbers written with" in " ".join(file.notes)
+    schema = Schema.of(table)
+    for cell, value in ((second, expected[1]), ("7", 7.0)):  # later files may leave it out
+        (tmp_path / "t.csv").write_text(f"x;y\n{cell};1\n")
+        part = read_whole(open_table(tmp_path / "t.csv", schema=schema))
+        assert part.to_pydict()["x"] == [value]
+
+
+def test_numbers_with_units_in_frames_and_units_that_differ():
+    frame = pa.table({"x": ["45 %", "3%", "?"] * 9, "y": ["45%", "$3", "12"] * 9})
+    with pytest.warns(UserWarning, match=r"'x' holds numbers, and 9 times '\?'"):
+        schema = Schema.of(frame)
+    assert [column.kind for column in schema.columns] == ["number", "category"]
+    assert schema.describe()[0] == "number: x (in %, 9 gaps, written '?')"
+    numbers = schema.read(pa.table({"x": ["7%", "8"], "y": ["$3", "12"]}))[0]
+    assert numbers.tolist() == [7, 8]
+
+
+ORDERS = {
+    "month first": ["1/31/2020", "12/1/2019 10:30"],
+    "day first": ["31/1/2020", "1-12-2019 10:30"],
+    "dotted": ["1.2.2020", "01.12.2019"],
+}
+
+
+@pytest.mark.parametrize("what", ORDERS)
+def test_dates_in_the_order_of_a_country_are_dates_where_one_order_is_possible(what):
+    texts = ORDERS[what]
+    schema = Schema.of(pa.table({"day": texts}))
+    assert schema.describe() == [f"date: day ({what.replace('dotted', 'day first')})"]
+    usual = ["2020-01-31", "2019-12-01 10:30"]
+    usual = ["2020-02-01", "2019-12-01"] if what == "dotted" else usual
+    found = schema.read(pa.table({"day": texts}))[0]
+    np.testing.assert_array_equal(found, [as_seconds(text) for text in usual])
+    np.testing.assert_array_equal(schema.read(pa.table({"day": usual}))[0], found)
+
+
+@pytest.mark.parametrize("days", ["1/2/2020 3/4/2021", "13/1/2020 1/13/2020", "40/1/2020"])
+def test_dates_that_could_be_others_stay_text(days):
+    assert Schema.of(pa.table({"day": days.split()})).columns[0].kind == "category"
+
+
+def test_a_column_without_values_is_left_out_and_told_of():
+    frame = pa.table({"x": [1.0, 2.0], "none": pa.array([None, None], pa.string())})
+    with pytest.warns(UserWarning, match="'none' has no value in any of 2 rows, and is left out"):
+        schema = Schema.of(frame)
+    assert schema.describe() == ["number: x", "empty: none (2 gaps)"]
+    assert schema.read(pa.table({"x": [3.0]}))[1] is None
+
+
 def test_a_file_without_names_gets_some_unless_they_are_counted(tmp_path):
     (tmp_path / "t.csv").write_text("5.1,3.5\n4.9,3.0\n")
     table, _ = read(tmp_path / "t.csv")

@@ -7,6 +7,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ from nysboost.cli.source import Source
 from nysboost.data.files import whole_path
 from nysboost.tables.csv_files import CsvFile
 from nysboost.tables.files import PACKINGS
-from nysboost.tables.values import MARKS
+from nysboost.tables.values import MARKS, as_number
+from nysboost.tables.writing import Writing
 from nysboost.user_error import UserError, need
 
 CHUNK_BYTES = 2**26
@@ -79,7 +81,8 @@ def _csv_frame(file: CsvFile, path: Path) -> Any:
     import dask.dataframe as dd
 
     marks = sorted({form for mark in MARKS for form in (mark, mark.upper(), mark.title(), "NaN")})
-    return dd.read_csv(
+    plain = [name for name, unit in file.numbers.items() if not unit]
+    frame = dd.read_csv(
         str(path),
         names=list(file.names),
         skiprows=max(0, file.header - 1),
@@ -88,9 +91,19 @@ def _csv_frame(file: CsvFile, path: Path) -> Any:
         decimal=file.writing.decimal,
         thousands=file.writing.thousands or None,
         encoding=file.writing.encoding,
-        na_values={name: marks for name in file.numbers},
-        dtype={name: np.float64 if name in file.numbers else object for name in file.names},
+        na_values={name: marks for name in plain},
+        dtype={name: np.float64 if name in plain else object for name in file.names},
     )
+    for name, unit in file.numbers.items():
+        if unit:
+            read = partial(_read_number, writing=file.writing, unit=unit)
+            frame[name] = frame[name].map(read, meta=(name, np.float64))
+    return frame
+
+
+def _read_number(cell: Any, writing: Writing, unit: str) -> float:
+    found = as_number(writing.plain(cell, unit)) if isinstance(cell, str) else None
+    return np.nan if found is None else found
 
 
 def _npy_array(path: Path, file: Any, columns: list[int]) -> Any:

@@ -132,7 +132,7 @@ def open_fitted(options: Namespace, model: Any, kept: Sequence[str]) -> tuple[So
     if others and isinstance(file, ArrayFile):
         raise UserError(f"--id and --keep name columns, but those of {file.path} have no names.")
     if schema.named and not isinstance(file, ArrayFile):
-        names = [c.name for c in schema.columns if c.kind != "text"]
+        names = [c.name for c in schema.columns if c.used]
         if lacking := [name for name in names if name not in file.names]:
             msg = f"The model needs columns that {file.path} does not have: {', '.join(lacking)}."
             raise UserError(msg, WRONG_MODEL)

@@ -47,7 +47,7 @@ class CodedRows:
     def of(cls, train: Any, test: Any) -> CodedRows:
         """Decide on the training rows alone what each column is."""
         schema = Schema.of(train)
-        kinds = [column.kind for column in schema.columns if column.kind != "text"]
+        kinds = [column.kind for column in schema.columns if column.used]
         parts = [[c for c in schema.read(part) if c is not None] for part in (train, test)]
         train, test = (np.column_stack(part).astype(np.float64) for part in parts)
         categories = [i for i, kind in enumerate(kinds) if kind == "category"]

@@ -108,7 +108,7 @@ class Codes:
         if shown is not None:
             return [*(values == place for place in shown), *(() if means is None else means.T)]
         gaps = np.isnan(values)
-        numbers = np.where(gaps, column.median, values) * column.unit
+        numbers = np.where(gaps, column.median, values) * column.scale
         return [numbers, gaps] if column.gaps else [numbers]
 
     @cached_property
@@ -118,7 +118,7 @@ class Codes:
             return np.arange(self.schema.width)
         none = np.empty(0)
         widths = [
-            len(self._parts(j, None if column.kind == "text" else none, means))
+            len(self._parts(j, none if column.used else None, means))
             for j, (column, means) in enumerate(zip(self.schema.columns, self.means, strict=True))
         ]
         return np.repeat(np.arange(len(widths)), widths)

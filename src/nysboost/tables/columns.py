@@ -28,10 +28,12 @@ FEW_FOR_TEXT = 32
 
 @dataclass(frozen=True)
 class Column:
-    """One column: "number", "boolean", "date", "duration" (both in seconds), "category" or "text".
+    """One column: "number", "boolean", "date", "duration" (both in seconds), "category".
 
-    `values` of a category are sorted, `counts` are their rows; `gaps` counts rows without a value,
-    `marks` is what stood there; `median` is that of numbers, and `usual` that of their sizes.
+    Others are not used: "text" that hardly comes again, and "empty" ones. `values` of a category
+    are sorted, `counts` are their rows; `gaps` counts rows without a value, `marks` is what stood
+    there; `median` is that of numbers, `usual` that of their sizes, `form` how text of it is
+    written: the unit of numbers, or "day first" or "month first".
     """
 
     name: str
@@ -42,9 +44,15 @@ class Column:
     usual: float = 0.0
     median: float = 0.0
     counts: tuple[int, ...] = ()
+    form: str = ""
 
     @property
-    def unit(self) -> float:
+    def used(self) -> bool:
+        """Whether anything can be learned from it."""
+        return self.kind not in ("text", "empty")
+
+    @property
+    def scale(self) -> float:
         """The power of two that brings numbers near 1 whose squares are out of range."""
         out = self.usual > EXTREME or 0 < self.usual < 1 / EXTREME
         return float(np.exp2(-np.frexp(self.usual)[1].clip(-1020, 1020))) if out else 1.0
@@ -53,6 +61,7 @@ class Column:
         """Return its name, and how many values and gaps it has."""
         count = len(self.values)
         notes = [f"{count} value{'s' if count > 1 else ''}"] if count else []
+        notes += [self.form if " first" in self.form else f"in {self.form}"] if self.form else []
         notes += [f"{self.gaps} gap{'s' * (self.gaps > 1)}"] if self.gaps else []
         notes += [f"written {', '.join(map(repr, self.marks))}"] if self.marks else []
         return f"{self.name} ({', '.join(notes)})" if notes else self.name
@@ -128,12 +137,12 @@ def add_looks(upper: list[Look], lower: list[Look]) -> list[Look]:
 
 def decide(look: Look, missing: str) -> Column:
     """Say what a column is; gaps are refused unless `missing` is "fill"."""
-    name, kind, marks = look.name, look.kind, list[str]()
+    name, kind, form, marks = look.name, look.kind, "", list[str]()
     values, counts = list(look.counts), np.array(list(look.counts.values()), dtype=np.intp)
     if kind == "object" or (kind == "category" and not values):
-        kind = kind_of(values, counts)
+        kind, form = kind_of(values, counts)
         if len(look.sample):  # other parts of the column came as numbers
-            kind = "number" if all(as_number(v) is not None for v in values) else "category"
+            kind = "category" if numbers_as("number", values, form)[1].any() else "number"
     if kind == "numbers, but":
         wrong = next(v for v in values if as_number(v) is None)
         raise ValueError(
@@ -141,7 +150,7 @@ def decide(look: Look, missing: str) -> Column:
             'empty; or make the column a category, with astype("category") or --category.'
         )
     if values and kind in READINGS:
-        numbers, _ = numbers_as(kind, values)
+        numbers, _ = numbers_as(kind, values, form)
         read = Look.at(Cells(name, kind, np.repeat(numbers, counts)))
         marks = sorted(str(v) for v, x in zip(values, numbers, strict=True) if x != x)
         if marks and missing == "fill":
@@ -155,8 +164,13 @@ def decide(look: Look, missing: str) -> Column:
         raise ValueError(say_gaps(name, look.gaps, missing))
     if kind == "category":
         return _category(look)
+    if look.gaps and not len(look.sample):
+        msg = f"Column {name!r} has no value in any of {look.gaps} rows, and is left out."
+        warnings.warn(msg, stacklevel=2)
+        return Column(name, "empty", gaps=look.gaps)
     sizes = np.abs(look.sample[look.sample != 0])
-    column = Column(name, kind, (), look.gaps, tuple(marks), median(sizes), median(look.sample))
+    middle = median(sizes), median(look.sample)
+    column = Column(name, kind, (), look.gaps, tuple(marks), *middle, form=form)
     if not np.isfinite(look.far) or (kind == "number" and is_far(abs(look.far), look.least)):
         raise ValueError(say_far(name, look.far))
     return column

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,14 +16,13 @@ import numpy as np
 from nysboost.tables import writing as written
 from nysboost.tables.frames import refuse_repeated, refuse_unknown
 from nysboost.tables.schema import Schema
-from nysboost.tables.values import MARKS, MISSING, as_number, kind_of
-from nysboost.tables.writing import Writing, long_cells, open_unpacked
+from nysboost.tables.values import MARKS, MISSING, as_number, find_form, kind_of
+from nysboost.tables.writing import OTHER, Writing, long_cells, open_unpacked
 from nysboost.user_error import TableError
 
 LOOKED_AT = 4096
 """Different values of a column that show whether it is numbers, but for some."""
 
-OTHER = {".": ",", ",": ".", None: ","}
 READ_BYTES = 2**24
 """What is read at a time; the first part shows which columns are numbers."""
 
@@ -32,14 +31,15 @@ READ_BYTES = 2**24
 class CsvFile:
     """A text file of a table, read in batches, after a `header` of so many lines.
 
-    `numbers` are the columns of floats, `wrong` says what is wrong in those that are almost so.
+    `numbers` are the columns of floats, with the unit that is written with them, or ""; `wrong`
+    says what is wrong in those that are almost so.
     """
 
     path: Path
     writing: Writing
     names: tuple[str, ...]
     header: int
-    numbers: set[str] = field(default_factory=set)
+    numbers: dict[str, str] = field(default_factory=dict)
     categories: Sequence[str] = ()
     notes: list[str] = field(default_factory=list)
     wrong: dict[str, str] = field(default_factory=dict)
@@ -89,7 +89,7 @@ class CsvFile:
         import pyarrow.compute as pc
 
         if name in self.numbers:
-            numbers = self.writing.numbers(text)
+            numbers = self.writing.numbers(text, self.numbers[name])
             if numbers is None:
                 raise TableError(self._wrong_cell(name))
             return numbers
@@ -97,24 +97,29 @@ class CsvFile:
         text = pc.if_else(gap, pa.scalar(None, pa.string()), text)
         return text.dictionary_encode() if name in self.categories else text
 
-    def infer(self) -> None:
-        """Decide from the first part of the file which columns are numbers."""
+    def infer(self, units: Mapping[str, str]) -> None:
+        """Decide from the first part of the file which columns are numbers, with these units."""
         import pyarrow.compute as pc
 
         first = next(self._text(), None)
         if first is None:
             raise TableError(f"{self.path} needs a line of column names and at least one row.")
         for name, cells in zip(first.schema.names, first.columns, strict=True):
-            numbers = None if name in self.categories else self.writing.numbers(cells)
+            unit = units[name]
+            numbers = None if name in self.categories else self.writing.numbers(cells, unit)
             if numbers is not None and numbers.null_count < len(numbers):
-                self.numbers.add(name)
+                self.numbers[name] = unit
+                if unit:
+                    self.notes.append(f"Column {name!r} has numbers written with {unit!r}.")
             elif numbers is None and name not in self.categories:
                 found = pc.value_counts(cells)
                 some = found[:LOOKED_AT]
                 values = [self.writing.plain(v) for v in some.field("values").to_pylist()]
                 counts = np.array(some.field("counts"))
-                other = replace(self.writing, decimal=OTHER[self.writing.decimal], thousands=None)
-                almost = kind_of(values, counts) == "numbers, but"
+                other = replace(
+                    self.writing, decimal=OTHER[self.writing.decimal or "."], thousands=None
+                )
+                almost = kind_of(values, counts)[0] == "numbers, but"
                 if almost or other.numbers(cells) is not None:
                     self.wrong[name] = self._wrong_cell(name)
 
@@ -154,7 +159,8 @@ class CsvFile:
     def _wrong_cell(self, name: str) -> str:
         at = self.names.index(name)
         cells = ((line, row[at]) for line, row in self.lines() if at < len(row))
-        wrong = (pair for pair in cells if as_number(self.writing.plain(pair[1])) is None)
+        unit = self.numbers.get(name, "")
+        wrong = (pair for pair in cells if as_number(self.writing.plain(pair[1], unit)) is None)
         line, cell = next(wrong, ("?", "a value"))
         return (
             f"Column {name!r} of {self.path} has {cell!r:.60} in line {line}, which is not a "
@@ -215,20 +221,23 @@ def open_csv(
         file.notes.append(f"{path} begins with numbers: its columns have no names.")
     if writing.describe() not in ("separated by commas", "separated by tabs"):
         file.notes.append(f"{path} is {writing.describe()}.")
+    body = [row for at, row in rows if at > file.header]
+    columns = {name: [r[j] for r in body if j < len(r)] for j, name in enumerate(names)}
+    units = {name: find_form(cells) for name, cells in columns.items()}
     if schema is None:
-        file.infer()
+        file.infer(units)
     else:
-        numbers = [c.name for c in schema.columns if c.kind == "number"]
-        file.numbers = set(numbers if schema.named else names)  # all others are text
-    file.notes += _marks(file, [row for at, row in rows if at > file.header])
+        numbers = [c.name for c in schema.columns if c.kind == "number"] if schema.named else names
+        file.numbers = {name: units.get(name, "") for name in numbers}  # all others are text
+    file.notes += _marks(file, columns)
     return file
 
 
-def _marks(file: CsvFile, rows: Sequence[Sequence[str]]) -> list[str]:
+def _marks(file: CsvFile, columns: Mapping[str, Sequence[str]]) -> list[str]:
     """Return a note for each column of numbers in whose first rows something marks gaps."""
     notes = []
-    for j, name in enumerate(file.names):
-        cells = {row[j].strip() for row in rows if j < len(row)} if name in file.numbers else set()
+    for name in filter(file.numbers.__contains__, file.names):
+        cells = {cell.strip() for cell in columns[name]}
         marks = sorted(c for c in cells if c.lower() in MARKS and c.lower() not in MISSING)
         if marks:
             said = ", ".join(map(repr, marks))

@@ -215,16 +215,16 @@ def target_of(column: Any, name: str, path: str) -> NDArray[Any]:
     import narwhals as nw
 
     cells = cells_of(nw.from_native(column, series_only=True), name)
-    kind, data = cells.kind, cells.data
+    kind, form, data = cells.kind, "", cells.data
     if isinstance(data, Factor) and kind == "object":
-        kind = values.kind_of(data.values, data.counts())
+        kind, form = values.kind_of(data.values, data.counts())
     if kind in ("date", "duration"):
         raise TableError(
             f"The target {name!r} of {path} holds dates or times: turn it into numbers to be "
             "regressed, or into text to be classified."
         )
     if isinstance(data, Factor) and kind in values.READINGS:
-        data = data.at(values.numbers_as(kind, data.values)[0])
+        data = data.at(values.numbers_as(kind, data.values, form)[0])
     gaps = data.codes < 0 if isinstance(data, Factor) else np.isnan(data)
     if (row := first_of(gaps)) is not None:
         raise TableError(

@@ -13,7 +13,7 @@ from nysboost.tables.columns import Column, Look, decide, is_far, look_at, say_f
 from nysboost.tables.frames import Cells, columns_of, is_frame, names_of
 from nysboost.tables.values import Factor, find_positions, first_of, from_seconds, numbers_as
 
-KINDS = ("number", "boolean", "date", "duration", "category", "text")
+KINDS = ("number", "boolean", "date", "duration", "category", "text", "empty")
 TRUTHS = ("boolean", "number")  # a column of numbers takes truth values too
 
 SHOWN = 12
@@ -44,9 +44,9 @@ class Schema:
     def of_looks(cls, looks: Sequence[Look], missing: str, *, named: bool) -> Schema:
         """Decide what each column is from what was seen of it."""
         found = tuple(decide(look, missing) for look in looks)
-        if all(column.kind == "text" for column in found):
-            msg = "X has no column that can be used: all are text that hardly comes again."
-            raise ValueError(msg)
+        if not any(column.used for column in found):
+            what = "all are text that hardly comes again, or have no values"
+            raise ValueError(f"X has no column that can be used: {what}.")
         return cls(found, len(found), named)
 
     def read(self, X: Any, missing: str = "fill", start: int = 0) -> list[Any]:
@@ -66,14 +66,14 @@ class Schema:
         """Return columns as they came, in the order of this schema, as it has them."""
         columns = self.columns or [Column(each.name) for each in cells]
         return [
-            None if column.kind == "text" else _read(column, each, missing, start)
+            _read(column, each, missing, start) if column.used else None
             for column, each in zip(columns, cells, strict=True)
         ]
 
     def match_names(self, X: Any) -> list[str]:
         """Return the names of the fitted columns, or say which of them a frame lacks."""
         there = set(names_of(X))
-        lacking = [c.name for c in self.columns if c.name not in there and c.kind != "text"]
+        lacking = [c.name for c in self.columns if c.name not in there and c.used]
         if lacking:
             raise ValueError(
                 f"X has no column {', '.join(map(repr, lacking))}, which the model was fitted on. "
@@ -114,7 +114,7 @@ def _read(column: Column, cells: Cells, missing: str, start: int) -> Any:
 def _numbers(column: Column, cells: Cells, start: int) -> Floats:
     data = cells.data
     if isinstance(data, Factor):
-        numbers, wrong = numbers_as(column.kind, data.values)
+        numbers, wrong = numbers_as(column.kind, data.values, column.form)
         if (row := first_of(np.append(wrong, False)[data.codes])) is not None:
             raise ValueError(_unfit(column, f"{data.values[data.codes[row]]!r:.60}", start + row))
         return data.at(numbers)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+import unicodedata
 from collections.abc import Hashable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import takewhile
 from numbers import Number
 from typing import Any
 
@@ -21,6 +23,7 @@ MARKS = (*MISSING, "?", "-", "--", ".", "none", "missing", "#div/0!", "#value!",
 """What people write besides, in a column that is otherwise numbers."""
 
 MINUS = "\u2212"
+DAY_FIRST, MONTH_FIRST = "day first", "month first"
 TRUTH = {"true": 1.0, "false": 0.0}
 
 FEW_VALUES = 32
@@ -28,6 +31,7 @@ FEW_VALUES = 32
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _WHOLE = re.compile(r"[+-]?\d{1,18}", re.ASCII)
+_LOCAL_DATE = re.compile(r"(\d\d?)([./-])(\d\d?)\2(\d{4})( .+)?", re.ASCII)
 _DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?", re.ASCII)
 _EPOCH = dt.datetime(1970, 1, 1)
 
@@ -72,6 +76,60 @@ def is_gap(value: Any) -> bool:
         return True
     same = value == value
     return not isinstance(same, bool | np.bool) or not same
+
+
+def is_mark(value: Any) -> bool:
+    """Whether a value is text that marks a gap among numbers."""
+    return isinstance(value, str) and value.strip().lower() in MARKS
+
+
+# Forms: what text of one column has in common
+
+
+def find_form(values: Sequence[Any]) -> str:
+    """Return how text of a column is written: its unit, or in which order days and months are.
+
+    A unit is a percent sign or a currency; it, or the order, is that of every value, or "".
+    """
+    texts = [tidy(v) if isinstance(v, str) else "" for v in values if not is_mark(v)]
+    unit = _unit(texts[0]) if texts else ""
+    if unit:
+        return unit if all(_unit(text) == unit for text in texts) else ""
+    dates = list(takewhile(bool, map(_LOCAL_DATE.fullmatch, texts)))
+    if not dates or len(dates) < len(texts):
+        return ""
+    first, second = (max(int(date[i]) for date in dates if date) for i in (1, 3))
+    if second > 12:
+        return MONTH_FIRST
+    dotted = all(date[2] == "." for date in dates if date)  # the month comes first nowhere
+    return DAY_FIRST if first > 12 or dotted else ""
+
+
+def _unit(text: str) -> str:
+    for sign in (text[-1:], text.lstrip("+-")[:1]):
+        if sign == "%" or (sign and unicodedata.category(sign) == "Sc"):
+            return sign
+    return ""
+
+
+def without_unit(text: str) -> str:
+    """Return a number without blanks around it, and without its unit, if it has one."""
+    text = tidy(text)
+    unit = _unit(text)
+    return text.replace(unit, "", 1).strip() if unit else text
+
+
+def in_usual_form(value: Any, form: str) -> Any:
+    """Return a number without its unit, or a date as ISO 8601 writes it, if it has this form."""
+    if not form or not isinstance(value, str):
+        return value
+    if form not in (DAY_FIRST, MONTH_FIRST):
+        return without_unit(value)
+    found = _LOCAL_DATE.fullmatch(value.strip())
+    if found is None:
+        return value
+    day, month = (found[1], found[3]) if form == DAY_FIRST else (found[3], found[1])
+    return f"{found[4]}-{month:0>2}-{day:0>2}{found[5] or ''}"
 
 
 # As numbers
@@ -145,8 +203,9 @@ READINGS = {"number": as_number, "boolean": as_truth, "date": as_seconds, "durat
 """How the values of each kind become numbers; what is no such value is None."""
 
 
-def numbers_as(kind: str, values: Sequence[Any]) -> tuple[Floats, Any]:
+def numbers_as(kind: str, values: Sequence[Any], form: str = "") -> tuple[Floats, Any]:
     """Return values of a kind as numbers, NaN for a mark of a gap, and which are of another."""
+    values = [in_usual_form(value, form) for value in values] if form else values
     if kind == "date" and (dates := _iso_dates(values)) is not None:
         return dates.astype(np.int64) / 1e6, np.zeros(len(values), dtype=bool)
     found = [READINGS[kind](value) for value in values]
@@ -167,23 +226,29 @@ def _iso_dates(values: Sequence[Any]) -> Any:
     return None
 
 
-def kind_of(values: Sequence[Any], counts: Any) -> str:
-    """Return what such a column is: one of `READINGS`, "category", or "numbers, but" more."""
+def kind_of(values: Sequence[Any], counts: Any) -> tuple[str, str]:
+    """Return what such a column is, one of `READINGS`, "category", or "numbers, but", and its form.
+
+    The last has numbers, and few values that are none.
+    """
     if not len(values):
-        return "number"
+        return "number", ""
     if all(isinstance(v, bool | np.bool) for v in values):
-        return "boolean"
-    if all(isinstance(v, str) and v.strip().lower() in MARKS for v in values):
-        return "category"
+        return "boolean", ""
+    marks = np.array([is_mark(v) for v in values])
+    if marks.all():
+        return "category", ""
+    form = find_form(values)
+    usual = [in_usual_form(value, form) for value in values]
     for kind in ("number", "date", "duration", "boolean"):
-        if READINGS[kind](values[0]) is not None and not numbers_as(kind, values)[1].any():
-            return kind
+        if READINGS[kind](usual[0]) is not None and not numbers_as(kind, usual)[1].any():
+            return kind, form
     numbers, _ = numbers_as("number", values)
-    marks = np.array([isinstance(v, str) and v.strip().lower() in MARKS for v in values])
     real = ~np.isnan(numbers)
     there = counts[~marks].sum()
     varied = len(values) > min(FEW_VALUES, there / 2) or (numbers[real] % 1 != 0).any()
-    return "numbers, but" if varied and counts[real].sum() >= 0.9 * there else "category"
+    almost = varied and counts[real].sum() >= 0.9 * there
+    return "numbers, but" if almost else "category", ""
 
 
 # As categories

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from nysboost.tables.schema import Schema
-from nysboost.tables.values import MARKS, MINUS, as_number, tidy
+from nysboost.tables.values import MARKS, MINUS, as_number, tidy, without_unit
 from nysboost.user_error import NoTableError, TableError
 
 HEAD_BYTES = 2**18
@@ -31,8 +31,8 @@ SEPARATORS = "\t;|,"
 PACKED: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
 ZSTD = b"\x28\xb5\x2f\xfd"
 
-_COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?", re.ASCII)
-_DOT = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?", re.ASCII)
+DECIMALS = {m: re.compile(rf"[+-]?\d*[{m}]\d+([eE][+-]?\d+)?", re.ASCII) for m in ".,"}
+OTHER = {".": ",", ",": "."}
 GROUPS = {
     mark: re.compile(rf"[+-]?\d{{1,3}}({re.escape(mark)}\d{{3}})+([{decimals}]\d+)?", re.ASCII)
     for mark, decimals in {".": ",", ",": "."}.items() | dict.fromkeys(" \xa0\u202f'", ".,").items()
@@ -58,9 +58,9 @@ class Writing:
         said += [str(self.encoding)] if self.encoding != "utf-8" else []
         return ", ".join(said)
 
-    def plain(self, cell: str) -> str:
+    def plain(self, cell: str, unit: str = "") -> str:
         """Return a cell as others write it, if it is a number."""
-        text = tidy(cell)
+        text = without_unit(cell) if unit else tidy(cell)
         if self.thousands and self.thousands in text:
             if not GROUPS[self.thousands].fullmatch(text):
                 return cell
@@ -68,12 +68,15 @@ class Writing:
         dotted = text.replace(self.decimal or ".", ".")
         return cell if as_number(dotted) is None else dotted
 
-    def numbers(self, cells: Any) -> Any:
+    def numbers(self, cells: Any, unit: str = "") -> Any:
         """Return an Arrow column of text as floats, null in gaps; None if a cell is no number."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
         text = pc.replace_substring(pc.utf8_trim_whitespace(cells), MINUS, "-")
+        if unit:
+            sign = re.escape(unit)
+            text = pc.replace_substring_regex(text, rf"^([+-]?){sign}\s*|\s*{sign}$", r"\1")
         if self.thousands:
             form = f"^(?:{GROUPS[self.thousands].pattern})$"
             grouped = pc.match_substring(text, self.thousands)
@@ -171,13 +174,17 @@ def find_decimal(
     rows: Sequence[Sequence[str]], separator: str, writing: Writing, schema: Schema | None
 ) -> tuple[str, str]:
     """Return what stands before decimals and between thousands, here or in the model's file."""
-    cells = [tidy(cell) for row in rows for cell in row]
+    cells = [without_unit(cell) for row in rows for cell in row]
     cells = [cell for cell in cells if cell[:1] in "+-0123456789." and cell]
     groups = {mark: [c for c in cells if form.fullmatch(c)] for mark, form in GROUPS.items()}
-    commas = sum(bool(_COMMA.fullmatch(c)) and not GROUPS[","].fullmatch(c) for c in cells)
-    dots = sum(bool(_DOT.fullmatch(c)) and not GROUPS["."].fullmatch(c) for c in cells)
-    dots += sum("." in c for mark in groups if mark != "." for c in groups[mark])
-    commas += sum("," in c for mark in groups if mark != "," for c in groups[mark])
+
+    def count_decimals(mark: str) -> int:
+        """Count cells in which the mark is before decimals and not between thousands."""
+        alone = [c for c in cells if DECIMALS[mark].fullmatch(c) and not GROUPS[mark].fullmatch(c)]
+        beside = [c for other in groups if other != mark for c in groups[other] if mark in c]
+        return len(alone) + len(beside) + sum(c.count(OTHER[mark]) > 1 for c in groups[OTHER[mark]])
+
+    dots, commas = count_decimals("."), count_decimals(",")
     if writing.decimal is not None:
         decimal = writing.decimal
     elif dots or commas:
@@ -186,7 +193,6 @@ def find_decimal(
         decimal = schema.decimal
     else:
         decimal = "," if groups[","] and separator != "," and not groups["."] else "."
-    other = "." if decimal == "," else ","
     known = schema.thousands if schema is not None and not (dots or commas) else ""
-    found = next((mark for mark in (other, *" \xa0\u202f'") if groups[mark]), known)
+    found = next((mark for mark in (OTHER[decimal], *" \xa0\u202f'") if groups[mark]), known)
     return decimal, writing.thousands or found
