@@ -101,6 +101,17 @@ def test_a_worker_that_dies_while_results_are_stored_changes_nothing(client, X, 
     np.testing.assert_allclose(stored, learner.predict(X), rtol=1e-12, atol=1e-12)
 
 
+def test_workers_solve_the_leaves_of_a_learner(client):
+    X = np.random.default_rng(1).uniform(-1, 1, size=(5500, 2))
+    y, how = np.sin(9 * X[:, 0]) * np.cos(7 * X[:, 1]), {"kernel": "matern", "metric": "each"}
+    here, there = (
+        nb.NystroemRegressor(12, local=400, scale="standard", random_state=0, **how).fit(rows, y)
+        for rows in (X, da.from_array(X, chunks=(1100, 2)))
+    )
+    assert there.n_local_rows_ == 5500
+    np.testing.assert_allclose(there.predict(X[:100]), here.predict(X[:100]), atol=1e-6)
+
+
 @pytest.mark.slow
 def test_a_worker_that_dies_while_a_learner_is_fitted_changes_nothing(client, X):
     slow, y = rows(X, seconds=0.3), X[:, 0] ** 2 + np.sin(X[:, 1])

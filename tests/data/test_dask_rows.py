@@ -75,6 +75,21 @@ def test_map_is_lazy_and_has_the_chunks_of_the_rows(X):
     np.testing.assert_allclose(mapped.compute(), 2 * X + V)
 
 
+def by_sign(_, block, other):
+    kept = np.flatnonzero(block[:, 0] > -1)
+    return (block[kept, 1] > 0) + 2 * (block[kept, 2] > 9), np.hstack([block, other])[kept]
+
+
+def test_rows_of_a_group_meet_in_their_order_and_groups_may_have_none(X):
+    both, task = np.hstack([X, X[:, :1]])[X[:, 0] > -1], BlockTask("sign", by_sign, size=7)
+    expected = [both[both[:, 1] <= 0], both[both[:, 1] > 0]]
+    for table in (X, chunked(X), chunked(X, (100,))):
+        found = rows_of(table).group(task, lambda item, part: (item, part), "abc", X[:, :1])
+        assert [part and part[0] for part in found] == ["a", "b", None]
+        for part, rows in zip(found, expected, strict=False):
+            np.testing.assert_array_equal(part[1], rows)
+
+
 def test_what_fails_in_a_chunk_says_in_which():
     def fail(_, block):
         if block[0, 0] == 5:

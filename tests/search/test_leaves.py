@@ -1,14 +1,20 @@
 """Kernel ridge regression in leaves, against dense equations, and as learners use it."""
 
 import pickle
+from types import SimpleNamespace
 
 import dask.array as da
 import numpy as np
 import pytest
-from containers import hdf5, memory_map
+from containers import CountedChunks, hdf5, memory_map, zarr_array
+from dask.callbacks import Callback
+from peaks import peak_bytes
 
 import nysboost as nb
-from nysboost.search.leaves import Leaves, Tree, round_to_float32
+from nysboost.data.recognise import rows_of
+from nysboost.numerics.resources import Budget
+from nysboost.search.leaves import Leaves, Tree
+from nysboost.search.model import leaf_rows
 
 QUICK = {"kernel": "matern", "metric": "each", "scale": "standard", "random_state": 0}
 KERNELS = [nb.Gaussian(gamma=0.5), nb.Matern(0.5, 1.0), nb.Matern(1.5, 1.0)]
@@ -20,6 +26,19 @@ def table(n=600, seed=0):
     return X, np.sin(9 * X[:, 0]) * np.cos(7 * X[:, 1]) + 0.05 * rng.normal(size=n)
 
 
+def join(leaves, U, R, counts=None, max_memory=2**30):
+    """Add rows that need no map to leaves, with targets whose mean is 0."""
+    model = SimpleNamespace(kernel=leaves.kernel, mean=0.0)
+    rows = rows_of(U)
+    return leaves.add_rows(
+        rows, *leaf_rows(rows, R, counts, model, leaves.tree, (False,), Budget(max_memory))
+    )
+
+
+def fit(kernel, tree, U, R, counts, rho, error=0.0):
+    return join(Leaves.of(kernel, tree, rho, U, R.shape[1], error), U, R, counts)
+
+
 @pytest.mark.parametrize("most", [2, 7, 64, 1000])
 def test_a_tree_cuts_rows_into_leaves_that_are_no_larger_than_asked(most):
     U = np.random.default_rng(0).normal(size=(300, 3))
@@ -28,6 +47,16 @@ def test_a_tree_cuts_rows_into_leaves_that_are_no_larger_than_asked(most):
     assert sizes.sum() == 300
     assert 1 <= sizes.min() <= sizes.max() <= most
     assert tree(U[:0]).shape == (0,)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_leaves_of_a_sample_are_small_enough_for_all_rows(seed):
+    U = np.random.default_rng(seed).normal(size=(20_000, 3))
+    for most in (100, 400, 2000):
+        tree = Tree.of(U[:4000], most, len(U))
+        sizes = np.bincount(tree(U), minlength=tree.n_leaves)
+        assert most / 20 < np.mean(sizes)
+        assert max(sizes) <= most
 
 
 def test_cuts_are_along_the_widest_direction_rows_that_are_alike_stay_together_and_ties_end_none():
@@ -55,7 +84,7 @@ def test_each_leaf_is_the_ridge_regression_of_its_rows(kernel, weighed):
     U, R, fresh, rng = mapped(120, 3)
     counts = rng.uniform(0.5, 2.0, 120) if weighed else None
     tree = Tree.of(U, 40)
-    found = Leaves.fit(kernel, tree, U, R, counts, 0.1)(fresh)
+    found = fit(kernel, tree, U, R, counts, 0.1)(fresh)
     for j in range(tree.n_leaves):
         inside, there = tree(U) == j, tree(fresh) == j
         ridge = 0.1 / (counts[inside] if weighed else np.ones(inside.sum()))
@@ -66,20 +95,20 @@ def test_each_leaf_is_the_ridge_regression_of_its_rows(kernel, weighed):
 def test_a_weight_of_two_is_a_row_twice_and_rows_that_come_later_might_have_been_there():
     U, R, fresh, rng = mapped(90)
     counts, tree = rng.integers(1, 4, 90), Tree.of(U, 30)
-    weighed = Leaves.fit(KERNELS[2], tree, U, R, counts.astype(float), 0.1)
+    weighed = fit(KERNELS[2], tree, U, R, counts.astype(float), 0.1)
     copies = (np.repeat(part, counts, axis=0) for part in (U, R))
-    repeated = Leaves.fit(KERNELS[2], tree, *copies, None, 0.1)
+    repeated = fit(KERNELS[2], tree, *copies, None, 0.1)
     np.testing.assert_allclose(weighed(fresh), repeated(fresh), atol=1e-8)
-    later = Leaves.fit(KERNELS[2], tree, U[:50], R[:50], None, 0.1).add_rows(U[50:], R[50:], None)
-    whole = Leaves.fit(KERNELS[2], tree, U, R, None, 0.1)
+    later = join(fit(KERNELS[2], tree, U[:50], R[:50], None, 0.1), U[50:], R[50:])
+    whole = fit(KERNELS[2], tree, U, R, None, 0.1)
     np.testing.assert_allclose(later(fresh), whole(fresh), atol=1e-8)
 
 
 def test_leaves_of_other_arrays_are_the_same():
     torch = pytest.importorskip("torch")
     expected, found = (
-        Leaves.fit(KERNELS[2], Tree.of(U, 30), U, R, None, 0.1)(fresh)
-        for U, R, fresh in (mapped(90)[:3], map(torch.asarray, mapped(90)[:3]))
+        fit(KERNELS[2], Tree.of(U, 30), U, mapped(90)[1], None, 0.1)(fresh)
+        for U, _, fresh in (mapped(90)[:3], map(torch.asarray, mapped(90)[:3]))
     )
     np.testing.assert_allclose(np.asarray(found), expected, atol=1e-8)
 
@@ -103,14 +132,63 @@ def test_a_number_bounds_the_rows_of_a_leaf():
     assert model.score(fresh, truth) > 0.9
 
 
+def places(X, folder):
+    """The same rows on disk, and on workers: chunks of different sizes, one of them empty."""
+    chunks = (2000, 0, len(X) - 2000), X.shape[1]
+    lazy = da.from_array(X, chunks if len(X) > 2000 else 400)
+    return [memory_map(X, folder), hdf5(X, folder, chunks=(100, 2)), zarr_array(X, folder), lazy]
+
+
 @pytest.mark.parametrize("n", [600, 5200])
 def test_rows_from_anywhere_have_the_same_leaves(n, tmp_path):
     X, y = table(n)
     expected = nb.NystroemRegressor(12, local=300, **QUICK).fit(X, y).predict(X[:50])
-    stored = hdf5(X, tmp_path, chunks=(100, 2))
-    for rows in (memory_map(X, tmp_path), stored, da.from_array(X, (400, 2))):
+    for rows in places(X, tmp_path):
         model = nb.NystroemRegressor(12, local=300, **QUICK).fit(rows, y)
         np.testing.assert_allclose(model.predict(X[:50]), expected, atol=1e-6)
+
+
+@pytest.mark.usefixtures("_in_this_thread")
+def test_so_have_weighted_rows_with_several_outputs_and_rows_that_come_later(tmp_path):
+    X, y = table(6000)
+    Y, weights = np.stack([y, X[:, 0] ** 2], axis=1), np.tile([1.0, 0.3, 2.5], 2000)
+    first, later = places(X[:5200], tmp_path), da.from_array(X[5200:], (300, 2))
+    answers = []
+    for rows, more in [(X[:5200], X[5200:]), *((rows, later) for rows in first)]:
+        model = nb.NystroemRegressor(12, local=300, **QUICK).fit(rows, Y[:5200], weights[:5200])
+        answers.append(model.predict(X[:50]))
+        answers.append(model.partial_fit(more, Y[5200:], weights[5200:]).predict(X[:50]))
+        assert model.n_local_rows_ == 5200
+    assert (answers[0] != answers[1]).any()
+    for i, found in enumerate(answers):
+        np.testing.assert_allclose(found, answers[i % 2], atol=1e-6)
+
+
+@pytest.mark.usefixtures("_in_this_thread", "chunks_are_read")
+def test_rows_of_dask_meet_on_workers_and_no_more_than_a_sample_and_the_model_come_here(
+    monkeypatch,
+):
+    monkeypatch.setattr("nysboost.search.tuning.SAMPLE_BYTES", (16 * 1000,) * 2)
+    monkeypatch.setattr("nysboost.data.dask_rows.DaskRows.pieces", None)  # none comes by the chunk
+    X, y = table(6000)
+    labels, counts = np.where(y > 0.2, "high", "low"), []
+
+    def count(key, result, *_):
+        if isinstance(result, list | tuple):
+            for part in result:
+                count(key, part)
+        elif np.ndim(result) == 2 and result.shape[1] > 1:
+            counts.append((len(result), str(key)))
+
+    options = {"n_components": 12, "local": 200, **QUICK}
+    here = nb.NystroemClassifier(**options).fit(X, labels)
+    rows = CountedChunks(X, 500).array
+    with Callback(posttask=count):
+        there = nb.NystroemClassifier(**options).fit(rows, labels)
+    assert there.n_local_rows_ == 6000
+    assert max(np.diff(member.leaves.starts).max() for member in there._members) <= 200
+    assert max(counts)[0] <= 2000, max(counts)  # the sample: half of it is held out
+    np.testing.assert_allclose(there.predict_proba(X[:50]), here.predict_proba(X[:50]), atol=1e-6)
 
 
 def test_a_file_keeps_the_leaves_and_new_rows_join_them(tmp_path):
@@ -142,12 +220,22 @@ def test_leaves_that_memory_cannot_hold_are_left_out_or_refused():
         nb.NystroemRegressor(8, local=True, max_memory="250kB", **QUICK).fit(X, y)
 
 
+def test_rows_of_a_store_are_grouped_in_the_memory_that_holds_them(tmp_path):
+    n, d = 100_000, 8
+    U = np.random.default_rng(0).normal(size=(n, d))
+    leaves = Leaves.of(KERNELS[0], Tree.of(U[:20_000], 400, n), 0.1, U[:20_000], 1, error=0.01)
+    rows, R, needed = memory_map(U, tmp_path), U[:, :1] ** 2, 16 * n * (d + 1)
+    matrices = 5 * 8 * 400**2
+    peak = peak_bytes(lambda: join(leaves, rows, R, max_memory=needed))
+    assert peak < needed + matrices
+
+
 @pytest.mark.parametrize("rho", [1e-6, 1e-2])
 def test_mapped_rows_in_single_precision_predict_alike_and_far_ones_stay_in_double(rho):
     U, _, new, _ = mapped(300)
     y = np.sin(3 * U[:, :1])
-    kept = round_to_float32(U, error=0.01)
-    assert (kept.dtype, round_to_float32(U + 1e6, error=0.01).dtype) == (np.float32, np.float64)
     tree = Tree.of(U, 100)
-    found = [Leaves.fit(KERNELS[1], tree, V, y, None, rho)(new) for V in (U, kept)]
-    np.testing.assert_allclose(*found, rtol=0, atol=1e-4)
+    single, double = (fit(KERNELS[1], tree, U, y, None, rho, error) for error in (0.01, 0.0))
+    assert (single.V.dtype, double.V.dtype) == (np.float32, np.float64)
+    np.testing.assert_allclose(single(new), double(new), rtol=0, atol=1e-4)
+    assert fit(KERNELS[1], tree, U + 1e6, y, None, rho, 0.01).V.dtype == np.float64

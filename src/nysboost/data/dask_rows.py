@@ -2,15 +2,17 @@
 
 A chunk of rows is a table in a worker's memory, over which the driver passes there. `map` makes a
 lazy array of what comes of the chunks, `fold` reduces it to one small value, by a tree of merges
-on the workers. Dask is imported when a collection comes in, never before.
+on the workers, and in `group` rows of a group meet on one of them. Dask is imported when a
+collection comes in, never before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
+from itertools import chain, pairwise
 from math import isnan
 from typing import Any, TypeVar
 
@@ -18,7 +20,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from nysboost.data.lazy import as_node, is_lazy, merge_on_workers
-from nysboost.data.passes import PairTask, Task
+from nysboost.data.passes import Blocks, PairTask, Task, apply_to_groups, cut_blocks
 from nysboost.data.rows import ArrayRows, Rows
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Indices, as_float, dense, empty
@@ -142,6 +144,26 @@ class DaskRows(ArrayRows):
         value: T = merge_on_workers(parts, merge, task.name)
         return value
 
+    def group(
+        self, task: Task, function: Callable[[Any, Array], T], items: Sequence[Any], *beside: Any
+    ) -> list[T | None]:
+        """Return function(item, table) of each group, computed where its rows meet.
+
+        Neighbouring groups, as many parts of them as there are chunks, meet on one worker.
+        """
+        import dask
+
+        parts = min(len(items), self.data.numblocks[0])
+        bounds = np.linspace(0, len(items), parts + 1).astype(np.intp)
+        how = {"task": as_node(task, "task"), "bounds": bounds}
+        cut = self.send(_cut_chunk, task.name, None, NO_VALUES, *beside, **how)
+        chunks, work = np.ravel(cut.to_delayed()), as_node(function, "function")
+        found = [
+            dask.delayed(_apply_to_part)(work, items[a:b], a, [chunk[i] for chunk in chunks])
+            for i, (a, b) in enumerate(pairwise(bounds.tolist()))
+        ]
+        return list(chain(*dask.compute(*found)))
+
     def fold_pairs(self, task: PairTask, merge: Callable[[T, T], T], *beside: Any) -> T:
         """Return the merged results for all tiles of pairs of rows: take few, large chunks."""
         import dask.array as da
@@ -232,6 +254,19 @@ def _fold_chunk(
         return None
     with _on_worker(block_id[0]):
         return ArrayRows(chunk).fold(task, merge, *beside)
+
+
+def _cut_chunk(
+    chunk: Array, *beside: Array, task: Task, bounds: Indices, block_id: tuple[int, ...]
+) -> list[Blocks]:
+    with _on_worker(block_id[0]):
+        return cut_blocks(ArrayRows(chunk).sort_blocks(task, *beside), bounds)
+
+
+def _apply_to_part(function: Any, items: Any, first: int, chunks: list[Blocks]) -> list[Any]:
+    with on_one_core():
+        blocks = [(numbers - first, table) for part in chunks for numbers, table in part]
+        return apply_to_groups(function, items, blocks)
 
 
 def _fold_pair(*blocks: Any, task: PairTask, merge: Callable[[Any, Any], Any]) -> Any:

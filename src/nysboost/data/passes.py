@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from nysboost.numerics.checks import refuse_non_finite, refuse_unequal
 from nysboost.numerics.resources import Budget, usable_threads
 
 T = TypeVar("T")
+Blocks: TypeAlias = list[tuple[Indices, Array]]
+"""Of each block of rows, numbers of groups in rising order, and a table of as many rows."""
 
 TILE_ROWS, TILE_COLS = 512, 4096
 """A tile of pairs of rows: 16 MB, beside which sums over it cost nothing."""
@@ -166,6 +168,24 @@ class Rows:
         merged: T = reduce(merge, self._run(task, task.prepare(self.form), plan, beside))
         return merged
 
+    def group(
+        self, task: Task, function: Callable[[Any, Array], T], items: Sequence[Any], *beside: Array
+    ) -> list[T | None]:
+        """Return function(item, table) of each group of rows: as many as there are items.
+
+        The task returns numbers of groups, and a table of as many rows, for each block. A group's
+        table has its rows in their order; of a group without rows the result is None.
+        """
+        return apply_to_groups(function, items, self.sort_blocks(task, *beside))
+
+    def sort_blocks(self, task: Task, *beside: Array) -> Blocks:
+        """Return what the task returns for each block, its rows in the order of their groups."""
+        plan, found = task.plan(self, not self.in_memory), []
+        for numbers, table in self._run(task, task.prepare(self.form), plan, beside):
+            order = np.argsort(numbers, kind="stable")
+            found.append((numbers[order], take(table, order)))
+        return found
+
     def fold_pairs(self, task: PairTask, merge: Callable[[T, T], T], *beside: Array) -> T:
         """Return the task's results for all tiles of the n×n matrix of pairs of rows, merged."""
 
@@ -211,6 +231,30 @@ class Rows:
     def gather(self, result: Array, like: Any = None) -> Array:  # noqa: ARG002
         """Return the result of a map as an array in memory."""
         return result
+
+
+def apply_to_groups(
+    function: Callable[[Any, Array], T], items: Sequence[Any], blocks: Blocks
+) -> list[T | None]:
+    """Return function(item, rows of its group) for each item; None where there are no rows."""
+    found: list[T | None] = []
+    for item, parts in zip(items, cut_blocks(blocks, np.arange(len(items) + 1)), strict=True):
+        tables = [table for _, table in parts]
+        found.append(function(item, arrays.stack_tables(tables)) if tables else None)
+    return found
+
+
+def cut_blocks(blocks: Blocks, bounds: Indices) -> list[Blocks]:
+    """Return the rows of groups between one bound and the next, of each block that has some."""
+    cuts = [np.searchsorted(numbers, bounds).tolist() for numbers, _ in blocks]
+    return [
+        [
+            (numbers[cut[i] : cut[i + 1]], table[cut[i] : cut[i + 1], :])
+            for (numbers, table), cut in zip(blocks, cuts, strict=True)
+            if cut[i] < cut[i + 1]
+        ]
+        for i in range(len(bounds) - 1)
+    ]
 
 
 def refuse_overlap(rows: Any, out: Any) -> None:

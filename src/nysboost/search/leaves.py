@@ -5,13 +5,15 @@ leaf with mapped rows V, residuals R and weights ω of the rows the coefficients
 
     (k(V, V) + ρ diag(1/ω)) w = R,
 
-and a new row, mapped to u, is predicted by k(u, V) w of its own leaf.
+and a new row, mapped to u, is predicted by k(u, V) w of its own leaf. The tree comes of rows in
+memory; all others meet leaf by leaf, and are solved there: of Dask's rows on the workers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -19,17 +21,20 @@ import numpy as np
 from scipy.linalg import lapack
 
 from nysboost.data.driver import in_order
+from nysboost.data.passes import Task
 from nysboost.numerics.arrays import (
     Array,
     Floats,
     Indices,
     block_bytes,
+    empty,
     free_bytes,
     in_float64,
     is_numpy,
     like,
     namespace,
     place,
+    row_blocks,
     take,
     to_host,
 )
@@ -62,11 +67,15 @@ class Tree:
     children: Indices
 
     @classmethod
-    def of(cls, U: Array, most: int) -> Tree:
-        """Cut mapped rows U of shape (n, q) until no leaf has more than `most` rows.
+    def of(cls, U: Array, most: int, n: int | None = None) -> Tree:
+        """Cut mapped rows U of shape (s, q) until no leaf has more than `most` rows.
 
-        Rows that are all alike stay together, however many they are.
+        Where U are a sample of n rows, a leaf of these with more than `most` would be four standard
+        deviations away. Rows that are all alike stay together, however many they are.
         """
+        expected = most * U.shape[0] / (n or U.shape[0])
+        if expected < most:
+            most = max(1, int(expected - 4 * expected**0.5))
         directions: list[Floats] = []
         thresholds: list[float] = []
         children: list[list[int]] = []
@@ -101,16 +110,17 @@ class Tree:
 
     def __call__(self, U: Array) -> Indices:
         """Return the leaf of each mapped row, shape (n,), on the host."""
-        at = np.zeros(U.shape[0], dtype=np.intp)
+        leaf = np.zeros(U.shape[0], dtype=np.intp)
         if len(self.thresholds) == 0:
-            return at
-        side = to_host(U @ like(self.directions.T, U)) > self.thresholds
-        rows = np.arange(len(at))
-        inside = at >= 0
-        while inside.any():
-            at[inside] = self.children[at[inside], side[rows[inside], at[inside]].astype(np.intp)]
-            inside = at >= 0
-        return -1 - at
+            return leaf
+        directions = like(self.directions.T, U)
+        for block in row_blocks(len(leaf), 8 * len(self.thresholds), block_bytes(U) // 8):
+            side = to_host(U[block, :] @ directions) > self.thresholds
+            at, rows = leaf[block], np.arange(len(side))
+            while len(rows):
+                at[rows] = self.children[at[rows], side[rows, at[rows]].astype(np.intp)]
+                rows = rows[at[rows] >= 0]
+        return -1 - leaf
 
 
 def _cut(U: Array) -> tuple[Floats, float, Any] | None:
@@ -133,7 +143,7 @@ class Leaves:
 
     `starts`, of shape (leaves + 1,), says where each leaf begins; V (n, q), R (n, t), w (n, t) and
     counts (n,) or None are mapped rows, what is regressed on them, coefficients and ω. V may be in
-    float32 (`rounded`); coefficients belong to the rows as they are stored.
+    float32; coefficients belong to the rows as they are stored.
     """
 
     kernel: Any
@@ -146,22 +156,19 @@ class Leaves:
     rho: float
 
     @classmethod
-    def fit(
-        cls, kernel: Any, tree: Tree, U: Array, R: Array, counts: Array | None, rho: float
+    def of(
+        cls, kernel: Any, tree: Tree, rho: float, U: Array, t: int, error: float = 0.0
     ) -> Leaves:
-        """Group mapped rows U by leaf, and solve each for R."""
-        leaf = tree(in_float64(U))
-        order = np.argsort(leaf, kind="stable")
-        starts = np.searchsorted(leaf[order], np.arange(tree.n_leaves + 1))
-        V, R = take(U, order), take(R, order)
-        counts = None if counts is None else take(counts, order)
-        w = namespace(R).zeros_like(R)
-        for start, end in pairwise(starts):
-            if end > start:
-                at = slice(int(start), int(end))
-                of = None if counts is None else counts[at]
-                w[at, :] = solve(kernel_matrix(kernel, V[at, :]), R[at, :], of, rho)
-        return cls(kernel, tree, starts, V, R, w, counts, rho)
+        """Return leaves without rows, for rows with t residuals that are mapped as U is.
+
+        They are stored in float32 if that moves none of U by a thousandth of the error. The
+        kernel's bandwidth is their unit, so that what moves little predicts alike.
+        """
+        xp = namespace(U)
+        moved = float(xp.max(xp.abs(xp.astype(xp.astype(U, xp.float32), xp.float64) - U)))
+        V = xp.astype(U[:0, :], xp.float32 if moved <= ROUNDED * error else xp.float64)
+        R, starts = empty((0, t), U), np.zeros(tree.n_leaves + 1, dtype=np.intp)
+        return cls(kernel, tree, starts, V, R, R, None, rho)
 
     def __call__(self, U: Array, budget: Budget | None = None) -> Array:
         """Return k(u, V) w of the leaf of each mapped row u, shape (n, s)."""
@@ -205,41 +212,46 @@ class Leaves:
                 for start in range(0, len(together), size):
                     yield together[start : start + size], at
 
-    def add_rows(self, U: Array, R: Array, counts: Array | None) -> Leaves:
-        """Return the leaves after more rows have joined them: those with new rows are solved."""
+    def add_rows(self, rows: Any, task: Task, *beside: Array) -> Leaves:
+        """Return the leaves after rows have joined them: those with new ones are solved.
+
+        The task returns the leaf of each row, and a table of mapped rows, residuals and weights.
+        """
         xp = namespace(self.V)
-        new = self.tree(U)
-        old = np.repeat(np.arange(self.tree.n_leaves), np.diff(self.starts))
-        leaf = np.concatenate([old, new])
-        order = np.argsort(leaf, kind="stable")
-        starts = np.searchsorted(leaf[order], np.arange(self.tree.n_leaves + 1))
-
-        def join(before: Array, after: Array) -> Array:
-            return take(xp.concat([before, after]), order)
-
-        both = None
-        if self.counts is not None or counts is not None:
-            given = (self.counts, self.R), (counts, R)
-            both = join(*(xp.ones_like(r[:, 0]) if c is None else c for c, r in given))
-        U = xp.astype(U, self.V.dtype)
-        V, R, w = join(self.V, U), join(self.R, R), join(self.w, xp.zeros_like(R))
-        for j in np.unique(new):
-            at = slice(int(starts[j]), int(starts[j + 1]))
-            of = None if both is None else both[at]
-            K = kernel_matrix(self.kernel, V[at, :])
-            w[at, :] = solve(K, R[at, :], of, self.rho)
-        return replace(self, starts=starts, V=V, R=R, counts=both, w=w)
+        counts = xp.ones_like(self.R[:, 0]) if self.counts is None else self.counts
+        every = self.V, self.R, counts, self.w
+        before = [tuple(part[a:b, ...] for part in every) for a, b in pairwise(self.starts)]
+        work = partial(_join_leaf, self.kernel, self.rho)
+        found = rows.group(task, work, [leaf[:3] for leaf in before], *beside)
+        after = [old if new is None else new for old, new in zip(before, found, strict=True)]
+        V, R, counts, w = (xp.concat(parts) for parts in zip(*after, strict=True))
+        starts = np.cumsum([0, *(leaf[0].shape[0] for leaf in after)])
+        alike = bool(xp.all(counts == 1.0))
+        return replace(self, starts=starts, V=V, R=R, counts=None if alike else counts, w=w)
 
 
-def round_to_float32(U: Array, error: float) -> Array:
-    """Return mapped rows in float32, if that moves none of them by a thousandth of the error.
+def _join_leaf(kernel: Any, rho: float, before: tuple[Array, ...], table: Array) -> Any:
+    """Return V, R, ω and w of a leaf after the rows of a table have joined it."""
+    xp, (V, R, counts) = namespace(table), before
+    new = _parts_of(table, V.shape[1])
+    V = xp.concat([V, xp.astype(new[0], V.dtype)])
+    R, counts = xp.concat([R, new[1]]), xp.concat([counts, new[2]])
+    return V, R, counts, solve(kernel_matrix(kernel, V), R, counts, rho)
 
-    Mapped rows have the kernel's bandwidth as their unit, so that what moves little predicts alike.
-    """
-    xp = namespace(U)
-    single = xp.astype(U, xp.float32)
-    moved = float(xp.max(xp.abs(xp.astype(single, xp.float64) - U)))
-    return single if moved <= ROUNDED * error else U
+
+def predict_leaf(kernel: Any, rhos: Floats, H: Array, table: Array) -> Floats:
+    """Return what a leaf predicts for mapped rows H (h, q) with each ρ, shape (r, h, t)."""
+    V, R, counts = _parts_of(table, H.shape[1])
+    K, C, last = kernel_matrix(kernel, V), kernel(H, V), len(rhos) - 1
+    return np.stack([
+        to_host(C @ solve(K if i == last else K + 0.0, R, counts, float(rho)))
+        for i, rho in enumerate(rhos)
+    ])  # fmt: skip
+
+
+def _parts_of(table: Array, q: int) -> tuple[Array, Array, Array]:
+    """Return mapped rows, residuals and weights of a table."""
+    return table[:, :q], table[:, q:-1], table[:, -1]
 
 
 def kernel_matrix(kernel: Any, V: Array) -> Array:

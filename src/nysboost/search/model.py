@@ -12,24 +12,26 @@ import numpy as np
 from scipy.optimize import nnls
 
 from nysboost.data.passes import BlockTask
-from nysboost.data.rows import scan_size
+from nysboost.data.rows import SCAN_BYTES, ArrayRows, scan_size
 from nysboost.engine.factor import Moments, moments_of
 from nysboost.engine.feature_map import FeatureMap
 from nysboost.numerics.arrays import (
     Array,
     Floats,
+    Indices,
     as_float,
     dense,
     identity,
     in_float64,
     like,
     namespace,
+    take,
     to_host,
 )
 from nysboost.numerics.linalg import triangular_inverse
 from nysboost.numerics.resources import Budget
 from nysboost.search import tuning
-from nysboost.search.leaves import Leaves
+from nysboost.search.leaves import Leaves, Tree
 from nysboost.search.scaling import PiecewiseCodes, with_codes
 
 NOISELESS = 1e-6
@@ -232,28 +234,50 @@ class Member:
         model = self.model.add_rows(added)
         if self.leaves is None:
             return replace(self, model=model)
-        R = residual(model, rows, Y, self.correcting, budget)
-        U = mapped_rows(model, rows)
-        counts = None if weights is None else like(weights, U)
-        return replace(self, model=model, leaves=self.leaves.add_rows(U, like(R, U), counts))
-
-
-def residual(
-    model: LinearPredictor, rows: Any, Y: Array, correcting: bool, budget: Budget
-) -> Floats:
-    """Return what leaves are to regress, shape (n, t): y − g if they correct, else y − mean."""
-    base = model.evaluate(rows, budget) if correcting else model.mean
-    return np.asarray(Y - to_host(base))
+        which = model, self.leaves.tree, (self.correcting,)
+        leaves = self.leaves.add_rows(rows, *leaf_rows(rows, Y, weights, *which, budget))
+        return replace(self, model=model, leaves=leaves)
 
 
 def mapped_rows(model: LinearPredictor, rows: Any) -> Array:
-    """Return all rows behind the metric, in float64, shape (n, q)."""
-    task = BlockTask("metric", _map_block, model.kernel, scan_size(rows))
-    width = int(_map_block(model.kernel, rows.form).shape[1])
-    mapped: Array = rows.gather(rows.map(task, width))
+    """Return all rows, from memory or a store, behind the metric, in float64, shape (n, q)."""
+    mapped: Array = rows.map(BlockTask("metric", map_block, model.kernel, scan_size(rows)), 0)
     return mapped
 
 
-def _map_block(kernel: Any, X: Array) -> Array:
+def map_block(kernel: Any, X: Array) -> Array:
+    """Return rows in memory behind the metric, in float64, shape (n, q)."""
     x = in_float64(as_float(X))
     return dense(kernel.mapping(x)(x))
+
+
+def leaf_rows(
+    rows: Any, Y: Array, weights: Array | None, model: LinearPredictor, tree: Tree,
+    correcting: tuple[bool, ...], budget: Budget, asked: Any = True,
+) -> tuple[Any, ...]:  # fmt: skip
+    """Return the task that groups rows by leaf, and the tables that it takes beside them.
+
+    Residuals are y − g if leaves correct the model, else y − mean. Only leaves that are `asked`
+    for have rows.
+    """
+    width = rows.n_features + tree.directions.shape[1] + len(correcting) * Y.shape[1]
+    size = max(1, min(SCAN_BYTES, budget.bytes // 8) // (8 * width))
+    asked = np.broadcast_to(asked, tree.n_leaves)
+    task = BlockTask("leaves", _leaf_rows, (model, tree, correcting, asked, budget), size)
+    return (task, Y) if weights is None else (task, Y, weights[:, None])
+
+
+def _leaf_rows(
+    shared: Any, X: Array, Y: Floats, weights: Floats | None = None
+) -> tuple[Indices, Array]:
+    """Return the leaf of each row of positive weight, and a table of U, R and ω."""
+    model, tree, correcting, asked, budget = shared
+    U = map_block(model.kernel, X)
+    leaf = tree(U)
+    counts = np.ones((len(leaf), 1)) if weights is None else weights
+    kept = np.flatnonzero((counts[:, 0] > 0) & asked[leaf])
+    U, y, parts = take(U, kept), like(Y[kept], U), []
+    for by_model in correcting:
+        few = ArrayRows(in_float64(take(X, kept)))
+        parts.append(y - (model.evaluate(few, budget) if by_model else model.mean))
+    return leaf[kept], namespace(U).concat([U, *parts, like(counts[kept], U)], axis=1)

@@ -11,37 +11,20 @@ import numpy as np
 
 from nysboost.data.rows import Rows
 from nysboost.engine.factor import Moments, moments_of
-from nysboost.numerics.arrays import (
-    Array,
-    Floats,
-    Indices,
-    dense,
-    like,
-    namespace,
-    take,
-    to_host,
-)
+from nysboost.numerics.arrays import Array, Floats, Indices, take, to_host
 from nysboost.numerics.progress import Progress
 from nysboost.numerics.resources import Budget, format_bytes, keep_freed_memory
 from nysboost.search import tuning
 from nysboost.search.candidates import Options
-from nysboost.search.leaves import (
-    Leaves,
-    Tree,
-    decide_leaves,
-    kernel_matrix,
-    round_to_float32,
-    rows_per_leaf,
-    solve,
-)
+from nysboost.search.leaves import Leaves, Tree, decide_leaves, predict_leaf, rows_per_leaf
 from nysboost.search.model import (
     LinearModel,
     Member,
     choose_gamma,
     errors_along,
-    mapped_rows,
+    leaf_rows,
+    map_block,
     mixture_weights,
-    residual,
 )
 from nysboost.search.scaling import n_numeric
 from nysboost.search.trials import (
@@ -236,7 +219,7 @@ def _score_leaves(scored: _Scored, rhos: Floats, local: bool | int, budget: Budg
     most, parts = rows_per_leaf(local, data.rows.form, budget), []
     for (_, held), found, model in zip(data.splits, trial.solutions, scored.models, strict=True):
         mean = scored.mean[at : at + len(held)]
-        tried, best = _leaf_predictions(data, model, held, mean, rhos * found.gamma, most)
+        tried, best = _leaf_predictions(data, model, held, mean, rhos * found.gamma, most, budget)
         rhos = rhos[best : best + 1]  # the first part chooses; what it chose serves the others
         parts.append(tried)
         at += len(held)
@@ -248,39 +231,43 @@ def _score_leaves(scored: _Scored, rhos: Floats, local: bool | int, budget: Budg
 
 
 def _leaf_predictions(
-    data: Data, model: LinearModel, held: Indices, mean: Floats, rhos: Floats, most: int
-) -> tuple[Floats, int]:
+    data: Data, model: LinearModel, held: Indices, mean: Floats, rhos: Floats, most: int,
+    budget: Budget,
+) -> tuple[Floats, int]:  # fmt: skip
     """Return predictions of leaves without the held-out rows, shape (2, h, t), and the place of ρ.
 
     They replace the landmarks' prediction, or correct it; NaN where a leaf has no other rows. Some
     leaves, drawn at random, choose ρ, all others are solved once.
     """
-    U, there, t = mapped_rows(model, data.rows), data.order[held], data.Y.shape[1]
-    tree = Tree.of(U, most)
-    leaf, kernel = tree(U), replace(model.kernel, metric=None)
-    fits = data.mass > 0
-    fits[there] = len(held) == len(data.order)
-    tried = np.full((len(rhos), 2, len(held), t), np.nan)
-    truth, mass, known = data.Y[there], data.mass[there], 0
-    left = list(range(len(rhos)))
-    for j in np.random.default_rng(0).permutation(tree.n_leaves):
-        fit, score = np.flatnonzero((leaf == j) & fits), np.flatnonzero(leaf[there] == j)
-        if len(fit) and len(score):
-            V, y = take(U, fit), like(data.Y[fit], U)
-            g = model.predict(model.features(dense(data.rows.take(fit))))
-            R = namespace(V).concat([y - model.mean, y - g], axis=1)
-            counts = None if data.weights is None else like(data.weights[fit], V)
-            K, C = kernel_matrix(kernel, V), kernel(take(U, there[score]), V)
-            for i in left:
-                again = K if i == left[-1] else K + 0.0
-                found = to_host(C @ solve(again, R, counts, float(rhos[i])))
-                tried[i, 0, score] = to_host(model.mean) + found[:, :t]
-                tried[i, 1, score] = mean[score] + found[:, t:]
-            known += len(score)
-        if len(left) > 1 and known >= tuning.SCORED_ROWS:
-            left = [_best(tried, truth, mass)]
-    best = left[0] if len(left) == 1 else _best(tried, truth, mass)
-    return tried[best], best
+    there, t, weights = data.order[held], data.Y.shape[1], data.mass.copy()
+    weights[there] *= len(held) == len(data.order)
+    U, kernel = map_block(model.kernel, data.X), replace(model.kernel, metric=None)
+    tree, H = Tree.of(U, most, int(np.count_nonzero(data.mass))), take(U, held)
+    del U
+    leaf = tree(H)
+    places = [np.flatnonzero(leaf == j) for j in range(tree.n_leaves)]
+    counts = np.array([len(at) for at in places])
+
+    def predict(asked: Any, rhos: Floats) -> Floats:
+        which, found = (model, tree, (False, True)), np.full((len(rhos), len(held), 2 * t), np.nan)
+        task, *beside = leaf_rows(data.rows, data.Y, weights, *which, budget, asked)
+        work = partial(predict_leaf, kernel, rhos)
+        parts = data.rows.group(task, work, [take(H, at) for at in places], *beside)
+        for at, values in zip(places, parts, strict=True):
+            found[:, at] = np.nan if values is None else values
+        return np.stack([to_host(model.mean) + found[..., :t], mean + found[..., t:]], axis=1)
+
+    turn = np.random.default_rng(0).permutation(tree.n_leaves)
+    enough = tuning.SCORED_ROWS if len(rhos) > 1 else len(held)
+    first = turn[: np.searchsorted(np.cumsum(counts[turn]), enough) + 1]
+    some = np.isin(np.arange(tree.n_leaves), first) & (counts > 0)
+    others = ~some & (counts > 0)
+    tried = predict(some, rhos)
+    best = _best(tried, data.Y[there], data.mass[there])
+    if not others.any():
+        return tried[best], best
+    rest = predict(others, rhos[best : best + 1])[0]
+    return np.where(some[leaf][:, None], tried[best], rest), best
 
 
 def _best(tried: Floats, truth: Floats, mass: Floats) -> int:
@@ -300,15 +287,15 @@ def _finish(
     model = LinearModel.fit(features, every, found.gamma * float(found.grid[scored.at]))
     if scored.local is None or local_share == 0:
         return Member(model, share, trial.codes)
-    U = mapped_rows(model, data.rows)
-    R: Array = like(residual(model, data.rows, data.Y, scored.correcting, budget), U)
-    tree, counts = Tree.of(U, rows_per_leaf(local, data.rows.form, budget)), None
-    if data.weights is not None:
-        kept = np.flatnonzero(data.weights > 0)
-        U, R, counts = take(U, kept), take(R, kept), like(data.weights[kept], U)
-    kernel = replace(model.kernel, metric=None)
-    V = round_to_float32(U, _rmse(data.Y[data.held] - scored.local, data.mass[data.held]))
-    leaves = Leaves.fit(kernel, tree, V, R, counts, scored.rho * found.gamma)
+    U = map_block(model.kernel, data.X)
+    most = rows_per_leaf(local, data.rows.form, budget)
+    tree = Tree.of(U, most, int(np.count_nonzero(data.mass)))
+    error = _rmse(data.Y[data.held] - scored.local, data.mass[data.held])
+    kernel, rho = replace(model.kernel, metric=None), scored.rho * found.gamma
+    leaves = Leaves.of(kernel, tree, rho, U, data.Y.shape[1], error)
+    del U
+    which = model, tree, (scored.correcting,)
+    leaves = leaves.add_rows(data.rows, *leaf_rows(data.rows, data.Y, data.weights, *which, budget))
     return Member(model, share, trial.codes, leaves, local_share, scored.correcting)
 
 
