@@ -122,13 +122,8 @@ BUILDERS: dict[str, Callable[[int, np.random.Generator], Problem]] = {
 NAMES = tuple(BUILDERS)
 FLOAT64 = tuple(name for name in NAMES if not name.startswith("float32"))
 WITHOUT_TIES = (
-    "decaying spectrum",
-    "stepped spectrum",
-    "huge",
-    "tiny",
-    "Gaussian",
-    "linear",
-    "constant columns",
+    *("decaying spectrum", "stepped spectrum", "huge", "tiny"),
+    *("Gaussian", "linear", "constant columns"),
 )
 """No two columns are alike, so that rounding does not decide a clustering."""
 
@@ -150,13 +145,8 @@ def problem(name: str, n: int = 150, seed: int = 0) -> Problem:
 
 MANY = 240
 SAMPLED: dict[str, Any] = {
-    "row_cap": 24,
-    "residual_rows": 12,
-    "n_candidates": 12,
-    "n_fit": 3,
-    "n_tune": 2,
-    "max_memory": 220_000,
-    "n_jobs": 1,
-}
+    "row_cap": 24, "residual_rows": 12, "n_candidates": 12, "n_fit": 3, "n_tune": 2,
+    "max_memory": 220_000, "n_jobs": 1,
+}  # fmt: skip
 """All that bounds what a run looks at and holds, far below `MANY` rows (whose Gram matrix takes
 460 kB): what users with much data run."""

@@ -7,11 +7,8 @@ import numpy as np
 from nysboost import VARIANTS
 
 METHODS = (
-    "nystrom",
-    "nystrom-fixed-rank",
-    "ensemble-uniform",
-    "ensemble-exponential",
-    "ensemble-ridge",
+    *("nystrom", "nystrom-fixed-rank"),
+    *("ensemble-uniform", "ensemble-exponential", "ensemble-ridge"),
     *VARIANTS,
 )
 """The methods of the paper."""
@@ -83,11 +80,7 @@ def ensemble(
 
 
 def boosting(
-    G: np.ndarray,
-    variant: str,
-    J: list[np.ndarray],
-    k: int,
-    v: tuple[np.ndarray, np.ndarray],
+    G: np.ndarray, variant: str, J: list[np.ndarray], k: int, v: tuple[np.ndarray, np.ndarray]
 ) -> tuple[list[np.ndarray], np.ndarray]:
     """Algorithm 1 for columns J that a clustering has chosen, with its step letters.
 

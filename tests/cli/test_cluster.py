@@ -18,22 +18,19 @@ from nysboost.user_error import UserError
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
 
 X = np.arange(24.0).reshape(8, 3)
-FORMS = (".csv", ".parquet", ".npy", ".zarr")
+FRAME = pd.DataFrame(X, columns=["a", "b", "c"])
+WRITE = {
+    ".csv": lambda path: FRAME.to_csv(path, index=False),
+    ".parquet": FRAME.to_parquet,
+    ".npy": lambda path: np.save(path, X),
+    ".zarr": lambda path: zarr.save(str(path), X),
+    ".npz": lambda path: np.savez(path, X=X),
+}
 
 
 def written(folder, suffix):
-    path, frame = folder / f"rows{suffix}", pd.DataFrame(X, columns=["a", "b", "c"])
-    if suffix == ".csv":
-        frame.to_csv(path, index=False)
-    elif suffix == ".parquet":
-        frame.to_parquet(path)
-    elif suffix == ".npy":
-        np.save(path, X)
-    elif suffix == ".zarr":
-        zarr.save(str(path), X)
-    else:
-        np.savez(path, X=X)
-    return open_table(path)
+    WRITE[suffix](folder / f"rows{suffix}")
+    return open_table(folder / f"rows{suffix}")
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +44,7 @@ def address():
         yield local.scheduler_address
 
 
-@pytest.mark.parametrize("suffix", FORMS)
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npy", ".zarr"])
 def test_workers_read_the_chosen_columns_of_every_form(suffix, tmp_path):
     table = written(tmp_path, suffix)
     with dask.config.set(scheduler="synchronous"):

@@ -8,6 +8,7 @@ import pytest
 
 import nysboost as nb
 from nysboost.numerics.progress import report_progress
+from nysboost.user_error import STOPPED
 
 
 @pytest.fixture
@@ -72,16 +73,25 @@ def test_json_has_the_recommendation_and_every_method_and_an_earlier_report_is_k
     assert (tmp_path / "report.earlier.html").read_text() == "before"
 
 
-def test_ctrl_c_ends_the_command_with_a_report_of_what_is_done(command, table, tmp_path):
+STOPPED_AFTER_TWO = {
+    ("compare", *SMALL, "--methods", "uniform,kmeans,greedy"): (
+        "2 of 3 methods were run, with 2 of 3 seeds.", "kmeans"),
+    ("learn", "--target", "a", "--components", "4", "--folds", "2"): ("2 of ", "linear model"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("words", STOPPED_AFTER_TWO, ids=lambda words: words[0])
+def test_ctrl_c_ends_a_command_with_a_report_of_what_is_done(command, table, tmp_path, words):
     def stop(work):
         if work.done == 2:
             raise KeyboardInterrupt
 
     with report_progress("a test", listen=stop):
-        words = (*SMALL, "--methods", "uniform,kmeans,greedy", "--out", tmp_path)
-        status, printed, said = command("compare", table, *words)
-    assert status == 130
-    assert f"is in {tmp_path}" in said
-    sentence = "Stopped by Ctrl-C: 2 of 3 methods were run, with 2 of 3 seeds."
-    assert sentence in printed
-    assert sentence in (tmp_path / "report.html").read_text()
+        status, printed, said = command(words[0], table, *words[1:], "--out", tmp_path / "out")
+    assert status == STOPPED
+    assert f"is in {tmp_path / 'out'}" in said
+    assert "Traceback" not in said
+    sentence, done = STOPPED_AFTER_TWO[words]
+    assert f"Stopped by Ctrl-C: {sentence}" in printed
+    assert f"Stopped by Ctrl-C: {sentence}" in (tmp_path / "out" / "report.html").read_text()
+    assert done in (tmp_path / "out" / "comparison.csv").read_text()

@@ -10,8 +10,6 @@ import pytest
 
 from nysboost.compare.learners import COMPACT, OURS, Outcome, say_outcome
 from nysboost.compare.peers import CONSTANT, LINEAR, CodedRows, make_peers
-from nysboost.numerics.progress import report_progress
-from nysboost.user_error import STOPPED
 
 
 @pytest.fixture
@@ -97,22 +95,6 @@ def test_the_headline_says_wins_ties_and_losses(errors, seconds, says):
         for name, found in errors.items()
     ]
     assert says in say_outcome(outcomes, "RMSE", "y")
-
-
-def test_ctrl_c_ends_the_command_with_a_report_of_what_is_done(command, table, tmp_path):
-    def stop(work):
-        if work.done == 3:
-            raise KeyboardInterrupt
-
-    with report_progress("a test", listen=stop):
-        words = ("--target", "price", *SMALL, "--out", tmp_path / "out")
-        status, printed, said = command("learn", table, *words)
-    assert status == STOPPED
-    assert f"is in {tmp_path / 'out'}" in said
-    assert "Traceback" not in said
-    assert "Stopped by Ctrl-C: 3 of " in printed
-    assert "Stopped by Ctrl-C: 3 of " in (tmp_path / "out" / "report.html").read_text()
-    assert LINEAR in (tmp_path / "out" / "comparison.csv").read_text()
 
 
 def test_categories_are_integers_and_gaps_are_nan():

@@ -113,17 +113,9 @@ def test_nothing_that_the_user_wrote_becomes_markup():
     nasty = "</script><script>alert(1)</script><b>"
     curves = [Curve(nasty, [1, 2], [0.1, float("nan")])] * 2
     chart = Chart(nasty, draw_curves(nasty, nasty, curves))
-    made = Page(
-        nasty,
-        nasty,
-        [Section(nasty, [nasty], [chart], [Table(nasty, [nasty], [[nasty]], nasty)])],
-        notes=[nasty],
-        commands={nasty: nasty},
-        downloads={nasty: nasty},
-        files=[nasty],
-        settings={nasty: nasty},
-    )
-    html = page.render(made)
+    section = Section(nasty, [nasty], [chart], [Table(nasty, [nasty], [[nasty]], nasty)])
+    pairs = {key: {nasty: nasty} for key in ("commands", "downloads", "settings")}
+    html = page.render(Page(nasty, nasty, [section], notes=[nasty], files=[nasty], **pairs))
     assert "<script>alert" not in html
     assert "<b>" not in html
 

@@ -32,8 +32,12 @@ EVIDENCE = {
 """Pages of measurements, which may be long."""
 
 
+def read(name):
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
 def text_of(page):
-    return (DOCS / page).read_text(encoding="utf-8")
+    return read(f"docs/{page}")
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -83,12 +87,11 @@ def test_scripts_options_and_targets_that_a_page_names_exist(path):
     text = path.read_text(encoding="utf-8")
     for script, options in COMMAND.findall(text):
         assert (ROOT / script).exists(), script
-        source = (ROOT / script).read_text(encoding="utf-8")
-        shared = (ROOT / "benchmarks" / "common.py").read_text(encoding="utf-8")
+        source, shared = read(script), read("benchmarks/common.py")
         for option in re.findall(r"--[a-z][\w-]+", options):
             made = 'f"--{name}"' in source and f'"{option.strip("-")}"' in source
             assert f'"{option}"' in source + shared or made, f"{script} has no {option}"
-    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
+    targets = re.findall(r"^([a-z-]+):", read("Makefile"), re.M)
     assert set(re.findall(r"`make ([a-z-]+)", text)) <= set(targets)
 
 
@@ -106,8 +109,7 @@ def test_every_file_and_module_of_ours_that_a_page_names_exists(path):
 
 
 def test_a_journey_of_the_architecture_has_at_most_eight_steps_each_with_a_file():
-    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    journeys = text.partition("## Four journeys")[2].partition("\n## ")[0]
+    journeys = read("ARCHITECTURE.md").partition("## Four journeys")[2].partition("\n## ")[0]
     steps = re.findall(r"^(\d)\. ((?:.|\n(?=   ))*)", journeys, re.M)
     assert [number for number, _ in steps].count("1") == 4
     assert max(int(number) for number, _ in steps) <= 8
@@ -115,15 +117,14 @@ def test_a_journey_of_the_architecture_has_at_most_eight_steps_each_with_a_file(
 
 
 def test_the_figures_of_the_readme_are_those_of_the_file_of_results():
-    assert measured.readme() == (ROOT / "README.md").read_text(encoding="utf-8")
+    assert measured.readme() == README_TEXT
 
 
 def test_package_citation_changelog_and_results_name_the_same_version():
-    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
-    assert re.search(r"^## (\S+)", changelog, re.MULTILINE).group(1) == nb.__version__
-    assert f"version: {nb.__version__}\n" in citation
-    assert f"Version {nb.__version__} " in (ROOT / "README.md").read_text(encoding="utf-8")
+    newest = re.search(r"^## (\S+)", read("CHANGELOG.md"), re.MULTILINE).group(1)
+    assert newest == nb.__version__
+    assert f"version: {nb.__version__}\n" in read("CITATION.cff")
+    assert f"Version {nb.__version__} " in README_TEXT
     assert measured.stored()["version"] == nb.__version__
 
 
@@ -146,7 +147,7 @@ def test_every_link_of_the_readme_leads_to_a_file(link):
 
 
 def test_the_recipe_of_conda_forge_asks_for_what_the_wheel_asks_for():
-    recipe = (ROOT / "packaging" / "conda-forge" / "recipe.yaml").read_text(encoding="utf-8")
+    recipe = read("packaging/conda-forge/recipe.yaml")
     run = recipe.split("  run:\n")[1].split("\n\n")[0]
     asked = {line.split("- ")[1].replace(" ", "") for line in run.splitlines()}
     assert asked - {"python>=${{python_min}}"} == set(PROJECT["dependencies"])

@@ -48,15 +48,12 @@ def squared(A, B, factor=1.0):
     return factor * (A @ B.T + 1) ** 2
 
 
+WIDTHS = [{"gamma": gamma} for gamma in (0.5, "scale", "median")]
+
+
 @each
 @pytest.mark.parametrize(
-    "params",
-    [
-        {"gamma": 0.5},
-        {"gamma": "scale"},
-        {"gamma": "median"},
-        {"kernel": squared, "kernel_params": {"factor": 2.0}},
-    ],
+    "params", [*WIDTHS, {"kernel": squared, "kernel_params": {"factor": 2.0}}], ids=str
 )
 def test_transform_is_the_kernel_with_the_components_times_the_normalization(estimator, params):
     X, new = points(), points(11, seed=1)
@@ -68,9 +65,8 @@ def test_transform_is_the_kernel_with_the_components_times_the_normalization(est
         else:
             gamma = fitted.approximation_.gram.kernel.gamma
             values = rbf_kernel(rows, fitted.components_, gamma=gamma)
-        np.testing.assert_allclose(
-            fitted.transform(rows), values @ fitted.normalization_, atol=1e-8
-        )
+        expected = values @ fitted.normalization_
+        np.testing.assert_allclose(fitted.transform(rows), expected, atol=1e-8)
 
 
 @each
@@ -92,11 +88,8 @@ def test_standard_nystroem_is_scikit_learns_on_the_same_landmarks():
     ours = nb.StandardNystroem(gamma=0.5, n_columns=12, random_state=0).fit(X)
     # fitted on the landmarks alone, all of them are its components
     theirs = Nystroem(gamma=0.5, n_components=12, random_state=0).fit(ours.components_)
-    np.testing.assert_allclose(
-        ours.transform(new) @ ours.transform(X).T,
-        theirs.transform(new) @ theirs.transform(X).T,
-        atol=1e-8,
-    )
+    found, expected = (model.transform(new) @ model.transform(X).T for model in (ours, theirs))
+    np.testing.assert_allclose(found, expected, atol=1e-8)
 
 
 @each

@@ -56,15 +56,11 @@ def test_a_refit_that_is_refused_changes_nothing(bad, add):
     assert list(vars(model)) == list(names)
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        regressor(),
-        nb.NystroemClassifier(**FEW),
-        nb.Nystroem(n_components=10, random_state=0),
-        nb.KernelPCA(2, n_landmarks=10, random_state=0),
-    ],
-)
+PCA = nb.KernelPCA(2, n_landmarks=10, random_state=0)
+MODELS = [regressor(), PCA, nb.Nystroem(n_components=10, random_state=0)]
+
+
+@pytest.mark.parametrize("model", [*MODELS, nb.NystroemClassifier(**FEW)])
 def test_a_refit_that_is_interrupted_changes_nothing(model):
     model.fit(X, LABELS)
     answer = model.predict if hasattr(model, "predict") else model.transform
@@ -94,23 +90,19 @@ def test_what_numpy_is_told_to_raise_does_not_break_a_fit():
         nb.mmd_test(50 * X, X[:50], random_state=0)
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        nb.Nystroem(n_components=5),
-        nb.EnsembleNystroem(n_learners=2, n_columns=5),
-        nb.BoostedNystroem(n_learners=2, n_columns=5),
-        nb.KernelPCA(2, n_landmarks=10),
-        nb.SpectralClustering(2, n_landmarks=10),
-        nb.GaussianProcessClassifier(n_landmarks=10),
-        nb.MeanEmbedding(n_landmarks=10),
-        regressor(),
-    ],
-)
+MODELS += [
+    *(kind(n_learners=2, n_columns=5) for kind in (nb.EnsembleNystroem, nb.BoostedNystroem)),
+    *(kind(n_landmarks=10) for kind in (nb.GaussianProcessClassifier, nb.MeanEmbedding)),
+    nb.SpectralClustering(2, n_landmarks=10),
+]
+
+
+@pytest.mark.parametrize("model", MODELS)
 def test_outputs_may_be_frames_everywhere(model):
+    frame = pd.DataFrame(X, columns=list("abc"))
     with sklearn.config_context(transform_output="pandas"):
-        fitted = model.fit(pd.DataFrame(X, columns=list("abc")), LABELS)
+        fitted = model.fit(frame, LABELS)
         if hasattr(fitted, "transform"):
-            assert fitted.transform(pd.DataFrame(X, columns=list("abc"))).shape[0] == 200
+            assert fitted.transform(frame).shape[0] == 200
         elif hasattr(fitted, "predict"):
-            assert fitted.predict(pd.DataFrame(X, columns=list("abc"))).shape == (200,)
+            assert fitted.predict(frame).shape == (200,)

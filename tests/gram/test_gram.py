@@ -142,19 +142,18 @@ def test_a_rounded_gram_is_the_same_in_float32():
     assert rounded.in_float32() is rounded
 
 
-@pytest.mark.parametrize(
-    ("data", "kernel"),
-    [
-        (1e-60 * points(70), nb.Gaussian(sigma="median")),
-        (1e60 * points(70), nb.Gaussian(sigma="median")),
-        (1e7 + points(70), nb.Gaussian(sigma="median")),
-        (points(30) @ points(30).T, "precomputed"),
-        (sparse.csr_matrix(points(30)), "rbf"),
-    ],
-    ids=["tiny", "huge", "far", "precomputed", "CSR"],
-)
-def test_a_gram_that_float32_does_not_hold_or_make_cheaper_stays_as_it_is(data, kernel):
-    gram = make_gram(data, kernel)
+STAY = {
+    "tiny": (1e-60 * points(70), nb.Gaussian(sigma="median")),
+    "huge": (1e60 * points(70), nb.Gaussian(sigma="median")),
+    "far": (1e7 + points(70), nb.Gaussian(sigma="median")),
+    "precomputed": (points(30) @ points(30).T, "precomputed"),
+    "CSR": (sparse.csr_matrix(points(30)), "rbf"),
+}
+
+
+@pytest.mark.parametrize("what", STAY)
+def test_a_gram_that_float32_does_not_hold_or_make_cheaper_stays_as_it_is(what):
+    gram = make_gram(*STAY[what])
     assert gram.in_float32() is gram
 
 

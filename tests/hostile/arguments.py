@@ -40,40 +40,22 @@ def by_name(*values: Any) -> dict[str, Any]:
     return {f"{value!r}": value for value in values}
 
 
-SIZES = {
-    "n_components = 0": {"n_components": 0},
-    "n_components = -1": {"n_components": -1},
-    "n_components = 2.5": {"n_components": 2.5},
-    "n_components as text": {"n_components": "20"},
-    "n_components = True": {"n_components": True},
-    "n_components as a list": {"n_components": [20]},
-    "n_columns = 0": {"n_columns": 0, "n_components": None},
-    "rank = 0": {"method": "nystrom", "rank": 0},
-    "rank above the columns": {"method": "nystrom", "rank": 21},
-    "n_learners = 0": {"method": "URB-mean", "n_learners": 0},
-    "n_learners = 1.5": {"method": "URB-mean", "n_learners": 1.5},
-    "n_fit beyond the rows": {"method": "URB-mean", "n_fit": 1000},
-    "n_candidates below the columns": {"method": "URB-mean", "n_candidates": 1},
-    "row_cap = 0": {"row_cap": 0},
-    "an unknown shape": {"residual_shape": "triangle"},
-    "eta = 0": {"method": "ensemble-exponential", "eta": 0},
-    "eta as text": {"method": "ensemble-exponential", "eta": "best"},
-    "no lambdas": {"method": "ensemble-ridge", "lambdas": ()},
-    "a negative lambda": {"method": "ensemble-ridge", "lambdas": (-1.0,)},
-    "n_jobs = True": {"n_jobs": True},
-    "n_jobs = 1.5": {"n_jobs": 1.5},
-    "n_jobs as text": {"n_jobs": "two"},
-    "max_memory as text": {"max_memory": "lots"},
-    "max_memory = -1": {"max_memory": -1},
-    "max_memory = True": {"max_memory": True},
-    "random_state as text": {"random_state": "seed"},
-    "random_state = -1": {"random_state": -1},
-    "random_state = 1.5": {"random_state": 1.5},
-    "an unknown method": {"method": "nystroem"},
-    "method = None": {"method": None},
-    "method as a list": {"method": ["joint"]},
-    "an unknown option": {"n_compnents": 20},
-}
+SIZES: list[tuple[str, str, dict[str, Any], list[Any]]] = [
+    ("uniform", "n_components", {}, [0, -1, 2.5, "20", True, [20]]),
+    ("uniform", "n_columns", {"n_components": None}, [0]),
+    ("nystrom", "rank", {}, [0, 21]),  # above the number of columns
+    ("URB-mean", "n_learners", {}, [0, 1.5]),
+    ("URB-mean", "n_fit", {}, [1000]),
+    ("URB-mean", "n_candidates", {}, [1]),
+    ("uniform", "row_cap", {}, [0]),
+    ("uniform", "residual_shape", {}, ["triangle"]),
+    ("ensemble-exponential", "eta", {}, [0, "best"]),
+    ("ensemble-ridge", "lambdas", {}, [(), (-1.0,)]),
+    ("uniform", "n_jobs", {}, [True, 1.5, "two"]),
+    ("uniform", "max_memory", {}, ["lots", -1, True]),
+    ("uniform", "random_state", {}, ["seed", -1, 1.5]),
+    ("uniform", "n_compnents", {}, [20]),
+]
 
 BAD_LANDMARKS = {
     "none of them": [],
@@ -192,7 +174,16 @@ CASES = [
             f"own landmarks for {method}: {{}}", partial(on_own, method=method), landmarks, right
         )
     ),
-    *cases("{}", lambda how: approximate(**how), SIZES),
+    *cases(
+        "{}",
+        lambda how: approximate(**how),
+        {
+            f"{method} with {name}={value!r}": {"method": method, name: value, **more}
+            for method, name, more, values in SIZES
+            for value in values
+        },
+    ),
+    *cases("method={}", lambda m: approximate(method=m), by_name("nystroem", None, ["joint"])),
     *cases(
         "a system with alpha = {}",
         lambda alpha: FITTED.solve(Y, alpha),

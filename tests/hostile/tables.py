@@ -91,6 +91,8 @@ def _stores(value: float) -> dict[str, Callable[[], Any]]:
         "HDF5": lambda: h5py.File(folder / "X.h5", "a").require_dataset(
             "X", table.shape, "f8", data=table
         ),
+        "an array": lambda: table,
+        "an array of single precision": lambda: table.astype(np.float32 if value < 0 else float),
         "CSR": lambda: csr_matrix(table),
         "Dask": lambda: da.from_array(table, chunks=(20, 2)),
         "an array, two thirds of it": lambda: np.where(

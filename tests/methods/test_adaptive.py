@@ -8,16 +8,7 @@ from scipy.stats import chisquare
 
 import nysboost as nb
 from nysboost.gram import make_gram
-from nysboost.methods.adaptive import (
-    adaptive,
-    adaptive_partial,
-    draw,
-    exact_residuals,
-    modified,
-    optimal,
-    partial_residuals,
-    spectral_shift,
-)
+from nysboost.methods import adaptive
 from nysboost.numerics.resources import Budget
 
 
@@ -35,7 +26,7 @@ def test_the_exact_residual_is_what_the_projection_leaves(case):
     scale = np.abs(G).max()
     projection = C @ np.linalg.lstsq(C / scale, G / scale, rcond=1e-14)[0]
     expected = (((G - projection) / scale) ** 2).sum(axis=0)
-    found = exact_residuals(problem.gram, chosen) / scale**2
+    found = adaptive.exact_residuals(problem.gram, chosen) / scale**2
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
 
 
@@ -46,10 +37,12 @@ def test_the_partial_residual_is_that_of_a_low_rank_nystrom_in_the_columns_seen(
     values, U = np.linalg.eigh(W)
     best = U[:, -3:] / values[-3:] @ U[:, -3:].T
     expected = ((C - C @ best @ W) ** 2).sum(axis=1)
-    np.testing.assert_allclose(partial_residuals(problem.gram, chosen), expected, atol=1e-12)
+    np.testing.assert_allclose(
+        adaptive.partial_residuals(problem.gram, chosen), expected, atol=1e-12
+    )
 
 
-@pytest.mark.parametrize("residuals", [exact_residuals, partial_residuals])
+@pytest.mark.parametrize("residuals", [adaptive.exact_residuals, adaptive.partial_residuals])
 def test_the_second_round_follows_the_exact_probabilities(residuals):
     """The first column is drawn uniformly, the second by what the first leaves."""
     n, gram = 6, market.problem("decaying spectrum", n=6).gram
@@ -62,7 +55,7 @@ def test_the_second_round_follows_the_exact_probabilities(residuals):
     for _ in range(runs):
         first = rng.integers(n)
         chosen = np.array([first, (first + 1) % n])
-        counts[first, draw(residuals(gram, chosen), chosen, 1, rng)] += 1
+        counts[first, adaptive.draw(residuals(gram, chosen), chosen, 1, rng)] += 1
     possible = expected > 0
     starts = counts.sum(axis=1, keepdims=True)
     result = chisquare(counts[possible], (starts * expected)[possible], sum_check=False)
@@ -76,9 +69,11 @@ def test_adaptive_columns_leave_less_than_uniform_ones():
     spread = np.concatenate([np.zeros((150, 3)), 5 * rng.normal(size=(50, 3))])
     gram = market.Problem(spread, problem.kernel, problem.G).gram
     left, uniform = (
-        sum(exact_residuals(gram, choose(np.random.default_rng(s))).sum() for s in range(5))
+        sum(
+            adaptive.exact_residuals(gram, choose(np.random.default_rng(s))).sum() for s in range(5)
+        )
         for choose in (
-            lambda rng: adaptive(gram, 20, rng).indices,
+            lambda rng: adaptive.adaptive(gram, 20, rng).indices,
             lambda rng: rng.choice(200, 20, replace=False),
         )
     )
@@ -87,7 +82,7 @@ def test_adaptive_columns_leave_less_than_uniform_ones():
 
 def test_partial_rounds_do_not_look_at_the_whole_matrix():
     gram = market.problem("Gaussian", n=300).gram
-    adaptive_partial(gram, 10, np.random.default_rng(0))
+    adaptive.adaptive_partial(gram, 10, np.random.default_rng(0))
     assert gram.entries_evaluated < 300 * 60
 
 
@@ -117,8 +112,8 @@ def test_spectral_shift_is_the_papers_formula_in_dense_form(case):
     problem = market.problem(case, n=60)
     scale = np.abs(problem.G).max()
     G = problem.G / scale
-    found = spectral_shift(problem.gram, 9, np.random.default_rng(2))
-    columns = modified(problem.gram, 9, np.random.default_rng(2)).landmarks.indices
+    found = adaptive.spectral_shift(problem.gram, 9, np.random.default_rng(2))
+    columns = adaptive.modified(problem.gram, 9, np.random.default_rng(2)).landmarks.indices
     P = np.eye(60)[:, columns]
     Q = basis(np.hstack([P, G @ P]))
     first = (np.trace(G) - np.trace(Q.T @ G @ Q)) / (60 - Q.shape[1])
@@ -152,7 +147,7 @@ def test_optimal_has_the_error_of_the_truncated_svd(case):
 def test_optimal_leaves_out_eigenvalues_that_are_rounding_whatever_the_scale(scale):
     B = np.random.default_rng(0).normal(size=(40, 3))
     G = scale * B @ B.T
-    learner = optimal(make_gram(G, "precomputed"), 10, np.random.default_rng(0))
+    learner = adaptive.optimal(make_gram(G, "precomputed"), 10, np.random.default_rng(0))
     assert learner.rank == 3
     F = G @ learner.projection
     np.testing.assert_allclose(F @ F.T, G, atol=1e-10 * scale)

@@ -80,20 +80,6 @@ def test_park_jun_takes_the_steps_of_the_paper(n, k, seed):
     assert sorted(park_jun(D, k)) == sorted(oracle.park_jun(D, k))
 
 
-@pytest.mark.parametrize("cluster", [pam, park_jun])
-@given(
-    n=st.integers(1, 30),
-    k=st.integers(1, 30),
-    seed=st.integers(0, 1000),
-    distinct=st.integers(1, 5),
-)
-def test_medoids_are_distinct_positions_even_among_duplicates(cluster, n, k, seed, distinct):
-    k = min(k, n)
-    medoids = cluster(distances(n, seed, distinct=distinct), k)
-    assert len(set(medoids)) == len(medoids) == k
-    assert 0 <= min(medoids) <= max(medoids) < n
-
-
 @given(st.integers(2, 30), st.integers(1, 8), st.integers(0, 1000), st.sampled_from([-60, 60]))
 def test_medoids_do_not_depend_on_the_unit_of_the_distances(n, k, seed, power):
     k, D = min(k, n), distances(n, seed)

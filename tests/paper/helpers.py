@@ -17,15 +17,9 @@ from nysboost.paper.replicate import METHODS
 def tiny(**changes: Any) -> Preset:
     """Return the simulation with a few points, learners and replicates."""
     small: dict[str, Any] = {
-        "n_points": 120,
-        "n_learners": 3,
-        "n_columns": 6,
-        "rank": 5,
-        "n_candidates": 24,
-        "n_fit": 8,
-        "n_tune": 8,
-        "replicates": 2,
-    }
+        "n_points": 120, "n_learners": 3, "n_columns": 6, "rank": 5,
+        "n_candidates": 24, "n_fit": 8, "n_tune": 8, "replicates": 2,
+    }  # fmt: skip
     return replace(presets.load("simulation"), **(small | changes))
 
 

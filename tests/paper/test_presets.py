@@ -7,24 +7,15 @@ from nysboost.paper.datasets import DATASETS
 from nysboost.paper.replicate import METHODS, settings_of
 from nysboost.user_error import UserError
 
-REAL = [name for name in presets.ORDER if name not in ("simulation", "runtime")]
 
-
-@pytest.mark.parametrize("name", ["simulation", "runtime"])
-def test_the_simulation_has_the_numbers_of_section_3_1(name):
-    p = presets.load(name)
-    assert (p.n_points, p.kernel, p.sigma) == (1000, "gaussian", 1.0)
-    assert (p.n_columns, p.rank, p.n_candidates, p.n_fit, p.n_tune) == (10, 10, 100, 20, 20)
-    assert (p.n_learners, p.replicates, p.eta) == (20, 100, 0.01)
-
-
-@pytest.mark.parametrize("name", REAL)
-def test_the_real_data_presets_have_the_numbers_of_section_3_2(name):
-    p = presets.load(name)
-    assert (p.n_points, p.n_columns, p.rank, p.n_candidates) == (4000, 120, 50, 600)
+@pytest.mark.parametrize("name", presets.ORDER)
+def test_presets_have_the_numbers_of_sections_3_1_and_3_2(name):
+    p, real = presets.load(name), name not in ("simulation", "runtime")
+    sizes = (4000, 120, 50, 600) if real else (1000, 10, 10, 100)
+    assert (p.n_points, p.n_columns, p.rank, p.n_candidates) == sizes
     assert (p.n_fit, p.n_tune, p.n_learners, p.replicates, p.eta) == (20, 20, 20, 100, 0.01)
-    expected = ("linear", None) if name.endswith("linear") else ("gaussian", 5.0)
-    assert (p.kernel, p.sigma) == expected
+    gaussian = ("gaussian", 5.0 if real else 1.0)
+    assert (p.kernel, p.sigma) == (("linear", None) if name.endswith("linear") else gaussian)
 
 
 @pytest.mark.parametrize("name", presets.ORDER)

@@ -39,12 +39,8 @@ def test_errors_are_those_of_the_method_run_by_itself(reading, method):
     found = replicate.find_trajectory(gram, settings, steps, rng)
     for p, error in zip(preset.counts, shared, strict=True):
         mixture = found.mixture(final, p)
-        K = np.zeros_like(G)
-        for w, learner in zip(mixture.weights, mixture.learners, strict=True):
-            F = learner.round_to(gram).features()
-            K += w * F @ F.T
-        dense = np.linalg.norm(G - K) / np.linalg.norm(G)
-        assert error == pytest.approx(dense, rel=1e-8)
+        features = [learner.round_to(gram).features() for learner in mixture.learners]
+        assert error == pytest.approx(dense_error(G, features, mixture.weights), rel=1e-8)
 
 
 def test_leaving_methods_out_does_not_change_the_others():

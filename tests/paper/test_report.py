@@ -42,10 +42,8 @@ def test_the_headline_counts_what_replicates_are_too_few_to_decide():
     # statement 13 is about other data too
     said = "10 replicates: too few to decide 1 of 6 statements under both readings of V; "
     assert make_page(clear).headline.startswith(said)
-    assert (
-        make_page(noisy).headline
-        == "2 replicates: too few to decide 6 of 6 statements under both readings of V."
-    )
+    said = "2 replicates: too few to decide 6 of 6 statements under both readings of V."
+    assert make_page(noisy).headline == said
     fewer = {"simulation": made_up("simulation", lambda *_: 0.1, replicates=2, n_learners=8)}
     assert make_page(fewer).headline.startswith("2 replicates with up to 8 learners: too few")
     assert "nysboost reproduce simulation" in make_page(noisy).commands.values()
@@ -58,13 +56,11 @@ def test_the_time_for_all_of_it_is_told_from_the_pace(replicates, learners, poin
     """A replicate takes a second; its time grows as the number of points and of learners."""
     results = made_up("simulation", level)
     preset = replace(results.preset, replicates=replicates, n_learners=learners, n_points=points)
-    said = say_time_for_all(
-        {"simulation": replace(results, preset=preset)}, ["simulation"], {"simulation": 1.0}
-    )
+    made = {"simulation": replace(results, preset=preset)}
+    said = say_time_for_all(made, ["simulation"], {"simulation": 1.0})
     expected = f"{minutes} min" if minutes > 1 else "60 s"
-    assert said == (
-        f"All of it, up to 100 replicates, takes about {expected}: nysboost reproduce simulation"
-    )
+    assert said.startswith(f"All of it, up to 100 replicates, takes about {expected}: ")
+    assert said.endswith(": nysboost reproduce simulation")
 
 
 def test_the_notes_name_command_and_code_that_made_the_records():
@@ -122,9 +118,7 @@ def test_one_replicate_decides_nothing():
 
 def test_holm_multiplies_the_smallest_by_the_number_of_tests_and_never_decreases():
     adjusted = correct(np.array([[0.01, 0.04, np.nan], [0.03, 0.5, np.nan]]))
-    assert adjusted == pytest.approx(
-        np.array([[0.04, 0.09, np.nan], [0.09, 0.5, np.nan]]), nan_ok=True
-    )
+    np.testing.assert_allclose(adjusted, [[0.04, 0.09, np.nan], [0.09, 0.5, np.nan]])
 
 
 def test_every_figure_is_drawn_under_both_readings_by_a_named_version_to_the_byte(tmp_path):

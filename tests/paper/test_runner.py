@@ -82,19 +82,13 @@ def start(tmp_path):
     """Return a function that starts a run, which Ctrl-C reaches and the tests' own does not."""
 
     def started(jobs):
-        out = str(tmp_path / "stopped")
-        here = os.path.dirname(__file__)
-        path = tmp_path / "run.py"
+        here, path, out = os.path.dirname(__file__), tmp_path / "run.py", str(tmp_path / "stopped")
         path.write_text(SCRIPT.format(here=here, methods=SOME, out=out, jobs=jobs))
-        return subprocess.Popen(
-            [sys.executable, str(path)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-            # whoever runs the tests in the background has it ignored
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-        )
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        # whoever runs the tests in the background has Ctrl-C ignored
+        heed = lambda: signal.signal(signal.SIGINT, signal.default_int_handler)  # noqa: E731
+        words = [sys.executable, str(path)]
+        return subprocess.Popen(words, start_new_session=True, preexec_fn=heed, **pipes)
 
     return started
 
@@ -111,8 +105,8 @@ def test_a_killed_run_of_two_processes_goes_on_and_ends_with_the_bytes_of_one(st
         runner.run(stopped, tmp_path / "stopped", 1)
     assert 2 <= work.before < 12
     runner.run(stopped, tmp_path / "whole", 1)
-    found, whole = only_file(tmp_path / "stopped"), only_file(tmp_path / "whole")
-    assert found.read_bytes() == whole.read_bytes()
+    found, whole = (only_file(tmp_path / name).read_bytes() for name in ("stopped", "whole"))
+    assert found == whole
 
 
 def test_a_run_that_ctrl_c_ends_keeps_its_records(tmp_path):

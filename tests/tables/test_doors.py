@@ -164,8 +164,12 @@ def test_a_model_of_gaps_or_categories_serves_every_store(what, tmp_path):
         for table in (rows, mapped, file["X"], iter([rows[:50], rows[50:]]), rows.tolist()):
             np.testing.assert_allclose(model.predict(table), expected, atol=1e-9)
         for table in (mapped, file["X"]) if what == "gaps" else ():
-            again = regressor().fit(table, Y + floor).predict(rows)
-            np.testing.assert_allclose(again, expected, atol=1e-9)
+            again = regressor().fit(table, Y + floor)
+            np.testing.assert_allclose(again.predict(rows), expected, atol=1e-9)
+            nb.save(again, tmp_path / "m")
+            np.testing.assert_array_equal(
+                nb.load(tmp_path / "m").predict(rows), again.predict(rows)
+            )
     np.testing.assert_allclose(model.predict(csr_matrix(filled)), model.predict(filled), atol=1e-9)
 
 
@@ -189,14 +193,6 @@ def test_a_model_of_rows_without_gaps_fills_those_of_every_table(tmp_path):
     strict = regressor(missing="raise").fit(X, Y)
     with pytest.raises(ValueError, match="X contains NaN, first at row 3"):
         strict.predict(gaps)
-
-
-def test_a_model_fitted_to_a_store_with_gaps_is_saved(tmp_path):
-    gaps = np.where(RNG.random(X.shape) < 0.1, np.nan, X)
-    np.save(tmp_path / "X.npy", gaps)
-    model = regressor().fit(np.load(tmp_path / "X.npy", mmap_mode="r"), Y)
-    nb.save(model, tmp_path / "m")
-    np.testing.assert_array_equal(nb.load(tmp_path / "m").predict(gaps), model.predict(gaps))
 
 
 @pytest.mark.parametrize("verb", ["info", "predict", "transform"])
@@ -226,15 +222,6 @@ def test_sparse_tables_of_three_axes_and_closed_stores_are_sentences(tmp_path):
 def test_the_scale_of_columns_does_not_matter(scale):
     found = regressor().fit(X * scale, Y).predict(X * scale)
     np.testing.assert_allclose(found, regressor().fit(X, Y).predict(X), atol=1e-6)
-
-
-@pytest.mark.parametrize(("value", "dtype"), [(-3.4e38, "f4"), (-3.4e38, "f8"), (1e160, "f8")])
-def test_codes_for_no_data_are_named(value, dtype):
-    rows = X.astype(dtype)
-    rows[3, 1] = value
-    for call in (lambda: regressor().fit(rows, Y), lambda: regressor().fit(X, Y).predict(rows)):
-        with pytest.raises(ValueError, match=r"Column '1' has the value .* out of range"):
-            call()
 
 
 # Sentences
