@@ -34,37 +34,27 @@ Found: TypeAlias = Landmarks | FeatureMap | Mixture | Approximation
 Method: TypeAlias = Callable[[Gram, Settings, Rng], Approximation]
 
 
-def _nystrom(fixed_rank: bool) -> Method:
+def _nystrom(
+    gram: Gram, settings: Settings, rng: Rng, *, fixed_rank: bool = False
+) -> Approximation:
     """C W_k⁺ Cᵀ or, with the rank fixed at the end, (C W⁺ Cᵀ)_k."""
-
-    def run(gram: Gram, settings: Settings, rng: Rng) -> Approximation:
-        sizes = replace(settings, n_learners=1).resolve(gram.n, validated=False, boosted=False)
-        columns = rng.choice(gram.n, size=sizes.n_columns, replace=False)
-        rank = sizes.n_columns if fixed_rank else sizes.rank
-        learner = fit_learner(gram, gram.landmarks(columns), rank)
-        return _wrap(gram, truncate(gram, learner, sizes.rank) if fixed_rank else learner)
-
-    return run
+    sizes = replace(settings, n_learners=1).resolve(gram.n, validated=False, boosted=False)
+    columns = rng.choice(gram.n, size=sizes.n_columns, replace=False)
+    rank = sizes.n_columns if fixed_rank else sizes.rank
+    learner = fit_learner(gram, gram.landmarks(columns), rank)
+    return _wrap(gram, truncate(gram, learner, sizes.rank) if fixed_rank else learner)
 
 
-def _ensemble(letter: str) -> Method:
+def _ensemble(letter: str, gram: Gram, settings: Settings, rng: Rng) -> Approximation:
     """Σ μ_i G_i over learners on uniformly sampled columns."""
-
-    def run(gram: Gram, settings: Settings, rng: Rng) -> Approximation:
-        return _mix(gram, algorithm.ensemble(gram, settings, rng), rules_of(settings)[letter])
-
-    return run
+    return _mix(gram, algorithm.ensemble(gram, settings, rng), rules_of(settings)[letter])
 
 
-def _boosting(name: str) -> Method:
+def _boosting(name: str, gram: Gram, settings: Settings, rng: Rng) -> Approximation:
     """Algorithm 1 with the weights and the clustering that the name says."""
-
-    def run(gram: Gram, settings: Settings, rng: Rng) -> Approximation:
-        variant = algorithm.parse_variant(name, rules_of(settings))
-        trajectory = algorithm.boost(gram, settings, variant.boosting, variant.selector, rng)
-        return _mix(gram, trajectory, variant.final)
-
-    return run
+    variant = algorithm.parse_variant(name, rules_of(settings))
+    trajectory = algorithm.boost(gram, settings, variant.boosting, variant.selector, rng)
+    return _mix(gram, trajectory, variant.final)
 
 
 def _mix(gram: Gram, trajectory: Trajectory, rule: Rule) -> Approximation:
@@ -100,17 +90,17 @@ def _wrap(gram: Gram, found: Found) -> Approximation:
 _FAMILIES: dict[str, dict[str, Method]] = {
     "joint": {"joint": _joint},
     "standard": {
-        "nystrom": _nystrom(fixed_rank=False),
-        "nystrom-fixed-rank": _nystrom(fixed_rank=True),
+        "nystrom": _nystrom,
+        "nystrom-fixed-rank": partial(_nystrom, fixed_rank=True),
         "uniform": _of_size(sampling.uniform),
     },
     "ensemble": {
-        "ensemble-uniform": _ensemble("U"),
-        "ensemble-exponential": _ensemble("E"),
-        "ensemble-ridge": _ensemble("R"),
+        "ensemble-uniform": partial(_ensemble, "U"),
+        "ensemble-exponential": partial(_ensemble, "E"),
+        "ensemble-ridge": partial(_ensemble, "R"),
     },
-    "boosting": {name: _boosting(name) for name in VARIANTS},
-    "boosting, joint core": {name: _boosting(name) for name in JOINT_VARIANTS},
+    "boosting": {name: partial(_boosting, name) for name in VARIANTS},
+    "boosting, joint core": {name: partial(_boosting, name) for name in JOINT_VARIANTS},
     "cluster centres": {
         "kmeans": _of_size(centres.kmeans),
         "density-weighted": _density_weighted,

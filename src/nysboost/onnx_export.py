@@ -13,7 +13,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from nysboost._version import SOFTWARE
@@ -22,7 +21,7 @@ from nysboost.estimators.base import BaseNystroem
 from nysboost.kernels import Gaussian, Laplacian, Linear, Matern, Metric, Polynomial
 from nysboost.learn import KernelPCA, NystroemClassifier, NystroemRegressor
 from nysboost.learn.calibration import FLOOR
-from nysboost.numerics.arrays import Floats, dense, to_host
+from nysboost.numerics.arrays import Floats, dense, floats_on_host
 from nysboost.user_error import need
 
 OPSETS = {"": 18, "ai.onnx.ml": 3}
@@ -71,7 +70,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
         g.output("features", g("MatMul", F, model.components_.T))
     elif isinstance(model, NystroemRegressor):
         mean = g("Add", g("Mul", _add_mixture(g, model), model._unit), model._centre)
-        mean = g("Reshape", mean, np.array([-1])) if model._flat else mean
+        mean = g("Reshape", mean, [-1]) if model._flat else mean
         g.output("prediction", mean, flat=model._flat)
     elif isinstance(model, NystroemClassifier):
         _add_classifier(g, model)
@@ -101,8 +100,8 @@ def _add_rows(g: Graph, model: Any) -> str:
         x = g.input(column.name, 1, kind) if X is None else g.column(X, j)
         if shown is None:
             gaps = g("IsNaN", x)
-            filled = g("Where", gaps, np.array([column.median]), x)
-            parts.append(g("Mul", filled, np.array([column.scale])))
+            filled = g("Where", gaps, [column.median], x)
+            parts.append(g("Mul", filled, [column.scale]))
             parts += [g.cast(gaps)] if column.gaps else []
         else:
             parts += _add_category(g, x, column, shown, codes.means[j])
@@ -116,9 +115,9 @@ def _add_category(g: Graph, x: str, column: Any, shown: Any, means: Floats | Non
         "LabelEncoder", x, domain="ai.onnx.ml", keys_strings=keys,
         values_int64s=[*range(count), -1], default_int64=-2,
     )  # fmt: skip
-    parts = [g.cast(g("Equal", at, np.array([shown])))] if shown else []
+    parts = [g.cast(g("Equal", at, [shown]))] if shown else []
     if means is not None:  # whose last two rows, −2 and −1, are those of the unknown and of gaps
-        parts.append(g("Gather", means, g("Reshape", at, np.array([-1])), axis=0))
+        parts.append(g("Gather", means, g("Reshape", at, [-1]), axis=0))
     return parts
 
 
@@ -128,7 +127,7 @@ def _add_piecewise_codes(g: Graph, X: str, edges: Sequence[Floats]) -> str:
     for j, e in enumerate(edges):
         if len(e) > 2:
             code = g("Div", g("Sub", g.column(X, j), e[None, :-1]), np.diff(e)[None, :])
-            parts.append(g("Clip", code, np.array(0.0), np.array(1.0)))
+            parts.append(g("Clip", code, 0.0, 1.0))
     return g("Concat", *parts, axis=1)
 
 
@@ -140,7 +139,7 @@ def _add_warp(g: Graph, X: str, warp: Any) -> str:
         x = g.column(X, j)
         line = g("Add", g("Mul", g("Sub", x, knots[:1]), slopes[:1]), heights[:1])
         if len(slopes) > 1:
-            hinges = g("Max", g("Sub", x, knots[None, 1:-1]), np.array(0.0))
+            hinges = g("Max", g("Sub", x, knots[None, 1:-1]), 0.0)
             line = g("Add", line, g("MatMul", hinges, np.diff(slopes)[:, None]))
         columns.append(line)
     return g("Concat", *columns, axis=1)
@@ -162,22 +161,22 @@ def _add_kernel(g: Graph, kernel: Any, U: str, V: Floats) -> str:
     """Return k(u, V) of mapped rows, shape (n, m)."""
     if isinstance(kernel, Laplacian):
         apart = (g("Abs", g("Sub", g.column(U, j), v[None, :])) for j, v in enumerate(V.T))
-        return g("Exp", g("Mul", g("Sum", *apart), np.array(-kernel._rate())))
+        return g("Exp", g("Mul", g("Sum", *apart), -kernel._rate()))
     if isinstance(kernel, Gaussian):
-        return g("Exp", g("Mul", _add_squared_distances(g, U, V), np.array(-kernel._rate())))
+        return g("Exp", g("Mul", _add_squared_distances(g, U, V), -kernel._rate()))
     if isinstance(kernel, Matern):
-        r = g("Mul", g("Sqrt", _add_squared_distances(g, U, V)), np.array(kernel._rate()))
-        rising = np.array(1.0) if kernel.nu == 0.5 else g("Add", r, np.array(1.0))
+        r = g("Mul", g("Sqrt", _add_squared_distances(g, U, V)), kernel._rate())
+        rising = 1.0 if kernel.nu == 0.5 else g("Add", r, 1.0)
         if kernel.nu == 2.5:
-            rising = g("Add", rising, g("Div", g("Mul", r, r), np.array(3.0)))
+            rising = g("Add", rising, g("Div", g("Mul", r, r), 3.0))
         return g("Mul", rising, g("Exp", g("Neg", r)))
     if isinstance(kernel, Linear | Polynomial):
         inner = g("MatMul", U, V.T)
         if isinstance(kernel, Linear):
             return inner
-        inner = g("Mul", inner, np.array(float(kernel.gamma or 1.0)))
-        base = g("Add", inner, np.array(float(kernel.coef0)))
-        return g("Pow", base, np.array(float(kernel.degree)))
+        inner = g("Mul", inner, float(kernel.gamma or 1.0))
+        base = g("Add", inner, float(kernel.coef0))
+        return g("Pow", base, float(kernel.degree))
     msg = f"{kernel} has no form in ONNX: take a Gaussian, Laplacian, Matern or polynomial kernel."
     raise TypeError(msg)
 
@@ -186,8 +185,8 @@ def _add_squared_distances(g: Graph, U: str, V: Floats) -> str:
     """Return ‖u − v‖², with both centred, so that little cancels."""
     centre = V.mean(axis=0)
     u, v = g("Sub", U, centre), V - centre
-    norms = g("Add", g("ReduceSumSquare", u, np.array([1])), (v**2).sum(axis=1))
-    return g("Max", g("Sub", norms, g("MatMul", u, 2 * v.T)), np.array(0.0))
+    norms = g("Add", g("ReduceSumSquare", u, [1]), (v**2).sum(axis=1))
+    return g("Max", g("Sub", norms, g("MatMul", u, 2 * v.T)), 0.0)
 
 
 # Models
@@ -205,7 +204,7 @@ def _add_features(g: Graph, model: Any) -> str:
         raise TypeError(msg)
     Z = _map_landmarks(kernel, dense(Z))
     K = _add_kernel(g, kernel, _add_mapped_rows(g, kernel, _add_rows(g, model)), Z)
-    return g("MatMul", K, _to_host(through.normalization))
+    return g("MatMul", K, floats_on_host(through.normalization))
 
 
 def _add_mixture(g: Graph, model: Any) -> str:
@@ -216,13 +215,13 @@ def _add_mixture(g: Graph, model: Any) -> str:
 
 def _add_member(g: Graph, member: Any, X: str) -> list[str]:
     """Return what a member contributes: by landmarks, and by leaves."""
-    model, mean = member.model, member.weight * _to_host(member.model.mean)[None, :]
+    model, mean = member.model, member.weight * floats_on_host(member.model.mean)[None, :]
     through = member.share + (member.local_share if member.correcting else 0.0)
     X = X if member.codes is None else _add_piecewise_codes(g, X, member.codes.edges)
     U, parts = _add_mapped_rows(g, model.kernel, X), []
     if through or member.leaves is None:
         K = _add_kernel(g, model.kernel, U, _map_landmarks(model.kernel, model.landmarks))
-        w = through * (_to_host(model.features.normalization) @ _to_host(model.w))
+        w = through * (floats_on_host(model.features.normalization) @ floats_on_host(model.w))
         parts.append(g("MatMul", K, w))
     if member.leaves is not None:
         parts.append(_add_leaves(g, member.leaves, U, member.local_share))
@@ -231,13 +230,13 @@ def _add_member(g: Graph, member: Any, X: str) -> list[str]:
 
 def _add_leaves(g: Graph, leaves: Any, U: str, share: float) -> str:
     """Return k(u, V) w of the leaf of each mapped row: the rows of a leaf are taken together."""
-    V, w = _to_host(leaves.V), share * _to_host(leaves.w)
+    V, w = floats_on_host(leaves.V), share * floats_on_host(leaves.w)
     places = [slice(a, b) for a, b in pairwise(leaves.starts)]
     if len(places) == 1:
         return g("MatMul", _add_kernel(g, leaves.kernel, U, V), w)
     tree, along = leaves.tree, g("MatMul", U, leaves.tree.directions.T)
     above = g("Greater", along, tree.thresholds[None, :])
-    shape = g("Concat", g("Shape", U, start=0, end=1), np.array([w.shape[1]]), axis=0)
+    shape = g("Concat", g("Shape", U, start=0, end=1), [w.shape[1]], axis=0)
     out = g("Expand", np.zeros((1, 1)), shape)
     waiting: list[tuple[int, Any]] = [(0, np.ones((1, 1), dtype=bool))]
     while waiting:
@@ -248,7 +247,7 @@ def _add_leaves(g: Graph, leaves: Any, U: str, share: float) -> str:
                 waiting.append((int(child), g("And", inside, here)))
             continue
         at = places[-1 - node]
-        rows = g("Transpose", g("NonZero", g("Reshape", inside, np.array([-1]))))
+        rows = g("Transpose", g("NonZero", g("Reshape", inside, [-1])))
         value = g("MatMul", _add_kernel(g, leaves.kernel, g("GatherND", U, rows), V[at]), w[at])
         out = g("ScatterND", out, rows, value)
     return out
@@ -257,10 +256,10 @@ def _add_leaves(g: Graph, leaves: Any, U: str, share: float) -> str:
 def _add_classifier(g: Graph, model: Any) -> None:
     """Add the outputs of a classifier: the likeliest label, and the softmax of its logits."""
     scores, classes = _add_mixture(g, model), np.asarray(model.classes_)
-    logits = g("Add", g("Mul", scores, np.array(model._slope)), model._bias[None, :])
+    logits = g("Add", g("Mul", scores, model._slope), model._bias[None, :])
     if model._power:
-        logarithm = g("Log", g("Max", scores, np.array(FLOOR)))
-        logits = g("Add", logits, g("Mul", logarithm, np.array(model._power)))
+        logarithm = g("Log", g("Max", scores, FLOOR))
+        logits = g("Add", logits, g("Mul", logarithm, model._power))
     if classes.dtype.kind in "iub":
         kind, labels = "INT64", classes.astype(np.int64)
     elif classes.dtype.kind == "f":
@@ -274,13 +273,9 @@ def _add_classifier(g: Graph, model: Any) -> None:
 
 def _map_landmarks(kernel: Any, Z: Any) -> Floats:
     """Return landmarks behind the metric, on the host."""
-    Z = _to_host(Z)
+    Z = floats_on_host(Z)
     own = isinstance(getattr(kernel, "metric", None), Metric)
-    return _to_host(kernel.mapping(Z)(Z)) if own else Z
-
-
-def _to_host(values: Any) -> Floats:
-    return np.asarray(to_host(values), dtype=np.float64)
+    return floats_on_host(kernel.mapping(Z)(Z)) if own else Z
 
 
 class Graph:
@@ -293,7 +288,7 @@ class Graph:
         self._inputs: list[Any] = []
         self._outputs: list[Any] = []
 
-    def __call__(self, operator: str, *inputs: str | NDArray[Any], **how: Any) -> str:
+    def __call__(self, operator: str, *inputs: Any, **how: Any) -> str:
         """Add a node, and return the name of its result."""
         names = [part if isinstance(part, str) else self._constant(part) for part in inputs]
         result = f"{operator}_{len(self._nodes)}"
@@ -311,15 +306,15 @@ class Graph:
 
     def column(self, X: str, j: int) -> str:
         """Return a column, shape (n, 1)."""
-        return self("Gather", X, np.array([j]), axis=1)
+        return self("Gather", X, [j], axis=1)
 
     def _tensor(self, name: str, kind: str, shape: Any) -> Any:
         kinds = self._onnx.TensorProto
         return self._onnx.helper.make_tensor_value_info(name, getattr(kinds, kind), shape)
 
-    def _constant(self, values: NDArray[Any]) -> str:
-        name, dtype = f"constant_{len(self._arrays)}", {"f": np.float64, "i": np.int64}
-        values = np.ascontiguousarray(values, dtype=dtype.get(values.dtype.kind))
+    def _constant(self, values: Any) -> str:
+        name, values = f"constant_{len(self._arrays)}", np.asarray(values)
+        values = np.ascontiguousarray(values, {"f": "f8", "i": "i8"}.get(values.dtype.kind))
         self._arrays.append(self._onnx.numpy_helper.from_array(values, name))
         return name
 
