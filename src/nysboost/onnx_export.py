@@ -20,7 +20,7 @@ from nysboost.data.files import as_path, whole_file
 from nysboost.estimators.base import BaseNystroem
 from nysboost.kernels import Gaussian, Laplacian, Linear, Matern, Metric, Polynomial
 from nysboost.learn import KernelPCA, NystroemClassifier, NystroemRegressor
-from nysboost.learn.calibration import FLOOR
+from nysboost.learn.classification import FLOOR
 from nysboost.numerics.arrays import Floats, dense, floats_on_host
 from nysboost.user_error import need
 

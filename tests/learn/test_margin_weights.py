@@ -8,7 +8,7 @@ from sklearn.svm import SVC
 
 import nysboost as nb
 from nysboost.learn import classification
-from nysboost.learn.calibration import by_margins
+from nysboost.learn.classification import calibrate
 
 X, Y = make_moons(300, noise=0.2, random_state=0)
 HOW = {"kernel": "gaussian", "metric": "one", "landmarks": "uniform", "random_state": 0}
@@ -78,8 +78,8 @@ def test_a_third_of_the_landmarks_has_the_accuracy_of_svc_where_they_know_the_ta
 
 def test_rows_that_choose_c_and_calibrate_have_no_part_in_what_is_judged(monkeypatch):
     seen = []
-    record = lambda judged: seen.append(judged) or by_margins(judged)  # noqa: E731
-    monkeypatch.setattr(classification, "by_margins", record)
+    record = lambda judged, **how: seen.append(judged) or calibrate(judged, **how)  # noqa: E731
+    monkeypatch.setattr(classification, "calibrate", record)
     guesses = np.random.default_rng(5).integers(2, size=len(Y))
     apart = nb.Gaussian(gamma=500.0)  # each row for itself: only rows that took part are right
     model = machine(300, 1.0, apart, landmarks="uniform").fit(X, guesses)

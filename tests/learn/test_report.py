@@ -10,7 +10,7 @@ from sklearn.base import clone
 import nysboost as nb
 from nysboost.data.recognise import rows_of
 from nysboost.learn.base import permutation_importances, single_is_enough
-from nysboost.learn.calibration import by_margins, calibrate, logits_of
+from nysboost.learn.classification import calibrate, logits_of
 from nysboost.search.search import Fitted
 
 QUICK = {"n_components": 16, "kernel": "gaussian", "random_state": 0}
@@ -119,26 +119,32 @@ def machines(shift, n=2000):
     return Fitted([], np.eye(3)[labels], scores, 0 * scores, None, [])
 
 
-def test_machines_keep_their_own_intercepts_where_these_are_right():
-    _, power, bias = by_margins(machines(0.0))
+def test_a_machine_of_two_classes_keeps_its_own_intercept():
+    three = machines(0.0)
+    two = Fitted([], three.truth[:, :2], three.mean[:, :2], three.spread[:, :2], None, [])
+    _, power, bias = calibrate(two, shares=False)
     assert power == 0
     np.testing.assert_array_equal(bias, 0)
 
 
 @pytest.mark.parametrize("shift", [-1.5, 1.5])
-def test_intercepts_that_are_wrong_are_made_good(shift):
+def test_intercepts_of_several_classes_that_are_wrong_are_made_good(shift):
     fitted = machines(shift)
     labels = fitted.truth.argmax(axis=1)
-    found = logits_of(fitted.mean, *by_margins(fitted)).argmax(axis=1)
+    found = logits_of(fitted.mean, *calibrate(fitted, shares=False)).argmax(axis=1)
     assert np.mean(found == labels) > np.mean(fitted.mean.argmax(axis=1) == labels) + 0.05
 
 
 def test_rows_of_no_weight_have_no_say_in_the_biases():
-    fitted = machines(1.5)
-    weights = np.zeros(len(fitted.mean))
-    weights[:3] = 1.0
-    _, _, bias = by_margins(Fitted([], fitted.truth, fitted.mean, fitted.spread, weights, []))
-    np.testing.assert_array_equal(bias, 0)
+    right, wrong = machines(0.0), machines(1.5)
+    n = len(right.mean)
+    both = [
+        np.concatenate(parts) for parts in ((right.truth, wrong.truth), (right.mean, wrong.mean))
+    ]
+    weights = np.repeat([1.0, 0.0], n)
+    some = calibrate(Fitted([], *both, 0 * both[1], weights, []), shares=False)
+    alone = calibrate(right, shares=False)
+    np.testing.assert_allclose(some[2], alone[2], atol=0.02)
 
 
 def data(n, noise=0.1):
