@@ -200,17 +200,21 @@ def number(kernel: Any, name: str) -> float:
 
 
 def measure_bandwidth(
-    rows: Rows, rule: Bandwidth, pairwise: Callable[[Array, Array], Array], typical: float
+    rows: Rows,
+    rule: Bandwidth,
+    mapped: Callable[[Array], Array],
+    distances: Callable[[Array, Array], Array],
+    typical: float,
 ) -> float | None:
     """Return the σ that a rule reads off the data; None if `rule` is no rule.
 
-    "median" is the median of the `pairwise` distances, "scale" is `typical` times the standard
-    deviation of all entries.
+    "median" is the median of the distances between mapped rows, "scale" is `typical` times the
+    standard deviation of all entries.
     """
     if rule == "median":
-        sample = rows.take(spread_indices(rows.n, MEASURED))
+        sample = mapped(rows.take(spread_indices(rows.n, MEASURED)))
         unit = arrays.unit_of(sample)
-        matrix = arrays.to_host(pairwise(sample / unit, sample / unit))
+        matrix = arrays.to_host(distances(sample / unit, sample / unit))
         pairs = matrix[np.triu_indices(len(matrix), 1)]
         found = unit * float(np.median(pairs)) if pairs.size else 0.0
     elif rule == "scale":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -11,7 +11,8 @@ import numpy as np
 from scipy.sparse import diags_array
 
 from nysboost.data.rows import Rows
-from nysboost.kernels.base import Bandwidth, Kernel, measure_bandwidth, number, require_bandwidth
+from nysboost.kernels import base
+from nysboost.kernels.base import Bandwidth, Evaluator, Kernel
 from nysboost.kernels.warp import Quantiles
 from nysboost.numerics.arrays import Array, Floats, dense, is_sparse, like, namespace
 
@@ -129,10 +130,27 @@ class Metric:
         return hash((self.map.shape, self.map.tobytes(), self.warp))
 
 
-class Mapped(Kernel):
-    """A kernel k(xA − yA) of the difference of points under a metric A; k(0) = 1 unless said."""
+class Mapped(Kernel, ABC):
+    """k(xA, yA), a kernel of points under a metric A; k(x, x) = 1 unless said.
+
+    Final classes have `_against`, `_pullback` and `_frequencies`, all of points that are mapped.
+    """
 
     metric: Metric | None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.metric, Metric | None):  # an array: the map
+            object.__setattr__(self, "metric", Metric(self.metric))
+
+    def mapping(self, form: Array) -> Callable[[Array], Array]:
+        """Return X ↦ XA for points in the form of `form`."""
+        return (lambda X: X) if self.metric is None else self.metric.mapping(form)
+
+    def against(self, Y: Array) -> Evaluator:
+        """Return x ↦ k(x, Y), with what depends on Y alone prepared once."""
+        mapped = self.mapping(Y)
+        evaluate = self._against(mapped(Y))
+        return lambda X, out=None: evaluate(mapped(X), out)
 
     def diag(self, X: Array) -> Array:
         """Return ones, shape (n,)."""
@@ -140,23 +158,31 @@ class Mapped(Kernel):
             return np.ones(X.shape[0], dtype=X.dtype)
         return namespace(X).ones_like(X[:, 0])
 
-    def mapping(self, form: Array) -> Callable[[Array], Array]:
-        """Return X ↦ XA for points in the form of `form`."""
-        return (lambda X: X) if self.metric is None else self.metric.mapping(form)
+    def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
+        """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""
+        mapped = self.mapping(X)
+        gradient = self._pullback(mapped(X), mapped(Z), K, A)
+        return gradient if self.metric is None else self.metric.pull_back(gradient, Z)
 
-    def _pull_back(self, gradient: Array, x: Array) -> Array:
-        """Return the gradient with respect to x, or a frequency, from that of xA."""
-        return gradient if self.metric is None else self.metric.pull_back(gradient, x)
-
-    def _behind(self, normals: Floats) -> Floats:
-        """Return as many columns as points have behind the metric."""
-        if self.metric is not None and self.metric.warp is not None:
+    def frequencies(self, normals: Floats, uniforms: Floats) -> Floats:
+        """Return ω of the plane waves whose mean is the kernel, shape (D, d)."""
+        if self.metric is None:
+            return self._frequencies(normals, uniforms)
+        if self.metric.warp is not None:
             msg = f"{self} looks at quantiles of x, of which plane waves are not those of x."
             raise ValueError(msg)
-        if self.metric is None or self.metric.map.ndim < 2:
-            return normals
-        width: int = self.metric.map.shape[1]
-        return normals[:, :width]
+        width = self.metric.map.shape[1] if self.metric.map.ndim == 2 else None
+        of_mapped = self._frequencies(normals[:, :width], uniforms)
+        return np.asarray(self.metric.pull_back(of_mapped, normals))
+
+    @abstractmethod
+    def _against(self, Y: Array) -> Evaluator: ...
+
+    @abstractmethod
+    def _pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array: ...
+
+    def _frequencies(self, normals: Floats, uniforms: Floats) -> Floats:
+        return super().frequencies(normals, uniforms)  # there are none
 
 
 class Scaled(Mapped):
@@ -169,16 +195,14 @@ class Scaled(Mapped):
     gamma: Bandwidth
 
     def __post_init__(self) -> None:
-        require_bandwidth("sigma", self.sigma)
-        require_bandwidth("gamma", self.gamma)
+        base.require_bandwidth("sigma", self.sigma)
+        base.require_bandwidth("gamma", self.gamma)
         if self.sigma is not None and self.gamma is not None:
             given = f"sigma={self.sigma!r} and gamma={self.gamma!r}"
             raise ValueError(f"Give sigma or gamma, not both: {given} were given.")
-        if self.metric is None:
-            return
-        if not isinstance(self.metric, Metric):  # an array: the map
-            object.__setattr__(self, "metric", Metric(self.metric))
-        if "scale" in (self.sigma, self.gamma):  # of features, not of what becomes of them
+        super().__post_init__()
+        # of features, not of what becomes of them
+        if self.metric is not None and "scale" in (self.sigma, self.gamma):
             raise ValueError('Beside a metric the bandwidth is a number or "median", not "scale".')
 
     def resolve(self, rows: Rows) -> Self:
@@ -186,7 +210,8 @@ class Scaled(Mapped):
         given, d = self.sigma or self.gamma, rows.n_features
         if given is None and self.metric is None:
             return replace(self, gamma=1 / d)  # type: ignore[type-var]
-        sigma = measure_bandwidth(rows, given, self._between, self._sigma_of(1 / d))
+        mapped = self.mapping(rows.form)
+        sigma = base.measure_bandwidth(rows, given, mapped, self._distances, self._sigma_of(1 / d))
         known: Any = self
         if sigma is not None:  # a kernel checks that it is in range
             known = replace(self, sigma=sigma, gamma=None)  # type: ignore[type-var]
@@ -197,8 +222,8 @@ class Scaled(Mapped):
         if self.metric is not None and self.sigma is None and self.gamma is None:
             return self._gamma_of(1.0)
         if self.sigma is None:
-            return number(self, "gamma")
-        return self._gamma_of(number(self, "sigma"))
+            return base.number(self, "gamma")
+        return self._gamma_of(base.number(self, "sigma"))
 
     def _rate(self) -> float:
         """Return by what the distances, or their squares, are multiplied: γ unless said."""
@@ -211,5 +236,5 @@ class Scaled(Mapped):
         return float((1 / (2 * gamma)) ** 0.5)
 
     @abstractmethod
-    def _between(self, X: Array, Y: Array) -> Array:
+    def _distances(self, X: Array, Y: Array) -> Array:
         """Return the distances of which σ is the unit, for all pairs of mapped points."""

@@ -144,14 +144,12 @@ class Anova(Mapped):
     metric: Metric | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require_positive("gamma", self.gamma)
         require_positive("degree", self.degree)
 
-    def against(self, Y: Array) -> Evaluator:
-        """Return x ↦ k(x, Y), with what depends on Y alone prepared once."""
-        mapped, gamma = self.mapping(Y), self.gamma
-        points = mapped(Y)
-        return lambda X, _=None: distances.sum_of_gaussians(mapped(X), points, gamma) ** self.degree
+    def _against(self, Y: Array) -> Evaluator:
+        return lambda X, _=None: distances.sum_of_gaussians(X, Y, self.gamma) ** self.degree
 
     def diag(self, X: Array) -> Array:
         """Return q^degree for each row, with q features behind the metric, shape (n,)."""
@@ -159,14 +157,10 @@ class Anova(Mapped):
         q = X.shape[1] if flat else self.metric.map.shape[1]  # type: ignore[union-attr]
         return like(np.full(X.shape[0], float(q) ** self.degree), X)
 
-    def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
-        """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""
-        xp, mapped = namespace(Z), self.mapping(X)
-        x, z = mapped(X), mapped(Z)
-        slope = A * K / distances.sum_of_gaussians(x, z, self.gamma)
+    def _pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
+        xp, slope = namespace(Z), A * K / distances.sum_of_gaussians(X, Z, self.gamma)
 
         def term(gap: Array) -> Array:
             return gap * xp.exp(-self.gamma * gap * gap)
 
-        gradient = 2 * self.gamma * self.degree * distances.sum_over_points(x, z, slope, term)
-        return self._pull_back(gradient, Z)
+        return 2 * self.gamma * self.degree * distances.sum_over_points(X, Z, slope, term)

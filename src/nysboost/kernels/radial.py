@@ -25,9 +25,8 @@ class Radial(Scaled):
     def profile(self, squared: Array) -> tuple[Array, Array]:
         """Return φ(s) and a finite φ'(s) at squared distances s; may overwrite them."""
 
-    def _between(self, X: Array, Y: Array) -> Array:
-        mapped = self.mapping(X)
-        return distances.squared_distances(mapped(X), mapped(arrays.convert_like(X, Y))) ** 0.5
+    def _distances(self, X: Array, Y: Array) -> Array:
+        return distances.squared_distances(X, Y) ** 0.5
 
 
 @dataclass(frozen=True, repr=False)
@@ -62,11 +61,9 @@ class Gaussian(Radial):
     metric: Metric | None = None
     temporaries: ClassVar[int] = 0
 
-    def against(self, Y: Array) -> Evaluator:
-        """Return x ↦ k(x, Y), with what depends on Y alone prepared once."""
-        mapped = self.mapping(Y)
-        exponents = distances.MinusSquaredDistances(mapped(Y), self._rate())
-        return lambda X, out=None: arrays.apply_in_place("exp", exponents(mapped(X), out))
+    def _against(self, Y: Array) -> Evaluator:
+        exponents = distances.MinusSquaredDistances(Y, self._rate())
+        return lambda X, out=None: arrays.apply_in_place("exp", exponents(X, out))
 
     def profile(self, squared: Array) -> tuple[Array, Array]:
         """Return φ(s) = exp(−γs) and φ'(s) = −γφ(s)."""
@@ -75,15 +72,12 @@ class Gaussian(Radial):
         values = arrays.apply_in_place("exp", squared)
         return values, values * -rate
 
-    def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
-        """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""
-        mapped = self.mapping(X)
-        return self._pull_back(2 * self._rate() * _pull_towards(mapped(X), mapped(Z), A * K), Z)
+    def _pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
+        return 2 * self._rate() * _pull_towards(X, Z, A * K)
 
-    def frequencies(self, normals: Floats, uniforms: Floats) -> Floats:  # noqa: ARG002
+    def _frequencies(self, normals: Floats, uniforms: Floats) -> Floats:  # noqa: ARG002
         """Return normal frequencies of variance 2γ."""
-        scaled = self._behind(normals) * float(np.sqrt(2 * self._rate()))
-        return np.asarray(self._pull_back(scaled, normals))
+        return normals * float(np.sqrt(2 * self._rate()))
 
 
 @dataclass(frozen=True, repr=False)
@@ -115,18 +109,12 @@ class Laplacian(Scaled):
     gamma: Bandwidth = None
     metric: Metric | None = None
 
-    def against(self, Y: Array) -> Evaluator:
-        """Return x ↦ k(x, Y), with what depends on Y alone prepared once."""
-        mapped, rate = self.mapping(Y), self._rate()
-        points = mapped(Y)
-        return lambda X, _=None: arrays.apply_in_place(
-            "exp", distances.cityblock_distances(mapped(X), points) * -rate
-        )
+    def _against(self, Y: Array) -> Evaluator:
+        rate = self._rate()
+        return lambda X, _=None: arrays.apply_in_place("exp", self._distances(X, Y) * -rate)
 
-    def _between(self, X: Array, Y: Array) -> Array:
-        """Return ‖xA − yA‖₁ for all pairs."""
-        mapped = self.mapping(X)
-        return distances.cityblock_distances(mapped(X), mapped(Y))
+    def _distances(self, X: Array, Y: Array) -> Array:
+        return distances.cityblock_distances(X, Y)
 
     def _gamma_of(self, sigma: float) -> float:
         return 1 / sigma
@@ -134,16 +122,13 @@ class Laplacian(Scaled):
     def _sigma_of(self, gamma: float) -> float:
         return 1 / gamma
 
-    def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
-        """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""
-        pull, mapped = A * K * self._rate(), self.mapping(X)
-        gradient = distances.sum_over_points(mapped(X), mapped(Z), pull, arrays.namespace(Z).sign)
-        return self._pull_back(gradient, Z)
+    def _pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
+        sign = arrays.namespace(Z).sign
+        return distances.sum_over_points(X, Z, A * K * self._rate(), sign)
 
-    def frequencies(self, normals: Floats, uniforms: Floats) -> Floats:  # noqa: ARG002
+    def _frequencies(self, normals: Floats, uniforms: Floats) -> Floats:  # noqa: ARG002
         """Return frequencies whose coordinates are Cauchy distributed, of scale γ."""
-        cauchy: Floats = np.tan(np.pi * (ndtr(self._behind(normals)) - 0.5))
-        return np.asarray(self._pull_back(self._rate() * cauchy, normals))
+        return np.asarray(self._rate() * np.tan(np.pi * (ndtr(normals) - 0.5)))
 
 
 @dataclass(frozen=True, repr=False)
@@ -187,16 +172,14 @@ class Matern(Radial):
             raise ValueError(f"Matern has nu = 0.5, 1.5 or 2.5, but nu={self.nu!r} was given.")
         super().__post_init__()
 
-    def against(self, Y: Array) -> Evaluator:
-        """Return x ↦ k(x, Y), with what depends on Y alone prepared once."""
-        mapped, rate = self.mapping(Y), self._rate()
-        points = mapped(Y)
+    def _against(self, Y: Array) -> Evaluator:
+        rate = self._rate()
         if self.differentiable:  # |dk / d(r²)| ≤ ½, so r² needs no more digits than k
-            minus_squared = distances.MinusSquaredDistances(points, rate**2)
-            return lambda X, out=None: self._of(minus_squared(mapped(X), out), -1.0)
+            minus_squared = distances.MinusSquaredDistances(Y, rate**2)
+            return lambda X, out=None: self._of(minus_squared(X, out), -1.0)
 
         def exactly(X: Array, _: Array | None = None) -> Array:
-            squared = distances.squared_distances(mapped(X), points)
+            squared = distances.squared_distances(X, Y)
             return arrays.namespace(squared).astype(self._of(squared, rate**2), X.dtype, copy=False)
 
         return exactly
@@ -245,22 +228,20 @@ class Matern(Radial):
         """Whether the kernel is smooth where two points meet."""
         return self.nu > 0.5
 
-    def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:  # noqa: ARG002
-        """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""
-        mapped, unit = self.mapping(X), self._rate() ** 2
-        x, z = mapped(X), mapped(Z)
-        squared = distances.MinusSquaredDistances(z, unit)(x)
+    def _pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:  # noqa: ARG002
+        unit = self._rate() ** 2
+        squared = distances.MinusSquaredDistances(Z, unit)(X)
         squared *= -1 / unit
         _, slope = self.profile(squared)
         slope *= A
         slope *= -2
-        return self._pull_back(_pull_towards(x, z, slope), Z)
+        return _pull_towards(X, Z, slope)
 
-    def frequencies(self, normals: Floats, uniforms: Floats) -> Floats:
+    def _frequencies(self, normals: Floats, uniforms: Floats) -> Floats:
         """Return frequencies of Student's t distribution with 2ν degrees of freedom, over σ."""
         chi_squared: Floats = gammaincinv(self.nu, uniforms) / self.nu
-        student: Floats = self._behind(normals) / np.sqrt(2 * self.nu * chi_squared)[:, None]
-        return np.asarray(self._pull_back(student * self._rate(), normals))
+        student: Floats = normals / np.sqrt(2 * self.nu * chi_squared)[:, None]
+        return student * self._rate()
 
 
 def _pull_towards(X: Array, Z: Array, pull: Array) -> Array:
