@@ -59,13 +59,7 @@ def truncate(gram: Gram, learner: FeatureMap, rank: int) -> FeatureMap:
 
 def residual_diagonal(gram: Gram, learner: FeatureMap) -> Floats:
     """Return |k(x, x) − k(x, Z) M k(Z, x)|, shape (n,), float64 on the host; rounding is zero."""
-    width = 8 * (len(learner.landmarks) + learner.rank)
     floor = cutoff(EXHAUSTED * max(1, learner.rank), gram.eps)
-    parts = []
-    for block in arrays.row_blocks(gram.n, width, arrays.block_bytes(learner.projection)):
-        F = gram.cross(block, learner.landmarks) @ learner.projection
-        reached = arrays.floats_on_host(arrays.namespace(F).sum(F * F, axis=1))
-        whole = arrays.floats_on_host(gram.diag(block))
-        missing = np.abs(whole - reached)
-        parts.append(np.where(missing > floor * whole, missing, 0.0))
-    return np.concatenate(parts)
+    whole = arrays.floats_on_host(gram.diag())
+    missing = np.abs(whole - Factor(learner.with_gram(gram)).squared_norms())
+    return np.where(missing > floor * whole, missing, 0.0)

@@ -118,8 +118,8 @@ class FeatureMap:
         """Return F at rows of the Gram itself (default all), shape (len(rows), r)."""
         if rows is not None and not isinstance(rows, slice) and len(rows) == 0:
             return arrays.empty((0, self.rank), self.gram.rows.form)
-        X, evaluate = self.gram.operands(slice(None) if rows is None else rows, self.landmarks)
-        return ArrayRows(X).map(FeaturePass(self, evaluate=evaluate), self.rank)
+        X = self.gram.take(slice(None) if rows is None else rows, self.landmarks)
+        return self.write(ArrayRows(X))
 
     def write(self, rows: Rows, out: Any = None, budget: Budget | None = None) -> Array:
         """Return the features of all rows, shape (n, r), or write them, one block at a time.
@@ -148,7 +148,7 @@ class FeatureMap:
 class FeaturePass(Task):
     """A pass whose result for a block is F, or function(shared, F, *others).
 
-    A result takes `result_bytes`; `double` evaluates in float64; `evaluate` is a prepared k(x, Z).
+    A result takes `result_bytes`; `double` evaluates in float64.
     """
 
     transform: FeatureMap
@@ -157,7 +157,6 @@ class FeaturePass(Task):
     shared: Any = None
     result_bytes: int = 0
     double: bool = False
-    evaluate: Evaluator | None = None
     budget: Budget | None = None
     finite = True
 
@@ -170,10 +169,7 @@ class FeaturePass(Task):
         """Return the function of a block, with the landmarks and N where the rows are."""
         transform, double, function = self.transform, self.double, self.function
         form = arrays.in_float64(form) if double else form
-        if self.evaluate is None:
-            evaluate, multiply = transform.prepare(form)
-        else:
-            evaluate, multiply = self.evaluate, product_with(transform.projection, form)
+        evaluate, multiply = transform.prepare(form)
         for_values, for_features = (
             Scratch(columns, form) for columns in (len(transform.landmarks), transform.rank)
         )

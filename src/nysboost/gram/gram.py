@@ -125,13 +125,11 @@ class Gram(ABC):
 
     def cross(self, rows: Indices | slice, landmarks: Landmarks) -> Array:
         """Return k(X[rows], Z), shape (len(rows), m)."""
-        X, evaluate = self.operands(rows, landmarks)
-        return evaluate(X)
+        return self.evaluate(self.take(rows, landmarks), landmarks)
 
-    def operands(self, rows: Indices | slice, landmarks: Landmarks) -> tuple[Array, Evaluator]:
-        """Return the Gram's own rows, as far as they are needed, and x ↦ k(x, Z)."""
-        X = self.rows.take(rows)
-        return X, self.against(landmarks, X)
+    def take(self, rows: Indices | slice, landmarks: Landmarks) -> Array:  # noqa: ARG002
+        """Return the Gram's own rows, as far as values against the landmarks need them."""
+        return self.rows.take(rows)
 
     def evaluate(self, X: Array, landmarks: Landmarks) -> Array:
         """Return k(X, Z) for any rows X, seen in fitting or not."""

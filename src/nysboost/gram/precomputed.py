@@ -23,10 +23,11 @@ class PrecomputedGram(Gram):
         """Return the columns at `indices` as landmarks."""
         return Landmarks(indices, None)
 
-    def operands(self, rows: Indices | slice, landmarks: Landmarks) -> tuple[Array, Evaluator]:
-        """Return G[rows, J], read without the other columns, and the identity."""
-        entries = self._entries(np.arange(self.n)[rows], _columns(landmarks))
-        return entries, lambda values, _=None: self.tally.add(values)
+    def take(self, rows: Indices | slice, landmarks: Landmarks) -> Array:
+        """Return G[rows, J], read without the other columns, or whole rows if J is as many."""
+        whole = len(landmarks) == self.n
+        columns = np.arange(self.n) if whole else _columns(landmarks)
+        return self._entries(np.arange(self.n)[rows], columns)
 
     @property
     def _matrix(self) -> Array:
