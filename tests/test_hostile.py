@@ -8,30 +8,21 @@ from __future__ import annotations
 import re
 import traceback
 import warnings
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any
 
+import hostile
 import pytest
-from hostile import (
-    Case,
-    arguments,
-    command_line,
-    data,
-    frames,
-    kernels,
-    lazy,
-    learning,
-    methods,
-    predictions,
-    tables,
-)
+from hostile import Case
 from peaks import within
 
 DOCUMENTED = (ValueError, TypeError, OSError, IndexError, RuntimeError)
 SKLEARN = r"sklearn[/\\]utils[/\\]_?(validation|param_validation|multiclass)"
 OURS = re.compile(rf"[/\\](nysboost[/\\]|{SKLEARN})")
 SECONDS = 60
-TABLES = data, kernels, arguments, methods, learning, predictions, lazy, command_line, frames
-TABLE = [case for table in (*TABLES, tables) for case in table.CASES]
+TABLES = [import_module(f"hostile.{found.name}") for found in iter_modules(hostile.__path__)]
+TABLE = [case for table in TABLES for case in table.CASES]
 
 
 def is_sentence(text: str) -> bool:

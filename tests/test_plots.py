@@ -5,13 +5,7 @@ import numpy as np
 import pytest
 
 import nysboost as nb
-from nysboost.plots import (
-    CalibrationDisplay,
-    CoverageDisplay,
-    IntervalDisplay,
-    LandmarksDisplay,
-    PartialDependenceDisplay,
-)
+from nysboost import plots
 
 mpl.use("Agg")
 QUICK = {"kernel": "gaussian", "metric": "one", "random_state": 0}
@@ -40,7 +34,7 @@ def regressor(rows):
 
 def test_intervals_are_counted_and_drawn(regressor, rows):
     X, y = (part[160:] for part in rows)
-    shown = IntervalDisplay.from_estimator(regressor, X, y)
+    shown = plots.IntervalDisplay.from_estimator(regressor, X, y)
     mean, std = regressor.predict(X, return_std=True)
     inside = np.mean(np.abs(mean - y) <= 1.6448536 * std)
     assert shown.ax_.get_title() == f"90 % intervals contain {100 * inside:.0f} % of 80 rows"
@@ -49,7 +43,7 @@ def test_intervals_are_counted_and_drawn(regressor, rows):
     with pytest.raises(ValueError, match="between 0 and 1, but 90"):
         shown.plot(interval=90)
     with pytest.raises(TypeError, match="CalibrationDisplay is for classifiers"):
-        IntervalDisplay.from_estimator(nb.NystroemClassifier(), X, y > 0)
+        plots.IntervalDisplay.from_estimator(nb.NystroemClassifier(), X, y > 0)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +55,7 @@ def test_intervals_are_counted_and_drawn(regressor, rows):
         ((np.ones(2), np.ones(2), -np.ones(2)), "y_std has negative values"),
     ],
 )
-@pytest.mark.parametrize("display", [IntervalDisplay, CoverageDisplay])
+@pytest.mark.parametrize("display", [plots.IntervalDisplay, plots.CoverageDisplay])
 def test_what_cannot_be_counted_is_refused(display, values, says):
     with pytest.raises(ValueError, match=says):
         display.from_predictions(*values)
@@ -70,20 +64,20 @@ def test_what_cannot_be_counted_is_refused(display, values, says):
 def test_coverage_of_normal_errors_is_what_is_claimed():
     rng = np.random.default_rng(1)
     truth = rng.normal(size=20_000)
-    shown = CoverageDisplay.from_predictions(truth, np.zeros_like(truth), np.ones_like(truth))
+    shown = plots.CoverageDisplay.from_predictions(truth, np.zeros_like(truth), np.ones_like(truth))
     np.testing.assert_allclose(shown.covered_[[0, 4, 8]], (0.1, 0.5, 0.9), atol=0.01)
 
 
 def test_error_falls_with_landmarks_of_transformers_and_learners(rows):
     X, y = (part[:120] for part in rows)
-    shown = LandmarksDisplay.from_estimator(nb.Nystroem(random_state=0), X, sizes=(4, 32))
+    shown = plots.LandmarksDisplay.from_estimator(nb.Nystroem(random_state=0), X, sizes=(4, 32))
     assert shown.errors[1] < shown.errors[0] / 10
     assert (shown.seconds > 0).all()
     for model, targets, measure in (
         (nb.NystroemRegressor(**QUICK), y, "root mean squared error"),
         (nb.NystroemClassifier(**QUICK), y > 0, "log loss"),
     ):
-        shown = LandmarksDisplay.from_estimator(model, X, targets, sizes=(2, 16))
+        shown = plots.LandmarksDisplay.from_estimator(model, X, targets, sizes=(2, 16))
         assert shown.axes_[0].get_ylabel() == measure
         assert shown.errors[1] < shown.errors[0]
 
@@ -91,8 +85,8 @@ def test_error_falls_with_landmarks_of_transformers_and_learners(rows):
 def test_displays_of_scikit_learn_take_our_learners(regressor, rows):
     X, y = rows
     model = nb.NystroemClassifier(10, **QUICK).fit(X, y > 0)
-    assert CalibrationDisplay.from_estimator(model, X, y > 0).ax_ is not None
-    effects = PartialDependenceDisplay.from_estimator(
+    assert plots.CalibrationDisplay.from_estimator(model, X, y > 0).ax_ is not None
+    effects = plots.PartialDependenceDisplay.from_estimator(
         regressor, X[:20], [0, 1, (0, 1)], grid_resolution=5
     )
     assert effects.axes_.size == 3

@@ -89,7 +89,7 @@ def gaussian(data: Any, gamma: float) -> np.ndarray:
         return np.exp(-gamma * cdist(points, points, "sqeuclidean"))
 
 
-def has_error_of(G: np.ndarray, at_most: float = 1.05) -> Callable[[Any], bool]:
+def has_error(G: np.ndarray, at_most: float = 1.05) -> Callable[[Any], bool]:
     """Return a check that K̂ is what its own error says, measured against a dense G."""
 
     def right(approximation: Any) -> bool:

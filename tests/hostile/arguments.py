@@ -19,7 +19,7 @@ from hostile import (
     close_to,
     finite,
     gaussian,
-    has_error_of,
+    has_error,
     listed,
     standard,
 )
@@ -168,7 +168,7 @@ CASES = [
         for method in ("joint", "nystrom")
         for landmarks, right in (
             (BAD_LANDMARKS, None),
-            (GOOD_LANDMARKS, lambda _: has_error_of(gaussian(X, 0.3))),
+            (GOOD_LANDMARKS, lambda _: has_error(gaussian(X, 0.3))),
         )
         for case in cases(
             f"own landmarks for {method}: {{}}", partial(on_own, method=method), landmarks, right

@@ -10,7 +10,7 @@ from scipy.sparse import csr_matrix
 from sklearn.metrics.pairwise import polynomial_kernel
 
 import nysboost as nb
-from hostile import RNG, X, approximate, cases, close_to, gaussian, has_error_of, listed, standard
+from hostile import RNG, X, approximate, cases, close_to, gaussian, has_error, listed, standard
 from nysboost.kernels.warp import Quantiles
 
 INTEGERS = np.array([[0], [1], [200]], dtype=np.uint8)
@@ -157,10 +157,10 @@ SINGLE: dict[str, Any] = {
         lambda: standard(kernel="poly").fit(X.astype("f4")).transform(np.full((1, 4), 1e15, "f4")),
         "NaN or infinity"),
     "a function of sparse rows that returns a sparse matrix": (
-        lambda: approximate(csr_matrix(X), kernel=lambda A, B: A @ B.T), has_error_of(X @ X.T)),
+        lambda: approximate(csr_matrix(X), kernel=lambda A, B: A @ B.T), has_error(X @ X.T)),
     "a precomputed matrix of integers": (
         lambda: approximate((10 * np.eye(60)).astype(int), "nystrom", "precomputed"),
-        has_error_of(10 * np.eye(60))),
+        has_error(10 * np.eye(60))),
     "new rows of a precomputed kernel as CSR": (
         lambda: ON_GRAM.transform(csr_matrix(GRAM[:5])), close_to(ON_GRAM.transform(GRAM[:5]))),
     "new rows of a precomputed kernel of another width": lambda: ON_GRAM.transform(GRAM[:, :7]),
@@ -193,7 +193,7 @@ CASES = [
         "float32 values of 1e24 with {}",
         lambda method: approximate(DIGITS, method, nb.Polynomial(degree=5)),
         EACH,
-        lambda _: has_error_of(polynomial_kernel(DIGITS.astype(np.float64), degree=5)),
+        lambda _: has_error(polynomial_kernel(DIGITS.astype(np.float64), degree=5)),
     ),
     *cases(
         "kernels of {}",

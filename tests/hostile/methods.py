@@ -8,7 +8,7 @@ import numpy as np
 from market import LEADING
 
 import nysboost as nb
-from hostile import RNG, Case, X, gaussian, has_error_of
+from hostile import RNG, Case, X, gaussian, has_error
 
 HARD = {
     "rows that repeat": np.repeat(X[:6], 8, axis=0),
@@ -23,7 +23,7 @@ CASES = [
         f"{method} on {name}",
         lambda t=table, m=method: nb.approximate(t, m, nb.Gaussian(gamma=0.3), **SMALL),
         # random features, CUR and mixtures promise no error below 1, but to say what it is
-        has_error_of(
+        has_error(
             gaussian(table, 0.3), np.inf if re.search("fourier|cur|ensemble|B-", method) else 1.05
         ),
     )

@@ -7,23 +7,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nysboost.numerics.checks import (
-    positions,
-    real_numbers,
-    require_count,
-    require_number,
-    require_positive,
-    unknown,
-)
+from nysboost.numerics import checks
 
 
 def test_the_nearest_names_are_suggested_and_all_listed_where_none_is_near():
-    assert "Did you mean 'URB-mean'" in unknown("variant", "urb-meen", ["UUB-SF", "URB-mean"])
-    far = unknown("kernel", "zzzzzz", ["rbf", "linear"])
+    assert "Did you mean 'URB-mean'" in checks.unknown(
+        "variant", "urb-meen", ["UUB-SF", "URB-mean"]
+    )
+    far = checks.unknown("kernel", "zzzzzz", ["rbf", "linear"])
     assert "Did you mean" not in far
     assert far.endswith("Known are rbf, linear.")
-    assert "no kernel 3.5" in unknown("kernel", 3.5, ["rbf"])
-    near = unknown("method", "aaaa", ["aaab", "aaac", "aaad", "aaae"])
+    assert "no kernel 3.5" in checks.unknown("kernel", 3.5, ["rbf"])
+    near = checks.unknown("method", "aaaa", ["aaab", "aaac", "aaad", "aaae"])
     assert near.partition("?")[0].count(" or ") == 2
 
 
@@ -56,9 +51,9 @@ def test_positions_are_those_that_numpy_takes(case):
         expected = np.arange(n)[np.array(rows, dtype=np.intp) if empty else rows]
     except IndexError:
         with pytest.raises((IndexError, ValueError), match=f"there are {n} rows"):
-            positions(rows, n)
+            checks.positions(rows, n)
         return
-    found = positions(rows, n)
+    found = checks.positions(rows, n)
     assert found.dtype == np.intp
     assert found.flags.c_contiguous
     np.testing.assert_array_equal(found, expected)
@@ -67,15 +62,15 @@ def test_positions_are_those_that_numpy_takes(case):
 @pytest.mark.parametrize("rows", [[0.0, 1.0], [[0, 1]], 3, "12", [None]])
 def test_what_numpy_cannot_index_with_gets_a_sentence(rows):
     with pytest.raises(ValueError, match="chosen must be a slice, a mask or a sequence"):
-        positions(rows, 5, "chosen")
+        checks.positions(rows, 5, "chosen")
 
 
 NEVER = [True, None, "1", np.inf, np.nan, np.ones(2)]
 POSITIVE, NUMBERS = [1e-300, np.float32(2.5), np.int64(3)], [0, -1.5, np.float32(3), np.int8(-4)]
 REQUIRED = {
-    "a positive number": (require_positive, POSITIVE, [0, -1, 1j, [1.0]]),
-    "a positive whole number": (require_count, [1, np.int8(1), np.uint64(7)], [0, -1, 1.0]),
-    "a number": (require_number, NUMBERS, [-np.inf]),
+    "a positive number": (checks.require_positive, POSITIVE, [0, -1, 1j, [1.0]]),
+    "a positive whole number": (checks.require_count, [1, np.int8(1), np.uint64(7)], [0, -1, 1.0]),
+    "a number": (checks.require_number, NUMBERS, [-np.inf]),
 }
 
 
@@ -92,9 +87,9 @@ def test_numbers_of_every_library_are_taken_and_nothing_else(what):
 
 def test_real_numbers_are_arrays_in_floating_point():
     for values in ([1, 2], np.array([True, False]), np.array([1, 2], dtype=np.uint8)):
-        assert real_numbers("y", values).dtype == np.float64
+        assert checks.real_numbers("y", values).dtype == np.float64
     single = np.ones(3, dtype=np.float32)
-    assert real_numbers("y", single) is single
+    assert checks.real_numbers("y", single) is single
     for values in (["a"], [[1], [2, 3]], [1j]):
         with pytest.raises(ValueError, match="y must be an array of real numbers"):
-            real_numbers("y", values)
+            checks.real_numbers("y", values)
