@@ -188,7 +188,7 @@ def test_settings_stand_for_the_whole_front_door():
     assert {f.name for f in fields(nb.Settings)} <= taken
 
 
-@pytest.mark.parametrize("method", nb.METHODS)
+@pytest.mark.parametrize("method", market.LEADING)
 @pytest.mark.parametrize(
     ("X", "kernel", "words"),
     [

@@ -71,7 +71,7 @@ def test_a_weight_of_a_class_counts_its_rows_so_often(loss):
     X, y = table()
     rare = y + np.random.default_rng(1).normal(size=len(y)) * 2 > 2.5
     labels = np.where(rare, "rare", "usual")
-    settings = {"metric": "each", "loss": loss, **QUICK}
+    settings = {"metric": "each", "loss": loss, "local": False, **QUICK}
     by_class = nb.NystroemClassifier(class_weight={"rare": 3}, **settings).fit(X, labels)
     by_row = nb.NystroemClassifier(**settings).fit(X, labels, np.where(rare, 3.0, 1.0))
     np.testing.assert_allclose(by_class.predict_proba(X), by_row.predict_proba(X), atol=1e-12)
