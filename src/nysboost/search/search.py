@@ -242,7 +242,7 @@ def _leaf_predictions(
     there, t, weights = data.order[held], data.Y.shape[1], data.mass.copy()
     weights[there] *= len(held) == len(data.order)
     U, kernel = map_block(model.kernel, data.X), replace(model.kernel, metric=None)
-    tree, H = Tree.of(U, most, int(np.count_nonzero(data.mass))), take(U, held)
+    tree, H = _cut_sample(data, U, most), take(U, held)
     del U
     leaf = tree(H)
     places = [np.flatnonzero(leaf == j) for j in range(tree.n_leaves)]
@@ -270,6 +270,11 @@ def _leaf_predictions(
     return np.where(some[leaf][:, None], tried[best], rest), best
 
 
+def _cut_sample(data: Data, U: Array, most: int) -> Tree:
+    """Return the tree of the rows in memory, mapped to U, in their own order, whatever the seed."""
+    return Tree.of(take(U, np.argsort(data.order)), most, int(np.count_nonzero(data.mass)))
+
+
 def _best(tried: Floats, truth: Floats, mass: Floats) -> int:
     """Return the place of the ρ whose better kind of prediction misses least."""
     return int(np.argmin([min(_rmse(truth - mean, mass) for mean in of) for of in tried]))
@@ -288,8 +293,7 @@ def _finish(
     if scored.local is None or local_share == 0:
         return Member(model, share, trial.codes)
     U = map_block(model.kernel, data.X)
-    most = rows_per_leaf(local, data.rows.form, budget)
-    tree = Tree.of(U, most, int(np.count_nonzero(data.mass)))
+    tree = _cut_sample(data, U, rows_per_leaf(local, data.rows.form, budget))
     error = _rmse(data.Y[data.held] - scored.local, data.mass[data.held])
     kernel, rho = replace(model.kernel, metric=None), scored.rho * found.gamma
     leaves = Leaves.of(kernel, tree, rho, U, data.Y.shape[1], error)
