@@ -26,7 +26,7 @@ from nysboost.compare.methods import choose_kernel
 from nysboost.numerics.progress import count_rows
 from nysboost.numerics.resources import as_bytes
 from nysboost.tables.codes import Codes
-from nysboost.tables.columns import Look, add_looks, look_at
+from nysboost.tables.columns import look_at
 from nysboost.tables.csv_files import CsvFile
 from nysboost.tables.files import join_tables
 from nysboost.tables.schema import Schema
@@ -114,13 +114,15 @@ def _fit_table(source: Source, options: Namespace) -> tuple[Any, Any]:
 
 def _fit_large(source: Source, tables: Iterable[Any], options: Namespace) -> Any:
     """Look at all rows, then copy them as numbers to a file, from which any row can be taken."""
-    names, ys, looks = list(source.columns), list[Any](), list[Look]()
-    for part in tables:
-        ys.append(part.select([] if source.target is None else [source.target]))
-        found = look_at(part.select(names))
-        looks = add_looks(looks, found) if looks else found
+    names, ys = list(source.columns), list[Any]()
+
+    def look() -> Iterator[Any]:
+        for part in tables:
+            ys.append(part.select([] if source.target is None else [source.target]))
+            yield look_at(part.select(names))
+
     missing = "refuse" if source.target is None else "fill"
-    schema = Schema.of_looks(looks, missing, named=True)
+    schema = Schema.of_looks(look(), missing, named=True)
     n = sum(part.num_rows for part in ys)
     _say_columns(schema, n)
     codes = Codes.of(schema)

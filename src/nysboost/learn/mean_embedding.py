@@ -21,7 +21,7 @@ from nysboost.numerics.checks import RandomState, make_rng, require_count, unkno
 from nysboost.numerics.progress import report_progress, track
 from nysboost.numerics.resources import as_bytes
 from nysboost.tables.codes import Codes
-from nysboost.tables.columns import add_looks, look_at
+from nysboost.tables.columns import look_at
 from nysboost.tables.frames import frame_of, is_frame, names_of, refuse_unknown
 from nysboost.tables.rows import frame_numbers
 from nysboost.tables.schema import Schema
@@ -183,8 +183,7 @@ def mmd_test(
         names = names_of(X)
         refuse_unknown(names, names_of(Y), "Y")
         X, Y = (frame_of(one).select(names).to_native() for one in (X, Y))
-        looks = add_looks(look_at(X), look_at(Y))
-        codes = Codes.of(Schema.of_looks(looks, "refuse", named=True))
+        codes = Codes.of(Schema.of_looks([look_at(X), look_at(Y)], "refuse", named=True))
         X, Y = codes(X, "refuse"), codes(Y, "refuse")
     X, Y = (frame_numbers(one)[1] if is_frame(one) else one for one in (X, Y))
     x, y = check_array(table_of(X), **how), check_array(table_of(Y, name="Y"), **how)

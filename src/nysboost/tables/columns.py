@@ -127,11 +127,6 @@ def look_at(part: Any, size: int = SAMPLE_ROWS) -> list[Look]:
     return [Look.at(cells, size) for cells in columns_of(part)]
 
 
-def add_looks(upper: list[Look], lower: list[Look]) -> list[Look]:
-    """Return the looks at two parts together."""
-    return [a + b for a, b in zip(upper, lower, strict=True)]
-
-
 # Deciding
 
 

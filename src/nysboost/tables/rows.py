@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
-from functools import partial, reduce
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from nysboost.data.rows import MEASURED, EncodedRows, scan_size, spread_indices
 from nysboost.numerics.arrays import Floats, floats_on_host, is_sparse
 from nysboost.numerics.checks import NotFiniteError, refuse_unequal
 from nysboost.tables.codes import Codes, refuse_far
-from nysboost.tables.columns import SAMPLE_ROWS, Look, add_looks, look_at, median, sample_step
+from nysboost.tables.columns import SAMPLE_ROWS, Look, look_at, median, sample_step
 from nysboost.tables.frames import columns_of, frame_of, is_frame, names_of, refuse_unnamed
 from nysboost.tables.schema import Schema
 
@@ -79,16 +78,6 @@ def _fit_frame(X: Any, missing: str, Y: Floats | None, weights: Floats | None) -
         codes, numbers = _train(frame.to_native(), missing, Y, weights)
         return codes, as_rows(_as_narrow(numbers, frame))
     refuse_unnamed(X)
-    if all(getattr(kind, "kind", "O") in "fiu" for kind in X.dtypes):
-        try:
-            rows = as_rows(X)
-        except NotFiniteError:
-            if missing != "fill":
-                raise
-        else:  # whose survey has brought some of them here
-            looks = look_at(rows.take(spread_indices(rows.n, MEASURED)))
-            named = [replace(a, name=name) for a, name in zip(looks, names_of(X), strict=True)]
-            return Codes.of(Schema.of_looks(named, missing, named=True)), rows
     return _fit_parts(X, missing)
 
 
@@ -115,7 +104,7 @@ def _fit_array(X: Any, missing: str, Y: Floats | None, weights: Floats | None) -
     if is_lazy(X):
         return _fit_parts(X, missing)
     stored = rows_of(X)
-    looks = reduce(add_looks, map(look_at, stored.pieces(scan_size(stored))))
+    looks = map(look_at, stored.pieces(scan_size(stored)))
     codes = Codes.of(Schema.of_looks(looks, missing, named=False))
     return codes, EncodedRows(stored, partial(_encode, codes, missing))
 
@@ -138,14 +127,14 @@ def _train(X: Any, missing: str, Y: Floats | None, weights: Floats | None) -> tu
     """Return the codes of a table in memory, trained on Y, and its rows as numbers."""
     refuse_unequal(len(X), len(X) if Y is None else len(Y))
     cells = list(columns_of(X))
-    schema = Schema.of_looks(list(map(Look.at, cells)), missing, named=is_frame(X))
+    schema = Schema.of_looks([[*map(Look.at, cells)]], missing, named=is_frame(X))
     return Codes.train(schema, schema.read_cells(cells, missing), Y, weights)
 
 
 def _fit_parts(X: Any, missing: str) -> Found:
     """Look at each part of a lazy table where it is, decide, and code it there."""
     size = max(1, SAMPLE_ROWS // X.npartitions)
-    looks = reduce(add_looks, compute_parts(X, partial(look_at, size=size)))
+    looks = compute_parts(X, partial(look_at, size=size))
     codes = Codes.of(Schema.of_looks(looks, missing, named=is_frame(X)))
     return codes, as_rows(codes.lazily(X, missing))
 

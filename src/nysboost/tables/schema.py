@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -38,11 +40,12 @@ class Schema:
     @classmethod
     def of(cls, X: Any, missing: str = "fill") -> Schema:
         """Look at a data frame or an array, and decide what each column is."""
-        return cls.of_looks(look_at(X), missing, named=is_frame(X))
+        return cls.of_looks([look_at(X)], missing, named=is_frame(X))
 
     @classmethod
-    def of_looks(cls, looks: Sequence[Look], missing: str, *, named: bool) -> Schema:
-        """Decide what each column is from what was seen of it."""
+    def of_looks(cls, parts: Iterable[Sequence[Look]], missing: str, *, named: bool) -> Schema:
+        """Decide what each column is from looks at the columns of each part of a table."""
+        looks = reduce(lambda upper, lower: [*map(add, upper, lower)], parts)
         found = tuple(decide(look, missing) for look in looks)
         if not any(column.used for column in found):
             what = "all are text that hardly comes again, or have no values"

@@ -206,24 +206,16 @@ READINGS = {"number": as_number, "boolean": as_truth, "date": as_seconds, "durat
 def numbers_as(kind: str, values: Sequence[Any], form: str = "") -> tuple[Floats, Any]:
     """Return values of a kind as numbers, NaN for a mark of a gap, and which are of another."""
     values = [in_usual_form(value, form) for value in values] if form else values
-    if kind == "date" and (dates := _iso_dates(values)) is not None:
-        return dates.astype(np.int64) / 1e6, np.zeros(len(values), dtype=bool)
+    if kind == "date" and all(map(_is_iso_date, values)):  # two to three times as fast as below
+        with suppress(ValueError):  # the 30th of February
+            dates = np.array(values, dtype="datetime64[us]").astype(np.int64)
+            return dates / 1e6, np.zeros(len(values), dtype=bool)
     found = [READINGS[kind](value) for value in values]
     return np.array(found, dtype=np.float64), np.array([x is None for x in found], dtype=bool)
 
 
-def _iso_dates(values: Sequence[Any]) -> Any:
-    """Return text that is all written as the first, a date of ISO 8601, as dates; else None."""
-    like_dates = bool(values) and isinstance(values[0], str) and _DATE.fullmatch(values[0])
-    if not like_dates or not all(isinstance(value, str) for value in values):
-        return None
-    text = np.array(values)
-    letters = text.view(np.uint32).reshape(len(values), -1)
-    digits = (letters >= ord("0")) & (letters <= ord("9"))
-    if (digits == digits[0]).all() and (digits | (letters == letters[0])).all():
-        with suppress(ValueError):  # the 30th of February
-            return text.astype("datetime64[us]")
-    return None
+def _is_iso_date(value: Any) -> bool:
+    return isinstance(value, str) and _DATE.fullmatch(value) is not None
 
 
 def kind_of(values: Sequence[Any], counts: Any) -> tuple[str, str]:
