@@ -25,10 +25,11 @@ from nysboost.numerics.arrays import (
     in_float64,
     like,
     namespace,
+    row_blocks,
     take,
     to_host,
 )
-from nysboost.numerics.linalg import triangular_inverse
+from nysboost.numerics.linalg import triangular_factor, triangular_inverse
 from nysboost.numerics.resources import Budget
 from nysboost.search import tuning
 from nysboost.search.leaves import Leaves, Tree
@@ -186,7 +187,10 @@ def mixture_weights(means: Sequence[Floats], truth: Floats, counts: Floats) -> F
     array([0. , 0.5, 0.5])
     """
     m, root = len(means), np.sqrt(counts / counts.sum())[:, None]
-    R = np.stack([((mean - truth) * root).ravel() for mean in means], axis=1)
+    R = np.zeros((m, m))  # ‖R w‖ = ‖Σ w_i r_i‖, and thousands of classes take no more memory
+    for at in row_blocks(len(truth), 8 * m * truth.shape[1]):
+        block = [((mean[at] - truth[at]) * root[at]).ravel() for mean in means]
+        R = triangular_factor(R, np.stack(block, axis=1))
     norms = np.sqrt(np.sum(R**2, axis=0))
     scale = max(norms.min(), 1e-12 * norms.max()) or 1.0
     pull, total = np.sqrt(tuning.SHRINKAGE) * scale, 1e3 * scale  # a heavy row: sum 1, to 1e-6
