@@ -13,6 +13,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 
 import nysboost as nb
 from nysboost.data.recognise import as_rows
+from nysboost.gram import KernelGram
 from nysboost.kernels import KERNELS, make_kernel
 
 
@@ -173,3 +174,14 @@ def test_points_of_another_width_are_refused(name):
 def test_a_kernel_without_a_function_says_so():
     with pytest.raises(TypeError, match=r"Nothing is no kernel: it has no method __call__"):
         type("Nothing", (nb.Kernel,), {})()(points(), points())
+
+
+@pytest.mark.parametrize("kind", [nb.Gaussian, nb.Matern, nb.Linear, nb.Laplacian])
+def test_a_kernel_that_is_made_of_another_is_evaluated_by_its_own_function(kind):
+    class Twice(kind):
+        def __call__(self, X, Y):
+            return 2 * super().__call__(X, Y)
+
+    kernel = Twice().resolve(as_rows(points()))
+    found = KernelGram(as_rows(points()), kernel).whole()
+    np.testing.assert_allclose(found, 2 * kind().resolve(as_rows(points()))(points(), points()))

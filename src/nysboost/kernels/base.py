@@ -63,12 +63,10 @@ class Kernel:
                 f"{shapes[0]} and {shapes[1]}."
             )
         X = arrays.as_float(X)
-        return self.against(arrays.convert_like(X, Y))(X)
+        return self._against(arrays.convert_like(X, Y))(X)
 
     def against(self, Y: Array) -> Evaluator:
         """Return x ↦ k(x, Y), with what depends on Y alone prepared once.
-
-        A kernel has this method or `__call__` of its own, and the other follows.
 
         Parameters
         ----------
@@ -76,8 +74,11 @@ class Kernel:
             Points, in the form and the dtype of those to come.
         """
         if type(self).__call__ is Kernel.__call__:
-            raise TypeError(f"{type(self).__name__} is no kernel: it has no method __call__(X, Y).")
-        return lambda X, _=None: self(X, Y)
+            return self._against(Y)
+        return lambda X, _=None: self(X, Y)  # of users: their class has `__call__` alone
+
+    def _against(self, Y: Array) -> Evaluator:  # noqa: ARG002
+        raise TypeError(f"{type(self).__name__} is no kernel: it has no method __call__(X, Y).")
 
     def diag(self, X: Array) -> Array:
         """Return k(x, x) for each row, shape (n,)."""

@@ -133,7 +133,7 @@ class Metric:
 class Mapped(Kernel, ABC):
     """k(xA, yA), a kernel of points under a metric A; k(x, x) = 1 unless said.
 
-    Final classes have `_against`, `_pullback` and `_frequencies`, all of points that are mapped.
+    Final classes have `_against_mapped`, `_pullback` and `_frequencies`, of mapped points.
     """
 
     metric: Metric | None
@@ -146,10 +146,9 @@ class Mapped(Kernel, ABC):
         """Return X ↦ XA for points in the form of `form`."""
         return (lambda X: X) if self.metric is None else self.metric.mapping(form)
 
-    def against(self, Y: Array) -> Evaluator:
-        """Return x ↦ k(x, Y), with what depends on Y alone prepared once."""
+    def _against(self, Y: Array) -> Evaluator:
         mapped = self.mapping(Y)
-        evaluate = self._against(mapped(Y))
+        evaluate = self._against_mapped(mapped(Y))
         return lambda X, out=None: evaluate(mapped(X), out)
 
     def diag(self, X: Array) -> Array:
@@ -176,7 +175,7 @@ class Mapped(Kernel, ABC):
         return np.asarray(self.metric.pull_back(of_mapped, normals))
 
     @abstractmethod
-    def _against(self, Y: Array) -> Evaluator: ...
+    def _against_mapped(self, Y: Array) -> Evaluator: ...
 
     @abstractmethod
     def _pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array: ...

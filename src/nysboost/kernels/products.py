@@ -28,8 +28,7 @@ class Linear(Kernel):
 
     temporaries: ClassVar[int] = 0
 
-    def against(self, Y: Array) -> Evaluator:
-        """Return x ↦ k(x, Y), with what depends on Y alone prepared once."""
+    def _against(self, Y: Array) -> Evaluator:
         return lambda X, _=None: finite(self, distances.inner_products(X, Y))
 
     def diag(self, X: Array) -> Array:
@@ -62,8 +61,7 @@ class Polynomial(Kernel):
         if self.gamma is not None:
             require_positive("gamma", self.gamma)
 
-    def against(self, Y: Array) -> Evaluator:
-        """Return x ↦ k(x, Y), with what depends on Y alone prepared once."""
+    def _against(self, Y: Array) -> Evaluator:
         return lambda X, _=None: self._power(distances.inner_products(X, Y))
 
     def diag(self, X: Array) -> Array:
@@ -97,8 +95,7 @@ class Cosine(Kernel):
     array([[0.6, 0. ]])
     """
 
-    def against(self, Y: Array) -> Evaluator:
-        """Return x ↦ k(x, Y), with what depends on Y alone prepared once."""
+    def _against(self, Y: Array) -> Evaluator:
         to = distances.directions(Y)
         return lambda X, _=None: distances.inner_products(distances.directions(X), to)
 
@@ -148,7 +145,7 @@ class Anova(Mapped):
         require_positive("gamma", self.gamma)
         require_positive("degree", self.degree)
 
-    def _against(self, Y: Array) -> Evaluator:
+    def _against_mapped(self, Y: Array) -> Evaluator:
         return lambda X, _=None: distances.sum_of_gaussians(X, Y, self.gamma) ** self.degree
 
     def diag(self, X: Array) -> Array:

@@ -61,7 +61,7 @@ class Gaussian(Radial):
     metric: Metric | None = None
     temporaries: ClassVar[int] = 0
 
-    def _against(self, Y: Array) -> Evaluator:
+    def _against_mapped(self, Y: Array) -> Evaluator:
         exponents = distances.MinusSquaredDistances(Y, self._rate())
         return lambda X, out=None: arrays.apply_in_place("exp", exponents(X, out))
 
@@ -109,7 +109,7 @@ class Laplacian(Scaled):
     gamma: Bandwidth = None
     metric: Metric | None = None
 
-    def _against(self, Y: Array) -> Evaluator:
+    def _against_mapped(self, Y: Array) -> Evaluator:
         rate = self._rate()
         return lambda X, _=None: arrays.apply_in_place("exp", self._distances(X, Y) * -rate)
 
@@ -172,7 +172,7 @@ class Matern(Radial):
             raise ValueError(f"Matern has nu = 0.5, 1.5 or 2.5, but nu={self.nu!r} was given.")
         super().__post_init__()
 
-    def _against(self, Y: Array) -> Evaluator:
+    def _against_mapped(self, Y: Array) -> Evaluator:
         rate = self._rate()
         if self.differentiable:  # |dk / d(r²)| ≤ ½, so r² needs no more digits than k
             minus_squared = distances.MinusSquaredDistances(Y, rate**2)

@@ -76,8 +76,7 @@ class Clustered(Kernel):
     centres: Array
     sizes: tuple[int, ...]
 
-    def against(self, Y: Array) -> Evaluator:
-        """Return x ↦ k(x, Y) cut to clusters, with what depends on Y alone prepared once."""
+    def _against(self, Y: Array) -> Evaluator:
         ends = np.cumsum(self.sizes)
         parts = [slice(end - size, end) for end, size in zip(ends, self.sizes, strict=True)]
         filled = [s for s, size in enumerate(self.sizes) if size]
