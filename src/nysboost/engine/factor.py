@@ -75,31 +75,25 @@ class Factor:
         return self.transform.write(self.rows) if fits else None
 
     def map(
-        self,
-        function: Callable[..., Array],
-        shared: Any,
-        columns: int,
-        *beside: Array,
-        task: str,
+        self, function: Callable[..., Array], shared: Any, columns: int, *beside: Array
     ) -> Array:
         """Return function(shared, F[block], *others[block]) for all blocks of rows, (n, columns).
 
         The function can be pickled; each of `beside` is a table of the same rows.
         """
-        rows, work = self._pass(task, function, shared)
+        rows, work = self._pass(function, shared)
         return rows.map(work, columns, *beside)
 
     def fold(
         self,
         function: Callable[..., T],
-        merge: Callable[[T, T], T],
         shared: Any = None,
         *beside: Array,
-        task: str,
+        merge: Callable[[T, T], T] = operator.add,
         result_bytes: int = 0,
     ) -> T:
         """Return function(shared, F[block], *others[block]) of all blocks, merged in pairs."""
-        rows, work = self._pass(task, function, shared, result_bytes)
+        rows, work = self._pass(function, shared, result_bytes)
         return rows.fold(work, merge, *beside)
 
     def gather(self, result: Array, like: Any = None) -> Array:
@@ -107,9 +101,10 @@ class Factor:
         return result if self.is_kept() else self.rows.gather(result, like)
 
     def _pass(
-        self, name: str, function: Callable[..., Any], shared: Any, result_bytes: int = 0
+        self, function: Callable[..., Any], shared: Any, result_bytes: int = 0
     ) -> tuple[Rows, Task]:
         """Return the rows of a pass, X or F itself, and what is done to a block of them."""
+        name = function.__name__.strip("_")
         if self._kept is not None:
             return ArrayRows(self._kept), BlockTask(name, function, shared, self._size)
         work = FeaturePass(self.transform.without_rows, name, function, shared, result_bytes)
@@ -124,22 +119,21 @@ class Factor:
 
     def inner(self, V: Array) -> Array:
         """Return Fᵀ V, shape (K, q)."""
-        return self.fold(_inner, operator.add, None, V, task="inner-products")
+        return self.fold(_inner, None, V)
 
     def total(self) -> Floats:
         """Return the sum of the features over all rows, shape (K,)."""
-        return self.fold(_total, operator.add, task="total")
+        return self.fold(_total)
 
     def squared_norms(self, weights: Floats | None = None) -> Floats:
         """Return Σ_k s_k F_ik² of each row, shape (n,), with `weights` s, or ones: diag F S Fᵀ."""
         weights = np.ones(self.shape[1]) if weights is None else weights
-        found = self.gather(self.map(_squared_norms, weights, 1, task="squared-norms"))
-        return floats_on_host(found[:, 0])
+        return floats_on_host(self.gather(self.map(_squared_norms, weights, 1))[:, 0])
 
     def triangular(self) -> Floats:
         """Return R of F = Q R, shape (K, K)."""
         size = 8 * self.shape[1] ** 2
-        return self.fold(_factor, triangular_factor, task="triangular-factor", result_bytes=size)
+        return self.fold(_factor, merge=triangular_factor, result_bytes=size)
 
     def positive_part(self, weights: Floats, row_cap: int | None) -> tuple[Floats, float]:
         """Return a rotation T with F T (F T)ᵀ the positive semidefinite part of F S Fᵀ.

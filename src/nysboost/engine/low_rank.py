@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import warnings
 from functools import cached_property
 from typing import Any
@@ -70,7 +69,7 @@ class LowRankMatrix(LinearOperator):
 
     def diag(self) -> Array:
         """Return the diagonal of K̂, shape (n,)."""
-        low = self._factor.map(_diagonal, self._weights_like, 1, task="diagonal")
+        low = self._factor.map(_diagonal, self._weights_like, 1)
         return low[:, 0] + self.shift
 
     def trace(self) -> float:
@@ -131,7 +130,7 @@ class LowRankMatrix(LinearOperator):
             require_count("k", k)
         eigenvalues, basis = self._spectrum
         T = arrays.like(basis[:, :k], self._weights_like)
-        vectors = self._factor.map(_product, T, T.shape[1], task="eigenvectors")
+        vectors = self._factor.map(_product, T, T.shape[1])
         return arrays.like(eigenvalues[:k] + self.shift, T), vectors
 
     def solve(self, b: TableLike, alpha: float) -> Array:
@@ -192,7 +191,7 @@ class LowRankMatrix(LinearOperator):
         def inner(y: Floats) -> Floats:
             """Return Fᵀ x, and below it ‖b‖² of each column."""
             shared = arrays.like(y, arrays.in_float64(self._weights_like)), alpha
-            return self._factor.fold(_inner, operator.add, shared, b, task="inner-products")
+            return self._factor.fold(_inner, shared, b)
 
         best = np.zeros((len(S), int(b.shape[1])))
         found = inner(best)
@@ -215,7 +214,7 @@ class LowRankMatrix(LinearOperator):
 
     def _map_features(self, function: Any, shared: Any, V: Array, *beside: Array) -> Array:
         """Return function(shared, F, *others) as an array of V's shape and kind."""
-        result = self._factor.map(function, shared, V.shape[1], *beside, task="product")
+        result = self._factor.map(function, shared, V.shape[1], *beside)
         return self._factor.gather(result, V)
 
     @cached_property

@@ -114,7 +114,7 @@ class Residual:
 
     def all_diagonals(self, g: Floats) -> tuple[Floats, Floats]:
         """Return R_ii and a_i for all rows, in one pass."""
-        both = self.factor.map(_diagonals, self._of_a_row, 2, g[:, None], task="residual-diagonal")
+        both = self.factor.map(_diagonals, self._of_a_row, 2, g[:, None])
         d, a = np.ascontiguousarray(self.factor.gather(both).T)
         return d, a
 
@@ -132,7 +132,7 @@ class Residual:
     def norm_of_approximation(self) -> float:
         """Return ‖F S Fᵀ‖_F, where no weight is negative, in one pass."""
         roots = np.sqrt(self.weights)
-        moments = self.factor.fold(_inner_products, operator.add, roots, task="inner-products")
+        moments = self.factor.fold(_inner_products, roots)
         return float(np.linalg.norm(moments))
 
 
@@ -215,8 +215,8 @@ def relative_spectral_error(residual: Residual, rows: Indices) -> float:
         return floats_on_host(residual.gram.times(v[:, None], rows)[:, 0])
 
     def times_residual(v: Floats) -> Floats:
-        inner = factor.fold(_inner, operator.add, None, v[:, None], task="inner-products")
-        ours = factor.map(_product, residual.weights[:, None] * inner, 1, task="product")
+        inner = factor.fold(_inner, None, v[:, None])
+        ours = factor.map(_product, residual.weights[:, None] * inner, 1)
         product = times(v) - residual.shift * np.bincount(which, v)[which]
         return product - factor.gather(ours)[:, 0]
 

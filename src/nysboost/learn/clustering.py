@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -116,13 +115,13 @@ class SpectralClustering(ClusterMixin, OnFeatures):
             raise ValueError(f"n_samples={n} should be >= n_clusters={self.n_clusters}.")
         diag = arrays.floats_on_host(features.transform.gram.diag())[:, None]
         self._degrees = features.total()
-        squares = features.fold(_products, operator.add, self._degrees, diag, task="laplacian")
+        squares = features.fold(_products, self._degrees, diag)
         eigenvalues, V = np.linalg.eigh(squares)
         k = min(self.n_components or self.n_clusters, r)
         self.eigenvalues_ = np.maximum(eigenvalues[::-1][:k], np.finfo(float).tiny)
         self._vectors = V[:, ::-1][:, :k] / np.sqrt(self.eigenvalues_)
         shared = self._degrees, self._vectors
-        embedding = features.map(_embed, shared, k, diag, task="embedding")
+        embedding = features.map(_embed, shared, k, diag)
         self.embedding_ = arrays.floats_on_host(features.gather(embedding))
         self.labels_ = _LABELS[self.assign_labels](self)
         points = directions(self.embedding_)

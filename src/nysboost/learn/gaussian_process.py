@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -131,7 +130,7 @@ class GaussianProcessClassifier(ClassifierMixin, OnFeatures):
         objective = Objective(Logistic(), self.variance, False, CONVERGED, self.max_iter)
         found, scale = fit_margins(features, signs, objective), np.sqrt(self.variance)
         u, self.n_iter_ = floats_on_host(found.w).T, found.n_iter
-        hessian = features.fold(_hessian, operator.add, u, task="hessian")
+        hessian = features.fold(_hessian, u)
         self.coef_ = u / scale
         self.covariance_ = np.linalg.inv(self.variance * hessian + np.eye(u.shape[1]))
         return self

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -116,7 +115,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnFeatures):
         require_positive("alpha", self.alpha)
         features = self._fit_features(X)
         n = features.shape[0]
-        sums = features.fold(_sums, operator.add, task="inner-products") / n
+        sums = features.fold(_sums) / n
         self.mean_ = sums[0]
         covariance = sums[1:] - np.outer(sums[0], sums[0])
         variances, vectors = np.linalg.eigh(covariance)
@@ -177,7 +176,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnFeatures):
         uniform sample, and the components themselves.
         """
         k, shared = len(self.components_), (self.mean_, self.components_)
-        T = floats_on_host(features.gather(features.map(_project, shared, k, task="components")))
+        T = floats_on_host(features.gather(features.map(_project, shared, k)))
         landmarks = min(len(T), self.n_landmarks or 240)
         self._pre_map = Nystroem(
             Gaussian(sigma="median"),
@@ -188,7 +187,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnFeatures):
         ).fit(T)
         width = self._linear(T[:1]).shape[1]
         work = BlockTask("pre-images", _products, self._linear, PIECE_ROWS)
-        sums = features.rows.fold(work, operator.add, T)
+        sums = features.rows.fold(work, np.add, T)
         normal, right = sums[:, :width], sums[:, width:]
         self._centre = right[-1] / len(T)
         right -= np.outer(normal[-1], self._centre)  # the last feature is one: these are sums

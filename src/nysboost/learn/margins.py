@@ -6,7 +6,6 @@ kernel machine of K̂ itself, and a matter of r numbers, however many rows there
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -154,7 +153,7 @@ def fit_margins(
 
     for step in range(1, objective.max_iter + 1):  # noqa: B007
         pulled, bend = pull(scores), arrays.to_host(strong * loss.curve(y * scores))
-        gw = w + features.fold(_products, operator.add, None, pulled, task="inner-products")
+        gw = w + features.fold(_products, None, pulled)
         gb, dw, db = _sums(pulled), xp.zeros_like(w), xp.zeros_like(b)
         for j in todo.tolist():
             rows, kappa = _rows_with_curvature(bend[:, j], CURVED_ROWS * features.shape[1])
@@ -237,7 +236,7 @@ def _step(F: Array, kappa: Floats, gw: Array, gb: Array, *, intercept: bool) -> 
 
 def scores_of(features: Factor, w: Array, b: Array) -> Array:
     """Return F w + b in the precision of F, shape (n, p)."""
-    return features.gather(features.map(_scores, (w, b), w.shape[1], task="scores"))
+    return features.gather(features.map(_scores, (w, b), w.shape[1]))
 
 
 def _scores(shared: tuple[Array, Array], F: Array) -> Array:

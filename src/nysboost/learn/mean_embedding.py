@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -215,7 +214,7 @@ def mmd_test(
 
 def _discrepancies(features: Factor, in_x: Any) -> Floats:
     """Return ‖μ̂_X − μ̂_Y‖² for each row of a mask that says which rows are X, in one pass."""
-    sums = features.fold(_sums, operator.add, None, in_x.T, task="mean-embeddings")
+    sums = features.fold(_sums, None, in_x.T)
     total, part, n = sums[0], sums[1:], in_x.sum(axis=1, keepdims=True)
     gaps = part / n - (total - part) / (in_x.shape[1] - n)
     return np.asarray((gaps**2).sum(axis=1))
