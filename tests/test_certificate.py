@@ -115,7 +115,7 @@ def test_new_rows_have_a_certificate_of_their_own(method):
     approx, new = fitted(market.cloud(800, rng), method), market.cloud(1200, rng) * 1.2
     G = np.exp(-((new[:, None] - new) ** 2).sum(-1) / 2)
     F = approx._factor.transform(new)
-    error = np.linalg.norm(G - (F * approx._weight_of_each) @ F.T) / np.linalg.norm(G)
+    error = np.linalg.norm(G - (F * approx._factor.weights) @ F.T) / np.linalg.norm(G)
     exact = approx.certificate(X=new)
     np.testing.assert_allclose(exact.frobenius, error)
     assert exact.new_rows

@@ -42,7 +42,7 @@ PASSES = {
     "eigenpairs": lambda approx: approx.eigh(2),
     "diagonal": lambda approx: approx.diag(),
     "system": lambda approx: approx.solve(np.ones(approx.shape[0]), 1.0),
-    "projection": lambda approx: approx._factor.positive_part(approx._weight_of_each, None),
+    "projection": lambda approx: approx._factor.positive_part(None),
     "Frobenius error": lambda approx: approx.relative_error(np.arange(4000)),
     "trace error": lambda approx: approx.relative_error(np.arange(4000), "trace"),
 }

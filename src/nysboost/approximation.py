@@ -105,7 +105,7 @@ class Approximation(LowRankMatrix):
     @property
     def rank(self) -> int:
         """Number of features, which K̂ has at most as its rank."""
-        return len(self._weight_of_each)
+        return len(self._factor.weights)
 
     def prefix(self, p: int) -> Approximation:
         """Return the mixture of the first p learners, weighed anew but not refitted."""
@@ -172,7 +172,7 @@ class Approximation(LowRankMatrix):
         if self.weights.min() >= 0:
             scaled = zip(projections, np.sqrt(self.weights), strict=True)
             return self._map(tuple(P * float(w) for P, w in scaled)), 0.0
-        rotation, mass = self._factor.positive_part(self._weight_of_each, row_cap)
+        rotation, mass = self._factor.positive_part(row_cap)
         return self._map(projections, like(rotation, projections[0])).simplify(), mass
 
     # Errors
@@ -200,8 +200,7 @@ class Approximation(LowRankMatrix):
         if rows is None:
             self._factor.keep()
         factor = self._factor if rows is None else self._factor.only(chosen)
-        residual = Residual(self.gram, factor, self._weight_of_each, shift=self.shift)
-        return ERRORS[norm](residual, chosen)
+        return ERRORS[norm](Residual(self.gram, factor, shift=self.shift), chosen)
 
     def certificate(
         self,
@@ -247,9 +246,9 @@ class Approximation(LowRankMatrix):
     def _residual(self, other: Gram | None) -> Residual:
         """Return G − K̂, on the rows of the fit or on others."""
         if other is None:
-            return Residual.of(self.gram, self._factor, self._weight_of_each)
-        factor = Factor(self._factor.transform.with_gram(other))
-        return Residual.of(other, factor, self._weight_of_each)
+            return Residual.of(self.gram, self._factor)
+        mine = self._factor
+        return Residual.of(other, Factor(mine.transform.with_gram(other), mine.weights))
 
     def without_data(self) -> Approximation:
         """Return this approximation without the data rows, to be saved beside an estimator."""
@@ -267,6 +266,6 @@ class Approximation(LowRankMatrix):
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        derived = ("_factor", "_spectrum", "_weights_like", "_weight_of_each", "landmarks")
+        derived = ("_factor", "_spectrum", "_weights_like", "landmarks")
         state: dict[str, Any] = super().__getstate__()  # SciPy 1.18 keeps a module, which it hides
         return {name: value for name, value in state.items() if name not in derived}

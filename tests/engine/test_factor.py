@@ -73,7 +73,7 @@ def test_the_positive_part_is_that_of_the_dense_matrix(max_memory, weights):
     factor, F = a_factor(max_memory=max_memory, n=250)
     weights = np.where(np.abs(weights) < 0.1, 0.1, weights)
     values, vectors = np.linalg.eigh((F * weights) @ F.T)
-    rotation, mass = factor.positive_part(weights, None)
+    rotation, mass = Factor(factor.transform, weights).positive_part(None)
     expected = (vectors * np.maximum(values, 0)) @ vectors.T
     scale = np.abs(values).max()
     np.testing.assert_allclose(
@@ -87,10 +87,10 @@ def test_the_positive_part_is_that_of_the_dense_matrix(max_memory, weights):
 def test_a_capped_projection_sees_rows_spread_over_all_two_for_each_feature_at_least(n, cap):
     problem, weights = problem_of("Gaussian"), np.array([1.0, -0.5, 1, 1, -0.2, 1, 1])
     gram = make_gram(problem.X[:n], problem.kernel)
-    factor = Factor(FeatureMap(gram, gram.landmarks(np.arange(K)), np.eye(K)))
+    factor = Factor(FeatureMap(gram, gram.landmarks(np.arange(K)), np.eye(K)), weights)
     F = problem.G[np.linspace(0, n - 1, min(n, max(cap, 2 * K))).astype(int), :K]
     values = np.linalg.eigvalsh((F * weights) @ F.T)
-    _, mass = factor.positive_part(weights, cap)
+    _, mass = factor.positive_part(cap)
     assert mass == pytest.approx(-values[values < 0].sum() / np.abs(values).sum(), abs=1e-8)
 
 
@@ -98,7 +98,7 @@ def test_eigenvalues_at_the_rounding_level_are_no_positive_part():
     factor, F = a_factor()
     for positive in (1, 2, 3):
         weights = np.where(np.arange(K) < positive, 1.0, 0.0)
-        rotation, _ = factor.positive_part(weights, None)
+        rotation, _ = Factor(factor.transform, weights).positive_part(None)
         assert rotation.shape == (K, positive)
         expected = (F * weights) @ F.T
         found = (F @ rotation) @ (F @ rotation).T

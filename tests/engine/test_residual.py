@@ -95,7 +95,7 @@ DENSE = {
 def residual_of(gram, F, weights, rows, shift=0.0):
     """Return the residual of an approximation whose features at some rows are known."""
     transform = FeatureMap(gram, Landmarks(np.arange(F.shape[1]), None))
-    return Residual(gram, Factor(transform, gram.rows.only(rows), F), weights, shift=shift)
+    return Residual(gram, Factor(transform, weights, gram.rows.only(rows), F), shift=shift)
 
 
 @pytest.mark.parametrize("case", market.FLOAT64)

@@ -25,12 +25,20 @@ BLOCK_BYTES = 2**25
 
 
 class Factor:
-    """The n×K matrix F of features, x ↦ k(x, Z) N on `rows`, of an approximation F S Fᵀ."""
+    """The n×K matrix F of features, x ↦ k(x, Z) N on `rows`, of an approximation F S Fᵀ.
+
+    `weights` (K,) are the diagonal of S, ones if None; F is given where it is known already.
+    """
 
     def __init__(
-        self, transform: FeatureMap, rows: Rows | None = None, F: Array | None = None
+        self,
+        transform: FeatureMap,
+        weights: Floats | None = None,
+        rows: Rows | None = None,
+        F: Array | None = None,
     ) -> None:
         self.transform = transform
+        self.weights = np.ones(transform.rank) if weights is None else weights
         self.rows = transform.gram.rows if rows is None else rows
         if F is not None:
             self._kept = F
@@ -49,7 +57,7 @@ class Factor:
         """Return the factor of some rows, kept where it fits."""
         some = self.rows.only(rows)
         fits = self.is_kept() or (self.fits(len(rows)) and not some.lazy)
-        return Factor(self.transform, some, self.at(rows) if fits else None)
+        return Factor(self.transform, self.weights, some, self.at(rows) if fits else None)
 
     def keep(self) -> None:
         """Compute F and keep it, if it fits: all of its rows will be asked for."""
@@ -125,17 +133,16 @@ class Factor:
         """Return the sum of the features over all rows, shape (K,)."""
         return self.fold(_total)
 
-    def squared_norms(self, weights: Floats | None = None) -> Floats:
-        """Return Σ_k s_k F_ik² of each row, shape (n,), with `weights` s, or ones: diag F S Fᵀ."""
-        weights = np.ones(self.shape[1]) if weights is None else weights
-        return floats_on_host(self.gather(self.map(_squared_norms, weights, 1))[:, 0])
+    def squared_norms(self) -> Floats:
+        """Return Σ_k s_k F_ik² of each row, the diagonal of F S Fᵀ, shape (n,)."""
+        return floats_on_host(self.gather(self.map(_squared_norms, self.weights, 1))[:, 0])
 
     def triangular(self) -> Floats:
         """Return R of F = Q R, shape (K, K)."""
         size = 8 * self.shape[1] ** 2
         return self.fold(_factor, merge=triangular_factor, result_bytes=size)
 
-    def positive_part(self, weights: Floats, row_cap: int | None) -> tuple[Floats, float]:
+    def positive_part(self, row_cap: int | None) -> tuple[Floats, float]:
         """Return a rotation T with F T (F T)ᵀ the positive semidefinite part of F S Fᵀ.
 
         `row_cap` rows take part, or all. The second value is the negative eigenvalues' share.
@@ -145,7 +152,7 @@ class Factor:
             R = self.triangular()
         else:
             R = triangular_factor(self.at(spread_indices(n, max(row_cap, 2 * K))))
-        eigenvalues, basis = spectrum(R, weights, eps)
+        eigenvalues, basis = spectrum(R, self.weights, eps)
         sizes = np.abs(eigenvalues)  # none at all where every feature is zero
         floor = cutoff(ROUNDING, eps) * float(sizes.max(initial=0.0))
         positive = np.flatnonzero(eigenvalues > floor)

@@ -44,13 +44,9 @@ class LowRankMatrix(LinearOperator):
         return pool([learner.landmarks for learner in self.learners])
 
     @cached_property
-    def _weight_of_each(self) -> Floats:
-        """The weight of each feature, shape (K,): the diagonal of S."""
-        return np.repeat(self.weights, [learner.rank for learner in self.learners])
-
-    @cached_property
     def _factor(self) -> Factor:
-        return Factor(self._map(tuple(learner.projection for learner in self.learners)))
+        weights = np.repeat(self.weights, [learner.rank for learner in self.learners])
+        return Factor(self._map(tuple(learner.projection for learner in self.learners)), weights)
 
     def _map(self, projections: tuple[Array, ...], rotation: Array | None = None) -> FeatureMap:
         """Return the map on all landmarks, with the learners' features side by side or mixed."""
@@ -74,8 +70,7 @@ class LowRankMatrix(LinearOperator):
 
     def trace(self) -> float:
         """Return tr K̂."""
-        low = self._factor.squared_norms(self._weight_of_each)
-        return float(low.sum()) + self.shift * self.shape[0]
+        return float(self._factor.squared_norms().sum()) + self.shift * self.shape[0]
 
     def to_dense(self) -> Array:
         """Return K̂ as an n×n array."""
@@ -185,7 +180,7 @@ class LowRankMatrix(LinearOperator):
 
         What is left of b is F (y − S Fᵀ x): each step of refinement is one pass over the rows.
         """
-        (eigenvalues, T), S = self._spectrum, self._weight_of_each[:, None]
+        (eigenvalues, T), S = self._spectrum, self._factor.weights[:, None]
         gain = (eigenvalues / (eigenvalues + alpha))[:, None]
 
         def inner(y: Floats) -> Floats:
@@ -219,7 +214,7 @@ class LowRankMatrix(LinearOperator):
 
     @cached_property
     def _weights_like(self) -> Array:
-        return arrays.like(self._weight_of_each, self.learners[0].projection)
+        return arrays.like(self._factor.weights, self.learners[0].projection)
 
     @cached_property
     def _triangle(self) -> Floats:
@@ -227,7 +222,7 @@ class LowRankMatrix(LinearOperator):
 
     @cached_property
     def _spectrum(self) -> tuple[Floats, Floats]:
-        return spectrum(self._triangle, self._weight_of_each, self.gram.eps)
+        return spectrum(self._triangle, self._factor.weights, self.gram.eps)
 
 
 # What passes do to a block of features: plain functions, which can be sent to where rows are

@@ -77,25 +77,24 @@ class Residual:
     Of features that are no values of the kernel at landmarks, and have no T, less is known:
     |R_ij| ≤ √(g_i g_j) + √(f_i f_j), so that a_i = g_i + f_i with f_i = Σ_k |s_k| F_ik².
 
-    `factor` is F on the rows of `gram`, `weights` the diagonal of S, `shift` is δ, and a row's
-    features take `n_landmarks` kernel values.
+    `factor` is F on the rows of `gram`, with S, `shift` is δ, and a row's features take
+    `n_landmarks` kernel values.
     """
 
     gram: Gram
     factor: Factor
-    weights: Floats
     span: Span | None = None
     shift: float = 0.0
     n_landmarks: int = 0
 
     @classmethod
-    def of(cls, gram: Gram, factor: Factor, weights: Floats) -> Residual:
+    def of(cls, gram: Gram, factor: Factor) -> Residual:
         """Return that of features at landmarks, looking whether they are the kernel's values."""
         landmarks, span = factor.transform.landmarks, None
         if landmarks.basis is None:
             N, W = factor.transform.normalization, gram.within(landmarks)
-            span = Span(floats_on_host(N), floats_on_host(W), weights, gram.eps)
-        return cls(gram, factor, weights, span, n_landmarks=len(landmarks))
+            span = Span(floats_on_host(N), floats_on_host(W), factor.weights, gram.eps)
+        return cls(gram, factor, span, n_landmarks=len(landmarks))
 
     @property
     def positive_semidefinite(self) -> bool:
@@ -122,16 +121,16 @@ class Residual:
     def _of_a_row(self) -> tuple[Floats, Floats | None, float, float]:
         """What R_ii and a_i depend on beside the row."""
         excess = None if self.span is None else self.span.excess
-        return self.weights, excess, self.shift, self.noise
+        return self.factor.weights, excess, self.shift, self.noise
 
     def block(self, truth: Array, F: Array, H: Array) -> Floats:
         """Return a block of R off the diagonal, from that of G and the features of its sides."""
-        mine = (F * like(self.weights, F)) @ H.T
+        mine = (F * like(self.factor.weights, F)) @ H.T
         return floats_on_host(truth - mine)
 
     def norm_of_approximation(self) -> float:
         """Return ‖F S Fᵀ‖_F, where no weight is negative, in one pass."""
-        roots = np.sqrt(self.weights)
+        roots = np.sqrt(self.factor.weights)
         moments = self.factor.fold(_inner_products, roots)
         return float(np.linalg.norm(moments))
 
@@ -167,7 +166,7 @@ def _norm(A: Floats) -> float:
 
 def relative_error(residual: Residual, rows: Indices) -> float:
     """Return ‖R‖_F / ‖G‖_F on rows × rows, whose features F has, holding a few tiles at a time."""
-    gram, factor, weights = residual.gram, residual.factor, residual.weights
+    gram, factor, weights = residual.gram, residual.factor, residual.factor.weights
     transform = None if factor.is_kept() else factor.transform.without_rows
     beside = (rows[:, None], factor.all()) if transform is None else (rows[:, None],)
     shared, size = (gram.forget_rows(), transform, weights, residual.shift), len(weights)
@@ -201,8 +200,7 @@ def _squares(shared: Shared, upper: tuple[Any, ...], lower: tuple[Any, ...]) -> 
 def relative_trace_error(residual: Residual, rows: Indices) -> float:
     """Return |tr R| / tr G on rows × rows: for plain Nyström the trace norm's."""
     trace = float(floats_on_host(residual.gram.diag())[rows].sum())
-    ours = float(residual.factor.squared_norms(residual.weights).sum())
-    ours += residual.shift * len(rows)
+    ours = float(residual.factor.squared_norms().sum()) + residual.shift * len(rows)
     return abs(trace - ours) / trace
 
 
@@ -216,7 +214,7 @@ def relative_spectral_error(residual: Residual, rows: Indices) -> float:
 
     def times_residual(v: Floats) -> Floats:
         inner = factor.fold(_inner, None, v[:, None])
-        ours = factor.map(_product, residual.weights[:, None] * inner, 1)
+        ours = factor.map(_product, factor.weights[:, None] * inner, 1)
         product = times(v) - residual.shift * np.bincount(which, v)[which]
         return product - factor.gather(ours)[:, 0]
 

@@ -69,7 +69,7 @@ def from_all_rows(
         ratios.append(d[i] / a[i])
     off_diagonal = mean_of_pairs(blocks, np.concatenate(ratios), 1.0, risk) * total**2
     diagonal, trace, bounds = float(d @ d), float(d.sum()), None
-    if residual.positive_semidefinite and residual.weights.min() >= 0:
+    if residual.positive_semidefinite and residual.factor.weights.min() >= 0:
         known = residual.norm_of_approximation()  # √(Σ R_ii²) ≤ ‖R‖_F ≤ tr R, for K̂ and R are ≥ 0
         bounds = float(np.sqrt(diagonal)) / (known + trace), trace / known
     return Findings(

@@ -95,13 +95,9 @@ class InSample(Approximation):
         """Return G − K̂; on other rows there is none."""
         if other is not None:
             self.feature_map()
-        return Residual(self.gram, self._factor, self.weights, shift=self.shift)
+        return Residual(self.gram, self._factor, shift=self.shift)
 
     # Where F comes from
-
-    @property
-    def _weight_of_each(self) -> Floats:
-        return self.weights
 
     @property
     def _weights_like(self) -> Array:
@@ -110,7 +106,7 @@ class InSample(Approximation):
     @cached_property
     def _factor(self) -> Factor:
         identity = FeatureMap(self.gram, Landmarks(np.arange(self._kept.shape[1]), None))
-        return Factor(identity, F=self._kept)
+        return Factor(identity, self.weights, F=self._kept)
 
     def without_data(self) -> InSample:
         """Return this approximation without the data rows."""
