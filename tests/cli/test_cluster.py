@@ -54,6 +54,18 @@ def test_workers_read_the_chosen_columns_of_every_form(suffix, tmp_path):
         np.testing.assert_array_equal(column.compute(), X[:, 1])
 
 
+def test_workers_read_numbers_with_units(tmp_path):
+    (tmp_path / "t.csv").write_text('a,b\n"1,234 €",45%\n?,3.5 %\n')
+    with dask.config.set(scheduler="synchronous"):
+        found = cluster.dask_table(Source(open_table(tmp_path / "t.csv"), ["a", "b"])).compute()
+    np.testing.assert_array_equal(found, [[1234, 45], [np.nan, 3.5]])
+    with (tmp_path / "t.csv").open("a") as file:
+        table = open_table(tmp_path / "t.csv")
+        file.write("abc,1%\n")
+    with dask.config.set(scheduler="synchronous"), pytest.raises(ValueError, match="'a' has 'abc'"):
+        cluster.dask_table(Source(table, ["a"])).compute()
+
+
 def test_other_forms_and_rows_left_out_are_sentences(tmp_path):
     with pytest.raises(UserError, match=r"On a cluster \.zarr.*but rows\.npz was given"):
         cluster.dask_table(Source(written(tmp_path, ".npz"), ["0"]))

@@ -7,7 +7,6 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -96,14 +95,21 @@ def _csv_frame(file: CsvFile, path: Path) -> Any:
     )
     for name, unit in file.numbers.items():
         if unit:
-            read = partial(_read_number, writing=file.writing, unit=unit)
-            frame[name] = frame[name].map(read, meta=(name, np.float64))
+            how, meta = (file.writing, unit), (name, np.float64)
+            frame[name] = frame[name].map_partitions(_read_numbers, *how, meta=meta)
     return frame
 
 
-def _read_number(cell: Any, writing: Writing, unit: str) -> float:
-    found = as_number(writing.plain(cell, unit)) if isinstance(cell, str) else None
-    return np.nan if found is None else found
+def _read_numbers(column: Any, writing: Writing, unit: str) -> Any:
+    """Return a column of pandas as numbers, NaN where it has none."""
+    import pandas as pd
+
+    texts = [writing.plain(cell, unit) if isinstance(cell, str) else "" for cell in column]
+    numbers = [as_number(text) for text in texts]
+    if None in numbers:
+        said = f"Column {column.name!r} has {texts[numbers.index(None)]!r:.60}"
+        raise ValueError(f"{said}, which is not a number: correct it or leave it empty.")
+    return pd.Series(numbers, column.index, np.float64, column.name)
 
 
 def _npy_array(path: Path, file: Any, columns: list[int]) -> Any:

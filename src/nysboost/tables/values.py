@@ -31,7 +31,9 @@ FEW_VALUES = 32
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _WHOLE = re.compile(r"[+-]?\d{1,18}", re.ASCII)
-_LOCAL_DATE = re.compile(r"(\d\d?)([./-])(\d\d?)\2(\d{4})( .+)?", re.ASCII)
+_LOCAL_DATE = re.compile(
+    r"(\d\d?)([./-])(\d\d?)\2(\d{4})(?: (\d\d?)(:\d\d(?::\d\d)?)(?: ?([AP])M)?)?", re.ASCII | re.I
+)
 _DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?", re.ASCII)
 _EPOCH = dt.datetime(1970, 1, 1)
 
@@ -106,10 +108,8 @@ def find_form(values: Sequence[Any]) -> str:
 
 
 def _unit(text: str) -> str:
-    for sign in (text[-1:], text.lstrip("+-")[:1]):
-        if sign == "%" or (sign and unicodedata.category(sign) == "Sc"):
-            return sign
-    return ""
+    signs = (text[-1:], text.lstrip("+-")[:1]) if re.search(r"\d", text) else ()
+    return next((s for s in signs if s == "%" or unicodedata.category(s) == "Sc"), "")
 
 
 def without_unit(text: str) -> str:
@@ -129,7 +129,11 @@ def in_usual_form(value: Any, form: str) -> Any:
     if found is None:
         return value
     day, month = (found[1], found[3]) if form == DAY_FIRST else (found[3], found[1])
-    return f"{found[4]}-{month:0>2}-{day:0>2}{found[5] or ''}"
+    iso = f"{found[4]}-{month:0>2}-{day:0>2}"
+    if found[5] is None:
+        return iso
+    hour = int(found[5]) % 12 + 12 * (found[7] in "Pp") if found[7] else int(found[5])
+    return f"{iso} {hour:02}{found[6]}"
 
 
 # As numbers
