@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -78,6 +79,16 @@ def _fit_frame(X: Any, missing: str, Y: Floats | None, weights: Floats | None) -
         codes, numbers = _train(frame.to_native(), missing, Y, weights)
         return codes, as_rows(_as_narrow(numbers, frame))
     refuse_unnamed(X)
+    if all(getattr(kind, "kind", "O") in "fiu" for kind in X.dtypes):
+        try:
+            rows = as_rows(X)
+        except NotFiniteError:
+            if missing != "fill":
+                raise
+        else:  # whose survey has brought some of them here
+            looks = look_at(rows.take(spread_indices(rows.n, MEASURED)))
+            named = [replace(a, name=name) for a, name in zip(looks, names_of(X), strict=True)]
+            return Codes.of(Schema.of_looks([named], missing, named=True)), rows
     return _fit_parts(X, missing)
 
 
