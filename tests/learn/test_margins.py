@@ -10,7 +10,7 @@ from sklearn.svm import SVC
 
 import nysboost as nb
 from nysboost.engine.factor import Factor
-from nysboost.learn.margins import LOSSES, Hinge, Logistic, Objective, fit_margins, zero_of
+from nysboost.learn.margins import LOSSES, Hinge, Logistic, Objective, fit_margins
 
 X, Y = make_moons(300, noise=0.2, random_state=0)
 SIGNS = np.where(Y == 1, 1.0, -1.0)[:, None]
@@ -71,20 +71,6 @@ def test_a_class_of_one_row_and_rows_that_are_all_alike_have_a_machine():
         w, b, _ = fit_margins(features, signs, Objective(loss, 10.0))
         assert np.isfinite(w).all()
         assert np.isfinite(b).all()
-
-
-@given(st.lists(st.floats(0.01, 3), min_size=1, max_size=5), st.floats(0.2, 5))
-def test_zeros_of_increasing_functions_are_found_or_their_end(zeros, power):
-    zeros = np.array(zeros)
-
-    def slope(t):
-        return np.sign(t - zeros) * np.abs(t - zeros) ** power
-
-    found = zero_of(slope, slope(np.zeros_like(zeros)))
-    assert ((found > 0) & (found <= 1)).all()
-    assert (found[zeros >= 1] == 1).all()
-    inside = zeros < 1
-    assert (np.abs(found - zeros)[inside] < np.maximum(zeros, 1 - zeros)[inside] + 1e-12).all()
 
 
 def test_several_problems_at_once_are_those_problems_alone():
