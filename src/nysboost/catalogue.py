@@ -26,7 +26,7 @@ from nysboost.methods import adaptive, centres, cholesky, cur, fourier, sampling
 from nysboost.methods.target import target
 from nysboost.numerics.checks import unknown
 from nysboost.settings import Settings
-from nysboost.tolerance import PILOT_ROWS, within_tolerance
+from nysboost.tolerance import within_tolerance
 
 Rules: TypeAlias = dict[str, Rule]
 Rng: TypeAlias = np.random.Generator
@@ -154,9 +154,6 @@ METHODS: tuple[str, ...] = tuple(_METHODS)
 SUPERVISED: dict[str, Callable[[Gram, Any, Settings, Rng], Approximation]] = {"target": target}
 """The methods whose landmarks are fitted to a target y."""
 
-WITH_PILOT_FITS = frozenset(("joint",))
-"""The methods whose fit is so costly that one on fewer rows comes first, where `tol` is given."""
-
 OWN_LANDMARKS: dict[str, Callable[[Gram, Landmarks, Settings, Rng], FeatureMap]] = {
     "joint": lambda gram, Z, settings, rng: core_on(gram, Z, settings.row_cap, rng),
     "nystrom": lambda gram, Z, settings, _: fit_learner(gram, Z, settings.rank or len(Z)),
@@ -187,16 +184,13 @@ def run_method(
             raise ValueError(msg)
         certificates = rng.spawn(1)[0]
 
-        def fit(c: int, row_cap: int = settings.row_cap) -> Approximation:
+        def fit(c: int) -> Approximation:
             # every trial as a run of its own would be: with the same seed and so many components
-            sizes = replace(settings, n_components=c, row_cap=row_cap)
-            return run(gram, sizes, deepcopy(rng)).with_name(method)
+            return run(gram, replace(settings, n_components=c), deepcopy(rng)).with_name(method)
 
-        has_pilots = method in WITH_PILOT_FITS and min(gram.n, settings.row_cap) >= 2 * PILOT_ROWS
-        pilot = partial(fit, row_cap=PILOT_ROWS) if has_pilots else None
         held = gram.n <= settings.row_cap and gram.rows.in_memory
         with gram.holding() if held else nullcontext():
-            return within_tolerance(fit, tol, gram, settings.n_components, certificates, pilot)
+            return within_tolerance(fit, tol, gram, settings.n_components, certificates)
     if landmarks is None:
         return run(gram, settings, rng).with_name(method)
     if settings.n_components is not None:

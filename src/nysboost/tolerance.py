@@ -17,8 +17,8 @@ from nysboost.gram import Gram
 from nysboost.numerics.arrays import Floats, Indices, to_host
 from nysboost.numerics.tolerances import EPS, cutoff
 
-CURVE_ROWS = (256, 512, 2048)
-"""Rows of a sample for the curve: the smallest with pilot fits, the largest for many landmarks."""
+CURVE_ROWS = (512, 2048)
+"""Rows of a sample for the curve: the larger where the smaller does not reach the tolerance."""
 
 STEP = 3
 """Times as many landmarks has a trial at most as the one before it, which is then cheap."""
@@ -47,12 +47,6 @@ SHARE, PER_SQUARE = 0.25, 10
 
 CONFIDENCE = 0.95
 """Of the certificates."""
-
-PILOT_FITS, PILOT_ROWS, ROWS_PER_PILOT_LANDMARK = 3, 1024, 8
-"""Pilot fits at most, the rows that they look at, and how many of these each landmark needs."""
-
-PILOT_ENTRIES = 4 * 10**5
-"""Kernel values that score a pilot, beside those of all rows' features where these are few."""
 
 MUCH = np.exp(np.linspace(0, 20, 2000))
 """Numbers of landmarks among which the one that the tolerance takes is sought."""
@@ -84,7 +78,7 @@ Fit: TypeAlias = Callable[[int], Approximation]
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """A fit with c landmarks, its error at most (of a pilot, about), and its certificate."""
+    """A fit with c landmarks, its error at most, and its certificate."""
 
     c: int
     error: float
@@ -93,34 +87,20 @@ class Trial:
 
 
 def within_tolerance(
-    fit: Fit,
-    tol: float,
-    gram: Gram,
-    limit: int | None,
-    rng: np.random.Generator,
-    pilot: Fit | None = None,
+    fit: Fit, tol: float, gram: Gram, limit: int | None, rng: np.random.Generator
 ) -> Approximation:
     """Return the fit with the fewest landmarks whose error is certified to be at most `tol`.
 
-    A sample of rows gives the form of log error against log c; fits, and pilots on `PILOT_ROWS`
-    rows where those are much cheaper, correct its height. The search ends when the largest c that
-    fails and the smallest that does not are near each other. `limit` is the most landmarks.
+    A sample of rows gives the form of log error against log c, and fits correct its height. The
+    search ends when the largest c that fails and the smallest that does not are near each other.
+    `limit` is the most landmarks.
     """
     if isinstance(tol, bool) or not isinstance(tol, float | int) or not 0 < tol < 1:
         raise ValueError(f"tol is a relative error between 0 and 1, but tol={tol!r} was given.")
     allowed = int(math.sqrt(gram.budget.bytes / 8)) // ROWS_PER_LANDMARK
     most = max(1, min(gram.n, allowed if limit is None else limit))
-    sizes = CURVE_ROWS if pilot is not None else CURVE_ROWS[1:]
-    search = Search(_sample_curve(gram, sizes, tol, rng), tol, most, limit is None)
-    trier = Trier(gram, rng)
-    if pilot is not None:
-        pilots: list[Trial] = []  # fits on few rows, with as many landmarks as these can tell of
-        while len(pilots) < PILOT_FITS and (c := search.next(pilots)) is not None:
-            if c > PILOT_ROWS // ROWS_PER_PILOT_LANDMARK:
-                break
-            pilots.append(trier.run(pilot, c, pilot=True))
-        search = replace(search, curve=search.curve.through(pilots))
-    trials: list[Trial] = []
+    search = Search(_sample_curve(gram, tol, rng), tol, most, limit is None)
+    trier, trials = Trier(gram, rng), list[Trial]()
     while (c := search.next(trials)) is not None:
         trials.append(trier.run(fit, c))
     reached = [trial for trial in trials if trial.error <= tol]
@@ -144,20 +124,16 @@ class Trier:
         """‖G‖_F."""
         return norm_of_gram(self.gram, CONFIDENCE, self.rng)
 
-    def run(self, fit: Fit, c: int, *, pilot: bool = False) -> Trial:
+    def run(self, fit: Fit, c: int) -> Trial:
         """Fit with c landmarks, and find out how well."""
         n, before = self.gram.n, self.gram.entries_evaluated
         approximation = fit(c)
-        if pilot:
-            entries = PILOT_ENTRIES + c * c + min(2 * n * c, N_ENTRIES // 10)
-        else:
-            spent = self.gram.entries_evaluated - before
-            entries = max(N_ENTRIES, int(SHARE * spent), PER_SQUARE * c * c)
+        spent = self.gram.entries_evaluated - before
+        entries = max(N_ENTRIES, int(SHARE * spent), PER_SQUARE * c * c)
         norm = None if n * (n + len(approximation.landmarks)) <= entries else self.norm
         residual = approximation._residual(None)
         found = certify(residual, CONFIDENCE, entries, self.rng, norm=norm)
-        low, high = found.frobenius
-        return Trial(c, (low + high) / 2 if pilot else high, approximation, found)
+        return Trial(c, found.frobenius[1], approximation, found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,13 +180,13 @@ class Search:
 class Curve:
     """How the error falls with the number of landmarks.
 
-    `logs` are log errors at c = 1, …, m, of a sample of the n rows; `corrections` are log c of
-    trials, and what they added.
+    `logs` are log errors at c = 1, …, m, of a sample of the n rows; `added` are log c of trials,
+    and what they add there.
     """
 
     logs: Floats
     n: int
-    corrections: tuple[tuple[Floats, Floats], ...] = ()
+    added: tuple[Sequence[float], Sequence[float]] = (0.0,), (0.0,)
 
     @property
     def reach(self) -> int:
@@ -225,8 +201,7 @@ class Curve:
         at = np.log(c)
         found: Floats = np.interp(at, x, known) + slope * np.maximum(at - x[-1], 0)
         found += np.log(np.maximum(1 - c / self.n, EPS))  # rows that are landmarks are exact
-        for trials, gaps in self.corrections:
-            found += np.interp(at, trials, gaps)
+        found += np.interp(at, *self.added)
         return found
 
     def through(self, trials: Sequence[Trial]) -> Curve:
@@ -235,7 +210,7 @@ class Curve:
             return self
         pairs = sorted((trial.c, max(trial.error, EPS)) for trial in trials)
         c, errors = np.array(pairs).T
-        return replace(self, corrections=(*self.corrections, (np.log(c), np.log(errors) - self(c))))
+        return replace(self, added=(np.log(c), np.log(errors) - self(c)))
 
     def first_below(self, error: float, candidates: Floats | Indices) -> float:
         """Return the first of rising numbers of landmarks that comes down to an error, or ∞."""
@@ -243,11 +218,9 @@ class Curve:
         return float(candidates[below[0]]) if len(below) else math.inf
 
 
-def _sample_curve(
-    gram: Gram, sizes: tuple[int, ...], tol: float, rng: np.random.Generator
-) -> Curve:
+def _sample_curve(gram: Gram, tol: float, rng: np.random.Generator) -> Curve:
     """Return the curve of the first sample that comes down to the tolerance, or of the last."""
-    for size in sizes:
+    for size in CURVE_ROWS:
         curve = Curve(np.log(errors_by_rank(gram, size, rng)), gram.n)
         if 2 * size >= gram.n or curve.first_below(tol, MUCH) <= curve.reach:
             break

@@ -81,22 +81,21 @@ def say_origin(results: Mapping[str, Results], command: str) -> str:
 
 
 _SIDES = {"holds": "right", "does not hold": "wrong", "fails only in size": "wrong"}
-_OPENINGS = {
-    "right": "Holds, however V is read",
-    "wrong": "Does not hold, however V is read",
-    "between": "Ties, or depends on how V is read (as whole columns / as a square block)",
-    "open": "Undecided with these replicates",
-}
-_COUNTED = {
-    "right": ("holds", "hold"),
-    "wrong": ("does not hold", "do not hold"),
-    "between": ("ties or depends on how V is read", "tie or depend on how V is read"),
-}
+_WORDS = {
+    "right": ("Holds, however V is read", "holds", "hold"),
+    "wrong": ("Does not hold, however V is read", "does not hold", "do not hold"),
+    "between": (
+        "Ties, or depends on how V is read (as whole columns / as a square block)",
+        "ties or depends on how V is read", "tie or depend on how V is read",
+    ),
+    "open": ("Undecided with these replicates", "", ""),
+}  # fmt: skip
+"""Of each group of statements: how its list begins, and what is said of one and of several."""
 
 
 def _group(decisions: Sequence[Decision]) -> dict[str, list[str]]:
     """Return the gists of the statements that were run, by what holds under every reading of V."""
-    groups: dict[str, list[str]] = {side: [] for side in _OPENINGS}
+    groups: dict[str, list[str]] = {side: [] for side in _WORDS}
     for mine in ledger.group_by_claim(decisions).values():
         verdicts = dict.fromkeys(d.verdict for d in mine if d.verdict != "not run")
         found = " / ".join(verdicts)
@@ -111,29 +110,25 @@ def _group(decisions: Sequence[Decision]) -> dict[str, list[str]]:
 def list_verdicts(decisions: Sequence[Decision]) -> list[str]:
     """Return what holds, what does not and what lies between, a sentence for each."""
     groups = _group(decisions).items()
-    return [f"{_OPENINGS[side]}: {'; '.join(said)}." for side, said in groups if said]
+    return [f"{_WORDS[side][0]}: {'; '.join(said)}." for side, said in groups if said]
 
 
 def say_outcome(results: Mapping[str, Results], decisions: Sequence[Decision]) -> str:
     """Say how many statements hold, and how many these replicates are too few to decide."""
     counts = {side: len(said) for side, said in _group(decisions).items()}
-    tested, least = sum(counts.values()), min(r.preset.replicates for r in results.values())
-    most = max(r.preset.replicates for r in results.values())
-    replicates = f"{least} to {most}" if least < most else str(most)
-    replicates += " replicates" if most > 1 else " replicate"
+    tested, undecided = sum(counts.values()), counts.pop("open")
+    numbers = sorted(r.preset.replicates for r in results.values())
+    replicates = " to ".join(map(str, dict.fromkeys((numbers[0], numbers[-1]))))
+    replicates += " replicates" if numbers[-1] > 1 else " replicate"
     if not tested:
         return f"{replicates}: they test none of the paper's statements."
-    found = ", ".join(
-        f"{counts[side]} {words[counts[side] > 1]}"
-        for side, words in _COUNTED.items()
-        if counts[side]
-    )
-    if not counts["open"]:
+    found = ", ".join(f"{n} {_WORDS[side][1 + (n > 1)]}" for side, n in counts.items() if n)
+    if not undecided:
         return f"{replicates} decide all {tested} statements that they test: {found}."
     fewer = [f"up to {r.counts[-1]} learners" for r in results.values() if r.counts[-1] < MOST]
     what = " with ".join([replicates, *fewer[:1]])
     both = " under both readings of V" if len({d.reading for d in decisions}) > 1 else ""
-    said = f"{what}: too few to decide {counts['open']} of {tested} statements{both}"
+    said = f"{what}: too few to decide {undecided} of {tested} statements{both}"
     return f"{said}; {found}." if found else f"{said}."
 
 
