@@ -173,12 +173,13 @@ def test_rows_of_dask_meet_on_workers_and_no_more_than_a_sample_and_the_model_co
     X, y = table(6000)
     labels, counts = np.where(y > 0.2, "high", "low"), []
 
-    def count(key, result, *_):
+    def rows_in(result):
         if isinstance(result, list | tuple):
-            for part in result:
-                count(key, part)
-        elif np.ndim(result) == 2 and result.shape[1] > 1:
-            counts.append((len(result), str(key)))
+            return sum(map(rows_in, result))
+        return len(result) if np.ndim(result) == 2 and result.shape[1] > 1 else 0
+
+    def count(key, result, *_):
+        counts.append((rows_in(result), str(key)))
 
     options = {"n_components": 12, "local": 200, **QUICK}
     here = nb.NystroemClassifier(**options).fit(X, labels)
