@@ -237,6 +237,8 @@ FITS: dict[str, Change] = {
     "a column without values": lambda f: f.assign(empty=np.nan),
     "a column of None": lambda f: f.assign(empty=None),
     "a constant": lambda f: f.assign(one="x"),
+    "numbers with a percent sign": lambda f: f.assign(size=f["size"].map("{}%".format)),
+    "dates with the day first": lambda f: f.assign(built=f["built"].dt.strftime("%d/%m/%Y")),
     "one long cell": lambda f: f.assign(text=["x" * 20_000, *(["y"] * (N - 1))]),
     "names that differ in every row": lambda f: f.assign(name=[f"n{i}" for i in range(N)]),
     "periods": lambda f: f.assign(p=pd.period_range("2020", periods=N, freq="D").astype(str)),

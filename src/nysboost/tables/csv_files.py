@@ -84,17 +84,12 @@ class CsvFile:
             raise TableError(self._sentence(str(error))) from error
 
     def _column(self, name: str, text: Any) -> Any:
-        """Return a column of text as what it is: floats, text with gaps, a category."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
+        """Return a column of text as what it is: floats, text, a category."""
         if name in self.numbers:
             numbers = self.writing.numbers(text, self.numbers[name])
             if numbers is None:
                 raise TableError(self._wrong_cell(name))
             return numbers
-        gap = pc.is_in(pc.utf8_lower(pc.utf8_trim_whitespace(text)), value_set=pa.array(MISSING))
-        text = pc.if_else(gap, pa.scalar(None, pa.string()), text)
         return text.dictionary_encode() if name in self.categories else text
 
     def infer(self, units: Mapping[str, str]) -> None:

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Hashable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import chain
 from numbers import Number
 from typing import Any
 
@@ -93,18 +93,20 @@ def find_form(values: Sequence[Any]) -> str:
 
     A unit is a percent sign or a currency; it, or the order, is that of every value, or "".
     """
-    texts = [tidy(v) if isinstance(v, str) else "" for v in values if not is_mark(v)]
-    unit = _unit(texts[0]) if texts else ""
-    if unit:
+    texts = (tidy(v) if isinstance(v, str) else "" for v in values if not is_mark(v))
+    start = next(texts, "")
+    if unit := _unit(start):
         return unit if all(_unit(text) == unit for text in texts) else ""
-    dates = list(takewhile(bool, map(_LOCAL_DATE.fullmatch, texts)))
-    if not dates or len(dates) < len(texts):
+    if not _LOCAL_DATE.fullmatch(start):
         return ""
-    first, second = (max(int(date[i]) for date in dates if date) for i in (1, 3))
-    if second > 12:
+    found = [_LOCAL_DATE.fullmatch(text) for text in chain([start], texts)]
+    dates = [date.groups() for date in found if date]
+    if len(dates) < len(found):
+        return ""
+    if max(int(date[2]) for date in dates) > 12:
         return MONTH_FIRST
-    dotted = all(date[2] == "." for date in dates if date)  # the month comes first nowhere
-    return DAY_FIRST if first > 12 or dotted else ""
+    dotted = all(date[1] == "." for date in dates)  # after which the month comes first nowhere
+    return DAY_FIRST if dotted or max(int(date[0]) for date in dates) > 12 else ""
 
 
 def _unit(text: str) -> str:
@@ -231,17 +233,16 @@ def kind_of(values: Sequence[Any], counts: Any) -> tuple[str, str]:
         return "number", ""
     if all(isinstance(v, bool | np.bool) for v in values):
         return "boolean", ""
-    marks = np.array([is_mark(v) for v in values])
-    if marks.all():
+    if all(map(is_mark, values)):
         return "category", ""
     form = find_form(values)
-    usual = [in_usual_form(value, form) for value in values]
+    usual = [in_usual_form(value, form) for value in values] if form else values
     for kind in ("number", "date", "duration", "boolean"):
         if READINGS[kind](usual[0]) is not None and not numbers_as(kind, usual)[1].any():
             return kind, form
     numbers, _ = numbers_as("number", values)
     real = ~np.isnan(numbers)
-    there = counts[~marks].sum()
+    there = counts[[not is_mark(v) for v in values]].sum()
     varied = len(values) > min(FEW_VALUES, there / 2) or (numbers[real] % 1 != 0).any()
     almost = varied and counts[real].sum() >= 0.9 * there
     return "numbers, but" if almost else "category", ""
