@@ -90,15 +90,11 @@ class LowRankMatrix(LinearOperator):
         return product
 
     def _matmat(self, V: Array) -> Array:
-        low = self._times(V)
-        return low + self.shift * V if self.shift else low
-
-    def _times(self, V: Array) -> Array:
-        """Return F S Fᵀ V."""
         if isinstance(V, np.ndarray) and not isinstance(self._weights_like, np.ndarray):
-            return arrays.to_host(self._times(arrays.like(V, self._weights_like)))
+            return arrays.to_host(self._matmat(arrays.like(V, self._weights_like)))
         inner = self._weights_like[:, None] * self._factor.inner(V)
-        return self._map_features(_product, inner, V)
+        low = self._map_features(_product, inner, V)
+        return low + self.shift * V if self.shift else low
 
     def _adjoint(self) -> LowRankMatrix:
         return self

@@ -148,9 +148,13 @@ class Gram(ABC):
     def landmarks(self, indices: Indices) -> Landmarks:
         """Return the columns at `indices` as landmarks."""
 
-    @abstractmethod
     def within(self, landmarks: Landmarks) -> Array:
         """Return W = k(Z, Z), shape (m, m)."""
+        J, Z = landmarks.indices, landmarks.points
+        if Z is not None:
+            return self.evaluate(Z, Landmarks(None, Z))  # of k itself, also where it has a basis
+        assert J is not None
+        return self.block(J, J)
 
     def between_rows(self, X: Array, Y: Array, rows: Indices, columns: Indices) -> Array:
         """Return G[rows, columns], given the rows X and Y themselves."""
@@ -213,10 +217,6 @@ class KernelGram(Gram):
     def bytes_per_value(self, form: Array) -> int:
         """Return what evaluating a block of such rows holds for each of its values."""
         return self.kernel.bytes_per_value(form)
-
-    def within(self, landmarks: Landmarks) -> Array:
-        """Return W = k(Z, Z), shape (m, m)."""
-        return self.between(landmarks.Z, landmarks.Z)
 
     def between(self, X: Array, Y: Array) -> Array:
         """Return k(X, Y) for any points."""

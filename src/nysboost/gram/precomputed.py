@@ -47,10 +47,6 @@ class PrecomputedGram(Gram):
         columns = _columns(landmarks)
         return lambda X, _=None: arrays.take(X, columns, axis=1)
 
-    def within(self, landmarks: Landmarks) -> Array:
-        """Return W = G[J, J], shape (m, m)."""
-        return self.block(_columns(landmarks), _columns(landmarks))
-
     def diag(self, rows: Indices | slice | None = None) -> Array:
         """Return the diagonal, or its entries at `rows`."""
         chosen = np.arange(self.n)[slice(None) if rows is None else rows]
