@@ -189,11 +189,6 @@ class DaskRows(ArrayRows):
         value: T = merge_on_workers(parts, merge, task.name)
         return value
 
-    def gather(self, result: Any, like: Any = None) -> Array:
-        """Return the result of a map as an array in memory, unless `like` is lazy itself."""
-        found: Array = result if is_lazy(like) else result.compute()
-        return found
-
     def align(self, other: Any) -> Any:
         """Return a table of n rows as a Dask array with the row chunks of this one."""
         import dask.array as da

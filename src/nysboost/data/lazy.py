@@ -29,9 +29,10 @@ def is_lazy(values: object) -> TypeGuard[Any]:
     return type(values).__module__.partition(".")[0] in ("dask", "dask_expr")
 
 
-def gather(values: Any) -> Any:
-    """Return values that are lazy as an array in memory, and others as they are."""
-    return values.compute() if is_lazy(values) else values
+def gather(values: T, like: Any = None) -> T:
+    """Return values that are lazy as an array in memory, unless `like` is lazy itself."""
+    found: T = values.compute() if is_lazy(values) and not is_lazy(like) else values
+    return found
 
 
 def map_rows(values: Any, function: Callable[[Array], Array], dtype: Any) -> Any:

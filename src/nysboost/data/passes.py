@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import numpy as np
 
 from nysboost.data.driver import ENDLESS, Plan, in_order, run_blocks, slices
+from nysboost.data.lazy import gather
 from nysboost.data.outputs import Output, make_output
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Indices, as_float, convert_like, take
@@ -228,9 +229,7 @@ class Rows:
                 output.write(space)
             start += piece.shape[0]
 
-    def gather(self, result: Array, like: Any = None) -> Array:  # noqa: ARG002
-        """Return the result of a map as an array in memory."""
-        return result
+    gather = staticmethod(gather)
 
 
 def apply_to_groups(

@@ -232,7 +232,7 @@ class ForgottenRows(Rows):
         """Raise: the rows are gone."""
         self.take()
 
-    pieces = map = fold = fold_pairs = group = gather = only = take
+    pieces = map = fold = fold_pairs = group = only = take
 
 
 def scan_size(rows: Rows) -> int:

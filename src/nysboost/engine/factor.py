@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from nysboost.data.lazy import gather
 from nysboost.data.passes import BlockTask, Task
 from nysboost.data.rows import ArrayRows, Rows, spread_indices
 from nysboost.engine.feature_map import FeatureMap, FeaturePass
@@ -104,10 +105,6 @@ class Factor:
         rows, work = self._pass(function, shared, result_bytes)
         return rows.fold(work, merge, *beside)
 
-    def gather(self, result: Array, like: Any = None) -> Array:
-        """Return the result of a map as an array in memory, unless `like` is lazy itself."""
-        return result if self.is_kept() else self.rows.gather(result, like)
-
     def _pass(
         self, function: Callable[..., Any], shared: Any, result_bytes: int = 0
     ) -> tuple[Rows, Task]:
@@ -135,7 +132,7 @@ class Factor:
 
     def squared_norms(self) -> Floats:
         """Return Σ_k s_k F_ik² of each row, the diagonal of F S Fᵀ, shape (n,)."""
-        return floats_on_host(self.gather(self.map(_squared_norms, self.weights, 1))[:, 0])
+        return floats_on_host(gather(self.map(_squared_norms, self.weights, 1))[:, 0])
 
     def triangular(self) -> Floats:
         """Return R of F = Q R, shape (K, K)."""

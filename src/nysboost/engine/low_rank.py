@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse.linalg import LinearOperator
 from sklearn.exceptions import ConvergenceWarning
 
+from nysboost.data.lazy import gather
 from nysboost.engine.factor import Factor
 from nysboost.engine.feature_map import FeatureMap
 from nysboost.engine.projection import BlockDiagonal
@@ -205,8 +206,7 @@ class LowRankMatrix(LinearOperator):
 
     def _map_features(self, function: Any, shared: Any, V: Array, *beside: Array) -> Array:
         """Return function(shared, F, *others) as an array of V's shape and kind."""
-        result = self._factor.map(function, shared, V.shape[1], *beside)
-        return self._factor.gather(result, V)
+        return gather(self._factor.map(function, shared, V.shape[1], *beside), V)
 
     @cached_property
     def _weights_like(self) -> Array:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
+from nysboost.data.lazy import gather
 from nysboost.data.passes import PairTask
 from nysboost.engine.factor import Factor
 from nysboost.engine.feature_map import FeatureMap
@@ -114,7 +115,7 @@ class Residual:
     def all_diagonals(self, g: Floats) -> tuple[Floats, Floats]:
         """Return R_ii and a_i for all rows, in one pass."""
         both = self.factor.map(_diagonals, self._of_a_row, 2, g[:, None])
-        d, a = np.ascontiguousarray(self.factor.gather(both).T)
+        d, a = np.ascontiguousarray(gather(both).T)
         return d, a
 
     @property
@@ -216,7 +217,7 @@ def relative_spectral_error(residual: Residual, rows: Indices) -> float:
         inner = factor.fold(_inner, None, v[:, None])
         ours = factor.map(_product, factor.weights[:, None] * inner, 1)
         product = times(v) - residual.shift * np.bincount(which, v)[which]
-        return product - factor.gather(ours)[:, 0]
+        return product - gather(ours)[:, 0]
 
     return _largest_eigenvalue(times_residual, len(rows)) / _largest_eigenvalue(times, len(rows))
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from nysboost.data.driver import slices
+from nysboost.data.lazy import gather
 from nysboost.data.passes import TILE_COLS, TILE_ROWS, BlockTask
 from nysboost.data.rows import ArrayRows, ForgottenRows, Rows, scan_size
 from nysboost.gram.landmarks import Landmarks
@@ -227,7 +228,7 @@ class KernelGram(Gram):
         if rows is not None:
             return self.kernel.diag(self.rows.take(rows))
         task = BlockTask("diagonal", _diagonal, self.kernel, scan_size(self.rows))
-        return self.rows.gather(self.rows.map(task, 1))[:, 0]
+        return gather(self.rows.map(task, 1))[:, 0]
 
     def restrict(self, indices: Indices) -> KernelGram:
         """Return the Gram matrix of the rows at `indices`, which are read once."""

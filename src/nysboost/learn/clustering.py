@@ -11,6 +11,7 @@ from scipy.spatial.distance import cdist
 from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
+from nysboost.data.lazy import gather
 from nysboost.data.rows import spread_indices
 from nysboost.estimators.transformers import OnFeatures
 from nysboost.kernels.distances import directions
@@ -122,7 +123,7 @@ class SpectralClustering(ClusterMixin, OnFeatures):
         self._vectors = V[:, ::-1][:, :k] / np.sqrt(self.eigenvalues_)
         shared = self._degrees, self._vectors
         embedding = features.map(_embed, shared, k, diag)
-        self.embedding_ = arrays.floats_on_host(features.gather(embedding))
+        self.embedding_ = arrays.floats_on_host(gather(embedding))
         self.labels_ = _LABELS[self.assign_labels](self)
         points = directions(self.embedding_)
         centres = [points[self.labels_ == c] for c in range(self.n_clusters)]

@@ -11,6 +11,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from nysboost.data.lazy import gather
 from nysboost.data.passes import BlockTask
 from nysboost.data.recognise import table_of
 from nysboost.engine.factor import Factor
@@ -176,7 +177,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnFeatures):
         uniform sample, and the components themselves.
         """
         k, shared = len(self.components_), (self.mean_, self.components_)
-        T = floats_on_host(features.gather(features.map(_project, shared, k)))
+        T = floats_on_host(gather(features.map(_project, shared, k)))
         landmarks = min(len(T), self.n_landmarks or 240)
         self._pre_map = Nystroem(
             Gaussian(sigma="median"),

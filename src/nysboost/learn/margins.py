@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from nysboost.data.lazy import gather
 from nysboost.data.rows import spread_indices
 from nysboost.engine.factor import Factor
 from nysboost.gram import KernelGram
@@ -218,7 +219,7 @@ def _step(F: Array, kappa: Floats, gw: Array, gb: Array, *, intercept: bool) -> 
 
 def scores_of(features: Factor, w: Array, b: Array) -> Array:
     """Return F w + b in the precision of F, shape (n, p)."""
-    return features.gather(features.map(_scores, (w, b), w.shape[1]))
+    return gather(features.map(_scores, (w, b), w.shape[1]))
 
 
 def _scores(shared: tuple[Array, Array], F: Array) -> Array:
