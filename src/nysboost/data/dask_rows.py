@@ -9,7 +9,6 @@ collection comes in, never before.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from itertools import chain, pairwise
@@ -20,7 +19,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from nysboost.data.lazy import as_node, is_lazy, merge_on_workers
-from nysboost.data.passes import Blocks, PairTask, Task, apply_to_groups, cut_blocks
+from nysboost.data.passes import Blocks, PairTask, Task, apply_to_groups
 from nysboost.data.rows import ArrayRows, Rows
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Indices, as_float, dense, empty
@@ -123,8 +122,8 @@ class DaskRows(ArrayRows):
             )
         task.prepare(self.form)  # which refuses rows that do not fit
         chunks, meta = (self.data.chunks[0], (columns,)), empty((0, columns), dense(self.form))
-        how = {"task": as_node(task, "task"), "columns": columns}
-        return self.send(_map_chunk, task.name, chunks, meta, *beside, **how)
+        how = {"method": "map", "given": as_node((task, columns), "task"), "otherwise": meta}
+        return self.send(_on_chunk, task.name, chunks, meta, *beside, **how)
 
     def send(
         self, function: Callable[..., Any], token: str, chunks: Any, meta: Any, *beside: Any,
@@ -139,8 +138,8 @@ class DaskRows(ArrayRows):
 
     def fold(self, task: Task, merge: Callable[[T, T], T], *beside: Any) -> T:
         """Return the task's results for all blocks of rows, merged by a tree in their order."""
-        how = {"task": as_node(task, "task"), "merge": merge}
-        parts = self.send(_fold_chunk, task.name, None, NO_VALUES, *beside, **how)
+        how = {"method": "fold", "given": as_node((task, merge), "task"), "otherwise": None}
+        parts = self.send(_on_chunk, task.name, None, NO_VALUES, *beside, **how)
         value: T = merge_on_workers(parts, merge, task.name)
         return value
 
@@ -155,8 +154,9 @@ class DaskRows(ArrayRows):
 
         parts = min(len(items), self.data.numblocks[0])
         bounds = np.linspace(0, len(items), parts + 1).astype(np.intp)
-        how = {"task": as_node(task, "task"), "bounds": bounds}
-        cut = self.send(_cut_chunk, task.name, None, NO_VALUES, *beside, **how)
+        given = as_node((task, bounds), "task")
+        how = {"method": "sort_blocks", "given": given, "otherwise": [[]] * parts}
+        cut = self.send(_on_chunk, task.name, None, NO_VALUES, *beside, **how)
         chunks, work = np.ravel(cut.to_delayed()), as_node(function, "function")
         found = [
             dask.delayed(_apply_to_part)(work, items[a:b], a, [chunk[i] for chunk in chunks])
@@ -223,39 +223,18 @@ def rows_at(block: Array, local: list[Indices], block_id: tuple[int, ...]) -> Ar
     return as_float(block[wanted])
 
 
-@contextmanager
-def _on_worker(chunk: int) -> Iterator[None]:
-    """Keep to one core, and let an error say in which chunk it is."""
+def _on_chunk(
+    chunk: Array, *beside: Array, method: str, given: Any, otherwise: Any, block_id: tuple[int, ...]
+) -> Any:
+    """Return what a method of the chunk's rows returns, if there are any; errors say where."""
+    if chunk.shape[0] == 0:
+        return otherwise
     with on_one_core():
         try:
-            yield
+            return getattr(ArrayRows(chunk), method)(*given, *beside)
         except ValueError as error:
-            raise ValueError(f"In chunk {chunk}, with its rows counted from 0: {error}") from error
-
-
-def _map_chunk(
-    chunk: Array, *beside: Array, task: Task, columns: int, block_id: tuple[int, ...]
-) -> Array:
-    if chunk.shape[0] == 0:
-        return empty((0, columns), dense(as_float(chunk)))
-    with _on_worker(block_id[0]):
-        return ArrayRows(chunk).map(task, columns, *beside)
-
-
-def _fold_chunk(
-    chunk: Array, *beside: Array, task: Task, merge: Any, block_id: tuple[int, ...]
-) -> Any:
-    if chunk.shape[0] == 0:
-        return None
-    with _on_worker(block_id[0]):
-        return ArrayRows(chunk).fold(task, merge, *beside)
-
-
-def _cut_chunk(
-    chunk: Array, *beside: Array, task: Task, bounds: Indices, block_id: tuple[int, ...]
-) -> list[Blocks]:
-    with _on_worker(block_id[0]):
-        return cut_blocks(ArrayRows(chunk).sort_blocks(task, *beside), bounds)
+            where = f"In chunk {block_id[0]}, with its rows counted from 0"
+            raise ValueError(f"{where}: {error}") from error
 
 
 def _apply_to_part(function: Any, items: Any, first: int, chunks: list[Blocks]) -> list[Any]:

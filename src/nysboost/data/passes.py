@@ -177,15 +177,16 @@ class Rows:
         The task returns numbers of groups, and a table of as many rows, for each block. A group's
         table has its rows in their order; of a group without rows the result is None.
         """
-        return apply_to_groups(function, items, self.sort_blocks(task, *beside))
+        everything = np.array([0, len(items)])
+        return apply_to_groups(function, items, *self.sort_blocks(task, everything, *beside))
 
-    def sort_blocks(self, task: Task, *beside: Array) -> Blocks:
-        """Return what the task returns for each block, its rows in the order of their groups."""
+    def sort_blocks(self, task: Task, bounds: Indices, *beside: Array) -> list[Blocks]:
+        """Return what the task returns for each block, sorted by groups, and cut at bounds."""
         plan, found = task.plan(self, not self.in_memory), []
         for numbers, table in self._run(task, task.prepare(self.form), plan, beside):
             order = np.argsort(numbers, kind="stable")
             found.append((numbers[order], take(table, order)))
-        return found
+        return cut_blocks(found, bounds)
 
     def fold_pairs(self, task: PairTask, merge: Callable[[T, T], T], *beside: Array) -> T:
         """Return the task's results for all tiles of the n×n matrix of pairs of rows, merged."""
