@@ -1,5 +1,7 @@
 """L-BFGS against SciPy's, and where it must not go."""
 
+from collections import deque
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -48,9 +50,9 @@ def test_a_step_without_a_gradient_is_left_out():
 
 def dense_inverse_hessian(pairs):
     """BFGS as a matrix: (I − ρ s yᵀ) H (I − ρ y sᵀ) + ρ s sᵀ, from the newest pair's scale."""
-    s, y = pairs[-1]
+    s, y, _ = pairs[-1]
     H = np.eye(len(s)) * (s @ y) / (y @ y)
-    for s, y in pairs:
+    for s, y, _ in pairs:
         project = np.eye(len(s)) - np.outer(s, y) / (s @ y)
         H = project @ H @ project.T + np.outer(s, s) / (s @ y)
     return H
@@ -61,10 +63,24 @@ def test_the_two_loops_are_the_product_with_the_dense_inverse_hessian(count, see
     rng = np.random.default_rng(seed)
     A = rng.normal(size=(6, 6))
     steps = rng.normal(size=(count, 6))
-    pairs = [(s, (A @ A.T + np.eye(6)) @ s) for s in steps]
+    changes = steps @ (A @ A.T + np.eye(6))
+    pairs = deque((s, y, 1 / (s @ y)) for s, y in zip(steps, changes, strict=True))
     g = rng.normal(size=6)
     expected = dense_inverse_hessian(pairs) @ g
     np.testing.assert_allclose(_inverse_hessian_times(pairs, g), expected, rtol=1e-7, atol=1e-9)
+
+
+def test_rows_of_different_curvature_have_scales_of_their_own():
+    """A landmark where the loss is flat goes as far as one where it is steep."""
+    curvature = np.logspace(0, 4, 6)[:, None]
+
+    def objective(x):
+        gap = x.reshape(6, 5) - 1
+        return float((curvature * gap**2).sum()), (2 * curvature * gap).reshape(x.shape)
+
+    start = np.random.default_rng(0).normal(size=(6, 5))
+    in_rows, as_one = (objective(descend(objective, x, 20))[0] for x in (start, start.ravel()))
+    assert in_rows < 1e-2 * as_one
 
 
 class Told:

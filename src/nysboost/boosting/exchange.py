@@ -48,12 +48,11 @@ def exchange_landmarks(sample: Sample, landmarks: Landmarks) -> tuple[Fit, Optim
     Returns the joint approximation on the landmarks that are left, and the core of these and all
     candidates of the last exchange. Landmarks are points, or positions in the sample.
     """
-    # ‖R‖ ≥ tr R / √s and ‖G‖ ≤ tr G bound the error of the start from below
-    start = fit_learner(sample.gram, landmarks, len(landmarks))
-    missing = residual_diagonal(sample.gram, start).sum()
-    single = bool(missing > SINGLE * len(sample) ** 0.5 * to_host(sample.gram.diag()).sum())
+    whole = to_host(sample.gram.diag()).sum()
     for _ in range(EXCHANGES):
-        rows = find_missed_rows(sample.gram, landmarks, count_candidates(landmarks))
+        rows, missing = find_missed_rows(sample.gram, landmarks, count_candidates(landmarks))
+        # ‖R‖ ≥ tr R / √s and ‖G‖ ≤ tr G bound the error from below
+        single = bool(missing > SINGLE * len(sample) ** 0.5 * whole)
         grown = pool([landmarks, sample.gram.landmarks(rows)])
         core = project_sample(sample, grown, single=single)
         with threads_for(len(grown)):
@@ -69,33 +68,35 @@ def count_candidates(landmarks: Landmarks) -> int:
     return max(1, round(CANDIDATES * len(landmarks)))
 
 
-def find_missed_rows(gram: Gram, landmarks: Landmarks, size: int) -> Indices:
-    """Return at most `size` rows that plain Nyström on these landmarks misses, and that lie apart.
+def find_missed_rows(gram: Gram, landmarks: Landmarks, size: int) -> tuple[Indices, float]:
+    """Return at most `size` rows, lying apart, that plain Nyström misses, and its residual's trace.
 
     They are Cholesky pivots of the residual on rows of which half have its largest diagonal
     entries, half are drawn by their squares. It is done twice, as a large group may hide others.
     """
-    rows = np.arange(0)
-    for wanted in (-(-size // 2), size // 2):
-        known = pool([landmarks, gram.landmarks(rows)]) if len(rows) else landmarks
-        rows = np.concatenate([rows, _find_pivots(gram, known, wanted)])
-    return rows
+    rows, trace = _find_pivots(gram, landmarks, -(-size // 2))
+    known = pool([landmarks, gram.landmarks(rows)]) if len(rows) else landmarks
+    others, _ = _find_pivots(gram, known, size // 2)
+    return np.concatenate([rows, others]), trace
 
 
-def _find_pivots(gram: Gram, landmarks: Landmarks, size: int) -> Indices:
-    """Return pivots of the residual among the rows with most of its diagonal, four for each."""
+def _find_pivots(gram: Gram, landmarks: Landmarks, size: int) -> tuple[Indices, float]:
+    """Return pivots of the residual among the rows with most of its diagonal, and its trace.
+
+    There are four such rows for each pivot.
+    """
     learner = fit_learner(gram, landmarks, len(landmarks))
     diagonal = residual_diagonal(gram, learner)
     count = min(4 * size, int(np.count_nonzero(diagonal)))
     if count == 0:
-        return np.arange(0)
+        return np.arange(0), 0.0
     most = np.argsort(-diagonal, kind="stable")[: -(-count // 2)]
     rows = np.union1d(most, _sample_systematically((diagonal / diagonal.max()) ** 2, count // 2))
     F = floats_on_host(learner.features(rows))
     residual = floats_on_host(gram.block(rows, rows)) - F @ F.T
     floor = cutoff(len(rows), EPS) * float(np.diag(residual).max())
     chosen: Indices = rows[eliminate(residual, largest(floor), size)]
-    return chosen
+    return chosen, float(diagonal.sum())
 
 
 def _sample_systematically(weights: Floats, size: int) -> Indices:

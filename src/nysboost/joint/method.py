@@ -86,7 +86,7 @@ def _add_missed_rows(gram: Gram, start: Landmarks, sample: Sample) -> Sample:
     """Return the sample with rows that the start misses most, and those farthest out."""
     if not (len(sample) < gram.n <= WHOLE_DIAGONAL and gram.rows.in_memory):
         return sample
-    missed = find_missed_rows(gram, start, count_candidates(start))
+    missed, _ = find_missed_rows(gram, start, count_candidates(start))
     farthest = _farthest(gram, len(sample) // FAR)
     return Sample.of(gram, np.concatenate([sample.indices, missed, farthest]))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TypeAlias
 
 from nysboost.numerics.arrays import Array, namespace
@@ -17,8 +17,12 @@ FORGET, FORGET_SQUARE, STILL = 0.9, 0.99, 1e-12
 """How much of the mean gradient, and of its square, Adam keeps in a step; a slope of nothing."""
 
 
-Pairs: TypeAlias = deque[tuple[Array, Array]]
-"""Steps, each with the change of the gradient that came with it, the newest last."""
+SHRUNK = 0.1
+"""Share of the mean that is added to the squares of each row; with 1e-6 the error on Covertype is
+1 % larger after ten steps, 0.2 % after forty."""
+
+Pairs: TypeAlias = deque[tuple[Array, Array, Array]]
+"""Steps s, each with the change y of the gradient that came with it and 1/⟨s, y⟩; newest last."""
 
 
 def descend(
@@ -48,8 +52,8 @@ def descend(
             step /= 4
             continue
         bend = next_gradient - gradient
-        if float(_dot(moved, bend)) > NOTHING * -promised:
-            pairs.append((moved, bend))
+        if float(along := _dot(moved, bend)) > NOTHING * -promised:
+            pairs.append((moved, bend, 1 / along))
         gained = value - next_value
         x, value, gradient = x + moved, next_value, next_gradient
         if max(gained, before) < worth:
@@ -80,19 +84,29 @@ def anneal(
     return x
 
 
-def _inverse_hessian_times(pairs: Iterable[tuple[Array, Array]], gradient: Array) -> Array:
-    """Return H g by the two loops of Nocedal (1980), with the newest pair setting the scale."""
-    known = [(moved, bend, 1 / _dot(moved, bend)) for moved, bend in pairs]
+def _inverse_hessian_times(pairs: Pairs, gradient: Array) -> Array:
+    """Return H g by the two loops of Nocedal (1980), with the newest pair setting the scales.
+
+    Each row of a matrix has a scale of its own, its step over the change of its gradient: landmarks
+    differ in how far they should move. MNIST, c = 240: the error of 26 steps in 16.
+    """
     shares = []
-    for moved, bend, weight in reversed(known):
+    for moved, bend, weight in reversed(pairs):
         shares.append(weight * _dot(moved, gradient))
         gradient = gradient - shares[-1] * bend
-    if known:
-        moved, bend, weight = known[-1]
-        gradient = gradient / (weight * _dot(bend, bend))
-    for (moved, bend, weight), share in zip(known, reversed(shares), strict=True):
+    if pairs:
+        moved, bend, weight = pairs[-1]
+        scales = namespace(bend).sqrt(_squares_of_rows(moved) / _squares_of_rows(bend))
+        gradient = gradient * (scales / (weight * _dot(bend, scales * bend)))
+    for (moved, bend, weight), share in zip(pairs, reversed(shares), strict=True):
         gradient = gradient + (share - weight * _dot(bend, gradient)) * moved
     return gradient
+
+
+def _squares_of_rows(a: Array) -> Array:
+    """Return ‖row‖² as a column, of a vector one number, shrunk towards the mean of all."""
+    squares = namespace(a).sum(a * a, axis=-1, keepdims=True)
+    return squares + SHRUNK * namespace(a).mean(squares)
 
 
 def _dot(a: Array, b: Array) -> Array:
