@@ -20,6 +20,9 @@ from nysboost.numerics.tolerances import EXHAUSTED, cutoff
 STEP = 64
 """Rows, or proposals, among which pivots are chosen at a time."""
 
+SMALL_PRODUCTS = 4
+"""What a multiplication costs in the small products of proposals, over one in a pass's."""
+
 CANDIDATES = 59
 """The best of 59 is, with a probability of 95 %, among the best 5 % (Smola and Schölkopf)."""
 
@@ -34,7 +37,7 @@ class PartialFactor:
     def __init__(self, gram: Gram, c: int) -> None:
         self.gram = gram
         fits = 8 * gram.n * c <= gram.budget.bytes // 2 and not gram.rows.lazy
-        self.F = np.zeros((gram.n, c if fits else 0))
+        self.F = np.zeros((gram.n, c if fits else 0), order="F")  # columns take memory when written
         self.is_kept = fits
         self.lower: Floats = np.zeros((0, 0))
         self.pivots: Indices = np.arange(0)
@@ -157,51 +160,69 @@ def random_pivots(gram: Gram, c: int, rng: np.random.Generator) -> Indices:
     Accelerated randomly pivoted Cholesky (Epperly, Tropp and Webber 2024): columns are proposed by
     the diagonal of the last pass and accepted by that of now. Fewer come back if it vanishes.
     """
-    factor = PartialFactor(gram, c)
+    factor, rate = PartialFactor(gram, c), 1.0
     while factor.rank < c and not factor.exhausted:
-        proposed = _propose(factor, c, rng)
-        pivots, is_outdated = _accept(factor, proposed, c - factor.rank, rng)
+        proposed = _propose(factor, c, rate, rng)
+        pivots, rate = _accept(factor, proposed, c, rng)
         if len(pivots):
             factor.append(pivots)
         elif factor.rank == factor.updated:
             factor.diag[proposed] = 0  # nothing is left of them but rounding
-        if is_outdated and factor.updated < factor.rank < c:
+        if _is_outdated(factor, factor.rank, c, rate):
             factor.update()
+            rate = 1.0
     return factor.pivots
 
 
-def _propose(factor: PartialFactor, c: int, rng: np.random.Generator) -> Indices:
-    """Draw two proposals for each pivot wanted, but no more than a sixteenth of the rows."""
+def _is_outdated(factor: PartialFactor, rank: int, c: int, rate: float) -> bool:
+    """Whether a pass costs less than the proposals that it saves, of which `rate` are accepted.
+
+    In multiplications, of which a proposal takes c², and d for each of its c kernel values.
+    """
+    n, d, old = factor.gram.n, factor.gram.rows.n_features, factor.updated
+    saved, update = (c - rank) * (1 - rate) * c * (c + d), n * (rank - old) * (rank + d)
+    return old < rank < c and SMALL_PRODUCTS * saved > rate * update
+
+
+def _propose(factor: PartialFactor, c: int, rate: float, rng: np.random.Generator) -> Indices:
+    """Draw twice the proposals that the pivots wanted need, but no more than for all at first."""
     n, memory = factor.gram.n, factor.gram.budget.bytes // 8
     width = 8 * (c + STEP + factor.gram.rows.n_features)
     fits = min(memory // width, int(np.sqrt(memory / 8)))
-    size = max(STEP, min(2 * (c - factor.rank), n // 16, fits) // STEP * STEP)
+    wanted = 2 * min((c - factor.rank) / max(rate, 1 / n), c)
+    size = max(STEP, int(min(wanted, n // 16, fits)) // STEP * STEP)
     return rng.choice(n, size=size, p=factor.diag / factor.diag.sum())
 
 
 def _accept(
-    factor: PartialFactor, proposed: Indices, wanted: int, rng: np.random.Generator
-) -> tuple[Indices, bool]:
-    """Return the proposals accepted one after the other, and whether they became too few."""
+    factor: PartialFactor, proposed: Indices, c: int, rng: np.random.Generator
+) -> tuple[Indices, float]:
+    """Return the proposals accepted one after the other, and the share accepted in the end.
+
+    It ends at the c-th pivot, where a pass has become worth while, and where all are rounding.
+    """
     rows, places = np.unique(proposed, return_inverse=True)
-    gram, drawn_by, known = factor.gram.restrict(rows), factor.diag[proposed], factor.rank
-    F = np.zeros((len(proposed), known + wanted))
-    F[:, :known] = factor.at(rows)[places]
-    found: Indices = np.arange(0)
+    gram, drawn_by, rank = factor.gram.restrict(rows), factor.diag[proposed], factor.rank
+    F = np.zeros((len(proposed), c))
+    F[:, :rank] = factor.at(rows)[places]
+    found, rate = np.arange(0), 1.0
     for start in range(0, len(proposed), STEP):
-        left = F[start:, : known + len(found)]
-        values = floats_on_host(gram.block(places[start:], places[start : start + STEP]))
-        residual = values - left @ left[:STEP].T
-        rule = accept_in_order(drawn_by[start : start + STEP], factor.floor, rng)
-        new = eliminate(residual[:STEP], rule, wanted - len(found))
+        part, after = slice(start, start + STEP), slice(start + STEP, None)
+        left = F[part, :rank]
+        residual = floats_on_host(gram.block(places[part], places[part])) - left @ left.T
+        chances = np.diag(residual) / drawn_by[part]
+        rate = float(chances[np.diag(residual) > factor.floor].sum()) / len(chances)
+        new = eliminate(residual, accept_in_order(drawn_by[part], factor.floor, rng), c - rank)
         found = np.append(found, start + new)
-        # a step takes STEP · len(proposed) kernel values, a pass n for each pivot
-        if len(found) == wanted or len(new) * factor.gram.n < 2 * STEP * len(proposed):
-            return proposed[found], True
-        corner = _cholesky(residual[np.ix_(new, new)])
-        stop = left.shape[1] + len(new)
-        F[start:, left.shape[1] : stop] = _divide(residual[:, new], corner)
-    return proposed[found], False
+        if len(new) and len(places[after]):
+            values = floats_on_host(gram.block(places[after], places[start + new]))
+            values = values - F[after, :rank] @ left[new].T
+            corner = _cholesky(residual[np.ix_(new, new)])
+            F[after, rank : rank + len(new)] = _divide(values, corner)
+        rank += len(new)
+        if rank in (c, factor.updated) or _is_outdated(factor, rank, c, rate):
+            break
+    return proposed[found], rate
 
 
 def _cholesky(block: Floats) -> Floats:
