@@ -102,7 +102,7 @@ def test_scores_that_are_probabilities_stay_what_they_are(sure):
     true = np.exp(log_softmax(sure * rng.normal(size=(20_000, 3)) - [0, 1, 3], axis=1))
     drawn = np.array([rng.multinomial(1, p) for p in true], dtype=float)
     h = slice(0, 4000)
-    fitted = Fitted([], drawn[h], true[h], 0 * true[h], None, [])
+    fitted = Fitted([], drawn[h], true[h], None, [])
     as_shares, as_scores = (
         log_softmax(logits_of(true, *calibrate(fitted, shares=shares)), axis=1)
         for shares in (True, False)
@@ -116,12 +116,12 @@ def machines(shift, n=2000):
     rng = np.random.default_rng(1)
     labels = rng.integers(3, size=n)
     scores = 2.0 * np.eye(3)[labels] + rng.normal(size=(n, 3)) + [0.0, shift, 0.0]
-    return Fitted([], np.eye(3)[labels], scores, 0 * scores, None, [])
+    return Fitted([], np.eye(3)[labels], scores, None, [])
 
 
 def test_a_machine_of_two_classes_keeps_its_own_intercept():
     three = machines(0.0)
-    two = Fitted([], three.truth[:, :2], three.mean[:, :2], three.spread[:, :2], None, [])
+    two = Fitted([], three.truth[:, :2], three.mean[:, :2], None, [])
     _, power, bias = calibrate(two, shares=False)
     assert power == 0
     np.testing.assert_array_equal(bias, 0)
@@ -142,7 +142,7 @@ def test_rows_of_no_weight_have_no_say_in_the_biases():
         np.concatenate(parts) for parts in ((right.truth, wrong.truth), (right.mean, wrong.mean))
     ]
     weights = np.repeat([1.0, 0.0], n)
-    some = calibrate(Fitted([], *both, 0 * both[1], weights, []), shares=False)
+    some = calibrate(Fitted([], *both, weights, []), shares=False)
     alone = calibrate(right, shares=False)
     np.testing.assert_allclose(some[2], alone[2], atol=0.02)
 

@@ -8,12 +8,15 @@ import numpy as np
 import pytest
 from containers import CountedChunks, hdf5, memory_map, zarr_array
 from dask.callbacks import Callback
+from hypothesis import given
+from hypothesis import strategies as st
 from peaks import peak_bytes
 
 import nysboost as nb
 from nysboost.data.recognise import rows_of
 from nysboost.numerics.resources import Budget
-from nysboost.search.leaves import Leaves, Tree
+from nysboost.search.candidates import MATERN32
+from nysboost.search.leaves import NEAREST, Leaves, Tree, nearest_variance
 from nysboost.search.model import leaf_rows
 
 QUICK = {"kernel": "matern", "metric": "each", "scale": "standard", "random_state": 0}
@@ -240,3 +243,17 @@ def test_mapped_rows_in_single_precision_predict_alike_and_far_ones_stay_in_doub
     assert (single.V.dtype, double.V.dtype) == (np.float32, np.float64)
     np.testing.assert_allclose(single(new), double(new), rtol=0, atol=1e-4)
     assert fit(KERNELS[1], tree, U + 1e6, y, None, rho, 0.01).V.dtype == np.float64
+
+
+@given(st.integers(1, 40), st.integers(0, 50))
+def test_the_variance_of_a_leaf_is_that_of_a_gaussian_process_or_more(n, seed):
+    """Nearest rows alone know less than all of them, and few rows are all nearest."""
+    rng = np.random.default_rng(seed)
+    V, H, counts = rng.normal(size=(n, 3)), rng.normal(size=(5, 3)), rng.uniform(0.5, 2, size=n)
+    K, C = MATERN32(V, V) + 0.1 * np.diag(1 / counts), MATERN32(H, V)
+    exact = 1.1 - np.sum(C * np.linalg.solve(K, C.T).T, axis=1)
+    table = np.c_[V, rng.normal(size=n), counts]
+    found = nearest_variance(MATERN32, 0.1, H, table)
+    assert (found >= exact - 1e-9).all()
+    if n <= NEAREST:
+        np.testing.assert_allclose(found, exact, rtol=1e-9)

@@ -39,13 +39,13 @@ def test_features_in_the_coordinates_of_a_search_are_those_of_the_rows(scaling, 
 
 
 def test_a_wide_table_has_a_metric_of_each_feature_too_where_there_are_rows_enough():
-    def spaces(n, metric="auto"):
+    def shapes(n, metric="auto"):
         rows = SimpleNamespace(n=n, n_features=100)
-        return [space.name for space in options_of("auto", metric, "auto", None, "", rows).spaces]
+        return [one.shape for one in options_of("auto", metric, "auto", None, "", rows).candidates]
 
-    assert spaces(100) == ["in_proportion", "unit_spread", "per feature"]
-    assert spaces(99) == ["in_proportion", "unit_spread"]
-    assert spaces(99, "each") == ["per feature"]
+    assert shapes(100) == ["full", "full", "each"]
+    assert shapes(99) == ["full", "full"]
+    assert shapes(99, "each") == ["each"]
 
 
 def test_principal_components_keep_distances_where_they_are_all_there_are():
@@ -60,8 +60,8 @@ def test_principal_components_keep_distances_where_they_are_all_there_are():
 
 
 def test_codes_are_piecewise_linear_between_quantiles_of_the_different_values():
-    spike = np.r_[np.zeros(900), np.linspace(0, 1, 161)[1:]]  # quantiles of all are 0 but for two
-    X = np.stack([spike, np.arange(1060) % 2, np.arange(1060) % 3], axis=1)
+    spike = np.r_[np.zeros(1440), np.linspace(0, 1, 161)[1:]]  # quantiles of all are 0 but for two
+    X = np.stack([spike, np.arange(1600) % 2, np.arange(1600) % 3], axis=1)
     codes = PiecewiseCodes.of(X)
     np.testing.assert_allclose(codes.edges[0], np.linspace(0, 1, tuning.BINS + 1))
     np.testing.assert_array_equal(codes.edges[2], [0, 1, 2])

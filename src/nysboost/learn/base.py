@@ -186,10 +186,8 @@ class BaseLearner(given.TableInput):
             variance: Any = 0.0
             far: Any = 0.0
             for member in self._members:
-                model = member.model
-                F = model.features(x if member.codes is None else member.codes(x))
-                variance = variance + member.weight * model.spread(F)[:, None] * model.noise
-                far = far + member.weight * model.outlying(F)
+                of_member, beyond = member.variance(x)
+                variance, far = variance + of_member, far + beyond
             variances.append(variance)
             outlying.append(far)
         xp = arrays.namespace(*variances)
@@ -244,15 +242,21 @@ def permutation_importances(
     """Return how much the squared error of held-out rows grows as each column is shuffled, sum 1.
 
     X (n, d) are rows as numbers with targets (n, t); origins (d,) say of which column each is.
+    Predictions beyond the targets' range, as of machines, count as its ends.
     """
     rng, n = np.random.default_rng(0), min(PERMUTED_ROWS, max(50, IN_ALL // n_columns))
     X, truth = arrays.to_host(X)[:n], truth[:n]
-    before = np.mean((arrays.to_host(predict(X)) - truth) ** 2)
-    grown = np.zeros(n_columns)
+    least, most = truth.min(axis=0), truth.max(axis=0)
+
+    def error(some: Array) -> float:
+        predicted = np.clip(arrays.to_host(predict(some)), least, most)
+        return float(np.mean((predicted - truth) ** 2))
+
+    before, grown = error(X), np.zeros(n_columns)
     for j in np.unique(origins):
         shuffled, of_column = X.copy(), origins == j
         shuffled[:, of_column] = X[rng.permutation(len(X))][:, of_column]
-        grown[j] = np.mean((arrays.to_host(predict(shuffled)) - truth) ** 2) - before
+        grown[j] = error(shuffled) - before
     grown = np.maximum(grown, 0.0)
     total = grown.sum()
     return np.asarray(grown / total) if total > 0 else np.full(n_columns, 1 / n_columns)

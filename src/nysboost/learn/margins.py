@@ -262,10 +262,8 @@ def fit_machines(loss: str, C: float | None, found: Fitted, data: Data, budget: 
         members.append(replace(member, model=model))
     counts = None if data.weights is None else data.mass[data.held]
     there = np.concatenate([held for _, held in data.splits])
-    return replace(
-        found, members=members, truth=truth, mean=scores, spread=np.full_like(scores, np.nan),
-        weights=counts, X=arrays.take(data.X, there),
-    )  # fmt: skip
+    X = arrays.take(data.X, there)
+    return replace(found, members=members, truth=truth, mean=scores, weights=counts, X=X)
 
 
 def _choose_strength(

@@ -22,6 +22,10 @@ from nysboost.search.search import Fitted
 CENTRAL, NORMAL = 0.95, 1.959963984540054
 """The share of held-out rows that an interval of ±1.96 standard deviations is made to cover."""
 
+FLOORS = np.array([0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0])
+"""Noise that variances may lack, over their mean: near rows that are alike those of leaves are too
+small (concrete: interval score 1.84 without, 1.44 with; of equal widths 1.47)."""
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
@@ -153,7 +157,7 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         scaled = (Y - self._centre) / self._unit
         fitted = self._learn(X, scaled, weights)
         self._variance_of_y = np.average(scaled**2, axis=0, weights=weights)
-        self._interval = _interval(fitted)
+        self._interval, self._floor = _calibrate_variance(fitted)
         return self
 
     def partial_fit(
@@ -237,10 +241,8 @@ def _means_and_stds(learner: Any, rows: Any) -> Array:
     """Return predictions, and beside them standard deviations, shape (n, 2 t)."""
     mean = _means(learner, rows)
     variance, outlying = learner._variance(rows)
-    xp, variance = (
-        arrays.namespace(variance),
-        variance * arrays.like(learner._interval**2, variance),
-    )
+    xp, a, b = arrays.namespace(variance), learner._interval, learner._floor
+    variance = arrays.like(a**2, variance) * (variance + arrays.like(b, variance))
     # what was scaled to cover held-out rows says little far from all of them: there it is that
     # of y, and of how far the prediction is from the mean of y
     unit = arrays.like(learner._unit, variance)
@@ -250,14 +252,24 @@ def _means_and_stds(learner: Any, rows: Any) -> Array:
     return xp.concat([mean, xp.astype(std, mean.dtype)], axis=1)
 
 
-def _interval(fitted: Fitted) -> Floats:
-    """Return the factor by which standard deviations cover 95 % of held-out rows, shape (t,).
+def _calibrate_variance(fitted: Fitted) -> tuple[Floats, Floats]:
+    """Return a and b, shape (t,), with which intervals of variance a²(v + b) cover 95 %.
 
-    The share is that of conformal prediction: a new row is one among n + 1.
+    v are variances of held-out rows and b, the noise that they lack, is what the likelihood of
+    these rows prefers. The share is that of conformal prediction: a new row is one among n + 1.
     """
-    safe = arrays.positive_or_one(fitted.spread)
-    counts = np.ones(len(safe)) if fitted.weights is None else fitted.weights
+    variance, missed = fitted.variance(), (fitted.truth - fitted.mean) ** 2
+    counts = np.ones(len(missed)) if fitted.weights is None else fitted.weights
+    variance = arrays.positive_or_one(variance)
+    mean = np.average(variance, axis=0, weights=counts)
+    likely = []
+    for floor in FLOORS:
+        v = variance + floor * mean
+        scale = np.average(missed / v, axis=0, weights=counts)
+        log_v = np.average(np.log(v), axis=0, weights=counts)
+        likely.append(log_v + np.log(np.maximum(scale, np.finfo(float).tiny)))
+    b = FLOORS[np.argmin(likely, axis=0)] * mean
     share = min(CENTRAL * (1 + 1 / counts.sum()), 1.0)
-    missed = np.abs(fitted.truth - fitted.mean) / safe
-    covering = np.quantile(missed, share, axis=0, weights=counts, method="inverted_cdf")
-    return np.asarray(covering / NORMAL)
+    ratio = np.sqrt(missed / (variance + b))
+    covering = np.quantile(ratio, share, axis=0, weights=counts, method="inverted_cdf")
+    return np.asarray(covering / NORMAL), b

@@ -22,7 +22,7 @@ from nysboost.numerics.descent import anneal
 from nysboost.numerics.kmeans import centroids
 from nysboost.search import tuning
 from nysboost.search.loss import Point, TargetLoss
-from nysboost.search.scaling import SCALINGS, Scale, Scaling, in_proportion, principal, unit_spread
+from nysboost.search.scaling import SCALINGS, Scale, Scaling, principal, unit_spread
 
 UNIT_GAUSSIAN, MATERN12, MATERN32 = Gaussian(gamma=0.5), Matern(0.5, 1.0), Matern(1.5, 1.0)
 SHAPES = ("auto", "one", "each", "full")
@@ -99,12 +99,16 @@ class Solution:
 class Candidate:
     """Landmarks and a metric, "one", "each", "full" or "fixed", that descend the loss.
 
-    With `mapped_landmarks` U = ZA moves, so that landmarks stay behind a metric that changes (MNIST
-    .9867 right, else .9826; but pol, where directions have to vanish, has .073, else .058).
+    `space` names the scaling, and codes stand beside the features or not. With `mapped_landmarks`
+    U = ZA moves, so that landmarks stay behind a metric that changes (MNIST .9867 right, else
+    .9826; but pol, where directions have to vanish, has .073, else .058).
     """
 
     kernel: Radial
     shape: str
+    space: str
+    scaling: Scaling
+    codes: bool = False
     mapped_landmarks: bool = False
 
     @property
@@ -113,7 +117,7 @@ class Candidate:
         nu = getattr(self.kernel, "nu", None)
         kernel = "Gaussian" if nu is None else f"Matérn {nu:g}"
         metric = {"one": "one scale", "each": "a scale per feature", "full": "full metric"}
-        return f"{kernel}, {metric.get(self.shape, 'as given')}"
+        return f"{self.space}, {kernel}, {metric.get(self.shape, 'as given')}"
 
     def start(self, sample: Sample, c: int, rng: np.random.Generator) -> Solution:
         """Return k-means landmarks under a round metric."""
@@ -216,6 +220,7 @@ class Baseline:
     kernel: Any = UNIT_GAUSSIAN
     place: Place = at_random
     landmarks: str = "uniform"
+    scaling: Scaling = unit_spread
     as_given: bool = False
 
     @property
@@ -238,22 +243,12 @@ class Baseline:
 
 
 @dataclass(frozen=True)
-class Space:
-    """Coordinates, the candidates in them, and whether codes stand beside the features."""
-
-    name: str
-    scaling: Scaling
-    candidates: tuple[Candidate, ...] = ()
-    codes: bool = False
-
-
-@dataclass(frozen=True)
 class Options:
-    """What is tried: spaces, of which first steps select one, one more with codes, the baseline."""
+    """What is tried: candidates, others with codes, and the baseline."""
 
-    spaces: tuple[Space, ...]
+    candidates: tuple[Candidate, ...]
+    coded: tuple[Candidate, ...]
     baseline: Baseline
-    codes: Space | None = None
 
 
 def options_of(
@@ -269,38 +264,50 @@ def options_of(
         return _as_given(made, place, name, rows)
     if metric not in SHAPES:
         raise ValueError(unknown("shape of a metric", metric, SHAPES))
-    automatic, wide = isinstance(made, str), rows.n_features > tuning.WIDE
+    automatic, folds, wide = isinstance(made, str), in_folds(rows.n), rows.n_features > tuning.WIDE
     if place is not None:
-        baseline = Baseline(UNIT_GAUSSIAN if automatic else _unit(made), place, name)
-        return Options((Space("", SCALINGS[scale or "none"]),), baseline)
-    kernels = (UNIT_GAUSSIAN if wide else MATERN12, MATERN32) if automatic else (_unit(made),)
-    shapes, folds = ("each", "full") if metric == "auto" else (metric,), in_folds(rows.n)
-    coded = scale == "auto" and shapes[0] == "each" and not (folds and wide)
+        bare = UNIT_GAUSSIAN if automatic else _unit(made)
+        return Options((), (), Baseline(bare, place, name, SCALINGS[scale or "none"]))
+    rough, smooth = (MATERN12, MATERN32) if automatic else (_unit(made),) * 2
+    narrow, general = ("each", "full") if metric == "auto" else (metric,) * 2
+    coded: list[Candidate] = []
+    if scale == "auto" and narrow == "each" and not (folds and wide):
+        kernels = dict.fromkeys((rough, smooth) if folds else (rough,))
+        coded = [Candidate(k, "each", "codes", unit_spread, codes=True) for k in kernels]
     if wide:
-        # pixels have common units; hotel rates, 146 columns, have .252, and .206 at unit spread
-        scalings = (in_proportion, unit_spread) if scale == "auto" else (SCALINGS[scale or "none"],)
-        full = tuple(Candidate(k, "full", True) for k in kernels if "full" in shapes)
-        spaces = [Space(f.__name__, partial(principal, f), full) for f in scalings if full]
-        if shapes[0] != "full" and (rows.n_features <= rows.n or not full):
-            narrow = Candidate(kernels[-1], shapes[0])
-            spaces.append(Space("per feature", scalings[-1], (narrow,)))
+        candidates = _wide_candidates(automatic, smooth, (narrow, general), scale, rows)
     else:
-        candidates = tuple(Candidate(k, shape) for shape in shapes for k in kernels)
-        if not folds:
-            candidates = candidates[-len(kernels) :]
-        elif coded:  # the rougher kernel has codes
-            candidates = tuple(Candidate(kernels[-1], shape) for shape in shapes)
-        spaces = [
-            Space(
-                "standard" if scale == "auto" else str(scale), SCALINGS[scale or "none"], candidates
-            )
+        spaces = ("standard", "quantile") if scale == "auto" else (scale or "none",) * 2
+        tried = dict.fromkeys(zip((general, narrow), spaces, strict=True))
+        candidates = [
+            Candidate(k, shape, space, SCALINGS[space])
+            for k in dict.fromkeys((smooth,) if coded and folds else (rough, smooth))
+            for shape, space in (tried if folds else list(tried)[:1])
         ]
-        if scale == "auto" and folds:  # quantiles break sums that a long descent finds
-            spaces.append(Space("quantile", SCALINGS["quantile"], candidates))
-    rough = MATERN12 if automatic else kernels[0]
-    in_codes = tuple(Candidate(k, "each") for k in ((rough, *kernels[1:]) if folds else (rough,)))
-    codes = Space("codes", unit_spread, in_codes, codes=True) if coded else None
-    return Options(tuple(spaces), Baseline(), codes)
+    return Options(tuple(candidates), tuple(coded), Baseline(scaling=SCALINGS[scale or "none"]))
+
+
+def _wide_candidates(
+    automatic: bool, smooth: Radial, shapes: tuple[str, str], scale: str | None, rows: Any
+) -> list[Candidate]:
+    """Return full metrics of principal components, and a scale per feature where rows suffice.
+
+    Pixels have common units; hotel rates, 146 columns, have .252, and .206 at unit spread.
+    """
+    spaces = ("none", "standard") if scale == "auto" else (scale or "none",) * 2
+    found = []
+    if shapes[1] == "full":
+        kernels = (UNIT_GAUSSIAN if automatic else smooth, smooth)
+        found = [
+            Candidate(
+                k, "full", f"components, {space}", partial(principal, SCALINGS[space]),
+                mapped_landmarks=True,
+            )
+            for k, space in dict.fromkeys(zip(kernels, spaces, strict=True))
+        ]  # fmt: skip
+    if shapes[0] != "full" and (rows.n_features <= rows.n or not found):
+        found.append(Candidate(smooth, shapes[0], spaces[1], SCALINGS[spaces[1]]))
+    return found
 
 
 def in_folds(n: int) -> bool:
@@ -321,9 +328,10 @@ def _as_given(made: Any, place: Place | None, name: str, rows: Any) -> Options:
     matrix = own if own.ndim == 2 else None
     scale = Scale(np.zeros(d), np.ones(d) * (1.0 if own.ndim == 2 else own), None, matrix)
     bare = replace(kernel, metric=None)
-    moving = (Candidate(bare, "fixed"),) if place is None and isinstance(kernel, Radial) else ()
-    baseline = Baseline(bare, place or at_random, name, as_given=True)
-    return Options((Space("as given", lambda _: scale, moving),), baseline)
+    baseline = Baseline(bare, place or at_random, name, lambda _: scale, as_given=True)
+    if place is not None or not isinstance(kernel, Radial):
+        return Options((), (), baseline)
+    return Options((Candidate(bare, "fixed", "as given", baseline.scaling),), (), baseline)
 
 
 def _unit(kernel: Any) -> Any:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
 
@@ -29,6 +29,7 @@ from nysboost.numerics.arrays import (
     block_bytes,
     empty,
     free_bytes,
+    identity,
     in_float64,
     is_numpy,
     like,
@@ -44,6 +45,10 @@ from nysboost.search.tuning import LEAF_ROWS
 
 DIRECTION_ROWS = 2048
 """Rows, spread evenly, from which a node takes its principal direction."""
+
+NEAREST, BLOCK = 16, 256
+"""Rows of a leaf that give the variance at another one: interval scores with 16, 32 and all are
+within 2 % of each other on twelve tables; rows that are done together."""
 
 PREPARED = 16
 """Leaves that stay prepared for the next rows: each takes the memory of its rows once more."""
@@ -187,6 +192,23 @@ class Leaves:
                 out[place(rows, U), :] = values
         return out
 
+    @cached_property
+    def amplitude(self) -> Array:
+        """The variance of what is regressed, by maximum likelihood: Rᵀ(K + ρ diag(1/ω))⁻¹R/n."""
+        return namespace(self.R).mean(self.R * self.w, axis=0)
+
+    def variance(self, U: Array) -> Array:
+        """Return the variance of observations at mapped rows, shape (n, t)."""
+        xp = namespace(U)
+        out = xp.full((U.shape[0],), 1.0 + self.rho, dtype=U.dtype, device=U.device)
+        counts = xp.ones_like(self.R[:, 0]) if self.counts is None else self.counts
+        for rows, at in self._visits(self.tree(U)):
+            table = xp.concat([in_float64(self.V[at, :]), counts[at, None]], axis=1)
+            for some in np.array_split(rows, -(-len(rows) // BLOCK)):
+                found = nearest_variance(self.kernel, self.rho, take(U, some), table)
+                out[place(some, U)] = found
+        return out[:, None] * self.amplitude
+
     def _against(self, at: slice) -> Any:
         """Return u ↦ k(u, V) of one leaf; what V alone needs is prepared once."""
         kept = self.__dict__.setdefault("_prepared", {})
@@ -247,6 +269,28 @@ def predict_leaf(kernel: Any, rhos: Floats, H: Array, table: Array) -> Floats:
         to_host(C @ solve(K if i == last else K + 0.0, R, counts, float(rho)))
         for i, rho in enumerate(rhos)
     ])  # fmt: skip
+
+
+def nearest_variance(kernel: Any, rho: float, H: Array, table: Array) -> Array:
+    """Return the variance of observations at mapped rows H, over the amplitude, shape (h,).
+
+    1 + ρ − c(K + ρ diag(1/ω))⁻¹cᵀ, with c and K of the nearest rows of the leaf alone: the others
+    change little (Datta et al. 2016).
+    """
+    V, _, counts = _parts_of(table, H.shape[1])
+    xp, (h, q), k = namespace(H), H.shape, min(NEAREST, V.shape[0])
+    C = kernel(H, V)
+    order: Any = np.argpartition(C, -k, axis=1) if is_numpy(C) else xp.argsort(C, axis=1)
+    near = to_host(order[:, -k:])
+    c = xp.take_along_axis(C, place(near, C), axis=1)
+    W = xp.reshape(take(V, near.ravel()), (h, k, q))
+    W = W - W[:, :1, :]
+    G, norms = W @ xp.matrix_transpose(W), xp.sum(W * W, axis=2)
+    squared = xp.clip(norms[:, :, None] + norms[:, None, :] - 2 * G, min=0.0)
+    noise = max(rho, LEAST) / xp.reshape(take(counts, near.ravel()), (h, k))
+    K = kernel.profile(squared)[0] + noise[:, :, None] * identity(k, W)
+    known = xp.sum(c * xp.linalg.solve(K, c[:, :, None])[:, :, 0], axis=1)
+    return xp.clip(1.0 + rho - known, min=rho)
 
 
 def _parts_of(table: Array, q: int) -> tuple[Array, Array, Array]:

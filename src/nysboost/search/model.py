@@ -231,6 +231,20 @@ class Member:
             parts.append(self.local_share * (local + base))
         return reduce(add, parts)
 
+    def variance(self, X: Array) -> tuple[Array, Array]:
+        """Return variances of observations at rows (n, t), and how outlying they are (n,), weighed.
+
+        Of leaves it is the Gaussian process variance: that of landmarks says how well they know a
+        row, and intervals by it are wider than of one width (pol, bike, keggundirected).
+        """
+        x = X if self.codes is None else self.codes(X)
+        F = self.model.features(x)
+        found = self.share * self.model.spread(F)[:, None] * self.model.noise
+        if self.leaves is not None:
+            local = self.leaves.variance(map_block(self.model.kernel, x))
+            found = found + self.local_share * local
+        return found, self.weight * self.model.outlying(F)
+
     def add_rows(self, rows: Any, Y: Array, weights: Array | None, budget: Budget) -> Member:
         """Return the member after more rows: landmarks, metric and shares stay."""
         rows = with_codes(rows, self.codes)

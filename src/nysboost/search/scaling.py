@@ -25,7 +25,7 @@ from nysboost.numerics.arrays import (
     take,
     to_host,
 )
-from nysboost.search.tuning import BINS, CODES, COMPONENTS, PILOT_ROWS
+from nysboost.search.tuning import BINS, CODED_ROWS, CODES, COMPONENTS, PILOT_ROWS
 
 CONSTANT = 1e-12
 """A feature whose spread is below this share of its size is constant but for rounding."""
@@ -131,7 +131,7 @@ class PiecewiseCodes:
     @classmethod
     def of(cls, X: Array) -> PiecewiseCodes:
         """Choose edges: the different values of each feature, or quantiles of them."""
-        most = min(BINS, max(3, CODES // max(1, n_numeric(X))))
+        most = max(3, min(BINS, X.shape[0] // CODED_ROWS, CODES // max(1, n_numeric(X))))
         edges = []
         for column in to_host(X).T:
             values = np.unique(column)

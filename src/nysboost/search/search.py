@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -16,7 +16,14 @@ from nysboost.numerics.progress import Progress
 from nysboost.numerics.resources import Budget, format_bytes, keep_freed_memory
 from nysboost.search import tuning
 from nysboost.search.candidates import Options
-from nysboost.search.leaves import Leaves, Tree, decide_leaves, predict_leaf, rows_per_leaf
+from nysboost.search.leaves import (
+    Leaves,
+    Tree,
+    decide_leaves,
+    nearest_variance,
+    predict_leaf,
+    rows_per_leaf,
+)
 from nysboost.search.model import (
     LinearModel,
     Member,
@@ -29,13 +36,13 @@ from nysboost.search.model import (
 from nysboost.search.scaling import n_numeric
 from nysboost.search.trials import (
     Data,
-    Pilot,
     Trial,
+    View,
     descend_in_folds,
     descend_long,
     fit_baseline,
     long_work,
-    select_space,
+    select_candidate,
 )
 
 LEAST_ROWS, LAST = 40, 0.2
@@ -46,18 +53,19 @@ LEAST_ROWS, LAST = 40, 0.2
 class Fitted:
     """A mixture of members fitted to all rows, and what h held-out rows say of it.
 
-    truth, mean and spread, of shape (h, t), are targets, predictions by members that had not seen
-    these rows, and standard deviations; weights (h,) or None say how often each row counts, notes
-    what was tried with its held-out root mean squared error, and X (h, d) or None are the rows.
+    truth and mean, of shape (h, t), are targets and predictions by members that had not seen these
+    rows; weights (h,) or None say how often each row counts, notes what was tried with its held-out
+    root mean squared error, X (h, d) or None are the rows, and `variance` returns their predictive
+    variances, of shape (h, t).
     """
 
     members: Sequence[Member]
     truth: Floats
     mean: Floats
-    spread: Floats
     weights: Floats | None
     notes: list[tuple[str, float]]
     X: Array | None = None
+    variance: Callable[[], Floats] = lambda: np.ones((0, 1))
 
 
 def learn(
@@ -74,11 +82,9 @@ def learn(
 ) -> Fitted:
     """Return the mixture of candidates that held-out rows prefer.
 
-    1. Where there are several spaces or candidates, they take first steps, with few landmarks;
-       held-out rows select.
-    2. Folds: all candidates of the best space take first steps without each fold, and go on with
-       all rows. One held-out part: the best candidate takes the long descent, with all landmarks.
-       In both cases another one does with codes beside the features.
+    1. Folds: all candidates take first steps without each fold, and go on with all rows.
+    2. One held-out part: of several candidates first steps, with few landmarks, select one; it
+       takes the long descent, with all landmarks, and so does the one with codes.
     3. Weights of the landmarks, and kernel ridge regressions in leaves, come from all rows but
        the held-out ones; these choose penalties and mix. Then they join.
 
@@ -94,31 +100,33 @@ def learn(
     data = Data.draw(rows, Y, weights, rng)
     c = min(c, data.distinct)
     seed = int(rng.integers(2**31))
-    spaces = [space for space in options.spaces if space.candidates]
+    trials = [fit_baseline(options.baseline, data, c, seed)]
     constant = not bool((data.Y[:1] != data.Y).any())
-    if constant or len(data.order) < LEAST_ROWS or not spaces:
-        scale = options.spaces[0].scaling(data.X)
-        trials = [fit_baseline(data, scale, options.baseline, c, seed)]
+    if constant or len(data.order) < LEAST_ROWS or not options.candidates:
         return _mix(data, trials, [], False, budget, work)
-    folds, first = len(data.folds) > 1, len(spaces[0].candidates)
+    folds, candidates = len(data.folds) > 1, options.candidates
+    coded = options.coded if n_numeric(data.X) <= tuning.WIDE else ()
     few = min(c, tuning.PILOT_LANDMARKS if leaves else 2 * tuning.PILOT_LANDMARKS)
     moving = c
     if leaves:
         moving = few if folds else max(few, min(c, data.rows.n // tuning.ROWS_WITH_LEAVES))
-    coded = []
-    if options.codes and n_numeric(data.X) <= tuning.WIDE:
-        coded = Pilot.of(options.codes, data).alternatives
+    first = 0 if folds else len(candidates)
     each = len(data.folds) + 1 if folds else long_work(data, moving)
-    rest = ((first if folds else 1) + len(coded)) * each
-    work.begin((first + len(spaces) - 1 + rest) / (1 - LAST))
-    best, notes = select_space(data, spaces, seed, work)
+    rest = ((len(candidates) if folds else 1) + len(coded)) * each
+    work.begin((first + rest) / (1 - LAST))
+    notes: list[tuple[str, float]] = []
+    if not folds:
+        best, notes = select_candidate(candidates, data, bool(leaves), seed, work)
+        candidates = (best,)
     descend = partial(descend_in_folds, few) if folds else descend_long
-    trials = [fit_baseline(best.data, best.scale, options.baseline, c, seed)]
-    for pilot in [*(best.alternatives if folds else [best]), *coded]:
-        trial = descend(pilot, moving, seed, work)
-        wide = 2 * width + pilot.data.rows.n_features
-        fits = pilot.codes is None or bool(decide_leaves("auto", rows, wide, budget))
-        trials.append(replace(trial, local=fits))
+    views: dict[str, View] = {}
+    for one in (*candidates, *coded):
+        if one.space not in views:
+            views[one.space] = View.of(data, one.scaling, codes=one.codes)
+        view = views[one.space]
+        wide = 2 * width + view.data.rows.n_features
+        fits = not one.codes or bool(decide_leaves("auto", rows, wide, budget))
+        trials.append(replace(descend(one, view, moving, seed, work), local=fits))
     return _mix(data, trials, notes, leaves, budget, work)
 
 
@@ -172,23 +180,28 @@ def _mix(
     known = np.all([np.isfinite(mean[:, 0]) for mean in means], axis=0)
     means, truth, mass = [mean[known] for mean in means], truth[known], mass[known]
     weights = mixture_weights(means, truth, mass)
-    members, variance, left = [], np.zeros_like(truth), list(weights)
+    kept: list[tuple[Data, Member]] = []
+    left = list(weights)
     for one in scored:
         share = left.pop(0)
         local_share = left.pop(0) if one.local is not None else 0.0
         if share + local_share > 0:
             member = _finish(one, float(share), float(local_share), local, budget)
-            variance += member.weight * _held_out_variance(one.trial.data, member.model)[known]
-            members.append(member)
+            kept.append((one.trial.view.data, member))
         work.step(part)
     mean, counts = np.tensordot(weights, means, 1), None if data.weights is None else mass
     X = take(data.X, np.concatenate([held for _, held in data.splits])[known])
-    return Fitted(members, truth, mean, np.sqrt(variance), counts, notes, X)
+
+    def variance() -> Floats:
+        parts = (_held_out_variance(*pair, local, budget) for pair in kept)
+        return np.asarray(sum(parts, np.zeros(1))[known])
+
+    return Fitted([member for _, member in kept], truth, mean, counts, notes, X, variance)
 
 
 def _score(trial: Trial, budget: Budget) -> _Scored:
     """Return held-out predictions of a trial by its landmarks, γ chosen on them."""
-    data, totals, sums = trial.data, np.zeros(len(trial.solutions[0].grid)), []
+    data, totals, sums = trial.view.data, np.zeros(len(trial.solutions[0].grid)), []
     sample = data.sample()
     for (_, held), found, features in zip(
         data.splits, trial.solutions, trial.features, strict=True
@@ -215,7 +228,7 @@ def _score(trial: Trial, budget: Budget) -> _Scored:
 
 def _score_leaves(scored: _Scored, rhos: Floats, local: bool | int, budget: Budget) -> _Scored:
     """Return the same with held-out predictions by leaves, ρ chosen on them."""
-    trial, data, at = scored.trial, scored.trial.data, 0
+    trial, data, at = scored.trial, scored.trial.view.data, 0
     most, parts = rows_per_leaf(local, data.rows.form, budget), []
     for (_, held), found, model in zip(data.splits, trial.solutions, scored.models, strict=True):
         mean = scored.mean[at : at + len(held)]
@@ -239,35 +252,64 @@ def _leaf_predictions(
     They replace the landmarks' prediction, or correct it; NaN where a leaf has no other rows. Some
     leaves, drawn at random, choose ρ, all others are solved once.
     """
-    there, t, weights = data.order[held], data.Y.shape[1], data.mass.copy()
-    weights[there] *= len(held) == len(data.order)
-    U, kernel = map_block(model.kernel, data.X), replace(model.kernel, metric=None)
-    tree, H = _cut_sample(data, U, most), take(U, held)
-    del U
-    leaf = tree(H)
-    places = [np.flatnonzero(leaf == j) for j in range(tree.n_leaves)]
-    counts = np.array([len(at) for at in places])
+    there, t, leaves = data.order[held], data.Y.shape[1], _HeldOut.of(data, model, held, most)
 
     def predict(asked: Any, rhos: Floats) -> Floats:
-        which, found = (model, tree, (False, True)), np.full((len(rhos), len(held), 2 * t), np.nan)
-        task, *beside = leaf_rows(data.rows, data.Y, weights, *which, budget, asked)
-        work = partial(predict_leaf, kernel, rhos)
-        parts = data.rows.group(task, work, [take(H, at) for at in places], *beside)
-        for at, values in zip(places, parts, strict=True):
-            found[:, at] = np.nan if values is None else values
+        found = np.full((len(rhos), len(held), 2 * t), np.nan)
+        work = partial(predict_leaf, leaves.kernel, rhos)
+        for at, values in leaves.visit(work, budget, False, True, asked=asked):
+            found[:, at] = values
         return np.stack([to_host(model.mean) + found[..., :t], mean + found[..., t:]], axis=1)
 
-    turn = np.random.default_rng(0).permutation(tree.n_leaves)
+    counts = np.array([len(at) for at in leaves.places])
+    turn = np.random.default_rng(0).permutation(len(counts))
     enough = tuning.SCORED_ROWS if len(rhos) > 1 else len(held)
     first = turn[: np.searchsorted(np.cumsum(counts[turn]), enough) + 1]
-    some = np.isin(np.arange(tree.n_leaves), first) & (counts > 0)
+    some = np.isin(np.arange(len(counts)), first) & (counts > 0)
     others = ~some & (counts > 0)
     tried = predict(some, rhos)
     best = _best(tried, data.Y[there], data.mass[there])
     if not others.any():
         return tried[best], best
     rest = predict(others, rhos[best : best + 1])[0]
-    return np.where(some[leaf][:, None], tried[best], rest), best
+    return np.where(np.isnan(rest), tried[best], rest), best
+
+
+@dataclass(frozen=True, eq=False)
+class _HeldOut:
+    """The leaves of all rows, and for each of them the places of held-out rows and these rows."""
+
+    data: Data
+    model: LinearModel
+    tree: Tree
+    weights: Floats
+    places: list[Indices]
+    mapped: list[Array]
+
+    @classmethod
+    def of(cls, data: Data, model: LinearModel, held: Indices, most: int) -> _HeldOut:
+        weights = data.mass.copy()
+        weights[data.order[held]] *= len(held) == len(data.order)
+        U = map_block(model.kernel, data.X)
+        tree, H = _cut_sample(data, U, most), take(U, held)
+        leaf = tree(H)
+        places = [np.flatnonzero(leaf == j) for j in range(tree.n_leaves)]
+        return cls(data, model, tree, weights, places, [take(H, at) for at in places])
+
+    @property
+    def kernel(self) -> Any:
+        """The kernel of mapped rows."""
+        return replace(self.model.kernel, metric=None)
+
+    def visit(
+        self, work: Callable[[Array, Array], Any], budget: Budget, *correcting: bool,
+        asked: Any = True,
+    ) -> Iterator[tuple[Indices, Any]]:  # fmt: skip
+        """Yield places of held-out rows, and work(them, rows of their leaf) where it has any."""
+        which, rows = (self.model, self.tree, correcting), self.data.rows
+        task, *beside = leaf_rows(rows, self.data.Y, self.weights, *which, budget, asked)
+        found = rows.group(task, work, self.mapped, *beside)
+        return (pair for pair in zip(self.places, found, strict=True) if pair[1] is not None)
 
 
 def _cut_sample(data: Data, U: Array, most: int) -> Tree:
@@ -284,14 +326,14 @@ def _finish(
     scored: _Scored, share: float, local_share: float, local: bool | int, budget: Budget
 ) -> Member:
     """Return a member fitted to all rows."""
-    trial, data, every = scored.trial, scored.trial.data, scored.every
+    trial, data, every = scored.trial, scored.trial.view.data, scored.every
     found, features = trial.finish(), trial.features[0]
     if found is not trial.solutions[0]:
-        features = found.features(trial.scale)
+        features = found.features(trial.view.scale)
         every = moments_of(features, data.rows, data.Y, weights=data.weights, budget=budget)
     model = LinearModel.fit(features, every, found.gamma * float(found.grid[scored.at]))
     if scored.local is None or local_share == 0:
-        return Member(model, share, trial.codes)
+        return Member(model, share, trial.view.codes)
     U = map_block(model.kernel, data.X)
     tree = _cut_sample(data, U, rows_per_leaf(local, data.rows.form, budget))
     error = _rmse(data.Y[data.held] - scored.local, data.mass[data.held])
@@ -300,18 +342,28 @@ def _finish(
     del U
     which = model, tree, (scored.correcting,)
     leaves = leaves.add_rows(data.rows, *leaf_rows(data.rows, data.Y, data.weights, *which, budget))
-    return Member(model, share, trial.codes, leaves, local_share, scored.correcting)
+    return Member(model, share, trial.view.codes, leaves, local_share, scored.correcting)
 
 
-def _held_out_variance(data: Data, model: LinearModel) -> Floats:
-    """Return variances that the model predicts for held-out rows without them, shape (h, t)."""
-    sample, variances = data.sample(), []
+def _held_out_variance(data: Data, member: Member, local: bool | int, budget: Budget) -> Floats:
+    """Return variances that a member predicts for held-out rows without them, shape (h, t)."""
+    most, sample, variances = rows_per_leaf(local, data.rows.form, budget), data.sample(), []
     for _, held in data.splits:
-        part = sample[held]
-        F, rest = model.features(part.X), model
+        part, rest = sample[held], member.model
+        F = rest.features(part.X)
         if len(held) < len(data.order):
-            rest = model.without(Moments.of(F, part.Y, part.weights))
-        variances.append(to_host(rest.spread(F)[:, None] * rest.noise[None, :]))
+            rest = rest.without(Moments.of(F, part.Y, part.weights))
+        variance = member.share * to_host(rest.spread(F)[:, None] * rest.noise)
+        if member.leaves is not None:
+            leaves, rho = _HeldOut.of(data, member.model, held, most), member.leaves.rho
+            near, work = (
+                np.full((len(held), 1), 1.0 + rho),
+                partial(nearest_variance, leaves.kernel, rho),
+            )
+            for at, values in leaves.visit(work, budget, False):
+                near[at, 0] = to_host(values)
+            variance = variance + member.local_share * near * to_host(member.leaves.amplitude)
+        variances.append(variance)
     return np.concatenate(variances)
 
 

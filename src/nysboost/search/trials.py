@@ -20,15 +20,16 @@ from nysboost.numerics.arrays import (
     dense,
     in_float64,
     like,
+    namespace,
     take,
     to_host,
 )
 from nysboost.numerics.progress import Progress
 from nysboost.search import tuning
-from nysboost.search.candidates import Baseline, Candidate, Sample, Solution, Space, in_folds
-from nysboost.search.leaves import on_device
-from nysboost.search.model import errors_along
-from nysboost.search.scaling import PiecewiseCodes, Scale, with_codes
+from nysboost.search.candidates import Baseline, Candidate, Sample, Solution, in_folds
+from nysboost.search.leaves import on_device, predict_leaf
+from nysboost.search.model import errors_along, map_block
+from nysboost.search.scaling import PiecewiseCodes, Scale, Scaling, with_codes
 
 DISTINCT = 0.9
 """Share of distinct rows below which equal ones stay apart."""
@@ -99,16 +100,18 @@ class Data:
         return np.asarray(self.order[np.concatenate([held for _, held in self.splits])])
 
     def with_codes(self, codes: PiecewiseCodes | None) -> Data:
-        """Return the same with codes beside the features."""
+        """Return the same with codes beside the features, and no more numbers in memory."""
         if codes is None:
             return self
-        return replace(self, rows=with_codes(self.rows, codes), X=codes(self.X))
+        most = tuning.SAMPLE_BYTES[on_device(self.X)] // (8 * len(codes.origins))
+        order = self.order[: sum(self.folds) + most]
+        X = codes(self.X[: len(order), :])
+        return replace(self, rows=with_codes(self.rows, codes), order=order, X=X)
 
-    def sample(self, scale: Scale | None = None) -> Sample:
-        """Return the rows in memory, in coordinates or as they are."""
-        Y = like(self.Y[self.order], self.X)
+    def sample(self) -> Sample:
+        """Return the rows in memory."""
         weights = None if self.weights is None else like(self.weights[self.order], self.X)
-        return Sample(self.X if scale is None else scale(self.X), Y, weights)
+        return Sample(self.X, like(self.Y[self.order], self.X), weights)
 
 
 def _sort_rows(X: Any, Y: Floats, weights: Floats | None) -> tuple[Any, Floats, Floats | None]:
@@ -132,60 +135,46 @@ def _sort_rows(X: Any, Y: Floats, weights: Floats | None) -> tuple[Any, Floats, 
 
 
 @dataclass(frozen=True, eq=False)
-class Pilot:
-    """The best candidate of a space after first steps, if there were any."""
+class View:
+    """Rows as a candidate sees them: with codes or without, and the coordinates of its search."""
 
-    space: Space
     data: Data
     codes: PiecewiseCodes | None
     scale: Scale
-    candidate: Candidate
-    error: float = np.inf
 
     @classmethod
-    def of(cls, space: Space, data: Data) -> Pilot:
-        """Return the first candidate of a space before first steps."""
-        codes = PiecewiseCodes.of(data.X[: tuning.HELD_OUT[-1], :]) if space.codes else None
-        data = data.with_codes(codes)
-        return cls(space, data, codes, space.scaling(data.X), space.candidates[0])
+    def of(cls, data: Data, scaling: Scaling, *, codes: bool = False) -> View:
+        """Choose edges of codes and coordinates by the rows in memory."""
+        found = PiecewiseCodes.of(data.X[: tuning.HELD_OUT[-1], :]) if codes else None
+        data = data.with_codes(found)
+        return cls(data, found, scaling(data.X))
 
-    @property
-    def alternatives(self) -> list[Pilot]:
-        """The same with each candidate of the space."""
-        return [replace(self, candidate=candidate) for candidate in self.space.candidates]
+    def sample(self, rows: Any = slice(None)) -> Sample:
+        """Return some of the rows in memory, in these coordinates."""
+        some = self.data.sample()[rows]
+        return replace(some, X=self.scale(some.X))
 
 
-def select_space(
-    data: Data, spaces: Sequence[Space], seed: int, work: Progress
-) -> tuple[Pilot, list[tuple[str, float]]]:
-    """Return the best candidate of the space that held-out rows prefer, and what each had.
+def select_candidate(
+    candidates: Sequence[Candidate], data: Data, leaves: bool, seed: int, work: Progress
+) -> tuple[Candidate, list[tuple[str, float]]]:
+    """Return the candidate with the least held-out error after first steps, and what each had.
 
-    The usual space is left for one that is clearly better.
+    Where leaves will predict, all rows of the first steps do: with their landmarks alone the
+    rougher kernel is better on bike and kin40k, which the smoother one suits.
     """
+    train, held = (part[: tuning.PILOT_ROWS] for part in data.splits[0])
     notes: list[tuple[str, float]] = []
-    best = Pilot.of(spaces[0], data)
-    if len(spaces) == len(spaces[0].candidates) == 1:
-        return best, notes
-    half = len(data.order) // 2
-    train, held = np.arange(half), np.arange(half, len(data.order))
-    if len(data.folds) == 1:
-        train, held = data.splits[0]
-    for space in spaces:
-        pilot = Pilot.of(space, data)
-        sample = data.sample(pilot.scale)
-        fit, score = sample[train[: tuning.PILOT_ROWS]], sample[held[: tuning.PILOT_ROWS]]
-        # elsewhere the best candidate of the usual space is enough to tell
-        known = space is not spaces[0] and best.candidate in space.candidates
-        errors = []
-        for candidate in (best.candidate,) if known else space.candidates:
-            found = _first_steps(candidate, fit, tuning.PILOT_LANDMARKS, seed)
-            errors.append((float(_errors(found, fit, score).mean()), candidate))
-            notes.append((f"{space.name}, {found.name}, first steps", errors[-1][0] ** 0.5))
-            work.step(1, f"{notes[-1][0]}: held-out error {notes[-1][1]:.4g}")
-        error, candidate = min(errors, key=lambda pair: pair[0])
-        if error < tuning.SCALING_GAIN * best.error:
-            best = replace(pilot, candidate=candidate, error=error)
-    return best, notes
+    for candidate in candidates if len(candidates) > 1 else ():
+        view = View.of(data, candidate.scaling)
+        fit, score = view.sample(train), view.sample(held)
+        found = _first_steps(candidate, fit, tuning.PILOT_LANDMARKS, seed)
+        errors = _leaf_errors(found, fit, score) if leaves else _errors(found, fit, score)
+        error = float(errors.mean()) ** 0.5
+        notes.append((f"{found.name}, first steps", error))
+        work.step(1, f"{notes[-1][0]}: held-out error {error:.4g}")
+    best = int(np.argmin([error for _, error in notes])) if notes else 0
+    return candidates[best], notes
 
 
 def _first_steps(candidate: Candidate, fit: Sample, c: int, seed: int) -> Solution:
@@ -208,14 +197,25 @@ def _errors(found: Solution, fit: Sample, score: Sample) -> Floats:
     return np.asarray(errors[np.argmin(errors.mean(axis=1))])
 
 
+def _leaf_errors(found: Solution, fit: Sample, score: Sample) -> Floats:
+    """Return the same of kernel ridge regression on all rows of the fit, at the best ρ."""
+    xp, kernel = namespace(fit.X), found.features().gram.kernel  # type: ignore[attr-defined]
+    U, H = map_block(kernel, fit.X), map_block(kernel, score.X)
+    counts = xp.ones_like(U[:, 0]) if fit.weights is None else fit.weights
+    table, mean = xp.concat([U, fit.centred, counts[:, None]], axis=1), fit.Y - fit.centred
+    predicted = predict_leaf(found.kernel, tuning.RHOS * found.gamma, H, table)
+    missed = np.mean((to_host(score.Y) - to_host(mean)[:1] - predicted) ** 2, axis=2)
+    if score.weights is not None:
+        missed = missed * to_host(score.weights / xp.mean(score.weights))
+    return np.asarray(missed[np.argmin(missed.mean(axis=1))])
+
+
 @dataclass(frozen=True, eq=False)
 class Trial:
     """What was found without each fold, and how it is found with all rows."""
 
     name: str
-    data: Data
-    codes: PiecewiseCodes | None
-    scale: Scale
+    view: View
     solutions: list[Solution]
     finish: Callable[[], Solution]
     local: bool = True
@@ -223,15 +223,16 @@ class Trial:
     @cached_property
     def features(self) -> list[FeatureMap]:
         """Features of rows as they are."""
-        return [found.features(self.scale) for found in self.solutions]
+        return [found.features(self.view.scale) for found in self.solutions]
 
 
-def fit_baseline(data: Data, scale: Scale, baseline: Baseline, c: int, seed: int) -> Trial:
+def fit_baseline(baseline: Baseline, data: Data, c: int, seed: int) -> Trial:
     """Return landmarks that do not move, at the bandwidth that held-out rows prefer."""
-    sample, most = data.sample(scale), max(tuning.PILOT_ROWS, tuning.ROWS_PER_LANDMARK * c)
+    view = View.of(data, baseline.scaling)
+    most = max(tuning.PILOT_ROWS, tuning.ROWS_PER_LANDMARK * c)
     tried, errors = [], []
     for train, held in data.splits:
-        fit, score = sample[train[:most]], sample[held[: tuning.PILOT_ROWS]]
+        fit, score = view.sample(train[:most]), view.sample(held[: tuning.PILOT_ROWS])
         tried.append(baseline.variants(fit, c, np.random.default_rng(seed)))
         errors.append([_errors(found, fit, score).mean() for found in tried[-1]])
     best = int(np.argmin(np.mean(errors, axis=0)))
@@ -240,21 +241,20 @@ def fit_baseline(data: Data, scale: Scale, baseline: Baseline, c: int, seed: int
     def finish() -> Solution:
         if len(solutions) == 1:
             return solutions[0]
-        return baseline.variants(sample, c, np.random.default_rng(seed))[best]
+        return baseline.variants(view.sample(), c, np.random.default_rng(seed))[best]
 
-    return Trial(baseline.name, data, None, scale, solutions, finish, local=False)
+    return Trial(baseline.name, view, solutions, finish, local=False)
 
 
-def descend_in_folds(few: int, pilot: Pilot, c: int, seed: int, work: Progress) -> Trial:
+def descend_in_folds(
+    few: int, candidate: Candidate, view: View, c: int, seed: int, work: Progress
+) -> Trial:
     """Return a candidate after first steps without each fold; with all rows it goes on from one.
 
     The first steps have `few` landmarks; then rows join them until there are c.
     """
-    candidate = pilot.candidate
-    data, scale = pilot.data, pilot.scale
-    sample = data.sample(scale)
-    solutions = []
-    for train, _ in data.splits:
+    sample, solutions = view.sample(), []
+    for train, _ in view.data.splits:
         solutions.append(_first_steps(candidate, sample[train], few, seed))
         work.step(1)
 
@@ -265,14 +265,12 @@ def descend_in_folds(few: int, pilot: Pilot, c: int, seed: int, work: Progress) 
         batch = batch_rows(sample.X, c)
         return candidate.descend(best, sample, trace, batch, tuning.FIRST_STEPS)
 
-    name = f"{pilot.space.name}, {candidate.name}"
-    return Trial(name, data, pilot.codes, scale, solutions, finish)
+    return Trial(candidate.name, view, solutions, finish)
 
 
-def descend_long(pilot: Pilot, c: int, seed: int, work: Progress) -> Trial:
+def descend_long(candidate: Candidate, view: View, c: int, seed: int, work: Progress) -> Trial:
     """Return a candidate after the long descent, each step on other rows."""
-    data, candidate, size = pilot.data, pilot.candidate, long_work(pilot.data, c)
-    sample = data.sample(pilot.scale)[data.splits[0][0]]
+    size, sample = long_work(view.data, c), view.sample(slice(view.data.folds[0], None))
     c = min(c, sample.n)
     batch = batch_rows(sample.X, c)
     start = candidate.start(sample, c, np.random.default_rng(seed))
@@ -280,8 +278,7 @@ def descend_long(pilot: Pilot, c: int, seed: int, work: Progress) -> Trial:
     found = candidate.descend(
         start, sample, trace, batch, tuning.STEPS, lambda share: work.step(share * size)
     )
-    name = f"{pilot.space.name}, {candidate.name}"
-    return Trial(name, data, pilot.codes, pilot.scale, [found], lambda: found)
+    return Trial(candidate.name, view, [found], lambda: found)
 
 
 def batch_rows(X: Array, c: int) -> int:
