@@ -30,6 +30,7 @@ from nysboost.tables.codes import Codes
 from nysboost.tables.files import join_tables, open_table
 from nysboost.tables.frames import target_of
 from nysboost.tables.schema import Schema
+from nysboost.tables.values import is_gap
 
 OURS = "NysBoost"
 GOALS = "goals: geometric mean 0.97, each 1.05, census_income 1.02"
@@ -95,7 +96,7 @@ def _pandas(table: Any) -> Any:
     frame = table.to_pandas()
     for name, column in frame.items():
         if column.dtype.kind not in "fiu":
-            frame[name] = column.astype("category")
+            frame[name] = column.mask(column.map(is_gap).astype(bool)).astype("category")
     return frame
 
 

@@ -16,7 +16,7 @@ from nysboost.tables.frames import columns_of, target_of
 from nysboost.tables.schema import Schema
 from nysboost.tables.values import Factor
 from nysboost.tables.writing import Writing
-from nysboost.user_error import WRONG_DATA, WRONG_MODEL, UserError
+from nysboost.user_error import WRONG_DATA, WRONG_MODEL, UserError, exits_with
 
 
 @dataclass
@@ -132,10 +132,9 @@ def open_fitted(options: Namespace, model: Any, kept: Sequence[str]) -> tuple[So
     if others and isinstance(file, ArrayFile):
         raise UserError(f"--id and --keep name columns, but those of {file.path} have no names.")
     if schema.named and not isinstance(file, ArrayFile):
-        names = [c.name for c in schema.columns if c.used]
-        if lacking := [name for name in names if name not in file.names]:
-            msg = f"The model needs columns that {file.path} does not have: {', '.join(lacking)}."
-            raise UserError(msg, WRONG_MODEL)
+        with exits_with(WRONG_MODEL):
+            schema.match_names(file.names, str(file.path))
+        names = [column.name for column in schema.columns if column.used]
     else:
         names = [name for name in _features(file) if name not in others]
         if len(names) != schema.width:

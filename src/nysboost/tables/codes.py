@@ -14,7 +14,7 @@ from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Floats, Indices
 from nysboost.numerics.checks import column_sizes
 from nysboost.tables.columns import is_far, say_far
-from nysboost.tables.frames import is_frame
+from nysboost.tables.frames import is_frame, names_of
 from nysboost.tables.schema import Schema
 from nysboost.tables.values import FEW_VALUES
 
@@ -92,7 +92,7 @@ class Codes:
             X = rows_of(X).data
             return code_table(X, _code_part, self.schema.width, self, missing, meta=X._meta)
         if is_frame(X) and self.schema.named:
-            self.schema.match_names(X)
+            self.schema.match_names(names_of(X))
         return code_table(X, _code_part, len(self.origins), self, missing)
 
     def _numbers(self, columns: list[Any], apart: list[Floats | None]) -> Floats:

@@ -58,7 +58,7 @@ class Schema:
         Floats have NaN in gaps; categories are positions among `values`, −1 in gaps, −2 if
         unknown; text is None. `start` is the number of the first row in messages.
         """
-        wanted = self.match_names(X) if is_frame(X) and self.named else ()
+        wanted = self.match_names(names_of(X)) if is_frame(X) and self.named else ()
         categories = {column.name for column in self.columns if column.kind == "category"}
         cells = list(columns_of(X, wanted, categories))
         if len(cells) != self.width:
@@ -73,14 +73,14 @@ class Schema:
             for column, each in zip(columns, cells, strict=True)
         ]
 
-    def match_names(self, X: Any) -> list[str]:
-        """Return the names of the fitted columns, or say which of them a frame lacks."""
-        there = set(names_of(X))
-        lacking = [c.name for c in self.columns if c.name not in there and c.used]
+    def match_names(self, there: Sequence[str], table: str = "X") -> list[str]:
+        """Return the names of the fitted columns, or say which of them a table lacks."""
+        known = set(there)
+        lacking = [c.name for c in self.columns if c.name not in known and c.used]
         if lacking:
             raise ValueError(
-                f"X has no column {', '.join(map(repr, lacking))}, which the model was fitted on. "
-                f"It has {', '.join(map(repr, sorted(there)))}."
+                f"{table} has no column {', '.join(map(repr, lacking))}, which the model was "
+                f"fitted on. It has {', '.join(map(repr, sorted(there)))}."
             )
         return [column.name for column in self.columns]
 
