@@ -14,8 +14,8 @@ import numpy as np
 from nysboost.approximation import Approximation
 from nysboost.certificate import N_ENTRIES, Certificate, Norm, certify, norm_of_gram
 from nysboost.gram import Gram
-from nysboost.numerics.arrays import Floats, Indices, to_host
-from nysboost.numerics.tolerances import EPS, cutoff
+from nysboost.numerics.arrays import Floats, Indices, floats_on_host
+from nysboost.numerics.tolerances import EPS
 
 CURVE_ROWS = (512, 2048)
 """Rows of a sample for the curve: the larger where the smaller does not reach the tolerance."""
@@ -172,8 +172,8 @@ class Search:
             return resort if bad < resort else None
         highest = min(self.most, STEP * bad if bad else curve.reach)
         guess = curve.first_below(AIM * self.tol, np.arange(bad + 1, highest))
-        # a little more than fails is not worth a fit
-        return min(self.most, max(int(min(guess, highest)), math.ceil(1.1 * bad)))
+        # where a little more than fails is enough, the search is over
+        return min(self.most, max(int(min(guess, highest)), math.ceil(CLOSE_ENOUGH * bad)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,34 +228,12 @@ def _sample_curve(gram: Gram, tol: float, rng: np.random.Generator) -> Curve:
 
 
 def errors_by_rank(gram: Gram, size: int, rng: np.random.Generator) -> Floats:
-    """Return the relative errors of rank c = 1, …, m, never rising, from m sampled columns.
-
-    With V = G[B, A] U Λ^(−½) on other rows B the residual of rank c is G[B, B] − V_c V_cᵀ, whose
-    norms are sums over leading entries of VᵀG V and VᵀV. m is `size`, or half of all rows.
-    """
-    m = min(size, gram.n // 2)
-    if m < 2:
-        return np.ones(1)
-    rows = rng.choice(gram.n, size=2 * m, replace=False)
-    A, B = rows[:m], rows[m:]
-    truth = to_host(gram.block(B, B)).astype(np.float64)
-    eigenvalues, U = np.linalg.eigh(to_host(gram.block(A, A)).astype(np.float64))
-    eigenvalues, U = eigenvalues[::-1], U[:, ::-1]
-    kept = eigenvalues > cutoff(m, gram.eps) * eigenvalues[0]
-    V = to_host(gram.block(B, A)).astype(np.float64) @ U[:, kept] / np.sqrt(eigenvalues[kept])
-    g = np.diagonal(truth).copy()
-    np.fill_diagonal(truth, 0.0)
-    own = np.cumsum(V**2, axis=1)
-    both = (V.T @ V) ** 2 - (V**2).T @ V**2
-    squares = np.diagonal(np.cumsum(np.cumsum(both, axis=0), axis=1))
-    across = np.cumsum(((truth @ V) * V).sum(axis=0))
-    share = 1 / (m * max(1, m - 1))
-    total = share * (truth**2).sum() + (g**2).mean() / gram.n
-    left = share * ((truth**2).sum() - 2 * across + squares)
-    left = left + ((g[:, None] - own) ** 2).mean(axis=0) / gram.n
-    errors = np.sqrt(np.maximum(left, EPS**2 * total) / total)
-    falling: Floats = np.minimum.accumulate(errors)
-    return falling
+    """Return the least relative errors of rank c = 1, …, m, by the spectrum of m sampled rows."""
+    rows = rng.choice(gram.n, size=min(size, gram.n), replace=False)
+    eigenvalues = np.linalg.eigvalsh(floats_on_host(gram.block(rows, rows)))
+    left = np.cumsum(eigenvalues**2)[::-1]  # of the smallest m, m − 1, …, 1
+    errors: Floats = np.sqrt(np.append(left[1:], 0.0) / (left[0] or 1.0))
+    return np.maximum(errors, EPS)
 
 
 def _say_failure(best: Trial, needed: float, tol: float, most: int) -> str:
