@@ -134,12 +134,8 @@ def test_a_tuned_eta_is_relative_to_the_errors(scale):
     """Whatever the unit of the kernel, the grid finds the same weights, far from uniform ones."""
     A, b = np.array([[1.5, 4.0], [0.5, -3.0]]), np.array([1.0, 1.0])
     V2_system = np.array([[0.9, 3.0], [1.1, 0.0]]), np.array([1.1, 1.0])
-    plain, scaled = (
-        ExponentialWeights("tune")(
-            Factored(c * A, c * b), Factored(*(c * part for part in V2_system)), 2
-        )
-        for c in (1.0, scale)
-    )
+    sets = ([Factored(c * A, c * b) for A, b in ((A, b), V2_system)] for c in (1.0, scale))
+    plain, scaled = (ExponentialWeights("tune")(*each, 2) for each in sets)
     np.testing.assert_allclose(plain, scaled, rtol=1e-12)
     assert 1e-3 < plain[1] < 0.3
 

@@ -36,11 +36,9 @@ def test_it_beats_every_peer_and_comes_near_the_optimum_on_digits(kernel, c, gai
 @pytest.mark.parametrize("c", [5, 30])
 def test_the_error_is_never_above_that_of_kmeans_with_the_same_core(case, c):
     problem = market.problem(case, n=120)
+    how = {"kernel": problem.kernel, "n_components": c, "random_state": 0}
     ours, theirs = (
-        nb.approximate(
-            problem.X, method, problem.kernel, n_components=c, random_state=0
-        ).relative_error()
-        for method in ("joint", "kmeans")
+        nb.approximate(problem.X, method, **how).relative_error() for method in ("joint", "kmeans")
     )
     assert ours <= 1.001 * theirs + 1e3 * problem.gram.eps
 

@@ -101,10 +101,9 @@ def test_parameters_of_a_named_kernel_reach_it_and_the_others_are_left_out():
     assert make_kernel("poly", degree=2, gamma=0.5, coef0=None) == nb.Polynomial(2, gamma=0.5)
     with pytest.raises(ValueError, match=r"no parameter of the kernel 'poly', 'gama'.*'gamma'"):
         make_kernel("poly", gama=0.5)
-    np.testing.assert_allclose(
-        make_kernel("sigmoid", gamma=0.1, coef0=2.0)(X, X),
-        pairwise_kernels(X, metric="sigmoid", gamma=0.1, coef0=2.0),
-    )
+    how = {"gamma": 0.1, "coef0": 2.0}
+    expected = pairwise_kernels(X, metric="sigmoid", **how)
+    np.testing.assert_allclose(make_kernel("sigmoid", **how)(X, X), expected)
 
 
 @pytest.mark.parametrize("name", ["gaussian", "laplacian", "matern 0.5", "matern 2.5", "anova"])

@@ -164,12 +164,9 @@ def test_a_model_of_gaps_or_categories_serves_every_store(what, tmp_path):
         for table in (rows, mapped, file["X"], iter([rows[:50], rows[50:]]), rows.tolist()):
             np.testing.assert_allclose(model.predict(table), expected, atol=1e-9)
         for table in (mapped, file["X"]) if what == "gaps" else ():
-            again = regressor().fit(table, Y + floor)
-            np.testing.assert_allclose(again.predict(rows), expected, atol=1e-9)
-            nb.save(again, tmp_path / "m")
-            np.testing.assert_array_equal(
-                nb.load(tmp_path / "m").predict(rows), again.predict(rows)
-            )
+            nb.save(regressor().fit(table, Y + floor), tmp_path / "m")
+            again = nb.load(tmp_path / "m").predict(rows)
+            np.testing.assert_allclose(again, expected, atol=1e-9)
     np.testing.assert_allclose(model.predict(csr_matrix(filled)), model.predict(filled), atol=1e-9)
 
 
