@@ -29,6 +29,7 @@ def test_the_map_is_the_kernel_times_the_normalization(case, rotation):
     dense = problem.G[:, :12] @ transform.normalization
     np.testing.assert_allclose(transform(problem.X[15:30]), dense[15:30], atol=1e-10)
     assert transform.rank == transform.normalization.shape[1]
+    assert transform.projection.shape == transform.normalization.shape
     for rows in (np.array([7, 3, 3]), np.arange(1), slice(5, 20), np.arange(0)):
         np.testing.assert_allclose(transform.features(rows), dense[rows], atol=1e-10)
 

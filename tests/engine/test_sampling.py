@@ -78,6 +78,15 @@ def test_a_small_group_of_equal_rows_is_covered(share, usual):
     assert np.mean(found) >= 0.93
 
 
+def test_rows_and_columns_of_the_blocks_count_alike():
+    blocks = list(np.random.default_rng(0).normal(size=(20, 8, 8)) * np.arange(8))
+    one, other = (
+        mean_of_pairs(drawn, np.zeros(1), 1.0, RISK) for drawn in (blocks, [B.T for B in blocks])
+    )
+    assert one.unseen == pytest.approx(other.unseen)
+    assert (one.value, one.error) == pytest.approx((other.value, other.error))
+
+
 def test_estimates_add_and_scale_and_rows_not_drawn_add_what_they_have_at_most():
     one, other = Estimate(3.0, 0.5, 0.25), Estimate(1.0, 0.125, 2.0)
     assert (one + other) * 2 == Estimate(8.0, 1.25, 4.5)

@@ -77,6 +77,7 @@ FILES: dict[str, str | bytes] = {
     "formulas.xlsx": in_excel(
         ["a", "b", "c"], *([i, i % 5, f"=A{i}"] for i in range(20)), [], [1, None, 3]
     ),
+    "formula.xlsx": in_excel(["a", "b"], *([i, i % 5] for i in range(20)), [1, "=A1"]),
     "beside.npz": bytes_of(
         lambda file: np.savez(file, X=ROWS, y=np.where(ROWS[:, 0] > 1, np.nan, ROWS[:, 0]))
     ),
@@ -236,6 +237,7 @@ ACCEPTED = {
     "--help": ["compare", "reproduce"],
     f"{FIT} && info m": ["Nystroem", "uniform", "written by: nysboost 0."],
     LEARN.format("formulas.xlsx"): ["1 empty rows", "Cell C2", "as have 19 more", "c (20 gaps)"],
+    LEARN.format("formula.xlsx"): ["Cell B22", "without the value that it gives: these are"],
     f"{LEARN.format('formulas.xlsx')} --category b": ["category: b (5 values"],
     f"{LEARN.format('parts')}": ["40 rows, 2 columns"],
     f"{LEARN.format('quoted.csv')}": ["20 rows, 1 columns"],

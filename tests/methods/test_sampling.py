@@ -117,8 +117,10 @@ def test_levels_double_and_weights_undo_the_probabilities_of_the_level_before(as
     np.testing.assert_allclose(asked[0][2], np.sqrt(31 / c))  # 20 rows stand for 31
     for (rows, *_, scores), (_, sample, weights, *_) in pairwise(asked):
         places = [rows.tolist().index(row) for row in sample]
-        probabilities = np.minimum(np.log(c + 2) * scores[places], 1)
-        np.testing.assert_allclose(weights, 1 / np.sqrt(probabilities))
+        probabilities = np.minimum(np.log(c + 2) * scores, 1)
+        np.testing.assert_allclose(weights, 1 / np.sqrt(probabilities[places]))
+        expected = probabilities.sum()
+        assert abs(len(sample) - expected) < 4 * np.sqrt(expected)
     assert (rare == 0) or any(np.log(c + 2) * scores.max() > 1.1 for *_, scores in asked[:-1])
 
 
@@ -175,6 +177,12 @@ def test_adaptive_randomised_pivoting_draws_by_the_determinant_of_the_eigenvecto
     for _ in range(runs):
         counts[tuple(sorted(sampling.arp(gram, 2, rng).indices.tolist()))] += 1
     assert chisquare(list(counts.values()), runs * law).pvalue > 0.01
+
+
+def test_the_columns_at_which_the_chain_of_swaps_starts_are_of_different_groups():
+    gram = make_gram(np.repeat(10.0 * np.arange(5), 20)[:, None], nb.Gaussian(sigma=1.0))
+    start = sampling.spread_columns(gram, 5, np.random.default_rng(0))
+    assert sorted(start // 20) == [0, 1, 2, 3, 4]
 
 
 def subsets(G, c):

@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import sparse
 
 from nysboost.numerics.arrays import dtype_name, epsilon, like, namespace, place, row_blocks, take
 
 
+@example(5, 10, 1)
 @given(st.integers(0, 5000), st.integers(1, 10**6), st.integers(1, 10**8))
 def test_row_blocks_cover_every_row_once_in_order(n, row_bytes, budget):
     if n * row_bytes / budget > 10**4:

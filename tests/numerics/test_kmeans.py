@@ -121,8 +121,11 @@ class TestCloud:
         for factor in (1e-3, 1.0, 1e300):
             cloud = _Cloud.of(make(P), factor * weights)
             assert cloud.mass.max() == 1
-            found = cloud.means(owner, np.ones(40), np.zeros((6, 5))) + cloud.centre
-            np.testing.assert_allclose(found, exact, atol=1e-12)
+            far = np.where(np.arange(40) == 5, 1e9, 1.0)
+            found = cloud.means(owner, far, np.full((7, 5), 3.0)) + cloud.centre
+            np.testing.assert_allclose(found[:5], exact[:5], atol=1e-12)
+            np.testing.assert_allclose(found[6], exact[5])  # it was empty, and has the far point
+            np.testing.assert_allclose(found[5], 3.0 + cloud.centre)  # which left its own empty
 
     @forms
     def test_groups_that_are_far_apart_are_found_whole(self, make):

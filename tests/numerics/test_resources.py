@@ -9,7 +9,7 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_info, threadpool_limits
 
@@ -129,6 +129,7 @@ def nest(names, fails):
     assert thread_counts() == before
 
 
+@example([["ours", "the user's", "ours"]], False)
 @given(st.lists(st.lists(st.sampled_from(sorted(CONTEXTS)), max_size=5), max_size=3), st.booleans())
 def test_contexts_in_any_order_give_back_every_library_s_threads(runs, fails):
     before = thread_counts()

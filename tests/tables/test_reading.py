@@ -1,6 +1,7 @@
 """Files as people write them: recognised, or refused with a sentence that names what is wrong."""
 
 import bz2
+import datetime as dt
 import gzip
 import json
 import lzma
@@ -222,6 +223,14 @@ def test_what_is_wrong_in_a_text_file_is_named(what, tmp_path):
         read(tmp_path / "t.csv")
 
 
+def test_what_is_wrong_is_named_as_it_is_written_in_other_encodings(tmp_path):
+    text, sentence = (said.replace("abc", "äöü") for said in WRONG["a word among numbers"])
+    for encoding in ("latin-1", "utf-16"):
+        (tmp_path / "t.csv").write_bytes(text.encode(encoding))
+        with pytest.raises(TableError, match=sentence):
+            read(tmp_path / "t.csv")
+
+
 def test_a_word_among_numbers_does_no_harm_where_the_column_is_left_out(tmp_path):
     (tmp_path / "t.csv").write_text(WRONG["a word among numbers"][0])
     file = open_table(tmp_path / "t.csv")
@@ -277,9 +286,12 @@ def test_several_arrays_need_a_name(tmp_path):
     with pytest.raises(TableError, match=r"there are several\. Name one with --dataset"):
         open_table(tmp_path / "t.npz")
     assert open_table(tmp_path / "t.npz", dataset="v").n == 50
-    np.save(tmp_path / "t.npy", np.zeros((2, 2, 2)))
-    with pytest.raises(TableError, match="a table of numbers is needed"):
-        open_table(tmp_path / "t.npy")
+    for shape in ((2, 2, 2), (0, 2), (2, 0)):
+        np.save(tmp_path / "t.npy", np.zeros(shape))
+        with pytest.raises(TableError, match="a table of numbers is needed"):
+            open_table(tmp_path / "t.npy")
+    np.save(tmp_path / "t.npy", np.zeros((3, 1)))
+    assert open_table(tmp_path / "t.npy").n == 3
 
 
 def test_a_schema_says_how_a_part_of_a_file_is_read(tmp_path):
@@ -344,6 +356,12 @@ DATES = {
     "other marks": ["2020-01-31", "2020-01x31"],
     "a space more": ["2020-01-31", "2020-01-31 "],
 }
+
+
+def test_dates_and_spans_are_seconds_and_digits_alone_are_no_date():
+    table = pa.table({"day": [dt.date(1970, 1, 2)], "span": [dt.timedelta(minutes=2)]})
+    np.testing.assert_array_equal(np.ravel(Schema.of(table).read(table)), [86_400, 120])
+    assert as_seconds("20200131") is as_seconds("1-2") is None
 
 
 @pytest.mark.parametrize("what", DATES)
