@@ -7,6 +7,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,6 @@ from nysboost.cli.source import Source
 from nysboost.data.files import whole_path
 from nysboost.tables.csv_files import CsvFile
 from nysboost.tables.files import PACKINGS
-from nysboost.tables.values import MARKS, as_number
-from nysboost.tables.writing import Writing
 from nysboost.user_error import UserError, need
 
 CHUNK_BYTES = 2**26
@@ -58,7 +57,7 @@ def dask_table(source: Source) -> Any:
     if path.suffix == ".npy":
         return _npy_array(path, file, [int(name) for name in columns])
     if isinstance(file, CsvFile) and path.suffix not in PACKINGS:
-        return _csv_frame(file, path)[columns]
+        return _csv_frame(file, path, columns)
     if path.suffix in (".parquet", ".pq", ""):
         return dd.read_parquet(str(path), columns=columns)
     msg = f"On a cluster .zarr, .npy, .csv and .parquet are read, but {path.name} was given."
@@ -75,41 +74,28 @@ def dask_target(source: Source) -> Any:
     return found[:, 0]
 
 
-def _csv_frame(file: CsvFile, path: Path) -> Any:
-    """Return a text file as a Dask frame, written and typed as the reader has recognised it."""
+def _csv_frame(file: CsvFile, path: Path, columns: list[str]) -> Any:
+    """Return a text file as a Dask frame, whose lines the workers read as they are read here."""
     import dask.dataframe as dd
 
-    marks = sorted({form for mark in MARKS for form in (mark, mark.upper(), mark.title(), "NaN")})
-    plain = [name for name, unit in file.numbers.items() if not unit]
-    frame = dd.read_csv(
-        str(path),
-        names=list(file.names),
-        skiprows=max(0, file.header - 1),
-        header=0 if file.header else None,
-        sep=file.writing.separator,
-        decimal=file.writing.decimal,
-        thousands=file.writing.thousands or None,
-        encoding=file.writing.encoding,
-        na_values={name: marks for name in plain},
-        dtype={name: np.float64 if name in plain else object for name in file.names},
-    )
-    for name, unit in file.numbers.items():
-        if unit:
-            how, meta = (file.writing, unit), (name, np.float64)
-            frame[name] = frame[name].map_partitions(_read_numbers, *how, meta=meta)
-    return frame
+    size, file = path.stat().st_size, replace(file, path=path)
+    # a byte is no line end where characters have two
+    step = size if str(file.writing.encoding).startswith("utf-16") else CHUNK_BYTES
+    how: Any = {"size": step, "file": file, "columns": columns}
+    meta = _read_lines(size, **how)
+    return dd.from_map(_read_lines, range(0, size, step), meta=meta, **how)
 
 
-def _read_numbers(column: Any, writing: Writing, unit: str) -> Any:
-    """Return a column of pandas as numbers, NaN where it has none."""
-    import pandas as pd
+def _read_lines(start: int, size: int, file: CsvFile, columns: list[str]) -> Any:
+    """Return the lines that begin in some bytes of a text file as a frame of pandas."""
+    import pyarrow as pa
 
-    texts = [writing.plain(cell, unit) if isinstance(cell, str) else "" for cell in column]
-    numbers = [as_number(text) for text in texts]
-    if None in numbers:
-        said = f"Column {column.name!r} has {texts[numbers.index(None)]!r:.60}"
-        raise ValueError(f"{said}, which is not a number: correct it or leave it empty.")
-    return pd.Series(numbers, column.index, np.float64, column.name)
+    with file.path.open("rb") as stream:
+        block = need("fsspec.utils", "dask").read_block(stream, start, size, b"\n")
+    none = {name: file.convert(name, pa.array([], pa.string())) for name in columns}
+    here = replace(file, header=0) if start else file
+    rows = here.batches(columns, block) if block.strip() else ()
+    return pa.concat_tables([pa.table(none), *rows]).unify_dictionaries().to_pandas()
 
 
 def _npy_array(path: Path, file: Any, columns: list[int]) -> Any:

@@ -45,19 +45,23 @@ class CsvFile:
     wrong: dict[str, str] = field(default_factory=dict)
     n: int | None = None
 
-    def batches(self, columns: Sequence[str] | None = None) -> Iterator[Any]:
-        """Read all rows once, in order, as Arrow tables of these columns."""
+    def batches(
+        self, columns: Sequence[str] | None = None, block: bytes | None = None
+    ) -> Iterator[Any]:
+        """Read all rows, or those of a block of lines, as Arrow tables of these columns."""
         import pyarrow as pa
 
         for name in self.names if columns is None else columns:
             if name in self.wrong:
                 raise TableError(self.wrong[name])
-        for batch in self._text(columns):
+        for batch in self._text(columns, block):
             cells = zip(batch.schema.names, batch.columns, strict=True)
-            yield pa.table({name: self._column(name, column) for name, column in cells})
+            yield pa.table({name: self.convert(name, column) for name, column in cells})
 
-    def _text(self, columns: Sequence[str] | None = None) -> Iterator[Any]:
-        """Read all rows once, in order, as batches of text."""
+    def _text(
+        self, columns: Sequence[str] | None = None, block: bytes | None = None
+    ) -> Iterator[Any]:
+        """Read the same as batches of text."""
         import pyarrow as pa
         import pyarrow.compute as pc
         import pyarrow.csv as arrow
@@ -74,7 +78,7 @@ class CsvFile:
             include_columns=None if columns is None else list(columns),
         )
         try:
-            with open_unpacked(self.path) as stream:
+            with open_unpacked(self.path) if block is None else io.BytesIO(block) as stream:
                 for batch in arrow.open_csv(stream, read, parse, convert):
                     if any(pc.any(pc.match_substring(cells, "\n")).as_py() for cells in batch):
                         self.refuse_open_quote()
@@ -83,8 +87,8 @@ class CsvFile:
         except pa.ArrowInvalid as error:
             raise TableError(self._sentence(str(error))) from error
 
-    def _column(self, name: str, text: Any) -> Any:
-        """Return a column of text as what it is: floats, text, a category."""
+    def convert(self, name: str, text: Any) -> Any:
+        """Return an Arrow column of text as what it is: floats, text, a category."""
         if name in self.numbers:
             numbers = self.writing.numbers(text, self.numbers[name])
             if numbers is None:
