@@ -9,7 +9,6 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 import nysboost as nb
 from nysboost.gram import make_gram
-from nysboost.methods import centres
 from nysboost.methods.centres import cluster_rows, density_weighted, meka
 from nysboost.numerics.kmeans import centroids
 
@@ -27,11 +26,11 @@ def test_beyond_its_rows_kmeans_sees_a_sample_of_all_of_them():
     """The last rows lie far from the others: the first rows do not show it."""
     X = np.random.default_rng(0).normal(size=(70_000, 1))
     X[69_000:] += 50
-    found = centres.cluster_rows(make_gram(X), 3, np.random.default_rng(0), "kmeans")
-    assert len(found.rows) < 70_000
-    assert (np.diff(found.rows) > 0).all()
-    assert (found.centres.points > 25).any()
-    assert (found.centres.points < 25).any()
+    found, rows, _ = cluster_rows(make_gram(X), 3, np.random.default_rng(0), "kmeans")
+    assert len(rows) < 70_000
+    assert (np.diff(rows) > 0).all()
+    assert (found.points > 25).any()
+    assert (found.points < 25).any()
 
 
 def gaussian(A, B):
@@ -42,8 +41,8 @@ def gaussian(A, B):
 def test_it_is_the_weighted_eigenproblem_in_dense_form(rank):
     problem = market.problem("Gaussian", n=90)
     found = density_weighted(problem.gram, 10, np.random.default_rng(4), rank)
-    clusters = cluster_rows(problem.gram, 10, np.random.default_rng(4), "kmeans")
-    Z, D = clusters.centres.points, np.diag(np.bincount(clusters.labels, minlength=10) ** 0.5)
+    centres, _, labels = cluster_rows(problem.gram, 10, np.random.default_rng(4), "kmeans")
+    Z, D = centres.points, np.diag(np.bincount(labels, minlength=10) ** 0.5)
     values, U = np.linalg.eigh(D @ gaussian(Z, Z) @ D)
     left = gaussian(problem.X, Z) @ D @ U[:, -rank:]
     expected = left / values[-rank:] @ left.T

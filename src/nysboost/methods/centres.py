@@ -22,20 +22,13 @@ KMEANS_ROWS = 2**16
 
 def kmeans(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
     """Take the c centroids of k-means on the rows (Zhang, Tsang and Kwok 2008)."""
-    return cluster_rows(gram, c, rng, "kmeans").centres
+    return cluster_rows(gram, c, rng, "kmeans")[0]
 
 
-@dataclass(frozen=True, eq=False)
-class Clusters:
-    """Rows, the cluster of each of them, and the clusters' centres as landmarks."""
-
-    rows: Indices
-    labels: Indices
-    centres: Landmarks
-
-
-def cluster_rows(gram: Gram, c: int, rng: np.random.Generator, name: str) -> Clusters:
-    """Cluster the rows, or a uniform sample of them, by k-means."""
+def cluster_rows(
+    gram: Gram, c: int, rng: np.random.Generator, name: str
+) -> tuple[Landmarks, Indices, Indices]:
+    """Return the centres of k-means, the rows it saw, all or a sample, and their clusters."""
     if not isinstance(gram, KernelGram):
         msg = f'A precomputed kernel has no points, so "{name}" has no centroids: try "rpcholesky".'
         raise ValueError(msg)
@@ -43,7 +36,7 @@ def cluster_rows(gram: Gram, c: int, rng: np.random.Generator, name: str) -> Clu
     if gram.n > KMEANS_ROWS:
         rows = np.sort(rng.choice(gram.n, size=KMEANS_ROWS, replace=False))
     centres, labels = clusters(gram.rows.take(rows), c, rng)
-    return Clusters(rows, labels, Landmarks(None, centres))
+    return Landmarks(None, centres), rows, labels
 
 
 def density_weighted(
@@ -53,9 +46,9 @@ def density_weighted(
 
     Zhang and Kwok (2009). At full rank D cancels, and this is "kmeans".
     """
-    found = cluster_rows(gram, c, rng, "density-weighted")
-    sizes = np.bincount(found.labels, minlength=c).astype(np.float64)
-    return fit_learner(gram, found.centres, rank or c, sizes)
+    centres, _, labels = cluster_rows(gram, c, rng, "density-weighted")
+    sizes = np.bincount(labels, minlength=c).astype(np.float64)
+    return fit_learner(gram, centres, rank or c, sizes)
 
 
 CLUSTERS = 5
@@ -109,15 +102,15 @@ def meka(gram: Gram, c: int, rng: np.random.Generator) -> FeatureMap:
     clusters L = B[v]⁺ G[v, v] B[v]⁺ᵀ, the least-squares fit of each block. Unlike the paper's,
     blocks on the diagonal are fitted too: K̂ is positive semidefinite.
     """
-    found = cluster_rows(gram, min(CLUSTERS, c), rng, "meka")
+    centres, seen, _ = cluster_rows(gram, min(CLUSTERS, c), rng, "meka")
     kernel = gram.kernel  # type: ignore[attr-defined]  # cluster_rows has seen to it
-    members = _members(gram, found.centres, found.rows)
+    members = _members(gram, centres, seen)
     shares = _shares(c, [len(rows) for rows in members])
     drawn = [rng.permutation(rows) for rows in members]
     columns = np.concatenate([rows[:m] for rows, m in zip(drawn, shares, strict=True)])
     sample = [rows[: ROWS_PER_LANDMARK * m] for rows, m in zip(drawn, shares, strict=True)]
     points = gram.landmarks(columns).points
-    basis = Clustered(kernel, found.centres.Z, tuple(shares))
+    basis = Clustered(kernel, centres.Z, tuple(shares))
     rows = Sample.of(gram, np.concatenate(sample))
     return fit_core(rows, Landmarks(columns, points, basis))
 

@@ -9,7 +9,7 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -143,11 +143,10 @@ def count_rows(blocks: Iterable[T], title: str, total: int | None, verbose: int)
             progress.step(len(block))  # type: ignore[arg-type]
 
 
-def track(steps: Iterable[T], what: str = "", total: int | None = None) -> Iterator[T]:
+def track(steps: Collection[T], what: str = "") -> Iterator[T]:
     """Yield the steps, and count each as done when the next is asked for.
 
-    Where each step is to have a line, `what` is its name; `total` is for iterables without a
-    length.
+    Where each step is to have a line, `what` is its name.
 
     Examples
     --------
@@ -155,15 +154,13 @@ def track(steps: Iterable[T], what: str = "", total: int | None = None) -> Itera
     [1, 2]
     """
     progress = current()
-    total = len(steps) if total is None and isinstance(steps, Sized) else total
     if progress.total:  # a larger computation, of which this is a part, counts
         yield from steps
         return
-    progress.begin(total or 0)
+    progress.begin(len(steps))
     for number, step in enumerate(steps, start=1):
         yield step
-        of = f" of {total}" if total else ""
-        progress.step(1.0, f"{what} {number}{of}" if what else "")
+        progress.step(1.0, f"{what} {number} of {len(steps)}" if what else "")
 
 
 def in_words(seconds: float) -> str:
