@@ -124,16 +124,16 @@ _FAMILIES: dict[str, dict[str, Method]] = {
         "spectral-shift": _of_size(adaptive.spectral_shift),
     },
     "CUR": {
-        "cur": _of_size(cur.cur_leverage),
-        "cur-uniform": _of_size(cur.cur_uniform),
-        "cur-cross": _of_size(cur.cross_leverage),
-        "cur-cross-uniform": _of_size(cur.cross_uniform),
+        "cur": _of_size(partial(cur.cur, sampling.rls, cur.project_core)),
+        "cur-uniform": _of_size(partial(cur.cur, sampling.uniform, cur.project_core)),
+        "cur-cross": _of_size(partial(cur.cur, sampling.rls, cur.invert_intersection)),
+        "cur-cross-uniform": _of_size(partial(cur.cur, sampling.uniform, cur.invert_intersection)),
         "robust-cur": _of_size(cur.robust_cur),
     },
     "random features": {
-        "random-fourier": _of_size(fourier.fourier(fourier.independent)),
-        "orthogonal-fourier": _of_size(fourier.fourier(fourier.orthogonal)),
-        "quasi-fourier": _of_size(fourier.fourier(fourier.evenly_spread)),
+        "random-fourier": _of_size(partial(fourier.fourier, fourier.independent)),
+        "orthogonal-fourier": _of_size(partial(fourier.fourier, fourier.orthogonal)),
+        "quasi-fourier": _of_size(partial(fourier.fourier, fourier.evenly_spread)),
     },
     "limit": {"optimal": _of_size(adaptive.optimal)},
 }

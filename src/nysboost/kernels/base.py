@@ -146,7 +146,7 @@ class Kernel:
         -------
         array of shape (D, d)
         """
-        raise TypeError(
+        raise ValueError(
             f"{self} is no mean of plane waves that is known here, as random Fourier features need "
             "it: take a Gaussian, Laplacian or Matern kernel, or another method."
         )

@@ -18,7 +18,6 @@ from nysboost.engine.feature_map import FeatureMap
 from nysboost.gram import Gram, Landmarks, pool
 from nysboost.methods.adaptive import refuse_large, strips
 from nysboost.methods.in_sample import InSample
-from nysboost.methods.sampling import rls, uniform
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host, like, namespace
 from nysboost.numerics.linalg import range_basis
@@ -29,25 +28,20 @@ Core: TypeAlias = Callable[[Gram, Landmarks, Landmarks], Array]
 """(gram, columns, rows) ↦ U."""
 
 
-def cur(choose: Choice, core: Core) -> Callable[[Gram, int, np.random.Generator], Mixture]:
-    """Return the method that draws half of its c columns as columns, and half as rows.
+def cur(choose: Choice, core: Core, gram: Gram, c: int, rng: np.random.Generator) -> Mixture:
+    """Draw half of the c columns as columns, and half as rows, by `rls` or `uniform`.
 
-    `choose` is `rls` or `uniform`; `core` is `project_core`, U = C⁺ G R⁺, or
-    `invert_intersection`, U = G[I, J]⁺.
+    `core` is `project_core`, U = C⁺ G R⁺, or `invert_intersection`, U = G[I, J]⁺.
     """
-
-    def run(gram: Gram, c: int, rng: np.random.Generator) -> Mixture:
-        if core is project_core:  # before any column is looked for
-            refuse_large(gram, "cur")
-        columns, rows = choose(gram, c - c // 2, rng), choose(gram, max(1, c // 2), rng)
-        U = core(gram, columns, rows)
-        xp = namespace(U)
-        corner = [like(np.zeros((size, size)), U) for size in U.shape]
-        top = xp.concat([corner[0], U / 2], axis=1)
-        M = xp.concat([top, xp.concat([U.T / 2, corner[1]], axis=1)])
-        return indefinite(gram, pool([columns, rows]), M)
-
-    return run
+    if core is project_core:  # before any column is looked for
+        refuse_large(gram, "cur")
+    columns, rows = choose(gram, c - c // 2, rng), choose(gram, max(1, c // 2), rng)
+    U = core(gram, columns, rows)
+    xp = namespace(U)
+    corner = [like(np.zeros((size, size)), U) for size in U.shape]
+    top = xp.concat([corner[0], U / 2], axis=1)
+    M = xp.concat([top, xp.concat([U.T / 2, corner[1]], axis=1)])
+    return indefinite(gram, pool([columns, rows]), M)
 
 
 def project_core(gram: Gram, columns: Landmarks, rows: Landmarks) -> Array:
@@ -78,12 +72,6 @@ def indefinite(gram: Gram, landmarks: Landmarks, M: Array) -> Mixture:
     parts = (P[:, negative:], P[:, :negative])
     learners = tuple(FeatureMap(gram, landmarks, xp.astype(part, dtype)) for part in parts)
     return Mixture(learners, np.array([1.0, -1.0]))
-
-
-cur_leverage = cur(rls, project_core)
-cur_uniform = cur(uniform, project_core)
-cross_leverage = cur(rls, invert_intersection)
-cross_uniform = cur(uniform, invert_intersection)
 
 
 ROBUST_ROWS = 10_000

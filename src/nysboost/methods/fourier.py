@@ -38,26 +38,19 @@ class Waves(Kernel):
         return xp.concat([xp.cos(angles), xp.sin(angles)], axis=1)
 
 
-def fourier(points: Points) -> Callable[[Gram, int, np.random.Generator], FeatureMap]:
-    """Return the method that makes c features, in pairs, of these points."""
-
-    def run(gram: Gram, c: int, rng: np.random.Generator) -> FeatureMap:
-        if not isinstance(gram, KernelGram):
-            msg = (
-                "A precomputed kernel has no points, and random Fourier features are functions of "
-                'points: try "rpcholesky".'
-            )
-            raise ValueError(msg)
-        half = max(1, c // 2)
-        try:
-            omega = gram.kernel.frequencies(*points(half, gram.rows.n_features, rng))
-        except TypeError as error:
-            raise ValueError(str(error)) from error
-        twice = like(np.concatenate([omega, omega]), gram.rows.form)
-        projection = like(np.eye(2 * half) / np.sqrt(half), twice)
-        return FeatureMap(gram, Landmarks(None, twice, Waves()), projection)
-
-    return run
+def fourier(points: Points, gram: Gram, c: int, rng: np.random.Generator) -> FeatureMap:
+    """Return c random features, in pairs, made of these points."""
+    if not isinstance(gram, KernelGram):
+        msg = (
+            "A precomputed kernel has no points, and random Fourier features are functions of "
+            'points: try "rpcholesky".'
+        )
+        raise ValueError(msg)
+    half = max(1, c // 2)
+    omega = gram.kernel.frequencies(*points(half, gram.rows.n_features, rng))
+    twice = like(np.concatenate([omega, omega]), gram.rows.form)
+    projection = like(np.eye(2 * half) / np.sqrt(half), twice)
+    return FeatureMap(gram, Landmarks(None, twice, Waves()), projection)
 
 
 def independent(size: int, d: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
