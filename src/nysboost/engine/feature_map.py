@@ -225,7 +225,8 @@ class FeaturePass(Task):
         budget = self.budget or transform.gram.budget
         # other libraries have threads of their own, and modes that belong to a thread
         parallel = transform.gram.parallel and arrays.is_numpy(form)
-        per_value = (transform.landmarks.basis or transform.gram).bytes_per_value(form)
+        kernel = transform.landmarks.basis or getattr(transform.gram, "kernel", None)
+        per_value = itemsize if kernel is None else kernel.bytes_per_value(form)
         own = 0 if self.in_place or N is None else 2 * r
         cost = Cost(
             fixed=itemsize * (2 * c * (held + 2) + (0 if N is None else size_of(N)))

@@ -175,10 +175,6 @@ class Gram(ABC):
         """Return G in float32, where values cost less so and are the same but for rounding."""
         return self
 
-    def bytes_per_value(self, form: Array) -> int:
-        """Return what evaluating a block of such rows holds for each of its values."""
-        return int(np.dtype(arrays.dtype_name(form)).itemsize)
-
     def forget_rows(self) -> Gram:
         """Return this Gram without its data, to be saved beside the landmarks."""
         forgotten = copy.copy(self)
@@ -214,10 +210,6 @@ class KernelGram(Gram):
                 f"{arrays.whereabouts(Z)}. Move X there, or fit where X is."
             )
         return (landmarks.basis or self.kernel).against(arrays.convert_like(form, Z))
-
-    def bytes_per_value(self, form: Array) -> int:
-        """Return what evaluating a block of such rows holds for each of its values."""
-        return self.kernel.bytes_per_value(form)
 
     def between(self, X: Array, Y: Array) -> Array:
         """Return k(X, Y) for any points."""

@@ -113,7 +113,10 @@ def _knots(values: Floats) -> tuple[Floats, Floats]:
 
 def _pieces(start: Floats, end: Floats) -> Pieces:
     """Return the beginnings of pieces, their heights and slopes, and how high each may go."""
-    return start, end, _slopes(start, end), np.append(end[1:-1], [np.inf, np.inf])[: len(end)]
+    with np.errstate(over="ignore"):  # a step that is out of range has no slope
+        rises = np.diff(end) / np.diff(start)
+    slopes = np.append(rises, rises[-1:] if len(rises) else 0.0)  # of a single knot it is 0
+    return start, end, slopes, np.append(end[1:-1], [np.inf, np.inf])[: len(end)]
 
 
 def _through(pieces: Sequence[Pieces], X: Array) -> Array:
@@ -132,15 +135,6 @@ def _piece(knots: Floats, x: Array) -> Array:
     """Return the number of the knot at which each value's piece begins."""
     inner = like(knots[1:-1], x)
     return namespace(x).searchsorted(inner, x + 0.0, side="right")  # + 0.0: PyTorch wants a copy
-
-
-def _slopes(knots: Floats, heights: Floats) -> Floats:
-    """Return the slope of the piece that begins at each knot; of a single knot, 0."""
-    if len(knots) == 1:
-        return np.zeros(1)
-    with np.errstate(over="ignore"):  # a step that is out of range has no slope
-        slopes = np.diff(heights) / np.diff(knots)
-    return np.append(slopes, slopes[-1])
 
 
 def _rises(values: Floats) -> bool:
