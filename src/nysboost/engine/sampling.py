@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import stdtrit
 
-from nysboost.engine.factor import Factor
 from nysboost.engine.residual import Residual
 from nysboost.gram import Gram, KernelGram, Sample
 from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host
@@ -139,9 +138,8 @@ def squared_norm_of_gram(
 class _Drawn:
     """Rows and columns of all blocks, drawn before any is evaluated: a store is read once."""
 
-    gram: Gram
     pairs: list[tuple[Indices, Indices]]
-    sample: Sample | None
+    sample: Sample
 
     @classmethod
     def of(cls, gram: Gram, draw: Callable[[int], Indices], size: int, groups: int) -> _Drawn:
@@ -151,27 +149,25 @@ class _Drawn:
             room = gram.budget.bytes // (4 * 8 * 2 * size * gram.rows.numbers_per_row)
             groups = min(groups, max(LEAST_GROUPS, room))
         pairs = [(draw(size), draw(size)) for _ in range(groups)]
-        return cls(gram, pairs, Sample.of(gram, np.ravel(pairs)) if stored else None)
+        everything = Sample(np.arange(gram.n), gram)
+        return cls(pairs, Sample.of(gram, np.ravel(pairs)) if stored else everything)
 
     def block(self, i: Indices, j: Indices) -> Array:
         """Return G[i, j]."""
-        if self.sample is None:
-            return self.gram.block(i, j)
         return self.sample.gram.block(self.sample.positions(i), self.sample.positions(j))
 
     def residuals(
         self, residual: Residual
     ) -> Iterator[tuple[Indices, Indices, Floats, Array, Array]]:
         """Yield rows, columns and values of R for each block, with the features of both sides."""
+        factor, sample = residual.factor, self.sample
+        transform = factor.transform.with_gram(sample.gram)
         for i, j in self.pairs:
-            F, H = self._features(residual.factor, i), self._features(residual.factor, j)
+            if factor.is_kept():
+                F, H = factor.at(i), factor.at(j)
+            else:
+                F, H = (transform.features(sample.positions(rows)) for rows in (i, j))
             yield i, j, residual.block(self.block(i, j), F, H), F, H
-
-    def _features(self, factor: Factor, rows: Indices) -> Array:
-        """Return F[rows]."""
-        if self.sample is None or factor.is_kept():
-            return factor.at(rows)
-        return factor.transform(self.sample.gram.rows.take(self.sample.positions(rows)))
 
 
 def _drawing(weights: Floats, rng: np.random.Generator) -> Callable[[int], Indices]:
