@@ -79,7 +79,7 @@ class Approximation(LowRankMatrix):
 
     def __init__(self, gram: Gram, mixture: Mixture, origin: Origin | None = None) -> None:
         super().__init__(dtype=gram.dtype, shape=(gram.n, gram.n))
-        if not any(learner.rank for learner in mixture.learners):
+        if mixture.learners and not any(learner.rank for learner in mixture.learners):
             raise ValueError(ALL_ZERO)
         self.gram = gram
         self.learners = tuple(learner.with_gram(gram) for learner in mixture.learners)

@@ -7,9 +7,9 @@ from typing import NoReturn
 
 import numpy as np
 from scipy.sparse import coo_array
-from scipy.sparse.linalg import LinearOperator
 
 from nysboost.approximation import Approximation
+from nysboost.boosting.learner import Mixture
 from nysboost.boosting.trajectory import Origin
 from nysboost.engine.factor import Factor
 from nysboost.engine.feature_map import FeatureMap
@@ -59,13 +59,8 @@ class InSample(Approximation):
         corrupted: coo_array | None = None,
         origin: Origin | None = None,
     ) -> None:
-        LinearOperator.__init__(self, dtype=gram.dtype, shape=(gram.n, gram.n))
+        super().__init__(gram, Mixture((), signs), origin)
         xp = namespace(F)
-        self.gram = gram
-        self.learners = ()
-        self.weights = signs
-        self.origin = origin or Origin()
-        self.entries_evaluated = gram.entries_evaluated
         self.shift = shift
         self.corrupted = corrupted
         self._kept = xp.astype(F, getattr(xp, gram.dtype.name))
