@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from numbers import Integral
 from typing import Any, Literal
@@ -252,9 +253,9 @@ class Approximation(LowRankMatrix):
 
     def without_data(self) -> Approximation:
         """Return this approximation without the data rows, to be saved beside an estimator."""
-        mixture = Mixture(self.learners, self.weights)
-        kept = Approximation(self.gram.forget_rows(), mixture, Origin(self.method))
-        kept.entries_evaluated = self.entries_evaluated
+        kept = copy.copy(self)  # without what is derived
+        kept.gram, kept.origin = self.gram.forget_rows(), Origin(self.method)
+        kept.learners = tuple(learner.with_gram(kept.gram) for learner in self.learners)
         return kept
 
     def __repr__(self) -> str:

@@ -102,16 +102,3 @@ class InSample(Approximation):
     def _factor(self) -> Factor:
         identity = FeatureMap(self.gram, Landmarks(np.arange(self._kept.shape[1]), None))
         return Factor(identity, self.weights, F=self._kept)
-
-    def without_data(self) -> InSample:
-        """Return this approximation without the data rows."""
-        kept = InSample(
-            self.gram.forget_rows(),
-            self._kept,
-            self.weights,
-            shift=self.shift,
-            corrupted=self.corrupted,
-            origin=Origin(self.method),
-        )
-        kept.entries_evaluated = self.entries_evaluated
-        return kept
