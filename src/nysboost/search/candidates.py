@@ -275,7 +275,8 @@ def options_of(
         kernels = dict.fromkeys((rough, smooth) if folds else (rough,))
         coded = [Candidate(k, "each", "codes", unit_spread, codes=True) for k in kernels]
     if wide:
-        candidates = _wide_candidates(automatic, smooth, (narrow, general), scale, rows)
+        kernel = UNIT_GAUSSIAN if automatic else smooth
+        candidates = _wide_candidates(kernel, smooth, (narrow, general), scale, rows)
     else:
         spaces = ("standard", "quantile") if scale == "auto" else (scale or "none",) * 2
         tried = dict.fromkeys(zip((general, narrow), spaces, strict=True))
@@ -288,7 +289,7 @@ def options_of(
 
 
 def _wide_candidates(
-    automatic: bool, smooth: Radial, shapes: tuple[str, str], scale: str | None, rows: Any
+    kernel: Radial, smooth: Radial, shapes: tuple[str, str], scale: str | None, rows: Any
 ) -> list[Candidate]:
     """Return full metrics of principal components, and a scale per feature where rows suffice.
 
@@ -297,13 +298,12 @@ def _wide_candidates(
     spaces = ("none", "standard") if scale == "auto" else (scale or "none",) * 2
     found = []
     if shapes[1] == "full":
-        kernels = (UNIT_GAUSSIAN if automatic else smooth, smooth)
         found = [
             Candidate(
-                k, "full", f"components, {space}", partial(principal, SCALINGS[space]),
+                kernel, "full", f"components, {space}", partial(principal, SCALINGS[space]),
                 mapped_landmarks=True,
             )
-            for k, space in dict.fromkeys(zip(kernels, spaces, strict=True))
+            for space in dict.fromkeys(spaces)
         ]  # fmt: skip
     if shapes[0] != "full" and (rows.n_features <= rows.n or not found):
         found.append(Candidate(smooth, shapes[0], spaces[1], SCALINGS[spaces[1]]))

@@ -280,8 +280,10 @@ def nearest_variance(kernel: Any, rho: float, H: Array, table: Array) -> Array:
     V, _, counts = _parts_of(table, H.shape[1])
     xp, (h, q), k = namespace(H), H.shape, min(NEAREST, V.shape[0])
     C = kernel(H, V)
-    order: Any = np.argpartition(C, -k, axis=1) if is_numpy(C) else xp.argsort(C, axis=1)
-    near = to_host(order[:, -k:])
+    if hasattr(xp, "topk"):  # PyTorch, which has no argpartition
+        near = to_host(xp.topk(C, k)[1])
+    else:
+        near = to_host(xp.argpartition(C, -k, axis=1)[:, -k:])
     c = xp.take_along_axis(C, place(near, C), axis=1)
     W = xp.reshape(take(V, near.ravel()), (h, k, q))
     W = W - W[:, :1, :]
