@@ -198,7 +198,7 @@ REFUSED: dict[str, tuple[int, str]] = {
     "fit nan.npy --target 1 --out n": (4, "the target contains NaN. --drop-missing leaves such"),
     "transform t.csv t.csv --out f.npy": (5, "no model file"),
     f"{LEARN.format('t.csv')} && predict m t.csv --out p.csv --proba": (5, "is for classification"),
-    f"{LEARN.format('t.csv')} && predict m few.csv --out p.csv": (5, "have: c"),
+    f"{LEARN.format('t.csv')} && predict m few.csv --out p.csv": (5, "no column 'c'"),
     f"{LEARN.format('rare.csv')} && predict m t.csv --out p.csv --std": (5, "is for regression"),
     "transform none t.csv --out p.npy": (3, "There is no model none"),
     "learn latin.csv --target a": (2, "no column 'a'"),

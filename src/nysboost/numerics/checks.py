@@ -98,20 +98,6 @@ def require_count(name: str, value: Any) -> None:
         raise ValueError(msg)
 
 
-def refuse_odd_labels(y: Any) -> None:
-    """Refuse labels that are masked or complex, and those of several kinds: they have no order."""
-    kind = getattr(getattr(y, "dtype", None), "kind", None)
-    if isinstance(y, np.ma.MaskedArray) and np.ma.is_masked(y):
-        msg = "y is a masked array, and its masked labels would count: leave such rows out."
-        raise ValueError(msg)
-    if kind == "c":
-        msg = "Complex data not supported: labels are text, whole numbers or truth values."
-        raise ValueError(msg)
-    if kind == "O" and len({isinstance(label, str) for label in np.ravel(y)}) > 1:
-        msg = "y mixes text with other labels: make all of them text, with y.astype(str) say."
-        raise TypeError(msg)
-
-
 # Tables
 
 

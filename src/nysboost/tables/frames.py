@@ -12,7 +12,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _assert_all_finite, column_or_1d
 
 from nysboost.numerics.arrays import Floats, dense, is_sparse, to_host
-from nysboost.numerics.checks import refuse_odd_labels
 from nysboost.tables import values
 from nysboost.tables.values import Factor, first_of
 from nysboost.user_error import TableError
@@ -172,42 +171,44 @@ def _factor(cells: Sequence[Any], name: str) -> Factor:
 # Targets
 
 
-def labels_of(y: Any) -> NDArray[Any]:
-    """Return labels as an array of one type: numbers, truth values or text."""
-    array = np.asarray(y)
-    if array.dtype.kind == "T":  # NumPy's text of any length
-        array = array.astype(object)
-    if array.dtype.kind != "O" or array.ndim != 1:
-        return array
-    row = first_of(np.array([values.is_gap(label) for label in array], dtype=bool))
-    if row is not None:
-        msg = f"Input y contains NaN: no label in row {row} ({array[row]!r}). Leave such rows out."
-        raise ValueError(msg)
-    kinds = {type(label) for label in array}
-    if kinds <= {bool, np.bool}:
-        return array.astype(np.bool)
-    whole = all(issubclass(kind, int | np.integer | np.bool) for kind in kinds)
-    if not whole and any(
-        values.as_number(label) is None or isinstance(label, str) for label in array
-    ):
-        return array
-    try:
-        return array.astype(np.int64 if whole else np.float64)
-    except OverflowError as error:
-        msg = f"y has labels of more than 64 bits, such as {max(array)}: turn them into text."
-        raise ValueError(msg) from error
-
-
 def classifiable(y: Any) -> NDArray[Any]:
-    """Return labels in memory that can be told apart, shape (n,), or say why they cannot."""
-    if not isinstance(y, np.ma.MaskedArray) and np.asarray(y).ndim == 1:
-        y = labels_of(y)
-    refuse_odd_labels(y)
-    labels = labels_of(column_or_1d(y, warn=True))
+    """Return labels of one type that can be told apart, shape (n,), or say why they cannot."""
+    if isinstance(y, np.ma.MaskedArray) and np.ma.is_masked(y):
+        msg = "y is a masked array, and its masked labels would count: leave such rows out."
+        raise ValueError(msg)
+    array = np.asarray(y)
+    if array.dtype.kind == "c":
+        msg = "Complex data not supported: labels are text, whole numbers or truth values."
+        raise ValueError(msg)
+    # NumPy's text of any length is none that scikit-learn knows
+    labels = column_or_1d(array.astype(object) if array.dtype.kind == "T" else array, warn=True)
+    labels = _of_one_type(labels) if labels.dtype.kind == "O" else labels
     if labels.dtype.kind == "f":
         _assert_all_finite(labels, input_name="y")
     check_classification_targets(labels)
     return labels
+
+
+def _of_one_type(labels: NDArray[Any]) -> NDArray[Any]:
+    """Return objects as numbers or truth values where they are, else as text or what they are."""
+    row = first_of(np.array([values.is_gap(label) for label in labels], dtype=bool))
+    if row is not None:
+        msg = f"Input y contains NaN: no label in row {row} ({labels[row]!r}). Leave such rows out."
+        raise ValueError(msg)
+    if len({isinstance(label, str) for label in labels}) > 1:
+        msg = "y mixes text with other labels: make all of them text, with y.astype(str) say."
+        raise TypeError(msg)
+    kinds = {type(label) for label in labels}
+    if kinds <= {bool, np.bool}:
+        return labels.astype(np.bool)
+    whole = all(issubclass(kind, int | np.integer | np.bool) for kind in kinds)
+    if any(isinstance(label, str) or values.as_number(label) is None for label in labels):
+        return labels
+    try:
+        return labels.astype(np.int64 if whole else np.float64)
+    except OverflowError as error:
+        msg = f"y has labels of more than 64 bits, such as {max(labels)}: turn them into text."
+        raise ValueError(msg) from error
 
 
 def target_of(column: Any, name: str, path: str) -> NDArray[Any]:
