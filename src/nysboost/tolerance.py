@@ -23,15 +23,9 @@ CURVE_ROWS = (512, 2048)
 STEP = 3
 """Times as many landmarks has a trial at most as the one before it, which is then cheap."""
 
-CLOSE_ENOUGH, FEW = 1.2, 4
+CLOSE_ENOUGH = 1.2
 """No fewer landmarks are sought once a trial with a 1.2th of them has failed, or would fail by the
-curve; up to four, where one less is fewer by a third, a trial has to fail."""
-
-AIM = 0.97
-"""Of the tolerance: fits with the same number of landmarks differ by a few per cent."""
-
-EXPENSIVE = 3
-"""Trials, at most, with half the landmarks of the result or more."""
+curve; beyond a failure a trial has so many times its landmarks at least."""
 
 HOPELESS, SURELY_HOPELESS = 1.5, 4.0
 """Given up where it takes so many times the landmarks allowed: by trials, by the sample alone."""
@@ -150,30 +144,19 @@ class Search:
         good = min((trial.c for trial in trials if trial.error <= self.tol), default=None)
         bad = max((trial.c for trial in trials if trial.error > self.tol), default=0)
         curve = self.curve.through(trials)
-        if good is None:
-            return self._further(trials, bad, curve)
-        low = bad + 1 if bad else max(1, good // 2)
-        guess = int(min(good, curve.first_below(AIM * self.tol, np.arange(low, good))))
-        failing = bad if good <= FEW else max(bad, guess)
-        expensive = sum(2 * trial.c >= good for trial in trials)
-        if good <= CLOSE_ENOUGH * failing or good == bad + 1 or expensive > EXPENSIVE:
-            return None
-        if good <= CLOSE_ENOUGH**2 * guess:  # should it fail there, it is the last
-            guess = max(guess, math.ceil(good / CLOSE_ENOUGH))
-        return min(guess, good - 1)
-
-    def _further(self, trials: Sequence[Trial], bad: int, curve: Curve) -> int | None:
-        """Return a number of landmarks beyond all that failed, or None where there is no hope."""
-        if bad >= self.most:
-            return None
-        hopeless = HOPELESS if len(trials) > 1 else SURELY_HOPELESS
-        if self.give_up and curve.first_below(self.tol, MUCH) > hopeless * self.most:
+        if good is None and bad < self.most and self._is_hopeless(trials, curve):
             resort = min(FALLBACK, self.most)
             return resort if bad < resort else None
-        highest = min(self.most, STEP * bad if bad else curve.reach)
-        guess = curve.first_below(AIM * self.tol, np.arange(bad + 1, highest))
-        # where a little more than fails is enough, the search is over
-        return min(self.most, max(int(min(guess, highest)), math.ceil(CLOSE_ENOUGH * bad)))
+        high = good or min(self.most, STEP * bad if bad else curve.reach)
+        guess = min(high, curve.first_below(self.tol, np.arange(bad + 1, high)))
+        if bad >= self.most or (good is not None and good <= CLOSE_ENOUGH * max(bad, guess)):
+            return None
+        return min(self.most, max(int(guess), math.ceil(CLOSE_ENOUGH * bad)))
+
+    def _is_hopeless(self, trials: Sequence[Trial], curve: Curve) -> bool:
+        """Whether it would take many more landmarks than our own limit."""
+        times = HOPELESS if len(trials) > 1 else SURELY_HOPELESS
+        return self.give_up and curve.first_below(self.tol, MUCH) > times * self.most
 
 
 @dataclass(frozen=True, eq=False)
