@@ -51,7 +51,7 @@ def test_landmarks_are_those_of_the_run_in_memory_and_chunks_are_read_twice(
     np.testing.assert_allclose(there.weights, here.weights)
 
 
-EVERY_ROW = ("rpcholesky", "greedy", "sparse-greedy", "rls", "bless")
+EVERY_ROW = ("rpcholesky", "greedy", "sparse-greedy", "rls", "bless", "adaptive-partial")
 
 
 @pytest.mark.parametrize(

@@ -188,16 +188,18 @@ class FeaturePass(Task):
 
     def fuse(self, form: Array, n: int) -> Callable[[Array, Array], bool] | None:
         """Return the map as one GPU kernel, where PyTorch and Triton have one for it."""
-        gram, landmarks, N = self.transform.gram, self.transform.landmarks, self.transform
-        if n < FUSED_ROWS or not arrays.is_cuda(form) or self.rotated or N.projection is None:
+        transform, gram, landmarks = self.transform, self.transform.gram, self.transform.landmarks
+        if n < FUSED_ROWS or not arrays.is_cuda(form):
             return None
-        if not isinstance(gram, KernelGram) or landmarks.basis is not None:
+        if self.rotated or transform.projection is None or landmarks.basis is not None:
+            return None
+        if not isinstance(gram, KernelGram):
             return None
         try:
             from nysboost.engine.fused import fused_map
         except ImportError:
             return None
-        fused = fused_map(gram.kernel, landmarks.Z, N.normalization)
+        fused = fused_map(gram.kernel, landmarks.Z, transform.normalization)
         if fused is None:
             return None
 

@@ -38,8 +38,7 @@ def target(gram: Gram, y: Any, settings: Settings, rng: np.random.Generator) -> 
     options = options_of(kernel, "auto", "standard", None, "target", gram.rows)
     fitted = learn(gram.rows, Y, None, options, c, rng, budget=gram.budget)
     best = max(fitted.members, key=lambda member: member.share).model
-    found = KernelGram(gram.rows, best.kernel)
-    found.budget = gram.budget
+    found = KernelGram(gram.rows, best.kernel, gram.budget)
     points = like(best.landmarks, dense(gram.rows.form))
     learner = FeatureMap(found, Landmarks(None, points), like(best.features.normalization, points))
     return Approximation(found, Mixture((learner,), np.ones(1)))
