@@ -8,6 +8,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import zarr
+from sklearn.datasets import dump_svmlight_file
 
 import nysboost as nb
 from nysboost.cli.commands import make_parser
@@ -59,6 +60,7 @@ COLUMNS = {
 ARRAYS = {
     "t.npy": lambda path: np.save(path, X),
     "t.npz": lambda path: np.savez(path, X=X, y=X[:, 0]),
+    "t.libsvm": lambda path: dump_svmlight_file(X, X[:, 0], str(path)),
     "t.h5": write_hdf5,
     "t.zarr": write_zarr,
 }

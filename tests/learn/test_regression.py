@@ -218,6 +218,12 @@ def test_a_column_that_is_the_target_is_found():
     assert model.score(X[200:], y[200:]) > 0.999
 
 
+def test_there_are_no_more_landmarks_than_different_rows():
+    X, y = table(40)
+    model = nb.NystroemRegressor(20, **QUICK).fit(np.repeat(X[:5], 8, axis=0), y)
+    assert len(model.components_) == 5
+
+
 def test_constant_and_duplicate_columns_do_no_harm():
     X, y = table(200)
     worse = np.c_[X, X[:, 0], np.full(200, 7.0), np.full(200, 1e30)]

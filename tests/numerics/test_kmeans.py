@@ -8,7 +8,15 @@ from scipy.sparse import csr_matrix
 from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans
 
-from nysboost.numerics.kmeans import _Cloud, _seeds_among, centroids, clusters, kmeans, seeds
+from nysboost.numerics.kmeans import (
+    TRIALS,
+    _Cloud,
+    _seeds_among,
+    centroids,
+    clusters,
+    kmeans,
+    seeds,
+)
 
 
 def points(n, d=5, seed=0, distinct=None):
@@ -44,6 +52,17 @@ def test_from_the_same_seeds_scikit_learn_finds_the_same(seed):
     ours = kmeans(D, 30, np.random.default_rng(seed))
     assert loss(ours) == pytest.approx(theirs.inertia_)
     np.testing.assert_array_equal(ours.argmin(axis=0), theirs.labels_)
+
+
+def test_each_seed_is_the_best_of_so_many_draws():
+    D, rng = squared(points(30)), np.random.default_rng(2)
+    expected = [rng.integers(30)]
+    while len(expected) < 9:
+        nearest = D[expected].min(axis=0)
+        mass = nearest.cumsum()
+        drawn = np.sort(mass.searchsorted(rng.random(TRIALS) * mass[-1], side="right"))
+        expected.append(drawn[np.minimum(D[drawn], nearest).sum(axis=1).argmin()])
+    np.testing.assert_array_equal(seeds(D, 9, np.random.default_rng(2)), expected)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
