@@ -169,6 +169,12 @@ def test_dates_that_could_be_others_and_units_alone_stay_text(days):
     assert Schema.of(pa.table({"day": days.split()})).columns[0].kind == "category"
 
 
+def test_a_column_of_dates_that_could_be_others_is_told_of_where_it_is_left_out():
+    days = [f"{i % 12 + 1}/{i // 12 + 1}/2020" for i in range(60)]
+    with pytest.warns(UserWarning, match=r"'day' is text .* swapped are written 2020-01-31"):
+        Schema.of(pa.table({"day": days, "x": range(60)}))
+
+
 def test_a_column_without_values_is_left_out_and_told_of():
     frame = pa.table({"x": [1.0, 2.0], "none": pa.array([None, None], pa.string())})
     with pytest.warns(UserWarning, match="'none' has no value in any of 2 rows, and is left out"):

@@ -11,7 +11,15 @@ import numpy as np
 
 from nysboost.numerics.arrays import Floats
 from nysboost.tables.frames import Cells, columns_of
-from nysboost.tables.values import READINGS, Factor, as_number, kind_of, numbers_as, plain
+from nysboost.tables.values import (
+    READINGS,
+    Factor,
+    as_number,
+    is_local_date,
+    kind_of,
+    numbers_as,
+    plain,
+)
 
 SAMPLE_ROWS = 2**17
 """Rows, spread evenly, whose median fills gaps: its standard error is 1/300 of the spread."""
@@ -174,9 +182,11 @@ def decide(look: Look, missing: str) -> Column:
 def _category(look: Look) -> Column:
     name, there = look.name, sum(look.counts.values())
     if look.kind == "object" and len(look.counts) > max(FEW_FOR_TEXT, there / 2):
+        dates = all(map(is_local_date, look.counts))
+        hint = " Dates whose day and month could be swapped are written 2020-01-31." * dates
         warnings.warn(
             f"Column {name!r} is text with {len(look.counts)} different values in {there} rows: "
-            "nothing can be learned from values that hardly come again, and it is left out.",
+            f"nothing can be learned from values that hardly come again, and it is left out.{hint}",
             stacklevel=2,
         )
         return Column(name, "text", gaps=look.gaps)

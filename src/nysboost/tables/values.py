@@ -109,6 +109,11 @@ def find_form(values: Sequence[Any]) -> str:
     return DAY_FIRST if dotted or max(int(date[0]) for date in dates) > 12 else ""
 
 
+def is_local_date(value: Any) -> bool:
+    """Whether a value is text such as 1/2/2020, a date whose order is that of a country."""
+    return isinstance(value, str) and _LOCAL_DATE.fullmatch(value.strip()) is not None
+
+
 def _unit(text: str) -> str:
     signs = (text[-1:], text.lstrip("+-")[:1]) if re.search(r"\d", text) else ()
     return next((s for s in signs if s == "%" or unicodedata.category(s) == "Sc"), "")
