@@ -106,7 +106,7 @@ def test_the_width_falls_with_the_number_of_kernel_values():
 def test_the_number_of_kernel_values_does_not_grow_with_the_rows():
     X = market.cloud(40_000, np.random.default_rng(0))
     spent = [fitted(X[:n]).certificate(n_entries=50_000).entries_evaluated for n in (3000, 40_000)]
-    assert spent[0] == spent[1] <= 50_000
+    assert 45_000 < spent[0] == spent[1] <= 50_000
 
 
 @pytest.mark.parametrize("method", SEVERAL)

@@ -56,6 +56,7 @@ def test_hostile_input_gets_a_right_result_or_a_sentence(case: Case):
             assert case.right is not None, f"accepted: {result!r:.200}"
             assert case.right(result), f"wrong: {result!r:.200}"
         else:
+            assert case.right is None or case.says, f"refused: {error}"
             text, where = str(error), traceback.extract_tb(error.__traceback__)[-1]
             assert is_sentence(text), f"{type(error).__name__}: {text}"
             assert re.search(case.says, text), text

@@ -30,7 +30,7 @@ class Case:
     right : callable or None
         Result → whether it is right; None where only a sentence is right.
     says : str
-        A pattern that the sentence has.
+        A pattern that the sentence has; beside `right` a sentence is as good where it has one.
     """
 
     name: str

@@ -220,6 +220,7 @@ CASES = [
             lambda scale, kernel=kernel: approximate(X * scale, kernel=kernel).to_dense(),
             scales(*sizes),
             lambda _, kernel=kernel: close_to(approximate(kernel=kernel).to_dense(), 1e-6),
+            "leaves no digits of a distance",
         )
     ),
     *cases(

@@ -135,8 +135,8 @@ MORE: dict[str, tuple[Any, str]] = {
     "regressor that are sparse": ((csr_matrix(X), Y), ""),
     "regressor that are in single precision": ((X.astype("f4"), Y), ""),
     "regressor that are lists": ((X.tolist(), Y.tolist()), ""),
-    "regressor that are far from all others": ((1e200 * X, Y), ""),
-    "warped that are far from all others": ((1e200 * X, Y), ""),
+    "regressor that are far from all others": ((1e200 * X, Y), "out of range"),
+    "warped that are far from all others": ((1e200 * X, Y), "out of range"),
     "classifier that are labelled by truth values": ((X, LABELS > 0), ""),
 }
 SCATTERED = np.random.default_rng(5).normal(size=(400, 5)) * [1e-2, 1e2, 1e3, 10.0, 10.0]

@@ -5,6 +5,7 @@ import datetime as dt
 import gzip
 import json
 import lzma
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +14,7 @@ import pytest
 
 from nysboost.tables.files import join_tables, open_table
 from nysboost.tables.schema import Schema
-from nysboost.tables.values import as_seconds, numbers_as
+from nysboost.tables.values import as_seconds, numbers_as, plain
 from nysboost.tables.writing import Writing
 from nysboost.user_error import TableError
 
@@ -368,6 +369,11 @@ def test_dates_and_spans_are_seconds_and_digits_alone_are_no_date():
     table = pa.table({"day": [dt.date(1970, 1, 2)], "span": [dt.timedelta(minutes=2)]})
     np.testing.assert_array_equal(np.ravel(Schema.of(table).read(table)), [86_400, 120])
     assert as_seconds("20200131") is as_seconds("1-2") is None
+
+
+def test_a_category_keeps_numbers_texts_and_days_and_the_text_of_anything_else():
+    kept = {Decimal("1.5"): 1.5, " a ": "a", dt.datetime(2020, 1, 2): "2020-01-02", (1,): "(1,)"}
+    assert [plain(value) for value in kept] == list(kept.values())
 
 
 @pytest.mark.parametrize("what", DATES)
