@@ -8,30 +8,28 @@ no part of a step.
 
 from __future__ import annotations
 
-from collections import deque
 from functools import cache
 
 import numpy as np
 
-from nysboost.boosting.core import ROWS_PER_LANDMARK, Fit, OptimalCore
-from nysboost.gram import Gram, KernelGram, Landmarks, Sample
+from nysboost.boosting.core import Fit, OptimalCore
+from nysboost.gram import KernelGram, Landmarks, Sample
 from nysboost.kernels import Kernel
 from nysboost.numerics.arrays import (
     Array,
-    Indices,
     identity,
     like,
     max_abs,
     namespace,
-    take,
     to_host,
 )
-from nysboost.numerics.descent import MEMORY, Pairs, descend
+from nysboost.numerics.descent import descend
 from nysboost.numerics.linalg import norms, orthonormalise, range_basis, times
 from nysboost.numerics.progress import current
 from nysboost.numerics.resources import threads_for, threads_on_few_cores
 from nysboost.numerics.tolerances import (
     CANCELLED,
+    CLEAR,
     EPS,
     NOTHING_LEFT,
     ROUNDING,
@@ -40,17 +38,13 @@ from nysboost.numerics.tolerances import (
     cutoff,
 )
 
-FIRST_STEPS = 9
-"""Steps of L-BFGS on a part of the rows. Without them, and with 39 on all rows, the error on kin40k
-is 3 % larger (c = 240); on MNIST and Covertype it is the same in the same time."""
-
-FEWEST, STEPS_OF_ALL = 18, 7200
+FEWEST, STEPS_OF_ALL = 18, 8400
 """Steps on all rows at most: their number times that of landmarks, since a step costs the more the
-more landmarks there are. With 9000 the error on kin40k, c = 240, is 1 % less, in 8 % more time."""
+more landmarks there are."""
 
 WORTH = 0.002
 """The share of the loss that one of two steps in a row has to gain: of the error, half as much.
-With 0.0025 the error on MNIST is 0.3 % larger, in 4 % less time."""
+With 0.0025 the error on MNIST, c = 240, is 0.3 % larger, in 4 % less time."""
 
 REFINING = 0.9
 """Share of a joint fit's time that refinement is taken to need, for progress."""
@@ -59,51 +53,35 @@ REFINING = 0.9
 def refine(sample: Sample, fit: Fit, factor: Array) -> Landmarks:
     """Return landmarks with a smaller error on the sample, by L-BFGS from `fit`.
 
-    The logarithm of the loss is minimised over landmarks in units of the data's spread, first on a
-    part of the rows. `factor` is F (s, r), with F Fᵀ nearly the sample's Gram matrix.
+    The logarithm of the loss is minimised over landmarks in units of the data's spread. `factor`
+    is F (s, r), with F Fᵀ nearly the sample's Gram matrix.
     """
     gram, landmarks = sample.gram, fit.learner.landmarks
     assert isinstance(gram, KernelGram)
-    X = gram.rows.take(slice(None))
-    xp, single = namespace(X), gram.in_float32()
-    rounded = single.rows.take(slice(None))
-    exact, Z = (xp.astype(part, xp.float64) for part in (X, landmarks.points))
+    X, rounded = (part.rows.take(slice(None)) for part in (gram, gram.in_float32()))
+    xp = namespace(X)
+    exact, Z = (xp.astype(part, xp.float64, copy=False) for part in (X, landmarks.points))
     with np.errstate(over="ignore", invalid="ignore"):
         unit = float(xp.sqrt(xp.sum(xp.var(exact, axis=0)))) or 1.0
     if not np.isfinite(unit):  # squares are out of range: landmarks stay where they are
         return landmarks
     outside = max(0.0, (float(norms(sample.matrix)) / float(norms(factor.T @ factor))) ** 2 - 1)
-    pairs: Pairs = deque(maxlen=MEMORY)  # what the first steps show of the curvature
-    schedule, work = _schedule(single, landmarks), current()
-    coarse, last = fit.error**2 > SHALLOW, None
+    loss = ProjectionLoss(gram.kernel, exact, factor, rounded, outside, fit.error**2 > SHALLOW)
+    steps, work = max(FEWEST, STEPS_OF_ALL // len(landmarks)), current()
     if not work.total:  # else it is a part of something larger
-        work.begin(sum(len(rows) * most for rows, most in schedule) / REFINING)
-    for rows, most in schedule:
-        x, F, rounded_x = (take(part, rows) for part in (exact, factor, rounded))
-        loss = ProjectionLoss(gram.kernel, x, F, rounded_x, outside, coarse, last)
+        work.begin(len(sample) * steps / REFINING)
 
-        def objective(scaled: Array, loss: ProjectionLoss = loss) -> tuple[float, Array]:
-            value, gradient = loss(scaled * unit)
-            work.step(loss.X.shape[0])
-            if value < NOTHING_LEFT:
-                gradient = xp.zeros_like(gradient)  # which ends the descent
-            return float(np.log(value)), gradient * (unit / value)
+    def objective(scaled: Array) -> tuple[float, Array]:
+        value, gradient = loss(scaled * unit)
+        work.step(len(sample))
+        if value < NOTHING_LEFT:
+            gradient = xp.zeros_like(gradient)  # which ends the descent
+        return float(np.log(value)), gradient * (unit / value)
 
-        with threads_on_few_cores(gram.budget):
-            Z = descend(objective, Z / unit, most, pairs, WORTH) * unit
-        coarse, last = loss.coarse, loss.last
-        gram.tally.count += loss.evaluations * len(rows) * len(landmarks)
+    with threads_on_few_cores(gram.budget):
+        Z = descend(objective, Z / unit, steps, WORTH) * unit
+    gram.tally.count += loss.evaluations * len(sample) * len(landmarks)
     return Landmarks(None, like(Z, X))
-
-
-def _schedule(gram: Gram, landmarks: Landmarks) -> list[tuple[Indices, int]]:
-    """Return the rows of both rounds, and how many steps each takes at most."""
-    size, c = gram.n, len(landmarks)
-    first = min(size, max(size // 2, ROWS_PER_LANDMARK * c))
-    values = gram.cross(slice(None), landmarks)
-    nearest = to_host(namespace(values).argmax(values, axis=0))
-    part = np.union1d(np.linspace(0, size - 1, first).astype(np.intp), nearest)
-    return [(part, FIRST_STEPS), (np.arange(size), max(FEWEST, STEPS_OF_ALL // c))]
 
 
 class ProjectionLoss:
@@ -112,7 +90,7 @@ class ProjectionLoss:
     With C = k(X, Z), P = Q Qᵀ, C⁺ = T Qᵀ and H = Qᵀ F Fᵀ Q the gradient with respect to C is
     −4 (I − P) F (Fᵀ Q H Tᵀ) / ‖F Fᵀ‖². `X` (s, d) and `F` (s, r) are in float64; `rounded` is X in
     float32, for gradients, or None. `outside` is what F Fᵀ misses of G, added to the loss. `coarse`
-    says whether float32 will do, and `last` is T of an evaluation nearby, on these or other rows.
+    says whether float32 will do for the first evaluation.
     """
 
     def __init__(
@@ -123,21 +101,21 @@ class ProjectionLoss:
         rounded: Array | None = None,
         outside: float = 0.0,
         coarse: bool = False,
-        last: Array | None = None,
     ):
         self.kernel, self.X, self.F = kernel, X, F
         self.rounded = X if rounded is None else rounded
         self.norm = float(norms(F.T @ F)) or 1.0
         self.outside, self.evaluations = outside, 0
-        self.coarse, self.last = coarse, last
+        self._coarse = coarse  # whether float32 will do
+        self._last: Array | None = None  # T of an evaluation that a nearby one may start from
         points = X, self.rounded
         self._against = cache(lambda coarse: kernel.against(points[coarse]))
 
     def __call__(self, Z: Array) -> tuple[float, Array]:
         """Return the loss and its gradient, shape (c, d)."""
         self.evaluations += 1
-        xp, X = namespace(Z), self.rounded if self.coarse else self.X
-        C = self._against(self.coarse)(xp.astype(Z, X.dtype, copy=False)).T
+        xp, X = namespace(Z), self.rounded if self._coarse else self.X
+        C = self._against(self._coarse)(xp.astype(Z, X.dtype, copy=False)).T
         A, U, T = self._basis(xp.astype(C, xp.float64, copy=False))  # Q = A U = C T
         AF = A.T @ self.F
         with threads_for(AF.shape[1]):
@@ -145,14 +123,16 @@ class ProjectionLoss:
             H = QF @ QF.T
             right: Array = QF.T @ (H / self.norm @ T.T) * (-4 / self.norm)
             inner = U @ QF
-        missed = self.F - A @ inner  # (I − P) F
         loss = 1 - (float(norms(H)) / self.norm) ** 2
+        precision = C.dtype if loss > CLEAR else xp.float64
+        F, basis, shares = (xp.astype(B, precision, copy=False) for B in (self.F, A, inner))
+        missed = F - basis @ shares  # (I − P) F
         if loss < CANCELLED:
             loss = self._small_loss(QF, missed)
-            self.last = None  # near rounding nothing but the best basis will do
+            self._last = None  # near rounding nothing but the best basis will do
         loss += self.outside
-        self.coarse = loss > SHALLOW
-        X = self.rounded if self.coarse else self.X
+        self._coarse = loss > SHALLOW
+        X = self.rounded if self._coarse else self.X
         size = max_abs(right) or 1.0  # which float32 may not hold
         parts = (Z, C, missed, right / size)
         z, values, left, right = (xp.astype(part, X.dtype, copy=False) for part in parts)
@@ -164,7 +144,7 @@ class ProjectionLoss:
 
         A is C, or C times the last T where CᵀC would lose too many digits.
         """
-        A, last, U = C, self.last, None
+        A, last, U = C, self._last, None
         if last is not None and last.shape[0] == last.shape[1]:
             S, start = C.T @ C, last
             if EPS * float(namespace(C).linalg.trace(S)) * float(norms(last)) ** 2 > SQUARABLE:
@@ -173,10 +153,10 @@ class ProjectionLoss:
             with threads_for(C.shape[1]):
                 U = orthonormalise(S, start)
         if last is None or U is None:
-            A, self.last = range_basis(C)
-            return A, identity(A.shape[1], A), self.last
-        self.last = U if A is C else last @ U
-        return A, U, self.last
+            A, self._last = range_basis(C)
+            return A, identity(A.shape[1], A), self._last
+        self._last = U if A is C else last @ U
+        return A, U, self._last
 
     def _small_loss(self, QF: Array, missed: Array) -> float:
         """Return 2⟨Fᵀ P F, F'ᵀ F'⟩ + ‖F'ᵀ F'‖², F' = (I − P) F: the loss without cancellation."""
@@ -185,7 +165,7 @@ class ProjectionLoss:
         return max(loss, float(np.finfo(np.float64).tiny))
 
 
-POWERS, RANK = 2, 1.2
+POWERS, RANK = 2, 1.1
 """Steps of subspace iteration, and features for each landmark: within 0.2 % of all of G's
 error."""
 

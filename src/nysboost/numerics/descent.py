@@ -16,7 +16,6 @@ MEMORY = 10
 FORGET, FORGET_SQUARE, STILL = 0.9, 0.99, 1e-12
 """How much of the mean gradient, and of its square, Adam keeps in a step; a slope of nothing."""
 
-
 SHRUNK = 0.1
 """Share of the mean that is added to the squares of each row; with 1e-6 the error on Covertype is
 1 % larger after ten steps, 0.2 % after forty."""
@@ -29,18 +28,16 @@ def descend(
     objective: Callable[[Array], tuple[float, Array]],
     x: Array,
     max_iter: int,
-    pairs: Pairs | None = None,
     worth: float = 0.0,
 ) -> Array:
     """Return where L-BFGS arrives from x; SciPy's costs several times as much, for its threads.
 
-    `objective` maps x to value and gradient, at most `max_iter` times after the first. `pairs` is
-    known curvature, which this adds to. The second step in a row that gains < `worth` is the last.
+    `objective` maps x to value and gradient, at most `max_iter` times after the first. The second
+    step in a row that gains < `worth` is the last.
     """
     value, gradient = objective(x)
-    pairs = deque(maxlen=MEMORY) if pairs is None else pairs
-    direction = -_inverse_hessian_times(pairs, gradient)
-    step = 1.0 if pairs else 1 / (float(_dot(gradient, gradient)) ** 0.5 or 1.0)
+    pairs: Pairs = deque(maxlen=MEMORY)
+    direction, step = -gradient, 1 / (float(_dot(gradient, gradient)) ** 0.5 or 1.0)
     before = math.inf
     for _ in range(max_iter):
         promised = step * float(_dot(direction, gradient))

@@ -49,6 +49,9 @@ CANCELLED = 1e-10
 SHALLOW = 1e-8
 """A loss above which float32 will do for the last two products of its gradient (kin40k: 2e-8)."""
 
+CLEAR = 1e-6
+"""A loss above which float32 will do for what a projector misses (MNIST: 1e-5; Covertype: 5e-7)."""
+
 NEAR_ROUNDING = 1e-8
 """A relative error below which a fitted core has lost digits (solar: 1e-11 instead of 4e-15)."""
 
