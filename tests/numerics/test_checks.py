@@ -85,6 +85,12 @@ def test_numbers_of_every_library_are_taken_and_nothing_else(what):
             require("size", value)
 
 
+@pytest.mark.parametrize(("shape", "what"), [((0, 4), "sample"), ((5, 0), "feature")])
+def test_an_empty_table_lacks_samples_or_features(shape, what):
+    with pytest.raises(ValueError, match=rf"X has 0 {what}\(s\).*nothing to approximate"):
+        checks.refuse_empty(np.empty(shape), "X")
+
+
 def test_real_numbers_are_arrays_in_floating_point():
     for values in ([1, 2], np.array([True, False]), np.array([1, 2], dtype=np.uint8)):
         assert checks.real_numbers("y", values).dtype == np.float64
