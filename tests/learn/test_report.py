@@ -49,6 +49,18 @@ def test_permutation_importances_of_a_linear_function_are_its_squared_weights():
     np.testing.assert_allclose(nothing, 1 / 3)
 
 
+def test_of_very_many_columns_few_are_shuffled_and_the_right_ones_among_them():
+    X, shuffles = np.random.default_rng(0).normal(size=(50, 3000)), []
+
+    def predict(rows):
+        shuffles.append(0)
+        return rows[:, 2998:] @ np.ones((2, 1))
+
+    found = permutation_importances(predict, X, predict(X), np.arange(3000), 3000)
+    assert len(shuffles) < 1100
+    assert set(np.flatnonzero(found)) == {2998, 2999}
+
+
 @pytest.mark.parametrize("kind", [nb.NystroemRegressor, nb.NystroemClassifier])
 def test_a_summary_says_in_ten_lines_what_was_tried_and_chosen(kind, capsys):
     X, y = table()
