@@ -52,9 +52,7 @@ WIDTHS = [{"gamma": gamma} for gamma in (0.5, "scale", "median")]
 
 
 @each
-@pytest.mark.parametrize(
-    "params", [*WIDTHS, {"kernel": squared, "kernel_params": {"factor": 2.0}}], ids=str
-)
+@pytest.mark.parametrize("params", [*WIDTHS, {"kernel": squared, "kernel_params": {"factor": 2.0}}])
 def test_transform_is_the_kernel_with_the_components_times_the_normalization(estimator, params):
     X, new = points(), points(11, seed=1)
     fitted = clone(estimator).set_params(**params).fit(X)
