@@ -194,9 +194,6 @@ def test_few_rows_and_more_landmarks_than_rows(n):
     X, y = table(60)
     model = nb.NystroemRegressor(50, kernel="matern", random_state=0).fit(X[:n], y[:n])
     assert np.isfinite(model.predict(X, return_std=True)).all()
-    pilots = [name.partition(",")[0] for name, _ in model.candidates_ if "first steps" in name]
-    if n == 45:  # every candidate in the usual space, and in others the best of them
-        assert [pilots.count(space) for space in dict.fromkeys(pilots)] == [2, 1]
     if n > 1:
         labels = np.r_[["low", "high"], np.where(y > 0, "high", "low")][:n]
         classifier = nb.NystroemClassifier(50, **TRAINED).fit(X[:n], labels)
