@@ -75,7 +75,7 @@ def test_json_has_the_recommendation_and_every_method_and_an_earlier_report_is_k
 
 STOPPED_AFTER_TWO = {
     ("compare", *SMALL, "--methods", "uniform,kmeans,greedy"): (
-        "2 of 3 methods were run, with 2 of 3 seeds.", "kmeans"),
+        "2 of 3 fits were done", "kmeans"),
     ("learn", "--target", "a", "--components", "4", "--folds", "2"): ("2 of ", "linear model"),
 }  # fmt: skip
 

@@ -1,14 +1,17 @@
 """``nysboost learn``: from a file and a target to a table, a report and the next command."""
 
 import csv
+import html
 import json
+import re
 import shlex
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from nysboost.compare.learners import COMPACT, OURS, Outcome, say_outcome
+from nysboost.compare.learners import COMPACT, OURS, say_outcome
+from nysboost.compare.outcomes import Outcome
 from nysboost.compare.peers import CONSTANT, LINEAR, CodedRows, make_peers
 
 
@@ -53,7 +56,7 @@ def test_a_table_becomes_a_comparison_a_report_and_a_command(command, table, tar
         assert found["headline"].split(":")[0] in page
         assert OURS in [row["learner"] for row in found["learners"]]
         next_command = found["next"][0]
-    assert next_command in page.replace("<span>", "").replace("</span>", "").replace("&#x27;", "'")
+    assert next_command in html.unescape(re.sub("</?span>", "", page))
     words = shlex.split(next_command.replace("model.nysboost", str(out / "model.nysboost")))
     assert words[words.index("--drop-column") + 1] == "note"
     assert words[words.index("--separator") + 1] == ";"
@@ -91,7 +94,7 @@ LOW, HIGH, WIDE, EVEN = [1.0, 1.1, 1.2], [2.0, 2.2, 2.3], [1.0, 1.3, 1.2], [1.2,
 )  # fmt: skip
 def test_the_headline_says_wins_ties_and_losses(errors, seconds, says):
     outcomes = [
-        Outcome(name, found, [np.nan] * len(found), seconds.get(name, 1.0))
+        Outcome(name, {"error": found, "seconds": [seconds.get(name, 1.0)]})
         for name, found in errors.items()
     ]
     assert says in say_outcome(outcomes, "RMSE", "y")
@@ -101,9 +104,9 @@ def test_categories_are_integers_and_gaps_are_nan():
     train = pa.table({"size": [1.0, None, 3.0, 4.0], "colour": ["red", "blue", None, "red"]})
     test = pa.table({"size": [None, 2.0], "colour": ["green", "blue"]})
     rows = CodedRows.of(train, test)
-    np.testing.assert_array_equal(rows.train, [[1, 1], [np.nan, 0], [3, np.nan], [4, 1]])
-    np.testing.assert_array_equal(rows.test, [[np.nan, np.nan], [2, 0]])
-    assert (rows.categories, rows.numbers) == ([1], [0])
+    np.testing.assert_array_equal(rows.parts[0], [[1, 1], [np.nan, 0], [3, np.nan], [4, 1]])
+    np.testing.assert_array_equal(rows.parts[1], [[np.nan, np.nan], [2, 0]])
+    assert rows.categories == [1]
 
 
 @pytest.mark.filterwarnings("ignore")  # of theirs, as the command does
@@ -116,7 +119,7 @@ def test_every_peer_learns_a_table_with_categories_and_gaps(classify):
     y = np.where(y > 1, "high", "low") if classify else y
     rows = CodedRows.of(table.slice(0, 60), table.slice(60))
     for name, peer in make_peers(rows, classify, 0).items():
-        found = np.ravel(peer.fit(rows.train, y[:60]).predict(rows.test))
+        found = np.ravel(peer.fit(rows.parts[0], y[:60]).predict(rows.parts[1]))
         error = np.mean(found != y[60:]) if classify else np.mean((found - y[60:]) ** 2)
         allowed = 0.5 if classify else 1.5 * np.var(y)
         assert error < allowed, name

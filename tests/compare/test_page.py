@@ -13,11 +13,20 @@ import nysboost as nb
 from nysboost.compare import charts, learn_report, methods, page
 from nysboost.compare.charts import Chart, Curve, draw_bars, draw_curves, find_style
 from nysboost.compare.learners import COMPACT, OURS, Problem
-from nysboost.compare.learners import Outcome as Learned
-from nysboost.compare.methods import DEFAULT_METHODS, Outcome
+from nysboost.compare.methods import DEFAULT_METHODS
+from nysboost.compare.outcomes import Outcome
 from nysboost.compare.page import Page, Section, Table
 from nysboost.paper import ledger, report
 from nysboost.paper.replicate import METHODS
+
+
+def outcome(name, errors, seconds):
+    return Outcome(name, {"error": errors, "seconds": [seconds], "entries": [1e5],
+                          "predict_seconds": [0.0]})  # fmt: skip
+
+
+def page_of(outcomes, **about) -> Page:
+    return methods.make_page(outcomes, methods.list_rows(outcomes, 9), about)
 
 
 def compared() -> Page:
@@ -25,11 +34,11 @@ def compared() -> Page:
     crowd = [(0.071, 0.045), (0.069, 0.063), (0.068, 0.056), (0.063, 0.067), (0.060, 0.081)]
     places = [(0.00086, 0.31), (0.0057, 0.039), (0.0022, 0.048), (0.0027, 0.035), *crowd]
     outcomes = [
-        Outcome(name, error, error / 20, seconds, 1e5)
+        outcome(name, [0.9 * error, 1.1 * error], seconds)
         for name, (error, seconds) in zip(DEFAULT_METHODS, places, strict=True)
     ]
     commands = {"Fit it:": "nysboost fit x.csv --out model.nysboost --method joint"}
-    return methods.make_page(outcomes, {"notes": ["All rows used."], "commands": commands})
+    return page_of(outcomes, notes=["All rows used."], commands=commands)
 
 
 class Model:
@@ -45,14 +54,14 @@ class Model:
 @pytest.mark.filterwarnings("error")
 def test_names_are_drawn_as_they_are(tmp_path):
     name = "$x_{$ \N{CJK UNIFIED IDEOGRAPH-540D}"
-    draw = draw_bars(name, [name, "b"], [1.0, 2.0])
+    draw = functools.partial(draw_bars, label=name, names=[name, "b"], values=[1.0, 2.0])
     assert "$x_{$" in charts.render(Chart(name, draw))
     charts.save(Chart(name, draw), tmp_path / "chart.png")
 
 
 def learned() -> Page:
     names = (OURS, COMPACT, "LightGBM", "gradient-boosted trees", "linear model")
-    outcomes = [Learned(name, [1.0, 1.2], [np.nan] * 2, 3.0 + i) for i, name in enumerate(names)]
+    outcomes = [outcome(name, [1.0, 1.2], 3.0 + i) for i, name in enumerate(names)]
     x = np.linspace(-2, 2, 50)
     table = pa.table({"size": x, "colour": np.where(x > 0, "red", "blue")})
     first = Model(), table, x + 0.1 * np.sin(9 * x)
@@ -100,10 +109,8 @@ def test_names_in_chart_and_table_are_the_same():
 
 
 def test_of_many_methods_those_of_the_front_are_shown_and_all_are_folded_below():
-    outcomes = [
-        Outcome(m, 1.0 + i, 0.1, 9.0 if i < 5 else 1.0, 2.0) for i, m in enumerate(nb.METHODS)
-    ]
-    first, every = methods.make_page(outcomes, {}).sections[0].tables
+    outcomes = [outcome(m, [1.0 + i], 9.0 if i < 5 else 1.0) for i, m in enumerate(nb.METHODS)]
+    first, every = page_of(outcomes).sections[0].tables
     assert [row[0] for row in first.rows] == [nb.METHODS[0], nb.METHODS[5]]
     assert every.folded
     assert {row[0] for row in every.rows} == set(nb.METHODS)
@@ -112,7 +119,7 @@ def test_of_many_methods_those_of_the_front_are_shown_and_all_are_folded_below()
 def test_nothing_that_the_user_wrote_becomes_markup():
     nasty = "</script><script>alert(1)</script><b>"
     curves = [Curve(nasty, [1, 2], [0.1, float("nan")])] * 2
-    chart = Chart(nasty, draw_curves(nasty, nasty, curves))
+    chart = Chart(nasty, functools.partial(draw_curves, x=nasty, y=nasty, curves=curves))
     section = Section(nasty, [nasty], [chart], [Table(nasty, [nasty], [[nasty]], nasty)])
     pairs = {key: {nasty: nasty} for key in ("commands", "downloads", "settings")}
     html = page.render(Page(nasty, nasty, [section], notes=[nasty], files=[nasty], **pairs))

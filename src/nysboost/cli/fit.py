@@ -23,6 +23,7 @@ from nysboost.cli.sinks import Sink, print_found, refuse_existing
 from nysboost.cli.source import Source, open_source
 from nysboost.compare.learners import Problem, fit_and_test, make_learner, say_outcome
 from nysboost.compare.methods import choose_kernel
+from nysboost.compare.page import format_number
 from nysboost.numerics.progress import count_rows
 from nysboost.numerics.resources import as_bytes
 from nysboost.tables.codes import Codes
@@ -104,7 +105,7 @@ def _fit_table(source: Source, options: Namespace) -> tuple[Any, Any]:
         return _make_learner(options, classify).fit(X, y), None
     model, outcomes = fit_and_test(_make_learner(options, classify), problem, held)
     sentence = say_outcome(outcomes, problem.measure, problem.target)
-    errors = ", ".join(f"{o.name} {o.error:.4g}" for o in outcomes)
+    errors = ", ".join(f"{o.name} {format_number(o.error, 4)}" for o in outcomes)
     print(f"{problem.measure.capitalize()} on {len(held):,} rows held out: {errors}\n{sentence}")
     tested = {"rows": len(held), "measure": problem.measure, "sentence": sentence}
     if len(held) > SMALL_SHARE * len(y):

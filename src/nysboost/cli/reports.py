@@ -16,7 +16,8 @@ from nysboost.cli.commands import CHOOSING, spell
 from nysboost.cli.fit import choose_task, spell_predict
 from nysboost.cli.source import Source, open_source
 from nysboost.compare import learn_report, learners, methods
-from nysboost.compare.learners import COMPACT, Outcome, Problem
+from nysboost.compare.learners import COMPACT, Problem, is_ours, is_tie, name_in_sentence
+from nysboost.compare.outcomes import Outcome
 from nysboost.compare.page import Table, make_writable, print_table, publish
 from nysboost.data.recognise import as_rows
 from nysboost.kernels import KERNELS
@@ -102,15 +103,15 @@ def _commands_to_fit(
     outcomes: Sequence[Outcome], classify: bool, options: Namespace
 ) -> dict[str, str]:
     """Return what fits the better of ours to all rows and saves it, and what predicts."""
-    ours = next((o for o in outcomes if o.is_ours), None)
+    ours = next((o for o in outcomes if is_ours(o.name)), None)
     if ours is None:
         return {}
     words = ["nysboost", "fit", str(options.data), "--out", "model.nysboost"]
     words += spell(options, f"--target --task --components --seed {CHOOSING}")
     words += ["--no-local"] if ours.name == COMPACT else []
     best, why = outcomes[0], f"Fit {ours.name} to all rows and save it:"
-    if not ours.ties_with(best):
-        name = best.called[0].upper() + best.called[1:]
+    if not is_tie(ours, best):
+        name = name_in_sentence(best, begins=True)
         why = f"{name} is better here. To fit {ours.name} to all rows nevertheless:"
     return {why: shlex.join(words), "Predict new rows:": spell_predict("model.nysboost", classify)}
 
@@ -120,7 +121,7 @@ def compare(options: Namespace) -> dict[str, Any]:
     chosen = methods.choose_methods(options.methods)
     kernel = methods.choose_kernel(options.kernel, options.sigma)
     X, said, notes = _read_points(options)
-    budget = options.components or methods.choose_budget(X.shape[0], chosen, options.learners)
+    budget = methods.choose_budget(options.components, X.shape[0], chosen, options.learners)
     make_writable(options.out)
     seeds = f"{options.repeats} seed{'s' if options.repeats > 1 else ''}"
     notes.append(
@@ -136,8 +137,8 @@ def compare(options: Namespace) -> dict[str, Any]:
     commands = _commands_to_approximate(method, task, options)
     settings = {"command": options.again}
     about = {"notes": [*said, *notes], "commands": commands, "settings": settings}
-    page, rows = methods.make_page(outcomes, about), methods.list_rows(outcomes, budget)
-    publish(page, rows, options.out)
+    rows = methods.list_rows(outcomes, budget)
+    publish(methods.make_page(outcomes, rows, about), rows, options.out)
     return {"recommended": method, "reason": reason, "methods": rows}
 
 

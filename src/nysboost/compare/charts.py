@@ -33,7 +33,16 @@ COLOURS = {
 }  # fmt: skip
 """Paul Tol's colours: of families, of the paper's choices of weights, of learners."""
 MARKS = "os^Dxv+<>"
+STYLE = {
+    "axes.axisbelow": True, "axes.grid": True, "grid.alpha": 0.3, "axes.spines.top": False,
+    "axes.spines.right": False, "text.parse_math": False,
+}  # fmt: skip
 DASHES = ("solid", (0, (3, 1.5)), (0, (1, 1.5)), (0, (4.5, 2)))
+
+
+def find_family(name: str) -> str:
+    """Return the family that a method belongs to; "" for a learner."""
+    return next((family for family, names in nb.FAMILIES.items() if name in names), "")
 
 
 def find_style(name: str) -> dict[str, Any]:
@@ -41,8 +50,8 @@ def find_style(name: str) -> dict[str, Any]:
 
     A family shares a colour, and each of its members has a mark.
     """
-    families = nb.FAMILIES.items()
-    family, members = next(((f, m) for f, m in families if name in m), ("", ()))
+    family = find_family(name)
+    members = nb.FAMILIES.get(family, ())
     if family == "boosting":  # one colour for each choice of weights
         family = name.partition("-")[0]
         members = tuple(m for m in members if m.startswith(family))
@@ -74,35 +83,27 @@ class Curve(NamedTuple):
 
 
 def draw_curves(
-    x_label: str, y_label: str, curves: Sequence[Curve], *, log_x: bool = False, log_y: bool = True
-) -> Callable[[Any], None]:
-    """Return what draws curves; an axis may be logarithmic, if its values spread by over 8×."""
-
-    def draw(axes: Any) -> None:
-        axes.set(xlabel=x_label, ylabel=y_label)
-        for curve in curves:
-            look = find_style(curve.name)
-            look |= {"linestyle": "none"} if len(curve.x) == 1 else {}
-            axes.plot(curve.x, curve.y, label=curve.name, markersize=4, **look)
-            y, error = np.asarray(curve.y), np.asarray(curve.error, dtype=float)
-            if np.isfinite(error).all():
-                band = {"color": look["color"], "alpha": 0.15, "linewidth": 0}
-                axes.fill_between(curve.x, y - error, y + error, **band)
-        _set_scale(axes, "x", log_x, [v for curve in curves for v in curve.x])
-        _set_scale(axes, "y", log_y, [v for curve in curves for v in curve.y])
-
-    return draw
+    axes: Any, x: str, y: str, curves: Sequence[Curve], *, log_x: bool = False, log_y: bool = True
+) -> None:
+    """Draw curves over axes with these names, logarithmic if values spread by over 8×."""
+    axes.set(xlabel=x, ylabel=y)
+    for curve in curves:
+        look = find_style(curve.name)
+        look |= {"linestyle": "none"} if len(curve.x) == 1 else {}
+        axes.plot(curve.x, curve.y, label=curve.name, markersize=4, **look)
+        mean, error = np.asarray(curve.y), np.asarray(curve.error, dtype=float)
+        if np.isfinite(error).all():
+            band = {"color": look["color"], "alpha": 0.15, "linewidth": 0}
+            axes.fill_between(curve.x, mean - error, mean + error, **band)
+    _set_scale(axes, "x", log_x, [v for curve in curves for v in curve.x])
+    _set_scale(axes, "y", log_y, [v for curve in curves for v in curve.y])
 
 
-def draw_bars(label: str, names: Sequence[Any], values: Sequence[float]) -> Callable[[Any], None]:
-    """Return what draws a bar for each name, the first on top."""
-
-    def draw(axes: Any) -> None:
-        axes.barh(list(map(str, names)), values, height=0.6, color=COLOURS["NysBoost"])
-        axes.set(xlabel=label)
-        axes.invert_yaxis()
-
-    return draw
+def draw_bars(axes: Any, label: str, names: Sequence[Any], values: Sequence[float]) -> None:
+    """Draw a bar for each name, the first on top."""
+    axes.barh(list(map(str, names)), values, height=0.6, color=COLOURS["NysBoost"])
+    axes.set(xlabel=label)
+    axes.invert_yaxis()
 
 
 def _set_scale(axes: Any, name: str, logarithmic: bool, values: Sequence[Any]) -> None:
@@ -120,52 +121,41 @@ def _set_scale(axes: Any, name: str, logarithmic: bool, values: Sequence[Any]) -
         axis.set_major_locator(ticker.MaxNLocator(6, integer=True, steps=[1, 2, 5, 10]))
 
 
-def _draw(chart: Chart, width: float, height: float) -> Any:
-    figure = need("matplotlib.figure", "experiments").Figure((width, height), layout="constrained")
-    axes = figure.add_subplot()
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(alpha=0.3)
-    axes.set_axisbelow(True)
-    chart.draw(axes)
-    if (own := axes.get_legend()) is not None:
-        own.remove()
-    handles, names = axes.get_legend_handles_labels()
-    if len(names) > 1:
-        columns = 3 if max(map(len, names)) < 16 else 2
-        figure.legend(handles, names, loc="outside lower left", ncols=columns, frameon=False)
-    return figure
-
-
 @contextmanager
-def _set_style(how: dict[str, Any]) -> Iterator[None]:
-    """Let matplotlib take names as they are: $ begins no formula, and any letter may be missing."""
-    style = need("matplotlib", "experiments").rc_context(how | {"text.parse_math": False})
-    with style, warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph")
-        yield
+def _drawn(chart: Chart, width: float, height: float, **style: Any) -> Iterator[Any]:
+    """Give a chart as a figure of matplotlib, inside its style: $ in a name begins no formula."""
+    figures = need("matplotlib.figure", "experiments")
+    with need("matplotlib", "experiments").rc_context(STYLE | style), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph")  # a font may lack any letter
+        figure = figures.Figure((width, height), layout="constrained")
+        axes = figure.add_subplot()
+        chart.draw(axes)
+        if (own := axes.get_legend()) is not None:
+            own.remove()
+        handles, names = axes.get_legend_handles_labels()
+        if len(names) > 1:
+            columns = 3 if max(map(len, names)) < 16 else 2
+            figure.legend(handles, names, loc="outside lower left", ncols=columns, frameon=False)
+        yield figure
 
 
 def render(chart: Chart) -> str:
-    """Return a chart as HTML; what is black is drawn in the colour of the page's text."""
+    """Return a chart as SVG; what is black is drawn in the colour of the page's text."""
     how = {"svg.fonttype": "none", "svg.hashsalt": chart.title, "font.size": 9}
     text = io.StringIO()
-    with _set_style(how | {"legend.fontsize": 8}):
-        figure = _draw(chart, 4.6, chart.height)  # letters stay readable at a phone's width
+    # letters stay readable at a phone's width
+    with _drawn(chart, 4.6, chart.height, **how, **{"legend.fontsize": 8}) as figure:
         figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
-    svg = text.getvalue()[text.getvalue().index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S).replace(BLACK, "currentColor")
-    svg = re.sub(r'<g id="[^"]*"', "<g", svg)  # the same in every chart of a page
-    label = html.escape(chart.title)
-    opening = rf'<svg \1 role="img" aria-label="{label}">'
-    svg = re.sub(r'<svg [^>]*?(viewBox="[^"]*")[^>]*>', opening, svg, count=1)
-    return f'<figure class="chart"><h3>{label}</h3>{svg}</figure>'
+    svg = re.sub(r"<metadata>.*?</metadata>", "", text.getvalue(), flags=re.S)
+    svg = re.sub(r'<g id="[^"]*"', "<g", svg).replace(BLACK, "currentColor")  # ids are not unique
+    opening = rf'<svg \1 role="img" aria-label="{html.escape(chart.title)}">'
+    return re.sub(r'^.*?<svg [^>]*?(viewBox="[^"]*")[^>]*>', opening, svg, count=1, flags=re.S)
 
 
 def save(chart: Chart, path: Path) -> None:
     """Draw a chart with its title into a PNG file, and an SVG file beside it."""
-    # A fixed salt and no date: the same results give the same bytes.
-    with _set_style({"svg.hashsalt": "nysboost", "font.size": 10}):
-        figure = _draw(chart, 6.4, 5.0)
+    # a fixed salt and no date: the same results give the same bytes
+    with _drawn(chart, 6.4, 5.0, **{"svg.hashsalt": "nysboost", "font.size": 10}) as figure:
         figure.axes[0].set_title(chart.title, fontsize=9, loc="left")
         with whole_file(path, "The figure") as file:
             figure.savefig(file, format="png", dpi=110, metadata={"Software": SOFTWARE})

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import base64
 import csv
-import html
 import io
 import json
 import platform
-import string
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib import metadata, resources
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,6 @@ import numpy as np
 
 from nysboost._version import SOFTWARE
 from nysboost.compare import charts
-from nysboost.compare.charts import Chart
 from nysboost.data.files import whole_text
 from nysboost.user_error import UserError, need
 
@@ -44,6 +41,11 @@ class Table:
     folded: bool = False
     marked: frozenset[int] = frozenset()
 
+    @property
+    def wide(self) -> bool:
+        """Whether it becomes a list on a phone."""
+        return len(self.head) >= WIDE or any(len(cell) > LONG for r in self.rows for cell in r)
+
 
 @dataclass(frozen=True)
 class Section:
@@ -51,7 +53,7 @@ class Section:
 
     title: str
     sentences: Sequence[str] = ()
-    charts: Sequence[Chart] = ()
+    charts: Sequence[charts.Chart] = ()
     tables: Sequence[Table] = ()
 
 
@@ -71,6 +73,32 @@ class Page:
     downloads: Mapping[str, str] = field(default_factory=dict)
     files: Sequence[str] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+def render(page: Page) -> str:
+    """Return a page as HTML text; the template escapes every text."""
+    jinja2 = need("jinja2", "experiments")
+    loader = jinja2.PackageLoader(__package__, ".")
+    templates = jinja2.Environment(
+        autoescape=True, loader=loader, trim_blocks=True, undefined=jinja2.StrictUndefined
+    )
+    inside = {
+        name: "data:text/csv;base64," + base64.b64encode(text.encode()).decode()
+        for name, text in page.downloads.items()
+    }
+    versions = {n: metadata.version(n) for n in ("nysboost", "numpy", "scipy", "scikit-learn")}
+    environment = {"Python": platform.python_version(), **versions, "system": platform.platform()}
+    text: str = templates.get_template("page.html").render(
+        page=page,
+        software=SOFTWARE,
+        links=inside | {Path(file).name: file for file in page.files},
+        draw=charts.render,
+        long=LONG,
+        verdicts=VERDICTS,
+        settings=json.dumps(page.settings, indent=2, ensure_ascii=False, default=str),
+        environment=json.dumps(environment, indent=2),
+    )
+    return text
 
 
 def write(page: Page, path: Path, *, keep: bool = True) -> None:
@@ -109,8 +137,8 @@ def print_table(table: Table) -> None:
     )
     for i, name in enumerate(table.head):
         drawn.add_column(name, overflow="fold", no_wrap=i == 0)
-    for row in table.rows:
-        drawn.add_row(*row)
+    for i, row in enumerate(table.rows):
+        drawn.add_row(*row, style="bold" if i in table.marked else None)
     printer = console.Console(highlight=False)
     printer.width = printer.width if printer.is_terminal else PRINTED
     printer.print(drawn, markup=False)
@@ -122,56 +150,17 @@ def make_writable(folder: Path) -> None:
     """Make a folder and check that files can be written into it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / ".probe"
-        probe.write_text("")
-        probe.unlink()
+        (folder / ".probe").write_text("")
+        (folder / ".probe").unlink()
     except OSError as error:
         msg = f"The folder {folder} cannot be written ({error.strerror}): give another with --out."
         raise UserError(msg) from error
 
 
-def render(page: Page) -> str:
-    """Return a page as HTML text."""
-    contents = "".join(
-        f'<a href="#s{i}">{html.escape(s.title.partition(":")[0])}</a>'
-        for i, s in enumerate(page.sections)
-    )
-    versions = {n: metadata.version(n) for n in ("nysboost", "numpy", "scipy", "scikit-learn")}
-    environment = {"Python": platform.python_version(), **versions, "system": platform.platform()}
-    return string.Template(_read("page.html")).substitute(
-        software=SOFTWARE,
-        title=html.escape(page.title),
-        style=_read("page.css"),
-        script=_read("page.js"),
-        headline=html.escape(page.headline),
-        notes="".join(f"<li>{html.escape(note)}</li>" for note in page.notes),
-        commands="".join(
-            f"<p>{html.escape(sentence)}</p><pre class=command>"
-            # no word of a command is broken at a hyphen
-            + " ".join(f"<span>{html.escape(word)}</span>" for word in command.split(" "))
-            + "</pre>"
-            for sentence, command in page.commands.items()
-        ),
-        downloads=_render_downloads(page),
-        contents=contents,
-        sections="".join(_render_section(i, s) for i, s in enumerate(page.sections)),
-        settings=html.escape(json.dumps(page.settings, indent=2, ensure_ascii=False, default=str)),
-        environment=html.escape(json.dumps(environment, indent=2)),
-    )
-
-
 def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
-    r"""Write rows as CSV, and return the text; the last column names the version.
+    """Write rows as CSV, and return the text; the last column names the version.
 
     CSV has no place for a comment that every reader skips, so it is a column as any other.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     text = write_csv(Path(folder, "t.csv"), ["method", "error"], [["joint", 0.01]])
-    >>> text.partition(" ")[0]
-    'method,error,software\njoint,0.01,NysBoost'
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -183,54 +172,5 @@ def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Iterable[Any]])
 
 
 def format_number(value: float, digits: int = 3) -> str:
-    """Return a number with so many digits, or a dash."""
-    return f"{value:.{digits}g}" if np.isfinite(value) else "–"
-
-
-def _read(name: str) -> str:
-    return resources.files(__package__).joinpath(name).read_text("utf-8")
-
-
-def _render_downloads(page: Page) -> str:
-    links = [
-        (name, "data:text/csv;base64," + base64.b64encode(text.encode()).decode())
-        for name, text in page.downloads.items()
-    ]
-    links += [(Path(file).name, file) for file in page.files]
-    found = [
-        f'<a download="{html.escape(name)}" href="{html.escape(target)}">{html.escape(name)}</a>'
-        for name, target in links
-    ]
-    return f"<p>Download: {', '.join(found)}</p>" if found else ""
-
-
-def _render_section(number: int, section: Section) -> str:
-    parts = [f'<section id="s{number}"><h2>{html.escape(section.title)}</h2>']
-    parts += [f"<p>{html.escape(s)}</p>" for s in section.sentences]
-    if section.charts:
-        parts.append(f"<div class=charts>{''.join(map(charts.render, section.charts))}</div>")
-    parts += [_render_table(t) for t in section.tables]
-    return "".join([*parts, "</section>"])
-
-
-def _render_table(table: Table) -> str:
-    head = "".join(f"<th>{html.escape(h)}</th>" for h in table.head)
-    rows = "".join(
-        f"<tr{' class=marked' if i in table.marked else ''}>"
-        + "".join(map(_render_cell, table.head, row))
-        + "</tr>"
-        for i, row in enumerate(table.rows)
-    )
-    note = f"<p class=note>{html.escape(table.note)}</p>" if table.note else ""
-    long = any(len(cell) > LONG for row in table.rows for cell in row)
-    kind = " class=wide" if long or len(table.head) >= WIDE else ""
-    body = f"<table{kind}><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-    body, title = f"<div class=scroll>{body}</div>{note}", html.escape(table.title)
-    if table.folded:
-        return f"<details><summary>{title}</summary>{body}</details>"
-    return f"<h3>{title}</h3>{body}"
-
-
-def _render_cell(head: str, text: str) -> str:
-    kind = "words" if len(text) > LONG else text.replace(" ", "-") if text in VERDICTS else ""
-    return f'<td data-head="{html.escape(head)}" class="{kind}">{html.escape(text)}</td>'
+    """Return a number with so many digits, thousands apart, or a dash."""
+    return f"{float(f'{value:.{digits}g}'):,g}" if np.isfinite(value) else "–"

@@ -38,34 +38,30 @@ LANDMARKS = 256
 class CodedRows:
     """Training and test rows as numbers, with categories as integers, NaN where one is missing."""
 
-    train: Floats
-    test: Floats
+    parts: tuple[Floats, Floats]
     categories: list[int]
-    numbers: list[int]
 
     @classmethod
-    def of(cls, train: Any, test: Any) -> CodedRows:
-        """Decide on the training rows alone what each column is."""
-        schema = Schema.of(train)
+    def of(cls, *tables: Any) -> CodedRows:
+        """Code a table to train on and one to test on; the first decides what each column is."""
+        schema = Schema.of(tables[0])
         kinds = [column.kind for column in schema.columns if column.used]
-        parts = [[c for c in schema.read(part) if c is not None] for part in (train, test)]
-        train, test = (np.column_stack(part).astype(np.float64) for part in parts)
         categories = [i for i, kind in enumerate(kinds) if kind == "category"]
-        for array in (train, test):
-            places = array[:, categories]
-            array[:, categories] = np.where(places < 0, np.nan, places)
-        numbers = [i for i in range(len(kinds)) if i not in categories]
-        return cls(train, test, categories, numbers)
+        parts = []
+        for table in tables:
+            columns = [column for column in schema.read(table) if column is not None]
+            part = np.column_stack(columns).astype(np.float64)
+            places = part[:, categories]
+            part[:, categories] = np.where(places < 0, np.nan, places)
+            parts.append(part)
+        return cls((parts[0], parts[1]), categories)
 
     def scaler(self) -> Any:
         """Return what makes one-hot codes of categories, and fills and standardises numbers."""
-        one_hot = OneHotEncoder(
-            handle_unknown="infrequent_if_exist",
-            max_categories=MOST_CATEGORIES,
-            sparse_output=False,
-        )
+        rare: Any = {"handle_unknown": "infrequent_if_exist", "max_categories": MOST_CATEGORIES}
+        one_hot = OneHotEncoder(sparse_output=False, **rare)
         fill = make_pipeline(SimpleImputer(add_indicator=True), StandardScaler())
-        return make_column_transformer((one_hot, self.categories), (fill, self.numbers))
+        return make_column_transformer((one_hot, self.categories), remainder=fill)
 
 
 def make_simple_peers(rows: CodedRows, classify: bool) -> dict[str, Any]:
@@ -80,9 +76,10 @@ def _make_linear(classify: bool) -> Any:
 
 def make_peers(rows: CodedRows, classify: bool, seed: int) -> dict[str, Any]:
     """Return learners to compare with; those of other libraries only where they are installed."""
-    n = len(rows.train)
+    train = rows.parts[0]
+    n = len(train)
     trees: Any = HistGradientBoostingClassifier if classify else HistGradientBoostingRegressor
-    few = [j for j in rows.categories if len(np.unique(rows.train[:, j])) < 255]
+    few = [j for j in rows.categories if len(np.unique(train[:, j])) < 255]
     landmarks = Nystroem(n_components=min(LANDMARKS, n), random_state=seed)
     found = make_simple_peers(rows, classify) | {
         "scikit-learn's Nystroem": make_pipeline(rows.scaler(), landmarks, _make_linear(classify)),
@@ -121,6 +118,6 @@ def _make_process(rows: CodedRows, classify: bool) -> Any:
     """Return a Gaussian process; that of a regression has a scale for each feature."""
     if classify:
         return GaussianProcessClassifier(ConstantKernel() * Matern(nu=1.5))
-    width = rows.scaler().fit_transform(rows.train).shape[1]
+    width = rows.scaler().fit_transform(rows.parts[0]).shape[1]
     kernel = ConstantKernel() * Matern(np.ones(width), nu=1.5) + WhiteKernel(0.1)
     return GaussianProcessRegressor(kernel, normalize_y=True)

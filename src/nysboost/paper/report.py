@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 from nysboost._version import SOFTWARE
@@ -170,7 +171,7 @@ def make_charts(result: Results) -> Iterator[tuple[str, list[str], Chart]]:
         for reading in result.preset.readings:
             shown = [s for s in result.summaries(reading) if s.method in figure.draws]
             curves = [Curve(s.method, result.counts, s.mean, s.standard_error) for s in shown]
-            draw = draw_curves("number of learners p", measure, curves)
+            draw = partial(draw_curves, x="number of learners p", y=measure, curves=curves)
             file = f"{name}/{name}-figure-{number}-{reading}.png"
             if shown:
                 title = f"{figure.label}, {READING_WORDS[reading]}"

@@ -1,0 +1,86 @@
+"""Candidates that are measured in rounds, seeds or folds, and what each of them gave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nysboost.numerics.progress import current
+
+Measures = dict[str, float]
+"""What one run of a candidate gave: its error, its seconds and others, by name."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a candidate gave: each measure in each round."""
+
+    name: str
+    measured: Mapping[str, Sequence[float]]
+
+    def mean(self, measure: str) -> float:
+        """Return the mean over the rounds."""
+        return float(np.mean(self.measured[measure]))
+
+    @property
+    def error(self) -> float:
+        """The mean error."""
+        return self.mean("error")
+
+    @property
+    def seconds(self) -> float:
+        """The mean time of a fit."""
+        return self.mean("seconds")
+
+    @property
+    def standard_error(self) -> float:
+        """That of the mean error; NaN of one round."""
+        errors = self.measured["error"]
+        return float(np.std(errors, ddof=1) / np.sqrt(len(errors))) if len(errors) > 1 else np.nan
+
+
+def run_rounds(
+    rounds: Iterable[Mapping[str, Callable[[], Measures]]],
+    n_rounds: int,
+    may_fail: Callable[[str, Exception], bool],
+    note: Callable[[str], None],
+) -> list[Outcome]:
+    """Measure all candidates in one round before the next begins; smallest error first.
+
+    Ctrl-C keeps what was measured. A candidate that fails is left out of all rounds, if it
+    `may_fail`. Of both `note` gets a sentence.
+    """
+    found: dict[str, list[Measures]] = {}
+    failed: set[str] = set()
+    work = current()
+    try:
+        for candidates in rounds:
+            if not work.total:
+                work.begin(n_rounds * len(candidates))
+            for name, measure in candidates.items():
+                try:
+                    if name not in failed:
+                        measures = measure()
+                        found.setdefault(name, []).append(measures)
+                except Exception as error:  # another library's learner may raise anything
+                    if not may_fail(name, error):
+                        raise
+                    failed.add(name)
+                    found.pop(name, None)
+                    said = str(error).partition("\n")[0][:300].rstrip(". ")
+                    note(
+                        f"{name} was left out, because it failed ({type(error).__name__}: {said})."
+                    )
+                work.step()
+    except KeyboardInterrupt:
+        if not found:
+            raise
+        made = sum(map(len, found.values()))
+        note(f"Stopped by Ctrl-C: {made} of {work.total:g} fits were done, and they alone count.")
+    outcomes = [
+        Outcome(name, {key: [run[key] for run in runs] for key in runs[0]})
+        for name, runs in found.items()
+    ]
+    return sorted(outcomes, key=lambda outcome: outcome.error)
