@@ -9,10 +9,9 @@ import pytest
 from containers import CountedChunks
 from scipy.sparse import csr_matrix, random_array
 
-from nysboost.data.dask_rows import DaskRows
-from nysboost.data.dask_tables import dask_rows, survey_rows, with_known_sizes
+from nysboost.data.dask_rows import DaskRows, survey_rows
+from nysboost.data.driver import BlockTask
 from nysboost.data.lazy import is_lazy
-from nysboost.data.passes import BlockTask
 from nysboost.data.recognise import as_rows, rows_of, stays_where_it_is, stream_of
 
 pytestmark = pytest.mark.usefixtures("_in_this_thread")
@@ -132,19 +131,19 @@ def test_sparse_blocks_stay_sparse():
 
 def test_other_collections_and_columns_of_text_are_refused_with_a_sentence():
     with pytest.raises(TypeError, match="arrays and data frames are what NysBoost works"):
-        dask_rows(db.from_sequence([1, 2]), "X")
+        rows_of(db.from_sequence([1, 2]))
     frame = pd.DataFrame({"size": [1.0, 2.0], "town": ["a", "b"]})
     with pytest.raises(ValueError, match=r"no numbers: town\. Leave them out, X.drop"):
-        dask_rows(dd.from_pandas(frame, npartitions=1), "X")
+        rows_of(dd.from_pandas(frame, npartitions=1))
 
 
 def test_unknown_sizes_are_counted_and_empty_partitions_count_as_none():
     frame = pd.DataFrame({"a": np.arange(10.0), "b": np.arange(10)})
     parts = dd.from_pandas(frame, npartitions=4)
     some = parts[parts.a > 4]
-    rows = dask_rows(some, "X")
+    rows = rows_of(some)
     assert np.isnan(rows.data.shape[0])
-    known = with_known_sizes(rows)
+    known = rows.counted()
     assert known.data.chunks == ((0, 1, 2, 2), (2,))
     np.testing.assert_array_equal(known.take(np.arange(5)), frame[frame.a > 4].to_numpy())
     assert np.isnan(rows.data.shape[0])  # what the user passed in is as it was
@@ -152,11 +151,11 @@ def test_unknown_sizes_are_counted_and_empty_partitions_count_as_none():
 
 def test_missing_values_of_nullable_columns_are_nan_and_float32_stays_float32():
     frame = pd.DataFrame({"a": pd.array([1, None, 3], dtype="Int64"), "b": [True, False, True]})
-    rows = with_known_sizes(dask_rows(dd.from_pandas(frame, npartitions=1), "X"))
+    rows = rows_of(dd.from_pandas(frame, npartitions=1)).counted()
     expected = [[1, 1], [np.nan, 0], [3, 1]]
     np.testing.assert_array_equal(rows.take(np.arange(3)), expected)
     frame = pd.DataFrame(np.ones((4, 2), dtype=np.float32))
-    assert dask_rows(dd.from_pandas(frame, npartitions=2), "X").form.dtype == np.float32
+    assert rows_of(dd.from_pandas(frame, npartitions=2)).form.dtype == np.float32
 
 
 @pytest.mark.parametrize(("row", "what"), [(0, np.nan), (57, np.inf), (99, -np.inf)])

@@ -11,11 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_info
 
-from nysboost.data.dask_tables import dask_rows
-from nysboost.data.driver import Cost, Plan, in_order, run_blocks
+from nysboost.data import recognise
+from nysboost.data.driver import BlockTask, Cost, PairTask, Plan, Task, in_order, run_blocks
 from nysboost.data.lazy import gather
-from nysboost.data.passes import BlockTask, PairTask, Task
-from nysboost.data.rows import ArrayRows
 from nysboost.numerics.resources import Budget, usable_threads
 
 pytestmark = pytest.mark.usefixtures("_in_this_thread")
@@ -70,7 +68,7 @@ class Threaded(Task):
 
 def rows_of(X, chunk):
     """Rows in memory, or of a Dask array in chunks of this size."""
-    return ArrayRows(X) if chunk is None else dask_rows(da.from_array(X, chunks=(chunk, -1)), "X")
+    return recognise.rows_of(X if chunk is None else da.from_array(X, chunks=(chunk, -1)))
 
 
 everywhere = pytest.mark.parametrize("chunk", [None, 30, 700, 2000])

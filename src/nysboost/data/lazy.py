@@ -1,13 +1,13 @@
-"""Values that are computed when they are asked for, as Dask's are, and the graphs that do so.
+"""Values that come later: computed when they are asked for, as Dask's are, or block by block.
 
 Dask is imported when a collection comes in, never before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterator, Sized
 from contextlib import contextmanager
-from functools import reduce, wraps
+from functools import wraps
 from typing import Any, TypeGuard, TypeVar
 from uuid import uuid4
 
@@ -15,13 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nysboost.numerics.arrays import Array, namespace
-from nysboost.numerics.resources import on_one_core
 
 T = TypeVar("T")
 Method = TypeVar("Method", bound=Callable[..., Any])
-
-MERGED = 16
-"""Values that one task merges: the tree over a million chunks has five levels."""
 
 
 def is_lazy(values: object) -> TypeGuard[Any]:
@@ -73,27 +69,6 @@ def as_node(value: Any, what: str) -> Any:
     from dask.delayed import delayed
 
     return delayed(value, name=f"{what}-{uuid4().hex}", traverse=False)
-
-
-def merge_on_workers(parts: Any, merge: Callable[[Any, Any], Any], task: str) -> Any:
-    """Return the merger of all values, the blocks of a Dask array, by a tree of tasks."""
-    from dask.delayed import delayed
-
-    values = list(np.ravel(parts.to_delayed()))
-    while len(values) > 1:
-        groups = [values[i : i + MERGED] for i in range(0, len(values), MERGED)]
-        key = f"merge-{task}-{uuid4().hex}"
-        values = [
-            delayed(_merge, pure=False)(merge, group, dask_key_name=(key, i))
-            for i, group in enumerate(groups)
-        ]
-    return values[0].compute()
-
-
-def _merge(merge: Callable[[Any, Any], Any], values: Sequence[Any]) -> Any:
-    with on_one_core():
-        found = [value for value in values if value is not None]
-        return reduce(merge, found) if found else None
 
 
 def by_blocks(method: Method) -> Method:

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
 import numpy as np
 from array_api_compat import is_array_api_obj
 
-from nysboost.data.dask_rows import DaskRows
-from nysboost.data.dask_tables import dask_rows, survey_rows
+from nysboost.data import rows as kinds
+from nysboost.data.dask_rows import DaskRows, recognise_dask, survey_rows
 from nysboost.data.files import find_map
 from nysboost.data.lazy import has_rows, is_lazy
-from nysboost.data.rows import (
-    MEASURED,
-    PROBED,
-    ArrayRows,
-    MappedRows,
-    Rows,
-    StoredRows,
-    scan_size,
-    spread_indices,
-)
+from nysboost.data.rows import MEASURED, PROBED, ArrayRows, Rows, spread_indices
 from nysboost.numerics import checks
 from nysboost.numerics.arrays import SUPPORTED, Array, as_float, is_sparse, is_supported
 
@@ -63,29 +55,24 @@ def rows_of(X: Any, *, name: str = "X") -> ArrayRows:
             "Fit on an array, a memory map, an HDF5 or a Zarr array, and transform the iterator."
         )
     if is_lazy(X):
-        return dask_rows(X, name)
-    rows: ArrayRows
+        return recognise_dask(X, name)
     _refuse_closed(X, name)
-    if is_sparse(X):
-        checks.refuse_complex(X, name)
-        checks.refuse_other_shapes(X, name)
-        rows = ArrayRows(X.tocsr())
-    elif all(hasattr(X, part) for part in ("chunks", "shape", "dtype")):
-        checks.refuse_complex(X, name)
-        rows = StoredRows(X)
+    kind = ArrayRows
+    if all(hasattr(X, part) for part in ("chunks", "shape", "dtype")):
+        kind = kinds.StoredRows
     elif is_array_api_obj(X) and not isinstance(X, np.ndarray):
         if not is_supported(X):
             raise TypeError(
                 f"{name} is a {type(X).__module__}.{type(X).__name__}, but {SUPPORTED} arrays are "
                 "what NysBoost works with. Pass numpy.asarray(X)."
             )
-        rows = ArrayRows(X.detach() if hasattr(X, "detach") else X)  # no gradients here
-    else:
-        array = numbers_of(X, name)
-        rows = ArrayRows(array) if find_map(array) is None else MappedRows(array)
-    checks.refuse_other_shapes(rows.data, name)
-    checks.refuse_empty(rows.data, name)
-    return rows
+        X = X.detach() if hasattr(X, "detach") else X  # no gradients here
+    elif not is_sparse(X):
+        X = numbers_of(X, name)
+        kind = ArrayRows if find_map(X) is None else kinds.MappedRows
+    checks.refuse_no_table(X, name)
+    checks.refuse_empty(X, name)
+    return kind(X.tocsr() if is_sparse(X) else X)
 
 
 def as_rows(X: Any, *, name: str = "X") -> Rows:
@@ -94,21 +81,17 @@ def as_rows(X: Any, *, name: str = "X") -> Rows:
     if isinstance(rows, DaskRows):
         return survey_rows(rows, (PROBED, MEASURED))
     spread = np.union1d(spread_indices(rows.n, PROBED), spread_indices(rows.n, MEASURED))
-    parts = []
-    sizes = np.zeros(rows.n_features)
-    for stored in rows.pieces(scan_size(rows)):
+    sizes, parts = np.zeros(rows.n_features), []
+    for stored in rows.pieces(kinds.scan_size(rows)):
         piece = as_float(stored)
         sizes = np.maximum(sizes, checks.column_sizes(piece))
         if not np.isfinite(sizes).all():
             checks.refuse_non_finite(piece, start, name)
-        if isinstance(rows, StoredRows):
-            here = (spread >= start) & (spread < start + piece.shape[0])
-            parts.append(piece[spread[here] - start])
+        if isinstance(rows, kinds.StoredRows):
+            here = spread[(spread >= start) & (spread < start + piece.shape[0])]
+            parts.append(piece[here - start])
         start += piece.shape[0]
-    if isinstance(rows, StoredRows):
-        rows.keep(spread, np.concatenate(parts))
-    rows.__dict__["sizes"] = sizes
-    return rows
+    return replace(rows, sizes=sizes, held=(spread, np.concatenate(parts)) if parts else None)
 
 
 def stays_where_it_is(X: Any) -> bool:
@@ -128,12 +111,8 @@ def stream_of(X: Any) -> Rows:
 
 def table_of(X: Any, *, name: str = "X") -> Any:
     """Return what lies in memory as an array, or a sparse matrix or data frame as it is."""
-    if is_sparse(X):
-        checks.refuse_complex(X, name)
-        checks.refuse_other_shapes(X, name)
-        return X
-    array = numbers_of(X, name)
-    checks.refuse_other_shapes(array, name)
+    array = X if is_sparse(X) else numbers_of(X, name)
+    checks.refuse_no_table(array, name)
     return X if hasattr(X, "columns") else array
 
 
@@ -175,9 +154,9 @@ def _refuse_no_numbers(X: Any, name: str) -> None:
             f"{name} is a masked array, and its masked values would count: fill them in first, "
             "with sklearn.impute.SimpleImputer say."
         )
-    kinds: Any = getattr(X, "dtypes", None)  # a data frame has a dtype for each column
-    kinds = list(kinds) if hasattr(kinds, "__iter__") else [getattr(X, "dtype", None)]
-    if any(getattr(kind, "kind", None) in ("m", "M") for kind in kinds):
+    dtypes: Any = getattr(X, "dtypes", None)  # a data frame has a dtype for each column
+    dtypes = list(dtypes) if hasattr(dtypes, "__iter__") else [getattr(X, "dtype", None)]
+    if any(getattr(dtype, "kind", None) in ("m", "M") for dtype in dtypes):
         raise ValueError(
             f"{name} has dates or spans of time, which are no numbers until you choose a unit and "
             "an origin: (dates - dates.min()) / numpy.timedelta64(1, 'D'), say."

@@ -1,18 +1,29 @@
-"""Where data rows come from, and the only place that knows how they are stored."""
+"""Rows wherever they are, the passes over them, and the only place that knows how they are stored.
+
+Every kind of rows has the members of `Rows`, which says what they mean.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, NoReturn
+from functools import cached_property, reduce
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 
-from nysboost.data.driver import slices
+from nysboost.data.driver import ENDLESS, PairTask, Plan, Task, run_blocks, slices
 from nysboost.data.files import give_back
-from nysboost.data.passes import Rows as Rows
-from nysboost.numerics.arrays import Array, Indices, as_float, is_sparse, take
+from nysboost.data.lazy import gather
+from nysboost.data.outputs import Output, make_output
+from nysboost.numerics import arrays
+from nysboost.numerics.arrays import Array, Indices, as_float, convert_like, take
+from nysboost.numerics.checks import refuse_non_finite, refuse_unequal
+
+T = TypeVar("T")
+Blocks: TypeAlias = list[tuple[Indices, Array]]
+"""Of each block of rows, numbers of groups in rising order, and a table of as many rows."""
 
 SCAN_BYTES = 64 * 2**20
 """A scan holds this much: far more than the reads it is made of cost, far less than memory."""
@@ -33,114 +44,215 @@ STORED_ROWS = 1024
 """Rows that are read together from a store that does not say how it is chunked."""
 
 
+class Rows:
+    """A table of n points of which rows are taken, never the whole, and passes over them.
+
+    They are read here, piece by piece: arrays, memory maps, stores, iterators; all but Dask's.
+
+    `in_memory` rows take no memory that the caller does not hold already. `sizes`, (d,), are the
+    largest in each column, where `as_rows` has looked; `lazy` rows are Dask's.
+    """
+
+    in_memory: bool
+    lazy: bool = False
+    sizes: Any = None
+
+    if TYPE_CHECKING:  # which every kind of rows has; a view leaves some to the rows that it shows
+
+        @property
+        def n(self) -> int:
+            """Number of rows; None if only the end will tell."""
+
+        @property
+        def n_features(self) -> int:
+            """Number of columns."""
+
+        @property
+        def numbers_per_row(self) -> int:
+            """How many numbers a row takes; of a sparse one, also those that say where."""
+
+        @property
+        def form(self) -> Array:
+            """One row in floating point: it shows the namespace, the device and the dtype."""
+
+        def take(self, indices: Indices | slice) -> Array:
+            """Return the rows at `indices` in floating point, shape (len(indices), d)."""
+
+        def pieces(self, size: int) -> Iterator[Array]:
+            """Read all rows once, in order, as tables of about `size` rows, in their own dtype."""
+
+    def only(self, indices: Indices) -> Rows:
+        """Return the rows at `indices` as rows of their own, which are taken when asked for."""
+        return SelectedRows(self, indices)
+
+    def counted(self) -> Rows:
+        """Return the rows with n known: of lazy ones it may not be."""
+        return self
+
+    def map(self, task: Task, columns: int, *beside: Array, out: Any = None) -> Array:
+        """Return the task's results for all blocks of rows, one below the other."""
+        function = task.prepare(self.form)
+        if not task.in_place:
+            plan = task.plan(self, not self.in_memory)
+            return arrays.stack_tables(list(self._run(task, function, plan, beside)))
+        both = (getattr(self, "data", None), out)
+        if all(isinstance(part, np.ndarray) for part in both) and np.may_share_memory(*both):
+            raise ValueError("out lies in the memory of X: give it memory of its own.")
+        output = make_output(out, self.n, columns, arrays.dense(self.form))
+        plan = task.plan(self, not (self.in_memory and output.in_memory))
+        output.begin()
+        try:
+            deque(self._run(task, function, plan, beside, output), maxlen=0)
+            return output.finish()
+        except BaseException:
+            output.abandon()
+            raise
+
+    def fold(self, task: Task, merge: Callable[[T, T], T], *beside: Array) -> T:
+        """Return the task's results for all blocks of rows, merged in the order of the rows."""
+        plan = task.plan(self, not self.in_memory)
+        merged: T = reduce(merge, self._run(task, task.prepare(self.form), plan, beside))
+        return merged
+
+    def group(
+        self, task: Task, function: Callable[[Any, Array], T], items: Sequence[Any], *beside: Array
+    ) -> list[T | None]:
+        """Return function(item, table) of each group of rows: as many as there are items.
+
+        The task returns numbers of groups, and a table of as many rows, for each block. A group's
+        table has its rows in their order; of a group without rows the result is None.
+        """
+        everything = np.array([0, len(items)])
+        return apply_to_groups(function, items, *self.sort_blocks(task, everything, *beside))
+
+    def sort_blocks(self, task: Task, bounds: Indices, *beside: Array) -> list[Blocks]:
+        """Return what the task returns for each block, sorted by groups, and cut at bounds."""
+        plan, found = task.plan(self, not self.in_memory), []
+        for numbers, table in self._run(task, task.prepare(self.form), plan, beside):
+            order = np.argsort(numbers, kind="stable")
+            found.append((numbers[order], take(table, order)))
+        return cut_blocks(found, bounds)
+
+    def fold_pairs(self, task: PairTask, merge: Callable[[T, T], T], *beside: Array) -> T:
+        """Return the task's results for all tiles of the n×n matrix of pairs of rows, merged."""
+
+        def load(at: slice) -> tuple[Array, ...]:
+            block = convert_like(self.form, as_float(self.take(at)))
+            return task.load(task.shared, block, *(other[at, ...] for other in beside))
+
+        def results() -> Iterator[Any]:
+            for strip in slices(0, self.n, task.size):
+                upper = load(strip)
+                yield from task.run(upper, upper)
+                for part in slices(strip.stop, self.n, task.size):
+                    yield from task.run(upper, load(part))
+
+        merged: T = reduce(merge, results())
+        return merged
+
+    def _run(
+        self, task: Task, function: Any, plan: Plan, beside: Any, output: Output | None = None
+    ) -> Iterator[Any]:
+        """Yield the function's result for each block of rows, in order; or fill the output."""
+        for other in beside:
+            refuse_unequal(self.n, other.shape[0], "{} came with them")
+        fused = None if output is None else task.fuse(self.form, self.n or ENDLESS)
+        start = 0
+        for piece in self.pieces(plan.piece):
+            space: Any = None if output is None else output.room(piece.shape[0])
+
+            def work(at: slice, piece: Array = piece, space: Any = space, row: int = start) -> Any:
+                block = convert_like(self.form, as_float(take(piece, at)))
+                if task.finite:  # the first look at these rows
+                    refuse_non_finite(block, row + at.start)
+                others = (other[row + at.start : row + at.stop, ...] for other in beside)
+                into = {} if space is None else {"out": space[at, :]}
+                return function(block, *others, **into)
+
+            if fused is None or not fused(as_float(piece), space):
+                yield from run_blocks(work, piece.shape[0], plan)
+            if output is not None:
+                output.write(space)
+            start += piece.shape[0]
+
+    gather = staticmethod(gather)
+
+
+def apply_to_groups(
+    function: Callable[[Any, Array], T], items: Sequence[Any], blocks: Blocks
+) -> list[T | None]:
+    """Return function(item, rows of its group) for each item; None where there are no rows."""
+    found: list[T | None] = []
+    for item, parts in zip(items, cut_blocks(blocks, np.arange(len(items) + 1)), strict=True):
+        tables = [table for _, table in parts]
+        found.append(function(item, arrays.stack_tables(tables)) if tables else None)
+    return found
+
+
+def cut_blocks(blocks: Blocks, bounds: Indices) -> list[Blocks]:
+    """Return the rows of groups between one bound and the next, of each block that has some."""
+    cuts = [np.searchsorted(numbers, bounds).tolist() for numbers, _ in blocks]
+    return [
+        [
+            (numbers[cut[i] : cut[i + 1]], table[cut[i] : cut[i + 1], :])
+            for (numbers, table), cut in zip(blocks, cuts, strict=True)
+            if cut[i] < cut[i + 1]
+        ]
+        for i in range(len(bounds) - 1)
+    ]
+
+
+# Arrays and stores
+
+
 @dataclass(frozen=True, eq=False)
 class ArrayRows(Rows):
-    """Rows of an array in memory or of a CSR matrix."""
+    """Rows of an array in memory or of a CSR matrix.
+
+    Of a table that is elsewhere `held` has some rows that are here: positions, in rising order,
+    and a table.
+    """
 
     data: Array
+    sizes: Any = None
+    held: tuple[Indices, Array] | None = None
     in_memory = True
 
     def __deepcopy__(self, memo: object) -> ArrayRows:
         return self  # rows are read, never changed
 
     @cached_property
-    def n(self) -> int:
-        """Number of rows, known for good: a store may be closed when a model is saved."""
+    def n(self) -> int:  # known for good: a store may be closed when a model is saved
         return int(self.data.shape[0])
 
     @cached_property
     def n_features(self) -> int:
-        """Number of columns."""
         return int(self.data.shape[1])
 
     @property
     def numbers_per_row(self) -> int:
-        """How many numbers a row takes; of a sparse one, also those that say where."""
-        return 2 * -(-int(self.data.nnz) // self.n) if is_sparse(self.data) else self.n_features
+        if arrays.is_sparse(self.data):
+            return 2 * -(-int(self.data.nnz) // self.n)
+        return self.n_features
 
     @cached_property
     def form(self) -> Array:
-        """One row in floating point: it shows the namespace, the device and the dtype."""
         return self.take(slice(0, 1))
 
     def take(self, indices: Indices | slice) -> Array:
-        """Return the rows at `indices` in floating point, shape (len(indices), d)."""
         return as_float(take(self.data, indices))
 
     def pieces(self, size: int) -> Iterator[Array]:
-        """Read all rows once, in order, as tables of about `size` rows, in their own dtype."""
-        for start in range(0, self.n, size):
-            yield self.data if size >= self.n else self.data[start : start + size]
+        for at in slices(0, self.n, size):
+            yield self.data if size >= self.n else self.data[at]
 
-    def only(self, indices: Indices) -> Rows:
-        """Return the rows at `indices` as rows of their own, which are taken when asked for."""
-        return SelectedRows(self, indices)
-
-
-@dataclass(frozen=True, eq=False)
-class RowsView(Rows):
-    """Rows of another table, seen otherwise; what a view does not say is as it is there."""
-
-    rows: Any
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "rows" or name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self.rows, name)
-
-    only = ArrayRows.only
-
-
-@dataclass(frozen=True, eq=False)
-class SelectedRows(RowsView):
-    """Some rows of a table, in any order, which are taken when asked for."""
-
-    indices: Indices
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return len(self.indices)
-
-    def take(self, indices: Indices | slice) -> Array:
-        """Return the rows at `indices` in floating point, shape (len(indices), d)."""
-        taken: Array = self.rows.take(self.indices[indices])
-        return taken
-
-    def pieces(self, size: int) -> Iterator[Array]:
-        """Read all rows once, in order, as tables of about `size` rows."""
-        return (self.take(at) for at in slices(0, self.n, size))
-
-
-@dataclass(frozen=True, eq=False)
-class EncodedRows(RowsView):
-    """Rows that become encoder(block, number of its first row) as they are read."""
-
-    encoder: Callable[[Array, int], Array]
-    in_memory = False
-
-    @cached_property
-    def form(self) -> Array:
-        """One row in floating point."""
-        return as_float(self.encoder(self.rows.form, 0))
-
-    @property
-    def n_features(self) -> int:
-        """Number of columns."""
-        return int(self.form.shape[1])
-
-    numbers_per_row = n_features
-
-    def take(self, indices: Indices | slice) -> Array:
-        """Return the rows at `indices` in floating point, shape (len(indices), d)."""
-        return as_float(self.encoder(self.rows.take(indices), 0))
-
-    def pieces(self, size: int) -> Iterator[Array]:
-        """Read all rows once, in order, as tables of about `size` rows."""
-        start = 0
-        for piece in self.rows.pieces(size):
-            yield self.encoder(piece, start)
-            start += int(piece.shape[0])
+    def take_held(self, indices: Indices) -> Array | None:
+        """Return the rows at `indices` if all of them are held, else None."""
+        if self.held is None:
+            return None
+        known, rows = self.held
+        places = np.minimum(np.searchsorted(known, indices), len(known) - 1)
+        return take(rows, places) if np.array_equal(known[places], indices) else None
 
 
 class MappedRows(ArrayRows):
@@ -149,17 +261,15 @@ class MappedRows(ArrayRows):
     in_memory = False
 
     def take(self, indices: Indices | slice) -> Array:
-        """Return the rows at `indices`; of many, some at a time: each may lie on its own page."""
         if isinstance(indices, slice) or len(indices) <= TAKEN_ROWS:
             return super().take(indices)
-        parts = []
-        for start in range(0, len(indices), TAKEN_ROWS):
-            parts.append(super().take(indices[start : start + TAKEN_ROWS]))
+        parts = []  # each row may lie on a page of its own
+        for at in slices(0, len(indices), TAKEN_ROWS):
+            parts.append(super().take(indices[at]))
             give_back(self.data)
         return np.concatenate(parts)
 
     def pieces(self, size: int) -> Iterator[Array]:
-        """Read all rows once, in order, as tables of about `size` rows, in their own dtype."""
         for piece in super().pieces(size):
             yield piece
             give_back(piece)
@@ -178,38 +288,88 @@ class StoredRows(ArrayRows):
         most = max(1, SCAN_BYTES // (8 * self.n_features))  # chunks may be whole columns
         return min(most, int(max(rows) if isinstance(rows, tuple) else rows))
 
+    @cached_property
+    def form(self) -> Array:
+        return self.take(np.array([0]))  # which is held after a scan
+
     def take(self, indices: Indices | slice) -> Array:
-        """Return the rows at `indices` in floating point, each chunk of them read once."""
         if isinstance(indices, slice):
             return as_float(np.asarray(self.data[indices]))
+        held = self.take_held(indices)
+        if held is not None:
+            return held
         wanted, places = np.unique(indices, return_inverse=True)
-        known, kept = self.kept
-        new = ~np.isin(wanted, known)
-        found = np.empty((len(wanted), self.n_features), dtype=kept.dtype)
-        found[~new] = kept[np.searchsorted(known, wanted[~new])]
-        places_of_new, chunk = np.flatnonzero(new), wanted[new] // self.chunk
-        for group in np.split(places_of_new, np.flatnonzero(np.diff(chunk)) + 1):
-            step = 1 if len(group) <= FEW_ROWS else len(group)
-            for at in slices(0, len(group), step):
-                rows = wanted[group[at]]
-                read = np.asarray(self.data[rows[0] : rows[-1] + 1])
-                found[group[at]] = read[rows - rows[0]]
-        return as_float(found[places])
-
-    @cached_property
-    def kept(self) -> tuple[Indices, Array]:
-        """Rows that a scan has kept, so that they are not read again, and where they stand."""
-        return np.empty(0, dtype=np.intp), np.asarray(self.data[:0])
-
-    def keep(self, indices: Indices, rows: Array) -> None:
-        """Keep rows for later; their positions are in rising order."""
-        self.__dict__["kept"] = (indices, rows)
+        found = np.empty((len(wanted), self.n_features), self.take(slice(0, 0)).dtype)
+        ends = [*(np.flatnonzero(np.diff(wanted // self.chunk)) + 1), len(wanted)]
+        for start, stop in zip([0, *ends], ends, strict=False):
+            for at in slices(start, stop, 1 if stop - start <= FEW_ROWS else stop - start):
+                rows = wanted[at]  # of one chunk, which is read once, or one by one
+                found[at] = np.asarray(self.data[rows[0] : rows[-1] + 1])[rows - rows[0]]
+        return found[places]
 
     def pieces(self, size: int) -> Iterator[Array]:
-        """Read all rows once, in order, as tables of about `size` rows, in their own dtype."""
-        whole_chunks = max(1, size // self.chunk) * self.chunk if self.chunk <= size else size
-        for start in range(0, self.n, whole_chunks):
-            yield np.asarray(self.data[start : start + whole_chunks])
+        whole_chunks = size // self.chunk * self.chunk or size
+        return (np.asarray(self.data[at]) for at in slices(0, self.n, whole_chunks))
+
+
+# Views
+
+
+@dataclass(frozen=True, eq=False)
+class RowsView(Rows):
+    """Rows of another table, seen otherwise; what a view does not say is as it is there."""
+
+    rows: Any
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "rows" or name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.rows, name)
+
+
+@dataclass(frozen=True, eq=False)
+class SelectedRows(RowsView):
+    """Some rows of a table, in any order, which are taken when asked for."""
+
+    indices: Indices
+
+    @property
+    def n(self) -> int:
+        return len(self.indices)
+
+    def take(self, indices: Indices | slice) -> Array:
+        taken: Array = self.rows.take(self.indices[indices])
+        return taken
+
+    def pieces(self, size: int) -> Iterator[Array]:
+        return (self.take(at) for at in slices(0, self.n, size))
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedRows(RowsView):
+    """Rows that become encoder(block, number of its first row) as they are read."""
+
+    encoder: Callable[[Array, int], Array]
+    in_memory = False
+
+    @cached_property
+    def form(self) -> Array:
+        return as_float(self.encoder(self.rows.form, 0))
+
+    @property
+    def n_features(self) -> int:
+        return int(self.form.shape[1])
+
+    numbers_per_row = n_features
+
+    def take(self, indices: Indices | slice) -> Array:
+        return as_float(self.encoder(self.rows.take(indices), 0))
+
+    def pieces(self, size: int) -> Iterator[Array]:
+        start = 0
+        for piece in self.rows.pieces(size):
+            yield self.encoder(piece, start)
+            start += int(piece.shape[0])
 
 
 @dataclass(frozen=True)
@@ -221,7 +381,6 @@ class ForgottenRows(Rows):
     in_memory = True
 
     def take(self, *_: Any, **__: Any) -> NoReturn:
-        """Raise: the rows are gone."""
         raise RuntimeError(
             "This approximation was restored from a saved estimator, which does not keep the "
             f"{self.n} training rows. Call transform on the rows you need, or fit again."
@@ -229,7 +388,6 @@ class ForgottenRows(Rows):
 
     @property
     def form(self) -> NoReturn:
-        """Raise: the rows are gone."""
         self.take()
 
     pieces = map = fold = fold_pairs = group = only = take

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from nysboost.data.driver import BlockTask, Task
 from nysboost.data.lazy import gather
-from nysboost.data.passes import BlockTask, Task
 from nysboost.data.rows import ArrayRows, Rows, spread_indices
 from nysboost.engine.feature_map import FeatureMap, FeaturePass
 from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host, like, namespace, take

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from nysboost.data.driver import WAITING, Cost, Plan
-from nysboost.data.passes import Task
+from nysboost.data.driver import WAITING, Cost, Plan, Task
 from nysboost.data.recognise import stream_of
 from nysboost.data.rows import ArrayRows, Rows
 from nysboost.engine.projection import BlockDiagonal, Multiply, product_with, size_of

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
+from nysboost.data.driver import PairTask
 from nysboost.data.lazy import gather
-from nysboost.data.passes import PairTask
 from nysboost.engine.factor import Factor
 from nysboost.engine.feature_map import FeatureMap
 from nysboost.gram import Gram

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from nysboost.data.driver import slices
+from nysboost.data.driver import TILE_COLS, TILE_ROWS, BlockTask, slices
 from nysboost.data.lazy import gather
-from nysboost.data.passes import TILE_COLS, TILE_ROWS, BlockTask
 from nysboost.data.rows import ArrayRows, ForgottenRows, Rows, scan_size
 from nysboost.gram.landmarks import Landmarks
 from nysboost.kernels import Evaluator, Kernel

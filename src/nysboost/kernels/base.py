@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
 import numpy as np
 
-from nysboost.data.passes import BlockTask
+from nysboost.data.driver import BlockTask
 from nysboost.data.rows import MEASURED, Rows, scan_size, spread_indices
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats

@@ -14,10 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from nysboost.approximation import Approximation
 from nysboost.boosting.learner import Mixture
-from nysboost.data.dask_rows import DaskRows
-from nysboost.data.dask_tables import with_known_sizes
+from nysboost.data.driver import BlockTask
 from nysboost.data.lazy import gather
-from nysboost.data.passes import BlockTask
 from nysboost.data.recognise import rows_of
 from nysboost.data.rows import PROBED, Rows, RowsView, spread_indices
 from nysboost.gram import KernelGram
@@ -156,8 +154,7 @@ class BaseLearner(given.TableInput):
     def _update(self, X: Any, Y: Floats, weights: Floats | None) -> None:
         """Add rows to the weights and to the leaves."""
         X, Y, weights = given.drop_zero_weights(X, Y, weights)
-        rows = self._rows(X, reset=False)
-        rows = with_known_sizes(rows) if isinstance(rows, DaskRows) else rows
+        rows = self._rows(X, reset=False).counted()
         refuse_unequal(rows.n, Y.shape[0])
         budget = self._budget()
         self._members = [member.add_rows(rows, Y, weights, budget) for member in self._members]

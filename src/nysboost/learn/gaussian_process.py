@@ -14,8 +14,8 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
+from nysboost.data.driver import BlockTask
 from nysboost.data.lazy import by_blocks, gather, label_largest
-from nysboost.data.passes import BlockTask
 from nysboost.data.recognise import rows_of, stream_of
 from nysboost.estimators.parameters import KernelLike
 from nysboost.estimators.transformers import OnFeatures

@@ -11,8 +11,8 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from nysboost.data.driver import BlockTask
 from nysboost.data.lazy import gather
-from nysboost.data.passes import BlockTask
 from nysboost.data.recognise import table_of
 from nysboost.engine.factor import Factor
 from nysboost.estimators.transformers import Nystroem, OnFeatures

@@ -133,11 +133,12 @@ def refuse_non_finite(values: Array, start: int, name: str = "X") -> None:
         )
 
 
-def refuse_other_shapes(array: Any, name: str) -> None:
-    """Raise if an array has not two axes."""
-    if len(array.shape) != 2:
+def refuse_no_table(X: Any, name: str) -> None:
+    """Raise if an array has not two axes, or its numbers are complex."""
+    refuse_complex(X, name)
+    if len(X.shape) != 2:
         raise ValueError(
-            f"{name} has shape {tuple(array.shape)}; a table of shape (n, d) is needed. "
+            f"{name} has shape {tuple(X.shape)}; a table of shape (n, d) is needed. "
             "Reshape your data: X.reshape(-1, 1) makes one feature of a vector."
         )
 
@@ -159,7 +160,7 @@ def refuse_unequal(n: int | None, count: int, said: str = "y has {}", name: str 
 
 def refuse_complex(X: Any, name: str) -> None:
     """Raise if the numbers are complex."""
-    if np.iscomplexobj(X):
+    if getattr(X.dtype, "kind", None) == "c":
         msg = f"Complex data not supported: {name} has dtype {X.dtype}. Pass real numbers."
         raise ValueError(msg)
 

@@ -20,8 +20,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack
 
-from nysboost.data.driver import in_order
-from nysboost.data.passes import Task
+from nysboost.data.driver import Task, in_order
 from nysboost.numerics.arrays import (
     Array,
     Floats,

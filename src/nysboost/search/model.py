@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import nnls
 
-from nysboost.data.passes import BlockTask
+from nysboost.data.driver import BlockTask
 from nysboost.data.rows import SCAN_BYTES, ArrayRows, scan_size
 from nysboost.engine.factor import Moments, moments_of
 from nysboost.engine.feature_map import FeatureMap

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from nysboost.data.passes import BlockTask
+from nysboost.data.driver import BlockTask
 from nysboost.data.rows import EncodedRows
 from nysboost.kernels import Metric
 from nysboost.kernels.warp import Quantiles
