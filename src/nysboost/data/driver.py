@@ -160,6 +160,7 @@ class BlockTask(Task):
     function: Callable[..., Any]
     shared: Any = None
     size: int = 2**14
+    finite: bool = False
 
     def prepare(self, form: Array) -> Callable[..., Any]:  # noqa: ARG002
         return partial(self.function, self.shared)

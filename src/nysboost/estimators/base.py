@@ -1,8 +1,7 @@
-"""What the transformers share: kernel parameters in, fitted attributes out; all dataclasses."""
+"""What the transformers share: kernel parameters in, fitted attributes out."""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Self
@@ -15,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nysboost.catalogue import Given, run_method
 from nysboost.data.recognise import rows_of, stays_where_it_is, stream_of, table_of
+from nysboost.data.rows import Rows
 from nysboost.estimators.parameters import KernelEstimator
 from nysboost.gram import make_gram
 from nysboost.numerics.arrays import Array, OutputLike, TableLike
@@ -23,6 +23,11 @@ from nysboost.settings import Settings
 from nysboost.tables.frames import is_frame
 from nysboost.tables.rows import fit_rows, name_columns, new_rows, refuse_width
 from nysboost.tables.schema import Schema
+
+CHECKS: Any = {
+    "accept_sparse": "csr", "dtype": [np.float64, np.float32], "ensure_all_finite": False,
+}  # fmt: skip
+"""How scikit-learn checks a table; NaN is refused in the passes over its rows."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -63,35 +68,29 @@ class BaseNystroem(
         y : array-like of shape (n_samples,) or None
             Targets, for the method "target"; others ignore it.
         """
-        X = self._validate(X, reset=True)
+        if self.n_components is not None:
+            require_count("n_components", self.n_components)
+        X = self._training_table(X)
         settings, rng = self._settings(), make_rng(self.random_state)
-        named = {name: getattr(self, name) for name in ("gamma", "coef0", "degree")}
-        given = {name: value for name, value in named.items() if value is not None}
         if not isinstance(self.kernel_params, Mapping | None):
             msg = f"kernel_params maps names to values, but {self.kernel_params!r} was given."
             raise TypeError(msg)
+        named = {name: getattr(self, name) for name in ("gamma", "coef0", "degree")}
+        given = {name: value for name, value in named.items() if value is not None}
         params = {**(self.kernel_params or {}), **given}
         gram = make_gram(X, self.kernel, budget=self._budget(), **params)
         beside = Given(getattr(self, "landmarks", None), y, self.tol)  # of `Nystroem` alone
-        found = run_method(self._method(), gram, settings, rng, beside)
-        self._transform, self.discarded_mass_ = found.feature_map(settings.row_cap)
-        self.approximation_ = found
-        self.weights_ = found.weights
-        landmarks = self._transform.landmarks
-        self.components_ = landmarks.points
-        self.component_indices_ = landmarks.indices
+        self.approximation_ = run_method(self._method(), gram, settings, rng, beside)
+        self._transform, mass = self.approximation_.feature_map(settings.row_cap)
+        self.discarded_mass_, self.weights_ = mass, self.approximation_.weights
+        self.components_ = self._transform.landmarks.points
+        self.component_indices_ = self._transform.landmarks.indices
         self.normalization_ = self._transform.normalization
         self._n_features_out = self._transform.rank
         return self
 
     def fit_transform(self, X: TableLike, y: TableLike | None = None) -> Array:
-        """Fit to X, and return its features.
-
-        Parameters
-        ----------
-        X, y
-            As in `fit`.
-        """
+        """Fit to X, and return its features; X and y are as in `fit`."""
         return self.fit(X, y).transform(X)
 
     def transform(self, X: TableLike | Iterator[TableLike], out: OutputLike | None = None) -> Array:
@@ -115,8 +114,7 @@ class BaseNystroem(
             `out` itself, or the file as a read-only memory map.
         """
         check_is_fitted(self)
-        rows = stream_of(self._validate(X, reset=False))
-        features = self._transform.write(rows, out, self._budget())
+        features = self._transform.write(self._new_rows(X), out, self._budget())
         if out is not None:
             return features
         # scikit-learn's own wrapper would make a data frame of `out` too
@@ -132,51 +130,36 @@ class BaseNystroem(
         given = {f.name: getattr(self, f.name, None) for f in fields(Settings)}
         return Settings(**{name: value for name, value in given.items() if value is not None})
 
-    def _validate(self, X: Any, *, reset: bool) -> Any:
-        how, given = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}, X
-        if self.n_components is not None:
-            require_count("n_components", self.n_components)
-        if self._precomputed() and not reset:
-            apart = stays_where_it_is(X)
-            X = stream_of(X if apart else check_array(table_of(X), ensure_all_finite=False, **how))
-            n, c = self.n_features_in_, len(self._transform.landmarks)
-            if X.n_features not in (n, c):
-                raise ValueError(
-                    f"X has {X.n_features} columns; kernel values against all {n} training rows "
-                    f"or against the {c} landmarks are expected."
-                )
-        elif is_frame(X) or (not reset and getattr(self, "_table", None) is not None):
-            X = fit_rows(self, X, "refuse").data if reset else new_rows(self, X, "refuse")
-        elif stays_where_it_is(X) and reset:  # scikit-learn would copy it into memory
+    def _training_table(self, X: Any) -> Any:
+        """Return the table to fit to, checked, and note its columns."""
+        if is_frame(X):
+            return fit_rows(self, X, "refuse").data
+        if stays_where_it_is(X):  # scikit-learn would copy it into memory
             name_columns(self, None, rows_of(X).n_features)
-        elif stays_where_it_is(X):
-            X = stream_of(X)
-            refuse_width(self, X.n_features)
         else:
-            X = validate_data(self, table_of(X), reset=reset, ensure_all_finite=False, **how)
-        if reset and not is_frame(given):
-            self._table, self.schema_ = None, Schema((), self.n_features_in_)
+            X = validate_data(self, table_of(X), **CHECKS)
+        self._table, self.schema_ = None, Schema((), self.n_features_in_)
         return X
 
-    def __copy__(self) -> Any:
-        """Return a copy with all that this one has, the training rows among it."""
-        copied = type(self).__new__(type(self))
-        copied.__dict__.update(self.__dict__)
-        return copied
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        copied = copy.copy(self)
-        memo[id(self)] = copied
-        copied.__dict__.update(copy.deepcopy(self.__dict__, memo))
-        return copied
-
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__()
-        if "approximation_" in state:
-            kept = state["approximation_"].without_data()
-            transform = state["_transform"].with_gram(kept.gram)
-            state = state | {"approximation_": kept, "_transform": transform}
-        return state
+    def _new_rows(self, X: Any) -> Rows:
+        """Return the rows of a table, or of an iterator of tables, with the columns of the fit."""
+        apart = stays_where_it_is(X)
+        if self._precomputed():
+            rows = stream_of(X if apart else check_array(table_of(X), **CHECKS))
+            n, c = self.n_features_in_, len(self._transform.landmarks)
+            if rows.n_features not in (n, c):
+                raise ValueError(
+                    f"X has {rows.n_features} columns; kernel values against all {n} training rows "
+                    f"or against the {c} landmarks are expected."
+                )
+        elif is_frame(X) or getattr(self, "_table", None) is not None:
+            rows = new_rows(self, X, "refuse")
+        elif apart:
+            rows = stream_of(X)
+            refuse_width(self, rows.n_features)
+        else:
+            rows = rows_of(validate_data(self, table_of(X), reset=False, **CHECKS))
+        return rows
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

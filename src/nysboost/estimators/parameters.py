@@ -1,11 +1,12 @@
-"""What every estimator shares: parameters, whole fits, callbacks and its HTML."""
+"""What every estimator shares: parameters, whole fits, callbacks, copies and its HTML."""
 
 from __future__ import annotations
 
+import copy
 import functools
-import importlib
 import inspect
 import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from html import escape
@@ -70,11 +71,9 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         >>> nb.Nystroem(nb.Matern(nu=1.5)).set_params(kernel__nu=2.5).kernel
         Matern(nu=2.5)
         """
-        inner = {name: params.pop(name) for name in list(params) if name.startswith("kernel__")}
+        inner = {name: params.pop(name) for name in [*params] if name.startswith("kernel__")}
         super().set_params(**params)
-        if not inner:
-            return self
-        if not isinstance(self.kernel, Kernel):
+        if inner and not isinstance(self.kernel, Kernel):
             raise ValueError(
                 f"{', '.join(inner)} is a parameter of a kernel object, but kernel="
                 f"{self.kernel!r} was given: pass one, as kernel=nysboost.Gaussian()."
@@ -83,11 +82,33 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         for name in changed:
             if name not in (known := self.kernel.get_params()):
                 raise ValueError(unknown(f"parameter of {self.kernel},", name, sorted(known)))
-        self.kernel = replace(self.kernel, **changed)  # type: ignore[type-var]
+        if changed:
+            self.kernel = replace(self.kernel, **changed)
         return self
 
     def _budget(self) -> Budget:
         return Budget.of(self.max_memory, self.n_jobs)
+
+    def __copy__(self) -> Self:
+        """Return a copy with all that this one has, the training rows among it."""
+        copied = type(self).__new__(type(self))
+        copied.__dict__.update(self.__dict__)
+        return copied
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        copied = memo[id(self)] = copy.copy(self)
+        copied.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        return copied
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is saved: all but the training rows."""
+        state: dict[str, Any] = super().__getstate__()
+        if "approximation_" in state:
+            kept = state["approximation_"].without_data()
+            state = state | {"approximation_": kept}
+            if "_transform" in state:
+                state["_transform"] = state["_transform"].with_gram(kept.gram)
+        return state
 
     def _summary_lines(self) -> list[str]:
         """Return lines that say what a fit found; none before it."""
@@ -135,18 +156,15 @@ class KernelEstimator(Estimator):
         return tags
 
 
-def describe_parameters(kind: type) -> dict[str, str]:
+def describe_parameters(kind: Any) -> dict[str, str]:
     """Return what an estimator's docstring, or the one it refers to, says of each parameter."""
-    text = inspect.getdoc(kind) or ""
-    section = text.partition("Parameters\n----------\n")[2].partition("\n\n")[0]
+    section = (inspect.getdoc(kind) or "").partition("Parameters\n----------\n")[2]
     found: dict[str, str] = {}
-    for entry in re.split(r"\n(?=\S)", section):
+    for entry in re.split(r"\n(?=\S)", section.partition("\n\n")[0]):
         head, _, body = entry.partition("\n")
         said = " ".join(body.split())
         other = re.match(r"As in `(?:nysboost\.)?(\w+)`", said)
-        theirs = {}
-        if other is not None and other[1] != kind.__name__:
-            theirs = describe_parameters(getattr(importlib.import_module("nysboost"), other[1]))
+        theirs = describe_parameters(getattr(sys.modules["nysboost"], other[1])) if other else {}
         for name in head.partition(" : ")[0].split(", "):
             found[name] = theirs.get(name, said)
     return found
@@ -156,31 +174,30 @@ def report_fit(fit: Callable[..., Any]) -> Callable[..., Any]:
     """Let the `verbose` of a fit and scikit-learn's callbacks, in 100 parts, see its progress."""
 
     @functools.wraps(fit)
-    def fitted(self: Any, X: Any, *others: Any, **named: Any) -> Any:
+    def reported(self: Any, X: Any, y: Any = None, *others: Any, **named: Any) -> Any:
         title, verbose = type(self).__name__, self.verbose
         asked = hasattr(self, "_skl_callbacks") or hasattr(self, "_parent_callback_ctx")
         if not asked or hasattr(self, "_callback_fit_ctx"):  # the latter: a fit inside this fit
             with report_progress(title, verbose):
-                return fit(self, X, *others, **named)
-        y = others[0] if others else named.get("y")
-        task = self._init_callback_context(max_subtasks=100)
-        task.call_on_fit_task_begin(estimator=self, X=X, y=y)
-
-        seen = [0]
+                return fit(self, X, y, *others, **named)
+        task, given = self._init_callback_context(max_subtasks=100), {"X": X, "y": y}
+        task.call_on_fit_task_begin(estimator=self, **given)
+        seen = 0
 
         def listen(progress: Progress) -> None:
-            while int(100 * progress.share) > seen[0]:
-                seen[0] += 1
+            nonlocal seen
+            while seen < int(100 * progress.share):
+                seen += 1
                 part = task.subcontext(task_name="part")
-                part.call_on_fit_task_begin(estimator=self, X=X, y=y)
-                part.call_on_fit_task_end(estimator=self, X=X, y=y)
+                part.call_on_fit_task_begin(estimator=self, **given)
+                part.call_on_fit_task_end(estimator=self, **given)
 
         with report_progress(title, verbose, listen):
-            found = fit(self, X, *others, **named)
-        task.call_on_fit_task_end(estimator=self, X=X, y=y, reconstruction_attributes=dict)
+            found = fit(self, X, y, *others, **named)
+        task.call_on_fit_task_end(estimator=self, **given, reconstruction_attributes=dict)
         return found
 
-    return with_callbacks(fitted)  # type: ignore[no-any-return]
+    return with_callbacks(reported)  # type: ignore[no-any-return]
 
 
 def guard(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -65,11 +65,6 @@ class Nystroem(BaseNystroem):
     -----
     The features are F = k(X, Z) N with F Fᵀ = K̂. They are defined up to a rotation.
 
-    References
-    ----------
-    .. [1] C. K. I. Williams and M. Seeger (2001). Using the Nyström method to speed up kernel
-          machines. NIPS 13.
-
     Examples
     --------
     >>> from sklearn.datasets import load_digits
@@ -267,18 +262,15 @@ class OnFeatures(KernelEstimator):
     method: str = "joint"
     n_landmarks: int | None = None
 
-    def _fit_features(self, X: Any) -> Factor:
-        """Fit the transformer on X and return the features of its rows."""
-        if self.n_landmarks is not None:
-            require_count("n_landmarks", self.n_landmarks)
-        given = self._given()
-        given["n_components"] = given.pop("n_landmarks")
-        self.features_ = Nystroem(**given).set_output(transform="default").fit(X)
-        self.n_features_in_ = self.features_.n_features_in_
-        if hasattr(self.features_, "feature_names_in_"):
-            self.feature_names_in_ = self.features_.feature_names_in_
+    def _fit_features(self, X: Any, **given: Any) -> Factor:
+        """Fit the transformer to X, with its own parameters but for those given; return F."""
+        for name in ("n_landmarks", "n_components"):  # the latter of those that have it
+            if getattr(self, name, None) is not None:
+                require_count(name, getattr(self, name))
+        own = {f.name: getattr(self, f.name) for f in fields(OnFeatures)} | given
+        own["n_components"] = own.pop("n_landmarks")
+        self.features_ = Nystroem(**own).set_output(transform="default").fit(X)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.features_, name):
+                setattr(self, name, getattr(self.features_, name))
         return Factor(self.features_._transform)
-
-    def _given(self) -> dict[str, Any]:
-        """Return the parameters of the transformer."""
-        return {f.name: getattr(self, f.name) for f in fields(OnFeatures)}

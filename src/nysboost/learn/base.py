@@ -190,12 +190,6 @@ class BaseLearner(given.TableInput):
         xp = arrays.namespace(*variances)
         return xp.concat(variances), xp.concat(outlying)
 
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__()
-        if "approximation_" in state:
-            state = state | {"approximation_": state["approximation_"].without_data()}
-        return state
-
 
 def _on_worker(load: tuple[BaseLearner, Any], X: Array) -> Array:
     """Return what is asked of a block of rows: this is what a worker of Dask runs."""

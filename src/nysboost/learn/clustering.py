@@ -99,38 +99,57 @@ class SpectralClustering(ClusterMixin, OnFeatures):
 
         Parameters
         ----------
-        X : array-like, CSR matrix, memory map, HDF5 or Zarr array of shape (n_samples, n_features)
-            Training data; (n_samples, n_samples) if the kernel is precomputed.
+        X : as in `Nystroem.fit`
+            Training data.
         y : ignored
             For scikit-learn's pipelines.
         """
         require_count("n_clusters", self.n_clusters)
         require_count("n_init", self.n_init)
-        if self.n_components is not None:
-            require_count("n_components", self.n_components)
-        if self.assign_labels not in _LABELS:
-            raise ValueError(unknown("label rule", self.assign_labels, tuple(_LABELS)))
-        features = self._fit_features(X)
+        kmeans = self.assign_labels == "kmeans"
+        if not kmeans and self.assign_labels != "cluster_qr":
+            raise ValueError(unknown("label rule", self.assign_labels, ("kmeans", "cluster_qr")))
+        named = isinstance(self.kernel, str) and not self._precomputed()
+        own = isinstance(self.kernel_params, dict) and {"gamma", "sigma"} & {*self.kernel_params}
+        default = isinstance(self.gamma, float) and self.gamma == GAMMA and (own or not named)
+        auto = "rpcholesky" if self._precomputed() else "kmeans"  # the former may miss a cluster
+        features = self._fit_features(
+            X,
+            gamma=None if default else self.gamma,  # the default is that of names
+            method=auto if self.method == "auto" else self.method,
+        )
         n, r = features.shape
         if n < self.n_clusters:
             raise ValueError(f"n_samples={n} should be >= n_clusters={self.n_clusters}.")
         diag = arrays.floats_on_host(features.transform.gram.diag())[:, None]
         self._degrees = features.total()
-        squares = features.fold(_products, self._degrees, diag)
-        eigenvalues, V = np.linalg.eigh(squares)
+        eigenvalues, V = np.linalg.eigh(features.fold(_products, self._degrees, diag))
         k = min(self.n_components or self.n_clusters, r)
         self.eigenvalues_ = np.maximum(eigenvalues[::-1][:k], np.finfo(float).tiny)
         self._vectors = V[:, ::-1][:, :k] / np.sqrt(self.eigenvalues_)
-        shared = self._degrees, self._vectors
-        embedding = features.map(_embed, shared, k, diag)
+        embedding = features.map(_embed, (self._degrees, self._vectors), k, diag)
         self.embedding_ = arrays.floats_on_host(gather(embedding))
-        self.labels_ = _LABELS[self.assign_labels](self)
         points = directions(self.embedding_)
-        centres = [points[self.labels_ == c] for c in range(self.n_clusters)]
-        self.cluster_centers_ = np.array(
-            [part.mean(axis=0) if len(part) else np.full(part.shape[1], np.inf) for part in centres]
-        )
+        self.labels_ = self._label_by_kmeans(points) if kmeans else self._label_by_qr()
+        self.cluster_centers_ = np.full((self.n_clusters, k), np.inf)  # of clusters without rows
+        for label in np.unique(self.labels_):
+            self.cluster_centers_[label] = points[self.labels_ == label].mean(axis=0)
         return self
+
+    def _label_by_kmeans(self, points: Array) -> Indices:
+        """Return the labels that the best of some runs of k-means gives points."""
+        rng = make_rng(self.random_state)
+        runs = [clusters(points, self.n_clusters, rng) for _ in range(self.n_init)]
+        losses = [float(((points - Z[owner]) ** 2).sum()) for Z, owner in runs]
+        return runs[int(np.argmin(losses))][1]
+
+    def _label_by_qr(self) -> Indices:
+        """Return the labels of the pivoted QR rule: the largest entry after a rotation."""
+        rows = self.embedding_
+        some = rows[spread_indices(len(rows), QR_ROWS)]
+        _, _, pivots = qr(some.T, pivoting=True, mode="economic")
+        U, _, Vt = svd(some[pivots[: self.n_clusters]].T, full_matrices=False)
+        return np.asarray(np.abs(rows @ (U @ Vt)).argmax(axis=1))
 
     def predict(self, X: TableLike) -> Indices:
         """Return the clusters of new rows: the nearest centre in their embedding.
@@ -144,16 +163,6 @@ class SpectralClustering(ClusterMixin, OnFeatures):
         F = arrays.floats_on_host(self.features_.transform(X))
         embedded = _embed((self._degrees, self._vectors), F, (F * F).sum(axis=1, keepdims=True))
         return np.asarray(cdist(directions(embedded), self.cluster_centers_).argmin(axis=1))
-
-    def _given(self) -> dict[str, Any]:
-        given = super()._given()
-        if self.method == "auto":  # randomly pivoted Cholesky may miss a cluster
-            given["method"] = "rpcholesky" if self._precomputed() else "kmeans"
-        named = isinstance(self.kernel, str) and not self._precomputed()
-        apart = isinstance(self.kernel_params, dict) and {"gamma", "sigma"} & {*self.kernel_params}
-        if isinstance(self.gamma, float) and self.gamma == GAMMA and (apart or not named):
-            given["gamma"] = None  # the default is that of names
-        return given
 
 
 # What passes do to a block of features: plain functions, which can be sent to where rows are
@@ -177,26 +186,3 @@ def _embed(shared: tuple[Floats, Floats], F: Array, diag: Floats) -> Floats:
     (degrees, vectors), F = shared, arrays.floats_on_host(F)
     roots = _roots(degrees, F, diag)
     return np.asarray((F / roots) @ vectors / roots)
-
-
-# Labels from the embedding
-
-
-def _by_kmeans(fitted: SpectralClustering) -> Indices:
-    """Return the labels that k-means gives the directions of rows (Ng, Jordan and Weiss 2001)."""
-    points, rng = directions(fitted.embedding_), make_rng(fitted.random_state)
-    runs = [clusters(points, fitted.n_clusters, rng) for _ in range(fitted.n_init)]
-    losses = [float(((points - Z[owner]) ** 2).sum()) for Z, owner in runs]
-    return runs[int(np.argmin(losses))][1]
-
-
-def _by_qr(fitted: SpectralClustering) -> Indices:
-    """Return the labels of the pivoted QR rule: the largest entry after a rotation."""
-    rows = fitted.embedding_
-    some = rows[spread_indices(len(rows), QR_ROWS)]
-    _, _, pivots = qr(some.T, pivoting=True, mode="economic")
-    U, _, Vt = svd(some[pivots[: fitted.n_clusters]].T, full_matrices=False)
-    return np.asarray(np.abs(rows @ (U @ Vt)).argmax(axis=1))
-
-
-_LABELS = {"kmeans": _by_kmeans, "cluster_qr": _by_qr}

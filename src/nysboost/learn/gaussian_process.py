@@ -15,8 +15,8 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
 from nysboost.data.driver import BlockTask
-from nysboost.data.lazy import by_blocks, gather, label_largest
-from nysboost.data.recognise import rows_of, stream_of
+from nysboost.data.lazy import gather, label_largest
+from nysboost.data.recognise import rows_of
 from nysboost.estimators.parameters import KernelLike
 from nysboost.estimators.transformers import OnFeatures
 from nysboost.learn.margins import Logistic, Objective, fit_margins
@@ -101,7 +101,7 @@ class GaussianProcessClassifier(ClassifierMixin, OnFeatures):
 
         Parameters
         ----------
-        X : array-like, CSR matrix, memory map, HDF5 or Zarr array of shape (n_samples, n_features)
+        X : as in `Nystroem.fit`
             Training data.
         y : array-like of shape (n_samples,)
             Labels, of any kind.
@@ -135,45 +135,34 @@ class GaussianProcessClassifier(ClassifierMixin, OnFeatures):
         self.covariance_ = np.linalg.inv(self.variance * hessian + np.eye(u.shape[1]))
         return self
 
-    @by_blocks
     def predict_proba(self, X: TableLike) -> Floats:
         """Return the probability of each class, shape (n_samples, n_classes)."""
         check_is_fitted(self)
-        rows: Any = stream_of(self.features_._validate(X, reset=False))
-        if not rows.lazy:
-            return self._probabilities(rows)
-        task = BlockTask("predict-proba", _on_worker, self)
-        lazy: Floats = rows.map(task, len(self.classes_))
-        return lazy
+        task = BlockTask("predict-proba", _probabilities, self, finite=True)
+        found: Floats = self.features_._new_rows(X).map(task, len(self.classes_))
+        return found
 
-    def _probabilities(self, rows: Any) -> Floats:
-        transform, budget = self.features_._transform, self.features_._budget()
-        F = np.sqrt(self.variance) * floats_on_host(transform.write(rows, None, budget))
-        columns, unseen = [], np.zeros(len(F))  # prior variance that the features do not see
-        if (kernel := getattr(self.features_.approximation_.gram, "kernel", None)) is not None:
-            diag = np.concatenate([floats_on_host(kernel.diag(x)) for x in rows.pieces(2**14)])
-            unseen = np.maximum(self.variance * diag - (F * F).sum(axis=1), 0)
-        for w, covariance in zip(self.coef_, self.covariance_, strict=True):
-            deviation = np.sqrt(unseen + np.maximum(((F @ covariance) * F).sum(axis=1), 0))
-            latent = (F @ w)[:, None] + deviation[:, None] * NODES
-            columns.append(expit(latent) @ (MASSES / MASSES.sum()))
-        probabilities = np.array(columns).T
-        if len(self.classes_) == 2:
-            probabilities = np.hstack([1 - probabilities, probabilities])
-        probabilities = probabilities / probabilities.sum(axis=1, keepdims=True)
-        weighed = probabilities * self.class_weight_
-        return np.asarray(weighed / weighed.sum(axis=1, keepdims=True))
-
-    @by_blocks
     def predict(self, X: TableLike) -> NDArray[Any]:
         """Return the most probable class of each row."""
         probabilities = self.predict_proba(X)  # which refuses where nothing is fitted
         return label_largest(probabilities, self.classes_)
 
 
-def _on_worker(model: GaussianProcessClassifier, X: Array) -> Floats:
-    """Return the probabilities of a block of rows: this is what a worker of Dask runs."""
-    return model._probabilities(rows_of(X))
+def _probabilities(model: GaussianProcessClassifier, X: Array) -> Floats:
+    """Return the probabilities of a block of rows, shape (b, n_classes)."""
+    transform, variance = model.features_._transform, model.variance
+    F = np.sqrt(variance) * floats_on_host(transform.write(rows_of(X), budget=model._budget()))
+    columns, unseen = [], np.zeros(len(F))  # prior variance that the features do not see
+    if (kernel := getattr(transform.gram, "kernel", None)) is not None:
+        unseen = np.maximum(variance * floats_on_host(kernel.diag(X)) - (F * F).sum(axis=1), 0)
+    for w, covariance in zip(model.coef_, model.covariance_, strict=True):
+        deviation = np.sqrt(unseen + np.maximum(((F @ covariance) * F).sum(axis=1), 0))
+        latent = (F @ w)[:, None] + deviation[:, None] * NODES
+        columns.append(expit(latent) @ (MASSES / MASSES.sum()))
+    found = np.array(columns).T
+    found = np.hstack([1 - found, found]) if len(model.classes_) == 2 else found
+    weighed = found / found.sum(axis=1, keepdims=True) * model.class_weight_
+    return np.asarray(weighed / weighed.sum(axis=1, keepdims=True))
 
 
 def _hessian(w: Floats, F: Array) -> Floats:

@@ -18,12 +18,11 @@ from nysboost.engine.factor import Factor
 from nysboost.estimators.transformers import Nystroem, OnFeatures
 from nysboost.kernels import Gaussian
 from nysboost.numerics.arrays import Array, Floats, TableLike, dense, floats_on_host, like
-from nysboost.numerics.checks import require_count, require_positive
+from nysboost.numerics.checks import require_positive
 from nysboost.numerics.linalg import fix_signs
 from nysboost.numerics.tolerances import EPS, cutoff
 
-PIECE_ROWS = 2**14
-"""Rows of X that are looked at together to learn pre-images."""
+TINY = float(np.finfo(float).tiny)
 
 
 def _learns_pre_images(pca: KernelPCA) -> bool:
@@ -57,12 +56,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnFeatures):
         Learn pre-images: ridge regression from the components back to X.
     alpha : float
         The ridge of that regression, in the units of scikit-learn's.
-    max_memory : int or str
-        Working memory of a pass over the rows, in bytes or as "500MB".
-    n_jobs, verbose : int or None
+    max_memory, n_jobs, verbose, random_state
         As in `Nystroem`.
-    random_state : int, RandomState, Generator or None
-        Seed.
 
     Attributes
     ----------
@@ -106,42 +101,33 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnFeatures):
 
         Parameters
         ----------
-        X : array-like, CSR matrix, memory map, HDF5 or Zarr array of shape (n_samples, n_features)
-            Training data; (n_samples, n_samples) if the kernel is precomputed.
+        X : as in `Nystroem.fit`
+            Training data.
         y : ignored
             For scikit-learn's pipelines.
         """
-        if self.n_components is not None:
-            require_count("n_components", self.n_components)
         require_positive("alpha", self.alpha)
         features = self._fit_features(X)
         n = features.shape[0]
         sums = features.fold(_sums) / n
-        self.mean_ = sums[0]
-        covariance = sums[1:] - np.outer(sums[0], sums[0])
-        variances, vectors = np.linalg.eigh(covariance)
+        self.mean_, squares = sums[0], sums[1:]
+        variances, vectors = np.linalg.eigh(squares - np.outer(self.mean_, self.mean_))
         variances, vectors = variances[::-1], vectors[:, ::-1]
         kept = variances > cutoff(len(variances), EPS) * max(variances[0], 0.0)
         k = min(self.n_components or len(variances), max(1, int(kept.sum())))
         self.components_ = fix_signs(vectors[:, :k]).T
         self.eigenvalues_ = n * np.maximum(variances[:k], 0)
         self.explained_variance_ = self.eigenvalues_ / max(1, n - 1)
-        squares = float(floats_on_host(features.transform.gram.diag()).mean())
-        total = squares - float(self.mean_ @ self.mean_)
-        self.explained_variance_ratio_ = self.eigenvalues_ / (n * max(total, np.finfo(float).tiny))
+        lengths = floats_on_host(features.transform.gram.diag())
+        total = float(lengths.mean()) - float(self.mean_ @ self.mean_)
+        self.explained_variance_ratio_ = self.eigenvalues_ / (n * max(total, TINY))
         self._n_features_out = k
         if self.fit_inverse_transform:
             self._learn_pre_images(features)
         return self
 
     def fit_transform(self, X: TableLike, y: Any = None) -> Array:
-        """Fit to X, and return its components.
-
-        Parameters
-        ----------
-        X, y
-            As in `fit`.
-        """
+        """Fit to X, and return its components; X and y are as in `fit`."""
         return self.fit(X, y).transform(X)
 
     def transform(self, X: TableLike | Iterator[TableLike]) -> Array:
@@ -176,18 +162,15 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnFeatures):
         Φ is a Gaussian kernel's, as wide as the components are apart, with the landmarks of a
         uniform sample, and the components themselves.
         """
-        k, shared = len(self.components_), (self.mean_, self.components_)
-        T = floats_on_host(gather(features.map(_project, shared, k)))
-        landmarks = min(len(T), self.n_landmarks or 240)
+        shared = self.mean_, self.components_
+        T = floats_on_host(gather(features.map(_project, shared, len(self.components_))))
         self._pre_map = Nystroem(
-            Gaussian(sigma="median"),
-            method="uniform",
-            n_components=landmarks,
-            max_memory=self.max_memory,
-            random_state=self.random_state,
-        ).fit(T)
+            Gaussian(sigma="median"), method="uniform",
+            n_components=min(len(T), self.n_landmarks or 240),
+            max_memory=self.max_memory, random_state=self.random_state,
+        ).fit(T)  # fmt: skip
         width = self._linear(T[:1]).shape[1]
-        work = BlockTask("pre-images", _products, self._linear, PIECE_ROWS)
+        work = BlockTask("pre-images", _products, self._linear)
         sums = features.rows.fold(work, np.add, T)
         normal, right = sums[:, :width], sums[:, width:]
         self._centre = right[-1] / len(T)
@@ -196,7 +179,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnFeatures):
 
     def _linear(self, T: Floats) -> Floats:
         """Return the features from which pre-images are linear, shape (n, landmarks + k + 1)."""
-        scale = np.sqrt(np.maximum(self.explained_variance_, np.finfo(float).tiny))
+        scale = np.sqrt(np.maximum(self.explained_variance_, TINY))
         Phi = floats_on_host(self._pre_map.transform(T))
         return np.hstack([Phi, np.asarray(T) / scale, np.ones((len(T), 1))])
 

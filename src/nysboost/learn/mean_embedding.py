@@ -76,7 +76,7 @@ class MeanEmbedding(OnFeatures):
 
         Parameters
         ----------
-        X : array-like, CSR matrix, memory map, HDF5 or Zarr array of shape (n_samples, n_features)
+        X : as in `Nystroem.fit`
             The sample.
         y : ignored
             For scikit-learn's pipelines.
@@ -129,8 +129,7 @@ def mmd_test(
     """Test whether two samples come from the same distribution, by their mean embeddings.
 
     Under the null hypothesis the rows of both may change places, so that the p-value of the
-    permutation test is exact for any number of rows and landmarks (Gretton et al. 2012;
-    Chatalic et al. 2022 for the embedding).
+    permutation test is exact for any number of rows and landmarks (Gretton et al. 2012).
 
     .. versionadded:: 0.2
 
@@ -161,8 +160,6 @@ def mmd_test(
     ----------
     .. [1] A. Gretton, K. Borgwardt, M. Rasch, B. Schölkopf and A. Smola (2012). A kernel
           two-sample test. JMLR 13.
-    .. [2] A. Chatalic, N. Schreuder, A. Rudi and L. Rosasco (2022). Nyström kernel mean
-          embeddings. ICML.
 
     Examples
     --------
