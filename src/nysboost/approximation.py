@@ -19,7 +19,7 @@ from nysboost.engine.low_rank import LowRankMatrix
 from nysboost.engine.residual import ERRORS, Residual
 from nysboost.gram import ALL_ZERO, Gram, KernelGram, on_other_rows
 from nysboost.kernels import Kernel
-from nysboost.numerics.arrays import Array, Floats, OutputLike, TableLike, like
+from nysboost.numerics.arrays import Array, Floats, OutputLike, TableLike
 from nysboost.numerics.checks import RandomState, make_rng, positions, require_count, unknown
 
 
@@ -169,12 +169,11 @@ class Approximation(LowRankMatrix):
         discarded_mass : float
             The negative eigenvalues' share of the sum of all absolute eigenvalues.
         """
-        projections = tuple(learner.projection for learner in self.learners)
         if self.weights.min() >= 0:
-            scaled = zip(projections, np.sqrt(self.weights), strict=True)
-            return self._map(tuple(P * float(w) for P, w in scaled)), 0.0
+            scaled = zip(self.learners, np.sqrt(self.weights), strict=True)
+            return self._map([learner.projection * float(w) for learner, w in scaled]), 0.0
         rotation, mass = self._factor.positive_part(row_cap)
-        return self._map(projections, like(rotation, projections[0])).simplify(), mass
+        return self._factor.transform.times(rotation), mass
 
     # Errors
 
@@ -247,9 +246,9 @@ class Approximation(LowRankMatrix):
     def _residual(self, other: Gram | None) -> Residual:
         """Return G − K̂, on the rows of the fit or on others."""
         if other is None:
-            return Residual.of(self.gram, self._factor)
-        mine = self._factor
-        return Residual.of(other, Factor(mine.transform.with_gram(other), mine.weights))
+            return Residual(self.gram, self._factor, self.shift)
+        transform = self._factor.transform.with_gram(other)
+        return Residual(other, Factor(transform, self._factor.weights))
 
     def without_data(self) -> Approximation:
         """Return this approximation without the data rows, to be saved beside an estimator."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,7 +13,8 @@ from nysboost.data.driver import BlockTask, Task
 from nysboost.data.lazy import gather
 from nysboost.data.rows import ArrayRows, Rows, spread_indices
 from nysboost.engine.feature_map import FeatureMap, FeaturePass
-from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host, like, namespace, take
+from nysboost.numerics import arrays
+from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host, like
 from nysboost.numerics.linalg import spectrum, triangular_factor
 from nysboost.numerics.resources import Budget
 from nysboost.numerics.tolerances import ROUNDING, cutoff
@@ -28,7 +28,7 @@ BLOCK_BYTES = 2**25
 class Factor:
     """The n×K matrix F of features, x ↦ k(x, Z) N on `rows`, of an approximation F S Fᵀ.
 
-    `weights` (K,) are the diagonal of S, ones if None; F is given where it is known already.
+    `weights` (K,) are the diagonal of S, ones if None; `kept` is F where it is known.
     """
 
     def __init__(
@@ -41,47 +41,40 @@ class Factor:
         self.transform = transform
         self.weights = np.ones(transform.rank) if weights is None else weights
         self.rows = transform.gram.rows if rows is None else rows
-        if F is not None:
-            self._kept = F
+        self.kept = F
 
     @property
     def shape(self) -> tuple[int, int]:
         """(n, K)."""
         return self.rows.n, self.transform.rank
 
-    def at(self, rows: Indices) -> Array:
-        """Return F[rows], shape (len(rows), K)."""
-        kept: Array | None = self.__dict__.get("_kept")  # a few rows are no reason to compute all
-        return self.transform.features(rows) if kept is None else take(kept, rows)
-
-    def only(self, rows: Indices) -> Factor:
-        """Return the factor of some rows, kept where it fits."""
-        some = self.rows.only(rows)
-        fits = self.is_kept() or (self.fits(len(rows)) and not some.lazy)
-        return Factor(self.transform, self.weights, some, self.at(rows) if fits else None)
-
-    def keep(self) -> None:
-        """Compute F and keep it, if it fits: all of its rows will be asked for."""
-        _ = self._kept
-
-    def is_kept(self) -> bool:
-        """Whether F has been computed, and kept."""
-        return self.__dict__.get("_kept") is not None
-
-    def all(self) -> Array:
-        """Return F, shape (n, K)."""
-        kept = self._kept
-        return self.transform.write(self.rows) if kept is None else kept
-
     def fits(self, n: int) -> bool:
         """Whether the features of n rows may be kept: in half of the working memory."""
         gram = self.transform.gram
         return bool(n * self.shape[1] * gram.dtype.itemsize <= gram.budget.bytes // 2)
 
-    @cached_property
-    def _kept(self) -> Array | None:
-        fits = self.fits(self.shape[0]) and not self.rows.lazy
-        return self.transform.write(self.rows) if fits else None
+    def keep(self) -> Array | None:
+        """Compute F and keep it, if it fits: all of its rows are asked for."""
+        if self.kept is None and self.fits(self.rows.n) and not self.rows.lazy:
+            self.kept = self.transform.write(self.rows)
+        return self.kept
+
+    def all(self) -> Array:
+        """Return F, shape (n, K)."""
+        F = self.keep()
+        return self.transform.write(self.rows) if F is None else F
+
+    def at(self, rows: Indices) -> Array:
+        """Return F[rows], shape (len(rows), K): a few rows are no reason to compute all."""
+        return self.transform.features(rows) if self.kept is None else arrays.take(self.kept, rows)
+
+    def only(self, rows: Indices) -> Factor:
+        """Return the factor of some rows, kept where it fits."""
+        some = self.rows.only(rows)
+        fits = self.kept is not None or (self.fits(len(rows)) and not some.lazy)
+        return Factor(self.transform, self.weights, some, self.at(rows) if fits else None)
+
+    # Passes over all rows
 
     def map(
         self, function: Callable[..., Array], shared: Any, columns: int, *beside: Array
@@ -90,8 +83,8 @@ class Factor:
 
         The function can be pickled; each of `beside` is a table of the same rows.
         """
-        rows, work = self._pass(function, shared)
-        return rows.map(work, columns, *beside)
+        rows, task = self._pass(function, shared)
+        return rows.map(task, columns, *beside)
 
     def fold(
         self,
@@ -102,29 +95,28 @@ class Factor:
         result_bytes: int = 0,
     ) -> T:
         """Return function(shared, F[block], *others[block]) of all blocks, merged in pairs."""
-        rows, work = self._pass(function, shared, result_bytes)
-        return rows.fold(work, merge, *beside)
+        rows, task = self._pass(function, shared, result_bytes)
+        return rows.fold(task, merge, *beside)
 
     def _pass(
         self, function: Callable[..., Any], shared: Any, result_bytes: int = 0
     ) -> tuple[Rows, Task]:
         """Return the rows of a pass, X or F itself, and what is done to a block of them."""
-        name = function.__name__.strip("_")
-        if self._kept is not None:
-            return ArrayRows(self._kept), BlockTask(name, function, shared, self._size)
-        work = FeaturePass(self.transform.without_rows, name, function, shared, result_bytes)
-        return self.rows, replace(work, budget=self.transform.gram.budget)
-
-    @property
-    def _size(self) -> int:
-        """Rows of a block, of which a factorisation holds several copies."""
-        gram = self.transform.gram
-        held = min(BLOCK_BYTES, gram.budget.bytes // 8)
-        return max(1, held // (8 * (self.shape[1] + gram.rows.n_features)))
+        name, F, gram = function.__name__.strip("_"), self.keep(), self.transform.gram
+        if F is None:
+            return self.rows, FeaturePass(self.transform, name, function, shared, result_bytes)
+        # a factorisation holds several copies of a block
+        row = 8 * (self.shape[1] + gram.rows.n_features)
+        size = max(1, min(BLOCK_BYTES, gram.budget.bytes // 8) // row)
+        return ArrayRows(F), BlockTask(name, function, shared, size)
 
     def inner(self, V: Array) -> Array:
         """Return Fᵀ V, shape (K, q)."""
         return self.fold(_inner, None, V)
+
+    def times(self, T: Array) -> Array:
+        """Return F T, shape (n, q)."""
+        return self.map(_times, T, T.shape[1])
 
     def total(self) -> Floats:
         """Return the sum of the features over all rows, shape (K,)."""
@@ -137,7 +129,7 @@ class Factor:
     def triangular(self) -> Floats:
         """Return R of F = Q R, shape (K, K)."""
         size = 8 * self.shape[1] ** 2
-        return self.fold(_factor, merge=triangular_factor, result_bytes=size)
+        return self.fold(_factorise, merge=triangular_factor, result_bytes=size)
 
     def positive_part(self, row_cap: int | None) -> tuple[Floats, float]:
         """Return a rotation T with F T (F T)ᵀ the positive semidefinite part of F S Fᵀ.
@@ -158,8 +150,19 @@ class Factor:
         return rotation, mass
 
 
+# What passes do to a block of features: plain functions, which can be sent to where rows are
+
+
 def _inner(_: None, F: Array, V: Array) -> Array:
-    return F.T @ V
+    return _beside(F, V).T @ V
+
+
+def _times(T: Array, F: Array) -> Array:
+    return _beside(F, T) @ T
+
+
+def _beside(F: Array, V: Array) -> Array:
+    return arrays.to_host(F) if isinstance(V, np.ndarray) else F
 
 
 def _total(_: None, F: Array) -> Floats:
@@ -170,7 +173,7 @@ def _squared_norms(weights: Floats, F: Array) -> Floats:
     return np.asarray(floats_on_host(F) ** 2 @ weights)[:, None]
 
 
-def _factor(_: None, F: Array) -> Floats:
+def _factorise(_: None, F: Array) -> Floats:
     return triangular_factor(F)
 
 
@@ -192,7 +195,7 @@ class Moments:
     @classmethod
     def of(cls, F: Array, Y: Array, weights: Array | None = None) -> Moments:
         """Return the moments of rows in memory."""
-        xp = namespace(F)
+        xp = arrays.namespace(F)
         if weights is None:  # FᵀF of one and the same array costs BLAS half of a product
             G, V, count = F, Y, xp.ones_like(F[:, 0])
         else:
@@ -223,19 +226,13 @@ def moments_of(
     budget: Budget | None = None,
 ) -> Moments:
     """Return the moments of all rows in one pass, in float64; Y is (n, t), `weights` (n,)."""
-    beside = [Y] if weights is None else [Y, weights[:, None]]
-    work = FeaturePass(
-        transform.without_rows,
-        "moments",
-        _moments_of_block,
-        result_bytes=8 * transform.rank * (transform.rank + Y.shape[1]),
-        double=True,
-        budget=budget or transform.gram.budget,
+    size = 8 * transform.rank * (transform.rank + Y.shape[1])
+    task = FeaturePass(transform, "moments", _moments, None, size, double=True, budget=budget)
+    found: Moments = rows.fold(
+        task, operator.add, Y, *([] if weights is None else [weights[:, None]])
     )
-    found: Moments = rows.fold(work, operator.add, *beside)
     return found
 
 
-def _moments_of_block(_: None, F: Array, Y: Array, weights: Array | None = None) -> Moments:
-    of_rows = None if weights is None else like(weights[:, 0], F)
-    return Moments.of(F, like(Y, F), of_rows)
+def _moments(_: None, F: Array, Y: Array, weights: Array | None = None) -> Moments:
+    return Moments.of(F, like(Y, F), None if weights is None else like(weights[:, 0], F))

@@ -13,7 +13,7 @@ import numpy as np
 from nysboost.data.driver import WAITING, Cost, Plan, Task
 from nysboost.data.recognise import stream_of
 from nysboost.data.rows import ArrayRows, Rows
-from nysboost.engine.projection import BlockDiagonal, Multiply, product_with, size_of
+from nysboost.engine.projection import BlockDiagonal, Multiply, product_with
 from nysboost.gram import Gram, KernelGram, Landmarks
 from nysboost.kernels import Evaluator, Kernel
 from nysboost.numerics import arrays
@@ -53,9 +53,8 @@ class FeatureMap:
     @property
     def rank(self) -> int:
         """Number of features r."""
-        if self.projection is None:
-            return len(self.landmarks)
-        return int(self.projection.shape[1])
+        N = self.projection
+        return len(self.landmarks) if N is None else int(N.shape[1])
 
     @property
     def normalization(self) -> Array:
@@ -74,6 +73,11 @@ class FeatureMap:
         """Return the same map over another Gram of the same kernel."""
         return self if gram is self.gram else replace(self, gram=gram)
 
+    @cached_property
+    def without_rows(self) -> FeatureMap:
+        """The same map without the data it was fitted on: what travels to a worker."""
+        return self.with_gram(self.gram.forget_rows())
+
     def round_to(self, gram: Gram) -> FeatureMap:
         """Return the map over a Gram in float32, say, without features that are rounding there."""
         if gram.eps <= arrays.epsilon(self.projection):
@@ -83,22 +87,10 @@ class FeatureMap:
         kept = np.flatnonzero(sizes * cutoff(ROUNDING, gram.eps) <= sizes.min())
         return FeatureMap(gram, self.landmarks, arrays.take(self.projection, kept, axis=1))
 
-    @cached_property
-    def without_rows(self) -> FeatureMap:
-        """The same map without the data it was fitted on: what travels to a worker."""
-        return self.with_gram(self.gram.forget_rows())
-
     def times(self, matrix: Array) -> FeatureMap:
         """Return x ↦ k(x, Z) N · matrix, as one map."""
         N = self.normalization
         return replace(self, projection=N @ arrays.like(matrix, N))
-
-    def simplify(self) -> FeatureMap:
-        """Return the same map through a dense N, where that costs fewer operations."""
-        N = self.projection
-        if not isinstance(N, BlockDiagonal) or N.size <= len(self.landmarks) * self.rank:
-            return self
-        return replace(self, projection=N.dense())
 
     # Features
 
@@ -125,8 +117,7 @@ class FeatureMap:
 
         `out` is None for a new array, an array, a store, or the path of a .npy file.
         """
-        budget = budget or self.gram.budget
-        return rows.map(FeaturePass(self.without_rows, budget=budget), self.rank, out=out)
+        return rows.map(FeaturePass(self, budget=budget), self.rank, out=out)
 
     def prepare(self, form: Array) -> tuple[Evaluator, Multiply | None]:
         """Return x ↦ k(x, Z) and values ↦ values · N, for rows like `form`; NumPy's are kept."""
@@ -147,7 +138,7 @@ class FeatureMap:
 class FeaturePass(Task):
     """A pass whose result for a block is F, or function(shared, F, *others).
 
-    A result takes `result_bytes`; `double` evaluates in float64.
+    A result takes `result_bytes`; `double` evaluates in float64; `budget` is the Gram's if None.
     """
 
     transform: FeatureMap
@@ -158,6 +149,10 @@ class FeaturePass(Task):
     double: bool = False
     budget: Budget | None = None
     finite = True
+
+    def __post_init__(self) -> None:
+        self.__dict__["budget"] = self.budget or self.transform.gram.budget
+        self.__dict__["transform"] = self.transform.without_rows
 
     @property
     def in_place(self) -> bool:  # type: ignore[override]
@@ -170,7 +165,7 @@ class FeaturePass(Task):
         form = arrays.in_float64(form) if double else form
         evaluate, multiply = transform.prepare(form)
         for_values, for_features = (
-            Scratch(columns, form) for columns in (len(transform.landmarks), transform.rank)
+            _scratch(columns, form) for columns in (len(transform.landmarks), transform.rank)
         )
 
         def features(x: Array, out: Array | None) -> Array:
@@ -188,11 +183,9 @@ class FeaturePass(Task):
     def fuse(self, form: Array, n: int) -> Callable[[Array, Array], bool] | None:
         """Return the map as one GPU kernel, where PyTorch and Triton have one for it."""
         transform, gram, landmarks = self.transform, self.transform.gram, self.transform.landmarks
-        if n < FUSED_ROWS or not arrays.is_cuda(form):
+        if n < FUSED_ROWS or not arrays.is_cuda(form) or transform.projection is None:
             return None
-        if self.rotated or transform.projection is None or landmarks.basis is not None:
-            return None
-        if not isinstance(gram, KernelGram):
+        if landmarks.basis is not None or not isinstance(gram, KernelGram):
             return None
         try:
             from nysboost.engine.fused import fused_map
@@ -209,48 +202,48 @@ class FeaturePass(Task):
 
         return write
 
-    @property
-    def rotated(self) -> bool:
-        """Whether several learners' features are mixed, in a product of their own."""
-        N = self.transform.projection
-        return isinstance(N, BlockDiagonal) and N.rotation is not None
-
     def plan(self, rows: Any, streamed: bool) -> Plan:
         """Return the sizes of the pass: operands, blocks of kernel values, pieces of rows."""
-        transform, N = self.transform, self.transform.projection
+        gram, landmarks, N = (
+            self.transform.gram,
+            self.transform.landmarks,
+            self.transform.projection,
+        )
         form = arrays.in_float64(rows.form) if self.double else rows.form
-        c, d, r = len(transform.landmarks), rows.numbers_per_row, transform.rank
+        c, d, r = len(landmarks), rows.numbers_per_row, self.transform.rank
         itemsize = np.dtype(arrays.dtype_name(form)).itemsize
-        wide = N.rotation.shape[0] if self.rotated else 0
-        held = d if transform.landmarks.points is not None else 0  # values are taken, not computed
-        budget = self.budget or transform.gram.budget
-        # other libraries have threads of their own, and modes that belong to a thread
-        parallel = transform.gram.parallel and arrays.is_numpy(form)
-        kernel = transform.landmarks.basis or getattr(transform.gram, "kernel", None)
+        held = d if landmarks.points is not None else 0  # values are taken, not computed
+        kernel = landmarks.basis or getattr(gram, "kernel", None)
         per_value = itemsize if kernel is None else kernel.bytes_per_value(form)
+        blocks = N.blocks if isinstance(N, BlockDiagonal) else () if N is None else (N,)
         own = 0 if self.in_place or N is None else 2 * r
         cost = Cost(
-            fixed=itemsize * (2 * c * (held + 2) + (0 if N is None else size_of(N)))
+            fixed=itemsize * (2 * c * (held + 2) + sum(P.shape[0] * P.shape[1] for P in blocks))
             + 2 * self.result_bytes,
             thread=WAITING * self.result_bytes,
-            block_row=itemsize * (2 * held + 8 + wide + own) + per_value * c,
+            block_row=itemsize * (2 * held + 8 + own) + per_value * c,
             piece_row=(8 * d + (itemsize * r if self.in_place else 0)) if streamed else 0,
         )
         suits = arrays.block_bytes(form) * (1 if self.in_place else BLOCKS_OF_FEATURES)
-        return cost.plan(rows.n, budget, cache_bytes=suits, parallel=parallel)
+        # other libraries have threads of their own, and modes that belong to a thread
+        parallel = gram.parallel and arrays.is_numpy(form)
+        assert self.budget is not None
+        return cost.plan(rows.n, self.budget, cache_bytes=suits, parallel=parallel)
 
 
-class Scratch(threading.local):
-    """Memory of each thread for all blocks; without, Dask's workers take a third more time."""
+def _scratch(columns: int, form: Array) -> Callable[[int], Array | None]:
+    """Return memory of each thread for so many rows, which the next call hands out again.
 
-    def __init__(self, columns: int, form: Array) -> None:
-        self._columns, self._form = columns, form
-        self._memory: Array | None = None
+    Without it Dask's workers take a third more time.
+    """
+    kept = threading.local()
 
-    def __call__(self, count: int) -> Array | None:
-        """Return memory for `count` rows, which the next call hands out again."""
-        if not isinstance(self._form, np.ndarray):
+    def memory(count: int) -> Array | None:
+        if not isinstance(form, np.ndarray):
             return None
-        if self._memory is None or self._memory.shape[0] < count:
-            self._memory = np.empty((count, self._columns), self._form.dtype)
-        return self._memory[:count, :]
+        rows = getattr(kept, "rows", None)
+        if rows is None or rows.shape[0] < count:
+            rows = kept.rows = np.empty((count, columns), form.dtype)
+        return rows[:count]
+
+    return memory

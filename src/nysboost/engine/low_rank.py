@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -47,27 +48,24 @@ class LowRankMatrix(LinearOperator):
     @cached_property
     def _factor(self) -> Factor:
         weights = np.repeat(self.weights, [learner.rank for learner in self.learners])
-        return Factor(self._map(tuple(learner.projection for learner in self.learners)), weights)
+        return Factor(self._map([learner.projection for learner in self.learners]), weights)
 
-    def _map(self, projections: tuple[Array, ...], rotation: Array | None = None) -> FeatureMap:
-        """Return the map on all landmarks, with the learners' features side by side or mixed."""
-        if len(projections) == 1 and rotation is None:
-            return FeatureMap(self.gram, self.landmarks, projections[0])
-        return FeatureMap(self.gram, self.landmarks, BlockDiagonal(projections, rotation))
+    def _map(self, projections: Sequence[Array]) -> FeatureMap:
+        """Return the map on all landmarks, with the learners' features side by side."""
+        N = projections[0] if len(projections) == 1 else BlockDiagonal(tuple(projections))
+        return FeatureMap(self.gram, self.landmarks, N)
 
     def block(self, rows: ArrayLike | slice, cols: ArrayLike | slice) -> Array:
         """Return K̂[rows, cols]; both as in NumPy: positions, masks or slices."""
-        n = self.shape[0]
-        left, right = (positions(which, n) for which in (rows, cols))
+        left, right = (positions(which, self.shape[0]) for which in (rows, cols))
         low = (self._factor.at(left) * self._weights_like) @ self._factor.at(right).T
-        return (
-            low + arrays.like(self.shift * np.equal.outer(left, right), low) if self.shift else low
-        )
+        if not self.shift:
+            return low
+        return low + arrays.like(self.shift * np.equal.outer(left, right), low)
 
     def diag(self) -> Array:
         """Return the diagonal of K̂, shape (n,)."""
-        low = self._factor.map(_diagonal, self._weights_like, 1)
-        return low[:, 0] + self.shift
+        return self._factor.map(_diagonal, self._weights_like, 1)[:, 0] + self.shift
 
     def trace(self) -> float:
         """Return tr K̂."""
@@ -77,7 +75,7 @@ class LowRankMatrix(LinearOperator):
         """Return K̂ as an n×n array."""
         F = self._factor.all()
         low = (F * self._weights_like) @ F.T
-        return low + arrays.like(self.shift * np.eye(self.shape[0]), low) if self.shift else low
+        return low + self.shift * arrays.identity(self.shape[0], low) if self.shift else low
 
     def __matmul__(self, V: TableLike) -> Array:
         """Return K̂ V, in the array namespace of V where that is the data's own."""
@@ -94,7 +92,7 @@ class LowRankMatrix(LinearOperator):
         if isinstance(V, np.ndarray) and not isinstance(self._weights_like, np.ndarray):
             return arrays.to_host(self._matmat(arrays.like(V, self._weights_like)))
         inner = self._weights_like[:, None] * self._factor.inner(V)
-        low = self._map_features(_product, inner, V)
+        low = gather(self._factor.times(inner), V)
         return low + self.shift * V if self.shift else low
 
     def _adjoint(self) -> LowRankMatrix:
@@ -122,8 +120,7 @@ class LowRankMatrix(LinearOperator):
             require_count("k", k)
         eigenvalues, basis = self._spectrum
         T = arrays.like(basis[:, :k], self._weights_like)
-        vectors = self._factor.map(_product, T, T.shape[1])
-        return arrays.like(eigenvalues[:k] + self.shift, T), vectors
+        return arrays.like(eigenvalues[:k] + self.shift, T), self._factor.times(T)
 
     def solve(self, b: TableLike, alpha: float) -> Array:
         """Return (K̂ + alpha·I)⁻¹ b without forming K̂.
@@ -168,8 +165,8 @@ class LowRankMatrix(LinearOperator):
                 f"{reached:.1e}: raise alpha, or pass the data in float64 if they are not."
             )
             warnings.warn(msg, ConvergenceWarning, stacklevel=2)
-        shared = arrays.like(y, arrays.in_float64(self._weights_like)), ridge
-        solution = self._map_features(_solution, shared, V, V)
+        shared = self._like(y), ridge
+        solution = gather(self._factor.map(_solution, shared, V.shape[1], V), V)
         return solution[:, 0] if B.ndim == 1 else solution
 
     def _solve(self, b: Array, alpha: float) -> tuple[Floats, float]:
@@ -182,8 +179,7 @@ class LowRankMatrix(LinearOperator):
 
         def inner(y: Floats) -> Floats:
             """Return Fᵀ x, and below it ‖b‖² of each column."""
-            shared = arrays.like(y, arrays.in_float64(self._weights_like)), alpha
-            return self._factor.fold(_inner, shared, b)
+            return self._factor.fold(_inner, (self._like(y), alpha), b)
 
         best = np.zeros((len(S), int(b.shape[1])))
         found = inner(best)
@@ -204,9 +200,9 @@ class LowRankMatrix(LinearOperator):
             y = there + T @ (gain * (T.T @ (self._triangle.T @ left)))
         return best, reached
 
-    def _map_features(self, function: Any, shared: Any, V: Array, *beside: Array) -> Array:
-        """Return function(shared, F, *others) as an array of V's shape and kind."""
-        return gather(self._factor.map(function, shared, V.shape[1], *beside), V)
+    def _like(self, y: Floats) -> Array:
+        """Return float64 values where the features are."""
+        return arrays.like(y, arrays.in_float64(self._weights_like))
 
     @cached_property
     def _weights_like(self) -> Array:
@@ -228,23 +224,16 @@ def _diagonal(weights: Array, F: Array) -> Array:
     return ((F * F) @ weights)[:, None]
 
 
-def _product(T: Array, F: Array) -> Array:
-    return F @ T
-
-
 def _solution(shared: tuple[Array, float], F: Array, b: Array) -> Array:
     """Return x = (b − F y) / α, computed in float64: the difference cancels."""
-    x = _precise_solution(shared, F, b)
-    return arrays.namespace(x).astype(x, b.dtype, copy=False)
-
-
-def _precise_solution(shared: tuple[Array, float], F: Array, b: Array) -> Array:
     y, alpha = shared
-    return (arrays.in_float64(b) - arrays.in_float64(F) @ y) / alpha
+    x = (arrays.in_float64(b) - arrays.in_float64(F) @ y) / alpha
+    return arrays.namespace(x).astype(x, b.dtype, copy=False)
 
 
 def _inner(shared: tuple[Array, float], F: Array, b: Array) -> Floats:
     """Return Fᵀ x for x = (b − F y) / α, and below it ‖b‖² of each column."""
-    inner = arrays.floats_on_host(arrays.in_float64(F).T @ _precise_solution(shared, F, b))
+    x = _solution(shared, F, arrays.in_float64(b))
+    inner = arrays.floats_on_host(arrays.in_float64(F).T @ x)
     squares = (arrays.floats_on_host(b) ** 2).sum(axis=0, keepdims=True)
     return np.concatenate([inner, squares])

@@ -20,32 +20,18 @@ PANEL = 128
 
 @dataclass(frozen=True, eq=False)
 class BlockDiagonal:
-    """N = blockdiag(P_1, …, P_p) · rotation, with P_i (m_i, k_i) and the rotation (Σk_i, r)."""
+    """N = blockdiag(P_1, …, P_p), with P_i of shape (m_i, k_i)."""
 
     blocks: tuple[Array, ...]
-    rotation: Array | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(Σm_i, r)."""
-        height, width = (sum(int(P.shape[i]) for P in self.blocks) for i in (0, 1))
-        return height, width if self.rotation is None else int(self.rotation.shape[1])
-
-    @property
-    def size(self) -> int:
-        """Numbers that are stored, which is what a product with a row takes."""
-        blocks = sum(int(P.shape[0]) * int(P.shape[1]) for P in self.blocks)
-        return blocks + (0 if self.rotation is None else int(np.prod(self.rotation.shape)))
+        """(Σm_i, Σk_i)."""
+        return sum(P.shape[0] for P in self.blocks), sum(P.shape[1] for P in self.blocks)
 
     def dense(self) -> Array:
-        """Return N as one array of shape (Σm_i, r)."""
-        N = like(block_diag(*map(to_host, self.blocks)), self.blocks[0])
-        return N if self.rotation is None else N @ self.rotation
-
-
-def size_of(N: Any) -> int:
-    """Return how many numbers N stores."""
-    return N.size if isinstance(N, BlockDiagonal) else int(N.shape[0]) * int(N.shape[1])
+        """Return N as one array of shape (Σm_i, Σk_i)."""
+        return like(block_diag(*map(to_host, self.blocks)), self.blocks[0])
 
 
 def product_with(N: Any, form: Array) -> Multiply | None:
@@ -53,15 +39,23 @@ def product_with(N: Any, form: Array) -> Multiply | None:
     if N is None:
         return None
     blocks = N.blocks if isinstance(N, BlockDiagonal) else (N,)
-    rotation = N.rotation if isinstance(N, BlockDiagonal) else None
-    parts = [_panels(like(P, form)) for P in blocks]
-    if rotation is None:
-        width = int(N.shape[1])
-        return lambda values, out: _multiply_blocks(values, parts, out, width)
-    turned = like(rotation, form)
-    return lambda values, out: product_into(
-        _multiply_blocks(values, parts, None, turned.shape[0]), turned, out
-    )
+    parts, width = [_panels(like(P, form)) for P in blocks], int(N.shape[1])
+
+    def multiply(values: Array, out: Array | None) -> Array:
+        """Take p products of m×k, not one of pm×pk."""
+        if out is None and len(parts) == 1 and len(parts[0]) == 1:
+            return values @ parts[0][0]
+        out = empty((values.shape[0], width), values) if out is None else out
+        row = column = 0
+        for panels in parts:
+            for P in panels:
+                m, k = P.shape
+                product_into(values[:, row : row + m], P, out[:, column : column + k])
+                column += k
+            row += panels[-1].shape[0]
+        return out
+
+    return multiply
 
 
 def _panels(P: Array) -> list[Array]:
@@ -74,20 +68,3 @@ def _panels(P: Array) -> list[Array]:
         return [P]
     stops = [*range(PANEL, width, PANEL), width]
     return [P[:stop, start:stop] for start, stop in zip([0, *stops], stops, strict=False)]
-
-
-def _multiply_blocks(
-    values: Array, parts: list[list[Array]], out: Array | None, width: int
-) -> Array:
-    """Return values · blockdiag(parts), in `out`: p products of m×k, not one of pm×pk."""
-    if out is None and len(parts) == 1 and len(parts[0]) == 1:
-        return values @ parts[0][0]
-    out = empty((values.shape[0], width), values) if out is None else out
-    row = column = 0
-    for panels in parts:
-        for P in panels:
-            m, k = P.shape
-            product_into(values[:, row : row + m], P, out[:, column : column + k])
-            column += k
-        row += panels[-1].shape[0]
-    return out

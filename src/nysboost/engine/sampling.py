@@ -59,7 +59,7 @@ def from_all_rows(
     """Look at the diagonal of all rows, and draw pairs in proportion to a_i a_j."""
     d, a = residual.all_diagonals(g)
     draw, total = _drawing(a, rng), float(a.sum())
-    again = 0 if residual.factor.is_kept() else residual.n_landmarks
+    again = residual.n_landmarks if residual.factor.kept is None else 0
     size, groups = _sizes(pairs, again, GROUP)
     drawn = _Drawn.of(residual.gram, draw, size, groups)
     blocks, ratios = [], []
@@ -163,7 +163,7 @@ class _Drawn:
         factor, sample = residual.factor, self.sample
         transform = factor.transform.with_gram(sample.gram)
         for i, j in self.pairs:
-            if factor.is_kept():
+            if factor.kept is not None:
                 F, H = factor.at(i), factor.at(j)
             else:
                 F, H = (transform.features(sample.positions(rows)) for rows in (i, j))

@@ -107,8 +107,7 @@ class PartialFactor:
         """Return the pass over G[:, cols], after the columns of the pivots where F is not kept."""
         before = self.pivots[: 0 if self.is_kept else self.updated]
         columns = FeatureMap(self.gram, self.gram.landmarks(np.append(before, cols)))
-        budget = self.gram.budget
-        return FeaturePass(columns.without_rows, name, function, shared, budget=budget)
+        return FeaturePass(columns, name, function, shared)
 
 
 def greedy(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:  # noqa: ARG001

@@ -88,11 +88,7 @@ class InSample(Approximation):
 
     def _residual(self, other: Gram | None) -> Residual:
         """Return G − K̂; on other rows there is none."""
-        if other is not None:
-            self.feature_map()
-        return Residual(self.gram, self._factor, shift=self.shift)
-
-    # Where F comes from
+        return super()._residual(None) if other is None else self.feature_map()
 
     @property
     def _weights_like(self) -> Array:
@@ -100,5 +96,5 @@ class InSample(Approximation):
 
     @cached_property
     def _factor(self) -> Factor:
-        identity = FeatureMap(self.gram, Landmarks(np.arange(self._kept.shape[1]), None))
-        return Factor(identity, self.weights, F=self._kept)
+        no_map = FeatureMap(self.gram, self.landmarks, np.empty((0, len(self.weights))))
+        return Factor(no_map, self.weights, F=self._kept)

@@ -99,15 +99,7 @@ def _require(fits: object) -> None:
 
 def _is_map(feature_map: FeatureMap) -> bool:
     N = feature_map.projection
-    if N is None:
-        return True
-    rotation = N.rotation if isinstance(N, BlockDiagonal) else None
-    columns = sum(P.shape[1] for P in N.blocks) if isinstance(N, BlockDiagonal) else 0
-    return bool(
-        len(N.shape) == 2
-        and N.shape[0] == len(feature_map.landmarks)
-        and (rotation is None or (rotation.ndim == 2 and rotation.shape[0] == columns))
-    )
+    return N is None or (len(N.shape) == 2 and N.shape[0] == len(feature_map.landmarks))
 
 
 # Rows, sparse matrices, generators
