@@ -2,6 +2,7 @@ import bz2
 import gzip
 import struct
 import zipfile
+from dataclasses import replace
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -82,7 +83,7 @@ def test_the_list_shows_the_papers_sizes_and_where_files_were_found(tmp_path):
     assert rows["glove"]["found"] == str(tmp_path / "glove.npz")
     assert rows["mnist"]["found"].startswith("not found")
     assert rows["simulation"]["found"] == "built in"
-    assert datasets.load("glove", tmp_path).size == "16 × 300"
+    assert datasets.load("glove", tmp_path).shape == (16, 300)
 
 
 def idx(images):
@@ -102,12 +103,12 @@ def test_each_source_is_parsed(tmp_path):
     assert datasets.parse_glove([tmp_path / "g.zip"]).shape == (2, 300)
 
     (tmp_path / "c.gz").write_bytes(gzip.compress(b"2596,-51,3\n2590,56,5\n"))
-    covertype = datasets.SOURCES["covertype"].parse([tmp_path / "c.gz"])
+    covertype = datasets.DATASETS["covertype"].parse([tmp_path / "c.gz"])
     assert covertype.tolist() == [[2596, -51], [2590, 56]]
 
     for name, row in (("p.tra", "47,100,8\n"), ("p.tes", " 0, 89,2\n")):
         (tmp_path / name).write_text(row)
-    pendigits = datasets.SOURCES["pendigits"].parse([tmp_path / "p.tra", tmp_path / "p.tes"])
+    pendigits = datasets.DATASETS["pendigits"].parse([tmp_path / "p.tra", tmp_path / "p.tes"])
     assert pendigits.tolist() == [[47, 100], [0, 89]]
 
     (tmp_path / "i.bz2").write_bytes(bz2.compress(b"-1 6:1 11:-0.731854\n1 22:0.5\n"))
@@ -132,17 +133,17 @@ def test_a_download_is_checked_and_kept(server, tmp_path):
     pytest.importorskip("pooch", reason="pooch is not installed")
     address, folder = server
     (folder / "p.tra").write_text("1,2,0\n")
-    parse, path = datasets.SOURCES["pendigits"].parse, tmp_path / "kept" / "pendigits.npz"
+    known, path = datasets.DATASETS["pendigits"], tmp_path / "kept" / "pendigits.npz"
+    right = replace(known, downloads={f"{address}/p.tra": None}, digest=None)
     with pytest.raises(UserError, match="other data than expected"):
-        datasets.fetch(datasets.Source({f"{address}/p.tra": None}, parse, "another"), path)
+        datasets.fetch(replace(right, digest="another"), path)
     assert not path.exists()
     with pytest.raises(UserError, match="gave HTTPError"):
-        datasets.fetch(datasets.Source({f"{address}/nowhere": None}, parse), path)
-    datasets.fetch(datasets.Source({f"{address}/p.tra": None}, parse), path)
+        datasets.fetch(replace(right, downloads={f"{address}/nowhere": None}), path)
+    datasets.fetch(right, path)
     assert datasets.load("pendigits", path.parent).values.tolist() == [[1, 2]]
 
 
-@pytest.mark.parametrize("name", datasets.SOURCES)
-def test_every_source_has_a_checksum_of_its_files_or_of_its_values(name):
-    source = datasets.SOURCES[name]
-    assert source.digest or all(source.files.values())
+def test_every_download_has_a_checksum_of_its_files_or_of_its_values():
+    for dataset in datasets.DATASETS.values():
+        assert dataset.digest or all(dataset.downloads.values())

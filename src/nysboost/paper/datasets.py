@@ -12,7 +12,7 @@ import io
 import os
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -30,28 +30,20 @@ Preparation = Literal["as distributed", "divided by 255", "columns standardised"
 
 @dataclass(frozen=True)
 class Dataset:
-    """A data set's ``.npz`` file, its size in the paper, and what is done to its features."""
+    """A data set's size in the paper, what is done to its features, and where it comes from.
 
-    name: str
+    `file` holds it as an array X, made by `parse` from downloads: addresses with checksums, if
+    they have any. `digest` is the SHA-256 of X.
+    """
+
     title: str
-    file: str
     points: int
     dimension: int
-    preparation: Preparation
-
-
-DATASETS = {
-    d.name: d
-    for d in (
-        Dataset("simulation", "Standard normal points", "", 1_000, 2, "as distributed"),
-        Dataset("digits", "scikit-learn's digits", "", 1_797, 64, "as distributed"),
-        Dataset("mnist", "MNIST", "mnist.npz", 70_000, 784, "divided by 255"),
-        Dataset("glove", "GloVe 6B", "glove.npz", 400_000, 300, "as distributed"),
-        Dataset("covertype", "Covertype", "covtype.npz", 581_012, 54, "columns standardised"),
-        Dataset("ijcnn", "IJCNN", "ijcnn1.npz", 49_990, 22, "as distributed"),
-        Dataset("pendigits", "Pendigits", "pendigits.npz", 10_992, 16, "columns standardised"),
-    )
-}
+    preparation: Preparation = "as distributed"
+    file: str = ""
+    downloads: Mapping[str, str | None] = field(default_factory=dict)
+    parse: Callable[[Sequence[Path]], Any] = list
+    digest: str | None = None
 
 
 @dataclass(frozen=True)
@@ -63,8 +55,8 @@ class Points:
 
     name: str
     values: NDArray[Any] | None
-    shift: NDArray[np.float64]
-    scale: NDArray[np.float64]
+    shift: Any
+    scale: Any
     source: str
 
     def draw(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
@@ -74,13 +66,14 @@ class Points:
         if n > len(self.values):
             raise UserError(f"{n} points are asked for, but {self.source} has {len(self.values)}.")
         chosen = np.sort(rng.choice(len(self.values), size=n, replace=False))
-        return (self.values[chosen].astype(np.float64) - self.shift) / self.scale
+        features: NDArray[np.float64]
+        features = (self.values[chosen].astype(np.float64) - self.shift) / self.scale
+        return features
 
     @property
-    def size(self) -> str:
-        """Points and dimension, as read."""
-        shape = (1000, 2) if self.values is None else self.values.shape
-        return f"{shape[0]:,} × {shape[1]}"
+    def shape(self) -> tuple[int, ...]:
+        """Points and dimension."""
+        return (1000, 2) if self.values is None else self.values.shape
 
     def fingerprint(self) -> str:
         """Return a digest of the values, so that other data never count as the same."""
@@ -112,38 +105,41 @@ def load(
     """Read a data set, downloading it, and saying so, if no folder has it."""
     if name not in DATASETS:
         raise UserError(unknown("data set", name, DATASETS))
-    dataset = DATASETS[name]
     if name == "simulation":
-        return Points(name, None, np.zeros(2), np.ones(2), "drawn anew")
+        return Points(name, None, 0.0, 1.0, "drawn anew")
     if name == "digits":
         from sklearn.datasets import load_digits
 
-        values = load_digits().data.astype(np.uint8)
-        return _prepare(dataset, values, "scikit-learn")
+        return Points(name, load_digits().data.astype(np.uint8), 0.0, 1.0, "scikit-learn")
     if data_dir is not None and not data_dir.is_dir():
         raise UserError(f"The data folder {data_dir} does not exist.")
-    path = find(name, data_dir) or _download(dataset, data_dir, say)
-    return _prepare(dataset, _read(path), str(path))
+    path = find(name, data_dir) or _download(name, data_dir, say)
+    values, preparation = _read(path), DATASETS[name].preparation
+    shift: Any = 0.0
+    scale: Any = 255.0 if preparation == "divided by 255" else 1.0
+    if preparation == "columns standardised":
+        shift, scale = values.mean(axis=0, dtype=np.float64), values.std(axis=0, dtype=np.float64)
+        scale[scale == 0] = 1.0
+    return Points(name, values, shift, scale, str(path))
 
 
 def draw(name: str, most: int, seed: int, data_dir: Path | None) -> tuple[NDArray[np.float64], int]:
     """Return at most so many points of a data set, drawn at random, and how many it has."""
     stored = load(name, data_dir)
-    n = DATASETS[name].points if stored.values is None else len(stored.values)
+    n = stored.shape[0]
     return stored.draw(min(n, most), np.random.default_rng(seed)), n
 
 
-def _download(dataset: Dataset, data_dir: Path | None, say: Callable[[str], None]) -> Path:
-    try:
-        say(f"Downloading {dataset.name} into {_cache()}.")
-        return fetch(SOURCES[dataset.name], _cache() / dataset.file)
-    except UserError as error:
-        looked = ", ".join(map(str, list_folders(data_dir))) or "no folder"
-        raise UserError(
-            f"{dataset.title} was not found (looked in {looked}) and could not be downloaded: "
-            f"{error} Put {dataset.file} into a folder and name that folder with --data-dir or "
-            "NYSBOOST_DATA; it holds an array X with one row for each point."
-        ) from error
+def list_all(data_dir: Path | None = None) -> list[dict[str, str]]:
+    """Return a row for each data set: its size in the paper, and where its file was found."""
+    rows = []
+    for name, dataset in DATASETS.items():
+        path = find(name, data_dir) if dataset.file else "built in"
+        size = f"{dataset.points:,} × {dataset.dimension}"
+        row = {"name": name, "data set": dataset.title, "points × dimension": size}
+        row |= {"features": dataset.preparation}
+        rows.append(row | {"found": str(path or "not found; downloaded when needed")})
+    return rows
 
 
 def _read(path: Path) -> NDArray[Any]:
@@ -162,35 +158,37 @@ def _read(path: Path) -> NDArray[Any]:
     return np.ascontiguousarray(values[:rows])
 
 
-def _prepare(dataset: Dataset, values: NDArray[Any], source: str) -> Points:
-    shift, scale = np.zeros(values.shape[1]), np.ones(values.shape[1])
-    if dataset.preparation == "divided by 255":
-        scale *= 255.0
-    elif dataset.preparation == "columns standardised":
-        shift, scale = values.mean(axis=0, dtype=np.float64), values.std(axis=0, dtype=np.float64)
-        scale[scale == 0] = 1.0
-    return Points(dataset.name, values, shift, scale, source)
+def _download(name: str, data_dir: Path | None, say: Callable[[str], None]) -> Path:
+    dataset = DATASETS[name]
+    try:
+        say(f"Downloading {name} into {_cache()}.")
+        return fetch(dataset, _cache() / dataset.file)
+    except UserError as error:
+        looked = ", ".join(map(str, list_folders(data_dir))) or "no folder"
+        raise UserError(
+            f"{dataset.title} was not found (looked in {looked}) and could not be downloaded: "
+            f"{error} Put {dataset.file} into a folder and name that folder with --data-dir or "
+            "NYSBOOST_DATA; it holds an array X with one row for each point."
+        ) from error
 
 
-def list_all(data_dir: Path | None = None) -> list[dict[str, str]]:
-    """Return a row for each data set: its size in the paper, and where its file was found."""
-    rows = []
-    for name, dataset in DATASETS.items():
-        path = find(name, data_dir) if dataset.file else "built in"
-        size = f"{dataset.points:,} × {dataset.dimension}"
-        row = {"name": name, "data set": dataset.title, "points × dimension": size}
-        row |= {"features": dataset.preparation}
-        rows.append(row | {"found": str(path or "not found; downloaded when needed")})
-    return rows
-
-
-@dataclass(frozen=True)
-class Source:
-    """Addresses of a data set with their checksums, what makes X of them, and X's SHA-256."""
-
-    files: Mapping[str, str | None]
-    parse: Callable[[Sequence[Path]], NDArray[Any]]
-    digest: str | None = None
+def fetch(dataset: Dataset, path: Path) -> Path:
+    """Download a data set and return the ``.npz`` file that it becomes."""
+    pooch = need("pooch", "experiments")
+    raw, how = [], {"path": path.parent / "raw", "progressbar": find_spec("tqdm") is not None}
+    for address, checksum in dataset.downloads.items():
+        try:
+            raw.append(Path(pooch.retrieve(address, checksum, **how)))
+        except Exception as error:  # pooch lets through whatever its HTTP library raises
+            raise UserError(f"{address} gave {type(error).__name__}.") from error
+    values = np.ascontiguousarray(dataset.parse(raw))
+    found = hashlib.sha256(values.data).hexdigest()
+    if dataset.digest not in (None, found):
+        for file in raw:
+            file.unlink(missing_ok=True)
+        raise UserError(f"{raw[0].name} holds other data than expected (checksum {found}).")
+    whole_npz(path, compressed=True, X=values)
+    return path
 
 
 def parse_mnist(paths: Sequence[Path]) -> NDArray[Any]:
@@ -234,20 +232,24 @@ _GLOVE = "https://nlp.stanford.edu/data/glove.6B.zip"
 _UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases/"
 _LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/"
 
-SOURCES = {
-    "mnist": Source(
+DATASETS = {
+    "simulation": Dataset("Standard normal points", 1_000, 2),
+    "digits": Dataset("scikit-learn's digits", 1_797, 64),
+    "mnist": Dataset(
+        "MNIST", 70_000, 784, "divided by 255", "mnist.npz",
         {
             f"{_MNIST}train-images-idx3-ubyte.gz": "md5:f68b3c2dcbeaaa9fbdd348bbdeb94873",
             f"{_MNIST}t10k-images-idx3-ubyte.gz": "md5:9fb629c4189551a2d022fa330f9573f3",
         },
-        parse_mnist,
-        "5b92582eb909c82a9bfefcd44acbe9233be3eb5b419a44cf211022ad2bf4bf96",
+        parse_mnist, "5b92582eb909c82a9bfefcd44acbe9233be3eb5b419a44cf211022ad2bf4bf96",
     ),
-    "glove": Source(
+    "glove": Dataset(
+        "GloVe 6B", 400_000, 300, "as distributed", "glove.npz",
         {_GLOVE: "sha256:617afb2fe6cbd085c235baf7a465b96f4112bd7f7ccb2b2cbd649fed9cbcf2fb"},
         parse_glove,
     ),
-    "covertype": Source(
+    "covertype": Dataset(
+        "Covertype", 581_012, 54, "columns standardised", "covtype.npz",
         {
             f"{_UCI}covtype/covtype.data.gz":
             "sha256:614360d0257557dd1792834a85a1cdebfadc3c4f30b011d56afee7ffb5b15771",
@@ -255,34 +257,14 @@ SOURCES = {
         partial(parse_integers, dtype=np.int16),
         "1d8ed656c88560e0f10ec542ecfd4b4b2f1dbd17ec145c29918aebb63a8c0e6f",
     ),
-    "ijcnn": Source(
-        {f"{_LIBSVM}ijcnn1.bz2": None},
-        parse_ijcnn,
-        "8a41fcf85a22603daa93da07027ca75e9d2fae17f98e4a6eea300af332313b4c",
+    "ijcnn": Dataset(
+        "IJCNN", 49_990, 22, "as distributed", "ijcnn1.npz", {f"{_LIBSVM}ijcnn1.bz2": None},
+        parse_ijcnn, "8a41fcf85a22603daa93da07027ca75e9d2fae17f98e4a6eea300af332313b4c",
     ),
-    "pendigits": Source(
+    "pendigits": Dataset(
+        "Pendigits", 10_992, 16, "columns standardised", "pendigits.npz",
         {f"{_UCI}pendigits/pendigits.tra": None, f"{_UCI}pendigits/pendigits.tes": None},
         partial(parse_integers, dtype=np.uint8),
         "8d5e28475754ff4a2c9992542f08a82bdd7a713aa7e37397a07fd7cd635f5cf7",
     ),
 }  # fmt: skip
-
-
-def fetch(source: Source, path: Path) -> Path:
-    """Download a data set and return the ``.npz`` file that it becomes."""
-    pooch = need("pooch", "experiments")
-    raw, how = [], {"path": path.parent / "raw", "progressbar": find_spec("tqdm") is not None}
-    for address, checksum in source.files.items():
-        try:
-            got = pooch.retrieve(address, checksum, **how)
-        except Exception as error:  # pooch lets through whatever its HTTP library raises
-            raise UserError(f"{address} gave {type(error).__name__}.") from error
-        raw.append(Path(got))
-    values = np.ascontiguousarray(source.parse(raw))
-    found = hashlib.sha256(values.data).hexdigest()
-    if source.digest not in (None, found):
-        for file in raw:
-            file.unlink(missing_ok=True)
-        raise UserError(f"{raw[0].name} holds other data than expected (checksum {found}).")
-    whole_npz(path, compressed=True, X=values)
-    return path

@@ -12,7 +12,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from scipy import stats
@@ -27,7 +27,8 @@ Verdict = Literal[
 ]
 TIE = 0.02
 """Two means are tied if they differ by less than this share: a fifth of what counts as close."""
-Measured = tuple[Comparison, Floats, Floats]
+Measured = tuple[Comparison, Any, Any]
+"""A comparison, and the values of its left and its right side, of shape (replicates,)."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Summary:
     """What is said of one method under one reading, at each number of learners.
 
     Arrays have shape (len(counts),). `p_value` is of the one-sided Welch test of "smaller than
-    ensemble-ridge", `holm` corrects it over all methods and counts; NaN without that baseline.
+    ensemble-ridge", `holm` corrects it over all methods and counts; NaN for that baseline.
     `to_match` is the least number of learners that reaches ensemble-ridge with the most.
     """
 
@@ -66,29 +67,25 @@ class Results:
     def sample(self, reading: str, method: str, n_learners: int) -> Floats | None:
         """Return one value for each replicate, or None if it was not measured."""
         values = self.values.get(reading, {}).get(method)
-        if values is None or n_learners not in self.counts or values.size == 0:
+        if values is None or n_learners not in self.counts:
             return None
         return values[:, self.counts.index(n_learners)]
 
     def summaries(self, reading: str) -> list[Summary]:
         """Return a summary of each method, in the order of the methods."""
         values = self.values[reading]
-        p_values = np.full((len(self.methods), len(self.counts)), np.nan)
-        target = -np.inf  # nothing is below it: without a baseline, or of seconds
-        if BASELINE in values:
-            for row, method in enumerate(self.methods):
-                if method != BASELINE:
-                    p_values[row] = compare_means(values[method], values[BASELINE])[1]
-            if self.preset.measure == "error":
-                target = float(values[BASELINE][:, -1].mean())
-        corrected = correct(p_values)
-        found = []
+        base, p_values = values[BASELINE], np.full((len(self.methods), len(self.counts)), np.nan)
         for row, method in enumerate(self.methods):
+            if method != BASELINE:
+                p_values[row] = compare_means(values[method], base)[1]
+        target = base[:, -1].mean() if self.preset.measure == "error" else -np.inf
+        found = []
+        for method, p_value, holm in zip(self.methods, p_values, correct(p_values), strict=True):
             n, mean = len(values[method]), values[method].mean(axis=0)
             spread = values[method].std(axis=0, ddof=1) if n > 1 else np.full_like(mean, np.nan)
-            matches = [p for p, error in zip(self.counts, mean, strict=True) if error <= target]
-            numbers = (mean, spread / np.sqrt(n), p_values[row], corrected[row])
-            found.append(Summary(method, *numbers, min(matches, default=None)))
+            reached = np.flatnonzero(mean <= target)
+            match = self.counts[reached[0]] if reached.size else None
+            found.append(Summary(method, mean, spread / np.sqrt(n), p_value, holm, match))
         return found
 
     def rows(self, methods: Sequence[str], readings: Sequence[str]) -> Iterator[tuple[object, ...]]:
@@ -147,25 +144,21 @@ class Decision:
 
 def decide(claim: Claim, results: Mapping[str, Results], reading: str) -> Decision:
     """Decide a claim under one reading of V, from the results of the presets that were run."""
-    found = [(c, _find_samples(c, results, reading)) for c in claim.comparisons]
-    measured = [(c, *samples) for c, samples in found if samples]
-    missing = tuple(dict.fromkeys(c.preset for c, samples in found if not samples))
+    measured: list[Measured] = []
+    missing: dict[str, None] = {}
+    for c in claim.comparisons:
+        found = results.get(c.preset)
+        samples = [found and found.sample(reading, *side) for side in (c.left, c.right)]
+        if any(sample is None for sample in samples):
+            missing[c.preset] = None
+        else:
+            measured.append((c, samples[0], samples[1]))
     if not measured:
-        return Decision(claim, reading, "not run", missing)
-    decision = _decide_by("Welch", claim, reading, measured, missing)
+        return Decision(claim, reading, "not run", tuple(missing))
+    decision = _decide_by("Welch", claim, reading, measured, tuple(missing))
     if decision.verdict in ("holds", "does not hold") or missing:
         return decision
-    return _decide_by("paired", claim, reading, measured, missing)
-
-
-def _find_samples(
-    c: Comparison, results: Mapping[str, Results], reading: str
-) -> tuple[Floats, Floats] | None:
-    if c.preset not in results:
-        return None
-    left = results[c.preset].sample(reading, *c.left)
-    right = results[c.preset].sample(reading, *c.right)
-    return None if left is None or right is None else (left, right)
+    return _decide_by("paired", claim, reading, measured, ())
 
 
 def _decide_by(
@@ -223,6 +216,19 @@ def decide_all(results: Mapping[str, Results]) -> list[Decision]:
     """Decide every claim under each reading of V that was run."""
     readings = dict.fromkeys(r for result in results.values() for r in result.values)
     return [decide(claim, results, reading) for claim in CLAIMS for reading in readings]
+
+
+COLUMNS = (
+    *("claim", "statement", "reading", "verdict", "held", "reversed", "tied", "open"),
+    *("rests on", "weakest comparison", "presets not run"),
+)
+
+
+def list_row(d: Decision) -> list[object]:
+    """Return a row of ``ledger.csv``."""
+    counts = [d.counts.get(kind, 0) for kind in ("hold", "reversed", "tied", "open")]
+    found = [d.claim.number, d.claim.statement, d.reading, d.verdict, *counts]
+    return [*found, d.rests_on, d.weakest, " ".join(d.not_run)]
 
 
 def group_by_claim(decisions: Iterable[Decision]) -> dict[str, list[Decision]]:

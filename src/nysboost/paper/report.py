@@ -135,7 +135,7 @@ def say_outcome(results: Mapping[str, Results], decisions: Sequence[Decision]) -
 
 def say_finding(result: Results) -> str:
     """Return what a preset gave, in a sentence."""
-    everything = {s.method: s for s in result.summaries(next(iter(result.values)))}
+    everything = {s.method: s for s in result.summaries(result.preset.readings[0])}
     drawn = [everything[m] for m in result.preset.drawn if m in everything]
     best = min(drawn or everything.values(), key=lambda s: float(s.mean[-1]))
     what = "time" if result.preset.measure == "seconds" else "error"
@@ -144,9 +144,9 @@ def say_finding(result: Results) -> str:
         f"{result.preset.title}: with {most} learners the smallest {what} among the paper's drawn "
         f"methods is {format_number(best.mean[-1])} ({best.method})"
     )
-    if BASELINE in everything and best.method != BASELINE:
+    if best.method != BASELINE:
         text += f", against {format_number(everything[BASELINE].mean[-1])} for {BASELINE}"
-    if what == "error" and (urb := everything.get("URB-mean")) and BASELINE in everything:
+    if what == "error" and (urb := everything.get("URB-mean")):
         n = urb.to_match
         reach = f"reaches with {n} learner{'s' if n and n > 1 else ''}" if n else "does not reach"
         text += f"; URB-mean {reach} the error that {BASELINE} has with {most}"

@@ -6,7 +6,6 @@ import time
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from nysboost.compare.page import make_writable, print_table, write, write_csv
@@ -30,7 +29,7 @@ def run(options: Namespace) -> dict[str, Any]:
     sources, sizes = {}, {}
     for name in dict.fromkeys(preset.data for preset in chosen):
         points = datasets.load(name, options.data_dir, print)
-        sources[name], sizes[name] = points.source, points.size
+        sources[name], sizes[name] = points.source, "{:,} × {}".format(*points.shape)
     results: dict[str, Results] = {}
     paces: dict[str, float] = {}
     for preset in chosen:
@@ -42,11 +41,17 @@ def run(options: Namespace) -> dict[str, Any]:
         if options.report_only:
             results[preset.name] = runner.gather(plan, folder)
         else:
-            results[preset.name], pace = _make_records(plan, folder, options.jobs)
-            paces |= {preset.name: pace} if pace else {}
+            began = time.perf_counter()
+            with report_progress(preset.name, verbose=1) as work:
+                results[preset.name] = runner.run(plan, folder, options.jobs)
+            made = work.done - work.before
+            print(f"{made:g} of {work.total:g} records were made now.")
+            if made:  # seconds of a replicate
+                pace = (time.perf_counter() - began) / made
+                paces[preset.name] = pace * len(preset.readings)
         report.write_figures(results[preset.name], folder)
     decisions = ledger.decide_all(results)
-    write_ledger(decisions, out / "ledger.csv")
+    write_csv(out / "ledger.csv", ledger.COLUMNS, map(ledger.list_row, decisions))
     page = report.make_page(results, decisions, sizes, options.again)
     write(page, out / "report.html", keep=False)
     with whole_text(out / "report.md", "The report") as file:
@@ -66,29 +71,17 @@ def run(options: Namespace) -> dict[str, Any]:
     return {"outcome": page.headline, "verdicts": verdicts, "report": str(out / "report.html")}
 
 
-def _make_records(plan: runner.Plan, folder: Path, jobs: int) -> tuple[Results, float]:
-    """Return the results of a plan, and the seconds of a replicate, 0 if none was made."""
-    began = time.perf_counter()
-    with report_progress(plan.preset.name, verbose=1) as work:
-        results = runner.run(plan, folder, jobs)
-    made = work.done - work.before
-    print(f"{made:g} of {work.total:g} records were made now.")
-    pace = (time.perf_counter() - began) * len(plan.preset.readings) / made if made else 0.0
-    return results, pace
-
-
 def say_time_for_all(
     results: Mapping[str, Results], names: Sequence[str], paces: Mapping[str, float]
 ) -> str:
     """Say how long whole presets take, from seconds per replicate: time grows about as n · p."""
     files = [presets.load(name) for name in (presets.ORDER if "all" in names else names)]
-    whole = {preset.name: preset for preset in files}
     seconds = 0.0
-    for name, pace in paces.items():
-        done, all_ = results[name].preset, whole[name]
-        size = all_.n_learners * all_.n_points / (done.n_learners * done.n_points)
-        left = all_.replicates - (done.replicates if size == 1 else 0)
-        seconds += pace * size * max(left, 0)
+    for whole in files:
+        done = results[whole.name].preset
+        size = whole.n_learners * whole.n_points / (done.n_learners * done.n_points)
+        left = whole.replicates - (done.replicates if size == 1 else 0)
+        seconds += paces.get(whole.name, 0.0) * size * max(left, 0)
     most = max(preset.replicates for preset in files)
     time_ = f" takes about {in_words(seconds)}" if seconds else " takes longer"
     return f"All of it, up to {most} replicates,{time_}: nysboost reproduce {' '.join(names)}"
@@ -96,39 +89,32 @@ def say_time_for_all(
 
 def choose_presets(options: Namespace) -> list[Preset]:
     """Return the presets asked for, with the overrides of the options."""
-    names = list(presets.ORDER) if "all" in options.presets else list(options.presets)
-    everywhere, single = _parse_replicates(options.replicates)
+    replicates: dict[str, int] = {}  # of presets, and of all under ""
+    for text in options.replicates:
+        name, _, count = text.rpartition("=")
+        if not count.isdigit() or int(count) < 1:
+            raise UserError(f"--replicates takes N or PRESET=N with N at least 1, not {text!r}.")
+        replicates[name] = int(count)
     chosen = []
-    for name in dict.fromkeys(names):
+    for name in dict.fromkeys(presets.ORDER if "all" in options.presets else options.presets):
         preset = presets.load(name)
-        if options.quick:
-            preset = replace(preset, **preset.quick)
-        replicates = single.pop(preset.name, everywhere) or preset.replicates
-        readings = preset.readings if options.reading == "both" else (options.reading,)
+        preset = replace(preset, **preset.quick) if options.quick else preset
+        everywhere = replicates.get("", preset.replicates)
         learners = options.max_learners or preset.n_learners
-        changed = replace(preset, replicates=replicates, readings=readings, n_learners=learners)
+        changed = replace(
+            preset,
+            replicates=replicates.get(preset.name, everywhere),
+            readings=preset.readings if options.reading == "both" else (options.reading,),
+            n_learners=learners,
+        )
         if not changed.counts:
             least = min(preset.counts)
             raise UserError(f"{preset.name} measures {least} learners and more, not {learners}.")
         chosen.append(changed)
-    if single:
-        known = [preset.name for preset in chosen]
-        raise UserError(f"--replicates: {unknown('preset in this run', next(iter(single)), known)}")
+    known = [preset.name for preset in chosen]
+    if others := [name for name in replicates if name not in ("", *known)]:
+        raise UserError(f"--replicates: {unknown('preset in this run', others[0], known)}")
     return chosen
-
-
-def _parse_replicates(given: Sequence[str]) -> tuple[int | None, dict[str, int]]:
-    everywhere: int | None = None
-    single: dict[str, int] = {}
-    for text in given:
-        name, _, count = text.rpartition("=")
-        if not count.isdigit() or int(count) < 1:
-            raise UserError(f"--replicates takes N or PRESET=N with N at least 1, not {text!r}.")
-        if name:
-            single[name] = int(count)
-        else:
-            everywhere = int(count)
-    return everywhere, single
 
 
 def choose_methods(variants: str, preset: Preset) -> tuple[str, ...]:
@@ -144,16 +130,3 @@ def choose_methods(variants: str, preset: Preset) -> tuple[str, ...]:
     if not asked:
         raise UserError("--variants names no method: give names separated by commas, or all.")
     return tuple(m for m in METHODS if m in asked or m == BASELINE)
-
-
-def write_ledger(decisions: Sequence[ledger.Decision], path: Path) -> None:
-    """Write the ledger as CSV, one row for each claim and reading."""
-    columns = ["claim", "statement", "reading", "verdict", "held", "reversed", "tied", "open"]
-    columns += ["rests on", "weakest comparison", "presets not run"]
-    rows = (
-        (d.claim.number, d.claim.statement, d.reading, d.verdict,
-         *(d.counts.get(kind, 0) for kind in ("hold", "reversed", "tied", "open")),
-         d.rests_on, d.weakest, " ".join(d.not_run))
-        for d in decisions
-    )  # fmt: skip
-    write_csv(path, columns, rows)

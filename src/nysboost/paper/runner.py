@@ -1,6 +1,7 @@
 """Runs a preset over processes, on which records do not depend; safe to stop at any moment.
 
-Records are JSON lines with checksums, in a file named by a digest of all settings.
+A file of records has a line of JSON for the settings, whose digest is in its name, and one for
+each record. It is written anew with each of them, whole or not at all.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -36,9 +36,7 @@ from nysboost.user_error import UserError
 Record = dict[str, Any]
 Key = tuple[int, str]
 """A replicate and a reading of V: what tells one record from another."""
-SETTINGS = ".settings.json"
-VERSION = "nysboost_version"
-RECORD_FORMAT = 2
+RECORD_FORMAT = 3
 LIBRARIES = ("numpy", "scikit-learn", "scipy")
 PACKAGE = Path(__file__).parents[1]
 NUMBERS_COME_FROM = (
@@ -46,92 +44,6 @@ NUMBERS_COME_FROM = (
     "paper/replicate.py",
 )
 """All that one replicate runs through, below the report: a change anywhere here may change it."""
-
-
-def to_text(value: Any) -> str:
-    """Return the one JSON text of a value: keys sorted, no spaces, floats exact."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-
-
-def digest(value: Any) -> str:
-    """Return 64 bits of a hash of a value's text: enough against damage by chance."""
-    return hashlib.sha256(to_text(value).encode()).hexdigest()[:16]
-
-
-def _to_line(record: Record) -> str:
-    return to_text({"checksum": digest(record), "record": record}) + "\n"
-
-
-class Store:
-    """The records of one preset, in a file named after it and a digest of its settings."""
-
-    def __init__(self, folder: Path, name: str, settings: Mapping[str, Any]) -> None:
-        self.settings = dict(settings)
-        stem = f"{name}-{digest(self.settings)}"
-        self.path = folder / f"{stem}.jsonl"
-        make_writable(folder)
-        beside = folder / f"{stem}{SETTINGS}"
-        if not beside.exists():
-            # the digest leaves the version out: what numbers depend on is in the settings
-            described = self.settings | {VERSION: __version__}
-            with whole_text(beside) as file:
-                file.write(json.dumps(described, indent=2, sort_keys=True) + "\n")
-
-    @classmethod
-    def open(cls, path: Path) -> Store:
-        """Return the store whose settings lie in this file."""
-        settings: Record = {}
-        with suppress(ValueError):
-            settings = json.loads(path.read_text(encoding="utf-8"))
-            settings.pop(VERSION, None)
-        name, _, rest = path.name.rpartition("-")
-        if rest != f"{digest(settings)}{SETTINGS}":
-            raise UserError(f"{path} is not what was written with its records: its name says so.")
-        return cls(path.parent, name, settings)
-
-    def read(self) -> dict[Key, Record]:
-        """Return the whole records, each key once and in order."""
-        found: dict[Key, Record] = {}
-        if self.path.exists():
-            with self.path.open(encoding="utf-8", errors="replace", newline="\n") as lines:
-                for line in lines:
-                    with suppress(ValueError, KeyError, TypeError):  # of a line that is damaged
-                        wrapped = json.loads(line)
-                        record = wrapped["record"]
-                        if wrapped["checksum"] == digest(record):
-                            found[record["replicate"], record["reading"]] = record
-        return dict(sorted(found.items()))
-
-    def tidy(self) -> None:
-        """Rewrite the file with its whole records in order, all at once or not at all."""
-        text = "".join(map(_to_line, self.read().values()))
-        with whole_text(self.path, "The records") as file:
-            file.write(text)
-
-    def append(self, record: Record) -> None:
-        """Write one record and hand it to the disk before returning."""
-        with self.path.open("a", encoding="utf-8", newline="\n") as file:
-            file.write(_to_line(record))
-            file.flush()
-            os.fsync(file.fileno())
-
-    @contextmanager
-    def lock(self) -> Iterator[None]:
-        """Hold the file for this process; a second run of the same settings is refused."""
-        try:
-            import fcntl
-        except ImportError:  # no such lock on Windows: there the rule is on the user
-            yield
-            return
-        with self.path.with_suffix(".lock").open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                raise UserError(
-                    f"Another run is writing {self.path}: wait for it, or give this one "
-                    "another folder with --out."
-                ) from error
-            yield
 
 
 @functools.cache
@@ -157,82 +69,99 @@ class Plan:
     device: str = ""
     code: str = field(default_factory=digest_code)
 
-    def settings(self) -> dict[str, Any]:
-        """Return all that a record depends on."""
-        return {
+    def settings(self) -> Record:
+        """Return all that a record depends on, as JSON has it."""
+        settings = {
             "format": RECORD_FORMAT,
             "preset": self.preset.settings(),
-            "methods": list(self.methods),
+            "methods": self.methods,
             "seed": self.seed,
             "data": datasets.load(self.preset.data, self.data_dir).fingerprint(),
             "code": self.code,
             "libraries": {name: version(name) for name in LIBRARIES},
         }
+        as_json: Record = json.loads(json.dumps(settings))
+        return as_json
 
+    @property
     def keys(self) -> list[Key]:
-        """Return the replicates and readings to run, in order."""
+        """The replicates and readings to run, in order."""
         readings, replicates = self.preset.readings, range(self.preset.replicates)
         return [(number, reading) for number in replicates for reading in readings]
 
-    def missing_in(self, store: Store) -> list[Key]:
-        """Return those of which there is no record yet."""
-        there = store.read()
-        return [key for key in self.keys() if key not in there]
-
-    def results_in(self, store: Store) -> Results:
+    def results(self, settings: Record, records: Mapping[Key, Record]) -> Results:
         """Return what the records say."""
-        records = store.read()
-        made_with = dict.fromkeys(records[key]["made_with"] for key in self.keys())
+        mine = [records[key] for key in self.keys]
         values = {
             reading: {
-                method: np.array(
-                    [records[key]["values"][method] for key in self.keys() if key[1] == reading]
-                )
+                method: np.array([r["values"][method] for r in mine if r["reading"] == reading])
                 for method in self.methods
             }
             for reading in self.preset.readings
         }
-        libraries = store.settings["libraries"]
-        return Results(self.preset, self.methods, self.seed, values, tuple(made_with), libraries)
+        made_with = tuple(dict.fromkeys(record["made_with"] for record in mine))
+        return Results(
+            self.preset, self.methods, self.seed, values, made_with, settings["libraries"]
+        )
 
 
 def run(plan: Plan, out: Path, jobs: int) -> Results:
     """Compute what is missing of a plan, record by record, and return its results."""
     for reading in plan.preset.readings:
-        settings_of(plan.preset, reading)
-    store = Store(out, plan.preset.name, plan.settings())
-    with store.lock():
-        store.tidy()
-        total, missing, work = len(plan.keys()), plan.missing_in(store), current()
-        work.begin(total, total - len(missing))
-        for record in _make_records(plan, missing, jobs):
-            store.append(record)
-            work.step()
-        store.tidy()
-        return plan.results_in(store)
+        settings_of(plan.preset, reading)  # or it says what is wrong
+    make_writable(out)
+    settings = plan.settings()
+    digest = hashlib.sha256(_to_text(settings).encode()).hexdigest()[:16]
+    path = out / f"{plan.preset.name}-{digest}.jsonl"
+    records = read(path)[1] if path.exists() else {}
+    missing = [key for key in plan.keys if key not in records]
+    work, total = current(), len(plan.keys)
+    work.begin(total, total - len(missing))
+    for record in _make_records(plan, missing, jobs):
+        records[record["replicate"], record["reading"]] = record
+        ordered = (record for _, record in sorted(records.items()))
+        with whole_text(path, "The records") as file:
+            file.writelines(_to_text(line) + "\n" for line in (settings, *ordered))
+        work.step()
+    return plan.results(settings, records)
 
 
 def gather(plan: Plan, out: Path) -> Results:
     """Return a plan's results from one file of records, whichever code made them; mix none."""
     asked = _leave_code_out(plan.settings())
-    found = [Store.open(path) for path in sorted(out.glob("*.settings.json"))]
-    stores = [store for store in found if _leave_code_out(store.settings) == asked]
-    if len(stores) != 1:
+    files = [(path, *read(path)) for path in sorted(out.glob("*.jsonl"))]
+    files = [file for file in files if _leave_code_out(file[1]) == asked]
+    if len(files) != 1:
         raise UserError(
-            f"{out} has {len(stores)} files with records of {plan.preset.name} for these methods, "
-            "seed and data; a report is made of one, with the settings that lie beside it."
+            f"{out} has {len(files)} files with records of {plan.preset.name} for these methods, "
+            "seed and data; a report is made of one."
         )
-    if missing := plan.missing_in(stores[0]):
+    path, settings, records = files[0]
+    if missing := [key for key in plan.keys if key not in records]:
         raise UserError(
-            f"{stores[0].path} lacks {len(missing)} of {len(plan.keys())} records: run them "
-            "without --report-only, or ask for fewer with --replicates."
+            f"{path} lacks {len(missing)} of {len(plan.keys)} records: run them without "
+            "--report-only, or ask for fewer with --replicates."
         )
-    return plan.results_in(stores[0])
+    return plan.results(settings, records)
 
 
-def _leave_code_out(settings: Mapping[str, Any]) -> str:
+def read(path: Path) -> tuple[Record, dict[Key, Record]]:
+    """Return the settings and the records of a file."""
+    try:
+        settings, *records = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+        return settings, {(record["replicate"], record["reading"]): record for record in records}
+    except (ValueError, KeyError, TypeError) as error:
+        msg = f"{path} is no file of records, or it is damaged ({error}): remove it and run again."
+        raise UserError(msg) from error
+
+
+def _to_text(value: Record) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def _leave_code_out(settings: Record) -> Record:
     """Return the settings that say what was run, not what ran it."""
-    return to_text({k: v for k, v in settings.items() if k not in ("code", "libraries")})
+    return {k: v for k, v in settings.items() if k not in ("code", "libraries")}
 
 
 def _make_records(plan: Plan, keys: Sequence[Key], jobs: int) -> Iterator[Record]:

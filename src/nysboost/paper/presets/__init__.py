@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from nysboost.numerics.checks import unknown
 from nysboost.user_error import UserError
 
-Measure = Literal["error", "seconds"]
-READINGS = ("columns", "square")
+READINGS, MEASURES = ("columns", "square"), ("error", "seconds")
 ORDER = (
     *("simulation", "runtime", "mnist-linear", "mnist-gaussian", "glove-linear"),
     *("glove-gaussian", "covertype", "pendigits", "ijcnn"),
@@ -41,7 +40,7 @@ class Preset:
 
     name: str
     title: str
-    measure: Measure
+    measure: str
     data: str
     n_points: int
     kernel: str
@@ -98,23 +97,23 @@ def parse(text: str, name: str, where: str) -> Preset:
         table = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UserError(f"The preset file {where} is not TOML: {error}.") from error
-    panels = table.pop("figure", [])
-    kinds = {f.name: str(f.type) for f in fields(Preset) if f.name not in ("name", "figures")}
-    values = _check(table, where, kinds)
-    values["quick"] = _check(values.get("quick", {}), f"[quick] of {where}", kinds)
     figures = []
-    for panel in panels:
-        found = _check(panel, f"[[figure]] of {where}", {"label": "str", "draws": _NAMES})
+    for panel in table.pop("figure", []):
+        found = _check(panel, f"[[figure]] of {where}", Figure)
         if found.keys() != {"label", "draws"}:
             raise UserError(f"[[figure]] of {where} needs label and draws.")
         figures.append(Figure(**found))
+    values = _check(table, where, Preset)
+    values["quick"] = _check(values.get("quick", {}), f"[quick] of {where}", Preset)
     required = (f.name for f in fields(Preset) if f.default is f.default_factory is MISSING)
     if missing := [key for key in required if key not in (*values, "name")]:
         raise UserError(f"The preset file {where} lacks {', '.join(missing)}.")
     preset = Preset(name=name, figures=tuple(figures), **values)
-    for reading in preset.readings:
-        if reading not in READINGS:
-            raise UserError(f"{where}: {unknown('reading of V', reading, READINGS)}")
+    words = {"reading of V": (preset.readings, READINGS), "measure": ([preset.measure], MEASURES)}
+    for what, (given, known) in words.items():
+        for word in given:
+            if word not in known:
+                raise UserError(f"{where}: {unknown(what, word, known)}")
     if not preset.readings:
         raise UserError(f"{where} has no reading of V; give columns, square or both.")
     if not preset.counts:
@@ -122,28 +121,23 @@ def parse(text: str, name: str, where: str) -> Preset:
     return preset
 
 
-_NAMES, _COUNTS = "tuple[str, ...]", "tuple[int, ...]"
+_TYPES: dict[str, set[type]] = {
+    "int": {int}, "float": {int, float}, "float | None": {int, float}, "bool": {bool},
+    "str": {str}, "tuple[str, ...]": {str}, "tuple[int, ...]": {int}, "Mapping[str, Any]": {dict},
+}  # fmt: skip
+"""What a value in a file, or each of a list, may be, by the annotation of its field."""
 
 
-def _check(table: Mapping[str, Any], where: str, kinds: Mapping[str, str]) -> dict[str, Any]:
-    """Return the values of a table whose keys and types are right; `kinds` are annotations."""
+def _check(table: Mapping[str, Any], where: str, kind: type[Preset | Figure]) -> dict[str, Any]:
+    """Return the values of a table whose keys and types are those of the fields of a class."""
+    known = {f.name: str(f.type) for f in fields(kind) if f.name not in ("name", "figures")}
     for key, value in table.items():
-        if key not in kinds:
-            raise UserError(f"{where} has a wrong key. {unknown('key', key, kinds)}")
-        whole = isinstance(value, int) and not isinstance(value, bool)
-        items = value if isinstance(value, list) else [None]
-        right = {
-            "int": whole,
-            "float": whole or isinstance(value, float),
-            "float | None": whole or isinstance(value, float),
-            "bool": isinstance(value, bool),
-            "str": isinstance(value, str),
-            _NAMES: all(isinstance(v, str) for v in items),
-            _COUNTS: all(isinstance(v, int) for v in items),
-            "Measure": value in ("error", "seconds"),
-        }.get(kinds[key], isinstance(value, dict))
-        if not right:
+        if key not in known:
+            raise UserError(f"{where} has a wrong key. {unknown('key', key, known)}")
+        listed = isinstance(value, list)
+        types = {type(v) for v in (value if listed else [value])}
+        if listed != known[key].startswith("tuple") or not types <= _TYPES[known[key]]:
             raise UserError(f"{where} gives {key} the value {value!r}, which is of the wrong kind.")
-        if kinds[key] == "int" and value < 1:
+        if known[key] == "int" and value < 1:
             raise UserError(f"{where} gives {key} the value {value}; it must be at least 1.")
     return {k: tuple(v) if isinstance(v, list) else v for k, v in table.items()}
