@@ -105,12 +105,8 @@ Norm: TypeAlias = tuple[sampling.Estimate, int]
 def norm_of_gram(gram: Gram, confidence: float, rng: np.random.Generator) -> Norm:
     """Estimate ‖G‖_F² for the certificates of several approximations, in large, fast blocks."""
     g, pairs = floats_on_host(gram.diag()), int(sampling.GRAM_SHARE * sampling.PAIRS)
-    how = _make_risk(confidence), rng, sampling.GROUP // 2
-    return sampling.squared_norm_of_gram(gram, g, pairs, *how)
-
-
-def _make_risk(confidence: float) -> sampling.Risk:
-    return sampling.Risk(SPENT * (1 - confidence) / 2)
+    group, delta = sampling.GROUP // 2, SPENT * (1 - confidence) / 2
+    return sampling.squared_norm_of_gram(gram, g, pairs, delta, rng, group)
 
 
 def certify(
@@ -135,40 +131,35 @@ def certify(
     fits = gram.rows.lazy or residual.factor.fits(n)  # a cluster holds no features: it adds up
     if fits and n * (n + c) <= n_entries:  # every entry is evaluated: the intervals are numbers
         residual.factor.keep()
-        rows = np.arange(n)
-        errors = (
-            (relative_error(residual, rows),) * 2,
-            (relative_trace_error(residual, rows),) * 2,
-        )
         known |= {"exact_frobenius": True, "exact_trace": True}
-        return Certificate(*errors, confidence, n * (n + c), n, n, **known)
-    g = floats_on_host(gram.diag())
-    risk, left = _make_risk(confidence), n_entries - c * c
+        f, t = (error(residual, np.arange(n)) for error in (relative_error, relative_trace_error))
+        return Certificate((f, f), (t, t), confidence, n * (n + c), n, n, **known)
+    g, delta, left = floats_on_host(gram.diag()), SPENT * (1 - confidence) / 2, n_entries - c * c
     if fits and n * c <= max(sampling.WORTH_ALL * left, left - sampling.PAIRS):
         pairs = min(sampling.PAIRS, left - n * c)
         drawn = int((1 - sampling.GRAM_SHARE) * pairs)
-        found = sampling.from_all_rows(residual, g, drawn, risk, rng)
+        found = sampling.look_at_all_rows(residual, g, drawn, delta, rng)
     else:
         pairs = min(sampling.PAIRS, left)
         drawn = int(left - sampling.GRAM_SHARE * pairs)
-        found = sampling.from_some_rows(residual, g, drawn, risk, rng)
+        found = sampling.look_at_some_rows(residual, g, drawn, delta, rng)
     if norm is None:
         pairs = int(sampling.GRAM_SHARE * pairs)
-        norm = sampling.squared_norm_of_gram(gram, g, pairs, risk, rng)
-    frobenius = _bound_quotient(found, norm[0], g, risk, residual.noise)
+        norm = sampling.squared_norm_of_gram(gram, g, pairs, delta, rng)
+    frobenius = _bound_quotient(found, norm[0], g, delta, residual.noise)
     low, high = sorted(abs(end) / float(g.sum()) for end in found.trace)
     low = 0.0 if found.trace[0] < 0 < found.trace[1] else low
     trace = max(0.0, low - residual.noise), high + residual.noise  # with room for rounding
     spent = found.entries + norm[1] + c * c
-    known |= {"exact_trace": found.all_rows, "bounds": found.bounds}
+    known |= {"exact_trace": found.trace[0] == found.trace[1], "bounds": found.bounds}
     return Certificate(frobenius, trace, confidence, spent, n, found.rows, **known)
 
 
 def _bound_quotient(
-    found: sampling.Findings, norm: sampling.Estimate, g: Floats, risk: sampling.Risk, noise: float
+    found: sampling.Findings, norm: sampling.Estimate, g: Floats, delta: float, noise: float
 ) -> tuple[float, float]:
     """Return an interval for ‖R‖_F / ‖G‖_F, each within the bounds that are certain."""
-    both, deviations = (found.squared_norm, norm), risk.deviations(found.rows)
+    both, deviations = (found.squared_norm, norm), sampling.deviations(delta, found.rows)
     # the deviations of a quotient, √(r² + s²), are shared out among its independent parts
     parts = np.array([each.error / each.value if each.value > 0 else 0.0 for each in both])
     size = float(np.linalg.norm(parts))

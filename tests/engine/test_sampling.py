@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from nysboost.engine.sampling import Estimate, Risk, mean_of_pairs, mean_of_rows
+from nysboost.engine.sampling import Estimate, deviations, mean_of_pairs, mean_of_rows
 
-RISK = Risk(0.025)
+DELTA = 0.025
 
 
 def covered(estimate, truth, size):
-    low, high = estimate.interval(RISK.deviations(size))
+    low, high = estimate.interval(deviations(DELTA, size))
     return low <= truth <= high
 
 
@@ -17,7 +17,7 @@ def covered(estimate, truth, size):
 def test_a_mean_of_rare_ones_is_covered_also_where_none_is_drawn(probability):
     rng = np.random.default_rng(0)
     draws = (rng.random((400, 500)) < probability).astype(np.float64)
-    found = [covered(mean_of_rows(values, 1.0, RISK), probability, 500) for values in draws]
+    found = [covered(mean_of_rows(values, 1.0, DELTA), probability, 500) for values in draws]
     assert np.mean(found) >= 0.93
 
 
@@ -37,7 +37,7 @@ def test_the_mean_over_pairs_has_the_error_that_it_says():
     """Against the spread over many independent samples."""
     rng = np.random.default_rng(0)
     matrix = correlations(rng)
-    estimates = [mean_of_pairs(blocks_of(matrix, rng), np.ones(1), 1.0, RISK) for _ in range(300)]
+    estimates = [mean_of_pairs(blocks_of(matrix, rng), np.ones(1), 1.0, DELTA) for _ in range(300)]
     values = np.array([estimate.value for estimate in estimates])
     errors = np.array([estimate.error for estimate in estimates])
     truth = ((matrix**2).sum() - len(matrix)) / matrix.size
@@ -55,7 +55,7 @@ def test_rare_pairs_of_equal_rows_are_covered(pairs):
     matrix[one, other] = matrix[other, one] = 1.0
     truth = 2 * pairs / n**2
     found = [
-        covered(mean_of_pairs(blocks_of(matrix, rng), np.ones(1), 1.0, RISK), truth, 160)
+        covered(mean_of_pairs(blocks_of(matrix, rng), np.ones(1), 1.0, DELTA), truth, 160)
         for _ in range(200)
     ]
     assert np.mean(found) >= 0.93
@@ -73,7 +73,7 @@ def test_a_small_group_of_equal_rows_is_covered(share, usual):
     found = []
     for _ in range(200):
         blocks, drawn = blocks_of(matrix, rng, size=40, groups=4), rng.integers(n, size=320)
-        estimate = mean_of_pairs(blocks, np.diagonal(matrix)[drawn], 1.0, RISK)
+        estimate = mean_of_pairs(blocks, np.diagonal(matrix)[drawn], 1.0, DELTA)
         found.append(covered(estimate, truth, 160))
     assert np.mean(found) >= 0.93
 
@@ -81,7 +81,7 @@ def test_a_small_group_of_equal_rows_is_covered(share, usual):
 def test_rows_and_columns_of_the_blocks_count_alike():
     blocks = list(np.random.default_rng(0).normal(size=(20, 8, 8)) * np.arange(8))
     one, other = (
-        mean_of_pairs(drawn, np.zeros(1), 1.0, RISK) for drawn in (blocks, [B.T for B in blocks])
+        mean_of_pairs(drawn, np.zeros(1), 1.0, DELTA) for drawn in (blocks, [B.T for B in blocks])
     )
     assert one.unseen == pytest.approx(other.unseen)
     assert (one.value, one.error) == pytest.approx((other.value, other.error))
@@ -92,6 +92,6 @@ def test_estimates_add_and_scale_and_rows_not_drawn_add_what_they_have_at_most()
     assert (one + other) * 2 == Estimate(8.0, 1.25, 4.5)
     assert one.interval(2.0) == (2.0, 4.25)
     values = np.array([0.1, 0.3, 0.2, 0.4] * 50)
-    estimate, share = mean_of_rows(values, 2.0, RISK), RISK.log / 200
+    estimate, share = mean_of_rows(values, 2.0, DELTA), np.log(1 / DELTA) / 200
     with_them = (1 - share) * values.mean() + share * 2.0
     assert estimate.value + estimate.unseen == pytest.approx(with_them)
