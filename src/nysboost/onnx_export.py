@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nysboost._version import SOFTWARE
 from nysboost.data.files import as_path, whole_file
+from nysboost.engine.feature_map import FeatureMap
 from nysboost.estimators.base import BaseNystroem
 from nysboost.kernels import Gaussian, Laplacian, Linear, Matern, Metric, Polynomial
 from nysboost.learn import KernelPCA, NystroemClassifier, NystroemRegressor
@@ -100,8 +101,7 @@ def _add_rows(g: Graph, model: Any) -> str:
         x = g.input(column.name, 1, kind) if X is None else g.column(X, j)
         if shown is None:
             gaps = g("IsNaN", x)
-            filled = g("Where", gaps, [column.median], x)
-            parts.append(g("Mul", filled, [column.scale]))
+            parts.append(g("Mul", g("Where", gaps, [column.median], x), [column.scale]))
             parts += [g.cast(gaps)] if column.gaps else []
         else:
             parts += _add_category(g, x, column, shown, codes.means[j])
@@ -110,11 +110,9 @@ def _add_rows(g: Graph, model: Any) -> str:
 
 def _add_category(g: Graph, x: str, column: Any, shown: Any, means: Floats | None) -> list[str]:
     """Return one-hot codes, and the means of the targets for a category with many values."""
-    keys, count = [*map(str, column.values), ""], len(column.values)
-    at = g(
-        "LabelEncoder", x, domain="ai.onnx.ml", keys_strings=keys,
-        values_int64s=[*range(count), -1], default_int64=-2,
-    )  # fmt: skip
+    keys, places = [*map(str, column.values), ""], [*range(len(column.values)), -1]
+    found = {"keys_strings": keys, "values_int64s": places, "default_int64": -2}
+    at = g("LabelEncoder", x, domain="ai.onnx.ml", **found)
     parts = [g.cast(g("Equal", at, [shown]))] if shown else []
     if means is not None:  # whose last two rows, −2 and −1, are those of the unknown and of gaps
         parts.append(g("Gather", means, g("Reshape", at, [-1]), axis=0))
@@ -148,37 +146,54 @@ def _add_warp(g: Graph, X: str, warp: Any) -> str:
 # Kernels
 
 
+def _metric(kernel: Any) -> Metric:
+    found = getattr(kernel, "metric", None)  # that of scikit-learn's kernels is a name
+    return found if isinstance(found, Metric) else Metric(1.0)
+
+
 def _add_mapped_rows(g: Graph, kernel: Any, X: str) -> str:
     """Return rows behind the metric."""
-    metric = getattr(kernel, "metric", None)
-    if not isinstance(metric, Metric):  # that of scikit-learn's kernels is a name
-        return X
+    metric = _metric(kernel)
     X = X if metric.warp is None else _add_warp(g, X, metric.warp)
     return g("MatMul" if metric.map.ndim == 2 else "Mul", X, metric.map)
 
 
+def _add_product(g: Graph, features: FeatureMap, U: str, matrix: Floats) -> str:
+    """Return k(u, Z) · matrix of mapped rows, with the landmarks Z of a feature map."""
+    kernel, Z = getattr(features.gram, "kernel", None), features.landmarks.points
+    if features.landmarks.basis is not None or Z is None:
+        raise TypeError(
+            "These features are no kernel values at landmarks, which is what to_onnx takes: "
+            "choose a method with landmarks, and rows, not kernel values."
+        )
+    V = floats_on_host(_metric(kernel)(floats_on_host(dense(Z))))
+    return g("MatMul", _add_kernel(g, kernel, U, V), matrix)
+
+
 def _add_kernel(g: Graph, kernel: Any, U: str, V: Floats) -> str:
     """Return k(u, V) of mapped rows, shape (n, m)."""
-    if isinstance(kernel, Laplacian):
-        apart = (g("Abs", g("Sub", g.column(U, j), v[None, :])) for j, v in enumerate(V.T))
-        return g("Exp", g("Mul", g("Sum", *apart), -kernel._rate()))
-    if isinstance(kernel, Gaussian):
-        return g("Exp", g("Mul", _add_squared_distances(g, U, V), -kernel._rate()))
-    if isinstance(kernel, Matern):
-        r = g("Mul", g("Sqrt", _add_squared_distances(g, U, V)), kernel._rate())
-        rising = 1.0 if kernel.nu == 0.5 else g("Add", r, 1.0)
-        if kernel.nu == 2.5:
-            rising = g("Add", rising, g("Div", g("Mul", r, r), 3.0))
-        return g("Mul", rising, g("Exp", g("Neg", r)))
     if isinstance(kernel, Linear | Polynomial):
         inner = g("MatMul", U, V.T)
         if isinstance(kernel, Linear):
             return inner
-        inner = g("Mul", inner, float(kernel.gamma or 1.0))
-        base = g("Add", inner, float(kernel.coef0))
+        base = g("Add", g("Mul", inner, float(kernel.gamma or 1.0)), float(kernel.coef0))
         return g("Pow", base, float(kernel.degree))
-    msg = f"{kernel} has no form in ONNX: take a Gaussian, Laplacian, Matern or polynomial kernel."
-    raise TypeError(msg)
+    if isinstance(kernel, Laplacian):
+        apart = (g("Abs", g("Sub", g.column(U, j), v[None, :])) for j, v in enumerate(V.T))
+        r = g("Sum", *apart)
+    elif isinstance(kernel, Gaussian | Matern):
+        r = _add_squared_distances(g, U, V)
+    else:
+        known = "a Gaussian, Laplacian, Matern or polynomial kernel"
+        raise TypeError(f"{kernel} has no form in ONNX: take {known}.")
+    r = g("Mul", g("Sqrt", r) if isinstance(kernel, Matern) else r, kernel._rate())
+    decay = g("Exp", g("Neg", r))
+    if not isinstance(kernel, Matern) or kernel.nu == 0.5:
+        return decay
+    rising = g("Add", r, 1.0)
+    if kernel.nu == 2.5:
+        rising = g("Add", rising, g("Div", g("Mul", r, r), 3.0))
+    return g("Mul", rising, decay)
 
 
 def _add_squared_distances(g: Graph, U: str, V: Floats) -> str:
@@ -194,17 +209,9 @@ def _add_squared_distances(g: Graph, U: str, V: Floats) -> str:
 
 def _add_features(g: Graph, model: Any) -> str:
     """Return k(x, Z) N of a transformer."""
-    through = model._transform
-    kernel, Z = getattr(through.gram, "kernel", None), through.landmarks.points
-    if through.landmarks.basis is not None or Z is None:
-        msg = (
-            f"These features of {type(model).__name__} are no kernel values at landmarks, which "
-            "is what to_onnx takes: choose a method with landmarks, and rows, not kernel values."
-        )
-        raise TypeError(msg)
-    Z = _map_landmarks(kernel, dense(Z))
-    K = _add_kernel(g, kernel, _add_mapped_rows(g, kernel, _add_rows(g, model)), Z)
-    return g("MatMul", K, floats_on_host(through.normalization))
+    features = model._transform
+    U = _add_mapped_rows(g, getattr(features.gram, "kernel", None), _add_rows(g, model))
+    return _add_product(g, features, U, floats_on_host(features.normalization))
 
 
 def _add_mixture(g: Graph, model: Any) -> str:
@@ -220,9 +227,8 @@ def _add_member(g: Graph, member: Any, X: str) -> list[str]:
     X = X if member.codes is None else _add_piecewise_codes(g, X, member.codes.edges)
     U, parts = _add_mapped_rows(g, model.kernel, X), []
     if through or member.leaves is None:
-        K = _add_kernel(g, model.kernel, U, _map_landmarks(model.kernel, model.landmarks))
         w = through * (floats_on_host(model.features.normalization) @ floats_on_host(model.w))
-        parts.append(g("MatMul", K, w))
+        parts.append(_add_product(g, model.features, U, w))
     if member.leaves is not None:
         parts.append(_add_leaves(g, member.leaves, U, member.local_share))
     return [g("Add", parts[0], mean), *parts[1:]]
@@ -234,8 +240,7 @@ def _add_leaves(g: Graph, leaves: Any, U: str, share: float) -> str:
     places = [slice(a, b) for a, b in pairwise(leaves.starts)]
     if len(places) == 1:
         return g("MatMul", _add_kernel(g, leaves.kernel, U, V), w)
-    tree, along = leaves.tree, g("MatMul", U, leaves.tree.directions.T)
-    above = g("Greater", along, tree.thresholds[None, :])
+    above = g("Greater", g("MatMul", U, leaves.tree.directions.T), leaves.tree.thresholds[None, :])
     shape = g("Concat", g("Shape", U, start=0, end=1), [w.shape[1]], axis=0)
     out = g("Expand", np.zeros((1, 1)), shape)
     waiting: list[tuple[int, Any]] = [(0, np.ones((1, 1), dtype=bool))]
@@ -243,7 +248,7 @@ def _add_leaves(g: Graph, leaves: Any, U: str, share: float) -> str:
         node, inside = waiting.pop()  # truth values, shape (n, 1)
         if node >= 0:
             side = g.column(above, node)
-            for child, here in zip(tree.children[node], (g("Not", side), side), strict=True):
+            for child, here in zip(leaves.tree.children[node], (g("Not", side), side), strict=True):
                 waiting.append((int(child), g("And", inside, here)))
             continue
         at = places[-1 - node]
@@ -258,24 +263,13 @@ def _add_classifier(g: Graph, model: Any) -> None:
     scores, classes = _add_mixture(g, model), np.asarray(model.classes_)
     logits = g("Add", g("Mul", scores, model._slope), model._bias[None, :])
     if model._power:
-        logarithm = g("Log", g("Max", scores, FLOOR))
-        logits = g("Add", logits, g("Mul", logarithm, model._power))
-    if classes.dtype.kind in "iub":
-        kind, labels = "INT64", classes.astype(np.int64)
-    elif classes.dtype.kind == "f":
-        kind, labels = "DOUBLE", classes.astype(np.float64)
-    else:
-        kind, labels = "STRING", np.array([*map(str, classes)], dtype=object)
+        logits = g("Add", logits, g("Mul", g("Log", g("Max", scores, FLOOR)), model._power))
+    kind = {"i": "INT64", "u": "INT64", "b": "INT64", "f": "DOUBLE"}.get(classes.dtype.kind)
+    labels = classes.astype(np.int64) if kind == "INT64" else classes
+    labels = labels if kind else np.array([*map(str, classes)], dtype=object)
     best = g("ArgMax", logits, axis=1, keepdims=0)
-    g.output("label", g("Gather", labels, best), kind, flat=True)
+    g.output("label", g("Gather", labels, best), kind or "STRING", flat=True)
     g.output("probabilities", g("Softmax", logits, axis=1))
-
-
-def _map_landmarks(kernel: Any, Z: Any) -> Floats:
-    """Return landmarks behind the metric, on the host."""
-    Z = floats_on_host(Z)
-    own = isinstance(getattr(kernel, "metric", None), Metric)
-    return floats_on_host(kernel.mapping(Z)(Z)) if own else Z
 
 
 class Graph:
@@ -283,10 +277,8 @@ class Graph:
 
     def __init__(self) -> None:
         self._onnx: Any = need("onnx", "onnx")
-        self._nodes: list[Any] = []
-        self._arrays: list[Any] = []
-        self._inputs: list[Any] = []
-        self._outputs: list[Any] = []
+        parts: tuple[list[Any], ...] = ([], [], [], [])
+        self._nodes, self._arrays, self._inputs, self._outputs = parts
 
     def __call__(self, operator: str, *inputs: Any, **how: Any) -> str:
         """Add a node, and return the name of its result."""
@@ -299,6 +291,11 @@ class Graph:
         """Add an input of shape (n, width)."""
         self._inputs.append(self._tensor(name, kind, ["n", width]))
         return name
+
+    def output(self, name: str, result: str, kind: str = "DOUBLE", *, flat: bool = False) -> None:
+        """Give a result, of shape (n,) or (n, m), its name."""
+        self._nodes.append(self._onnx.helper.make_node("Identity", [result], [name]))
+        self._outputs.append(self._tensor(name, kind, ["n"] if flat else ["n", "m"]))
 
     def cast(self, name: str) -> str:
         """Return truth values as 0 and 1."""
@@ -317,11 +314,6 @@ class Graph:
         values = np.ascontiguousarray(values, {"f": "f8", "i": "i8"}.get(values.dtype.kind))
         self._arrays.append(self._onnx.numpy_helper.from_array(values, name))
         return name
-
-    def output(self, name: str, result: str, kind: str = "DOUBLE", *, flat: bool = False) -> None:
-        """Give a result, of shape (n,) or (n, m), its name."""
-        self._nodes.append(self._onnx.helper.make_node("Identity", [result], [name]))
-        self._outputs.append(self._tensor(name, kind, ["n"] if flat else ["n", "m"]))
 
     def model(self) -> Any:
         """Return all of it, checked."""

@@ -79,6 +79,16 @@ class _Predictions:
         made: Self = cls(*given).plot(ax=ax)  # type: ignore[attr-defined]
         return made
 
+    def _diagonal(self, ax: Any, values: Floats, **how: Any) -> Any:
+        """Return the axes, `ax` or those of a new figure, with the line of equal coordinates."""
+        if ax is None:
+            import matplotlib.pyplot as plt
+
+            ax = plt.subplots(layout="constrained")[1]
+        self.ax_, ends = ax, (values.min(), values.max())
+        ax.plot(ends, ends, "--", color="black", lw=1, zorder=3, **how)
+        return ax
+
 
 class IntervalDisplay(_Predictions):
     """True values against predicted ones, each with an interval.
@@ -104,27 +114,16 @@ class IntervalDisplay(_Predictions):
     """
 
     def plot(self, *, interval: float = 0.9, ax: Any = None) -> Self:
-        """Draw it.
-
-        Parameters
-        ----------
-        interval : float
-            Share of the rows that the intervals claim to contain.
-        ax : matplotlib axes or None
-            Where to draw; None makes a figure.
-        """
+        """Draw intervals that claim to contain such a share of the rows; `ax` is as elsewhere."""
         if not 0 < interval < 1:
             raise ValueError(f"interval is a share between 0 and 1, but {interval} was given.")
-        self.ax_ = ax = _axes(ax)
         reach = norm.ppf(0.5 + interval / 2) * self.y_std
         inside = np.abs(self.y_true - self.y_pred) <= reach
+        ax = self._diagonal(ax, np.concatenate([self.y_true, self.y_pred]))
         how = {"fmt": "o", "ms": 3, "elinewidth": 0.6, "alpha": 0.6}
         for rows, colour, label in ((inside, "C0", "inside"), (~inside, "C3", "outside")):
             x, y, error = self.y_pred[rows], self.y_true[rows], reach[rows]
             ax.errorbar(x, y, xerr=error, label=label, color=colour, **how)
-        both = np.concatenate([self.y_true, self.y_pred])
-        ends = (both.min(), both.max())
-        ax.plot(ends, ends, "--", color="black", lw=1, zorder=3)
         title = f"{interval:.0%} intervals contain {inside.mean():.0%} of {len(inside)} rows"
         ax.set(xlabel="predicted", ylabel="true", title=title.replace("%", " %"))
         ax.legend()
@@ -134,27 +133,20 @@ class IntervalDisplay(_Predictions):
 class CoverageDisplay(_Predictions):
     """The share of rows that intervals contain, against the share that they claim to.
 
-    Parameters
-    ----------
-    y_true, y_pred, y_std : array of shape (n,)
-        True values, predictions, and standard deviations of an observation.
+    Parameters and attributes are those of `IntervalDisplay`, and one attribute more.
 
     Attributes
     ----------
-    covered_ : array
+    covered_ : array of shape (11,)
         The shares found, at claims of 10 to 99 %.
-    ax_ : matplotlib axes
-        Where it is drawn.
     """
 
     def plot(self, *, ax: Any = None) -> Self:
         """Draw it; `ax` are matplotlib axes, None makes a figure."""
-        self.ax_ = ax = _axes(ax)
-        reach = norm.ppf(0.5 + CLAIMED / 2)
-        self.covered_ = np.mean(
-            np.abs(self.y_true - self.y_pred)[:, None] <= reach * self.y_std[:, None], axis=0
-        )
-        ax.plot([0, 1], [0, 1], "--", color="black", lw=1, label="perfectly calibrated")
+        missed = np.abs(self.y_true - self.y_pred)[:, None]
+        reach = norm.ppf(0.5 + CLAIMED / 2) * self.y_std[:, None]
+        self.covered_ = np.mean(missed <= reach, axis=0)
+        ax = self._diagonal(ax, np.array([0.0, 1.0]), label="perfectly calibrated")
         ax.plot(CLAIMED, self.covered_, "o-", label="intervals")
         ax.set(xlabel="share claimed", ylabel="share of rows inside", aspect="equal")
         ax.legend()
@@ -224,17 +216,15 @@ class LandmarksDisplay:
             measure = "log loss" if is_classifier(estimator) else "root mean squared error"
             score = get_scorer(f"neg_{measure.replace(' ', '_')}")
             rows, test, targets, truth = train_test_split(X, y, random_state=0)
-        errors, seconds = [], []
+        found = []
         for size in sizes:
             begun = time.perf_counter()
             fitted = clone(estimator).set_params(n_components=size).fit(rows, targets)
-            seconds.append(time.perf_counter() - begun)
-            if learns:
-                errors.append(-float(score(fitted, test, truth)))
-            else:
-                errors.append(float(fitted.approximation_.relative_error()))
-        made = cls(np.asarray(sizes), np.asarray(errors), np.asarray(seconds), measure)
-        return made.plot(axes=axes)
+            seconds = time.perf_counter() - begun
+            gram_error = None if learns else fitted.approximation_.relative_error()
+            found.append((-score(fitted, test, truth) if learns else gram_error, seconds))
+        errors, times = np.array(found).T
+        return cls(np.asarray(sizes), errors, times, measure).plot(axes=axes)
 
     def plot(self, *, axes: Any = None) -> Self:
         """Draw it; `axes` are two matplotlib axes, None makes a figure."""
@@ -245,23 +235,14 @@ class LandmarksDisplay:
 
             _, axes = plt.subplots(1, 2, sharey=True, figsize=(9, 4), layout="constrained")
         self.axes_ = axes
-        for ax, values, label in zip(
-            axes, (self.n_components, self.seconds), ("landmarks", "seconds to fit"), strict=True
-        ):
+        along = (self.n_components, "landmarks"), (self.seconds, "seconds to fit")
+        for ax, (values, label) in zip(axes, along, strict=True):
             ax.loglog(values, self.errors, "o-")
             ax.set(xlabel=label)
+            ax.grid(alpha=0.3)
             for axis in (ax.xaxis, ax.yaxis):
                 axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
                 axis.set_major_formatter("{x:g}")
                 axis.set_minor_formatter(NullFormatter())
-            ax.grid(alpha=0.3)
         axes[0].set(ylabel=self.measure)
         return self
-
-
-def _axes(ax: Any) -> Any:
-    if ax is not None:
-        return ax
-    import matplotlib.pyplot as plt
-
-    return plt.subplots(layout="constrained")[1]

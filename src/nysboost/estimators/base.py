@@ -152,7 +152,7 @@ class BaseNystroem(
                     f"X has {rows.n_features} columns; kernel values against all {n} training rows "
                     f"or against the {c} landmarks are expected."
                 )
-        elif is_frame(X) or getattr(self, "_table", None) is not None:
+        elif is_frame(X) or self._table is not None:
             rows = new_rows(self, X, "refuse")
         elif apart:
             rows = stream_of(X)

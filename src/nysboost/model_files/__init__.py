@@ -11,7 +11,7 @@ from nysboost.approximation import Approximation
 from nysboost.data.archive import ModelFileError, damage_error, read_archive, write_archive
 from nysboost.data.description import Describer, DeviceError, put_together
 from nysboost.data.files import as_path
-from nysboost.model_files.types import TYPES, forgetful
+from nysboost.model_files.types import TYPES, WITHOUT_ROWS
 
 __all__ = ["ModelFileError", "load", "save"]
 
@@ -60,10 +60,9 @@ def save(model: Any, path: str | os.PathLike[str], *, with_rows: bool = False) -
     if not isinstance(model, Approximation | BaseEstimator):
         msg = f"A model file has an approximation or an estimator of ours, but {model!r} was given."
         raise TypeError(msg)
-    describer = Describer(TYPES if with_rows else forgetful(TYPES))
+    describer = Describer(TYPES if with_rows else WITHOUT_ROWS)
     root = describer.describe(model)
-    described = {"objects": describer.objects, "root": root}
-    write_archive(as_path(path), described, describer.arrays)
+    write_archive(as_path(path), {"objects": describer.objects, "root": root}, describer.arrays)
 
 
 def load(path: str | os.PathLike[str], *, device: str | None = None) -> Any:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from scipy.sparse import coo_array, csr_array, csr_matrix
 from sklearn.base import BaseEstimator
-from sklearn.preprocessing import OneHotEncoder
 
 from nysboost import estimators, kernels, learn
 from nysboost.approximation import Approximation
@@ -39,10 +38,11 @@ from nysboost.tables.schema import Schema
 
 
 def _gram(kind: type[Gram]) -> Form:
+    own = ("kernel", "codes") if kind is KernelGram else ()
+    names = ("rows", "budget", "entries_evaluated", *own)
+
     def take_apart(gram: Gram) -> dict[str, Any]:
-        parts = {name: getattr(gram, name) for name in ("rows", "budget", "entries_evaluated")}
-        own = ("kernel", "codes") if isinstance(gram, KernelGram) else ()
-        return parts | {"dtype": gram.dtype.name} | {name: getattr(gram, name) for name in own}
+        return {name: getattr(gram, name) for name in names} | {"dtype": gram.dtype.name}
 
     def put_together(parts: dict[str, Any]) -> Gram:
         _require(parts["dtype"] in ("float32", "float64") and isinstance(parts["budget"], Budget))
@@ -146,15 +146,8 @@ def _stored_elsewhere(rows: Any) -> dict[str, Any]:
     )
 
 
-def forgetful(types: tuple[Form, ...]) -> tuple[Form, ...]:
-    """Return the table in which training rows are only remembered by their number."""
-
-    def forget(rows: Any) -> dict[str, Any]:
-        return {"n": rows.n, "n_features": rows.n_features}
-
-    kinds = (ArrayRows, MappedRows, StoredRows, DaskRows, EncodedRows)
-    gone = [Form("ForgottenRows", kind, forget, lambda parts: parts) for kind in kinds]
-    return (*types, *gone)
+def _forget(rows: Any) -> dict[str, Any]:
+    return {"n": rows.n, "n_features": rows.n_features}
 
 
 def _rows(kind: Any) -> Form:
@@ -206,6 +199,14 @@ TYPES: tuple[Form, ...] = (
     # transformers and learners
     *map(of_estimator, _find_exported(estimators, BaseEstimator)),
     *map(of_estimator, _find_exported(learn, BaseEstimator)),
-    of_estimator(OneHotEncoder),
 )
 """Every type that a model file may hold, with all that `kernels`, `estimators`, `learn` export."""
+
+WITHOUT_ROWS: tuple[Form, ...] = (
+    *TYPES,
+    *(
+        Form("ForgottenRows", kind, _forget, lambda parts: parts)
+        for kind in (ArrayRows, MappedRows, StoredRows, DaskRows, EncodedRows)
+    ),
+)
+"""The same, but of training rows only their number is kept."""
