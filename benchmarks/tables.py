@@ -28,8 +28,8 @@ from sklearn.preprocessing import StandardScaler
 import nysboost as nb
 from nysboost.tables.codes import Codes
 from nysboost.tables.files import join_tables, open_table
-from nysboost.tables.frames import target_of
 from nysboost.tables.schema import Schema
+from nysboost.tables.targets import target_of
 from nysboost.tables.values import is_gap
 
 OURS = "NysBoost"

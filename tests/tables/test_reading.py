@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
+from nysboost.tables.csv_files import Writing
 from nysboost.tables.files import join_tables, open_table
 from nysboost.tables.schema import Schema
 from nysboost.tables.values import as_seconds, numbers_as, plain
-from nysboost.tables.writing import Writing
 from nysboost.user_error import TableError
 
 PLAIN = (

@@ -80,7 +80,7 @@ def _csv_frame(file: CsvFile, path: Path, columns: list[str]) -> Any:
 
     size, file = path.stat().st_size, replace(file, path=path)
     # a byte is no line end where characters have two
-    step = size if str(file.writing.encoding).startswith("utf-16") else CHUNK_BYTES
+    step = size if file.writing.encoding.startswith("utf-16") else CHUNK_BYTES
     how: Any = {"size": step, "file": file, "columns": columns}
     meta = _read_lines(size, **how)
     return dd.from_map(_read_lines, range(0, size, step), meta=meta, **how)

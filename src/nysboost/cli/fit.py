@@ -55,8 +55,7 @@ def run(options: Namespace) -> dict[str, Any]:
             model = _fit_array(source, options)
     if isinstance(source.file, CsvFile):
         how = source.file.writing
-        written = {"decimal": how.decimal or ".", "thousands": how.thousands or ""}
-        model.schema_ = replace(model.schema_, **written)
+        model.schema_ = replace(model.schema_, decimal=how.decimal, thousands=how.thousands)
     nb.save(model, options.out)
     found = {
         "out": str(options.out),

@@ -11,11 +11,11 @@ import numpy as np
 
 from nysboost.numerics.checks import unknown
 from nysboost.tables.array_files import ArrayFile
+from nysboost.tables.csv_files import Writing
 from nysboost.tables.files import join_tables, open_table, without_index
-from nysboost.tables.frames import columns_of, target_of
+from nysboost.tables.frames import columns_of
 from nysboost.tables.schema import Schema
-from nysboost.tables.values import Factor
-from nysboost.tables.writing import Writing
+from nysboost.tables.targets import target_of
 from nysboost.user_error import WRONG_DATA, WRONG_MODEL, UserError, exits_with
 
 
@@ -95,10 +95,7 @@ def _whole_rows(block: Any, used: Sequence[str]) -> Any:
     """Return which rows of a table or an array have no gap in the columns that are used."""
     if isinstance(block, np.ndarray):
         return np.isfinite(block[:, : len(used)]).all(axis=1)
-    columns = (cells.data for cells in columns_of(block, used))
-    return np.logical_and.reduce(
-        [data.codes >= 0 if isinstance(data, Factor) else ~np.isnan(data) for data in columns]
-    )
+    return ~np.logical_or.reduce([cells.gaps for cells in columns_of(block, used)])
 
 
 def open_source(options: Namespace) -> Source:
@@ -151,7 +148,7 @@ def open_file(options: Namespace, schema: Schema | None = None) -> Any:
     return open_table(
         options.data,
         dataset=options.dataset,
-        writing=Writing(separator, options.decimal, None, options.encoding),
+        writing=Writing(separator or "", options.decimal or "", "", options.encoding or ""),
         schema=schema,
         categories=getattr(options, "category", ()),
     )

@@ -25,7 +25,7 @@ from nysboost.learn.margins import fit_machines
 from nysboost.numerics.arrays import Floats, TableLike, to_host
 from nysboost.numerics.checks import require_positive, unknown
 from nysboost.search.search import Fitted
-from nysboost.tables.frames import classifiable
+from nysboost.tables.targets import classifiable
 
 LOSSES = ("squared", *MARGIN_LOSSES)
 

@@ -22,7 +22,7 @@ from nysboost.estimators.transformers import OnFeatures
 from nysboost.learn.margins import Logistic, Objective, fit_margins
 from nysboost.numerics.arrays import Array, Floats, TableLike, floats_on_host
 from nysboost.numerics.checks import require_count, require_positive
-from nysboost.tables.frames import classifiable
+from nysboost.tables.targets import classifiable
 
 CONVERGED = 1e-8
 """Newton's method ends when a step promises less than this share of the objective."""

@@ -1,4 +1,4 @@
-"""Columns of a table: what is seen of them, part by part, and what they are then said to be."""
+"""Columns of a table: what is seen of them, part by part, and what they are from then on."""
 
 from __future__ import annotations
 
@@ -9,17 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from nysboost.numerics.arrays import Floats
+from nysboost.numerics.arrays import Floats, Indices
+from nysboost.tables import values as of_values
 from nysboost.tables.frames import Cells, columns_of
-from nysboost.tables.values import (
-    READINGS,
-    Factor,
-    as_number,
-    is_local_date,
-    kind_of,
-    numbers_as,
-    plain,
-)
+from nysboost.tables.values import first_of
 
 SAMPLE_ROWS = 2**17
 """Rows, spread evenly, whose median fills gaps: its standard error is 1/300 of the spread."""
@@ -32,6 +25,8 @@ EXTREME = 1e60
 
 FEW_FOR_TEXT = 32
 """Different values that may each be in one row alone; beyond, text needs two rows for each."""
+
+PLURALS = {"number": "numbers", "boolean": "truth values", "date": "dates", "duration": "durations"}
 
 
 @dataclass(frozen=True)
@@ -74,6 +69,59 @@ class Column:
         notes += [f"written {', '.join(map(repr, self.marks))}"] if self.marks else []
         return f"{self.name} ({', '.join(notes)})" if notes else self.name
 
+    def read(self, cells: Cells, missing: str, start: int) -> Any:
+        """Return the same column of another table, shape (n,), or say which row does not fit.
+
+        Floats have NaN in gaps; categories are positions among `values`, −1 in gaps, −2 if unknown.
+        """
+        if self.kind == "category":
+            found: Any = self._positions(cells, missing, start)
+            gaps = found == -1
+        else:
+            found = self._numbers(cells, start)
+            gaps, sizes = np.isnan(found), np.abs(found)
+            far = is_far(sizes, self.usual) if self.kind == "number" else np.isinf(sizes)
+            if (row := first_of(far)) is not None:
+                raise ValueError(say_far(self.name, found[row], start + row))
+        if missing != "fill" and (row := first_of(gaps)) is not None:
+            raise ValueError(say_gaps(self.name, int(gaps.sum()), missing, start + row))
+        return found
+
+    def _numbers(self, cells: Cells, start: int) -> Floats:
+        data, shown = cells.data, f"a {cells.kind}"
+        if cells.values is not None:
+            numbers, other = of_values.numbers_as(self.kind, cells.values, self.form)
+            wrong, data = np.append(other, False)[data], cells.replace_values(numbers)
+        elif (self.kind, cells.kind) == ("boolean", "number"):
+            wrong = ~np.isnan(data) & (data != 0) & (data != 1)
+        else:  # a column of numbers takes truth values too
+            fits = cells.kind in (self.kind, "boolean" if self.kind == "number" else "")
+            wrong = ~np.isnan(data) & (not fits)
+        if (row := first_of(wrong)) is None:
+            return np.asarray(data)
+        if cells.values is not None:
+            shown = f"{cells.values[cells.data[row]]!r:.60}"
+        elif self.kind == "boolean" and cells.kind == "number":
+            shown = repr(float(data[row]))
+        raise ValueError(
+            f"Column {self.name!r} was fitted with {PLURALS[self.kind]}, but row {start + row} "
+            f"has {shown}: give it the kind of value that it had in fitting."
+        )
+
+    def _positions(self, cells: Cells, missing: str, start: int) -> Indices:
+        if cells.values is None:
+            value: Any = {"boolean": bool, "date": of_values.from_seconds}.get(cells.kind, float)
+            listed = [value(x) if x == x else x for x in cells.data.tolist()]
+            cells = Cells.of(cells.name, cells.kind, listed)
+        known = cells.values or ()
+        found: Indices = np.array([*of_values.find_positions(self.values, known), -1])[cells.data]
+        if missing == "raise" and (row := first_of(found == -2)) is not None:
+            raise ValueError(
+                f"Column {self.name!r} has the value {known[cells.data[row]]!r:.60} in row "
+                f'{start + row}, which was not there in fitting and which missing="raise" refuses.'
+            )
+        return found
+
 
 # Looking
 
@@ -89,7 +137,7 @@ class Look:
     name: str
     kind: str
     gaps: int
-    counts: dict[Any, int]
+    counts: Counter[Any]
     sample: Floats
     far: float = 0.0
     least: float = np.inf
@@ -98,26 +146,24 @@ class Look:
     @classmethod
     def at(cls, cells: Cells, size: int = SAMPLE_ROWS) -> Look:
         """Look at a column, or a part of it, of which `size` numbers are kept."""
-        name, kind, data = cells.name, cells.kind, cells.data
-        if isinstance(data, Factor):
-            counts = dict(zip(data.values, data.counts().tolist(), strict=True))
-            return cls(name, kind, int((data.codes < 0).sum()), counts, np.empty(0))
-        gaps = np.isnan(data)
-        there = data[~gaps] if gaps.any() else data
+        gaps, data = cells.gaps, cells.data
+        about = cells.name, cells.kind, int(gaps.sum())
+        if cells.values is not None:
+            counts = dict(zip(cells.values, cells.counts().tolist(), strict=True))
+            return cls(*about, Counter(counts), np.empty(0))
+        there = data[~gaps] if about[2] else data
         if not len(there):
-            return cls(name, kind, len(data), {}, there)
+            return cls(*about, Counter(), there)
         far = max(float(there.min()), float(there.max()), key=abs)
         least = float(np.min(np.abs(there), where=there != 0, initial=np.inf))
         every = sample_step(len(there), size)
-        return cls(name, kind, int(gaps.sum()), {}, there[::every], far, least, every)
+        return cls(*about, Counter(), there[::every], far, least, every)
 
     def __add__(self, other: Look) -> Look:
         """Return the look at both parts."""
         kinds = {look.kind for look in (self, other) if look.counts or len(look.sample)}
         kind = self.kind if not kinds else "object" if len(kinds) > 1 else kinds.pop()
-        counts = Counter(self.counts)
-        counts.update(other.counts)
-        every = max(self.every, other.every)
+        counts, every = self.counts + other.counts, max(self.every, other.every)
         sample = np.concatenate([at.sample[:: every // at.every] for at in (self, other)])
         if len(sample) > 2 * SAMPLE_ROWS:
             sample, every = sample[::2], 2 * every
@@ -143,17 +189,17 @@ def decide(look: Look, missing: str) -> Column:
     name, kind, form, marks = look.name, look.kind, "", list[str]()
     values, counts = list(look.counts), np.array(list(look.counts.values()), dtype=np.intp)
     if kind == "object" or (kind == "category" and not values):
-        kind, form = kind_of(values, counts)
+        kind, form, numbers = of_values.kind_of(values, counts)
         if len(look.sample):  # other parts of the column came as numbers
-            kind = "category" if numbers_as("number", values, form)[1].any() else "number"
+            numbers, wrong = of_values.numbers_as("number", values, form)
+            kind = "category" if wrong.any() else "number"
     if kind == "numbers, but":
-        wrong = next(v for v in values if as_number(v) is None)
+        word = next(v for v in values if of_values.as_number(v) is None)
         raise ValueError(
-            f"Column {name!r} holds numbers, but also {wrong!r:.60}: make it a number or leave it "
+            f"Column {name!r} holds numbers, but also {word!r:.60}: make it a number or leave it "
             'empty; or make the column a category, with astype("category") or --category.'
         )
-    if values and kind in READINGS:
-        numbers, _ = numbers_as(kind, values, form)
+    if values and kind in of_values.READINGS:
         read = Look.at(Cells(name, kind, np.repeat(numbers, counts)))
         marks = sorted(str(v) for v, x in zip(values, numbers, strict=True) if x != x)
         if marks and missing == "fill":
@@ -162,7 +208,7 @@ def decide(look: Look, missing: str) -> Column:
                 f"{', '.join(map(repr, marks))}: these are taken as missing values.",
                 stacklevel=2,
             )
-        look = read + replace(look, counts={})
+        look = read + replace(look, counts=Counter())
     if look.gaps and missing != "fill":
         raise ValueError(say_gaps(name, look.gaps, missing))
     if kind == "category":
@@ -171,18 +217,16 @@ def decide(look: Look, missing: str) -> Column:
         msg = f"Column {name!r} has no value in any of {look.gaps} rows, and is left out."
         warnings.warn(msg, stacklevel=2)
         return Column(name, "empty", gaps=look.gaps)
-    sizes = np.abs(look.sample[look.sample != 0])
-    middle = median(sizes), median(look.sample)
-    column = Column(name, kind, (), look.gaps, tuple(marks), *middle, form=form)
     if not np.isfinite(look.far) or (kind == "number" and is_far(abs(look.far), look.least)):
         raise ValueError(say_far(name, look.far))
-    return column
+    middle = median(np.abs(look.sample[look.sample != 0])), median(look.sample)
+    return Column(name, kind, (), look.gaps, tuple(marks), *middle, form=form)
 
 
 def _category(look: Look) -> Column:
-    name, there = look.name, sum(look.counts.values())
+    name, there = look.name, look.counts.total()
     if look.kind == "object" and len(look.counts) > max(FEW_FOR_TEXT, there / 2):
-        dates = all(map(is_local_date, look.counts))
+        dates = all(of_values.in_usual_form(v, of_values.DAY_FIRST) != v for v in look.counts)
         hint = " Dates whose day and month could be swapped are written 2020-01-31." * dates
         warnings.warn(
             f"Column {name!r} is text with {len(look.counts)} different values in {there} rows: "
@@ -192,7 +236,7 @@ def _category(look: Look) -> Column:
         return Column(name, "text", gaps=look.gaps)
     counts: Counter[Any] = Counter()
     for value, count in look.counts.items():
-        counts[plain(value)] += count
+        counts[of_values.plain(value)] += count
     values = tuple(sorted(counts, key=lambda v: (isinstance(v, str), v)))
     return Column(name, "category", values, look.gaps, counts=tuple(counts[v] for v in values))
 

@@ -1,38 +1,104 @@
-"""Text files of tables: their columns, recognised from the first rows, and rows in batches."""
+"""Text files of tables: recognised how they are written, by the first rows, and read."""
 
 from __future__ import annotations
 
+import bz2
+import codecs
 import csv
+import gzip
 import io
+import lzma
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from nysboost.tables import writing as written
+from nysboost.tables import values
 from nysboost.tables.frames import refuse_repeated, refuse_unknown
 from nysboost.tables.schema import Schema
-from nysboost.tables.values import MARKS, MISSING, as_number, find_form, kind_of
-from nysboost.tables.writing import OTHER, Writing, long_cells, open_unpacked
-from nysboost.user_error import TableError
+from nysboost.tables.values import MARKS, find_unit, in_usual_form
+from nysboost.user_error import NoTableError, TableError
+
+HEAD_BYTES = 2**18
+"""What is looked at to recognise how a file is written."""
+
+READ_BYTES = 2**24
+"""What is read at a time; the first part shows which columns are numbers."""
 
 LOOKED_AT = 4096
 """Different values of a column that show whether it is numbers, but for some."""
 
-READ_BYTES = 2**24
-"""What is read at a time; the first part shows which columns are numbers."""
+LONGEST_CELL = 2**24
+SEPARATORS = {"\t": "tabs", ";": "semicolons", "|": "bars", ",": "commas", " ": "spaces"}
+PACKED: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
+ZSTD = b"\x28\xb5\x2f\xfd"
+SAY_NO_ROWS = "needs a line of column names and at least one row."
+
+
+@dataclass(frozen=True)
+class Writing:
+    """How a text file is written; what is empty is to be recognised."""
+
+    separator: str = ""
+    decimal: str = ""
+    thousands: str = ""
+    encoding: str = ""
+
+    def describe(self) -> str:
+        """Return what is not as usual, as a note."""
+        said = [f"separated by {SEPARATORS.get(self.separator, repr(self.separator))}"]
+        said += ["decimal comma"] if self.decimal == "," else []
+        said += [f"thousands written with {self.thousands!r}"] if self.thousands else []
+        said += [self.encoding] if self.encoding != "utf-8" else []
+        return ", ".join(said)
+
+    @property
+    def pattern(self) -> str:
+        """What numbers look like."""
+        mark, between = re.escape(self.decimal), re.escape(self.thousands)
+        whole = rf"\d+|\d{{1,3}}(?:{between}\d{{3}})+" if between else r"\d+"
+        return rf"[+-]?(?:(?:{whole})(?:{mark}\d*)?|{mark}\d+)(?:[eE][+-]?\d+)?"
+
+    def in_usual_form(self, cells: Any, unit: str) -> Any:
+        """Return an Arrow column of text with numbers as others write them, null in gaps."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        text = pc.replace_substring(pc.utf8_trim_whitespace(cells), values.MINUS, "-")
+        if unit:
+            text = pc.replace_substring_regex(
+                text, values.unit_pattern(unit), r"\1", max_replacements=1
+            )
+        marks = pc.is_in(pc.utf8_lower(text), value_set=pa.array(MARKS))
+        text = pc.if_else(marks, pa.scalar(None, pa.string()), text)
+        if self.decimal == "." and not self.thousands:
+            return text
+        fits = pc.match_substring_regex(text, f"^(?:{self.pattern})$")
+        for mark, usual in ((self.thousands, ""), (self.decimal, ".")):
+            text = pc.replace_substring(text, mark, usual) if mark not in ("", usual) else text
+        return pc.if_else(fits, text, "no number")
+
+    def numbers(self, cells: Any, unit: str = "") -> Any:
+        """Return an Arrow column of text as floats, null in gaps; None if a cell is no number."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        try:
+            return pc.cast(self.in_usual_form(cells, unit), pa.float64())
+        except pa.ArrowInvalid:
+            return None
 
 
 @dataclass
 class CsvFile:
     """A text file of a table, read in batches, after a `header` of so many lines.
 
-    `numbers` are the columns of floats, with the unit that is written with them, or ""; `wrong`
-    says what is wrong in those that are almost so.
+    `numbers` are the columns of floats, with the unit that is written with them, or "".
     """
 
     path: Path
@@ -42,7 +108,6 @@ class CsvFile:
     numbers: dict[str, str] = field(default_factory=dict)
     categories: Sequence[str] = ()
     notes: list[str] = field(default_factory=list)
-    wrong: dict[str, str] = field(default_factory=dict)
     n: int | None = None
 
     def batches(
@@ -51,17 +116,23 @@ class CsvFile:
         """Read all rows, or those of a block of lines, as Arrow tables of these columns."""
         import pyarrow as pa
 
-        for name in self.names if columns is None else columns:
-            if name in self.wrong:
-                raise TableError(self.wrong[name])
         for batch in self._text(columns, block):
             cells = zip(batch.schema.names, batch.columns, strict=True)
             yield pa.table({name: self.convert(name, column) for name, column in cells})
 
+    def convert(self, name: str, text: Any) -> Any:
+        """Return an Arrow column of text as what it is: floats, text, a category."""
+        if name not in self.numbers:
+            return text.dictionary_encode() if name in self.categories else text
+        numbers = self.writing.numbers(text, self.numbers[name])
+        if numbers is None:
+            raise TableError(self._wrong_cell(name))
+        return numbers
+
     def _text(
         self, columns: Sequence[str] | None = None, block: bytes | None = None
     ) -> Iterator[Any]:
-        """Read the same as batches of text."""
+        """Read rows as batches of text."""
         import pyarrow as pa
         import pyarrow.compute as pc
         import pyarrow.csv as arrow
@@ -70,9 +141,9 @@ class CsvFile:
             block_size=READ_BYTES,
             column_names=list(self.names),
             skip_rows=self.header,
-            encoding=self.writing.encoding or "utf-8",
+            encoding=self.writing.encoding,
         )
-        parse = arrow.ParseOptions(delimiter=self.writing.separator or ",", newlines_in_values=True)
+        parse = arrow.ParseOptions(delimiter=self.writing.separator, newlines_in_values=True)
         convert = arrow.ConvertOptions(
             column_types={name: pa.string() for name in self.names},
             include_columns=None if columns is None else list(columns),
@@ -87,52 +158,39 @@ class CsvFile:
         except pa.ArrowInvalid as error:
             raise TableError(self._sentence(str(error))) from error
 
-    def convert(self, name: str, text: Any) -> Any:
-        """Return an Arrow column of text as what it is: floats, text, a category."""
-        if name in self.numbers:
-            numbers = self.writing.numbers(text, self.numbers[name])
-            if numbers is None:
-                raise TableError(self._wrong_cell(name))
-            return numbers
-        return text.dictionary_encode() if name in self.categories else text
-
     def infer(self, units: Mapping[str, str]) -> None:
         """Decide from the first part of the file which columns are numbers, with these units."""
         import pyarrow.compute as pc
 
         first = next(self._text(), None)
         if first is None:
-            raise TableError(f"{self.path} needs a line of column names and at least one row.")
-        for name, cells in zip(first.schema.names, first.columns, strict=True):
-            unit = units[name]
-            numbers = None if name in self.categories else self.writing.numbers(cells, unit)
-            if numbers is not None and numbers.null_count < len(numbers):
+            raise TableError(f"{self.path} {SAY_NO_ROWS}")
+        how = self.writing
+        other = replace(how, decimal="," if how.decimal == "." else ".", thousands="")
+        for name in (name for name in self.names if name not in self.categories):
+            cells, unit = first.column(name), units[name]
+            numbers = how.numbers(cells, unit)
+            if numbers is None:  # where they should be, what is wrong is told when it is read
+                found = pc.value_counts(how.in_usual_form(cells, unit).drop_null())[:LOOKED_AT]
+                some, counts = found.field("values").to_pylist(), np.array(found.field("counts"))
+                almost = values.kind_of(some, counts)[0] == "numbers, but"
+                if almost or other.numbers(cells) is not None:
+                    self.numbers[name] = unit
+            elif numbers.null_count < len(numbers):
                 self.numbers[name] = unit
                 if unit:
                     self.notes.append(f"Column {name!r} has numbers written with {unit!r}.")
-            elif numbers is None and name not in self.categories:
-                found = pc.value_counts(cells)
-                some = found[:LOOKED_AT]
-                values = [self.writing.plain(v) for v in some.field("values").to_pylist()]
-                counts = np.array(some.field("counts"))
-                other = replace(
-                    self.writing, decimal=OTHER[self.writing.decimal or "."], thousands=None
-                )
-                almost = kind_of(values, counts)[0] == "numbers, but"
-                if almost or other.numbers(cells) is not None:
-                    self.wrong[name] = self._wrong_cell(name)
 
     # Sentences
 
     def refuse_open_quote(self) -> None:
         """Refuse a cell of several lines whose quotation mark is not closed at its end."""
-        with self._reader(strict=True) as rows:
-            while True:
+        with self._rows(strict=True) as rows:
+            row: Any = ()
+            while row is not None:
                 begin = rows.line_num + 1
                 try:
-                    next(rows)
-                except StopIteration:
-                    return
+                    row = next(rows, None)
                 except csv.Error as error:
                     if rows.line_num > begin:
                         raise TableError(
@@ -144,23 +202,22 @@ class CsvFile:
         """Return what Arrow says as a sentence that names the line."""
         ragged = re.search(r"Expected (\d+) columns, got (\d+)", said)
         if ragged:
-            lines = (at for at, row in self.lines() if row and len(row) != int(ragged[1]))
-            line = next(lines, None)
+            lines = (at for at, row in self.lines() if len(row) != int(ragged[1]))
             return (
-                f"{self.path} is ragged: {f'line {line}' if line else 'a line'} has {ragged[2]} "
-                f"cells, where {ragged[1]} were expected. Quote cells that hold a separator, or "
-                "name it with --separator."
+                f"{self.path} is ragged: line {next(lines, '?')} has {ragged[2]} cells, where "
+                f"{ragged[1]} were expected. Quote cells that hold a separator, or name it with "
+                "--separator."
             )
         if "UTF8" in said or "encoding" in said.lower():
             return f"{self.path} is not text in UTF-8: say what it is, --encoding latin-1 say."
         return f"{self.path} cannot be read as a table: {said}"
 
     def _wrong_cell(self, name: str) -> str:
-        at = self.names.index(name)
+        at, how = self.names.index(name), re.compile(self.writing.pattern, re.ASCII)
         cells = ((line, row[at]) for line, row in self.lines() if at < len(row))
-        unit = self.numbers.get(name, "")
-        wrong = (pair for pair in cells if as_number(self.writing.plain(pair[1], unit)) is None)
-        line, cell = next(wrong, ("?", "a value"))
+        texts = ((*cell, in_usual_form(cell[1], self.numbers[name])) for cell in cells)
+        wrong = (c for c in texts if not how.fullmatch(c[2]) and c[2].lower() not in MARKS)
+        line, cell, _ = next(wrong, ("?", "a value", ""))
         return (
             f"Column {name!r} of {self.path} has {cell!r:.60} in line {line}, which is not a "
             "number: correct it or leave it empty. In a fit, --category makes the column a "
@@ -169,39 +226,39 @@ class CsvFile:
 
     def lines(self) -> Iterator[tuple[int, list[str]]]:
         """Yield each line that has a row, with its number in the file."""
-        with self._reader() as rows:
+        with self._rows() as rows:
             yield from ((rows.line_num, r) for r in rows if r and rows.line_num > self.header)
 
     @contextmanager
-    def _reader(self, *, strict: bool = False) -> Iterator[Any]:
-        encoding, separator = self.writing.encoding or "utf-8", self.writing.separator or ","
+    def _rows(self, *, strict: bool = False) -> Iterator[Any]:
+        stream, how = open_unpacked(self.path), self.writing
         with (
-            long_cells(),
-            io.TextIOWrapper(
-                open_unpacked(self.path), encoding=encoding, errors="replace", newline=""
-            ) as text,
+            io.TextIOWrapper(stream, how.encoding, errors="replace", newline="") as text,
+            _read_rows(text, how.separator, strict=strict) as rows,
         ):
-            yield csv.reader(text, delimiter=separator, strict=strict)
+            yield rows
 
 
 def open_csv(
     path: Path, writing: Writing, schema: Schema | None = None, categories: Sequence[str] = ()
 ) -> CsvFile:
-    """Open a text file of a table; what is None in `writing` is recognised."""
-    text, writing = written.decode_beginning(path, writing)
+    """Open a text file of a table; what is empty in `writing` is recognised."""
+    text, encoding = _decode_beginning(path, writing.encoding)
     if not text.strip():
         raise TableError(f"{path} is empty.")
     told = re.match(r'"?sep=(.)"?\r?\n', text)  # which Excel writes
-    separator = writing.separator or (told[1] if told else written.find_separator(text))
-    rows = written.rows_of_text(text, separator)[bool(told) :]
-    if len(rows) > 2 and len(text) >= written.HEAD_BYTES:
+    separator = writing.separator or (told[1] if told else _find_separator(text))
+    rows = _rows_of(text, separator)[bool(told) :]
+    if len(rows) > 2 and len(text) >= HEAD_BYTES:
         rows = rows[:-1]  # which may be cut
     (line, first), *rest = rows
-    decimal, thousands = written.find_decimal([row for _, row in rest], separator, writing, schema)
-    writing = replace(writing, separator=separator, decimal=decimal, thousands=thousands)
+    columns = [[row[j] for _, row in rest if j < len(row)] for j in range(len(first))]
+    units = [find_unit(column) for column in columns]
+    writing = replace(writing, separator=separator, encoding=encoding)
+    writing = _find_decimal(columns, units, writing, schema)
     known = {c.name for c in schema.columns} if schema is not None and schema.named else set()
     cells = [cell if cell in known else cell.strip() for cell in first]
-    texts = [c for c in cells if c and as_number(c.replace(decimal, ".")) is None]
+    texts = [c for c in cells if c and values.as_number(c.replace(writing.decimal, ".")) is None]
     named = bool(texts) or _is_numbering(cells) or (bool(known) and known <= set(cells))
     names = tuple(
         cell if named and (cell or i == cells.index("")) else f"column {i}"
@@ -213,35 +270,131 @@ def open_csv(
     refuse_repeated(names, path)
     refuse_unknown(categories, names, path)
     if named and not rest:
-        raise TableError(f"{path} needs a line of column names and at least one row.")
+        raise TableError(f"{path} {SAY_NO_ROWS}")
     if named and not texts:
         file.notes.append(f"The first line of {path} is taken as names of columns.")
     if not named:
         file.notes.append(f"{path} begins with numbers: its columns have no names.")
     if writing.describe() not in ("separated by commas", "separated by tabs"):
         file.notes.append(f"{path} is {writing.describe()}.")
-    body = [row for at, row in rows if at > file.header]
-    columns = {name: [r[j] for r in body if j < len(r)] for j, name in enumerate(names)}
-    units = {name: find_form(cells) for name, cells in columns.items()}
+    unit_of = dict(zip(names, units, strict=True))
     if schema is None:
-        file.infer(units)
+        file.infer(unit_of)
     else:
         numbers = [c.name for c in schema.columns if c.kind == "number"] if schema.named else names
-        file.numbers = {name: units.get(name, "") for name in numbers}  # all others are text
-    file.notes += _marks(file, columns)
+        file.numbers = {name: unit_of.get(name, "") for name in numbers}  # all others are text
+    for name, column in zip(names, columns, strict=True):
+        others = {
+            cell.strip() for cell in column if values.is_mark(cell) and not values.is_gap(cell)
+        }
+        if others and name in file.numbers:
+            said = ", ".join(map(repr, sorted(others)))
+            file.notes.append(f"Column {name!r} has numbers and {said}, taken as missing values.")
     return file
 
 
-def _marks(file: CsvFile, columns: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return a note for each column of numbers in whose first rows something marks gaps."""
-    notes = []
-    for name in filter(file.numbers.__contains__, file.names):
-        cells = {cell.strip() for cell in columns[name]}
-        marks = sorted(c for c in cells if c.lower() in MARKS and c.lower() not in MISSING)
-        if marks:
-            said = ", ".join(map(repr, marks))
-            notes.append(f"Column {name!r} has numbers and {said}, taken as missing values.")
-    return notes
+# How a file is written
+
+
+def open_unpacked(path: Path) -> Any:
+    """Open a file, packed or not, whatever its name says, to read its bytes."""
+    with path.open("rb") as file:
+        head = file.read(6)
+    if head.startswith(ZSTD):
+        import pyarrow as pa
+
+        return pa.input_stream(str(path), compression="zstd")
+    opener = next((o for magic, o in PACKED.items() if head.startswith(magic)), Path.open)
+    return opener(path, "rb")
+
+
+def _decode_beginning(path: Path, encoding: str) -> tuple[str, str]:
+    """Return the beginning of a file as text, and how it is encoded."""
+    try:
+        with open_unpacked(path) as file:
+            head = bytes(file.read(HEAD_BYTES))
+    except (EOFError, lzma.LZMAError, gzip.BadGzipFile) as error:
+        raise NoTableError(f"{path} is packed, and cut off or damaged.") from error
+    encoding = encoding or _find_encoding(head)
+    try:
+        decoder = codecs.getincrementaldecoder(encoding)(errors="strict")
+        text = decoder.decode(head).removeprefix("\ufeff")
+    except LookupError as error:
+        msg = f"There is no encoding {encoding!r}: utf-8, utf-16 and latin-1 are usual."
+        raise TableError(msg) from error
+    except UnicodeDecodeError as error:
+        msg = f"{path} is not text in {encoding}: say what it is, --encoding latin-1 say."
+        raise TableError(msg) from error
+    if "\x00" in text:
+        raise NoTableError(f"{path} is not a text file.")
+    return text, encoding
+
+
+def _find_encoding(head: bytes) -> str:
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    nulls = head[:2000].count(0)
+    if nulls > len(head[:2000]) / 4:
+        return "utf-16-le" if head[1:2000:2].count(0) > nulls / 2 else "utf-16-be"
+    try:
+        codecs.getincrementaldecoder("utf-8")(errors="strict").decode(head)
+    except UnicodeDecodeError:
+        return "latin-1"
+    return "utf-8"
+
+
+@contextmanager
+def _read_rows(text: Any, separator: str, *, strict: bool = False) -> Iterator[Any]:
+    """Give Python's reader of a text file, for cells of any usual length."""
+    usual = csv.field_size_limit(LONGEST_CELL)
+    try:
+        yield csv.reader(text, delimiter=separator, strict=strict)
+    finally:
+        csv.field_size_limit(usual)
+
+
+def _rows_of(text: str, separator: str, most: int | None = None) -> list[tuple[int, list[str]]]:
+    """Return the rows of a text that are not empty, each with the line that it ends in."""
+    with _read_rows(io.StringIO(text, newline=""), separator) as rows:
+        return list(islice(((rows.line_num, row) for row in rows if row), most))
+
+
+def _find_separator(text: str) -> str:
+    """Return what stands between cells: what each row has as often, and more than never."""
+    for separator in SEPARATORS:
+        rows = _rows_of(text, separator, 200)
+        widths = {len(row) for _, row in (rows[:-1] if len(rows) > 2 else rows)}
+        if len(widths) == 1 and widths != {1}:
+            return separator
+    first = text.lstrip().partition("\n")[0]
+    most = max("\t;|,", key=lambda mark: first.count(mark))
+    return most if most in first else ","
+
+
+def _find_decimal(
+    columns: Sequence[Sequence[str]], units: Sequence[str], writing: Writing, schema: Schema | None
+) -> Writing:
+    """Return the writing in which most cells are numbers: first that of a model's file, then dots.
+
+    Where cells such as 1,234 say no more, the comma is before decimals, unless it separates cells.
+    """
+    pairs = zip(columns, units, strict=True)
+    cells = [
+        in_usual_form(c, unit) if unit else values.tidy(c) for column, unit in pairs for c in column
+    ]
+    cells = [cell for cell in cells if cell[:1] in "+-0123456789.," and not cell.isdecimal()]
+    there = {"", *(mark for mark in ".,' \xa0\u202f" if any(mark in cell for cell in cells))}
+    tried = [(".", ""), (",", ""), (".", ","), (",", ".")]
+    tried = [tried[i] for i in (0, 2, 1, 3)] if writing.separator == "," else tried
+    tried += [(decimal, mark) for mark in " \xa0\u202f'" for decimal in ".,"]
+    known = [] if schema is None else [(schema.decimal, schema.thousands)]
+    found, most = writing, -1
+    for decimal, thousands in known + [pair for pair in tried if pair[1] in there]:
+        one = replace(writing, decimal=decimal, thousands=thousands)
+        numbers = sum(map(bool, map(re.compile(one.pattern, re.ASCII).fullmatch, cells)))
+        if numbers > most and writing.decimal in ("", decimal):
+            found, most = one, numbers
+    return found
 
 
 def _is_numbering(cells: Sequence[str]) -> bool:

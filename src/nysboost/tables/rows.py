@@ -34,18 +34,22 @@ def fit_rows(
     The estimator gets `schema_`, `n_features_in_`, `feature_names_in_` and `_table`, its `Codes`.
     With `missing` "refuse" gaps are errors. Y (n, t) and weights (n,) are for the codes.
     """
+    if not is_frame(X) and not stays_where_it_is(X):
+        X = _check_table(estimator, X, missing, reset=True)
+    codes, rows = _fit(X, missing, Y, weights)
     if is_frame(X):
-        codes, rows = _fit_frame(X, missing, Y, weights)
         text = not hasattr(X, "iloc") or all(isinstance(c, str) for c in X.columns)
         name_columns(estimator, names_of(X) if text else None, codes.schema.width)
     elif stays_where_it_is(X):
-        codes, rows = _fit_array(X, missing, Y, weights)
         name_columns(estimator, None, codes.schema.width)
-    else:
-        X = _check_table(estimator, X, missing, reset=True)
-        codes, rows = _fit_array(X, missing, Y, weights)
     estimator._table, estimator.schema_ = codes, codes.schema
     return rows
+
+
+def frame_numbers(X: Any) -> Found:
+    """Return the codes of a data frame without targets, and its rows as an array of numbers."""
+    codes, rows = _fit(X, "refuse")
+    return codes, rows.data
 
 
 def new_rows(estimator: Any, X: Any, missing: str) -> Any:
@@ -63,69 +67,65 @@ def new_rows(estimator: Any, X: Any, missing: str) -> Any:
     return EncodedRows(rows, numbers)
 
 
-def frame_numbers(X: Any) -> tuple[Codes, Any]:
-    """Return the codes of a data frame without targets, and its rows as an array of numbers."""
-    codes, rows = _fit_frame(X, "refuse", None, None)
-    return codes, rows.data
-
-
 # Fitting
 
 
-def _fit_frame(X: Any, missing: str, Y: Floats | None, weights: Floats | None) -> Found:
-    if not is_lazy(X):
-        frame = frame_of(X)
-        _refuse_empty(frame, "a fit")
-        codes, numbers = _train(frame.to_native(), missing, Y, weights)
-        return codes, as_rows(_as_narrow(numbers, frame))
-    refuse_unnamed(X)
-    if all(getattr(kind, "kind", "O") in "fiu" for kind in X.dtypes):
-        try:
-            rows = as_rows(X)
-        except NotFiniteError:
-            if missing != "fill":
-                raise
-        else:  # whose survey has brought some of them here
-            looks = look_at(rows.take(spread_indices(rows.n, MEASURED)))
-            named = [replace(a, name=name) for a, name in zip(looks, names_of(X), strict=True)]
-            return Codes.of(Schema.of_looks([named], missing, named=True)), rows
-    return _fit_parts(X, missing)
+def _fit(X: Any, missing: str, Y: Floats | None = None, weights: Floats | None = None) -> Found:
+    """Return the codes of a table, trained on Y where it is in memory, and its rows as numbers."""
+    named = is_frame(X)
+    if named:
+        refuse_unnamed(X)
+    if (found := _fit_numbers(X, missing)) is not None:
+        return found
+    if is_lazy(X):  # look at each part where it is, decide, and code it there
+        looks: Any = compute_parts(X, partial(look_at, size=max(1, SAMPLE_ROWS // X.npartitions)))
+        codes = Codes.of(Schema.of_looks(looks, missing, named=named))
+        return codes, as_rows(codes.lazily(X, missing))
+    if stays_where_it_is(X):
+        stored = rows_of(X)
+        looks = map(look_at, stored.pieces(scan_size(stored)))
+        codes = Codes.of(Schema.of_looks(looks, missing, named=False))
+        return codes, EncodedRows(stored, partial(_encode, codes, missing))
+    table = _frame_with_rows(X, "a fit") if named else X
+    refuse_unequal(len(table), len(table) if Y is None else len(Y))
+    cells = list(columns_of(table))
+    schema = Schema.of_looks([[*map(Look.at, cells)]], missing, named=named)
+    codes, numbers = Codes.train(schema, schema.read_cells(cells, missing), Y, weights)
+    return codes, as_rows(_as_narrow(numbers, table) if named else numbers)
 
 
-def _fit_array(X: Any, missing: str, Y: Floats | None, weights: Floats | None) -> Found:
-    """Fit to an array of any namespace or store, as it is where each column is of usual size."""
-    text = isinstance(X, np.ndarray) and X.dtype.kind == "O"
+def _fit_numbers(X: Any, missing: str) -> Found | None:
+    """Return numbers as they are, where they are, if all are finite and of usual size."""
+    if is_frame(X):
+        plain = is_lazy(X) and all(getattr(kind, "kind", "O") in "fiu" for kind in X.dtypes)
+    else:
+        plain = getattr(X.dtype, "kind", "f") != "O"
+    if not plain:
+        return None
     try:
-        if not text:
-            rows = as_rows(X)
-            sizes = rows.sizes
-            usual = np.all((sizes == 0) | ((sizes > USUAL[0]) & (sizes < USUAL[1])))
-            if not usual and is_sparse(X):
-                least = float(np.min(np.abs(X.data), where=X.data != 0, initial=np.inf))
-                refuse_far(X, sizes, 0, least)
-            if usual or is_sparse(X):
-                medians = _medians(rows) if missing == "fill" else None
-                return Codes.of(Schema((), rows.n_features, medians=medians)), rows
+        rows = as_rows(X)
     except NotFiniteError:
         if missing != "fill" or is_sparse(X):
             raise
-    if not stays_where_it_is(X):
-        codes, numbers = _train(X, missing, Y, weights)
-        return codes, as_rows(numbers)
-    if is_lazy(X):
-        return _fit_parts(X, missing)
-    stored = rows_of(X)
-    looks = map(look_at, stored.pieces(scan_size(stored)))
-    codes = Codes.of(Schema.of_looks(looks, missing, named=False))
-    return codes, EncodedRows(stored, partial(_encode, codes, missing))
+        return None
+    sizes = rows.sizes
+    usual = bool(np.all((sizes == 0) | ((sizes > USUAL[0]) & (sizes < USUAL[1]))))
+    if not usual and is_sparse(X):
+        refuse_far(X, sizes, 0, float(np.min(np.abs(X.data), where=X.data != 0, initial=np.inf)))
+    elif not usual:
+        return None
+    if is_frame(X):
+        looks = look_at(rows.take(spread_indices(rows.n, MEASURED)))  # which a survey has kept
+        named = [replace(look, name=name) for look, name in zip(looks, names_of(X), strict=True)]
+        return Codes.of(Schema.of_looks([named], missing, named=True)), rows
+    medians = _medians(rows) if missing == "fill" else None
+    return Codes.of(Schema((), rows.n_features, medians=medians)), rows
 
 
 def _medians(rows: Any) -> Floats:
     """Return the median of each column, shape (d,): of rows elsewhere those that a scan kept."""
-    if not rows.in_memory:
-        table = rows.take(spread_indices(rows.n, MEASURED))
-    else:
-        table = rows.take(slice(None, None, sample_step(rows.n)))
+    spread = spread_indices(rows.n, MEASURED)
+    table = rows.take(slice(None, None, sample_step(rows.n)) if rows.in_memory else spread)
     if not is_sparse(table):
         return np.array([median(floats_on_host(table[:, j])) for j in range(table.shape[1])])
     columns, found = table.tocsc(), np.zeros(table.shape[1])
@@ -134,41 +134,24 @@ def _medians(rows: Any) -> Floats:
     return found
 
 
-def _train(X: Any, missing: str, Y: Floats | None, weights: Floats | None) -> tuple[Codes, Floats]:
-    """Return the codes of a table in memory, trained on Y, and its rows as numbers."""
-    refuse_unequal(len(X), len(X) if Y is None else len(Y))
-    cells = list(columns_of(X))
-    schema = Schema.of_looks([[*map(Look.at, cells)]], missing, named=is_frame(X))
-    return Codes.train(schema, schema.read_cells(cells, missing), Y, weights)
-
-
-def _fit_parts(X: Any, missing: str) -> Found:
-    """Look at each part of a lazy table where it is, decide, and code it there."""
-    size = max(1, SAMPLE_ROWS // X.npartitions)
-    looks = compute_parts(X, partial(look_at, size=size))
-    codes = Codes.of(Schema.of_looks(looks, missing, named=is_frame(X)))
-    return codes, as_rows(codes.lazily(X, missing))
-
-
 # Reading
 
 
 def _numbers(estimator: Any, missing: str, X: Any, start: int = 0) -> Any:
     """Return the rows of a frame, an array or a CSR matrix as numbers, lazy ones as lazy ones."""
     codes = estimator._table or Codes.of(estimator.schema_)  # None in files of older versions
-    if not is_frame(X):
-        refuse_width(estimator, X.shape[1])
-        return codes.lazily(X, missing) if is_lazy(X) else codes(X, missing, start)
-    refuse_unnamed(X)
-    if not codes.schema.named:
-        refuse_width(estimator, len(names_of(X)))
+    if is_frame(X):
+        refuse_unnamed(X)
+    if not is_frame(X) or not codes.schema.named:
+        refuse_width(estimator, len(names_of(X)) if is_frame(X) else X.shape[1])
     if is_lazy(X):
         return codes.lazily(X, missing)
-    frame = frame_of(X)
-    _refuse_empty(frame, type(estimator).__name__)
+    if not is_frame(X):
+        return codes(X, missing, start)
+    frame = _frame_with_rows(X, type(estimator).__name__)
     if not codes.schema.columns:
         _check_feature_names(estimator, X, reset=False)
-    return _as_narrow(codes(frame.to_native(), missing, start), frame)
+    return _as_narrow(codes(frame, missing, start), frame)
 
 
 def _encode(codes: Codes, missing: str, X: Any, start: int) -> Any:
@@ -182,6 +165,17 @@ def _number_blocks(blocks: Iterator[Any], numbers: Any) -> Iterator[Any]:
         found = numbers(part, start)
         start += found.shape[0]
         yield found
+
+
+def _frame_with_rows(X: Any, who: str) -> Any:
+    """Return a data frame as narwhals sees it, and refuse one without rows."""
+    frame = frame_of(X)
+    if not len(frame):
+        raise ValueError(
+            f"X is a data frame with 0 sample(s) (shape={tuple(frame.shape)}), while a minimum of "
+            f"1 is required by {who}."
+        )
+    return frame
 
 
 def _as_narrow(numbers: Floats, frame: Any) -> Any:
@@ -236,12 +230,4 @@ def refuse_width(estimator: Any, width: int) -> None:
         raise ValueError(
             f"X has {width} features, but {type(estimator).__name__} is expecting "
             f"{estimator.n_features_in_} features as input."
-        )
-
-
-def _refuse_empty(frame: Any, who: str) -> None:
-    if not len(frame):
-        raise ValueError(
-            f"X is a data frame with 0 sample(s) (shape={tuple(frame.shape)}), while a minimum of "
-            f"1 is required by {who}."
         )

@@ -8,15 +8,11 @@ from functools import reduce
 from operator import add
 from typing import Any
 
-import numpy as np
-
-from nysboost.numerics.arrays import Floats, Indices
-from nysboost.tables.columns import Column, Look, decide, is_far, look_at, say_far, say_gaps
+from nysboost.numerics.arrays import Floats
+from nysboost.tables.columns import Column, Look, decide, look_at
 from nysboost.tables.frames import Cells, columns_of, is_frame, names_of
-from nysboost.tables.values import Factor, find_positions, first_of, from_seconds, numbers_as
 
 KINDS = ("number", "boolean", "date", "duration", "category", "text", "empty")
-TRUTHS = ("boolean", "number")  # a column of numbers takes truth values too
 
 SHOWN = 12
 """Columns of one kind that a description names."""
@@ -55,8 +51,7 @@ class Schema:
     def read(self, X: Any, missing: str = "fill", start: int = 0) -> list[Any]:
         """Return the columns of a table as this schema has them, matched by name, of shape (n,).
 
-        Floats have NaN in gaps; categories are positions among `values`, −1 in gaps, −2 if
-        unknown; text is None. `start` is the number of the first row in messages.
+        Those that are not used are None. `start` is the number of the first row in messages.
         """
         wanted = self.match_names(names_of(X)) if is_frame(X) and self.named else ()
         categories = {column.name for column in self.columns if column.kind == "category"}
@@ -69,7 +64,7 @@ class Schema:
         """Return columns as they came, in the order of this schema, as it has them."""
         columns = self.columns or [Column(each.name) for each in cells]
         return [
-            _read(column, each, missing, start) if column.used else None
+            column.read(each, missing, start) if column.used else None
             for column, each in zip(columns, cells, strict=True)
         ]
 
@@ -96,58 +91,3 @@ class Schema:
                 more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
                 lines.append(f"{kind}: {', '.join(found[:SHOWN])}{more}")
         return lines or [f"number: {self.width} columns"]
-
-
-def _read(column: Column, cells: Cells, missing: str, start: int) -> Any:
-    """Return a column as floats or positions, or say which row does not fit."""
-    if column.kind == "category":
-        values: Any = _positions(column, cells, missing, start)
-        gaps = values == -1
-    else:
-        values = _numbers(column, cells, start)
-        gaps, sizes = np.isnan(values), np.abs(values)
-        far = is_far(sizes, column.usual) if column.kind == "number" else np.isinf(sizes)
-        if (row := first_of(far)) is not None:
-            raise ValueError(say_far(column.name, values[row], start + row))
-    if missing != "fill" and (row := first_of(gaps)) is not None:
-        raise ValueError(say_gaps(column.name, int(gaps.sum()), missing, start + row))
-    return values
-
-
-def _numbers(column: Column, cells: Cells, start: int) -> Floats:
-    data = cells.data
-    if isinstance(data, Factor):
-        numbers, wrong = numbers_as(column.kind, data.values, column.form)
-        if (row := first_of(np.append(wrong, False)[data.codes])) is not None:
-            raise ValueError(_unfit(column, f"{data.values[data.codes[row]]!r:.60}", start + row))
-        return data.at(numbers)
-    there = ~np.isnan(data)
-    if column.kind == "boolean" and cells.kind == "number":
-        if (row := first_of(there & (data != 0) & (data != 1))) is not None:
-            raise ValueError(_unfit(column, repr(float(data[row])), start + row))
-    elif cells.kind != column.kind and there.any() and (cells.kind, column.kind) != TRUTHS:
-        raise ValueError(_unfit(column, f"a {cells.kind}", start + int(np.argmax(there))))
-    return data
-
-
-def _positions(column: Column, cells: Cells, missing: str, start: int) -> Indices:
-    data = cells.data
-    if not isinstance(data, Factor):
-        value: Any = {"boolean": bool, "date": from_seconds}.get(cells.kind, float)
-        data = Factor.of([value(x) if x == x else x for x in data.tolist()])
-    places = np.array([*find_positions(column.values, data.values), -1], dtype=np.intp)
-    found: Indices = places[data.codes]
-    if missing == "raise" and (row := first_of(found == -2)) is not None:
-        raise ValueError(
-            f"Column {column.name!r} has the value {data.values[data.codes[row]]!r:.60} in row "
-            f'{start + row}, which was not there in fitting and which missing="raise" refuses.'
-        )
-    return found
-
-
-def _unfit(column: Column, shown: str, row: int) -> str:
-    plural = {"number": "numbers", "boolean": "truth values", "date": "dates"}
-    return (
-        f"Column {column.name!r} was fitted with {plural.get(column.kind, 'durations')}, but row "
-        f"{row} has {shown}: give it the kind of value that it had in fitting."
-    )

@@ -1,0 +1,80 @@
+"""What is learned: labels of one type, and the target's column of a file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _assert_all_finite, column_or_1d
+
+from nysboost.tables import values
+from nysboost.tables.frames import cells_of
+from nysboost.user_error import TableError
+
+
+def classifiable(y: Any) -> NDArray[Any]:
+    """Return labels of one type that can be told apart, shape (n,), or say why they cannot."""
+    if isinstance(y, np.ma.MaskedArray) and np.ma.is_masked(y):
+        msg = "y is a masked array, and its masked labels would count: leave such rows out."
+        raise ValueError(msg)
+    array = np.asarray(y)
+    if array.dtype.kind == "c":
+        msg = "Complex data not supported: labels are text, whole numbers or truth values."
+        raise ValueError(msg)
+    # NumPy's text of any length is none that scikit-learn knows
+    labels = column_or_1d(array.astype(object) if array.dtype.kind == "T" else array, warn=True)
+    labels = _of_one_type(labels) if labels.dtype.kind == "O" else labels
+    if labels.dtype.kind == "f":
+        _assert_all_finite(labels, input_name="y")
+    check_classification_targets(labels)
+    return labels
+
+
+def _of_one_type(labels: NDArray[Any]) -> NDArray[Any]:
+    """Return objects as numbers or truth values where they are, else as text or what they are."""
+    row = values.first_of(np.array([values.is_gap(label) for label in labels], dtype=bool))
+    if row is not None:
+        msg = f"Input y contains NaN: no label in row {row} ({labels[row]!r}). Leave such rows out."
+        raise ValueError(msg)
+    if len({isinstance(label, str) for label in labels}) > 1:
+        msg = "y mixes text with other labels: make all of them text, with y.astype(str) say."
+        raise TypeError(msg)
+    kinds = {type(label) for label in labels}
+    if kinds <= {bool, np.bool}:
+        return labels.astype(np.bool)
+    whole = all(issubclass(kind, int | np.integer | np.bool) for kind in kinds)
+    if any(isinstance(label, str) or values.as_number(label) is None for label in labels):
+        return labels
+    try:
+        return labels.astype(np.int64 if whole else np.float64)
+    except OverflowError as error:
+        msg = f"y has labels of more than 64 bits, such as {max(labels)}: turn them into text."
+        raise ValueError(msg) from error
+
+
+def target_of(column: Any, name: str, path: str) -> NDArray[Any]:
+    """Return the target of a file: floats, truth values, or text."""
+    import narwhals as nw
+
+    cells = cells_of(nw.from_native(column, series_only=True), name)
+    kind, data, found = cells.kind, cells.data, cells.values
+    if found is not None and kind == "object":
+        kind, _, numbers = values.kind_of(found, cells.counts())
+    if kind in ("date", "duration"):
+        raise TableError(
+            f"The target {name!r} of {path} holds dates or times: turn it into numbers to be "
+            "regressed, or into text to be classified."
+        )
+    if found is not None and kind in values.READINGS:
+        data, found = cells.replace_values(numbers), None
+    gaps = cells.gaps if found is not None else np.isnan(data)
+    if (row := values.first_of(gaps)) is not None:
+        raise TableError(
+            f"The target {name!r} of {path} has no value in {int(gaps.sum())} rows, first in row "
+            f"{row}: leave such rows out (--drop-missing)."
+        )
+    if found is not None:
+        data = np.array([str(values.plain(v)) for v in found], dtype=object)[data]
+    return np.asarray(data, dtype=np.bool if kind == "boolean" else None)
