@@ -10,13 +10,13 @@ from sklearn.metrics.pairwise import rbf_kernel
 import nysboost as nb
 from nysboost.gram import make_gram
 from nysboost.methods.centres import cluster_rows, density_weighted, meka
-from nysboost.numerics.kmeans import centroids
+from nysboost.numerics.kmeans import clusters
 
 
 def test_kmeans_is_plain_nystrom_on_the_centroids():
     X = np.random.default_rng(0).normal(size=(120, 3))
     approx = nb.approximate(X, "kmeans", nb.Gaussian(gamma=0.3), n_components=10, random_state=4)
-    Z = centroids(X, 10, np.random.default_rng(4))
+    Z, _ = clusters(X, 10, np.random.default_rng(4))
     C = rbf_kernel(X, Z, gamma=0.3)
     expected = C @ np.linalg.pinv(rbf_kernel(Z, gamma=0.3)) @ C.T
     np.testing.assert_allclose(approx.to_dense(), expected, atol=1e-8)

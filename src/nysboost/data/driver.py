@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from nysboost.numerics import arrays, resources
-from nysboost.numerics.arrays import Array
+from nysboost.numerics.arrays import Array, slices
 from nysboost.numerics.resources import Budget
 
 T = TypeVar("T")
@@ -92,11 +92,6 @@ class Cost:
             return Plan(max(1, n), block, threads)
         left = min(PIECE_BYTES * threads, free - threads * block * self.block_row)
         return Plan(max(least, left // self.piece_row), block, threads)
-
-
-def slices(start: int, stop: int, size: int) -> Iterator[slice]:
-    """Cut range(start, stop) into slices of `size`."""
-    return (slice(i, min(i + size, stop)) for i in range(start, stop, size))
 
 
 def in_order(function: Callable[[T], R], items: Iterable[T], threads: int) -> Iterator[R]:

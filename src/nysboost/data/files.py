@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, TextIO
 from uuid import uuid4
 
 import numpy as np
+from numpy.lib.array_utils import byte_bounds
 from numpy.typing import NDArray
 
 from nysboost._version import SOFTWARE
@@ -36,14 +37,13 @@ def find_map(array: Any) -> np.memmap[Any, Any] | None:
 def give_back(array: NDArray[Any]) -> None:
     """Let the system drop the array's pages; what was written to them stays in the file."""
     owner = find_map(array)
-    if owner is None or owner.mode == "c" or not hasattr(mmap, "MADV_DONTNEED"):
+    if owner is None or owner.mode == "c" or not array.size or not hasattr(mmap, "MADV_DONTNEED"):
         return
     file: Any = owner.base
-    begin = _address(array) - _address(np.frombuffer(file, dtype=np.uint8))
+    start = byte_bounds(np.frombuffer(file, dtype=np.uint8))[0]
+    begin, end = (bound - start for bound in byte_bounds(array))
     first = begin // mmap.PAGESIZE * mmap.PAGESIZE
-    end = begin + (np.abs(array.strides) * (np.array(array.shape) - 1)).sum() + array.itemsize
-    if array.size and min(array.strides) >= 0:
-        file.madvise(mmap.MADV_DONTNEED, first, int(end) - first)
+    file.madvise(mmap.MADV_DONTNEED, first, end - first)
 
 
 def reserve(file: int, size: int, path: Path) -> None:
@@ -68,10 +68,6 @@ def disk_full(path: Path, size: int | None) -> OSError:
     return OSError(errno.ENOSPC, f"{needs}. {advice}", str(path))
 
 
-def _address(array: NDArray[Any]) -> int:
-    return int(array.__array_interface__["data"][0])
-
-
 @contextmanager
 def whole_path(path: Path) -> Iterator[Path]:
     """Give the name of a file or folder that takes the place of `path` if all goes well."""
@@ -83,7 +79,9 @@ def whole_path(path: Path) -> Iterator[Path]:
             shutil.rmtree(place)
         elif beside.is_dir():
             place.unlink(missing_ok=True)
-        put_in_place(beside, place)
+        if place.is_file():  # which leaves the new one its permissions
+            beside.chmod(place.stat().st_mode & 0o7777)
+        beside.replace(place)
     finally:
         if beside.is_dir():
             shutil.rmtree(beside, ignore_errors=True)
@@ -144,20 +142,13 @@ def real_place(path: Path) -> Path:
     return path.resolve() if path.is_symlink() else path
 
 
-def put_in_place(beside: Path, place: Path) -> None:
-    """Give a whole file its name; one that was there leaves it its permissions."""
-    if place.is_file():
-        beside.chmod(place.stat().st_mode & 0o7777)
-    beside.replace(place)
-
-
 def refuse_no_place(path: Path) -> None:
     """Refuse a folder, a device, and a file in a folder that is not there."""
-    if path.exists() and not path.is_dir() and not path.is_file():
-        msg = f"{str(path)!r} is a device or a pipe, and no file: give the name of a file."
-        raise ValueError(msg)
+    folder = real_place(path).parent
     if path.is_dir():
         raise IsADirectoryError(f"{str(path)!r} is a folder: give the name of a file in it.")
-    if not real_place(path).parent.is_dir():
-        msg = f"There is no folder {str(real_place(path).parent)!r} to write {path.name!r} to."
-        raise FileNotFoundError(msg)
+    if path.exists() and not path.is_file():
+        msg = f"{str(path)!r} is a device or a pipe, and no file: give the name of a file."
+        raise ValueError(msg)
+    if not folder.is_dir():
+        raise FileNotFoundError(f"There is no folder {str(folder)!r} to write {path.name!r} to.")

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+import sys
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 
 from nysboost.data import files
 from nysboost.numerics.arrays import Array, dtype_name, empty, namespace, to_host, whereabouts
-
-__all__ = ["make_output"]
 
 MARKED_ROWS = 4096
 """Rows that are marked at a time: many writes are slow, and all rows at once might not fit."""
@@ -28,9 +26,7 @@ class Output:
     in_memory = False
 
     def __init__(self, n_columns: int, form: Array) -> None:
-        self.n_columns = n_columns
-        self.form = form
-        self.written = 0
+        self.n_columns, self.form, self.written = n_columns, form, 0
         self._parts: list[Array] = []
 
     def begin(self) -> None:
@@ -42,11 +38,11 @@ class Output:
 
     def write(self, rows: Array) -> None:
         """Write the next rows: the array that `room` returned, filled."""
-        self._put(rows)
+        self._put(rows, self.written + rows.shape[0])
         self.written += rows.shape[0]
 
-    def _put(self, rows: Array) -> None:
-        """Store the rows behind those that were written before."""
+    def _put(self, rows: Array, stop: int) -> None:  # noqa: ARG002
+        """Store rows behind those that were written before; `stop` is the number with them."""
         self._parts.append(rows)
 
     def finish(self) -> Array:
@@ -54,8 +50,7 @@ class Output:
         return namespace(*self._parts).concat(self._parts)
 
     def abandon(self) -> None:
-        """Leave nothing behind that looks like a whole result."""
-        self._parts.clear()
+        """Leave nothing behind that looks like a whole result, as an error is handled."""
 
 
 class Given(Output):
@@ -83,11 +78,10 @@ class Given(Output):
             raise ValueError(msg)
         return self.out[self.written : stop, :] if self.in_place else super().room(count)
 
-    def _put(self, rows: Array) -> None:
+    def _put(self, rows: Array, stop: int) -> None:
         if self.in_place:
             files.give_back(rows)
             return
-        stop = self.written + rows.shape[0]
         try:
             self.out[self.written : stop, :] = to_host(rows)
         except OSError as error:
@@ -113,24 +107,21 @@ class File(Output):
 
     def __init__(self, path: Path, n: int | None, n_columns: int, form: Array) -> None:
         super().__init__(n_columns, form)
-        self.path = path
+        self.path, self._n, self._opened = path, n or 0, ExitStack()
         self._dtype = np.dtype(dtype_name(form))
         self._row_bytes = n_columns * self._dtype.itemsize
-        self._n = n
-        self._place = files.real_place(path)
-        self._partial = self._place.with_name(f"{path.name}.{uuid4().hex}.partial")
 
     def begin(self) -> None:
         """Open the file, and claim its disk space if its size is known."""
         try:
-            self._file = self._partial.open("xb")
+            beside = self._opened.enter_context(files.whole_path(self.path))
+            self._file = self._opened.enter_context(beside.open("xb"))
         except OSError as error:
             raise files.write_error(self.path, "The features", error) from error
-        self._write_header(self._n or 0)
+        self._write_header(self._n)
         self._start = self._file.tell()
         try:
-            size = self._start + (self._n or 0) * self._row_bytes
-            files.reserve(self._file.fileno(), size, self.path)
+            files.reserve(self._file.fileno(), self._start + self._n * self._row_bytes, self.path)
         except OSError:
             self.abandon()
             raise
@@ -138,34 +129,30 @@ class File(Output):
     def _write_header(self, n: int) -> None:
         # NumPy leaves room for any number of rows, so the header can be written again
         descr = np.lib.format.dtype_to_descr(self._dtype)
-        shape = (n, self.n_columns)
-        fields = {"descr": descr, "fortran_order": False, "shape": shape}
+        fields = {"descr": descr, "fortran_order": False, "shape": (n, self.n_columns)}
         np.lib.format.write_array_header_1_0(self._file, fields)
 
-    def _put(self, rows: Array) -> None:
+    def _put(self, rows: Array, stop: int) -> None:
         try:
             self._file.write(to_host(rows).data)
             self._file.flush()
         except OSError as error:
             if error.errno not in files.NO_ROOM:
                 raise
-            so_far = self.written + rows.shape[0]
-            raise files.disk_full(self.path, so_far * self._row_bytes) from error
+            raise files.disk_full(self.path, stop * self._row_bytes) from error
 
     def finish(self) -> Array:
         self._file.truncate(self._start + self.written * self._row_bytes)
         self._file.seek(0)
         self._write_header(self.written)
-        self._file.close()
-        files.put_in_place(self._partial, self._place)
+        self._opened.close()
         whole: Array = np.load(self.path, mmap_mode="r")
         return whole
 
     def abandon(self) -> None:
         """Remove what was written; a file of that name from before stays as it is."""
         with suppress(OSError):  # what is still in a buffer may find the disk full again
-            self._file.close()
-        self._partial.unlink(missing_ok=True)
+            self._opened.__exit__(*sys.exc_info())
 
 
 def make_output(out: Any, n: int | None, n_columns: int, form: Array) -> Output:

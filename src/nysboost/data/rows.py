@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 
-from nysboost.data.driver import ENDLESS, PairTask, Plan, Task, run_blocks, slices
+from nysboost.data.driver import ENDLESS, PairTask, Plan, Task, run_blocks
 from nysboost.data.files import give_back
 from nysboost.data.lazy import gather
 from nysboost.data.outputs import Output, make_output
 from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, Indices, as_float, convert_like, take
+from nysboost.numerics.arrays import Array, Indices, as_float, convert_like, slices, take
 from nysboost.numerics.checks import refuse_non_finite, refuse_unequal
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from nysboost.data.driver import TILE_COLS, TILE_ROWS, BlockTask, slices
+from nysboost.data.driver import TILE_COLS, TILE_ROWS, BlockTask
 from nysboost.data.lazy import gather
 from nysboost.data.rows import ArrayRows, ForgottenRows, Rows, scan_size
 from nysboost.gram.landmarks import Landmarks
@@ -109,9 +109,9 @@ class Gram(ABC):
         """
         rows = np.arange(self.n) if rows is None else rows
         xp, n, products = arrays.namespace(V), len(rows), []
-        for top in slices(0, n, TILE_ROWS):
+        for top in arrays.slices(0, n, TILE_ROWS):
             total = xp.zeros_like(V[top, :])
-            for left in slices(0, n, self.tile_width(V.shape[1])):
+            for left in arrays.slices(0, n, self.tile_width(V.shape[1])):
                 tile = self.block(rows[top], rows[left])
                 tile = arrays.to_host(tile) if isinstance(V, np.ndarray) else tile
                 total += xp.astype(tile, V.dtype, copy=False) @ V[left, :]

@@ -23,7 +23,7 @@ from nysboost.numerics.arrays import (
     row_blocks,
     to_host,
 )
-from nysboost.numerics.kmeans import centroids
+from nysboost.numerics.kmeans import clusters
 from nysboost.numerics.tolerances import NEAR_ROUNDING, SINGLE
 from nysboost.settings import DEFAULT_LEARNERS, Settings
 
@@ -77,7 +77,7 @@ def _start(gram: Gram, c: int, row_cap: int, rng: np.random.Generator) -> Landma
     """Return the centroids of k-means or, where points cannot be landmarks, boosted columns."""
     if _can_move(gram):
         points = gram.rows.take(slice(None))
-        found = centroids(points, c, rng, max_iter=KMEANS_ITERATIONS, rough=True)
+        found, _ = clusters(points, c, rng, max_iter=KMEANS_ITERATIONS, rough=True)
         return Landmarks(None, like(found, points))
     return _boosted_columns(gram, c, row_cap, rng)
 

@@ -280,10 +280,13 @@ def positive_or_one(values: NDArray[Any]) -> Floats:
     return np.where(values > 0, values, 1.0)
 
 
+def slices(start: int, stop: int, size: int) -> Iterator[slice]:
+    """Cut range(start, stop) into slices of `size`."""
+    return (slice(i, min(i + size, stop)) for i in range(start, stop, size))
+
+
 def row_blocks(n: int, row_bytes: int, budget: int = CACHE_BYTES) -> Iterator[slice]:
     """Cut range(n) into slices of which each takes about `budget` bytes."""
     size = max(1, budget // max(1, row_bytes))
     # whole multiples of 64 rows keep matrix products on their fast path
-    size = size // 64 * 64 or size
-    for start in range(0, n, size):
-        yield slice(start, min(start + size, n))
+    return slices(0, n, size // 64 * 64 or size)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -80,11 +79,6 @@ def _distances_from_means(squared: Floats, owner: Indices, before: Floats) -> Fl
     return moved
 
 
-def centroids(points: Array, c: int, rng: np.random.Generator, **options: Any) -> Array:
-    """Return the c centroids of k-means on points, shape (c, d), with `options` of `clusters`."""
-    return clusters(points, c, rng, **options)[0]
-
-
 def clusters(
     points: Array,
     c: int,
@@ -102,54 +96,40 @@ def clusters(
     far = float(np.finfo("float32" if rough else arrays.dtype_name(points)).max) ** 0.25
     largest = arrays.max_abs(points)  # in whose units squares are in range, where they are not
     unit = 1.0 if largest == 0 or 1 / far < largest < far else arrays.unit_of(points)
-    cloud = _Cloud.of(points if unit == 1 else points / unit, weights, rough)
+    cloud = _Cloud(points / unit if unit != 1 else points, weights, rough)
     Z = cloud.take(_seeds_among(cloud, c, rng))
-    owner, tolerance = np.full(cloud.n, -1), STILL * cloud.spread
+    variance = 2 * float(cloud.half_norms.mean()) / points.shape[1]  # the mean of the features'
+    owner = np.full(cloud.n, -1)
     for _ in range(max_iter):
         nearest, squared = cloud.nearest(Z)
         if np.array_equal(nearest, owner):
             break
         owner, before = nearest, Z
         Z = cloud.means(owner, squared, before)
-        if float(arrays.namespace(Z).sum((Z - before) ** 2)) <= tolerance:
+        if float(arrays.namespace(Z).sum((Z - before) ** 2)) <= STILL * variance:
             break
     owner, _ = cloud.nearest(Z)
     Z = (Z + cloud.centre) * unit
     return (csr_matrix(Z) if arrays.is_sparse(points) else Z), owner
 
 
-@dataclass(frozen=True, eq=False)
 class _Cloud:
     """Weighted points, centred where they are dense so that their products keep their digits."""
 
-    X: Array
-    centre: Array | float
-    half_norms: Floats
-    mass: Floats
-    rough: bool = False
-
-    @classmethod
-    def of(cls, points: Array, weights: Floats | None, rough: bool = False) -> _Cloud:
-        mass = np.ones(points.shape[0]) if weights is None else np.asarray(weights, np.float64)
-        mass = mass / mass.max() if mass.any() else np.ones(points.shape[0])
+    def __init__(self, points: Array, weights: Floats | None, rough: bool = False) -> None:
+        self.n, self.rough = int(points.shape[0]), rough and not arrays.is_sparse(points)
+        mass = np.ones(self.n) if weights is None else np.asarray(weights, np.float64)
+        self.mass = mass / mass.max() if mass.any() else np.ones(self.n)
+        self.centre: Any = 0.0
         if arrays.is_sparse(points):
-            half = np.asarray(points.multiply(points).sum(axis=1)).ravel() / 2
-            return cls(points.tocsr(), 0.0, half, mass)
-        xp = arrays.namespace(points)
-        centre = xp.mean(points, axis=0)
-        X = points - centre
-        half = arrays.to_host(xp.sum(X * X, axis=1)).astype(np.float64) / 2
-        return cls(xp.astype(X, xp.float32) if rough else X, centre, half, mass, rough)
-
-    @property
-    def n(self) -> int:
-        """Number of points."""
-        return len(self.mass)
-
-    @property
-    def spread(self) -> float:
-        """The mean variance of a feature."""
-        return float(2 * self.half_norms.mean() / self.X.shape[1])
+            self.X, squares = points.tocsr(), points.multiply(points).sum(axis=1)
+        else:
+            xp = arrays.namespace(points)
+            self.centre = xp.mean(points, axis=0)
+            X = points - self.centre
+            self.X, squares = xp.astype(X, xp.float32) if rough else X, xp.sum(X * X, axis=1)
+            squares = arrays.to_host(squares)
+        self.half_norms = np.asarray(squares).ravel().astype(np.float64) / 2
 
     def take(self, indices: Any) -> Array:
         """Return points at `indices`, which may be where the points are, dense."""

@@ -56,11 +56,8 @@ def range_basis(A: Array) -> tuple[Array, Array]:
     scale = arrays.max_abs(A) or 1.0  # so that squares stay in range
     rest = xp.astype(A, xp.float64) / scale
     turn = arrays.like(np.eye(A.shape[1]), rest)  # A turn / scale = rest, all the way
-    smallest, floor = (
-        max(cutoff(ROUNDING, arrays.epsilon(A)), cutoff(A.shape[1], arrays.epsilon(rest))),
-        0.0,
-    )
-    Q, T = rest[:, :0], turn[:, :0]
+    smallest = max(cutoff(ROUNDING, arrays.epsilon(A)), cutoff(A.shape[1], arrays.epsilon(rest)))
+    Q, T, floor = rest[:, :0], turn[:, :0], 0.0
     while rest.shape[1] > 0:
         squared = rest.T @ rest
         with threads_for(squared.shape[0]):

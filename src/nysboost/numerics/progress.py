@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import multiprocessing
 import shutil
@@ -70,6 +69,11 @@ class Progress:
             self.say(self.sentence(line or f"{self.share:.0%} of the work is done"))
 
     @property
+    def passed(self) -> float:
+        """Seconds since the computation began."""
+        return self.clock() - self.created
+
+    @property
     def share(self) -> float:
         """How much of the work is done, 0 to 1; 0 as long as nobody knows."""
         return min(self.done / self.total, 1.0) if self.total else 0.0
@@ -83,7 +87,7 @@ class Progress:
     @property
     def is_long(self) -> bool:
         """Whether it takes long enough for a bar."""
-        passed = self.clock() - self.created
+        passed = self.passed
         return passed >= SECONDS or (passed >= SECONDS / 4 and passed + (self.left or 0) > SECONDS)
 
     def sentence(self, line: str) -> str:
@@ -94,9 +98,8 @@ class Progress:
     def bar(self, title: str) -> str:
         """Return the title with a bar and the time left, or with the time that has passed."""
         if self.share in (0, 1):
-            return f"{title}: {in_words(self.clock() - self.created)}"
-        filled = round(WIDTH * self.share)
-        drawn = "#" * filled + "." * (WIDTH - filled)
+            return f"{title}: {in_words(self.passed)}"
+        drawn = ("#" * round(WIDTH * self.share)).ljust(WIDTH, ".")
         return self.sentence(f"{title} [{drawn}] {self.share:.0%}")
 
 
@@ -127,7 +130,7 @@ def report_progress(
     progress = Progress(None, listen)
     token = _current.set(progress)
     try:
-        with _draw_bar(progress, title, verbose if outer is None else 0):
+        with _show(progress, title, verbose if outer is None else 0):
             yield progress
     finally:
         _current.reset(token)
@@ -137,7 +140,7 @@ def count_rows(blocks: Iterable[T], title: str, total: int | None, verbose: int)
     """Yield blocks of rows, and report how many rows of all are done; `verbose` as above."""
     progress = Progress()
     progress.begin(total or 0)
-    with _draw_bar(progress, title, verbose):
+    with _show(progress, title, verbose):
         for block in blocks:
             yield block
             progress.step(len(block))  # type: ignore[arg-type]
@@ -174,60 +177,28 @@ def in_words(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
 
 
-def _say(title: str, progress: Progress, line: str) -> None:
-    erase = "\r\033[K" if sys.stderr.isatty() else ""
-    passed = progress.clock() - progress.created
-    print(f"{erase}{title} {passed:6.1f} s  {line}", file=sys.stderr, flush=True)
-
-
-def _drawing() -> Callable[[str], None] | None:
-    """Return what shows a line in the place of the last one, or None where nobody looks."""
-    alone = multiprocessing.current_process().name == "MainProcess"  # and no worker
-    if not alone or threading.current_thread() is not threading.main_thread():
-        return None
-    if sys.stderr is not None and sys.stderr.isatty():
-        return _draw_on_terminal
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    return _NotebookLine() if type(shell).__name__ == "ZMQInteractiveShell" else None
-
-
-def _draw_on_terminal(text: str) -> None:
-    width = shutil.get_terminal_size().columns - 1
-    sys.stderr.write(f"\r\033[K{text[:width]}")
-    sys.stderr.flush()
-
-
-class _NotebookLine:
-    """A line of a cell's output that is written over."""
-
-    shown: Any = None
-
-    def __call__(self, text: str) -> None:
-        from IPython.display import Pretty, display
-
-        if self.shown is None:
-            self.shown = display(Pretty(text), display_id=True)
-        else:
-            self.shown.update(Pretty(text))
-
-
 @contextmanager
-def _draw_bar(progress: Progress, title: str, verbose: int | None) -> Iterator[None]:
+def _show(progress: Progress, title: str, verbose: int | None) -> Iterator[None]:
     """Draw ten times a second, as soon as it takes long, and erase the line at the end."""
-    draw = None if verbose == 0 else _drawing()
-    progress.say = functools.partial(_say, title, progress) if verbose else None
+
+    def say(line: str) -> None:
+        erase = "\r\033[K" if sys.stderr.isatty() else ""
+        said = f"{erase}{title} {progress.passed:6.1f} s  {line}"
+        print(said, file=sys.stderr, flush=True)
+
+    draw = None if verbose == 0 else _find_screen()
+    progress.say = say if verbose else None
     progress.pause = math.inf if draw else PAUSE
     if draw is None:
         yield
         return
-    over = threading.Event()
-    visible: list[bool] = []
+    over, visible = threading.Event(), threading.Event()
 
     def watch() -> None:
         while not over.wait(0.1):
-            if visible or progress.is_long:
+            if visible.is_set() or progress.is_long:
                 draw(progress.bar(title))
-                visible.append(True)
+                visible.set()
 
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()
@@ -236,5 +207,33 @@ def _draw_bar(progress: Progress, title: str, verbose: int | None) -> Iterator[N
     finally:
         over.set()
         thread.join()
-        if visible:
+        if visible.is_set():
             draw("")
+
+
+def _find_screen() -> Callable[[str], None] | None:
+    """Return what shows a line in the place of the last one, or None where nobody looks."""
+    alone = multiprocessing.current_process().name == "MainProcess"  # and no worker
+    if not alone or threading.current_thread() is not threading.main_thread():
+        return None
+    if sys.stderr is not None and sys.stderr.isatty():
+        return _draw_on_terminal
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if type(shell).__name__ != "ZMQInteractiveShell":
+        return None
+    from IPython.display import Pretty, display
+
+    shown: list[Any] = []  # a line of a cell's output that is written over
+
+    def draw_in_notebook(text: str) -> None:
+        if not shown:
+            shown.append(display(Pretty(text), display_id=True))
+        shown[0].update(Pretty(text))
+
+    return draw_in_notebook
+
+
+def _draw_on_terminal(text: str) -> None:
+    width = shutil.get_terminal_size().columns - 1
+    sys.stderr.write(f"\r\033[K{text[:width]}")
+    sys.stderr.flush()

@@ -16,16 +16,13 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from math import ceil
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 MAX_MEMORY = 2**30
 """Working memory of a pass over the rows, beyond what goes in and what comes out."""
-
-LARGEST_KEPT = 2**25 - 2**16
-"""Bytes of the largest piece that GNU's C library can be taught to keep: just below 32 MB."""
 
 UNITS = {"": 1, **{f"{p}B": 1000**i for i, p in enumerate(["", "K", "M", "G", "T"])}}
 UNITS |= {f"{p}IB": 1024**i for i, p in enumerate(["K", "M", "G", "T"], start=1)}
@@ -74,7 +71,7 @@ def format_bytes(size: float) -> str:
 
 def keep_freed_memory() -> None:
     """Have GNU's C library keep some 64 MB of freed memory: 16 ms a step of a search, not 26."""
-    np.empty(LARGEST_KEPT, dtype=np.uint8)
+    np.empty(2**25 - 2**16, dtype=np.uint8)  # it learns from the largest piece, below 32 MB
 
 
 _local = threading.local()
@@ -108,18 +105,29 @@ def usable_threads(budget: Budget) -> int:
     """Return how many threads a pass may use, by the user's own settings."""
     if getattr(_local, "confined", False):
         return 1
-    available = _limit.threads_outside()
+    with _lock:
+        before = {id(library): threads for library, threads in _changed}
+        available = min((before.get(id(one)) or one[0]() for one in _libraries()), default=1)
     return min(available, budget.threads or available)
 
 
 class one_blas_thread:  # noqa: N801
-    """A context in which matrix products run on one thread each, in the whole process."""
+    """A context in which matrix products run on one thread each, in the whole process.
+
+    The first that is entered changes each library, the last that is left restores it.
+    """
 
     def __enter__(self) -> None:
-        _limit.enter(id(self))
+        with _lock:
+            _inside.add(id(self))
+            for library in _libraries() if len(_inside) == 1 else ():
+                get, change = library
+                if (before := get()) > 1:
+                    _changed.append((library, before))
+                    change(1)
 
     def __exit__(self, *_: object) -> None:
-        _limit.leave(id(self))
+        _leave(id(self))
 
     __del__ = __exit__
 
@@ -143,79 +151,51 @@ def threads_on_few_cores(budget: Budget) -> AbstractContextManager[None]:
     return one_blas_thread() if usable_threads(budget) <= FEW_CORES else nullcontext()
 
 
-@dataclass(frozen=True)
-class _Library:
-    """A BLAS library: functions that read and change its number of threads."""
+_Library: TypeAlias = tuple[Callable[[], int], Callable[[int], Any]]
+"""A BLAS library: functions that read and change its number of threads."""
 
-    get: Callable[[], int]
-    set: Callable[[int], Any]
-
-
-class _Limit:
-    """One thread for each BLAS library as long as anybody is inside; the last restores it."""
-
-    def __init__(self) -> None:
-        self._lock = threading.RLock()  # a context may be collected while another enters
-        self._inside: set[int] = set()
-        self._changed: list[tuple[_Library, int]] = []
-
-    def forget_threads(self) -> None:
-        """Begin anew in a forked child, where the threads inside do not exist."""
-        self._lock = threading.RLock()
-        self._inside = set()
-        self.leave(0)
-
-    def threads_outside(self) -> int:
-        """Return the number of threads that the user has set."""
-        with self._lock:
-            changed = {id(library): before for library, before in self._changed}
-            numbers = [changed.get(id(one)) or one.get() for one in _libraries()]
-        return min(numbers, default=1)
-
-    def enter(self, who: int) -> None:
-        """Set the limit, if nobody is inside yet."""
-        with self._lock:
-            self._inside.add(who)
-            if len(self._inside) > 1:
-                return
-            for library in _libraries():
-                before = library.get()
-                if before > 1:
-                    self._changed.append((library, before))
-                    library.set(1)
-
-    def leave(self, who: int) -> None:
-        """Give back what `enter` has changed, if nobody else is inside."""
-        with self._lock:
-            self._inside.discard(who)
-            while self._changed and not self._inside:
-                library, before = self._changed[-1]
-                if library.get() == 1:
-                    library.set(before)
-                self._changed.pop()
+_lock = threading.RLock()  # a context may be collected while another enters
+_inside: set[int] = set()
+_changed: list[tuple[_Library, int]] = []
 
 
-_limit = _Limit()
+def _leave(who: int) -> None:
+    """Give back what was changed, if nobody else is inside."""
+    with _lock:
+        _inside.discard(who)
+        while _changed and not _inside:
+            (get, change), before = _changed[-1]
+            if get() == 1:
+                change(before)
+            _changed.pop()
+
+
+def _forget_threads() -> None:
+    """Begin anew in a forked child, where the threads inside do not exist."""
+    global _lock
+    _lock = threading.RLock()
+    _inside.clear()
+    _leave(0)
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_limit.forget_threads)
+    os.register_at_fork(after_in_child=_forget_threads)
 
 
 @cache
 def _libraries() -> tuple[_Library, ...]:
-    """Return the BLAS libraries of NumPy and SciPy: looking for them takes milliseconds."""
-    found = ThreadpoolController().select(user_api="blas").lib_controllers
-    return tuple(
-        _openblas(one) or _Library(one.get_num_threads, one.set_num_threads) for one in found
-    )
+    """Return the BLAS libraries of NumPy and SciPy: looking for them takes milliseconds.
 
-
-def _openblas(controller: Any) -> _Library | None:
-    """Return OpenBLAS's own functions, where its threads belong to the process."""
-    if getattr(controller, "threading_layer", "") != "pthreads":
-        return None
-    for prefix, suffix in product(("", "scipy_"), ("", "64_", "_64")):
-        name = f"{prefix}openblas_{{}}_num_threads{suffix}".format
-        if hasattr(controller.dynlib, name("set")):
-            functions = (getattr(controller.dynlib, name(what)) for what in ("get", "set"))
-            return _Library(*functions)
-    return None
+    Of OpenBLAS they are its own functions, where its threads belong to the process.
+    """
+    found: list[_Library] = []
+    for one in ThreadpoolController().select(user_api="blas").lib_controllers:
+        functions = one.get_num_threads, one.set_num_threads
+        for prefix, suffix in product(("", "scipy_"), ("", "64_", "_64")):
+            name = f"{prefix}openblas_{{}}_num_threads{suffix}".format
+            own = getattr(one, "threading_layer", "") == "pthreads"
+            if own and hasattr(one.dynlib, name("set")):
+                functions = getattr(one.dynlib, name("get")), getattr(one.dynlib, name("set"))
+                break
+        found.append(functions)
+    return tuple(found)

@@ -19,7 +19,7 @@ from nysboost.kernels.radial import Radial
 from nysboost.numerics.arrays import Array, Floats, dense, like, namespace, take, to_host
 from nysboost.numerics.checks import unknown
 from nysboost.numerics.descent import anneal
-from nysboost.numerics.kmeans import centroids
+from nysboost.numerics.kmeans import clusters
 from nysboost.search import tuning
 from nysboost.search.loss import Point, TargetLoss
 from nysboost.search.scaling import SCALINGS, Scale, Scaling, principal, unit_spread
@@ -124,7 +124,7 @@ class Candidate:
         q = int(sample.X.shape[1])
         shapes = {"one": np.ones(()), "each": np.ones(q), "full": np.eye(q)}
         A = np.ones(()) if self.shape == "fixed" else shapes[self.shape] / np.sqrt(q)
-        Z = centroids(sample.X[: tuning.ROWS_PER_LANDMARK * c, :], c, rng, max_iter=5)
+        Z, _ = clusters(sample.X[: tuning.ROWS_PER_LANDMARK * c, :], c, rng, max_iter=5)
         point = Point(Z, like(A, Z), float(np.log(tuning.START_GAMMA)))
         return Solution(self.name, self.kernel, point, tuning.GAMMAS)
 
