@@ -25,8 +25,7 @@ from nysboost.data.files import whole_file
 FORMAT = "nysboost model"
 FORMAT_VERSION = 1
 DESCRIPTION = "model.json"
-EPOCH = (1980, 1, 1, 0, 0, 0)
-"""Every member has the same date: the same model gives the same bytes."""
+EPOCH = (1980, 1, 1, 0, 0, 0)  # the date of every member: the same model gives the same bytes
 
 
 class ModelFileError(ValueError):

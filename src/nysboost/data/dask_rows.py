@@ -27,17 +27,10 @@ from nysboost.numerics.resources import format_bytes, on_one_core
 
 T = TypeVar("T")
 
-TAKE_BYTES = 2**31
-"""Rows that are brought here at once take no more than this."""
-
-HELD_BYTES = 2**27
-"""So little is brought here with the first look: some methods look at all of few rows often."""
-
-MERGED = 16
-"""Values that one task merges: the tree over a million chunks has five levels."""
-
-NO_VALUES = np.empty((0, 0), dtype=object)
-"""Shows Dask that a task returns one value for a chunk."""
+TAKE_BYTES = 2**31  # rows that are brought here at once take no more than this
+HELD_BYTES = 2**27  # so little comes here with the first look: some methods look at few rows often
+MERGED = 16  # values that one task merges: the tree over a million chunks has five levels
+NO_VALUES = np.empty((0, 0), dtype=object)  # shows Dask that a task returns one value for a chunk
 
 
 @dataclass(frozen=True, eq=False)

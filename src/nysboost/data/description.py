@@ -14,10 +14,9 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from array_api_compat import is_array_api_obj, is_cupy_array, is_torch_array
 from numpy.typing import NDArray
 
-from nysboost.numerics.arrays import device, to_host
+from nysboost.numerics import arrays as lib
 
 NON_FINITE = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
 DTYPES = {kind: getattr(np, kind) for kind in ("float32", "float64", "int32", "int64")}
@@ -26,6 +25,10 @@ LIBRARIES = {"torch": "array_api_compat.torch", "cupy": "array_api_compat.cupy"}
 
 class NotSavableError(TypeError):
     """A model that holds something which no file may hold; the message says what to do."""
+
+
+class DeviceError(RuntimeError):
+    """Arrays that cannot be put where they were; the message says what to do."""
 
 
 @dataclass(frozen=True)
@@ -41,12 +44,8 @@ class Form:
 def of_dataclass(kind: Any) -> Form:
     """Return the form of a dataclass, whose parts are its fields."""
     names = [field.name for field in fields(kind) if field.init]
-    return Form(
-        kind.__name__,
-        kind,
-        lambda value: {name: getattr(value, name) for name in names},
-        lambda parts: kind(**parts),
-    )
+    take_apart = lambda value: {name: getattr(value, name) for name in names}  # noqa: E731
+    return Form(kind.__name__, kind, take_apart, lambda parts: kind(**parts))
 
 
 def of_estimator(kind: Any) -> Form:
@@ -68,9 +67,6 @@ def of_estimator(kind: Any) -> Form:
     return Form(kind.__name__, kind, take_apart, put_together)
 
 
-# Into a description
-
-
 class Describer:
     """Turns a value into JSON, and collects the arrays that belong to it."""
 
@@ -90,13 +86,11 @@ class Describer:
         if isinstance(value, list):
             return [self.describe(item, where) for item in value]
         if type(value) is tuple:
-            return {"tuple": [self.describe(item, where) for item in value]}
+            return {"tuple": self.describe(list(value), where)}
         if isinstance(value, Mapping):
             if all(isinstance(key, str) for key in value):
                 return {"dict": {k: self.describe(v, f"{k} of {where}") for k, v in value.items()}}
-            return {
-                "pairs": [[self.describe(part, where) for part in item] for item in value.items()]
-            }
+            return {"pairs": self.describe([list(pair) for pair in value.items()], where)}
         if isinstance(value, type) and issubclass(value, np.generic):
             return {"dtype": value.__name__}
         if id(value) not in self._seen:
@@ -113,11 +107,9 @@ class Describer:
                 return {"names": value.tolist()}
             if value.dtype.kind in "fiubU":
                 return {"array": self._add_array(np.asarray(value))}
-        elif is_array_api_obj(value):
-            library = "torch" if is_torch_array(value) else "cupy" if is_cupy_array(value) else None
-            if library is not None:
-                host = self._add_array(to_host(value))
-                return {"array": host, "library": library, "device": str(device(value))}
+        elif lib.is_array(value) and (library := lib.library(value)) in LIBRARIES:
+            host = self._add_array(lib.to_host(value))
+            return {"array": host, "library": library, "device": str(lib.device(value))}
         form = self._forms.get(type(value))
         if form is None:
             raise _not_savable(value, where)
@@ -148,9 +140,6 @@ def _not_savable(value: Any, where: str) -> NotSavableError:
         f"A {kind.__module__}.{kind.__qualname__} ({where}) cannot be put into a model file, which "
         "holds approximations, transformers and learners of NysBoost, and numbers."
     )
-
-
-# From a description
 
 
 def put_together(
@@ -204,16 +193,13 @@ def put_together(
     return read(root)
 
 
-class DeviceError(RuntimeError):
-    """Arrays that cannot be put where they were; the message says what to do."""
-
-
 def _on_device(array: NDArray[Any], library: str, device: str) -> Any:
     try:
         xp = importlib.import_module(LIBRARIES[library])
     except ImportError as error:
-        msg = f"The model has {library} arrays: install {library} to load it."
-        raise DeviceError(msg) from error
+        raise DeviceError(
+            f"The model has {library} arrays: install {library} to load it."
+        ) from error
     try:
         return xp.asarray(array, device=device) if library == "torch" else xp.asarray(array)
     except Exception as error:  # each library has its own errors for a device that is not there

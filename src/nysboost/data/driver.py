@@ -22,23 +22,12 @@ from nysboost.numerics.resources import Budget
 T = TypeVar("T")
 R = TypeVar("R")
 
-LEAST_ROWS = 64
-"""Fewer rows than this at a time would leave a matrix product nothing to do."""
-
-SHARED_ROWS = 256
-"""Below this many rows for each core, starting threads costs more than they bring."""
-
-PIECE_BYTES = 2**26
-"""A piece of this size is read or written at the full speed of a disk."""
-
-WAITING = 4
-"""Results for each thread that may wait until they are used in the order of the rows."""
-
-ENDLESS = 2**30
-"""Rows that are assumed where only the end of a stream tells their number."""
-
-TILE_ROWS, TILE_COLS = 512, 4096
-"""A tile of pairs of rows: 16 MB, beside which sums over it cost nothing."""
+LEAST_ROWS = 64  # fewer rows than this at a time would leave a matrix product nothing to do
+SHARED_ROWS = 256  # with fewer rows for each core, starting threads costs more than they bring
+PIECE_BYTES = 2**26  # a piece of this size is read or written at the full speed of a disk
+WAITING = 4  # results for each thread that may wait until they are used in the order of the rows
+ENDLESS = 2**30  # rows that are assumed where only the end of a stream tells their number
+TILE_ROWS, TILE_COLS = 512, 4096  # pairs of rows in a tile, 16 MB: sums over it cost nothing
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-from nysboost.numerics.arrays import Array, namespace
+from nysboost.numerics.arrays import Array, library, namespace
 
 T = TypeVar("T")
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -22,7 +22,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 def is_lazy(values: object) -> TypeGuard[Any]:
     """Whether values are computed when they are asked for: Dask's, which is not imported here."""
-    return type(values).__module__.partition(".")[0] in ("dask", "dask_expr")
+    return library(values) in ("dask", "dask_expr")
 
 
 def gather(values: T, like: Any = None) -> T:

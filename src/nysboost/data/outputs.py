@@ -13,8 +13,7 @@ import numpy as np
 from nysboost.data import files
 from nysboost.numerics.arrays import Array, dtype_name, empty, namespace, to_host, whereabouts
 
-MARKED_ROWS = 4096
-"""Rows that are marked at a time: many writes are slow, and all rows at once might not fit."""
+MARKED_ROWS = 4096  # marked at a time: many writes are slow, and all rows might not fit
 
 
 class Output:

@@ -25,23 +25,12 @@ T = TypeVar("T")
 Blocks: TypeAlias = list[tuple[Indices, Array]]
 """Of each block of rows, numbers of groups in rising order, and a table of as many rows."""
 
-SCAN_BYTES = 64 * 2**20
-"""A scan holds this much: far more than the reads it is made of cost, far less than memory."""
-
-FEW_ROWS = 4
-"""So many rows of one chunk, or fewer, are read one by one."""
-
-PROBED = 256
-"""Rows, spread evenly, on which a kernel is looked at before any work is done."""
-
-MEASURED = 1000
-"""Rows, spread evenly, whose median distance stands for that of all."""
-
-TAKEN_ROWS = 512
-"""Rows taken together from a memory map: 32 MB, if each is on a page of its own."""
-
-STORED_ROWS = 1024
-"""Rows that are read together from a store that does not say how it is chunked."""
+SCAN_BYTES = 64 * 2**20  # a scan holds this much: more than reads cost, less than memory
+FEW_ROWS = 4  # so many rows of one chunk, or fewer, are read one by one
+PROBED = 256  # rows, spread evenly, on which a kernel is looked at before any work is done
+MEASURED = 1000  # rows, spread evenly, whose median distance stands for that of all
+TAKEN_ROWS = 512  # rows taken together from a memory map: 32 MB, if each is on a page of its own
+STORED_ROWS = 1024  # rows that are read together from a store that does not say how it is chunked
 
 
 class Rows:

@@ -7,18 +7,10 @@ from functools import cache
 from os import PathLike
 from typing import Any, Protocol, TypeAlias, TypeGuard, cast
 
-import array_api_compat.numpy
+import array_api_compat as compat
+import array_api_compat.numpy as numpy_api
 import numpy as np
-from array_api_compat import (
-    array_namespace,
-    is_array_api_obj,
-    is_cupy_array,
-    is_numpy_array,
-    is_torch_array,
-    to_device,
-)
 from array_api_compat import device as device
-from array_api_compat import is_numpy_namespace as is_numpy_namespace
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse, vstack
 
@@ -43,11 +35,8 @@ OutputLike: TypeAlias = Shaped | str | PathLike[str]
 Indices: TypeAlias = NDArray[np.intp]
 Floats: TypeAlias = NDArray[np.float64]
 
-CACHE_BYTES = 8 * 2**20
-"""A block of kernel values of this size stays in a core's cache between its passes."""
-
-DEVICE_BYTES = 2**30
-"""A block of this size keeps a GPU busy for much longer than it takes to start its kernels."""
+CACHE_BYTES = 8 * 2**20  # kernel values that stay in a core's cache between passes over them
+DEVICE_BYTES = 2**30  # a block that keeps a GPU busy for longer than its kernels take to start
 
 
 class Namespace(Protocol):
@@ -64,7 +53,7 @@ def namespace(*arrays: Array) -> Namespace:
     """Return the array API namespace of the dense arrays (NumPy if all are sparse)."""
     dense = [array for array in arrays if not is_sparse(array)]
     numpy = all(type(array) is np.ndarray for array in dense)  # told in a tenth of the time
-    found: Namespace = array_api_compat.numpy if numpy else array_namespace(*dense)
+    found: Namespace = numpy_api if numpy else compat.array_namespace(*dense)
     return found
 
 
@@ -76,33 +65,32 @@ def is_sparse(array: object) -> TypeGuard[Any]:
 SUPPORTED = "NumPy, PyTorch and CuPy"
 
 
+def library(values: object) -> str:
+    """Return the name of the library that has made an array or another object."""
+    return type(values).__module__.partition(".")[0]
+
+
 def is_supported(array: Array) -> bool:
     """Whether every method has been run with such arrays; array-api-strict is for the tests."""
-    known = (is_numpy_array, is_torch_array, is_cupy_array, is_strict)
-    return any(is_kind(array) for is_kind in known)
+    return library(array) in ("numpy", "torch", "cupy", "array_api_strict")
 
 
 def is_array(values: object) -> TypeGuard[Any]:
     """Whether it is an array of any namespace."""
-    return bool(is_array_api_obj(values))
-
-
-def is_strict(array: Array) -> bool:
-    """Whether it is an array of array-api-strict."""
-    return type(array).__module__.partition(".")[0] == "array_api_strict"
+    return bool(compat.is_array_api_obj(values))
 
 
 def whereabouts(array: Array) -> str:
     """Return in words what kind of array it is and where it lives."""
-    if is_sparse(array) or is_numpy_array(array):
+    if is_numpy(array):
         return "a NumPy array"
-    library = "PyTorch" if is_torch_array(array) else type(array).__module__.partition(".")[0]
-    return f"a {library} array on {device(array)}"
+    return f"a {library(array).replace('torch', 'PyTorch')} array on {device(array)}"
 
 
 def to_host(array: Array) -> NDArray[Any]:
     """Return the array as NumPy, copied from its device where it has one."""
-    return np.asarray(array if is_strict(array) else to_device(array, "cpu"))
+    strict = library(array) == "array_api_strict"
+    return np.asarray(array if strict else compat.to_device(array, "cpu"))
 
 
 def floats_on_host(array: Array) -> Floats:
@@ -114,12 +102,16 @@ def like(values: NDArray[Any], reference: Array, dtype: Any = None) -> Array:
     """Return `values` in the namespace, on the device and in the dtype of `reference`."""
     if type(values) is np.ndarray is type(reference):  # told in a tenth of the time
         return values.astype(dtype or reference.dtype, copy=False)
-    xp = namespace(reference)
-    where = None if is_sparse(reference) else device(reference)
-    if isinstance(values, np.ndarray) and not is_numpy_namespace(xp):
+    if isinstance(values, np.ndarray) and not is_numpy(reference):
         # PyTorch takes no negative strides; a number would become a vector of one
         values = np.ascontiguousarray(values).reshape(values.shape)
-    return xp.asarray(values, dtype=dtype or reference.dtype, device=where)
+    return namespace(reference).asarray(values, **_kind(reference, dtype))
+
+
+def _kind(reference: Array, dtype: Any = None) -> dict[str, Any]:
+    """Return dtype and device of new arrays like the reference."""
+    where = None if is_sparse(reference) else device(reference)
+    return {"dtype": dtype or reference.dtype, "device": where}
 
 
 def in_float64(array: Array) -> Array:
@@ -138,9 +130,8 @@ def as_float(array: Array) -> Array:
 def convert_like(X: Array, Y: Array) -> Array:
     """Return Y dense if X is dense, and sparse if X is sparse, in the dtype of X."""
     Y = store_like(X, Y)
-    if is_sparse(Y):
-        cast: Array = Y.astype(X.dtype, copy=False)
-        return cast
+    if is_numpy(Y):
+        return Y.astype(X.dtype, copy=False)
     return namespace(X).astype(Y, X.dtype, copy=False)
 
 
@@ -154,14 +145,12 @@ def store_like(X: Array, Y: Array) -> Array:
 
 def empty(shape: tuple[int, ...], reference: Array) -> Array:
     """Return an array to be filled, of the namespace, device and dtype of `reference`."""
-    xp, where = namespace(reference), None if is_sparse(reference) else device(reference)
-    return xp.empty(shape, dtype=reference.dtype, device=where)
+    return namespace(reference).empty(shape, **_kind(reference))
 
 
 def identity(size: int, reference: Array) -> Array:
     """Return the identity matrix, made where `reference` is: nothing crosses over to a device."""
-    xp, where = namespace(reference), None if is_sparse(reference) else device(reference)
-    return xp.eye(size, dtype=reference.dtype, device=where)
+    return namespace(reference).eye(size, **_kind(reference))
 
 
 def take(array: Array, indices: Indices | slice, axis: int = 0) -> Array:
@@ -228,8 +217,7 @@ def epsilon(array: Array) -> float:
 
 def apply_in_place(function: str, array: Array, *args: Any) -> Array:
     """Apply a namespace's elementwise function, into `array` itself where `out=` exists."""
-    xp = namespace(array)
-    operation: Callable[..., Array] = getattr(xp, function)
+    operation: Callable[..., Array] = getattr(namespace(array), function)
     try:
         with np.errstate(under="ignore"):  # a kernel value that is 0 is no error
             return operation(array, *args, out=array)
@@ -266,7 +254,7 @@ def block_bytes(array: Array) -> int:
 
 def free_bytes(array: Array) -> int:
     """Return the free memory of the device where an array of PyTorch or CuPy lives."""
-    if is_torch_array(array):
+    if compat.is_torch_array(array):
         import torch
 
         return int(torch.cuda.mem_get_info(array.device)[0])

@@ -10,9 +10,7 @@ from typing import TypeAlias
 from nysboost.numerics.arrays import Array, namespace
 from nysboost.numerics.tolerances import NOTHING, SUFFICIENT
 
-MEMORY = 10
-"""Pairs of steps from which L-BFGS knows the curvature."""
-
+MEMORY = 10  # pairs of steps from which L-BFGS knows the curvature
 FORGET, FORGET_SQUARE, STILL = 0.9, 0.99, 1e-12
 """How much of the mean gradient, and of its square, Adam keeps in a step; a slope of nothing."""
 

@@ -11,17 +11,10 @@ from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices
 from nysboost.numerics.tolerances import EPS, SUMMED, cutoff
 
-MAX_ITER = 300
-"""Rounds at most, as in scikit-learn; few runs come near."""
-
-STILL = 1e-4
-"""Centroids that move by less than this share of the variance have arrived, as in scikit-learn."""
-
-TRIALS = 10
-"""Points drawn for each seed. scikit-learn draws 6 for 120 groups; 16 are too greedy for J."""
-
-AT_ONCE, TRIALS_AT_ONCE = 4, 20
-"""So many seeds share a draw of points in float32: a third of the time, errors 1.005 at most."""
+MAX_ITER = 300  # rounds at most, as in scikit-learn; few runs come near
+STILL = 1e-4  # a move by less of the variance is the last, as in scikit-learn
+TRIALS = 10  # points drawn for a seed; scikit-learn: 6 for 120 groups; 16 are too greedy for J
+AT_ONCE, TRIALS_AT_ONCE = 4, 20  # seeds of one draw in float32: a third of the time, errors 1.005
 
 
 def kmeans(squared: Floats, k: int, rng: np.random.Generator) -> Floats:

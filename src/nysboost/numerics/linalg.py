@@ -137,8 +137,7 @@ def fix_signs(vectors: Floats) -> Floats:
     return np.asarray(vectors * np.where(largest < 0, -1.0, 1.0), dtype=np.float64)
 
 
-SQUARES_IN_RANGE = 1e-100
-"""Norms above this, and below its inverse, come from squares that float64 holds."""
+SQUARES_IN_RANGE = 1e-100  # norms from here to its inverse come from squares that float64 holds
 
 
 def norms(A: Array, axis: int | None = None) -> Array:
@@ -164,8 +163,7 @@ def times(G: Array, Q: Array) -> Array:
     return xp.astype(G @ xp.astype(Q, G.dtype, copy=False), Q.dtype, copy=False)
 
 
-SYMMETRIC_PARTS = 8
-"""Blocks of rows of a symmetric matrix: with so many, 9/16 of its entries are evaluated."""
+SYMMETRIC_PARTS = 8  # blocks of rows, with which 9/16 of the entries are evaluated
 
 
 def symmetric(block: Callable[[Indices, Indices], Array], n: int) -> Array:

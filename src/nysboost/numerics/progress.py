@@ -17,14 +17,9 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-SECONDS = 2.0
-"""What a computation has to take, or be about to take, until a bar appears."""
-
-PAUSE = 10.0
-"""Seconds without a line after which a log is told how much is done."""
-
-WIDTH = 24
-"""Characters of the bar."""
+SECONDS = 2.0  # what a computation has to take, or be about to take, until a bar appears
+PAUSE = 10.0  # seconds without a line after which a log is told how much is done
+WIDTH = 24  # characters of the bar
 
 
 @dataclass

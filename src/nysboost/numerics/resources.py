@@ -21,9 +21,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
-MAX_MEMORY = 2**30
-"""Working memory of a pass over the rows, beyond what goes in and what comes out."""
-
+MAX_MEMORY = 2**30  # working memory of a pass, beyond what goes in and what comes out
 UNITS = {"": 1, **{f"{p}B": 1000**i for i, p in enumerate(["", "K", "M", "G", "T"])}}
 UNITS |= {f"{p}IB": 1024**i for i, p in enumerate(["K", "M", "G", "T"], start=1)}
 
@@ -132,8 +130,7 @@ class one_blas_thread:  # noqa: N801
     __del__ = __exit__
 
 
-SMALL = 512
-"""Rows of a square matrix up to which products run on one thread: two gain nothing there."""
+SMALL = 512  # rows of square matrices whose products gain nothing from a second thread
 
 
 def threads_for(size: int) -> AbstractContextManager[None]:
