@@ -100,14 +100,6 @@ def test_where_most_rows_stay_as_many_again_come():
     assert {tuple(point) for point in landmarks.points} <= {tuple(row) for row in X}
 
 
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=20).map(np.array), st.integers(0, 30))
-def test_a_systematic_sample_has_each_position_as_often_as_its_share_says(weights, size):
-    weights = weights + (weights.sum() == 0)
-    chosen = exchange._sample_systematically(weights, size)
-    share = size * weights / weights.sum()
-    assert (np.abs(np.bincount(chosen, minlength=len(weights)) - share) <= 1 + 1e-9).all()
-
-
 def test_missed_rows_are_sought_among_four_for_each():
     gram, _ = sample_of(market.points(400))
     landmarks = gram.landmarks(np.arange(10))

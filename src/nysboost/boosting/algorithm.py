@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
-from nysboost.boosting.learner import fit_learner
-from nysboost.boosting.rules import (
-    ExponentialWeights,
-    JointCore,
-    RidgeWeights,
-    Rule,
-    UniformWeights,
-)
-from nysboost.boosting.selectors import KMeansSelector, PAMSelector, ParkJunSelector, Selector
+from nysboost.boosting import rules, selectors
+from nysboost.boosting.rules import Rule
+from nysboost.boosting.selectors import Selector
 from nysboost.boosting.trajectory import Trajectory, start
 from nysboost.boosting.validation import Residual
 from nysboost.gram import Gram
@@ -25,31 +19,24 @@ from nysboost.settings import Settings
 
 
 def boost(
-    gram: Gram,
-    settings: Settings,
-    rule: Rule,
-    selector: Selector,
-    rng: np.random.Generator,
+    gram: Gram, settings: Settings, rule: Rule, selector: Selector, rng: np.random.Generator
 ) -> Trajectory:
     """Find learners in sequence, each on the columns of G that the last ones miss.
 
     X of "XYB-clustering" is the `rule` of the boosting step, `selector` the clustering. The strong
     approximation, step 3, is the trajectory's `mixture(rule)`.
     """
-    sizes = settings.resolve(gram.n)
+    sizes, candidates = settings.resolve(gram.n), []
 
     # Step 1. Standard Nyström on m uniformly sampled columns; V1 and V2.
-    columns, pool, found = start(gram, sizes, rng, whole=rule.needs_whole_columns)
-    gram = found.sample.gram
-    found.table.append(fit_learner(gram, gram.landmarks(columns), sizes.rank))
+    pool, found = start(gram, sizes, rng, whole=rule.needs_whole_columns)
 
     # Step 2. Boosting, until there are p learners.
-    candidates = []
     rows = found.observed if rule.needs_whole_columns else found.glanced_at
     at_most = len(pool) if rule.needs_whole_columns else sizes.n_considered
     residual = Residual(found, None if sizes.residual_shape == "square" else rows)
     for i in track(range(1, sizes.n_learners), "boosting step"):
-        if len(pool.left_of(residual.considered)) < sizes.n_candidates:
+        if len(pool.free(residual.considered)) < sizes.n_candidates:
             residual.consider(pool.part(at_most, rng, apart_from=rows), shared=at_most < len(pool))
         # (a) combine the learners found so far
         current = rule.mixture(found, i)
@@ -60,7 +47,7 @@ def boost(
         columns = V[selector(residual(current, V), sizes.n_columns, rng)]
         pool.remove(columns)
         # (e) the weak approximation on them
-        found.table.append(fit_learner(gram, gram.landmarks(columns), sizes.rank))
+        found.add_learner(columns, sizes.rank)
 
     return Trajectory(found, tuple(candidates))
 
@@ -68,42 +55,34 @@ def boost(
 def ensemble(gram: Gram, settings: Settings, rng: np.random.Generator) -> Trajectory:
     """Fit p learners on columns sampled uniformly without replacement."""
     sizes = settings.resolve(gram.n, boosted=False)
-    columns, pool, found = start(gram, sizes, rng)
-    gram = found.sample.gram
-    found.table.append(fit_learner(gram, gram.landmarks(columns), sizes.rank))
+    pool, found = start(gram, sizes, rng)
     for _ in range(1, sizes.n_learners):
-        columns = pool.draw(sizes.n_columns, rng)
-        found.table.append(fit_learner(gram, gram.landmarks(columns), sizes.rank))
+        found.add_learner(pool.draw(sizes.n_columns, rng), sizes.rank)
     return Trajectory(found)
 
 
 RULES: dict[str, Rule] = {
-    "U": UniformWeights(),
-    "E": ExponentialWeights(),
-    "R": RidgeWeights(),
-    "J": JointCore(),
+    "U": rules.UniformWeights(),
+    "E": rules.ExponentialWeights(),
+    "R": rules.RidgeWeights(),
+    "J": rules.JointCore(),
 }
 SELECTORS: dict[str, Selector] = {
-    "mean": KMeansSelector(),
-    "med": PAMSelector(),
-    "SF": ParkJunSelector(),
+    "mean": selectors.kmeans_columns,
+    "med": selectors.pam_columns,
+    "SF": selectors.park_jun_columns,
 }
 
-VARIANTS: tuple[str, ...] = tuple(
-    f"{x}{y}B-{clustering}" for clustering, x, y in product(SELECTORS, "UER", "UER")
-)
+_NAMES = [f"{x}{y}B-{clustering}" for clustering, x, y in product(SELECTORS, RULES, RULES)]
+
+VARIANTS: tuple[str, ...] = tuple(name for name in _NAMES if "J" not in name)
 """The paper's 27 names, XYB-clustering, in the order of its table."""
 
-JOINT_VARIANTS: tuple[str, ...] = tuple(
-    f"{x}{y}B-{clustering}"
-    for clustering, x, y in product(SELECTORS, RULES, RULES)
-    if "J" in (x, y)
-)
+JOINT_VARIANTS: tuple[str, ...] = tuple(name for name in _NAMES if "J" in name)
 """Their 21 siblings with J, the joint core, in one step or in both."""
 
 
-@dataclass(frozen=True)
-class Variant:
+class Variant(NamedTuple):
     """XYB-clustering: X weighs the boosting step, Y the strong approximation."""
 
     boosting: Rule
@@ -113,8 +92,8 @@ class Variant:
 
 def parse_variant(name: str, rules: dict[str, Rule] | None = None) -> Variant:
     """Return the composition that a name stands for, with `rules` for U, E, R and J."""
-    if name not in VARIANTS + JOINT_VARIANTS:
+    if name not in _NAMES:
         raise ValueError(unknown("boosting variant", name, VARIANTS + JOINT_VARIANTS))
-    meaning = RULES | (rules or {})
     weights, clustering = name.split("-")
+    meaning = RULES | (rules or {})
     return Variant(meaning[weights[0]], meaning[weights[1]], SELECTORS[clustering])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,24 +26,6 @@ ANCHOR = 0.1
 in sample, with 0.03 larger on other rows of Covertype (1.135e-3 against 1.125e-3)."""
 
 
-def fit_core(sample: Sample, landmarks: Landmarks, rows: Indices | None = None) -> FeatureMap:
-    """Return K̂ = C M Cᵀ with M = A⁺ G[S, S] A⁺ᵀ and A = k(S, Z): positive semidefinite.
-
-    On the sample no M gives a smaller ‖G − A M Aᵀ‖; the cost does not depend on n. `rows` are
-    positions in the sample where a part of it is used; landmarks that are points join it.
-    """
-    projection = project_sample(sample, landmarks, rows).projection
-    return FeatureMap(sample.gram, landmarks, like(projection, sample.gram.rows.form))
-
-
-def core_on(gram: Gram, landmarks: Landmarks, row_cap: int, rng: np.random.Generator) -> FeatureMap:
-    """Return the joint approximation on given landmarks, from `row_cap` rows or four for each."""
-    sample = take_sample(gram, max(row_cap, ROWS_PER_LANDMARK * len(landmarks)), rng)
-    if landmarks.indices is not None:
-        sample = Sample.of(gram, np.union1d(sample.indices, landmarks.indices))
-    return replace(fit_core(sample, sample.locate(landmarks)), gram=gram, landmarks=landmarks)
-
-
 @dataclass(frozen=True, eq=False)
 class OptimalCore:
     """The core M = T H Tᵀ that is optimal on a sample, and the products it comes from.
@@ -61,7 +44,7 @@ class OptimalCore:
     @property
     def projection(self) -> Array:
         """P of shape (c, r) with M = P Pᵀ."""
-        return self.T @ square_root(self.H)
+        return self.T @ _square_root(self.H)
 
     def restrict(self, kept: Indices) -> OptimalCore:
         """Return the core of some of the landmarks, without another product with G."""
@@ -69,40 +52,44 @@ class OptimalCore:
         U, T = _scaled_range_basis(columns)
         return OptimalCore(self.Q @ U, self.GQ @ U, T, U.T @ self.H @ U, U.T @ columns)
 
-    def relative_error(self, G: Array) -> float:
-        """Return ‖G − Q H Qᵀ‖ / ‖G‖ on the sample: by small matrices, unless these cancel."""
+    def relative_error(self, G: Array, *, single: bool = False) -> float:
+        """Return ‖G − Q H Qᵀ‖ / ‖G‖ on the sample: by small matrices, unless these cancel.
+
+        `single` says that GQ has the digits of float32 alone.
+        """
         xp, norm = namespace(self.Q), float(norms(G)) or 1.0
         H = self.H / norm
         HN = H @ (self.Q.T @ self.Q)
         loss = 1 - 2 * float(xp.sum(H * (self.Q.T @ self.GQ))) / norm + float(xp.sum(HN * HN.T))
-        if loss > CANCELLED:
+        if loss > CANCELLED and not single:
             return float(np.sqrt(loss))
-        return relative_error(G, self.Q @ square_root(self.H))
+        return relative_error(G, self.Q @ _square_root(self.H))
 
 
 def optimal_core(
-    A: Array, W: Array, times_gram: Callable[[Array], Array], anchor: float
+    A: Array, times_gram: Callable[[Array], Array], W: Array | None = None
 ) -> OptimalCore:
-    """Return the core that is optimal on a sample, which the landmarks join at weight `anchor`.
+    """Return the core that is optimal on a sample, which the landmarks join if W is given.
 
-    Without them it can be large where the sample has no rows. `A` = k(S, Z) has shape (s, c), `W`
-    = k(Z, Z) (c, c), and `times_gram` is Q ↦ G[S, S] Q.
+    `A` = k(S, Z) has shape (s, c), `times_gram` is Q ↦ G[S, S] Q, and `W` = k(Z, Z) (c, c).
+    Without landmarks that are points it can be large where the sample has no rows.
     """
     xp, s = namespace(A), A.shape[0]
-    stacked = xp.concat([A, anchor * W]) if anchor else A
+    stacked = A if W is None else xp.concat([A, ANCHOR * W])
     Q, T = _scaled_range_basis(stacked)
     columns = Q.T @ xp.astype(stacked, Q.dtype, copy=False)
-    rows, points = Q[:s, :], anchor * Q[s:, :]
+    rows = Q[:s, :]
     GQ = times_gram(rows)
     H = rows.T @ GQ
-    if anchor:
+    if W is not None:
+        points = ANCHOR * Q[s:, :]
         A, W = xp.astype(A, Q.dtype), xp.astype(W, Q.dtype)
         across = (rows.T @ A) @ points
         H = H + across + across.T + points.T @ (W @ points)
     return OptimalCore(rows, GQ, T, (H + H.T) / 2, columns)
 
 
-def square_root(H: Array) -> Array:
+def _square_root(H: Array) -> Array:
     """Return Y with Y Yᵀ = H, a positive semidefinite matrix but for rounding."""
     xp = namespace(H)
     eigenvalues, Y = xp.linalg.eigh(H)
@@ -118,48 +105,60 @@ def _scaled_range_basis(A: Array) -> tuple[Array, Array]:
     return Q, T / namespace(A).astype(units, T.dtype)[:, None]
 
 
-# Comparing approximations on a sample
-
-
-@dataclass(frozen=True, eq=False)
-class Fit:
-    """An approximation and its relative error on the sample that it was fitted on."""
-
-    learner: FeatureMap
-    error: float
-
-
 def project_sample(
     sample: Sample, landmarks: Landmarks, rows: Indices | None = None, *, single: bool = False
 ) -> OptimalCore:
-    """Return the optimal core of landmarks on a sample, or on `rows` of it.
+    """Return the optimal core of landmarks on a sample, or on `rows` of it, by position.
 
     Landmarks that are points join it at the anchor's weight. `single` multiplies by G in float32,
     where the error is known to be above `SINGLE`.
     """
     rows = None if rows is not None and len(rows) == len(sample) else rows  # all are not copied
     A = sample.gram.cross(slice(None) if rows is None else rows, landmarks)
-    W = sample.gram.within(landmarks)
     G = sample.single if single else sample.matrix
     G = G if rows is None else take(take(G, rows), rows, axis=1)
-    anchor = ANCHOR if landmarks.indices is None else 0.0
-    return optimal_core(A, W, lambda Q: times(G, Q), anchor)
+    W = sample.gram.within(landmarks) if landmarks.indices is None else None
+    return optimal_core(A, lambda Q: times(G, Q), W)
+
+
+# Approximations on a sample, and their errors
+
+
+def fit_core(sample: Sample, landmarks: Landmarks, rows: Indices | None = None) -> FeatureMap:
+    """Return K̂ = C M Cᵀ with M = A⁺ G[S, S] A⁺ᵀ and A = k(S, Z): positive semidefinite.
+
+    On the sample, or on `rows` of it, no M gives a smaller ‖G − A M Aᵀ‖; the cost does not depend
+    on n.
+    """
+    return _make_learner(sample, landmarks, project_sample(sample, landmarks, rows))
+
+
+def core_on(gram: Gram, landmarks: Landmarks, row_cap: int, rng: np.random.Generator) -> FeatureMap:
+    """Return the joint approximation on given landmarks, from `row_cap` rows or four for each."""
+    sample = take_sample(gram, max(row_cap, ROWS_PER_LANDMARK * len(landmarks)), rng)
+    if landmarks.indices is not None:
+        sample = Sample.of(gram, np.union1d(sample.indices, landmarks.indices))
+    return replace(fit_core(sample, sample.locate(landmarks)), gram=gram, landmarks=landmarks)
+
+
+class Fit(NamedTuple):
+    """An approximation and its relative error on the sample that it was fitted on."""
+
+    learner: FeatureMap
+    error: float
 
 
 def fit_landmarks(
-    sample: Sample,
-    landmarks: Landmarks,
-    core: OptimalCore | None = None,
-    *,
-    single: bool = False,
+    sample: Sample, landmarks: Landmarks, core: OptimalCore | None = None, *, single: bool = False
 ) -> Fit:
     """Return the joint approximation on landmarks, and its error on the sample."""
     core = project_sample(sample, landmarks, single=single) if core is None else core
-    gram, G = sample.gram, sample.matrix
-    learner = FeatureMap(gram, landmarks, like(core.projection, gram.rows.form))
-    if single:
-        return Fit(learner, relative_error(G, core.Q @ square_root(core.H)))
-    return Fit(learner, core.relative_error(G))
+    learner = _make_learner(sample, landmarks, core)
+    return Fit(learner, core.relative_error(sample.matrix, single=single))
+
+
+def _make_learner(sample: Sample, landmarks: Landmarks, core: OptimalCore) -> FeatureMap:
+    return FeatureMap(sample.gram, landmarks, like(core.projection, sample.gram.rows.form))
 
 
 def select_best(sample: Sample, *fits: Fit) -> FeatureMap:
@@ -167,10 +166,9 @@ def select_best(sample: Sample, *fits: Fit) -> FeatureMap:
     if min(fit.error for fit in fits) < NEAR_ROUNDING:
         learners = [fit.learner for fit in fits]
         learners += [fit_scaled(sample.gram, learner.landmarks) for learner in learners]
-        fits = tuple(
-            Fit(learner, relative_error(sample.matrix, learner.round_to(sample.gram).features()))
-            for learner in learners
-        )
+        features = (learner.round_to(sample.gram).features() for learner in learners)
+        errors = (relative_error(sample.matrix, F) for F in features)
+        fits = tuple(map(Fit, learners, errors))
     return min(fits, key=lambda fit: fit.error).learner
 
 

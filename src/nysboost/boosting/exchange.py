@@ -14,16 +14,8 @@ from scipy.linalg import qr
 from nysboost.boosting.core import Fit, OptimalCore, fit_landmarks, project_sample
 from nysboost.boosting.learner import fit_learner, residual_diagonal
 from nysboost.gram import Gram, Landmarks, Sample, pool
-from nysboost.numerics.arrays import (
-    Array,
-    Floats,
-    Indices,
-    floats_on_host,
-    like,
-    namespace,
-    take,
-    to_host,
-)
+from nysboost.numerics import arrays
+from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host, take, to_host
 from nysboost.numerics.linalg import eliminate, largest, norms, range_basis
 from nysboost.numerics.resources import threads_for
 from nysboost.numerics.tolerances import EPS, NEAR_ROUNDING, SINGLE, cutoff
@@ -81,30 +73,22 @@ def find_missed_rows(gram: Gram, landmarks: Landmarks, size: int) -> tuple[Indic
 
 
 def _find_pivots(gram: Gram, landmarks: Landmarks, size: int) -> tuple[Indices, float]:
-    """Return pivots of the residual among the rows with most of its diagonal, and its trace.
-
-    There are four such rows for each pivot.
-    """
+    """Return pivots of the residual among four times as many rows, and its trace."""
     learner = fit_learner(gram, landmarks, len(landmarks))
     diagonal = residual_diagonal(gram, learner)
     count = min(4 * size, int(np.count_nonzero(diagonal)))
     if count == 0:
         return np.arange(0), 0.0
     most = np.argsort(-diagonal, kind="stable")[: -(-count // 2)]
-    rows = np.union1d(most, _sample_systematically((diagonal / diagonal.max()) ** 2, count // 2))
+    reached = np.cumsum((diagonal / diagonal.max()) ** 2)  # at equal steps of which rows are drawn
+    steps = (np.arange(count // 2) + 0.5) / max(count // 2, 1) * reached[-1]
+    drawn = np.minimum(np.searchsorted(reached, steps), len(reached) - 1)
+    rows = np.union1d(most, drawn)
     F = floats_on_host(learner.features(rows))
     residual = floats_on_host(gram.block(rows, rows)) - F @ F.T
     floor = cutoff(len(rows), EPS) * float(np.diag(residual).max())
     chosen: Indices = rows[eliminate(residual, largest(floor), size)]
     return chosen, float(diagonal.sum())
-
-
-def _sample_systematically(weights: Floats, size: int) -> Indices:
-    """Return the positions that lie at equal steps of the weights' sum."""
-    reached = np.cumsum(weights)
-    steps = (np.arange(size) + 0.5) / max(size, 1) * reached[-1]
-    positions: Indices = np.minimum(np.searchsorted(reached, steps), len(weights) - 1)
-    return positions
 
 
 def select_landmarks(core: OptimalCore, c: int, sample: Sample) -> tuple[Indices, bool]:
@@ -113,28 +97,23 @@ def select_landmarks(core: OptimalCore, c: int, sample: Sample) -> tuple[Indices
     `core` is that of all landmarks and candidates. The first c stay where others would be worse.
     """
     B, H = core.columns, core.H
-    kept, after = np.sort(find_independent_columns(B)[: max(c, B.shape[0])]), 0.0
+    (rank, size), after = B.shape, 0.0
+    kept = np.arange(size)
+    if rank < size:  # independent columns are enough
+        kept = np.sort(qr(to_host(B), mode="r", pivoting=True)[1][: max(c, rank)])
     if len(kept) > c:
-        stay, after = remove_landmarks(namespace(B).linalg.inv(take(B, kept, axis=1)), H, c)
+        inverse = arrays.namespace(B).linalg.inv(take(B, kept, axis=1))
+        stay, after = remove_landmarks(inverse, H, c)
         kept = kept[stay]
     before, reached = error_outside(B[:, :c], H), float(norms(H))
-    if not after < before - (cutoff(B.shape[0], EPS) * reached) ** 2:
+    if not after < before - (cutoff(rank, EPS) * reached) ** 2:
         return np.arange(c), False
     norm = float(norms(sample.matrix))
     beyond = max(0.0, norm**2 - reached**2)  # what none of them reaches
     if after + beyond < (NEAR_ROUNDING * norm) ** 2:
         return kept, False
     much = after + beyond <= MUCH * (before + beyond)
-    return kept, much or int(np.sum(kept >= c)) >= MOST * (B.shape[1] - c)
-
-
-def find_independent_columns(B: Array) -> Indices:
-    """Return the columns of B, of shape (r, k) and rank r, with r independent ones in front."""
-    rank, size = B.shape
-    if rank == size:
-        return np.arange(size)
-    pivots: Indices = qr(to_host(B), mode="r", pivoting=True)[1]
-    return pivots
+    return kept, much or int(np.sum(kept >= c)) >= MOST * (size - c)
 
 
 def error_outside(B: Array, H: Array) -> float:
@@ -155,7 +134,7 @@ def remove_landmarks(T: Array, H: Array, c: int) -> tuple[Indices, float]:
         cheapest = np.argsort(_costs(T, HT))[: 2 * BATCH]
         near, Hnear = (to_host(take(part, cheapest)) for part in (T, HT))
         gone, U, costs = _remove_from_batch(near, Hnear, min(BATCH, len(left) - c))
-        stay, u = np.delete(np.arange(len(left)), cheapest[gone]), like(U, T)
+        stay, u = np.delete(np.arange(len(left)), cheapest[gone]), arrays.like(U, T)
         left, T, HT = left[stay], take(T, stay), take(HT, stay)
         HT = _project_out(u, HT - (T @ u.T) @ (u @ H))
         T, H = _project_out(u, T), _project_out(u, _project_out(u, H).T)
@@ -165,28 +144,27 @@ def remove_landmarks(T: Array, H: Array, c: int) -> tuple[Indices, float]:
 
 def _remove_from_batch(T: Array, HT: Array, count: int) -> tuple[Indices, Floats, float]:
     """Return which of a few landmarks go first, their unit vectors, and what they cost."""
-    here, gone, U, total = np.arange(len(T)), [], [], 0.0
+    here, gone, U, total = np.arange(len(T)), list[int](), [], 0.0
     for _ in range(count):
         costs = _costs(T, HT)
         least = int(np.argmin(costs))
         size = np.linalg.norm(T[least])
         u, Hu = T[least] / size, HT[least] / size
-        gone.append(here[least])
+        gone.append(int(here[least]))
         U.append(u)
         total += float(costs[least])
         here = np.delete(here, least)
         T, HT = (np.delete(part, least, axis=0) for part in (T, HT))
         HT = _project_out(u[None], HT - np.outer(T @ u, Hu))
         T = _project_out(u[None], T)
-    return np.array(gone, dtype=np.intp), np.array(U), total
+    return np.array(gone), np.array(U), total
 
 
 def _costs(T: Array, HT: Array) -> Floats:
     """Return 2‖H u‖² − (uᵀ H u)² for the unit vectors u along the rows of T, on the host."""
-    xp = namespace(T)
+    xp = arrays.namespace(T)
     squares, along, whole = (to_host(xp.sum(part, axis=1)) for part in (T * T, T * HT, HT * HT))
-    costs: Floats = 2 * whole / squares - (along / squares) ** 2
-    return costs
+    return np.asarray(2 * whole / squares - (along / squares) ** 2)
 
 
 def _project_out(U: Array, rows: Array) -> Array:

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 from scipy.optimize import nnls
+from scipy.special import softmax
 
 from nysboost.boosting.core import fit_core, select_best
 from nysboost.boosting.exchange import exchange_landmarks
@@ -95,11 +96,9 @@ class ExponentialWeights(WeightRule):
     eta: float | Literal["tune"] = 0.01
 
     def __post_init__(self) -> None:
-        if isinstance(self.eta, str):
-            if self.eta != "tune":
-                msg = f'eta is a positive number or "tune", but eta={self.eta!r} was given.'
-                raise ValueError(msg)
-        else:
+        if isinstance(self.eta, str) and self.eta != "tune":
+            raise ValueError(f'eta is a positive number or "tune", but eta={self.eta!r} was given.')
+        if self.eta != "tune":
             require_positive("eta", self.eta)
 
     def __call__(self, fit: ValidationSet, tune: ValidationSet, p: int) -> Floats:
@@ -107,9 +106,9 @@ class ExponentialWeights(WeightRule):
         factor = fit.factor(p)
         errors = np.linalg.norm(factor[:, 1:] - factor[:, :1], axis=0)
         if self.eta != "tune":
-            return _softmax(-float(self.eta) * errors)
+            return np.asarray(softmax(-float(self.eta) * errors))
         scale = errors.mean() or 1.0
-        return _best_on(tune, [_softmax(-eta / scale * errors) for eta in (0.0, *GRID)])
+        return _best_on(tune, [softmax(-eta / scale * errors) for eta in (0.0, *GRID)])
 
 
 @dataclass(frozen=True)
@@ -148,8 +147,7 @@ class RidgeWeights(WeightRule):
 def _nonnegative_ridge(A: Floats, b: Floats, penalty: float) -> Floats:
     p = A.shape[1]
     rows = np.vstack([A, np.sqrt(penalty) * np.eye(p)])
-    weights: Floats = nnls(rows, np.concatenate([b, np.zeros(p)]))[0]
-    return weights
+    return np.asarray(nnls(rows, np.append(b, np.zeros(p)))[0])
 
 
 def _best_on(tune: ValidationSet, candidates: list[Floats]) -> Floats:
@@ -157,12 +155,6 @@ def _best_on(tune: ValidationSet, candidates: list[Floats]) -> Floats:
     factor = tune.factor(len(candidates[0]))
     errors = [float(np.linalg.norm(factor[:, 1:] @ w - factor[:, 0])) for w in candidates]
     return candidates[int(np.argmin(errors))]
-
-
-def _softmax(exponents: Floats) -> Floats:
-    positive: Floats = np.exp(exponents - exponents.max())
-    positive /= positive.sum()
-    return positive
 
 
 @dataclass(frozen=True)

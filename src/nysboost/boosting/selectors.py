@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -35,40 +34,28 @@ class Selector(Protocol):
         """Return m distinct positions among the columns of `residual`, shape (r, s)."""
 
 
-@dataclass(frozen=True)
-class KMeansSelector:
+def kmeans_columns(residual: Array, m: int, rng: np.random.Generator) -> Indices:
     """k-means, then the column nearest to each centre; if it is taken, the next nearest."""
-
-    def __call__(self, residual: Array, m: int, rng: np.random.Generator) -> Indices:
-        """Return m distinct positions among the columns of `residual`, shape (r, s)."""
-        squared, rounding = _squared_distances(residual)
-        to_centres = kmeans.kmeans(squared, m, rng)
-        # both members of a group of two are as near: the first of them, on every machine
-        chosen = _nearest(to_centres, rounding)
-        to_centres[:, chosen] = np.inf
-        _, served = np.unique(chosen, return_index=True)
-        for centre in np.setdiff1d(np.arange(m), served):
-            chosen[centre] = _nearest(to_centres[centre : centre + 1], rounding)[0]
-            to_centres[:, chosen[centre]] = np.inf
-        return chosen
+    squared, rounding = _squared_distances(residual)
+    to_centres = kmeans.kmeans(squared, m, rng)
+    # both members of a group of two are as near: the first of them, on every machine
+    chosen = _nearest(to_centres, rounding)
+    to_centres[:, chosen] = np.inf
+    _, served = np.unique(chosen, return_index=True)
+    for centre in np.setdiff1d(np.arange(m), served):
+        chosen[centre] = _nearest(to_centres[centre : centre + 1], rounding)[0]
+        to_centres[:, chosen[centre]] = np.inf
+    return chosen
 
 
-@dataclass(frozen=True)
-class PAMSelector:
+def pam_columns(residual: Array, m: int, rng: np.random.Generator) -> Indices:  # noqa: ARG001
     """k-medoids by Partitioning Around Medoids, BUILD then SWAP, as R's ``pam``."""
-
-    def __call__(self, residual: Array, m: int, rng: np.random.Generator) -> Indices:  # noqa: ARG002
-        """Return m distinct positions among the columns of `residual`, shape (r, s)."""
-        return kmedoids.pam(_distances(residual), m)
+    return kmedoids.pam(_distances(residual), m)
 
 
-@dataclass(frozen=True)
-class ParkJunSelector:
+def park_jun_columns(residual: Array, m: int, rng: np.random.Generator) -> Indices:  # noqa: ARG001
     """k-medoids by the simple and fast algorithm of Park and Jun (2009)."""
-
-    def __call__(self, residual: Array, m: int, rng: np.random.Generator) -> Indices:  # noqa: ARG002
-        """Return m distinct positions among the columns of `residual`, shape (r, s)."""
-        return kmedoids.park_jun(_distances(residual), m)
+    return kmedoids.park_jun(_distances(residual), m)
 
 
 def _squared_distances(residual: Array) -> tuple[Floats, float]:

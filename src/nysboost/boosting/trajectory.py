@@ -14,6 +14,10 @@ from nysboost.gram import Gram, take_sample
 from nysboost.numerics.arrays import Floats, Indices
 from nysboost.settings import ResolvedSettings
 
+ROWS_PER_COLUMN = 4
+"""A sample has at least so many rows for each column that a run takes from it: with fewer the
+last learners would have to take whatever is left."""
+
 
 class Pool:
     """Columns still allowed, as a boolean mask. No column leaves it twice."""
@@ -24,6 +28,10 @@ class Pool:
     def __len__(self) -> int:
         return int(np.count_nonzero(self._free))
 
+    def free(self, among: Indices | None = None) -> Indices:
+        """Return the columns that are still allowed, all or some, in rising order."""
+        return np.flatnonzero(self._free) if among is None else among[self._free[among]]
+
     def sample(
         self,
         size: int,
@@ -31,12 +39,11 @@ class Pool:
         shares: Floats | None = None,
         among: Indices | None = None,
     ) -> Indices:
-        """Return up to `size` free columns without repetition; they stay free.
+        """Return up to `size` free columns without repetition, all or of `among`; they stay free.
 
-        They are drawn in proportion to `shares`, of shape (n,), or uniformly, out of `among`,
-        columns in rising order, or all.
+        They are drawn in proportion to `shares`, of shape (n,), or uniformly.
         """
-        free = np.flatnonzero(self._free) if among is None else self.left_of(among)
+        free = self.free(among)
         size = min(size, len(free))
         if shares is None or not shares[free].any():
             return rng.choice(free, size=size, replace=False)
@@ -45,18 +52,13 @@ class Pool:
         rest = rng.choice(np.setdiff1d(free, drawn), size=size - len(drawn), replace=False)
         return np.concatenate([drawn, rest])
 
-    def left_of(self, columns: Indices) -> Indices:
-        """Return those of some columns that are still free."""
-        return columns[self._free[columns]]
-
     def part(self, size: int, rng: np.random.Generator, apart_from: Indices) -> Indices:
         """Return `size` free columns, or all, in rising order, if possible not of `apart_from`."""
-        free = np.flatnonzero(self._free)
+        free = self.free()
         if size >= len(free):
             return free
         others = np.setdiff1d(free, apart_from)
-        among = others if len(others) >= size else free
-        return np.sort(rng.choice(among, size=size, replace=False))
+        return np.sort(rng.choice(others if len(others) >= size else free, size, replace=False))
 
     def draw(self, size: int, rng: np.random.Generator) -> Indices:
         """Take `size` free columns out of the pool, uniformly."""
@@ -74,9 +76,40 @@ class Pool:
         self._free[columns] = False
 
 
-ROWS_PER_COLUMN = 4
-"""A sample has at least so many rows for each column that a run takes from it: with fewer the
-last learners would have to take whatever is left."""
+def start(
+    gram: Gram, settings: ResolvedSettings, rng: np.random.Generator, *, whole: bool = True
+) -> tuple[Pool, Found]:
+    """Fit the first learner, and sample V1 and V2, all of them out of the pool (step 1).
+
+    Beyond `row_cap` rows everything comes from a uniform sample of the rows. `whole` sees the
+    residual on all rows observed.
+    """
+    columns = settings.n_learners * settings.n_columns + settings.n_fit + settings.n_tune
+    sample = take_sample(gram, max(settings.row_cap, ROWS_PER_COLUMN * columns), rng)
+    pool = Pool(len(sample))
+    first, v1, v2 = (
+        pool.draw(size, rng) for size in (settings.n_columns, settings.n_fit, settings.n_tune)
+    )
+    observed = _sample_rows(np.arange(len(sample)), settings.row_cap, rng)
+    few = _sample_rows(observed, settings.residual_rows, rng.spawn(1)[0])
+    tall, wide = (s == "columns" for s in (settings.validation_shape, settings.residual_shape))
+    rows = (observed if whole else few) if tall or wide else few[:0]
+    glance = wide and not whole and len(few) < len(observed)
+    table = FeatureTable(
+        sample.gram.in_float32() if glance else sample.gram, np.concatenate([v1, v2, rows])
+    )
+    scale = float(np.sqrt(len(observed) / len(few))) if tall else 1.0
+    fit, tune = (ValidationSet(table, few if tall else v, v, scale) for v in (v1, v2))
+    found = Found(sample, table, fit, tune, observed, few)
+    found.add_learner(first, settings.rank)
+    return pool, found
+
+
+def _sample_rows(rows: Indices, at_most: int, rng: np.random.Generator) -> Indices:
+    """Return all these rows or, where they are too many, a uniform sample in their order."""
+    if len(rows) <= at_most:
+        return rows
+    return rows[np.sort(rng.choice(len(rows), size=at_most, replace=False))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,36 +151,3 @@ class Origin:
     method: str = "unnamed"
     trajectory: Trajectory | None = None
     rule: Rule | None = None
-
-
-def start(
-    gram: Gram, settings: ResolvedSettings, rng: np.random.Generator, *, whole: bool = True
-) -> tuple[Indices, Pool, Found]:
-    """Sample the first m columns, then V1 and V2, all of them out of the pool (step 1).
-
-    Beyond `row_cap` rows everything comes from a uniform sample of the rows.
-    """
-    columns = settings.n_learners * settings.n_columns + settings.n_fit + settings.n_tune
-    sample = take_sample(gram, max(settings.row_cap, ROWS_PER_COLUMN * columns), rng)
-    pool = Pool(len(sample))
-    first = pool.draw(settings.n_columns, rng)
-    v1 = pool.draw(settings.n_fit, rng)
-    v2 = pool.draw(settings.n_tune, rng)
-    observed = sample_rows(np.arange(len(sample)), settings.row_cap, rng)
-    few = sample_rows(observed, settings.residual_rows, rng.spawn(1)[0])
-    tall, wide = (s == "columns" for s in (settings.validation_shape, settings.residual_shape))
-    held = [v1, v2]
-    if tall or wide:
-        held.append(observed if whole else few)
-    glance = wide and not whole and len(few) < len(observed)
-    table = FeatureTable(sample.gram.in_float32() if glance else sample.gram, np.concatenate(held))
-    scale = float(np.sqrt(len(observed) / len(few))) if tall else 1.0
-    fit, tune = (ValidationSet(table, few if tall else v, v, scale) for v in (v1, v2))
-    return first, pool, Found(sample, table, fit, tune, observed, few)
-
-
-def sample_rows(rows: Indices, at_most: int, rng: np.random.Generator) -> Indices:
-    """Return all these rows or, where they are too many, a uniform sample in their order."""
-    if len(rows) <= at_most:
-        return rows
-    return rows[np.sort(rng.choice(len(rows), size=at_most, replace=False))]

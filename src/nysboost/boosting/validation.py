@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nysboost.boosting.learner import Mixture
+from nysboost.boosting.learner import Mixture, fit_learner
 from nysboost.engine.feature_map import FeatureMap
 from nysboost.gram import Gram, Sample
 from nysboost.numerics import arrays
@@ -17,44 +17,43 @@ from nysboost.numerics.tolerances import COARSE, cutoff
 
 
 class FeatureTable:
-    """Every learner's features on a set of rows, each learner evaluated when first needed."""
+    """The learners, with their features on a set of rows, evaluated when first asked for."""
 
     def __init__(self, gram: Gram, rows: Indices) -> None:
         self.gram = gram
         self.rows = self._first = np.unique(rows)
-        self.learners: list[FeatureMap] = []
-        self._features: dict[int, Array] = {}
+        self._features: dict[FeatureMap, Array | None] = {}
+
+    @property
+    def learners(self) -> tuple[FeatureMap, ...]:
+        """The learners, in the order found."""
+        return tuple(self._features)
+
+    def append(self, learner: FeatureMap) -> None:
+        """Add a learner."""
+        self._features[learner] = None
 
     def hold(self, rows: Indices) -> None:
         """Hold these rows beside the first ones."""
-        self.rows, self._features = np.union1d(self._first, rows), {}
-
-    def look_closely(self, gram: Gram) -> None:
-        """Evaluate features by another Gram from now on, which knows more digits."""
-        self.gram, self._features = gram, {}
-
-    def append(self, learner: FeatureMap) -> None:
-        """Add a learner; it is evaluated on the rows held when they are first asked for."""
-        self.learners.append(learner)
+        self.rows, self._features = np.union1d(self._first, rows), dict.fromkeys(self._features)
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_features": {}}  # evaluated again when they are needed
+        return self.__dict__ | {"_features": dict.fromkeys(self._features)}
 
     def features(self, rows: Indices, *learners: FeatureMap) -> list[Array]:
         """Return learners' features at `rows`, shapes (len(rows), k_i)."""
         at = np.minimum(np.searchsorted(self.rows, rows), len(self.rows) - 1)
-        held = np.array_equal(self.rows[at], rows)
-        mine = {id(learner): i for i, learner in enumerate(self.learners)} if held else {}
+        held, whole = np.array_equal(self.rows[at], rows), np.array_equal(self.rows, rows)
         places = arrays.place(at, self.gram.rows.form)  # which crosses over to a device once
-        whole, found = np.array_equal(rows, self.rows), []
+        found = []
         for learner in learners:
-            i = mine.get(id(learner))
-            if i is None:
-                found.append(learner.round_to(self.gram).features(rows))
-                continue
-            if i not in self._features:
-                self._features[i] = learner.round_to(self.gram).features(self.rows)
-            found.append(self._features[i] if whole else arrays.take(self._features[i], places))
+            known = held and learner in self._features
+            F = self._features[learner] if known else None
+            if F is None:
+                F = learner.round_to(self.gram).features(self.rows if known else rows)
+            if known:
+                self._features[learner] = F
+            found.append(arrays.take(F, places) if known and not whole else F)
         return found
 
     def block(self, mixture: Mixture, rows: Indices, cols: Indices) -> Array:
@@ -65,23 +64,19 @@ class FeatureTable:
         return xp.concat(left, axis=1) @ xp.concat(right, axis=1).T
 
 
-@dataclass(eq=False)
 class ValidationSet:
     """V1 or V2, as the triangular factor R of [b, A]: true values b, the learners' values A.
 
     It gives ‖A w − b‖ for any w without cancellation, and its leading block is that of a prefix.
+    Values are multiplied by `weight`, where the rows stand for more than themselves.
     """
 
-    table: FeatureTable
-    rows: Indices
-    cols: Indices
-    weight: float = 1.0
-    """By which values are multiplied, where the rows stand for more than themselves."""
-
-    def __post_init__(self) -> None:
-        self._gram = self.table.gram
+    def __init__(
+        self, table: FeatureTable, rows: Indices, cols: Indices, weight: float = 1.0
+    ) -> None:
+        self.table, self.rows, self.cols, self.weight = table, rows, cols, weight
+        self._gram, self._factor = table.gram, np.zeros((0, 0))
         self._columns: list[Floats] = []
-        self._factor = np.zeros((0, 0))
 
     def __getstate__(self) -> dict[str, Any]:
         fresh = ValidationSet(self.table, self.rows, self.cols, self.weight)
@@ -98,7 +93,7 @@ class ValidationSet:
     def factor(self, p: int) -> Floats:
         """Return R of [b, a_1, …, a_p], upper triangular, shape (p + 1, p + 1) at most."""
         if self._gram is not self.table.gram:  # which looks more closely by now
-            self.__post_init__()
+            self._gram, self._columns = self.table.gram, []
         if len(self._columns) <= p:
             self._columns += [self._column(j) for j in range(len(self._columns), p + 1)]
             self._factor = triangular_factor(np.array(self._columns).T)
@@ -112,7 +107,7 @@ class ValidationSet:
             learner = self.table.learners[j - 1]
             left, right = (self.table.features(at, learner)[0] for at in (self.rows, self.cols))
             values = left @ right.T
-        return arrays.to_host(values).astype(np.float64, copy=False).ravel() * self.weight
+        return arrays.floats_on_host(values).ravel() * self.weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +128,12 @@ class Found:
     @property
     def learners(self) -> tuple[FeatureMap, ...]:
         """The learners, in the order found."""
-        return tuple(self.table.learners)
+        return self.table.learners
+
+    def add_learner(self, columns: Indices, rank: int) -> None:
+        """Fit the standard Nyström approximation on columns of the sample, of rank k."""
+        gram = self.sample.gram
+        self.table.append(fit_learner(gram, gram.landmarks(columns), rank))
 
 
 class Residual:
@@ -154,8 +154,8 @@ class Residual:
         self.considered, self._values = columns, None
         if shared and self.rows is not None:
             self._values = self.table.gram.block(columns, self.rows)
-        if self.glance:
-            self.table.hold(np.concatenate([self.rows, columns]))
+        if self.rows is not None and self.glance:
+            self.table.hold(np.append(self.rows, columns))
 
     def __call__(self, mixture: Mixture, V: Indices) -> Array:
         """Return the residual's columns V, shape (rows, len(V)).
@@ -169,20 +169,19 @@ class Residual:
             true = arrays.take(self._values, np.searchsorted(self.considered, V))
         missed = true - self.table.block(mixture, V, rows)
         exact = self.found.sample.gram
-        if self.table.gram is not exact and not _clear(missed, true):
-            self.table.look_closely(exact)
+        if self.table.gram is not exact and not _shows(missed, true):
+            self.table.gram = exact
             self.consider(self.considered, shared=self._values is not None)
             return self(mixture, V)
         if not self.glance:
-            xp = arrays.namespace(missed)
-            return xp.astype(missed, xp.float64, copy=False).T
+            return arrays.in_float64(missed).T
         own = np.isin(rows, V)
         if own.any() and not own.all():
             missed *= arrays.like(np.asarray(~own, float), missed)
         return missed.T
 
 
-def _clear(missed: Array, true: Array) -> bool:
+def _shows(missed: Array, true: Array) -> bool:
     """Whether a residual is large enough for float32 to show it."""
     xp = arrays.namespace(missed)
     largest, whole = (max(float(xp.max(A)), -float(xp.min(A))) for A in (missed, true))

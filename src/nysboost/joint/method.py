@@ -10,7 +10,7 @@ from nysboost.boosting.algorithm import boost
 from nysboost.boosting.core import ROWS_PER_LANDMARK, fit_core, fit_landmarks, select_best
 from nysboost.boosting.exchange import count_candidates, exchange_landmarks, find_missed_rows
 from nysboost.boosting.rules import JointCore
-from nysboost.boosting.selectors import KMeansSelector
+from nysboost.boosting.selectors import kmeans_columns
 from nysboost.engine.feature_map import FeatureMap
 from nysboost.gram import Gram, KernelGram, Landmarks, Sample, pool, take_sample
 from nysboost.joint.refinement import low_rank_factor, refine
@@ -128,5 +128,5 @@ def _boosted_columns(gram: Gram, c: int, row_cap: int, rng: np.random.Generator)
     if p * m + 2 > gram.n:
         return gram.landmarks(rng.choice(gram.n, size=c, replace=False))
     settings = Settings(n_learners=p, n_columns=m, n_fit=1, n_tune=1, row_cap=row_cap)
-    run = boost(gram, settings, JointCore(), KMeansSelector(), rng)
+    run = boost(gram, settings, JointCore(), kmeans_columns, rng)
     return pool([learner.landmarks for learner in run.learners]).take(np.arange(c))

@@ -147,7 +147,7 @@ def modified(gram: Gram, c: int, rng: np.random.Generator) -> FeatureMap:
     refuse_large(gram, "modified")
     landmarks = gram.landmarks(_columns(gram, c, rng))
     C = gram.cross(slice(None), landmarks)
-    projection = optimal_core(C, C[:0, :], gram.times, anchor=0.0).projection
+    projection = optimal_core(C, gram.times).projection
     return FeatureMap(gram, landmarks, like(projection, C))
 
 
