@@ -171,16 +171,6 @@ class TestInterrupted:
         assert time.process_time() - began < 30  # of work: whatever else the machine does
         assert np.isfinite(nb.approximate(X[:50], "uniform", n_components=9).to_dense()).all()
 
-    @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
-    def test_rows_that_end_in_the_middle_leave_no_file(self, tmp_path, model, error):
-        def rows():
-            yield X
-            raise error(5, "Input/output error")
-
-        with pytest.raises(error, match="Input/output error"):
-            model.transform(rows(), out=tmp_path / "features.npy")
-        assert list(tmp_path.iterdir()) == []
-
 
 NAMES = "a,b,c,d,e,f"
 COMMANDS = [

@@ -7,12 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from containers import CountedChunks
-from scipy.sparse import csr_matrix, random_array
 
-from nysboost.data.dask_rows import DaskRows, survey_rows
+from nysboost.data.dask_rows import survey_rows
 from nysboost.data.driver import BlockTask
-from nysboost.data.lazy import is_lazy
-from nysboost.data.recognise import as_rows, rows_of, stays_where_it_is, stream_of
+from nysboost.data.recognise import as_rows, rows_of
 
 pytestmark = pytest.mark.usefixtures("_in_this_thread")
 
@@ -29,16 +27,6 @@ def chunked(X, chunks=UNEVEN):
     return da.from_array(X, chunks=(chunks, X.shape[1]))
 
 
-def test_collections_are_recognised_and_stay_where_they_are(X):
-    frame = dd.from_pandas(pd.DataFrame(X), npartitions=2)
-    assert is_lazy(chunked(X))
-    assert is_lazy(frame)
-    assert stays_where_it_is(frame)
-    assert not is_lazy(X)
-    assert isinstance(rows_of(chunked(X)), DaskRows)
-    assert isinstance(stream_of(frame), DaskRows)
-
-
 @pytest.mark.parametrize("wanted", [[3], [99, 0, 41, 41, 40], [], slice(38, 45), slice(99, 0, -20)])
 def test_rows_are_taken_in_the_order_asked_for(X, wanted):
     wanted = wanted if isinstance(wanted, slice) else np.array(wanted, dtype=np.intp)
@@ -51,12 +39,6 @@ def test_whole_numbers_become_floating_point():
     assert rows.take(np.array([3])).dtype == np.float64
     assert rows.form.dtype == np.float64
     assert rows_of(da.from_array(X.astype(np.float32), chunks=2)).form.dtype == np.float32
-
-
-def test_chunks_of_features_are_put_together(X):
-    rows = rows_of(da.from_array(X, chunks=(30, 2)))
-    assert rows.data.numblocks == (4, 1)
-    np.testing.assert_array_equal(rows.take(np.arange(100)), X)
 
 
 def scaled(factor, block, other):
@@ -89,18 +71,6 @@ def test_rows_of_a_group_meet_in_their_order_and_groups_may_have_none(X):
             np.testing.assert_array_equal(part[1], rows)
 
 
-def test_what_fails_in_a_chunk_says_in_which():
-    def fail(_, block):
-        if block[0, 0] == 5:
-            msg = "X contains NaN."
-            raise ValueError(msg)
-        return block
-
-    rows = rows_of(da.arange(10, chunks=5)[:, None])
-    with pytest.raises(ValueError, match=r"In chunk 1, with its rows counted from 0: X contains"):
-        rows.map(BlockTask("fail", fail), 1).compute()
-
-
 def test_all_rows_at_once_are_refused():
     rows = rows_of(da.zeros((10**9, 2), chunks=(10**6, 2)))
     with pytest.raises(ValueError, match="rows stay on their workers"):
@@ -116,17 +86,6 @@ def test_only_chunks_with_wanted_rows_are_read_one_at_a_time(X):
     np.testing.assert_array_equal(next(pieces), X[:15])
     assert source.reads == {0: 1}
     assert [len(piece) for piece in pieces] == [5, *[15, 5] * 4]
-
-
-def test_sparse_blocks_stay_sparse():
-    S = csr_matrix(random_array((60, 8), density=0.2, rng=np.random.default_rng(0)))
-    blocks = da.from_array(S.toarray(), chunks=(20, 8)).map_blocks(csr_matrix)
-    rows = rows_of(blocks)
-    assert rows.form.format == "csr"
-    taken = rows.take(np.array([45, 2, 2]))
-    assert taken.format == "csr"
-    np.testing.assert_array_equal(taken.toarray(), S.toarray()[[45, 2, 2]])
-    np.testing.assert_array_equal(as_rows(blocks).sizes, abs(S).max(axis=0).toarray()[0])
 
 
 def test_other_collections_and_columns_of_text_are_refused_with_a_sentence():

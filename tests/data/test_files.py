@@ -120,14 +120,6 @@ def test_no_place_is_a_sentence(tmp_path):
             pass
 
 
-def test_an_error_keeps_its_kind_and_names_the_file_that_was_asked_for(tmp_path):
-    found = files.write_error(
-        tmp_path / "a", "The model", PermissionError(errno.EACCES, "Not allowed")
-    )
-    assert isinstance(found, PermissionError)
-    assert f"The model could not be written to '{tmp_path / 'a'}': Not allowed." in str(found)
-
-
 @pytest.mark.parametrize("compressed", [False, True])
 def test_an_npz_file_says_which_version_made_it_and_holds_the_arrays_alone(compressed, tmp_path):
     X, y = np.arange(12.0).reshape(4, 3)[:, ::-1], np.array(["a", "b"])

@@ -19,10 +19,8 @@ from nysboost.numerics.arrays import Array, Floats
 def unknown(what: str, name: object, known: Iterable[str]) -> str:
     """Return a sentence that there is no such name, with the nearest ones and all of them."""
     folded = {candidate.lower(): candidate for candidate in known}
-    nearest = difflib.get_close_matches(str(name).lower(), folded, n=3, cutoff=0.5)
-    hint = (
-        f" Did you mean {' or '.join(repr(folded[near]) for near in nearest)}?" if nearest else ""
-    )
+    near = difflib.get_close_matches(str(name).lower(), folded, n=3, cutoff=0.5)
+    hint = f" Did you mean {' or '.join(repr(folded[one]) for one in near)}?" if near else ""
     return f"There is no {what} {name!r}.{hint} Known are {', '.join(folded.values())}."
 
 
@@ -58,11 +56,6 @@ def positions(rows: Any, n: int, name: str = "rows") -> NDArray[np.intp]:
 
     `rows` is a slice, a mask of length n or a sequence of whole numbers, of which negative ones
     count from the end.
-
-    Examples
-    --------
-    >>> positions([0, -1], 5)
-    array([0, 4])
     """
     if isinstance(rows, slice):
         return np.ascontiguousarray(np.arange(n)[rows])  # PyTorch takes no negative strides

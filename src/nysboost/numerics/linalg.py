@@ -170,13 +170,6 @@ def symmetric(block: Callable[[Indices, Indices], Array], n: int) -> Array:
     """Return a symmetric matrix, shape (n, n), from its blocks on and below the diagonal.
 
     `block` maps indices of rows and of columns, both in a row, to the entries there.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> symmetric(lambda i, j: np.add.outer(i, j) * 1.0, 2)
-    array([[0., 1.],
-           [1., 2.]])
     """
     everything, G = np.arange(n), None
     for rows in arrays.row_blocks(n, 1, -(-n // SYMMETRIC_PARTS)):
@@ -198,12 +191,6 @@ def eliminate(A: Floats, rule: Rule, size: int) -> Indices:
     """Return at most `size` pivots of a symmetric positive semidefinite matrix, in order.
 
     The rule chooses the next pivot by the diagonal of the residual A − F Fᵀ.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> eliminate(np.diag([1.0, 3.0, 2.0]), largest(), 2)
-    array([1, 2])
     """
     F = np.zeros((len(A), min(size, len(A))), order="F")
     left = np.diag(A).astype(np.float64)

@@ -29,13 +29,6 @@ class Progress:
     `say` takes a line: what came of a step, and how long the rest will take. `listen` is called
     with this object after each step. After `pause` seconds without a line one says how much is
     done.
-
-    Examples
-    --------
-    >>> work = Progress(print)
-    >>> work.begin(2.0)
-    >>> work.step(2.0, "All of it")
-    All of it, about 0 s left
     """
 
     say: Callable[[str], None] | None = None
@@ -145,11 +138,6 @@ def track(steps: Collection[T], what: str = "") -> Iterator[T]:
     """Yield the steps, and count each as done when the next is asked for.
 
     Where each step is to have a line, `what` is its name.
-
-    Examples
-    --------
-    >>> list(track([1, 2]))
-    [1, 2]
     """
     progress = current()
     if progress.total:  # a larger computation, of which this is a part, counts
@@ -162,13 +150,7 @@ def track(steps: Collection[T], what: str = "") -> Iterator[T]:
 
 
 def in_words(seconds: float) -> str:
-    """Return a time to read.
-
-    Examples
-    --------
-    >>> in_words(12.3), in_words(600)
-    ('12 s', '10 min')
-    """
+    """Return a time to read."""
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
 
 

@@ -35,13 +35,7 @@ class Budget:
 
     @classmethod
     def of(cls, max_memory: int | str = MAX_MEMORY, n_jobs: int | None = None) -> Budget:
-        """Return the budget that a user's `max_memory` and `n_jobs` stand for.
-
-        Examples
-        --------
-        >>> Budget.of("2MB", n_jobs=-1)
-        Budget(bytes=2000000, threads=None)
-        """
+        """Return the budget that a user's `max_memory` and `n_jobs` stand for."""
         if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, int)):
             raise ValueError(f"n_jobs is a whole number or None, but n_jobs={n_jobs!r} was given.")
         return cls(as_bytes(max_memory), n_jobs if n_jobs is not None and n_jobs > 0 else None)
