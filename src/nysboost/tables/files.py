@@ -23,9 +23,7 @@ from nysboost.user_error import NoTableError, TableError, need
 BATCH_ROWS = 2**16
 TEXT = (".csv", ".tsv", ".txt", ".dat", ".data", ".tab")
 PACKINGS = (".gz", ".bz2", ".xz", ".zst", ".zstd")
-COLUMNS = dict.fromkeys((".parquet", ".pq"), "parquet")
-COLUMNS |= dict.fromkeys((".feather", ".arrow", ".ipc"), "ipc")
-LINES = (".jsonl", ".ndjson", ".json")
+FEATHER = (".feather", ".arrow", ".ipc")
 INDEX = ("", "__index_level_0__", "Unnamed: 0")
 """Names that an index gets when a data frame is written: it is no feature."""
 
@@ -100,10 +98,9 @@ def open_table(
         raise NoTableError(f"There is no file {path}.")
     if path.is_file() and path.stat().st_size == 0:
         raise TableError(f"{path} is empty.")
-    suffixes = [part.lower() for part in path.suffixes]
-    packed = bool(suffixes) and suffixes[-1] in PACKINGS
-    kind = (suffixes[:-1] if packed else suffixes)[-1:]
-    form = kind[0] if kind else ""
+    suffixes = ["", *(part.lower() for part in path.suffixes)]
+    packed = suffixes[-1] in PACKINGS
+    form = suffixes[-2] if packed else suffixes[-1]
     if form in ARRAYS:
         if categories:
             raise TableError(f"--category names columns, but those of {path} have no names.")
@@ -119,14 +116,10 @@ def open_table(
         return _join_files(path, [open_table(part, **how) for part in paths])
     if not path.is_dir() and (form in TEXT or (packed and not form)):
         return open_csv(path, writing or Writing(), schema, categories)
-    if path.is_dir() or form in COLUMNS:
-        file = _open_columns(path, COLUMNS.get(form, "parquet"))
-    elif form in LINES:
-        file = _open_lines(path)
-    elif form in (".xlsx", ".xlsm"):
-        file = _open_excel(path)
-    else:
+    opener = _open_columns if path.is_dir() else OPENERS.get(form)
+    if opener is None:
         raise NoTableError(f"{path} has a form that is not known: {FORMS} are read.")
+    file = opener(path)
     refuse_unknown(categories, file.names, path)
     file.categories = categories
     return file
@@ -181,13 +174,13 @@ def _join_files(path: Path, files: list[Any]) -> ColumnFile:
     return ColumnFile(path, files, files[0].names, [note for file in files for note in file.notes])
 
 
-def _open_columns(path: Path, form: str) -> ColumnFile:
+def _open_columns(path: Path) -> ColumnFile:
     import pyarrow as pa
     import pyarrow.dataset as arrow
 
-    name = {"parquet": "Parquet", "ipc": "Feather"}[form]
+    form = "Feather" if path.suffix.lower() in FEATHER else "Parquet"
     try:
-        how = {"format": form, "exclude_invalid_files": False}
+        how = {"format": form.lower(), "exclude_invalid_files": False}
         how |= {"partitioning": "hive"} if path.is_dir() else {}
         # other files of a folder are notes and logs; those of programs begin with . or _
         inside = [(str(p), p.relative_to(path).parts) for p in sorted(path.rglob("*.parquet"))]
@@ -206,51 +199,44 @@ def _open_columns(path: Path, form: str) -> ColumnFile:
         if isinstance(error, pa.ArrowTypeError):
             raise TableError(f"The files of {path} do not go together: {error}.") from error
         said = str(error).rstrip(".")
-        raise NoTableError(f"{path} is no {name} file, or it is cut off: {said}.") from error
-    file = ColumnFile(path, data, (), n=rows)
+        raise NoTableError(f"{path} is no {form} file, or it is cut off: {said}.") from error
+    notes: list[str] = []
     index = {i for i in described.get("index_columns", ()) if isinstance(i, str)}
-    names = without_index(data.schema.names, path, file.notes)
+    names = without_index(data.schema.names, path, notes)
     kept = tuple(name for name in names if name not in index) or names
     if len(kept) < len(names):
         said = ", ".join(sorted(index & set(names)))
-        file.notes.append(f"The index of {path} ({said}) is no feature, and left out.")
-    file.names = kept
-    return file
+        notes.append(f"The index of {path} ({said}) is no feature, and left out.")
+    return ColumnFile(path, data, kept, notes, rows)
 
 
 def _open_lines(path: Path) -> ColumnFile:
+    """Open JSON objects, one in each line or in a list, with columns for the names of all."""
     import pyarrow as pa
+    import pyarrow.json as arrow
 
+    data = None
     try:
-        data = _read_objects(path)
+        with path.open("rb") as file:
+            listed = file.read(100).lstrip().startswith(b"[")
+        try:
+            data = None if listed else arrow.read_json(str(path))
+        except pa.ArrowInvalid as error:
+            if "changed from" not in str(error):  # the type of a column's values
+                raise
+        if data is None:
+            text = path.read_bytes()
+            found = json.loads(text) if listed else [json.loads(t) for t in text.splitlines() if t]
+            if other := [each for each in found if not isinstance(each, dict)]:
+                raise ValueError(f"{other[0]!r:.60} is none")
+            names = dict.fromkeys(name for each in found for name in each)
+            data = pa.table({name: _one_type([each.get(name) for each in found]) for name in names})
     except (pa.ArrowException, ValueError, OverflowError) as error:
         msg = f"{path} is not a file of JSON objects, one in each line or in a list: {error}."
         raise NoTableError(msg) from error
     if not data.num_rows or not data.column_names:
         raise TableError(f"{path} has no rows.")
     return ColumnFile(path, data, tuple(data.column_names), n=data.num_rows)
-
-
-def _read_objects(path: Path) -> Any:
-    """Return JSON objects as an Arrow table, with columns for the names of all of them."""
-    import pyarrow as pa
-    import pyarrow.json as arrow
-
-    with path.open("rb") as file:
-        listed = file.read(100).lstrip().startswith(b"[")
-    if not listed:
-        try:
-            return arrow.read_json(str(path))
-        except pa.ArrowInvalid as error:
-            if "changed from" not in str(error):  # the type of a column's values
-                raise
-    text = path.read_bytes()
-    objects = json.loads(text) if listed else [json.loads(t) for t in text.splitlines() if t]
-    for each in objects:
-        if not isinstance(each, dict):
-            raise ValueError(f"{each!r:.60} is none")
-    names = dict.fromkeys(name for each in objects for name in each)
-    return pa.table({name: _one_type([each.get(name) for each in objects]) for name in names})
 
 
 def _open_excel(path: Path) -> ColumnFile:
@@ -310,3 +296,10 @@ def _one_type(cells: Sequence[Any]) -> Any:
         return pa.array(cells)
     except (pa.ArrowInvalid, pa.ArrowTypeError):
         return pa.array([None if cell is None else str(cell) for cell in cells])
+
+
+OPENERS = {
+    **dict.fromkeys((".parquet", ".pq", *FEATHER), _open_columns),
+    **dict.fromkeys((".jsonl", ".ndjson", ".json"), _open_lines),
+    **dict.fromkeys((".xlsx", ".xlsm"), _open_excel),
+}
