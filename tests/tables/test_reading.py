@@ -129,7 +129,7 @@ def test_numbers_with_one_unit_are_numbers_and_a_note_says_so(what, tmp_path):
     table, file = read(tmp_path / "t.csv")
     assert table.to_pydict()["x"] == expected
     assert "Column 'x' has numbers written with" in " ".join(file.notes)
-    schema = Schema.of(table)
+    schema = Schema.of(table).as_written(file)
     for cell, value in ((second, expected[1]), ("7", 7.0)):  # later files may leave it out
         (tmp_path / "t.csv").write_text(f"x;y\n{cell};1\n")
         part = read_whole(open_table(tmp_path / "t.csv", schema=schema))
@@ -306,8 +306,7 @@ def test_a_schema_says_how_a_part_of_a_file_is_read(tmp_path):
     (tmp_path / "t.csv").write_text("x;code;y\n1.234,5;007;1,5\n2,25;A;2\n")
     file = open_table(tmp_path / "t.csv")
     table = read_whole(file)
-    schema = Schema.of(table)
-    schema = Schema(schema.columns, 3, True, file.writing.decimal, file.writing.thousands)
+    schema = Schema.of(table).as_written(file)
     (tmp_path / "part.csv").write_text("x;code;y\n1.234;7;2\n")
     part = read_whole(open_table(tmp_path / "part.csv", schema=schema))
     assert part.to_pydict() == {"x": [1234.0], "code": ["7"], "y": [2.0]}

@@ -54,8 +54,9 @@ def run(options: Namespace) -> dict[str, Any]:
         else:
             model = _fit_array(source, options)
     if isinstance(source.file, CsvFile):
-        how = source.file.writing
-        model.schema_ = replace(model.schema_, decimal=how.decimal, thousands=how.thousands)
+        model.schema_ = model.schema_.as_written(source.file)
+        if model._table is not None:
+            model._table = replace(model._table, schema=model.schema_)
     nb.save(model, options.out)
     found = {
         "out": str(options.out),

@@ -132,8 +132,6 @@ def _code_part(part: Any, codes: Codes, missing: str) -> Any:
 
 def _fill_array(X: Any, medians: Floats | None, start: int) -> Any:
     """Return an array of any namespace with medians for NaN; refuse codes for "no data"."""
-    if not X.shape[0]:
-        return X
     sizes = column_sizes(arrays.as_float(X))
     refuse_far(X, sizes, start)
     if medians is None or not np.isnan(sizes).any():
@@ -187,12 +185,10 @@ def _means(values: Any, count: int, Y: Floats, weights: Floats | None) -> Floats
 def _out_of_fold(values: Any, count: int, Y: Floats, weights: Floats | None) -> Floats:
     """Return for each row the mean of its value among the rows of other folds."""
     # shuffled: values that come again every fifth row would all be in one fold
-    fold = np.random.default_rng(0).permutation(len(Y)) % min(FOLDS, max(2, len(Y)))
+    fold = np.random.default_rng(0).permutation(len(Y)) % FOLDS
     found = np.empty_like(Y)
-    for k in range(int(fold.max()) + 1):
+    for k in range(FOLDS):
         here, rest = fold == k, fold != k
-        if not rest.any():
-            rest = here
         table = _means(values[rest], count, Y[rest], None if weights is None else weights[rest])
         found[here] = table[values[here]]
     return found

@@ -192,7 +192,7 @@ def decide(look: Look, missing: str) -> Column:
         kind, form, numbers = of_values.kind_of(values, counts)
         if len(look.sample):  # other parts of the column came as numbers
             numbers, wrong = of_values.numbers_as("number", values, form)
-            kind = "category" if wrong.any() else "number"
+            kind = "numbers, but" if wrong.any() else "number"
     if kind == "numbers, but":
         word = next(v for v in values if of_values.as_number(v) is None)
         raise ValueError(

@@ -277,12 +277,11 @@ def open_csv(
         file.notes.append(f"{path} begins with numbers: its columns have no names.")
     if writing.describe() not in ("separated by commas", "separated by tabs"):
         file.notes.append(f"{path} is {writing.describe()}.")
-    unit_of = dict(zip(names, units, strict=True))
     if schema is None:
-        file.infer(unit_of)
+        file.infer(dict(zip(names, units, strict=True)))
     else:
-        numbers = [c.name for c in schema.columns if c.kind == "number"] if schema.named else names
-        file.numbers = {name: unit_of.get(name, "") for name in numbers}  # all others are text
+        numbers = {c.name: c.form for c in schema.columns if c.kind == "number"}
+        file.numbers = numbers if schema.named else dict.fromkeys(names, "")  # all others are text
     for name, column in zip(names, columns, strict=True):
         others = {
             cell.strip() for cell in column if values.is_mark(cell) and not values.is_gap(cell)

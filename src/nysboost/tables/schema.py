@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
 from typing import Any
@@ -67,6 +67,12 @@ class Schema:
             column.read(each, missing, start) if column.used else None
             for column, each in zip(columns, cells, strict=True)
         ]
+
+    def as_written(self, file: Any) -> Schema:
+        """Return the same columns with the units, decimals and thousands of their text file."""
+        units, how = file.numbers, file.writing
+        columns = tuple(replace(c, form=units.get(c.name) or c.form) for c in self.columns)
+        return replace(self, columns=columns, decimal=how.decimal, thousands=how.thousands)
 
     def match_names(self, there: Sequence[str], table: str = "X") -> list[str]:
         """Return the names of the fitted columns, or say which of them a table lacks."""

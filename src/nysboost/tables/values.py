@@ -31,6 +31,11 @@ _WHOLE = re.compile(r"[+-]?\d{1,18}", re.ASCII)
 _LOCAL_DATE = re.compile(
     r"(\d\d?)([./-])(\d\d?)\2(\d{4})(?: (\d\d?)(:\d\d(?::\d\d)?)(?: ?([AP])M)?)?", re.ASCII | re.I
 )
+_SPANS = (  # as pandas and Python write them, clocks, and ISO 8601
+    re.compile(r"(?:(-?\d+) days?,? ?\+?)?(?:(\d+):([0-5]\d)(?::([0-5]\d(?:\.\d+)?))?)?", re.ASCII),
+    re.compile(r"P(?:(-?\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?", re.ASCII),
+)
+_UNITS = (86_400, 3600, 60, 1)
 _EPOCH = dt.datetime(1970, 1, 1)
 
 
@@ -109,10 +114,10 @@ def from_seconds(seconds: float) -> dt.datetime:
 def as_span(value: Any) -> float | None:
     """Return a span of time, or a time of the day, in seconds; None if it is none."""
     if isinstance(value, str):
-        try:
-            value = dt.time.fromisoformat(value.strip()) if ":" in value else None
-        except ValueError:
+        parts = [f.groups() for form in _SPANS if (f := form.fullmatch(value.strip()))]
+        if not parts or not any(parts[0]):
             return None
+        return sum(float(x or 0) * unit for x, unit in zip(parts[0], _UNITS, strict=True))
     if isinstance(value, np.timedelta64):
         return float(value / np.timedelta64(1, "us")) / 1e6
     if isinstance(value, dt.time):
