@@ -125,7 +125,7 @@ def test_landmarks_that_span_too_little_are_completed_where_rows_span_all():
 def test_another_exchange_follows_where_one_gained_much_or_most_rows_stayed(sigma, seed):
     (gram, sample), c = sample_of(market.points(60, seed=seed), sigma), 12
     core = project_sample(sample, gram.landmarks(np.arange(c + 6)))
-    kept, again = exchange.select_landmarks(core, c, sample)
+    kept, again = exchange.select_landmarks(core, c, float(np.linalg.norm(sample.matrix)))
     before, after = (
         optimal_error(sample.matrix, sample.matrix[:, J]) for J in (np.arange(c), kept)
     )

@@ -76,7 +76,7 @@ def errors_of_refinement(kernel, X, Z):
     rows, before = Sample.of(gram, np.arange(len(X))), Landmarks(None, Z)
     fit = fit_landmarks(rows, before)
     F = low_rank_factor(rows.matrix, project_sample(rows, before), len(Z))
-    after = refine(rows, fit, F)
+    after = refine(rows, fit, rows.matrix, F)
     return fit.error, fit_landmarks(rows, after).error, after.points
 
 

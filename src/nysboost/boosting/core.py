@@ -154,7 +154,8 @@ def fit_landmarks(
     """Return the joint approximation on landmarks, and its error on the sample."""
     core = project_sample(sample, landmarks, single=single) if core is None else core
     learner = _make_learner(sample, landmarks, core)
-    return Fit(learner, core.relative_error(sample.matrix, single=single))
+    G = sample.single if single else sample.matrix
+    return Fit(learner, core.relative_error(G, single=single))
 
 
 def _make_learner(sample: Sample, landmarks: Landmarks, core: OptimalCore) -> FeatureMap:

@@ -48,7 +48,8 @@ def exchange_landmarks(sample: Sample, landmarks: Landmarks) -> tuple[Fit, Optim
         grown = pool([landmarks, sample.gram.landmarks(rows)])
         core = project_sample(sample, grown, single=single)
         with threads_for(len(grown)):
-            kept, gains = select_landmarks(core, len(landmarks), sample)
+            norm = float(norms(sample.single if single else sample.matrix))
+            kept, gains = select_landmarks(core, len(landmarks), norm)
         landmarks = grown.take(kept)
         if not gains:
             break
@@ -91,10 +92,11 @@ def _find_pivots(gram: Gram, landmarks: Landmarks, size: int) -> tuple[Indices, 
     return chosen, float(diagonal.sum())
 
 
-def select_landmarks(core: OptimalCore, c: int, sample: Sample) -> tuple[Indices, bool]:
+def select_landmarks(core: OptimalCore, c: int, norm: float) -> tuple[Indices, bool]:
     """Return the c landmarks that are best on the sample, and whether to exchange once more.
 
-    `core` is that of all landmarks and candidates. The first c stay where others would be worse.
+    `core` is that of all landmarks and candidates, `norm` that of the sample's Gram matrix. The
+    first c stay where others would be worse.
     """
     B, H = core.columns, core.H
     (rank, size), after = B.shape, 0.0
@@ -108,7 +110,6 @@ def select_landmarks(core: OptimalCore, c: int, sample: Sample) -> tuple[Indices
     before, reached = error_outside(B[:, :c], H), float(norms(H))
     if not after < before - (cutoff(rank, EPS) * reached) ** 2:
         return np.arange(c), False
-    norm = float(norms(sample.matrix))
     beyond = max(0.0, norm**2 - reached**2)  # what none of them reaches
     if after + beyond < (NEAR_ROUNDING * norm) ** 2:
         return kept, False

@@ -109,11 +109,13 @@ class Sample:
 
     @cached_property
     def single(self) -> Array:
-        """The matrix in float32, where that holds it: products take half of the time."""
-        G = self.matrix
+        """The matrix in float32, where that holds it: values and products take half of the time."""
+        G = self.matrix if "matrix" in self.__dict__ else self.gram.in_float32().whole()
         xp = arrays.namespace(G)
         largest = float(xp.max(xp.linalg.diagonal(G)))
-        return xp.astype(G, xp.float32, copy=False) if 1e-20 < largest < 1e20 else G
+        if 1e-20 < largest < 1e20:
+            return xp.astype(G, xp.float32, copy=False)
+        return self.matrix
 
     def locate(self, landmarks: Landmarks) -> Landmarks:
         """Return landmarks of the whole matrix as landmarks of the sample, which has their rows."""

@@ -24,6 +24,7 @@ from nysboost.numerics.arrays import (
     to_host,
 )
 from nysboost.numerics.kmeans import clusters
+from nysboost.numerics.resources import threads_on_few_cores
 from nysboost.numerics.tolerances import NEAR_ROUNDING, SINGLE
 from nysboost.settings import DEFAULT_LEARNERS, Settings
 
@@ -43,10 +44,14 @@ def joint(gram: Gram, c: int, row_cap: int, rng: np.random.Generator) -> Feature
     """Return K̂ = C M Cᵀ with c landmarks: k-means, exchange, refinement and the joint core.
 
     Landmarks are restored where the error on the sample has not fallen. The sample has `row_cap`
-    rows, at least 4 c; its Gram matrix takes 12·row_cap² bytes. Kernels without derivative,
+    rows, at least 4 c; its Gram matrix takes 8·row_cap² bytes. Kernels without derivative,
     precomputed matrices and CSR data keep to columns: JJB-mean and the exchange.
     """
-    gram = _held(gram)
+    with threads_on_few_cores(gram.budget):
+        return _fit(_held(gram), c, row_cap, rng)
+
+
+def _fit(gram: Gram, c: int, row_cap: int, rng: np.random.Generator) -> FeatureMap:
     sample = take_sample(gram, max(row_cap, ROWS_PER_LANDMARK * c), rng)
     distinct = _distinct(sample.gram)
     if c >= len(distinct):
@@ -59,7 +64,7 @@ def joint(gram: Gram, c: int, row_cap: int, rng: np.random.Generator) -> Feature
     if _can_move(gram) and exchanged.error > NEAR_ROUNDING:
         single = exchanged.error > SINGLE
         G = sample.single if single else sample.matrix
-        refined = refine(sample, exchanged, low_rank_factor(G, core, c))
+        refined = refine(sample, exchanged, G, low_rank_factor(G, core, c))
         fits.append(fit_landmarks(sample, refined, single=single))
     learner = select_best(sample, *fits)
     return replace(learner, landmarks=sample.lift_to_rows(learner.landmarks))

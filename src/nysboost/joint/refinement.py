@@ -12,7 +12,7 @@ from functools import cache
 
 import numpy as np
 
-from nysboost.boosting.core import Fit, OptimalCore
+from nysboost.boosting.core import Fit, OptimalCore, relative_error
 from nysboost.gram import KernelGram, Landmarks, Sample
 from nysboost.kernels import Kernel
 from nysboost.numerics.arrays import (
@@ -26,7 +26,7 @@ from nysboost.numerics.arrays import (
 from nysboost.numerics.descent import descend
 from nysboost.numerics.linalg import norms, orthonormalise, range_basis, times
 from nysboost.numerics.progress import current
-from nysboost.numerics.resources import threads_for, threads_on_few_cores
+from nysboost.numerics.resources import threads_for
 from nysboost.numerics.tolerances import (
     CANCELLED,
     CLEAR,
@@ -50,7 +50,7 @@ REFINING = 0.9
 """Share of a joint fit's time that refinement is taken to need, for progress."""
 
 
-def refine(sample: Sample, fit: Fit, factor: Array) -> Landmarks:
+def refine(sample: Sample, fit: Fit, G: Array, factor: Array) -> Landmarks:
     """Return landmarks with a smaller error on the sample, by L-BFGS from `fit`.
 
     The logarithm of the loss is minimised over landmarks in units of the data's spread. `factor`
@@ -65,7 +65,7 @@ def refine(sample: Sample, fit: Fit, factor: Array) -> Landmarks:
         unit = float(xp.sqrt(xp.sum(xp.var(exact, axis=0)))) or 1.0
     if not np.isfinite(unit):  # squares are out of range: landmarks stay where they are
         return landmarks
-    outside = max(0.0, (float(norms(sample.matrix)) / float(norms(factor.T @ factor))) ** 2 - 1)
+    outside = relative_error(G, factor) ** 2
     loss = ProjectionLoss(gram.kernel, exact, factor, rounded, outside, fit.error**2 > SHALLOW)
     steps, work = max(FEWEST, STEPS_OF_ALL // len(landmarks)), current()
     if not work.total:  # else it is a part of something larger
@@ -78,8 +78,7 @@ def refine(sample: Sample, fit: Fit, factor: Array) -> Landmarks:
             gradient = xp.zeros_like(gradient)  # which ends the descent
         return float(np.log(value)), gradient * (unit / value)
 
-    with threads_on_few_cores(gram.budget):
-        Z = descend(objective, Z / unit, steps, WORTH) * unit
+    Z = descend(objective, Z / unit, steps, WORTH) * unit
     gram.tally.count += loss.evaluations * len(sample) * len(landmarks)
     return Landmarks(None, like(Z, X))
 
@@ -110,6 +109,7 @@ class ProjectionLoss:
         self._last: Array | None = None  # T of an evaluation that a nearby one may start from
         points = X, self.rounded
         self._against = cache(lambda coarse: kernel.against(points[coarse]))
+        self._F = cache(lambda precision: namespace(F).astype(F, precision, copy=False))
 
     def __call__(self, Z: Array) -> tuple[float, Array]:
         """Return the loss and its gradient, shape (c, d)."""
@@ -125,8 +125,8 @@ class ProjectionLoss:
             inner = U @ QF
         loss = 1 - (float(norms(H)) / self.norm) ** 2
         precision = C.dtype if loss > CLEAR else xp.float64
-        F, basis, shares = (xp.astype(B, precision, copy=False) for B in (self.F, A, inner))
-        missed = F - basis @ shares  # (I − P) F
+        basis, shares = (xp.astype(B, precision, copy=False) for B in (A, inner))
+        missed = self._F(precision) - basis @ shares  # (I − P) F
         if loss < CANCELLED:
             loss = self._small_loss(QF, missed)
             self._last = None  # near rounding nothing but the best basis will do
