@@ -69,7 +69,7 @@ def test_a_map_rounded_to_float32_leaves_out_what_that_does_not_know():
     assert 5 < coarse.rank < 30
     assert coarse.features().dtype == np.float32
     np.testing.assert_allclose(
-        coarse.features() @ coarse.features().T, gram.between(X, X), atol=1e-3
+        coarse.features() @ coarse.features().T, gram.kernel(X, X), atol=1e-3
     )
 
 

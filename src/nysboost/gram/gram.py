@@ -72,12 +72,10 @@ class Gram(ABC):
 
     def block(self, rows: Indices, cols: Indices) -> Array:
         """Return G[rows, cols]."""
-        if self._holding and _is_run(rows) and _is_run(cols):
-            if len(rows) == len(cols) == self.n:
-                return self.whole()
-            if self._held is not None:
-                return self._held[rows[0] : rows[-1] + 1, cols[0] : cols[-1] + 1]
-        return self.cross(rows, self.landmarks(cols))
+        if self._holding and len(rows) == len(cols) == self.n and _is_run(rows) and _is_run(cols):
+            return self.whole()
+        held = self._cut_out(rows, cols)
+        return self.cross(rows, self.landmarks(cols)) if held is None else held
 
     def whole(self) -> Array:
         """Return all of G, from its blocks on and below the diagonal; while it is held, once."""
@@ -96,17 +94,14 @@ class Gram(ABC):
         finally:
             self._holding, self._held = False, None
 
-    def times(self, V: Array, rows: Indices | None = None) -> Array:
-        """Return G[rows, rows] V, shape (n, q), in the precision of V, a tile of G at a time.
+    def _cut_out(self, rows: Indices, cols: Indices) -> Array | None:
+        """Return G[rows, cols] where G is held, and both follow each other, as those of a tile."""
+        if self._held is None or not (_is_run(rows) and _is_run(cols)):
+            return None
+        return self._held[rows[0] : rows[-1] + 1, cols[0] : cols[-1] + 1]
 
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from nysboost.gram import make_gram
-        >>> make_gram(np.diag([1.0, 2.0]), "precomputed").times(np.ones((2, 1)))
-        array([[1.],
-               [2.]])
-        """
+    def times(self, V: Array, rows: Indices | None = None) -> Array:
+        """Return G[rows, rows] V, shape (n, q), in the precision of V, a tile of G at a time."""
         rows = np.arange(self.n) if rows is None else rows
         xp, n, products = arrays.namespace(V), len(rows), []
         for top in arrays.slices(0, n, TILE_ROWS):
@@ -150,17 +145,15 @@ class Gram(ABC):
 
     def within(self, landmarks: Landmarks) -> Array:
         """Return W = k(Z, Z), shape (m, m)."""
-        J, Z = landmarks.indices, landmarks.points
-        if Z is not None:
-            return self.evaluate(Z, Landmarks(None, Z))  # of k itself, also where it has a basis
-        assert J is not None
-        return self.block(J, J)
+        if landmarks.points is None:
+            return self.block(landmarks.columns, landmarks.columns)
+        # of k itself, also where it has a basis
+        return self.evaluate(landmarks.Z, Landmarks(None, landmarks.Z))
 
     def between_rows(self, X: Array, Y: Array, rows: Indices, columns: Indices) -> Array:
         """Return G[rows, columns], given the rows X and Y themselves."""
-        if self._held is not None and _is_run(rows) and _is_run(columns):
-            return self._held[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
-        return self.evaluate(X, Landmarks(columns, Y))
+        held = self._cut_out(rows, columns)
+        return self.evaluate(X, Landmarks(columns, Y)) if held is None else held
 
     @abstractmethod
     def diag(self, rows: Indices | slice | None = None) -> Array:
@@ -210,10 +203,6 @@ class KernelGram(Gram):
             )
         return (landmarks.basis or self.kernel).against(arrays.convert_like(form, Z))
 
-    def between(self, X: Array, Y: Array) -> Array:
-        """Return k(X, Y) for any points."""
-        return self.evaluate(X, Landmarks(None, Y))
-
     def diag(self, rows: Indices | slice | None = None) -> Array:
         """Return k(x, x) for all rows, or those at `rows`."""
         if rows is not None:
@@ -233,9 +222,8 @@ class KernelGram(Gram):
             return self
         xp, few = arrays.namespace(X), np.arange(0, self.n, max(1, self.n // LOOKED_AT))
         with np.errstate(all="ignore"):
-            there = KernelGram(
-                ArrayRows(xp.astype(X, xp.float32)), self.kernel, self.budget, self.tally
-            )
+            rows = ArrayRows(xp.astype(X, xp.float32))
+            there = KernelGram(rows, self.kernel, self.budget, self.tally)
             exact, seen = (gram.block(few, few) for gram in (self, there))
             away = arrays.max_abs(exact - xp.astype(seen, exact.dtype))
         return there if away <= ALIKE * arrays.max_abs(exact) else self
@@ -247,8 +235,62 @@ class KernelGram(Gram):
         )
 
 
+class PrecomputedGram(Gram):
+    """A Gram matrix that the user computed, in memory or memory-mapped.
+
+    New rows are kernel values against all n training points, or against the landmarks alone.
+    """
+
+    def landmarks(self, indices: Indices) -> Landmarks:
+        """Return the columns at `indices` as landmarks."""
+        return Landmarks(indices, None)
+
+    def take(self, rows: Indices | slice, landmarks: Landmarks) -> Array:
+        """Return G[rows, J], read without the other columns, or whole rows if J is as many."""
+        everything = np.arange(self.n)
+        columns = everything if len(landmarks) == self.n else landmarks.columns
+        return self._entries(everything[rows], columns)
+
+    @property
+    def _matrix(self) -> Array:
+        if isinstance(self.rows, ArrayRows):
+            return self.rows.data
+        return self.rows.take(slice(None))  # rows that are gone say so
+
+    def _entries(self, rows: Indices, columns: Indices) -> Array:
+        G = self._matrix
+        if isinstance(G, np.ndarray):
+            return arrays.as_float(G[np.ix_(rows, columns)])
+        return arrays.as_float(arrays.take(arrays.take(G, rows), columns, axis=1))
+
+    def _against(self, landmarks: Landmarks, form: Array) -> Evaluator:
+        if form.shape[1] != self.n and form.shape[1] == len(landmarks):
+            return lambda X, _=None: X
+        columns = landmarks.columns
+        return lambda X, _=None: arrays.take(X, columns, axis=1)
+
+    def diag(self, rows: Indices | slice | None = None) -> Array:
+        """Return the diagonal, or its entries at `rows`."""
+        chosen = np.arange(self.n)[slice(None) if rows is None else rows]
+        G = self._matrix
+        if isinstance(G, np.ndarray):
+            return arrays.as_float(G[chosen, chosen])
+        return arrays.as_float(arrays.take(arrays.namespace(G).linalg.diagonal(G), chosen))
+
+    def restrict(self, indices: Indices) -> PrecomputedGram:
+        """Return G[S, S], copied into memory: s² values, however large n is."""
+        entries = ArrayRows(self._entries(indices, indices))
+        return PrecomputedGram(entries, self.budget, self.tally)
+
+    def __repr__(self) -> str:
+        return (
+            f"PrecomputedGram(n={self.n}, dtype={self.dtype}, "
+            f"entries_evaluated={self.entries_evaluated})"
+        )
+
+
 def _is_run(rows: Indices) -> bool:
-    """Whether rows follow each other, as those of a tile do."""
+    """Whether rows follow each other."""
     return len(rows) > 0 and bool((np.diff(rows) == 1).all())
 
 

@@ -40,6 +40,12 @@ class Landmarks:
         assert self.points is not None
         return self.points
 
+    @property
+    def columns(self) -> Indices:
+        """The columns, where there are columns: of a precomputed matrix there always are."""
+        assert self.indices is not None
+        return self.indices
+
     def take(self, places: Indices) -> Landmarks:
         """Return some of the landmarks, by their places among all."""
         indices = None if self.indices is None else self.indices[places]

@@ -6,61 +6,29 @@ from collections.abc import Callable
 from typing import Any
 
 from nysboost.data.recognise import as_rows
-from nysboost.data.rows import PROBED, spread_indices
-from nysboost.gram.gram import Gram, KernelGram
+from nysboost.data.rows import PROBED, ArrayRows, Rows, StoredRows, spread_indices
+from nysboost.gram.gram import Gram, KernelGram, PrecomputedGram
 from nysboost.gram.landmarks import Sample
-from nysboost.gram.precomputed import PrecomputedGram, check_precomputed
 from nysboost.kernels import Kernel, make_kernel
+from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, max_abs, namespace
 from nysboost.numerics.resources import Budget
-from nysboost.numerics.tolerances import INDEFINITE
+from nysboost.numerics.tolerances import ASYMMETRIC, INDEFINITE, cutoff
 from nysboost.tables.frames import is_frame
 from nysboost.tables.rows import frame_numbers
 
 SQUARABLE = 1e140
 """Kernel values below this, and above its inverse, can be squared and summed in float64."""
 
-
-def probe(gram: Gram) -> Gram:
-    """Refuse a kernel that a principal submatrix shows to be no kernel, before any work."""
-    W = Sample.of(gram, spread_indices(gram.n, PROBED)).matrix
-    gram.tally.count = 0  # every method looks at the same probe first
-    xp = namespace(W)
-    if not bool(xp.all(xp.isfinite(W))):
-        raise ValueError(NOT_FINITE)
-    refuse_indefinite(xp.linalg.eigvalsh(W))
-    largest = max_abs(W)
-    if not (largest == 0 or 1 / SQUARABLE < largest < SQUARABLE):
-        raise ValueError(
-            f"The kernel has values of {largest:.3g}, whose squares leave the range of floating "
-            "point: scale the data so that they are nearer to 1."
-        )
-    if not bool(xp.any(W != 0)) and not bool(xp.any(gram.diag() != 0)):
-        raise ValueError(ALL_ZERO)
-    return gram
-
-
 ALL_ZERO = (
     "The kernel matrix is zero, or too small for floating point, where it was looked at, so there "
     "is nothing to approximate. Check the kernel's parameters and the scale of the data."
 )
 
-
 NOT_FINITE = (
     "The kernel matrix contains NaN or infinity, though the data do not. "
     "Scale the data down, or check the kernel's parameters."
 )
-
-
-def refuse_indefinite(eigenvalues: Array) -> None:
-    """Raise if a principal submatrix shows that G is not positive semidefinite."""
-    smallest, largest = sorted((float(eigenvalues[0]), float(eigenvalues[-1])))
-    if smallest < -INDEFINITE * max(largest, 0.0):
-        raise ValueError(
-            "The kernel is not positive semidefinite: a principal submatrix has eigenvalues from "
-            f"{smallest:.3g} to {largest:.3g}. Nyström approximations need a positive "
-            "semidefinite kernel, such as rbf, laplacian, matern, linear or polynomial."
-        )
 
 
 def make_gram(
@@ -106,3 +74,74 @@ def on_other_rows(gram: Gram, X: Any) -> Gram:
         msg = f"X has {rows.n_features} columns, but the fit had {gram.rows.n_features}."
         raise ValueError(msg)
     return KernelGram(rows, gram.kernel, gram.budget, gram.tally)
+
+
+def probe(gram: Gram) -> Gram:
+    """Refuse a kernel that a principal submatrix shows to be no kernel, before any work."""
+    W = Sample.of(gram, spread_indices(gram.n, PROBED)).matrix
+    gram.tally.count = 0  # every method looks at the same probe first
+    xp = namespace(W)
+    if not bool(xp.all(xp.isfinite(W))):
+        raise ValueError(NOT_FINITE)
+    refuse_indefinite(xp.linalg.eigvalsh(W))
+    largest = max_abs(W)
+    if not (largest == 0 or 1 / SQUARABLE < largest < SQUARABLE):
+        raise ValueError(
+            f"The kernel has values of {largest:.3g}, whose squares leave the range of floating "
+            "point: scale the data so that they are nearer to 1."
+        )
+    if not bool(xp.any(W != 0)) and not bool(xp.any(gram.diag() != 0)):
+        raise ValueError(ALL_ZERO)
+    return gram
+
+
+def refuse_indefinite(eigenvalues: Array) -> None:
+    """Raise if a principal submatrix shows that G is not positive semidefinite."""
+    smallest, largest = sorted((float(eigenvalues[0]), float(eigenvalues[-1])))
+    if smallest < -INDEFINITE * max(largest, 0.0):
+        raise ValueError(
+            "The kernel is not positive semidefinite: a principal submatrix has eigenvalues from "
+            f"{smallest:.3g} to {largest:.3g}. Nyström approximations need a positive "
+            "semidefinite kernel, such as rbf, laplacian, matern, linear or polynomial."
+        )
+
+
+def check_precomputed(rows: Rows, *, corrupted: bool = False) -> None:
+    """Refuse what is not square, not symmetric or, unless corrupted, clearly indefinite."""
+    if rows.lazy or not isinstance(rows, ArrayRows) or arrays.is_sparse(rows.data):
+        raise ValueError("A precomputed kernel matrix must be dense; pass matrix.toarray().")
+    if isinstance(rows, StoredRows):
+        raise TypeError(
+            "A precomputed kernel matrix is asked for columns, which an HDF5 or Zarr array reads "
+            "slowly: pass it as an array or as a numpy.memmap."
+        )
+    G = rows.data
+    if rows.n != rows.n_features:
+        raise ValueError(
+            f"A precomputed kernel matrix is square, but shape {tuple(G.shape)} was given. "
+            "To approximate the kernel of data points, pass the points and name the kernel."
+        )
+    xp, largest = namespace(G), 0.0
+    for block in arrays.row_blocks(rows.n, 16 * rows.n, 2**26):
+        upper = rows.take(block)
+        gap, largest = max_abs(upper - G[:, block].T), max(largest, max_abs(upper))
+        if gap > cutoff(ASYMMETRIC, arrays.epsilon(upper)) * largest:
+            raise ValueError(
+                "A precomputed kernel matrix is symmetric, but G[i, j] and G[j, i] differ by up to "
+                f"{gap:.3g}. Pass (G + G.T) / 2 if that is what you mean."
+            )
+    if corrupted:
+        return
+    diagonal = xp.linalg.diagonal(G)
+    row = int(xp.argmin(diagonal))
+    smallest, most = float(diagonal[row]), float(xp.max(diagonal))
+    if smallest < -INDEFINITE * largest:
+        raise ValueError(
+            f"The kernel is not positive semidefinite: G[{row}, {row}] = {smallest:.3g} is "
+            "negative. Kernel values of a point with itself are not."
+        )
+    if largest > (1 + INDEFINITE) * most:
+        raise ValueError(
+            f"The kernel is not positive semidefinite: an entry of size {largest:.3g} is larger "
+            f"than the largest on the diagonal, {most:.3g}."
+        )
