@@ -83,7 +83,7 @@ def one_thread() -> None:
 
 def placed(X: np.ndarray, device: str) -> Any:
     """Return the rows on a GPU, if one is named."""
-    if not device:
+    if device in ("", "cpu"):
         return X
     import torch
 

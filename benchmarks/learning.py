@@ -36,7 +36,7 @@ from common import (
     synthetic,
     time_in_turn,
 )
-from environment import in_child, one_thread, peak_megabytes
+from environment import in_child, one_thread, peak_megabytes, placed
 
 import nysboost as nb
 
@@ -132,7 +132,7 @@ LEARNERS: dict[str, Callable[[Any, np.ndarray, bool, argparse.Namespace], Any]] 
 def one_run(table: str, split: int, learner: str, options: argparse.Namespace) -> dict[str, Any]:
     """Fit and predict once; return what came of it."""
     X, y, fresh, truth = load(table, split, options)
-    train = _there(X, options.device) if learner == OURS else X
+    train = placed(X, options.device) if learner == OURS else X
     classify = table in TRAINING
     start, spent = time.perf_counter(), time.process_time()
     with warnings.catch_warnings():
@@ -141,7 +141,7 @@ def one_run(table: str, split: int, learner: str, options: argparse.Namespace) -
     record = {"table": table, "split": split, "learner": learner, "rows": len(X)}
     record |= {"device": _name(options.device), "version": nb.__version__}
     record |= {"seconds": time.perf_counter() - start, "processor": time.process_time() - spent}
-    fresh = _there(fresh, options.device) if learner == OURS else fresh
+    fresh = placed(fresh, options.device) if learner == OURS else fresh
     if classify:
         record["error"] = float(np.mean(_host(model.predict(fresh)) != truth))
     elif learner == OURS:
@@ -151,14 +151,6 @@ def one_run(table: str, split: int, learner: str, options: argparse.Namespace) -
     else:
         record["error"] = float(np.sqrt(np.mean((model.predict(fresh) - truth) ** 2)))
     return record
-
-
-def _there(X: np.ndarray, device: str) -> Any:
-    if not device or device == "cpu":
-        return X
-    import torch
-
-    return torch.as_tensor(X, device=device)
 
 
 def _name(device: str) -> str:
