@@ -57,22 +57,19 @@ def rows_of(X: Any, *, name: str = "X") -> ArrayRows:
     if is_lazy(X):
         return recognise_dask(X, name)
     _refuse_closed(X, name)
-    kind = ArrayRows
-    if all(hasattr(X, part) for part in ("chunks", "shape", "dtype")):
-        kind = kinds.StoredRows
-    elif is_array_api_obj(X) and not isinstance(X, np.ndarray):
+    stored = all(hasattr(X, part) for part in ("chunks", "shape", "dtype"))
+    if is_array_api_obj(X) and not isinstance(X, np.ndarray) and not stored:
         if not is_supported(X):
             raise TypeError(
                 f"{name} is a {type(X).__module__}.{type(X).__name__}, but {SUPPORTED} arrays are "
                 "what NysBoost works with. Pass numpy.asarray(X)."
             )
         X = X.detach() if hasattr(X, "detach") else X  # no gradients here
-    elif not is_sparse(X):
+    elif not is_sparse(X) and not stored:
         X = numbers_of(X, name)
-        kind = ArrayRows if find_map(X) is None else kinds.MappedRows
     checks.refuse_no_table(X, name)
     checks.refuse_empty(X, name)
-    return kind(X.tocsr() if is_sparse(X) else X)
+    return kinds.StoredRows(X) if stored else ArrayRows(X.tocsr() if is_sparse(X) else X)
 
 
 def as_rows(X: Any, *, name: str = "X") -> Rows:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
 import numpy as np
 
 from nysboost.data.driver import ENDLESS, PairTask, Plan, Task, run_blocks
-from nysboost.data.files import give_back
+from nysboost.data.files import find_map, give_back
 from nysboost.data.lazy import gather
 from nysboost.data.outputs import Output, make_output
 from nysboost.numerics import arrays
@@ -38,15 +38,18 @@ class Rows:
 
     They are read here, piece by piece: arrays, memory maps, stores, iterators; all but Dask's.
 
-    `in_memory` rows take no memory that the caller does not hold already. `sizes`, (d,), are the
-    largest in each column, where `as_rows` has looked; `lazy` rows are Dask's.
+    `sizes`, (d,), are the largest in each column, where `as_rows` has looked; `lazy` rows are
+    Dask's.
     """
 
-    in_memory: bool
     lazy: bool = False
     sizes: Any = None
 
     if TYPE_CHECKING:  # which every kind of rows has; a view leaves some to the rows that it shows
+
+        @property
+        def in_memory(self) -> bool:
+            """Whether rows take no memory that the caller does not hold already."""
 
         @property
         def n(self) -> int:
@@ -196,7 +199,7 @@ def cut_blocks(blocks: Blocks, bounds: Indices) -> list[Blocks]:
 
 @dataclass(frozen=True, eq=False)
 class ArrayRows(Rows):
-    """Rows of an array in memory or of a CSR matrix.
+    """Rows of an array or of a CSR matrix. What has been read of a memory map is given back.
 
     Of a table that is elsewhere `held` has some rows that are here: positions, in rising order,
     and a table.
@@ -205,7 +208,6 @@ class ArrayRows(Rows):
     data: Array
     sizes: Any = None
     held: tuple[Indices, Array] | None = None
-    in_memory = True
 
     def __deepcopy__(self, memo: object) -> ArrayRows:
         return self  # rows are read, never changed
@@ -228,12 +230,24 @@ class ArrayRows(Rows):
     def form(self) -> Array:
         return self.take(slice(0, 1))
 
+    @cached_property
+    def in_memory(self) -> bool:
+        return find_map(self.data) is None
+
     def take(self, indices: Indices | slice) -> Array:
-        return as_float(take(self.data, indices))
+        if self.in_memory or isinstance(indices, slice) or len(indices) <= TAKEN_ROWS:
+            return as_float(take(self.data, indices))
+        parts = []  # each row may lie on a page of its own
+        for at in slices(0, len(indices), TAKEN_ROWS):
+            parts.append(as_float(self.data[indices[at]]))
+            give_back(self.data)
+        return np.concatenate(parts)
 
     def pieces(self, size: int) -> Iterator[Array]:
         for at in slices(0, self.n, size):
-            yield self.data if size >= self.n else self.data[at]
+            piece = self.data if size >= self.n else self.data[at]
+            yield piece
+            give_back(piece)
 
     def take_held(self, indices: Indices) -> Array | None:
         """Return the rows at `indices` if all of them are held, else None."""
@@ -242,26 +256,6 @@ class ArrayRows(Rows):
         known, rows = self.held
         places = np.minimum(np.searchsorted(known, indices), len(known) - 1)
         return take(rows, places) if np.array_equal(known[places], indices) else None
-
-
-class MappedRows(ArrayRows):
-    """Rows of a file mapped into memory: what has been read is given back to the system."""
-
-    in_memory = False
-
-    def take(self, indices: Indices | slice) -> Array:
-        if isinstance(indices, slice) or len(indices) <= TAKEN_ROWS:
-            return super().take(indices)
-        parts = []  # each row may lie on a page of its own
-        for at in slices(0, len(indices), TAKEN_ROWS):
-            parts.append(super().take(indices[at]))
-            give_back(self.data)
-        return np.concatenate(parts)
-
-    def pieces(self, size: int) -> Iterator[Array]:
-        for piece in super().pieces(size):
-            yield piece
-            give_back(piece)
 
 
 class StoredRows(ArrayRows):

@@ -15,7 +15,7 @@ from nysboost.boosting.learner import Mixture
 from nysboost.boosting.trajectory import Origin
 from nysboost.data.dask_rows import DaskRows
 from nysboost.data.description import Form, of_dataclass, of_estimator
-from nysboost.data.rows import ArrayRows, EncodedRows, ForgottenRows, MappedRows, StoredRows
+from nysboost.data.rows import ArrayRows, EncodedRows, ForgottenRows, StoredRows
 from nysboost.engine.factor import Moments
 from nysboost.engine.feature_map import FeatureMap
 from nysboost.engine.projection import BlockDiagonal
@@ -180,7 +180,6 @@ TYPES: tuple[Form, ...] = (
     _approximation(InSample, _in_sample_parts),
     # rows
     of_dataclass(ForgottenRows),
-    _rows(MappedRows),
     Form("StoredRows", StoredRows, _stored_elsewhere, lambda parts: parts),
     Form("DaskRows", DaskRows, _stored_elsewhere, lambda parts: parts),
     _rows(ArrayRows),
@@ -206,7 +205,7 @@ WITHOUT_ROWS: tuple[Form, ...] = (
     *TYPES,
     *(
         Form("ForgottenRows", kind, _forget, lambda parts: parts)
-        for kind in (ArrayRows, MappedRows, StoredRows, DaskRows, EncodedRows)
+        for kind in (ArrayRows, StoredRows, DaskRows, EncodedRows)
     ),
 )
 """The same, but of training rows only their number is kept."""
