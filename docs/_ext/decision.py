@@ -16,7 +16,7 @@ QUESTIONS = (
         "JJB-mean",
         "or rpcholesky",
     ),
-    ("Must the fit take no time?", "kmeans", "or uniform"),
+    ("Must the fit be fast?", "kmeans", "or uniform"),
     ("Many cheap features,\nno large eigenproblem?", "URB-mean", "a mixture, the paper's choice"),
 )
 LAST = ("joint", "the smallest error for its size")

@@ -38,9 +38,9 @@ class Certificate:
     entries_evaluated : int
         Kernel values that were evaluated for it.
     rows : int
-        Number of rows that it speaks of.
+        Number of rows that it is about.
     rows_seen : int
-        Number of rows whose features were looked at: where it is all rows, no row can hide.
+        Number of rows whose features were looked at: where it is all rows, none was left out.
     new_rows : bool
         Whether they are other rows than those of the fit.
     exact_frobenius, exact_trace : bool

@@ -48,7 +48,7 @@ def approximate(
     X : array-like of shape (n, d), or (n, n) if `kernel` is "precomputed"
         Data points (dense or CSR), or kernel values.
     method : str
-        One of `METHODS`.
+        One of `METHODS`, or "target", whose landmarks are trained on y.
     kernel : str, Kernel or callable
         A kernel object such as ``Gaussian(sigma=5.0)``, one of scikit-learn's names,
         "precomputed", or any vectorised function ``k(X, Y)``.
@@ -65,7 +65,7 @@ def approximate(
         Targets or labels, for "target": kernel, metric and landmarks are then fitted to
         them. Other methods refuse it.
     settings : Settings or None
-        All sizes and readings of a run at once; or give its fields by name.
+        All sizes and choices of a run at once; or give its fields by name.
     gamma, sigma : float, "median", "scale" or None
         Bandwidth of a named kernel.
     kernel_params : dict or None

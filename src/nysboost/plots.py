@@ -162,7 +162,7 @@ class LandmarksDisplay:
     n_components : array of shape (m,)
         Numbers of landmarks.
     errors, seconds : array of shape (m,)
-        What each fit missed, and took.
+        The error of each fit, and its time in seconds.
     measure : str
         What the errors are.
 

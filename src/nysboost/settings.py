@@ -52,7 +52,7 @@ class Options(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Settings:
-    """Sizes and readings of one run; None stands for the default that suits n.
+    """Sizes of one run, and choices that the paper leaves open; None is a default that suits n.
 
     .. versionadded:: 0.1
 
@@ -91,9 +91,9 @@ class Settings:
         Up to this many rows a run looks at all of them; beyond it at a uniform sample of this
         many, or of four for each landmark, so that the cost of fitting does not grow with n.
     residual_rows : int
-        In boosting the columns of V, of which a clustering needs only the distances, and those
-        of V1 and V2, to which p weights are fitted, are observed on fewer rows, which tell them
-        well enough. J in the boosting step keeps to `row_cap`, and so does an ensemble.
+        In boosting the columns of V, V1 and V2 are observed on this many rows: clustering needs
+        the distances of columns alone, and only p weights are fitted. Ensembles, and the letter
+        J in the boosting step, use `row_cap` rows.
 
     See Also
     --------

@@ -19,7 +19,8 @@ class Nystroem(BaseNystroem):
     """Low-rank features of a kernel, by any method.
 
     A stand-in for ``sklearn.kernel_approximation.Nystroem``: each of its parameters is here,
-    with the same default. Its landmarks are drawn at random; these are placed.
+    with the same default. Its landmarks are random rows; here their positions are optimised,
+    unless another `method` is named.
 
     .. versionadded:: 0.2
 
@@ -32,8 +33,8 @@ class Nystroem(BaseNystroem):
     kernel_params : mapping or None
         Further parameters of a named or callable kernel.
     n_components : int or None
-        Number of landmarks in all, and at most of features; not looked at beside `tol` or
-        `landmarks`, which say how many.
+        Number of landmarks in all, and of features at most; ignored where `tol` or `landmarks`
+        is given.
     tol : float or None
         A relative Frobenius error of the kernel matrix to reach, with as few landmarks as
         the method can; out of reach is a `ToleranceWarning`.
@@ -47,12 +48,12 @@ class Nystroem(BaseNystroem):
     random_state : int, RandomState, Generator or None
         Seed.
     method : str
-        One of `nysboost.METHODS`. "joint" is the most accurate for its number of landmarks,
-        "uniform" is what scikit-learn does.
+        One of `nysboost.METHODS`, or "target", whose landmarks are trained on y. "joint" is the
+        most accurate for its number of landmarks, "uniform" is what scikit-learn does.
     landmarks : array of row numbers, or of points, or None
         Your own landmarks, for "joint" and "nystrom".
     settings : Settings or None
-        Sizes and readings beyond `n_components`.
+        Further sizes, and choices that the paper leaves open.
 
     See Also
     --------
@@ -197,7 +198,7 @@ class EnsembleNystroem(_Mixture):
 
 @dataclass(eq=False, repr=False)
 class BoostedNystroem(_Mixture):
-    """Boosting Nyström: landmarks found in sequence, where the last ones miss most.
+    """Boosting Nyström: learners found one after another, each where the residual is large.
 
     .. versionadded:: 0.1
 

@@ -125,7 +125,7 @@ class Anova(Mapped):
     gamma : float
         How fast each feature's term falls.
     degree : int
-        How many features meet in a product.
+        How many features a product has at most.
     metric : Metric or None
         A map before the kernel: the sum is over the coordinates behind it.
 

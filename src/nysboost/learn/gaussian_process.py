@@ -38,8 +38,8 @@ class GaussianProcessClassifier(ClassifierMixin, OnFeatures):
     With features φ the latent function is f(x) = φ(x)ᵀw under a standard normal prior on w.
     Laplace's approximation is then a normal distribution in r dimensions: its mean is the
     minimum of Σ log(1 + exp(−y f)) + ½‖w‖², found by Newton's method, and its precision the
-    Hessian A = Fᵀ diag(π(1 − π)) F + I there. Of the prior variance of a new row, what the
-    features do not see, k(x, x) − ‖φ(x)‖², is added to φᵀA⁻¹φ. With every row as a landmark
+    Hessian A = Fᵀ diag(π(1 − π)) F + I there. The part of a new row's prior variance that the
+    features lack, k(x, x) − ‖φ(x)‖², is added to φᵀA⁻¹φ. With every row as a landmark
     this is exact Gaussian process classification. Several classes are one against the rest.
 
     .. versionadded:: 0.2

@@ -66,8 +66,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnFeatures):
     explained_variance_ : array of shape (n_components,)
         The variance along each component.
     explained_variance_ratio_ : array of shape (n_components,)
-        Its share of all the variance in the kernel's feature space, of which an approximation
-        does not see everything: the sum is below one even with all components.
+        Its share of all the variance in the kernel's feature space. An approximation has only a
+        part of that: the sum is below one even with all components.
     components_ : array of shape (n_components, r)
         The components in the space of the features.
     mean_ : array of shape (r,)

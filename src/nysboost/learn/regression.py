@@ -80,7 +80,7 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
     n_components_ : int
         How many landmarks there are, given or found.
     kernel_ : Kernel
-        The kernel with its metric, of the part with the largest share.
+        The kernel with its metric, of the member with the largest weight.
     components_ : array of shape (c, d)
         Its landmarks.
     approximation_ : Approximation
