@@ -265,7 +265,7 @@ def recognise_dask(X: Any, name: str) -> DaskRows:
     """Recognise a Dask array or data frame, and check that it is a table of numbers."""
     import dask.array as da
 
-    if hasattr(X, "to_dask_array") and hasattr(X, "columns"):
+    if hasattr(X, "_meta") and hasattr(X, "columns"):
         X = _frame_values(X, name)
     if not isinstance(X, da.Array):
         raise TypeError(

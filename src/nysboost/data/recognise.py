@@ -64,6 +64,8 @@ def rows_of(X: Any, *, name: str = "X") -> ArrayRows:
                 f"{name} is a {type(X).__module__}.{type(X).__name__}, but {SUPPORTED} arrays are "
                 "what NysBoost works with. Pass numpy.asarray(X)."
             )
+        if getattr(X, "is_sparse", False):
+            raise TypeError(f"{name} is a sparse tensor: pass {name}.to_dense(), or SciPy's CSR.")
         X = X.detach() if hasattr(X, "detach") else X  # no gradients here
     elif not is_sparse(X) and not stored:
         X = numbers_of(X, name)

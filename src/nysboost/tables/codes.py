@@ -74,7 +74,8 @@ class Codes:
 
     def __call__(self, X: Any, missing: str = "fill", start: int = 0) -> Any:
         """Return the rows of a table as numbers, shape (n, Σ columns of each)."""
-        columns = self.schema.read(X, missing, start) if self.schema.columns or is_frame(X) else []
+        apart = self.schema.columns or is_frame(X) or getattr(X.dtype, "kind", "") == "O"  # text
+        columns = self.schema.read(X, missing, start) if apart else []
         if not self.schema.columns:
             table = np.stack(columns, axis=1) if columns else X
             return _fill_array(table, self.schema.medians if missing == "fill" else None, start)

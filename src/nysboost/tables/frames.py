@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nysboost.data.lazy import is_lazy
 from nysboost.numerics.arrays import Floats, Indices, dense, is_sparse, to_host
 from nysboost.tables.values import is_gap
 from nysboost.user_error import TableError
@@ -65,6 +66,8 @@ class Cells:
 def is_frame(X: Any) -> bool:
     """Whether X is a data frame: columns with names and types of their own."""
     if isinstance(X, np.ndarray | list | tuple) or is_sparse(X):
+        return False
+    if is_lazy(X) and not hasattr(X, "_meta"):  # a value of Dask that is anything yet
         return False
     return any(hasattr(X, part) for part in ("collect_schema", "column_names", "columns"))
 

@@ -61,9 +61,9 @@ def new_rows(estimator: Any, X: Any, missing: str) -> Any:
         return rows_of(numbers(X))
     if not stays_where_it_is(X):
         return rows_of(numbers(_check_table(estimator, X, missing, reset=False)))
-    rows = stream_of(X)
+    rows: Any = stream_of(X)
     if rows.lazy or (rows.in_memory and not estimator.schema_.columns):  # elsewhere, or on a device
-        return rows_of(numbers(X))
+        return rows_of(numbers(rows.data))
     return EncodedRows(rows, numbers)
 
 
