@@ -10,7 +10,6 @@ from distributed import Client, LocalCluster
 
 import nysboost as nb
 from nysboost.cli import cluster
-from nysboost.cli.commands import make_parser
 from nysboost.cli.source import Source
 from nysboost.tables.files import open_table
 from nysboost.tables.schema import Schema
@@ -46,15 +45,16 @@ def address():
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npy", ".zarr"])
+@pytest.mark.usefixtures("_in_this_thread")
 def test_workers_read_the_chosen_columns_of_every_form(suffix, tmp_path):
     table = written(tmp_path, suffix)
-    with dask.config.set(scheduler="synchronous"):
-        found = cluster.dask_table(Source(table, [table.names[2], table.names[0]]))
-        np.testing.assert_array_equal(np.asarray(found.compute()), X[:, [2, 0]])
-        column = cluster.dask_target(Source(table, [], target=table.names[1]))
-        np.testing.assert_array_equal(column.compute(), X[:, 1])
+    found = cluster.dask_table(Source(table, [table.names[2], table.names[0]]))
+    np.testing.assert_array_equal(np.asarray(found.compute()), X[:, [2, 0]])
+    column = cluster.dask_target(Source(table, [], target=table.names[1]))
+    np.testing.assert_array_equal(column.compute(), X[:, 1])
 
 
+@pytest.mark.usefixtures("_in_this_thread")
 def test_parts_of_a_text_file_are_read_as_the_whole(tmp_path, monkeypatch):
     frame = pd.DataFrame(
         {"a": np.arange(99.0), "town": ["Ulm", "", "7"] * 33, "code": [1, 2, 3] * 33}
@@ -62,66 +62,54 @@ def test_parts_of_a_text_file_are_read_as_the_whole(tmp_path, monkeypatch):
     frame.to_csv(tmp_path / "t.csv", index=False)
     monkeypatch.setattr(cluster, "CHUNK_BYTES", 200)
     source = Source(open_table(tmp_path / "t.csv", categories=["code"]), ["code", "a", "town"])
-    with dask.config.set(scheduler="synchronous"):
-        table = cluster.dask_table(source)
-        assert table.npartitions > 4
-        here, there = Schema.of(source.join(list(source.parts()))[0]), table.compute()
-    assert here.describe() == Schema.of(there).describe()
+    table = cluster.dask_table(source)
+    assert table.npartitions > 4
+    there = table.compute()
+    assert Schema.of(source.read()[0]).describe() == Schema.of(there).describe()
     np.testing.assert_array_equal(there["a"], frame["a"])
 
 
+@pytest.mark.usefixtures("_in_this_thread")
 def test_workers_read_numbers_with_units(tmp_path):
     (tmp_path / "t.csv").write_text('a,b\n"1,234 €",45%\n?,3.5 %\n')
-    with dask.config.set(scheduler="synchronous"):
-        found = cluster.dask_table(Source(open_table(tmp_path / "t.csv"), ["a", "b"])).compute()
+    found = cluster.dask_table(Source(open_table(tmp_path / "t.csv"), ["a", "b"])).compute()
     np.testing.assert_array_equal(found, [[1234, 45], [np.nan, 3.5]])
     with (tmp_path / "t.csv").open("a") as file:
         table = open_table(tmp_path / "t.csv")
         file.write("abc,1%\n")
-    with (
-        dask.config.set(scheduler="synchronous"),
-        pytest.raises(ValueError, match="'abc' in line 4"),
-    ):
+    with pytest.raises(ValueError, match="'abc' in line 4"):
         cluster.dask_table(Source(table, ["a"])).compute()
 
 
-def test_other_forms_and_rows_left_out_are_sentences(tmp_path):
+def test_a_fit_and_its_features_arrive_whole_and_say_which_version_wrote_them(
+    command, address, tmp_path
+):
+    table = str(tmp_path / "rows.csv")
+    rows = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 3)), columns=["a", "b", "c"])
+    rows.to_csv(table, index=False)
+    model, where = tmp_path / "m", ["--scheduler", address]
+    words = ["--method", "uniform", "--components", "5"]
+    assert command("fit", table, "--out", model, *words, *where)[0] == 0
+    expected = nb.load(model).transform(rows)
+    for suffix in (".parquet", ".zarr"):
+        out = tmp_path / f"out{suffix}"
+        assert "columns: 5" in command("transform", model, table, "--out", out, *where)[1]
+        if suffix == ".zarr":
+            found, software = zarr.open_array(str(out))[:], zarr.open_array(str(out)).attrs
+            assert software["software"] == f"NysBoost {nb.__version__}"
+        else:
+            found = pd.read_parquet(out)
+            metadata = parquet.read_schema(next(out.glob("*.parquet"))).metadata
+            assert metadata[b"software"].decode() == f"NysBoost {nb.__version__}"
+        np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+def test_what_a_cluster_cannot_do_is_a_sentence(command, tmp_path):
     with pytest.raises(UserError, match=r"On a cluster \.zarr.*but rows\.npz was given"):
         cluster.dask_table(Source(written(tmp_path, ".npz"), ["0"]))
     with pytest.raises(UserError, match="--drop-missing and --scheduler"):
         cluster.dask_table(Source(written(tmp_path, ".npy"), ["0"], drop_missing=True))
-
-
-def test_where_no_scheduler_answers_there_is_a_sentence():
-    with (
-        pytest.raises(UserError, match="No Dask scheduler answers at 'nowhere'"),
-        cluster.connect("nowhere"),
-    ):
-        pass
-
-
-def double(source, out, address):
-    words = ["transform", "m", "x", "--out", str(out), "--scheduler", address]
-    options = make_parser().parse_args(words)
-    return cluster.write("feature", lambda rows: rows * 2, source, options)
-
-
-@pytest.mark.parametrize("suffix", [".parquet", ".zarr"])
-def test_results_arrive_whole_and_say_which_version_wrote_them(suffix, address, tmp_path):
-    source = Source(written(tmp_path, ".npy"), ["0", "1", "2"])
-    out = tmp_path / f"out{suffix}"
-    assert double(source, out, address) == (8, 3)
-    if suffix == ".zarr":
-        np.testing.assert_array_equal(zarr.open_array(str(out))[:], 2 * X)
-        software = zarr.open_array(str(out)).attrs["software"]
-    else:
-        np.testing.assert_array_equal(pd.read_parquet(out), 2 * X)
-        part = next(out.glob("*.parquet"))
-        software = parquet.read_schema(part).metadata[b"software"].decode()
-    assert software == f"NysBoost {nb.__version__}"
-
-
-def test_results_of_other_forms_are_a_sentence(tmp_path):
-    source = Source(written(tmp_path, ".npy"), ["0"])
-    with pytest.raises(UserError, match=r"results go to \.zarr or \.parquet, but out\.csv"):
-        double(source, tmp_path / "out.csv", "nowhere")
+    nb.save(nb.StandardNystroem(n_components=2, random_state=0).fit(X), tmp_path / "m")
+    words = ["transform", tmp_path / "m", tmp_path / "rows.npy", "--scheduler", "nowhere", "--out"]
+    assert "No Dask scheduler answers at 'nowhere'" in command(*words, tmp_path / "f.zarr")[2]
+    assert "go to .zarr or .parquet, but f.csv" in command(*words, tmp_path / "f.csv")[2]

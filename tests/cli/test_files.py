@@ -17,10 +17,7 @@ import pytest
 
 import nysboost as nb
 from nysboost import cli
-from nysboost.cli.apply import features_of, predictions_of
-from nysboost.cli.commands import make_parser
-from nysboost.cli.fit import choose_task
-from nysboost.user_error import STOPPED, UserError
+from nysboost.user_error import STOPPED
 
 X = np.random.default_rng(0).normal(size=(120, 3))
 SMALL = ["--components", "8"]
@@ -175,18 +172,22 @@ def test_labels_are_classified_and_come_back_with_probabilities(command, folder)
     assert ((found.probability_up > 0.5) == (found.prediction == "up")).all()
 
 
-def test_whole_numbers_are_labels_as_they_are_written_and_the_task_is_told(capsys):
-    words = ["fit", "x.csv", "--out", "m", "--target", "y"]
-    asked = make_parser().parse_args([*words, "--task", "classification"])
-    for labels, kind in (([1.0, 2.0], "i"), ([1.5, 2.0], "f"), (["a", "b"], "U")):
-        y, classify = choose_task(np.array(labels), "y", asked)
-        assert (y.dtype.kind, classify) == (kind, True)
-    options = make_parser().parse_args(words)
-    assert choose_task(np.array(["a", "b"]), "y", options)[1]
-    assert "task: classification of 'y', because it has 2 labels\n" in capsys.readouterr().out
-    assert choose_task(np.array([0.0, 1.0, 1.0]), "y", options)[1]
-    assert "(--task regression otherwise)" in capsys.readouterr().out
-    assert not choose_task(np.array([0.0, 1.0, 2.0]), "y", options)[1]
+@pytest.mark.parametrize(
+    ("labels", "words", "says", "classes"),
+    [
+        (["a", "b"], [], "classification of 'y', because it has 2 labels\n", ["a", "b"]),
+        ([1.0, 2.0], [], "it has 2 labels (--task regression otherwise)\n", [1, 2]),
+        ([0, 1, 2], [], "regression of 'y', because it holds numbers (--task", None),
+        ([1.0, 2.0, 3.0], ["--task", "classification"], "4 columns", [1, 2, 3]),
+    ],
+)
+def test_the_task_follows_from_the_target_and_is_told(
+    command, folder, labels, words, says, classes
+):
+    FRAME.assign(y=np.resize(labels, len(X)), k=1.0).to_csv("y.csv", index=False)
+    words = ["fit", "y.csv", "--target", "y", "--no-test", "--no-local", *words, *SMALL]
+    assert says in command(*words, "--out", "m")[1]
+    assert getattr(nb.load("m"), "classes_", np.array(None)).tolist() == classes
 
 
 def test_predictions_come_with_intervals_and_columns_of_the_table(command, folder):
@@ -233,14 +234,33 @@ def test_tables_go_through_pipes(folder, monkeypatch, capfdbinary):
         np.testing.assert_allclose([*map(float, again[1:])], [*map(float, lines[1:])], rtol=1e-9)
 
 
-def test_models_made_in_python_answer_as_they_do_there():
-    approximation = nb.approximate(X, "uniform", n_components=5, random_state=0)
-    found = features_of(approximation)(X)
+def test_models_made_in_python_answer_as_they_do_there(command, folder):
+    models = {
+        "a": nb.approximate(X, "uniform", n_components=5, random_state=0),
+        "c": nb.SpectralClustering(2, n_landmarks=10, random_state=0).fit(X),
+    }
+    for name, model in models.items():
+        nb.save(model, name)
+    assert command("transform", "a", "rows.npy", "--out", "f.parquet")[0] == 0
+    found = pd.read_parquet("f.parquet")
     assert list(found) == [f"feature_{i}" for i in range(5)]
-    expected = approximation.features()
-    np.testing.assert_allclose(np.stack(list(found.values()), axis=1), expected, atol=1e-12)
-    clusters = nb.SpectralClustering(2, n_landmarks=10, random_state=0).fit(X)
-    with pytest.raises(UserError, match="This SpectralClustering has no features"):
-        features_of(clusters)
-    options = make_parser().parse_args(["predict", "m", "x.csv", "--out", "-"])
-    assert predictions_of(clusters, options)(X)["prediction"].shape == (120,)
+    np.testing.assert_allclose(found, models["a"].features(), atol=1e-12)
+    assert "This SpectralClustering has no features" in command(
+        "transform", "c", "rows.npy", "--out", "g.npy")[2]  # fmt: skip
+    assert command("predict", "c", "rows.npy", "--out", "p.npy")[0] == 0
+    np.testing.assert_array_equal(np.load("p.npy")[:, 0], models["c"].predict(X))
+
+
+def test_a_models_columns_are_found_whatever_their_order(command, folder):
+    model = nb.StandardNystroem(n_components=5, random_state=0)
+    nb.save(model.fit(FRAME[["c", "a"]]), "two")
+    assert command("transform", "two", "rows.csv", "--out", "f.npy")[0] == 0
+    np.testing.assert_allclose(np.load("f.npy"), model.transform(FRAME[["c", "a"]]), atol=1e-9)
+    nb.save(model.fit(FRAME.assign(z=1.0)), "four")
+    for name, table, says in (
+        ("two", "rows.npy", "fitted on 2 columns, but rows.npy has 3"),
+        ("four", "rows.csv", "rows.csv has no column 'z', which the model was fitted on"),
+    ):
+        status, _, err = command("transform", name, table, "--out", "g.npy")
+        assert status == 5
+        assert says in err

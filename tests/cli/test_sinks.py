@@ -21,7 +21,7 @@ BLOCKS = [np.arange(6.0).reshape(3, 2), np.arange(8.0).reshape(4, 2)]
 
 
 def write(path, blocks=BLOCKS, force=False):
-    with open_sink(path, force=force) as sink:
+    with open_sink(path, None, force=force) as sink:
         for block in blocks:
             sink.write({"u": block[:, 0], "v": block[:, 1]})
 
@@ -72,12 +72,12 @@ def test_an_existing_output_is_replaced_only_by_force_and_only_when_whole(suffix
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_labels_that_are_text_go_to_columns(suffix, tmp_path):
     labels = np.array(["cat", "dog"], dtype=object)
-    with open_sink(tmp_path / f"out{suffix}", force=False) as sink:
+    with open_sink(tmp_path / f"out{suffix}", None, force=False) as sink:
         sink.write({"label": labels})
     assert read(tmp_path / f"out{suffix}").ravel().tolist() == ["cat", "dog"]
     with (
         refused(WRONG_CALL, r"goes to a \.csv or \.parquet file"),
-        open_sink(tmp_path / "out.npy", force=False) as sink,
+        open_sink(tmp_path / "out.npy", None, force=False) as sink,
     ):
         sink.write({"label": labels})
 
@@ -121,7 +121,7 @@ def test_what_cannot_be_written_is_a_sentence(tmp_path):
     for parts in kept:
         with (
             refused(WRONG_DATA, "A column to keep does not go into this .csv file"),
-            open_sink(tmp_path / "out.csv", force=False) as sink,
+            open_sink(tmp_path / "out.csv", None, force=False) as sink,
         ):
             for part in parts:
                 sink.write(part)

@@ -209,7 +209,7 @@ REFUSED: dict[str, tuple[int, str]] = {
     "learn words.csv --target b --task regression": (2, "is text"),
     "learn constant.csv --target a": (2, "1.0 in every row: there is nothing to learn"),
     "learn one-class.csv --target a": (2, "x in every row"),
-    "learn rare.csv --target a": (2, "label y of a is in 1 rows, fewer than the 5 folds"),
+    "learn rare.csv --target a": (2, "label y of a has 1 row, fewer than the 5 folds"),
     "learn endless.csv --target a": (2, "Column a of endless.csv"),
     "learn huge.csv --target a": (4, "Column 'b' has the value 1e+200"),
     "learn large.csv --target a": (2, "out of range"),

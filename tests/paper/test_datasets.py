@@ -134,12 +134,12 @@ def test_a_download_is_checked_and_kept(server, tmp_path):
     address, folder = server
     (folder / "p.tra").write_text("1,2,0\n")
     known, path = datasets.DATASETS["pendigits"], tmp_path / "kept" / "pendigits.npz"
-    right = replace(known, downloads={f"{address}/p.tra": None}, digest=None)
+    right = replace(known, downloads={f"{address}/p.tra": ""}, digest="")
     with pytest.raises(UserError, match="other data than expected"):
         datasets.fetch(replace(right, digest="another"), path)
     assert not path.exists()
     with pytest.raises(UserError, match="gave HTTPError"):
-        datasets.fetch(replace(right, downloads={f"{address}/nowhere": None}), path)
+        datasets.fetch(replace(right, downloads={f"{address}/nowhere": ""}), path)
     datasets.fetch(right, path)
     assert datasets.load("pendigits", path.parent).values.tolist() == [[1, 2]]
 

@@ -47,8 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             ):
                 found = getattr(import_module(module), function)(options)
             if as_json:
-                text = json.dumps(_replace_nan(found) | {"software": SOFTWARE})
-                print(text, file=sys.stderr if out == "-" else sys.stdout)
+                text = json.dumps(found | {"software": SOFTWARE})
+                plain = json.loads(text, parse_constant=lambda _: None)  # JSON has no NaN
+                print(json.dumps(plain), file=sys.stderr if out == "-" else sys.stdout)
 
 
 def _refuse_unknown(what: str, given: Sequence[str], known: Sequence[str]) -> None:
@@ -63,15 +64,6 @@ def _refuse_unknown(what: str, given: Sequence[str], known: Sequence[str]) -> No
 def _say(message: Warning | str, *_: Any, **__: Any) -> None:
     """Print a warning as the sentence that it is."""
     print(f"nysboost: {message}", file=sys.stderr)
-
-
-def _replace_nan(value: Any) -> Any:
-    """Return a value with null for NaN, which JSON does not have."""
-    if isinstance(value, dict):
-        return {key: _replace_nan(v) for key, v in value.items()}
-    if isinstance(value, list):
-        return [_replace_nan(v) for v in value]
-    return None if isinstance(value, float) and value != value else value
 
 
 @contextmanager

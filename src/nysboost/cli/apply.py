@@ -6,15 +6,15 @@ import time
 import warnings
 from argparse import Namespace
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.stats import norm
 
 from nysboost.cli import cluster
-from nysboost.cli.sinks import open_sink, print_found, refuse_existing
+from nysboost.cli.sinks import name_columns, open_sink, print_found, refuse_existing
 from nysboost.cli.source import Source, open_fitted, schema_of
 from nysboost.data.archive import read_archive
 from nysboost.data.lazy import counted_from
@@ -22,45 +22,28 @@ from nysboost.numerics.progress import count_rows
 from nysboost.numerics.resources import as_bytes
 from nysboost.user_error import NO_FILE, WRONG_CALL, WRONG_MODEL, UserError, exits_with
 
-
-@dataclass(frozen=True)
-class Answers:
-    """What a model says of rows: arrays (n,) or (n, k) by name, or `lazily` one of Dask's."""
-
-    what: str
-    columns: Callable[[Any], dict[str, Any]]
-    lazily: Callable[[Any], Any] | None = None
-
-    def __call__(self, rows: Any) -> dict[str, Any]:
-        """Return columns by their names, those of a table numbered."""
-        found: dict[str, Any] = {}
-        for name, values in self.columns(rows).items():
-            array = np.asarray(values)
-            one = array.ndim == 1 or array.shape[1] == 1
-            names = [name] if one else [f"{name}_{i}" for i in range(array.shape[1])]
-            found |= dict(zip(names, array.reshape(len(array), -1).T, strict=True))
-        return found
+Function = Callable[[Any], Any]
+"""What a model makes of rows: an array, or several by name."""
 
 
 def predict(options: Namespace) -> dict[str, Any]:
     """Write predictions, and return what a script wants to know."""
     kept = [*([options.id] if options.id else []), *options.keep]
-    return _apply(options, predictions_of, kept)
+    return _apply(options, "prediction", _predictions_of, kept)
 
 
 def transform(options: Namespace) -> dict[str, Any]:
     """Write features, and return what a script wants to know."""
-    return _apply(options, features_of)
+    return _apply(options, "feature", _features_of, [])
 
 
-def predictions_of(model: Any, options: Namespace) -> Answers:
+def _predictions_of(model: Any, options: Namespace) -> Function:
     """Return rows ↦ predictions, with what else was asked for."""
     name = type(model).__name__
     if not hasattr(model, "predict"):
         other = any(hasattr(model, part) for part in ("transform", "feature_map"))
         advice = "fit with --target, or use nysboost transform" if other else "use it in Python"
-        msg = f"This {name} predicts nothing: {advice}."
-        raise UserError(msg, WRONG_MODEL)
+        raise UserError(f"This {name} predicts nothing: {advice}.", WRONG_MODEL)
     spread = {"--std": options.std, "--interval": options.interval is not None}
     asked = [option for option, value in spread.items() if value]
     if asked and "return_std" not in signature(model.predict).parameters:
@@ -69,61 +52,61 @@ def predictions_of(model: Any, options: Namespace) -> Answers:
     if options.proba and not hasattr(model, "predict_proba"):
         raise UserError(f"--proba is for classification, but this is a {name}.", WRONG_MODEL)
 
-    def columns(X: Any) -> dict[str, Any]:
-        if asked:
-            mean, std = model.predict(X, return_std=True)
-            found = {"prediction": mean} | ({"std": std} if options.std else {})
-            if options.interval is not None:
-                from scipy.stats import norm
-
-                reach = float(norm.ppf((1 + options.interval) / 2)) * std
-                found |= {"lower": mean - reach, "upper": mean + reach}
-            return found
-        found = {"prediction": model.predict(X)}
-        if options.proba:
-            names = [f"probability_{label}" for label in model.classes_]
-            found |= dict(zip(names, np.asarray(model.predict_proba(X)).T, strict=True))
+    def with_spread(X: Any) -> dict[str, Any]:
+        mean, std = model.predict(X, return_std=True)
+        found = {"prediction": mean} | ({"std": std} if options.std else {})
+        if options.interval is not None:
+            reach = float(norm.ppf((1 + options.interval) / 2)) * std
+            found |= {"lower": mean - reach, "upper": mean + reach}
         return found
 
-    return Answers("prediction", columns, None if asked or options.proba else model.predict)
+    def with_probabilities(X: Any) -> dict[str, Any]:
+        names = [f"probability_{label}" for label in model.classes_]
+        shares = dict(zip(names, np.asarray(model.predict_proba(X)).T, strict=True))
+        return {"prediction": model.predict(X)} | shares
+
+    return with_spread if asked else with_probabilities if options.proba else model.predict
 
 
-def features_of(model: Any, _options: Namespace | None = None) -> Answers:
+def _features_of(model: Any, _: Namespace) -> Function:
     """Return rows ↦ features."""
     if hasattr(model, "transform"):
-        return Answers("feature", lambda X: {"feature": model.transform(X)}, model.transform)
+        return model.transform  # type: ignore[no-any-return]
     if not hasattr(model, "feature_map"):
         advice = "nysboost predict is" if hasattr(model, "predict") else "Python is"
         msg = f"This {type(model).__name__} has no features: {advice} for it."
         raise UserError(msg, WRONG_MODEL)
-    features, _ = model.feature_map()
+    (features, _), schema = model.feature_map(), schema_of(model)
 
     def of_rows(X: Any) -> Any:
-        apart = hasattr(X, "column_names") and not schema_of(model).columns
-        return features(np.stack(schema_of(model).read(X, "refuse"), axis=1) if apart else X)
+        apart = hasattr(X, "column_names") and not schema.columns
+        return features(np.stack(schema.read(X, "refuse"), axis=1) if apart else X)
 
-    return Answers("feature", lambda X: {"feature": of_rows(X)}, of_rows)
+    return of_rows
 
 
 def _apply(
-    options: Namespace, answers_of: Callable[[Any, Namespace], Answers], kept: Sequence[str] = ()
+    options: Namespace,
+    what: str,
+    function_of: Callable[[Any, Namespace], Function],
+    kept: Sequence[str],
 ) -> dict[str, Any]:
     """Apply a model to all rows of a table, here or on a cluster."""
     refuse_existing(options.out, options.force, [options.data, options.model])
     with exits_with(WRONG_CALL):
         as_bytes(options.max_memory)
-    model = load_model(options.model)
+    model = _load_model(options.model)
     if hasattr(model, "max_memory"):
         model.max_memory = options.max_memory
-    answers = answers_of(model, options)
+    function = function_of(model, options)
     source, kept = open_fitted(options, model, kept)
     begun = time.perf_counter()
     if options.scheduler is None:
-        rows, columns = _write(answers, source, kept, options)
-    elif kept or answers.lazily is None:
+        rows, columns = _write(what, function, source, kept, options)
+    elif kept or (what == "prediction" and function != model.predict):
         raise UserError("On a cluster predictions alone are written: leave other options out.")
     else:
-        rows, columns = cluster.write(answers.what, answers.lazily, source, options)
+        rows, columns = cluster.write(what, function, source, options)
     seconds = time.perf_counter() - begun
     found = {"out": str(options.out), "rows": rows, "columns": columns}
     found |= {"dropped_rows": source.dropped_rows} if options.drop_missing else {}
@@ -134,30 +117,30 @@ def _apply(
 
 
 def _write(
-    answers: Answers, source: Source, kept: Sequence[str], options: Namespace
+    what: str, function: Function, source: Source, kept: Sequence[str], options: Namespace
 ) -> tuple[int, int]:
     """Write what a model says of each part of a table; return the numbers of rows and columns."""
     n, width, start = source.file.n, 0, 0
-    shown = int(str(options.out) != "-")
-    with warnings.catch_warnings():
+    shown, expected = int(str(options.out) != "-"), None if source.drop_missing else n
+    with warnings.catch_warnings(), open_sink(options.out, expected, force=options.force) as sink:
         # names were checked above, once for all parts
         warnings.filterwarnings("ignore", message="X (does not have valid|has) feature names")
-        with open_sink(
-            options.out, None if source.drop_missing else n, force=options.force
-        ) as sink:
-            for part in count_rows(source.parts(kept), answers.what, n, shown):
-                with counted_from(start, str(source.file.path)):
-                    found = answers(part.select(list(source.columns)) if source.named else part)
-                if taken := set(kept) & set(found):
-                    said = f"The column {taken.pop()!r} to keep has the name of one that is written"
-                    raise UserError(f"{said}.")
-                found = {name: part.column(name) for name in kept} | found
-                width, start = len(found), start + len(part)
-                sink.write(found)
+        for part in count_rows(source.parts(kept), what, n, shown):
+            with counted_from(start, str(source.file.path)):
+                made = function(part.select(list(source.columns)) if source.named else part)
+            found = {name: part.column(name) for name in kept}
+            for name, values in (made if isinstance(made, dict) else {what: made}).items():
+                columns = np.ascontiguousarray(np.asarray(values).reshape(len(values), -1).T)
+                found |= dict(zip(name_columns(name, len(columns)), columns, strict=True))
+                if name in kept:
+                    said = f"The column {name!r} to keep has the name of one that is written."
+                    raise UserError(said)
+            sink.write(found)
+            width, start = len(found), start + len(part)
     return sink.rows, width
 
 
-def load_model(path: Path) -> Any:
+def _load_model(path: Path) -> Any:
     """Load a model, or say why it is none."""
     from sklearn.utils.validation import check_is_fitted
 
@@ -174,7 +157,7 @@ def load_model(path: Path) -> Any:
 
 def describe(options: Namespace) -> dict[str, Any]:
     """Print and return what a model says about itself."""
-    model, path = load_model(options.model), options.model
+    model, path = _load_model(options.model), options.model
     schema, found = schema_of(model), getattr(model, "approximation_", model)
     said: dict[str, Any] = {"file": str(path), "bytes": path.stat().st_size}
     said["written_by"] = f"nysboost {read_archive(path)[2]}"

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from nysboost._version import SOFTWARE
-from nysboost.cli.sinks import FOLDERS
+from nysboost.cli.sinks import FOLDERS, name_columns
 from nysboost.cli.source import Source
 from nysboost.data.files import whole_path
 from nysboost.tables.csv_files import CsvFile
@@ -22,11 +22,11 @@ from nysboost.tables.files import PACKINGS
 from nysboost.user_error import UserError, need
 
 CHUNK_BYTES = 2**26
-"""What one task reads of a .npy file: Dask advises chunks of about a hundred megabytes at most."""
+"""What one task reads of a file: Dask advises chunks of about a hundred megabytes at most."""
 
 
 @contextmanager
-def connect(address: str) -> Iterator[Any]:
+def connect(address: str) -> Iterator[None]:
     """Connect to a Dask scheduler and say where its progress is seen, or that nobody answers."""
     distributed, dask = need("distributed", "dask"), need("dask", "dask")
     with dask.config.set(scheduler=None):  # a client that fails does not put it back
@@ -40,7 +40,7 @@ def connect(address: str) -> Iterator[Any]:
             raise UserError(f"No Dask scheduler answers at {address!r}: {why}")
         print(f"progress: {client.dashboard_link}", file=sys.stderr, flush=True)
         with client:
-            yield client
+            yield
 
 
 def dask_table(source: Source) -> Any:
@@ -55,9 +55,16 @@ def dask_table(source: Source) -> Any:
     if path.suffix == ".zarr":
         return da.from_zarr(str(path))[:, [int(name) for name in columns]]
     if path.suffix == ".npy":
-        return _npy_array(path, file, [int(name) for name in columns])
+        rows = max(1, CHUNK_BYTES // (len(file.names) * file.data.dtype.itemsize))
+        array = da.from_array(NpyFile(path), chunks=(rows, -1), name=False, asarray=True)
+        return array[:, [int(name) for name in columns]]
     if isinstance(file, CsvFile) and path.suffix not in PACKINGS:
-        return _csv_frame(file, path, columns)
+        size, file = path.stat().st_size, replace(file, path=path)
+        # a byte is no line end where characters have two
+        step = size if file.writing.encoding.startswith("utf-16") else CHUNK_BYTES
+        how: Any = {"size": step, "file": file, "columns": columns}
+        meta = _read_lines(size, **how)
+        return dd.from_map(_read_lines, range(0, size, step), meta=meta, **how)
     if path.suffix in (".parquet", ".pq", ""):
         return dd.read_parquet(str(path), columns=columns)
     msg = f"On a cluster .zarr, .npy, .csv and .parquet are read, but {path.name} was given."
@@ -74,16 +81,17 @@ def dask_target(source: Source) -> Any:
     return found[:, 0]
 
 
-def _csv_frame(file: CsvFile, path: Path, columns: list[str]) -> Any:
-    """Return a text file as a Dask frame, whose lines the workers read as they are read here."""
-    import dask.dataframe as dd
+class NpyFile:
+    """A .npy file that travels to workers as its path; each reads the rows that it needs."""
 
-    size, file = path.stat().st_size, replace(file, path=path)
-    # a byte is no line end where characters have two
-    step = size if file.writing.encoding.startswith("utf-16") else CHUNK_BYTES
-    how: Any = {"size": step, "file": file, "columns": columns}
-    meta = _read_lines(size, **how)
-    return dd.from_map(_read_lines, range(0, size, step), meta=meta, **how)
+    ndim = 2
+
+    def __init__(self, path: Path) -> None:
+        array = np.load(path, mmap_mode="r")
+        self.path, self.shape, self.dtype = str(path), array.shape, array.dtype
+
+    def __getitem__(self, at: Any) -> Any:
+        return np.array(np.load(self.path, mmap_mode="r")[at])
 
 
 def _read_lines(start: int, size: int, file: CsvFile, columns: list[str]) -> Any:
@@ -96,28 +104,6 @@ def _read_lines(start: int, size: int, file: CsvFile, columns: list[str]) -> Any
     here = replace(file, header=0) if start else file
     rows = here.batches(columns, block) if block.strip() else ()
     return pa.concat_tables([pa.table(none), *rows]).unify_dictionaries().to_pandas()
-
-
-def _npy_array(path: Path, file: Any, columns: list[int]) -> Any:
-    import dask.array as da
-
-    dtype = file.data.dtype
-    size = max(1, CHUNK_BYTES // (int(file.data.shape[1]) * dtype.itemsize))
-    sizes = tuple(min(size, file.n - start) for start in range(0, file.n, size))
-    return da.map_blocks(
-        _read_npy,
-        str(path),
-        columns,
-        chunks=(sizes, (len(columns),)),
-        dtype=dtype,
-        meta=np.empty((0, len(columns)), dtype=dtype),
-        token="read-npy",
-    )
-
-
-def _read_npy(path: str, columns: list[int], block_info: Any = None) -> Any:
-    (start, stop), _ = block_info[None]["array-location"]
-    return np.array(np.load(path, mmap_mode="r")[start:stop, columns])
 
 
 def write(
@@ -135,25 +121,17 @@ def write(
     with connect(options.scheduler), whole_path(out.resolve()) as beside:
         rows = dask_table(source)
         result = function(rows)
-        result = _add_chunk_sizes(result[:, None] if result.ndim == 1 else result, rows)
+        result = result[:, None] if result.ndim == 1 else result
+        if np.isnan(result.shape[0]):  # of a frame, whose rows are counted without the function
+            sizes = tuple(int(size) for size in rows.map_partitions(len).compute())
+            result._chunks = (sizes, result.chunks[1])
         n, width = map(int, result.shape)
         if out.suffix == ".zarr":
             result.rechunk({0: "auto"}).to_zarr(str(beside))
             made = need("zarr", "files").open_array(str(beside), mode="r+")
             made.attrs["software"] = SOFTWARE
         else:
-            names = [what] if width == 1 else [f"{what}_{i}" for i in range(width)]
-            dd.from_dask_array(result, columns=names).to_parquet(
+            dd.from_dask_array(result, columns=name_columns(what, width)).to_parquet(
                 str(beside), write_index=False, custom_metadata={"software": SOFTWARE}
             )
     return n, width
-
-
-def _add_chunk_sizes(result: Any, rows: Any) -> Any:
-    """Return what was made of rows with the sizes of its chunks known; a frame's are counted."""
-    import dask.array as da
-
-    if not np.isnan(result.shape[0]):
-        return result
-    sizes = tuple(int(size) for size in rows.map_partitions(len).compute())
-    return da.Array(result.dask, result.name, (sizes, result.chunks[1]), meta=result._meta)

@@ -6,7 +6,7 @@ import shlex
 import time
 import warnings
 from argparse import Namespace
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain
@@ -19,11 +19,12 @@ import numpy as np
 import nysboost as nb
 from nysboost.catalogue import find_method
 from nysboost.cli import cluster
-from nysboost.cli.sinks import Sink, print_found, refuse_existing
+from nysboost.cli.sinks import print_found, refuse_existing
 from nysboost.cli.source import Source, open_source
 from nysboost.compare.learners import Problem, fit_and_test, make_learner, say_outcome
 from nysboost.compare.methods import choose_kernel
 from nysboost.compare.page import format_number
+from nysboost.data.outputs import File
 from nysboost.numerics.progress import count_rows
 from nysboost.numerics.resources import as_bytes
 from nysboost.tables.codes import Codes
@@ -44,7 +45,8 @@ def run(options: Namespace) -> dict[str, Any]:
     """Fit a model to a table, save it, and return what a script wants to know."""
     refuse_existing(options.out, options.force, [options.data])
     _refuse_wrong_options(options)
-    begun, tested = time.perf_counter(), None
+    begun = time.perf_counter()
+    tested: dict[str, Any] = {}
     source = open_source(options)
     with _name_file_in_errors(source):
         if options.scheduler is not None:
@@ -66,50 +68,46 @@ def run(options: Namespace) -> dict[str, Any]:
         "columns": len(source.columns),
         **({"dropped_rows": source.dropped_rows} if source.drop_missing else {}),
         "seconds": round(time.perf_counter() - begun, 3),
-        **({"held_out": tested} if tested else {}),
+        "next": f"nysboost transform {options.out} new.csv --out features.npy",
     }
-    found["next"] = f"nysboost transform {options.out} new.csv --out features.npy"
     if options.target is not None:
         found["next"] = spell_predict(str(options.out), hasattr(model, "classes_"))
-    print_found({name: value for name, value in found.items() if name != "held_out"})
-    return found
+    print_found(found)
+    return found | ({"held_out": tested} if tested else {})
 
 
 def spell_predict(model: str, classify: bool) -> str:
     """Return the command that predicts new rows, with what people ask for next."""
-    more = ["--proba"] if classify else ["--interval", "0.9"]
-    words = ["nysboost", "predict", model, "new.csv", *more, "--out", "predictions.csv"]
-    return shlex.join(words)
+    more = "--proba" if classify else "--interval 0.9"
+    return f"nysboost predict {shlex.quote(model)} new.csv {more} --out predictions.csv"
 
 
-# Tables with names
+def _fit_table(source: Source, options: Namespace) -> tuple[Any, dict[str, Any]]:
+    """Fit to a table in memory where it has room there, else to its numbers in a file.
 
-
-def _fit_table(source: Source, options: Namespace) -> tuple[Any, Any]:
-    """Fit to a table in memory where it has room there, else to its numbers in a file."""
+    Also return what a test on held-out rows has shown.
+    """
     allowed, size, parts = as_bytes(options.max_memory) // COPIES, 0, list[Any]()
     tables: Iterator[Any] = count_rows(source.parts(), "read", source.file.n, 1)
     for part in tables:
         parts.append(part)
         size += part.nbytes
         if size > allowed:
-            return _fit_large(source, chain(parts, tables), options), None
+            return _fit_large(source, chain(parts, tables), options), {}
     X, y = source.join(parts)
     _say_columns(Schema.of(X, "fill"), X.num_rows)
-    if y is None:
-        return make_transformer(options).fit(X), None
     y, classify = choose_task(y, str(source.target), options)
-    problem = Problem(X, y, classify, str(source.target), seed=options.seed)
-    held = problem.hold_out() if options.test else None
+    problem = Problem(X, y, bool(classify), str(source.target), seed=options.seed)
+    held = problem.hold_out() if options.test and classify is not None else None
     if held is None:
-        return _make_learner(options, classify).fit(X, y), None
-    model, outcomes = fit_and_test(_make_learner(options, classify), problem, held)
+        return make_model(options, classify).fit(X, y), {}
+    model, outcomes = fit_and_test(make_model(options, classify), problem, held)
     sentence = say_outcome(outcomes, problem.measure, problem.target)
     errors = ", ".join(f"{o.name} {format_number(o.error, 4)}" for o in outcomes)
     print(f"{problem.measure.capitalize()} on {len(held):,} rows held out: {errors}\n{sentence}")
     tested = {"rows": len(held), "measure": problem.measure, "sentence": sentence}
     if len(held) > SMALL_SHARE * len(y):
-        model = _make_learner(options, classify).fit(X, y)
+        model = make_model(options, classify).fit(X, y)
     return model, tested | {o.name: o.error for o in outcomes}
 
 
@@ -124,18 +122,9 @@ def _fit_large(source: Source, tables: Iterable[Any], options: Namespace) -> Any
 
     missing = "refuse" if source.target is None else "fill"
     schema = Schema.of_looks(look(), missing, named=True)
-    n = sum(part.num_rows for part in ys)
-    _say_columns(schema, n)
-    codes = Codes.of(schema)
-    y = source.target_in(join_tables(ys))
-
-    def read_again() -> Iterator[Any]:
-        start = 0
-        for part in count_rows(source.parts(), "read again", n, 1):
-            yield codes(part.select(names), start=start)
-            start += part.num_rows
-
-    with _copy_to_file(read_again()) as X:
+    _say_columns(schema, sum(part.num_rows for part in ys))
+    codes, y = Codes.of(schema), source.target_in(join_tables(ys))
+    with _numbers_in_file(source, lambda part, at: codes(part.select(names), start=at)) as X:
         model = _fit_numbers(X, y, str(source.target), options)
     model._table, model.schema_, model.n_features_in_ = codes, schema, len(names)
     model.feature_names_in_ = np.array(names, dtype=object)
@@ -145,16 +134,67 @@ def _fit_large(source: Source, tables: Iterable[Any], options: Namespace) -> Any
     return model
 
 
+def _fit_array(source: Source, options: Namespace) -> Any:
+    """Fit to an array where it is, or, to some rows and columns, in a file of their own."""
+    target = str(source.target if source.y is None else options.target)
+    if source.whole:
+        return _fit_numbers(source.file.data, source.y, target, options)
+    width, ys = len(source.columns), list[Any]()
+
+    def split(block: Any, _: int) -> Any:
+        ys.append(block[:, width:])
+        return block[:, :width]
+
+    with _numbers_in_file(source, split) as X:
+        y = source.y if source.target is None else np.concatenate(ys)[:, 0]
+        if source.y is not None and source.drop_missing:
+            y = y[np.concatenate(source.kept)]
+        return _fit_numbers(X, y, target, options)
+
+
+@contextmanager
+def _numbers_in_file(source: Source, encode: Callable[[Any, int], Any]) -> Iterator[Any]:
+    """Give all rows as a memory map of numbers; `encode` takes a part and its first row."""
+    with TemporaryDirectory(prefix="nysboost-") as folder:
+        file: File | None = None
+        for part in count_rows(source.parts(), "read", source.file.n, 1):
+            block = np.ascontiguousarray(encode(part, file.written if file else 0))
+            if file is None:
+                file = File(Path(folder) / "X.npy", None, block.shape[1], block)
+                file.begin()
+            file.write(block)
+        if file is None:
+            raise UserError("There are no rows without missing values.", WRONG_DATA)
+        yield file.finish()
+
+
+def _fit_numbers(X: Any, y: Any, target: str, options: Namespace) -> Any:
+    y, classify = choose_task(y, target, options)
+    return make_model(options, classify).fit(X, y)
+
+
+def _fit_on_cluster(source: Source, options: Namespace) -> Any:
+    with cluster.connect(options.scheduler):
+        X, y = cluster.dask_table(source), cluster.dask_target(source)
+        classify: bool | None = None
+        if y is not None:
+            text = y.dtype.kind not in "fiu"
+            classify = text if options.task == "auto" else options.task == "classification"
+        return make_model(options, classify).fit(X, y)
+
+
 def _say_columns(schema: Schema, n: int) -> None:
     warnings.filterwarnings("ignore", message="Column '")  # was said once, when they were looked at
     print("\n  ".join([f"{n:,} rows, {schema.width} columns", *schema.describe()]))
 
 
-def choose_task(y: Any, target: str, options: Namespace) -> tuple[Any, bool]:
+def choose_task(y: Any, target: str, options: Namespace) -> tuple[Any, bool | None]:
     """Return targets for the task, and whether that is classification; say which and why.
 
-    Text is classified, as are whole numbers of which there are two.
+    Text is classified, as are whole numbers of which there are two. Without targets: None, None.
     """
+    if y is None:
+        return None, None
     numbers, values = y.dtype.kind in "fiu", len(np.unique(y))
     whole = numbers and bool((np.abs(y) < 2**53).all() and (y == np.round(y)).all())
     classify = options.task == "classification"
@@ -165,67 +205,25 @@ def choose_task(y: Any, target: str, options: Namespace) -> tuple[Any, bool]:
         also = f" (--task {other} otherwise)" if numbers else ""
         print(f"  task: {task} of {target!r}, because {why}{also}")
     if not (classify or numbers):
-        raise UserError(
-            f"The target {target!r} is text ({y[0]!r}): it can be classified, not regressed."
-        )
+        msg = f"The target {target!r} is text ({y[0]!r}): it can be classified, not regressed."
+        raise UserError(msg)
     # labels 1, 2 and not 1.0, 2.0
     return y.astype(np.int64) if classify and whole else y, classify
 
 
-# Arrays
-
-
-def _fit_array(source: Source, options: Namespace) -> Any:
-    """Fit to an array where it is, or, to some rows and columns, in a file of their own."""
-    target = str(source.target if source.y is None else options.target)
-    if source.whole:
-        return _fit_numbers(source.file.data, source.y, target, options)
-    width, ys = len(source.columns), list[Any]()
-
-    def features() -> Iterator[Any]:
-        for block in count_rows(source.parts(), "read", source.file.n, 1):
-            if source.target is not None:
-                ys.append(block[:, -1])
-            yield block[:, :width]
-
-    with _copy_to_file(features()) as X:
-        y = source.y if source.target is None else np.concatenate(ys)
-        if source.y is not None and source.drop_missing:
-            y = y[np.concatenate(source.kept)]
-        return _fit_numbers(X, y, target, options)
-
-
-@contextmanager
-def _copy_to_file(blocks: Iterable[Any]) -> Iterator[Any]:
-    """Give blocks of rows as a memory map of one file."""
-    with TemporaryDirectory(prefix="nysboost-") as folder:
-        sink = Sink(Path(folder) / "X.npy")
-        for block in blocks:
-            sink.put(block)
-        if not sink.rows:
-            raise UserError("There are no rows without missing values.", WRONG_DATA)
-        sink.finish()
-        yield np.load(sink.path, mmap_mode="r")
-
-
-def _fit_numbers(X: Any, y: Any, target: str, options: Namespace) -> Any:
-    if y is None:
-        return make_transformer(options).fit(X)
-    y, classify = choose_task(y, target, options)
-    return _make_learner(options, classify).fit(X, y)
-
-
-def _fit_on_cluster(source: Source, options: Namespace) -> Any:
-    with cluster.connect(options.scheduler):
-        X, y = cluster.dask_table(source), cluster.dask_target(source)
-        if y is None:
-            return make_transformer(options).fit(X)
-        text = y.dtype.kind not in "fiu"
-        classify = text if options.task == "auto" else options.task == "classification"
-        return _make_learner(options, classify).fit(X, y)
-
-
-# Models
+def make_model(options: Namespace, classify: bool | None) -> Any:
+    """Return a learner with the options of the command, or a transformer, if that is None."""
+    if classify is not None:
+        how = {"local": "auto" if options.local else False, "max_memory": options.max_memory}
+        return make_learner(classify, options.components, options.seed, **how)
+    return nb.Nystroem(
+        kernel=choose_kernel(options.kernel, options.sigma),
+        method=options.method,
+        n_components=options.components,
+        max_memory=options.max_memory,
+        random_state=options.seed,
+        **({} if options.tol is None else {"tol": options.tol}),
+    )
 
 
 @contextmanager
@@ -256,20 +254,3 @@ def _refuse_wrong_options(options: Namespace) -> None:
             f"{', '.join(given)} cannot be given with --target: a learner finds its kernel and "
             "its landmarks itself."
         )
-
-
-def make_transformer(options: Namespace) -> Any:
-    """Return a transformer with the options of the command."""
-    return nb.Nystroem(
-        kernel=choose_kernel(options.kernel, options.sigma),
-        method=options.method,
-        n_components=options.components,
-        max_memory=options.max_memory,
-        random_state=options.seed,
-        **({} if options.tol is None else {"tol": options.tol}),
-    )
-
-
-def _make_learner(options: Namespace, classify: bool) -> Any:
-    how = {"local": "auto" if options.local else False, "max_memory": options.max_memory}
-    return make_learner(classify, options.components, options.seed, **how)

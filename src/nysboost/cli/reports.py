@@ -16,7 +16,6 @@ from nysboost.cli.commands import CHOOSING, spell
 from nysboost.cli.fit import choose_task, spell_predict
 from nysboost.cli.source import Source, open_source
 from nysboost.compare import learn_report, learners, methods
-from nysboost.compare.learners import COMPACT, Problem, is_ours, is_tie, name_in_sentence
 from nysboost.compare.outcomes import Outcome
 from nysboost.compare.page import Table, make_writable, print_table, publish
 from nysboost.data.recognise import as_rows
@@ -40,24 +39,25 @@ def learn(options: Namespace) -> dict[str, Any]:
     if not source.named:
         msg = f"The columns of {source.file.path} have no names: learn takes a file that has them."
         raise UserError(msg)
-    frame, y = source.join(list(source.parts()))
-    notes, kept = _choose_rows(len(y), options)
+    frame, y = source.read()
+    note, kept = _choose_rows(len(y), options)
     frame, y = frame.take(kept), y[kept]
-    notes += Schema.of(frame).describe()
+    notes = [note, *Schema.of(frame).describe()]
     print("\n  ".join(notes))
-    y, classify = choose_task(y, str(source.target), options)
+    target, folds = str(source.target), options.folds
+    y, classify = choose_task(y, target, options)
     y = y.astype(str) if classify else y.astype(np.float64)
-    sizes = (options.components, options.folds, options.seed)
-    problem = Problem(frame, y, classify, str(source.target), *sizes)
+    sizes = (options.components, folds, options.seed)
+    problem = learners.Problem(frame, y, bool(classify), target, *sizes)
     _refuse_what_cannot_be_learned(problem, source)
     task = "classification" if classify else "regression"
-    notes.append(f"{task} of {source.target}, {options.folds} folds")
+    notes.append(f"{task} of {target}, {folds} folds")
     make_writable(options.out)
     with report_progress("fits", verbose=1):
         outcomes, first = learners.cross_validate(problem, notes.append)
     about = {
         "notes": [*source.file.notes, *notes],
-        "commands": _commands_to_fit(outcomes, classify, options),
+        "commands": _commands_to_fit(outcomes, problem, options),
         "settings": {"command": options.again, "landmarks": options.components or "auto"},
     }
     page = learn_report.make_page(outcomes, first, problem, about)
@@ -66,54 +66,54 @@ def learn(options: Namespace) -> dict[str, Any]:
     return {"headline": page.headline, "next": list(page.commands.values()), "learners": rows}
 
 
-def _choose_rows(n: int, options: Namespace) -> tuple[list[str], Any]:
+def _choose_rows(n: int, options: Namespace) -> tuple[str, Any]:
     """Return a note on the rows that are used, and which they are."""
     if n <= options.max_rows:
-        return [f"{options.data}: {n:,} rows, all of them used."], np.arange(n)
-    kept = np.sort(np.random.default_rng(options.seed).permutation(n)[: options.max_rows])
-    return [
-        f"{options.data} has {n:,} rows: {options.max_rows:,} of them, drawn at random, are used "
-        "(--max-rows changes that)."
-    ], kept
+        return f"{options.data}: {n:,} rows, all of them used.", np.arange(n)
+    some = f"{options.max_rows:,} of them, drawn at random, are used (--max-rows changes that)."
+    kept = np.random.default_rng(options.seed).permutation(n)[: options.max_rows]
+    return f"{options.data} has {n:,} rows: {some}", np.sort(kept)
 
 
-def _refuse_what_cannot_be_learned(problem: Problem, source: Source) -> None:
+def _refuse_what_cannot_be_learned(problem: learners.Problem, source: Source) -> None:
     """Refuse too few rows, numbers that no learner could square, and labels that are too rare."""
-    y, path, folds = problem.y, source.file.path, problem.folds
+    y, path, folds, target = problem.y, source.file.path, problem.folds, problem.target
     if len(y) < 2 * folds:
         raise UserError(f"{path} has {len(y)} rows: too few for {folds} folds.")
     if not problem.classify and (np.abs(y) > LARGEST).any():
         row = int(np.argmax(np.abs(y) > LARGEST))
         raise UserError(
-            f"Column {problem.target} of {path} has the value {y[row]:g} in row {row + 1}, out of "
-            "range: divide the column by a constant, or drop such rows."
+            f"Column {target} of {path} has the value {y[row]:g} in row {row + 1}, out of range: "
+            "divide the column by a constant, or drop such rows."
         )
     values, counts = np.unique(y, return_counts=True)
     if len(values) == 1:
-        msg = f"The target {problem.target} is {values[0]} in every row: there is nothing to learn."
+        msg = f"The target {target} is {values[0]} in every row: there is nothing to learn."
         raise UserError(msg)
     if problem.classify and counts.min() < folds:
+        n = f"{counts.min()} row{'s' if counts.min() > 1 else ''}"
         raise UserError(
-            f"The label {values[counts.argmin()]} of {problem.target} is in {counts.min()} rows, "
-            f"fewer than the {folds} folds: drop such rows, or take fewer folds."
+            f"The label {values[counts.argmin()]} of {target} has {n}, fewer than the {folds} "
+            "folds: drop such rows, or take fewer folds with --folds."
         )
 
 
 def _commands_to_fit(
-    outcomes: Sequence[Outcome], classify: bool, options: Namespace
+    outcomes: Sequence[Outcome], problem: learners.Problem, options: Namespace
 ) -> dict[str, str]:
     """Return what fits the better of ours to all rows and saves it, and what predicts."""
-    ours = next((o for o in outcomes if is_ours(o.name)), None)
+    ours = next((o for o in outcomes if learners.is_ours(o.name)), None)
     if ours is None:
         return {}
     words = ["nysboost", "fit", str(options.data), "--out", "model.nysboost"]
     words += spell(options, f"--target --task --components --seed {CHOOSING}")
-    words += ["--no-local"] if ours.name == COMPACT else []
-    best, why = outcomes[0], f"Fit {ours.name} to all rows and save it:"
-    if not is_tie(ours, best):
-        name = name_in_sentence(best, begins=True)
-        why = f"{name} is better here. To fit {ours.name} to all rows nevertheless:"
-    return {why: shlex.join(words), "Predict new rows:": spell_predict("model.nysboost", classify)}
+    words += ["--no-local"] if ours.name == learners.COMPACT else []
+    why = f"Fit {ours.name} to all rows and save it:"
+    if not learners.is_tie(ours, outcomes[0]):
+        best = learners.name_in_sentence(outcomes[0], begins=True)
+        why = f"{best} is better here. To fit {ours.name} to all rows nevertheless:"
+    predict = spell_predict("model.nysboost", problem.classify)
+    return {why: shlex.join(words), "Predict new rows:": predict}
 
 
 def compare(options: Namespace) -> dict[str, Any]:
@@ -134,9 +134,11 @@ def compare(options: Namespace) -> dict[str, Any]:
     with report_progress("methods", verbose=1):
         outcomes = methods.run(task, notes.append)
     method, reason = methods.recommend(outcomes)
-    commands = _commands_to_approximate(method, task, options)
-    settings = {"command": options.again}
-    about = {"notes": [*said, *notes], "commands": commands, "settings": settings}
+    about = {
+        "notes": [*said, *notes],
+        "commands": _command_to_approximate(method, task, options),
+        "settings": {"command": options.again},
+    }
     rows = methods.list_rows(outcomes, budget)
     publish(methods.make_page(outcomes, rows, about), rows, options.out)
     return {"recommended": method, "reason": reason, "methods": rows}
@@ -152,12 +154,12 @@ def _read_points(options: Namespace) -> tuple[Any, list[str], list[str]]:
         if options.drop_column:
             raise UserError(f"The data set {name} has no other columns: leave --drop-column out.")
         X, n = datasets.draw(name, options.max_rows, options.seed, options.data_dir)
-        notes, _ = _choose_rows(n, options)
+        note, _ = _choose_rows(n, options)
     else:
         source = open_source(options)
         (X, details), said = _read_numbers(source), source.file.notes
         options.drop_missing = source.drop_missing
-        notes, kept = _choose_rows(X.shape[0], options)
+        note, kept = _choose_rows(X.shape[0], options)
         X = X if len(kept) == X.shape[0] else X[kept]
     if options.standardise:
         if is_sparse(X):
@@ -165,7 +167,7 @@ def _read_points(options: Namespace) -> tuple[Any, list[str], list[str]]:
         scale = X.std(axis=0)
         X = (X - X.mean(axis=0)) / np.where(scale > 0, scale, 1.0)
         details.append("Each column was scaled to mean 0 and standard deviation 1.")
-    return X, said, [f"{notes[0]} They make {X.shape[1]:,} columns of numbers.", *details]
+    return X, said, [f"{note} They make {X.shape[1]:,} columns of numbers.", *details]
 
 
 def _read_numbers(source: Source) -> tuple[Any, list[str]]:
@@ -173,19 +175,16 @@ def _read_numbers(source: Source) -> tuple[Any, list[str]]:
 
     Gaps are filled here; a fit without a target has to leave such rows out.
     """
-    if source.whole:
-        as_rows(source.file.data, name=str(source.file.path))  # or it says which number is none
-        return source.file.data, []
-    table, _ = source.join(list(source.parts()))
+    table = source.file.data if source.whole else source.read()[0]
     if not source.named:
-        as_rows(table, name=str(source.file.path))
+        as_rows(table, name=str(source.file.path))  # or it says which number is none
         return table, []
     schema = Schema.of(table)
     source.drop_missing |= any(column.gaps for column in schema.columns)
     return Codes.of(schema)(table), schema.describe()
 
 
-def _commands_to_approximate(method: str, task: methods.Task, options: Namespace) -> dict[str, str]:
+def _command_to_approximate(method: str, task: methods.Task, options: Namespace) -> dict[str, str]:
     """Return what fits the recommended method to all rows."""
     if method in methods.MIXTURES or options.standardise or not options.data.exists():
         sizes = "".join(f", {k}={v}" for k, v in task.sizes(method).items())

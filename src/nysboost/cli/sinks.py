@@ -1,4 +1,4 @@
-"""Where results go: files that appear when they are whole, or standard output."""
+"""Where results go: files that are whole or not there at all, or standard output."""
 
 from __future__ import annotations
 
@@ -33,44 +33,38 @@ Opened = tuple[Callable[[Any], Any], Callable[[], Any]]
 class Sink:
     """A table that is written part by part; the first shows its columns and their types."""
 
-    def __init__(self, path: Path, expected: int | None = None) -> None:
-        self.path, self.expected, self.rows = path, expected, 0
-        self.form = ".csv" if str(path) == "-" else path.suffix.lower()
-        if self.form not in SINKS:
-            msg = f"{path} has a form that is not known: {', '.join(SINKS)} are written."
-            raise UserError(msg, NO_FILE)
+    def __init__(self, path: Path, form: str, expected: int | None) -> None:
+        self.path, self.form, self.expected, self.rows = path, form, expected, 0
         self.finish: Callable[[], Any] = list
 
     def write(self, columns: Mapping[str, Any]) -> None:
         """Write the next rows: columns by their names, of shape (n,) each."""
-        if SINKS[self.form] is _open_columns:
-            import pyarrow as pa
-
-            arrays = {n: v for n, v in columns.items() if isinstance(v, np.ndarray)}
-            whole = {**columns, **{n: np.ascontiguousarray(v) for n, v in arrays.items()}}
-            try:
-                self.put(pa.table(whole))
-            except pa.ArrowException as error:  # lists in CSV, or text after numbers
-                msg = f"A column to keep does not go into this {self.form} file: {error}."
-                raise UserError(f"{msg} Leave it out of --id and --keep.", WRONG_DATA) from error
+        if SINKS[self.form] is not _open_columns:
+            kinds = {getattr(values, "dtype", np.dtype(object)).kind for values in columns.values()}
+            if not kinds <= set("fiub"):
+                raise UserError(f"Text goes to a .csv or .parquet file, not to {self.form}.")
+            self._put(np.stack(list(columns.values()), axis=1))
             return
-        kinds = {getattr(values, "dtype", np.dtype(object)).kind for values in columns.values()}
-        if not kinds <= set("fiub"):
-            raise UserError(f"Text goes to a .csv or .parquet file, not to {self.form}.")
-        self.put(np.stack(list(columns.values()), axis=1))
+        import pyarrow as pa
 
-    def put(self, block: Any) -> None:
+        try:
+            self._put(pa.table(dict(columns)))
+        except pa.ArrowException as error:  # lists in CSV, or text after numbers
+            msg = f"A column to keep does not go into this {self.form} file: {error}."
+            raise UserError(f"{msg} Leave it out of --id and --keep.", WRONG_DATA) from error
+
+    def _put(self, block: Any) -> None:
         """Write the next rows, as the array or Arrow table that the file is made of."""
         if self.rows == 0:
-            self._put, self.finish = SINKS[self.form](self.path, block, self.expected)
-        self._put(block)
+            self._write, self.finish = SINKS[self.form](self.path, block, self.expected)
+        self._write(block)
         self.rows += len(block)
 
 
 def _open_npy(path: Path, block: NDArray[Any], n: int | None) -> Opened:
     file = File(path, n, block.shape[1], block)
     file.begin()
-    return lambda rows: file.write(np.ascontiguousarray(rows)), file.finish
+    return file.write, file.finish
 
 
 def _open_npz(path: Path, _block: NDArray[Any], _n: int | None) -> Opened:
@@ -122,6 +116,27 @@ SINKS: dict[str, Callable[[Path, Any, int | None], Opened]] = {
 }  # fmt: skip
 
 
+@contextmanager
+def open_sink(path: Path, expected: int | None, *, force: bool) -> Iterator[Sink]:
+    """Open an output of the form that its name says, for the rows that are expected."""
+    form = ".csv" if str(path) == "-" else path.suffix.lower()
+    if form not in SINKS:
+        msg = f"{path} has a form that is not known: {', '.join(SINKS)} are written."
+        raise UserError(msg, NO_FILE)
+    refuse_existing(path, force)
+    with nullcontext(path) if str(path) == "-" else whole_path(path) as beside:
+        sink = Sink(beside, form, expected)
+        try:
+            yield sink
+        except BaseException:
+            with suppress(Exception):  # the first error counts
+                sink.finish()
+            raise
+        if sink.rows == 0:
+            raise UserError("There are no rows to write.", WRONG_DATA)
+        sink.finish()
+
+
 def refuse_existing(path: Path, force: bool, inputs: Sequence[Path] = ()) -> None:
     """Raise if there is something at `path` that may not be replaced, or no place for it."""
     if str(path) == "-":
@@ -130,9 +145,8 @@ def refuse_existing(path: Path, force: bool, inputs: Sequence[Path] = ()) -> Non
         with exits_with(NO_FILE):
             refuse_no_place(path)
     if any(_is_input(path, other) for other in inputs):
-        raise UserError(
-            f"{path} is an input of this command, or would be one: write to another file.", EXISTS
-        )
+        msg = f"{path} is an input of this command, or would be one: write to another file."
+        raise UserError(msg, EXISTS)
     if path.exists() and not force:
         raise UserError(f"{path} is there already: --force replaces it.", EXISTS)
     if path.is_dir() and any(path.iterdir()) and not any(map(any, map(path.glob, IN_STORES))):
@@ -148,22 +162,9 @@ def _is_input(path: Path, other: Path) -> bool:
     return inside or (place.is_dir() and read.is_relative_to(place))
 
 
-@contextmanager
-def open_sink(path: Path, expected: int | None = None, *, force: bool) -> Iterator[Sink]:
-    """Open an output by the form that its name says; it appears when it is whole."""
-    Sink(path)  # a form that is known, or a sentence that names the file
-    refuse_existing(path, force)
-    with nullcontext(path) if str(path) == "-" else whole_path(path) as beside:
-        sink = Sink(beside, expected)
-        try:
-            yield sink
-        except BaseException:
-            with suppress(Exception):  # the first error counts
-                sink.finish()
-            raise
-        if sink.rows == 0:
-            raise UserError("There are no rows to write.", WRONG_DATA)
-        sink.finish()
+def name_columns(what: str, width: int) -> list[str]:
+    """Return the names of columns: the word itself, numbered if there are several."""
+    return [what] if width == 1 else [f"{what}_{i}" for i in range(width)]
 
 
 def print_found(found: Mapping[str, Any]) -> None:

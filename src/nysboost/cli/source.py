@@ -23,7 +23,8 @@ from nysboost.user_error import WRONG_DATA, WRONG_MODEL, UserError, exits_with
 class Source:
     """Columns of a table, its target, and what is done about rows with gaps.
 
-    The target is a column, or an array `y` beside the others in the same file.
+    The target is a column, or an array `y` beside the others in the same file. `kept` says of
+    each part that was read which of its rows have no gaps.
     """
 
     file: Any
@@ -48,24 +49,18 @@ class Source:
         """Whether these are all rows and columns of an array."""
         return not (self.named or self.drop_missing) and len(self.columns) == len(self.file.names)
 
-    def parts(self, kept: Sequence[str] = ()) -> Iterator[Any]:
+    def parts(self, more: Sequence[str] = ()) -> Iterator[Any]:
         """Read all rows once, in order: Arrow tables, or arrays where columns have no names.
 
-        The target comes after the columns, and then other columns that are kept.
+        The target comes after the columns, and then `more` columns.
         """
         self.kept, start = [], 0
-        used = list(self.columns) + ([] if self.target is None else [self.target])
-        wanted = list(dict.fromkeys([*used, *kept]))
-        if self.named:
-            blocks = self.file.batches(wanted)
-        else:
-            everything = wanted == list(self.file.names)
-            blocks = self.file.blocks(None if everything else list(map(int, wanted)))
-        for block in blocks:
+        used = [*self.columns, *([] if self.target is None else [self.target])]
+        for block in self.file.batches(list(dict.fromkeys([*used, *more]))):
             if not self.drop_missing:
                 yield block
                 continue
-            there = _whole_rows(block, used)
+            there = _find_whole_rows(block, used)
             if self.y is not None and self.y.dtype.kind == "f":
                 y = self.y[start : start + len(block)]
                 there &= np.isfinite(y.reshape(len(y), -1)).all(axis=1)
@@ -74,8 +69,12 @@ class Source:
             if there.any():
                 yield block.filter(there) if self.named else block[there]
 
-    def join(self, parts: Sequence[Any]) -> tuple[Any, Any]:
+    def read(self) -> tuple[Any, Any]:
         """Return the columns of all rows, an Arrow table and its target, or an array."""
+        return self.join(list(self.parts()))
+
+    def join(self, parts: Sequence[Any]) -> tuple[Any, Any]:
+        """Return parts that were read as one, and its target."""
         if not parts:
             gaps = " without gaps" if self.drop_missing else ""
             raise UserError(f"{self.file.path} has no rows{gaps}.", WRONG_DATA)
@@ -91,7 +90,7 @@ class Source:
         return target_of(table.column(self.target), self.target, str(self.file.path))
 
 
-def _whole_rows(block: Any, used: Sequence[str]) -> Any:
+def _find_whole_rows(block: Any, used: Sequence[str]) -> Any:
     """Return which rows of a table or an array have no gap in the columns that are used."""
     if isinstance(block, np.ndarray):
         return np.isfinite(block[:, : len(used)]).all(axis=1)
@@ -99,16 +98,13 @@ def _whole_rows(block: Any, used: Sequence[str]) -> Any:
 
 
 def open_source(options: Namespace) -> Source:
-    """Open the table of a command that fits or compares, and say what was noticed.
-
-    An index of a data frame is no column.
-    """
-    file = open_file(options)
+    """Open the table of a command that fits or compares, and say what was noticed."""
+    file = _open_file(options)
     target, y = getattr(options, "target", None), None
     if target is not None and isinstance(file, ArrayFile):
         y = file.beside(target)
-    target = None if target is None or y is not None else find_column(file, target)
-    left_out = {target, *find_columns(file, options.drop_column)}
+    target = None if target is None or y is not None else _find_column(file, target)
+    left_out = {target, *_find_columns(file, options.drop_column)}
     columns = [name for name in _features(file) if name not in left_out]
     if not columns:
         beside = "no column beside the target and those left out"
@@ -118,14 +114,14 @@ def open_source(options: Namespace) -> Source:
     return Source(file, columns, options.drop_missing, target, y)
 
 
-def open_fitted(options: Namespace, model: Any, kept: Sequence[str]) -> tuple[Source, list[str]]:
+def open_fitted(options: Namespace, model: Any, more: Sequence[str]) -> tuple[Source, list[str]]:
     """Open a table with the columns that a model was fitted on, by name where both have names.
 
-    Also return the names of the columns that are kept beside.
+    Also return the names of `more` columns.
     """
     schema = schema_of(model)
-    file = open_file(options, schema)
-    others = find_columns(file, kept)
+    file = _open_file(options, schema)
+    others = _find_columns(file, more)
     if others and isinstance(file, ArrayFile):
         raise UserError(f"--id and --keep name columns, but those of {file.path} have no names.")
     if schema.named and not isinstance(file, ArrayFile):
@@ -142,7 +138,7 @@ def open_fitted(options: Namespace, model: Any, kept: Sequence[str]) -> tuple[So
     return Source(file, names, options.drop_missing), others
 
 
-def open_file(options: Namespace, schema: Schema | None = None) -> Any:
+def _open_file(options: Namespace, schema: Schema | None = None) -> Any:
     """Open the table of a command, written as its options say."""
     separator = {"tab": "\t", "\\t": "\t"}.get(options.separator, options.separator)
     return open_table(
@@ -154,24 +150,25 @@ def open_file(options: Namespace, schema: Schema | None = None) -> Any:
     )
 
 
-def find_columns(file: Any, given: Sequence[str]) -> list[str]:
+def _find_columns(file: Any, given: Sequence[str]) -> list[str]:
     """Return columns given by name or number, each for itself or several with commas between."""
     one_by_one = [[text] if text in file.names else text.split(",") for text in given]
-    found = (find_column(file, name.strip()) for names in one_by_one for name in names if name)
+    found = (_find_column(file, name.strip()) for names in one_by_one for name in names if name)
     return list(dict.fromkeys(found))
 
 
-def find_column(file: Any, name: str) -> str:
+def _find_column(file: Any, name: str) -> str:
     """Return the name of a column that was given by its name or its number."""
     names = file.names
-    if name in names:
-        return name
-    if name.lstrip("-").isdigit() and -len(names) <= int(name) < len(names):
+    if name not in names and name.lstrip("-").isdigit() and -len(names) <= int(name) < len(names):
         return str(names[int(name)])
-    raise UserError(f"{file.path}: {unknown('column', name, names)}")
+    if name not in names:
+        raise UserError(f"{file.path}: {unknown('column', name, names)}")
+    return name
 
 
 def _features(file: Any) -> Sequence[str]:
+    """Return the columns that are no index of a data frame."""
     named = not isinstance(file, ArrayFile)
     return without_index(file.names, file.path, file.notes) if named else file.names
 

@@ -16,34 +16,33 @@ from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nysboost.data.files import whole_npz
 from nysboost.numerics.checks import unknown
+from nysboost.paper import read_toml
 from nysboost.user_error import UserError, need
-
-Preparation = Literal["as distributed", "divided by 255", "columns standardised"]
 
 
 @dataclass(frozen=True)
 class Dataset:
     """A data set's size in the paper, what is done to its features, and where it comes from.
 
-    `file` holds it as an array X, made by `parse` from downloads: addresses with checksums, if
-    they have any. `digest` is the SHA-256 of X.
+    `file` holds it as an array X, made by `parse` from downloads: addresses with checksums, or
+    "". `digest` is the SHA-256 of X, or "".
     """
 
     title: str
     points: int
     dimension: int
-    preparation: Preparation = "as distributed"
+    parse: Callable[[Sequence[Path]], Any]
+    preparation: str = "as distributed"
     file: str = ""
-    downloads: Mapping[str, str | None] = field(default_factory=dict)
-    parse: Callable[[Sequence[Path]], Any] = list
-    digest: str | None = None
+    downloads: Mapping[str, str] = field(default_factory=dict)
+    digest: str = ""
 
 
 @dataclass(frozen=True)
@@ -178,12 +177,12 @@ def fetch(dataset: Dataset, path: Path) -> Path:
     raw, how = [], {"path": path.parent / "raw", "progressbar": find_spec("tqdm") is not None}
     for address, checksum in dataset.downloads.items():
         try:
-            raw.append(Path(pooch.retrieve(address, checksum, **how)))
+            raw.append(Path(pooch.retrieve(address, checksum or None, **how)))
         except Exception as error:  # pooch lets through whatever its HTTP library raises
             raise UserError(f"{address} gave {type(error).__name__}.") from error
     values = np.ascontiguousarray(dataset.parse(raw))
     found = hashlib.sha256(values.data).hexdigest()
-    if dataset.digest not in (None, found):
+    if dataset.digest not in ("", found):
         for file in raw:
             file.unlink(missing_ok=True)
         raise UserError(f"{raw[0].name} holds other data than expected (checksum {found}).")
@@ -227,44 +226,14 @@ def parse_ijcnn(paths: Sequence[Path]) -> NDArray[Any]:
     return np.ascontiguousarray(X.toarray(), dtype=np.float32)
 
 
-_MNIST = "https://ossci-datasets.s3.amazonaws.com/mnist/"
-_GLOVE = "https://nlp.stanford.edu/data/glove.6B.zip"
-_UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases/"
-_LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/"
-
+_PARSE: dict[str, Callable[[Sequence[Path]], Any]] = {
+    "mnist": parse_mnist,
+    "glove": parse_glove,
+    "covertype": partial(parse_integers, dtype=np.int16),
+    "ijcnn": parse_ijcnn,
+    "pendigits": partial(parse_integers, dtype=np.uint8),
+}
 DATASETS = {
-    "simulation": Dataset("Standard normal points", 1_000, 2),
-    "digits": Dataset("scikit-learn's digits", 1_797, 64),
-    "mnist": Dataset(
-        "MNIST", 70_000, 784, "divided by 255", "mnist.npz",
-        {
-            f"{_MNIST}train-images-idx3-ubyte.gz": "md5:f68b3c2dcbeaaa9fbdd348bbdeb94873",
-            f"{_MNIST}t10k-images-idx3-ubyte.gz": "md5:9fb629c4189551a2d022fa330f9573f3",
-        },
-        parse_mnist, "5b92582eb909c82a9bfefcd44acbe9233be3eb5b419a44cf211022ad2bf4bf96",
-    ),
-    "glove": Dataset(
-        "GloVe 6B", 400_000, 300, "as distributed", "glove.npz",
-        {_GLOVE: "sha256:617afb2fe6cbd085c235baf7a465b96f4112bd7f7ccb2b2cbd649fed9cbcf2fb"},
-        parse_glove,
-    ),
-    "covertype": Dataset(
-        "Covertype", 581_012, 54, "columns standardised", "covtype.npz",
-        {
-            f"{_UCI}covtype/covtype.data.gz":
-            "sha256:614360d0257557dd1792834a85a1cdebfadc3c4f30b011d56afee7ffb5b15771",
-        },
-        partial(parse_integers, dtype=np.int16),
-        "1d8ed656c88560e0f10ec542ecfd4b4b2f1dbd17ec145c29918aebb63a8c0e6f",
-    ),
-    "ijcnn": Dataset(
-        "IJCNN", 49_990, 22, "as distributed", "ijcnn1.npz", {f"{_LIBSVM}ijcnn1.bz2": None},
-        parse_ijcnn, "8a41fcf85a22603daa93da07027ca75e9d2fae17f98e4a6eea300af332313b4c",
-    ),
-    "pendigits": Dataset(
-        "Pendigits", 10_992, 16, "columns standardised", "pendigits.npz",
-        {f"{_UCI}pendigits/pendigits.tra": None, f"{_UCI}pendigits/pendigits.tes": None},
-        partial(parse_integers, dtype=np.uint8),
-        "8d5e28475754ff4a2c9992542f08a82bdd7a713aa7e37397a07fd7cd635f5cf7",
-    ),
-}  # fmt: skip
+    name: Dataset(parse=_PARSE.get(name, list), **table)
+    for name, table in read_toml("datasets.toml").items()
+}

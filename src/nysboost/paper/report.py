@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 from nysboost._version import SOFTWARE
 from nysboost.compare import charts
 from nysboost.compare.charts import Chart, Curve, draw_curves
 from nysboost.compare.page import Page, Section, Table, format_number, write_csv
-from nysboost.paper import ledger
+from nysboost.paper import datasets, ledger
 from nysboost.paper.claims import MOST
-from nysboost.paper.datasets import DATASETS
 from nysboost.paper.ledger import TIE, Decision, Results
 from nysboost.paper.presets import ORDER
 from nysboost.paper.replicate import BASELINE
@@ -42,27 +42,26 @@ def make_page(
     command: str,
 ) -> Page:
     """Return the report of presets, with the sizes of data as read and the command to repeat."""
-    rows = []
-    for name, size in sizes.items():
-        known = DATASETS[name]
-        in_paper = f"{known.points:,} × {known.dimension}"
-        rows.append([name, known.title, size, in_paper, known.preparation])
+    data = []
+    for row in datasets.list_all():
+        if (name := row["name"]) in sizes:
+            sized = [sizes[name], row["points × dimension"]]
+            data.append([name, row["data set"], *sized, row["features"]])
     head = ["name", "data set", "points × dimension, as read", "in the paper", "features"]
-    presets = {
-        name: {k: v for k, v in asdict(r.preset).items() if k not in ("figures", "quick")}
-        for name, r in results.items()
-    }
-    seeds = sorted({r.seed for r in results.values()})
     commands = {"The same numbers again:": command}
     if any(d.verdict == "undecided" for d in decisions) and set(results) <= set(ORDER):
         commands["With all learners and replicates:"] = f"nysboost reproduce {' '.join(results)}"
+    presets = {name: asdict(r.preset) for name, r in results.items()}
+    for preset in presets.values():
+        del preset["figures"], preset["quick"]
+    seeds = sorted({r.seed for r in results.values()})
     return Page(
         title="Boosting Nyström: the paper's experiments, run again",
         headline=say_outcome(results, decisions),
         sections=[
             _make_ledger_section(decisions),
-            *(_make_section(result) for result in results.values()),
-            Section("Data sets", tables=[Table("What was drawn from", head, rows)]),
+            *map(_make_section, results.values()),
+            Section("Data sets", tables=[Table("What was drawn from", head, data)]),
         ],
         notes=[say_origin(results, command), *list_verdicts(decisions)],
         commands=commands,
@@ -166,16 +165,15 @@ def say_protocol(result: Results) -> str:
 
 def make_charts(result: Results) -> Iterator[tuple[str, list[str], Chart]]:
     """Yield every figure of a preset under every reading, with its reading and its methods."""
-    measure, name = MEASURE_WORDS[result.preset.measure], result.preset.name
-    for number, figure in enumerate(result.preset.figures, start=1):
-        for reading in result.preset.readings:
-            shown = [s for s in result.summaries(reading) if s.method in figure.draws]
-            curves = [Curve(s.method, result.counts, s.mean, s.standard_error) for s in shown]
-            draw = partial(draw_curves, x="number of learners p", y=measure, curves=curves)
-            file = f"{name}/{name}-figure-{number}-{reading}.png"
-            if shown:
-                title = f"{figure.label}, {READING_WORDS[reading]}"
-                yield reading, [s.method for s in shown], Chart(title, draw, file)
+    preset, measure = result.preset, MEASURE_WORDS[result.preset.measure]
+    for (number, figure), reading in product(enumerate(preset.figures, start=1), preset.readings):
+        shown = [s for s in result.summaries(reading) if s.method in figure.draws]
+        curves = [Curve(s.method, result.counts, s.mean, s.standard_error) for s in shown]
+        draw = partial(draw_curves, x="number of learners p", y=measure, curves=curves)
+        file = f"{preset.name}/{preset.name}-figure-{number}-{reading}.png"
+        title = f"{figure.label}, {READING_WORDS[reading]}"
+        if shown:
+            yield reading, [s.method for s in shown], Chart(title, draw, file)
 
 
 def write_figures(result: Results, folder: Path) -> None:

@@ -42,12 +42,13 @@ class ArrayFile:
         """The numbers of the columns."""
         return tuple(map(str, range(int(self.data.shape[1]))))
 
-    def blocks(self, columns: Sequence[int] | None = None) -> Iterator[NDArray[Any]]:
+    def batches(self, columns: Sequence[str]) -> Iterator[NDArray[Any]]:
         """Read all rows once, in order: blocks of these columns."""
+        places = None if tuple(columns) == self.names else [int(name) for name in columns]
         width = int(self.data.shape[1])
         size = max(1, BLOCK_BYTES // (width * np.dtype(self.data.dtype).itemsize))
         for block in stream_of(self.data).pieces(size):
-            yield block if columns is None else block[:, list(columns)]
+            yield block if places is None else block[:, places]
 
     def beside(self, name: str) -> NDArray[Any] | None:
         """Return another array of the same file, which has as many rows; None if there is none."""
