@@ -21,7 +21,7 @@ from nysboost.estimators.parameters import KernelLike
 from nysboost.estimators.transformers import OnFeatures
 from nysboost.learn.margins import Logistic, Objective, fit_margins
 from nysboost.numerics.arrays import Array, Floats, TableLike, floats_on_host
-from nysboost.numerics.checks import require_count, require_positive
+from nysboost.numerics.checks import refuse_unequal, require_count, require_positive
 from nysboost.tables.targets import classifiable
 
 CONVERGED = 1e-8
@@ -113,10 +113,7 @@ class GaussianProcessClassifier(ClassifierMixin, OnFeatures):
             raise ValueError(msg)
         labels = classifiable(gather(y))
         features = self._fit_features(X)
-        n = features.shape[0]
-        if len(labels) != n:
-            msg = f"X has {n} rows, but y has {len(labels)} labels: give one for each row."
-            raise ValueError(msg)
+        refuse_unequal(features.shape[0], len(labels))
         self.classes_, codes = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
             msg = f"y has one class alone, {self.classes_[0]!r}: a classifier needs two or more."
