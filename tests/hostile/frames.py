@@ -99,9 +99,13 @@ RIGHT: dict[str, Change] = {
     "dates in seconds": lambda f: f.assign(built=f["built"].astype("datetime64[s]")),
     "dates as text": lambda f: f.assign(built=f["built"].dt.strftime("%Y-%m-%d")),
     "spans in milliseconds": lambda f: f.assign(lasted=f["lasted"].astype("timedelta64[ms]")),
+    "spans as text": lambda f: f.assign(lasted=f["lasted"].astype(str)),
     "numbers as text": lambda f: f.assign(size=f["size"].map(repr)),
 }
 ODD: dict[str, Change] = {
+    "spans as ISO 8601 writes them": lambda f: f.assign(
+        lasted=f["lasted"].map(pd.Timedelta.isoformat)
+    ),
     "numbers as objects": lambda f: f.assign(size=f["size"].astype(object)),
     "numbers as Decimals": lambda f: f.assign(size=f["size"].map(lambda v: Decimal(repr(v)))),
     "dates as objects": lambda f: f.assign(built=pd.Series(list(f["built"].dt.date), dtype=object)),

@@ -12,12 +12,14 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import dask
 import dask.array as da
 import h5py
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import torch
 from scipy.sparse import csr_matrix
 
 import nysboost as nb
@@ -250,7 +252,37 @@ SAVED = cases(
     lambda _: close_to(0.0),
 )
 LONG_WHOLE = pa.table({"id": pa.array([None, *range(2**62, 2**62 + N - 1)])})
+PERCENT = FRAME.assign(size=FRAME["size"].map("{}%".format))
+WORDS = NUMBERS.astype(str).astype(object)
+WORDS[3, 1] = "?"
 SINGLE: dict[str, Any] = {
+    "another unit than that of the fit": (
+        lambda: learner().fit(PERCENT, TARGET).predict(PERCENT.replace(r"%", "$", regex=True)),
+        r"'size' was fitted with numbers, but row 0 has '.*\$'"),
+    "a mark in an array of text": (
+        lambda: learner().fit(NUMBERS, TARGET).predict(WORDS),
+        lambda found: close_to(learner().fit(NUMBERS, TARGET).predict(
+            np.where(WORDS == "?", np.nan, NUMBERS)))(found)),
+    "a word in an array of text": (
+        lambda: learner().fit(NUMBERS, TARGET).predict(np.where(WORDS == "?", "abc", WORDS)),
+        "'1' was fitted with numbers, but row 3 has 'abc'"),
+    "a tensor with gradients": (
+        lambda: learner().fit(NUMBERS, TARGET).predict(torch.tensor(NUMBERS, requires_grad=True)),
+        "X is a PyTorch array"),
+    "a sparse tensor": (
+        lambda: learner().fit(torch.tensor(NUMBERS).to_sparse(), TARGET), "X is a sparse tensor"),
+    "what Dask has yet to make": (
+        lambda: learner().fit(NUMBERS, TARGET).predict(dask.delayed(NUMBERS)), "dask.delayed"),
+    "two samples, dates and numbers": (
+        lambda: nb.mmd_test(FRAME[["built"]], FRAME[["size"]].set_axis(["built"], axis=1)),
+        "'built' holds dates in some parts and numbers in others"),
+    "two samples, text and numbers": (
+        lambda: nb.mmd_test(FRAME[["town"]], FRAME[["size"]].set_axis(["town"], axis=1)),
+        "'town' holds numbers, but also '"),
+    "labels of which one is empty": (
+        lambda: nb.NystroemClassifier(8).fit(FRAME, ["", *FRAME["town"][1:]]), "no label in row 0"),
+    "labels of text and numbers in a list": (
+        lambda: nb.NystroemClassifier(8).fit(FRAME, [1, "a"] * (N // 2)), "y mixes text"),
     "whole numbers of 64 bits in Arrow": (
         lambda: learner().fit(LONG_WHOLE, TARGET).predict(pa.table({"id": [2**63 - 1]})), finite),
     "labels of a hundred bits": (

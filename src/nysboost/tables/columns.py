@@ -130,8 +130,8 @@ class Column:
 class Look:
     """What was seen of the column `name`; looks at parts of it add up.
 
-    `counts` has the values that are no numbers yet; numbers have a `sample`, one of so many as
-    `every` says, the one `far` from 0, and the `least` size that is not 0.
+    `counts` has the values that are no numbers yet. Numbers, or what else is `sampled`, have a
+    `sample`, one of so many as `every` says, the one `far` from 0, and the `least` but 0.
     """
 
     name: str
@@ -142,6 +142,7 @@ class Look:
     far: float = 0.0
     least: float = np.inf
     every: int = 1
+    sampled: str = ""
 
     @classmethod
     def at(cls, cells: Cells, size: int = SAMPLE_ROWS) -> Look:
@@ -157,18 +158,24 @@ class Look:
         far = max(float(there.min()), float(there.max()), key=abs)
         least = float(np.min(np.abs(there), where=there != 0, initial=np.inf))
         every = sample_step(len(there), size)
-        return cls(*about, Counter(), there[::every], far, least, every)
+        return cls(*about, Counter(), there[::every], far, least, every, cells.kind)
 
     def __add__(self, other: Look) -> Look:
-        """Return the look at both parts."""
-        kinds = {look.kind for look in (self, other) if look.counts or len(look.sample)}
+        """Return the look at both parts, or say that they do not go together."""
+        kinds = {look.kind for look in (self, other) if look.counts or look.sampled}
         kind = self.kind if not kinds else "object" if len(kinds) > 1 else kinds.pop()
+        sampled = sorted({look.sampled for look in (self, other) if look.sampled})
+        sampled = ["number"] if sampled == ["boolean", "number"] else sampled
+        if len(sampled) > 1:
+            both = " in some parts and ".join(PLURALS[each] for each in sampled)
+            raise ValueError(f"Column {self.name!r} holds {both} in others: make them one kind.")
         counts, every = self.counts + other.counts, max(self.every, other.every)
         sample = np.concatenate([at.sample[:: every // at.every] for at in (self, other)])
         if len(sample) > 2 * SAMPLE_ROWS:
             sample, every = sample[::2], 2 * every
         far, least = max(self.far, other.far, key=abs), min(self.least, other.least)
-        return Look(self.name, kind, self.gaps + other.gaps, counts, sample, far, least, every)
+        about = self.name, kind, self.gaps + other.gaps, counts
+        return Look(*about, sample, far, least, every, "".join(sampled))
 
 
 def sample_step(n: int, size: int = SAMPLE_ROWS) -> int:
@@ -190,15 +197,15 @@ def decide(look: Look, missing: str) -> Column:
     values, counts = list(look.counts), np.array(list(look.counts.values()), dtype=np.intp)
     if kind == "object" or (kind == "category" and not values):
         kind, form, numbers = of_values.kind_of(values, counts)
-        if len(look.sample):  # other parts of the column came as numbers
-            numbers, wrong = of_values.numbers_as("number", values, form)
-            kind = "numbers, but" if wrong.any() else "number"
-    if kind == "numbers, but":
-        word = next(v for v in values if of_values.as_number(v) is None)
-        raise ValueError(
-            f"Column {name!r} holds numbers, but also {word!r:.60}: make it a number or leave it "
-            'empty; or make the column a category, with astype("category") or --category.'
-        )
+        if kind == "numbers, but" or look.sampled:  # other parts of the column came as numbers
+            kind = look.sampled or "number"
+            numbers, wrong = of_values.numbers_as(kind, values, form)
+            if (at := first_of(wrong)) is not None:
+                raise ValueError(
+                    f"Column {name!r} holds {PLURALS[kind]}, but also {values[at]!r:.60}: make it "
+                    f"a {kind} or leave it empty; or make the column a category, with "
+                    'astype("category") or --category.'
+                )
     if values and kind in of_values.READINGS:
         read = Look.at(Cells(name, kind, np.repeat(numbers, counts)))
         marks = sorted(str(v) for v, x in zip(values, numbers, strict=True) if x != x)
@@ -213,7 +220,7 @@ def decide(look: Look, missing: str) -> Column:
         raise ValueError(say_gaps(name, look.gaps, missing))
     if kind == "category":
         return _category(look)
-    if look.gaps and not len(look.sample):
+    if look.gaps and not look.sampled:
         msg = f"Column {name!r} has no value in any of {look.gaps} rows, and is left out."
         warnings.warn(msg, stacklevel=2)
         return Column(name, "empty", gaps=look.gaps)

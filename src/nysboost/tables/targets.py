@@ -20,11 +20,17 @@ def classifiable(y: Any) -> NDArray[Any]:
         msg = "y is a masked array, and its masked labels would count: leave such rows out."
         raise ValueError(msg)
     array = np.asarray(y)
+    if isinstance(y, list | tuple) and array.dtype.kind == "U":  # also of numbers beside text
+        array = array if all(isinstance(label, str) for label in y) else np.array(y, dtype=object)
     if array.dtype.kind == "c":
         msg = "Complex data not supported: labels are text, whole numbers or truth values."
         raise ValueError(msg)
     # NumPy's text of any length is none that scikit-learn knows
     labels = column_or_1d(array.astype(object) if array.dtype.kind == "T" else array, warn=True)
+    listed = labels.tolist() if labels.dtype.kind in "OU" else []
+    if (row := next((i for i, v in enumerate(listed) if values.is_gap(v)), None)) is not None:
+        msg = f"Input y contains NaN: no label in row {row} ({listed[row]!r}). Leave such rows out."
+        raise ValueError(msg)
     labels = _of_one_type(labels) if labels.dtype.kind == "O" else labels
     if labels.dtype.kind == "f":
         _assert_all_finite(labels, input_name="y")
@@ -34,10 +40,6 @@ def classifiable(y: Any) -> NDArray[Any]:
 
 def _of_one_type(labels: NDArray[Any]) -> NDArray[Any]:
     """Return objects as numbers or truth values where they are, else as text or what they are."""
-    row = values.first_of(np.array([values.is_gap(label) for label in labels], dtype=bool))
-    if row is not None:
-        msg = f"Input y contains NaN: no label in row {row} ({labels[row]!r}). Leave such rows out."
-        raise ValueError(msg)
     if len({isinstance(label, str) for label in labels}) > 1:
         msg = "y mixes text with other labels: make all of them text, with y.astype(str) say."
         raise TypeError(msg)
