@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -28,7 +28,6 @@ from nysboost.numerics.checks import unknown
 from nysboost.settings import Settings
 from nysboost.tolerance import within_tolerance
 
-Rules: TypeAlias = dict[str, Rule]
 Rng: TypeAlias = np.random.Generator
 Found: TypeAlias = Landmarks | FeatureMap | Mixture | Approximation
 Method: TypeAlias = Callable[[Gram, Settings, Rng], Approximation]
@@ -138,9 +137,7 @@ _FAMILIES: dict[str, dict[str, Method]] = {
     "limit": {"optimal": _of_size(adaptive.optimal)},
 }
 
-_METHODS: dict[str, Method] = {
-    name: run for family in _FAMILIES.values() for name, run in family.items()
-}
+_METHODS = {name: run for family in _FAMILIES.values() for name, run in family.items()}
 
 FAMILIES: dict[str, tuple[str, ...]] = {family: tuple(runs) for family, runs in _FAMILIES.items()}
 """The names of the methods, family by family."""
@@ -154,28 +151,22 @@ METHODS: tuple[str, ...] = tuple(_METHODS)
 SUPERVISED: dict[str, Callable[[Gram, Any, Settings, Rng], Approximation]] = {"target": target}
 """The methods whose landmarks are fitted to a target y."""
 
-OWN_LANDMARKS: dict[str, Callable[[Gram, Landmarks, Settings, Rng], FeatureMap]] = {
-    "joint": lambda gram, Z, settings, rng: core_on(gram, Z, settings.row_cap, rng),
-    "nystrom": lambda gram, Z, settings, _: fit_learner(gram, Z, settings.rank or len(Z)),
-}
-"""The methods that take the user's own landmarks: a joint core on them, or C W_k⁺ Cᵀ."""
-
-
-@dataclass(frozen=True, eq=False)
-class Given:
-    """What a user may give beside the rows: landmarks, targets, a relative error to reach."""
-
-    landmarks: Any = None
-    y: Any = None
-    tol: float | None = None
-
 
 def run_method(
-    method: str, gram: Gram, settings: Settings, rng: Rng, given: Given
+    method: str,
+    gram: Gram,
+    settings: Settings,
+    rng: Rng,
+    *,
+    landmarks: Any = None,
+    y: Any = None,
+    tol: float | None = None,
 ) -> Approximation:
-    """Return what a method finds in a Gram matrix, under its name."""
-    landmarks, tol = given.landmarks, given.tol
-    run = find_method(method, given.y)
+    """Return what a method finds in a Gram matrix, under its name.
+
+    A user may give landmarks, targets, or a relative error to reach.
+    """
+    run = find_method(method, y)
     _tell_idle(method, settings)
     if tol is not None:
         if landmarks is not None or settings.n_columns is not None:
@@ -196,12 +187,16 @@ def run_method(
     if settings.n_components is not None:
         msg = "landmarks says already how many components there are: leave n_components out."
         raise ValueError(msg)
-    if method not in OWN_LANDMARKS:
+    if method not in ("joint", "nystrom"):
         raise ValueError(
-            f"{method!r} chooses its own landmarks. Give yours to "
-            f"{' or to '.join(map(repr, OWN_LANDMARKS))}, or leave landmarks out."
+            f"{method!r} chooses its own landmarks. Give yours to 'joint' or to 'nystrom', or "
+            "leave landmarks out."
         )
-    learner = OWN_LANDMARKS[method](gram, given_landmarks(gram, landmarks), settings, rng)
+    Z = given_landmarks(gram, landmarks)
+    if method == "joint":
+        learner = core_on(gram, Z, settings.row_cap, rng)
+    else:
+        learner = fit_learner(gram, Z, settings.rank or len(Z))
     return _wrap(gram, learner).with_name(method)
 
 
@@ -225,7 +220,7 @@ def find_method(name: str, y: Any = None) -> Method:
     return _METHODS[name]
 
 
-def rules_of(settings: Settings) -> Rules:
+def rules_of(settings: Settings) -> dict[str, Rule]:
     """Return what U, E, R and J mean under these settings."""
     ridge = RidgeWeights(settings.nonnegative, tuple(settings.lambdas))
     return RULES | {"E": ExponentialWeights(settings.eta), "R": ridge}

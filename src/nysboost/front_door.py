@@ -9,7 +9,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from nysboost.approximation import Approximation
-from nysboost.catalogue import ROBUST, SUPERVISED, Given, find_method, run_method
+from nysboost.catalogue import ROBUST, SUPERVISED, find_method, run_method
 from nysboost.gram import make_gram
 from nysboost.kernels import Kernel
 from nysboost.numerics.arrays import Array, TableLike
@@ -132,7 +132,8 @@ def approximate(
         X, kernel, budget=Budget.of(max_memory, n_jobs), corrupted=method in ROBUST, **given
     )
     with report_progress(method, verbose):
-        return run_method(method, gram, settings, make_rng(random_state), Given(landmarks, y, tol))
+        rng = make_rng(random_state)
+        return run_method(method, gram, settings, rng, landmarks=landmarks, y=y, tol=tol)
 
 
 def _settings(

@@ -6,13 +6,12 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
 from nysboost.approximation import Approximation
-from nysboost.certificate import N_ENTRIES, Certificate, Norm, certify, norm_of_gram
+from nysboost.certificate import N_ENTRIES, Certificate, certify, norm_of_gram
 from nysboost.gram import Gram
 from nysboost.numerics.arrays import Floats, Indices, floats_on_host
 from nysboost.numerics.tolerances import EPS
@@ -66,12 +65,7 @@ class ToleranceWarning(UserWarning):
     """
 
 
-Fit: TypeAlias = Callable[[int], Approximation]
-"""From a number of landmarks to an approximation."""
-
-
-@dataclass(frozen=True, eq=False)
-class Trial:
+class Trial(NamedTuple):
     """A fit with c landmarks, its error at most, and its certificate."""
 
     c: int
@@ -81,7 +75,11 @@ class Trial:
 
 
 def within_tolerance(
-    fit: Fit, tol: float, gram: Gram, limit: int | None, rng: np.random.Generator
+    fit: Callable[[int], Approximation],
+    tol: float,
+    gram: Gram,
+    limit: int | None,
+    rng: np.random.Generator,
 ) -> Approximation:
     """Return the fit with the fewest landmarks whose error is certified to be at most `tol`.
 
@@ -93,70 +91,45 @@ def within_tolerance(
         raise ValueError(f"tol is a relative error between 0 and 1, but tol={tol!r} was given.")
     allowed = int(math.sqrt(gram.budget.bytes / 8)) // ROWS_PER_LANDMARK
     most = max(1, min(gram.n, allowed if limit is None else limit))
-    search = Search(_sample_curve(gram, tol, rng), tol, most, limit is None)
-    trier, trials = Trier(gram, rng), list[Trial]()
-    while (c := search.next(trials)) is not None:
-        trials.append(trier.run(fit, c))
+    curve, trials, norm = _sample_curve(gram, tol, rng), list[Trial](), None
+    while (c := _next_size(curve, trials, tol, most, give_up=limit is None)) is not None:
+        n, before = gram.n, gram.entries_evaluated
+        approximation = fit(c)
+        spent = gram.entries_evaluated - before
+        entries = max(N_ENTRIES, int(SHARE * spent), PER_SQUARE * c * c)
+        if norm is None and n * (n + len(approximation.landmarks)) > entries:
+            norm = norm_of_gram(gram, CONFIDENCE, rng)  # which the other trials share
+        found = certify(approximation._residual(None), CONFIDENCE, entries, rng, norm=norm)
+        trials.append(Trial(c, found.frobenius[1], approximation, found))
     reached = [trial for trial in trials if trial.error <= tol]
     if reached:
         return min(reached, key=lambda trial: trial.c).approximation
     best = min(trials, key=lambda trial: trial.error)
-    needed = search.curve.through(trials).first_below(tol, MUCH)
+    needed = curve.through(trials).first_below(tol, MUCH)
     warnings.warn(_say_failure(best, needed, tol, most), ToleranceWarning, stacklevel=5)
     return best.approximation
 
 
-@dataclass(frozen=True, eq=False)
-class Trier:
-    """Fits, and certificates for them that share what is known of G."""
+def _next_size(
+    curve: Curve, trials: Sequence[Trial], tol: float, most: int, *, give_up: bool
+) -> int | None:
+    """Return how many landmarks to try next, of `most`; None if the search is over.
 
-    gram: Gram
-    rng: np.random.Generator
-
-    @cached_property
-    def norm(self) -> Norm:
-        """‖G‖_F."""
-        return norm_of_gram(self.gram, CONFIDENCE, self.rng)
-
-    def run(self, fit: Fit, c: int) -> Trial:
-        """Fit with c landmarks, and find out how well."""
-        n, before = self.gram.n, self.gram.entries_evaluated
-        approximation = fit(c)
-        spent = self.gram.entries_evaluated - before
-        entries = max(N_ENTRIES, int(SHARE * spent), PER_SQUARE * c * c)
-        norm = None if n * (n + len(approximation.landmarks)) <= entries else self.norm
-        residual = approximation._residual(None)
-        found = certify(residual, CONFIDENCE, entries, self.rng, norm=norm)
-        return Trial(c, found.frobenius[1], approximation, found)
-
-
-@dataclass(frozen=True, eq=False)
-class Search:
-    """What is sought: the fewest of up to `most` landmarks, our own limit if `give_up`."""
-
-    curve: Curve
-    tol: float
-    most: int
-    give_up: bool
-
-    def next(self, trials: Sequence[Trial]) -> int | None:
-        """Return how many landmarks to try next; None if the search is over."""
-        good = min((trial.c for trial in trials if trial.error <= self.tol), default=None)
-        bad = max((trial.c for trial in trials if trial.error > self.tol), default=0)
-        curve = self.curve.through(trials)
-        if good is None and bad < self.most and self._is_hopeless(trials, curve):
-            resort = min(FALLBACK, self.most)
-            return resort if bad < resort else None
-        high = good or min(self.most, STEP * bad if bad else curve.reach)
-        guess = min(high, curve.first_below(self.tol, np.arange(bad + 1, high)))
-        if bad >= self.most or (good is not None and good <= CLOSE_ENOUGH * max(bad, guess)):
-            return None
-        return min(self.most, max(int(guess), math.ceil(CLOSE_ENOUGH * bad)))
-
-    def _is_hopeless(self, trials: Sequence[Trial], curve: Curve) -> bool:
-        """Whether it would take many more landmarks than our own limit."""
+    Our own limit gives up where it would take many more.
+    """
+    good = min((trial.c for trial in trials if trial.error <= tol), default=None)
+    bad = max((trial.c for trial in trials if trial.error > tol), default=0)
+    curve = curve.through(trials)
+    if give_up and good is None and bad < most:
         times = HOPELESS if len(trials) > 1 else SURELY_HOPELESS
-        return self.give_up and curve.first_below(self.tol, MUCH) > times * self.most
+        if curve.first_below(tol, MUCH) > times * most:
+            resort = min(FALLBACK, most)
+            return resort if bad < resort else None
+    high = good or min(most, STEP * bad if bad else curve.reach)
+    guess = min(high, curve.first_below(tol, np.arange(bad + 1, high)))
+    if bad >= most or (good is not None and good <= CLOSE_ENOUGH * max(bad, guess)):
+        return None
+    return min(most, max(int(guess), math.ceil(CLOSE_ENOUGH * bad)))
 
 
 @dataclass(frozen=True, eq=False)

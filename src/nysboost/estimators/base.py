@@ -12,7 +12,7 @@ from sklearn.utils import check_array
 from sklearn.utils._set_output import _wrap_data_with_container
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from nysboost.catalogue import Given, run_method
+from nysboost.catalogue import run_method
 from nysboost.data.recognise import rows_of, stays_where_it_is, stream_of, table_of
 from nysboost.data.rows import Rows
 from nysboost.estimators.parameters import KernelEstimator
@@ -79,8 +79,10 @@ class BaseNystroem(
         given = {name: value for name, value in named.items() if value is not None}
         params = {**(self.kernel_params or {}), **given}
         gram = make_gram(X, self.kernel, budget=self._budget(), **params)
-        beside = Given(getattr(self, "landmarks", None), y, self.tol)  # of `Nystroem` alone
-        self.approximation_ = run_method(self._method(), gram, settings, rng, beside)
+        landmarks = getattr(self, "landmarks", None)  # of `Nystroem` alone
+        self.approximation_ = run_method(
+            self._method(), gram, settings, rng, landmarks=landmarks, y=y, tol=self.tol
+        )
         self._transform, mass = self.approximation_.feature_map(settings.row_cap)
         self.discarded_mass_, self.weights_ = mass, self.approximation_.weights
         self.components_ = self._transform.landmarks.points
