@@ -10,7 +10,6 @@ import io
 import lzma
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -34,6 +33,9 @@ LOOKED_AT = 4096
 """Different values of a column that show whether it is numbers, but for some."""
 
 LONGEST_CELL = 2**24
+Row = tuple[int, int, list[str] | None]
+"""The lines that a row begins and ends in, and its cells; None if it is not written well."""
+
 SEPARATORS = {"\t": "tabs", ";": "semicolons", "|": "bars", ",": "commas", " ": "spaces"}
 PACKED: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
 ZSTD = b"\x28\xb5\x2f\xfd"
@@ -185,24 +187,18 @@ class CsvFile:
 
     def refuse_open_quote(self) -> None:
         """Refuse a cell of several lines whose quotation mark is not closed at its end."""
-        with self._rows(strict=True) as rows:
-            row: Any = ()
-            while row is not None:
-                begin = rows.line_num + 1
-                try:
-                    row = next(rows, None)
-                except csv.Error as error:
-                    if rows.line_num > begin:
-                        raise TableError(
-                            f"{self.path} has a quotation mark in line {begin} that is not closed "
-                            "at the end of a cell: close it, or take it out."
-                        ) from error
+        for begin, end, row in self._rows(strict=True):
+            if row is None and end > begin:
+                raise TableError(
+                    f"{self.path} has a quotation mark in line {begin} that is not closed at the "
+                    "end of a cell: close it, or take it out."
+                )
 
     def _sentence(self, said: str) -> str:
         """Return what Arrow says as a sentence that names the line."""
         ragged = re.search(r"Expected (\d+) columns, got (\d+)", said)
         if ragged:
-            lines = (at for at, row in self.lines() if len(row) != int(ragged[1]))
+            lines = (end for _, end, row in self._rows() if row and len(row) != int(ragged[1]))
             return (
                 f"{self.path} is ragged: line {next(lines, '?')} has {ragged[2]} cells, where "
                 f"{ragged[1]} were expected. Quote cells that hold a separator, or name it with "
@@ -214,7 +210,7 @@ class CsvFile:
 
     def _wrong_cell(self, name: str) -> str:
         at, how = self.names.index(name), re.compile(self.writing.pattern, re.ASCII)
-        cells = ((line, row[at]) for line, row in self.lines() if at < len(row))
+        cells = ((line, row[at]) for _, line, row in self._rows() if row and at < len(row))
         texts = ((*cell, in_usual_form(cell[1], self.numbers[name])) for cell in cells)
         wrong = (c for c in texts if not how.fullmatch(c[2]) and c[2].lower() not in MARKS)
         line, cell, _ = next(wrong, ("?", "a value", ""))
@@ -224,19 +220,12 @@ class CsvFile:
             "category, and --drop-column leaves it out."
         )
 
-    def lines(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield each line that has a row, with its number in the file."""
-        with self._rows() as rows:
-            yield from ((rows.line_num, r) for r in rows if r and rows.line_num > self.header)
-
-    @contextmanager
-    def _rows(self, *, strict: bool = False) -> Iterator[Any]:
+    def _rows(self, *, strict: bool = False) -> Iterator[Row]:
+        """Read the file again by Python, which knows the lines."""
         stream, how = open_unpacked(self.path), self.writing
-        with (
-            io.TextIOWrapper(stream, how.encoding, errors="replace", newline="") as text,
-            _read_rows(text, how.separator, strict=strict) as rows,
-        ):
-            yield rows
+        with io.TextIOWrapper(stream, how.encoding, errors="replace", newline="") as text:
+            rows = _read_rows(text, how.separator, strict=strict)
+            yield from (row for row in rows if row[1] > self.header)
 
 
 def open_csv(
@@ -248,7 +237,10 @@ def open_csv(
         raise TableError(f"{path} is empty.")
     told = re.match(r'"?sep=(.)"?\r?\n', text)  # which Excel writes
     separator = writing.separator or (told[1] if told else _find_separator(text))
-    rows = _rows_of(text, separator)[bool(told) :]
+    rows = [
+        (end, row) for _, end, row in _read_rows(io.StringIO(text, newline=""), separator) if row
+    ]
+    rows = rows[bool(told) :]
     if len(rows) > 2 and len(text) >= HEAD_BYTES:
         rows = rows[:-1]  # which may be cut
     (line, first), *rest = rows
@@ -342,27 +334,30 @@ def _find_encoding(head: bytes) -> str:
     return "utf-8"
 
 
-@contextmanager
-def _read_rows(text: Any, separator: str, *, strict: bool = False) -> Iterator[Any]:
-    """Give Python's reader of a text file, for cells of any usual length."""
+def _read_rows(text: Any, separator: str, *, strict: bool = False) -> Iterator[Row]:
+    """Yield rows that are not empty, with cells of any usual length."""
     usual = csv.field_size_limit(LONGEST_CELL)
     try:
-        yield csv.reader(text, delimiter=separator, strict=strict)
+        rows, row = csv.reader(text, delimiter=separator, strict=strict), None
+        while True:
+            begin = rows.line_num + 1
+            try:
+                row = next(rows)
+            except csv.Error:
+                row = None
+            if row != []:
+                yield begin, rows.line_num, row
+    except StopIteration:
+        return
     finally:
         csv.field_size_limit(usual)
-
-
-def _rows_of(text: str, separator: str, most: int | None = None) -> list[tuple[int, list[str]]]:
-    """Return the rows of a text that are not empty, each with the line that it ends in."""
-    with _read_rows(io.StringIO(text, newline=""), separator) as rows:
-        return list(islice(((rows.line_num, row) for row in rows if row), most))
 
 
 def _find_separator(text: str) -> str:
     """Return what stands between cells: what each row has as often, and more than never."""
     for separator in SEPARATORS:
-        rows = _rows_of(text, separator, 200)
-        widths = {len(row) for _, row in (rows[:-1] if len(rows) > 2 else rows)}
+        rows = list(islice(_read_rows(io.StringIO(text, newline=""), separator), 200))
+        widths = {len(row or ()) for *_, row in (rows[:-1] if len(rows) > 2 else rows)}
         if len(widths) == 1 and widths != {1}:
             return separator
     first = text.lstrip().partition("\n")[0]
