@@ -16,6 +16,7 @@ from nysboost.certificate import N_ENTRIES, Certificate, certify
 from nysboost.engine.factor import Factor
 from nysboost.engine.feature_map import FeatureMap
 from nysboost.engine.low_rank import LowRankMatrix
+from nysboost.engine.projection import make_triangular
 from nysboost.engine.residual import ERRORS, Residual
 from nysboost.gram import ALL_ZERO, Gram, KernelGram, on_other_rows
 from nysboost.kernels import Kernel
@@ -171,7 +172,8 @@ class Approximation(LowRankMatrix):
         """
         if self.weights.min() >= 0:
             scaled = zip(self.learners, np.sqrt(self.weights), strict=True)
-            return self._map([learner.projection * float(w) for learner, w in scaled]), 0.0
+            blocks = [make_triangular(learner.projection) * float(w) for learner, w in scaled]
+            return self._map(blocks), 0.0
         rotation, mass = self._factor.positive_part(row_cap)
         return self._factor.transform.times(rotation), mass
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from nysboost.data.rows import ArrayRows
 from nysboost.engine.feature_map import FeatureMap
-from nysboost.engine.projection import BlockDiagonal
+from nysboost.engine.projection import BlockDiagonal, make_triangular, product_with
 from nysboost.gram import make_gram
 from nysboost.numerics.resources import Budget
 
@@ -45,6 +45,16 @@ def test_a_triangular_projection_gives_the_same_features_as_any_other(shape):
     transform = FeatureMap(gram, gram.landmarks(np.arange(300)), BlockDiagonal(parts))
     expected = gram.block(np.arange(400), np.arange(300)) @ transform.normalization
     np.testing.assert_allclose(transform(gram.rows.data), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("width", [20, 150, 200])
+def test_a_projection_made_triangular_approximates_the_same(width):
+    rng = np.random.default_rng(0)
+    N, values = rng.normal(size=(200, width)), rng.normal(size=(5, 200))
+    R = make_triangular(N)
+    np.testing.assert_allclose(R @ R.T, N @ N.T, atol=1e-10)
+    np.testing.assert_allclose(product_with(R, values)(values, None), values @ R, atol=1e-10)
+    assert width < 128 or not np.tril(R, -(200 - width) - 1).any()
 
 
 def test_without_a_projection_it_is_the_kernel_and_every_value_is_counted():

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from scipy.linalg import block_diag
+from scipy.linalg import block_diag, rq
 
-from nysboost.numerics.arrays import Array, empty, like, product_into, to_host
+from nysboost.numerics.arrays import Array, empty, floats_on_host, like, product_into, to_host
 
 Multiply: TypeAlias = Callable[[Array, Array | None], Array]
 """(values, out) ↦ values · N, in `out` if it is given."""
@@ -58,13 +58,22 @@ def product_with(N: Any, form: Array) -> Multiply | None:
     return multiply
 
 
+def make_triangular(N: Array) -> Array:
+    """Return R of N = R Q, upper triangular, with R Rᵀ = N Nᵀ: features of the same K̂, for less."""
+    if N.shape[1] <= PANEL:
+        return N
+    R: Array = like(rq(floats_on_host(N), mode="r", check_finite=False), N)
+    return R
+
+
 def _panels(P: Array) -> list[Array]:
-    """Return a projection as panels of columns where it is upper triangular, else in one piece."""
+    """Return a projection as panels of columns where it is upper triangular, else in one piece.
+
+    Of an (m, k) matrix the last k rows are a triangle.
+    """
     height, width = P.shape
-    if height != width or width <= PANEL:
-        return [P]
-    host = to_host(P)
-    if host[1:, 0].any() or np.tril(host, -1).any():
+    above = height - width
+    if above < 0 or width <= PANEL or np.tril(to_host(P), -above - 1).any():
         return [P]
     stops = [*range(PANEL, width, PANEL), width]
-    return [P[:stop, start:stop] for start, stop in zip([0, *stops], stops, strict=False)]
+    return [P[: above + stop, start:stop] for start, stop in zip([0, *stops], stops, strict=False)]
