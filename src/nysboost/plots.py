@@ -114,7 +114,7 @@ class IntervalDisplay(_Predictions):
     """
 
     def plot(self, *, interval: float = 0.9, ax: Any = None) -> Self:
-        """Draw intervals that claim to contain such a share of the rows; `ax` is as elsewhere."""
+        """Draw intervals that claim to contain this share of the rows; `ax` None makes a figure."""
         if not 0 < interval < 1:
             raise ValueError(f"interval is a share between 0 and 1, but {interval} was given.")
         reach = norm.ppf(0.5 + interval / 2) * self.y_std
