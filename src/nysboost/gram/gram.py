@@ -52,6 +52,7 @@ class Gram(ABC):
     parallel = True
     _holding = False
     _held: Array | None = None
+    _rounded: Gram | None = None
 
     def __init__(self, rows: Rows, budget: Budget | None = None, tally: Tally | None = None):
         self.rows = rows
@@ -92,7 +93,7 @@ class Gram(ABC):
         try:
             yield
         finally:
-            self._holding, self._held = False, None
+            self._holding, self._held, self._rounded = False, None, None
 
     def _cut_out(self, rows: Indices, cols: Indices) -> Array | None:
         """Return G[rows, cols] where G is held, and both follow each other, as those of a tile."""
@@ -218,15 +219,18 @@ class KernelGram(Gram):
     def in_float32(self) -> Gram:
         """Return G in float32, where values cost less so and are the same but for rounding."""
         X = self.rows.take(slice(None))
-        if arrays.is_sparse(X) or self.eps > EPS:
-            return self
+        if self._rounded is not None or arrays.is_sparse(X) or self.eps > EPS:
+            return self._rounded or self
         xp, few = arrays.namespace(X), np.arange(0, self.n, max(1, self.n // LOOKED_AT))
         with np.errstate(all="ignore"):
             rows = ArrayRows(xp.astype(X, xp.float32))
             there = KernelGram(rows, self.kernel, self.budget, self.tally)
             exact, seen = (gram.block(few, few) for gram in (self, there))
             away = arrays.max_abs(exact - xp.astype(seen, exact.dtype))
-        return there if away <= ALIKE * arrays.max_abs(exact) else self
+        found: Gram = there if away <= ALIKE * arrays.max_abs(exact) else self
+        if self._holding:
+            there._holding, self._rounded = True, found
+        return found
 
     def __repr__(self) -> str:
         return (
