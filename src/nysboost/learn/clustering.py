@@ -95,15 +95,7 @@ class SpectralClustering(ClusterMixin, OnFeatures):
     n_init: int = 10
 
     def fit(self, X: TableLike, y: Any = None) -> SpectralClustering:  # noqa: ARG002
-        """Cluster the rows of X.
-
-        Parameters
-        ----------
-        X : as in `Nystroem.fit`
-            Training data.
-        y : ignored
-            For scikit-learn's pipelines.
-        """
+        """Cluster the rows of X, as in `Nystroem.fit`; y is ignored."""
         require_count("n_clusters", self.n_clusters)
         require_count("n_init", self.n_init)
         kmeans = self.assign_labels == "kmeans"
@@ -152,13 +144,7 @@ class SpectralClustering(ClusterMixin, OnFeatures):
         return np.asarray(np.abs(rows @ (U @ Vt)).argmax(axis=1))
 
     def predict(self, X: TableLike) -> Indices:
-        """Return the clusters of new rows: the nearest centre in their embedding.
-
-        Parameters
-        ----------
-        X : as in `Nystroem.transform`
-            Rows, seen in fit or not.
-        """
+        """Return the clusters of rows, (n,): those of the nearest centres in the embedding."""
         check_is_fitted(self)
         F = arrays.floats_on_host(self.features_.transform(X))
         embedded = _embed((self._degrees, self._vectors), F, (F * F).sum(axis=1, keepdims=True))

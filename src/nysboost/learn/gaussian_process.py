@@ -97,15 +97,7 @@ class GaussianProcessClassifier(ClassifierMixin, OnFeatures):
     class_weight: Mapping[Any, float] | str | None = None
 
     def fit(self, X: TableLike, y: TableLike) -> GaussianProcessClassifier:
-        """Fit the classifier.
-
-        Parameters
-        ----------
-        X : as in `Nystroem.fit`
-            Training data.
-        y : array-like of shape (n_samples,)
-            Labels, of any kind.
-        """
+        """Fit the classifier to rows X, as in `Nystroem.fit`, with labels y of any type, (n,)."""
         require_count("max_iter", self.max_iter)
         require_positive("variance", self.variance)
         if y is None:

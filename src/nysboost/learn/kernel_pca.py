@@ -97,15 +97,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnFeatures):
     alpha: float = 1e-5
 
     def fit(self, X: TableLike, y: Any = None) -> KernelPCA:  # noqa: ARG002
-        """Find the principal components of the rows of X.
-
-        Parameters
-        ----------
-        X : as in `Nystroem.fit`
-            Training data.
-        y : ignored
-            For scikit-learn's pipelines.
-        """
+        """Find the principal components of the rows of X, as in `Nystroem.fit`; y is ignored."""
         require_positive("alpha", self.alpha)
         features = self._fit_features(X)
         n = features.shape[0]
@@ -131,13 +123,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnFeatures):
         return self.fit(X, y).transform(X)
 
     def transform(self, X: TableLike | Iterator[TableLike]) -> Array:
-        """Return the components of X, shape (n_samples, n_components), centred as in fit.
-
-        Parameters
-        ----------
-        X : as in `Nystroem.transform`
-            Rows, seen in fit or not.
-        """
+        """Return the components of rows, as in `Nystroem.transform`, centred as in fit: (n, k)."""
         check_is_fitted(self)
         F: Array = self.features_.transform(X)
         components, mean = self.components_.T, self.mean_ @ self.components_.T
@@ -145,13 +131,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnFeatures):
 
     @available_if(_learns_pre_images)  # type: ignore[untyped-decorator,unused-ignore]
     def inverse_transform(self, X: TableLike) -> Floats:
-        """Return rows that have about these components: learned pre-images.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_components)
-            Components, as `transform` returns them.
-        """
+        """Return rows, shape (n, d), that have about the components X (n, k): pre-images."""
         check_is_fitted(self, "pre_images_")
         T = check_array(table_of(X), dtype=[np.float64, np.float32])
         return np.asarray(self._linear(T) @ self.pre_images_ + self._centre)

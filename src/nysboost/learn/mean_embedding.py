@@ -72,15 +72,7 @@ class MeanEmbedding(OnFeatures):
     kernel: KernelLike = field(default="rbf", kw_only=False)
 
     def fit(self, X: TableLike, y: Any = None) -> MeanEmbedding:  # noqa: ARG002
-        """Embed the sample X.
-
-        Parameters
-        ----------
-        X : as in `Nystroem.fit`
-            The sample.
-        y : ignored
-            For scikit-learn's pipelines.
-        """
+        """Embed the sample X, rows as in `Nystroem.fit`; y is ignored."""
         features = self._fit_features(X)
         self.mean_: Floats = features.total() / features.shape[0]
         self.weights_: Floats = floats_on_host(self.features_.normalization_) @ self.mean_
