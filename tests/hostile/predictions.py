@@ -97,7 +97,7 @@ TABLES = [
         "{}: rows far out in the second block",
         lambda kind: fitted(kind).predict(iter([X[:30], np.full((1, 4), -3.4e38)])),
         {kind: kind for kind in ("regressor", "classifier")},
-        says="counted from row 30",
+        says="in row 30",
     ),
     *cases(
         "{}: sparse blocks",

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sized
 from contextlib import contextmanager
-from functools import wraps
 from typing import Any, TypeGuard, TypeVar
 from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nysboost.numerics.arrays import Array, library, namespace
+from nysboost.numerics.arrays import Array, library
 
 T = TypeVar("T")
-Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def is_lazy(values: object) -> TypeGuard[Any]:
@@ -71,24 +69,6 @@ def as_node(value: Any, what: str) -> Any:
     return delayed(value, name=f"{what}-{uuid4().hex}", traverse=False)
 
 
-def by_blocks(method: Method) -> Method:
-    """Let a method of a learner, rows ↦ an array, take an iterator of tables."""
-
-    @wraps(method)
-    def on_rows(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
-        if not isinstance(X, Iterator):
-            return method(self, X, *args, **kwargs)
-        parts, start = [], 0
-        for block in filter(has_rows, X):
-            with counted_from(start, "the iterator"):
-                part = method(self, block, *args, **kwargs)
-            parts.append(part)
-            start += len(part[0] if isinstance(part, tuple) else part)
-        return _join(parts)
-
-    return on_rows  # type: ignore[return-value]
-
-
 @contextmanager
 def counted_from(start: int, what: str) -> Iterator[None]:
     """Let an error that names a row say from which row of the whole it counts."""
@@ -106,12 +86,3 @@ def has_rows(block: Any) -> bool:
     if hasattr(block, "shape"):
         return bool(block.shape[0])
     return not isinstance(block, Sized) or len(block) > 0
-
-
-def _join(parts: list[Any]) -> Any:
-    """Return the answers for the blocks of an iterator as one."""
-    if not parts:
-        raise ValueError("X is an iterator that gave no block of rows.")
-    if isinstance(parts[0], tuple):
-        return tuple(_join(list(part)) for part in zip(*parts, strict=True))
-    return namespace(*parts).concat(parts) if len(parts) > 1 else parts[0]

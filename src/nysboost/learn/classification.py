@@ -15,7 +15,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
 
-from nysboost.data.lazy import by_blocks, label_largest
+from nysboost.data.lazy import label_largest
 from nysboost.data.recognise import numbers_of
 from nysboost.estimators.parameters import guard
 from nysboost.learn.base import BaseLearner
@@ -193,25 +193,21 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         self._update(X, np.eye(len(self.classes_))[codes], weights)
         return self
 
-    @by_blocks
     def decision_function(self, X: TableLike) -> Floats:
         """Return log-odds: of the second class, shape (n,), or of each, shape (n, k)."""
         logits: Floats = self._evaluate(X, _logits)
         return logits[:, 1] - logits[:, 0] if len(self.classes_) == 2 else logits
 
-    @by_blocks
     def predict_proba(self, X: TableLike) -> Floats:
         """Return the probability of each class, shape (n, k), in the order of `classes_`."""
         answers: Floats = self._evaluate(X, partial(_map_logits, softmax))
         return answers
 
-    @by_blocks
     def predict_log_proba(self, X: TableLike) -> Floats:
         """Return the logarithms of the probabilities, shape (n, k)."""
         answers: Floats = self._evaluate(X, partial(_map_logits, log_softmax))
         return answers
 
-    @by_blocks
     def predict(self, X: TableLike) -> NDArray[Any]:
         """Return the most probable label of each row, shape (n,)."""
         return label_largest(self._evaluate(X, _logits), self.classes_)

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_array, column_or_1d
 
-from nysboost.data.lazy import by_blocks
 from nysboost.data.recognise import numbers_of
 from nysboost.learn.base import BaseLearner
 from nysboost.learn.input import SMALLEST, drop_zero_weights
@@ -185,7 +184,6 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
     def predict(self, X: TableLike, return_std: Literal[True]) -> tuple[Array, Array]: ...
     @overload
     def predict(self, X: TableLike, return_std: bool) -> Array | tuple[Array, Array]: ...
-    @by_blocks
     def predict(self, X: TableLike, return_std: bool = False) -> Array | tuple[Array, Array]:
         """Return predictions, and if asked the standard deviation of an observation at X.
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import _check_feature_names, validate_data
 
-from nysboost.data.lazy import compute_parts, is_lazy
+from nysboost.data.lazy import compute_parts, has_rows, is_lazy
 from nysboost.data.recognise import as_rows, rows_of, stays_where_it_is, stream_of, table_of
 from nysboost.data.rows import MEASURED, EncodedRows, scan_size, spread_indices
 from nysboost.numerics.arrays import Floats, floats_on_host, is_sparse
@@ -160,7 +160,7 @@ def _encode(codes: Codes, missing: str, X: Any, start: int) -> Any:
 
 def _number_blocks(blocks: Iterator[Any], numbers: Any) -> Iterator[Any]:
     start = 0
-    for block in blocks:
+    for block in filter(has_rows, blocks):
         part = block if hasattr(block, "shape") or is_frame(block) else np.asarray(block)
         found = numbers(part, start)
         start += found.shape[0]
