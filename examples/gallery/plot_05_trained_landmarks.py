@@ -2,7 +2,7 @@
 Digits: landmarks trained on the labels
 =======================================
 
-Landmarks that approximate the kernel matrix know nothing of the labels. With `method="target"`
+Landmarks that approximate the kernel matrix do not use the labels. With `method="target"`
 landmarks, and a metric before the kernel, are optimised to predict them.
 `nysboost.NystroemClassifier` is built on them.
 """

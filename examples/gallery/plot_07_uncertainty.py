@@ -36,7 +36,7 @@ plt.show()
 
 # %%
 # There are no data in the gap between −0.5 and 1.5, nor beyond the ends. The band widens there with
-# the share of the variance that the rows leave open, up to the spread of y. It cannot know that
+# the share of the variance that the rows leave open, up to the spread of y. It does not show that
 # the function has another wave in the gap: an interval is calibrated for rows like those of the
 # fit, and in a gap it is a statement about smooth functions, not a guarantee.
 truth = np.sin(4 * grid) * np.cos(grid)

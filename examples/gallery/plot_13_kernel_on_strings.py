@@ -14,7 +14,7 @@ from scipy.sparse import csr_matrix
 import nysboost as nb
 
 # %%
-# Words of two made-up languages: one likes open syllables, the other clusters of consonants.
+# Words of two made-up languages: one has open syllables, the other clusters of consonants.
 rng = np.random.default_rng(0)
 
 
@@ -81,4 +81,4 @@ figure.legend(frameon=False, loc="outside lower center", ncols=2)
 plt.show()
 
 # %%
-# The first component separates the two languages, which the kernel does not know.
+# The first component separates the two languages, although no labels were given.
