@@ -223,15 +223,13 @@ def _add_mixture(g: Graph, model: Any) -> str:
 def _add_member(g: Graph, member: Any, X: str) -> list[str]:
     """Return what a member contributes: by landmarks, and by leaves."""
     model, mean = member.model, member.weight * floats_on_host(member.model.mean)[None, :]
-    through = member.share + (member.local_share if member.correcting else 0.0)
     X = X if member.codes is None else _add_piecewise_codes(g, X, member.codes.edges)
-    U, parts = _add_mapped_rows(g, model.kernel, X), []
-    if through or member.leaves is None:
-        w = through * (floats_on_host(model.features.normalization) @ floats_on_host(model.w))
-        parts.append(_add_product(g, model.features, U, w))
+    U = _add_mapped_rows(g, model.kernel, X)
+    w = floats_on_host(model.features.normalization) @ floats_on_host(model.w)
+    parts = [g("Add", _add_product(g, model.features, U, member.weight * w), mean)]
     if member.leaves is not None:
-        parts.append(_add_leaves(g, member.leaves, U, member.local_share))
-    return [g("Add", parts[0], mean), *parts[1:]]
+        parts.append(_add_leaves(g, member.leaves, U, member.local_weight))
+    return parts
 
 
 def _add_leaves(g: Graph, leaves: Any, U: str, share: float) -> str:

@@ -8,12 +8,9 @@ from scipy.sparse import random as random_sparse
 from sklearn.linear_model import Ridge
 
 import nysboost as nb
-from nysboost.search import tuning
-from nysboost.search.candidates import MATERN32, Solution, options_of
-from nysboost.search.loss import Point
+from nysboost.search.candidates import MATERN32, Solution, candidates_of
 from nysboost.search.model import mixture_weights
 from nysboost.search.scaling import SCALINGS, PiecewiseCodes, principal, unit_spread
-from nysboost.search.tuning import GAMMAS
 
 QUICK = {"kernel": "matern", "metric": "each", "random_state": 0}
 
@@ -33,7 +30,7 @@ def table(n, seed=0):
 def test_features_in_the_coordinates_of_a_search_are_those_of_the_rows(scaling, A):
     X, fresh = rows(), rows(seed=1)
     scale = scaling(X)
-    found = Solution("", MATERN32, Point(scale(X[:9]), A, 0.0), GAMMAS)
+    found = Solution(MATERN32, scale(X[:9]), A, 1.0)
     expected = found.features()(scale(fresh))
     np.testing.assert_allclose(found.features(scale)(fresh), expected, atol=1e-5)
 
@@ -41,7 +38,8 @@ def test_features_in_the_coordinates_of_a_search_are_those_of_the_rows(scaling, 
 def test_a_wide_table_has_a_metric_of_each_feature_too_where_there_are_rows_enough():
     def shapes(n, metric="auto"):
         rows = SimpleNamespace(n=n, n_features=100)
-        return [one.shape for one in options_of("auto", metric, "auto", None, "", rows).candidates]
+        groups = candidates_of("auto", metric, "auto", None, "", rows)
+        return [one.shape for group in groups for one in group]
 
     assert shapes(100) == ["full", "full", "each"]
     assert shapes(99) == ["full", "full"]
@@ -62,17 +60,17 @@ def test_principal_components_keep_distances_where_they_are_all_there_are():
 def test_codes_are_piecewise_linear_between_quantiles_of_the_different_values():
     spike = np.r_[np.zeros(1440), np.linspace(0, 1, 161)[1:]]  # quantiles of all are 0 but for two
     X = np.stack([spike, np.arange(1600) % 2, np.arange(1600) % 3], axis=1)
-    codes = PiecewiseCodes.of(X)
-    np.testing.assert_allclose(codes.edges[0], np.linspace(0, 1, tuning.BINS + 1))
+    codes, bins = PiecewiseCodes.of(X), 23  # 2∛1600
+    np.testing.assert_allclose(codes.edges[0], np.linspace(0, 1, bins + 1))
     np.testing.assert_array_equal(codes.edges[2], [0, 1, 2])
-    middle = 0.5 / tuning.BINS
+    middle = 0.5 / bins
     found = codes(np.array([[-1.0, 0, 0], [middle, 1, 1.5], [2.0, 1, 2]]))
     np.testing.assert_allclose(found[1, :6], [middle, 1, 1.5, 0.5, 0, 0])
     np.testing.assert_array_equal(found[:, -2:], [[0, 0], [1, 0.5], [1, 1]])
     assert (found[0, 3:] == 0).all()
     assert (found[2, 3:] == 1).all()
     # a feature of two values has no codes
-    np.testing.assert_array_equal(codes.origins, [0, 1, 2, *[0] * tuning.BINS, 2, 2])
+    np.testing.assert_array_equal(codes.origins, [0, 1, 2, *[0] * bins, 2, 2])
 
 
 def test_a_spike_is_seen_by_codes_and_a_file_keeps_them(tmp_path):

@@ -20,7 +20,7 @@ from nysboost.compare.outcomes import Measures, Outcome, run_rounds
 from nysboost.compare.page import format_number
 from nysboost.compare.peers import CONSTANT, LINEAR, CodedRows, make_peers, make_simple_peers
 from nysboost.learn import NystroemClassifier, NystroemRegressor
-from nysboost.search.candidates import in_folds
+from nysboost.search.data import in_folds
 
 OURS, COMPACT = "NysBoost", "NysBoost, compact"
 FEWEST, MOST = 50, 5000

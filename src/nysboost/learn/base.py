@@ -25,10 +25,9 @@ from nysboost.numerics.arrays import Array, Floats, Indices
 from nysboost.numerics.checks import make_rng, refuse_unequal
 from nysboost.numerics.progress import current
 from nysboost.numerics.resources import Budget, at_most, one_blas_thread
-from nysboost.search.candidates import in_folds
+from nysboost.search.data import Data, in_folds
 from nysboost.search.scaling import with_codes
 from nysboost.search.search import Fitted, learn
-from nysboost.search.trials import Data
 from nysboost.search.tuning import LANDMARKS
 
 Refit: TypeAlias = Callable[[Fitted, Data, Budget], Fitted]
@@ -79,18 +78,18 @@ class BaseLearner(given.TableInput):
         """Find the model, with targets of shape (n, t); `refit` gives its members other weights."""
         rows = self._rows(X, reset=True, Y=Y, weights=weights)
         refuse_unequal(rows.n, Y.shape[0])
-        options = given.options_for(self.kernel, self.metric, self.scale, self.landmarks, rows)
+        groups = given.candidates_for(self.kernel, self.metric, self.scale, self.landmarks, rows)
         budget, rng = self._budget(), make_rng(self.random_state)
         asked = LANDMARKS if isinstance(self.n_components, str) else self.n_components
         # matrices of few rows are too small for threads: 3,000 rows on 16 cores take 10 s, not 15
         few = one_blas_thread() if in_folds(rows.n) else nullcontext()
         with at_most(budget.threads), few:
             fitted = learn(
-                rows, Y, weights, options, min(asked, rows.n), rng,
+                rows, Y, weights, groups, min(asked, rows.n), rng,
                 local=self.local if refit is None else False, budget=budget, work=current(),
             )  # fmt: skip
-            if refit is not None:
-                fitted = refit(fitted, Data.draw(rows, Y, weights, rng), budget)
+            if refit is not None and fitted.data is not None:
+                fitted = refit(fitted, fitted.data, budget)
             self._keep(fitted, rows)
         return fitted
 

@@ -25,7 +25,7 @@ from nysboost.numerics.checks import (
     unknown,
 )
 from nysboost.numerics.resources import MAX_MEMORY, as_bytes
-from nysboost.search.candidates import Options, Place, at_random, options_of
+from nysboost.search.candidates import Groups, Place, at_random, candidates_of
 from nysboost.search.scaling import SCALINGS
 from nysboost.search.tuning import LANDMARKS
 from nysboost.settings import Settings
@@ -219,14 +219,14 @@ def _join_frames(parts: list[Any]) -> Any:
         raise ValueError(msg) from error
 
 
-def options_for(
+def candidates_for(
     kernel: Any, metric: str | None, scale: str | None, landmarks: str, rows: Rows
-) -> Options:
+) -> Groups:
     """Return what is tried on these rows, with the settings of `NystroemRegressor`."""
     trained = landmarks == "target" and not isinstance(kernel, Anova) and kernel != "anova"
     name = STILL if landmarks == "target" else landmarks
     place = None if trained else place_of(name)
-    return options_of(kernel, metric, scale, place, name if place else landmarks, rows)
+    return candidates_of(kernel, metric, scale, place, name if place else landmarks, rows)
 
 
 def place_of(name: Any) -> Place:

@@ -19,9 +19,9 @@ from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices
 from nysboost.numerics.linalg import solve_positive
 from nysboost.numerics.resources import Budget
+from nysboost.search.data import Data
 from nysboost.search.model import LinearPredictor
 from nysboost.search.search import Fitted
-from nysboost.search.trials import Data
 
 TOLERANCE = 0.02
 """A problem is solved when a step promises less than this share of the objective. With half of it

@@ -59,9 +59,9 @@ def descend(
 
 
 def anneal(
-    gradient_at: Callable[[Array, int], Array | None], x: Array, steps: int, rate: float
+    gradient_at: Callable[[Array, int], Array | None], x: Array, steps: int, rate: Array
 ) -> Array:
-    """Return where Adam (Kingma and Ba 2015) arrives from x, its rate falling along a cosine.
+    """Return where Adam (Kingma and Ba 2015) arrives from x, its rates falling along a cosine.
 
     `gradient_at` maps x and the step's number to a gradient, or to None to leave the step out.
     """

@@ -40,14 +40,13 @@ from nysboost.numerics.arrays import (
 )
 from nysboost.numerics.linalg import symmetric
 from nysboost.numerics.resources import Budget, format_bytes, one_blas_thread, usable_threads
-from nysboost.search.tuning import LEAF_ROWS
+from nysboost.search.tuning import LEAF_ROWS, NEAREST
 
 DIRECTION_ROWS = 2048
 """Rows, spread evenly, from which a node takes its principal direction."""
 
-NEAREST, BLOCK = 16, 256
-"""Rows of a leaf that give the variance at another one: interval scores with 16, 32 and all are
-within 2 % of each other on twelve tables; rows that are done together."""
+BLOCK = 256
+"""Rows whose variances are computed together."""
 
 PREPARED = 16
 """Leaves that stay prepared for the next rows: each takes the memory of its rows once more."""
@@ -196,15 +195,15 @@ class Leaves:
         """The variance of what is regressed, by maximum likelihood: Rᵀ(K + ρ diag(1/ω))⁻¹R/n."""
         return namespace(self.R).mean(self.R * self.w, axis=0)
 
-    def variance(self, U: Array) -> Array:
-        """Return the variance of observations at mapped rows, shape (n, t)."""
+    def variance(self, U: Array, *, seen: bool = False) -> Array:
+        """Return the variance of observations at mapped rows, (n, t); `seen` ones without them."""
         xp = namespace(U)
         out = xp.full((U.shape[0],), 1.0 + self.rho, dtype=U.dtype, device=U.device)
         counts = xp.ones_like(self.R[:, 0]) if self.counts is None else self.counts
         for rows, at in self._visits(self.tree(U)):
             table = xp.concat([in_float64(self.V[at, :]), counts[at, None]], axis=1)
             for some in np.array_split(rows, -(-len(rows) // BLOCK)):
-                found = nearest_variance(self.kernel, self.rho, take(U, some), table)
+                found = nearest_variance(self.kernel, self.rho, take(U, some), table, seen)
                 out[place(some, U)] = found
         return out[:, None] * self.amplitude
 
@@ -270,19 +269,21 @@ def predict_leaf(kernel: Any, rhos: Floats, H: Array, table: Array) -> Floats:
     ])  # fmt: skip
 
 
-def nearest_variance(kernel: Any, rho: float, H: Array, table: Array) -> Array:
+def nearest_variance(kernel: Any, rho: float, H: Array, table: Array, seen: bool = False) -> Array:
     """Return the variance of observations at mapped rows H, over the amplitude, shape (h,).
 
     1 + ρ − c(K + ρ diag(1/ω))⁻¹cᵀ, with c and K of the nearest rows of the leaf alone: the others
-    change little (Datta et al. 2016).
+    change little (Datta et al. 2016). Of rows that were `seen` the nearest, itself, is left out.
     """
     V, _, counts = _parts_of(table, H.shape[1])
-    xp, (h, q), k = namespace(H), H.shape, min(NEAREST, V.shape[0])
-    C = kernel(H, V)
+    xp, (h, q), last = namespace(H), H.shape, V.shape[0] - seen
+    C, k = kernel(H, V), min(NEAREST, last)
+    if k == 0:
+        return xp.full_like(C[:, 0], 1.0 + rho)
     if hasattr(xp, "topk"):  # PyTorch, which has no argpartition
-        near = to_host(xp.topk(C, k)[1])
+        near = to_host(xp.topk(C, k + seen)[1][:, int(seen) :])
     else:
-        near = to_host(xp.argpartition(C, -k, axis=1)[:, -k:])
+        near = to_host(xp.argpartition(C, [last - k, last + seen - 1], axis=1)[:, last - k : last])
     c = xp.take_along_axis(C, place(near, C), axis=1)
     W = xp.reshape(take(V, near.ravel()), (h, k, q))
     W = W - W[:, :1, :]
@@ -325,25 +326,21 @@ def on_device(form: Array) -> bool:
     return block_bytes(form) > block_bytes(np.empty(0))
 
 
-def rows_per_leaf(local: bool | int, form: Array, budget: Budget) -> int:
-    """Return how many rows a leaf has at most: as many as two matrices of them fit memory."""
-    device = on_device(form)
-    room = free_bytes(form) // 2 if device else budget.bytes
-    most = LEAF_ROWS[device] if isinstance(local, bool) else int(local)
-    return max(1, min(most, int((room / 16) ** 0.5)))
+def rows_per_leaf(local: bool | int | str, rows: Any, width: int, budget: Budget) -> int:
+    """Return how many rows a leaf has at most: two matrices of them fit memory. 0: no leaves.
 
-
-def decide_leaves(local: bool | int | str, rows: Any, width: int, budget: Budget) -> bool | int:
-    """Return what to do about leaves, which hold all rows: "auto" has some where memory does.
-
-    `width` is the number of columns that a leaf holds of each row, targets included.
+    All leaves hold all rows, `width` numbers of each, targets included; "auto" has some where
+    memory does.
     """
-    needed = 16 * rows.n * width
-    room = free_bytes(rows.form) if on_device(rows.form) else budget.bytes
-    if local is False or needed <= room:
-        return True if local == "auto" else bool(local) if isinstance(local, bool) else int(local)
+    if local is False:
+        return 0
+    on_device = block_bytes(rows.form) > block_bytes(np.empty(0))
+    needed, room = 16 * rows.n * width, free_bytes(rows.form) if on_device else budget.bytes
+    if needed <= room:
+        most = LEAF_ROWS[on_device] if isinstance(local, bool | str) else int(local)
+        return max(1, min(most, int((room / (32 if on_device else 16)) ** 0.5)))
     if local == "auto":
-        return False
+        return 0
     msg = (
         f"Leaves hold all {rows.n} rows, which takes about {format_bytes(needed)}, but max_memory "
         f"is {format_bytes(budget.bytes)}: allow more memory, or take local=False."

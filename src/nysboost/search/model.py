@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
-from operator import add
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -33,13 +32,11 @@ from nysboost.numerics.linalg import triangular_factor, triangular_inverse
 from nysboost.numerics.resources import Budget
 from nysboost.search import tuning
 from nysboost.search.leaves import Leaves, Tree
+from nysboost.search.loss import Sample
 from nysboost.search.scaling import PiecewiseCodes, with_codes
 
 NOISELESS = 1e-6
 """Noise below this share of the variance of y is as much rounding as noise."""
-
-BEYOND = 4.0
-"""A row of which the landmarks know less than usual, by more than this factor, is outlying."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,14 +102,6 @@ class LinearModel(LinearPredictor):
         root = _inverse_root(moments.FF, doubt)
         return cls(features, mean, w, gamma, moments, missed / moments.weight, doubt, root)
 
-    def add_rows(self, moments: Moments) -> LinearModel:
-        """Return the model after more rows."""
-        return LinearModel.fit(self.features, self.moments + moments, self.gamma)
-
-    def without(self, moments: Moments) -> LinearModel:
-        """Return the model as it would be without some of the rows."""
-        return LinearModel.fit(self.features, self.moments - moments, self.gamma)
-
     def spread(self, F: Array) -> Array:
         """Return the variance of an observation at rows with features F, over s², shape (n,).
 
@@ -134,7 +123,7 @@ class LinearModel(LinearPredictor):
         FF, n = self.moments.FF, self.moments.weight
         known = float(xp.sum((FF @ self.root) * self.root) / n)
         of_rows = self.doubt * known + height - float(xp.linalg.trace(FF) / n)
-        usual = min(BEYOND * of_rows / height, 1 - 1 / BEYOND)
+        usual = min(tuning.BEYOND * of_rows / height, 1 - 1 / tuning.BEYOND)
         unknown = (self.spread(F) - 1) * self.doubt / height
         return xp.clip((unknown - usual) / (1 - usual), min=0.0)
 
@@ -151,27 +140,22 @@ def _inverse_root(FF: Array, gamma: float) -> Array:
     return triangular_inverse(xp.linalg.cholesky(FF + gamma * identity(FF.shape[0], FF))).T
 
 
-def errors_along(
-    train: Moments, F: Array, Y: Array, weights: Array | None, gammas: Floats
-) -> Floats:
-    """Return the squared errors of held-out rows for each γ, as they count, shape (g, n)."""
-    xp, mean = namespace(F), train.mean
-    eye = identity(train.FF.shape[0], train.FF)
-    b = train.FY - train.F[:, None] * mean[None, :]
-    counts = xp.ones_like(F[:, 0]) if weights is None else weights
-    counts = counts / xp.mean(counts)
+def choose_gamma(trained: Sequence[tuple[Moments, Array, Sample, float]]) -> tuple[float, float]:
+    """Return the largest multiple of γ within a thousandth of the least error, and that error.
 
-    def errors(gamma: float) -> Floats:
-        missed = Y - mean - F @ xp.linalg.solve(train.FF + gamma * eye, b)
-        return to_host(counts * xp.mean(missed**2, axis=1))
-
-    return np.stack([errors(float(gamma)) for gamma in gammas])
-
-
-def choose_gamma(gammas: Floats, errors: Floats) -> int:
-    """Return the position of the largest γ that is within a thousandth of the best error."""
+    For each fold there are moments of training rows, features (h, r) of held-out rows, these, and
+    the loss's γ. The error is the sum of squares, weighed.
+    """
+    errors = np.zeros(len(tuning.GAMMAS))
+    for train, F, held, gamma in trained:
+        xp, mean, eye = namespace(F), train.mean, identity(train.FF.shape[0], train.FF)
+        b = train.FY - train.F[:, None] * mean[None, :]
+        for i, multiple in enumerate(tuning.GAMMAS):
+            w = xp.linalg.solve(train.FF + float(gamma * multiple) * eye, b)
+            squares = xp.mean((held.Y - mean - F @ w) ** 2, axis=1)
+            errors[i] += float(xp.sum(squares if held.weights is None else squares * held.weights))
     good = np.nan_to_num(errors, nan=np.inf) <= 1.001 * np.nanmin(errors)
-    return int(np.flatnonzero(good)[np.argmax(gammas[good])])
+    return float(tuning.GAMMAS[good].max()), float(np.nanmin(errors))
 
 
 def mixture_weights(means: Sequence[Floats], truth: Floats, counts: Floats) -> Floats:
@@ -202,65 +186,52 @@ def mixture_weights(means: Sequence[Floats], truth: Floats, counts: Floats) -> F
 
 @dataclass(frozen=True, eq=False)
 class Member:
-    """A member of a mixture: share · g(x) + local_share · (the leaf's part, and g(x) or the mean).
+    """A member of a mixture: weight · g(x) + local_weight · (what the leaf of x adds to g).
 
-    g, on landmarks, is the model; rows go through the codes first; leaves correct g or replace it.
+    g, on landmarks, is the model; rows go through the codes first.
     """
 
     model: Any
-    share: float
+    weight: float
     codes: PiecewiseCodes | None = None
     leaves: Leaves | None = None
-    local_share: float = 0.0
-    correcting: bool = False
-
-    @property
-    def weight(self) -> float:
-        """Both shares together."""
-        return self.share + self.local_share
+    local_weight: float = 0.0
 
     def predict(self, rows: Any, budget: Budget) -> Array:
         """Return what the member contributes to predictions of rows, shape (n, t)."""
-        rows, parts = with_codes(rows, self.codes), []
-        through = self.share + (self.local_share if self.correcting else 0.0)
-        if through or self.leaves is None:
-            parts.append(through * self.model.evaluate(rows, budget))
-        if self.leaves is not None:
-            local = self.leaves(mapped_rows(self.model, rows), budget)
-            base = 0.0 if self.correcting else like(to_host(self.model.mean), local)
-            parts.append(self.local_share * (local + base))
-        return reduce(add, parts)
+        rows = with_codes(rows, self.codes)
+        found: Array = self.weight * self.model.evaluate(rows, budget)
+        if self.leaves is None:
+            return found
+        task = BlockTask("metric", map_block, self.model.kernel, scan_size(rows))
+        mapped: Array = rows.map(task, 0)
+        return found + self.local_weight * self.leaves(mapped, budget)
 
-    def variance(self, X: Array) -> tuple[Array, Array]:
+    def variance(self, X: Array, *, seen: bool = False) -> tuple[Array, Array]:
         """Return variances of observations at rows (n, t), and how outlying they are (n,), weighed.
 
-        Of leaves it is the Gaussian process variance: that of landmarks says how well they know a
+        Rows that were `seen` in training have the variance that leaves would have without them. Of
+        leaves it is the Gaussian process variance: that of landmarks says how well they know a
         row, and intervals by it are wider than of one width (pol, bike, keggundirected).
         """
         x = X if self.codes is None else self.codes(X)
         F = self.model.features(x)
-        found = self.share * self.model.spread(F)[:, None] * self.model.noise
+        of_model = self.model.spread(F)[:, None] * self.model.noise
+        found = (self.weight - self.local_weight) * of_model
         if self.leaves is not None:
-            local = self.leaves.variance(map_block(self.model.kernel, x))
-            found = found + self.local_share * local
+            mapped = map_block(self.model.kernel, x)
+            found = found + self.local_weight * self.leaves.variance(mapped, seen=seen)
         return found, self.weight * self.model.outlying(F)
 
     def add_rows(self, rows: Any, Y: Array, weights: Array | None, budget: Budget) -> Member:
-        """Return the member after more rows: landmarks, metric and shares stay."""
-        rows = with_codes(rows, self.codes)
-        added = moments_of(self.model.features, rows, Y, weights=weights, budget=budget)
-        model = self.model.add_rows(added)
+        """Return the member after more rows: landmarks, metric and weights of the mixture stay."""
+        rows, model = with_codes(rows, self.codes), self.model
+        added = moments_of(model.features, rows, Y, weights=weights, budget=budget)
+        model = LinearModel.fit(model.features, model.moments + added, model.gamma)
         if self.leaves is None:
             return replace(self, model=model)
-        which = model, self.leaves.tree, (self.correcting,)
-        leaves = self.leaves.add_rows(rows, *leaf_rows(rows, Y, weights, *which, budget))
-        return replace(self, model=model, leaves=leaves)
-
-
-def mapped_rows(model: LinearPredictor, rows: Any) -> Array:
-    """Return all rows, from memory or a store, behind the metric, in float64, shape (n, q)."""
-    mapped: Array = rows.map(BlockTask("metric", map_block, model.kernel, scan_size(rows)), 0)
-    return mapped
+        task, *beside = leaf_rows(rows, Y, weights, model, self.leaves.tree, budget)
+        return replace(self, model=model, leaves=self.leaves.add_rows(rows, task, *beside))
 
 
 def map_block(kernel: Any, X: Array) -> Array:
@@ -271,31 +242,28 @@ def map_block(kernel: Any, X: Array) -> Array:
 
 def leaf_rows(
     rows: Any, Y: Array, weights: Array | None, model: LinearPredictor, tree: Tree,
-    correcting: tuple[bool, ...], budget: Budget, asked: Any = True,
+    budget: Budget, asked: Any = True,
 ) -> tuple[Any, ...]:  # fmt: skip
     """Return the task that groups rows by leaf, and the tables that it takes beside them.
 
-    Residuals are y − g if leaves correct the model, else y − mean. Only leaves that are `asked`
-    for have rows.
+    Only leaves that are `asked` for have rows.
     """
-    width = rows.n_features + tree.directions.shape[1] + len(correcting) * Y.shape[1]
+    width = rows.n_features + tree.directions.shape[1] + Y.shape[1]
     size = max(1, min(SCAN_BYTES, budget.bytes // 8) // (8 * width))
     asked = np.broadcast_to(asked, tree.n_leaves)
-    task = BlockTask("leaves", _leaf_rows, (model, tree, correcting, asked, budget), size)
+    task = BlockTask("leaves", _leaf_rows, (model, tree, asked, budget), size)
     return (task, Y) if weights is None else (task, Y, weights[:, None])
 
 
 def _leaf_rows(
     shared: Any, X: Array, Y: Floats, weights: Floats | None = None
 ) -> tuple[Indices, Array]:
-    """Return the leaf of each row of positive weight, and a table of U, R and ω."""
-    model, tree, correcting, asked, budget = shared
+    """Return the leaf of each row of positive weight, and a table of U, y − g(x) and ω."""
+    model, tree, asked, budget = shared
     U = map_block(model.kernel, X)
     leaf = tree(U)
     counts = np.ones((len(leaf), 1)) if weights is None else weights
     kept = np.flatnonzero((counts[:, 0] > 0) & asked[leaf])
-    U, y, parts = take(U, kept), like(Y[kept], U), []
-    for by_model in correcting:
-        few = ArrayRows(in_float64(take(X, kept)))
-        parts.append(y - (model.evaluate(few, budget) if by_model else model.mean))
-    return leaf[kept], namespace(U).concat([U, *parts, like(counts[kept], U)], axis=1)
+    U, rows = take(U, kept), ArrayRows(in_float64(take(X, kept)))
+    R = like(Y[kept], U) - model.evaluate(rows, budget)
+    return leaf[kept], namespace(U).concat([U, R, like(counts[kept], U)], axis=1)

@@ -25,7 +25,7 @@ from nysboost.numerics.arrays import (
     take,
     to_host,
 )
-from nysboost.search.tuning import BINS, CODED_ROWS, CODES, COMPONENTS, PILOT_ROWS
+from nysboost.search.tuning import BATCH_ROWS, CODES, WIDE
 
 CONSTANT = 1e-12
 """A feature whose spread is below this share of its size is constant but for rounding."""
@@ -91,11 +91,11 @@ def by_quantiles(X: Array) -> Scale:
 def principal(scaling: Scaling, X: Array) -> Scale:
     """Return leading principal components of scaled features, at unit spread on average."""
     scale = scaling(X)
-    U = to_host(scale(X[:PILOT_ROWS, :]))
+    U = to_host(scale(X[:BATCH_ROWS, :]))
     U = U - U.mean(axis=0)
     n, d = U.shape
     values, V = np.linalg.eigh(U @ U.T if n < d else U.T @ U)
-    kept = np.flatnonzero(values > CONSTANT * max(values[-1], CONSTANT))[::-1][:COMPONENTS]
+    kept = np.flatnonzero(values > CONSTANT * max(values[-1], CONSTANT))[::-1][:WIDE]
     if len(kept) == 0:
         return scale
     directions = U.T @ V[:, kept] / np.sqrt(values[kept]) if n < d else V[:, kept]
@@ -113,7 +113,7 @@ SCALINGS: dict[str, Scaling] = {
 
 def n_numeric(X: Array) -> int:
     """Return how many features have more than two values."""
-    x = to_host(X[:PILOT_ROWS, :])
+    x = to_host(X[:BATCH_ROWS, :])
     between = (x > x.min(axis=0)) & (x < x.max(axis=0))
     return int(np.count_nonzero(between.any(axis=0)))
 
@@ -130,8 +130,8 @@ class PiecewiseCodes:
 
     @classmethod
     def of(cls, X: Array) -> PiecewiseCodes:
-        """Choose edges: the different values of each feature, or quantiles of them."""
-        most = max(3, min(BINS, X.shape[0] // CODED_ROWS, CODES // max(1, n_numeric(X))))
+        """Choose edges: the different values of each feature, or quantiles, 2∛n (Rice's rule)."""
+        most = max(3, min(int(2 * X.shape[0] ** (1 / 3)), CODES // max(1, n_numeric(X))))
         edges = []
         for column in to_host(X).T:
             values = np.unique(column)

@@ -1,0 +1,129 @@
+"""All rows, and those in memory: which are held out, and from which candidates learn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from nysboost.data.rows import ArrayRows, Rows
+from nysboost.numerics.arrays import Array, Floats, Indices, dense, in_float64, like, take, to_host
+from nysboost.numerics.resources import Budget
+from nysboost.search import tuning
+from nysboost.search.loss import Sample
+from nysboost.search.scaling import PiecewiseCodes, Scale, with_codes
+
+FOLDS = 5
+"""Fifths of few rows are held out in turn."""
+
+SAMPLE_SHARE = 8
+"""Rows in memory take this part of the working memory."""
+
+
+def in_folds(n: int) -> bool:
+    """Whether fifths of n rows are held out in turn, because one would be too few."""
+    return n <= FOLDS * tuning.HELD_OUT[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """All rows, with targets (n, t) on the host and weights (n,), and some of them in memory.
+
+    `order` says which those are, in random order; X are these rows; folds are numbers of rows,
+    from the beginning of `order`, that are held out in turn; `room` is the memory for X in bytes.
+    """
+
+    rows: Any
+    Y: Floats
+    weights: Floats | None
+    order: Indices
+    X: Array
+    folds: tuple[int, ...]
+    room: int
+    codes: PiecewiseCodes | None = None
+
+    @classmethod
+    def draw(
+        cls, rows: Rows, Y: Floats, weights: Floats | None, rng: np.random.Generator, budget: Budget
+    ) -> Data:
+        """Draw rows into memory; few rows are sorted first."""
+        least, most = tuning.HELD_OUT
+        few = in_folds(rows.n)
+        if few:
+            X, Y, weights = _sort_rows(in_float64(dense(rows.take(slice(None)))), Y, weights)
+            rows = ArrayRows(X)
+        n, room = rows.n, budget.bytes // SAMPLE_SHARE
+        held = n // FOLDS if few else min(max(n // 10, least), most)
+        order = rng.permutation(n)[: held + max(1, room // (8 * rows.n_features))]
+        if weights is not None:
+            order = order[weights[order] > 0]
+            weights = weights * (np.count_nonzero(weights) / weights.sum())
+        if few:  # as many folds as make enough rows
+            count = min(FOLDS, -(-least // max(held, 1)))
+            sizes = [len(part) for part in np.array_split(order, FOLDS)[:count]]
+            folds = tuple(size for size in sizes if size) if len(order) > 1 else (0,)
+        else:
+            folds = (min(held, len(order) // FOLDS),)
+        stored = dense(rows.take(np.sort(order)))
+        X = in_float64(take(stored, np.argsort(np.argsort(order))))
+        return cls(rows, Y, weights, order, X, folds, room)
+
+    @property
+    def distinct(self) -> int:
+        """How many of few rows differ; of many as many as there are."""
+        n = len(self.order)
+        return n if len(self.folds) == 1 else len(np.unique(to_host(self.X), axis=0))
+
+    @property
+    def mass(self) -> Floats:
+        """How often each row counts, shape (n,)."""
+        return np.ones(self.rows.n) if self.weights is None else self.weights
+
+    @cached_property
+    def splits(self) -> list[tuple[Indices, Indices]]:
+        """Positions in `order` of training and held-out rows of each fold."""
+        ends, every = np.cumsum([0, *self.folds]), np.arange(len(self.order))
+        if ends[-1] == 0:
+            return [(every, every)]
+        return [(np.r_[every[:a], every[b:]], every[a:b]) for a, b in pairwise(ends)]
+
+    @cached_property
+    def held(self) -> Indices:
+        """Held-out rows of all folds, shape (h,)."""
+        return np.asarray(self.order[np.concatenate([held for _, held in self.splits])])
+
+    def with_codes(self, codes: PiecewiseCodes | None) -> Data:
+        """Return the same with codes beside the features, and no more numbers in memory."""
+        if codes is None:
+            return self
+        most = sum(self.folds) + self.room // (8 * len(codes.origins))
+        order, X, rows = self.order[:most], codes(self.X[:most, :]), with_codes(self.rows, codes)
+        return replace(self, rows=rows, order=order, X=X, codes=codes)
+
+    def sample(self, at: Any = slice(None), scale: Scale | None = None) -> Sample:
+        """Return some of the rows in memory, as they are or in other coordinates."""
+        X, there = take(self.X, at), self.order[at]
+        weights = None if self.weights is None else like(self.weights[there], X)
+        return Sample(X if scale is None else scale(X), like(self.Y[there], X), weights)
+
+
+def _sort_rows(X: Any, Y: Floats, weights: Floats | None) -> tuple[Any, Floats, Floats | None]:
+    """Return the rows sorted, those of no weight left out, and equal ones side by side.
+
+    So neither the order of the rows nor whether all are repeated, or weighed twice, matters. Each
+    is there as often as it counts: held out as one, all rows of a label would go, and those of
+    another stay. Where weights are no numbers of rows, equal rows are one.
+    """
+    counts = np.ones(X.shape[0]) if weights is None else weights
+    both = np.concatenate([to_host(X), Y], axis=1)[counts > 0]
+    distinct, group = np.unique(both, axis=0, return_inverse=True)
+    added = np.bincount(group.ravel(), counts[counts > 0], minlength=len(distinct))
+    d, times = X.shape[1], np.round(added).astype(np.intp)
+    times = times // np.gcd.reduce(times) if (times == added).all() else np.ones_like(times)
+    if len(distinct) < times.sum() and in_folds(int(times.sum())):
+        distinct, added = np.repeat(distinct, times, axis=0), np.ones(times.sum())
+    alike = bool((added == added[0]).all())
+    return like(distinct[:, :d], X), distinct[:, d:], None if alike else added.astype(np.float64)
