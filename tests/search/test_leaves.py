@@ -16,8 +16,7 @@ import nysboost as nb
 from nysboost.data.recognise import rows_of
 from nysboost.numerics.resources import Budget
 from nysboost.search.candidates import MATERN32
-from nysboost.search.leaves import Leaves, Tree, nearest_variance
-from nysboost.search.model import leaf_rows
+from nysboost.search.leaves import Leaves, Tree, leaf_rows, nearest_variance
 from nysboost.search.tuning import NEAREST
 
 QUICK = {"kernel": "matern", "metric": "each", "scale": "standard", "random_state": 0}
@@ -255,13 +254,12 @@ def test_the_variance_of_a_leaf_is_that_of_a_gaussian_process_or_more(n, seed):
         K, C = MATERN32(V, V) + 0.1 * np.diag(1 / counts), MATERN32(H, V)
         return 1.1 - np.sum(C * np.linalg.solve(K, C.T).T, axis=1)
 
-    table = np.c_[V, rng.normal(size=n), counts]
-    found = nearest_variance(MATERN32, 0.1, H, table)
+    found = nearest_variance(MATERN32, 0.1, H, V, counts)
     assert (found >= exact(H, V, counts) - 1e-9).all()
     if n <= NEAREST:
         np.testing.assert_allclose(found, exact(H, V, counts), rtol=1e-9)
     if 1 < n <= NEAREST:
         others = [np.arange(n) != i for i in range(n)]
         without = [exact(V[i : i + 1], V[at], counts[at])[0] for i, at in enumerate(others)]
-        found = nearest_variance(MATERN32, 0.1, V, table, seen=True)
+        found = nearest_variance(MATERN32, 0.1, V, V, counts, seen=True)
         np.testing.assert_allclose(found, without, rtol=1e-9)

@@ -30,9 +30,10 @@ def table(n, seed=0):
 def test_features_in_the_coordinates_of_a_search_are_those_of_the_rows(scaling, A):
     X, fresh = rows(), rows(seed=1)
     scale = scaling(X)
-    found = Solution(MATERN32, scale(X[:9]), A, 1.0)
-    expected = found.features()(scale(fresh))
-    np.testing.assert_allclose(found.features(scale)(fresh), expected, atol=1e-5)
+    found = Solution(MATERN32, scale(X[:9]), A, 1.0).features(scale)
+    kernel = nb.Matern(1.5, 1.0, metric=nb.Metric(A))
+    expected = kernel(scale(fresh), scale(X[:9])) @ found.normalization
+    np.testing.assert_allclose(found(fresh), expected, atol=1e-5)
 
 
 def test_a_wide_table_has_a_metric_of_each_feature_too_where_there_are_rows_enough():

@@ -32,7 +32,7 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
 
     Kernel, metric, landmarks, noise and penalty are found together, on a sample whose size does
     not grow with n. All rows, mapped by the metric, then predict in the leaves of a tree, by exact
-    kernel ridge regression that replaces the landmarks' prediction or corrects it. Rows held out of
+    kernel ridge regression that corrects the landmarks' prediction. Rows held out of
     both stages, folds of few rows, choose among candidates and mix them.
 
     .. versionadded:: 0.2

@@ -15,7 +15,7 @@ from nysboost.gram import KernelGram
 from nysboost.kernels import Anova, Gaussian, Laplacian, Matern, Metric, make_kernel
 from nysboost.kernels.metric import Mapped
 from nysboost.kernels.radial import Radial
-from nysboost.numerics.arrays import Array, dense, like, namespace, take, to_host
+from nysboost.numerics.arrays import Array, dense, like, namespace, take
 from nysboost.numerics.checks import unknown
 from nysboost.numerics.descent import anneal
 from nysboost.numerics.kmeans import clusters
@@ -54,12 +54,10 @@ class Solution:
     gamma: float
     N: Array | None = None
 
-    def features(self, scale: Scale | None = None) -> FeatureMap:
-        """Return the features of rows as they are, or in the coordinates of the search."""
-        metric, Z = Metric(to_host(self.A)), self.Z
-        if scale is not None:
-            metric, Z = scale.metric(self.A), scale.to_rows(Z)
-        return FeatureMap.of(replace(self.kernel, metric=metric), Z, self.N)
+    def features(self, scale: Scale) -> FeatureMap:
+        """Return the features of rows as they are, where the search was in other coordinates."""
+        kernel = replace(self.kernel, metric=scale.metric(self.A))
+        return FeatureMap.of(kernel, scale.to_rows(self.Z), self.N)
 
     def grow(self, sample: Sample, c: int, seed: int) -> Solution:
         """Return the same with rows of a sample as more landmarks, c in all."""

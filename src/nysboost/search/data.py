@@ -10,9 +10,13 @@ from typing import Any
 import numpy as np
 
 from nysboost.data.rows import ArrayRows, Rows
-from nysboost.numerics.arrays import Array, Floats, Indices, dense, in_float64, like, take, to_host
+from nysboost.engine.factor import Moments, moments_of
+from nysboost.engine.feature_map import FeatureMap
+from nysboost.numerics import arrays
+from nysboost.numerics.arrays import Array, Floats, Indices
 from nysboost.numerics.resources import Budget
 from nysboost.search import tuning
+from nysboost.search.leaves import Tree
 from nysboost.search.loss import Sample
 from nysboost.search.scaling import PiecewiseCodes, Scale, with_codes
 
@@ -33,7 +37,7 @@ class Data:
     """All rows, with targets (n, t) on the host and weights (n,), and some of them in memory.
 
     `order` says which those are, in random order; X are these rows; folds are numbers of rows,
-    from the beginning of `order`, that are held out in turn; `room` is the memory for X in bytes.
+    from the beginning of `order`, that are held out in turn.
     """
 
     rows: Any
@@ -42,7 +46,8 @@ class Data:
     order: Indices
     X: Array
     folds: tuple[int, ...]
-    room: int
+    seed: int
+    budget: Budget
     codes: PiecewiseCodes | None = None
 
     @classmethod
@@ -53,11 +58,12 @@ class Data:
         least, most = tuning.HELD_OUT
         few = in_folds(rows.n)
         if few:
-            X, Y, weights = _sort_rows(in_float64(dense(rows.take(slice(None)))), Y, weights)
+            X = arrays.in_float64(arrays.dense(rows.take(slice(None))))
+            X, Y, weights = _sort_rows(X, Y, weights)
             rows = ArrayRows(X)
-        n, room = rows.n, budget.bytes // SAMPLE_SHARE
+        n, room = rows.n, budget.bytes // SAMPLE_SHARE // (8 * rows.n_features)
         held = n // FOLDS if few else min(max(n // 10, least), most)
-        order = rng.permutation(n)[: held + max(1, room // (8 * rows.n_features))]
+        order = rng.permutation(n)[: held + max(1, room)]
         if weights is not None:
             order = order[weights[order] > 0]
             weights = weights * (np.count_nonzero(weights) / weights.sum())
@@ -67,15 +73,15 @@ class Data:
             folds = tuple(size for size in sizes if size) if len(order) > 1 else (0,)
         else:
             folds = (min(held, len(order) // FOLDS),)
-        stored = dense(rows.take(np.sort(order)))
-        X = in_float64(take(stored, np.argsort(np.argsort(order))))
-        return cls(rows, Y, weights, order, X, folds, room)
+        stored = arrays.dense(rows.take(np.sort(order)))
+        X = arrays.in_float64(arrays.take(stored, np.argsort(np.argsort(order))))
+        return cls(rows, Y, weights, order, X, folds, int(rng.integers(2**31)), budget)
 
     @property
     def distinct(self) -> int:
         """How many of few rows differ; of many as many as there are."""
         n = len(self.order)
-        return n if len(self.folds) == 1 else len(np.unique(to_host(self.X), axis=0))
+        return n if len(self.folds) == 1 else len(np.unique(arrays.to_host(self.X), axis=0))
 
     @property
     def mass(self) -> Floats:
@@ -99,15 +105,35 @@ class Data:
         """Return the same with codes beside the features, and no more numbers in memory."""
         if codes is None:
             return self
-        most = sum(self.folds) + self.room // (8 * len(codes.origins))
+        most = sum(self.folds) + self.budget.bytes // SAMPLE_SHARE // (8 * len(codes.origins))
         order, X, rows = self.order[:most], codes(self.X[:most, :]), with_codes(self.rows, codes)
         return replace(self, rows=rows, order=order, X=X, codes=codes)
 
+    def pilot(self, most: int) -> Data:
+        """Return as many training and held-out rows of one split as if there were no others."""
+        if len(self.folds) > 1 or len(self.order) <= most:
+            return self
+        held = min(self.folds[0], most)
+        at = np.r_[:held, self.folds[0] : self.folds[0] + most][: len(self.order)]
+        X, there = arrays.take(self.X, at), self.order[at]
+        weights = None if self.weights is None else self.weights[there]
+        few = {"rows": ArrayRows(X), "Y": self.Y[there], "weights": weights, "X": X}
+        return replace(self, order=np.arange(len(at)), folds=(held,), **few)
+
     def sample(self, at: Any = slice(None), scale: Scale | None = None) -> Sample:
         """Return some of the rows in memory, as they are or in other coordinates."""
-        X, there = take(self.X, at), self.order[at]
-        weights = None if self.weights is None else like(self.weights[there], X)
-        return Sample(X if scale is None else scale(X), like(self.Y[there], X), weights)
+        X, there = arrays.take(self.X, at), self.order[at]
+        weights = None if self.weights is None else arrays.like(self.weights[there], X)
+        return Sample(X if scale is None else scale(X), arrays.like(self.Y[there], X), weights)
+
+    def moments(self, features: FeatureMap) -> Moments:
+        """Return sums over all rows."""
+        return moments_of(features, self.rows, self.Y, weights=self.weights, budget=self.budget)
+
+    def cut(self, U: Array, most: int) -> Tree:
+        """Return the tree of the rows in memory, mapped to U, in their own order: no seed's."""
+        mapped = arrays.take(U, np.argsort(self.order))
+        return Tree.of(mapped, most, int(np.count_nonzero(self.mass)))
 
 
 def _sort_rows(X: Any, Y: Floats, weights: Floats | None) -> tuple[Any, Floats, Floats | None]:
@@ -118,12 +144,12 @@ def _sort_rows(X: Any, Y: Floats, weights: Floats | None) -> tuple[Any, Floats, 
     another stay. Where weights are no numbers of rows, equal rows are one.
     """
     counts = np.ones(X.shape[0]) if weights is None else weights
-    both = np.concatenate([to_host(X), Y], axis=1)[counts > 0]
+    both = np.concatenate([arrays.to_host(X), Y], axis=1)[counts > 0]
     distinct, group = np.unique(both, axis=0, return_inverse=True)
     added = np.bincount(group.ravel(), counts[counts > 0], minlength=len(distinct))
     d, times = X.shape[1], np.round(added).astype(np.intp)
     times = times // np.gcd.reduce(times) if (times == added).all() else np.ones_like(times)
     if len(distinct) < times.sum() and in_folds(int(times.sum())):
         distinct, added = np.repeat(distinct, times, axis=0), np.ones(times.sum())
-    alike = bool((added == added[0]).all())
-    return like(distinct[:, :d], X), distinct[:, d:], None if alike else added.astype(np.float64)
+    X, Y = arrays.like(distinct[:, :d], X), distinct[:, d:]
+    return X, Y, None if (added == added[0]).all() else added.astype(np.float64)

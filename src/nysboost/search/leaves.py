@@ -20,42 +20,23 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack
 
-from nysboost.data.driver import Task, in_order
-from nysboost.numerics.arrays import (
-    Array,
-    Floats,
-    Indices,
-    block_bytes,
-    empty,
-    free_bytes,
-    identity,
-    in_float64,
-    is_numpy,
-    like,
-    namespace,
-    place,
-    row_blocks,
-    take,
-    to_host,
-)
+from nysboost.data.driver import BlockTask, Task, in_order
+from nysboost.data.rows import SCAN_BYTES, ArrayRows
+from nysboost.numerics import arrays
+from nysboost.numerics.arrays import Array, Floats, Indices, namespace
 from nysboost.numerics.linalg import symmetric
 from nysboost.numerics.resources import Budget, format_bytes, one_blas_thread, usable_threads
 from nysboost.search.tuning import LEAF_ROWS, NEAREST
 
-DIRECTION_ROWS = 2048
-"""Rows, spread evenly, from which a node takes its principal direction."""
-
-BLOCK = 256
-"""Rows whose variances are computed together."""
+DIRECTION_ROWS, BLOCK = 2048, 256
+"""Rows, spread evenly, that give a node its direction; rows whose variances are done together."""
 
 PREPARED = 16
 """Leaves that stay prepared for the next rows: each takes the memory of its rows once more."""
 
-ROUNDED = 1e-3
-"""Rows that are rounded to float32 move by at most this share of the error."""
-
-LEAST = 1e-8
-"""ρ is at least this: below it rounding decides whether a kernel matrix has a factor."""
+ROUNDED, LEAST = 1e-3, 1e-8
+"""Rows in float32 move by at most this share of the error; ρ is at least this, because below it
+rounding decides whether a kernel matrix has a factor."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +67,7 @@ class Tree:
 
         def grow(rows: Indices) -> int:
             nonlocal leaves
-            cut = None if len(rows) <= most else _cut(take(U, rows))
+            cut = None if len(rows) <= most else _cut(arrays.take(U, rows))
             if cut is None:
                 leaves += 1
                 return -leaves
@@ -99,12 +80,8 @@ class Tree:
             return node
 
         grow(np.arange(U.shape[0]))
-        q = int(U.shape[1])
-        return cls(
-            np.array(directions).reshape(-1, q),
-            np.array(thresholds),
-            np.array(children, dtype=np.intp).reshape(-1, 2),
-        )
+        at = np.array(children, dtype=np.intp).reshape(-1, 2)
+        return cls(np.array(directions).reshape(-1, U.shape[1]), np.array(thresholds), at)
 
     @property
     def n_leaves(self) -> int:
@@ -116,9 +93,10 @@ class Tree:
         leaf = np.zeros(U.shape[0], dtype=np.intp)
         if len(self.thresholds) == 0:
             return leaf
-        directions = like(self.directions.T, U)
-        for block in row_blocks(len(leaf), 8 * len(self.thresholds), block_bytes(U) // 8):
-            side = to_host(U[block, :] @ directions) > self.thresholds
+        directions = arrays.like(self.directions.T, U)
+        size = arrays.block_bytes(U) // 8
+        for block in arrays.row_blocks(len(leaf), 8 * len(self.thresholds), size):
+            side = arrays.to_host(U[block, :] @ directions) > self.thresholds
             at, rows = leaf[block], np.arange(len(side))
             while len(rows):
                 at[rows] = self.children[at[rows], side[rows, at[rows]].astype(np.intp)]
@@ -128,10 +106,10 @@ class Tree:
 
 def _cut(U: Array) -> tuple[Floats, float, Any] | None:
     """Return direction, threshold and which rows are above it; None where all rows are alike."""
-    some = to_host(U[:: max(1, U.shape[0] // DIRECTION_ROWS), :])
+    some = arrays.to_host(U[:: max(1, U.shape[0] // DIRECTION_ROWS), :])
     _, V = np.linalg.eigh(np.cov(some, rowvar=False).reshape(U.shape[1], -1))
     direction = V[:, -1]
-    along = to_host(U @ like(direction, U))
+    along = arrays.to_host(U @ arrays.like(direction, U))
     # equal values stay together, and rounding moves no row across the middle of a gap
     for middle in (np.median(along), along.mean(), along.min()):
         above = along > middle
@@ -144,8 +122,8 @@ def _cut(U: Array) -> tuple[Floats, float, Any] | None:
 class Leaves:
     """All rows, leaf after leaf, with the coefficients of their ridge regressions.
 
-    `starts`, of shape (leaves + 1,), says where each leaf begins; V (n, q), R (n, t), w (n, t) and
-    counts (n,) or None are mapped rows, what is regressed on them, coefficients and ω. V may be in
+    `starts`, of shape (leaves + 1,), says where each leaf begins; V (n, q), R (n, t), counts (n,)
+    and w (n, t) are mapped rows, what is regressed on them, ω and coefficients. V may be in
     float32; coefficients belong to the rows as they are stored.
     """
 
@@ -154,8 +132,8 @@ class Leaves:
     starts: Indices
     V: Array
     R: Array
+    counts: Array
     w: Array
-    counts: Array | None
     rho: float
 
     @classmethod
@@ -170,24 +148,24 @@ class Leaves:
         xp = namespace(U)
         moved = float(xp.max(xp.abs(xp.astype(xp.astype(U, xp.float32), xp.float64) - U)))
         V = xp.astype(U[:0, :], xp.float32 if moved <= ROUNDED * error else xp.float64)
-        R, starts = empty((0, t), U), np.zeros(tree.n_leaves + 1, dtype=np.intp)
-        return cls(kernel, tree, starts, V, R, R, None, rho)
+        R, starts = arrays.empty((0, t), U), np.zeros(tree.n_leaves + 1, dtype=np.intp)
+        return cls(kernel, tree, starts, V, R, U[:0, 0], R, rho)
 
     def __call__(self, U: Array, budget: Budget | None = None) -> Array:
-        """Return k(u, V) w of the leaf of each mapped row u, shape (n, s)."""
+        """Return k(u, V) w of the leaf of each mapped row u, shape (n, t)."""
         out = namespace(U).zeros((U.shape[0], self.w.shape[1]), dtype=U.dtype, device=U.device)
         visits = list(self._visits(self.tree(U)))
 
         def work(visit: tuple[Indices, slice]) -> Array:
             rows, at = visit
-            values: Array = self._against(at)(take(U, rows)) @ self.w[at, :]
+            values: Array = self._against(at)(arrays.take(U, rows)) @ self.w[at, :]
             return values
 
-        threads = usable_threads(budget or Budget()) if is_numpy(U) else 1
+        threads = usable_threads(budget or Budget()) if arrays.is_numpy(U) else 1
         # one BLAS thread: what other threads of the process do then changes no digit
         with one_blas_thread():
             for (rows, _), values in zip(visits, in_order(work, visits, threads), strict=True):
-                out[place(rows, U), :] = values
+                out[arrays.place(rows, U), :] = values
         return out
 
     @cached_property
@@ -197,14 +175,12 @@ class Leaves:
 
     def variance(self, U: Array, *, seen: bool = False) -> Array:
         """Return the variance of observations at mapped rows, (n, t); `seen` ones without them."""
-        xp = namespace(U)
-        out = xp.full((U.shape[0],), 1.0 + self.rho, dtype=U.dtype, device=U.device)
-        counts = xp.ones_like(self.R[:, 0]) if self.counts is None else self.counts
+        out = namespace(U).full((U.shape[0],), 1.0 + self.rho, dtype=U.dtype, device=U.device)
         for rows, at in self._visits(self.tree(U)):
-            table = xp.concat([in_float64(self.V[at, :]), counts[at, None]], axis=1)
+            leaf = arrays.in_float64(self.V[at, :]), self.counts[at]
             for some in np.array_split(rows, -(-len(rows) // BLOCK)):
-                found = nearest_variance(self.kernel, self.rho, take(U, some), table, seen)
-                out[place(some, U)] = found
+                found = nearest_variance(self.kernel, self.rho, arrays.take(U, some), *leaf, seen)
+                out[arrays.place(some, U)] = found
         return out[:, None] * self.amplitude
 
     def _against(self, at: slice) -> Any:
@@ -214,7 +190,7 @@ class Leaves:
         if found is None:
             if len(kept) >= PREPARED:
                 kept.clear()
-            found = kept[at.start] = self.kernel.against(in_float64(self.V[at, :]))
+            found = kept[at.start] = self.kernel.against(arrays.in_float64(self.V[at, :]))
         return found
 
     def __getstate__(self) -> dict[str, Any]:
@@ -225,92 +201,60 @@ class Leaves:
         order = np.argsort(leaf, kind="stable")
         cuts = np.flatnonzero(np.diff(leaf[order])) + 1
         for together in np.split(order, cuts) if len(order) else []:
-            j = leaf[together[0]]
-            at = slice(int(self.starts[j]), int(self.starts[j + 1]))
+            at = slice(*self.starts[leaf[together[0]] :][:2].tolist())
             if at.stop > at.start:
-                size = max(64, block_bytes(self.V) // (8 * (at.stop - at.start)))
-                for start in range(0, len(together), size):
-                    yield together[start : start + size], at
+                size = max(64, arrays.block_bytes(self.V) // (8 * (at.stop - at.start)))
+                for part in arrays.slices(0, len(together), size):
+                    yield together[part], at
 
     def add_rows(self, rows: Any, task: Task, *beside: Array) -> Leaves:
         """Return the leaves after rows have joined them: those with new ones are solved.
 
         The task returns the leaf of each row, and a table of mapped rows, residuals and weights.
         """
-        xp = namespace(self.V)
-        counts = xp.ones_like(self.R[:, 0]) if self.counts is None else self.counts
-        every = self.V, self.R, counts, self.w
+        every = self.V, self.R, self.counts, self.w
         before = [tuple(part[a:b, ...] for part in every) for a, b in pairwise(self.starts)]
-        work = partial(_join_leaf, self.kernel, self.rho)
-        found = rows.group(task, work, [leaf[:3] for leaf in before], *beside)
+        join = partial(_join_leaf, self.kernel, self.rho)
+        found = rows.group(task, join, [leaf[:3] for leaf in before], *beside)
         after = [old if new is None else new for old, new in zip(before, found, strict=True)]
-        V, R, counts, w = (xp.concat(parts) for parts in zip(*after, strict=True))
+        V, R, counts, w = map(namespace(self.V).concat, zip(*after, strict=True))
         starts = np.cumsum([0, *(leaf[0].shape[0] for leaf in after)])
-        alike = bool(xp.all(counts == 1.0))
-        return replace(self, starts=starts, V=V, R=R, counts=None if alike else counts, w=w)
+        return replace(self, starts=starts, V=V, R=R, counts=counts, w=w)
 
 
 def _join_leaf(kernel: Any, rho: float, before: tuple[Array, ...], table: Array) -> Any:
     """Return V, R, ω and w of a leaf after the rows of a table have joined it."""
-    xp, (V, R, counts) = namespace(table), before
-    new = _parts_of(table, V.shape[1])
-    V = xp.concat([V, xp.astype(new[0], V.dtype)])
-    R, counts = xp.concat([R, new[1]]), xp.concat([counts, new[2]])
-    return V, R, counts, solve(kernel_matrix(kernel, V), R, counts, rho)
+    xp, dtype, q = namespace(table), before[0].dtype, before[0].shape[1]
+    new = xp.astype(table[:, :q], dtype), table[:, q:-1], table[:, -1]
+    V, R, counts = map(xp.concat, zip(before, new, strict=True))
+    return V, R, counts, _solve(_kernel_matrix(kernel, V), R, counts, rho)
 
 
 def predict_leaf(kernel: Any, rhos: Floats, H: Array, table: Array) -> Floats:
-    """Return what a leaf predicts for mapped rows H (h, q) with each ρ, shape (r, h, t)."""
-    V, R, counts = _parts_of(table, H.shape[1])
-    K, C, last = kernel_matrix(kernel, V), kernel(H, V), len(rhos) - 1
+    """Return what a leaf predicts for mapped rows H (h, q) with each ρ, shape (r, h, t).
+
+    The table has mapped rows, residuals and weights of the leaf.
+    """
+    q, last = H.shape[1], len(rhos) - 1
+    V, R, counts = table[:, :q], table[:, q:-1], table[:, -1]
+    K, C = _kernel_matrix(kernel, V), kernel(H, V)
     return np.stack([
-        to_host(C @ solve(K if i == last else K + 0.0, R, counts, float(rho)))
+        arrays.to_host(C @ _solve(K if i == last else K + 0.0, R, counts, float(rho)))
         for i, rho in enumerate(rhos)
     ])  # fmt: skip
 
 
-def nearest_variance(kernel: Any, rho: float, H: Array, table: Array, seen: bool = False) -> Array:
-    """Return the variance of observations at mapped rows H, over the amplitude, shape (h,).
-
-    1 + ρ − c(K + ρ diag(1/ω))⁻¹cᵀ, with c and K of the nearest rows of the leaf alone: the others
-    change little (Datta et al. 2016). Of rows that were `seen` the nearest, itself, is left out.
-    """
-    V, _, counts = _parts_of(table, H.shape[1])
-    xp, (h, q), last = namespace(H), H.shape, V.shape[0] - seen
-    C, k = kernel(H, V), min(NEAREST, last)
-    if k == 0:
-        return xp.full_like(C[:, 0], 1.0 + rho)
-    if hasattr(xp, "topk"):  # PyTorch, which has no argpartition
-        near = to_host(xp.topk(C, k + seen)[1][:, int(seen) :])
-    else:
-        near = to_host(xp.argpartition(C, [last - k, last + seen - 1], axis=1)[:, last - k : last])
-    c = xp.take_along_axis(C, place(near, C), axis=1)
-    W = xp.reshape(take(V, near.ravel()), (h, k, q))
-    W = W - W[:, :1, :]
-    G, norms = W @ xp.matrix_transpose(W), xp.sum(W * W, axis=2)
-    squared = xp.clip(norms[:, :, None] + norms[:, None, :] - 2 * G, min=0.0)
-    noise = max(rho, LEAST) / xp.reshape(take(counts, near.ravel()), (h, k))
-    K = kernel.profile(squared)[0] + noise[:, :, None] * identity(k, W)
-    known = xp.sum(c * xp.linalg.solve(K, c[:, :, None])[:, :, 0], axis=1)
-    return xp.clip(1.0 + rho - known, min=rho)
-
-
-def _parts_of(table: Array, q: int) -> tuple[Array, Array, Array]:
-    """Return mapped rows, residuals and weights of a table."""
-    return table[:, :q], table[:, q:-1], table[:, -1]
-
-
-def kernel_matrix(kernel: Any, V: Array) -> Array:
+def _kernel_matrix(kernel: Any, V: Array) -> Array:
     """Return k(V, V), shape (n, n), in float64."""
-    V = in_float64(V)
+    V = arrays.in_float64(V)
     return symmetric(lambda i, j: kernel(V[i[0] : i[-1] + 1, :], V[: len(j), :]), V.shape[0])
 
 
-def solve(K: Array, R: Array, counts: Array | None, rho: float) -> Array:
-    """Return (K + ρ diag(1/ω))⁻¹R, shape (n, s); what is in K is lost."""
-    xp, least = namespace(K), max(rho, LEAST)
+def _solve(K: Array, R: Array, counts: Array, rho: float) -> Array:
+    """Return (K + ρ diag(1/ω))⁻¹R, shape (n, t); what is in K is lost."""
+    xp = namespace(K)
     diagonal = xp.reshape(K, (-1,))[:: K.shape[0] + 1]
-    diagonal += least if counts is None else least / counts
+    diagonal += max(rho, LEAST) / counts
     if isinstance(K, np.ndarray):
         _, found, failed = lapack.dposv(K.T, R, lower=True, overwrite_a=True)
         return np.asarray(found) if not failed else np.full_like(R, np.nan)
@@ -321,9 +265,67 @@ def solve(K: Array, R: Array, counts: Array | None, rho: float) -> Array:
     return triangular(L.T, triangular(L, R, upper=False), upper=True)
 
 
-def on_device(form: Array) -> bool:
-    """Whether arrays of this form are on a device with more memory for blocks."""
-    return block_bytes(form) > block_bytes(np.empty(0))
+def nearest_variance(
+    kernel: Any, rho: float, H: Array, V: Array, counts: Array, seen: bool = False
+) -> Array:
+    """Return the variance of observations at mapped rows H, over the amplitude, shape (h,).
+
+    1 + ρ − c(K + ρ diag(1/ω))⁻¹cᵀ, with c and K of the nearest of the leaf's rows V alone: others
+    change little (Datta et al. 2016). Of rows that were `seen` the nearest, itself, is left out.
+    """
+    xp, (h, q), last = namespace(H), H.shape, V.shape[0] - seen
+    C, k = kernel(H, V), min(NEAREST, last)
+    if k == 0:
+        return xp.full_like(C[:, 0], 1.0 + rho)
+    if hasattr(xp, "topk"):  # PyTorch, which has no argpartition
+        near = arrays.to_host(xp.topk(C, k + seen)[1][:, int(seen) :])
+    else:
+        order = xp.argpartition(C, [last - k, last + seen - 1], axis=1)
+        near = arrays.to_host(order[:, last - k : last])
+    c = xp.take_along_axis(C, arrays.place(near, C), axis=1)
+    W = xp.reshape(arrays.take(V, near.ravel()), (h, k, q))
+    W = W - W[:, :1, :]
+    G, norms = W @ xp.matrix_transpose(W), xp.sum(W * W, axis=2)
+    squared = xp.clip(norms[:, :, None] + norms[:, None, :] - 2 * G, min=0.0)
+    noise = max(rho, LEAST) / xp.reshape(arrays.take(counts, near.ravel()), (h, k))
+    K = kernel.profile(squared)[0] + noise[:, :, None] * arrays.identity(k, W)
+    known = xp.sum(c * xp.linalg.solve(K, c[:, :, None])[:, :, 0], axis=1)
+    return xp.clip(1.0 + rho - known, min=rho)
+
+
+def map_block(kernel: Any, X: Array) -> Array:
+    """Return rows in memory behind the metric, in float64, shape (n, q)."""
+    x = arrays.in_float64(arrays.as_float(X))
+    return arrays.dense(kernel.mapping(x)(x))
+
+
+def leaf_rows(
+    rows: Any, Y: Array, weights: Array | None, model: Any, tree: Tree,
+    budget: Budget, asked: Any = True,
+) -> tuple[Any, ...]:  # fmt: skip
+    """Return the task that groups rows by leaf, and the tables that it takes beside them.
+
+    Only leaves that are `asked` for have rows.
+    """
+    width = rows.n_features + tree.directions.shape[1] + Y.shape[1]
+    size = max(1, min(SCAN_BYTES, budget.bytes // 8) // (8 * width))
+    asked = np.broadcast_to(asked, tree.n_leaves)
+    task = BlockTask("leaves", _leaf_rows, (model, tree, asked, budget), size)
+    return (task, Y) if weights is None else (task, Y, weights[:, None])
+
+
+def _leaf_rows(
+    shared: Any, X: Array, Y: Floats, weights: Floats | None = None
+) -> tuple[Indices, Array]:
+    """Return the leaf of each row of positive weight, and a table of U, y − g(x) and ω."""
+    model, tree, asked, budget = shared
+    U = map_block(model.kernel, X)
+    leaf = tree(U)
+    counts = np.ones((len(leaf), 1)) if weights is None else weights
+    kept = np.flatnonzero((counts[:, 0] > 0) & asked[leaf])
+    U, rows = arrays.take(U, kept), ArrayRows(arrays.in_float64(arrays.take(X, kept)))
+    R = arrays.like(Y[kept], U) - model.evaluate(rows, budget)
+    return leaf[kept], namespace(U).concat([U, R, arrays.like(counts[kept], U)], axis=1)
 
 
 def rows_per_leaf(local: bool | int | str, rows: Any, width: int, budget: Budget) -> int:
@@ -334,8 +336,8 @@ def rows_per_leaf(local: bool | int | str, rows: Any, width: int, budget: Budget
     """
     if local is False:
         return 0
-    on_device = block_bytes(rows.form) > block_bytes(np.empty(0))
-    needed, room = 16 * rows.n * width, free_bytes(rows.form) if on_device else budget.bytes
+    on_device = arrays.block_bytes(rows.form) > arrays.block_bytes(np.empty(0))
+    needed, room = 16 * rows.n * width, arrays.free_bytes(rows.form) if on_device else budget.bytes
     if needed <= room:
         most = LEAF_ROWS[on_device] if isinstance(local, bool | str) else int(local)
         return max(1, min(most, int((room / (32 if on_device else 16)) ** 0.5)))

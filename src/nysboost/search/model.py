@@ -11,27 +11,15 @@ import numpy as np
 from scipy.optimize import nnls
 
 from nysboost.data.driver import BlockTask
-from nysboost.data.rows import SCAN_BYTES, ArrayRows, scan_size
+from nysboost.data.rows import scan_size
 from nysboost.engine.factor import Moments, moments_of
 from nysboost.engine.feature_map import FeatureMap
-from nysboost.numerics.arrays import (
-    Array,
-    Floats,
-    Indices,
-    as_float,
-    dense,
-    identity,
-    in_float64,
-    like,
-    namespace,
-    row_blocks,
-    take,
-    to_host,
-)
+from nysboost.numerics import arrays
+from nysboost.numerics.arrays import Array, Floats, namespace
 from nysboost.numerics.linalg import triangular_factor, triangular_inverse
 from nysboost.numerics.resources import Budget
 from nysboost.search import tuning
-from nysboost.search.leaves import Leaves, Tree
+from nysboost.search.leaves import Leaves, leaf_rows, map_block
 from nysboost.search.loss import Sample
 from nysboost.search.scaling import PiecewiseCodes, with_codes
 
@@ -70,7 +58,7 @@ class LinearPredictor:
     def evaluate(self, rows: Any, budget: Budget) -> Array:
         """Return the means of rows, wherever they are, shape (n, t)."""
         values: Array = rows.gather(self.weighted_map.write(rows, budget=budget))
-        return values + like(to_host(self.mean), values)
+        return values + arrays.like(arrays.to_host(self.mean), values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,25 +125,25 @@ def _height(features: FeatureMap) -> float:
 def _inverse_root(FF: Array, gamma: float) -> Array:
     """Return R with R Rᵀ = (FᵀF + γI)⁻¹."""
     xp = namespace(FF)
-    return triangular_inverse(xp.linalg.cholesky(FF + gamma * identity(FF.shape[0], FF))).T
+    return triangular_inverse(xp.linalg.cholesky(FF + gamma * arrays.identity(FF.shape[0], FF))).T
 
 
-def choose_gamma(trained: Sequence[tuple[Moments, Array, Sample, float]]) -> tuple[float, float]:
-    """Return the largest multiple of γ within a thousandth of the least error, and that error.
+def choose_gamma(folds: Sequence[tuple[Moments, Array, Sample, float]]) -> float:
+    """Return the largest multiple of γ that is within a thousandth of the least error.
 
-    For each fold there are moments of training rows, features (h, r) of held-out rows, these, and
-    the loss's γ. The error is the sum of squares, weighed.
+    Of each fold there are moments of training rows, features (h, r) of held-out rows, these rows,
+    and the loss's γ.
     """
     errors = np.zeros(len(tuning.GAMMAS))
-    for train, F, held, gamma in trained:
-        xp, mean, eye = namespace(F), train.mean, identity(train.FF.shape[0], train.FF)
+    for train, F, held, gamma in folds:
+        xp, mean, eye = namespace(F), train.mean, arrays.identity(train.FF.shape[0], train.FF)
         b = train.FY - train.F[:, None] * mean[None, :]
         for i, multiple in enumerate(tuning.GAMMAS):
             w = xp.linalg.solve(train.FF + float(gamma * multiple) * eye, b)
             squares = xp.mean((held.Y - mean - F @ w) ** 2, axis=1)
             errors[i] += float(xp.sum(squares if held.weights is None else squares * held.weights))
     good = np.nan_to_num(errors, nan=np.inf) <= 1.001 * np.nanmin(errors)
-    return float(tuning.GAMMAS[good].max()), float(np.nanmin(errors))
+    return float(tuning.GAMMAS[good].max())
 
 
 def mixture_weights(means: Sequence[Floats], truth: Floats, counts: Floats) -> Floats:
@@ -172,7 +160,7 @@ def mixture_weights(means: Sequence[Floats], truth: Floats, counts: Floats) -> F
     """
     m, root = len(means), np.sqrt(counts / counts.sum())[:, None]
     R = np.zeros((m, m))  # ‖R w‖ = ‖Σ w_i r_i‖, and thousands of classes take no more memory
-    for at in row_blocks(len(truth), 8 * m * truth.shape[1]):
+    for at in arrays.row_blocks(len(truth), 8 * m * truth.shape[1]):
         block = [((mean[at] - truth[at]) * root[at]).ravel() for mean in means]
         R = triangular_factor(R, np.stack(block, axis=1))
     norms = np.sqrt(np.sum(R**2, axis=0))
@@ -232,38 +220,3 @@ class Member:
             return replace(self, model=model)
         task, *beside = leaf_rows(rows, Y, weights, model, self.leaves.tree, budget)
         return replace(self, model=model, leaves=self.leaves.add_rows(rows, task, *beside))
-
-
-def map_block(kernel: Any, X: Array) -> Array:
-    """Return rows in memory behind the metric, in float64, shape (n, q)."""
-    x = in_float64(as_float(X))
-    return dense(kernel.mapping(x)(x))
-
-
-def leaf_rows(
-    rows: Any, Y: Array, weights: Array | None, model: LinearPredictor, tree: Tree,
-    budget: Budget, asked: Any = True,
-) -> tuple[Any, ...]:  # fmt: skip
-    """Return the task that groups rows by leaf, and the tables that it takes beside them.
-
-    Only leaves that are `asked` for have rows.
-    """
-    width = rows.n_features + tree.directions.shape[1] + Y.shape[1]
-    size = max(1, min(SCAN_BYTES, budget.bytes // 8) // (8 * width))
-    asked = np.broadcast_to(asked, tree.n_leaves)
-    task = BlockTask("leaves", _leaf_rows, (model, tree, asked, budget), size)
-    return (task, Y) if weights is None else (task, Y, weights[:, None])
-
-
-def _leaf_rows(
-    shared: Any, X: Array, Y: Floats, weights: Floats | None = None
-) -> tuple[Indices, Array]:
-    """Return the leaf of each row of positive weight, and a table of U, y − g(x) and ω."""
-    model, tree, asked, budget = shared
-    U = map_block(model.kernel, X)
-    leaf = tree(U)
-    counts = np.ones((len(leaf), 1)) if weights is None else weights
-    kept = np.flatnonzero((counts[:, 0] > 0) & asked[leaf])
-    U, rows = take(U, kept), ArrayRows(in_float64(take(X, kept)))
-    R = like(Y[kept], U) - model.evaluate(rows, budget)
-    return leaf[kept], namespace(U).concat([U, R, like(counts[kept], U)], axis=1)

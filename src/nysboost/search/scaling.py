@@ -13,18 +13,8 @@ from nysboost.data.driver import BlockTask
 from nysboost.data.rows import EncodedRows
 from nysboost.kernels import Metric
 from nysboost.kernels.warp import Quantiles
-from nysboost.numerics.arrays import (
-    Array,
-    Floats,
-    Indices,
-    as_float,
-    dense,
-    like,
-    namespace,
-    positive_or_one,
-    take,
-    to_host,
-)
+from nysboost.numerics import arrays
+from nysboost.numerics.arrays import Array, Floats, Indices, namespace
 from nysboost.search.tuning import BATCH_ROWS, CODES, WIDE
 
 CONSTANT = 1e-12
@@ -46,19 +36,19 @@ class Scale:
     def __call__(self, X: Array) -> Array:
         """Return the rows in these coordinates, shape (n, q)."""
         warped = X if self.warp is None else self.warp(X)
-        scaled = (warped - like(self.centre, X)) * like(self.factor, X)
-        return scaled if self.projection is None else scaled @ like(self.projection, X)
+        scaled = (warped - arrays.like(self.centre, X)) * arrays.like(self.factor, X)
+        return scaled if self.projection is None else scaled @ arrays.like(self.projection, X)
 
     def to_rows(self, U: Array) -> Array:
         """Return rows, as they are, at these coordinates; a constant feature has its one value."""
         if self.projection is not None:
-            U = U @ like(np.linalg.pinv(self.projection), U)
-        warped = U * like(_inverse(self.factor), U) + like(self.centre, U)
+            U = U @ arrays.like(np.linalg.pinv(self.projection), U)
+        warped = U * arrays.like(_inverse(self.factor), U) + arrays.like(self.centre, U)
         return warped if self.warp is None else self.warp.inverse(warped)
 
     def metric(self, A: Array) -> Metric:
         """Return a metric of these coordinates, shape (), (q,) or (q, r), as one of the rows."""
-        inner = to_host(A)
+        inner = arrays.to_host(A)
         if self.projection is not None:
             inner = self.projection @ inner if inner.ndim == 2 else self.projection * inner
         factor = self.factor[:, None] if inner.ndim == 2 else self.factor
@@ -91,7 +81,7 @@ def by_quantiles(X: Array) -> Scale:
 def principal(scaling: Scaling, X: Array) -> Scale:
     """Return leading principal components of scaled features, at unit spread on average."""
     scale = scaling(X)
-    U = to_host(scale(X[:BATCH_ROWS, :]))
+    U = arrays.to_host(scale(X[:BATCH_ROWS, :]))
     U = U - U.mean(axis=0)
     n, d = U.shape
     values, V = np.linalg.eigh(U @ U.T if n < d else U.T @ U)
@@ -113,7 +103,7 @@ SCALINGS: dict[str, Scaling] = {
 
 def n_numeric(X: Array) -> int:
     """Return how many features have more than two values."""
-    x = to_host(X[:BATCH_ROWS, :])
+    x = arrays.to_host(X[:BATCH_ROWS, :])
     between = (x > x.min(axis=0)) & (x < x.max(axis=0))
     return int(np.count_nonzero(between.any(axis=0)))
 
@@ -133,7 +123,7 @@ class PiecewiseCodes:
         """Choose edges: the different values of each feature, or quantiles, 2∛n (Rice's rule)."""
         most = max(3, min(int(2 * X.shape[0] ** (1 / 3)), CODES // max(1, n_numeric(X))))
         edges = []
-        for column in to_host(X).T:
+        for column in arrays.to_host(X).T:
             values = np.unique(column)
             if len(values) > most + 1:
                 values = np.unique(np.quantile(values, np.linspace(0, 1, most + 1)))
@@ -148,15 +138,15 @@ class PiecewiseCodes:
 
     def __call__(self, X: Array, start: int = 0) -> Array:  # noqa: ARG002
         """Return the features with their codes, shape (n, d + codes)."""
-        X = dense(as_float(X))
+        X = arrays.dense(arrays.as_float(X))
         xp, coded = namespace(X), [e for e in self.edges if len(e) > 2]
         if not coded:
             return X
         low, width = (
-            like(np.concatenate(parts), X)
+            arrays.like(np.concatenate(parts), X)
             for parts in ([e[:-1] for e in coded], [np.diff(e) for e in coded])
         )
-        x = take(X, self.origins[len(self.edges) :], axis=1)
+        x = arrays.take(X, self.origins[len(self.edges) :], axis=1)
         return xp.concat([X, xp.clip((x - low) / width, min=0.0, max=1.0)], axis=1)
 
 
@@ -172,7 +162,7 @@ def _location_and_spread(X: Array) -> tuple[Floats, Floats]:
     """Return each feature's mean and standard deviation, 0 where it is constant."""
     xp = namespace(X)
     with np.errstate(over="ignore", invalid="ignore"):
-        centre, spread = to_host(xp.mean(X, axis=0)), to_host(xp.std(X, axis=0))
+        centre, spread = arrays.to_host(xp.mean(X, axis=0)), arrays.to_host(xp.std(X, axis=0))
     if not np.isfinite(spread).all():
         column = int(np.argmin(np.isfinite(spread)))
         msg = (
@@ -185,4 +175,4 @@ def _location_and_spread(X: Array) -> tuple[Floats, Floats]:
 
 def _inverse(values: Floats) -> Floats:
     """Return 1 / v, and 0 for 0."""
-    return np.where(values > 0, 1 / positive_or_one(values), 0.0)
+    return np.where(values > 0, 1 / arrays.positive_or_one(values), 0.0)

@@ -5,29 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 
 from nysboost.data.rows import Rows
-from nysboost.engine.factor import Moments, moments_of
+from nysboost.engine.factor import Moments
 from nysboost.numerics.arrays import Array, Floats, Indices, take, to_host
 from nysboost.numerics.progress import Progress
 from nysboost.numerics.resources import Budget, format_bytes, keep_freed_memory
 from nysboost.search import tuning
 from nysboost.search.candidates import Candidate, Groups, Solution, batch_rows
 from nysboost.search.data import Data
-from nysboost.search.leaves import Leaves, Tree, predict_leaf, rows_per_leaf
-from nysboost.search.model import (
-    LinearModel,
-    Member,
-    choose_gamma,
-    leaf_rows,
-    map_block,
-    mixture_weights,
-)
+from nysboost.search.leaves import Leaves, leaf_rows, map_block, predict_leaf, rows_per_leaf
+from nysboost.search.model import LinearModel, Member, choose_gamma, mixture_weights
 from nysboost.search.scaling import PiecewiseCodes, Scale, n_numeric
 
-Notes = list[tuple[str, float]]
+Notes: TypeAlias = list[tuple[str, float]]
 """What was tried, each with its held-out root mean squared error."""
 
 
@@ -36,9 +30,8 @@ class Fitted:
     """A mixture of members fitted to all rows, and what h held-out rows say of it.
 
     truth and mean, of shape (h, t), are targets and predictions by members that had not seen these
-    rows; weights (h,) or None say how often each row counts, notes what was tried with its held-out
-    root mean squared error, X (h, d) or None are the rows, of `data`, and `variance` returns their
-    predictive variances, of shape (h, t).
+    rows; weights (h,) or None say how often each row counts, X (h, d) or None are the rows, of
+    `data`, and `variance` returns their predictive variances, of shape (h, t).
     """
 
     members: Sequence[Member]
@@ -77,53 +70,6 @@ def learn(
     "auto" does where memory holds them.
     """
     keep_freed_memory()
-    work = work or Progress()
-    _refuse_too_many(c, rows, budget)
-    t, few = Y.shape[1], tuning.PILOT_LANDMARKS
-    most = rows_per_leaf(local, rows, min(rows.n_features, tuning.WIDE) + t, budget)
-    data = Data.draw(rows, Y, weights, rng, budget)
-    seed, c, folds = int(rng.integers(2**31)), min(c, data.distinct), len(data.folds) > 1
-    if most:
-        c = min(c, few if folds else max(few, data.rows.n // tuning.ROWS_WITH_LEAVES))
-    if n_numeric(data.X) > tuning.WIDE:
-        groups = [group for group in groups if not group[0].codes]
-    each = len(data.folds) + 1 if folds else tuning.STEPS / tuning.FIRST_STEPS
-    work.begin(sum(len(group) * (len(group) > 1) + each + 2 for group in groups))
-    notes: Notes = []
-    trials = []
-    for group in groups:
-        candidate = _select(group, data, c, seed, notes, work)
-        trials.append(_fit_without(candidate, data, c, seed, budget, work))
-    width, rhos = 0, tuning.RHOS
-    for i, trial in enumerate(trials):
-        wider = width + trial.solutions[0].Z.shape[1] + t
-        at_most = min(most, rows_per_leaf("auto", rows, wider, budget))
-        if at_most and trial.candidate.place is None:
-            trials[i] = _score_leaves(trial, rhos, at_most, budget)
-            width, rhos = wider, np.array([trials[i].rho])
-        for name, mean in trials[i].predictions:
-            notes.append((name, _rmse(data, mean)))
-        work.step(1, f"{notes[-1][0]}: held-out error {notes[-1][1]:.4g}")
-    means = [mean for trial in trials for _, mean in trial.predictions]
-    truth, mass = data.Y[data.held], data.mass[data.held]
-    shares = mixture_weights(means, truth, mass)
-    members, left = [], list(shares)
-    for trial in trials:
-        own = [float(left.pop(0)) for _ in trial.predictions]
-        if sum(own) > 0:
-            members.append(_fit_to_all(trial, own, c, seed, budget, work))
-        work.step(1)
-    mixed, counts = np.tensordot(shares, means, 1), None if data.weights is None else mass
-    X = take(data.X, np.concatenate([held for _, held in data.splits]))
-
-    def variance() -> Floats:
-        return np.asarray(sum(to_host(member.variance(X, seen=True)[0]) for member in members))
-
-    return Fitted(members, truth, mixed, counts, notes, X, data, variance)
-
-
-def _refuse_too_many(c: int, rows: Rows, budget: Budget) -> None:
-    """Raise before any work where memory does not hold the sums of so many landmarks."""
     needed = 8 * (6 * c * c + 2 * c * rows.n_features)
     if needed > budget.bytes:
         msg = (
@@ -131,28 +77,65 @@ def _refuse_too_many(c: int, rows: Rows, budget: Budget) -> None:
             f"{format_bytes(budget.bytes)}: ask for fewer landmarks, or allow more memory."
         )
         raise ValueError(msg)
+    work, t = work or Progress(), Y.shape[1]
+    most = rows_per_leaf(local, rows, min(rows.n_features, tuning.WIDE) + t, budget)
+    data = Data.draw(rows, Y, weights, rng, budget)
+    if n_numeric(data.X) > tuning.WIDE:
+        groups = [group for group in groups if not group[0].codes]
+    c, folds = min(c, data.distinct), len(data.folds) > 1
+    moving = c
+    if most:
+        enough = 0 if folds else data.rows.n // tuning.ROWS_WITH_LEAVES
+        moving = min(c, max(tuning.PILOT_LANDMARKS, enough))
+    steps = tuning.FIRST_STEPS if folds else tuning.STEPS
+    each = steps / tuning.FIRST_STEPS * len(data.folds) + folds + 1
+    work.begin(len(groups) * each + sum(len(group) for group in groups if len(group) > 1))
+    notes: Notes = []
+    trials, width, rhos = [], 0, tuning.RHOS
+    for group in groups:
+        one = _select(group, data, c, notes, work)
+        few = min(moving, 2 * tuning.PILOT_LANDMARKS) if folds else moving
+        trials.append(_fit_without(one, data, c if one.place else few, steps, work.step))
+    for i, trial in enumerate(trials):
+        wider = width + trial.solutions[0].Z.shape[1] + t
+        at_most = min(most, rows_per_leaf("auto", rows, wider, budget))
+        if at_most and trial.candidate.place is None:
+            trials[i] = _score_leaves(trial, rhos, at_most)
+            width, rhos = wider, np.array([trials[i].rho])
+        notes.extend((name, _rmse(data, mean)) for name, mean in trials[i].predictions)
+        work.step(1, f"{notes[-1][0]}: held-out error {notes[-1][1]:.4g}")
+    means = [mean for trial in trials for _, mean in trial.predictions]
+    truth, mass = data.Y[data.held], data.mass[data.held]
+    shares = mixture_weights(means, truth, mass)
+    parts = np.split(shares, np.cumsum([len(trial.predictions) for trial in trials])[:-1])
+    members = [
+        _fit_to_all(trial, part, c if trial.candidate.place else moving, work)
+        for trial, part in zip(trials, parts, strict=True)
+        if part.sum() > 0
+    ]
+    X = take(data.X, np.concatenate([held for _, held in data.splits]))
+
+    def variance() -> Floats:
+        return np.asarray(sum(to_host(member.variance(X, seen=True)[0]) for member in members))
+
+    mixed, counts = np.tensordot(shares, means, 1), None if data.weights is None else mass
+    return Fitted(members, truth, mixed, counts, notes, X, data, variance)
 
 
 def _select(
-    group: Sequence[Candidate], data: Data, c: int, seed: int, notes: Notes, work: Progress
+    group: Sequence[Candidate], data: Data, c: int, notes: Notes, work: Progress
 ) -> Candidate:
     """Return the candidate with the least held-out error after first steps on some rows."""
-    errors = np.zeros(len(group))
-    for i, candidate in enumerate(group if len(group) > 1 else ()):
-        count = min(c, tuning.PILOT_LANDMARKS) if candidate.place is None else c
-        scale, trained = candidate.scaling(data.X), []
-        for split in data.splits:
-            fit, held = (data.sample(part[: batch_rows(count)], scale) for part in split)
-            found = candidate.start(fit, count, np.random.default_rng(seed))
-            found = candidate.descend(found, fit, tuning.FIRST_STEPS)
-            features = found.features()
-            train = Moments.of(features(fit.X), fit.Y, fit.weights)
-            trained.append((train, features(held.X), held, found.gamma))
-        errors[i] = (choose_gamma(trained)[1] / sum(held.n for _, _, held, _ in trained)) ** 0.5
+    errors = []
+    for candidate in group if len(group) > 1 else ():
+        count = c if candidate.place else min(c, tuning.PILOT_LANDMARKS)
+        trial = _fit_without(candidate, data.pilot(batch_rows(count)), count, tuning.FIRST_STEPS)
+        name, error = f"{candidate.name}, first steps", _rmse(trial.data, trial.mean)
+        errors.append(error)
         if candidate.place is None:
-            notes.append((f"{candidate.name}, first steps", errors[i]))
-        work.step(1, f"{candidate.name}, first steps: held-out error {errors[i]:.4g}")
-    return group[int(np.argmin(errors))]
+            notes.append((name, error))
+        work.step(1, f"{name}: held-out error {error:.4g}")
+    return group[int(np.argmin(errors))] if errors else group[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,121 +166,100 @@ class Trial:
 
 
 def _fit_without(
-    candidate: Candidate, data: Data, c: int, seed: int, budget: Budget, work: Progress
-) -> Trial:
+    candidate: Candidate, data: Data, c: int, steps: int,
+    after: Callable[[float], None] = lambda _: None,
+) -> Trial:  # fmt: skip
     """Return what a candidate finds without the held-out rows of each fold, and its predictions."""
     if candidate.codes:
         data = data.with_codes(PiecewiseCodes.of(data.X[: tuning.HELD_OUT[1], :]))
-    scale, folds = candidate.scaling(data.X), len(data.folds) > 1
-    few, steps = (2 * tuning.PILOT_LANDMARKS, tuning.FIRST_STEPS) if folds else (c, tuning.STEPS)
-    solutions, trained, maps = [], [], []
+    scale = candidate.scaling(data.X)
+    solutions, maps, parts = [], [], []
     for train, held in data.splits:
         sample, part = data.sample(train, scale), data.sample(held)
-        found = candidate.start(sample, min(few, c), np.random.default_rng(seed))
-        found = candidate.descend(found, sample, steps, work.step)
+        found = candidate.start(sample, c, np.random.default_rng(data.seed))
+        found = candidate.descend(found, sample, steps, after)
         features = found.features(scale)
-        sums = moments_of(features, data.rows, data.Y, weights=data.weights, budget=budget)
-        F = features(part.X)
+        F, sums = features(part.X), data.moments(features)
         if len(held) < len(data.order):
             sums = sums - Moments.of(F, part.Y, part.weights)
         solutions.append(found)
         maps.append(features)
-        trained.append((sums, F, part, found.gamma))
-    multiple, _ = choose_gamma(trained)
-    models = [
-        LinearModel.fit(features, sums, gamma * multiple)
-        for features, (sums, _, _, gamma) in zip(maps, trained, strict=True)
-    ]
-    means = [to_host(m.predict(F)) for m, (_, F, _, _) in zip(models, trained, strict=True)]
+        parts.append((sums, F, part, found.gamma))
+    multiple, models, means = choose_gamma(parts), [], []
+    for features, (sums, F, _, gamma) in zip(maps, parts, strict=True):
+        models.append(LinearModel.fit(features, sums, gamma * multiple))
+        means.append(to_host(models[-1].predict(F)))
     return Trial(candidate, data, scale, solutions, models, multiple, np.concatenate(means))
 
 
-def _score_leaves(trial: Trial, rhos: Floats, most: int, budget: Budget) -> Trial:
-    """Return the same with held-out predictions in leaves; some of them choose ρ.
-
-    What the first fold chooses serves the others.
-    """
-    data, parts, at = trial.data, [], 0
-    for (_, held), model, found in zip(data.splits, trial.models, trial.solutions, strict=True):
-        predict = partial(_predict_in_leaves, data, model, held, most, budget)
-        there, end = data.order[held], at + len(held)
+def _score_leaves(trial: Trial, rhos: Floats, most: int) -> Trial:
+    """Return the same with held-out predictions in leaves; some leaves of one fold choose ρ."""
+    data, found, end = trial.data, [], 0
+    for (_, held), model, solution in zip(data.splits, trial.models, trial.solutions, strict=True):
+        predict = partial(_predict_in_leaves, data, model, held, most)
         enough = tuning.SCORED_ROWS if len(rhos) > 1 else len(held)
-        tried, known = predict(rhos * found.gamma, enough)
-        missed, at = data.Y[there] - trial.mean[at:end] - tried, end
+        tried, known = predict(solution.gamma * rhos, enough)
+        start, end, there = end, end + len(held), data.order[held]
+        missed = data.Y[there] - trial.mean[start:end] - tried
         squares = np.mean(missed[:, known] ** 2, axis=2) @ data.mass[there[known]]
         best = int(np.argmin(squares))
         rhos = rhos[best : best + 1]
         if len(known) < len(held):
-            tried, best = predict(rhos * found.gamma, len(held))[0], 0
-        parts.append(tried[best])
-    local = trial.mean + np.concatenate(parts)
+            tried, best = predict(solution.gamma * rhos, len(held))[0], 0
+        found.append(tried[best])
+    local = trial.mean + np.concatenate(found)
     return replace(trial, local=local, rho=float(rhos[0]), most=most)
 
 
 def _predict_in_leaves(
-    data: Data,
-    model: LinearModel,
-    held: Indices,
-    most: int,
-    budget: Budget,
-    rhos: Floats,
-    enough: int,
+    data: Data, model: LinearModel, held: Indices, most: int, rhos: Floats, enough: int
 ) -> tuple[Floats, Indices]:
     """Return what leaves without the held-out rows add to these with each ρ, shape (r, h, t).
 
-    Leaves are taken at random until they have enough of the rows; the second value says of which.
+    Leaves are taken at random until they have enough of the rows; the second value says which.
     """
     weights, U = data.mass.copy(), map_block(model.kernel, data.X)
     weights[data.order[held]] *= len(held) == len(data.order)
-    tree, H = _cut(data, U, most), take(U, held)
+    tree, H = data.cut(U, most), take(U, held)
     leaf = tree(H)
     counts = np.bincount(leaf, minlength=tree.n_leaves)
-    turn = np.random.default_rng(0).permutation(tree.n_leaves)
+    order = np.random.default_rng(0).permutation(tree.n_leaves)
     asked = np.zeros(tree.n_leaves, dtype=bool)
-    asked[turn[: np.searchsorted(np.cumsum(counts[turn]), enough) + 1]] = True
+    asked[order[: np.searchsorted(np.cumsum(counts[order]), enough) + 1]] = True
     asked &= counts > 0
     places = [np.flatnonzero(leaf == j) for j in range(tree.n_leaves)]
-    task, *beside = leaf_rows(data.rows, data.Y, weights, model, tree, budget, asked)
-    predict = partial(predict_leaf, replace(model.kernel, metric=None), rhos)
-    of_leaves = data.rows.group(task, predict, [take(H, at) for at in places], *beside)
+    task, *beside = leaf_rows(data.rows, data.Y, weights, model, tree, data.budget, asked)
+    work = partial(predict_leaf, replace(model.kernel, metric=None), rhos)
     found = np.zeros((len(rhos), len(held), data.Y.shape[1]))
-    for at, values in zip(places, of_leaves, strict=True):
-        if values is not None:
-            found[:, at] = values
+    values = data.rows.group(task, work, [take(H, at) for at in places], *beside)
+    for at, of_leaf in zip(places, values, strict=True):
+        if of_leaf is not None:
+            found[:, at] = of_leaf
     return found, np.flatnonzero(asked[leaf])
 
 
-def _cut(data: Data, U: Array, most: int) -> Tree:
-    """Return the tree of the rows in memory, mapped to U, in their own order, whatever the seed."""
-    return Tree.of(take(U, np.argsort(data.order)), most, int(np.count_nonzero(data.mass)))
-
-
-def _fit_to_all(
-    trial: Trial, shares: list[float], c: int, seed: int, budget: Budget, work: Progress
-) -> Member:
+def _fit_to_all(trial: Trial, shares: Floats, c: int, work: Progress) -> Member:
     """Return the member that a candidate becomes with all rows; after folds its descent goes on."""
     candidate, data, found = trial.candidate, trial.data, trial.solutions[0]
     if len(data.folds) > 1:
         sample = data.sample(scale=trial.scale)
         if candidate.place is None:
-            found = candidate.descend(
-                found.grow(sample, c, seed), sample, tuning.FIRST_STEPS, work.step
-            )
+            found = found.grow(sample, c, data.seed)
+            found = candidate.descend(found, sample, tuning.FIRST_STEPS, work.step)
         else:
-            found = candidate.start(sample, c, np.random.default_rng(seed))
+            found = candidate.start(sample, c, np.random.default_rng(data.seed))
     features = found.features(trial.scale)
-    sums = moments_of(features, data.rows, data.Y, weights=data.weights, budget=budget)
-    model = LinearModel.fit(features, sums, found.gamma * trial.multiple)
+    model = LinearModel.fit(features, data.moments(features), found.gamma * trial.multiple)
     if trial.local is None or shares[1] == 0:
-        return Member(model, sum(shares), data.codes)
+        return Member(model, float(shares.sum()), data.codes)
     U = map_block(model.kernel, data.X)
-    kernel, tree = replace(model.kernel, metric=None), _cut(data, U, trial.most)
+    kernel, tree = replace(model.kernel, metric=None), data.cut(U, trial.most)
     error, rho = _rmse(data, trial.local), trial.rho * found.gamma
     leaves = Leaves.of(kernel, tree, rho, U, data.Y.shape[1], error)
     del U
-    task, *beside = leaf_rows(data.rows, data.Y, data.weights, model, tree, budget)
+    task, *beside = leaf_rows(data.rows, data.Y, data.weights, model, tree, data.budget)
     leaves = leaves.add_rows(data.rows, task, *beside)
-    return Member(model, sum(shares), data.codes, leaves, shares[1])
+    return Member(model, float(shares.sum()), data.codes, leaves, float(shares[1]))
 
 
 def _rmse(data: Data, mean: Floats) -> float:
