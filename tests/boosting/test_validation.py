@@ -14,7 +14,7 @@ import nysboost as nb
 from nysboost.boosting.algorithm import ensemble
 from nysboost.boosting.learner import Mixture, fit_learner
 from nysboost.boosting.rules import UniformWeights
-from nysboost.boosting.validation import FeatureTable, Residual, ValidationSet
+from nysboost.boosting.validation import FeatureTable, ResidualColumns, ValidationSet
 
 
 @pytest.mark.parametrize("case", market.NAMES)
@@ -78,9 +78,9 @@ V, CONSIDERED = np.array([40, 7, 33]), np.arange(0, 60, 1)
 @pytest.mark.parametrize("case", ["Gaussian", "narrow Gaussian"])
 def test_columns_are_those_of_the_dense_residual_shared_or_not(case, shared):
     found, mixture, residual = ensemble_of(market.problem(case, n=60))
-    columns = Residual(found, found.observed)
+    columns = ResidualColumns(found, found.observed)
     columns.consider(CONSIDERED, shared=shared)
-    square = Residual(found, None)(mixture, V)
+    square = ResidualColumns(found, None)(mixture, V)
     np.testing.assert_allclose(columns(mixture, V), residual[:, V], atol=1e-10)
     np.testing.assert_allclose(square, residual[np.ix_(V, V)], atol=1e-10)
 
@@ -100,7 +100,7 @@ def glance_at(problem, size):
     rows = np.arange(0, 60, 60 // size)
     fit = ValidationSet(table, rows, found.fit.cols)
     found = replace(found, table=table, fit=fit, glanced_at=rows)
-    columns = Residual(found, rows)
+    columns = ResidualColumns(found, rows)
     columns.consider(CONSIDERED, shared=True)
     return found, mixture, residual, columns
 

@@ -11,7 +11,7 @@ from nysboost.boosting import rules, selectors
 from nysboost.boosting.rules import Rule
 from nysboost.boosting.selectors import Selector
 from nysboost.boosting.trajectory import Trajectory, start
-from nysboost.boosting.validation import Residual
+from nysboost.boosting.validation import ResidualColumns
 from nysboost.gram import Gram
 from nysboost.numerics.checks import unknown
 from nysboost.numerics.progress import track
@@ -34,7 +34,7 @@ def boost(
     # Step 2. Boosting, until there are p learners.
     rows = found.observed if rule.needs_whole_columns else found.glanced_at
     at_most = len(pool) if rule.needs_whole_columns else sizes.n_considered
-    residual = Residual(found, None if sizes.residual_shape == "square" else rows)
+    residual = ResidualColumns(found, None if sizes.residual_shape == "square" else rows)
     for i in track(range(1, sizes.n_learners), "boosting step"):
         if len(pool.free(residual.considered)) < sizes.n_candidates:
             residual.consider(pool.part(at_most, rng, apart_from=rows), shared=at_most < len(pool))

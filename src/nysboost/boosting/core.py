@@ -57,12 +57,13 @@ class OptimalCore:
 
         `single` says that GQ has the digits of float32 alone.
         """
-        xp, norm = namespace(self.Q), float(norms(G)) or 1.0
-        H = self.H / norm
-        HN = H @ (self.Q.T @ self.Q)
-        loss = 1 - 2 * float(xp.sum(H * (self.Q.T @ self.GQ))) / norm + float(xp.sum(HN * HN.T))
-        if loss > CANCELLED and not single:
-            return float(np.sqrt(loss))
+        if not single:
+            xp, norm = namespace(self.Q), float(norms(G)) or 1.0
+            H = self.H / norm
+            HN = H @ (self.Q.T @ self.Q)
+            loss = 1 - 2 * float(xp.sum(H * (self.Q.T @ self.GQ))) / norm + float(xp.sum(HN * HN.T))
+            if loss > CANCELLED:
+                return float(np.sqrt(loss))
         return relative_error(G, self.Q @ _square_root(self.H))
 
 

@@ -136,7 +136,7 @@ class Found:
         self.table.append(fit_learner(gram, gram.landmarks(columns), rank))
 
 
-class Residual:
+class ResidualColumns:
     """G less a mixture, on columns of which the true values may be shared between steps.
 
     `rows`, in rising order, are where columns are observed; None observes them on themselves. On a
