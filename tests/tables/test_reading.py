@@ -15,7 +15,7 @@ import pytest
 from nysboost.tables.csv_files import Writing
 from nysboost.tables.files import join_tables, open_table
 from nysboost.tables.schema import Schema
-from nysboost.tables.values import as_seconds, numbers_as, plain
+from nysboost.tables.values import as_seconds, as_span, plain
 from nysboost.user_error import TableError
 
 PLAIN = (
@@ -82,6 +82,11 @@ def test_what_is_given_is_not_guessed(tmp_path):
     assert read(tmp_path / "t.csv", decimal=".")[0].to_pydict()["a"] == [1234.0, 5678.0]
     (tmp_path / "t.csv").write_bytes("a,b\nÄ,1\n".encode("cp437"))
     assert read(tmp_path / "t.csv", encoding="cp437")[0].to_pydict()["a"] == ["Ä"]
+
+
+def test_a_zero_alone_before_a_mark_shows_that_decimals_follow(tmp_path):
+    (tmp_path / "t.csv").write_text("a;part\n0.125;100.200.300\n0.250;100.200.400\n")
+    assert read(tmp_path / "t.csv")[0].to_pydict()["a"] == [0.125, 0.25]
 
 
 @pytest.mark.parametrize("mark", ["?", "-", "NA", "n/a", "none", ".", "#DIV/0!", "NULL", "", "NaN"])
@@ -353,30 +358,22 @@ def test_parts_that_do_not_go_together_are_refused_and_folders_may_be_columns(tm
     assert read_whole(open_table(tmp_path)).to_pydict() == {"a": [1, 2], "year": [2020, 2021]}
 
 
-DATES = {
-    "days": ["2020-01-31", "1066-10-14"],
-    "minutes": ["2020-01-31 10:00", "2021-02-28T23:59"],
-    "fractions": ["2020-01-31T10:00:00.5", "2020-01-31T10:00:00.75"],
-    "zones": ["2020-01-31T10:00+01:00", "2020-01-31T10:00Z"],
-    "no days": ["2020-02-29", "2021-02-29"],
-    "other marks": ["2020-01-31", "2020-01x31"],
-    "a space more": ["2020-01-31", "2020-01-31 "],
-}
-
-
 def test_dates_and_spans_are_seconds_and_digits_alone_are_no_date():
     table = pa.table({"day": [dt.date(1970, 1, 2)], "span": [dt.timedelta(minutes=2)]})
     np.testing.assert_array_equal(np.ravel(Schema.of(table).read(table)), [86_400, 120])
     assert as_seconds("20200131") is as_seconds("1-2") is None
 
 
+SPANS = {
+    "3 days 00:16:34": 260_194, "-1 days +23:59:00.5": -59.5, "1 day, 0:00:01": 86_401,
+    "26:30": 95_400, "P3DT0H16M34S": 260_194, "PT1.5S": 1.5, "12:75": None, "P": None, "7": None,
+}  # fmt: skip
+
+
+def test_durations_are_read_as_programs_write_them():
+    assert [as_span(text) for text in SPANS] == list(SPANS.values())
+
+
 def test_a_category_keeps_numbers_texts_and_days_and_the_text_of_anything_else():
     kept = {Decimal("1.5"): 1.5, " a ": "a", dt.datetime(2020, 1, 2): "2020-01-02", (1,): "(1,)"}
     assert [plain(value) for value in kept] == list(kept.values())
-
-
-@pytest.mark.parametrize("what", DATES)
-def test_dates_read_together_are_those_read_one_by_one(what):
-    together, wrong = numbers_as("date", DATES[what])
-    alone = [as_seconds(text) for text in DATES[what]]
-    assert [None if other else x for x, other in zip(together, wrong, strict=True)] == alone

@@ -63,7 +63,7 @@ class Writing:
     def pattern(self) -> str:
         """What numbers look like."""
         mark, between = re.escape(self.decimal), re.escape(self.thousands)
-        whole = rf"\d+|\d{{1,3}}(?:{between}\d{{3}})+" if between else r"\d+"
+        whole = rf"\d+|[1-9]\d{{0,2}}(?:{between}\d{{3}})+" if between else r"\d+"
         return rf"[+-]?(?:(?:{whole})(?:{mark}\d*)?|{mark}\d+)(?:[eE][+-]?\d+)?"
 
     def in_usual_form(self, cells: Any, unit: str) -> Any:
