@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from scipy import sparse
 
-from nysboost.numerics.arrays import dtype_name, epsilon, like, namespace, place, row_blocks, take
+from nysboost.numerics.arrays import place, row_blocks, take
 
 
 @example(5, 10, 1)
@@ -17,17 +16,6 @@ def test_row_blocks_cover_every_row_once_in_order(n, row_bytes, budget):
     blocks = list(row_blocks(n, row_bytes, budget))
     assert [i for block in blocks for i in range(block.start, block.stop)] == list(range(n))
     assert all((block.stop - block.start) * row_bytes <= max(budget, row_bytes) for block in blocks)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_names_and_epsilons_of_dtypes(dtype):
-    array = np.ones(2, dtype=dtype)
-    assert dtype_name(array) == np.dtype(dtype).name
-    assert epsilon(array) == np.finfo(dtype).eps
-    assert like([1, 2], array).dtype == dtype
-    thin = sparse.csr_matrix(array[None, :])
-    assert like([1, 2], thin).dtype == dtype
-    assert namespace(thin) is namespace(array)
 
 
 @pytest.mark.parametrize("library", ["numpy", "array_api_strict", "torch"])

@@ -89,13 +89,3 @@ def test_numbers_of_every_library_are_taken_and_nothing_else(what):
 def test_an_empty_table_lacks_samples_or_features(shape, what):
     with pytest.raises(ValueError, match=rf"X has 0 {what}\(s\).*nothing to approximate"):
         checks.refuse_empty(np.empty(shape), "X")
-
-
-def test_real_numbers_are_arrays_in_floating_point():
-    for values in ([1, 2], np.array([True, False]), np.array([1, 2], dtype=np.uint8)):
-        assert checks.real_numbers("y", values).dtype == np.float64
-    single = np.ones(3, dtype=np.float32)
-    assert checks.real_numbers("y", single) is single
-    for values in (["a"], [[1], [2, 3]], [1j]):
-        with pytest.raises(ValueError, match="y must be an array of real numbers"):
-            checks.real_numbers("y", values)

@@ -71,7 +71,7 @@ class Cost:
         free = budget.bytes - self.fixed
         for_blocks = free // 2 if self.piece_row else free
         fitting = for_blocks // (least * self.block_row + self.thread)
-        usable = resources.usable_threads(budget) if parallel else 1
+        usable = resources.usable_threads(budget) if parallel and n >= 2 * SHARED_ROWS else 1
         threads = max(1, min(usable, fitting, n // SHARED_ROWS))
         if threads > 1:
             for_blocks, free = (size - threads * self.thread for size in (for_blocks, free))

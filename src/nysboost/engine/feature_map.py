@@ -183,7 +183,7 @@ class FeaturePass(Task):
     def fuse(self, form: Array, n: int) -> Callable[[Array, Array], bool] | None:
         """Return the map as one GPU kernel, where PyTorch and Triton have one for it."""
         transform, gram, landmarks = self.transform, self.transform.gram, self.transform.landmarks
-        if n < FUSED_ROWS or not arrays.is_cuda(form) or transform.projection is None:
+        if n < FUSED_ROWS or not getattr(form, "is_cuda", False) or transform.projection is None:
             return None
         if landmarks.basis is not None or not isinstance(gram, KernelGram):
             return None

@@ -13,13 +13,14 @@ from scipy.sparse.linalg import LinearOperator
 from sklearn.exceptions import ConvergenceWarning
 
 from nysboost.data.lazy import gather
+from nysboost.data.recognise import numbers_of
 from nysboost.engine.factor import Factor
 from nysboost.engine.feature_map import FeatureMap
 from nysboost.engine.projection import BlockDiagonal
 from nysboost.gram import Gram, Landmarks, pool
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, TableLike
-from nysboost.numerics.checks import positions, real_numbers, require_count, require_number
+from nysboost.numerics.checks import positions, require_count, require_number
 from nysboost.numerics.linalg import spectrum
 from nysboost.numerics.tolerances import DEFINITE, UNSOLVED
 
@@ -143,7 +144,9 @@ class LowRankMatrix(LinearOperator):
             is then too small beside K̂ for the precision of the data.
         """
         require_number("alpha", alpha)
-        B, ridge = real_numbers("b", b), float(alpha) + self.shift
+        elsewhere = arrays.is_array(b) and not isinstance(b, np.ndarray)
+        B: Any = b if elsewhere else arrays.as_float(numbers_of(b, "b"))
+        ridge = float(alpha) + self.shift
         eigenvalues, _ = self._spectrum
         lowest = min(0.0, float(eigenvalues.min()))
         if not ridge > max(0.0, -lowest * (1 + DEFINITE)):

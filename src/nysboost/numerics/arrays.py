@@ -241,11 +241,6 @@ def is_numpy(array: Array) -> bool:
     return is_sparse(array) or isinstance(array, np.ndarray)
 
 
-def is_cuda(array: Array) -> bool:
-    """Whether the array is a PyTorch tensor on an NVIDIA GPU."""
-    return type(array).__module__ == "torch" and bool(getattr(array, "is_cuda", False))
-
-
 def block_bytes(array: Array) -> int:
     """Return the size of a block that suits where the array lives."""
     on_host = is_numpy(array) or "cpu" in str(device(array)).lower()

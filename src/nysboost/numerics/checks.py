@@ -30,21 +30,6 @@ def format_value(value: Any) -> str:
     return f"<array of shape {tuple(shape)}>" if shape else repr(value)
 
 
-def real_numbers(name: str, values: Any) -> NDArray[np.floating[Any]]:
-    """Return an array of real numbers in floating point, or say that it is none."""
-    if is_array_api_obj(values) and not isinstance(values, np.ndarray):
-        of_another_library: NDArray[np.floating[Any]] = values
-        return of_another_library
-    try:
-        array = np.asarray(values)
-        if array.dtype.kind in "fiub":
-            return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
-    except ValueError:  # ragged
-        array = np.empty(0, dtype=object)
-    msg = f"{name} must be an array of real numbers, but one of dtype {array.dtype} was given."
-    raise ValueError(msg)
-
-
 def require_number(name: str, value: Any) -> None:
     """Refuse what is not a finite number."""
     if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(float(value)):
