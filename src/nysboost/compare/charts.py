@@ -86,7 +86,7 @@ def draw_curves(
     axes: Any, x: str, y: str, curves: Sequence[Curve], *, log_x: bool = False, log_y: bool = True
 ) -> None:
     """Draw curves over axes with these names, logarithmic if values spread by over 8×."""
-    axes.set(xlabel=x, ylabel=y)
+    axes.set(xlabel=x, ylabel=y.replace(" (", "\n("))  # in two lines it is not cut off
     for curve in curves:
         look = find_style(curve.name)
         look |= {"linestyle": "none"} if len(curve.x) == 1 else {}
@@ -119,6 +119,8 @@ def _set_scale(axes: Any, name: str, logarithmic: bool, values: Sequence[Any]) -
         axis.set_minor_formatter(ticker.NullFormatter())
     elif (found == found.round()).all():
         axis.set_major_locator(ticker.MaxNLocator(6, integer=True, steps=[1, 2, 5, 10]))
+    else:  # long numbers would touch on a phone
+        axis.set_major_locator(ticker.MaxNLocator(5))
 
 
 @contextmanager

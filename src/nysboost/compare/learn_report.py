@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -16,6 +17,7 @@ from nysboost.compare.outcomes import Outcome
 from nysboost.compare.page import Page, Section, Table, format_number
 from nysboost.compare.peers import CONSTANT
 from nysboost.plots import CoverageDisplay
+from nysboost.tables.values import is_gap
 
 EXAMINED = 500
 """Test rows at most that are drawn, and that effects are averaged over."""
@@ -105,6 +107,7 @@ def _draw_points(axes: Any, x: Any, y: Any, label: str, slope: int) -> None:
     ends = np.array([x.min(), x.max()])
     axes.plot(ends, slope * ends, "--", color=BLACK, linewidth=1)
     axes.set(xlabel="predicted", ylabel=label)
+    axes.locator_params("x", nbins=6)  # long numbers would touch on a phone
 
 
 def _show_features(problem: Problem, model: Any, table: Any) -> Section:
@@ -117,6 +120,7 @@ def _show_features(problem: Problem, model: Any, table: Any) -> Section:
     on = f"mean predicted {problem.target}"
     if problem.classify:
         on = f"mean probability of {problem.target} = {model.classes_[-1]}"
+    on = textwrap.fill(on, 36)  # longer lines would be cut off
     for name in names[:EFFECTS]:
         effect = _find_effect(model, rows, name)
         if any(isinstance(value, str) for value in effect):
@@ -140,7 +144,7 @@ def _make_bars(title: str, label: str, values: Mapping[Any, float]) -> Chart:
 def _find_effect(model: Any, table: Any, name: str) -> dict[Any, float]:
     """Return values of a column, with the mean prediction if all rows had each of them."""
     cells, place, effect = table.column(name).to_pylist(), table.column_names.index(name), {}
-    rows = {value: row for row, value in enumerate(cells) if value is not None and value == value}
+    rows = {value: row for row, value in enumerate(cells) if not is_gap(value)}
     values = sorted(rows, key=lambda v: (str(type(v)), v))
     for i in np.unique(np.linspace(0, len(values) - 1, 12).round().astype(int)):
         everywhere = table.column(name).take(np.full(len(table), rows[values[i]]))

@@ -101,24 +101,27 @@ def choose_kernel(name: str, sigma: str | None) -> Kernel:
 
 def choose_budget(asked: int | None, n: int, methods: Sequence[str], n_learners: int) -> int:
     """Return the number of landmarks; if none is asked for, a multiple of that of learners."""
+    budget = asked or min(n, max(n_learners, min(BUDGET, n // 4) // n_learners * n_learners))
     mixtures = bool(set(methods) & set(MIXTURES))
-    if asked is None and n < 2 * n_learners and mixtures:
+    if budget > n:
+        msg = f"{budget} landmarks are asked for, but there are only {n} rows: "
+        raise UserError(f"{msg}lower --components or give more rows.")
+    if asked is None and mixtures and n < 2 * n_learners:
         raise UserError(
             f"The table has {n} rows, and mixtures of {n_learners} learners need at least "
             f"{2 * n_learners}: give more rows, or fewer learners with --learners."
         )
-    if asked is not None and asked > n:
-        raise UserError(
-            f"{asked} landmarks are asked for, but there are only {n} rows: lower --components or "
-            "give more rows."
-        )
-    if asked is not None and asked < n_learners and mixtures:
-        raise UserError(f"{asked} landmarks cannot be split between {n_learners} learners.")
-    return asked or min(n, max(n_learners, min(BUDGET, n // 4) // n_learners * n_learners))
+    if mixtures and budget < n_learners:
+        raise UserError(f"{budget} landmarks cannot be split between {n_learners} learners.")
+    return budget
 
 
 def run(task: Task, note: Callable[[str], None]) -> list[Outcome]:
     """Run every method with each seed; return what each cost and gave, smallest error first."""
+
+    def may_fail(_: str, error: Exception) -> bool:
+        return task.lenient and isinstance(error, ValueError)
+
     # With one thread, processor time is the time on an idle machine.
     with threadpool_limits(1), exits_with(WRONG_CALL):
         G = floats_on_host(make_gram(task.X, task.kernel).whole())
@@ -126,10 +129,6 @@ def run(task: Task, note: Callable[[str], None]) -> list[Outcome]:
             {method: partial(_measure, task, method, seed, G) for method in task.methods}
             for seed in range(task.repeats)
         )
-
-        def may_fail(_: str, error: Exception) -> bool:
-            return task.lenient and isinstance(error, ValueError)
-
         return run_rounds(rounds, task.repeats, may_fail, note)
 
 

@@ -17,11 +17,13 @@ from nysboost.numerics.arrays import Array, Floats
 
 
 def unknown(what: str, name: object, known: Iterable[str]) -> str:
-    """Return a sentence that there is no such name, with the nearest ones and all of them."""
+    """Return a sentence that there is no such name, with the nearest ones, or all of a few."""
     folded = {candidate.lower(): candidate for candidate in known}
     near = difflib.get_close_matches(str(name).lower(), folded, n=3, cutoff=0.5)
     hint = f" Did you mean {' or '.join(repr(folded[one]) for one in near)}?" if near else ""
-    return f"There is no {what} {name!r}.{hint} Known are {', '.join(folded.values())}."
+    # of as many as methods, the nearest are enough
+    all_ = "" if near and len(folded) > 20 else f" Known are {', '.join(folded.values())}."
+    return f"There is no {what} {name!r}.{hint}{all_}"
 
 
 def format_value(value: Any) -> str:

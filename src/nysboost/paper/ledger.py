@@ -12,7 +12,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from itertools import groupby
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -22,9 +23,6 @@ from nysboost.paper.claims import CLAIMS, Claim, Comparison
 from nysboost.paper.presets import Preset
 from nysboost.paper.replicate import BASELINE
 
-Verdict = Literal[
-    "holds", "holds or ties", "fails only in size", "does not hold", "undecided", "not run"
-]
 TIE = 0.02
 """Two means are tied if they differ by less than this share: a fifth of what counts as close."""
 Measured = tuple[Comparison, Any, Any]
@@ -135,7 +133,7 @@ class Decision:
 
     claim: Claim
     reading: str
-    verdict: Verdict
+    verdict: str
     not_run: tuple[str, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
     weakest: str = ""
@@ -172,7 +170,6 @@ def _decide_by(
     enough = claim.at_replicates is not None and all(
         len(left) >= claim.at_replicates for _, left, _ in measured
     )
-    verdict: Verdict
     if against.any() or (enough and not holds.all()):
         verdict = "does not hold"
     elif missing or not (holds | tied).all():
@@ -233,7 +230,4 @@ def list_row(d: Decision) -> list[object]:
 
 def group_by_claim(decisions: Iterable[Decision]) -> dict[str, list[Decision]]:
     """Return the decisions under each claim's number, one for each reading."""
-    grouped: dict[str, list[Decision]] = {}
-    for decision in decisions:
-        grouped.setdefault(decision.claim.number, []).append(decision)
-    return grouped
+    return {n: list(mine) for n, mine in groupby(decisions, lambda d: d.claim.number)}

@@ -70,6 +70,11 @@ def make_page(
     )
 
 
+def count_replicates(n: int) -> str:
+    """Return a number of replicates in words."""
+    return f"{n} replicate{'s' if n > 1 else ''}"
+
+
 def say_origin(results: Mapping[str, Results], command: str) -> str:
     """Say which command, code and libraries made the results."""
     runs = ", ".join(f"{r.preset.name} ({r.preset.replicates})" for r in results.values())
@@ -118,8 +123,8 @@ def say_outcome(results: Mapping[str, Results], decisions: Sequence[Decision]) -
     counts = {side: len(said) for side, said in _group(decisions).items()}
     tested, undecided = sum(counts.values()), counts.pop("open")
     numbers = sorted(r.preset.replicates for r in results.values())
-    replicates = " to ".join(map(str, dict.fromkeys((numbers[0], numbers[-1]))))
-    replicates += " replicates" if numbers[-1] > 1 else " replicate"
+    replicates = count_replicates(numbers[-1])
+    replicates = f"{numbers[0]} to {replicates}" if numbers[0] < numbers[-1] else replicates
     if not tested:
         return f"{replicates}: they test none of the paper's statements."
     found = ", ".join(f"{n} {_WORDS[side][1 + (n > 1)]}" for side, n in counts.items() if n)
@@ -157,7 +162,7 @@ def say_protocol(result: Results) -> str:
     p = result.preset
     draws = "each with its own points" if p.redraw else "all on the same points"
     return (
-        f"{p.replicates} replicates, {draws} (n = {p.n_points}); m = {p.n_columns}, "
+        f"{count_replicates(p.replicates)}, {draws} (n = {p.n_points}); m = {p.n_columns}, "
         f"k = {p.rank}, s = {p.n_candidates}, v1 = {p.n_fit}, v2 = {p.n_tune}, η = {p.eta:g}; "
         f"seed {result.seed}. Bands are one standard error."
     )

@@ -34,7 +34,7 @@ def run(options: Namespace) -> dict[str, Any]:
     paces: dict[str, float] = {}
     for preset in chosen:
         folder = out / preset.name
-        count = f"{preset.replicates} replicate{'s' if preset.replicates > 1 else ''}"
+        count = report.count_replicates(preset.replicates)
         print(f"{preset.title}: {count}; data: {sources[preset.data]}.")
         where = (options.data_dir, options.device)
         plan = runner.Plan(preset, methods[preset.name], options.seed, *where)

@@ -70,8 +70,8 @@ class Plan:
     code: str = field(default_factory=digest_code)
 
     def settings(self) -> Record:
-        """Return all that a record depends on, as JSON has it."""
-        settings = {
+        """Return all that a record depends on."""
+        return {
             "format": RECORD_FORMAT,
             "preset": self.preset.settings(),
             "methods": self.methods,
@@ -80,8 +80,6 @@ class Plan:
             "code": self.code,
             "libraries": {name: version(name) for name in LIBRARIES},
         }
-        as_json: Record = json.loads(json.dumps(settings))
-        return as_json
 
     @property
     def keys(self) -> list[Key]:
@@ -159,9 +157,9 @@ def _to_text(value: Record) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
-def _leave_code_out(settings: Record) -> Record:
+def _leave_code_out(settings: Record) -> str:
     """Return the settings that say what was run, not what ran it."""
-    return {k: v for k, v in settings.items() if k not in ("code", "libraries")}
+    return _to_text({k: v for k, v in settings.items() if k not in ("code", "libraries")})
 
 
 def _make_records(plan: Plan, keys: Sequence[Key], jobs: int) -> Iterator[Record]:
