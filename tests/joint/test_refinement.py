@@ -75,8 +75,7 @@ def errors_of_refinement(kernel, X, Z):
     gram = make_gram(X, kernel)
     rows, before = Sample.of(gram, np.arange(len(X))), Landmarks(None, Z)
     fit = fit_landmarks(rows, before)
-    F = low_rank_factor(rows.matrix, project_sample(rows, before), len(Z))
-    after = refine(rows, fit, rows.matrix, F)
+    after = refine(rows, fit, project_sample(rows, before))
     return fit.error, fit_landmarks(rows, after).error, after.points
 
 

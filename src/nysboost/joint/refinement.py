@@ -2,8 +2,7 @@
 
 With C = k(S, Z) and P the projector onto its range, the error is ‖G − P G P‖. It depends on the
 largest eigenvectors of G alone, nearly as many as there are landmarks, so that G is replaced by
-F Fᵀ, of little more than that rank. Products with the s×s matrix are
-no part of a step.
+F Fᵀ, of little more than that rank. No step multiplies by the s×s matrix.
 """
 
 from __future__ import annotations
@@ -15,14 +14,7 @@ import numpy as np
 from nysboost.boosting.core import Fit, OptimalCore, relative_error
 from nysboost.gram import KernelGram, Landmarks, Sample
 from nysboost.kernels import Kernel
-from nysboost.numerics.arrays import (
-    Array,
-    identity,
-    like,
-    max_abs,
-    namespace,
-    to_host,
-)
+from nysboost.numerics.arrays import Array, identity, like, max_abs, namespace, to_host
 from nysboost.numerics.descent import descend
 from nysboost.numerics.linalg import norms, orthonormalise, range_basis, times
 from nysboost.numerics.progress import current
@@ -34,6 +26,7 @@ from nysboost.numerics.tolerances import (
     NOTHING_LEFT,
     ROUNDING,
     SHALLOW,
+    SINGLE,
     SQUARABLE,
     cutoff,
 )
@@ -50,11 +43,11 @@ REFINING = 0.9
 """Share of a joint fit's time that refinement is taken to need, for progress."""
 
 
-def refine(sample: Sample, fit: Fit, G: Array, factor: Array) -> Landmarks:
-    """Return landmarks with a smaller error on the sample, by L-BFGS from `fit`.
+def refine(sample: Sample, fit: Fit, core: OptimalCore) -> Landmarks:
+    """Return landmarks with a smaller error on the sample, by L-BFGS from those of `fit`.
 
-    The logarithm of the loss is minimised over landmarks in units of the data's spread. `factor`
-    is F (s, r), with F Fᵀ nearly the sample's Gram matrix.
+    The logarithm of the loss is minimised over landmarks in units of the data's spread. The range
+    of `core` is where the search for the largest eigenvectors of the sample's G begins.
     """
     gram, landmarks = sample.gram, fit.learner.landmarks
     assert isinstance(gram, KernelGram)
@@ -65,8 +58,10 @@ def refine(sample: Sample, fit: Fit, G: Array, factor: Array) -> Landmarks:
         unit = float(xp.sqrt(xp.sum(xp.var(exact, axis=0)))) or 1.0
     if not np.isfinite(unit):  # squares are out of range: landmarks stay where they are
         return landmarks
-    outside = relative_error(G, factor) ** 2
-    loss = ProjectionLoss(gram.kernel, exact, factor, rounded, outside, fit.error**2 > SHALLOW)
+    G = sample.single if fit.error > SINGLE else sample.matrix
+    F = low_rank_factor(G, core, len(landmarks))
+    outside, coarse = relative_error(G, F) ** 2, fit.error**2 > SHALLOW
+    loss = ProjectionLoss(gram.kernel, exact, F, rounded, outside, coarse)
     steps, work = max(FEWEST, STEPS_OF_ALL // len(landmarks)), current()
     if not work.total:  # else it is a part of something larger
         work.begin(len(sample) * steps / REFINING)
@@ -127,8 +122,10 @@ class ProjectionLoss:
         precision = C.dtype if loss > CLEAR else xp.float64
         basis, shares = (xp.astype(B, precision, copy=False) for B in (A, inner))
         missed = self._F(precision) - basis @ shares  # (I − P) F
-        if loss < CANCELLED:
-            loss = self._small_loss(QF, missed)
+        if loss < CANCELLED:  # 2⟨Fᵀ P F, F'ᵀ F'⟩ + ‖F'ᵀ F'‖², with F' = (I − P) F, does not cancel
+            gap: Array = missed.T @ missed / self.norm
+            loss = float(xp.sum((2 * (QF.T @ QF) / self.norm + gap) * gap))
+            loss = max(loss, float(np.finfo(np.float64).tiny))
             self._last = None  # near rounding nothing but the best basis will do
         loss += self.outside
         self._coarse = loss > SHALLOW
@@ -157,12 +154,6 @@ class ProjectionLoss:
             return A, identity(A.shape[1], A), self._last
         self._last = U if A is C else last @ U
         return A, U, self._last
-
-    def _small_loss(self, QF: Array, missed: Array) -> float:
-        """Return 2⟨Fᵀ P F, F'ᵀ F'⟩ + ‖F'ᵀ F'‖², F' = (I − P) F: the loss without cancellation."""
-        xp, left = namespace(QF), missed.T @ missed / self.norm
-        loss = float(xp.sum((2 * (QF.T @ QF) / self.norm + left) * left))
-        return max(loss, float(np.finfo(np.float64).tiny))
 
 
 POWERS, RANK = 2, 1.1
