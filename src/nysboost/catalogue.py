@@ -33,15 +33,13 @@ Found: TypeAlias = Landmarks | FeatureMap | Mixture | Approximation
 Method: TypeAlias = Callable[[Gram, Settings, Rng], Approximation]
 
 
-def _nystrom(
-    gram: Gram, settings: Settings, rng: Rng, *, fixed_rank: bool = False
-) -> Approximation:
+def _nystrom(gram: Gram, settings: Settings, rng: Rng, *, fixed_rank: bool = False) -> FeatureMap:
     """C W_k⁺ Cᵀ or, with the rank fixed at the end, (C W⁺ Cᵀ)_k."""
     sizes = replace(settings, n_learners=1).resolve(gram.n, validated=False, boosted=False)
     columns = rng.choice(gram.n, size=sizes.n_columns, replace=False)
     rank = sizes.n_columns if fixed_rank else sizes.rank
     learner = fit_learner(gram, gram.landmarks(columns), rank)
-    return _wrap(gram, truncate(gram, learner, sizes.rank) if fixed_rank else learner)
+    return truncate(gram, learner, sizes.rank) if fixed_rank else learner
 
 
 def _ensemble(letter: str, gram: Gram, settings: Settings, rng: Rng) -> Approximation:
@@ -61,32 +59,22 @@ def _mix(gram: Gram, trajectory: Trajectory, rule: Rule) -> Approximation:
     return Approximation(gram, trajectory.mixture(rule), origin)
 
 
-def _joint(gram: Gram, settings: Settings, rng: Rng) -> Approximation:
+def _joint(gram: Gram, settings: Settings, rng: Rng) -> FeatureMap:
     """Boosted landmarks, refined, with one joint core."""
-    return _wrap(gram, joint(gram, settings.landmarks(gram.n), settings.row_cap, rng))
+    return joint(gram, settings.landmarks(gram.n), settings.row_cap, rng)
 
 
-def _density_weighted(gram: Gram, settings: Settings, rng: Rng) -> Approximation:
+def _density_weighted(gram: Gram, settings: Settings, rng: Rng) -> FeatureMap:
     """Cluster centres, weighed by the sizes of their clusters, cut to a rank."""
-    c = settings.landmarks(gram.n)
-    return _wrap(gram, centres.density_weighted(gram, c, rng, settings.rank))
+    return centres.density_weighted(gram, settings.landmarks(gram.n), rng, settings.rank)
 
 
-def _of_size(fit: Callable[[Gram, int, Rng], Found]) -> Method:
+def _of_size(fit: Callable[[Gram, int, Rng], Found]) -> Callable[[Gram, Settings, Rng], Found]:
     """Return the method of a function that takes a number of landmarks."""
-    return lambda gram, settings, rng: _wrap(gram, fit(gram, settings.landmarks(gram.n), rng))
+    return lambda gram, settings, rng: fit(gram, settings.landmarks(gram.n), rng)
 
 
-def _wrap(gram: Gram, found: Found) -> Approximation:
-    """Return what was found as an approximation: of landmarks, C W⁺ Cᵀ on them."""
-    if isinstance(found, Landmarks):
-        found = fit_learner(gram, found, len(found))
-    if isinstance(found, FeatureMap):
-        found = Mixture((found,), np.ones(1))
-    return Approximation(gram, found) if isinstance(found, Mixture) else found
-
-
-_FAMILIES: dict[str, dict[str, Method]] = {
+_FAMILIES: dict[str, dict[str, Callable[[Gram, Settings, Rng], Found]]] = {
     "joint": {"joint": _joint},
     "standard": {
         "nystrom": _nystrom,
@@ -217,7 +205,16 @@ def find_method(name: str, y: Any = None) -> Method:
         raise ValueError(unknown("method", name, (*METHODS, *SUPERVISED)))
     if name in SUPERVISED:
         return lambda gram, settings, rng: SUPERVISED[name](gram, y, settings, rng)
-    return _METHODS[name]
+    return lambda gram, settings, rng: _wrap(gram, _METHODS[name](gram, settings, rng))
+
+
+def _wrap(gram: Gram, found: Found) -> Approximation:
+    """Return what was found as an approximation: of landmarks, C W⁺ Cᵀ on them."""
+    if isinstance(found, Landmarks):
+        found = fit_learner(gram, found, len(found))
+    if isinstance(found, FeatureMap):
+        found = Mixture((found,), np.ones(1))
+    return Approximation(gram, found) if isinstance(found, Mixture) else found
 
 
 def rules_of(settings: Settings) -> dict[str, Rule]:

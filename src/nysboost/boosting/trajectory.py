@@ -55,10 +55,8 @@ class Pool:
     def part(self, size: int, rng: np.random.Generator, apart_from: Indices) -> Indices:
         """Return `size` free columns, or all, in rising order, if possible not of `apart_from`."""
         free = self.free()
-        if size >= len(free):
-            return free
         others = np.setdiff1d(free, apart_from)
-        return np.sort(rng.choice(others if len(others) >= size else free, size, replace=False))
+        return sample_rows(others if len(others) >= size else free, size, rng)
 
     def draw(self, size: int, rng: np.random.Generator) -> Indices:
         """Take `size` free columns out of the pool, uniformly."""
@@ -90,8 +88,8 @@ def start(
     first, v1, v2 = (
         pool.draw(size, rng) for size in (settings.n_columns, settings.n_fit, settings.n_tune)
     )
-    observed = _sample_rows(np.arange(len(sample)), settings.row_cap, rng)
-    few = _sample_rows(observed, settings.residual_rows, rng.spawn(1)[0])
+    observed = sample_rows(np.arange(len(sample)), settings.row_cap, rng)
+    few = sample_rows(observed, settings.residual_rows, rng.spawn(1)[0])
     tall, wide = (s == "columns" for s in (settings.validation_shape, settings.residual_shape))
     rows = (observed if whole else few) if tall or wide else few[:0]
     glance = wide and not whole and len(few) < len(observed)
@@ -105,7 +103,7 @@ def start(
     return pool, found
 
 
-def _sample_rows(rows: Indices, at_most: int, rng: np.random.Generator) -> Indices:
+def sample_rows(rows: Indices, at_most: int, rng: np.random.Generator) -> Indices:
     """Return all these rows or, where they are too many, a uniform sample in their order."""
     if len(rows) <= at_most:
         return rows
