@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import io
 import shlex
 import tempfile
@@ -88,6 +89,11 @@ FILES: dict[str, str | bytes] = {
     ),
     "thin.npy": bytes_of(lambda file: np.save(file, ROWS[:, :2])),
     "parts/1.parquet": bytes_of(pd.DataFrame(ROWS, columns=list("abc")).to_parquet),
+    "mixed.xlsx": in_excel(
+        ["a", "b"], *([i, dt.datetime(2020, 1, 1) if i < 5 else i % 7] for i in range(30))
+    ),
+    "units/1.csv": "a,b\n1,2%\n3,4%\n",
+    "units/2.csv": "a,b\n1,2\n3,4\n",
     "parts/notes.txt": "Dear reader",
     "notes.zarr/letter": "Dear reader",
     "letter": "Dear reader",
@@ -221,6 +227,7 @@ REFUSED: dict[str, tuple[int, str]] = {
     "fit t.csv --target a --out m --separator ;;": (2, "one character, or tab, is needed"),
     "fit beside.npz --target y --out m --category 0": (4, "have no names"),
     "fit formulas.xlsx --target a --out m --category z": (4, "no column 'z'"),
+    "fit units --target a --out m": (4, "'b' is written with '%' in units"),
     "fit quotes.csv --target a --out m": (4, "quotation mark in line 2 that is not closed"),
     "fit quote.csv --target a --out m": (4, "quotation mark in line 3 that is not closed"),
     "fit beside.npz --target y --out m": (4, "--drop-missing"),
@@ -242,6 +249,7 @@ ACCEPTED = {
     LEARN.format("formulas.xlsx"): ["1 empty rows", "Cell C2", "as have 19 more", "c (20 gaps)"],
     LEARN.format("formula.xlsx"): ["Cell B22", "without the value that it gives: these are"],
     f"{LEARN.format('formulas.xlsx')} --category b": ["category: b (5 values"],
+    LEARN.format("mixed.xlsx"): ["category: b (8 values)"],
     f"{LEARN.format('parts')}": ["40 rows, 2 columns"],
     f"{LEARN.format('quoted.csv')}": ["20 rows, 1 columns"],
     "fit beside.npz --target y --out m --components 5 --drop-missing": ["dropped rows:"],

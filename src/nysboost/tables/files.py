@@ -8,6 +8,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import compress
 from pathlib import Path
@@ -167,10 +168,16 @@ def _join_files(path: Path, files: list[Any]) -> ColumnFile:
     """Return the files of a folder, in the order of their names, as one table."""
     if not files:
         raise NoTableError(f"The folder {path} holds no tables: {FORMS} are read.")
-    for file in files[1:]:
+    units: dict[str, tuple[str, Path]] = {}
+    for file in files:
         if lacking := set(files[0].names) - set(file.names):
             said = f"{file.path} lacks columns that {files[0].path} has"
             raise NoTableError(f"{said}: {', '.join(sorted(lacking))}.")
+        for name, unit in getattr(file, "numbers", {}).items():
+            other, where = units.setdefault(name, (unit, file.path))
+            if other != unit:
+                said = f"{name!r} is written with {other!r} in {where}, but with {unit!r} in "
+                raise TableError(f"{said}{file.path}: write it in one unit.")
     return ColumnFile(path, files, files[0].names, [note for file in files for note in file.notes])
 
 
@@ -246,9 +253,10 @@ def _open_excel(path: Path) -> ColumnFile:
     with path.open("rb") as file:
         try:
             book = openpyxl.load_workbook(file, read_only=True, data_only=True)
-        except (BadZipFile, KeyError, OSError) as error:
-            raise NoTableError(f"{path} is no Excel file, or it is damaged.") from error
-        cells = [list(row) for row in book.worksheets[0].iter_rows(values_only=True)]
+            cells = [list(row) for row in book.worksheets[0].iter_rows(values_only=True)]
+        except (BadZipFile, KeyError, OSError, ValueError, AttributeError, SyntaxError) as error:
+            msg = f"{path} is no Excel file that openpyxl can read, or it is damaged: {error}."
+            raise NoTableError(msg) from error
         notes = [f"The first sheet of {path} is read."] if len(book.worksheets) > 1 else []
     filled = [any(cell is not None for cell in row) for row in cells]
     rows = list(compress(cells, filled))
@@ -290,12 +298,13 @@ def _one_type(cells: Sequence[Any]) -> Any:
     """Return cells as an Arrow array: of their own type, or as text where they have several."""
     import pyarrow as pa
 
-    if {type(cell) for cell in cells} <= {int, float, type(None)}:
+    kinds = {type(cell) for cell in cells if cell is not None}
+    if kinds and kinds <= {int, float}:
         return pa.array([None if cell is None else float(cell) for cell in cells], pa.float64())
-    try:
-        return pa.array(cells)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        return pa.array([None if cell is None else str(cell) for cell in cells])
+    if len(kinds) < 2:
+        with suppress(pa.ArrowInvalid, pa.ArrowTypeError):
+            return pa.array(cells)
+    return pa.array([None if cell is None else str(cell) for cell in cells])
 
 
 OPENERS = {
