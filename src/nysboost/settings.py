@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, fields
-from typing import Literal, TypeAlias, TypedDict
+from typing import Literal, NamedTuple, TypeAlias, TypedDict
 
 import numpy as np
 
@@ -144,8 +144,8 @@ class Settings:
             warnings.warn(_say_clipped(asked, n, n), stacklevel=2)
         return min(asked or DEFAULT_COMPONENTS, n)
 
-    def resolve(self, n: int, *, validated: bool = True, boosted: bool = True) -> ResolvedSettings:
-        """Return these settings with every None replaced by its number for n rows.
+    def resolve(self, n: int, *, validated: bool = True, boosted: bool = True) -> Sizes:
+        """Return the sizes of a run on n rows, every None replaced by its number.
 
         Parameters
         ----------
@@ -179,19 +179,8 @@ class Settings:
                 f"n_candidates={n_candidates} columns cannot be clustered into "
                 f"n_columns={m} groups: raise n_candidates or lower n_columns."
             )
-        return ResolvedSettings(
-            n_learners=p,
-            n_columns=m,
-            rank=rank,
-            n_candidates=n_candidates,
-            n_considered=self.n_considered or STEPS_SHARED * n_candidates,
-            n_fit=n_fit,
-            n_tune=n_tune,
-            residual_shape=self.residual_shape,
-            validation_shape=self.validation_shape,
-            row_cap=self.row_cap,
-            residual_rows=self.residual_rows if boosted else self.row_cap,
-        )
+        n_considered = self.n_considered or STEPS_SHARED * n_candidates
+        return Sizes(p, m, rank, n_candidates, n_considered, n_fit, n_tune)
 
     def _mixture(self, room: int) -> tuple[int, int]:
         """Return p and m, with p·m columns that fit where only their sum was asked for."""
@@ -206,9 +195,8 @@ class Settings:
         return p, max(1, min(self.n_components, room) // p)
 
 
-@dataclass(frozen=True)
-class ResolvedSettings:
-    """Settings in which every size is a number; see `Settings`."""
+class Sizes(NamedTuple):
+    """The sizes of a run, all of them numbers; see `Settings`."""
 
     n_learners: int
     n_columns: int
@@ -217,10 +205,6 @@ class ResolvedSettings:
     n_considered: int
     n_fit: int
     n_tune: int
-    residual_shape: Shape
-    validation_shape: Shape
-    row_cap: int
-    residual_rows: int
 
 
 def _say_clipped(asked: int, room: int, taken: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
 
@@ -29,12 +30,12 @@ def boost(
     sizes, candidates = settings.resolve(gram.n), []
 
     # Step 1. Standard Nyström on m uniformly sampled columns; V1 and V2.
-    pool, found = start(gram, sizes, rng, whole=rule.needs_whole_columns)
+    pool, found = start(gram, settings, sizes, rng, whole=rule.needs_whole_columns)
 
     # Step 2. Boosting, until there are p learners.
     rows = found.observed if rule.needs_whole_columns else found.glanced_at
     at_most = len(pool) if rule.needs_whole_columns else sizes.n_considered
-    residual = ResidualColumns(found, None if sizes.residual_shape == "square" else rows)
+    residual = ResidualColumns(found, None if settings.residual_shape == "square" else rows)
     for i in track(range(1, sizes.n_learners), "boosting step"):
         if len(pool.free(residual.considered)) < sizes.n_candidates:
             residual.consider(pool.part(at_most, rng, apart_from=rows), shared=at_most < len(pool))
@@ -55,7 +56,7 @@ def boost(
 def ensemble(gram: Gram, settings: Settings, rng: np.random.Generator) -> Trajectory:
     """Fit p learners on columns sampled uniformly without replacement."""
     sizes = settings.resolve(gram.n, boosted=False)
-    pool, found = start(gram, sizes, rng)
+    pool, found = start(gram, replace(settings, residual_rows=settings.row_cap), sizes, rng)
     for _ in range(1, sizes.n_learners):
         found.add_learner(pool.draw(sizes.n_columns, rng), sizes.rank)
     return Trajectory(found)

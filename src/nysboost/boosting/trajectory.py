@@ -12,7 +12,7 @@ from nysboost.boosting.validation import FeatureTable, Found, ValidationSet
 from nysboost.engine.feature_map import FeatureMap
 from nysboost.gram import Gram, take_sample
 from nysboost.numerics.arrays import Floats, Indices
-from nysboost.settings import ResolvedSettings
+from nysboost.settings import Settings, Sizes
 
 ROWS_PER_COLUMN = 4
 """A sample has at least so many rows for each column that a run takes from it: with fewer the
@@ -75,31 +75,28 @@ class Pool:
 
 
 def start(
-    gram: Gram, settings: ResolvedSettings, rng: np.random.Generator, *, whole: bool = True
+    gram: Gram, settings: Settings, sizes: Sizes, rng: np.random.Generator, *, whole: bool = True
 ) -> tuple[Pool, Found]:
     """Fit the first learner, and sample V1 and V2, all of them out of the pool (step 1).
 
     Beyond `row_cap` rows everything comes from a uniform sample of the rows. `whole` sees the
     residual on all rows observed.
     """
-    columns = settings.n_learners * settings.n_columns + settings.n_fit + settings.n_tune
+    columns = sizes.n_learners * sizes.n_columns + sizes.n_fit + sizes.n_tune
     sample = take_sample(gram, max(settings.row_cap, ROWS_PER_COLUMN * columns), rng)
     pool = Pool(len(sample))
-    first, v1, v2 = (
-        pool.draw(size, rng) for size in (settings.n_columns, settings.n_fit, settings.n_tune)
-    )
+    first, v1, v2 = (pool.draw(m, rng) for m in (sizes.n_columns, sizes.n_fit, sizes.n_tune))
     observed = sample_rows(np.arange(len(sample)), settings.row_cap, rng)
     few = sample_rows(observed, settings.residual_rows, rng.spawn(1)[0])
     tall, wide = (s == "columns" for s in (settings.validation_shape, settings.residual_shape))
     rows = (observed if whole else few) if tall or wide else few[:0]
     glance = wide and not whole and len(few) < len(observed)
-    table = FeatureTable(
-        sample.gram.in_float32() if glance else sample.gram, np.concatenate([v1, v2, rows])
-    )
+    seen = sample.gram.in_float32() if glance else sample.gram
+    table = FeatureTable(seen, np.concatenate([v1, v2, rows]))
     scale = float(np.sqrt(len(observed) / len(few))) if tall else 1.0
     fit, tune = (ValidationSet(table, few if tall else v, v, scale) for v in (v1, v2))
     found = Found(sample, table, fit, tune, observed, few)
-    found.add_learner(first, settings.rank)
+    found.add_learner(first, sizes.rank)
     return pool, found
 
 
