@@ -1,12 +1,9 @@
 """The commands on a cluster: every form that workers read and write, and what they do not."""
 
-import dask
 import numpy as np
 import pandas as pd
-import pyarrow.parquet as parquet
 import pytest
 import zarr
-from distributed import Client, LocalCluster
 
 import nysboost as nb
 from nysboost.cli import cluster
@@ -31,17 +28,6 @@ WRITE = {
 def written(folder, suffix):
     WRITE[suffix](folder / f"rows{suffix}")
     return open_table(folder / f"rows{suffix}")
-
-
-@pytest.fixture(scope="module")
-def address():
-    with (
-        dask.config.set({"distributed.comm.timeouts.connect": "60s"}),
-        dask.config.set(scheduler=None),  # what it was, afterwards
-        LocalCluster(1, processes=False, dashboard_address=None) as local,
-        Client(local),
-    ):
-        yield local.scheduler_address
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npy", ".zarr"])
@@ -79,29 +65,6 @@ def test_workers_read_numbers_with_units(tmp_path):
         file.write("abc,1%\n")
     with pytest.raises(ValueError, match="'abc' in line 4"):
         cluster.dask_table(Source(table, ["a"])).compute()
-
-
-def test_a_fit_and_its_features_arrive_whole_and_say_which_version_wrote_them(
-    command, address, tmp_path
-):
-    table = str(tmp_path / "rows.csv")
-    rows = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 3)), columns=["a", "b", "c"])
-    rows.to_csv(table, index=False)
-    model, where = tmp_path / "m", ["--scheduler", address]
-    words = ["--method", "uniform", "--components", "5"]
-    assert command("fit", table, "--out", model, *words, *where)[0] == 0
-    expected = nb.load(model).transform(rows)
-    for suffix in (".parquet", ".zarr"):
-        out = tmp_path / f"out{suffix}"
-        assert "columns: 5" in command("transform", model, table, "--out", out, *where)[1]
-        if suffix == ".zarr":
-            found, software = zarr.open_array(str(out))[:], zarr.open_array(str(out)).attrs
-            assert software["software"] == f"NysBoost {nb.__version__}"
-        else:
-            found = pd.read_parquet(out)
-            metadata = parquet.read_schema(next(out.glob("*.parquet"))).metadata
-            assert metadata[b"software"].decode() == f"NysBoost {nb.__version__}"
-        np.testing.assert_allclose(found, expected, atol=1e-9)
 
 
 def test_what_a_cluster_cannot_do_is_a_sentence(command, tmp_path):

@@ -139,7 +139,7 @@ def _medians(rows: Any) -> Floats:
 
 def _numbers(estimator: Any, missing: str, X: Any, start: int = 0) -> Any:
     """Return the rows of a frame, an array or a CSR matrix as numbers, lazy ones as lazy ones."""
-    codes = estimator._table
+    codes = estimator._table or Codes.of(estimator.schema_)  # None of a transformer of an array
     if is_frame(X):
         refuse_unnamed(X)
     if not is_frame(X) or not codes.schema.named:
