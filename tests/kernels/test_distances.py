@@ -9,10 +9,10 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from nysboost.kernels.distances import (
-    MinusSquaredDistances,
     cityblock_distances,
     directions,
     inner_products,
+    minus_squared_distances,
     squared_distances,
     squared_norms,
     sum_of_gaussians,
@@ -53,7 +53,7 @@ def test_exponents_are_never_positive_and_right_where_they_matter(dtype, spread,
     X = points(20, seed=seed, spread=spread, offset=offset).astype(dtype)
     wide = X.astype(np.float64)
     exact = -0.5 * cdist(wide, wide, "sqeuclidean")
-    exponents = MinusSquaredDistances(X, 0.5)(X)
+    exponents = minus_squared_distances(X, 0.5)(X)
     assert exponents.dtype == dtype
     assert exponents.max() <= 0
     tolerance = 5e-5 if dtype == np.float32 else 1e-10
@@ -74,7 +74,7 @@ def test_products_and_distances_are_those_of_the_dense_points_also_where_forms_m
         (squared_distances(A, B), cdist(X, Y, "sqeuclidean")),
         (cityblock_distances(A, B), cdist(X, Y, "cityblock")),
         (sum_of_gaussians(A, B, 2.0), np.exp(-2.0 * (X[:, None] - Y[None]) ** 2).sum(axis=2)),
-        (MinusSquaredDistances(convert_like(A, B), 3.0)(A), -3.0 * cdist(X, Y, "sqeuclidean")),
+        (minus_squared_distances(convert_like(A, B), 3.0)(A), -3.0 * cdist(X, Y, "sqeuclidean")),
         (dense(directions(A)), X / np.linalg.norm(X, axis=1, keepdims=True)),
         (dense(convert_like(A, B)), Y),
     ):
@@ -88,7 +88,7 @@ def test_rows_far_out_are_done_again_on_every_backend(library, far):
     X, Y = points(40).astype(np.float32), points(15, seed=1).astype(np.float32)
     X[far] += 3000.0
     Y[0] = X[far[0]] + 1.0
-    found = MinusSquaredDistances(xp.asarray(Y), 0.5)(xp.asarray(X))
+    found = minus_squared_distances(xp.asarray(Y), 0.5)(xp.asarray(X))
     exact = -0.5 * cdist(X.astype(np.float64), Y.astype(np.float64), "sqeuclidean")
     np.testing.assert_allclose(np.exp(to_host(found)), np.exp(exact), rtol=0, atol=5e-5)
     np.testing.assert_allclose(to_host(found)[far], exact[far], rtol=1e-6)

@@ -7,15 +7,13 @@ and returns the dense (n, m) matrix of its values in the dtype of X.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
 from typing import Any
 
-from nysboost.kernels.adapters import SHARED
 from nysboost.kernels.adapters import CallableKernel as CallableKernel
 from nysboost.kernels.adapters import SklearnKernel as SklearnKernel
 from nysboost.kernels.base import Evaluator as Evaluator
 from nysboost.kernels.base import Kernel as Kernel
-from nysboost.kernels.base import require_shared
+from nysboost.kernels.base import require_bandwidth
 from nysboost.kernels.metric import Metric as Metric
 from nysboost.kernels.products import Anova as Anova
 from nysboost.kernels.products import Cosine as Cosine
@@ -26,7 +24,7 @@ from nysboost.kernels.radial import Laplacian as Laplacian
 from nysboost.kernels.radial import Matern as Matern
 from nysboost.kernels.radial import Radial as Radial
 from nysboost.numerics.arrays import Array
-from nysboost.numerics.checks import unknown
+from nysboost.numerics.checks import require_number, require_positive, unknown
 
 _NAMED: dict[str, type[Kernel]] = {
     "gaussian": Gaussian,
@@ -42,6 +40,10 @@ _NAMED: dict[str, type[Kernel]] = {
 
 KERNELS: tuple[str, ...] = (*_NAMED, *SklearnKernel.parameters, "precomputed")
 """Every kernel name that is understood."""
+
+
+SHARED = {"gamma": require_bandwidth, "coef0": require_number, "degree": require_positive}
+"""Parameters that any named kernel may be given, as in scikit-learn, each with its check."""
 
 
 def make_kernel(kernel: str | Kernel | Callable[..., Array], **params: Any) -> Kernel:
@@ -68,13 +70,13 @@ def make_kernel(kernel: str | Kernel | Callable[..., Array], **params: Any) -> K
         )
     if not isinstance(kernel, str) or kernel not in KERNELS:
         raise ValueError(unknown("kernel", kernel, KERNELS))
-    for name in SHARED:  # also where the kernel has no such parameter
-        require_shared(name, given.get(name))
-    if kernel in SklearnKernel.parameters:
-        return SklearnKernel(kernel, given)
-    made = _NAMED[kernel]
-    known = {f.name for f in fields(made)}  # type: ignore[arg-type]
-    others = sorted(set(given) - known - set(SHARED))
+    for name, check in SHARED.items():  # also where the kernel has no such parameter
+        if name in given:
+            check(name, given[name])
+    made = _NAMED.get(kernel)
+    known = SklearnKernel.parameters[kernel] if made is None else made.__match_args__
+    others = sorted(set(given) - {*known} - {*SHARED})
     if others:
         raise ValueError(unknown(f"parameter of the kernel {kernel!r},", others[0], sorted(known)))
-    return made(**{name: value for name, value in given.items() if name in known})
+    used = {name: value for name, value in given.items() if name in known}
+    return SklearnKernel(kernel, used) if made is None else made(**used)

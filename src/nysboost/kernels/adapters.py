@@ -12,10 +12,6 @@ from sklearn.metrics.pairwise import pairwise_kernels
 
 from nysboost.kernels.base import Kernel, finite
 from nysboost.numerics.arrays import Array, dense, dtype_name, like
-from nysboost.numerics.checks import require_number, unknown
-
-SHARED = ("gamma", "coef0", "degree")
-"""Parameters that a named kernel may be given though it has no use for them."""
 
 
 @dataclass(frozen=True)
@@ -30,16 +26,6 @@ class SklearnKernel(Kernel):
 
     metric: str
     params: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if self.metric not in self.parameters:
-            raise ValueError(unknown("kernel of scikit-learn", self.metric, self.parameters))
-        known = self.parameters[self.metric]
-        for name, value in self.params.items():
-            if name in known:
-                require_number(name, value)
-            elif name not in SHARED:
-                raise ValueError(unknown(f"parameter of the kernel {self.metric!r},", name, known))
 
     def __call__(self, X: Array, Y: Array) -> Array:
         """Return the kernel matrix of shape (n, m)."""

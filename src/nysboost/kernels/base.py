@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from nysboost.data.driver import BlockTask
 from nysboost.data.rows import MEASURED, Rows, scan_size, spread_indices
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats
-from nysboost.numerics.checks import all_finite, require_number, require_positive
+from nysboost.numerics.checks import all_finite, require_positive
 
 Bandwidth: TypeAlias = float | Literal["median", "scale"] | None
 """A positive number, or a rule that reads it off the data; None is the kernel's default."""
@@ -20,11 +20,9 @@ RANGES = {"sigma": (1e-150, 1e150), "gamma": (1e-300, 1e300)}
 """Beyond these the squares of distances in units of σ leave the range of floating point."""
 
 
-class Evaluator(Protocol):
-    """x ↦ k(x, Z), for points Z that have been prepared."""
-
-    def __call__(self, X: Array, out: Array | None = None, /) -> Array:
-        """Return k(X, Z), shape (n, m); `out` is memory of that shape for the result."""
+Evaluator: TypeAlias = Callable[..., Array]
+"""(X, out=None) ↦ k(X, Z), shape (n, m), for points Z that have been prepared; `out` is memory of
+that shape, which the result may be put in."""
 
 
 class Kernel:
@@ -180,18 +178,6 @@ def require_bandwidth(name: str, value: Bandwidth) -> None:
             raise ValueError(msg)
 
 
-def require_shared(name: str, value: Any) -> None:
-    """Check one of the parameters that scikit-learn's kernels share; None is its default."""
-    if value is None:
-        return
-    if name == "gamma":
-        require_bandwidth(name, value)
-    elif name == "degree":
-        require_positive(name, value)
-    else:
-        require_number(name, value)
-
-
 def number(kernel: Any, name: str) -> float:
     """Return a parameter that must be a number by now."""
     value = getattr(kernel, name)
@@ -200,32 +186,7 @@ def number(kernel: Any, name: str) -> float:
     return float(value)
 
 
-def measure_bandwidth(
-    rows: Rows,
-    rule: Bandwidth,
-    mapped: Callable[[Array], Array],
-    distances: Callable[[Array, Array], Array],
-    typical: float,
-) -> float | None:
-    """Return the σ that a rule reads off the data; None if `rule` is no rule.
-
-    "median" is the median of the distances between mapped rows, "scale" is `typical` times the
-    standard deviation of all entries.
-    """
-    if rule == "median":
-        sample = mapped(rows.take(spread_indices(rows.n, MEASURED)))
-        unit = arrays.unit_of(sample)
-        matrix = arrays.to_host(distances(sample / unit, sample / unit))
-        pairs = matrix[np.triu_indices(len(matrix), 1)]
-        found = unit * float(np.median(pairs)) if pairs.size else 0.0
-    elif rule == "scale":
-        found = typical * _standard_deviation(rows)
-    else:
-        return None
-    return found if found > 0 else 1.0  # all points are equal: any bandwidth will do
-
-
-def _standard_deviation(rows: Rows) -> float:
+def standard_deviation(rows: Rows) -> float:
     """Return the standard deviation of all entries, in one pass over the rows."""
     sample = rows.take(spread_indices(rows.n, MEASURED))
     unit = arrays.unit_of(sample)

@@ -49,40 +49,28 @@ def squared_norms(X: Array) -> Array:
     return norms
 
 
-class MinusSquaredDistances:
-    """x ↦ −γ‖x−y‖² for all rows y of Y, shape (m, d), with what depends on Y prepared once.
+def minus_squared_distances(Y: Array, gamma: float) -> Callable[..., Array]:
+    """Return x ↦ −γ‖x−y‖² for all rows y of Y, shape (m, d), with what depends on Y prepared once.
 
     With x and y centred and scaled by √(2γ) it is ⟨x, y⟩ − ½‖x‖² − ½‖y‖²; the norms are two more
     columns of one matrix product. Rows too far out for their precision are done again in float64.
     """
+    if arrays.is_sparse(Y):
+        return lambda X, _=None: (squared_distances(X, Y) * -gamma).astype(X.dtype, copy=False)
+    xp, scale = arrays.namespace(Y), float(np.sqrt(2 * gamma))
+    with np.errstate(over="ignore", invalid="ignore"):
+        centre = xp.mean(Y, axis=0)
+        B = (Y - centre) * scale
+        ends = squared_norms(B)[:, None] / 2
+        right = xp.concat([B, -xp.ones_like(ends), -ends], axis=1).T
 
-    def __init__(self, Y: Array, gamma: float) -> None:
-        self.Y, self.gamma = Y, gamma
-        if arrays.is_sparse(Y):
-            return
-        xp = arrays.namespace(Y)
-        self._scale = float(np.sqrt(2 * gamma))
-        with np.errstate(over="ignore", invalid="ignore"):
-            self._centre = xp.mean(Y, axis=0)
-            B = (Y - self._centre) * self._scale
-            half = squared_norms(B)[:, None] / 2
-            self._right = xp.concat([B, -xp.ones_like(half), -half], axis=1)
-
-    def __call__(self, X: Array, out: Array | None = None) -> Array:
-        """Return the exponents, at most zero, shape (n, m), in `out` if it is given."""
-        if arrays.is_sparse(X):
-            exact = squared_distances(X, self.Y) * -self.gamma
-            return exact.astype(X.dtype, copy=False)
-        with np.errstate(over="ignore", invalid="ignore"):  # such rows are far out, and done again
-            return self._dense(X, out)
-
-    def _dense(self, X: Array, out: Array | None) -> Array:
-        xp = arrays.namespace(X)
-        A: Array = X - self._centre
-        A *= self._scale
+    @np.errstate(over="ignore", invalid="ignore")  # such rows are far out, and done again
+    def evaluate(X: Array, out: Array | None = None) -> Array:
+        A: Array = X - centre
+        A *= scale
         half = squared_norms(A)[:, None] / 2
         left = xp.concat([A, half, xp.ones_like(half)], axis=1)
-        exponents: Array = arrays.product_into(left, self._right.T, out)
+        exponents: Array = arrays.product_into(left, right, out)
         # Few points coincide but for rounding. In a cache, to look for them is much faster than
         # to write; a GPU's large blocks nearly always have some. NaN counts as one.
         if not (isinstance(exponents, np.ndarray) and exponents.max() <= 0):
@@ -93,9 +81,11 @@ class MinusSquaredDistances:
             for part in arrays.row_blocks(X.shape[0], FAR_PARTS, X.shape[0]):
                 there = far[part]
                 if bool(xp.any(there)):
-                    exact = squared_distances(X[part, :][there], self.Y) * -self.gamma
+                    exact = squared_distances(X[part, :][there], Y) * -gamma
                     exponents[part, :][there] = xp.astype(exact, X.dtype)
         return exponents
+
+    return evaluate
 
 
 def squared_distances(X: Array, Y: Array) -> Array:
@@ -108,25 +98,17 @@ def squared_distances(X: Array, Y: Array) -> Array:
             A, B = X - centre, Y - centre
         scale = squared_norms(A)[:, None] + squared_norms(B)[None, :]
         squared = scale - 2 * inner_products(A, B)
-        return _with_close_pairs(squared, scale, X, Y)
-
-
-def _with_close_pairs(squared: Array, scale: Array, X: Array, Y: Array) -> Array:
-    """Replace what has cancelled, or is ∞ − ∞, by the sum of squared differences."""
-    xp = arrays.namespace(squared)
-    close = ~(squared >= CLOSE * scale)  # NaN is not ≥ anything
-    rows, columns = xp.nonzero(close)
-    exact = []
-    for start in range(0, rows.shape[0], 4096):
-        part = slice(start, min(start + 4096, rows.shape[0]))
-        exact.append(squared_norms(_rows(X, rows[part]) - _rows(Y, columns[part])))
-    if exact:
-        squared[close] = xp.concat(exact)
-    return squared
-
-
-def _rows(X: Array, indices: Array) -> Array:
-    return X[indices] if arrays.is_sparse(X) else arrays.namespace(X).take(X, indices, axis=0)
+        # what has cancelled, or is ∞ − ∞, becomes the sum of squared differences
+        xp, close = arrays.namespace(squared), ~(squared >= CLOSE * scale)  # NaN is not ≥ anything
+        rows, columns = xp.nonzero(close)
+        exact = []
+        for part in arrays.row_blocks(rows.shape[0], 1, 4096):
+            pairs = (X, rows[part]), (Y, columns[part])
+            x, y = (T[i] if arrays.is_sparse(T) else xp.take(T, i, axis=0) for T, i in pairs)
+            exact.append(squared_norms(x - y))
+        if exact:
+            squared[close] = xp.concat(exact)
+        return squared
 
 
 def cityblock_distances(X: Array, Y: Array) -> Array:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.sparse import diags_array
 
-from nysboost.data.rows import Rows
+from nysboost.data.rows import MEASURED, Rows, spread_indices
 from nysboost.kernels import base
 from nysboost.kernels.base import Bandwidth, Evaluator, Kernel
 from nysboost.kernels.warp import Quantiles
+from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, dense, is_sparse, like, namespace
 
 
@@ -187,9 +188,11 @@ class Mapped(Kernel, ABC):
 class Scaled(Mapped):
     """A kernel with a bandwidth σ or γ, of which at most one is given, and a metric.
 
-    With neither, γ = 1/d or, where a metric sets the scale, σ = 1.
+    With neither, γ = 1/d or, where a metric sets the scale, σ = 1. With `power` q the kernel is a
+    function of γ·distance^q, and γ = 1 / (q·σ^q).
     """
 
+    power: ClassVar[int] = 2
     sigma: Bandwidth
     gamma: Bandwidth
 
@@ -206,15 +209,25 @@ class Scaled(Mapped):
 
     def resolve(self, rows: Rows) -> Self:
         """Return the kernel with γ as a number."""
-        given, d = self.sigma or self.gamma, rows.n_features
-        if given is None and self.metric is None:
-            return replace(self, gamma=1 / d)  # type: ignore[type-var]
-        mapped = self.mapping(rows.form)
-        sigma = base.measure_bandwidth(rows, given, mapped, self._distances, self._sigma_of(1 / d))
         known: Any = self
-        if sigma is not None:  # a kernel checks that it is in range
-            known = replace(self, sigma=sigma, gamma=None)  # type: ignore[type-var]
+        rule, d = self.sigma or self.gamma, rows.n_features
+        if rule is None and self.metric is None:
+            known = replace(self, gamma=1 / d)  # type: ignore[type-var]
+        elif isinstance(rule, str):
+            if rule == "median":
+                sigma = self._median_distance(rows)
+            else:
+                sigma = self._sigma_of(1 / d) * base.standard_deviation(rows)
+            # where all points are equal any bandwidth will do; a kernel checks its range
+            known = replace(self, sigma=sigma or 1.0, gamma=None)  # type: ignore[type-var]
         return replace(self, sigma=None, gamma=known._gamma())  # type: ignore[type-var]
+
+    def _median_distance(self, rows: Rows) -> float:
+        sample = self.mapping(rows.form)(rows.take(spread_indices(rows.n, MEASURED)))
+        unit = arrays.unit_of(sample)
+        matrix = arrays.to_host(self._distances(sample / unit, sample / unit))
+        pairs = matrix[np.triu_indices(len(matrix), 1)]
+        return unit * float(np.median(pairs)) if pairs.size else 0.0
 
     def _gamma(self) -> float:
         """Return γ, which must be known by now."""
@@ -229,10 +242,10 @@ class Scaled(Mapped):
         return self._gamma()
 
     def _gamma_of(self, sigma: float) -> float:
-        return 1 / (2 * sigma**2)
+        return 1 / (self.power * sigma**self.power)
 
     def _sigma_of(self, gamma: float) -> float:
-        return float((1 / (2 * gamma)) ** 0.5)
+        return float((1 / (self.power * gamma)) ** (1 / self.power))
 
     @abstractmethod
     def _distances(self, X: Array, Y: Array) -> Array:

@@ -62,7 +62,7 @@ class Gaussian(Radial):
     temporaries: ClassVar[int] = 0
 
     def _against_mapped(self, Y: Array) -> Evaluator:
-        exponents = distances.MinusSquaredDistances(Y, self._rate())
+        exponents = distances.minus_squared_distances(Y, self._rate())
         return lambda X, out=None: arrays.apply_in_place("exp", exponents(X, out))
 
     def profile(self, squared: Array) -> tuple[Array, Array]:
@@ -108,6 +108,7 @@ class Laplacian(Scaled):
     sigma: Bandwidth = None
     gamma: Bandwidth = None
     metric: Metric | None = None
+    power: ClassVar[int] = 1
 
     def _against_mapped(self, Y: Array) -> Evaluator:
         rate = self._rate()
@@ -115,12 +116,6 @@ class Laplacian(Scaled):
 
     def _distances(self, X: Array, Y: Array) -> Array:
         return distances.cityblock_distances(X, Y)
-
-    def _gamma_of(self, sigma: float) -> float:
-        return 1 / sigma
-
-    def _sigma_of(self, gamma: float) -> float:
-        return 1 / gamma
 
     def _pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
         sign = arrays.namespace(Z).sign
@@ -175,7 +170,7 @@ class Matern(Radial):
     def _against_mapped(self, Y: Array) -> Evaluator:
         rate = self._rate()
         if self.differentiable:  # |dk / d(r²)| ≤ ½, so r² needs no more digits than k
-            minus_squared = distances.MinusSquaredDistances(Y, rate**2)
+            minus_squared = distances.minus_squared_distances(Y, rate**2)
             return lambda X, out=None: self._of(minus_squared(X, out), -1.0)
 
         def exactly(X: Array, _: Array | None = None) -> Array:
@@ -230,7 +225,7 @@ class Matern(Radial):
 
     def _pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:  # noqa: ARG002
         unit = self._rate() ** 2
-        squared = distances.MinusSquaredDistances(Z, unit)(X)
+        squared = distances.minus_squared_distances(Z, unit)(X)
         squared *= -1 / unit
         _, slope = self.profile(squared)
         slope *= A
