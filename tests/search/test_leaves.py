@@ -15,8 +15,9 @@ from peaks import peak_bytes
 import nysboost as nb
 from nysboost.data.recognise import rows_of
 from nysboost.numerics.resources import Budget
+from nysboost.numerics.tree import Tree
 from nysboost.search.candidates import MATERN32
-from nysboost.search.leaves import Leaves, Tree, leaf_rows, nearest_variance
+from nysboost.search.leaves import Leaves, leaf_rows, nearest_variance
 from nysboost.search.tuning import NEAREST
 
 QUICK = {"kernel": "matern", "metric": "each", "scale": "standard", "random_state": 0}

@@ -8,9 +8,10 @@ from scipy.sparse import random as random_sparse
 from sklearn.linear_model import Ridge
 
 import nysboost as nb
+from nysboost.kernels.scaling import SCALINGS, principal, unit_spread
 from nysboost.search.candidates import MATERN32, Solution, candidates_of
 from nysboost.search.model import mixture_weights
-from nysboost.search.scaling import SCALINGS, PiecewiseCodes, principal, unit_spread
+from nysboost.tables.piecewise import PiecewiseCodes
 
 QUICK = {"kernel": "matern", "metric": "each", "random_state": 0}
 
@@ -49,7 +50,7 @@ def test_a_wide_table_has_a_metric_of_each_feature_too_where_there_are_rows_enou
 
 def test_principal_components_keep_distances_where_they_are_all_there_are():
     X = np.random.default_rng(0).normal(size=(20, 150))
-    scale = principal(unit_spread, X)
+    scale = principal(unit_spread, 64, X)
     assert scale(X).shape == (20, 19)
     standard = unit_spread(X)(X)
     ratio = np.linalg.norm(scale(X)[:5] - scale(X)[5:10], axis=1)
@@ -61,7 +62,7 @@ def test_principal_components_keep_distances_where_they_are_all_there_are():
 def test_codes_are_piecewise_linear_between_quantiles_of_the_different_values():
     spike = np.r_[np.zeros(1440), np.linspace(0, 1, 161)[1:]]  # quantiles of all are 0 but for two
     X = np.stack([spike, np.arange(1600) % 2, np.arange(1600) % 3], axis=1)
-    codes, bins = PiecewiseCodes.of(X), 23  # 2∛1600
+    codes, bins = PiecewiseCodes.of(X, 256), 23  # 2∛1600
     np.testing.assert_allclose(codes.edges[0], np.linspace(0, 1, bins + 1))
     np.testing.assert_array_equal(codes.edges[2], [0, 1, 2])
     middle = 0.5 / bins
@@ -140,7 +141,7 @@ def test_how_far_out_a_row_is_is_the_share_of_its_variance_that_the_rows_leave(k
     usual = min(4 * left(X).mean(), 0.75)
     expected = np.maximum((left(rows) - usual) / (1 - usual), 0)
     assert 0 < np.count_nonzero(expected) < 300
-    np.testing.assert_allclose(model.outlying(model.features(rows)), expected, atol=1e-6)
+    np.testing.assert_allclose(model.outlying(model.features(rows), 4), expected, atol=1e-6)
 
 
 def test_the_order_of_few_rows_and_a_row_twice_change_nothing():

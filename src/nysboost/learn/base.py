@@ -26,9 +26,9 @@ from nysboost.numerics.checks import make_rng, refuse_unequal
 from nysboost.numerics.progress import current
 from nysboost.numerics.resources import Budget, at_most, one_blas_thread
 from nysboost.search.data import Data, in_folds
-from nysboost.search.scaling import with_codes
 from nysboost.search.search import Fitted, learn
 from nysboost.search.tuning import LANDMARKS
+from nysboost.tables.piecewise import with_codes
 
 Refit: TypeAlias = Callable[[Fitted, Data, Budget], Fitted]
 

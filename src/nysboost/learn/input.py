@@ -16,6 +16,7 @@ from nysboost.data.rows import Rows
 from nysboost.estimators.parameters import Estimator
 from nysboost.gram import KernelGram
 from nysboost.kernels import Anova
+from nysboost.kernels.scaling import SCALINGS
 from nysboost.numerics.arrays import Array, Floats, is_sparse, stack_tables
 from nysboost.numerics.checks import (
     RandomState,
@@ -26,7 +27,6 @@ from nysboost.numerics.checks import (
 )
 from nysboost.numerics.resources import MAX_MEMORY, as_bytes
 from nysboost.search.candidates import Groups, Place, at_random, candidates_of
-from nysboost.search.scaling import SCALINGS
 from nysboost.search.tuning import LANDMARKS
 from nysboost.settings import Settings
 from nysboost.tables.frames import frame_of, is_frame, names_of

@@ -14,13 +14,13 @@ import numpy as np
 from nysboost.data.lazy import gather
 from nysboost.data.rows import spread_indices
 from nysboost.engine.factor import Factor
+from nysboost.engine.linear import LinearPredictor
 from nysboost.gram import KernelGram
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices
 from nysboost.numerics.linalg import solve_positive
 from nysboost.numerics.resources import Budget
 from nysboost.search.data import Data
-from nysboost.search.model import LinearPredictor
 from nysboost.search.search import Fitted
 
 TOLERANCE = 0.02

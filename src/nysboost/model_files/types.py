@@ -18,6 +18,7 @@ from nysboost.data.description import Form, of_dataclass, of_estimator
 from nysboost.data.rows import ArrayRows, EncodedRows, ForgottenRows, StoredRows
 from nysboost.engine.factor import Moments
 from nysboost.engine.feature_map import FeatureMap
+from nysboost.engine.linear import LinearModel, LinearPredictor
 from nysboost.engine.projection import BlockDiagonal
 from nysboost.gram import Gram, KernelGram, Landmarks, PrecomputedGram
 from nysboost.gram.gram import Tally
@@ -26,12 +27,13 @@ from nysboost.methods.centres import Clustered
 from nysboost.methods.fourier import Waves
 from nysboost.methods.in_sample import InSample
 from nysboost.numerics.resources import Budget
-from nysboost.search.leaves import Leaves, Tree
-from nysboost.search.model import LinearModel, LinearPredictor, Member
-from nysboost.search.scaling import PiecewiseCodes
+from nysboost.numerics.tree import Tree
+from nysboost.search.leaves import Leaves
+from nysboost.search.model import Member
 from nysboost.settings import Settings
 from nysboost.tables.codes import Codes
 from nysboost.tables.columns import Column
+from nysboost.tables.piecewise import PiecewiseCodes
 from nysboost.tables.schema import Schema
 
 # Approximations

@@ -12,17 +12,18 @@ import numpy as np
 from nysboost.data.rows import ArrayRows
 from nysboost.engine.feature_map import FeatureMap
 from nysboost.gram import KernelGram
-from nysboost.kernels import Anova, Gaussian, Laplacian, Matern, Metric, make_kernel
+from nysboost.kernels import Anova, Gaussian, Matern, Metric, make_kernel
 from nysboost.kernels.metric import Mapped
 from nysboost.kernels.radial import Radial
-from nysboost.numerics.arrays import Array, dense, like, namespace, take
+from nysboost.kernels.scaling import SCALINGS, Scale, Scaling, principal, unit_spread
+from nysboost.numerics.arrays import Array, Floats, dense, like, namespace, take
 from nysboost.numerics.checks import unknown
 from nysboost.numerics.descent import anneal
 from nysboost.numerics.kmeans import clusters
+from nysboost.numerics.progress import Progress
 from nysboost.search import tuning
 from nysboost.search.data import in_folds
 from nysboost.search.loss import Point, Sample, for_landmarks, map_rows, target_loss
-from nysboost.search.scaling import SCALINGS, Scale, Scaling, principal, unit_spread
 
 UNIT_GAUSSIAN, MATERN12, MATERN32 = Gaussian(gamma=0.5), Matern(0.5, 1.0), Matern(1.5, 1.0)
 SHAPES = ("auto", "one", "each", "full")
@@ -67,7 +68,7 @@ class Solution:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A kernel, and a metric of shape "one", "each" or "full", or a number: one scale that stays.
+    """A kernel, and a metric of shape "one", "each" or "full", or a map that stays as it is.
 
     Landmarks and metric descend the loss, but where `place` is given they stay there. `space` names
     the scaling, and codes stand beside the features or not. With `mapped_landmarks` U = ZA moves,
@@ -76,7 +77,7 @@ class Candidate:
     """
 
     kernel: Any
-    shape: str | float
+    shape: str | float | Floats
     space: str
     scaling: Scaling
     codes: bool = False
@@ -107,13 +108,7 @@ class Candidate:
         Z, N = self.place(gram, c, rng)
         return Solution(self.kernel, Z, like(A, Z), STILL_GAMMA, N)
 
-    def descend(
-        self,
-        found: Solution,
-        sample: Sample,
-        steps: int,
-        after: Callable[[float], None] = lambda _: None,
-    ) -> Solution:
+    def descend(self, found: Solution, sample: Sample, steps: int, work: Progress) -> Solution:
         """Return landmarks, metric and γ after steps of Adam, each on the next rows of a sample.
 
         A row of a batch counts n / batch times, so that the batch stands for the sample (protein:
@@ -141,7 +136,7 @@ class Candidate:
             point = Point(map_rows(Z, A), A, log_gamma)
             rows = centred.at(slice(first, first + batch))
             _, gradient = target_loss(self.kernel, rows, point, trace, n / batch)
-            after(1 / tuning.FIRST_STEPS)
+            work.step(1 / tuning.FIRST_STEPS)
             if gradient is None:
                 return None
             return pack(*(gradient if mapped else for_landmarks(Z, A, gradient)))
@@ -172,17 +167,16 @@ def candidates_of(
     `place` is where landmarks come from that are not trained on y, called `name`. A long descent
     takes the most general metric, and one with codes has a scale for each of them.
     """
-    made = make_kernel(kernel) if isinstance(kernel, str) and kernel != "auto" else kernel
+    automatic = isinstance(kernel, str) and kernel == "auto"
+    made = make_kernel(kernel) if isinstance(kernel, str) and not automatic else kernel
     if metric is None:
         return [_as_given(made, place, name, rows)]
     if metric not in SHAPES:
         raise ValueError(unknown("shape of a metric", metric, SHAPES))
-    automatic, few, d = isinstance(made, str), in_folds(rows.n), rows.n_features
-    unit = None if automatic else _unit(made)
+    unit, few, d = None if automatic else _unit(made), in_folds(rows.n), rows.n_features
     if place is not None:
-        bare = UNIT_GAUSSIAN if unit is None else unit
-        typical = {Laplacian: d, Anova: 1}.get(type(bare), d**0.5)
-        scaling = SCALINGS[scale or "none"]
+        bare, scaling = unit or UNIT_GAUSSIAN, SCALINGS[scale or "none"]
+        typical = 1 if isinstance(bare, Anova) else d**0.5
         scales = 1 / (tuning.BANDWIDTHS * typical)
         return [tuple(Candidate(bare, s, name, scaling, place=place) for s in scales.tolist())]
     rough, smooth, wide = unit or MATERN12, unit or MATERN32, d > tuning.WIDE
@@ -192,8 +186,7 @@ def candidates_of(
         kernels = dict.fromkeys((rough, smooth) if few else (rough,))
         coded = [(Candidate(k, "each", "codes", unit_spread, codes=True),) for k in kernels]
     if wide:
-        kernel = unit or UNIT_GAUSSIAN
-        found = _wide_candidates(kernel, smooth, (narrow, general), scale, rows)
+        found = _wide_candidates(unit or UNIT_GAUSSIAN, smooth, (narrow, general), scale, rows)
         return [*([(one,) for one in found] if few else [tuple(found)]), *coded]
     first, second = ("standard", "quantile") if scale == "auto" else (scale or "none",) * 2
     pairs = [(general, first), (narrow, second)]
@@ -213,7 +206,7 @@ def _wide_candidates(
     """
     spaces, found = ("none", "standard") if scale == "auto" else (scale or "none",), []
     for space in spaces if shapes[1] == "full" else ():
-        scaling, name = partial(principal, SCALINGS[space]), f"components, {space}"
+        scaling, name = partial(principal, SCALINGS[space], tuning.WIDE), f"components, {space}"
         found.append(Candidate(kernel, "full", name, scaling, mapped_landmarks=True))
     if shapes[0] != "full" and (rows.n_features <= rows.n or not found):
         found.append(Candidate(smooth, shapes[0], spaces[-1], SCALINGS[spaces[-1]]))
@@ -229,13 +222,12 @@ def _as_given(made: Any, place: Place | None, name: str, rows: Any) -> tuple[Can
         )
         raise ValueError(msg)
     kernel: Any = made.resolve(rows)
-    d, own = rows.n_features, np.ones(()) if kernel.metric is None else kernel.metric.map
-    matrix = own if own.ndim == 2 else None
-    scale = Scale(np.zeros(d), np.ones(d) * (1.0 if own.ndim == 2 else own), None, matrix)
+    own = np.ones(()) if kernel.metric is None else kernel.metric.map
+    scale = Scale(np.zeros(rows.n_features), np.ones(rows.n_features))
     if place is None and not isinstance(kernel, Radial):
         place = at_random
     space = name if place else "as given"
-    return (Candidate(replace(kernel, metric=None), 1.0, space, lambda _: scale, place=place),)
+    return (Candidate(replace(kernel, metric=None), own, space, lambda _: scale, place=place),)
 
 
 def _unit(kernel: Any) -> Any:

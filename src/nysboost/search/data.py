@@ -12,19 +12,17 @@ import numpy as np
 from nysboost.data.rows import ArrayRows, Rows
 from nysboost.engine.factor import Moments, moments_of
 from nysboost.engine.feature_map import FeatureMap
+from nysboost.kernels.scaling import Scale
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices
 from nysboost.numerics.resources import Budget
+from nysboost.numerics.tree import Tree
 from nysboost.search import tuning
-from nysboost.search.leaves import Tree
 from nysboost.search.loss import Sample
-from nysboost.search.scaling import PiecewiseCodes, Scale, with_codes
+from nysboost.tables.piecewise import PiecewiseCodes, with_codes
 
-FOLDS = 5
-"""Fifths of few rows are held out in turn."""
-
-SAMPLE_SHARE = 8
-"""Rows in memory take this part of the working memory."""
+FOLDS, SAMPLE_SHARE = 5, 8
+"""Parts of few rows, held out in turn; rows in memory take this part of the working memory."""
 
 
 def in_folds(n: int) -> bool:
@@ -76,12 +74,6 @@ class Data:
         stored = arrays.dense(rows.take(np.sort(order)))
         X = arrays.in_float64(arrays.take(stored, np.argsort(np.argsort(order))))
         return cls(rows, Y, weights, order, X, folds, int(rng.integers(2**31)), budget)
-
-    @property
-    def distinct(self) -> int:
-        """How many of few rows differ; of many as many as there are."""
-        n = len(self.order)
-        return n if len(self.folds) == 1 else len(np.unique(arrays.to_host(self.X), axis=0))
 
     @property
     def mass(self) -> Floats:

@@ -1,7 +1,6 @@
 """Kernel ridge regression on all rows: exact in each leaf of a tree of mapped rows.
 
-A node of the tree is cut at the median of its rows along their leading principal direction. In a
-leaf with mapped rows V, residuals R and weights ω of the rows the coefficients solve
+In a leaf with mapped rows V, residuals R and weights ω of the rows the coefficients solve
 
     (k(V, V) + ρ diag(1/ω)) w = R,
 
@@ -13,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -26,10 +25,11 @@ from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices, namespace
 from nysboost.numerics.linalg import symmetric
 from nysboost.numerics.resources import Budget, format_bytes, one_blas_thread, usable_threads
+from nysboost.numerics.tree import Tree
 from nysboost.search.tuning import LEAF_ROWS, NEAREST
 
-DIRECTION_ROWS, BLOCK = 2048, 256
-"""Rows, spread evenly, that give a node its direction; rows whose variances are done together."""
+BLOCK = 256
+"""Rows whose variances are computed together."""
 
 PREPARED = 16
 """Leaves that stay prepared for the next rows: each takes the memory of its rows once more."""
@@ -37,85 +37,6 @@ PREPARED = 16
 ROUNDED, LEAST = 1e-3, 1e-8
 """Rows in float32 move by at most this share of the error; ρ is at least this, because below it
 rounding decides whether a kernel matrix has a factor."""
-
-
-@dataclass(frozen=True, eq=False)
-class Tree:
-    """Cuts uᵀd ≤ s of mapped rows; a negative child is leaf −1 − child.
-
-    The arrays have shapes (nodes, q), (nodes,) and (nodes, 2).
-    """
-
-    directions: Floats
-    thresholds: Floats
-    children: Indices
-
-    @classmethod
-    def of(cls, U: Array, most: int, n: int | None = None) -> Tree:
-        """Cut mapped rows U of shape (s, q) until no leaf has more than `most` rows.
-
-        Where U are a sample of n rows, a leaf of these with more than `most` would be four standard
-        deviations away. Rows that are all alike stay together, however many they are.
-        """
-        expected = most * U.shape[0] / (n or U.shape[0])
-        if expected < most:
-            most = max(1, int(expected - 4 * expected**0.5))
-        directions: list[Floats] = []
-        thresholds: list[float] = []
-        children: list[list[int]] = []
-        leaves = 0
-
-        def grow(rows: Indices) -> int:
-            nonlocal leaves
-            cut = None if len(rows) <= most else _cut(arrays.take(U, rows))
-            if cut is None:
-                leaves += 1
-                return -leaves
-            direction, threshold, above = cut
-            node = len(thresholds)
-            directions.append(direction)
-            thresholds.append(threshold)
-            children.append([0, 0])
-            children[node] = [grow(rows[~above]), grow(rows[above])]
-            return node
-
-        grow(np.arange(U.shape[0]))
-        at = np.array(children, dtype=np.intp).reshape(-1, 2)
-        return cls(np.array(directions).reshape(-1, U.shape[1]), np.array(thresholds), at)
-
-    @property
-    def n_leaves(self) -> int:
-        """Number of leaves."""
-        return len(self.thresholds) + 1
-
-    def __call__(self, U: Array) -> Indices:
-        """Return the leaf of each mapped row, shape (n,), on the host."""
-        leaf = np.zeros(U.shape[0], dtype=np.intp)
-        if len(self.thresholds) == 0:
-            return leaf
-        directions = arrays.like(self.directions.T, U)
-        size = arrays.block_bytes(U) // 8
-        for block in arrays.row_blocks(len(leaf), 8 * len(self.thresholds), size):
-            side = arrays.to_host(U[block, :] @ directions) > self.thresholds
-            at, rows = leaf[block], np.arange(len(side))
-            while len(rows):
-                at[rows] = self.children[at[rows], side[rows, at[rows]].astype(np.intp)]
-                rows = rows[at[rows] >= 0]
-        return -1 - leaf
-
-
-def _cut(U: Array) -> tuple[Floats, float, Any] | None:
-    """Return direction, threshold and which rows are above it; None where all rows are alike."""
-    some = arrays.to_host(U[:: max(1, U.shape[0] // DIRECTION_ROWS), :])
-    _, V = np.linalg.eigh(np.cov(some, rowvar=False).reshape(U.shape[1], -1))
-    direction = V[:, -1]
-    along = arrays.to_host(U @ arrays.like(direction, U))
-    # equal values stay together, and rounding moves no row across the middle of a gap
-    for middle in (np.median(along), along.mean(), along.min()):
-        above = along > middle
-        if above.any() and not above.all():
-            return direction, float(along[above].min() + along[~above].max()) / 2, above
-    return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,20 +89,18 @@ class Leaves:
                 out[arrays.place(rows, U), :] = values
         return out
 
-    @cached_property
-    def amplitude(self) -> Array:
-        """The variance of what is regressed, by maximum likelihood: Rᵀ(K + ρ diag(1/ω))⁻¹R/n."""
-        return namespace(self.R).mean(self.R * self.w, axis=0)
-
     def variance(self, U: Array, *, seen: bool = False) -> Array:
-        """Return the variance of observations at mapped rows, (n, t); `seen` ones without them."""
+        """Return the variance of observations at mapped rows, (n, t); `seen` ones without them.
+
+        Its scale is that of maximum likelihood: Rᵀ(K + ρ diag(1/ω))⁻¹R/n.
+        """
         out = namespace(U).full((U.shape[0],), 1.0 + self.rho, dtype=U.dtype, device=U.device)
         for rows, at in self._visits(self.tree(U)):
             leaf = arrays.in_float64(self.V[at, :]), self.counts[at]
             for some in np.array_split(rows, -(-len(rows) // BLOCK)):
                 found = nearest_variance(self.kernel, self.rho, arrays.take(U, some), *leaf, seen)
                 out[arrays.place(some, U)] = found
-        return out[:, None] * self.amplitude
+        return out[:, None] * namespace(U).mean(self.R * self.w, axis=0)
 
     def _against(self, at: slice) -> Any:
         """Return u ↦ k(u, V) of one leaf; what V alone needs is prepared once."""
@@ -251,13 +170,13 @@ def _kernel_matrix(kernel: Any, V: Array) -> Array:
 
 
 def _solve(K: Array, R: Array, counts: Array, rho: float) -> Array:
-    """Return (K + ρ diag(1/ω))⁻¹R, shape (n, t); what is in K is lost."""
+    """Return (K + ρ diag(1/ω))⁻¹R, (n, t), or 0 where rounding forbids; what is in K is lost."""
     xp = namespace(K)
     diagonal = xp.reshape(K, (-1,))[:: K.shape[0] + 1]
     diagonal += max(rho, LEAST) / counts
     if isinstance(K, np.ndarray):
         _, found, failed = lapack.dposv(K.T, R, lower=True, overwrite_a=True)
-        return np.asarray(found) if not failed else np.full_like(R, np.nan)
+        return np.asarray(found) if not failed else np.zeros_like(R)
     triangular = getattr(xp.linalg, "solve_triangular", None)  # which the standard does not have
     if triangular is None:
         return xp.linalg.solve(K, R)

@@ -101,12 +101,13 @@ def target_loss(
         solved = _solve(S, b, W, copies * xp.sum(weighted * Y), n, log_gamma, trace)
     if solved is None:
         return float("inf"), None
+    value, to_log_gamma, to_cross, to_within, w, w_noise = solved
 
     def differentiate(rows: slice) -> tuple[Array, ...]:
         """Return sums over pairs of B = ∂L/∂C ∘ φ': Bᵀx, Bᵀ1, and xᵀ diag(B1) x."""
         (C, slope), x = blocks[rows.start], X[rows, :]
-        B = C @ solved.to_cross
-        B += (C @ solved.w - Y[rows, :]) @ solved.w_noise.T
+        B = C @ to_cross
+        B += (C @ w - Y[rows, :]) @ w_noise.T
         B *= slope
         if counts is not None:
             B *= counts[rows, None]
@@ -117,11 +118,11 @@ def target_loss(
         for part in zip(*run_blocks(differentiate, sample.n, plan), strict=True)
     )
     # W counts twice: each landmark is on both of its sides
-    B = 2 * solved.to_within * within_slope * (1 - eye)
+    B = 2 * to_within * within_slope * (1 - eye)
     to_U = 2 * ((column + xp.sum(B, axis=0))[:, None] * U - map_rows(BX, A) - B @ U)
     to_A = 2 * ((spread @ A if whole else spread * A) - _product(BX, U, whole))
     to_A = xp.sum(to_A) if A.ndim == 0 else to_A
-    return solved.value / n, Point(to_U / n, to_A / n, solved.to_log_gamma / n)
+    return value / n, Point(to_U / n, to_A / n, to_log_gamma / n)
 
 
 def map_rows(X: Array, A: Array) -> Array:
@@ -137,19 +138,10 @@ def for_landmarks(Z: Array, A: Array, gradient: Point) -> Point:
     return gradient._replace(U=map_rows(gradient.U, back), A=to_A)
 
 
-class _Solved(NamedTuple):
-    value: float
-    w: Array
-    w_noise: Array
-    to_cross: Array
-    to_within: Array
-    to_log_gamma: float
-
-
 def _solve(
     S: Array, b: Array, W: Array, total: Array, n: float, log_gamma: float, tau: float
-) -> _Solved | None:
-    """Return the loss and its derivatives with respect to C, W and log γ.
+) -> tuple[Any, ...] | None:
+    """Return the loss, its derivatives by log γ, C (as far as C counts) and W, w and w/s²t.
 
     All goes through W = L Lᵀ and T = L⁻¹SL⁻ᵀ + γI, whose condition is that of the regression:
     M itself has the condition of W besides.
@@ -181,7 +173,7 @@ def _solve(
     if not np.isfinite(numbers).all():
         return None
     to_cross = M_inverse - (tau / gamma) * W_inverse
-    return _Solved(float(numbers[1]), w, w_noise, to_cross, to_within / 2, float(numbers[2]))
+    return float(numbers[1]), float(numbers[2]), to_cross, to_within / 2, w, w_noise
 
 
 def _squared_distances(X: Array, U: Array) -> Array:

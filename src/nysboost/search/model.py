@@ -1,10 +1,9 @@
-"""Models: linear on the features of landmarks, and with leaves as members of a mixture."""
+"""Members of a mixture, landmarks with leaves, and how held-out rows weigh them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,119 +12,15 @@ from scipy.optimize import nnls
 from nysboost.data.driver import BlockTask
 from nysboost.data.rows import scan_size
 from nysboost.engine.factor import Moments, moments_of
-from nysboost.engine.feature_map import FeatureMap
+from nysboost.engine.linear import LinearModel
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, namespace
-from nysboost.numerics.linalg import triangular_factor, triangular_inverse
+from nysboost.numerics.linalg import triangular_factor
 from nysboost.numerics.resources import Budget
 from nysboost.search import tuning
 from nysboost.search.leaves import Leaves, leaf_rows, map_block
 from nysboost.search.loss import Sample
-from nysboost.search.scaling import PiecewiseCodes, with_codes
-
-NOISELESS = 1e-6
-"""Noise below this share of the variance of y is as much rounding as noise."""
-
-
-@dataclass(frozen=True, eq=False)
-class LinearPredictor:
-    """μ + F w with features F = k(x, Z) N, whatever the weights minimise: (t,) and (r, t)."""
-
-    features: FeatureMap
-    mean: Array
-    w: Array
-
-    @cached_property
-    def weighted_map(self) -> FeatureMap:
-        """The map x ↦ F w, made once."""
-        return self.features.times(self.w)
-
-    @property
-    def kernel(self) -> Any:
-        """The kernel, with its metric."""
-        return self.features.gram.kernel  # type: ignore[attr-defined]
-
-    @property
-    def landmarks(self) -> Array:
-        """Z, shape (c, d)."""
-        points: Any = self.features.landmarks.points
-        return points  # type: ignore[no-any-return]
-
-    def predict(self, F: Array) -> Array:
-        """Return the means at rows with features F, shape (n, t)."""
-        return self.mean + F @ self.w
-
-    def evaluate(self, rows: Any, budget: Budget) -> Array:
-        """Return the means of rows, wherever they are, shape (n, t)."""
-        values: Array = rows.gather(self.weighted_map.write(rows, budget=budget))
-        return values + arrays.like(arrays.to_host(self.mean), values)
-
-
-@dataclass(frozen=True, eq=False)
-class LinearModel(LinearPredictor):
-    """y ≈ μ + F w with w = (FᵀF + γI)⁻¹ Fᵀ(y − μ): the mean of a Gaussian process.
-
-    `moments` are of all rows seen, `noise` is s² (t,), `doubt` the γ of the variances, with which
-    the kernel's amplitude s²/γ is the variance of y, and root R has R Rᵀ = (FᵀF + doubt · I)⁻¹.
-    """
-
-    gamma: float
-    moments: Moments
-    noise: Array
-    doubt: float
-    root: Array
-
-    @classmethod
-    def fit(cls, features: FeatureMap, moments: Moments, gamma: float) -> LinearModel:
-        """Return the model that the moments determine."""
-        xp, mean = namespace(moments.FF), moments.mean
-        root = _inverse_root(moments.FF, gamma)
-        b = moments.FY - moments.F[:, None] * mean[None, :]
-        w = root @ (root.T @ b)
-        total = moments.YY - moments.weight * mean**2
-        missed = xp.clip(total - xp.sum(b * w, axis=0), min=0.0)
-        whole = float(xp.sum(total))
-        share = _height(features) * float(xp.sum(missed)) / whole if whole > 0 else gamma
-        doubt = max(share, min(gamma, NOISELESS))
-        root = _inverse_root(moments.FF, doubt)
-        return cls(features, mean, w, gamma, moments, missed / moments.weight, doubt, root)
-
-    def spread(self, F: Array) -> Array:
-        """Return the variance of an observation at rows with features F, over s², shape (n,).
-
-        1 for the noise, f(FᵀF + γI)⁻¹fᵀ for the weights, and (k(x, x) − ‖f‖²)/γ for what no
-        landmark knows, the kernel's amplitude, far from all of them; here γ is `doubt`.
-        """
-        xp = namespace(F)
-        known = xp.sum((F @ self.root) ** 2, axis=1)
-        unknown = xp.clip(_height(self.features) - xp.sum(F * F, axis=1), min=0.0)
-        return 1 + known + unknown / self.doubt
-
-    def outlying(self, F: Array) -> Array:
-        """Return how far beyond all rows seen a row with features F is, from 0 to 1, shape (n,).
-
-        With u the share of the prior variance that the rows leave at x, and s four times its mean
-        over them, it is (u − s)/(1 − s): 0 among these rows, 1 far from all, also between them.
-        """
-        xp, height = namespace(F), _height(self.features)
-        FF, n = self.moments.FF, self.moments.weight
-        known = float(xp.sum((FF @ self.root) * self.root) / n)
-        of_rows = self.doubt * known + height - float(xp.linalg.trace(FF) / n)
-        usual = min(tuning.BEYOND * of_rows / height, 1 - 1 / tuning.BEYOND)
-        unknown = (self.spread(F) - 1) * self.doubt / height
-        return xp.clip((unknown - usual) / (1 - usual), min=0.0)
-
-
-def _height(features: FeatureMap) -> float:
-    """Return k(x, x), the same everywhere: 1, and of an ANOVA kernel more."""
-    points: Any = features.landmarks.points
-    return float(features.gram.kernel.diag(points[:1, :])[0])  # type: ignore[attr-defined]
-
-
-def _inverse_root(FF: Array, gamma: float) -> Array:
-    """Return R with R Rᵀ = (FᵀF + γI)⁻¹."""
-    xp = namespace(FF)
-    return triangular_inverse(xp.linalg.cholesky(FF + gamma * arrays.identity(FF.shape[0], FF))).T
+from nysboost.tables.piecewise import PiecewiseCodes, with_codes
 
 
 def choose_gamma(folds: Sequence[tuple[Moments, Array, Sample, float]]) -> float:
@@ -198,18 +93,17 @@ class Member:
     def variance(self, X: Array, *, seen: bool = False) -> tuple[Array, Array]:
         """Return variances of observations at rows (n, t), and how outlying they are (n,), weighed.
 
-        Rows that were `seen` in training have the variance that leaves would have without them. Of
-        leaves it is the Gaussian process variance: that of landmarks says how well they know a
-        row, and intervals by it are wider than of one width (pol, bike, keggundirected).
+        Rows that were `seen` in training have that of a member without them. Of leaves it is the
+        Gaussian process variance: by that of landmarks intervals are wider than of one width.
         """
         x = X if self.codes is None else self.codes(X)
         F = self.model.features(x)
-        of_model = self.model.spread(F)[:, None] * self.model.noise
+        of_model = self.model.spread(F, seen=seen)[:, None] * self.model.noise
         found = (self.weight - self.local_weight) * of_model
         if self.leaves is not None:
             mapped = map_block(self.model.kernel, x)
             found = found + self.local_weight * self.leaves.variance(mapped, seen=seen)
-        return found, self.weight * self.model.outlying(F)
+        return found, self.weight * self.model.outlying(F, tuning.BEYOND)
 
     def add_rows(self, rows: Any, Y: Array, weights: Array | None, budget: Budget) -> Member:
         """Return the member after more rows: landmarks, metric and weights of the mixture stay."""

@@ -11,6 +11,8 @@ import numpy as np
 
 from nysboost.data.rows import Rows
 from nysboost.engine.factor import Moments
+from nysboost.engine.linear import LinearModel
+from nysboost.kernels.scaling import Scale
 from nysboost.numerics.arrays import Array, Floats, Indices, take, to_host
 from nysboost.numerics.progress import Progress
 from nysboost.numerics.resources import Budget, format_bytes, keep_freed_memory
@@ -18,8 +20,8 @@ from nysboost.search import tuning
 from nysboost.search.candidates import Candidate, Groups, Solution, batch_rows
 from nysboost.search.data import Data
 from nysboost.search.leaves import Leaves, leaf_rows, map_block, predict_leaf, rows_per_leaf
-from nysboost.search.model import LinearModel, Member, choose_gamma, mixture_weights
-from nysboost.search.scaling import PiecewiseCodes, Scale, n_numeric
+from nysboost.search.model import Member, choose_gamma, mixture_weights
+from nysboost.tables.piecewise import PiecewiseCodes, n_numeric
 
 Notes: TypeAlias = list[tuple[str, float]]
 """What was tried, each with its held-out root mean squared error."""
@@ -82,8 +84,8 @@ def learn(
     data = Data.draw(rows, Y, weights, rng, budget)
     if n_numeric(data.X) > tuning.WIDE:
         groups = [group for group in groups if not group[0].codes]
-    c, folds = min(c, data.distinct), len(data.folds) > 1
-    moving = c
+    folds = len(data.folds) > 1
+    moving = c = min(c, len(np.unique(to_host(data.X), axis=0) if folds else data.order))
     if most:
         enough = 0 if folds else data.rows.n // tuning.ROWS_WITH_LEAVES
         moving = min(c, max(tuning.PILOT_LANDMARKS, enough))
@@ -95,7 +97,7 @@ def learn(
     for group in groups:
         one = _select(group, data, c, notes, work)
         few = min(moving, 2 * tuning.PILOT_LANDMARKS) if folds else moving
-        trials.append(_fit_without(one, data, c if one.place else few, steps, work.step))
+        trials.append(_fit_without(one, data, c if one.place else few, steps, work))
     for i, trial in enumerate(trials):
         wider = width + trial.solutions[0].Z.shape[1] + t
         at_most = min(most, rows_per_leaf("auto", rows, wider, budget))
@@ -129,8 +131,9 @@ def _select(
     errors = []
     for candidate in group if len(group) > 1 else ():
         count = c if candidate.place else min(c, tuning.PILOT_LANDMARKS)
-        trial = _fit_without(candidate, data.pilot(batch_rows(count)), count, tuning.FIRST_STEPS)
-        name, error = f"{candidate.name}, first steps", _rmse(trial.data, trial.mean)
+        few = data.pilot(batch_rows(count))
+        trial = _fit_without(candidate, few, count, tuning.FIRST_STEPS, Progress())
+        name, error = f"{candidate.name}, first steps", _rmse(few, trial.mean)
         errors.append(error)
         if candidate.place is None:
             notes.append((name, error))
@@ -165,19 +168,16 @@ class Trial:
         return [(name, mean) for name, mean in both if mean is not None]
 
 
-def _fit_without(
-    candidate: Candidate, data: Data, c: int, steps: int,
-    after: Callable[[float], None] = lambda _: None,
-) -> Trial:  # fmt: skip
+def _fit_without(candidate: Candidate, data: Data, c: int, steps: int, work: Progress) -> Trial:
     """Return what a candidate finds without the held-out rows of each fold, and its predictions."""
     if candidate.codes:
-        data = data.with_codes(PiecewiseCodes.of(data.X[: tuning.HELD_OUT[1], :]))
+        data = data.with_codes(PiecewiseCodes.of(data.X[: tuning.HELD_OUT[1], :], tuning.CODES))
     scale = candidate.scaling(data.X)
     solutions, maps, parts = [], [], []
     for train, held in data.splits:
         sample, part = data.sample(train, scale), data.sample(held)
         found = candidate.start(sample, c, np.random.default_rng(data.seed))
-        found = candidate.descend(found, sample, steps, after)
+        found = candidate.descend(found, sample, steps, work)
         features = found.features(scale)
         F, sums = features(part.X), data.moments(features)
         if len(held) < len(data.order):
@@ -245,7 +245,7 @@ def _fit_to_all(trial: Trial, shares: Floats, c: int, work: Progress) -> Member:
         sample = data.sample(scale=trial.scale)
         if candidate.place is None:
             found = found.grow(sample, c, data.seed)
-            found = candidate.descend(found, sample, tuning.FIRST_STEPS, work.step)
+            found = candidate.descend(found, sample, tuning.FIRST_STEPS, work)
         else:
             found = candidate.start(sample, c, np.random.default_rng(data.seed))
     features = found.features(trial.scale)

@@ -1,0 +1,77 @@
+"""Piecewise-linear codes of numbers beside the features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from nysboost.data.driver import BlockTask
+from nysboost.data.rows import EncodedRows
+from nysboost.numerics import arrays
+from nysboost.numerics.arrays import Array, Floats, Indices, namespace
+
+LOOK = 2048
+"""Rows that tell which features have more than two values."""
+
+
+def n_numeric(X: Array) -> int:
+    """Return how many features have more than two values."""
+    x = arrays.to_host(X[:LOOK, :])
+    between = (x > x.min(axis=0)) & (x < x.max(axis=0))
+    return int(np.count_nonzero(between.any(axis=0)))
+
+
+@dataclass(frozen=True, eq=False)
+class PiecewiseCodes:
+    """Columns of piecewise-linear codes beside the features (Gorishniy et al. 2022).
+
+    Code j of a feature with rising edges e is (x − e_j)/(e_{j+1} − e_j), clipped to 0 … 1; fewer
+    than three edges have no codes.
+    """
+
+    edges: tuple[Floats, ...]
+
+    @classmethod
+    def of(cls, X: Array, most: int) -> PiecewiseCodes:
+        """Choose edges: the different values of each feature, or quantiles, with `most` codes.
+
+        A feature has 2∛n of them at most (Rice's rule), and three at least.
+        """
+        most = max(3, min(int(2 * X.shape[0] ** (1 / 3)), most // max(1, n_numeric(X))))
+        edges = []
+        for column in arrays.to_host(X).T:
+            values = np.unique(column)
+            if len(values) > most + 1:
+                values = np.unique(np.quantile(values, np.linspace(0, 1, most + 1)))
+            edges.append(values)
+        return cls(tuple(edges))
+
+    @cached_property
+    def origins(self) -> Indices:
+        """The feature of each column."""
+        codes = [np.full(len(e) - 1, j) for j, e in enumerate(self.edges) if len(e) > 2]
+        return np.concatenate([np.arange(len(self.edges)), *codes]).astype(np.intp)
+
+    def __call__(self, X: Array, start: int = 0) -> Array:  # noqa: ARG002
+        """Return the features with their codes, shape (n, d + codes)."""
+        X = arrays.dense(arrays.as_float(X))
+        xp, coded = namespace(X), [e for e in self.edges if len(e) > 2]
+        if not coded:
+            return X
+        low, width = (
+            arrays.like(np.concatenate(parts), X)
+            for parts in ([e[:-1] for e in coded], [np.diff(e) for e in coded])
+        )
+        x = arrays.take(X, self.origins[len(self.edges) :], axis=1)
+        return xp.concat([X, xp.clip((x - low) / width, min=0.0, max=1.0)], axis=1)
+
+
+def with_codes(rows: Any, codes: PiecewiseCodes | None) -> Any:
+    """Return rows with their codes, if there are any."""
+    if codes is None or not rows.lazy:
+        return rows if codes is None else EncodedRows(rows, codes)
+    task = BlockTask("codes", PiecewiseCodes.__call__, codes)
+    return type(rows)(rows.map(task, len(codes.origins)))
