@@ -41,6 +41,7 @@ ODD_VALUES: dict[str, Any] = {
     "codes with zeros before them": ["007", "7", "07", "x"],
     "fractions": [Fraction(i, 3) for i in range(4)],
     "whole numbers of a hundred digits": [i * 10**100 for i in range(1, 5)],
+    "text and whole numbers of 400 digits": [10**400, 10**401, "a", "b"],
     "truth and text": [True, False, "perhaps", "x"],
 }
 CATEGORIES: dict[str, Any] = {
@@ -288,6 +289,9 @@ SINGLE: dict[str, Any] = {
     "labels of a hundred bits": (
         lambda: nb.NystroemClassifier(8).fit(FRAME, np.array([2**99, 1] * (N // 2), dtype=object)),
         "more than 64 bits"),
+    "years that Python has not, for a category": (
+        lambda: model().predict(FRAME.assign(town=np.full(N, 10**13).astype("M8[s]"))),
+        lambda found: same(FRAME.assign(town="Rom"))(found)),
     "a frame's model and an array with text": (lambda: model().predict(FRAME.to_numpy()), same()),
     "p-values of all sizes": (
         lambda: learner().fit(np.c_[10.0 ** -np.arange(N), NUMBERS], TARGET)

@@ -106,9 +106,12 @@ def as_seconds(value: Any) -> float | None:
     return (value - _EPOCH.date()).total_seconds() if isinstance(value, dt.date) else None
 
 
-def from_seconds(seconds: float) -> dt.datetime:
-    """Return the date that is so many seconds after 1970 (UTC)."""
-    return _EPOCH + dt.timedelta(seconds=seconds)
+def from_seconds(seconds: float) -> dt.datetime | str:
+    """Return the date that is so many seconds after 1970 (UTC), as text if years are too far."""
+    try:
+        return _EPOCH + dt.timedelta(seconds=seconds)
+    except OverflowError:
+        return f"{seconds} s"
 
 
 def as_span(value: Any) -> float | None:
@@ -202,7 +205,7 @@ def kind_of(values: Sequence[Any], counts: Any) -> tuple[str, str, Floats]:
             if not wrong.any():
                 return kind, form, numbers
     numbers, _ = numbers_as("number", values)
-    real = ~np.isnan(numbers)
+    real = np.isfinite(numbers)
     there = counts[[not is_mark(v) for v in values]].sum()
     varied = len(values) > min(FEW_VALUES, there / 2) or (numbers[real] % 1 != 0).any()
     almost = varied and counts[real].sum() >= 0.9 * there
@@ -246,4 +249,4 @@ def _other(value: Any) -> Any:
         return truth if truth is not None else number if number == number else None
     if isinstance(value, bool):
         return str(value)
-    return str(int(value)) if value == value // 1 and abs(value) < 2**63 else repr(float(value))
+    return str(int(value)) if value == value // 1 and abs(value) < 2**63 else repr(as_number(value))
