@@ -21,10 +21,10 @@ BLOCKS = [np.arange(6.0).reshape(3, 2), np.arange(8.0).reshape(4, 2)]
 
 
 def write(path, blocks=BLOCKS, force=False):
-    with open_sink(path, None, force=force) as sink:
+    with open_sink(path, None, force=force) as write_rows:
         for block in blocks:
             named = {"u": block[:, 0], "v": block[:, 1]} if hasattr(block, "shape") else block
-            sink.write(named)
+            write_rows(named)
 
 
 def opened(path):

@@ -10,7 +10,6 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from importlib import import_module
-from typing import Any
 
 from nysboost._version import SOFTWARE
 from nysboost.data.files import NO_ROOM as DISK_FULL
@@ -27,12 +26,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
             stream.reconfigure(errors="replace")  # a terminal may know no ★
     as_json = "--json" in given
     with warnings.catch_warnings():
-        warnings.showwarning = _say
+        warnings.showwarning = lambda said, *_, **__: print(f"nysboost: {said}", file=sys.stderr)
         with explain_errors(as_json=as_json):
-            _refuse_unknown("command", given[:1], list(COMMANDS))
+            _refuse_unknown("command", given, list(COMMANDS))
             options, rest = make_parser().parse_known_args(given or ["--help"])
             known = [word for word in COMMANDS[options.command].options.split() if word[0] == "-"]
-            _refuse_unknown(f"{options.command} option", rest[:1], known)
+            _refuse_unknown(f"{options.command} option", rest, known)
         command, out = COMMANDS[options.command], str(getattr(options, "out", ""))
         elsewhere = {"--out", "--json", "--jobs", "--data-dir", "--device", "--report-only"}
         names = " ".join(name for name in command.options.split() if name not in elsewhere)
@@ -53,17 +52,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _refuse_unknown(what: str, given: Sequence[str], known: Sequence[str]) -> None:
-    """Refuse a word that is none of those known, and name the nearest."""
-    for word in given:
-        if word not in (*known, "--help", "-h", "--version"):
-            from nysboost.numerics.checks import unknown  # it imports scikit-learn
+    """Refuse a first word that is none of those known, and name the nearest."""
+    if given and given[0] not in (*known, "--help", "-h", "--version"):
+        from nysboost.numerics.checks import unknown  # it imports scikit-learn
 
-            raise UserError(unknown(what, word, known))
-
-
-def _say(message: Warning | str, *_: Any, **__: Any) -> None:
-    """Print a warning as the sentence that it is."""
-    print(f"nysboost: {message}", file=sys.stderr)
+        raise UserError(unknown(what, given[0], known))
 
 
 @contextmanager

@@ -122,7 +122,7 @@ def _write(
     """Write what a model says of each part of a table; return the numbers of rows and columns."""
     n, width, start = source.file.n, 0, 0
     shown, expected = int(str(options.out) != "-"), None if source.drop_missing else n
-    with warnings.catch_warnings(), open_sink(options.out, expected, force=options.force) as sink:
+    with warnings.catch_warnings(), open_sink(options.out, expected, force=options.force) as write:
         # names were checked above, once for all parts
         warnings.filterwarnings("ignore", message="X (does not have valid|has) feature names")
         for part in count_rows(source.parts(kept), what, n, shown):
@@ -135,9 +135,9 @@ def _write(
                 if name in kept:
                     said = f"The column {name!r} to keep has the name of one that is written."
                     raise UserError(said)
-            sink.write(found)
+            write(found)
             width, start = len(found), start + len(part)
-    return sink.rows, width
+    return start, width
 
 
 def _load_model(path: Path) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,37 +29,6 @@ IN_STORES = ("zarr.json", ".zarray", ".zgroup", "*.parquet")
 
 Opened = tuple[Callable[[Any], Any], Callable[[], Any]]
 """What writes a block of rows, and what closes the file."""
-
-
-class Sink:
-    """A table that is written part by part; the first shows its columns and their types."""
-
-    def __init__(self, path: Path, form: str, expected: int | None) -> None:
-        self.path, self.form, self.expected, self.rows = path, form, expected, 0
-        self.finish: Callable[[], Any] = list
-
-    def write(self, columns: Mapping[str, Any]) -> None:
-        """Write the next rows: columns by their names, of shape (n,) each."""
-        if SINKS[self.form] is not _open_columns:
-            kinds = {getattr(values, "dtype", np.dtype(object)).kind for values in columns.values()}
-            if not kinds <= set("fiub"):
-                raise UserError(f"Text goes to a .csv or .parquet file, not to {self.form}.")
-            self._put(np.stack(list(columns.values()), axis=1))
-            return
-        import pyarrow as pa
-
-        try:
-            self._put(pa.table(dict(columns)))
-        except pa.ArrowException as error:  # lists in CSV, or text after numbers
-            msg = f"A column to keep does not go into this {self.form} file: {error}."
-            raise UserError(f"{msg} Leave it out of --id and --keep.", WRONG_DATA) from error
-
-    def _put(self, block: Any) -> None:
-        """Write the next rows, as the array or Arrow table that the file is made of."""
-        if self.rows == 0:
-            self._write, self.finish = SINKS[self.form](self.path, block, self.expected)
-        self._write(block)
-        self.rows += len(block)
 
 
 def _open_npy(path: Path, block: NDArray[Any], n: int | None) -> Opened:
@@ -117,24 +87,52 @@ SINKS: dict[str, Callable[[Path, Any, int | None], Opened]] = {
 
 
 @contextmanager
-def open_sink(path: Path, expected: int | None, *, force: bool) -> Iterator[Sink]:
-    """Open an output of the form that its name says, for the rows that are expected."""
+def open_sink(
+    path: Path, expected: int | None, *, force: bool
+) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+    """Give what writes the next rows, columns by name, to an output of the form its name says.
+
+    The first rows show types; `expected` is the number of all rows, where it is known.
+    """
     form = ".csv" if str(path) == "-" else path.suffix.lower()
     if form not in SINKS:
         msg = f"{path} has a form that is not known: {', '.join(SINKS)} are written."
         raise UserError(msg, NO_FILE)
     refuse_existing(path, force)
+    opened: list[Opened] = []
     with nullcontext(path) if str(path) == "-" else whole_path(path) as beside:
-        sink = Sink(beside, form, expected)
+
+        def put(block: Any) -> None:
+            if not opened:
+                opened.append(SINKS[form](beside, block, expected))
+            opened[0][0](block)
+
         try:
-            yield sink
+            yield partial(_write_table if SINKS[form] is _open_columns else _write_array, form, put)
         except BaseException:
             with suppress(Exception):  # the first error counts
-                sink.finish()
+                opened[0][1]()
             raise
-        if sink.rows == 0:
+        if not opened:
             raise UserError("There are no rows to write.", WRONG_DATA)
-        sink.finish()
+        opened[0][1]()
+
+
+def _write_table(form: str, put: Callable[[Any], None], columns: Mapping[str, Any]) -> None:
+    import pyarrow as pa
+
+    try:
+        put(pa.table(dict(columns)))
+    except pa.ArrowException as error:  # lists in CSV, or text after numbers
+        msg = f"A column to keep does not go into this {form} file: {error}."
+        raise UserError(f"{msg} Leave it out of --id and --keep.", WRONG_DATA) from error
+
+
+def _write_array(form: str, put: Callable[[Any], None], columns: Mapping[str, Any]) -> None:
+    kinds = {getattr(values, "dtype", np.dtype(object)).kind for values in columns.values()}
+    if not kinds <= set("fiub"):
+        raise UserError(f"Text goes to a .csv or .parquet file, not to {form}.")
+    put(np.stack(list(columns.values()), axis=1))
 
 
 def refuse_existing(path: Path, force: bool, inputs: Sequence[Path] = ()) -> None:

@@ -141,7 +141,7 @@ def fit_and_measure(name: str, model: Any, X: Pair, y: Pair) -> tuple[Any, Measu
         if not hasattr(model, "predict_proba"):
             return model, {"error": float(root_mean_squared_error(y[1], predicted)), **seconds}
         proba = np.clip(model.predict_proba(X[1]), 1e-15, 1)
-    loss = log_loss(y[1], proba / proba.sum(axis=1, keepdims=True), labels=model.classes_)
+        loss = log_loss(y[1], proba / proba.sum(axis=1, keepdims=True), labels=model.classes_)
     return model, {"error": float(np.mean(predicted != y[1])), "log_loss": float(loss), **seconds}
 
 

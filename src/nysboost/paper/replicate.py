@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from nysboost import catalogue
@@ -79,9 +80,7 @@ def kernel_gram(preset: Preset, X: Array) -> Gram:
         raise UserError(f"Preset {preset.name}: {error}") from error
 
 
-def find_trajectory(
-    gram: Gram, settings: Settings, steps: Steps, rng: np.random.Generator
-) -> Trajectory:
+def find_trajectory(gram: Gram, settings: Settings, steps: Steps, rng: Generator) -> Trajectory:
     """Run boosting, or an ensemble."""
     return boost(gram, settings, *steps, rng) if steps else ensemble(gram, settings, rng)
 
@@ -169,46 +168,46 @@ def relative_errors(
 
     G has shape (n, n), F_i (n, k_i); each vector, of shape (p,), weighs the first p learners.
     """
-    xp = namespace(G)
-    F = xp.concat(list(features), axis=1)
+    F = namespace(G).concat(list(features), axis=1)
     starts = np.concatenate([[0], np.cumsum([f.shape[1] for f in features])])
-    total = float(xp.sum(G * G))
-    squares = _expand(G, F, starts, weights, total)
-    smallest = min(squares.values(), default=total)
-    if smallest < CANCELS_BELOW**2 * total:
-        squares = _project(G, F, starts, weights)
-    return {key: float(np.sqrt(max(square, 0.0) / total)) for key, square in squares.items()}
+    total, vectors = _square(G), list(weights.values())
+    squares = _expand(G, F, starts, vectors, total)
+    if min(squares) < CANCELS_BELOW**2 * total:
+        squares = _project(G, F, starts, vectors)
+    errors = np.sqrt(np.maximum(squares, 0.0) / total)
+    return dict(zip(weights, errors.tolist(), strict=True))
 
 
 def _expand(
-    G: Array, F: Array, starts: NDArray[np.intp], weights: Mapping[Key, Floats], total: float
-) -> dict[Key, float]:
+    G: Array, F: Array, starts: NDArray[np.intp], weights: Sequence[Floats], total: float
+) -> list[float]:
     """‖G‖² − 2 Σ w_i ⟨G, K_i⟩ + wᵀHw with H_ij = ‖F_iᵀF_j‖²."""
     columns = to_host(namespace(F).sum(F * (G @ F), axis=0))
     with_G = np.add.reduceat(columns, starts[:-1])
     products = to_host(F.T @ F) ** 2
     H = np.add.reduceat(np.add.reduceat(products, starts[:-1], axis=0), starts[:-1], axis=1)
-    return {
-        key: float(total - 2 * w @ with_G[: len(w)] + w @ H[: len(w), : len(w)] @ w)
-        for key, w in weights.items()
-    }
+    sizes = map(len, weights)
+    return [
+        float(total - 2 * w @ with_G[:p] + w @ H[:p, :p] @ w)
+        for w, p in zip(weights, sizes, strict=True)
+    ]
 
 
 def _project(
-    G: Array, F: Array, starts: NDArray[np.intp], weights: Mapping[Key, Floats]
-) -> dict[Key, float]:
+    G: Array, F: Array, starts: NDArray[np.intp], weights: Sequence[Floats]
+) -> list[float]:
     """‖G − QSQᵀ‖² + ‖S − R D_w Rᵀ‖² with F = QR and S = QᵀGQ: a sum, so nothing cancels."""
     xp = namespace(G)
     Q, R = xp.linalg.qr(F)
     S = Q.T @ G @ Q
     beyond = _square(G - Q @ S @ Q.T)
-    squares = {}
-    for key, w in weights.items():
-        r = min(int(starts[len(w)]), R.shape[0])
+    squares = []
+    for w in weights:
         c = int(starts[len(w)])
+        r = min(c, R.shape[0])
         scaled = R[:r, :c] * like(np.repeat(w, np.diff(starts[: len(w) + 1])), R)
         inner = _square(S[:r, :r] - scaled @ R[:r, :c].T)
-        squares[key] = beyond + inner + 2 * _square(S[:r, r:]) + _square(S[r:, r:])
+        squares.append(beyond + inner + 2 * _square(S[:r, r:]) + _square(S[r:, r:]))
     return squares
 
 
