@@ -62,7 +62,7 @@ def test_on_a_sample_the_weights_are_the_papers_on_the_rows_observed(method, cas
     values = [found.fit.weight * K[few] for K in (problem.G, *parts)]
     w = oracle.weights(method[1], values[0], values[1:], V1, V2)
     expected = oracle.mix(w, parts)
-    # V1 and V2 are read at a glance: in float32, where that is enough
+    # V1 and V2 are read in float32, where that is enough
     digits = 10 * found.table.gram.eps * np.abs(problem.G).max()
     tolerance = max(problem.tolerance, digits)
     np.testing.assert_allclose(approx.to_dense(), expected, rtol=0, atol=tolerance)

@@ -87,7 +87,7 @@ def test_where_nothing_is_missed_no_row_comes():
     problem = market.problem("few distinct rows", n=60)
     gram = problem.gram
     landmarks = gram.landmarks(np.arange(30))
-    assert len(exchange.find_missed_rows(gram, landmarks, 5)[0]) == 0
+    assert len(exchange.find_missed_rows(gram, landmarks)[0]) == 0
     same = exchanged(Sample.of(gram, np.arange(60)), landmarks)
     np.testing.assert_array_equal(same.indices, landmarks.indices)
 
@@ -102,9 +102,9 @@ def test_where_most_rows_stay_as_many_again_come():
 
 def test_missed_rows_are_sought_among_four_for_each():
     gram, _ = sample_of(market.points(400))
-    landmarks = gram.landmarks(np.arange(10))
-    assert len(exchange.find_missed_rows(gram, landmarks, 8)[0]) == 8
-    rounds = [(c, 4 * 4) for c in (10, 14)]  # two, of four rows each
+    landmarks = gram.landmarks(np.arange(16))
+    assert len(exchange.find_missed_rows(gram, landmarks)[0]) == 8
+    rounds = [(c, 4 * 4) for c in (16, 20)]  # two, of four rows each
     most = sum(c * c + 400 * c + rows * c + rows * rows for c, rows in rounds)
     assert gram.entries_evaluated <= most
 

@@ -93,31 +93,31 @@ def table_like(found, gram):
     return table
 
 
-def glance_at(problem, size):
-    """The same, with a few rows to glance at, in float32, and the residual's columns there."""
+def on_few_rows(problem, size):
+    """The same, on a few rows, in float32, and the residual's columns there."""
     found, mixture, residual = ensemble_of(problem)
     table = table_like(found, found.sample.gram.in_float32())
     rows = np.arange(0, 60, 60 // size)
     fit = ValidationSet(table, rows, found.fit.cols)
-    found = replace(found, table=table, fit=fit, glanced_at=rows)
+    found = replace(found, table=table, fit=fit, residual_rows=rows)
     columns = ResidualColumns(found, rows)
     columns.consider(CONSIDERED, shared=True)
     return found, mixture, residual, columns
 
 
 def test_of_a_sample_of_rows_those_of_the_columns_count_for_nothing():
-    found, mixture, residual, columns = glance_at(market.problem("Gaussian", n=60), 30)
-    rows = found.glanced_at
+    found, mixture, residual, columns = on_few_rows(market.problem("Gaussian", n=60), 30)
+    rows = found.residual_rows
     mine = rows[[3, 9, 20]]
     expected = np.where(np.isin(rows, mine)[:, None], 0.0, residual[np.ix_(rows, mine)])
     np.testing.assert_allclose(columns(mixture, mine), expected, atol=1e-5)
     assert np.abs(columns(mixture, rows)).max() > 0.01  # or nothing would be left
 
 
-def test_a_glance_is_in_float32_as_long_as_that_shows_the_residual():
+def test_few_rows_are_in_float32_as_long_as_that_shows_the_residual():
     problem = market.problem("Gaussian", n=60)
-    found, mixture, residual, columns = glance_at(problem, 30)
-    rows = found.glanced_at
+    found, mixture, residual, columns = on_few_rows(problem, 30)
+    rows = found.residual_rows
     odd = V + (V % 2 == 0)  # none of which is among the rows
     seen, weighed = columns(mixture, odd), found.fit.factor(3)
     assert seen.dtype == np.float32

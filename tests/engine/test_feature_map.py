@@ -67,22 +67,6 @@ def test_without_a_projection_it_is_the_kernel_and_every_value_is_counted():
     np.testing.assert_array_equal(transform.normalization, np.eye(12))
 
 
-def test_a_map_rounded_to_float32_leaves_out_what_that_does_not_know():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(60, 2))
-    gram = make_gram(X, "rbf", gamma=0.1)
-    values, U = np.linalg.eigh(gram.block(np.arange(60), np.arange(60)))
-    P = (U / np.sqrt(np.maximum(values, 1e-14)))[:, ::-1]
-    exact = FeatureMap(gram, gram.landmarks(np.arange(60)), P)
-    coarse = exact.round_to(gram.in_float32())
-    assert exact.round_to(gram).rank == 60
-    assert 5 < coarse.rank < 30
-    assert coarse.features().dtype == np.float32
-    np.testing.assert_allclose(
-        coarse.features() @ coarse.features().T, gram.kernel(X, X), atol=1e-3
-    )
-
-
 @given(st.integers(1, 4000), st.integers(1, 4), st.integers(25_000, 10**6))
 def test_features_do_not_depend_on_threads_or_memory(n, threads, max_memory):
     _, transform = a_map()

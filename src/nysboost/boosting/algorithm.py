@@ -33,7 +33,7 @@ def boost(
     pool, found = start(gram, settings, sizes, rng, whole=rule.needs_whole_columns)
 
     # Step 2. Boosting, until there are p learners.
-    rows = found.observed if rule.needs_whole_columns else found.glanced_at
+    rows = found.observed if rule.needs_whole_columns else found.residual_rows
     at_most = len(pool) if rule.needs_whole_columns else sizes.n_considered
     residual = ResidualColumns(found, None if settings.residual_shape == "square" else rows)
     for i in track(range(1, sizes.n_learners), "boosting step"):

@@ -42,7 +42,7 @@ def exchange_landmarks(sample: Sample, landmarks: Landmarks) -> tuple[Fit, Optim
     """
     whole = to_host(sample.gram.diag()).sum()
     for _ in range(EXCHANGES):
-        rows, missing = find_missed_rows(sample.gram, landmarks, count_candidates(landmarks))
+        rows, missing = find_missed_rows(sample.gram, landmarks)
         # ‖R‖ ≥ tr R / √s and ‖G‖ ≤ tr G bound the error from below
         single = bool(missing > SINGLE * len(sample) ** 0.5 * whole)
         grown = pool([landmarks, sample.gram.landmarks(rows)])
@@ -56,17 +56,13 @@ def exchange_landmarks(sample: Sample, landmarks: Landmarks) -> tuple[Fit, Optim
     return fit_landmarks(sample, landmarks, core.restrict(kept), single=single), core
 
 
-def count_candidates(landmarks: Landmarks) -> int:
-    """Return how many rows may take the place of landmarks."""
-    return max(1, round(CANDIDATES * len(landmarks)))
-
-
-def find_missed_rows(gram: Gram, landmarks: Landmarks, size: int) -> tuple[Indices, float]:
-    """Return at most `size` rows, lying apart, that plain Nyström misses, and its residual's trace.
+def find_missed_rows(gram: Gram, landmarks: Landmarks) -> tuple[Indices, float]:
+    """Return rows, lying apart, that plain Nyström misses, and its residual's trace.
 
     They are Cholesky pivots of the residual on rows of which half have its largest diagonal
     entries, half are drawn by their squares. It is done twice, as a large group may hide others.
     """
+    size = max(1, round(CANDIDATES * len(landmarks)))
     rows, trace = _find_pivots(gram, landmarks, -(-size // 2))
     known = pool([landmarks, gram.landmarks(rows)]) if len(rows) else landmarks
     others, _ = _find_pivots(gram, known, size // 2)

@@ -90,8 +90,8 @@ def start(
     few = sample_rows(observed, settings.residual_rows, rng.spawn(1)[0])
     tall, wide = (s == "columns" for s in (settings.validation_shape, settings.residual_shape))
     rows = (observed if whole else few) if tall or wide else few[:0]
-    glance = wide and not whole and len(few) < len(observed)
-    seen = sample.gram.in_float32() if glance else sample.gram
+    on_sample = wide and not whole and len(few) < len(observed)
+    seen = sample.gram.in_float32() if on_sample else sample.gram
     table = FeatureTable(seen, np.concatenate([v1, v2, rows]))
     scale = float(np.sqrt(len(observed) / len(few))) if tall else 1.0
     fit, tune = (ValidationSet(table, few if tall else v, v, scale) for v in (v1, v2))

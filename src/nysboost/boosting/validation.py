@@ -115,7 +115,7 @@ class Found:
     """What a run has found so far: all that a rule may look at.
 
     Positions are those in `sample`. `fit` and `tune` are V1 and V2; whole columns are seen on the
-    rows `observed`, residuals compared on the few `glanced_at`.
+    rows `observed`, residuals compared on the few `residual_rows`.
     """
 
     sample: Sample
@@ -123,7 +123,7 @@ class Found:
     fit: ValidationSet
     tune: ValidationSet
     observed: Indices
-    glanced_at: Indices
+    residual_rows: Indices
 
     @property
     def learners(self) -> tuple[FeatureMap, ...]:
@@ -145,7 +145,7 @@ class ResidualColumns:
 
     def __init__(self, found: Found, rows: Indices | None) -> None:
         self.found, self.table, self.rows = found, found.table, rows
-        self.glance = rows is not None and len(rows) < len(found.observed)
+        self.on_sample = rows is not None and len(rows) < len(found.observed)
         self.considered: Indices = np.arange(0)
         self._values: Array | None = None
 
@@ -154,7 +154,7 @@ class ResidualColumns:
         self.considered, self._values = columns, None
         if shared and self.rows is not None:
             self._values = self.table.gram.block(columns, self.rows)
-        if self.rows is not None and self.glance:
+        if self.rows is not None and self.on_sample:
             self.table.hold(np.append(self.rows, columns))
 
     def __call__(self, mixture: Mixture, V: Indices) -> Array:
@@ -173,7 +173,7 @@ class ResidualColumns:
             self.table.gram = exact
             self.consider(self.considered, shared=self._values is not None)
             return self(mixture, V)
-        if not self.glance:
+        if not self.on_sample:
             return arrays.in_float64(missed).T
         own = np.isin(rows, V)
         if own.any() and not own.all():

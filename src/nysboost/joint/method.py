@@ -8,7 +8,7 @@ import numpy as np
 
 from nysboost.boosting.algorithm import boost
 from nysboost.boosting.core import ROWS_PER_LANDMARK, fit_core, fit_landmarks, select_best
-from nysboost.boosting.exchange import count_candidates, exchange_landmarks, find_missed_rows
+from nysboost.boosting.exchange import exchange_landmarks, find_missed_rows
 from nysboost.boosting.rules import JointCore
 from nysboost.boosting.selectors import kmeans_columns
 from nysboost.engine.feature_map import FeatureMap
@@ -74,7 +74,7 @@ def _add_missed_rows(gram: Gram, start: Landmarks, sample: Sample) -> Sample:
     """Return the sample with rows that the start misses most, and those farthest from the mean."""
     if not (len(sample) < gram.n <= WHOLE_DIAGONAL and gram.rows.in_memory):
         return sample
-    rows, _ = find_missed_rows(gram, start, count_candidates(start))
+    rows, _ = find_missed_rows(gram, start)
     X = _movable_points(gram)
     if X is not None:
         centre = arrays.namespace(X).mean(X, axis=0)
