@@ -14,8 +14,7 @@ Zhang 2013): a third of them uniform, then two rounds by the exact squared resid
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from scipy.linalg import eigh
@@ -81,29 +80,31 @@ def optimal(gram: Gram, c: int, rng: np.random.Generator) -> FeatureMap:  # noqa
 ROUNDS = 5
 """As many as the cost allows: on Pendigits ten rounds gave the same error as five, to 2 %."""
 
-Residuals: TypeAlias = Callable[[Gram, Indices], Floats]
-"""(gram, columns so far) ↦ the squared residual norm of each of the n columns."""
-
 
 def adaptive(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
     """Choose columns in five rounds by the exact residual of all columns (all of G)."""
     refuse_large(gram, "adaptive")
-    return gram.landmarks(in_rounds(gram, equal_parts(c, ROUNDS), exact_residuals, rng))
+    return choose_in_rounds(gram, c, ROUNDS, exact_residuals, rng)
 
 
 def adaptive_partial(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
     """Choose columns in five rounds by the residual of the rows in the columns seen so far."""
-    return gram.landmarks(in_rounds(gram, equal_parts(c, ROUNDS), partial_residuals, rng))
+    return choose_in_rounds(gram, c, ROUNDS, partial_residuals, rng)
 
 
-def in_rounds(
-    gram: Gram, sizes: Sequence[int], residuals: Residuals, rng: np.random.Generator
-) -> Indices:
-    """Return distinct columns: the first round uniform, the others by the residuals."""
-    chosen = rng.choice(gram.n, size=sizes[0], replace=False)
-    for size in sizes[1:]:
+def choose_in_rounds(
+    gram: Gram,
+    c: int,
+    rounds: int,
+    residuals: Callable[[Gram, Indices], Floats],
+    rng: np.random.Generator,
+) -> Landmarks:
+    """Choose distinct columns: the first round uniform, the others by their squared residuals."""
+    first, *sizes = equal_parts(c, rounds)
+    chosen = rng.choice(gram.n, size=first, replace=False)
+    for size in sizes:
         chosen = np.append(chosen, draw(residuals(gram, chosen), chosen, size, rng))
-    return chosen
+    return gram.landmarks(chosen)
 
 
 def exact_residuals(gram: Gram, chosen: Indices) -> Floats:
@@ -145,7 +146,7 @@ def equal_parts(c: int, rounds: int) -> list[int]:
 def modified(gram: Gram, c: int, rng: np.random.Generator) -> FeatureMap:
     """Return C U Cᵀ with U = C⁺ G C⁺ᵀ, the best core for these columns (Wang and Zhang 2013)."""
     refuse_large(gram, "modified")
-    landmarks = gram.landmarks(_columns(gram, c, rng))
+    landmarks = choose_in_rounds(gram, c, 3, exact_residuals, rng)
     C = gram.cross(slice(None), landmarks)
     projection = optimal_core(C, gram.times).projection
     return FeatureMap(gram, landmarks, like(projection, C))
@@ -164,12 +165,12 @@ def spectral_shift(gram: Gram, c: int, rng: np.random.Generator) -> InSample:
     columns serve twice, and G = low rank + δI is recovered exactly.
     """
     refuse_large(gram, "spectral-shift")
-    columns = _columns(gram, c, rng)
-    C = gram.cross(slice(None), gram.landmarks(columns))
+    columns = choose_in_rounds(gram, c, 3, exact_residuals, rng)
+    C = gram.cross(slice(None), columns)
     xp = namespace(C)
     C = xp.astype(C, xp.float64)
     P = xp.zeros_like(C)
-    for j, row in enumerate(columns):
+    for j, row in enumerate(columns.columns):
         P[int(row), j] = 1.0
     first, _, _ = _tail(gram, xp.concat([P * arrays.max_abs(C), C], axis=1))
     shift, Q, inner = _tail(gram, C - first * P)
@@ -189,7 +190,3 @@ def _tail(gram: Gram, space: Array) -> tuple[float, Array, Array]:
     trace = float(floats_on_host(gram.diag()).sum())
     within = float(np.trace(arrays.to_host(inner)))
     return max(0.0, (trace - within) / (gram.n - rank)), Q, inner
-
-
-def _columns(gram: Gram, c: int, rng: np.random.Generator) -> Indices:
-    return in_rounds(gram, equal_parts(c, 3), exact_residuals, rng)

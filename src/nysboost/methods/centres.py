@@ -104,21 +104,16 @@ def meka(gram: Gram, c: int, rng: np.random.Generator) -> FeatureMap:
     """
     centres, seen, _ = cluster_rows(gram, min(CLUSTERS, c), rng, "meka")
     kernel = gram.kernel  # type: ignore[attr-defined]  # cluster_rows has seen to it
-    members = _members(gram, centres, seen)
-    shares = _shares(c, [len(rows) for rows in members])
-    drawn = [rng.permutation(rows) for rows in members]
+    # by the rule that new rows will meet too
+    cluster = Clustered(kernel, centres.Z, ()).cluster_of(gram.rows.take(seen))
+    drawn = [rng.permutation(seen[cluster == s]) for s in range(len(centres))]
+    shares = _shares(c, [len(rows) for rows in drawn])
     columns = np.concatenate([rows[:m] for rows, m in zip(drawn, shares, strict=True)])
     sample = [rows[: ROWS_PER_LANDMARK * m] for rows, m in zip(drawn, shares, strict=True)]
     points = gram.landmarks(columns).points
     basis = Clustered(kernel, centres.Z, tuple(shares))
     rows = Sample.of(gram, np.concatenate(sample))
     return fit_core(rows, Landmarks(columns, points, basis))
-
-
-def _members(gram: Gram, centres: Landmarks, rows: Indices) -> list[Indices]:
-    """Return the rows of each cluster, by the rule that new rows will meet too."""
-    cluster = Clustered(gram.kernel, centres.Z, ()).cluster_of(gram.rows.take(rows))  # type: ignore[attr-defined]
-    return [rows[cluster == s] for s in range(len(centres))]
 
 
 def _shares(c: int, sizes: list[int]) -> list[int]:

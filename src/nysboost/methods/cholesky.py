@@ -111,25 +111,21 @@ class PartialFactor:
 
 
 def greedy(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:  # noqa: ARG001
-    """Choose the largest residual diagonal up to c times, until it vanishes: pivoted Cholesky."""
+    """Choose the largest residual diagonal up to c times, until it vanishes: pivoted Cholesky.
+
+    A residual diagonal only falls, so that a few rows alone tell the next pivots, as long as the
+    largest of them is above what the others had at the last pass.
+    """
     factor = PartialFactor(gram, c)
     while factor.rank < c and not factor.exhausted:
-        factor.append(_largest_pivots(factor)[: c - factor.rank])
+        order = np.argsort(-factor.diag, kind="stable")
+        few, others = order[:STEP], factor.diag[order[STEP : STEP + 1]]
+        bound = max(factor.floor, float(others.max(initial=0.0)))
+        found = few[eliminate(factor.residual(few, few), largest(bound), STEP)]
+        factor.append((found if len(found) else order[:1])[: c - factor.rank])
         if factor.rank < c:
             factor.update()
     return gram.landmarks(factor.pivots)
-
-
-def _largest_pivots(factor: PartialFactor) -> Indices:
-    """Return the next pivots as far as a few rows alone can tell them, with one pass for all.
-
-    A residual diagonal only falls, so the largest of a few rows is compared with the others' last.
-    """
-    order = np.argsort(-factor.diag, kind="stable")
-    few, others = order[:STEP], factor.diag[order[STEP : STEP + 1]]
-    bound = max(factor.floor, float(others.max(initial=0.0)))
-    found: Indices = few[eliminate(factor.residual(few, few), largest(bound), STEP)]
-    return found if len(found) else order[:1]
 
 
 def sparse_greedy(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
@@ -239,22 +235,19 @@ def _divide(values: Floats, lower: Floats) -> Floats:
 def _residual_rows(known: Floats, values: Array, *kept: Floats) -> Floats:
     """Return rows of G[:, cols] − F F[cols]ᵀ."""
     before, new = np.split(floats_on_host(values), [values.shape[1] - known.shape[1]], axis=1)
-    left = kept[0][:, : len(known)] if kept else before
-    rest: Floats = left @ known
+    rest: Floats = (kept[0][:, : len(known)] if kept else before) @ known
     return np.subtract(new, rest, out=rest)
 
 
 def _squares(shared: tuple[Floats, float], values: Array, *kept: Floats) -> Floats:
-    known, scale = shared
-    residual = _residual_rows(known, values, *kept) / scale
-    squares: Floats = (residual**2).sum(axis=0)
-    return squares
+    """Return the sums of squares of the residual's columns, in units of a scale."""
+    residual = _residual_rows(shared[0], values, *kept) / shared[1]
+    return np.asarray((residual**2).sum(axis=0))
 
 
 def _subtract_columns(shared: tuple[Floats, Floats], values: Array, *kept: Floats) -> Floats:
     """Return what new columns of F take off the diagonal; write them where F is kept."""
-    known, inverse = shared
-    new = _residual_rows(known, values, *kept) @ inverse
+    new = _residual_rows(shared[0], values, *kept) @ shared[1]
     if kept:
-        kept[0][:, len(known) :] = new
+        kept[0][:, len(shared[0]) :] = new
     return np.asarray(np.einsum("ij,ij->i", new, new)[:, None])

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
-from scipy.sparse import coo_array
+from scipy.sparse import coo_array, vstack
 
 from nysboost.boosting.learner import Mixture
 from nysboost.engine.feature_map import FeatureMap
@@ -19,7 +19,7 @@ from nysboost.gram import Gram, Landmarks, pool
 from nysboost.methods.adaptive import refuse_large, strips
 from nysboost.methods.in_sample import InSample
 from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host, like, namespace
+from nysboost.numerics.arrays import Array, Floats, floats_on_host, like, namespace
 from nysboost.numerics.linalg import range_basis
 from nysboost.numerics.tolerances import CROSSING, cutoff
 
@@ -105,11 +105,14 @@ def robust_cur(gram: Gram, c: int, rng: np.random.Generator) -> InSample:
         low = F @ F[J].T
         wrong = np.abs(given - low) > threshold
         C = np.where(wrong, low, given)
-        F, saturated = _low_rank(C, J, ABOVE_NOISE * threshold * np.sqrt(c))
+        eigenvalues, U = np.linalg.eigh((C[J] + C[J].T) / 2)
+        most, floor = max(1, c // 3), ABOVE_NOISE * threshold * np.sqrt(c)
+        r = min(most, int(np.sum(eigenvalues > floor)))
+        F = C @ (U[:, ::-1][:, :r] / np.sqrt(eigenvalues[::-1][:r]))
         scale = float(np.abs(C).max()) or 1.0
         rest = np.where(wrong, 0.0, given - F @ F[J].T) / scale
         missing = float(np.linalg.norm(rest) / (np.linalg.norm(C / scale) or 1.0))
-        if saturated:
+        if r == most:
             break
         threshold *= FALL
     form = gram.block(everything[:1], everything[:1])
@@ -117,25 +120,11 @@ def robust_cur(gram: Gram, c: int, rng: np.random.Generator) -> InSample:
     return InSample(gram, like(F, form), np.ones(F.shape[1]), corrupted=corrupted)
 
 
-def _low_rank(C: Floats, J: Indices, floor: float) -> tuple[Floats, bool]:
-    """Return F with F Fᵀ = C W_r⁺ Cᵀ, r ≤ c/3 eigenvalues of W = C[J] being above the floor."""
-    W = C[J]
-    eigenvalues, U = np.linalg.eigh((W + W.T) / 2)
-    most = max(1, len(J) // 3)
-    r = min(most, int(np.sum(eigenvalues > floor)))
-    F: Floats = C @ (U[:, ::-1][:, :r] / np.sqrt(eigenvalues[::-1][:r]))
-    return F, r == most
-
-
 def _wrong_entries(gram: Gram, F: Floats, threshold: float) -> coo_array:
     """Return G − F Fᵀ where it is above the threshold, as a sparse array."""
-    rows, columns, values, start = [], [], [], 0
+    parts, start = [], 0
     for strip in strips(gram):
         rest = floats_on_host(strip) - F[start : start + strip.shape[0]] @ F.T
-        i, j = np.nonzero(np.abs(rest) > threshold)
-        rows.append(i + start)
-        columns.append(j)
-        values.append(rest[i, j])
+        parts.append(coo_array(np.where(np.abs(rest) > threshold, rest, 0.0)))
         start += strip.shape[0]
-    where = (np.concatenate(rows), np.concatenate(columns))
-    return coo_array((np.concatenate(values), where), shape=(gram.n, gram.n))
+    return vstack(parts, format="coo")

@@ -205,25 +205,15 @@ def _swaps(K: Floats, inside: Indices, proposed: Indices, rng: np.random.Generat
         s, uniform = int(rng.integers(len(inside))), rng.uniform()
         if t in inside:
             continue
-        b = K[inside, t]
-        ratio = _ratio(A, s, b, float(K[t, t]))
+        # how the determinant grows when row and column s become b, with this corner
+        b, corner = K[inside, t], float(K[t, t])
+        u = A @ b
+        ratio = float(A[s, s] * max(0.0, corner - b @ u) + u[s] ** 2)
         if uniform * (1 + ratio) < ratio:
-            A = _exchange_row(A, s, b, float(K[t, t]))
+            without = A - np.outer(A[:, s], A[s]) / A[s, s]
+            change = -(without @ b)
+            rest = corner + b @ change
+            change[s] = 1.0
+            A = without + np.outer(change, change) / rest
             inside[s] = t
     return inside
-
-
-def _ratio(A: Floats, s: int, b: Floats, corner: float) -> float:
-    """Return A_ss (corner − bᵀAb) + (Ab)_s²: how the determinant grows when row s becomes b."""
-    u = A @ b
-    return float(A[s, s] * max(0.0, corner - b @ u) + u[s] ** 2)
-
-
-def _exchange_row(A: Floats, s: int, b: Floats, corner: float) -> Floats:
-    """Return the inverse after row and column s of the matrix became b, with this corner."""
-    without = A - np.outer(A[:, s], A[s]) / A[s, s]
-    change = -(without @ b)
-    rest = corner + b @ change
-    change[s] = 1.0
-    exchanged: Floats = without + np.outer(change, change) / rest
-    return exchanged
