@@ -70,7 +70,8 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
         F = g("Sub", _add_features(g, model.features_), model.mean_)
         g.output("features", g("MatMul", F, model.components_.T))
     elif isinstance(model, NystroemRegressor):
-        mean = g("Add", g("Mul", _add_mixture(g, model), model._unit), model._centre)
+        mean = g("Mul", _add_mixture(g, model._members, _add_rows(g, model)), model._unit)
+        mean = g("Add", mean, model._centre)
         mean = g("Reshape", mean, [-1]) if model._flat else mean
         g.output("prediction", mean, flat=model._flat)
     elif isinstance(model, NystroemClassifier):
@@ -214,10 +215,9 @@ def _add_features(g: Graph, model: Any) -> str:
     return _add_product(g, features, U, floats_on_host(features.normalization))
 
 
-def _add_mixture(g: Graph, model: Any) -> str:
-    """Return the prediction of a learner, shape (n, t)."""
-    X = _add_rows(g, model)
-    return g("Sum", *(part for member in model._members for part in _add_member(g, member, X)))
+def _add_mixture(g: Graph, members: Any, X: str) -> str:
+    """Return the sum of what members contribute, shape (n, t)."""
+    return g("Sum", *(part for member in members for part in _add_member(g, member, X)))
 
 
 def _add_member(g: Graph, member: Any, X: str) -> list[str]:
@@ -258,8 +258,11 @@ def _add_leaves(g: Graph, leaves: Any, U: str, share: float) -> str:
 
 def _add_classifier(g: Graph, model: Any) -> None:
     """Add the outputs of a classifier: the likeliest label, and the softmax of its logits."""
-    scores, classes = _add_mixture(g, model), np.asarray(model.classes_)
+    X, classes = _add_rows(g, model), np.asarray(model.classes_)
+    scores = _add_mixture(g, model._members, X)
     logits = g("Add", g("Mul", scores, model._slope), model._bias[None, :])
+    if model._logistic:
+        logits = g("Add", logits, _add_mixture(g, model._logistic, X))
     if model._power:
         logits = g("Add", logits, g("Mul", g("Log", g("Max", scores, FLOOR)), model._power))
     kind = {"i": "INT64", "u": "INT64", "b": "INT64", "f": "DOUBLE"}.get(classes.dtype.kind)

@@ -78,7 +78,9 @@ def test_a_third_of_the_landmarks_has_the_accuracy_of_svc_where_they_know_the_ta
 
 def test_rows_that_choose_c_and_calibrate_have_no_part_in_what_is_judged(monkeypatch):
     seen = []
-    record = lambda judged, **how: seen.append(judged) or calibrate(judged, **how)  # noqa: E731
+    record = lambda judged, *beside, **how: (  # noqa: E731
+        seen.append(judged) or calibrate(judged, *beside, **how)
+    )
     monkeypatch.setattr(classification, "calibrate", record)
     guesses = np.random.default_rng(5).integers(2, size=len(Y))
     apart = nb.Gaussian(gamma=500.0)  # each row for itself: only rows that took part are right

@@ -116,7 +116,7 @@ def test_scores_that_are_probabilities_stay_what_they_are(sure):
     h = slice(0, 4000)
     fitted = Fitted([], drawn[h], true[h], None, [])
     as_shares, as_scores = (
-        log_softmax(logits_of(true, *calibrate(fitted, shares=shares)), axis=1)
+        log_softmax(logits_of(true, *calibrate(fitted, shares=shares)[:3]), axis=1)
         for shares in (True, False)
     )
     excess = [np.mean(np.sum(true * (np.log(true) - log), 1)) for log in (as_shares, as_scores)]
@@ -134,7 +134,7 @@ def machines(shift, n=2000):
 def test_a_machine_of_two_classes_keeps_its_own_intercept():
     three = machines(0.0)
     two = Fitted([], three.truth[:, :2], three.mean[:, :2], None, [])
-    _, power, bias = calibrate(two, shares=False)
+    _, power, bias, _ = calibrate(two, shares=False)
     assert power == 0
     np.testing.assert_array_equal(bias, 0)
 
@@ -143,7 +143,7 @@ def test_a_machine_of_two_classes_keeps_its_own_intercept():
 def test_intercepts_of_several_classes_that_are_wrong_are_made_good(shift):
     fitted = machines(shift)
     labels = fitted.truth.argmax(axis=1)
-    found = logits_of(fitted.mean, *calibrate(fitted, shares=False)).argmax(axis=1)
+    found = logits_of(fitted.mean, *calibrate(fitted, shares=False)[:3]).argmax(axis=1)
     assert np.mean(found == labels) > np.mean(fitted.mean.argmax(axis=1) == labels) + 0.05
 
 

@@ -6,22 +6,26 @@ kernel machine of K̂ itself, and a matter of r numbers, however many rows there
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from nysboost.data.lazy import gather
-from nysboost.data.rows import spread_indices
+from nysboost.data.rows import ArrayRows, spread_indices
 from nysboost.engine.factor import Factor
+from nysboost.engine.feature_map import FeatureMap
 from nysboost.engine.linear import LinearPredictor
 from nysboost.gram import KernelGram
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices
 from nysboost.numerics.linalg import solve_positive
 from nysboost.numerics.resources import Budget
+from nysboost.search.candidates import Solution
 from nysboost.search.data import Data
-from nysboost.search.search import Fitted
+from nysboost.search.model import Member
+from nysboost.search.search import Fitted, Trial
 
 TOLERANCE = 0.02
 """A problem is solved when a step promises less than this share of the objective. With half of it
@@ -43,6 +47,9 @@ ROUGH = 0.1
 STRENGTHS, USUAL = (0.3, 3.0, 30.0, 300.0), 2
 """C is one of these, for a kernel with k(x, x) = 1; of equally good ones that nearest to the usual
 one: a few held-out rows of classes that lie apart would have any of them."""
+
+MOST_ROWS = 2**16
+"""Rows of the logistic regressions that probabilities are stacked of."""
 
 
 @dataclass(frozen=True)
@@ -238,6 +245,42 @@ def _sums(values: Array) -> Array:
 
 
 # Members of a classifier
+
+
+def fit_logistic(
+    trial: Trial, final: Callable[[], Solution]
+) -> tuple[Floats, Callable[[float], Member]]:
+    """Return scores of held-out rows by logistic regression without them, and what predicts.
+
+    The scores have shape (h, k). In folds the member, at the share that it is asked for, is fitted
+    to all rows, on the `final` landmarks; beside one held-out part it is what scored.
+    """
+    data, scores = trial.data, []
+    for (train, held), squared in zip(data.splits, trial.models, strict=True):
+        model = _fit_logistic(data, squared.features, train)
+        F = model.features(arrays.take(data.X, held))
+        scores.append(arrays.floats_on_host(model.predict(F)))
+
+    def member(share: float) -> Member:
+        found = model
+        if len(scores) > 1:
+            features = final().features(trial.scale)
+            found = _fit_logistic(data, features, np.arange(len(data.order)))
+        return Member(found, share, data.codes)
+
+    return np.concatenate(scores), member
+
+
+def _fit_logistic(data: Data, features: FeatureMap, some: Indices) -> LinearPredictor:
+    """Fit each class against the rest to some of the rows in memory; of two, the second."""
+    some, gram = some[-MOST_ROWS:], features.gram
+    truth, N = data.Y[data.order[some]], features.normalization
+    signs = 2.0 * truth[:, 1 if truth.shape[1] == 2 else 0 :] - 1.0
+    rows = ArrayRows(arrays.take(data.X, some))
+    F = Factor(features.with_gram(KernelGram(rows, gram.kernel, data.budget)))  # type: ignore[attr-defined]
+    objective = Objective(LOSSES["log"], STRENGTHS[USUAL], tolerance=ROUGH)
+    w, b, _ = _of_classes(fit_margins(F, signs, objective, data.mass[data.order[some]]))
+    return LinearPredictor(features, arrays.like(b, N), arrays.like(w, N))
 
 
 def fit_machines(loss: str, C: float | None, found: Fitted, data: Data, budget: Budget) -> Fitted:

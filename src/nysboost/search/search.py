@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import TypeAlias
 
 import numpy as np
@@ -33,7 +33,8 @@ class Fitted:
 
     truth and mean, of shape (h, t), are targets and predictions by members that had not seen these
     rows; weights (h,) or None say how often each row counts, X (h, d) or None are the rows, of
-    `data`, and `variance` returns their predictive variances, of shape (h, t).
+    `data`, `variance` returns their predictive variances, of shape (h, t), and `trials` are what
+    was tried, each with what returns its landmarks found with all rows.
     """
 
     members: Sequence[Member]
@@ -44,6 +45,7 @@ class Fitted:
     X: Array | None = None
     data: Data | None = None
     variance: Callable[[], Floats] = lambda: np.ones((0, 1))
+    trials: Sequence[tuple[Trial, Callable[[], Solution]]] = ()
 
 
 def learn(
@@ -110,9 +112,13 @@ def learn(
     truth, mass = data.Y[data.held], data.mass[data.held]
     shares = mixture_weights(means, truth, mass)
     parts = np.split(shares, np.cumsum([len(trial.predictions) for trial in trials])[:-1])
+    finals = [
+        cache(partial(_descend_with_all, trial, c if trial.candidate.place else moving, work))
+        for trial in trials
+    ]
     members = [
-        _fit_to_all(trial, part, c if trial.candidate.place else moving, work)
-        for trial, part in zip(trials, parts, strict=True)
+        _fit_to_all(trial, part, final())
+        for trial, part, final in zip(trials, parts, finals, strict=True)
         if part.sum() > 0
     ]
     X = take(data.X, np.concatenate([held for _, held in data.splits]))
@@ -121,7 +127,8 @@ def learn(
         return np.asarray(sum(to_host(member.variance(X, seen=True)[0]) for member in members))
 
     mixed, counts = np.tensordot(shares, means, 1), None if data.weights is None else mass
-    return Fitted(members, truth, mixed, counts, notes, X, data, variance)
+    pairs = list(zip(trials, finals, strict=True))
+    return Fitted(members, truth, mixed, counts, notes, X, data, variance, pairs)
 
 
 def _select(
@@ -238,16 +245,21 @@ def _predict_in_leaves(
     return found, np.flatnonzero(asked[leaf])
 
 
-def _fit_to_all(trial: Trial, shares: Floats, c: int, work: Progress) -> Member:
-    """Return the member that a candidate becomes with all rows; after folds its descent goes on."""
+def _descend_with_all(trial: Trial, c: int, work: Progress) -> Solution:
+    """Return what a candidate finds with all rows: after folds its descent goes on."""
     candidate, data, found = trial.candidate, trial.data, trial.solutions[0]
-    if len(data.folds) > 1:
-        sample = data.sample(scale=trial.scale)
-        if candidate.place is None:
-            found = found.grow(sample, c, data.seed)
-            found = candidate.descend(found, sample, tuning.FIRST_STEPS, work)
-        else:
-            found = candidate.start(sample, c, np.random.default_rng(data.seed))
+    if len(data.folds) == 1:
+        return found
+    sample = data.sample(scale=trial.scale)
+    if candidate.place is not None:
+        return candidate.start(sample, c, np.random.default_rng(data.seed))
+    found = found.grow(sample, c, data.seed)
+    return candidate.descend(found, sample, tuning.FIRST_STEPS, work)
+
+
+def _fit_to_all(trial: Trial, shares: Floats, found: Solution) -> Member:
+    """Return the member that a candidate becomes with all rows."""
+    data = trial.data
     features = found.features(trial.scale)
     model = LinearModel.fit(features, data.moments(features), found.gamma * trial.multiple)
     if trial.local is None or shares[1] == 0:
