@@ -23,7 +23,7 @@ class IteratedRows(Rows):
     """Rows that come once, block after block: to be transformed, not to fit on."""
 
     n = None  # type: ignore[assignment]
-    in_memory = False
+    in_memory, lazy = False, True
     form: Array
     n_features: int
     numbers_per_row: int

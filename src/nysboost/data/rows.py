@@ -38,8 +38,8 @@ class Rows:
 
     They are read here, piece by piece: arrays, memory maps, stores, iterators; all but Dask's.
 
-    `sizes`, (d,), are the largest in each column, where `as_rows` has looked; `lazy` rows are
-    Dask's.
+    `sizes`, (d,), are the largest in each column, where `as_rows` has looked; `lazy` rows come
+    when they are asked for: Dask's, and those of an iterator.
     """
 
     lazy: bool = False

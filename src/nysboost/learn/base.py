@@ -161,15 +161,13 @@ class BaseLearner(given.TableInput):
     # Evaluating
 
     def _evaluate(self, X: Any, of_rows: Callable[[Any, Any], Array]) -> Any:
-        """Return of_rows(self, rows) of new rows, shape (n, w): block by block if all come once."""
+        """Return of_rows(self, rows) of new rows, shape (n, w); of lazy ones block by block."""
         check_is_fitted(self)
         rows = self._rows(X, reset=False)
-        single = self._single and not rows.lazy
-        if not rows.lazy and rows.n is not None:
-            return of_rows(self, rows if single else InDouble(rows))
-        load = self, of_rows, single
-        width = int(_evaluate_block(load, rows.form).shape[1])
-        return rows.map(BlockTask("predict", _evaluate_block, load), width)
+        if not rows.lazy:
+            return of_rows(self, rows if self._single else InDouble(rows))
+        width = int(_evaluate_block((self, of_rows), rows.form).shape[1])
+        return rows.map(BlockTask("predict", _evaluate_block, (self, of_rows)), width)
 
     def _predict_mixture(self, rows: Any) -> Array:
         """Return the mixture's prediction in the precision of the rows, shape (n, t)."""
@@ -192,10 +190,10 @@ class BaseLearner(given.TableInput):
         return xp.concat(variances), xp.concat(outlying)
 
 
-def _evaluate_block(load: tuple[BaseLearner, Any, bool], X: Array) -> Array:
+def _evaluate_block(load: tuple[BaseLearner, Any], X: Array) -> Array:
     """Return what is asked of a block of rows, of Dask's on a worker."""
-    learner, of_rows, single = load
-    found: Array = of_rows(learner, rows_of(X) if single else InDouble(rows_of(X)))
+    (learner, of_rows), rows = load, rows_of(X)
+    found: Array = of_rows(learner, rows if learner._single else InDouble(rows))
     return found
 
 
