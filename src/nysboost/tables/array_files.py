@@ -26,27 +26,18 @@ ARRAYS = (".npy", ".npz", ".h5", ".hdf5", ".zarr", *LIBSVM)
 
 @dataclass
 class ArrayFile:
-    """An array on disk or in memory: columns have no names."""
+    """An array on disk or in memory, of n rows: `names` are the numbers of its columns."""
 
     path: Path
     data: Any
+    names: tuple[str, ...]
+    n: int
     notes: list[str] = field(default_factory=list)
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return int(self.data.shape[0])
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The numbers of the columns."""
-        return tuple(map(str, range(int(self.data.shape[1]))))
 
     def batches(self, columns: Sequence[str]) -> Iterator[NDArray[Any]]:
         """Read all rows once, in order: blocks of these columns."""
         places = None if tuple(columns) == self.names else [int(name) for name in columns]
-        width = int(self.data.shape[1])
-        size = max(1, BLOCK_BYTES // (width * np.dtype(self.data.dtype).itemsize))
+        size = max(1, BLOCK_BYTES // (len(self.names) * np.dtype(self.data.dtype).itemsize))
         for block in stream_of(self.data).pieces(size):
             yield block if places is None else block[:, places]
 
@@ -77,7 +68,8 @@ def open_array(form: str, path: Path, dataset: str | None) -> ArrayFile:
             f"{path} holds an array of shape {tuple(array.shape)} and dtype {array.dtype}; "
             "a table of numbers is needed."
         )
-    return ArrayFile(path, array)
+    n, width = map(int, array.shape)
+    return ArrayFile(path, array, tuple(map(str, range(width))), n)
 
 
 def _open(form: str, path: Path, dataset: str | None) -> Any:

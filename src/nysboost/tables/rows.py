@@ -189,7 +189,7 @@ def _as_narrow(numbers: Floats, frame: Any) -> Any:
 def _check_table(estimator: Any, X: Any, missing: str, *, reset: bool) -> Any:
     """Return an array or a CSR matrix after scikit-learn's checks; one with text as objects."""
     text = _text_of(X)
-    if text is not None and (reset or estimator._table is not None):
+    if text is not None:
         if reset:
             name_columns(estimator, None, text.shape[1])
         refuse_width(estimator, text.shape[1])
@@ -204,14 +204,14 @@ def _text_of(X: Any) -> Any:
     """Return a table of objects some of which are text, no numbers, or None."""
     if is_sparse(X) or getattr(getattr(X, "dtype", None), "kind", "O") not in "OUT":
         return None
-    cells = None
+    cells = np.empty(0)
     try:
         cells = np.asarray(X).astype(object)
         cells.astype(np.float64)
-    except (TypeError, OverflowError):
-        return None
     except ValueError:  # of text, or of rows that differ in length
-        return cells if cells is not None and cells.ndim == 2 and len(cells) else None
+        return cells if cells.ndim == 2 and len(cells) else None
+    except (TypeError, OverflowError):
+        pass
     return None
 
 
