@@ -26,15 +26,32 @@ Function = Callable[[Any], Any]
 """What a model makes of rows: an array, or several by name."""
 
 
-def predict(options: Namespace) -> dict[str, Any]:
-    """Write predictions, and return what a script wants to know."""
-    kept = [*([options.id] if options.id else []), *options.keep]
-    return _apply(options, "prediction", _predictions_of, kept)
-
-
-def transform(options: Namespace) -> dict[str, Any]:
-    """Write features, and return what a script wants to know."""
-    return _apply(options, "feature", _features_of, [])
+def run(options: Namespace) -> dict[str, Any]:
+    """Write predictions or features of all rows of a table, here or on a cluster."""
+    refuse_existing(options.out, options.force, [options.data, options.model])
+    with exits_with(WRONG_CALL):
+        as_bytes(options.max_memory)
+    model = _load_model(options.model)
+    if hasattr(model, "max_memory"):
+        model.max_memory = options.max_memory
+    predicts = options.command == "predict"
+    what, more = ("prediction", [options.id, *options.keep]) if predicts else ("feature", [])
+    function = _predictions_of(model, options) if predicts else _features_of(model)
+    source, kept = open_fitted(options, model, [name for name in more if name])
+    begun = time.perf_counter()
+    if options.scheduler is None:
+        rows, columns = _write(what, function, source, kept, options)
+    elif kept or (predicts and function != model.predict):
+        raise UserError("On a cluster predictions alone are written: leave other options out.")
+    else:
+        rows, columns = cluster.write(what, function, source, options)
+    seconds = time.perf_counter() - begun
+    found = {"out": str(options.out), "rows": rows, "columns": columns}
+    found |= {"dropped_rows": source.dropped_rows} if options.drop_missing else {}
+    found |= {"seconds": round(seconds, 3), "rows_per_second": round(rows / max(seconds, 1e-9))}
+    if str(options.out) != "-":
+        print_found(found)
+    return found
 
 
 def _predictions_of(model: Any, options: Namespace) -> Function:
@@ -68,7 +85,7 @@ def _predictions_of(model: Any, options: Namespace) -> Function:
     return with_spread if asked else with_probabilities if options.proba else model.predict
 
 
-def _features_of(model: Any, _: Namespace) -> Function:
+def _features_of(model: Any) -> Function:
     """Return rows ↦ features."""
     if hasattr(model, "transform"):
         return model.transform  # type: ignore[no-any-return]
@@ -85,37 +102,6 @@ def _features_of(model: Any, _: Namespace) -> Function:
     return of_rows
 
 
-def _apply(
-    options: Namespace,
-    what: str,
-    function_of: Callable[[Any, Namespace], Function],
-    kept: Sequence[str],
-) -> dict[str, Any]:
-    """Apply a model to all rows of a table, here or on a cluster."""
-    refuse_existing(options.out, options.force, [options.data, options.model])
-    with exits_with(WRONG_CALL):
-        as_bytes(options.max_memory)
-    model = _load_model(options.model)
-    if hasattr(model, "max_memory"):
-        model.max_memory = options.max_memory
-    function = function_of(model, options)
-    source, kept = open_fitted(options, model, kept)
-    begun = time.perf_counter()
-    if options.scheduler is None:
-        rows, columns = _write(what, function, source, kept, options)
-    elif kept or (what == "prediction" and function != model.predict):
-        raise UserError("On a cluster predictions alone are written: leave other options out.")
-    else:
-        rows, columns = cluster.write(what, function, source, options)
-    seconds = time.perf_counter() - begun
-    found = {"out": str(options.out), "rows": rows, "columns": columns}
-    found |= {"dropped_rows": source.dropped_rows} if options.drop_missing else {}
-    found |= {"seconds": round(seconds, 3), "rows_per_second": round(rows / max(seconds, 1e-9))}
-    if str(options.out) != "-":
-        print_found(found)
-    return found
-
-
 def _write(
     what: str, function: Function, source: Source, kept: Sequence[str], options: Namespace
 ) -> tuple[int, int]:
@@ -130,7 +116,7 @@ def _write(
                 made = function(part.select(list(source.columns)) if source.named else part)
             found = {name: part.column(name) for name in kept}
             for name, values in (made if isinstance(made, dict) else {what: made}).items():
-                columns = np.ascontiguousarray(np.asarray(values).reshape(len(values), -1).T)
+                columns = np.asarray(values).reshape(len(values), -1).T
                 found |= dict(zip(name_columns(name, len(columns)), columns, strict=True))
                 if name in kept:
                     said = f"The column {name!r} to keep has the name of one that is written."

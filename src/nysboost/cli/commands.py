@@ -161,13 +161,13 @@ COMMANDS = {
     ),
     "predict": Command(
         "Write the prediction for every row of a table.",
-        "nysboost.cli.apply:predict",
+        "nysboost.cli.apply:run",
         f"model data --out --proba --std --interval --id --keep {READING} {WRITING}",
         OR_OUTPUT,
     ),
     "transform": Command(
         "Write the features of every row of a table.",
-        "nysboost.cli.apply:transform",
+        "nysboost.cli.apply:run",
         f"model data --out {READING} {WRITING}",
         OR_OUTPUT,
     ),

@@ -121,8 +121,9 @@ def open_sink(
 def _write_table(form: str, put: Callable[[Any], None], columns: Mapping[str, Any]) -> None:
     import pyarrow as pa
 
+    numpy = {n: np.ascontiguousarray(v) for n, v in columns.items() if isinstance(v, np.ndarray)}
     try:
-        put(pa.table(dict(columns)))
+        put(pa.table({**columns, **numpy}))  # which Arrow does not copy
     except pa.ArrowException as error:  # lists in CSV, or text after numbers
         msg = f"A column to keep does not go into this {form} file: {error}."
         raise UserError(f"{msg} Leave it out of --id and --keep.", WRONG_DATA) from error
