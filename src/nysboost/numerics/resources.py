@@ -132,9 +132,7 @@ def threads_for(size: int) -> AbstractContextManager[None]:
     return one_blas_thread() if size <= SMALL else nullcontext()
 
 
-FEW_CORES = 2
-"""Up to so many cores products run on one thread: two would wait for each other wherever another
-process takes a core (a fit of 3,000 rows beside a busy process: 7 s, and 19 s with two threads)."""
+FEW_CORES = 2  # two threads wait for each other beside a busy process: 19 s for a fit, one 7 s
 
 
 def threads_on_few_cores(budget: Budget) -> AbstractContextManager[None]:
