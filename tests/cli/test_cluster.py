@@ -41,14 +41,13 @@ def test_workers_read_the_chosen_columns_of_every_form(suffix, tmp_path):
 
 
 @pytest.mark.usefixtures("_in_this_thread")
-def test_parts_of_a_text_file_are_read_as_the_whole(tmp_path, monkeypatch):
+def test_parts_of_a_text_file_are_read_as_the_whole(tmp_path):
     frame = pd.DataFrame(
         {"a": np.arange(99.0), "town": ["Ulm", "", "7"] * 33, "code": [1, 2, 3] * 33}
     )
     frame.to_csv(tmp_path / "t.csv", index=False)
-    monkeypatch.setattr(cluster, "CHUNK_BYTES", 200)
     source = Source(open_table(tmp_path / "t.csv", categories=["code"]), ["code", "a", "town"])
-    table = cluster.dask_table(source)
+    table = cluster.dask_table(source, chunk_bytes=200)
     assert table.npartitions > 4
     there = table.compute()
     assert Schema.of(source.read()[0]).describe() == Schema.of(there).describe()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shlex
@@ -9,7 +10,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
-from importlib import import_module
+from pkgutil import resolve_name
 
 from nysboost._version import SOFTWARE
 from nysboost.data.files import NO_ROOM as DISK_FULL
@@ -37,14 +38,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         names = " ".join(name for name in command.options.split() if name not in elsewhere)
         # the command that gives the same numbers, wherever data and results lie
         options.again = shlex.join(["nysboost", options.command, *spell(options, names)])
-        module, _, function = command.runs.partition(":")
         silent = as_json and out != "-"  # where the table itself goes to standard output
         with explain_errors(as_json=as_json, kept=command.kept.format(out=out)):
-            with (
-                open(os.devnull, "w") as nowhere,
-                redirect_stdout(nowhere) if silent else nullcontext(),
-            ):
-                found = getattr(import_module(module), function)(options)
+            with redirect_stdout(io.StringIO()) if silent else nullcontext():
+                found = resolve_name(command.runs)(options)
             if as_json:
                 text = json.dumps(found | {"software": SOFTWARE})
                 plain = json.loads(text, parse_constant=lambda _: None)  # JSON has no NaN

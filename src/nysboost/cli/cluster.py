@@ -43,7 +43,7 @@ def connect(address: str) -> Iterator[None]:
             yield
 
 
-def dask_table(source: Source) -> Any:
+def dask_table(source: Source, chunk_bytes: int = CHUNK_BYTES) -> Any:
     """Return the chosen columns as a Dask collection whose parts the workers read themselves."""
     import dask.array as da
     import dask.dataframe as dd
@@ -55,13 +55,13 @@ def dask_table(source: Source) -> Any:
     if path.suffix == ".zarr":
         return da.from_zarr(str(path))[:, [int(name) for name in columns]]
     if path.suffix == ".npy":
-        rows = max(1, CHUNK_BYTES // (len(file.names) * file.data.dtype.itemsize))
+        rows = max(1, chunk_bytes // (len(file.names) * file.data.dtype.itemsize))
         array = da.from_array(NpyFile(path), chunks=(rows, -1), name=False, asarray=True)
         return array[:, [int(name) for name in columns]]
     if isinstance(file, CsvFile) and path.suffix not in PACKINGS:
         size, file = path.stat().st_size, replace(file, path=path)
         # a byte is no line end where characters have two
-        step = size if file.writing.encoding.startswith("utf-16") else CHUNK_BYTES
+        step = size if file.writing.encoding.startswith("utf-16") else chunk_bytes
         how: Any = {"size": step, "file": file, "columns": columns}
         meta = _read_lines(size, **how)
         return dd.from_map(_read_lines, range(0, size, step), meta=meta, **how)
