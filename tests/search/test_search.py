@@ -8,10 +8,9 @@ from scipy.sparse import random as random_sparse
 from sklearn.linear_model import Ridge
 
 import nysboost as nb
-from nysboost.kernels.scaling import SCALINGS, principal, unit_spread
+from nysboost.kernels.scaling import SCALINGS
 from nysboost.search.candidates import MATERN32, Solution, candidates_of
 from nysboost.search.model import mixture_weights
-from nysboost.tables.piecewise import PiecewiseCodes
 
 QUICK = {"kernel": "matern", "metric": "each", "random_state": 0}
 
@@ -46,33 +45,6 @@ def test_a_wide_table_has_a_metric_of_each_feature_too_where_there_are_rows_enou
     assert shapes(100) == ["full", "full", "each"]
     assert shapes(99) == ["full", "full"]
     assert shapes(99, "each") == ["each"]
-
-
-def test_principal_components_keep_distances_where_they_are_all_there_are():
-    X = np.random.default_rng(0).normal(size=(20, 150))
-    scale = principal(unit_spread, 64, X)
-    assert scale(X).shape == (20, 19)
-    standard = unit_spread(X)(X)
-    ratio = np.linalg.norm(scale(X)[:5] - scale(X)[5:10], axis=1)
-    ratio /= np.linalg.norm(standard[:5] - standard[5:10], axis=1)
-    np.testing.assert_allclose(ratio, ratio[0])
-    np.testing.assert_allclose(scale.to_rows(scale(X)), X, atol=1e-8)
-
-
-def test_codes_are_piecewise_linear_between_quantiles_of_the_different_values():
-    spike = np.r_[np.zeros(1440), np.linspace(0, 1, 161)[1:]]  # quantiles of all are 0 but for two
-    X = np.stack([spike, np.arange(1600) % 2, np.arange(1600) % 3], axis=1)
-    codes, bins = PiecewiseCodes.of(X, 256), 23  # 2∛1600
-    np.testing.assert_allclose(codes.edges[0], np.linspace(0, 1, bins + 1))
-    np.testing.assert_array_equal(codes.edges[2], [0, 1, 2])
-    middle = 0.5 / bins
-    found = codes(np.array([[-1.0, 0, 0], [middle, 1, 1.5], [2.0, 1, 2]]))
-    np.testing.assert_allclose(found[1, :6], [middle, 1, 1.5, 0.5, 0, 0])
-    np.testing.assert_array_equal(found[:, -2:], [[0, 0], [1, 0.5], [1, 1]])
-    assert (found[0, 3:] == 0).all()
-    assert (found[2, 3:] == 1).all()
-    # a feature of two values has no codes
-    np.testing.assert_array_equal(codes.origins, [0, 1, 2, *[0] * bins, 2, 2])
 
 
 def test_a_spike_is_seen_by_codes_and_a_file_keeps_them(tmp_path):
