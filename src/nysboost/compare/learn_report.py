@@ -47,8 +47,7 @@ def list_rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
     """Return the rows of ``comparison.csv``."""
     return [
         {
-            "learner": o.name, "error": o.error,
-            "log_loss": o.mean("log_loss") if "log_loss" in o.measured else np.nan,
+            "learner": o.name, "error": o.error, "log_loss": o.mean("log_loss"),
             "folds": len(o.measured["error"]), "fit_seconds": o.seconds,
             "predict_seconds": o.mean("predict_seconds"),
         }

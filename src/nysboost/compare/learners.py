@@ -133,16 +133,18 @@ def fit_and_measure(name: str, model: Any, X: Pair, y: Pair) -> tuple[Any, Measu
     ):
         if not is_ours(name):
             warnings.simplefilter("ignore")
-        begun = time.perf_counter()
+        times = [time.perf_counter()]
         model = model.fit(X[0], y[0])
-        fitted = time.perf_counter()
+        times.append(time.perf_counter())
         predicted = np.ravel(model.predict(X[1]))
-        seconds = {"seconds": fitted - begun, "predict_seconds": time.perf_counter() - fitted}
-        if not hasattr(model, "predict_proba"):
-            return model, {"error": float(root_mean_squared_error(y[1], predicted)), **seconds}
-        proba = np.clip(model.predict_proba(X[1]), 1e-15, 1)
-        loss = log_loss(y[1], proba / proba.sum(axis=1, keepdims=True), labels=model.classes_)
-    return model, {"error": float(np.mean(predicted != y[1])), "log_loss": float(loss), **seconds}
+        times.append(time.perf_counter())
+        if classify := hasattr(model, "predict_proba"):
+            proba = np.clip(model.predict_proba(X[1]), 1e-15, 1)
+            proba /= proba.sum(axis=1, keepdims=True)
+    error = np.mean(predicted != y[1]) if classify else root_mean_squared_error(y[1], predicted)
+    loss = log_loss(y[1], proba, labels=model.classes_) if classify else np.nan
+    seconds = dict(zip(("seconds", "predict_seconds"), np.diff(times).tolist(), strict=True))
+    return model, {"error": float(error), "log_loss": float(loss), **seconds}
 
 
 def is_ours(name: str) -> bool:

@@ -80,8 +80,7 @@ def say_origin(results: Mapping[str, Results], command: str) -> str:
     runs = ", ".join(f"{r.preset.name} ({r.preset.replicates})" for r in results.values())
     codes = dict.fromkeys(f"NysBoost {made}" for r in results.values() for made in r.made_with)
     versions = dict.fromkeys(" ".join(v) for r in results.values() for v in r.libraries.items())
-    made = f"Made with “{command}”" + (f" by {', '.join(codes)}" if codes else "")
-    made += f" on {', '.join(versions)}" if versions else ""
+    made = f"Made with “{command}” by {', '.join(codes)} on {', '.join(versions)}"
     return f"{made}. Presets and replicates: {runs}."
 
 
