@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from nysboost.numerics import arrays as lib
 
-NON_FINITE = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
 DTYPES = {kind: getattr(np, kind) for kind in ("float32", "float64", "int32", "int64")}
 LIBRARIES = {"torch": "array_api_compat.torch", "cupy": "array_api_compat.cupy"}
 
@@ -165,7 +164,7 @@ def put_together(
         return _on_device(arrays[name], library, where or device)
 
     readers: dict[str, Callable[[Any], Any]] = {
-        "float": NON_FINITE.__getitem__,
+        "float": float,
         "tuple": lambda items: tuple(map(read, items)),
         "dict": lambda items: {name: read(item) for name, item in items.items()},
         "pairs": lambda items: {read(key): read(item) for key, item in items},
