@@ -73,7 +73,7 @@ def make_kernel(kernel: str | Kernel | Callable[..., Array], **params: Any) -> K
     for name, check in SHARED.items():  # also where the kernel has no such parameter
         if name in given:
             check(name, given[name])
-    made = _NAMED.get(kernel)
+    made: Any = _NAMED.get(kernel)
     known = SklearnKernel.parameters[kernel] if made is None else made.__match_args__
     others = sorted(set(given) - {*known} - {*SHARED})
     if others:
