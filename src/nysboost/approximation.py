@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
 from numbers import Integral
 from typing import Any, Literal
 
@@ -11,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nysboost.boosting.learner import Mixture
-from nysboost.boosting.trajectory import Origin, Trajectory
+from nysboost.boosting.rules import Rule
+from nysboost.boosting.trajectory import Trajectory
 from nysboost.certificate import N_ENTRIES, Certificate, certify
 from nysboost.engine.factor import Factor
 from nysboost.engine.feature_map import FeatureMap
@@ -35,8 +35,10 @@ class Approximation(LowRankMatrix):
         The matrix G that is approximated.
     mixture : Mixture
         Learners and weights.
-    origin : Origin
-        The method, and the run that found the learners.
+    trajectory : Trajectory or None
+        The run that found the learners.
+    rule : Rule or None
+        The run's final rule.
 
     Attributes
     ----------
@@ -78,26 +80,23 @@ class Approximation(LowRankMatrix):
     """
 
     has_features = True
+    method = "unnamed"
 
-    def __init__(self, gram: Gram, mixture: Mixture, origin: Origin | None = None) -> None:
+    def __init__(
+        self,
+        gram: Gram,
+        mixture: Mixture,
+        trajectory: Trajectory | None = None,
+        rule: Rule | None = None,
+    ) -> None:
         super().__init__(dtype=gram.dtype, shape=(gram.n, gram.n))
         if mixture.learners and not any(learner.rank for learner in mixture.learners):
             raise ValueError(ALL_ZERO)
         self.gram = gram
         self.learners = tuple(learner.with_gram(gram) for learner in mixture.learners)
         self.weights: Floats = mixture.weights
-        self.origin = origin or Origin()
+        self.trajectory, self.rule = trajectory, rule
         self.entries_evaluated: int = gram.entries_evaluated
-
-    @property
-    def method(self) -> str:
-        """The method's name."""
-        return self.origin.method
-
-    @property
-    def trajectory(self) -> Trajectory | None:
-        """The run that found the learners; None where there is none, or it was saved."""
-        return self.origin.trajectory
 
     @property
     def kernel(self) -> Kernel | None:
@@ -113,16 +112,16 @@ class Approximation(LowRankMatrix):
         """Return the mixture of the first p learners, weighed anew but not refitted."""
         if isinstance(p, bool) or not isinstance(p, Integral):
             require_count("p", p)
-        trajectory, rule = self.origin.trajectory, self.origin.rule
-        if trajectory is None or rule is None:
+        if self.trajectory is None or self.rule is None:
             if p == len(self.learners) == 1:
                 return self
             msg = "Only ensemble and boosting runs have prefixes, and only before they are saved."
             raise ValueError(msg)
-        shorter = Approximation(self.gram, trajectory.mixture(rule, p), self.origin)
+        mixture = self.trajectory.mixture(self.rule, p)
+        shorter = Approximation(self.gram, mixture, self.trajectory, self.rule)
         # errors asked for since then are no part of finding it
         shorter.entries_evaluated = self.entries_evaluated
-        return shorter
+        return shorter.with_name(self.method)
 
     @property
     def is_psd(self) -> bool:
@@ -136,7 +135,7 @@ class Approximation(LowRankMatrix):
 
     def with_name(self, method: str) -> Approximation:
         """Let it be known by the name of the method that found it."""
-        self.origin = replace(self.origin, method=method)
+        self.method = method
         return self
 
     # Features
@@ -255,7 +254,7 @@ class Approximation(LowRankMatrix):
     def without_data(self) -> Approximation:
         """Return this approximation without the data rows, to be saved beside an estimator."""
         kept = copy.copy(self)  # without what is derived
-        kept.gram, kept.origin = self.gram.forget_rows(), Origin(self.method)
+        kept.gram, kept.trajectory, kept.rule = self.gram.forget_rows(), None, None
         kept.learners = tuple(learner.with_gram(kept.gram) for learner in self.learners)
         return kept
 

@@ -18,7 +18,7 @@ from nysboost.boosting.algorithm import JOINT_VARIANTS, RULES, VARIANTS
 from nysboost.boosting.core import core_on
 from nysboost.boosting.learner import Mixture, fit_learner, truncate
 from nysboost.boosting.rules import ExponentialWeights, RidgeWeights, Rule
-from nysboost.boosting.trajectory import Origin, Trajectory
+from nysboost.boosting.trajectory import Trajectory
 from nysboost.engine.feature_map import FeatureMap
 from nysboost.gram import Gram, Landmarks, given_landmarks
 from nysboost.joint.method import joint
@@ -55,8 +55,7 @@ def _boosting(name: str, gram: Gram, settings: Settings, rng: Rng) -> Approximat
 
 
 def _mix(gram: Gram, trajectory: Trajectory, rule: Rule) -> Approximation:
-    origin = Origin(trajectory=trajectory, rule=rule)
-    return Approximation(gram, trajectory.mixture(rule), origin)
+    return Approximation(gram, trajectory.mixture(rule), trajectory, rule)
 
 
 def _joint(gram: Gram, settings: Settings, rng: Rng) -> FeatureMap:

@@ -137,12 +137,3 @@ class Trajectory:
         """Return learners of the sample as learners of the whole matrix."""
         pairs = ((one, self.found.sample.lift_to_rows(one.landmarks)) for one in learners)
         return tuple(one if Z is one.landmarks else replace(one, landmarks=Z) for one, Z in pairs)
-
-
-@dataclass(frozen=True, eq=False)
-class Origin:
-    """Where an approximation comes from: its method's name, its run, and the run's final rule."""
-
-    method: str = "unnamed"
-    trajectory: Trajectory | None = None
-    rule: Rule | None = None

@@ -19,15 +19,8 @@ from nysboost.data.lazy import gather
 from nysboost.engine.factor import Factor
 from nysboost.engine.feature_map import FeatureMap
 from nysboost.gram import Gram
-from nysboost.numerics.arrays import (
-    Array,
-    Floats,
-    Indices,
-    floats_on_host,
-    in_float64,
-    like,
-    namespace,
-)
+from nysboost.numerics import arrays
+from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host, like
 from nysboost.numerics.tolerances import EPS, cutoff
 
 
@@ -93,16 +86,14 @@ class Residual:
         scale = np.sqrt(np.trace(W) * np.abs(self.factor.weights).max())
         return 4 * eps + eps * float(scale) * _norm(N)
 
-    def diagonals(self, F: Array, g: Floats) -> tuple[Floats, Floats]:
-        """Return R_ii and a_i for rows with features F and k(x, x) = g, both of shape (len(g),)."""
-        d, a = _diagonals(self._of_a_row, F, g[:, None]).T
-        return d, a
+    def diagonals(self, F: Array, g: Floats) -> Floats:
+        """Return R_ii and a_i for rows with features F and k(x, x) = g, shape (2, len(g))."""
+        return _diagonals(self._of_a_row, F, g[:, None]).T
 
-    def all_diagonals(self, g: Floats) -> tuple[Floats, Floats]:
+    def all_diagonals(self, g: Floats) -> Floats:
         """Return R_ii and a_i for all rows, in one pass."""
         both = self.factor.map(_diagonals, self._of_a_row, 2, g[:, None])
-        d, a = np.ascontiguousarray(gather(both).T)
-        return d, a
+        return np.ascontiguousarray(gather(both).T)
 
     @cached_property
     def _of_a_row(self) -> tuple[Floats, Floats | None, float, float]:
@@ -182,11 +173,11 @@ def _squares(shared: Shared, upper: tuple[Any, ...], lower: tuple[Any, ...]) -> 
     gram, _, weights, shift = shared
     (X, rows, F), (Y, columns, H) = upper, lower
     truth = gram.between_rows(X, Y, rows[:, 0], columns[:, 0])
-    xp = namespace(truth)
+    xp = arrays.namespace(truth)
     missed = truth - (F * like(weights, F)) @ H.T
     if shift:
         missed = missed - like(shift * (rows == columns.T), missed)
-    return np.array([float(xp.sum(in_float64(tile) ** 2)) for tile in (missed, truth)])
+    return np.array([float(xp.sum(arrays.in_float64(tile) ** 2)) for tile in (missed, truth)])
 
 
 def relative_trace_error(residual: Residual, rows: Indices) -> float:

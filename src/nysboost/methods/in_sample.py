@@ -10,7 +10,6 @@ from scipy.sparse import coo_array
 
 from nysboost.approximation import Approximation
 from nysboost.boosting.learner import Mixture
-from nysboost.boosting.trajectory import Origin
 from nysboost.engine.factor import Factor
 from nysboost.engine.feature_map import FeatureMap
 from nysboost.engine.residual import Residual
@@ -57,9 +56,8 @@ class InSample(Approximation):
         *,
         shift: float = 0.0,
         corrupted: coo_array | None = None,
-        origin: Origin | None = None,
     ) -> None:
-        super().__init__(gram, Mixture((), signs), origin)
+        super().__init__(gram, Mixture((), signs))
         xp = namespace(F)
         self.shift = shift
         self.corrupted = corrupted

@@ -12,7 +12,6 @@ from sklearn.base import BaseEstimator
 from nysboost import estimators, kernels, learn
 from nysboost.approximation import Approximation
 from nysboost.boosting.learner import Mixture
-from nysboost.boosting.trajectory import Origin
 from nysboost.data.dask_rows import DaskRows
 from nysboost.data.description import Form, of_dataclass, of_estimator
 from nysboost.data.rows import ArrayRows, EncodedRows, ForgottenRows, StoredRows
@@ -66,8 +65,8 @@ def _approximation(kind: type[Approximation], take_apart: Any) -> Form:
     """Return the form of an approximation: arguments of its class, its method and its cost."""
 
     def put_together(parts: dict[str, Any]) -> Approximation:
-        origin, entries = Origin(str(parts.pop("method"))), int(parts.pop("entries_evaluated"))
-        approximation = kind(**parts, origin=origin)
+        method, entries = str(parts.pop("method")), int(parts.pop("entries_evaluated"))
+        approximation = kind(**parts).with_name(method)
         approximation.entries_evaluated = entries
         return approximation
 
