@@ -102,7 +102,7 @@ def test_unknown_sizes_are_counted_and_empty_partitions_count_as_none():
     some = parts[parts.a > 4]
     rows = rows_of(some)
     assert np.isnan(rows.data.shape[0])
-    known = rows.counted()
+    known = rows.count()
     assert known.data.chunks == ((0, 1, 2, 2), (2,))
     np.testing.assert_array_equal(known.take(np.arange(5)), frame[frame.a > 4].to_numpy())
     assert np.isnan(rows.data.shape[0])  # what the user passed in is as it was
@@ -110,7 +110,7 @@ def test_unknown_sizes_are_counted_and_empty_partitions_count_as_none():
 
 def test_missing_values_of_nullable_columns_are_nan_and_float32_stays_float32():
     frame = pd.DataFrame({"a": pd.array([1, None, 3], dtype="Int64"), "b": [True, False, True]})
-    rows = rows_of(dd.from_pandas(frame, npartitions=1)).counted()
+    rows = rows_of(dd.from_pandas(frame, npartitions=1)).count()
     expected = [[1, 1], [np.nan, 0], [3, 1]]
     np.testing.assert_array_equal(rows.take(np.arange(3)), expected)
     frame = pd.DataFrame(np.ones((4, 2), dtype=np.float32))

@@ -99,7 +99,7 @@ def read_archive(path: Path) -> tuple[Any, dict[str, NDArray[Any]], str]:
         except Exception as error:  # zipfile, json, ast and NumPy each have their own
             file.seek(0)
             started_well = file.read(4) == b"PK\x03\x04"
-            raise (damage_error(path) if started_well else foreign(path)) from error
+            raise (damage_error(path) if started_well else foreign_error(path)) from error
 
 
 def damage_error(path: Path) -> ModelFileError:
@@ -110,7 +110,7 @@ def damage_error(path: Path) -> ModelFileError:
     )
 
 
-def foreign(path: Path) -> ModelFileError:
+def foreign_error(path: Path) -> ModelFileError:
     """Return the error for a file that is something else."""
     return ModelFileError(
         f"{str(path)!r} is no model file of NysBoost: nysboost.load reads what nysboost.save wrote."
@@ -120,14 +120,14 @@ def foreign(path: Path) -> ModelFileError:
 def _read(archive: zipfile.ZipFile, path: Path) -> tuple[Any, dict[str, NDArray[Any]], str]:
     members = {info.filename: info for info in archive.infolist()}
     if DESCRIPTION not in members:
-        raise foreign(path)
+        raise foreign_error(path)
     unfolded = sum(info.file_size for info in archive.infolist())
     packed = any(info.compress_type != zipfile.ZIP_STORED for info in members.values())
     if packed or unfolded > path.stat().st_size:
         raise damage_error(path)
     body = json.loads(archive.read(DESCRIPTION).decode("utf-8", "surrogatepass"))
     if body["format"] != FORMAT:
-        raise foreign(path)
+        raise foreign_error(path)
     if body["format_version"] > FORMAT_VERSION:
         raise ModelFileError(
             f"{str(path)!r} was written by NysBoost {body['library_version']} in version "

@@ -59,7 +59,7 @@ class DaskRows(ArrayRows):
         """The number of the first row of each chunk, and n."""
         return np.cumsum([0, *self.data.chunks[0]])
 
-    def counted(self) -> DaskRows:
+    def count(self) -> DaskRows:
         import dask.array as da
 
         X = self.data
@@ -305,7 +305,7 @@ Look: TypeAlias = tuple[Floats, float, Array]
 
 def survey_rows(rows: DaskRows, sizes: Sequence[int]) -> DaskRows:
     """Read every chunk once, and hold the rows of evenly spread samples of these sizes."""
-    rows = rows.counted()
+    rows = rows.count()
     held = reduce(np.union1d, [spread_indices(rows.n, size) for size in (1, *sizes)])
     if rows.n * rows.n_features * rows.form.dtype.itemsize <= HELD_BYTES:
         held = np.arange(rows.n)

@@ -77,7 +77,7 @@ class Rows:
         """Return the rows at `indices` as rows of their own, which are taken when asked for."""
         return SelectedRows(self, indices)
 
-    def counted(self) -> Rows:
+    def count(self) -> Rows:
         """Return the rows with n known: of lazy ones it may not be."""
         return self
 

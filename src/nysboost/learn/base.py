@@ -153,7 +153,7 @@ class BaseLearner(given.TableInput):
     def _update(self, X: Any, Y: Floats, weights: Floats | None) -> None:
         """Add rows to the weights and to the leaves."""
         X, Y, weights = given.drop_zero_weights(X, Y, weights)
-        rows = self._rows(X, reset=False).counted()
+        rows = self._rows(X, reset=False).count()
         refuse_unequal(rows.n, Y.shape[0])
         budget = self._budget()
         self._members = [member.add_rows(rows, Y, weights, budget) for member in self._members]
