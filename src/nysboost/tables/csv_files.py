@@ -39,7 +39,6 @@ Row = tuple[int, int, list[str] | None]
 SEPARATORS = {"\t": "tabs", ";": "semicolons", "|": "bars", ",": "commas", " ": "spaces"}
 PACKED: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
 ZSTD = b"\x28\xb5\x2f\xfd"
-SAY_NO_ROWS = "needs a line of column names and at least one row."
 
 
 @dataclass(frozen=True)
@@ -164,10 +163,7 @@ class CsvFile:
         """Decide from the first part of the file which columns are numbers, with these units."""
         import pyarrow.compute as pc
 
-        first = next(self._text(), None)
-        if first is None:
-            raise TableError(f"{self.path} {SAY_NO_ROWS}")
-        how = self.writing
+        first, how = next(self._text()), self.writing
         other = replace(how, decimal="," if how.decimal == "." else ".", thousands="")
         for name in (name for name in self.names if name not in self.categories):
             cells, unit = first.column(name), units[name]
@@ -251,7 +247,9 @@ def open_csv(
     known = {c.name for c in schema.columns} if schema is not None and schema.named else set()
     cells = [cell if cell in known else cell.strip() for cell in first]
     texts = [c for c in cells if c and values.as_number(c.replace(writing.decimal, ".")) is None]
-    named = bool(texts) or _is_numbering(cells) or (bool(known) and known <= set(cells))
+    filled = [cell for cell in cells if cell]
+    numbered = len(filled) > 1 and filled == [str(i) for i in range(len(filled))]  # by pandas
+    named = bool(texts) or numbered or (bool(known) and known <= set(cells))
     names = tuple(
         cell if named and (cell or i == cells.index("")) else f"column {i}"
         for i, cell in enumerate(cells)
@@ -262,7 +260,7 @@ def open_csv(
     refuse_repeated(names, path)
     refuse_unknown(categories, names, path)
     if named and not rest:
-        raise TableError(f"{path} {SAY_NO_ROWS}")
+        raise TableError(f"{path} needs a line of column names and at least one row.")
     if named and not texts:
         file.notes.append(f"The first line of {path} is taken as names of columns.")
     if not named:
@@ -389,9 +387,3 @@ def _find_decimal(
         if numbers > most and writing.decimal in ("", decimal):
             found, most = one, numbers
     return found
-
-
-def _is_numbering(cells: Sequence[str]) -> bool:
-    """Whether the cells are 0, 1, 2, …, as pandas numbers columns without names."""
-    filled = [cell for cell in cells if cell]
-    return len(filled) > 1 and filled == [str(i) for i in range(len(filled))]
