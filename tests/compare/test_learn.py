@@ -41,7 +41,7 @@ def test_a_table_becomes_a_comparison_a_report_and_a_command(command, table, tar
     assert status == 0
     with (out / "comparison.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert {LINEAR, CONSTANT, "gradient-boosted trees", OURS} <= {row["learner"] for row in rows}
+    assert {LINEAR, CONSTANT, "gradient boosting", OURS} <= {row["learner"] for row in rows}
     errors = [float(row["error"]) for row in rows]
     assert errors == sorted(errors)
     page = (out / "report.html").read_text()

@@ -60,7 +60,7 @@ def test_names_are_drawn_as_they_are(tmp_path):
 
 
 def learned() -> Page:
-    names = (OURS, COMPACT, "LightGBM", "gradient-boosted trees", "linear model")
+    names = (OURS, COMPACT, "LightGBM", "gradient boosting", "linear model")
     outcomes = [outcome(name, [1.0, 1.2], 3.0 + i) for i, name in enumerate(names)]
     x = np.linspace(-2, 2, 50)
     table = pa.table({"size": x, "colour": np.where(x > 0, "red", "blue")})

@@ -28,7 +28,7 @@ COLOURS = {
     "URB": "#CC6677", "RRB": "#332288", "UUB": "#117733", "UEB": "#88CCEE", "EEB": "#AA4499",
     "ERB": "#882255", "REB": "#44AA99", "RUB": "#999933", "EUB": "#DDCC77",
     "NysBoost": "#EE7733", "linear model": "#777777", "LightGBM": "#117733",
-    "CatBoost": "#DDAA33", "gradient-boosted trees": "#999933", "Gaussian process": "#0077BB",
+    "CatBoost": "#DDAA33", "gradient boosting": "#999933", "exact Gaussian process": "#0077BB",
     "scikit-learn's Nystroem": "#33BBEE",
 }  # fmt: skip
 """Paul Tol's colours: of families, of the paper's choices of weights, of learners."""

@@ -16,13 +16,13 @@ from sklearn.metrics import log_loss, root_mean_squared_error
 from sklearn.model_selection import KFold, StratifiedKFold
 from threadpoolctl import threadpool_limits
 
+from nysboost.compare import peers
 from nysboost.compare.outcomes import Measures, Outcome, run_rounds
 from nysboost.compare.page import format_number
-from nysboost.compare.peers import CONSTANT, LINEAR, CodedRows, make_peers, make_simple_peers
 from nysboost.learn import NystroemClassifier, NystroemRegressor
 from nysboost.search.data import in_folds
 
-OURS, COMPACT = "NysBoost", "NysBoost, compact"
+OURS, COMPACT = "NysBoost", "NysBoost (compact)"
 FEWEST, MOST = 50, 5000
 """Rows below which none are held out, as errors on fewer than ten rows say little; rows held out
 at most: the standard error of their share of errors is then below 0.7 %."""
@@ -90,12 +90,12 @@ def cross_validate(
     def rounds() -> Iterator[dict[str, Callable[[], Measures]]]:
         for train, test in problem.split():
             tables = problem.frame.take(train), problem.frame.take(test)
-            coded, y = CodedRows.of(*tables), (problem.y[train], problem.y[test])
-            peers = make_peers(coded, problem.classify, problem.seed)
+            coded, y = peers.CodedRows.of(*tables), (problem.y[train], problem.y[test])
+            others = peers.make_peers(coded, problem.classify, problem.seed)
             ours = {COMPACT: make_learner(*how, local=False), OURS: make_learner(*how)}
             yield {
                 name: partial(measure, name, m, tables if name in ours else coded.parts, y)
-                for name, m in (peers | ours).items()
+                for name, m in (others | ours).items()
             }
 
     outcomes = run_rounds(rounds(), problem.folds, lambda name, _: not is_ours(name), note)
@@ -110,11 +110,11 @@ def fit_and_test(model: Any, problem: Problem, held: NDArray[np.intp]) -> tuple[
     y, test = problem.y, problem.frame.take(held)
     rest = np.delete(np.arange(len(y)), held)
     some = rest[np.linspace(0, len(rest) - 1, min(len(rest), LINEAR_ROWS)).astype(np.intp)]
-    coded = CodedRows.of(problem.frame.take(some), test)
+    coded = peers.CodedRows.of(problem.frame.take(some), test)
     tables = problem.frame.take(rest), test
     model, found = fit_and_measure(OURS, model, tables, (y[rest], y[held]))
     measured = {OURS: found}
-    for name, peer in make_simple_peers(coded, problem.classify).items():
+    for name, peer in peers.make_simple_peers(coded, problem.classify).items():
         measured[name] = fit_and_measure(name, peer, coded.parts, (y[some], y[held]))[1]
     outcomes = [Outcome(name, {k: [v] for k, v in m.items()}) for name, m in measured.items()]
     return model, sorted(outcomes, key=lambda outcome: outcome.error)
@@ -167,7 +167,8 @@ def is_tie(a: Outcome, b: Outcome) -> bool:
 
 def name_in_sentence(outcome: Outcome, *, begins: bool = False) -> str:
     """Return what a learner is called in a sentence, or where one begins."""
-    name = f"the {outcome.name}" if outcome.name in (LINEAR, CONSTANT) else outcome.name
+    with_article = (peers.LINEAR, peers.CONSTANT, peers.PROCESS)
+    name = f"the {outcome.name}" if outcome.name in with_article else outcome.name
     return name[0].upper() + name[1:] if begins else name
 
 
@@ -179,7 +180,7 @@ def say_outcome(outcomes: Sequence[Outcome], measure: str, target: str) -> str:
     called, error = name_in_sentence(best), format_number(best.error)
     if ours is None or other is None:
         return f"So far {called} has the smallest {measure}, {error}."
-    if (constant := by_name.get(CONSTANT)) and (constant is best or is_tie(best, constant)):
+    if (constant := by_name.get(peers.CONSTANT)) and (constant is best or is_tie(best, constant)):
         return f"No learner predicts {target} better than a constant ({measure} {error})."
     second = other if best is ours else ours
     they, theirs = name_in_sentence(second), format_number(second.error)
@@ -197,5 +198,5 @@ def say_outcome(outcomes: Sequence[Outcome], measure: str, target: str) -> str:
     faster = f"fits {times:.0f} times faster than {called}"
     if quick is second:
         return f"{text} {name_in_sentence(second, begins=True)} {faster}."
-    name = "A linear model" if quick.name == LINEAR else quick.name
+    name = "A linear model" if quick.name == peers.LINEAR else quick.name
     return f"{text} {name} does as well, and {faster}."

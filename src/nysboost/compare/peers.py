@@ -23,7 +23,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 from nysboost.numerics.arrays import Floats
 from nysboost.tables.schema import Schema
 
-LINEAR, CONSTANT = "linear model", "constant"
+LINEAR, CONSTANT, PROCESS = "linear model", "constant", "exact Gaussian process"
 PROCESS_ROWS = 1000
 """Rows up to which an exact Gaussian process is compared: its time grows with n³."""
 FEW_ROWS = 10_000
@@ -83,7 +83,7 @@ def make_peers(rows: CodedRows, classify: bool, seed: int) -> dict[str, Any]:
     landmarks = Nystroem(n_components=min(LANDMARKS, n), random_state=seed)
     found = make_simple_peers(rows, classify) | {
         "scikit-learn's Nystroem": make_pipeline(rows.scaler(), landmarks, _make_linear(classify)),
-        "gradient-boosted trees": trees(random_state=seed, categorical_features=few),
+        "gradient boosting": trees(random_state=seed, categorical_features=few),
     }
     if find_spec("lightgbm"):
         import lightgbm as lgb
@@ -103,7 +103,7 @@ def make_peers(rows: CodedRows, classify: bool, seed: int) -> dict[str, Any]:
         found["CatBoost"] = make_pipeline(as_objects, model)
     if n <= PROCESS_ROWS:
         process = _make_process(rows, classify)
-        found["Gaussian process, exact"] = make_pipeline(rows.scaler(), process)
+        found[PROCESS] = make_pipeline(rows.scaler(), process)
     return found
 
 
