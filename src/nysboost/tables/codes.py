@@ -74,10 +74,11 @@ class Codes:
 
     def __call__(self, X: Any, missing: str = "fill", start: int = 0) -> Any:
         """Return the rows of a table as numbers, shape (n, Σ columns of each)."""
-        apart = self.schema.columns or is_frame(X) or getattr(X.dtype, "kind", "") == "O"  # text
-        columns = self.schema.read(X, missing, start) if apart else []
+        numbers = not is_frame(X) and getattr(X.dtype, "kind", "") != "O"  # which is text
+        as_it_is = numbers and not self.schema.columns
+        columns = [] if as_it_is else self.schema.read(X, missing, start)
         if not self.schema.columns:
-            table = np.stack(columns, axis=1) if columns else X
+            table = X if as_it_is else np.stack(columns, axis=1)
             return _fill_array(table, self.schema.medians if missing == "fill" else None, start)
         apart = [
             None if means is None else means[values]  # from the end: −1 a gap, −2 unknown
