@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -24,13 +24,11 @@ from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices
 from nysboost.numerics.checks import make_rng, refuse_unequal
 from nysboost.numerics.progress import current
-from nysboost.numerics.resources import Budget, at_most, one_blas_thread
-from nysboost.search.data import Data, in_folds
+from nysboost.numerics.resources import at_most, one_blas_thread
+from nysboost.search.data import in_folds
 from nysboost.search.search import Fitted, learn
 from nysboost.search.tuning import LANDMARKS
 from nysboost.tables.piecewise import with_codes
-
-Refit: TypeAlias = Callable[[Fitted, Data, Budget], Fitted]
 
 PIECE = 2**25
 """Bytes of features that are held while variances are evaluated."""
@@ -73,9 +71,10 @@ class BaseLearner(given.TableInput):
         return arrays.to_host(y) if hasattr(y, "device") and not isinstance(y, np.ndarray) else y
 
     def _learn(
-        self, X: Any, Y: Floats, weights: Floats | None, refit: Refit | None = None
-    ) -> Fitted:
-        """Find the model, with targets of shape (n, t); `refit` gives its members other weights."""
+        self, X: Any, Y: Floats, weights: Floats | None, *, local: bool | int | str,
+        after: Callable[[Fitted], Fitted] = lambda fitted: fitted,
+    ) -> Fitted:  # fmt: skip
+        """Find the model, with targets of shape (n, t), and keep what `after` makes of it."""
         rows = self._rows(X, reset=True, Y=Y, weights=weights)
         refuse_unequal(rows.n, Y.shape[0])
         groups = given.candidates_for(self.kernel, self.metric, self.scale, self.landmarks, rows)
@@ -86,10 +85,9 @@ class BaseLearner(given.TableInput):
         with at_most(budget.threads), few:
             fitted = learn(
                 rows, Y, weights, groups, min(asked, rows.n), rng,
-                local=self.local if refit is None else False, budget=budget, work=current(),
+                local=local, budget=budget, work=current(),
             )  # fmt: skip
-            if refit is not None and fitted.data is not None:
-                fitted = refit(fitted, fitted.data, budget)
+            fitted = after(fitted)
             self._keep(fitted, rows)
         return fitted
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -21,7 +21,7 @@ from nysboost.estimators.parameters import guard
 from nysboost.learn.base import BaseLearner
 from nysboost.learn.input import drop_zero_weights
 from nysboost.learn.margins import LOSSES as MARGIN_LOSSES
-from nysboost.learn.margins import fit_logistic, fit_machines
+from nysboost.learn.margins import STRENGTHS, USUAL, fit_machines
 from nysboost.numerics.arrays import Floats, TableLike, to_host
 from nysboost.numerics.checks import require_positive, unknown
 from nysboost.search.search import Fitted
@@ -37,8 +37,9 @@ FLOOR = 0.01
 """Regressed indicators below this are as good as this. Log loss with the power, over that without,
 on eight tables: .93 to 1.03, geometric mean .99; floors of .003 and .03 are within 1 % of that."""
 
-MOST_CLASSES = 10
-"""More classes have no logistic regressions, one for each, which would take as long as the rest."""
+MOST_CLASSES, MOST_ROWS = 10, 2**16
+"""More classes have no logistic regressions, one for each, which would take as long as the rest;
+more rows would hardly change them."""
 
 NEGLIGIBLE = 0.02
 """Logits of a weight below this are left out."""
@@ -152,22 +153,37 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
                 f"{self.classes_.tolist()[0]!r}{'' if weights is None else ', of rows that count'}"
                 ": there is nothing to tell apart."
             )
-        squared = self.loss == "squared"
-        refit = None if squared else partial(fit_machines, self.loss, self.C)
-        fitted = self._learn(X, np.eye(len(self.classes_))[codes], weights, refit)
-        tried = fitted.trials if squared and len(self.classes_) <= MOST_CLASSES else ()
-        logistic = [fit_logistic(*pair) for pair in tried]
-        slope, power, bias, shares = calibrate(
-            fitted, [scores for scores, _ in logistic], shares=squared
-        )
-        self._slope, self._power, self._bias = slope, power, bias
-        pairs = zip(logistic, shares.tolist(), strict=True)
-        self._logistic = [member(share) for (_, member), share in pairs if share > 0]
+        indicators, squared = np.eye(len(self.classes_))[codes], self.loss == "squared"
+        local = self.local if squared else False  # leaves have no margins
+        fitted = self._learn(X, indicators, weights, local=local, after=self._add_machines)
         if not squared:  # scores of machines are no indicators, probabilities are near them
-            missed = fitted.truth - softmax(logits_of(fitted.mean, slope, power, bias), axis=1)
+            missed = fitted.truth - softmax(self._calibrated(fitted.mean), axis=1)
             mean = np.average(missed**2, axis=0, weights=fitted.weights)
             self.validation_error_ = float(np.sqrt(mean.mean()))
         return self
+
+    def _add_machines(self, fitted: Fitted) -> Fitted:
+        """Calibrate the mixture, with logistic regressions beside it or machines in its place."""
+        squared, tried = self.loss == "squared", fitted.trials
+        if squared:
+            tried = tried if len(self.classes_) <= MOST_CLASSES else ()
+            fit = partial(fit_machines, "log", STRENGTHS[USUAL : USUAL + 1], most=MOST_ROWS)
+        else:
+            tried = [one for one in tried if one[1] > 0]
+            fit = partial(fit_machines, self.loss, STRENGTHS if self.C is None else (self.C,))
+        made = [fit(trial, final) for trial, _, final in tried]
+        beside = [scores for scores, _ in made]
+        shares = np.array([weight for _, weight, _ in tried])
+        if not squared:
+            fitted = replace(fitted, mean=np.tensordot(shares, beside, 1))
+        found = calibrate(fitted, beside if squared else (), shares=squared)
+        self._slope, self._power, self._bias, weights = found
+        shares = weights if squared else shares
+        members = [
+            make(share) for (_, make), share in zip(made, shares.tolist(), strict=True) if share > 0
+        ]
+        self._logistic = members if squared else []
+        return fitted if squared else replace(fitted, members=members)
 
     @available_if(_adds_rows)  # type: ignore[untyped-decorator]
     @guard
@@ -242,13 +258,16 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
             of_class = of_class * numbers_of(sample_weight, "sample_weight")
         return self._sample_weight(of_class, len(labels), first=first)
 
+    def _calibrated(self, scores: Floats) -> Floats:
+        return logits_of(scores, self._slope, self._power, self._bias)
+
     def _labels(self, y: Any) -> Any:
         return classifiable(self._on_host(y, "labels"))
 
 
 def _logits(learner: Any, rows: Any) -> Floats:
     scores = to_host(learner._predict_mixture(rows))
-    logits = logits_of(scores, learner._slope, learner._power, learner._bias)
+    logits: Floats = learner._calibrated(scores)
     budget = learner._budget()
     return logits + sum(to_host(member.predict(rows, budget)) for member in learner._logistic)
 

@@ -6,14 +6,14 @@ kernel machine of K̂ itself, and a matter of r numbers, however many rows there
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from nysboost.data.lazy import gather
-from nysboost.data.rows import ArrayRows, spread_indices
+from nysboost.data.rows import spread_indices
 from nysboost.engine.factor import Factor
 from nysboost.engine.feature_map import FeatureMap
 from nysboost.engine.linear import LinearPredictor
@@ -21,11 +21,10 @@ from nysboost.gram import KernelGram
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices
 from nysboost.numerics.linalg import solve_positive
-from nysboost.numerics.resources import Budget
 from nysboost.search.candidates import Solution
 from nysboost.search.data import Data
 from nysboost.search.model import Member
-from nysboost.search.search import Fitted, Trial
+from nysboost.search.search import Trial
 
 TOLERANCE = 0.02
 """A problem is solved when a step promises less than this share of the objective. With half of it
@@ -47,9 +46,6 @@ ROUGH = 0.1
 STRENGTHS, USUAL = (0.3, 3.0, 30.0, 300.0), 2
 """C is one of these, for a kernel with k(x, x) = 1; of equally good ones that nearest to the usual
 one: a few held-out rows of classes that lie apart would have any of them."""
-
-MOST_ROWS = 2**16
-"""Rows of the logistic regressions that probabilities are stacked of."""
 
 
 @dataclass(frozen=True)
@@ -247,95 +243,57 @@ def _sums(values: Array) -> Array:
 # Members of a classifier
 
 
-def fit_logistic(
-    trial: Trial, final: Callable[[], Solution]
-) -> tuple[Floats, Callable[[float], Member]]:
-    """Return scores of held-out rows by logistic regression without them, and what predicts.
-
-    The scores have shape (h, k). In folds the member, at the share that it is asked for, is fitted
-    to all rows, on the `final` landmarks; beside one held-out part it is what scored.
-    """
-    data, scores = trial.data, []
-    for (train, held), squared in zip(data.splits, trial.models, strict=True):
-        model = _fit_logistic(data, squared.features, train)
-        F = model.features(arrays.take(data.X, held))
-        scores.append(arrays.floats_on_host(model.predict(F)))
-
-    def member(share: float) -> Member:
-        found = model
-        if len(scores) > 1:
-            features = final().features(trial.scale)
-            found = _fit_logistic(data, features, np.arange(len(data.order)))
-        return Member(found, share, data.codes)
-
-    return np.concatenate(scores), member
-
-
-def _fit_logistic(data: Data, features: FeatureMap, some: Indices) -> LinearPredictor:
-    """Fit each class against the rest to some of the rows in memory; of two, the second."""
-    some, gram = some[-MOST_ROWS:], features.gram
-    truth, N = data.Y[data.order[some]], features.normalization
-    signs = 2.0 * truth[:, 1 if truth.shape[1] == 2 else 0 :] - 1.0
-    rows = ArrayRows(arrays.take(data.X, some))
-    F = Factor(features.with_gram(KernelGram(rows, gram.kernel, data.budget)))  # type: ignore[attr-defined]
-    objective = Objective(LOSSES["log"], STRENGTHS[USUAL], tolerance=ROUGH)
-    w, b, _ = _of_classes(fit_margins(F, signs, objective, data.mass[data.order[some]]))
-    return LinearPredictor(features, arrays.like(b, N), arrays.like(w, N))
-
-
-def fit_machines(loss: str, C: float | None, found: Fitted, data: Data, budget: Budget) -> Fitted:
-    """Return members on the landmarks that were found, with weights that minimise another loss.
+def fit_machines(
+    loss: str, strengths: Sequence[float], trial: Trial, final: Callable[[], Solution],
+    most: int | None = None,
+) -> tuple[Floats, Callable[[float], Member]]:  # fmt: skip
+    """Return scores of held-out rows by machines without them, and what makes a member of all rows.
 
     Each class is one problem against the rest; of two, the second. Held-out rows choose C by their
-    share of right labels, if it is None, and are there to calibrate. Leaves have no margins.
+    share of right labels. The scores have shape (h, k). Landmarks are those of a trial, and in the
+    end `final` ones. If `most` is given, so many of the rows in memory stand for all, and beside
+    one held-out part the member is what scored.
     """
-    truth, two = data.Y[data.held], data.Y.shape[1] == 2
-    signs = 2.0 * data.Y[:, 1 if two else 0 :] - 1.0
-    members, scores = [], np.zeros(truth.shape)
-    for member in found.members:
-        transform = member.model.features
-        rows = data.with_codes(member.codes).rows
-        features = Factor(transform.with_gram(KernelGram(rows, member.model.kernel, budget)))
-        strength, of_held = _choose_strength(LOSSES[loss], C, features, signs, data)
-        scores += member.weight * of_held
-        machines = fit_margins(features, signs, Objective(LOSSES[loss], strength), data.mass)
-        w, b, _ = _of_classes(machines)
-        N = transform.normalization
-        model = LinearPredictor(transform, arrays.like(b, N), arrays.like(w, N))
-        members.append(replace(member, model=model))
-    counts = None if data.weights is None else data.mass[data.held]
-    there = np.concatenate([held for _, held in data.splits])
-    X = arrays.take(data.X, there)
-    return replace(found, members=members, truth=truth, mean=scores, weights=counts, X=X)
-
-
-def _choose_strength(
-    loss: MarginLoss, C: float | None, features: Factor, signs: Floats, data: Data
-) -> tuple[float, Floats]:
-    """Return the C that held-out rows prefer, and their scores by weights without them."""
-    strengths, usual = (STRENGTHS, USUAL) if C is None else ((C,), 0)
+    data = trial.data if most is None else trial.data.in_memory(most)
+    signs = 2.0 * data.Y[:, 1 if data.Y.shape[1] == 2 else 0 :] - 1.0
     tried: list[list[Floats]] = [[] for _ in strengths]
-    for _, held in data.splits:
-        kept, there = data.mass.copy(), data.order[held]
+    for (_, held), squared in zip(data.splits, trial.models, strict=True):
+        features, kept, there = _factor(data, squared.features), data.mass.copy(), data.order[held]
         if len(held) < len(data.order):
             kept[there] = 0.0
-        machines: Machines | None = None
-        for at, strength in enumerate(strengths):
-            objective = Objective(loss, strength, tolerance=ROUGH)
+        machines = None
+        for C, scores in zip(strengths, tried, strict=True):
+            objective = Objective(LOSSES[loss], C, tolerance=ROUGH)
             machines = fit_margins(features, signs, objective, kept, machines)
-            w, b, _ = _of_classes(machines)
-            tried[at].append(arrays.floats_on_host(scores_of(features, w, b))[there])
-    scores = [np.concatenate(of_folds) for of_folds in tried]
+            w, b = _of_classes(machines)
+            scores.append(arrays.floats_on_host(scores_of(features, w, b))[there])
+    found = [np.concatenate(scores) for scores in tried]
     truth, mass = data.Y[data.held].argmax(axis=1), data.mass[data.held]
-    right = np.array([mass @ (each.argmax(axis=1) == truth) for each in scores])
-    best = min(np.flatnonzero(right == right.max()), key=lambda i: abs(int(i) - usual))
-    return strengths[best], scores[best]
+    right = np.array([mass @ (scores.argmax(axis=1) == truth) for scores in found])
+    usual = min(USUAL, len(found) - 1)
+    best = min(np.flatnonzero(right == right.max()).tolist(), key=lambda i: abs(i - usual))
+
+    def member(weight: float) -> Member:
+        features, weights = final().features(trial.scale), (w, b)
+        if most is None or len(data.folds) > 1:
+            objective = Objective(LOSSES[loss], strengths[best])
+            machines = fit_margins(_factor(data, features), signs, objective, data.mass)
+            weights = _of_classes(machines)
+        of_rows, intercept = (arrays.like(part, features.normalization) for part in weights)
+        return Member(LinearPredictor(features, intercept, of_rows), weight, data.codes)
+
+    return found[best], member
 
 
-def _of_classes(machines: Machines) -> Machines:
+def _factor(data: Data, features: FeatureMap) -> Factor:
+    gram: Any = features.gram
+    return Factor(features.with_gram(KernelGram(data.rows, gram.kernel, data.budget)))
+
+
+def _of_classes(machines: Machines) -> tuple[Array, Array]:
     """Return weights and intercepts of all classes: two classes are one problem, mirrored."""
-    w, b, n_iter = machines
+    w, b, _ = machines
     if w.shape[1] > 1:
-        return machines
+        return w, b
     xp = arrays.namespace(w)
-    return Machines(xp.concat([-w, w], axis=1), xp.concat([-b, b]), n_iter)
+    return xp.concat([-w, w], axis=1), xp.concat([-b, b])

@@ -154,7 +154,7 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         X, Y, weights = drop_zero_weights(X, Y, weights)
         self._centre, self._unit = _location_and_scale(Y, weights)
         scaled = (Y - self._centre) / self._unit
-        fitted = self._learn(X, scaled, weights)
+        fitted = self._learn(X, scaled, weights, local=self.local)
         self._variance_of_y = np.average(scaled**2, axis=0, weights=weights)
         self._interval, self._floor = _calibrate_variance(fitted)
         return self

@@ -107,10 +107,17 @@ class Data:
             return self
         held = min(self.folds[0], most)
         at = np.r_[:held, self.folds[0] : self.folds[0] + most][: len(self.order)]
+        return self._only(at, (held,))
+
+    def in_memory(self, most: int) -> Data:
+        """Return the rows in memory as if there were no others, training rows `most` at most."""
+        return self._only(np.arange(min(len(self.order), sum(self.folds) + most)), self.folds)
+
+    def _only(self, at: Indices, folds: tuple[int, ...]) -> Data:
         X, there = arrays.take(self.X, at), self.order[at]
         weights = None if self.weights is None else self.weights[there]
-        few = {"rows": ArrayRows(X), "Y": self.Y[there], "weights": weights, "X": X}
-        return replace(self, order=np.arange(len(at)), folds=(held,), **few)
+        few = ArrayRows(X), self.Y[there], weights, np.arange(len(at)), X, folds
+        return Data(*few, self.seed, self.budget, self.codes)
 
     def sample(self, at: Any = slice(None), scale: Scale | None = None) -> Sample:
         """Return some of the rows in memory, as they are or in other coordinates."""

@@ -34,7 +34,7 @@ class Fitted:
     truth and mean, of shape (h, t), are targets and predictions by members that had not seen these
     rows; weights (h,) or None say how often each row counts, X (h, d) or None are the rows, of
     `data`, `variance` returns their predictive variances, of shape (h, t), and `trials` are what
-    was tried, each with what returns its landmarks found with all rows.
+    was tried, with their weights in the mixture and what returns landmarks found with all rows.
     """
 
     members: Sequence[Member]
@@ -45,7 +45,7 @@ class Fitted:
     X: Array | None = None
     data: Data | None = None
     variance: Callable[[], Floats] = lambda: np.ones((0, 1))
-    trials: Sequence[tuple[Trial, Callable[[], Solution]]] = ()
+    trials: Sequence[tuple[Trial, float, Callable[[], Solution]]] = ()
 
 
 def learn(
@@ -127,8 +127,8 @@ def learn(
         return np.asarray(sum(to_host(member.variance(X, seen=True)[0]) for member in members))
 
     mixed, counts = np.tensordot(shares, means, 1), None if data.weights is None else mass
-    pairs = list(zip(trials, finals, strict=True))
-    return Fitted(members, truth, mixed, counts, notes, X, data, variance, pairs)
+    tried = list(zip(trials, [float(part.sum()) for part in parts], finals, strict=True))
+    return Fitted(members, truth, mixed, counts, notes, X, data, variance, tried)
 
 
 def _select(
