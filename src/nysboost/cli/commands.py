@@ -88,7 +88,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "default": "", "help": "names separated by commas, or all; default: nine of nysboost list",
     },
     "--learners": _count(1, 8, "P") | {"help": "learners of each mixture; default 8"},
-    "--rank": _count(1, None, "K") | {"help": "rank of each learner; default: all of it"},
+    "--rank": _count(1, None, "K") | {"help": "rank of each learner; default: its columns"},
     "--standardise": FLAG | {"help": "scale each column to mean 0 and deviation 1"},
     "--repeats": _count(1, 3) | {"help": "seeds of each method; default 3"},
     "--max-rows": _count(2) | {"help": "rows at most, drawn at random"},
