@@ -267,6 +267,6 @@ class Approximation(LowRankMatrix):
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        derived = ("_factor", "_spectrum", "_weights_like", "landmarks")
+        derived = ("_factor", "_spectrum", "_triangle", "_weights_like", "landmarks")
         state: dict[str, Any] = super().__getstate__()  # SciPy 1.18 keeps a module, which it hides
         return {name: value for name, value in state.items() if name not in derived}
