@@ -7,7 +7,7 @@ and returns the dense (n, m) matrix of its values in the dtype of X.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from nysboost.kernels.adapters import CallableKernel as CallableKernel
 from nysboost.kernels.adapters import SklearnKernel as SklearnKernel
@@ -79,4 +79,8 @@ def make_kernel(kernel: str | Kernel | Callable[..., Array], **params: Any) -> K
     if others:
         raise ValueError(unknown(f"parameter of the kernel {kernel!r},", others[0], sorted(known)))
     used = {name: value for name, value in given.items() if name in known}
-    return SklearnKernel(kernel, used) if made is None else made(**used)
+    if made is not None:
+        return cast(Kernel, made(**used))
+    for name, value in used.items():  # no rule finds it from the data
+        require_number(name, value)
+    return SklearnKernel(kernel, used)
