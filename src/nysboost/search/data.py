@@ -136,11 +136,11 @@ class Data:
 
 
 def _sort_rows(X: Any, Y: Floats, weights: Floats | None) -> tuple[Any, Floats, Floats | None]:
-    """Return the rows sorted, those of no weight left out, and equal ones side by side.
+    """Return the rows sorted, those of no weight left out, and equal ones as one or side by side.
 
-    So neither the order of the rows nor whether all are repeated, or weighed twice, matters. Each
-    is there as often as it counts: held out as one, all rows of a label would go, and those of
-    another stay. Where weights are no numbers of rows, equal rows are one.
+    So neither the order of the rows nor whether one is repeated or weighed twice matters. Where
+    many are equal each is there as often as it counts: held out as one, all rows of a label would
+    go, and those of another stay.
     """
     counts = np.ones(X.shape[0]) if weights is None else weights
     both = np.concatenate([arrays.to_host(X), Y], axis=1)[counts > 0]
@@ -148,7 +148,7 @@ def _sort_rows(X: Any, Y: Floats, weights: Floats | None) -> tuple[Any, Floats, 
     added = np.bincount(group.ravel(), counts[counts > 0], minlength=len(distinct))
     d, times = X.shape[1], np.round(added).astype(np.intp)
     times = times // np.gcd.reduce(times) if (times == added).all() else np.ones_like(times)
-    if len(distinct) < times.sum() and in_folds(int(times.sum())):
+    if len(distinct) < tuning.DISTINCT * times.sum() and in_folds(int(times.sum())):
         distinct, added = np.repeat(distinct, times, axis=0), np.ones(times.sum())
     X, Y = arrays.like(distinct[:, :d], X), distinct[:, d:]
     return X, Y, None if (added == added[0]).all() else added.astype(np.float64)

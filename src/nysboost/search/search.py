@@ -204,7 +204,7 @@ def _score_leaves(trial: Trial, rhos: Floats, most: int) -> Trial:
     data, found, end = trial.data, [], 0
     for (_, held), model, solution in zip(data.splits, trial.models, trial.solutions, strict=True):
         predict = partial(_predict_in_leaves, data, model, held, most)
-        enough = tuning.SCORED_ROWS if len(rhos) > 1 else len(held)
+        enough = tuning.HELD_OUT[0] // 2 if len(rhos) > 1 else len(held)
         tried, known = predict(solution.gamma * rhos, enough)
         start, end, there = end, end + len(held), data.order[held]
         missed = data.Y[there] - trial.mean[start:end] - tried
