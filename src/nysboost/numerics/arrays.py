@@ -241,10 +241,14 @@ def is_numpy(array: Array) -> bool:
     return is_sparse(array) or isinstance(array, np.ndarray)
 
 
+def on_device(array: Array) -> bool:
+    """Whether the array is in the memory of a device, not in that of the processor."""
+    return not is_numpy(array) and "cpu" not in str(device(array)).lower()
+
+
 def block_bytes(array: Array) -> int:
     """Return the size of a block that suits where the array lives."""
-    on_host = is_numpy(array) or "cpu" in str(device(array)).lower()
-    return CACHE_BYTES if on_host else DEVICE_BYTES
+    return DEVICE_BYTES if on_device(array) else CACHE_BYTES
 
 
 def free_bytes(array: Array) -> int:

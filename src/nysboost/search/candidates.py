@@ -16,7 +16,7 @@ from nysboost.kernels import Anova, Gaussian, Matern, Metric, make_kernel
 from nysboost.kernels.metric import Mapped
 from nysboost.kernels.radial import Radial
 from nysboost.kernels.scaling import SCALINGS, Scale, Scaling, principal, unit_spread
-from nysboost.numerics.arrays import Array, Floats, dense, like, namespace, take
+from nysboost.numerics.arrays import Array, Floats, dense, like, namespace, on_device, take
 from nysboost.numerics.checks import unknown
 from nysboost.numerics.descent import anneal
 from nysboost.numerics.kmeans import clusters
@@ -118,7 +118,8 @@ class Candidate:
             return found
         Z, A, mapped = found.Z, found.A, self.mapped_landmarks
         xp, n, c, q = namespace(Z), sample.n, *Z.shape
-        batch, trace = min(batch_rows(c), n), min(tuning.TRACE, c / n)
+        times = tuning.DEVICE_BATCHES if on_device(Z) else 1
+        batch, trace = min(times * batch_rows(c), n), min(tuning.TRACE, c / n)
         centred = sample._replace(Y=sample.Y - sample.mean)
 
         def unpack(x: Array) -> tuple[Array, Array, float]:
@@ -189,12 +190,11 @@ def candidates_of(
         found = _wide_candidates(unit or UNIT_GAUSSIAN, smooth, (narrow, general), scale, rows)
         return [*([(one,) for one in found] if few else [tuple(found)]), *coded]
     first, second = ("standard", "quantile") if scale == "auto" else (scale or "none",) * 2
-    pairs = [(general, first), (narrow, second)]
-    if few:
-        tried = [(k, *pair) for k in ((smooth,) if coded else (smooth, rough)) for pair in pairs]
-    else:
-        tried = [(smooth, *pairs[0])] if coded else [(smooth, *pairs[0]), (rough, *pairs[1])]
-    return [*((Candidate(*one, SCALINGS[one[-1]]),) for one in dict.fromkeys(tried)), *coded]
+    shapes, both = [(general, first), (narrow, second)], dict.fromkeys((smooth, rough))
+    if not few:
+        return [tuple(Candidate(k, *shapes[0], SCALINGS[first]) for k in both), *coded]
+    pairs = dict.fromkeys((k, *shape) for k in ((smooth,) if coded else both) for shape in shapes)
+    return [*((Candidate(*pair, SCALINGS[pair[-1]]),) for pair in pairs), *coded]
 
 
 def _wide_candidates(

@@ -255,7 +255,7 @@ def rows_per_leaf(local: bool | int | str, rows: Any, width: int, budget: Budget
     """
     if local is False:
         return 0
-    on_device = arrays.block_bytes(rows.form) > arrays.block_bytes(np.empty(0))
+    on_device = arrays.on_device(rows.form)
     needed, room = 16 * rows.n * width, arrays.free_bytes(rows.form) if on_device else budget.bytes
     if needed <= room:
         most = LEAF_ROWS[on_device] if isinstance(local, bool | str) else int(local)

@@ -24,8 +24,10 @@ ROWS_WITH_LEAVES = 40
 STEPS = 250
 """Of the long descent; 150 and 300: bike .0108 and .0006, protein in leaves .501 and .495."""
 
-BATCH_ROWS = 2048
-"""Of a step with 256 landmarks or fewer; 4096: kin40k .0403 for .0422, pol .0578 for .0561."""
+BATCH_ROWS, DEVICE_BATCHES = 2048, 32
+"""Of a step with 256 landmarks or fewer; 4096: kin40k .0403 for .0422, pol .0578 for .0561. So
+many times the rows on a device, where they cost little: kin40k .0319 for .0332, pol .0473 for
+.0516."""
 
 RATE = 0.05
 """First steps of Adam, in spreads; .03 and .06: kin40k .244 and .237, elevators .337 and .342."""
