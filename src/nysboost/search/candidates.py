@@ -16,7 +16,7 @@ from nysboost.kernels import Anova, Gaussian, Matern, Metric, make_kernel
 from nysboost.kernels.metric import Mapped
 from nysboost.kernels.radial import Radial
 from nysboost.kernels.scaling import SCALINGS, Scale, Scaling, principal, unit_spread
-from nysboost.numerics.arrays import Array, Floats, dense, like, namespace, on_device, take
+from nysboost.numerics.arrays import Array, Floats, dense, like, namespace, on_device
 from nysboost.numerics.checks import unknown
 from nysboost.numerics.descent import anneal
 from nysboost.numerics.kmeans import clusters
@@ -30,8 +30,7 @@ SHAPES = ("auto", "one", "each", "full")
 METRICS = {"one": "one scale", "each": "a scale per feature", "full": "full metric"}
 
 START_GAMMA, STILL_GAMMA, LOG_GAMMA = 0.01, 0.1, (-23.0, 7.0)
-"""γ where a search begins, γ of landmarks that are not moved, and log γ at least and at most:
-beyond them the loss is flat."""
+"""γ where a search begins, that of landmarks that stay, and the range of log γ: else L is flat."""
 
 Place: TypeAlias = Callable[[KernelGram, int, np.random.Generator], tuple[Array, Array | None]]
 """From rows under a kernel to c landmarks Z and N of the features k(x, Z) N; None is W^(−½)."""
@@ -59,11 +58,6 @@ class Solution:
         """Return the features of rows as they are, where the search was in other coordinates."""
         kernel = replace(self.kernel, metric=scale.metric(self.A))
         return FeatureMap.of(kernel, scale.to_rows(self.Z), self.N)
-
-    def grow(self, sample: Sample, c: int, seed: int) -> Solution:
-        """Return the same with rows of a sample as more landmarks, c in all."""
-        more = np.random.default_rng(seed).permutation(sample.n)[: max(0, c - self.Z.shape[0])]
-        return replace(self, Z=namespace(self.Z).concat([self.Z, take(sample.X, more)]))
 
 
 @dataclass(frozen=True)

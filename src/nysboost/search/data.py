@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 
 from nysboost.data.rows import ArrayRows, Rows
-from nysboost.engine.factor import Moments, moments_of
-from nysboost.engine.feature_map import FeatureMap
 from nysboost.kernels.scaling import Scale
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices
@@ -124,10 +122,6 @@ class Data:
         X, there = arrays.take(self.X, at), self.order[at]
         weights = None if self.weights is None else arrays.like(self.weights[there], X)
         return Sample(X if scale is None else scale(X), arrays.like(self.Y[there], X), weights)
-
-    def moments(self, features: FeatureMap) -> Moments:
-        """Return sums over all rows."""
-        return moments_of(features, self.rows, self.Y, weights=self.weights, budget=self.budget)
 
     def cut(self, U: Array, most: int) -> Tree:
         """Return the tree of the rows in memory, mapped to U, in their own order: no seed's."""

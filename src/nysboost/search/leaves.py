@@ -28,11 +28,8 @@ from nysboost.numerics.resources import Budget, format_bytes, one_blas_thread, u
 from nysboost.numerics.tree import Tree
 from nysboost.search.tuning import LEAF_ROWS, NEAREST
 
-BLOCK = 256
-"""Rows whose variances are computed together."""
-
-PREPARED = 16
-"""Leaves that stay prepared for the next rows: each takes the memory of its rows once more."""
+BLOCK, PREPARED = 256, 16
+"""Rows whose variances are computed together; leaves that stay prepared for the next rows."""
 
 ROUNDED, LEAST = 1e-3, 1e-8
 """Rows in float32 move by at most this share of the error; ρ is at least this, because below it
@@ -150,10 +147,7 @@ def _join_leaf(kernel: Any, rho: float, before: tuple[Array, ...], table: Array)
 
 
 def predict_leaf(kernel: Any, rhos: Floats, H: Array, table: Array) -> Floats:
-    """Return what a leaf predicts for mapped rows H (h, q) with each ρ, shape (r, h, t).
-
-    The table has mapped rows, residuals and weights of the leaf.
-    """
+    """Return what a leaf, a table of V, R and ω, adds at mapped rows H with each ρ: (r, h, t)."""
     q, last = H.shape[1], len(rhos) - 1
     V, R, counts = table[:, :q], table[:, q:-1], table[:, -1]
     K, C = _kernel_matrix(kernel, V), kernel(H, V)
@@ -222,10 +216,7 @@ def leaf_rows(
     rows: Any, Y: Array, weights: Array | None, model: Any, tree: Tree,
     budget: Budget, asked: Any = True,
 ) -> tuple[Any, ...]:  # fmt: skip
-    """Return the task that groups rows by leaf, and the tables that it takes beside them.
-
-    Only leaves that are `asked` for have rows.
-    """
+    """Return the task that groups rows of leaves `asked` for, and the tables beside them."""
     width = rows.n_features + tree.directions.shape[1] + Y.shape[1]
     size = max(1, min(SCAN_BYTES, budget.bytes // 8) // (8 * width))
     asked = np.broadcast_to(asked, tree.n_leaves)

@@ -27,11 +27,9 @@ from nysboost.numerics.linalg import triangular_inverse
 from nysboost.numerics.resources import Budget, threads_for, usable_threads
 from nysboost.numerics.tolerances import JITTER
 
-EXACT = 1e-10
-"""The noise is at least this share of the target's variance: below it s² is rounding error."""
-
-LEAST_BLOCK = 2**18
-"""Entries of a block of C at least: with fewer a second thread costs more than it brings."""
+EXACT, LEAST_BLOCK = 1e-10, 2**18
+"""The noise is at least this share of the target's variance: below it s² is rounding error;
+entries of a block of C at least: with fewer a second thread costs more than it brings."""
 
 
 class Sample(NamedTuple):

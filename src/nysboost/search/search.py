@@ -10,10 +10,10 @@ from typing import TypeAlias
 import numpy as np
 
 from nysboost.data.rows import Rows
-from nysboost.engine.factor import Moments
+from nysboost.engine.factor import Moments, moments_of
 from nysboost.engine.linear import LinearModel
 from nysboost.kernels.scaling import Scale
-from nysboost.numerics.arrays import Array, Floats, Indices, take, to_host
+from nysboost.numerics.arrays import Array, Floats, Indices, namespace, take, to_host
 from nysboost.numerics.progress import Progress
 from nysboost.numerics.resources import Budget, format_bytes, keep_freed_memory
 from nysboost.search import tuning
@@ -23,8 +23,7 @@ from nysboost.search.leaves import Leaves, leaf_rows, map_block, predict_leaf, r
 from nysboost.search.model import Member, choose_gamma, mixture_weights
 from nysboost.tables.piecewise import PiecewiseCodes, n_numeric
 
-Notes: TypeAlias = list[tuple[str, float]]
-"""What was tried, each with its held-out root mean squared error."""
+Notes: TypeAlias = list[tuple[str, float]]  # what was tried, with its held-out error
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,7 +191,8 @@ def _fit_without(candidate: Candidate, data: Data, c: int, steps: int, work: Pro
         found = candidate.start(sample, c, np.random.default_rng(data.seed))
         found = candidate.descend(found, sample, steps, work)
         features = found.features(scale)
-        F, sums = features(part.X), data.moments(features)
+        F = features(part.X)
+        sums = moments_of(features, data.rows, data.Y, weights=data.weights, budget=data.budget)
         if len(held) < len(data.order):
             sums = sums - Moments.of(F, part.Y, part.weights)
         solutions.append(found)
@@ -252,14 +252,15 @@ def _predict_in_leaves(
 
 
 def _descend_with_all(trial: Trial, c: int, work: Progress) -> Solution:
-    """Return what a candidate finds with all rows: after folds its descent goes on."""
+    """Return what a candidate finds with all rows: after folds c landmarks go on from the first."""
     candidate, data, found = trial.candidate, trial.data, trial.solutions[0]
     if len(data.folds) == 1:
         return found
     sample = data.sample(scale=trial.scale)
     if candidate.place is not None:
         return candidate.start(sample, c, np.random.default_rng(data.seed))
-    found = found.grow(sample, c, data.seed)
+    more = np.random.default_rng(data.seed).permutation(sample.n)[: c - found.Z.shape[0]]
+    found = replace(found, Z=namespace(found.Z).concat([found.Z, take(sample.X, more)]))
     return candidate.descend(found, sample, tuning.FIRST_STEPS, work)
 
 
@@ -267,7 +268,8 @@ def _fit_to_all(trial: Trial, shares: Floats, found: Solution) -> Member:
     """Return the member that a candidate becomes with all rows."""
     data = trial.data
     features = found.features(trial.scale)
-    model = LinearModel.fit(features, data.moments(features), found.gamma * trial.multiple)
+    sums = moments_of(features, data.rows, data.Y, weights=data.weights, budget=data.budget)
+    model = LinearModel.fit(features, sums, found.gamma * trial.multiple)
     if trial.local is None or shares[1] == 0:
         return Member(model, float(shares.sum()), data.codes)
     U = map_block(model.kernel, data.X)
