@@ -41,7 +41,7 @@ def memory(options: argparse.Namespace) -> Iterator[Row]:
             times = time_in_turn(_work(X, options.landmarks), options.rounds)
             what = f"transform, {dtype}, d = {d}, n = {len(X):,}, c = {options.landmarks}"
             single = dtype == "float32"
-            goals = {FLOOR: 1.25 if single else None, PEER: 0.65 if single else 0.85}
+            goals = {FLOOR: 1.0, PEER: 0.5 if single else 0.7}
             for other, goal in goals.items():
                 yield compare(what, other, times[OURS], times[other], goal)
             if d == WIDE:
