@@ -43,10 +43,7 @@ def at_random(gram: KernelGram, c: int, rng: np.random.Generator) -> tuple[Array
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """What a candidate finds: landmarks Z (c, q), metric A (), (q,) or (q, r), and γ.
-
-    N is that of features k(x, Z) N where a method has its own.
-    """
+    """Landmarks Z (c, q), metric A (), (q,) or (q, r), γ, and a method's own N of k(x, Z) N."""
 
     kernel: Any
     Z: Array
@@ -112,8 +109,7 @@ class Candidate:
             return found
         Z, A, mapped = found.Z, found.A, self.mapped_landmarks
         xp, n, c, q = namespace(Z), sample.n, *Z.shape
-        times = tuning.DEVICE_BATCHES if on_device(Z) else 1
-        batch, trace = min(times * batch_rows(c), n), min(tuning.TRACE, c / n)
+        batch, trace = min(batch_rows(c, on_device(Z)), n), min(tuning.TRACE, c / n)
         centred = sample._replace(Y=sample.Y - sample.mean)
 
         def unpack(x: Array) -> tuple[Array, Array, float]:
@@ -145,9 +141,9 @@ class Candidate:
         return replace(found, Z=Z, A=A, gamma=float(np.exp(log_gamma)))
 
 
-def batch_rows(c: int) -> int:
+def batch_rows(c: int, device: bool = False) -> int:
     """Return the number of rows of a step with c landmarks."""
-    return tuning.BATCH_ROWS * max(tuning.LANDMARKS, c) // tuning.LANDMARKS
+    return tuning.BATCH_ROWS[device] * max(tuning.LANDMARKS, c) // tuning.LANDMARKS
 
 
 Groups: TypeAlias = list[tuple[Candidate, ...]]

@@ -69,10 +69,7 @@ def mixture_weights(means: Sequence[Floats], truth: Floats, counts: Floats) -> F
 
 @dataclass(frozen=True, eq=False)
 class Member:
-    """A member of a mixture: weight · g(x) + local_weight · (what the leaf of x adds to g).
-
-    g, on landmarks, is the model; rows go through the codes first.
-    """
+    """weight · g(x) + local_weight · (what the leaf of x adds to the model g), behind codes."""
 
     model: Any
     weight: float

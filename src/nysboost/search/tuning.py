@@ -24,10 +24,9 @@ ROWS_WITH_LEAVES = 40
 STEPS = 250
 """Of the long descent; 150 and 300: bike .0108 and .0006, protein in leaves .501 and .495."""
 
-BATCH_ROWS, DEVICE_BATCHES = 2048, 32
-"""Of a step with 256 landmarks or fewer; 4096: kin40k .0403 for .0422, pol .0578 for .0561. So
-many times the rows on a device, where they cost little: kin40k .0319 for .0332, pol .0473 for
-.0516."""
+BATCH_ROWS = (2048, 65536)
+"""Of a step with 256 landmarks or fewer, on a processor and a device. 4096 on a processor: kin40k
+.0403 for .0422, pol .0578 for .0561; 2048 on a device: kin40k .0332 for .0319."""
 
 RATE = 0.05
 """First steps of Adam, in spreads; .03 and .06: kin40k .244 and .237, elevators .337 and .342."""
