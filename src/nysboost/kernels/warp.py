@@ -48,7 +48,7 @@ class Quantiles:
 
     def __post_init__(self) -> None:
         pairs = zip(self.knots, self.heights, strict=True)
-        if not all(_rises(v) and _rises(h) and len(v) == len(h) for v, h in pairs):
+        if not all(v.shape == h.shape and _rises(v) and _rises(h) for v, h in pairs):
             msg = "Knots and heights must be finite and rise together, as many of one as the other."
             raise ValueError(msg)
 
@@ -68,11 +68,8 @@ class Quantiles:
 
     def slope(self, X: Array) -> Array:
         """Return h'(x), the slope of the piece that each value is on, shape (n, d)."""
-        xp = namespace(X)
-        columns = [
-            xp.take(like(slopes, X), _piece(knots, X[:, j]))
-            for j, (knots, _, slopes, _) in enumerate(self._forward)
-        ]
+        xp, pieces = namespace(X), enumerate(self._forward)
+        columns = [xp.take(like(slopes, X), _piece(v, X[:, j])) for j, (v, _, slopes, _) in pieces]
         return xp.stack(columns, axis=1)
 
     @cached_property
@@ -102,13 +99,12 @@ def _knots(values: Floats) -> tuple[Floats, Floats]:
     """Return distinct values, evenly spread by rank where they are many, and their quantiles."""
     told_apart = np.where(np.abs(values) < TINY, 0.0, values)
     distinct, counts = np.unique(told_apart, return_counts=True)
-    if len(distinct) > KNOTS:
-        ranks = np.linspace(0, len(values) - 1, KNOTS).astype(np.intp)
-        kept = np.unique(np.searchsorted(np.cumsum(counts), ranks, side="right"))
-    else:
-        kept = np.arange(len(distinct))
-    middle = (np.cumsum(counts) - counts / 2)[kept] / len(values)
-    return distinct[kept], np.asarray(ndtri(middle))
+    heights = ndtri((np.cumsum(counts) - counts / 2) / len(values))
+    if len(distinct) <= KNOTS:
+        return distinct, heights
+    ranks = np.linspace(0, len(values) - 1, KNOTS).astype(np.intp)
+    kept = np.unique(np.searchsorted(np.cumsum(counts), ranks, side="right"))
+    return distinct[kept], heights[kept]
 
 
 def _pieces(start: Floats, end: Floats) -> Pieces:
