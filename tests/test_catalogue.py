@@ -9,7 +9,6 @@ from scipy import sparse
 
 import nysboost as nb
 from nysboost.catalogue import FAMILIES
-from nysboost.numerics.checks import make_rng
 from nysboost.settings import Options
 
 SIZES = {"n_learners": 3, "n_columns": 8, "rank": 5, "n_candidates": 30, "n_fit": 6, "n_tune": 5}
@@ -138,13 +137,6 @@ def test_barely_enough_rows_are_enough(method):
     if method != "nystrom":
         used = np.concatenate([learner.landmarks.indices for learner in approx.learners])
         assert len(set(used)) == 12
-
-
-@pytest.mark.parametrize("kind", [int, np.int64, np.random.default_rng, np.random.RandomState])
-def test_every_kind_of_seed_makes_the_same_numbers_again(kind):
-    first, again = (make_rng(kind(3)).normal(size=3) for _ in range(2))
-    np.testing.assert_array_equal(first, again)
-    assert isinstance(make_rng(None), np.random.Generator)
 
 
 def test_the_paper_has_32_methods_27_of_them_variants_and_each_has_one_family():

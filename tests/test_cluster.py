@@ -151,40 +151,6 @@ def test_the_command_line_works_on_a_cluster(client, X, tmp_path, command):
     assert parquet.read_schema(part).metadata[b"software"] == f"NysBoost {nb.__version__}".encode()
 
 
-@pytest.mark.slow
-def test_a_worker_that_joins_on_the_way_changes_nothing(cluster, client, X):
-    here = fit(X)
-    threading.Timer(0.3, cluster.scale, (3,)).start()
-    there = fit(rows(X, seconds=0.2))
-    np.testing.assert_array_equal(there.landmarks.points, here.landmarks.points)
-    cluster.scale(2)
-
-
-def hungry(block, victims):
-    """Take so much memory, once, that the worker's nanny ends it."""
-    try:
-        os.close(os.open(victims, os.O_CREAT | os.O_EXCL))
-    except FileExistsError:
-        return block
-    hoard = []
-    while True:
-        hoard.append(np.ones(2**22))
-        time.sleep(0.01)
-
-
-@pytest.mark.slow
-def test_a_worker_that_runs_out_of_memory_changes_nothing(X, tmp_path):
-    here = fit(X)
-    how = {"threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": "600MiB"}
-    with dask.config.set(scheduler=None), LocalCluster(n_workers=2, **how) as small, Client(small):
-        victims = str(tmp_path / "victims")
-        there = fit(
-            rows(X).map_blocks(hungry, victims=victims, dtype=X.dtype, meta=np.empty((0, 0)))
-        )
-    np.testing.assert_array_equal(there.landmarks.points, here.landmarks.points)
-    assert (tmp_path / "victims").exists()
-
-
 IN_PROCESSES = """
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context

@@ -41,12 +41,3 @@ def test_methods_without_validation_need_no_rows_for_it_and_without_boosting_no_
     with pytest.raises(ValueError, match="cannot be clustered"):
         Settings(n_columns=10, n_candidates=5).resolve(1000)
     assert Settings(n_columns=10, n_candidates=5).resolve(1000, boosted=False).n_columns == 10
-
-
-@pytest.mark.parametrize("value", [0, -1, 1.5, "3", True, np.nan])
-@pytest.mark.parametrize(
-    "name", ["n_learners", "n_columns", "rank", "n_candidates", "n_fit", "n_tune", "residual_rows"]
-)
-def test_a_size_that_is_no_count_gets_a_sentence(name, value):
-    with pytest.raises(ValueError, match=f"{name} must be a positive whole number"):
-        Settings(**{name: value})

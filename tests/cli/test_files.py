@@ -76,16 +76,6 @@ def test_a_model_goes_from_file_to_file(command, folder):
     assert "columns in: 3" in out
 
 
-def test_names_are_kept_and_other_columns_and_orders_do_no_harm(command, folder):
-    assert json.loads(command("info", "named.nysboost", "--json")[1])["names_in"] == list("abc")
-    TABLE.assign(b=X[:, 1])[["town", "c", "a", "b"]].to_parquet("shuffled.parquet")
-    for number, name in enumerate(["rows.csv", "shuffled.parquet"]):
-        assert command("transform", "named.nysboost", name, "--out", f"{number}.parquet")[0] == 0
-    first, second = (pd.read_parquet(f"{number}.parquet") for number in range(2))
-    assert list(first.columns[:2]) == ["feature_0", "feature_1"]
-    np.testing.assert_allclose(first, second)
-
-
 def test_the_target_of_an_array_is_one_of_its_columns_or_an_array_beside_it(command, folder):
     y = X[:, 0] * X[:, 1]
     np.save("rows.npy", np.column_stack([X, y]))
@@ -97,17 +87,6 @@ def test_the_target_of_an_array_is_one_of_its_columns_or_an_array_beside_it(comm
         assert nb.load("m").score(X, y) > 0.5
     assert command("fit", "rows.npz", "--drop-column", "1", "--out", "m", "--force", *SMALL)[0] == 0
     assert nb.load("m").n_features_in_ == 2
-
-
-def test_rows_with_gaps_can_be_left_out(command, folder):
-    holes = X.copy()
-    holes[5, 1] = np.nan
-    np.save("holes.npy", holes)
-    assert command("fit", "holes.npy", "--out", "m", "--drop-missing", *SMALL)[0] == 0
-    status, out, _ = command("transform", "m", "holes.npy", "--out", "f.npy", "--drop-missing")
-    assert status == 0
-    assert "dropped rows: 1" in out
-    assert len(np.load("f.npy")) == 119
 
 
 def test_ctrl_c_leaves_nothing(folder):
@@ -201,15 +180,6 @@ def test_predictions_come_with_intervals_and_columns_of_the_table(command, folde
     expected = nb.load("price.nysboost").predict(TABLE)
     np.testing.assert_allclose(found.prediction, expected, atol=1e-9)
     assert np.corrcoef(expected, TABLE.price)[0, 1] > 0.9
-
-
-def test_the_tables_of_a_folder_are_one_table(command, folder):
-    (folder / "parts").mkdir()
-    FRAME[:40].to_csv("parts/1.csv", index=False)
-    FRAME[["c", "b", "a"]][40:].to_csv("parts/2.tsv", sep="\t", index=False)
-    assert command("transform", "named.nysboost", "parts", "--out", "f.npy")[0] == 0
-    expected = nb.load("named.nysboost").transform(FRAME)
-    np.testing.assert_allclose(np.load("f.npy"), expected, atol=1e-9)
 
 
 def test_tables_go_through_pipes(folder, monkeypatch, capfdbinary):

@@ -82,14 +82,6 @@ def test_blocks_come_back_as_one_table_that_only_force_replaces_and_only_when_wh
     assert len(read(path)) == 3
 
 
-def test_files_without_a_place_for_the_version_hold_the_table_alone(tmp_path):
-    write(tmp_path / "out.csv")
-    write(tmp_path / "out.npy")
-    assert (tmp_path / "out.csv").read_text().splitlines()[0] == '"u","v"'
-    expected = 128 + 8 * 14  # a header of NumPy's, and numbers
-    assert (tmp_path / "out.npy").stat().st_size == expected
-
-
 @pytest.mark.parametrize("suffix", [".csv", ".npy", ".parquet"])
 def test_a_link_stays_a_link_and_permissions_stay(suffix, tmp_path):
     real, link = tmp_path / f"real{suffix}", tmp_path / f"link{suffix}"

@@ -111,15 +111,6 @@ def test_a_fault_of_the_disk_is_a_sentence_and_leaves_nothing(tmp_path, code, sa
     assert list(tmp_path.iterdir()) == []
 
 
-def test_no_place_is_a_sentence(tmp_path):
-    for path, error, says in (
-        (tmp_path, IsADirectoryError, "give the name of a file in it"),
-        (tmp_path / "nowhere" / "a", FileNotFoundError, "There is no folder"),
-    ):
-        with pytest.raises(error, match=says), whole_file(path):
-            pass
-
-
 @pytest.mark.parametrize("compressed", [False, True])
 def test_an_npz_file_says_which_version_made_it_and_holds_the_arrays_alone(compressed, tmp_path):
     X, y = np.arange(12.0).reshape(4, 3)[:, ::-1], np.array(["a", "b"])

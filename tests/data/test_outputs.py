@@ -238,12 +238,3 @@ def test_features_for_a_disk_never_lie_in_memory_together(fitted, make, tmp_path
     thrifty.transform(X[:500])  # what is imported when it is first used
     peak = peak_bytes(lambda: thrifty.transform(X, out=out))
     assert peak < max_memory + 300_000 < 40_000 * 20 * 4 / 3
-
-
-def test_a_memory_map_is_given_back_piece_by_piece(fitted, tmp_path, monkeypatch):
-    pieces = []
-    monkeypatch.setattr(outputs.files, "give_back", lambda rows: pieces.append(len(rows)))
-    thrifty = clone(fitted).set_params(max_memory=600_000, n_jobs=1).fit(points())
-    thrifty.transform(points(20_000), out=memory_map(tmp_path, (20_000, 20)))
-    assert sum(pieces) == 20_000
-    assert max(pieces) * 20 * 4 < 600_000

@@ -13,16 +13,6 @@ from nysboost.gram import Landmarks, Sample, given_landmarks, make_gram, take_sa
 from nysboost.gram.landmarks import pool
 
 
-@pytest.mark.parametrize(
-    "rows", [[4, 2, 9], np.array([4, 2, -21]), np.isin(np.arange(30), [2, 4, 9]), slice(2, 10, 3)]
-)
-def test_rows_are_given_as_numpy_takes_them(rows):
-    X = points(30)
-    landmarks = given_landmarks(make_gram(X), rows)
-    np.testing.assert_array_equal(landmarks.indices, np.arange(30)[rows])
-    np.testing.assert_array_equal(landmarks.points, X[rows])
-
-
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix, np.ndarray.tolist])
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -1,14 +1,12 @@
 """L-BFGS against SciPy's, and where it must not go."""
 
-from collections import deque
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from nysboost.numerics.descent import _inverse_hessian_times, anneal, descend
+from nysboost.numerics.descent import anneal, descend
 from nysboost.numerics.tolerances import NOTHING, SUFFICIENT
 
 
@@ -46,28 +44,6 @@ def test_a_step_without_a_gradient_is_left_out():
     end = anneal(lambda x, i: None if i % 2 else 2 * x, np.array([1.0]), 200, 0.1)
     assert abs(end[0]) < 1e-2
     assert anneal(lambda x, i: None, np.ones(2), 5, 0.1).tolist() == [1, 1]
-
-
-def dense_inverse_hessian(pairs):
-    """BFGS as a matrix: (I − ρ s yᵀ) H (I − ρ y sᵀ) + ρ s sᵀ, from the newest pair's scale."""
-    s, y, _ = pairs[-1]
-    H = np.eye(len(s)) * (s @ y) / (y @ y)
-    for s, y, _ in pairs:
-        project = np.eye(len(s)) - np.outer(s, y) / (s @ y)
-        H = project @ H @ project.T + np.outer(s, s) / (s @ y)
-    return H
-
-
-@given(st.integers(1, 8), st.integers(0, 1000))
-def test_the_two_loops_are_the_product_with_the_dense_inverse_hessian(count, seed):
-    rng = np.random.default_rng(seed)
-    A = rng.normal(size=(6, 6))
-    steps = rng.normal(size=(count, 6))
-    changes = steps @ (A @ A.T + np.eye(6))
-    pairs = deque((s, y, 1 / (s @ y)) for s, y in zip(steps, changes, strict=True))
-    g = rng.normal(size=6)
-    expected = dense_inverse_hessian(pairs) @ g
-    np.testing.assert_allclose(_inverse_hessian_times(pairs, g), expected, rtol=1e-7, atol=1e-9)
 
 
 def test_rows_of_different_curvature_have_scales_of_their_own():

@@ -11,7 +11,6 @@ from sklearn.cluster import KMeans
 from nysboost.numerics.kmeans import (
     TRIALS,
     _Cloud,
-    _seeds_among,
     clusters,
     kmeans,
     seeds,
@@ -167,20 +166,6 @@ class TestCloud:
         np.testing.assert_allclose(Z[2], means, atol=1e-9)
         np.testing.assert_array_equal(Z[200], Z[201])
 
-    def test_a_seed_is_the_trial_that_leaves_the_least_weighted_distance(self):
-        """Brute force over the same draws, from coordinates."""
-        P, weights = points(30), np.random.default_rng(1).random(30)
-        chosen = _seeds_among(_Cloud(P, weights), 9, np.random.default_rng(2))
-        rng, mass, D = np.random.default_rng(2), weights / weights.max(), squared(P)
-        expected = [rng.choice(30, p=mass / mass.sum())]
-        while len(expected) < 9:
-            nearest = D[expected].min(axis=0)
-            share = (nearest * mass).cumsum()
-            drawn = share.searchsorted(rng.random(4) * share[-1], side="right")
-            left = [np.minimum(nearest, D[j]) @ mass for j in drawn]
-            expected.append(drawn[np.argmin(left)])
-        np.testing.assert_array_equal(chosen, expected)
-
     @forms
     @pytest.mark.parametrize("dtype", [np.float32, np.float64])
     def test_points_whose_squares_are_out_of_range_are_grouped_all_the_same(self, make, dtype):
@@ -201,13 +186,3 @@ class TestCloud:
         rough, same = clusters(scale * P, 7, np.random.default_rng(0), rough=True)
         np.testing.assert_array_equal(same, owner)
         np.testing.assert_allclose(rough / scale, exact, atol=1e-5 * P.std(), rtol=0)
-
-    @pytest.mark.parametrize("backend", ["torch", "array_api_strict"])
-    def test_other_arrays_have_the_same_seeds(self, backend):
-        xp, P = pytest.importorskip(backend), points(200)
-        weights = np.random.default_rng(1).random(200)
-        ours, theirs = (
-            _seeds_among(_Cloud(form, weights), 25, np.random.default_rng(0))
-            for form in (P, xp.asarray(P))
-        )
-        np.testing.assert_array_equal(ours, theirs)

@@ -32,11 +32,6 @@ def test_every_preset_is_complete_and_runs_both_readings(name):
     assert settings.residual_rows == settings.row_cap >= p.n_points
 
 
-def test_quick_changes_only_what_the_preset_says():
-    p = presets.load("simulation")
-    assert p.quick == {"replicates": 3, "n_points": 400, "n_learners": 8}
-
-
 def text_of(**changes):
     lines = {
         "title": '"t"', "measure": '"error"', "data": '"simulation"', "n_points": "100",
@@ -45,12 +40,6 @@ def text_of(**changes):
     }  # fmt: skip
     lines |= changes
     return "\n".join(f"{k} = {v}" for k, v in lines.items() if v)
-
-
-def test_a_file_of_ones_own_can_be_loaded(tmp_path):
-    (tmp_path / "mine.toml").write_text(text_of())
-    p = presets.load(str(tmp_path / "mine.toml"))
-    assert (p.name, p.n_points, p.counts) == ("mine", 100, (1, 2, 3))
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,6 @@ from scipy.sparse import coo_array, csr_matrix
 import nysboost as nb
 from nysboost import cli
 from nysboost.tables.codes import _means
-from nysboost.tables.columns import Look
-from nysboost.tables.frames import Cells
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(200, 3))
@@ -53,16 +51,6 @@ def houses(n=300):
 
 
 FIT = ("--target", "price", "--components", "40", "--out", "m", "--no-test", "--force")
-
-
-def test_a_mark_among_a_thousand_numbers_is_a_gap():
-    frame = houses(1000).astype({"size": str})
-    frame.loc[700, "size"] = "?"
-    with pytest.warns(UserWarning, match=r"Column 'size' holds numbers, and 1 times '\?'"):
-        model = regressor(n_components=40).fit(frame.drop(columns="price"), frame["price"])
-    kinds = [column.kind for column in model.schema_.columns]
-    assert (kinds, model.schema_.columns[0].gaps) == (["number", "category", "date", "boolean"], 1)
-    assert model.score(frame, frame["price"]) > 0.9
 
 
 def test_a_part_of_a_file_has_the_predictions_of_the_whole(tmp_path, monkeypatch, command):
@@ -105,13 +93,6 @@ def test_means_of_values_are_their_own_without_noise_and_else_drawn_towards_that
     among = raw.var() - noise * 50 / 400  # less than what noise alone gives to 50 means of eight
     shrunk = y.mean() + raw * 8 / (8 + noise / among)
     np.testing.assert_allclose(_means(values, 50, y, None)[:50, 0], shrunk)
-
-
-def test_looks_at_parts_of_a_column_add_up_to_the_look_at_all_of_it():
-    data = np.r_[-np.arange(50.0), np.nan, -1e30, 3.0]
-    parts = [Look.at(Cells("a", "number", part)) for part in np.split(data, [20, 52])]
-    found, whole = parts[0] + parts[1] + parts[2], Look.at(Cells("a", "number", data))
-    assert (found.far, found.least, found.gaps) == (whole.far, whole.least, whole.gaps)
 
 
 # Weights
