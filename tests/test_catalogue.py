@@ -9,7 +9,6 @@ from scipy import sparse
 
 import nysboost as nb
 from nysboost.catalogue import FAMILIES
-from nysboost.settings import Options
 
 SIZES = {"n_learners": 3, "n_columns": 8, "rank": 5, "n_candidates": 30, "n_fit": 6, "n_tune": 5}
 
@@ -169,15 +168,6 @@ def test_an_approximation_never_changes_what_the_user_passed_in():
             approx = nb.approximate(X, "RRB-mean", kernel, n_learners=2, n_columns=5, **SEED)
             approx.relative_error(), approx.features(), approx.eigh(2)
         assert abs(X - before).max() == 0
-
-
-def test_settings_stand_for_the_whole_front_door():
-    """Whatever Settings has, approximate takes."""
-    import inspect
-    from dataclasses import fields
-
-    taken = set(inspect.signature(nb.approximate).parameters) | set(Options.__annotations__)
-    assert {f.name for f in fields(nb.Settings)} <= taken
 
 
 @pytest.mark.parametrize("method", market.LEADING)

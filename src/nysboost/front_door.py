@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields, replace
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from nysboost.numerics.arrays import Array, TableLike
 from nysboost.numerics.checks import RandomState, make_rng, unknown
 from nysboost.numerics.progress import report_progress
 from nysboost.numerics.resources import MAX_MEMORY, Budget
-from nysboost.settings import Options, Settings
+from nysboost.settings import Settings
 
 
 @np.errstate(divide="warn", over="warn", under="ignore", invalid="warn")
@@ -37,7 +37,7 @@ def approximate(
     n_jobs: int | None = None,
     verbose: int | None = None,
     random_state: RandomState = None,
-    **options: Unpack[Options],
+    **options: Any,
 ) -> Approximation:
     """Approximate the Gram matrix of the rows of X by one of the Nyström methods.
 
@@ -77,9 +77,9 @@ def approximate(
         Cores at most; None and -1 are all that matrix products use.
     verbose : int or None
         None shows a bar with the time left on a terminal and in a notebook, if a run takes more
-        than two seconds; 0 nothing; 1 also a line for each step.
-    random_state : int, numpy.random.Generator, numpy.random.RandomState or None
-        Seed of all randomness.
+        than two seconds; 0 nothing; 1 also a line for each step, on standard error.
+    random_state : int, RandomState, Generator or None
+        Seed of all random numbers.
     **options
         Fields of `Settings` by name: the paper's p, m, k, s, v1 and v2 as `n_learners`,
         `n_columns`, `rank`, `n_candidates`, `n_fit` and `n_tune`; `eta`, `nonnegative`,
@@ -125,7 +125,7 @@ def approximate(
     if y is not None and method not in SUPERVISED:
         msg = f"The method {method!r} does not look at y: leave y out, or take method='target'."
         raise ValueError(msg)
-    settings = _settings(settings, n_components, dict(options))
+    settings = _settings(settings, n_components, options)
     named = {"gamma": gamma, "sigma": sigma}
     given = {**(kernel_params or {}), **{k: v for k, v in named.items() if v is not None}}
     gram = make_gram(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, fields
-from typing import Literal, NamedTuple, TypeAlias, TypedDict
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -29,25 +29,6 @@ RESIDUAL_ROWS = 448
 
 GRID = tuple(float(value) for value in np.logspace(-12, 2, 29))
 """λ and η are tuned on this grid, relative to the scale of the errors."""
-
-
-class Options(TypedDict, total=False):
-    """What may be given to `approximate` by name: the fields of `Settings`."""
-
-    n_learners: int | None
-    n_columns: int | None
-    rank: int | None
-    n_candidates: int | None
-    n_considered: int | None
-    n_fit: int | None
-    n_tune: int | None
-    eta: float | Literal["tune"]
-    nonnegative: bool
-    lambdas: tuple[float, ...]
-    residual_shape: Shape
-    validation_shape: Shape
-    row_cap: int
-    residual_rows: int
 
 
 @dataclass(frozen=True)

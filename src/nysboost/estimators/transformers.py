@@ -26,12 +26,10 @@ class Nystroem(BaseNystroem):
 
     Parameters
     ----------
-    kernel : str, Kernel or callable
+    kernel, landmarks, settings, kernel_params
         As in `nysboost.approximate`.
     gamma, coef0, degree : float or None
         Parameters of a named kernel; gamma may be "scale" or "median".
-    kernel_params : mapping or None
-        Further parameters of a named or callable kernel.
     n_components : int or None
         Number of landmarks in all, and of features at most; ignored where `tol` or `landmarks`
         is given.
@@ -40,20 +38,11 @@ class Nystroem(BaseNystroem):
         the method can; out of reach is a `ToleranceWarning`.
     max_memory : int or str
         Working memory of `transform` beyond X and its result, in bytes or as "500MB".
-    n_jobs : int or None
-        Cores at most; None and -1 are all that matrix products use.
-    verbose : int or None
-        None shows a bar with the time left on a terminal and in a notebook, if a fit takes more
-        than two seconds; 0 nothing; 1 also a line for each step, on standard error.
-    random_state : int, RandomState, Generator or None
-        Seed.
+    n_jobs, verbose, random_state
+        As in `nysboost.approximate`.
     method : str
         One of `nysboost.METHODS`, or "target", whose landmarks are trained on y. "joint" is the
         most accurate for its number of landmarks, "uniform" is what scikit-learn does.
-    landmarks : array of row numbers, or of points, or None
-        Your own landmarks, for "joint" and "nystrom".
-    settings : Settings or None
-        Further sizes, and choices that the paper leaves open.
 
     See Also
     --------

@@ -70,10 +70,10 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
 
     Parameters
     ----------
-    n_components, kernel, metric, landmarks, scale, local, missing, max_memory, n_jobs, verbose
+    n_components, kernel, metric, landmarks, scale, local, missing, max_memory
         As in `NystroemRegressor`.
-    random_state : int, RandomState, Generator or None
-        Seed.
+    n_jobs, verbose, random_state
+        As in `nysboost.approximate`.
     loss : "squared", "log" or "hinge"
         What the weights minimise: squared errors, or a loss of margins, that of logistic
         regression or of support vector machines, on the landmarks that squared errors found.

@@ -66,13 +66,8 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         Missing values become the median with an indicator beside them, or an error.
     max_memory : int or str
         Working memory of passes over the rows, in bytes or as "500MB".
-    n_jobs : int or None
-        Cores at most; None and -1 are all that matrix products use.
-    verbose : int or None
-        None shows a bar with the time left on a terminal and in a notebook, if a fit takes more
-        than two seconds; 0 nothing; 1 also a line for each step, on standard error.
-    random_state : int, RandomState, Generator or None
-        Seed.
+    n_jobs, verbose, random_state
+        As in `nysboost.approximate`.
 
     Attributes
     ----------
