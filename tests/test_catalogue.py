@@ -146,9 +146,10 @@ def test_the_paper_has_32_methods_27_of_them_variants_and_each_has_one_family():
     assert len(set(nb.METHODS)) == len(nb.METHODS)
 
 
+@pytest.mark.parametrize("case", ["Gaussian", "few distinct rows", "doubled rows"])
 @pytest.mark.parametrize("method", ["ensemble-ridge", "UUB-mean", "RRB-med", "EEB-SF"])
-def test_a_run_is_a_prefix_of_a_longer_one(method):
-    problem = market.problem("Gaussian")
+def test_a_run_is_a_prefix_of_a_longer_one(method, case):
+    problem = market.problem(case)
     short, long = (
         nb.approximate(problem.X, method, problem.kernel, **SIZES | {"n_learners": p, **SEED})
         for p in (2, 4)

@@ -6,7 +6,7 @@ import oracle
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from learners import Recorder, dense
+from learners import Recorder
 
 import nysboost as nb
 from nysboost.boosting.algorithm import RULES, SELECTORS, boost, ensemble, parse_variant
@@ -41,16 +41,6 @@ def test_no_column_is_used_twice_nor_as_validation(selector, seed, p, m, spare):
     assert len(used) == len(set(used)) == p * m + 7
 
 
-@selectors
-@pytest.mark.parametrize("case", ["Gaussian", "few distinct rows", "float32 doubled rows"])
-def test_a_shorter_run_is_a_prefix_of_a_longer_one(selector, case):
-    for rule in RULES.values():
-        short, long = (
-            columns(run(selector, rule=rule, case=case, n_learners=p, seed=3)) for p in (2, 5)
-        )
-        np.testing.assert_array_equal(short, long[:2])
-
-
 @pytest.mark.parametrize("clustering", SELECTORS)
 @pytest.mark.parametrize("x", "UER")
 def test_the_final_rule_never_changes_the_landmarks(x, clustering):
@@ -80,31 +70,11 @@ def test_a_residual_that_is_square_or_on_few_rows_reads_fewer_entries(selector, 
     assert len(np.unique(np.concatenate(columns(few)))) == 24
 
 
-def test_of_a_sample_of_rows_none_is_on_a_columns_diagonal():
-    problem, recorder = market.problem("flat spectrum", n=40), Recorder()
-    trajectory = run(recorder, problem=problem, n_columns=5, residual_rows=25)
-    assert len(trajectory) == len(recorder.seen) + 1
-    for residual, _ in recorder.seen:
-        assert 0 < np.count_nonzero(residual.any(axis=1)) < 25
-        assert np.abs(residual).max() < problem.G.diagonal().min() / 2
-
-
 @selectors
 def test_a_joint_core_is_boosted_on_all_rows(selector):
     np.testing.assert_array_equal(
         *(columns(run(selector, rule=RULES["J"], residual_rows=r)) for r in (10, 1000))
     )
-
-
-def test_one_learner_is_the_standard_method_on_uniform_columns():
-    problem = market.problem("Gaussian", n=80)
-    trajectory = run(SELECTORS["mean"], problem=problem, n_learners=1)
-    (learner,) = trajectory.learners
-    drawn = np.random.default_rng(0).choice(80, size=6, replace=False)
-    np.testing.assert_array_equal(learner.landmarks.indices, drawn)
-    expected = oracle.nystrom(problem.G, drawn, 6)
-    np.testing.assert_allclose(dense(problem.gram, learner), expected, atol=1e-8)
-    assert trajectory.candidates == ()
 
 
 def each_residual(test):
@@ -176,15 +146,6 @@ def test_candidates_come_from_a_part_until_too_few_of_it_are_left(selector):
     np.testing.assert_array_equal(first, everything[:12])
 
 
-def test_uniform_columns_are_uniform():
-    counts = np.zeros(20)
-    for seed in range(400):
-        for indices in columns(run(None, n=20, seed=seed, n_learners=2, n_columns=3)):
-            counts[indices] += 1
-    expected = 400 * 6 / 20
-    assert ((counts - expected) ** 2 / expected).sum() < 40  # χ² with 19 degrees of freedom
-
-
 def test_validation_columns_are_whole_square_or_a_sample_of_rows_as_the_settings_say():
     shapes = {}, {"validation_shape": "square"}, {"row_cap": 30}
     whole, square, capped = (run(None, n=100, **how).found for how in shapes)
@@ -193,15 +154,6 @@ def test_validation_columns_are_whole_square_or_a_sample_of_rows_as_the_settings
     np.testing.assert_array_equal(square.tune.rows, square.tune.cols)
     assert len(np.unique(capped.observed)) == 30
     np.testing.assert_array_equal(capped.fit.rows, capped.observed)
-
-
-def test_the_learners_of_a_sample_are_learners_of_the_whole_matrix():
-    problem = market.problem("Gaussian", n=300)
-    found = run(None, problem=problem, n_learners=2, n_columns=5, row_cap=30)
-    assert len(found.found.sample) < 300
-    for learner in (*found.learners, *found.mixture(UniformWeights()).learners):
-        Z = learner.landmarks
-        np.testing.assert_array_equal(Z.points, problem.X[Z.indices])
 
 
 def test_a_name_has_two_letters_and_a_clustering():

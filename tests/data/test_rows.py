@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from market import points
 from scipy import sparse
 
-import nysboost as nb
 from nysboost.data.recognise import as_rows, stream_of
 from nysboost.data.rows import EncodedRows, as_float, spread_indices
 
@@ -92,20 +91,6 @@ def test_rows_on_disk_are_those_in_memory(stored, wanted, size):
     np.testing.assert_array_equal(np.vstack(pieces), X)
     assert max(map(len, pieces)) <= max(size, 7)
     assert not rows.in_memory
-
-
-@stores
-@pytest.mark.parametrize("method", ["joint", "URB-mean", "kmeans", "rpcholesky", "greedy", "rls"])
-def test_every_method_finds_on_disk_what_it_finds_in_memory(store, method, tmp_path):
-    X = points(200)
-    how = {"n_learners": 2, "n_columns": 10, "random_state": 0}
-    here, there = (
-        nb.approximate(data, method, nb.Gaussian(sigma=2.0), **how)
-        for data in (X, STORES[store](X, tmp_path))
-    )
-    np.testing.assert_allclose(here.to_dense(), there.to_dense(), atol=1e-12)
-    np.testing.assert_allclose(here @ X[:, 0], there @ X[:, 0], atol=1e-10)
-    assert here.relative_error() == pytest.approx(there.relative_error(), rel=1e-9)
 
 
 @pytest.mark.parametrize("kind", CONTAINERS)

@@ -76,16 +76,6 @@ def test_features_do_not_depend_on_threads_or_memory(n, threads, max_memory):
     np.testing.assert_allclose(found, dense, atol=1e-9)
 
 
-def test_features_are_written_where_they_are_wanted_but_not_over_the_rows():
-    problem, transform = a_map()
-    out = np.empty((40, 7))
-    assert transform.write(ArrayRows(problem.X), out) is out
-    np.testing.assert_allclose(out, problem.G[:, :12] @ transform.normalization, atol=1e-10)
-    table = np.ones((40, transform.gram.rows.n_features + 7))
-    with pytest.raises(ValueError, match="out lies in the memory of X"):
-        transform.write(ArrayRows(table[:, :-7]), table[:, -7:])
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_no_rows_have_no_features_of_any_number(dtype):
     gram = market.problem("Gaussian", n=40).gram

@@ -11,7 +11,6 @@ from nysboost.engine.factor import Factor
 from nysboost.engine.feature_map import FeatureMap
 from nysboost.engine.residual import ERRORS, Residual
 from nysboost.gram import Landmarks, make_gram
-from nysboost.numerics.resources import Budget
 
 METHODS = ["uniform", "joint", "ensemble-ridge", "URB-mean", "random-fourier", "spectral-shift"]
 
@@ -96,21 +95,6 @@ def residual_of(gram, F, weights, rows, shift=0.0):
     """Return the residual of an approximation whose features at some rows are known."""
     transform = FeatureMap(gram, Landmarks(np.arange(F.shape[1]), None))
     return Residual(gram, Factor(transform, weights, gram.rows.only(rows), F), shift=shift)
-
-
-@pytest.mark.parametrize("case", market.FLOAT64)
-@pytest.mark.parametrize("memory", [2**16, 2**30])
-def test_the_error_is_that_of_the_dense_matrices_however_it_is_cut(case, memory):
-    problem, rng = market.problem(case, n=700), np.random.default_rng(0)
-    G, size = problem.G, np.sqrt(np.abs(problem.G).max())
-    F, signs = size * rng.normal(size=(700, 3)), rng.normal(size=3)
-    rows = rng.choice(700, size=600, replace=False)
-    part = G[np.ix_(rows, rows)] / size**2
-    K = (F[rows] * signs) @ F[rows].T / size**2
-    exact = np.linalg.norm(part - K) / np.linalg.norm(part)
-    problem.gram.budget = Budget(memory)
-    found = ERRORS["frobenius"](residual_of(problem.gram, F[rows], signs, rows), rows)
-    assert found == pytest.approx(exact, rel=1e-7)
 
 
 def test_where_the_matrix_is_zero_no_error_is_relative_to_it():

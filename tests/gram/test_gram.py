@@ -57,16 +57,6 @@ def test_the_diagonal_is_that_of_the_dense_matrix(case):
     np.testing.assert_allclose(gram.diag(slice(2, 5)), expected[2:5], atol=problem.tolerance)
 
 
-@pytest.mark.parametrize("case", ["Gaussian", "decaying spectrum"])
-def test_every_entry_asked_for_is_counted(case):
-    gram = market.problem(case, n=30).gram
-    assert gram.entries_evaluated == 0
-    gram.block(np.arange(4), np.arange(5))
-    gram.within(gram.landmarks(np.arange(3)))
-    gram.cross(slice(0, 10), gram.landmarks(np.arange(3)))
-    assert gram.entries_evaluated == 20 + 9 + 30
-
-
 def test_new_rows_of_a_precomputed_kernel_may_hold_all_columns_or_the_landmarks_alone():
     """With as many landmarks as rows n values may be meant for either: the rows come first."""
     gram, order = make_gram(np.eye(12), "precomputed"), np.random.default_rng(0).permutation(12)

@@ -76,10 +76,8 @@ HARD_TABLES = {
     "one column constant": np.column_stack([X, np.ones(60)]),
     "every row twice": np.repeat(X[:30], 2, axis=0),
     "far from the origin": X + 1e6,
-    "one row far out": at(1e6),
     "one row at 1e300": at(1e300),
     "denormal": X * 1e-310,
-    "huge, 1e200": X * 1e200,
     "huge, 1e300": X * 1e300,
     "heavy tails": RNG.standard_cauchy(size=(60, 4)),
     "signed zeros": np.where(X > 0, 0.0, -0.0),
@@ -110,8 +108,6 @@ SINGLE: dict[str, Any] = {
         lambda: with_gaussian(coo_matrix(X)), has_error_of_gaussian(X)),
     "a sparse table that is empty": (
         lambda: with_gaussian(csr_matrix((60, 9))), has_error(np.ones((60, 60)))),
-    "a sparse table of zeros under a linear kernel":
-        lambda: approximate(csr_matrix((60, 9)), kernel="linear"),
     "zeros under a linear kernel": lambda: approximate(np.zeros((60, 3)), kernel="linear"),
     "a frame with text": (
         lambda: approximate(pd.DataFrame({"a": [1, 2], "b": ["x", "y"]}), gamma=1.0),

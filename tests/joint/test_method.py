@@ -145,12 +145,6 @@ def test_far_more_landmarks_than_the_numerical_rank_do_not_blow_up(dtype):
     assert np.linalg.norm(G - F @ F.T) < tolerance * np.linalg.norm(G)
 
 
-def test_a_handful_of_rows_is_enough():
-    for n in range(2, 12):
-        approx = nb.approximate(np.arange(n)[:, None] / n, n_components=n - 1, random_state=0)
-        assert approx.relative_error() < 0.5
-
-
 @pytest.mark.parametrize(
     "method", ["joint", "JJB-mean", "URB-mean", "rpcholesky", "greedy", "rls", "uniform"]
 )

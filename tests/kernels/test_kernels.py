@@ -163,13 +163,6 @@ def test_equal_points_get_some_bandwidth(rule, kernel):
     np.testing.assert_allclose(values, 1)
 
 
-@pytest.mark.parametrize("name", OBJECTS)
-def test_points_of_another_width_are_refused(name):
-    for X, Y in ((points(5, 1), points(5)), (points(5), points(5)[0])):
-        with pytest.raises(ValueError, match=r"arrays of shapes \(n, d\) and \(m, d\), but"):
-            OBJECTS[name](X, Y)
-
-
 def test_a_kernel_without_a_function_says_so():
     with pytest.raises(TypeError, match=r"Nothing is no kernel: it has no method __call__"):
         type("Nothing", (nb.Kernel,), {})()(points(), points())

@@ -59,17 +59,6 @@ def test_random_frequencies_go_through_the_metric(kernel):
     np.testing.assert_allclose(np.cos(phases).mean(axis=2), k(X, Y), atol=0.02)
 
 
-def test_the_median_is_that_of_the_mapped_points():
-    X = points(50)
-    kernel = nb.Gaussian(sigma="median", metric=nb.Metric(FULL))
-    found = nb.approximate(X, "uniform", kernel, n_components=5, random_state=0).gram.kernel
-    plain = nb.approximate(
-        X @ FULL, "uniform", nb.Gaussian(sigma="median"), n_components=5, random_state=0
-    ).gram.kernel
-    assert found.gamma == pytest.approx(plain.gamma)
-    assert found.metric == kernel.metric
-
-
 def test_relevance_is_the_squared_length_of_a_step():
     np.testing.assert_allclose(nb.Metric(3.0).relevance(4), [0.25] * 4)
     np.testing.assert_allclose(nb.Metric([1.0, 2.0]).relevance(2), [0.2, 0.8])

@@ -5,7 +5,6 @@ from functools import cache
 
 import dask.array as da
 import numpy as np
-import pandas as pd
 import pytest
 from containers import CONTAINERS, memory_map
 from hypothesis import given
@@ -156,37 +155,9 @@ def test_several_outputs():
     assert model.score(X, Y) > 0.97
 
 
-def test_tables_as_they_come():
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame(
-        {
-            "size": rng.normal(size=300),
-            "colour": pd.Categorical(rng.choice(["red", "green", "blue"], size=300)),
-            "age": np.where(rng.uniform(size=300) < 0.2, np.nan, rng.normal(size=300)),
-        }
-    )
-    y = frame["size"] + 2 * (frame["colour"] == "red") + frame["age"].fillna(2.0)
-    model = nb.NystroemRegressor(40, **QUICK).fit(frame[:200], y[:200])
-    assert model.score(frame[200:], y[200:]) > 0.9
-    assert list(model.feature_names_in_) == ["size", "colour", "age"]
-    assert model.feature_importances_.shape == (3,)
-    assert np.isfinite(model.predict(frame.assign(colour="violet"))).all()
-    with pytest.raises(ValueError, match=r"'age' has .* missing"):
-        nb.NystroemRegressor(40, missing="raise").fit(frame, y)
-
-
 def _saved(model, folder):
     nb.save(model, folder / "model")
     return nb.load(folder / "model")
-
-
-def test_landmarks_that_do_not_know_the_target_are_there_for_comparison():
-    X, y = table()
-    aware = nb.NystroemRegressor(10, **QUICK).fit(X, y)
-    unaware = nb.NystroemRegressor(10, landmarks="uniform", random_state=0).fit(X, y)
-    fresh, truth = table(seed=1)
-    assert aware.score(fresh, truth) > unaware.score(fresh, truth)
-    assert len(unaware.candidates_) == 1
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 45])

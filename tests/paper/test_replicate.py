@@ -108,14 +108,17 @@ def test_every_prefix_and_weight_agrees_with_the_dense_residual(seed):
         assert errors[p] == pytest.approx(dense_error(G, features, w), rel=1e-9)
 
 
+@pytest.mark.parametrize("library", ["numpy", "array_api_strict"])
 @pytest.mark.parametrize("size", [1e-5, 1e-7, 1e-10, 1e-12])
-def test_small_errors_are_right_where_the_expansion_would_cancel(size):
+def test_small_errors_are_right_where_the_expansion_would_cancel(size, library):
+    xp = pytest.importorskip(library)
     _, features, rng = random_case(3)
     w = np.array([0.7, -0.2, 1.1, 0.4])
     noise = rng.standard_normal((40, 40))
     G = sum(wi * F @ F.T for wi, F in zip(w, features, strict=True))
     G = G + size * np.linalg.norm(G) * (noise + noise.T) / np.linalg.norm(noise + noise.T)
-    errors = relative_errors(G, features, {"all": w, "two": w[:2]})
+    there = [xp.asarray(F) for F in features]
+    errors = relative_errors(xp.asarray(G), there, {"all": w, "two": w[:2]})
     assert errors["all"] == pytest.approx(size, rel=1e-3)
     assert errors["all"] < replicate.CANCELS_BELOW
     assert errors["two"] == pytest.approx(dense_error(G, features, w[:2]), rel=1e-9)
@@ -128,18 +131,6 @@ def test_small_errors_are_right_with_more_features_than_points():
     G = F @ F.T
     errors = relative_errors(G, features, {"exact": np.array([1.0, 1.0, 0.0])})
     assert errors["exact"] < 1e-14
-
-
-@pytest.mark.parametrize("size", [0.1, 1e-7])
-def test_arrays_of_any_namespace_give_the_same_errors(size):
-    strict = pytest.importorskip("array_api_strict")
-    _, features, rng = random_case(5)
-    w, noise = np.array([0.7, 0.2, 1.1, 0.4]), rng.standard_normal((40, 40))
-    G = sum(wi * F @ F.T for wi, F in zip(w, features, strict=True)) + size * (noise + noise.T)
-    weights = {"all": w, "two": w[:2]}
-    there = relative_errors(strict.asarray(G), [strict.asarray(F) for F in features], weights)
-    here = relative_errors(G, features, weights)
-    assert there == pytest.approx(here, rel=1e-6)
 
 
 SIZES = {"n_learners": 8, "n_columns": 10, "rank": 10, "n_candidates": 100, "n_fit": 20}
@@ -157,16 +148,8 @@ def errors(method):
 
 
 @pytest.mark.slow
-def test_boosting_beats_the_ridge_ensemble_in_the_papers_simulation(capsys):
+def test_boosting_beats_the_ridge_ensemble_in_the_papers_simulation():
     ensemble = errors("ensemble-ridge")
-    p_values = {}
     for method in ("URB-mean", "URB-med", "RRB-mean"):
-        boosted = errors(method)
-        test = ttest_ind(boosted, ensemble, equal_var=False, alternative="less")
-        p_values[method] = test.pvalue
-        with capsys.disabled():
-            print(
-                f"\n{method}: mean error {boosted.mean():.4f}, ensemble-ridge "
-                f"{ensemble.mean():.4f}, Welch p = {test.pvalue:.2g}"
-            )
-    assert max(p_values.values()) < 0.01, p_values
+        test = ttest_ind(errors(method), ensemble, equal_var=False, alternative="less")
+        assert test.pvalue < 0.01, method

@@ -324,11 +324,9 @@ def test_columns_without_names_get_some_where_there_are_several(tmp_path):
     assert table.column("column 3").to_pylist() == ["", ""]
 
 
-def test_one_row_of_an_excel_file_is_enough_and_objects_in_a_list_are_lines(tmp_path):
+def test_one_row_of_an_excel_file_is_enough(tmp_path):
     pa.table({"a": [1], "b": ["x"]}).to_pandas().to_excel(tmp_path / "t.xlsx", index=False)
     assert read_whole(open_table(tmp_path / "t.xlsx")).to_pydict() == {"a": [1], "b": ["x"]}
-    (tmp_path / "t.json").write_text('[{"a": 1, "b": "x"}, {"a": 2, "b": "y"}]')
-    assert read_whole(open_table(tmp_path / "t.json")).to_pydict() == {"a": [1, 2], "b": ["x", "y"]}
 
 
 PARTS = {
