@@ -157,7 +157,7 @@ def test_a_run_is_a_prefix_of_a_longer_one(method, case):
     for mine, theirs in zip(short.learners, long.learners, strict=False):
         np.testing.assert_array_equal(mine.landmarks.indices, theirs.landmarks.indices)
     prefix = long.prefix(2)
-    np.testing.assert_allclose(prefix.weights, short.weights, rtol=1e-10)
+    np.testing.assert_allclose(prefix.weights, short.weights, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(prefix.to_dense(), short.to_dense(), rtol=0, atol=1e-10)
 
 
