@@ -133,10 +133,7 @@ ROBUST = frozenset(("robust-cur",))
 """The methods that take a precomputed matrix with wrong entries, which may be indefinite."""
 
 METHODS: tuple[str, ...] = tuple(_METHODS)
-"""Every name that `approximate` takes; with y also those of `SUPERVISED`."""
-
-SUPERVISED: dict[str, Callable[[Gram, Any, Settings, Rng], Approximation]] = {"target": target}
-"""The methods whose landmarks are fitted to a target y."""
+"""Every name that `approximate` takes; with y also "target"."""
 
 
 def run_method(
@@ -200,10 +197,10 @@ def _tell_idle(method: str, settings: Settings) -> None:
 
 def find_method(name: str, y: Any = None) -> Method:
     """Return the method of that name, for a target y if it takes one."""
-    if not isinstance(name, str) or name not in (*METHODS, *SUPERVISED):
-        raise ValueError(unknown("method", name, (*METHODS, *SUPERVISED)))
-    if name in SUPERVISED:
-        return lambda gram, settings, rng: SUPERVISED[name](gram, y, settings, rng)
+    if not isinstance(name, str) or name not in (*METHODS, "target"):
+        raise ValueError(unknown("method", name, (*METHODS, "target")))
+    if name == "target":
+        return lambda gram, settings, rng: target(gram, y, settings, rng)
     return lambda gram, settings, rng: _wrap(gram, _METHODS[name](gram, settings, rng))
 
 

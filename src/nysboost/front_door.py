@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from nysboost.approximation import Approximation
-from nysboost.catalogue import ROBUST, SUPERVISED, find_method, run_method
+from nysboost.catalogue import ROBUST, find_method, run_method
 from nysboost.gram import make_gram
 from nysboost.kernels import Kernel
 from nysboost.numerics.arrays import Array, TableLike
@@ -122,7 +122,7 @@ def approximate(
     True
     """
     find_method(method)
-    if y is not None and method not in SUPERVISED:
+    if y is not None and method != "target":
         msg = f"The method {method!r} does not look at y: leave y out, or take method='target'."
         raise ValueError(msg)
     settings = _settings(settings, n_components, options)

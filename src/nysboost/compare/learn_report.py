@@ -16,6 +16,7 @@ from nysboost.compare.learners import COMPACT, OURS, Problem, is_ours, say_outco
 from nysboost.compare.outcomes import Outcome
 from nysboost.compare.page import Page, Section, Table, format_number
 from nysboost.compare.peers import CONSTANT
+from nysboost.data.rows import spread_indices
 from nysboost.plots import CoverageDisplay
 from nysboost.tables.values import is_gap
 
@@ -101,7 +102,7 @@ def _show_predictions(problem: Problem, model: Any, table: Any, y: Any) -> Secti
 
 def _draw_points(axes: Any, x: Any, y: Any, label: str, slope: int) -> None:
     """Draw some points over the predictions x, and the line where they should be."""
-    some = np.linspace(0, len(x) - 1, min(len(x), EXAMINED)).astype(np.intp)
+    some = spread_indices(len(x), EXAMINED)
     axes.plot(x[some], y[some], ".", markersize=4, alpha=0.5, color=COLOURS[OURS])
     ends = np.array([x.min(), x.max()])
     axes.plot(ends, slope * ends, "--", color=BLACK, linewidth=1)

@@ -19,6 +19,7 @@ from threadpoolctl import threadpool_limits
 from nysboost.compare import peers
 from nysboost.compare.outcomes import Measures, Outcome, run_rounds
 from nysboost.compare.page import format_number
+from nysboost.data.rows import spread_indices
 from nysboost.learn import NystroemClassifier, NystroemRegressor
 from nysboost.search.data import in_folds
 
@@ -109,7 +110,7 @@ def fit_and_test(model: Any, problem: Problem, held: NDArray[np.intp]) -> tuple[
     """
     y, test = problem.y, problem.frame.take(held)
     rest = np.delete(np.arange(len(y)), held)
-    some = rest[np.linspace(0, len(rest) - 1, min(len(rest), LINEAR_ROWS)).astype(np.intp)]
+    some = rest[spread_indices(len(rest), LINEAR_ROWS)]
     coded = peers.CodedRows.of(problem.frame.take(some), test)
     tables = problem.frame.take(rest), test
     model, found = fit_and_measure(OURS, model, tables, (y[rest], y[held]))

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from nysboost.numerics import arrays as lib
 
-DTYPES = {kind: getattr(np, kind) for kind in ("float32", "float64", "int32", "int64")}
 LIBRARIES = {"torch": "array_api_compat.torch", "cupy": "array_api_compat.cupy"}
 
 
@@ -90,8 +89,6 @@ class Describer:
             if all(isinstance(key, str) for key in value):
                 return {"dict": {k: self.describe(v, f"{k} of {where}") for k, v in value.items()}}
             return {"pairs": self.describe([list(pair) for pair in value.items()], where)}
-        if isinstance(value, type) and issubclass(value, np.generic):
-            return {"dtype": value.__name__}
         if id(value) not in self._seen:
             self._alive.append(value)
             self._seen[id(value)] = self._reference(value, where)
@@ -168,7 +165,6 @@ def put_together(
         "tuple": lambda items: tuple(map(read, items)),
         "dict": lambda items: {name: read(item) for name, item in items.items()},
         "pairs": lambda items: {read(key): read(item) for key, item in items},
-        "dtype": DTYPES.__getitem__,
         "names": lambda names: np.array([str(name) for name in names], dtype=object),
         "scalar": lambda name: arrays[name][()],
         "array": arrays.__getitem__,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
 from typing import Any
@@ -15,21 +15,22 @@ from sklearn.utils.validation import check_is_fitted
 from nysboost.approximation import Approximation
 from nysboost.boosting.learner import Mixture
 from nysboost.data.driver import BlockTask
-from nysboost.data.lazy import gather
 from nysboost.data.recognise import rows_of
 from nysboost.data.rows import PROBED, Rows, RowsView, spread_indices
+from nysboost.estimators.parameters import Estimator
 from nysboost.gram import KernelGram
 from nysboost.learn import input as given
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices
-from nysboost.numerics.checks import make_rng, refuse_unequal
+from nysboost.numerics.checks import RandomState, make_rng, refuse_unequal
 from nysboost.numerics.progress import current
-from nysboost.numerics.resources import at_most, one_blas_thread
+from nysboost.numerics.resources import MAX_MEMORY, at_most, one_blas_thread
 from nysboost.search.candidates import Groups
 from nysboost.search.data import in_folds
 from nysboost.search.search import Fitted, learn
 from nysboost.search.tuning import LANDMARKS
 from nysboost.tables.piecewise import with_codes
+from nysboost.tables.rows import fit_rows, new_rows
 
 PIECE = 2**25
 """Bytes of features that are held while variances are evaluated."""
@@ -46,8 +47,27 @@ rows errors have errors of about 3 %, and 784 columns of mnist take a second."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class BaseLearner(given.TableInput):
+class BaseLearner(Estimator):
     """Landmarks, a metric, weights and leaves, found together; final classes say for what."""
+
+    n_components: int | str = field(default=LANDMARKS, kw_only=False)
+    kernel: Any = "auto"
+    metric: str | None = "auto"
+    landmarks: str = "target"
+    scale: str | None = "auto"
+    local: bool | int | str = "auto"
+    missing: str = "fill"
+    max_memory: int | str = MAX_MEMORY
+    n_jobs: int | None = None
+    verbose: int | None = None
+    random_state: RandomState = None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.missing != "raise"
+        tags.target_tags.required = True
+        return tags
 
     # Fitting
 
@@ -61,22 +81,21 @@ class BaseLearner(given.TableInput):
             self.partial_fit(X, y, sample_weight=of_block)
         return self
 
-    def _on_host(self, y: Any, what: str) -> Any:
-        """Return y in memory, as it is but for its place; refuse none."""
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None: "
-                f"give as many {what} as X has rows."
-            )
-        y = gather(y)
-        return arrays.to_host(y) if hasattr(y, "device") and not isinstance(y, np.ndarray) else y
+    def _sample_weight(self, weights: Any, n: int, *, first: bool = True) -> Floats | None:
+        """Return weights whose scale does not matter; those of later rows in units of the first."""
+        if weights is None:
+            return None
+        found = given.check_weights(weights, n)
+        if first:
+            self._weight_unit = given.unit_of_weights(found)
+        return np.asarray(found / getattr(self, "_weight_unit", 1.0))
 
     def _learn(
         self, X: Any, Y: Floats, weights: Floats | None, *, local: bool | int | str,
         after: Callable[[Fitted], Fitted] = lambda fitted: fitted,
     ) -> Fitted:  # fmt: skip
         """Find the model, with targets of shape (n, t), and keep what `after` makes of it."""
-        rows = self._rows(X, reset=True, Y=Y, weights=weights)
+        rows = fit_rows(self, X, self.missing, Y, weights)
         refuse_unequal(rows.n, Y.shape[0])
         groups = self._groups(rows)
         budget, rng = self._budget(), make_rng(self.random_state)
@@ -156,7 +175,7 @@ class BaseLearner(given.TableInput):
     def _update(self, X: Any, Y: Floats, weights: Floats | None) -> None:
         """Add rows to the weights and to the leaves."""
         X, Y, weights = given.drop_zero_weights(X, Y, weights)
-        rows = self._rows(X, reset=False).count()
+        rows = new_rows(self, X, self.missing).count()
         refuse_unequal(rows.n, Y.shape[0])
         budget = self._budget()
         self._members = [member.add_rows(rows, Y, weights, budget) for member in self._members]
@@ -166,7 +185,7 @@ class BaseLearner(given.TableInput):
     def _evaluate(self, X: Any, of_rows: Callable[[Any, Any], Array]) -> Any:
         """Return of_rows(self, rows) of new rows, shape (n, w); of lazy ones block by block."""
         check_is_fitted(self)
-        rows = self._rows(X, reset=False)
+        rows = new_rows(self, X, self.missing)
         if not rows.lazy:
             return of_rows(self, rows if self._single else InDouble(rows))
         width = int(_evaluate_block((self, of_rows), rows.form).shape[1])

@@ -21,7 +21,7 @@ from nysboost.data.rows import Rows
 from nysboost.estimators.parameters import guard
 from nysboost.kernels.scaling import unit_spread
 from nysboost.learn.base import BaseLearner
-from nysboost.learn.input import drop_zero_weights
+from nysboost.learn.input import check_settings, drop_zero_weights
 from nysboost.learn.margins import LOSSES as MARGIN_LOSSES
 from nysboost.learn.margins import STRENGTHS, USUAL, fit_machines
 from nysboost.numerics.arrays import Floats, TableLike, to_host
@@ -29,7 +29,7 @@ from nysboost.numerics.checks import require_positive, unknown
 from nysboost.search.candidates import UNIT_GAUSSIAN, Candidate, Groups, at_random
 from nysboost.search.data import in_folds
 from nysboost.search.search import Fitted
-from nysboost.tables.targets import classifiable
+from nysboost.tables.targets import check_labels, find_classes
 
 LOSSES = ("squared", *MARGIN_LOSSES)
 
@@ -139,7 +139,7 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         sample_weight : array-like of shape (n,) or None
             How often each row counts.
         """
-        self._check_settings()
+        check_settings(self)
         if self.loss not in LOSSES:
             raise ValueError(unknown("loss", self.loss, LOSSES))
         if self.C is not None:
@@ -147,16 +147,10 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         if isinstance(X, Iterator):
             self._fit_blocks(X, y, sample_weight)
             return self
-        labels = self._labels(y)
+        labels = check_labels(y, self)
         weights = self._weights(sample_weight, labels)
         X, labels, weights = drop_zero_weights(X, labels, weights)
-        self.classes_, codes = np.unique(labels, return_inverse=True)
-        if len(self.classes_) == 1:
-            raise ValueError(
-                f"{type(self).__name__} needs at least two classes, but y has one class, "
-                f"{self.classes_.tolist()[0]!r}{'' if weights is None else ', of rows that count'}"
-                ": there is nothing to tell apart."
-            )
+        self.classes_, codes = find_classes(labels)
         indicators, squared = np.eye(len(self.classes_))[codes], self.loss == "squared"
         local = self.local if squared else False  # leaves have no margins
         fitted = self._learn(X, indicators, weights, local=local, after=self._add_machines)
@@ -227,7 +221,7 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
                     "nothing can be learned about it: begin with rows of every class."
                 )
             return self.fit(X, y, sample_weight)
-        labels = self._labels(y)
+        labels = check_labels(y, self)
         codes = np.searchsorted(self.classes_, labels)
         codes = np.minimum(codes, len(self.classes_) - 1)
         strange = self.classes_[codes] != labels
@@ -276,9 +270,6 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
 
     def _calibrated(self, scores: Floats) -> Floats:
         return logits_of(scores, self._slope, self._power, self._bias)
-
-    def _labels(self, y: Any) -> Any:
-        return classifiable(self._on_host(y, "labels"))
 
 
 def _logits(learner: Any, rows: Any) -> Floats:

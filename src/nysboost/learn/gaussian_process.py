@@ -15,14 +15,14 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
 from nysboost.data.driver import BlockTask
-from nysboost.data.lazy import gather, label_largest
+from nysboost.data.lazy import label_largest
 from nysboost.data.recognise import rows_of
 from nysboost.estimators.parameters import KernelLike
 from nysboost.estimators.transformers import OnFeatures
 from nysboost.learn.margins import Logistic, Objective, fit_margins
 from nysboost.numerics.arrays import Array, Floats, TableLike, floats_on_host
 from nysboost.numerics.checks import refuse_unequal, require_count, require_positive
-from nysboost.tables.targets import classifiable
+from nysboost.tables.targets import check_labels, find_classes
 
 CONVERGED = 1e-8
 """Newton's method ends when a step promises less than this share of the objective."""
@@ -100,16 +100,10 @@ class GaussianProcessClassifier(ClassifierMixin, OnFeatures):
         """Fit the classifier to rows X, as in `Nystroem.fit`, with labels y of any type, (n,)."""
         require_count("max_iter", self.max_iter)
         require_positive("variance", self.variance)
-        if y is None:
-            msg = f"{type(self).__name__} requires y to be passed, but the target y is None."
-            raise ValueError(msg)
-        labels = classifiable(gather(y))
+        labels = check_labels(y, self)
         features = self._fit_features(X)
         refuse_unequal(features.shape[0], len(labels))
-        self.classes_, codes = np.unique(labels, return_inverse=True)
-        if len(self.classes_) < 2:
-            msg = f"y has one class alone, {self.classes_[0]!r}: a classifier needs two or more."
-            raise ValueError(msg)
+        self.classes_, codes = find_classes(labels)
         problems = np.arange(len(self.classes_))[1 if len(self.classes_) == 2 else 0 :]
         self.class_weight_ = compute_class_weight(
             self.class_weight, classes=self.classes_, y=labels

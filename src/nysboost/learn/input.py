@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,24 +12,15 @@ from nysboost.catalogue import METHODS, find_method
 from nysboost.data.lazy import is_lazy
 from nysboost.data.recognise import numbers_of
 from nysboost.data.rows import Rows
-from nysboost.estimators.parameters import Estimator
 from nysboost.gram import KernelGram
 from nysboost.kernels import Anova
 from nysboost.kernels.scaling import SCALINGS
 from nysboost.numerics.arrays import Array, Floats, is_sparse, stack_tables
-from nysboost.numerics.checks import (
-    RandomState,
-    format_value,
-    refuse_unequal,
-    require_count,
-    unknown,
-)
-from nysboost.numerics.resources import MAX_MEMORY, as_bytes
+from nysboost.numerics.checks import format_value, refuse_unequal, require_count, unknown
+from nysboost.numerics.resources import as_bytes
 from nysboost.search.candidates import Groups, Place, at_random, candidates_of
-from nysboost.search.tuning import LANDMARKS
 from nysboost.settings import Settings
-from nysboost.tables.frames import frame_of, is_frame, names_of
-from nysboost.tables.rows import fit_rows, new_rows
+from nysboost.tables.frames import frame_of, is_frame, names_of, refuse_unknown
 from nysboost.user_error import need
 
 BUFFER_BYTES = 2**28
@@ -46,80 +36,46 @@ STILL = "rpcholesky"
 """Landmarks of a kernel that learns no metric; k-means centres had 1.25 of its error (concrete)."""
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
-class TableInput(Estimator):
-    """The learners' parameters, and how they take tables and weights."""
-
-    n_components: int | str = field(default=LANDMARKS, kw_only=False)
-    kernel: Any = "auto"
-    metric: str | None = "auto"
-    landmarks: str = "target"
-    scale: str | None = "auto"
-    local: bool | int | str = "auto"
-    missing: str = "fill"
-    max_memory: int | str = MAX_MEMORY
-    n_jobs: int | None = None
-    verbose: int | None = None
-    random_state: RandomState = None
-
-    def _rows(
-        self, X: Any, *, reset: bool, Y: Floats | None = None, weights: Floats | None = None
-    ) -> Any:
-        """Return the rows of a table as numbers; `reset` decides what its columns are."""
-        if reset:
-            return fit_rows(self, X, self.missing, None if is_lazy(Y) else Y, weights)
-        return new_rows(self, X, self.missing)
-
-    def _check_settings(self) -> None:
-        if not isinstance(self.n_components, str):
-            require_count("n_components", self.n_components)
-        elif self.n_components != "auto":
-            raise ValueError(unknown("number of landmarks", self.n_components, ("auto",)))
-        if not isinstance(self.local, bool) and self.local != "auto":
-            require_count("local", self.local)
-        as_bytes(self.max_memory)
-        for name in ("metric", "landmarks"):
-            if not isinstance(value := getattr(self, name), str | None):
-                given = f"{name}={format_value(value)}"
-                raise ValueError(f"{name} is a name or None, but {given} was given.")
-        for name, known in (
-            ("scale", (*(s for s in SCALINGS if s != "none"), None)),
-            ("missing", ("fill", "raise")),
-        ):
-            value = getattr(self, name)
-            if not isinstance(value, str | None) or value not in known:
-                raise ValueError(unknown(f"setting of {name}", value, map(str, known)))
-
-    def _sample_weight(self, weights: Any, n: int, *, first: bool = True) -> Floats | None:
-        """Return weights whose scale does not matter; those of later rows in units of the first."""
-        if weights is None:
-            return None
-        given, like_X = numbers_of(weights, "sample_weight"), np.empty((n, 1))
-        if np.ndim(given) > 1:
-            raise ValueError(f"Sample weights must be 1D array or scalar, not {given.ndim}D.")
-        given = given if np.ndim(given) else given.item()
-        found = _check_sample_weight(given, like_X, dtype=np.float64, ensure_non_negative=True)
-        largest = found.max()
-        if largest > 0 and not SMALLEST < largest < 1 / SMALLEST:
-            raise ValueError(
-                f"sample_weight has values up to {largest:.3g}, which count a row as often as no "
-                "number can say: divide all of them by their mean."
-            )
-        if not found.sum() > 0:
-            raise ValueError("sample_weight is zero for every row: nothing is left to learn from.")
-        if first:
-            self._weight_unit = _unit(found)
-        return np.asarray(found / getattr(self, "_weight_unit", 1.0))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = self.missing != "raise"
-        tags.target_tags.required = True
-        return tags
+def check_settings(learner: Any) -> None:
+    """Refuse settings of a learner that are none of those that it takes."""
+    if not isinstance(learner.n_components, str):
+        require_count("n_components", learner.n_components)
+    elif learner.n_components != "auto":
+        raise ValueError(unknown("number of landmarks", learner.n_components, ("auto",)))
+    if not isinstance(learner.local, bool) and learner.local != "auto":
+        require_count("local", learner.local)
+    as_bytes(learner.max_memory)
+    for name in ("metric", "landmarks"):
+        if not isinstance(value := getattr(learner, name), str | None):
+            given = f"{name}={format_value(value)}"
+            raise ValueError(f"{name} is a name or None, but {given} was given.")
+    scalings = (*(s for s in SCALINGS if s != "none"), None)
+    for name, known in (("scale", scalings), ("missing", ("fill", "raise"))):
+        value = getattr(learner, name)
+        if not isinstance(value, str | None) or value not in known:
+            raise ValueError(unknown(f"setting of {name}", value, map(str, known)))
 
 
-def _unit(weights: Floats) -> float:
+def check_weights(weights: Any, n: int) -> Floats:
+    """Return how often each of n rows counts, shape (n,), or say why that cannot be."""
+    given = numbers_of(weights, "sample_weight")
+    if given.ndim > 1:
+        raise ValueError(f"Sample weights must be 1D array or scalar, not {given.ndim}D.")
+    found: Floats = _check_sample_weight(
+        given if given.ndim else given.item(), np.empty((n, 1)), ensure_non_negative=True
+    )
+    largest = found.max()
+    if largest > 0 and not SMALLEST < largest < 1 / SMALLEST:
+        raise ValueError(
+            f"sample_weight has values up to {largest:.3g}, which count a row as often as no "
+            "number can say: divide all of them by their mean."
+        )
+    if not found.sum() > 0:
+        raise ValueError("sample_weight is zero for every row: nothing is left to learn from.")
+    return found
+
+
+def unit_of_weights(weights: Floats) -> float:
     """Return what weights are divided by: counts stay counts, others get the mean 1."""
     there = weights[weights > 0]
     least = float(there.min())
@@ -203,12 +159,9 @@ def _join_frames(parts: list[Any]) -> Any:
         raise ValueError("The iterator gives data frames and arrays: give blocks of one kind.")
     frames, names = [frame_of(part) for part in parts], names_of(parts[0])
     for i, frame in enumerate(frames):
-        lacking = [name for name in names if name not in frame.columns]
-        if lacking:
-            raise ValueError(f"Block {i} of the iterator has no column {lacking[0]!r}.")
+        refuse_unknown(names, frame.columns, f"Block {i} of the iterator")
     frames = [frame.select(names) for frame in frames]
-    if all((f.implementation, f.schema) == (frames[0].implementation, frames[0].schema)
-           for f in frames):  # fmt: skip
+    if len({(frame.implementation, *frame.schema.items()) for frame in frames}) == 1:
         return nw.concat(frames).to_native()
     pa = need("pyarrow", "files")
     tables = [frame.to_arrow() for frame in frames]

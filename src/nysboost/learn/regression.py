@@ -13,10 +13,11 @@ from sklearn.utils import check_array, column_or_1d
 
 from nysboost.data.recognise import numbers_of
 from nysboost.learn.base import BaseLearner
-from nysboost.learn.input import SMALLEST, drop_zero_weights
+from nysboost.learn.input import SMALLEST, check_settings, drop_zero_weights
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, TableLike
 from nysboost.search.search import Fitted
+from nysboost.tables.targets import bring_to_host
 
 CENTRAL, NORMAL = 0.95, 1.959963984540054
 """The share of held-out rows that an interval of ±1.96 standard deviations is made to cover."""
@@ -140,7 +141,7 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         sample_weight : array-like of shape (n,) or None
             How often each row counts.
         """
-        self._check_settings()
+        check_settings(self)
         if isinstance(X, Iterator):
             self._fit_blocks(X, y, sample_weight)
             return self
@@ -203,7 +204,7 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
 
     def _targets(self, y: Any, X: Any) -> Any:
         """Return y as numbers, shape (n, t)."""
-        host = self._on_host(y, "targets")
+        host = bring_to_host(y, self)
         host = host if arrays.is_sparse(host) else numbers_of(host, name="y")
         with np.errstate(over="ignore", invalid="ignore"):  # scikit-learn adds all numbers up
             checked = check_array(

@@ -73,25 +73,19 @@ def _distances_from_means(squared: Floats, owner: Indices, before: Floats) -> Fl
 
 
 def clusters(
-    points: Array,
-    c: int,
-    rng: np.random.Generator,
-    *,
-    weights: Floats | None = None,
-    max_iter: int = MAX_ITER,
-    rough: bool = False,
+    X: Array, c: int, rng: np.random.Generator, *, max_iter: int = MAX_ITER, rough: bool = False
 ) -> tuple[Array, Indices]:
-    """Return c centroids, (c, d), of k-means on weighted points (n, d), and the points' clusters.
+    """Return c centroids, (c, d), of k-means on points X (n, d), and the points' clusters.
 
     Matrix products on the points' device: scikit-learn's OpenMP threads do not survive a fork.
     `rough`: seven digits of the points, as seen from their mean, are enough, and cost half.
     """
-    far = float(np.finfo("float32" if rough else arrays.dtype_name(points)).max) ** 0.25
-    largest = arrays.max_abs(points)  # in whose units squares are in range, where they are not
-    unit = 1.0 if largest == 0 or 1 / far < largest < far else arrays.unit_of(points)
-    cloud = _Cloud(points / unit if unit != 1 else points, weights, rough)
+    far = float(np.finfo("float32" if rough else arrays.dtype_name(X)).max) ** 0.25
+    largest = arrays.max_abs(X)  # in whose units squares are in range, where they are not
+    unit = 1.0 if largest == 0 or 1 / far < largest < far else arrays.unit_of(X)
+    cloud = _Cloud(X / unit if unit != 1 else X, rough)
     Z = cloud.take(_seeds_among(cloud, c, rng))
-    variance = 2 * float(cloud.half_norms.mean()) / points.shape[1]  # the mean of the features'
+    variance = 2 * float(cloud.half_norms.mean()) / X.shape[1]  # the mean of the features'
     owner = np.full(cloud.n, -1)
     for _ in range(max_iter):
         nearest, squared = cloud.nearest(Z)
@@ -103,16 +97,14 @@ def clusters(
             break
     owner, _ = cloud.nearest(Z)
     Z = (Z + cloud.centre) * unit
-    return (csr_matrix(Z) if arrays.is_sparse(points) else Z), owner
+    return (csr_matrix(Z) if arrays.is_sparse(X) else Z), owner
 
 
 class _Cloud:
-    """Weighted points, centred where they are dense so that their products keep their digits."""
+    """Points, centred where they are dense so that their products keep their digits."""
 
-    def __init__(self, points: Array, weights: Floats | None, rough: bool = False) -> None:
+    def __init__(self, points: Array, rough: bool) -> None:
         self.n, self.rough = int(points.shape[0]), rough and not arrays.is_sparse(points)
-        mass = np.ones(self.n) if weights is None else np.asarray(weights, np.float64)
-        self.mass = mass / mass.max() if mass.any() else np.ones(self.n)
         self.centre: Any = 0.0
         if arrays.is_sparse(points):
             self.X, squares = points.tocsr(), points.multiply(points).sum(axis=1)
@@ -146,16 +138,15 @@ class _Cloud:
     def means(self, owner: Indices, squared: Floats, before: Array) -> Array:
         """Return the groups' means; an empty group gets the point that lies farthest out."""
         c = before.shape[0]
-        mass = np.bincount(owner, self.mass, minlength=c)
-        empty = np.flatnonzero(mass == 0)
+        sizes = np.bincount(owner, minlength=c)
+        empty = np.flatnonzero(sizes == 0)
         if len(empty):
-            far = np.argsort(-squared * self.mass, kind="stable")[: len(empty)]
+            far = np.argsort(-squared, kind="stable")[: len(empty)]
             owner = owner.copy()
             owner[far] = empty
-            mass = np.bincount(owner, self.mass, minlength=c)
-        weight = self.mass / arrays.positive_or_one(mass)[owner]
-        means = _sums(self.X, owner, weight, c)
-        there = arrays.like(np.asarray(mass > 0, dtype=np.float64)[:, None], before)
+            sizes = np.bincount(owner, minlength=c)
+        means = _sums(self.X, owner, 1 / sizes[owner], c)
+        there = arrays.like(np.asarray(sizes > 0, dtype=np.float64)[:, None], before)
         return means * there + before * (1 - there)
 
 
@@ -172,11 +163,12 @@ def _sums(X: Array, owner: Indices, weight: Floats, c: int) -> Array:
 
 def _seeds_among(cloud: _Cloud, c: int, rng: np.random.Generator) -> Indices:
     """Return c points by greedy k-means++, on the points' device, without waiting for a GPU."""
-    first = rng.choice(cloud.n, p=cloud.mass / cloud.mass.sum())
+    first = rng.choice(cloud.n, p=np.full(cloud.n, 1 / cloud.n))
     together, trials = (AT_ONCE, TRIALS_AT_ONCE) if cloud.rough else (1, 2 + int(np.log(c)))
     Z = cloud.take(np.array([first]))
     xp, everything = arrays.namespace(Z), slice(0, cloud.n)
-    mass, half = (arrays.like(part, Z, xp.float64) for part in (cloud.mass, cloud.half_norms))
+    half = arrays.like(cloud.half_norms, Z, xp.float64)
+    ones = xp.ones_like(half)
 
     def squared_from(Z: Array) -> Array:
         scores = xp.astype(cloud.scores(Z, everything), xp.float64, copy=False)
@@ -186,13 +178,13 @@ def _seeds_among(cloud: _Cloud, c: int, rng: np.random.Generator) -> Indices:
     draws = -(-(c - 1) // together)
     uniform = arrays.like(rng.random((draws, trials)), Z, xp.float64)
     for i in range(draws):
-        summed = xp.cumulative_sum(nearest * mass)
+        summed = xp.cumulative_sum(nearest)
         drawn = xp.searchsorted(summed, uniform[i, :] * summed[-1], side="right")
         drawn = xp.clip(drawn, max=cloud.n - 1)  # no mass is left where few points are distinct
         closer = squared_from(cloud.take(drawn))
         for _ in range(min(together, c - len(chosen))):
             closer = xp.minimum(closer, nearest)
-            best = xp.reshape(xp.argmin(closer @ mass), (1,))
+            best = xp.reshape(xp.argmin(closer @ ones), (1,))
             nearest = xp.take(closer, best, axis=0)[0, :]
             chosen.append(xp.take(drawn, best))
     return arrays.to_host(xp.concat(chosen)).astype(np.intp)

@@ -9,13 +9,27 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _assert_all_finite, column_or_1d
 
+from nysboost.data.lazy import gather
+from nysboost.numerics.arrays import Indices, to_host
 from nysboost.tables import values
 from nysboost.tables.frames import cells_of
 from nysboost.user_error import TableError
 
 
-def classifiable(y: Any) -> NDArray[Any]:
+def bring_to_host(y: Any, learner: Any, what: str = "targets") -> Any:
+    """Return y in memory, as it is but for its place; refuse none."""
+    if y is None:
+        raise ValueError(
+            f"{type(learner).__name__} requires y to be passed, but the target y is None: "
+            f"give as many {what} as X has rows."
+        )
+    y = gather(y)
+    return to_host(y) if hasattr(y, "device") and not isinstance(y, np.ndarray) else y
+
+
+def check_labels(y: Any, learner: Any) -> NDArray[Any]:
     """Return labels of one type that can be told apart, shape (n,), or say why they cannot."""
+    y = bring_to_host(y, learner, "labels")
     if isinstance(y, np.ma.MaskedArray) and np.ma.is_masked(y):
         msg = "y is a masked array, and its masked labels would count: leave such rows out."
         raise ValueError(msg)
@@ -36,6 +50,17 @@ def classifiable(y: Any) -> NDArray[Any]:
         _assert_all_finite(labels, input_name="y")
     check_classification_targets(labels)
     return labels
+
+
+def find_classes(labels: NDArray[Any]) -> tuple[NDArray[Any], Indices]:
+    """Return the different labels, two or more, and which of them each row has."""
+    classes, codes = np.unique(labels, return_inverse=True)
+    if len(classes) == 1:
+        raise ValueError(
+            "A classifier needs at least two classes, but of rows that count y has one class, "
+            f"{classes.tolist()[0]!r}: there is nothing to tell apart."
+        )
+    return classes, codes
 
 
 def _of_one_type(labels: NDArray[Any]) -> NDArray[Any]:
