@@ -1,4 +1,4 @@
-"""Learners on a problem of the market, and the dense system that their weights solve."""
+"""Learners on a problem of the market, the dense system of their weights, and a table."""
 
 import numpy as np
 
@@ -13,6 +13,13 @@ def table_of(problem, p=4, m=6, rows=None):
     for i in range(p):
         table.append(fit_learner(gram, gram.landmarks(np.arange(i * m, (i + 1) * m)), m))
     return table
+
+
+def wave(n=250, seed=0, noise=0.05, d=3):
+    """Rows, and a target that the first two of their columns make."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-2, 2, size=(n, d))
+    return X, np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] + noise * rng.normal(size=n)
 
 
 def dense(gram, learner, rows=None):

@@ -127,17 +127,6 @@ def test_a_result_says_what_its_method_gives():
     }
 
 
-@pytest.mark.parametrize("method", ["nystrom", "ensemble-ridge", "URB-mean", "RRB-med", "EEB-SF"])
-def test_barely_enough_rows_are_enough(method):
-    n, m = (1, 1) if method == "nystrom" else (3 * 4 + 2 + 1, 4)
-    how = {"n_learners": 3, "n_columns": m, "n_fit": 2, "n_tune": 1, "random_state": 0}
-    approx = nb.approximate(points(n), method, **how)
-    assert np.isfinite(approx.relative_error())
-    if method != "nystrom":
-        used = np.concatenate([learner.landmarks.indices for learner in approx.learners])
-        assert len(set(used)) == 12
-
-
 def test_the_paper_has_32_methods_27_of_them_variants_and_each_has_one_family():
     assert len(nb.VARIANTS) == 27
     assert len(set(oracle.METHODS)) == 32

@@ -252,8 +252,6 @@ class TestFailingStore:
         [
             lambda rows: nb.StandardNystroem(n_components=20).fit(rows),
             lambda rows: nb.NystroemRegressor(5, random_state=0).fit(rows, X[:, 0]),
-            lambda rows: nb.NystroemClassifier(5, random_state=0).fit(rows, X[:, 0] > 0),
-            lambda rows: nb.approximate(rows, "uniform", n_components=5),
             lambda rows: nb.KernelPCA(2).fit(rows),
             lambda rows: nb.StandardNystroem(n_components=9).fit(X[:99]).transform(rows),
             lambda rows: nb.NystroemRegressor(5, **QUICK).fit(X[:99], X[:99, 0]).predict(rows),

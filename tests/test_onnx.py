@@ -7,14 +7,11 @@ import numpy as np
 import onnxruntime
 import pandas as pd
 import pytest
+from market import points
 
 import nysboost as nb
 
 SETTINGS = {"kernel": "matern", "metric": "each", "random_state": 0, "verbose": 0}
-
-
-def points(n=90, seed=0):
-    return np.random.default_rng(seed).normal(size=(n, 3))
 
 
 def table(n=240):
@@ -83,8 +80,8 @@ TRANSFORMERS = [
 
 @pytest.mark.parametrize("model", TRANSFORMERS, ids=str)
 def test_transformers(model, tmp_path):
-    found = run(model.fit(points()), points(9, 1), tmp_path / "m")["features"]
-    assert_same(found, model.transform(points(9, 1)))
+    found = run(model.fit(points()), points(9, seed=1), tmp_path / "m")["features"]
+    assert_same(found, model.transform(points(9, seed=1)))
 
 
 @pytest.mark.parametrize(
@@ -93,7 +90,7 @@ def test_transformers(model, tmp_path):
     ids=str,
 )
 def test_learners_on_numbers(change, tmp_path):
-    X, new = points(), points(50, 1)
+    X, new = points(), points(50, seed=1)
     y = np.sin(2 * X[:, 0]) + X[:, 1]
     settings, few = SETTINGS | {"n_components": 8} | change, change != {"local": False}
     targets = [] if "loss" in change else [y, np.stack([y, X[:, 2]], axis=1)][few:]

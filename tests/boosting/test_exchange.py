@@ -9,6 +9,7 @@ from oracle import optimal_error
 
 import nysboost as nb
 from nysboost.boosting import exchange
+from nysboost.boosting.core import project_sample
 from nysboost.gram import Landmarks, Sample, make_gram
 
 POINTS = [name for name in market.NAMES if not isinstance(market.problem(name, n=9).kernel, str)]
@@ -117,3 +118,20 @@ def test_landmarks_that_span_too_little_are_completed_where_rows_span_all():
         Sample.of(gram, np.arange(60)), gram.landmarks(np.arange(5))
     )
     assert fit.error < 1e-7
+
+
+@pytest.mark.parametrize("sigma", [0.3, 1.5, 4.0])
+@pytest.mark.parametrize("seed", range(4))
+def test_another_exchange_follows_where_one_gained_much_or_most_rows_stayed(sigma, seed):
+    (gram, sample), c = sample_of(market.points(60, seed=seed), sigma), 12
+    core = project_sample(sample, gram.landmarks(np.arange(c + 6)))
+    kept, again = exchange.select_landmarks(core, c, float(np.linalg.norm(sample.matrix)))
+    before, after = (
+        optimal_error(sample.matrix, sample.matrix[:, J]) for J in (np.arange(c), kept)
+    )
+    assert len(kept) == c
+    assert after <= before * (1 + 1e-6)
+    if set(kept) != set(range(c)):
+        assert again == (
+            after**2 <= exchange.MUCH * before**2 or np.sum(kept >= c) >= exchange.MOST * 6
+        )

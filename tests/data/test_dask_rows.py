@@ -33,14 +33,6 @@ def test_rows_are_taken_in_the_order_asked_for(X, wanted):
     np.testing.assert_array_equal(rows_of(chunked(X)).take(wanted), X[wanted])
 
 
-def test_whole_numbers_become_floating_point():
-    X = np.arange(12).reshape(4, 3)
-    rows = rows_of(da.from_array(X, chunks=(2, 3)))
-    assert rows.take(np.array([3])).dtype == np.float64
-    assert rows.form.dtype == np.float64
-    assert rows_of(da.from_array(X.astype(np.float32), chunks=2)).form.dtype == np.float32
-
-
 def scaled(factor, block, other):
     return factor * block + other
 

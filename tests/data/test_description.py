@@ -3,16 +3,13 @@
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from nysboost.data import description
 from nysboost.data.archive import read_archive, write_archive
 from nysboost.data.description import Describer, of_dataclass, put_together
 
@@ -61,26 +58,6 @@ def test_what_is_shared_stays_shared():
     assert first is second is inside.content
     a, b = round_trip([part, part])
     assert a is b
-
-
-def test_arrays_whose_library_or_device_is_not_here_are_sentences(monkeypatch):
-    def missing(name):
-        raise ImportError(name)
-
-    def elsewhere(values, device=None):
-        msg = f"no {device or 'device'} here"
-        raise RuntimeError(msg)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(description.importlib, "import_module", missing)
-        with pytest.raises(description.DeviceError, match="install torch to load it"):
-            description._on_device(np.zeros(3), "torch", "cpu")
-    for library in ("torch", "cupy"):
-        with monkeypatch.context() as patch:
-            there = SimpleNamespace(asarray=elsewhere)
-            patch.setattr(description.importlib, "import_module", lambda _, there=there: there)
-            with pytest.raises(description.DeviceError, match=r"load\(path, device='cpu'\)"):
-                description._on_device(np.zeros(3), library, "cuda:7")
 
 
 KINDS = st.sampled_from(["<f8", "<f4", "<i8", "|b1", "<i4", "<U3"])

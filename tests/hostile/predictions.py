@@ -153,9 +153,6 @@ SINGLE: dict[str, Any] = {
         lambda: more("regressor", np.vstack([X, np.full((1, 4), np.nan)]), np.append(Y, 1e9),
                      sample_weight=np.append(np.ones(60), 0.0)),
         lambda found: close_to(more("regressor", X, Y, sample_weight=np.ones(60)))(found)),
-    "more rows for margins": (
-        lambda: hasattr(classifier(loss="hinge").fit(X, LABELS), "partial_fit"),
-        lambda there: not there),
 }  # fmt: skip
 ADDED = [
     *listed(SINGLE),

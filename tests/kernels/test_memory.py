@@ -49,15 +49,3 @@ def test_the_fastest_kernels_hold_their_values_alone(kernel, dtype):
     X, Y = points(N, dtype), points(M, dtype, seed=1)
     assert peak_of(kernel.against(Y), X) <= X.itemsize * N * M + OPERANDS
     assert kernel.bytes_per_value(X) == X.itemsize
-
-
-@each
-def test_a_pass_keeps_to_its_memory_with_every_kernel(kernel):
-    n, max_memory = 8000, 3_000_000
-    X = points(n, np.float64)
-    approx = nb.approximate(
-        X, "uniform", kernel, n_components=60, max_memory=max_memory, n_jobs=1, random_state=0
-    )
-    result = 8 * n * 4
-    approx.diag()
-    assert peak_of(lambda _: approx @ np.ones(n), X) <= max_memory + result < 8 * n * 60

@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from market import points
 from scipy.optimize import check_grad
 from scipy.sparse import csr_matrix
 from scipy.spatial.distance import pdist
@@ -18,10 +19,6 @@ FULL = np.array([[1.0, 0.3, -0.2], [0.1, 0.8, 0.4], [0.5, -0.6, 1.2]])
 WARP = Quantiles.of(np.array([[-2.0], [-1.0], [-0.1], [0.2], [2.5]]) * [1.0, 2.0, 0.5])
 UNIT = {kernel: kernel(sigma=1.0) for kernel in KERNELS}
 UNIT[partial(nb.Anova, 0.6, 3)] = nb.Anova(gamma=0.6, degree=3)
-
-
-def points(n=12, d=3, seed=0):
-    return np.random.default_rng(seed).normal(size=(n, d))
 
 
 @pytest.mark.parametrize("kernel", UNIT, ids=[type(unit).__name__ for unit in UNIT.values()])

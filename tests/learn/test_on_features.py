@@ -1,7 +1,5 @@
 """scikit-learn's contract for every learner, and passes over the features."""
 
-import pickle
-
 import numpy as np
 import pytest
 from scipy import sparse
@@ -68,10 +66,3 @@ def test_any_method_with_features_will_do(estimator, method):
 def test_a_method_without_features_gets_a_sentence(estimator):
     with pytest.raises(ValueError, match="no features for others"):
         clone(estimator).set_params(method="spectral-shift", n_landmarks=9).fit(X, Y)
-
-
-@each
-def test_a_pickle_answers_as_before_and_keeps_no_training_rows(estimator):
-    fitted = clone(estimator).set_params(n_landmarks=12).fit(X, Y)
-    again = pickle.loads(pickle.dumps(fitted))
-    np.testing.assert_array_equal(outcome(again), outcome(fitted))

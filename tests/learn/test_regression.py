@@ -9,6 +9,7 @@ import pytest
 from containers import CONTAINERS, memory_map
 from hypothesis import given
 from hypothesis import strategies as st
+from learners import wave as table
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils import estimator_checks
@@ -28,12 +29,6 @@ NUMERICAL_CHECKS = (
     "sample_weight_equivalence_on_dense_data", "regressors_train", "regressors_int",
     "estimators_pickle", "fit2d_1sample", "fit2d_1feature",
 )  # fmt: skip
-
-
-def table(n=250, seed=0, noise=0.05):
-    rng = np.random.default_rng(seed)
-    X = rng.uniform(-2, 2, size=(n, 3))
-    return X, np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] + noise * rng.normal(size=n)
 
 
 @pytest.mark.parametrize("check", NUMERICAL_CHECKS)

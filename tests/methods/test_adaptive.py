@@ -42,25 +42,12 @@ def test_the_partial_residual_is_that_of_a_low_rank_nystrom_in_the_columns_seen(
     )
 
 
-@pytest.mark.parametrize("residuals", [adaptive.exact_residuals, adaptive.partial_residuals])
-def test_the_second_round_follows_the_exact_probabilities(residuals):
-    """The first column is drawn uniformly, the second by what the first leaves."""
-    n, gram = 6, market.problem("decaying spectrum", n=6).gram
-    expected = np.zeros((n, n))
-    for first in range(n):
-        rest = residuals(gram, np.array([first, (first + 1) % n]))
-        rest[[first, (first + 1) % n]] = 0
-        expected[first] = rest / rest.sum()
-    rng, counts, runs = np.random.default_rng(1), np.zeros((n, n)), 3000
-    for _ in range(runs):
-        first = rng.integers(n)
-        chosen = np.array([first, (first + 1) % n])
-        counts[first, adaptive.draw(residuals(gram, chosen), chosen, 1, rng)] += 1
-    possible = expected > 0
-    starts = counts.sum(axis=1, keepdims=True)
-    result = chisquare(counts[possible], (starts * expected)[possible], sum_check=False)
-    assert counts[~possible].sum() == 0
-    assert result.pvalue > 1e-3
+def test_columns_are_drawn_in_proportion_to_what_they_leave_and_none_twice():
+    left, chosen, rng = np.array([3.0, 1.0, 9.0, 2.0, 0.0]), np.array([2]), np.random.default_rng(1)
+    drawn = [int(adaptive.draw(left.copy(), chosen, 1, rng)[0]) for _ in range(3000)]
+    counts = np.bincount(drawn, minlength=5)
+    assert counts[2] == counts[4] == 0
+    assert chisquare(counts[[0, 1, 3]], 3000 * np.array([3, 1, 2]) / 6).pvalue > 1e-3
 
 
 def test_partial_rounds_do_not_look_at_the_whole_matrix():

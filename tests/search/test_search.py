@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from learners import wave as table
 from scipy.sparse import random as random_sparse
 from sklearn.linear_model import Ridge
 
@@ -17,12 +18,6 @@ QUICK = {"kernel": "matern", "metric": "each", "random_state": 0}
 
 def rows(n=50, seed=0):
     return np.random.default_rng(seed).normal(size=(n, 4)) * [1, 1e4, 1e-3, 0] + [0, 50, 9, 7]
-
-
-def table(n, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.uniform(-2, 2, size=(n, 3))
-    return X, np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] + 0.05 * rng.normal(size=n)
 
 
 @pytest.mark.parametrize("scaling", SCALINGS.values())
