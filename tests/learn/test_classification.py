@@ -48,6 +48,15 @@ def test_several_classes():
     np.testing.assert_allclose(model.predict_log_proba(X), np.log(model.predict_proba(X)))
 
 
+def test_far_from_all_rows_the_shares_of_the_classes_are_left():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 5))
+    y = np.digitize(np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2], [-0.5, 0.7])
+    model = nb.NystroemClassifier(32, random_state=0).fit(X, y)
+    far = model.predict_proba(1e6 * X[:3])
+    np.testing.assert_allclose(far, np.tile(np.bincount(y) / 400, (3, 1)), atol=0.05)
+
+
 def test_blocks_of_rows_and_labels_may_come_from_an_iterator(monkeypatch):
     X, y = table(600)
     whole = nb.NystroemClassifier(15, **GIVEN).fit(X, y)

@@ -64,7 +64,7 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
 
     Each class is an indicator that is regressed on landmarks, as in `NystroemRegressor`. What
     comes out is turned into probabilities by a logistic map that rows held out of the fit
-    calibrate.
+    calibrate; of up to ten classes, logistic regressions on the same landmarks join.
 
     .. versionadded:: 0.2
 

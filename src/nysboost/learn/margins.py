@@ -251,9 +251,11 @@ def fit_machines(
 
     Each class is one problem against the rest; of two, the second. Held-out rows choose C by their
     share of right labels. The scores have shape (h, k). Landmarks are those of a trial, and in the
-    end `final` ones. If `most` is given, so many of the rows in memory stand for all, and beside
-    one held-out part the member is what scored.
+    end `final` ones. If `most` is given, the scores join those of squared errors: so many of the
+    rows in memory stand for all, beside one held-out part the member is what scored, and there is
+    no intercept, so that far from all landmarks the shares of the classes are left.
     """
+    alone = most is None
     data = trial.data if most is None else trial.data.in_memory(most)
     signs = 2.0 * data.Y[:, 1 if data.Y.shape[1] == 2 else 0 :] - 1.0
     tried: list[list[Floats]] = [[] for _ in strengths]
@@ -263,7 +265,7 @@ def fit_machines(
             kept[there] = 0.0
         machines = None
         for C, scores in zip(strengths, tried, strict=True):
-            objective = Objective(LOSSES[loss], C, tolerance=ROUGH)
+            objective = Objective(LOSSES[loss], C, alone, ROUGH)
             machines = fit_margins(features, signs, objective, kept, machines)
             w, b = _of_classes(machines)
             scores.append(arrays.floats_on_host(scores_of(features, w, b))[there])
@@ -275,8 +277,8 @@ def fit_machines(
 
     def member(weight: float) -> Member:
         features, weights = final().features(trial.scale), (w, b)
-        if most is None or len(data.folds) > 1:
-            objective = Objective(LOSSES[loss], strengths[best])
+        if alone or len(data.folds) > 1:
+            objective = Objective(LOSSES[loss], strengths[best], alone)
             machines = fit_margins(_factor(data, features), signs, objective, data.mass)
             weights = _of_classes(machines)
         of_rows, intercept = (arrays.like(part, features.normalization) for part in weights)
