@@ -141,6 +141,7 @@ def test_rows_of_dask_meet_on_workers_and_no_more_than_a_sample_and_the_model_co
 ):
     monkeypatch.setattr("nysboost.data.dask_rows.DaskRows.pieces", None)  # none comes by the chunk
     X, y = table(6000)
+    X = np.tile(X, 4)  # 8 columns, of which a quarter of max_memory holds 3,750 rows
     labels, counts = np.where(y > 0.2, "high", "low"), []
 
     def rows_in(result):
@@ -151,14 +152,14 @@ def test_rows_of_dask_meet_on_workers_and_no_more_than_a_sample_and_the_model_co
     def count(key, result, *_):
         counts.append((rows_in(result), str(key)))
 
-    options = {"n_components": 12, "local": 200, "max_memory": 16 * 6000 * 4, **QUICK}
+    options = {"n_components": 12, "local": 200, "max_memory": 16 * 6000 * 10, **QUICK}
     here = nb.NystroemClassifier(**options).fit(X, labels)
     rows = CountedChunks(X, 500).array
     with Callback(posttask=count):
         there = nb.NystroemClassifier(**options).fit(rows, labels)
     assert there.n_local_rows_ == 6000
     assert max(np.diff(member.leaves.starts).max() for member in there._members) <= 200
-    assert max(counts)[0] <= 4000, max(counts)  # the sample, a quarter of it held out
+    assert max(counts)[0] <= 4750, max(counts)  # the sample, 1,000 more held out
     np.testing.assert_allclose(there.predict_proba(X[:50]), here.predict_proba(X[:50]), atol=1e-6)
 
 

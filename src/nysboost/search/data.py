@@ -19,8 +19,9 @@ from nysboost.search import tuning
 from nysboost.search.loss import Sample
 from nysboost.tables.piecewise import PiecewiseCodes, with_codes
 
-FOLDS, SAMPLE_SHARE = 5, 8
-"""Parts of few rows, held out in turn; rows in memory take this part of the working memory."""
+FOLDS, SAMPLE_SHARE = 5, 4
+"""Parts of few rows, held out in turn; rows in memory take this part of the working memory (MNIST
+has 1.8 % wrong with a quarter, 2.1 % with an eighth)."""
 
 
 def in_folds(n: int) -> bool:
