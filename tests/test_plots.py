@@ -40,7 +40,7 @@ def test_intervals_are_counted_and_drawn(regressor, rows):
     assert shown.ax_.get_title() == f"90 % intervals contain {100 * inside:.0f} % of 80 rows"
     again = shown.plot(interval=0.5, ax=shown.ax_.figure.add_subplot())
     assert again.ax_.get_title().startswith("50 %")
-    with pytest.raises(ValueError, match="between 0 and 1, but 90"):
+    with pytest.raises(ValueError, match="between 0 and 1, but interval=90"):
         shown.plot(interval=90)
     with pytest.raises(TypeError, match="CalibrationDisplay is for classifiers"):
         plots.IntervalDisplay.from_estimator(nb.NystroemClassifier(), X, y > 0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
@@ -110,8 +109,7 @@ class Approximation(LowRankMatrix):
 
     def prefix(self, p: int) -> Approximation:
         """Return the mixture of the first p learners, weighed anew but not refitted."""
-        if isinstance(p, bool) or not isinstance(p, Integral):
-            require_count("p", p)
+        require_count("p", p)
         if self.trajectory is None or self.rule is None:
             if p == len(self.learners) == 1:
                 return self

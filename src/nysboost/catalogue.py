@@ -14,11 +14,9 @@ import numpy as np
 
 from nysboost.approximation import Approximation
 from nysboost.boosting import algorithm
-from nysboost.boosting.algorithm import JOINT_VARIANTS, RULES, VARIANTS
+from nysboost.boosting.algorithm import ENSEMBLES, JOINT_VARIANTS, VARIANTS
 from nysboost.boosting.core import core_on
 from nysboost.boosting.learner import Mixture, fit_learner, truncate
-from nysboost.boosting.rules import ExponentialWeights, RidgeWeights, Rule
-from nysboost.boosting.trajectory import Trajectory
 from nysboost.engine.feature_map import FeatureMap
 from nysboost.gram import Gram, Landmarks, given_landmarks
 from nysboost.joint.method import joint
@@ -42,19 +40,10 @@ def _nystrom(gram: Gram, settings: Settings, rng: Rng, *, fixed_rank: bool = Fal
     return truncate(gram, learner, sizes.rank) if fixed_rank else learner
 
 
-def _ensemble(letter: str, gram: Gram, settings: Settings, rng: Rng) -> Approximation:
-    """Σ μ_i G_i over learners on uniformly sampled columns."""
-    return _mix(gram, algorithm.ensemble(gram, settings, rng), rules_of(settings)[letter])
-
-
-def _boosting(name: str, gram: Gram, settings: Settings, rng: Rng) -> Approximation:
-    """Algorithm 1 with the weights and the clustering that the name says."""
-    variant = algorithm.parse_variant(name, rules_of(settings))
-    trajectory = algorithm.boost(gram, settings, variant.boosting, variant.selector, rng)
-    return _mix(gram, trajectory, variant.final)
-
-
-def _mix(gram: Gram, trajectory: Trajectory, rule: Rule) -> Approximation:
+def _mix(name: str, gram: Gram, settings: Settings, rng: Rng) -> Approximation:
+    """Σ μ_i G_i over learners of an ensemble, or of Algorithm 1 as the name says."""
+    steps, rule = algorithm.parse_method(name, settings)
+    trajectory = algorithm.find_learners(gram, settings, steps, rng)
     return Approximation(gram, trajectory.mixture(rule), trajectory, rule)
 
 
@@ -80,13 +69,9 @@ _FAMILIES: dict[str, dict[str, Callable[[Gram, Settings, Rng], Found]]] = {
         "nystrom-fixed-rank": partial(_nystrom, fixed_rank=True),
         "uniform": _of_size(sampling.uniform),
     },
-    "ensemble": {
-        "ensemble-uniform": partial(_ensemble, "U"),
-        "ensemble-exponential": partial(_ensemble, "E"),
-        "ensemble-ridge": partial(_ensemble, "R"),
-    },
-    "boosting": {name: partial(_boosting, name) for name in VARIANTS},
-    "boosting, joint core": {name: partial(_boosting, name) for name in JOINT_VARIANTS},
+    "ensemble": {name: partial(_mix, name) for name in ENSEMBLES},
+    "boosting": {name: partial(_mix, name) for name in VARIANTS},
+    "boosting, joint core": {name: partial(_mix, name) for name in JOINT_VARIANTS},
     "cluster centres": {
         "kmeans": _of_size(centres.kmeans),
         "density-weighted": _density_weighted,
@@ -211,9 +196,3 @@ def _wrap(gram: Gram, found: Found) -> Approximation:
     if isinstance(found, FeatureMap):
         found = Mixture((found,), np.ones(1))
     return Approximation(gram, found) if isinstance(found, Mixture) else found
-
-
-def rules_of(settings: Settings) -> dict[str, Rule]:
-    """Return what U, E, R and J mean under these settings."""
-    ridge = RidgeWeights(settings.nonnegative, tuple(settings.lambdas))
-    return RULES | {"E": ExponentialWeights(settings.eta), "R": ridge}

@@ -22,6 +22,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
 from nysboost.numerics.arrays import Floats, to_host
+from nysboost.numerics.checks import require_share
 
 __all__ = [
     "CalibrationDisplay",
@@ -115,8 +116,7 @@ class IntervalDisplay(_Predictions):
 
     def plot(self, *, interval: float = 0.9, ax: Any = None) -> Self:
         """Draw intervals that claim to contain this share of the rows; `ax` None makes a figure."""
-        if not 0 < interval < 1:
-            raise ValueError(f"interval is a share between 0 and 1, but {interval} was given.")
+        require_share("interval", interval)
         reach = norm.ppf(0.5 + interval / 2) * self.y_std
         inside = np.abs(self.y_true - self.y_pred) <= reach
         ax = self._diagonal(ax, np.concatenate([self.y_true, self.y_pred]))

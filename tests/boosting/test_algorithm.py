@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from learners import Recorder
 
 import nysboost as nb
-from nysboost.boosting.algorithm import RULES, SELECTORS, boost, ensemble, parse_variant
+from nysboost.boosting.algorithm import RULES, SELECTORS, boost, ensemble, parse_method
 from nysboost.boosting.rules import ExponentialWeights, RidgeWeights, UniformWeights
 from nysboost.settings import Settings
 
@@ -159,13 +159,6 @@ def test_validation_columns_are_whole_square_or_a_sample_of_rows_as_the_settings
 def test_a_name_has_two_letters_and_a_clustering():
     letters = {"U": UniformWeights(), "E": ExponentialWeights(0.01), "R": RidgeWeights()}
     for name in nb.VARIANTS:
-        variant = parse_variant(name)
-        assert (variant.boosting, variant.final) == (letters[name[0]], letters[name[1]])
-        assert variant.selector == SELECTORS[name[4:]]
-
-
-def test_rules_can_be_replaced_without_touching_the_defaults():
-    tuned = {"E": ExponentialWeights("tune")}
-    assert parse_variant("UEB-med", tuned).final == ExponentialWeights("tune")
-    assert parse_variant("UEB-med").final == ExponentialWeights(0.01)
-    assert tuned == {"E": ExponentialWeights("tune")}
+        found = parse_method(name, Settings())
+        assert found == ((letters[name[0]], SELECTORS[name[4:]]), letters[name[1]])
+    assert parse_method("UEB-med", Settings(eta="tune"))[1] == ExponentialWeights("tune")

@@ -114,7 +114,7 @@ def test_a_fault_of_the_disk_is_a_sentence_and_leaves_nothing(tmp_path, code, sa
 @pytest.mark.parametrize("compressed", [False, True])
 def test_an_npz_file_says_which_version_made_it_and_holds_the_arrays_alone(compressed, tmp_path):
     X, y = np.arange(12.0).reshape(4, 3)[:, ::-1], np.array(["a", "b"])
-    files.whole_npz(tmp_path / "rows.npz", compressed=compressed, X=X, y=y)
+    files.write_npz(tmp_path / "rows.npz", compressed=compressed, X=X, y=y)
     with np.load(tmp_path / "rows.npz", allow_pickle=False) as archive:
         assert archive.files == ["X", "y"]
         np.testing.assert_array_equal(archive["X"], X)

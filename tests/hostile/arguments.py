@@ -196,7 +196,7 @@ CASES = [
         "a tolerance of {}",
         lambda tol: approximate(tol=tol, n_components=None),
         by_name(0, 1, -0.1, "0.1", True, np.nan),
-        says="tol is a relative error between 0 and 1",
+        says="tol lies between 0 and 1",
     ),
     *listed(SINGLE),
 ]

@@ -4,7 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import ttest_ind
 
+import nysboost as nb
 from nysboost import approximate
+from nysboost.boosting.algorithm import find_learners, parse_method
 from nysboost.gram import make_gram
 from nysboost.kernels import Gaussian
 from nysboost.paper import datasets, presets, replicate
@@ -17,13 +19,13 @@ def of(preset, methods=replicate.METHODS, *, seed=0, number=0, reading="columns"
     return replicate.Replicate(preset, points, methods, seed, number, reading, device)
 
 
-def steps_of(preset):
-    return list(dict.fromkeys(replicate.parse_method(m, preset.eta)[0] for m in replicate.METHODS))
+def steps_of(settings):
+    return list(dict.fromkeys(parse_method(m, settings)[0] for m in replicate.METHODS))
 
 
 def test_the_thirty_methods_are_nine_trajectories_and_one_ensemble():
     assert len(replicate.METHODS) == 30
-    assert len(steps_of(tiny())) == 10
+    assert len(steps_of(nb.Settings())) == 10
 
 
 @pytest.mark.parametrize("reading", ["columns", "square"])
@@ -34,9 +36,9 @@ def test_errors_are_those_of_the_method_run_by_itself(reading, method):
     shared = one.measure()[method]
     G = replicate.kernel_gram(preset, one.draw()).whole()
     gram, settings = make_gram(G, "precomputed"), replicate.settings_of(preset, reading)
-    steps, final = replicate.parse_method(method, preset.eta)
-    rng = one.generator(1 + steps_of(preset).index(steps))
-    found = replicate.find_trajectory(gram, settings, steps, rng)
+    steps, final = parse_method(method, settings)
+    rng = one.generator(1 + steps_of(settings).index(steps))
+    found = find_learners(gram, settings, steps, rng)
     for p, error in zip(preset.counts, shared, strict=True):
         mixture = found.mixture(final, p)
         features = [learner.round_to(gram).features() for learner in mixture.learners]

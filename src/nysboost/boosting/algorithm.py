@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
-from typing import NamedTuple
+from typing import TypeAlias
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from nysboost.boosting.selectors import Selector
 from nysboost.boosting.trajectory import Trajectory, start
 from nysboost.boosting.validation import ResidualColumns
 from nysboost.gram import Gram
-from nysboost.numerics.checks import unknown
 from nysboost.numerics.progress import track
 from nysboost.settings import Settings
 
@@ -83,18 +82,28 @@ JOINT_VARIANTS: tuple[str, ...] = tuple(name for name in _NAMES if "J" in name)
 """Their 21 siblings with J, the joint core, in one step or in both."""
 
 
-class Variant(NamedTuple):
-    """XYB-clustering: X weighs the boosting step, Y the strong approximation."""
+ENSEMBLES = {"ensemble-uniform": "U", "ensemble-exponential": "E", "ensemble-ridge": "R"}
+"""The names of ensembles, with how their learners are weighed."""
 
-    boosting: Rule
-    final: Rule
-    selector: Selector
+Steps: TypeAlias = tuple[Rule, Selector] | None
+"""What finds learners: the rule and the clustering of boosting steps; None of an ensemble."""
 
 
-def parse_variant(name: str, rules: dict[str, Rule] | None = None) -> Variant:
-    """Return the composition that a name stands for, with `rules` for U, E, R and J."""
-    if name not in _NAMES:
-        raise ValueError(unknown("boosting variant", name, VARIANTS + JOINT_VARIANTS))
+def parse_method(name: str, settings: Settings) -> tuple[Steps, Rule]:
+    """Return what finds the learners of an ensemble or a variant, and what weighs them then.
+
+    XYB-clustering: X weighs the boosting step, Y the strong approximation.
+    """
+    ridge = rules.RidgeWeights(settings.nonnegative, tuple(settings.lambdas))
+    letters = RULES | {"E": rules.ExponentialWeights(settings.eta), "R": ridge}
+    if name in ENSEMBLES:
+        return None, letters[ENSEMBLES[name]]
     weights, clustering = name.split("-")
-    meaning = RULES | (rules or {})
-    return Variant(meaning[weights[0]], meaning[weights[1]], SELECTORS[clustering])
+    return (letters[weights[0]], SELECTORS[clustering]), letters[weights[1]]
+
+
+def find_learners(
+    gram: Gram, settings: Settings, steps: Steps, rng: np.random.Generator
+) -> Trajectory:
+    """Run boosting with these steps, or an ensemble."""
+    return boost(gram, settings, *steps, rng) if steps else ensemble(gram, settings, rng)

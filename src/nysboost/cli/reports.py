@@ -21,6 +21,7 @@ from nysboost.compare.page import Table, make_writable, print_table, publish
 from nysboost.data.recognise import as_rows
 from nysboost.kernels import KERNELS
 from nysboost.numerics.arrays import is_sparse
+from nysboost.numerics.checks import format_count
 from nysboost.numerics.progress import report_progress
 from nysboost.paper import datasets, presets
 from nysboost.tables.codes import Codes
@@ -91,7 +92,7 @@ def _refuse_what_cannot_be_learned(problem: learners.Problem, source: Source) ->
         msg = f"The target {target} is {values[0]} in every row: there is nothing to learn."
         raise UserError(msg)
     if problem.classify and counts.min() < folds:
-        n = f"{counts.min()} row{'s' if counts.min() > 1 else ''}"
+        n = format_count(counts.min(), "row")
         raise UserError(
             f"The label {values[counts.argmin()]} of {target} has {n}, fewer than the {folds} "
             "folds: drop such rows, or take fewer folds with --folds."
@@ -123,7 +124,7 @@ def compare(options: Namespace) -> dict[str, Any]:
     X, said, notes = _read_points(options)
     budget = methods.choose_budget(options.components, X.shape[0], chosen, options.learners)
     make_writable(options.out)
-    seeds = f"{options.repeats} seed{'s' if options.repeats > 1 else ''}"
+    seeds = format_count(options.repeats, "seed")
     notes.append(
         f"Kernel: {options.kernel}; {budget} landmarks; mixtures have {options.learners} learners "
         f"of {budget // options.learners} columns; {seeds} each, timed with one thread."

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nysboost._version import SOFTWARE
-from nysboost.data.files import refuse_no_place, whole_npz, whole_path
+from nysboost.data.files import refuse_no_place, whole_path, write_npz
 from nysboost.data.outputs import File
 from nysboost.tables.files import IN_FOLDERS
 from nysboost.user_error import EXISTS, NO_FILE, WRONG_DATA, UserError, exits_with, need
@@ -40,7 +40,7 @@ def _open_npy(path: Path, block: NDArray[Any], n: int | None) -> Opened:
 def _open_npz(path: Path, _block: NDArray[Any], _n: int | None) -> Opened:
     """Hold one array, X, in memory until it is whole."""
     parts: list[NDArray[Any]] = []
-    return parts.append, lambda: whole_npz(path, X=np.concatenate(parts))
+    return parts.append, lambda: write_npz(path, X=np.concatenate(parts))
 
 
 def _open_array(path: Path, block: NDArray[Any], _n: int | None) -> Opened:

@@ -124,7 +124,7 @@ def _set_scale(axes: Any, name: str, logarithmic: bool, values: Sequence[Any]) -
 
 
 @contextmanager
-def _drawn(chart: Chart, width: float, height: float, **style: Any) -> Iterator[Any]:
+def _make_figure(chart: Chart, width: float, height: float, **style: Any) -> Iterator[Any]:
     """Give a chart as a figure of matplotlib, inside its style: $ in a name begins no formula."""
     figures = need("matplotlib.figure", "experiments")
     with need("matplotlib", "experiments").rc_context(STYLE | style), warnings.catch_warnings():
@@ -146,7 +146,7 @@ def render(chart: Chart) -> str:
     how = {"svg.fonttype": "none", "svg.hashsalt": chart.title, "font.size": 9}
     text = io.StringIO()
     # letters stay readable at a phone's width
-    with _drawn(chart, 4.6, chart.height, **how, **{"legend.fontsize": 8}) as figure:
+    with _make_figure(chart, 4.6, chart.height, **how, **{"legend.fontsize": 8}) as figure:
         figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
     svg = re.sub(r"<metadata>.*?</metadata>", "", text.getvalue(), flags=re.S)
     svg = re.sub(r'<g id="[^"]*"', "<g", svg).replace(BLACK, "currentColor")  # ids are not unique
@@ -157,7 +157,7 @@ def render(chart: Chart) -> str:
 def save(chart: Chart, path: Path) -> None:
     """Draw a chart with its title into a PNG file, and an SVG file beside it."""
     # a fixed salt and no date: the same results give the same bytes
-    with _drawn(chart, 6.4, 5.0, **{"svg.hashsalt": "nysboost", "font.size": 10}) as figure:
+    with _make_figure(chart, 6.4, 5.0, **{"svg.hashsalt": "nysboost", "font.size": 10}) as figure:
         figure.axes[0].set_title(chart.title, fontsize=9, loc="left")
         with whole_file(path, "The figure") as file:
             figure.savefig(file, format="png", dpi=110, metadata={"Software": SOFTWARE})

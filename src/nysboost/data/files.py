@@ -54,11 +54,11 @@ def reserve(file: int, size: int, path: Path) -> None:
         return  # this system cannot, or
     except OSError as error:
         if error.errno in NO_ROOM:
-            raise disk_full(path, size) from error
+            raise disk_full_error(path, size) from error
         return  # this file system
 
 
-def disk_full(path: Path, size: int | None) -> OSError:
+def disk_full_error(path: Path, size: int | None) -> OSError:
     """Return the error that says what a result needs, where that is known, and what is free."""
     free = format_bytes(shutil.disk_usage(path.parent).free)
     needs = f"The disk has {free} free, which is too little"
@@ -100,7 +100,7 @@ def whole_file(path: Path, what: str = "The file") -> Iterator[BinaryIO]:
             os.fsync(file.fileno())
     except OSError as error:
         if error.errno in NO_ROOM:
-            raise disk_full(path, None) from error
+            raise disk_full_error(path, None) from error
         raise write_error(path, what, error) from error
 
 
@@ -113,7 +113,7 @@ def whole_text(path: Path, what: str = "The file") -> Iterator[TextIO]:
         text.detach()
 
 
-def whole_npz(path: Path, *, compressed: bool = False, **arrays: NDArray[Any]) -> None:
+def write_npz(path: Path, *, compressed: bool = False, **arrays: NDArray[Any]) -> None:
     """Write arrays as an .npz file, of which the comment says which version made it."""
     method = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
     with whole_file(path, "The array") as file, zipfile.ZipFile(file, "w", method) as archive:

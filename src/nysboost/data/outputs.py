@@ -138,7 +138,7 @@ class File(Output):
         except OSError as error:
             if error.errno not in files.NO_ROOM:
                 raise
-            raise files.disk_full(self.path, stop * self._row_bytes) from error
+            raise files.disk_full_error(self.path, stop * self._row_bytes) from error
 
     def finish(self) -> Array:
         self._file.truncate(self._start + self.written * self._row_bytes)

@@ -76,6 +76,8 @@ def rows_of(X: Any, *, name: str = "X") -> ArrayRows:
 
 def as_rows(X: Any, *, name: str = "X") -> Rows:
     """Recognise what the user passed in to fit on, once, and check that all is finite."""
+    if isinstance(X, Rows):
+        return X
     rows, start = rows_of(X, name=name), 0
     if isinstance(rows, DaskRows):
         return survey_rows(rows, (PROBED, MEASURED))

@@ -97,7 +97,7 @@ class FeatureMap:
     def __call__(self, X: Any) -> Array:
         """Return the features of the rows of a table, matched by names if it has them, (n, r)."""
         codes = getattr(self.gram, "codes", None)
-        X = codes(X, "refuse") if codes is not None and is_frame(X) else X
+        X = codes(X, missing="refuse") if codes is not None and is_frame(X) else X
         if getattr(X, "shape", ())[:1] == (0,):
             return arrays.empty((0, self.rank), arrays.as_float(arrays.dense(X)))
         rows, width = stream_of(X), self.gram.rows.n_features

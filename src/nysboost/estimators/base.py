@@ -18,7 +18,7 @@ from nysboost.data.rows import Rows
 from nysboost.estimators.parameters import KernelEstimator
 from nysboost.gram import make_gram
 from nysboost.numerics.arrays import Array, OutputLike, TableLike
-from nysboost.numerics.checks import make_rng, require_count
+from nysboost.numerics.checks import make_rng
 from nysboost.settings import Settings
 from nysboost.tables.frames import is_frame
 from nysboost.tables.rows import fit_rows, name_columns, new_rows, refuse_width
@@ -68,8 +68,6 @@ class BaseNystroem(
         y : array-like of shape (n_samples,) or None
             Targets, for the method "target"; others ignore it.
         """
-        if self.n_components is not None:
-            require_count("n_components", self.n_components)
         X = self._training_table(X)
         settings, rng = self._settings(), make_rng(self.random_state)
         if not isinstance(self.kernel_params, Mapping | None):
@@ -135,7 +133,7 @@ class BaseNystroem(
     def _training_table(self, X: Any) -> Any:
         """Return the table to fit to, checked, and note its columns."""
         if is_frame(X):
-            return fit_rows(self, X, "refuse").data
+            return fit_rows(self, X, "refuse")
         if stays_where_it_is(X):  # scikit-learn would copy it into memory
             name_columns(self, None, rows_of(X).n_features)
         else:

@@ -15,7 +15,7 @@ from nysboost.numerics.arrays import Array, max_abs, namespace
 from nysboost.numerics.resources import Budget
 from nysboost.numerics.tolerances import ASYMMETRIC, INDEFINITE, cutoff
 from nysboost.tables.frames import is_frame
-from nysboost.tables.rows import frame_numbers
+from nysboost.tables.rows import fit_codes
 
 SQUARABLE = 1e140
 """Kernel values below this, and above its inverse, can be squared and summed in float64."""
@@ -54,8 +54,7 @@ def make_gram(
         if corrupted:
             return gram
     else:
-        codes, numbers = frame_numbers(X) if is_frame(X) else (None, X)
-        rows = as_rows(numbers)
+        codes, rows = fit_codes(X, "refuse") if is_frame(X) else (None, as_rows(X))
         gram = KernelGram(rows, make_kernel(kernel, **params).resolve(rows), budget)
         gram.codes = codes
     return probe(gram)
@@ -69,7 +68,7 @@ def on_other_rows(gram: Gram, X: Any) -> Gram:
             "the rows of the fit, or fit on points with a kernel."
         )
     codes = getattr(gram, "codes", None)
-    rows = as_rows(X if codes is None else codes(X, "refuse"))
+    rows = as_rows(X if codes is None else codes(X, missing="refuse"))
     if rows.n_features != gram.rows.n_features:
         msg = f"X has {rows.n_features} columns, but the fit had {gram.rows.n_features}."
         raise ValueError(msg)

@@ -22,7 +22,7 @@ from nysboost.numerics.resources import as_bytes
 from nysboost.tables.codes import Codes
 from nysboost.tables.columns import look_at
 from nysboost.tables.frames import frame_of, is_frame, names_of, refuse_unknown
-from nysboost.tables.rows import frame_numbers
+from nysboost.tables.rows import fit_codes
 from nysboost.tables.schema import Schema
 
 
@@ -172,8 +172,8 @@ def mmd_test(
         refuse_unknown(names, names_of(Y), "Y")
         X, Y = (frame_of(one).select(names).to_native() for one in (X, Y))
         codes = Codes.of(Schema.of_looks([look_at(X), look_at(Y)], "refuse", named=True))
-        X, Y = codes(X, "refuse"), codes(Y, "refuse")
-    X, Y = (frame_numbers(one)[1] if is_frame(one) else one for one in (X, Y))
+        X, Y = (codes(one, missing="refuse") for one in (X, Y))
+    X, Y = (fit_codes(one, "refuse")[1].data if is_frame(one) else one for one in (X, Y))
     x, y = check_array(table_of(X), **how), check_array(table_of(Y, name="Y"), **how)
     if x.shape[1] != y.shape[1]:
         msg = f"X has {x.shape[1]} features and Y has {y.shape[1]}: both samples need the same."

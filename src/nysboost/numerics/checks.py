@@ -32,6 +32,11 @@ def format_value(value: Any) -> str:
     return f"<array of shape {tuple(shape)}>" if shape else repr(value)
 
 
+def format_count(n: int, what: str) -> str:
+    """Return a number of things as a sentence has it: "1 row", "2 rows"."""
+    return f"{n} {what}{'s' if n != 1 else ''}"
+
+
 def require_number(name: str, value: Any) -> None:
     """Refuse what is not a finite number."""
     if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(float(value)):
@@ -68,6 +73,13 @@ def require_positive(name: str, value: float) -> None:
     """Refuse what is not a positive finite number."""
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < np.inf:
         msg = f"{name} must be a positive number, but {name}={format_value(value)} was given."
+        raise ValueError(msg)
+
+
+def require_share(name: str, value: float) -> None:
+    """Refuse what is not a number between 0 and 1."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < 1:
+        msg = f"{name} lies between 0 and 1, but {name}={format_value(value)} was given."
         raise ValueError(msg)
 
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nysboost.data.files import whole_npz
+from nysboost.data.files import write_npz
 from nysboost.numerics.checks import unknown
 from nysboost.paper import read_toml
 from nysboost.user_error import UserError, need
@@ -186,7 +186,7 @@ def fetch(dataset: Dataset, path: Path) -> Path:
         for file in raw:
             file.unlink(missing_ok=True)
         raise UserError(f"{raw[0].name} holds other data than expected (checksum {found}).")
-    whole_npz(path, compressed=True, X=values)
+    write_npz(path, compressed=True, X=values)
     return path
 
 

@@ -9,62 +9,38 @@ from __future__ import annotations
 import time
 import zlib
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, TypeVar, cast
 
 import numpy as np
-from numpy.random import Generator
 from numpy.typing import NDArray
 
-from nysboost import catalogue
-from nysboost.boosting.algorithm import VARIANTS, boost, ensemble, parse_variant
-from nysboost.boosting.rules import Rule
-from nysboost.boosting.selectors import Selector
-from nysboost.boosting.trajectory import Trajectory
+from nysboost.boosting.algorithm import ENSEMBLES, VARIANTS, find_learners, parse_method
 from nysboost.data.rows import ArrayRows
 from nysboost.gram import Gram, PrecomputedGram, make_gram
 from nysboost.numerics.arrays import Array, Floats, like, namespace, to_host
-from nysboost.numerics.checks import unknown
 from nysboost.paper.datasets import Points
 from nysboost.paper.presets import Preset
-from nysboost.settings import Settings, Shape
+from nysboost.settings import Settings
 from nysboost.user_error import UserError
 
-ENSEMBLES = {"ensemble-uniform": "U", "ensemble-exponential": "E", "ensemble-ridge": "R"}
 BASELINE = "ensemble-ridge"
 METHODS: tuple[str, ...] = (*VARIANTS, *ENSEMBLES)
 
 Key = TypeVar("Key", bound=Hashable)
 Values = dict[str, list[float]]
-Steps = tuple[Rule, Selector] | None
-"""What finds the learners: the rule and the clustering of boosting steps; None of an ensemble."""
-SIZES = ("n_columns", "rank", "n_candidates", "n_fit", "n_tune", "validation_shape", "row_cap")
-"""Fields of a preset that are fields of `Settings` too."""
 _DATA_STREAM = 0
 """Which random numbers draw the data: the same for every method of a replicate."""
 
 
-def parse_method(name: str, eta: float = 0.01) -> tuple[Steps, Rule]:
-    """Return what finds the learners of one of the thirty methods, and what weighs them then."""
-    if name not in METHODS:
-        raise UserError(unknown("method of the paper", name, METHODS))
-    rules = catalogue.rules_of(Settings(eta=eta))
-    if name in ENSEMBLES:
-        return None, rules[ENSEMBLES[name]]
-    variant = parse_variant(name, rules)
-    return (variant.boosting, variant.selector), variant.final
-
-
 def settings_of(preset: Preset, reading: str, n_learners: int | None = None) -> Settings:
     """Return the settings of a preset under one reading of V."""
+    names = [f.name for f in fields(Settings) if hasattr(preset, f.name)]
+    given: dict[str, Any] = {name: getattr(preset, name) for name in names}
+    given |= {"residual_shape": reading, "residual_rows": preset.row_cap}
+    given |= {"n_learners": n_learners or preset.n_learners, "n_considered": preset.n_points}
     try:
-        settings = Settings(
-            **{name: getattr(preset, name) for name in SIZES},
-            n_learners=n_learners or preset.n_learners,
-            n_considered=preset.n_points,
-            residual_shape=cast(Shape, reading),
-            residual_rows=preset.row_cap,
-        )
+        settings = Settings(**given)
         settings.resolve(preset.n_points)
     except ValueError as error:
         raise UserError(f"Preset {preset.name}: {error}") from error
@@ -78,11 +54,6 @@ def kernel_gram(preset: Preset, X: Array) -> Gram:
         return make_gram(X, preset.kernel, **params)
     except (ValueError, TypeError) as error:
         raise UserError(f"Preset {preset.name}: {error}") from error
-
-
-def find_trajectory(gram: Gram, settings: Settings, steps: Steps, rng: Generator) -> Trajectory:
-    """Run boosting, or an ensemble."""
-    return boost(gram, settings, *steps, rng) if steps else ensemble(gram, settings, rng)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,12 +87,12 @@ class Replicate:
         # The whole matrix once: ten trajectories and their errors ask for it many times over.
         G = kernel_gram(self.preset, _place(self.draw(), self.device)).whole()
         gram, settings = PrecomputedGram(ArrayRows(G)), settings_of(self.preset, self.reading)
-        parsed = {name: parse_method(name, self.preset.eta) for name in METHODS}
+        parsed = {name: parse_method(name, settings) for name in METHODS}
         found: dict[tuple[str, int], float] = {}
         for stream, steps in enumerate(dict.fromkeys(s for s, _ in parsed.values()), start=1):
             final = {m: parsed[m][1] for m in self.methods if parsed[m][0] == steps}
             if final:
-                trajectory = find_trajectory(gram, settings, steps, self.generator(stream))
+                trajectory = find_learners(gram, settings, steps, self.generator(stream))
                 weights = {
                     (method, p): trajectory.mixture(rule, p).weights
                     for method, rule in final.items()
@@ -140,9 +111,9 @@ class Replicate:
     def _time(self, X: NDArray[np.float64], name: str, p: int) -> float:
         settings = settings_of(self.preset, self.reading, n_learners=p)
         rng = np.random.default_rng(self.seed + self.number)
-        steps, final = parse_method(name, self.preset.eta)
+        steps, final = parse_method(name, settings)
         began = time.process_time()
-        find_trajectory(kernel_gram(self.preset, X), settings, steps, rng).mixture(final)
+        find_learners(kernel_gram(self.preset, X), settings, steps, rng).mixture(final)
         return time.process_time() - began
 
 

@@ -12,6 +12,7 @@ from nysboost._version import SOFTWARE
 from nysboost.compare import charts
 from nysboost.compare.charts import Chart, Curve, draw_curves
 from nysboost.compare.page import Page, Section, Table, format_number, write_csv
+from nysboost.numerics.checks import format_count
 from nysboost.paper import datasets, ledger
 from nysboost.paper.claims import MOST
 from nysboost.paper.ledger import TIE, Decision, Results
@@ -70,11 +71,6 @@ def make_page(
     )
 
 
-def count_replicates(n: int) -> str:
-    """Return a number of replicates in words."""
-    return f"{n} replicate{'s' if n > 1 else ''}"
-
-
 def say_origin(results: Mapping[str, Results], command: str) -> str:
     """Say which command, code and libraries made the results."""
     runs = ", ".join(f"{r.preset.name} ({r.preset.replicates})" for r in results.values())
@@ -122,7 +118,7 @@ def say_outcome(results: Mapping[str, Results], decisions: Sequence[Decision]) -
     counts = {side: len(said) for side, said in _group(decisions).items()}
     tested, undecided = sum(counts.values()), counts.pop("open")
     numbers = sorted(r.preset.replicates for r in results.values())
-    replicates = count_replicates(numbers[-1])
+    replicates = format_count(numbers[-1], "replicate")
     replicates = f"{numbers[0]} to {replicates}" if numbers[0] < numbers[-1] else replicates
     if not tested:
         return f"{replicates}: they test none of the paper's statements."
@@ -151,7 +147,7 @@ def say_finding(result: Results) -> str:
         text += f", against {format_number(everything[BASELINE].mean[-1])} for {BASELINE}"
     if what == "error" and (urb := everything.get("URB-mean")):
         n = urb.to_match
-        reach = f"reaches with {n} learner{'s' if n and n > 1 else ''}" if n else "does not reach"
+        reach = f"reaches with {format_count(n, 'learner')}" if n else "does not reach"
         text += f"; URB-mean {reach} the error that {BASELINE} has with {most}"
     return text + "."
 
@@ -160,8 +156,9 @@ def say_protocol(result: Results) -> str:
     """Return the settings of a preset in a sentence."""
     p = result.preset
     draws = "each with its own points" if p.redraw else "all on the same points"
+    replicates = format_count(p.replicates, "replicate")
     return (
-        f"{count_replicates(p.replicates)}, {draws} (n = {p.n_points}); m = {p.n_columns}, "
+        f"{replicates}, {draws} (n = {p.n_points}); m = {p.n_columns}, "
         f"k = {p.rank}, s = {p.n_candidates}, v1 = {p.n_fit}, v2 = {p.n_tune}, η = {p.eta:g}; "
         f"seed {result.seed}. Bands are one standard error."
     )

@@ -10,13 +10,13 @@ from typing import Any
 
 from nysboost.compare.page import make_writable, print_table, write, write_csv
 from nysboost.data.files import whole_text
-from nysboost.numerics.checks import unknown
+from nysboost.numerics.checks import format_count, unknown
 from nysboost.numerics.progress import in_words, report_progress
 from nysboost.paper import datasets, ledger, presets, report, runner
 from nysboost.paper.claims import find_methods
 from nysboost.paper.ledger import Results
 from nysboost.paper.presets import Preset
-from nysboost.paper.replicate import BASELINE, METHODS, parse_method
+from nysboost.paper.replicate import BASELINE, METHODS
 from nysboost.user_error import UserError
 
 
@@ -34,7 +34,7 @@ def run(options: Namespace) -> dict[str, Any]:
     paces: dict[str, float] = {}
     for preset in chosen:
         folder = out / preset.name
-        count = report.count_replicates(preset.replicates)
+        count = format_count(preset.replicates, "replicate")
         print(f"{preset.title}: {count}; data: {sources[preset.data]}.")
         where = (options.data_dir, options.device)
         plan = runner.Plan(preset, methods[preset.name], options.seed, *where)
@@ -126,7 +126,8 @@ def choose_methods(variants: str, preset: Preset) -> tuple[str, ...]:
     else:
         asked = {name.strip() for name in variants.split(",") if name.strip()}
         for name in asked:
-            parse_method(name)
+            if name not in METHODS:
+                raise UserError(unknown("method of the paper", name, METHODS))
     if not asked:
         raise UserError("--variants names no method: give names separated by commas, or all.")
     return tuple(m for m in METHODS if m in asked or m == BASELINE)

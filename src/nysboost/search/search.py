@@ -21,7 +21,7 @@ from nysboost.search.candidates import Candidate, Groups, Solution, batch_rows
 from nysboost.search.data import Data
 from nysboost.search.leaves import Leaves, leaf_rows, map_block, predict_leaf, rows_per_leaf
 from nysboost.search.model import Member, choose_gamma, mixture_weights
-from nysboost.tables.piecewise import PiecewiseCodes, n_numeric
+from nysboost.tables.piecewise import PiecewiseCodes, count_numeric
 
 Notes: TypeAlias = list[tuple[str, float]]  # what was tried, with its held-out error
 
@@ -83,7 +83,7 @@ def learn(
     work, t = work or Progress(), Y.shape[1]
     most = rows_per_leaf(local, rows, min(rows.n_features, tuning.WIDE) + t, budget)
     data = Data.draw(rows, Y, weights, rng, budget)
-    if n_numeric(data.X) > tuning.WIDE:
+    if count_numeric(data.X) > tuning.WIDE:
         groups = [group for group in groups if not group[0].codes]
     folds = len(data.folds) > 1
     moving = c = min(c, len(np.unique(to_host(data.X), axis=0) if folds else data.order))

@@ -72,7 +72,7 @@ class Codes:
             for c, frequent in zip(columns, often, strict=True)
         ]
 
-    def __call__(self, X: Any, missing: str = "fill", start: int = 0) -> Any:
+    def __call__(self, X: Any, start: int = 0, missing: str = "fill") -> Any:
         """Return the rows of a table as numbers, shape (n, Σ columns of each)."""
         numbers = not is_frame(X) and getattr(X.dtype, "kind", "") != "O"  # which is text
         as_it_is = numbers and not self.schema.columns
@@ -86,7 +86,7 @@ class Codes:
         ]
         return self._numbers(columns, apart)
 
-    def lazily(self, X: Any, missing: str = "fill") -> Any:
+    def code_lazily(self, X: Any, missing: str = "fill") -> Any:
         """Return a lazy frame or array as a lazy array of numbers; each task makes its own."""
         if not self.schema.columns:
             if missing != "fill" or self.schema.medians is None:
@@ -129,7 +129,7 @@ class Codes:
 def _code_part(part: Any, codes: Codes, missing: str) -> Any:
     if part.shape[0] == 0:
         return np.empty((0, len(codes.origins))) if codes.schema.columns else part
-    return codes(part, missing)
+    return codes(part, missing=missing)
 
 
 def _fill_array(X: Any, medians: Floats | None, start: int) -> Any:

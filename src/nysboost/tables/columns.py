@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from nysboost.numerics.arrays import Floats, Indices
+from nysboost.numerics.checks import format_count
 from nysboost.tables import values as of_values
 from nysboost.tables.frames import Cells, columns_of
 from nysboost.tables.values import first_of
@@ -62,10 +63,9 @@ class Column:
 
     def describe(self) -> str:
         """Return its name, and how many values and gaps it has."""
-        count = len(self.values)
-        notes = [f"{count} value{'s' if count > 1 else ''}"] if count else []
+        notes = [format_count(len(self.values), "value")] if self.values else []
         notes += [self.form if " first" in self.form else f"in {self.form}"] if self.form else []
-        notes += [f"{self.gaps} gap{'s' * (self.gaps > 1)}"] if self.gaps else []
+        notes += [format_count(self.gaps, "gap")] if self.gaps else []
         notes += [f"written {', '.join(map(repr, self.marks))}"] if self.marks else []
         return f"{self.name} ({', '.join(notes)})" if notes else self.name
 
@@ -264,7 +264,7 @@ def is_far(size: Any, usual: float) -> Any:
 def say_gaps(name: str, count: int, missing: str, row: int | None = None) -> str:
     """Return the sentence about gaps that are refused."""
     first = f", first in row {row}" if row is not None else ""
-    values = "1 missing value" if count == 1 else f"{count} missing values"
+    values = format_count(count, "missing value")
     if missing == "refuse":
         return (
             f"Column {name!r} contains NaN: {values}{first}. Remove such rows or fill them in "

@@ -17,7 +17,7 @@ LOOK = 2048
 """Rows that tell which features have more than two values."""
 
 
-def n_numeric(X: Array) -> int:
+def count_numeric(X: Array) -> int:
     """Return how many features have more than two values."""
     x = arrays.to_host(X[:LOOK, :])
     between = (x > x.min(axis=0)) & (x < x.max(axis=0))
@@ -40,7 +40,7 @@ class PiecewiseCodes:
 
         A feature has 2∛n of them at most (Rice's rule), and three at least.
         """
-        most = max(3, min(int(2 * X.shape[0] ** (1 / 3)), most // max(1, n_numeric(X))))
+        most = max(3, min(int(2 * X.shape[0] ** (1 / 3)), most // max(1, count_numeric(X))))
         edges = []
         for column in arrays.to_host(X).T:
             values = np.unique(column)

@@ -36,7 +36,7 @@ def fit_rows(
     """
     if not is_frame(X) and not stays_where_it_is(X):
         X = _check_table(estimator, X, missing, reset=True)
-    codes, rows = _fit(X, missing, Y, weights)
+    codes, rows = fit_codes(X, missing, Y, weights)
     if is_frame(X):
         text = not hasattr(X, "iloc") or all(isinstance(c, str) for c in X.columns)
         name_columns(estimator, names_of(X) if text else None, codes.schema.width)
@@ -44,12 +44,6 @@ def fit_rows(
         name_columns(estimator, None, codes.schema.width)
     estimator._table, estimator.schema_ = codes, codes.schema
     return rows
-
-
-def frame_numbers(X: Any) -> Found:
-    """Return the codes of a data frame without targets, and its rows as an array of numbers."""
-    codes, rows = _fit(X, "refuse")
-    return codes, rows.data
 
 
 def new_rows(estimator: Any, X: Any, missing: str) -> Any:
@@ -70,7 +64,9 @@ def new_rows(estimator: Any, X: Any, missing: str) -> Any:
 # Fitting
 
 
-def _fit(X: Any, missing: str, Y: Floats | None = None, weights: Floats | None = None) -> Found:
+def fit_codes(
+    X: Any, missing: str, Y: Floats | None = None, weights: Floats | None = None
+) -> Found:
     """Return the codes of a table, trained on Y where it is in memory, and its rows as numbers."""
     named = is_frame(X)
     if named:
@@ -80,12 +76,12 @@ def _fit(X: Any, missing: str, Y: Floats | None = None, weights: Floats | None =
     if is_lazy(X):  # look at each part where it is, decide, and code it there
         looks: Any = compute_parts(X, partial(look_at, size=max(1, SAMPLE_ROWS // X.npartitions)))
         codes = Codes.of(Schema.of_looks(looks, missing, named=named))
-        return codes, as_rows(codes.lazily(X, missing))
+        return codes, as_rows(codes.code_lazily(X, missing))
     if stays_where_it_is(X):
         stored = rows_of(X)
         looks = map(look_at, stored.pieces(scan_size(stored)))
         codes = Codes.of(Schema.of_looks(looks, missing, named=False))
-        return codes, EncodedRows(stored, partial(_encode, codes, missing))
+        return codes, EncodedRows(stored, partial(codes, missing=missing))
     table = _frame_with_rows(X, "a fit") if named else X
     refuse_unequal(len(table), len(table) if Y is None else len(Y))
     cells = list(columns_of(table))
@@ -145,17 +141,13 @@ def _numbers(estimator: Any, missing: str, X: Any, start: int = 0) -> Any:
     if not is_frame(X) or not codes.schema.named:
         refuse_width(estimator, len(names_of(X)) if is_frame(X) else X.shape[1])
     if is_lazy(X):
-        return codes.lazily(X, missing)
+        return codes.code_lazily(X, missing)
     if not is_frame(X):
-        return codes(X, missing, start)
+        return codes(X, start, missing)
     frame = _frame_with_rows(X, type(estimator).__name__)
     if not codes.schema.columns:
         _check_feature_names(estimator, X, reset=False)
-    return _as_narrow(codes(frame, missing, start), frame)
-
-
-def _encode(codes: Codes, missing: str, X: Any, start: int) -> Any:
-    return codes(X, missing, start)
+    return _as_narrow(codes(frame, start, missing), frame)
 
 
 def _number_blocks(blocks: Iterator[Any], numbers: Any) -> Iterator[Any]:
