@@ -147,13 +147,6 @@ def test_negative_weights_are_projected_and_their_share_is_told(case):
     assert mass > 0
 
 
-def test_a_projection_from_a_sample_of_rows_is_close_to_that_from_all():
-    problem, approx = with_negative_weights(n=400)
-    whole, sampled = (approx.feature_map(cap)[0](problem.X) for cap in (None, 150))
-    difference = np.linalg.norm(whole @ whole.T - sampled @ sampled.T)
-    assert 0 < difference < 0.2 * np.linalg.norm(whole @ whole.T)
-
-
 @pytest.mark.parametrize("tail", [1e-6, 1e-9, 1e-11])
 def test_tiny_errors_are_told_apart_from_rounding(tail):
     rng = np.random.default_rng(0)
@@ -180,9 +173,9 @@ def test_entries_are_those_that_the_method_looked_at_and_not_those_of_an_error()
 @pytest.mark.parametrize("method", ["URB-mean", "ensemble-ridge", "nystrom", "nystrom-fixed-rank"])
 def test_results_do_not_depend_on_the_size_of_a_block(method):
     def everything(max_memory=2**30):
-        _, approx = approximate("Gaussian", method, n=500)
+        _, approx = approximate("Gaussian", method, n=300)
         approx.gram.budget = Budget(max_memory)
-        v = np.ones(500)
+        v = np.ones(300)
         return {
             "dense": approx.to_dense(),
             "product": approx @ v,

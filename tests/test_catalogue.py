@@ -198,9 +198,7 @@ def test_a_single_lambda_is_the_ridge_solution_for_it():
     V1 = np.ix_(found.fit.rows, found.fit.cols)
     values = [learner.round_to(run.gram).features() for learner in run.learners]
     A = np.stack([(F @ F.T)[V1].ravel() for F in values], axis=1)
-    penalty = 1e-3 * np.linalg.norm(A, 2) ** 2
-    normal = A.T @ A + penalty * np.eye(A.shape[1])
-    expected = np.linalg.solve(normal, A.T @ problem.G[V1].ravel())
+    expected = oracle.ridge(A, problem.G[V1].ravel(), 1e-3 * np.linalg.norm(A, 2) ** 2)
     np.testing.assert_allclose(run.weights, expected, rtol=1e-8)
     with pytest.raises(ValueError, match="lambdas must be a positive number"):
         nb.approximate(problem.X, "ensemble-ridge", lambdas=[0.0])

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nysboost.settings import Settings
@@ -27,13 +27,6 @@ def test_the_number_needed_is_exactly_what_is_needed(m, p, v1, v2):
     assert settings.resolve(np.int32(needed)).n_columns == m
     with pytest.raises(ValueError, match=f"need at least {needed} rows"):
         settings.resolve(needed - 1)
-
-
-@given(st.integers(1, 50), st.integers(1, 60))
-def test_a_rank_is_at_most_the_columns(m, k):
-    assume(k > m)
-    with pytest.raises(ValueError, match=f"rank={k} is above n_columns={m}"):
-        Settings(n_columns=m, rank=k).resolve(5000)
 
 
 def test_methods_without_validation_need_no_rows_for_it_and_without_boosting_no_candidates():

@@ -31,18 +31,6 @@ def test_the_factor_gives_the_error_of_every_combination(case, w, square):
     assert abs(np.linalg.norm(factor[:, 1:] @ w - factor[:, 0]) - exact) <= loose * scale
 
 
-@pytest.mark.parametrize("case", market.FLOAT64)
-def test_the_factor_of_a_prefix_is_the_leading_block(case):
-    problem = market.problem(case, n=40)
-    validation = ValidationSet(table_of(problem), np.arange(40), np.arange(30, 36))
-    short, long = validation.factor(2).copy(), validation.factor(4)
-    np.testing.assert_allclose(short, long[:3, :3], atol=1e-14 * np.abs(long).max())
-    np.testing.assert_array_equal(validation.factor(2), long[:3, :3])
-    fresh = ValidationSet(table_of(problem), np.arange(40), np.arange(30, 36)).factor(4)
-    np.testing.assert_array_equal(long, fresh)
-    assert np.array_equal(long, np.triu(long))
-
-
 @given(st.lists(st.lists(st.integers(0, 39), min_size=1), max_size=5))
 def test_a_learner_is_evaluated_once_on_the_rows_held_and_only_when_asked_for(questions):
     table = table_of(market.problem("Gaussian", n=40))

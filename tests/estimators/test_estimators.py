@@ -3,8 +3,6 @@
 import pickle
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 from market import points, positive_part
 from scipy import sparse
@@ -105,22 +103,6 @@ def test_float32_in_float32_out(estimator, make, kernel):
     assert fitted.normalization_.dtype == np.float32
     assert fitted.components_.dtype == np.float32
     assert clone(estimator).fit(points()).transform(points()).dtype == np.float64
-
-
-@each
-def test_pandas_and_polars_come_out_with_named_columns(estimator):
-    X = pd.DataFrame(points(), columns=list("abc"), index=np.arange(100, 180))
-    fitted = clone(estimator).set_output(transform="pandas").fit(X)
-    out = fitted.transform(X)
-    assert isinstance(out, pd.DataFrame)
-    names = list(fitted.get_feature_names_out())
-    assert list(out.columns) == names
-    assert names[0] == type(estimator).__name__.lower() + "0"
-    assert (out.index == X.index).all()
-    table = pl.DataFrame(points(), schema=["a", "b", "c"])
-    out = clone(estimator).set_output(transform="polars").fit(table).transform(table)
-    assert isinstance(out, pl.DataFrame)
-    assert out.columns == names
 
 
 @each

@@ -17,26 +17,6 @@ from nysboost.numerics.arrays import to_host
 indices = st.lists(st.integers(0, 29), min_size=1, max_size=9).map(np.array)
 
 
-def test_while_all_of_it_is_held_runs_of_rows_are_cut_out_of_it():
-    problem = market.problem("Gaussian", n=30)
-    gram, everything = problem.gram, np.arange(30)
-    with gram.holding():
-        gram.block(np.arange(5), np.arange(5))
-        before = gram.entries_evaluated
-        whole = gram.block(everything, everything)
-        spent = gram.entries_evaluated
-        assert before + 450 < spent < before + 600  # a little more than half of the matrix
-        np.testing.assert_array_equal(gram.block(everything, everything), whole)
-        part = gram.block(np.arange(3, 9), np.arange(20, 30))
-        np.testing.assert_array_equal(part, whole[3:9, 20:])
-        assert gram.entries_evaluated == spent
-        gram.block(np.array([4, 2]), np.arange(3))
-        assert gram.entries_evaluated == spent + 6
-    gram.block(everything, everything)
-    assert gram.entries_evaluated == spent + 906
-    np.testing.assert_allclose(whole, problem.G, atol=1e-12)
-
-
 @pytest.mark.parametrize("case", market.NAMES)
 @given(indices, indices)
 def test_a_block_is_that_block_of_the_dense_matrix(case, rows, cols):

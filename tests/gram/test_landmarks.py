@@ -10,7 +10,6 @@ from scipy import sparse
 
 import nysboost as nb
 from nysboost.gram import Landmarks, Sample, given_landmarks, make_gram, take_sample
-from nysboost.gram.landmarks import pool
 
 
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix, np.ndarray.tolist])
@@ -61,23 +60,6 @@ def test_some_of_the_landmarks_are_taken_by_their_places():
     assert columns.take(np.array([2, 1])).points is None
 
 
-def test_landmarks_of_several_learners_are_pooled_in_order():
-    X = points(30)
-    gram = make_gram(X)
-    first, second = gram.landmarks(np.array([4, 2])), gram.landmarks(np.array([9]))
-    both = pool([first, second])
-    np.testing.assert_array_equal(both.indices, [4, 2, 9])
-    np.testing.assert_array_equal(both.points, X[[4, 2, 9]])
-    assert pool([first]) is first
-    mixed = pool([first, Landmarks(None, X[:3] + 1)])
-    assert mixed.indices is None
-    np.testing.assert_array_equal(mixed.points, np.vstack([X[[4, 2]], X[:3] + 1]))
-    precomputed = make_gram(np.eye(6), "precomputed")
-    columns = pool([precomputed.landmarks(np.array([5])), precomputed.landmarks(np.array([0]))])
-    np.testing.assert_array_equal(columns.indices, [5, 0])
-    assert columns.points is None
-
-
 CASES = ("Gaussian", "decaying spectrum", "float32 linear", "few distinct rows")
 some_rows = st.lists(st.integers(0, 39), min_size=1, max_size=30).map(np.array)
 
@@ -119,7 +101,10 @@ def test_the_matrix_of_a_sample_is_evaluated_once_and_counted_with_the_whole():
         np.testing.assert_array_equal(
             sample.gram.block(np.arange(2, 5), np.arange(7)), held[2:5, :7]
         )
-    assert gram.entries_evaluated < 200  # it is held from when it is first asked for
+        assert gram.entries_evaluated < 200  # it is held from when it is first asked for
+        for rows, cols in ((np.array([4, 2]), np.arange(3)), (np.arange(10)[::-1], np.arange(10))):
+            scattered = sample.gram.block(rows, cols)
+            np.testing.assert_allclose(scattered, held[np.ix_(rows, cols)], atol=1e-14)
     gram.rows.data[:] = 0  # later changes of the data do not reach it
     assert np.all(sample.gram.rows.take(slice(None)) != 0)
 

@@ -62,8 +62,6 @@ HARD = {
     "constant": np.ones((60, 4)),
     "one far row": np.vstack([X[:-1], np.full((1, 4), 1e12)]),
     "doubled": np.repeat(X[:6], 10, axis=0),
-    "of truth values": X > 0,
-    "in half precision": X.astype(np.float16),
 }
 ON_HARD: dict[str, Callable[[Any], Any]] = {
     "a prediction for": lambda t: fitted("regressor").predict(t),

@@ -83,9 +83,3 @@ def test_numbers_of_every_library_are_taken_and_nothing_else(what):
         shown = "<array of shape (2,)>" if isinstance(value, np.ndarray) else repr(value)
         with pytest.raises(ValueError, match=re.escape(f"size must be {what}, but size={shown}")):
             require("size", value)
-
-
-@pytest.mark.parametrize(("shape", "what"), [((0, 4), "sample"), ((5, 0), "feature")])
-def test_an_empty_table_lacks_samples_or_features(shape, what):
-    with pytest.raises(ValueError, match=rf"X has 0 {what}\(s\).*nothing to approximate"):
-        checks.refuse_empty(np.empty(shape), "X")

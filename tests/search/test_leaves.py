@@ -174,16 +174,6 @@ def test_a_file_keeps_the_leaves_and_new_rows_join_them(tmp_path):
     assert kept.partial_fit(X[400:], y[400:]).score(X[400:], y[400:]) > before
 
 
-def test_classes_and_several_outputs_have_leaves_too():
-    X, y = table()
-    labels = np.where(y > 0.2, "high", "low")
-    model = nb.NystroemClassifier(64, **QUICK).fit(X[:500], labels[:500])
-    assert model.score(X[500:], labels[500:]) > 0.85
-    both = np.stack([y, X[:, 0] ** 2], axis=1)
-    regressor = nb.NystroemRegressor(16, **QUICK).fit(X[:500], both[:500])
-    assert regressor.score(X[500:], both[500:]) > 0.9
-
-
 def test_leaves_that_memory_cannot_hold_are_left_out_or_refused():
     X, y = table(6000)
     model = nb.NystroemRegressor(8, max_memory="250kB", **QUICK).fit(X, y)
