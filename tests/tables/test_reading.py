@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
-from nysboost.tables.csv_files import Writing
 from nysboost.tables.files import join_tables, open_table
 from nysboost.tables.schema import Schema
+from nysboost.tables.text_format import Writing
 from nysboost.tables.values import as_seconds, as_span, plain
 from nysboost.user_error import TableError
 

@@ -31,6 +31,7 @@ from nysboost.tables.codes import Codes
 from nysboost.tables.columns import look_at
 from nysboost.tables.csv_files import CsvFile
 from nysboost.tables.files import join_tables
+from nysboost.tables.rows import name_columns
 from nysboost.tables.schema import Schema
 from nysboost.user_error import WRONG_CALL, WRONG_DATA, UserError, exits_with
 
@@ -126,8 +127,8 @@ def _fit_large(source: Source, tables: Iterable[Any], options: Namespace) -> Any
     codes, y = Codes.of(schema), source.target_in(join_tables(ys))
     with _numbers_in_file(source, lambda part, at: codes(part.select(names), start=at)) as X:
         model = _fit_numbers(X, y, str(source.target), options)
-    model._table, model.schema_, model.n_features_in_ = codes, schema, len(names)
-    model.feature_names_in_ = np.array(names, dtype=object)
+    model._table, model.schema_ = codes, schema
+    name_columns(model, names, len(names))
     if hasattr(model, "feature_importances_"):
         shares = np.bincount(codes.origins, model.feature_importances_, minlength=len(names))
         model.feature_importances_ = shares

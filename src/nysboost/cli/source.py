@@ -11,11 +11,11 @@ import numpy as np
 
 from nysboost.numerics.checks import unknown
 from nysboost.tables.array_files import ArrayFile
-from nysboost.tables.csv_files import Writing
 from nysboost.tables.files import join_tables, open_table, without_index
 from nysboost.tables.frames import columns_of
 from nysboost.tables.schema import Schema
 from nysboost.tables.targets import target_of
+from nysboost.tables.text_format import Writing
 from nysboost.user_error import WRONG_DATA, WRONG_MODEL, UserError, exits_with
 
 

@@ -198,18 +198,13 @@ class BaseLearner(Estimator):
 
     def _variance(self, rows: Any) -> tuple[Array, Array]:
         """Return the mixture's predictive variance, shape (n, t), and how outlying rows are."""
-        rows, variances, outlying = InDouble(rows), [], []
+        rows, found = InDouble(rows), []
         for piece in rows.pieces(max(64, PIECE // (8 * (self.n_components_ + rows.n_features)))):
             x = piece if arrays.is_sparse(piece) else arrays.like(piece, rows.form)
-            variance: Any = 0.0
-            far: Any = 0.0
-            for member in self._members:
-                of_member, beyond = member.variance(x)
-                variance, far = variance + of_member, far + beyond
-            variances.append(variance)
-            outlying.append(far)
-        xp = arrays.namespace(*variances)
-        return xp.concat(variances), xp.concat(outlying)
+            parts = [member.variance(x) for member in self._members]
+            found.append([reduce(add, part) for part in zip(*parts, strict=True)])
+        variance, outlying = map(arrays.namespace(found[0][0]).concat, zip(*found, strict=True))
+        return variance, outlying
 
 
 def _evaluate_block(load: tuple[BaseLearner, Any], X: Array) -> Array:

@@ -16,9 +16,10 @@ from typing import Any
 from zipfile import BadZipFile
 
 from nysboost.tables.array_files import ARRAYS, ArrayFile, open_array
-from nysboost.tables.csv_files import CsvFile, Writing, open_csv
+from nysboost.tables.csv_files import CsvFile, open_csv
 from nysboost.tables.frames import refuse_repeated, refuse_unknown
 from nysboost.tables.schema import Schema
+from nysboost.tables.text_format import Writing
 from nysboost.user_error import NoTableError, TableError, need
 
 BATCH_ROWS = 2**16
