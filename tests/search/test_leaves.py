@@ -93,9 +93,10 @@ def test_where_y_varies_quickly_all_rows_predict_better_than_few_landmarks(n):
     assert all(member.leaves is None for member in compact._members)
 
 
-def test_a_number_bounds_the_rows_of_a_leaf():
+@pytest.mark.parametrize("how", [{"local": 100}, {"local": True, "max_memory": 16 * 100**2}])
+def test_a_number_bounds_the_rows_of_a_leaf_and_so_does_memory_for_two_matrices(how):
     X, y = table()
-    model = nb.NystroemRegressor(16, local=100, **QUICK).fit(X, y)
+    model = nb.NystroemRegressor(16, **how, **QUICK).fit(X, y)
     sizes = [np.diff(m.leaves.starts) for m in model._members if m.leaves is not None]
     assert sizes
     assert all(size.max() <= 100 for size in sizes)
@@ -123,7 +124,7 @@ def test_rows_from_anywhere_have_the_same_leaves(n, tmp_path):
 def test_so_have_weighted_rows_with_several_outputs_and_rows_that_come_later(tmp_path):
     X, y = table(6000)
     Y, weights = np.stack([y, X[:, 0] ** 2], axis=1), np.tile([1.0, 0.3, 2.5], 2000)
-    first, later = places(X[:5200], tmp_path), da.from_array(X[5200:], (300, 2))
+    first, later = places(X[:5200], tmp_path)[::3], da.from_array(X[5200:], (300, 2))
     answers = []
     for rows, more in [(X[:5200], X[5200:]), *((rows, later) for rows in first)]:
         model = nb.NystroemRegressor(12, local=300, **QUICK).fit(rows, Y[:5200], weights[:5200])
