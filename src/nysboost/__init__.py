@@ -1,6 +1,6 @@
 """NysBoost: standard, ensemble and boosting Nyström approximation of kernel matrices.
 
-One front door, `approximate`, and scikit-learn estimators. Every approximation
+One function, `approximate`, and scikit-learn estimators. Every approximation
 has the form K̂(x, y) = k(x, Z) M k(Z, y), with landmarks Z and a small symmetric core M.
 """
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
-import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_array
 from sklearn.utils._set_output import _wrap_data_with_container
@@ -21,13 +20,8 @@ from nysboost.numerics.arrays import Array, OutputLike, TableLike
 from nysboost.numerics.checks import make_rng
 from nysboost.settings import Settings
 from nysboost.tables.frames import is_frame
-from nysboost.tables.rows import fit_rows, name_columns, new_rows, refuse_width
+from nysboost.tables.rows import CHECKS, fit_rows, name_columns, new_rows, refuse_width
 from nysboost.tables.schema import Schema
-
-CHECKS: Any = {
-    "accept_sparse": "csr", "dtype": [np.float64, np.float32], "ensure_all_finite": False,
-}  # fmt: skip
-"""How scikit-learn checks a table; NaN is refused in the passes over its rows."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -22,7 +22,7 @@ from nysboost.numerics.resources import as_bytes
 from nysboost.tables.codes import Codes
 from nysboost.tables.columns import look_at
 from nysboost.tables.frames import frame_of, is_frame, names_of, refuse_unknown
-from nysboost.tables.rows import fit_codes
+from nysboost.tables.rows import CHECKS, fit_codes
 from nysboost.tables.schema import Schema
 
 
@@ -162,7 +162,7 @@ def mmd_test(
     0.005
     """
     require_count("n_permutations", n_permutations)
-    how: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+    how = CHECKS | {"ensure_all_finite": True}
     known = {each.name for each in fields(Nystroem)}
     for name in options:
         if name not in known:

@@ -23,6 +23,11 @@ from nysboost.tables.schema import Schema
 USUAL = 1e-60, 1e15
 """Columns of sizes between these need no look at each: their squares are in range."""
 
+CHECKS: Any = {
+    "accept_sparse": "csr", "dtype": [np.float64, np.float32], "ensure_all_finite": False,
+}  # fmt: skip
+"""How scikit-learn checks a table; gaps are told of elsewhere."""
+
 Found = tuple[Codes, Any]
 
 
@@ -186,8 +191,7 @@ def _check_table(estimator: Any, X: Any, missing: str, *, reset: bool) -> Any:
             name_columns(estimator, None, text.shape[1])
         refuse_width(estimator, text.shape[1])
         return text
-    finite: Any = False if missing == "refuse" else "allow-nan"  # gaps are told of elsewhere
-    how = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "ensure_all_finite": finite}
+    how = CHECKS if missing == "refuse" else CHECKS | {"ensure_all_finite": "allow-nan"}
     with np.errstate(over="ignore", invalid="ignore"):  # scikit-learn adds all numbers up
         return validate_data(estimator, table_of(X), reset=reset, **how)
 
