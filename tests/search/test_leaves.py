@@ -18,7 +18,7 @@ from nysboost.numerics.resources import Budget
 from nysboost.numerics.tree import Tree
 from nysboost.search.candidates import MATERN32
 from nysboost.search.leaves import Leaves, leaf_rows, nearest_variance
-from nysboost.search.tuning import NEAREST
+from nysboost.search.tuning import NEAREST, ROWS_WITH_LEAVES
 
 QUICK = {"kernel": "matern", "metric": "each", "scale": "standard", "random_state": 0}
 KERNELS = [nb.Gaussian(gamma=0.5), nb.Matern(0.5, 1.0), nb.Matern(1.5, 1.0)]
@@ -102,6 +102,12 @@ def test_a_number_bounds_the_rows_of_a_leaf_and_so_does_memory_for_two_matrices(
     assert all(size.max() <= 100 for size in sizes)
     fresh, truth = table(500, seed=1)
     assert model.score(fresh, truth) > 0.9
+
+
+def test_where_leaves_predict_a_landmark_has_many_rows():
+    X, y = table(5200)
+    model = nb.NystroemRegressor(150, local=True, **QUICK).fit(X, y)
+    assert len(model.components_) == 5200 // ROWS_WITH_LEAVES < 150
 
 
 def places(X, folder):
