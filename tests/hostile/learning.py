@@ -184,7 +184,12 @@ ANOTHER = "features of another kind"
 SINGLE: dict[str, Any] = {
     "class_weight below 0": (
         lambda: classifier(class_weight={0: -1, 1: 1}).fit(X, LABELS),
-        "class_weight has -1.0 for the class 0"),
+        "class_weight has -1 for the class 0"),
+    "class_weight of a Gaussian process below 0": (
+        lambda: nb.GaussianProcessClassifier(class_weight={0: -1, 1: 1}, **SMALL).fit(X, LABELS),
+        "class_weight has -1 for the class 0"),
+    "class_weight of another name": (
+        lambda: classifier(class_weight="even").fit(X, LABELS), "but 'even' was given"),
     "class_weight of 0 for one of two classes": (
         lambda: classifier(class_weight={0: 0, 1: 1}).fit(X, LABELS), "of rows that count"),
     "sample_weight: one number": (

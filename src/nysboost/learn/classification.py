@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin
-from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
 
 from nysboost.data.lazy import label_largest
@@ -29,7 +28,7 @@ from nysboost.numerics.checks import require_positive, unknown
 from nysboost.search.candidates import UNIT_GAUSSIAN, Candidate, Groups, at_random
 from nysboost.search.data import in_folds
 from nysboost.search.search import Fitted
-from nysboost.tables.targets import check_labels, find_classes
+from nysboost.tables.targets import check_labels, find_classes, weigh_classes
 
 LOSSES = ("squared", *MARGIN_LOSSES)
 
@@ -258,12 +257,8 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
             return self._sample_weight(sample_weight, len(labels), first=first)
         if not first and isinstance(self.class_weight, str):
             raise ValueError('class_weight="balanced" needs all rows: give a dict to partial_fit.')
-        of_class = compute_sample_weight(self.class_weight, labels)
-        wrong = ~(of_class >= 0) | np.isinf(of_class)
-        if wrong.any():
-            at = int(np.argmax(wrong))
-            msg = f"class_weight has {of_class[at]} for the class {labels.tolist()[at]!r}: a "
-            raise ValueError(f"{msg}positive number, or 0, is needed.")
+        classes, codes = np.unique(labels, return_inverse=True)
+        of_class = weigh_classes(self.class_weight, classes, labels)[codes]
         if sample_weight is not None:
             of_class = of_class * numbers_of(sample_weight, "sample_weight")
         return self._sample_weight(of_class, len(labels), first=first)

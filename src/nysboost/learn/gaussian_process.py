@@ -11,7 +11,6 @@ from numpy.polynomial.hermite_e import hermegauss
 from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import ClassifierMixin
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
 from nysboost.data.driver import BlockTask
@@ -22,7 +21,7 @@ from nysboost.estimators.transformers import OnFeatures
 from nysboost.learn.margins import Logistic, Objective, fit_margins
 from nysboost.numerics.arrays import Array, Floats, TableLike, floats_on_host
 from nysboost.numerics.checks import refuse_unequal, require_count, require_positive
-from nysboost.tables.targets import check_labels, find_classes
+from nysboost.tables.targets import check_labels, find_classes, weigh_classes
 
 CONVERGED = 1e-8
 """Newton's method ends when a step promises less than this share of the objective."""
@@ -105,9 +104,7 @@ class GaussianProcessClassifier(ClassifierMixin, OnFeatures):
         refuse_unequal(features.shape[0], len(labels))
         self.classes_, codes = find_classes(labels)
         problems = np.arange(len(self.classes_))[1 if len(self.classes_) == 2 else 0 :]
-        self.class_weight_ = compute_class_weight(
-            self.class_weight, classes=self.classes_, y=labels
-        )
+        self.class_weight_ = weigh_classes(self.class_weight, self.classes_, labels)
         signs = np.where(codes[:, None] == problems, 1.0, -1.0)
         # with the deviation s of the kernel's factor and u = s·w it is s⁻² (½‖u‖² + s² Σ loss)
         objective = Objective(Logistic(), self.variance, False, CONVERGED, self.max_iter)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _assert_all_finite, column_or_1d
 
 from nysboost.data.lazy import gather
-from nysboost.numerics.arrays import Indices, to_host
+from nysboost.numerics.arrays import Floats, Indices, to_host
 from nysboost.tables import values
 from nysboost.tables.frames import cells_of
 from nysboost.user_error import TableError
@@ -61,6 +64,23 @@ def find_classes(labels: NDArray[Any]) -> tuple[NDArray[Any], Indices]:
             f"{classes.tolist()[0]!r}: there is nothing to tell apart."
         )
     return classes, codes
+
+
+def weigh_classes(class_weight: Any, classes: NDArray[Any], labels: NDArray[Any]) -> Floats:
+    """Return how often a row of each class counts, shape (k,)."""
+    if isinstance(class_weight, Mapping):
+        for label, weight in class_weight.items():
+            if not (isinstance(weight, Real) and 0 <= float(weight) < np.inf):
+                msg = f"class_weight has {weight!r} for the class {label!r}: a positive number, "
+                raise ValueError(f"{msg}or 0, is needed.")
+        class_weight = dict(class_weight)
+    elif class_weight is not None and str(class_weight) != "balanced":
+        msg = f'class_weight is a dict, "balanced" or None, but {class_weight!r} was given.'
+        raise ValueError(msg)
+    found: Floats = compute_class_weight(class_weight, classes=classes, y=labels)
+    if not found.any():
+        raise ValueError("class_weight has 0 for every class: no row counts.")
+    return found
 
 
 def _of_one_type(labels: NDArray[Any]) -> NDArray[Any]:
