@@ -75,6 +75,14 @@ def test_a_weight_of_two_is_a_row_twice_and_rows_that_come_later_might_have_been
     np.testing.assert_allclose(later(fresh), whole(fresh), atol=1e-8)
 
 
+def test_a_leaf_without_rows_adds_nothing():
+    U, R, fresh, _ = mapped(90)
+    tree = Tree.of(U, 30)
+    some = tree(U) > 0
+    found = fit(KERNELS[2], tree, U[some], R[some], None, 0.1)(fresh)
+    assert (found == 0).all(axis=1).tolist() == (tree(fresh) == 0).tolist()
+
+
 def test_leaves_of_other_arrays_are_the_same():
     torch = pytest.importorskip("torch")
     expected, found = (
