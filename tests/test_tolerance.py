@@ -10,7 +10,7 @@ import pytest
 import nysboost as nb
 from nysboost.catalogue import find_method
 from nysboost.gram import make_gram
-from nysboost.tolerance import Curve, errors_by_rank, within_tolerance
+from nysboost.tolerance import Curve, within_tolerance
 
 KERNEL = nb.Gaussian(sigma=2.0)
 
@@ -175,23 +175,3 @@ def test_it_goes_through_every_trial_and_keeps_its_form_beyond_them():
     assert [at(curve, c) for c in (5, 10, 400, 800)] == pytest.approx([0.4, 0.2, 0.0025, 0.00125])
     assert 0.05 < at(curve, 20) < 0.1
     assert at(power().through([trial(10, 0.0)]), 10) < 1e-15
-
-
-def test_the_first_below_is_one_of_the_candidates():
-    assert power().first_below(0.0501, np.arange(1, 100)) == 20
-    assert power().first_below(0.0501, np.arange(30, 100)) == 30
-    assert power().first_below(0.0501, np.arange(1, 15)) == np.inf
-
-
-def test_the_spectrum_of_a_sample_tells_the_least_errors():
-    gram = make_gram(points(1000), KERNEL)
-    squares = np.linalg.eigvalsh(gram.whole()) ** 2
-    least = np.sqrt(np.cumsum(squares) / squares.sum())[::-1]
-    everything = errors_by_rank(gram, 1000, np.random.default_rng(0))
-    np.testing.assert_allclose(everything[:50], least[1:51], rtol=1e-6)
-    some = errors_by_rank(gram, 500, np.random.default_rng(0))
-    assert (np.abs(np.log(some[:40] / least[1:41])) < 0.5).all()
-    assert (np.diff(some) <= 0).all()
-    assert (
-        errors_by_rank(make_gram(np.zeros((9, 2)), KERNEL), 5, np.random.default_rng(0)) < 1e-7
-    ).all()
