@@ -25,7 +25,6 @@ from nysboost.numerics.arrays import Array, Floats, Indices
 from nysboost.numerics.checks import RandomState, make_rng, refuse_unequal
 from nysboost.numerics.progress import current
 from nysboost.numerics.resources import MAX_MEMORY, at_most, one_blas_thread
-from nysboost.search.candidates import Groups
 from nysboost.search.data import in_folds
 from nysboost.search.search import Fitted, learn
 from nysboost.search.tuning import LANDMARKS
@@ -97,7 +96,7 @@ class BaseLearner(Estimator):
         """Find the model, with targets of shape (n, t), and keep what `after` makes of it."""
         rows = fit_rows(self, X, self.missing, Y, weights)
         refuse_unequal(rows.n, Y.shape[0])
-        groups = self._groups(rows)
+        groups = given.candidates_for(self.kernel, self.metric, self.scale, self.landmarks, rows)
         budget, rng = self._budget(), make_rng(self.random_state)
         asked = LANDMARKS if isinstance(self.n_components, str) else self.n_components
         # matrices of few rows are too small for threads: 3,000 rows on 16 cores take 10 s, not 15
@@ -110,10 +109,6 @@ class BaseLearner(Estimator):
             fitted = after(fitted)
             self._keep(fitted, rows)
         return fitted
-
-    def _groups(self, rows: Rows) -> Groups:
-        """Return what is tried on these rows."""
-        return given.candidates_for(self.kernel, self.metric, self.scale, self.landmarks, rows)
 
     def _keep(self, fitted: Fitted, rows: Rows) -> None:
         self._members = list(fitted.members)

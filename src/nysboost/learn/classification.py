@@ -16,17 +16,13 @@ from sklearn.utils.metaestimators import available_if
 
 from nysboost.data.lazy import label_largest
 from nysboost.data.recognise import numbers_of
-from nysboost.data.rows import Rows
 from nysboost.estimators.parameters import guard
-from nysboost.kernels.scaling import unit_spread
 from nysboost.learn.base import BaseLearner
 from nysboost.learn.input import check_settings, drop_zero_weights
 from nysboost.learn.margins import LOSSES as MARGIN_LOSSES
 from nysboost.learn.margins import STRENGTHS, USUAL, fit_machines
 from nysboost.numerics.arrays import Floats, TableLike, to_host
 from nysboost.numerics.checks import require_positive, unknown
-from nysboost.search.candidates import UNIT_GAUSSIAN, Candidate, Groups, at_random
-from nysboost.search.data import in_folds
 from nysboost.search.search import Fitted
 from nysboost.tables.targets import check_labels, find_classes, weigh_classes
 
@@ -158,18 +154,6 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
             mean = np.average(missed**2, axis=0, weights=fitted.weights)
             self.validation_error_ = float(np.sqrt(mean.mean()))
         return self
-
-    def _groups(self, rows: Rows) -> Groups:
-        """Return what is tried: on few rows also landmarks that stay, at the usual bandwidth.
-
-        Their logistic regression takes 5 % from the log loss (eight tables, ionosphere 16 %).
-        """
-        groups, plain = super()._groups(rows), ("auto", "auto", "target")
-        if in_folds(rows.n) and (self.kernel, self.metric, self.landmarks) == plain:
-            scale = np.asarray(rows.n_features**-0.5)
-            stay = Candidate(UNIT_GAUSSIAN, scale, "uniform", unit_spread, place=at_random)
-            groups.append((stay,))
-        return groups
 
     def _add_machines(self, fitted: Fitted) -> Fitted:
         """Calibrate the mixture, with logistic regressions beside it or machines in its place."""

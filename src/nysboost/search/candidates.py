@@ -155,8 +155,10 @@ def candidates_of(
 ) -> Groups:
     """Return what is tried: the strings and kernels of a learner's settings as objects.
 
-    `place` is where landmarks come from that are not trained on y, called `name`. A long descent
-    takes the most general metric, and one with codes has a scale for each of them.
+    `place` is where landmarks come from that are not trained on y, called `name`; beside trained
+    ones those of random rows are a baseline, whose widest bandwidths serve targets that are nearly
+    linear. A long descent takes the most general metric, and one with codes has a scale for each
+    of them.
     """
     automatic = isinstance(kernel, str) and kernel == "auto"
     made = make_kernel(kernel) if isinstance(kernel, str) and not automatic else kernel
@@ -165,11 +167,14 @@ def candidates_of(
     if metric not in SHAPES:
         raise ValueError(unknown("shape of a metric", metric, SHAPES))
     unit, few, d = None if automatic else _unit(made), in_folds(rows.n), rows.n_features
+    typical = 1 if isinstance(unit, Anova) else d**0.5
+    still = Candidate(unit or UNIT_GAUSSIAN, 1.0, name, SCALINGS[scale or "none"], place=place)
+    if place is None:
+        still = replace(still, kernel=UNIT_GAUSSIAN, space="uniform", place=at_random)
+    scales = 1 / (tuning.BANDWIDTHS * typical)
+    baseline = tuple(replace(still, shape=s) for s in scales.tolist())
     if place is not None:
-        bare, scaling = unit or UNIT_GAUSSIAN, SCALINGS[scale or "none"]
-        typical = 1 if isinstance(bare, Anova) else d**0.5
-        scales = 1 / (tuning.BANDWIDTHS * typical)
-        return [tuple(Candidate(bare, s, name, scaling, place=place) for s in scales.tolist())]
+        return [baseline]
     rough, smooth, wide = unit or MATERN12, unit or MATERN32, d > tuning.WIDE
     narrow, general = ("each", "full") if metric == "auto" else (metric, metric)
     coded: Groups = []
@@ -178,13 +183,13 @@ def candidates_of(
         coded = [(Candidate(k, "each", "codes", unit_spread, codes=True),) for k in kernels]
     if wide:
         found = _wide_candidates(unit or UNIT_GAUSSIAN, smooth, (narrow, general), scale, rows)
-        return [*([(one,) for one in found] if few else [tuple(found)]), *coded]
+        return [*([(one,) for one in found] if few else [tuple(found)]), *coded, baseline]
     first, second = ("standard", "quantile") if scale == "auto" else (scale or "none",) * 2
     shapes, both = [(general, first), (narrow, second)], dict.fromkeys((smooth, rough))
     if not few:
-        return [tuple(Candidate(k, *shapes[0], SCALINGS[first]) for k in both), *coded]
+        return [tuple(Candidate(k, *shapes[0], SCALINGS[first]) for k in both), *coded, baseline]
     pairs = dict.fromkeys((k, *shape) for k in ((smooth,) if coded else both) for shape in shapes)
-    return [*((Candidate(*pair, SCALINGS[pair[-1]]),) for pair in pairs), *coded]
+    return [*((Candidate(*pair, SCALINGS[pair[-1]]),) for pair in pairs), *coded, baseline]
 
 
 def _wide_candidates(
