@@ -155,10 +155,8 @@ def candidates_of(
 ) -> Groups:
     """Return what is tried: the strings and kernels of a learner's settings as objects.
 
-    `place` is where landmarks come from that are not trained on y, called `name`; beside trained
-    ones those of random rows are a baseline, whose widest bandwidths serve targets that are nearly
-    linear. A long descent takes the most general metric, and one with codes has a scale for each
-    of them.
+    `place`, called `name`, is where landmarks come from that are not trained on y; beside trained
+    ones random rows are a baseline, for targets that are nearly linear.
     """
     automatic = isinstance(kernel, str) and kernel == "auto"
     made = make_kernel(kernel) if isinstance(kernel, str) and not automatic else kernel
@@ -167,12 +165,11 @@ def candidates_of(
     if metric not in SHAPES:
         raise ValueError(unknown("shape of a metric", metric, SHAPES))
     unit, few, d = None if automatic else _unit(made), in_folds(rows.n), rows.n_features
-    typical = 1 if isinstance(unit, Anova) else d**0.5
-    still = Candidate(unit or UNIT_GAUSSIAN, 1.0, name, SCALINGS[scale or "none"], place=place)
-    if place is None:
-        still = replace(still, kernel=UNIT_GAUSSIAN, space="uniform", place=at_random)
-    scales = 1 / (tuning.BANDWIDTHS * typical)
-    baseline = tuple(replace(still, shape=s) for s in scales.tolist())
+    still = Candidate(UNIT_GAUSSIAN, 1.0, "uniform", SCALINGS[scale or "none"], place=at_random)
+    if place is not None:
+        still = replace(still, kernel=unit or UNIT_GAUSSIAN, space=name, place=place)
+    scales = tuning.BANDWIDTHS * (1 if isinstance(unit, Anova) else d**0.5)
+    baseline = tuple(replace(still, shape=s) for s in (1 / scales).tolist())
     if place is not None:
         return [baseline]
     rough, smooth, wide = unit or MATERN12, unit or MATERN32, d > tuning.WIDE

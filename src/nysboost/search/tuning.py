@@ -1,7 +1,5 @@
 """Every tuned number of the search and the leaves, with the measurement that chose it."""
 
-from __future__ import annotations
-
 import numpy as np
 
 HELD_OUT = (1000, 16384)
