@@ -29,8 +29,8 @@ import nysboost as nb
 from nysboost.tables.codes import Codes
 from nysboost.tables.files import join_tables, open_table
 from nysboost.tables.schema import Schema
-from nysboost.tables.targets import target_of
-from nysboost.tables.values import is_gap
+from nysboost.tables.targets import read_target
+from nysboost.tables.values import is_missing
 
 OURS = "NysBoost"
 GOALS = "goals: geometric mean 0.97, each 1.05, census_income 1.02"
@@ -40,7 +40,7 @@ def load(path: Path, target: str) -> tuple[Any, Any]:
     """Return the columns of a table, and its target."""
     file = open_table(path)
     table = join_tables(list(file.batches()))
-    y = target_of(table.column(target), target, str(path))
+    y = read_target(table.column(target), target, str(path))
     return table.drop_columns([target]), y
 
 
@@ -96,7 +96,7 @@ def _pandas(table: Any) -> Any:
     frame = table.to_pandas()
     for name, column in frame.items():
         if column.dtype.kind not in "fiu":
-            frame[name] = column.mask(column.map(is_gap).astype(bool)).astype("category")
+            frame[name] = column.mask(column.map(is_missing).astype(bool)).astype("category")
     return frame
 
 

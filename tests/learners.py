@@ -6,7 +6,7 @@ from nysboost.boosting.learner import fit_learner
 from nysboost.boosting.validation import FeatureTable
 
 
-def table_of(problem, p=4, m=6, rows=None):
+def to_table(problem, p=4, m=6, rows=None):
     gram = problem.gram
     n = len(problem.G)
     table = FeatureTable(gram, np.arange(n) if rows is None else rows)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import nysboost as nb
-from nysboost.data.recognise import as_rows
+from nysboost.data.recognise import scan_rows
 
 SMOOTH = [
     nb.Gaussian(sigma=1.3),
@@ -23,7 +23,7 @@ kernels = pytest.mark.parametrize("kernel", SMOOTH, ids=repr)
 def sample(kernel, seed=0, n=40, c=5, d=6):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
-    kernel = kernel.resolve(as_rows(X))
+    kernel = kernel.resolve(scan_rows(X))
     Z = X[:c] + 0.3 * rng.normal(size=(c, d))
     # the Laplacian has a corner where a coordinate of both is the same, and no derivative there
     Z += 2e-4 * (np.abs(X[:, None] - Z).min(axis=0) < 1e-4)

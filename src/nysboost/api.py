@@ -1,5 +1,6 @@
 """What `import nysboost` offers: every public name, and where it is made."""
 
+from nysboost._approximate import approximate as approximate
 from nysboost._version import __version__ as __version__
 from nysboost.approximation import Approximation as Approximation
 from nysboost.boosting.algorithm import JOINT_VARIANTS as JOINT_VARIANTS
@@ -13,7 +14,6 @@ from nysboost.estimators import BoostedNystroem as BoostedNystroem
 from nysboost.estimators import EnsembleNystroem as EnsembleNystroem
 from nysboost.estimators import Nystroem as Nystroem
 from nysboost.estimators import StandardNystroem as StandardNystroem
-from nysboost.front_door import approximate as approximate
 from nysboost.kernels import KERNELS as KERNELS
 from nysboost.kernels import Anova as Anova
 from nysboost.kernels import Cosine as Cosine

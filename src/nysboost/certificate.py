@@ -12,7 +12,7 @@ from nysboost.engine import sampling
 from nysboost.engine.residual import Residual, relative_error, relative_trace_error
 from nysboost.gram import Gram
 from nysboost.numerics.arrays import Floats, floats_on_host
-from nysboost.numerics.checks import require_count, require_share
+from nysboost.numerics.checks import require_count, require_fraction
 
 N_ENTRIES = 2 * 10**7
 """Kernel values of a certificate: about a second on one core, with the features of 54 columns."""
@@ -173,7 +173,7 @@ def _bound_quotient(
 
 def _check(residual: Residual, confidence: float, n_entries: int) -> None:
     """Refuse a confidence that is none, and too few kernel values to say anything."""
-    require_share("confidence", confidence)
+    require_fraction("confidence", confidence)
     require_count("n_entries", n_entries)
     c = residual.n_landmarks
     # blocks of two rows and two columns, and those of ‖G‖

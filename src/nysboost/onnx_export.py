@@ -16,14 +16,14 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from nysboost._version import SOFTWARE
-from nysboost.data.files import as_path, whole_file
+from nysboost.data.files import as_path, atomic_file
 from nysboost.engine.feature_map import FeatureMap
 from nysboost.estimators.base import BaseNystroem
 from nysboost.kernels import Gaussian, Laplacian, Linear, Matern, Metric, Polynomial
 from nysboost.learn import KernelPCA, NystroemClassifier, NystroemRegressor
 from nysboost.learn.classification import FLOOR
 from nysboost.numerics.arrays import Floats, dense, floats_on_host
-from nysboost.user_error import need
+from nysboost.user_error import import_optional
 
 OPSETS = {"": 18, "ai.onnx.ml": 3}
 """Versions of the operators, which ONNX Runtime 1.14 and newer have."""
@@ -79,7 +79,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
     else:
         msg = f"to_onnx takes transformers, KernelPCA and learners, not {type(model).__name__}."
         raise TypeError(msg)
-    with whole_file(as_path(path), "The model") as file:
+    with atomic_file(as_path(path), "The model") as file:
         file.write(g.model().SerializeToString())
 
 
@@ -277,7 +277,7 @@ class Graph:
     """Nodes as they are made: call it with an operator and its inputs, names or arrays."""
 
     def __init__(self) -> None:
-        self._onnx: Any = need("onnx", "onnx")
+        self._onnx: Any = import_optional("onnx", "onnx")
         parts: tuple[list[Any], ...] = ([], [], [], [])
         self._nodes, self._arrays, self._inputs, self._outputs = parts
 

@@ -22,7 +22,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
 from nysboost.numerics.arrays import Floats, to_host
-from nysboost.numerics.checks import require_share
+from nysboost.numerics.checks import require_fraction
 
 __all__ = [
     "CalibrationDisplay",
@@ -116,7 +116,7 @@ class IntervalDisplay(_Predictions):
 
     def plot(self, *, interval: float = 0.9, ax: Any = None) -> Self:
         """Draw intervals that claim to contain this share of the rows; `ax` None makes a figure."""
-        require_share("interval", interval)
+        require_fraction("interval", interval)
         reach = norm.ppf(0.5 + interval / 2) * self.y_std
         inside = np.abs(self.y_true - self.y_pred) <= reach
         ax = self._diagonal(ax, np.concatenate([self.y_true, self.y_pred]))

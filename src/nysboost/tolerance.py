@@ -14,7 +14,7 @@ from nysboost.approximation import Approximation
 from nysboost.certificate import N_ENTRIES, Certificate, certify, norm_of_gram
 from nysboost.gram import Gram
 from nysboost.numerics.arrays import Floats, Indices, floats_on_host
-from nysboost.numerics.checks import require_share
+from nysboost.numerics.checks import require_fraction
 from nysboost.numerics.tolerances import EPS
 
 CURVE_ROWS = (512, 2048)
@@ -88,7 +88,7 @@ def within_tolerance(
     search ends when the largest c that fails and the smallest that does not are near each other.
     `limit` is the most landmarks.
     """
-    require_share("tol", tol)
+    require_fraction("tol", tol)
     allowed = int(math.sqrt(gram.budget.bytes / 8)) // ROWS_PER_LANDMARK
     most = max(1, min(gram.n, allowed if limit is None else limit))
     curve, trials, norm = _sample_curve(gram, tol, rng), list[Trial](), None

@@ -47,7 +47,7 @@ class NoTableError(TableError):
 
 
 @contextmanager
-def exits_with(code: int) -> Iterator[None]:
+def with_exit_code(code: int) -> Iterator[None]:
     """Say what is wrong: an option (`WRONG_CALL`), say, and not the data."""
     try:
         yield
@@ -55,7 +55,7 @@ def exits_with(code: int) -> Iterator[None]:
         raise UserError(str(error), code) from error
 
 
-def need(module: str, extra: str) -> ModuleType:
+def import_optional(module: str, extra: str) -> ModuleType:
     """Import an optional package, or say which extra of nysboost brings it."""
     try:
         return importlib.import_module(module)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from learners import dense_system, table_of
+from learners import dense_system, to_table
 from oracle import optimal_error
 from scipy.optimize import lsq_linear
 
@@ -24,7 +24,7 @@ prefixes = st.integers(1, 4)
 @cache
 def sets(case, rows=40):
     """V1, V2 and their dense systems, of whole columns or of their first rows."""
-    table, rows = table_of(market.problem(case, n=40)), np.arange(rows)
+    table, rows = to_table(market.problem(case, n=40)), np.arange(rows)
     validation = [ValidationSet(table, rows, v) for v in (V1, V2)]
     return *validation, lambda p: [dense_system(table, rows, v, p) for v in (V1, V2)]
 
@@ -91,7 +91,7 @@ def test_where_v2_tells_nothing_the_strongest_penalty_wins():
     """Columns of V2 at which the kernel is zero: no weights are better there than others."""
     X = np.random.default_rng(0).normal(size=(40, 3))
     X[V2] = 0
-    table = table_of(market.Problem(X, "linear", X @ X.T))
+    table = to_table(market.Problem(X, "linear", X @ X.T))
     fit, tune = (ValidationSet(table, np.arange(40), v) for v in (V1, V2))
     A, b = dense_system(table, np.arange(40), V1, 4)
     expected = np.linalg.solve(A.T @ A + GRID[-1] * np.linalg.norm(A, 2) ** 2 * np.eye(4), A.T @ b)
@@ -112,7 +112,7 @@ class Factored:
 def test_learners_that_are_rounding_errors_on_v1_have_no_weight(rule):
     """Values of 1e-20 would be blown up to the kernel's, here by 1e10; zeros stay what they are."""
     X = np.arange(40.0)[:, None]  # so far apart that every value off the diagonal underflows
-    table = table_of(market.Problem(X, nb.Gaussian(sigma=1e-3), np.eye(40)))
+    table = to_table(market.Problem(X, nb.Gaussian(sigma=1e-3), np.eye(40)))
     vanishing = (ValidationSet(table, np.arange(40), v) for v in (V1, V2))
     np.testing.assert_array_equal(rule(*vanishing, 4), 0)
     A, b = np.array([[3e-20, 1e-20], [4e-20, 0.0]]), np.array([1e-10, 1e-10])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from learners import dense, dense_system, table_of
+from learners import dense, dense_system, to_table
 
 import nysboost as nb
 from nysboost.boosting.algorithm import ensemble
@@ -21,7 +21,7 @@ from nysboost.boosting.validation import FeatureTable, ResidualColumns, Validati
 @given(st.lists(st.floats(-2, 2), min_size=1, max_size=4), st.booleans())
 def test_the_factor_gives_the_error_of_every_combination(case, w, square):
     problem, w = market.problem(case, n=40), np.array(w)
-    table, cols = table_of(problem), np.arange(30, 36)
+    table, cols = to_table(problem), np.arange(30, 36)
     rows = cols if square else np.arange(40)
     factor = ValidationSet(table, rows, cols).factor(len(w))
     A, b = dense_system(table, rows, cols, len(w))
@@ -33,7 +33,7 @@ def test_the_factor_gives_the_error_of_every_combination(case, w, square):
 
 @given(st.lists(st.lists(st.integers(0, 39), min_size=1), max_size=5))
 def test_a_learner_is_evaluated_once_on_the_rows_held_and_only_when_asked_for(questions):
-    table = table_of(market.problem("Gaussian", n=40))
+    table = to_table(market.problem("Gaussian", n=40))
     before = table.gram.entries_evaluated
     exact = table.learners[1].round_to(market.problem("Gaussian", n=40).gram)
     for rows in map(np.array, questions):
@@ -43,7 +43,7 @@ def test_a_learner_is_evaluated_once_on_the_rows_held_and_only_when_asked_for(qu
 
 
 def test_a_validation_set_travels_light_and_answers_the_same_on_arrival():
-    table = table_of(market.problem("Gaussian", n=40), p=20, m=2)
+    table = to_table(market.problem("Gaussian", n=40), p=20, m=2)
     validation = ValidationSet(table, np.arange(40), np.arange(30, 40))
     there, suitcase = validation.factor(20), pickle.dumps(validation)
     assert len(suitcase) < 8 * 40 * 10 * 20

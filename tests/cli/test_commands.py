@@ -10,7 +10,7 @@ import pytest
 
 from nysboost.cli import explain_errors
 from nysboost.cli.commands import COMMANDS, make_parser, spell
-from nysboost.user_error import NoTableError, TableError, UserError, exits_with
+from nysboost.user_error import NoTableError, TableError, UserError, with_exit_code
 
 CASES = [
     (UserError("Two of them."), 2, "Two of them."),
@@ -49,7 +49,7 @@ def test_an_error_of_the_program_itself_keeps_its_traceback():
 
 
 def test_a_value_that_an_option_gave_is_a_wrong_call():
-    with pytest.raises(UserError, match="sigma must be positive") as raised, exits_with(2):
+    with pytest.raises(UserError, match="sigma must be positive") as raised, with_exit_code(2):
         raise ValueError("sigma must be positive.")
     assert raised.value.code == 2
 

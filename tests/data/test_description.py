@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from nysboost.data.archive import read_archive, write_archive
-from nysboost.data.description import Describer, of_dataclass, put_together
+from nysboost.data.description import ModelEncoder, dataclass_spec, from_parts
 
 
 @dataclass(frozen=True)
@@ -19,13 +19,13 @@ class Part:
     content: Any
 
 
-FORMS = [of_dataclass(Part)]
+FORMS = [dataclass_spec(Part)]
 
 
 def round_trip(value: Any) -> Any:
-    describer = Describer(FORMS)
+    describer = ModelEncoder(FORMS)
     root = describer.describe(value)
-    return put_together(describer.objects, root, FORMS, describer.arrays)
+    return from_parts(describer.objects, root, FORMS, describer.arrays)
 
 
 PLAIN = st.recursive(

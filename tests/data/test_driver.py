@@ -66,9 +66,9 @@ class Threaded(Task):
         return Plan(3000, 700, 3)
 
 
-def rows_of(X, chunk):
+def make_rows(X, chunk):
     """Rows in memory, or of a Dask array in chunks of this size."""
-    return recognise.rows_of(X if chunk is None else da.from_array(X, chunks=(chunk, -1)))
+    return recognise.make_rows(X if chunk is None else da.from_array(X, chunks=(chunk, -1)))
 
 
 everywhere = pytest.mark.parametrize("chunk", [None, 30, 700, 2000])
@@ -78,21 +78,23 @@ everywhere = pytest.mark.parametrize("chunk", [None, 30, 700, 2000])
 def test_a_fold_has_the_sums_of_rows_and_of_what_stands_beside_them(chunk):
     X, V = np.arange(4000.0).reshape(2000, 2), np.arange(2000)[:, None]
     for beside in (V, da.from_array(V, chunks=(999, 1))) if chunk else (V,):
-        found = rows_of(X, chunk).fold(Threaded(), operator.add, beside)
+        found = make_rows(X, chunk).fold(Threaded(), operator.add, beside)
         np.testing.assert_array_equal(found, [X.sum(), V.sum()])
 
 
 @everywhere
 def test_a_fold_merges_in_the_order_of_the_rows(chunk):
     task = BlockTask("all", lambda _, block: block[:, 0].tolist(), size=300)
-    assert rows_of(np.arange(1000.0)[:, None], chunk).fold(task, operator.add) == list(range(1000))
+    assert make_rows(np.arange(1000.0)[:, None], chunk).fold(task, operator.add) == list(
+        range(1000)
+    )
 
 
 @everywhere
 def test_a_map_stacks_results_whatever_their_dtype(chunk):
     X = np.arange(2000, dtype=np.int32).reshape(1000, 2)
     task = BlockTask("half", lambda half, block, other: half * block + other, 0.5, size=300)
-    found = gather(rows_of(X, chunk).map(task, 2, np.ones((1000, 1))))
+    found = gather(make_rows(X, chunk).map(task, 2, np.ones((1000, 1))))
     np.testing.assert_array_equal(found, X / 2 + 1)
 
 
@@ -101,7 +103,7 @@ def test_tables_of_other_lengths_are_refused(chunk):
     task = BlockTask("sum", lambda _, block, other: block.sum() + other.sum())
     other = np.ones((900, 1)) if chunk is None else da.ones((900, 1))
     with pytest.raises(ValueError, match="1000 rows, but 900 came with them"):
-        rows_of(np.ones((1000, 2)), chunk).fold(task, operator.add, other)
+        make_rows(np.ones((1000, 2)), chunk).fold(task, operator.add, other)
 
 
 @everywhere
@@ -117,7 +119,7 @@ def test_pairs_of_rows_are_seen_once_and_count_for_their_mirror_image(size, chun
         Budget(threads=3),
     )
     exact = ((x @ x.T) ** 2 * (v + v.T)).sum()
-    assert rows_of(x, chunk).fold_pairs(task, operator.add, v) == pytest.approx(exact, rel=1e-9)
+    assert make_rows(x, chunk).fold_pairs(task, operator.add, v) == pytest.approx(exact, rel=1e-9)
 
 
 @pytest.mark.parametrize("threads", [1, 3])

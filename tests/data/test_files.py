@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import nysboost as nb
 from nysboost.data import files
-from nysboost.data.files import find_map, give_back, reserve, whole_file, whole_text
+from nysboost.data.files import atomic_file, atomic_text, find_map, release_pages, reserve
 
 
 @pytest.fixture
@@ -32,8 +32,8 @@ def test_a_view_of_a_memory_map_is_recognised_and_may_be_given_back(file, view):
     assert find_map(view(A)) is A
     assert find_map(np.array(A)) is None
     assert find_map([1, 2]) is None
-    give_back(view(A))
-    give_back(np.arange(3.0))
+    release_pages(view(A))
+    release_pages(np.arange(3.0))
     np.testing.assert_array_equal(A, np.arange(40_000.0).reshape(4000, 10))
 
 
@@ -49,7 +49,7 @@ def test_pages_that_are_given_back_keep_what_was_written(mode, data):
         part = A[start : start + count]
         if mode != "r":
             values[start : start + count] = part[...] = -1.0
-        give_back(part)
+        release_pages(part)
         np.testing.assert_array_equal(A, values)
         if mode == "r+":
             np.testing.assert_array_equal(np.load(path), values)
@@ -70,9 +70,9 @@ def test_a_disk_without_room_gets_a_sentence(file, monkeypatch, code):
 
 
 def test_bytes_and_text_arrive_whole_and_nothing_else_does(tmp_path):
-    with whole_file(tmp_path / "a") as file:
+    with atomic_file(tmp_path / "a") as file:
         file.write(b"one\r\ntwo")
-    with whole_text(tmp_path / "b") as text:
+    with atomic_text(tmp_path / "b") as text:
         text.write("σ = 1\n")
     assert (tmp_path / "a").read_bytes() == b"one\r\ntwo"
     assert (tmp_path / "b").read_bytes() == "σ = 1\n".encode()
@@ -80,14 +80,14 @@ def test_bytes_and_text_arrive_whole_and_nothing_else_does(tmp_path):
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError, MemoryError])
-@pytest.mark.parametrize("opened", [whole_file, whole_text])
+@pytest.mark.parametrize("opened", [atomic_file, atomic_text])
 def test_what_was_there_stays_if_anything_goes_wrong(tmp_path, opened, error):
     path = tmp_path / "a"
     path.write_text("before")
 
     def fail():
         with opened(path) as file:
-            file.write(b"half" if opened is whole_file else "half")
+            file.write(b"half" if opened is atomic_file else "half")
             raise error
 
     with pytest.raises(error):
@@ -102,7 +102,7 @@ def test_what_was_there_stays_if_anything_goes_wrong(tmp_path, opened, error):
 )
 def test_a_fault_of_the_disk_is_a_sentence_and_leaves_nothing(tmp_path, code, said):
     def fail():
-        with whole_text(tmp_path / "a", "The report"):
+        with atomic_text(tmp_path / "a", "The report"):
             raise OSError(code, "as the system puts it")
 
     with pytest.raises(OSError, match=said) as caught:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nysboost as nb
-from nysboost.data.recognise import rows_of, stream_of
+from nysboost.data.recognise import make_rows, make_stream
 from nysboost.engine.factor import Factor, Moments, moments_of
 from nysboost.engine.feature_map import FeatureMap
 from nysboost.engine.projection import BlockDiagonal
@@ -125,7 +125,7 @@ SOURCES = CONTAINERS | {"blocks": lambda X, _: iter(np.array_split(X, 7))}
 @pytest.mark.parametrize("budget", [Budget(), Budget(2 * 10**5)])
 def test_streamed_sums_equal_those_in_memory(problem, tmp_path, kind, budget):
     X, Y, weights, basis = problem
-    rows = stream_of(SOURCES[kind](X, tmp_path))
+    rows = make_stream(SOURCES[kind](X, tmp_path))
     found = moments_of(basis, rows, Y, weights=weights, budget=budget)
     assert_same(found, Moments.of(basis(X), Y, weights))
 
@@ -133,11 +133,11 @@ def test_streamed_sums_equal_those_in_memory(problem, tmp_path, kind, budget):
 def test_float32_rows_are_summed_in_float64_and_weights_are_repetitions(problem):
     X, Y, _, basis = problem
     narrow = X.astype(np.float32)
-    found = moments_of(basis, rows_of(narrow), Y)
+    found = moments_of(basis, make_rows(narrow), Y)
     assert found.FF.dtype == np.float64
     assert_same(found, Moments.of(basis(narrow.astype(np.float64)), Y), 1e-8)
     counts = np.arange(len(X)) % 3
-    weighed = moments_of(basis, rows_of(X), Y, weights=counts.astype(float))
+    weighed = moments_of(basis, make_rows(X), Y, weights=counts.astype(float))
     doubled = np.repeat(X, counts, axis=0), np.repeat(Y, counts, axis=0)
     assert_same(weighed, Moments.of(basis(doubled[0]), doubled[1]))
 

@@ -10,7 +10,7 @@ from market import points
 from scipy import sparse
 
 import nysboost as nb
-from nysboost.data.rows import ForgottenRows
+from nysboost.data.rows import DroppedRows
 from nysboost.gram import make_gram, on_other_rows
 from nysboost.numerics.arrays import to_host
 
@@ -51,8 +51,8 @@ def test_new_rows_of_a_precomputed_kernel_may_hold_all_columns_or_the_landmarks_
 def test_a_gram_that_forgets_its_rows_can_still_evaluate_new_ones():
     gram = make_gram(points(30), "rbf")
     forgotten = gram.forget_rows()
-    assert isinstance(forgotten.rows, ForgottenRows)
-    assert not isinstance(gram.rows, ForgottenRows)
+    assert isinstance(forgotten.rows, DroppedRows)
+    assert not isinstance(gram.rows, DroppedRows)
     landmarks = gram.landmarks(np.arange(3))
     new = points(5, seed=1)
     np.testing.assert_array_equal(forgotten.evaluate(new, landmarks), gram.evaluate(new, landmarks))
@@ -108,7 +108,7 @@ def test_a_rounded_gram_is_the_same_in_float32():
     rounded = gram.in_float32()
     assert rounded.dtype == np.float32
     np.testing.assert_allclose(rounded.block(rows, rows), gram.block(rows, rows), atol=1e-5)
-    assert rounded.tally is gram.tally
+    assert rounded.counter is gram.counter
     assert rounded.in_float32() is rounded
 
 

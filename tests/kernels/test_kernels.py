@@ -12,7 +12,7 @@ from sklearn.gaussian_process.kernels import Matern as SklearnMatern
 from sklearn.metrics.pairwise import pairwise_kernels
 
 import nysboost as nb
-from nysboost.data.recognise import as_rows
+from nysboost.data.recognise import scan_rows
 from nysboost.gram import KernelGram
 from nysboost.kernels import KERNELS, make_kernel
 
@@ -69,7 +69,7 @@ def test_dense_and_sparse_rows_mix_and_the_answer_is_dense_in_the_dtype_of_x(
 def test_the_diagonal_is_the_matrixs_diagonal(name, make, dtype):
     X = points(70).astype(dtype)
     X[3] = 0
-    kernel = OBJECTS[name].resolve(as_rows(X))
+    kernel = OBJECTS[name].resolve(scan_rows(X))
     diagonal = kernel.diag(make(X))
     assert diagonal.dtype == dtype
     np.testing.assert_allclose(
@@ -89,7 +89,7 @@ SKLEARN_NAMES = "rbf laplacian linear polynomial poly cosine chi2 sigmoid additi
 @pytest.mark.parametrize("name", SKLEARN_NAMES.split())
 def test_scikit_learns_names_mean_what_they_mean_there(name):
     X, Y = np.abs(points(20)), np.abs(points(10, seed=1))
-    kernel = make_kernel(name).resolve(as_rows(X))
+    kernel = make_kernel(name).resolve(scan_rows(X))
     np.testing.assert_allclose(kernel(X, Y), pairwise_kernels(X, Y, metric=name), rtol=1e-10)
 
 
@@ -97,7 +97,7 @@ def test_parameters_of_a_named_kernel_reach_it_and_the_others_are_left_out():
     X = points()
     kernel = make_kernel("linear", degree=2, gamma=0.5, coef0=1.0)
     assert kernel == nb.Linear()
-    assert nb.Matern().resolve(as_rows(X)).sigma == pytest.approx(np.sqrt(2.0))  # γ = 1/d
+    assert nb.Matern().resolve(scan_rows(X)).sigma == pytest.approx(np.sqrt(2.0))  # γ = 1/d
     assert make_kernel("poly", degree=2, gamma=0.5, coef0=None) == nb.Polynomial(2, gamma=0.5)
     with pytest.raises(ValueError, match=r"no parameter of the kernel 'poly', 'gama'.*'gamma'"):
         make_kernel("poly", gama=0.5)
@@ -113,7 +113,7 @@ def test_close_pairs_keep_their_distance_where_the_kernel_has_a_corner(exponent,
     Y = X.copy()
     Y[:, 0] += gap
     exact = (Y - X)[:, 0]
-    values = np.diagonal(OBJECTS[name].resolve(as_rows(X))(X, Y))
+    values = np.diagonal(OBJECTS[name].resolve(scan_rows(X))(X, Y))
     r = exact / (2.0 if name == "laplacian" else 1.5)
     np.testing.assert_allclose(1 - values, -np.expm1(-r), rtol=1e-6, atol=1e-15)
 
@@ -133,7 +133,7 @@ def test_every_kernel_name_can_be_used():
 def test_median_and_scale_are_the_median_distance_and_scikit_learns_scale(make, word, far):
     """Also far from the origin, where squares cancel."""
     X = 2.0 + points(80, 3, scale=3.0) + far
-    rows, d = as_rows(make(X)), X.shape[1]
+    rows, d = scan_rows(make(X)), X.shape[1]
     for kernel, median, scale in (
         (nb.Gaussian, 1 / (2 * np.median(pdist(X)) ** 2), 1 / (d * X.var())),
         (nb.Laplacian, 1 / np.median(pdist(X, "cityblock")), 1 / (d * X.std())),
@@ -149,7 +149,7 @@ def test_median_and_scale_are_the_median_distance_and_scikit_learns_scale(make, 
 @pytest.mark.parametrize("kernel", [nb.Gaussian, nb.Laplacian, nb.Matern])
 def test_equal_points_get_some_bandwidth(rule, kernel):
     X = np.full((6, 2), 3.0)
-    values = kernel(sigma=rule).resolve(as_rows(X))(X, X)
+    values = kernel(sigma=rule).resolve(scan_rows(X))(X, X)
     np.testing.assert_allclose(values, 1)
 
 
@@ -164,6 +164,6 @@ def test_a_kernel_that_is_made_of_another_is_evaluated_by_its_own_function(kind)
         def __call__(self, X, Y):
             return 2 * super().__call__(X, Y)
 
-    kernel = Twice().resolve(as_rows(points()))
-    found = KernelGram(as_rows(points()), kernel).whole()
-    np.testing.assert_allclose(found, 2 * kind().resolve(as_rows(points()))(points(), points()))
+    kernel = Twice().resolve(scan_rows(points()))
+    found = KernelGram(scan_rows(points()), kernel).whole()
+    np.testing.assert_allclose(found, 2 * kind().resolve(scan_rows(points()))(points(), points()))

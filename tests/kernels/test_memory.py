@@ -7,7 +7,7 @@ from peaks import peak_bytes
 from scipy import sparse
 
 import nysboost as nb
-from nysboost.data.recognise import as_rows
+from nysboost.data.recognise import scan_rows
 from nysboost.kernels import make_kernel
 from nysboost.kernels.distances import inner_products
 
@@ -37,7 +37,7 @@ def peak_of(evaluate, X):
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
 def test_a_kernel_holds_no_more_than_it_says(kernel, dtype, make):
     X, Y = make(points(N, dtype)), make(points(M, dtype, seed=1))
-    kernel = kernel.resolve(as_rows(X))
+    kernel = kernel.resolve(scan_rows(X))
     peak = peak_of(kernel.against(Y), X)
     assert peak <= kernel.bytes_per_value(X) * N * M + OPERANDS
 

@@ -11,7 +11,7 @@ from scipy.sparse import csr_matrix
 from scipy.spatial.distance import pdist
 
 import nysboost as nb
-from nysboost.data.recognise import as_rows
+from nysboost.data.recognise import scan_rows
 from nysboost.kernels.warp import Quantiles
 
 KERNELS = [nb.Gaussian, nb.Matern, nb.Laplacian]
@@ -79,5 +79,5 @@ def test_metrics_are_values():
 def test_the_median_is_that_of_the_mapped_rows_also_behind_quantiles():
     X = np.random.default_rng(0).lognormal(size=(60, 2), sigma=3.0)
     metric = nb.Metric([1.0, 2.0], Quantiles.of(X))
-    found = nb.Gaussian(sigma="median", metric=metric).resolve(as_rows(X))
+    found = nb.Gaussian(sigma="median", metric=metric).resolve(scan_rows(X))
     assert found.gamma == pytest.approx(0.5 / np.median(pdist(metric(X))) ** 2)

@@ -16,7 +16,7 @@ from sklearn.utils import estimator_checks
 
 import nysboost as nb
 from nysboost.learn.regression import _calibrate_variance
-from nysboost.search.search import Fitted
+from nysboost.search.search import SearchResult
 
 TRAINED = {"kernel": "matern", "metric": "each", "random_state": 0}
 QUICK = TRAINED | {"scale": "standard", "local": False}
@@ -226,7 +226,7 @@ def test_an_interval_has_the_rank_of_conformal_prediction(n, seed):
     rng = np.random.default_rng(seed)
     truth, mean, spread = rng.normal(size=(3, n, 2)) ** 2
     rank = min(int(np.ceil(0.95 * (n + 1) - 1e-9)), n) - 1
-    fitted = Fitted([], truth, mean, None, [], variance=lambda: spread**2)
+    fitted = SearchResult([], truth, mean, None, [], variance=lambda: spread**2)
     factor, floor = _calibrate_variance(fitted)
     at = np.sort(np.abs(truth - mean) / np.sqrt(spread**2 + floor), axis=0)[rank]
     np.testing.assert_allclose(factor * 1.959964, at, 1e-6)

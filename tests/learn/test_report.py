@@ -8,10 +8,10 @@ from scipy.special import log_softmax
 from sklearn.base import clone
 
 import nysboost as nb
-from nysboost.data.recognise import rows_of
-from nysboost.learn.base import permutation_importances, single_is_enough
+from nysboost.data.recognise import make_rows
+from nysboost.learn.base import float32_suffices, permutation_importances
 from nysboost.learn.classification import calibrate, logits_of
-from nysboost.search.search import Fitted
+from nysboost.search.search import SearchResult
 
 QUICK = {"n_components": 16, "kernel": "gaussian", "random_state": 0}
 
@@ -114,7 +114,7 @@ def test_scores_that_are_probabilities_stay_what_they_are(sure):
     true = np.exp(log_softmax(sure * rng.normal(size=(20_000, 3)) - [0, 1, 3], axis=1))
     drawn = np.array([rng.multinomial(1, p) for p in true], dtype=float)
     h = slice(0, 4000)
-    fitted = Fitted([], drawn[h], true[h], None, [])
+    fitted = SearchResult([], drawn[h], true[h], None, [])
     as_shares, as_scores = (
         log_softmax(logits_of(true, *calibrate(fitted, shares=shares)[:3]), axis=1)
         for shares in (True, False)
@@ -128,12 +128,12 @@ def machines(shift, n=2000):
     rng = np.random.default_rng(1)
     labels = rng.integers(3, size=n)
     scores = 2.0 * np.eye(3)[labels] + rng.normal(size=(n, 3)) + [0.0, shift, 0.0]
-    return Fitted([], np.eye(3)[labels], scores, None, [])
+    return SearchResult([], np.eye(3)[labels], scores, None, [])
 
 
 def test_a_machine_of_two_classes_keeps_its_own_intercept():
     three = machines(0.0)
-    two = Fitted([], three.truth[:, :2], three.mean[:, :2], None, [])
+    two = SearchResult([], three.truth[:, :2], three.mean[:, :2], None, [])
     _, power, bias, _ = calibrate(two, shares=False)
     assert power == 0
     np.testing.assert_array_equal(bias, 0)
@@ -154,7 +154,7 @@ def test_rows_of_no_weight_have_no_say_in_the_biases():
         np.concatenate(parts) for parts in ((right.truth, wrong.truth), (right.mean, wrong.mean))
     ]
     weights = np.repeat([1.0, 0.0], n)
-    some = calibrate(Fitted([], *both, weights, []), shares=False)
+    some = calibrate(SearchResult([], *both, weights, []), shares=False)
     alone = calibrate(right, shares=False)
     np.testing.assert_allclose(some[2], alone[2], atol=0.02)
 
@@ -173,15 +173,15 @@ def test_large_weights_that_nearly_cancel_need_double(kind, size, enough):
     w = size * np.array([[1.0], [1.0], [-1.0], [-1.0]])
 
     def predict(rows):
-        piece = rows.take(slice(None)).astype(rows.form.dtype)
-        return piece @ w.astype(rows.form.dtype)
+        piece = rows.take(slice(None)).astype(rows.template.dtype)
+        return piece @ w.astype(rows.template.dtype)
 
-    assert single_is_enough(predict, rows_of(kind(X)), np.array([0.1])) is enough
+    assert float32_suffices(predict, make_rows(kind(X)), np.array([0.1])) is enough
 
 
 def test_numbers_beyond_float32_need_double():
     X = np.array([[1e300], [1.0], [2.0]])
-    assert not single_is_enough(lambda rows: rows.take(slice(None)), rows_of(X), np.ones(1))
+    assert not float32_suffices(lambda rows: rows.take(slice(None)), make_rows(X), np.ones(1))
 
 
 @pytest.mark.parametrize("kind", [nb.NystroemRegressor, nb.NystroemClassifier])

@@ -17,10 +17,10 @@ import nysboost as nb
 from nysboost.numerics.resources import (
     Budget,
     as_bytes,
-    at_most,
     format_bytes,
-    on_one_core,
+    limit_threads,
     one_blas_thread,
+    single_threaded,
     usable_threads,
 )
 
@@ -50,10 +50,10 @@ def test_sizes_are_readable():
 
 @given(st.integers(0, 10**13))
 def test_a_size_in_words_is_at_least_the_size_and_at_most_a_tenth_of_its_unit_more(size):
-    in_words = format_bytes(size)
-    unit = as_bytes("1" + in_words.split()[1])
-    assert size <= as_bytes(in_words) + 1e-6 * size
-    assert as_bytes(in_words) <= size + 0.1001 * unit + 1e-6 * size + 1000 * (unit > 1000)
+    text = format_bytes(size)
+    unit = as_bytes("1" + text.split()[1])
+    assert size <= as_bytes(text) + 1e-6 * size
+    assert as_bytes(text) <= size + 0.1001 * unit + 1e-6 * size + 1000 * (unit > 1000)
 
 
 def test_a_budget_is_what_the_user_asked_for():
@@ -111,7 +111,7 @@ def _two_threads():
 
 CONTEXTS = {
     "ours": one_blas_thread,
-    "ours on one core": on_one_core,
+    "ours on one core": single_threaded,
     "scikit-learn's": lambda: threadpool_limits(1, user_api="blas"),
     "the user's": lambda: threadpool_limits(2),
 }
@@ -147,7 +147,7 @@ def test_threads_that_overlap_in_any_order_give_them_back(seed):
 
     def work(depths):
         for depth in depths:
-            entered = [on_one_core() if depth % 2 else one_blas_thread() for _ in range(depth)]
+            entered = [single_threaded() if depth % 2 else one_blas_thread() for _ in range(depth)]
             for context in entered:
                 context.__enter__()
             seen.append(blas_threads())
@@ -188,9 +188,9 @@ def test_fits_of_all_kinds_give_them_back():
 
 def test_what_runs_on_one_core_has_one_thread_and_others_have_theirs():
     elsewhere = []
-    with on_one_core():
+    with single_threaded():
         assert usable_threads(Budget(threads=8)) == 1
-        with on_one_core():
+        with single_threaded():
             assert usable_threads(Budget()) == 1
         assert usable_threads(Budget()) == 1
         other = threading.Thread(target=lambda: elsewhere.append(usable_threads(Budget())))
@@ -198,7 +198,7 @@ def test_what_runs_on_one_core_has_one_thread_and_others_have_theirs():
         other.join()
     assert elsewhere == [usable_threads(Budget())] == [2]
     for most, threads in ((1, 1), (2, 2), (None, 2)):
-        with at_most(most):
+        with limit_threads(most):
             assert (usable_threads(Budget()), blas_threads()) == (threads, {threads})
     assert usable_threads(Budget(threads=1)) == 1
 

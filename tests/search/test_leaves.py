@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from peaks import peak_bytes
 
 import nysboost as nb
-from nysboost.data.recognise import rows_of
+from nysboost.data.recognise import make_rows
 from nysboost.numerics.resources import Budget
 from nysboost.numerics.tree import Tree
 from nysboost.search.candidates import MATERN32
@@ -33,7 +33,7 @@ def table(n=600, seed=0):
 def join(leaves, U, R, counts=None, max_memory=2**30):
     """Add rows that need no map to leaves, with targets whose mean is 0."""
     model = SimpleNamespace(kernel=leaves.kernel, evaluate=lambda *_: 0.0)
-    rows = rows_of(U)
+    rows = make_rows(U)
     return leaves.add_rows(
         rows, *leaf_rows(rows, R, counts, model, leaves.tree, Budget(max_memory))
     )

@@ -10,7 +10,7 @@ from sklearn.linear_model import Ridge
 
 import nysboost as nb
 from nysboost.kernels.scaling import SCALINGS
-from nysboost.search.candidates import MATERN32, Solution, candidates_of
+from nysboost.search.candidates import MATERN32, Solution, make_candidates
 from nysboost.search.model import mixture_weights
 
 QUICK = {"kernel": "matern", "metric": "each", "random_state": 0}
@@ -46,7 +46,7 @@ def test_a_linear_target_is_predicted_about_as_well_as_by_ridge_regression(n, d,
 def test_a_wide_table_has_a_metric_of_each_feature_too_where_there_are_rows_enough():
     def shapes(n, metric="auto"):
         rows = SimpleNamespace(n=n, n_features=100)
-        groups = candidates_of("auto", metric, "auto", None, "", rows)
+        groups = make_candidates("auto", metric, "auto", None, "", rows)
         return [one.shape for group in groups for one in group if one.place is None]
 
     assert shapes(100) == ["full", "full", "each"]

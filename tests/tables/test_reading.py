@@ -14,7 +14,7 @@ import pytest
 
 from nysboost.tables.files import join_tables, open_table
 from nysboost.tables.schema import Schema
-from nysboost.tables.text_format import Writing
+from nysboost.tables.text_format import TextFormat
 from nysboost.tables.values import as_seconds, as_span, plain
 from nysboost.user_error import TableError
 
@@ -58,7 +58,7 @@ def read_whole(file, columns=None):
 
 
 def read(path, **how):
-    file = open_table(path, writing=Writing(**how))
+    file = open_table(path, writing=TextFormat(**how))
     return read_whole(file), file
 
 

@@ -161,7 +161,7 @@ def fit_landmarks(
 
 
 def _make_learner(sample: Sample, landmarks: Landmarks, core: OptimalCore) -> FeatureMap:
-    return FeatureMap(sample.gram, landmarks, like(core.projection, sample.gram.rows.form))
+    return FeatureMap(sample.gram, landmarks, like(core.projection, sample.gram.rows.template))
 
 
 def select_best(sample: Sample, *fits: Fit) -> FeatureMap:

@@ -16,7 +16,7 @@ from nysboost.boosting.learner import fit_learner, residual_diagonal
 from nysboost.gram import Gram, Landmarks, Sample, pool
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host, take, to_host
-from nysboost.numerics.linalg import eliminate, largest, norms, range_basis
+from nysboost.numerics.linalg import choose_largest, norms, pivoted_cholesky, range_basis
 from nysboost.numerics.resources import threads_for
 from nysboost.numerics.tolerances import EPS, NEAR_ROUNDING, SINGLE, cutoff
 
@@ -84,7 +84,7 @@ def _find_pivots(gram: Gram, landmarks: Landmarks, size: int) -> tuple[Indices, 
     F = floats_on_host(learner.features(rows))
     residual = floats_on_host(gram.block(rows, rows)) - F @ F.T
     floor = cutoff(len(rows), EPS) * float(np.diag(residual).max())
-    chosen: Indices = rows[eliminate(residual, largest(floor), size)]
+    chosen: Indices = rows[pivoted_cholesky(residual, choose_largest(floor), size)]
     return chosen, float(diagonal.sum())
 
 

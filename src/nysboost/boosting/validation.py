@@ -44,7 +44,7 @@ class FeatureTable:
         """Return learners' features at `rows`, shapes (len(rows), k_i)."""
         at = np.minimum(np.searchsorted(self.rows, rows), len(self.rows) - 1)
         held, whole = np.array_equal(self.rows[at], rows), np.array_equal(self.rows, rows)
-        places = arrays.place(at, self.gram.rows.form)  # which crosses over to a device once
+        places = arrays.place(at, self.gram.rows.template)  # which crosses over to a device once
         found = []
         for learner in learners:
             known = held and learner in self._features

@@ -20,7 +20,7 @@ from nysboost.data.archive import read_archive
 from nysboost.data.lazy import counted_from
 from nysboost.numerics.progress import count_rows
 from nysboost.numerics.resources import as_bytes
-from nysboost.user_error import NO_FILE, WRONG_CALL, WRONG_MODEL, UserError, exits_with
+from nysboost.user_error import NO_FILE, WRONG_CALL, WRONG_MODEL, UserError, with_exit_code
 
 Function = Callable[[Any], Any]
 """What a model makes of rows: an array, or several by name."""
@@ -29,7 +29,7 @@ Function = Callable[[Any], Any]
 def run(options: Namespace) -> dict[str, Any]:
     """Write predictions or features of all rows of a table, here or on a cluster."""
     refuse_existing(options.out, options.force, [options.data, options.model])
-    with exits_with(WRONG_CALL):
+    with with_exit_code(WRONG_CALL):
         as_bytes(options.max_memory)
     model = _load_model(options.model)
     if hasattr(model, "max_memory"):
@@ -134,7 +134,7 @@ def _load_model(path: Path) -> Any:
 
     if not path.is_file():
         raise UserError(f"There is no model {path}.", NO_FILE)
-    with exits_with(WRONG_MODEL):
+    with with_exit_code(WRONG_MODEL):
         model = nb.load(path)
         if hasattr(model, "fit"):
             check_is_fitted(model)

@@ -16,10 +16,10 @@ import numpy as np
 from nysboost._version import SOFTWARE
 from nysboost.cli.sinks import FOLDERS, name_columns
 from nysboost.cli.source import Source
-from nysboost.data.files import whole_path
+from nysboost.data.files import atomic_path
 from nysboost.tables.csv_files import CsvFile
 from nysboost.tables.files import PACKINGS
-from nysboost.user_error import UserError, need
+from nysboost.user_error import UserError, import_optional
 
 CHUNK_BYTES = 2**26
 """What one task reads of a file: Dask advises chunks of about a hundred megabytes at most."""
@@ -28,7 +28,7 @@ CHUNK_BYTES = 2**26
 @contextmanager
 def connect(address: str) -> Iterator[None]:
     """Connect to a Dask scheduler and say where its progress is seen, or that nobody answers."""
-    distributed, dask = need("distributed", "dask"), need("dask", "dask")
+    distributed, dask = import_optional("distributed", "dask"), import_optional("dask", "dask")
     with dask.config.set(scheduler=None):  # a client that fails does not put it back
         client, why = None, ""
         try:
@@ -99,7 +99,7 @@ def _read_lines(start: int, size: int, file: CsvFile, columns: list[str]) -> Any
     import pyarrow as pa
 
     with file.path.open("rb") as stream:
-        block = need("fsspec.utils", "dask").read_block(stream, start, size, b"\n")
+        block = import_optional("fsspec.utils", "dask").read_block(stream, start, size, b"\n")
     none = {name: file.convert(name, pa.array([], pa.string())) for name in columns}
     here = replace(file, header=0) if start else file
     rows = here.batches(columns, block) if block.strip() else ()
@@ -118,7 +118,7 @@ def write(
     out = options.out
     if out.suffix not in FOLDERS:
         raise UserError(f"On a cluster results go to .zarr or .parquet, but {out.name} was given.")
-    with connect(options.scheduler), whole_path(out.resolve()) as beside:
+    with connect(options.scheduler), atomic_path(out.resolve()) as beside:
         rows = dask_table(source)
         result = function(rows)
         result = result[:, None] if result.ndim == 1 else result
@@ -128,7 +128,7 @@ def write(
         n, width = map(int, result.shape)
         if out.suffix == ".zarr":
             result.rechunk({0: "auto"}).to_zarr(str(beside))
-            made = need("zarr", "files").open_array(str(beside), mode="r+")
+            made = import_optional("zarr", "files").open_array(str(beside), mode="r+")
             made.attrs["software"] = SOFTWARE
         else:
             dd.from_dask_array(result, columns=name_columns(what, width)).to_parquet(

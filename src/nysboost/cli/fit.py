@@ -24,16 +24,16 @@ from nysboost.cli.source import Source, open_source
 from nysboost.compare.learners import Problem, fit_and_test, make_learner, say_outcome
 from nysboost.compare.methods import choose_kernel
 from nysboost.compare.page import format_number
-from nysboost.data.outputs import File
+from nysboost.data.outputs import NpyOutput
 from nysboost.numerics.progress import count_rows
 from nysboost.numerics.resources import as_bytes
 from nysboost.tables.codes import Codes
-from nysboost.tables.columns import look_at
+from nysboost.tables.columns import summarise_columns
 from nysboost.tables.csv_files import CsvFile
 from nysboost.tables.files import join_tables
 from nysboost.tables.rows import name_columns
 from nysboost.tables.schema import Schema
-from nysboost.user_error import WRONG_CALL, WRONG_DATA, UserError, exits_with
+from nysboost.user_error import WRONG_CALL, WRONG_DATA, UserError, with_exit_code
 
 COPIES = 6
 """A table in memory, and what is made of it: its columns, its codes and their parts."""
@@ -119,10 +119,10 @@ def _fit_large(source: Source, tables: Iterable[Any], options: Namespace) -> Any
     def look() -> Iterator[Any]:
         for part in tables:
             ys.append(part.select([] if source.target is None else [source.target]))
-            yield look_at(part.select(names))
+            yield summarise_columns(part.select(names))
 
     missing = "refuse" if source.target is None else "fill"
-    schema = Schema.of_looks(look(), missing, named=True)
+    schema = Schema.from_summaries(look(), missing, named=True)
     _say_columns(schema, sum(part.num_rows for part in ys))
     codes, y = Codes.of(schema), source.target_in(join_tables(ys))
     with _numbers_in_file(source, lambda part, at: codes(part.select(names), start=at)) as X:
@@ -157,11 +157,11 @@ def _fit_array(source: Source, options: Namespace) -> Any:
 def _numbers_in_file(source: Source, encode: Callable[[Any, int], Any]) -> Iterator[Any]:
     """Give all rows as a memory map of numbers; `encode` takes a part and its first row."""
     with TemporaryDirectory(prefix="nysboost-") as folder:
-        file: File | None = None
+        file: NpyOutput | None = None
         for part in count_rows(source.parts(), "read", source.file.n, 1):
             block = np.ascontiguousarray(encode(part, file.written if file else 0))
             if file is None:
-                file = File(Path(folder) / "X.npy", None, block.shape[1], block)
+                file = NpyOutput(Path(folder) / "X.npy", None, block.shape[1], block)
                 file.begin()
             file.write(block)
         if file is None:
@@ -244,7 +244,7 @@ def _name_file_in_errors(source: Source) -> Iterator[None]:
 
 def _refuse_wrong_options(options: Namespace) -> None:
     """Say at once what is no method, no kernel or no size, before any file is read."""
-    with exits_with(WRONG_CALL):
+    with with_exit_code(WRONG_CALL):
         find_method(options.method)
         as_bytes(options.max_memory)
         choose_kernel(options.kernel, options.sigma)

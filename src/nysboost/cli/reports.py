@@ -18,7 +18,7 @@ from nysboost.cli.source import Source, open_source
 from nysboost.compare import learn_report, learners, methods
 from nysboost.compare.outcomes import Outcome
 from nysboost.compare.page import Table, make_writable, print_table, publish
-from nysboost.data.recognise import as_rows
+from nysboost.data.recognise import scan_rows
 from nysboost.kernels import KERNELS
 from nysboost.numerics.arrays import is_sparse
 from nysboost.numerics.checks import format_count
@@ -178,7 +178,7 @@ def _read_numbers(source: Source) -> tuple[Any, list[str]]:
     """
     table = source.file.data if source.whole else source.read()[0]
     if not source.named:
-        as_rows(table, name=str(source.file.path))  # or it says which number is none
+        scan_rows(table, name=str(source.file.path))  # or it says which number is none
         return table, []
     schema = Schema.of(table)
     source.drop_missing |= any(column.gaps for column in schema.columns)

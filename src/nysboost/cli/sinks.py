@@ -13,10 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nysboost._version import SOFTWARE
-from nysboost.data.files import refuse_no_place, whole_path, write_npz
-from nysboost.data.outputs import File
+from nysboost.data.files import atomic_path, refuse_no_place, write_npz
+from nysboost.data.outputs import NpyOutput
 from nysboost.tables.files import IN_FOLDERS
-from nysboost.user_error import EXISTS, NO_FILE, WRONG_DATA, UserError, exits_with, need
+from nysboost.user_error import (
+    EXISTS,
+    NO_FILE,
+    WRONG_DATA,
+    UserError,
+    import_optional,
+    with_exit_code,
+)
 
 CHUNK_BYTES = 2**23
 """Size of a chunk of an HDF5 or Zarr array."""
@@ -32,7 +39,7 @@ Opened = tuple[Callable[[Any], Any], Callable[[], Any]]
 
 
 def _open_npy(path: Path, block: NDArray[Any], n: int | None) -> Opened:
-    file = File(path, n, block.shape[1], block)
+    file = NpyOutput(path, n, block.shape[1], block)
     file.begin()
     return file.write, file.finish
 
@@ -51,9 +58,11 @@ def _open_array(path: Path, block: NDArray[Any], _n: int | None) -> Opened:
     close: Callable[[], Any] = list
     if path.suffix.lower() == ".zarr":
         attributes = {"software": SOFTWARE}
-        array = need("zarr", "files").create_array(str(path), attributes=attributes, **how)
+        array = import_optional("zarr", "files").create_array(
+            str(path), attributes=attributes, **how
+        )
     else:
-        store = need("h5py", "files").File(path, "w")
+        store = import_optional("h5py", "files").File(path, "w")
         store.attrs["software"] = SOFTWARE
         array, close = store.create_dataset("X", maxshape=(None, width), **how), store.close
 
@@ -100,7 +109,7 @@ def open_sink(
         raise UserError(msg, NO_FILE)
     refuse_existing(path, force)
     opened: list[Opened] = []
-    with nullcontext(path) if str(path) == "-" else whole_path(path) as beside:
+    with nullcontext(path) if str(path) == "-" else atomic_path(path) as beside:
 
         def put(block: Any) -> None:
             if not opened:
@@ -141,7 +150,7 @@ def refuse_existing(path: Path, force: bool, inputs: Sequence[Path] = ()) -> Non
     if str(path) == "-":
         return
     if not (path.is_dir() and path.suffix in FOLDERS):
-        with exits_with(NO_FILE):
+        with with_exit_code(NO_FILE):
             refuse_no_place(path)
     if any(_is_input(path, other) for other in inputs):
         msg = f"{path} is an input of this command, or would be one: write to another file."

@@ -12,11 +12,11 @@ import numpy as np
 from nysboost.numerics.checks import unknown
 from nysboost.tables.array_files import ArrayFile
 from nysboost.tables.files import join_tables, open_table, without_index
-from nysboost.tables.frames import columns_of
+from nysboost.tables.frames import read_columns
 from nysboost.tables.schema import Schema
-from nysboost.tables.targets import target_of
-from nysboost.tables.text_format import Writing
-from nysboost.user_error import WRONG_DATA, WRONG_MODEL, UserError, exits_with
+from nysboost.tables.targets import read_target
+from nysboost.tables.text_format import TextFormat
+from nysboost.user_error import WRONG_DATA, WRONG_MODEL, UserError, with_exit_code
 
 
 @dataclass
@@ -87,14 +87,14 @@ class Source:
         """Return the values of the target in an Arrow table, of shape (n,); None without one."""
         if self.target is None:
             return None
-        return target_of(table.column(self.target), self.target, str(self.file.path))
+        return read_target(table.column(self.target), self.target, str(self.file.path))
 
 
 def _find_whole_rows(block: Any, used: Sequence[str]) -> Any:
     """Return which rows of a table or an array have no gap in the columns that are used."""
     if isinstance(block, np.ndarray):
         return np.isfinite(block[:, : len(used)]).all(axis=1)
-    return ~np.logical_or.reduce([cells.gaps for cells in columns_of(block, used)])
+    return ~np.logical_or.reduce([cells.gaps for cells in read_columns(block, used)])
 
 
 def open_source(options: Namespace) -> Source:
@@ -125,7 +125,7 @@ def open_fitted(options: Namespace, model: Any, more: Sequence[str]) -> tuple[So
     if others and isinstance(file, ArrayFile):
         raise UserError(f"--id and --keep name columns, but those of {file.path} have no names.")
     if schema.named and not isinstance(file, ArrayFile):
-        with exits_with(WRONG_MODEL):
+        with with_exit_code(WRONG_MODEL):
             schema.match_names(file.names, str(file.path))
         names = [column.name for column in schema.columns if column.used]
     else:
@@ -144,7 +144,7 @@ def _open_file(options: Namespace, schema: Schema | None = None) -> Any:
     return open_table(
         options.data,
         dataset=options.dataset,
-        writing=Writing(separator or "", options.decimal or "", "", options.encoding or ""),
+        writing=TextFormat(separator or "", options.decimal or "", "", options.encoding or ""),
         schema=schema,
         categories=getattr(options, "category", ()),
     )

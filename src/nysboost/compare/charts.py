@@ -16,8 +16,8 @@ import numpy as np
 
 import nysboost as nb
 from nysboost._version import SOFTWARE
-from nysboost.data.files import whole_file
-from nysboost.user_error import need
+from nysboost.data.files import atomic_file
+from nysboost.user_error import import_optional
 
 BLACK = "#000000"
 COLOURS = {
@@ -108,7 +108,7 @@ def draw_bars(axes: Any, label: str, names: Sequence[Any], values: Sequence[floa
 
 def _set_scale(axes: Any, name: str, logarithmic: bool, values: Sequence[Any]) -> None:
     """Choose ticks that are plain numbers: whole, where all values are, or on a logarithm."""
-    ticker, axis = need("matplotlib.ticker", "experiments"), getattr(axes, f"{name}axis")
+    ticker, axis = import_optional("matplotlib.ticker", "experiments"), getattr(axes, f"{name}axis")
     found = np.asarray(values, dtype=np.float64)
     found = found[np.isfinite(found)]
     if logarithmic and found.size and 0 < 8 * found.min() < found.max():
@@ -126,8 +126,11 @@ def _set_scale(axes: Any, name: str, logarithmic: bool, values: Sequence[Any]) -
 @contextmanager
 def _make_figure(chart: Chart, width: float, height: float, **style: Any) -> Iterator[Any]:
     """Give a chart as a figure of matplotlib, inside its style: $ in a name begins no formula."""
-    figures = need("matplotlib.figure", "experiments")
-    with need("matplotlib", "experiments").rc_context(STYLE | style), warnings.catch_warnings():
+    figures = import_optional("matplotlib.figure", "experiments")
+    with (
+        import_optional("matplotlib", "experiments").rc_context(STYLE | style),
+        warnings.catch_warnings(),
+    ):
         warnings.filterwarnings("ignore", message="Glyph")  # a font may lack any letter
         figure = figures.Figure((width, height), layout="constrained")
         axes = figure.add_subplot()
@@ -159,7 +162,7 @@ def save(chart: Chart, path: Path) -> None:
     # a fixed salt and no date: the same results give the same bytes
     with _make_figure(chart, 6.4, 5.0, **{"svg.hashsalt": "nysboost", "font.size": 10}) as figure:
         figure.axes[0].set_title(chart.title, fontsize=9, loc="left")
-        with whole_file(path, "The figure") as file:
+        with atomic_file(path, "The figure") as file:
             figure.savefig(file, format="png", dpi=110, metadata={"Software": SOFTWARE})
-        with whole_file(path.with_suffix(".svg"), "The figure") as file:
+        with atomic_file(path.with_suffix(".svg"), "The figure") as file:
             figure.savefig(file, format="svg", metadata={"Date": None, "Creator": SOFTWARE})

@@ -16,9 +16,9 @@ from nysboost.compare.learners import COMPACT, OURS, Problem, is_ours, say_outco
 from nysboost.compare.outcomes import Outcome
 from nysboost.compare.page import Page, Section, Table, format_number
 from nysboost.compare.peers import CONSTANT
-from nysboost.data.rows import spread_indices
+from nysboost.data.rows import spaced_indices
 from nysboost.plots import CoverageDisplay
-from nysboost.tables.values import is_gap
+from nysboost.tables.values import is_missing
 
 EXAMINED = 500
 """Test rows at most that are drawn, and that effects are averaged over."""
@@ -102,7 +102,7 @@ def _show_predictions(problem: Problem, model: Any, table: Any, y: Any) -> Secti
 
 def _draw_points(axes: Any, x: Any, y: Any, label: str, slope: int) -> None:
     """Draw some points over the predictions x, and the line where they should be."""
-    some = spread_indices(len(x), EXAMINED)
+    some = spaced_indices(len(x), EXAMINED)
     axes.plot(x[some], y[some], ".", markersize=4, alpha=0.5, color=COLOURS[OURS])
     ends = np.array([x.min(), x.max()])
     axes.plot(ends, slope * ends, "--", color=BLACK, linewidth=1)
@@ -144,7 +144,7 @@ def _make_bars(title: str, label: str, values: Mapping[Any, float]) -> Chart:
 def _find_effect(model: Any, table: Any, name: str) -> dict[Any, float]:
     """Return values of a column, with the mean prediction if all rows had each of them."""
     cells, place, effect = table.column(name).to_pylist(), table.column_names.index(name), {}
-    rows = {value: row for row, value in enumerate(cells) if not is_gap(value)}
+    rows = {value: row for row, value in enumerate(cells) if not is_missing(value)}
     values = sorted(rows, key=lambda v: (str(type(v)), v))
     for i in np.unique(np.linspace(0, len(values) - 1, 12).round().astype(int)):
         everywhere = table.column(name).take(np.full(len(table), rows[values[i]]))

@@ -19,9 +19,9 @@ from threadpoolctl import threadpool_limits
 from nysboost.compare import peers
 from nysboost.compare.outcomes import Measures, Outcome, run_rounds
 from nysboost.compare.page import format_number
-from nysboost.data.rows import spread_indices
+from nysboost.data.rows import spaced_indices
 from nysboost.learn import NystroemClassifier, NystroemRegressor
-from nysboost.search.data import in_folds
+from nysboost.search.data import uses_folds
 
 OURS, COMPACT = "NysBoost", "NysBoost (compact)"
 FEWEST, MOST = 50, 5000
@@ -110,7 +110,7 @@ def fit_and_test(model: Any, problem: Problem, held: NDArray[np.intp]) -> tuple[
     """
     y, test = problem.y, problem.frame.take(held)
     rest = np.delete(np.arange(len(y)), held)
-    some = rest[spread_indices(len(rest), LINEAR_ROWS)]
+    some = rest[spaced_indices(len(rest), LINEAR_ROWS)]
     coded = peers.CodedRows.of(problem.frame.take(some), test)
     tables = problem.frame.take(rest), test
     model, found = fit_and_measure(OURS, model, tables, (y[rest], y[held]))
@@ -128,7 +128,7 @@ def fit_and_measure(name: str, model: Any, X: Pair, y: Pair) -> tuple[Any, Measu
     rows: 49 s, on one thread .07 s). What other libraries warn of would be taken for ours.
     """
     with (
-        threadpool_limits(1) if in_folds(len(y[0])) else nullcontext(),
+        threadpool_limits(1) if uses_folds(len(y[0])) else nullcontext(),
         warnings.catch_warnings(),
         nullcontext() if is_ours(name) else np.errstate(all="ignore"),
     ):

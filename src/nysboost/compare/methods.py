@@ -19,7 +19,7 @@ from nysboost.gram import make_gram
 from nysboost.kernels import Kernel, make_kernel
 from nysboost.numerics.arrays import Floats, floats_on_host
 from nysboost.numerics.checks import unknown
-from nysboost.user_error import WRONG_CALL, UserError, exits_with
+from nysboost.user_error import WRONG_CALL, UserError, with_exit_code
 
 MIXTURES = tuple(
     m for f in ("ensemble", "boosting", "boosting, joint core") for m in nb.FAMILIES[f]
@@ -91,7 +91,7 @@ def choose_kernel(name: str, sigma: str | None) -> Kernel:
     except ValueError as error:
         msg = f"--sigma is a number, median or scale, but {sigma!r} was given."
         raise UserError(msg) from error
-    with exits_with(WRONG_CALL):
+    with with_exit_code(WRONG_CALL):
         if hasattr(kernel := make_kernel(name), "sigma"):
             return make_kernel(name, sigma=width or "median")
     if width is not None:
@@ -123,7 +123,7 @@ def run(task: Task, note: Callable[[str], None]) -> list[Outcome]:
         return task.lenient and isinstance(error, ValueError)
 
     # With one thread, processor time is the time on an idle machine.
-    with threadpool_limits(1), exits_with(WRONG_CALL):
+    with threadpool_limits(1), with_exit_code(WRONG_CALL):
         G = floats_on_host(make_gram(task.X, task.kernel).whole())
         rounds = (
             {method: partial(_measure, task, method, seed, G) for method in task.methods}

@@ -17,8 +17,8 @@ import numpy as np
 
 from nysboost._version import SOFTWARE
 from nysboost.compare import charts
-from nysboost.data.files import whole_text
-from nysboost.user_error import UserError, need
+from nysboost.data.files import atomic_text
+from nysboost.user_error import UserError, import_optional
 
 LONG = 40
 """Letters from which a cell is text that wraps."""
@@ -77,7 +77,7 @@ class Page:
 
 def render(page: Page) -> str:
     """Return a page as HTML text; the template escapes every text."""
-    jinja2 = need("jinja2", "experiments")
+    jinja2 = import_optional("jinja2", "experiments")
     loader = jinja2.PackageLoader(__package__, ".")
     templates = jinja2.Environment(
         autoescape=True, loader=loader, trim_blocks=True, undefined=jinja2.StrictUndefined
@@ -108,7 +108,7 @@ def write(page: Page, path: Path, *, keep: bool = True) -> None:
         kept = path.with_name(f"{path.stem}.earlier{path.suffix}")
         path.replace(kept)
         print(f"The earlier report is kept as {kept}.")
-    with whole_text(path, "The report") as file:
+    with atomic_text(path, "The report") as file:
         file.write(text)
 
 
@@ -128,7 +128,7 @@ def publish(page: Page, rows: Sequence[Mapping[str, Any]], out: Path) -> None:
 
 def print_table(table: Table) -> None:
     """Print a table; one that goes to a file is as wide as its cells, up to a limit."""
-    need("rich", "experiments")
+    import_optional("rich", "experiments")
     from rich import box, console
     from rich import table as tables
 
@@ -166,7 +166,7 @@ def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Iterable[Any]])
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow((*columns, "software"))
     writer.writerows((*row, SOFTWARE) for row in rows)
-    with whole_text(path, "The table") as file:
+    with atomic_text(path, "The table") as file:
         file.write(text.getvalue())
     return text.getvalue()
 

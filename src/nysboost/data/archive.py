@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nysboost._version import __version__
-from nysboost.data.files import whole_file
+from nysboost.data.files import atomic_file
 
 FORMAT = "nysboost model"
 FORMAT_VERSION = 1
@@ -51,7 +51,7 @@ class ModelFileError(ValueError):
 def write_archive(path: Path, model: Any, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write a model, JSON that says what the arrays mean; an old file stays until it is whole."""
     with (
-        whole_file(path, "The model") as file,
+        atomic_file(path, "The model") as file,
         zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive,
     ):
         sums = {name: _write_array(archive, name, array) for name, array in arrays.items()}

@@ -20,10 +20,10 @@ from scipy.sparse import csr_matrix
 
 from nysboost.data.driver import PairTask, Task
 from nysboost.data.lazy import as_node, is_lazy
-from nysboost.data.rows import ArrayRows, Blocks, Rows, apply_to_groups, spread_indices
+from nysboost.data.rows import ArrayRows, Blocks, Rows, apply_to_groups, spaced_indices
 from nysboost.numerics import arrays, checks
-from nysboost.numerics.arrays import Array, Floats, Indices, as_float, whereabouts
-from nysboost.numerics.resources import format_bytes, on_one_core
+from nysboost.numerics.arrays import Array, Floats, Indices, as_float, describe_location
+from nysboost.numerics.resources import format_bytes, single_threaded
 
 T = TypeVar("T")
 
@@ -47,7 +47,7 @@ class DaskRows(ArrayRows):
         return self.n_features  # of a sparse row at most so many
 
     @cached_property
-    def form(self) -> Array:
+    def template(self) -> Array:
         meta, shape = self.data._meta, (1, self.n_features)
         if arrays.is_sparse(meta):
             return as_float(csr_matrix(shape, dtype=self.data.dtype))
@@ -74,7 +74,7 @@ class DaskRows(ArrayRows):
         if self.held is not None and len(self.held[0]) == self.n:
             return arrays.take(self.held[1], indices)
         asked = range(*indices.indices(self.n)) if isinstance(indices, slice) else indices
-        size = len(asked) * self.n_features * self.form.dtype.itemsize
+        size = len(asked) * self.n_features * self.template.dtype.itemsize
         if size > TAKE_BYTES:
             raise ValueError(
                 f"{len(asked)} rows of {self.name} were asked for at once, {format_bytes(size)}, "
@@ -85,7 +85,7 @@ class DaskRows(ArrayRows):
         if held is not None:
             return held
         wanted, places = np.unique(asked, return_inverse=True)
-        return self._lazy_rows(wanted).compute()[places] if len(wanted) else self.form[:0]
+        return self._lazy_rows(wanted).compute()[places] if len(wanted) else self.template[:0]
 
     def only(self, indices: Indices) -> Rows:
         """Return the rows at `indices`, left where they are if in rising order."""
@@ -97,7 +97,7 @@ class DaskRows(ArrayRows):
         """Return the rows at `wanted`, in rising order, as a Dask array of few rows."""
         local = self.positions(wanted)
         chunks, node = (tuple(map(len, local)), (self.n_features,)), as_node(local, "positions")
-        few = self.send(_rows_of_chunk, "sample-rows", chunks, self.form[:0], local=node)
+        few = self.send(_rows_of_chunk, "sample-rows", chunks, self.template[:0], local=node)
         # the choice comes after: so a task reads its chunk itself, and no chunk travels
         return few.blocks[[i for i, at in enumerate(local) if len(at)]]
 
@@ -113,28 +113,28 @@ class DaskRows(ArrayRows):
 
     # Passes
 
-    def map(self, task: Task, columns: int, *beside: Any, out: Any = None) -> Any:
+    def map(self, task: Task, columns: int, *aligned: Any, out: Any = None) -> Any:
         """Return the task's results for all blocks of rows, computed when they are asked for."""
         if out is not None:
             raise ValueError(
                 "The features of a Dask collection are a Dask array, which says itself where it "
                 "goes: transform(X).to_zarr(path), or dask.array.store(transform(X), out)."
             )
-        task.prepare(self.form)  # which refuses rows that do not fit
+        task.prepare(self.template)  # which refuses rows that do not fit
         chunks = self.data.chunks[0], (columns,)
-        meta = arrays.empty((0, columns), arrays.dense(self.form))
+        meta = arrays.empty((0, columns), arrays.dense(self.template))
         how = {"method": "map", "given": as_node((task, columns), "task"), "otherwise": meta}
-        return self.send(_on_chunk, task.name, chunks, meta, *beside, **how)
+        return self.send(_on_chunk, task.name, chunks, meta, *aligned, **how)
 
-    def fold(self, task: Task, merge: Callable[[T, T], T], *beside: Any) -> T:
+    def fold(self, task: Task, merge: Callable[[T, T], T], *aligned: Any) -> T:
         """Return the task's results for all blocks of rows, merged by a tree in their order."""
         how = {"method": "fold", "given": as_node((task, merge), "task"), "otherwise": None}
-        parts = self.send(_on_chunk, task.name, None, NO_VALUES, *beside, **how)
+        parts = self.send(_on_chunk, task.name, None, NO_VALUES, *aligned, **how)
         value: T = _merge_on_workers(_delayed(parts), merge)
         return value
 
     def group(
-        self, task: Task, function: Callable[[Any, Array], T], items: Sequence[Any], *beside: Any
+        self, task: Task, function: Callable[[Any, Array], T], items: Sequence[Any], *aligned: Any
     ) -> list[T | None]:
         """Return function(item, table) of each group, computed where its rows meet.
 
@@ -146,7 +146,7 @@ class DaskRows(ArrayRows):
         bounds = np.linspace(0, len(items), parts + 1).astype(np.intp)
         given = as_node((task, bounds), "task")
         how = {"method": "sort_blocks", "given": given, "otherwise": [[]] * parts}
-        cut = self.send(_on_chunk, task.name, None, NO_VALUES, *beside, **how)
+        cut = self.send(_on_chunk, task.name, None, NO_VALUES, *aligned, **how)
         chunks, work = _delayed(cut), as_node(function, "function")
         found = [
             dask.delayed(_apply_to_part)(work, items[a:b], a, [chunk[i] for chunk in chunks])
@@ -154,11 +154,11 @@ class DaskRows(ArrayRows):
         ]
         return list(chain(*dask.compute(*found)))
 
-    def fold_pairs(self, task: PairTask, merge: Callable[[T, T], T], *beside: Any) -> T:
+    def fold_pairs(self, task: PairTask, merge: Callable[[T, T], T], *aligned: Any) -> T:
         """Return the merged results for all tiles of pairs of rows: take few, large chunks."""
         import dask
 
-        tables = [self.data, *map(self.align, beside)]
+        tables = [self.data, *map(self.align, aligned)]
         chunks = list(zip(*map(_delayed, tables), strict=True))
         fold = dask.delayed(_fold_pair)
         work = as_node((task, merge), "task")
@@ -168,13 +168,13 @@ class DaskRows(ArrayRows):
         return value
 
     def send(
-        self, function: Callable[..., Any], token: str, chunks: Any, meta: Any, *beside: Any,
+        self, function: Callable[..., Any], token: str, chunks: Any, meta: Any, *aligned: Any,
         **shared: Any,
     ) -> Any:  # fmt: skip
         """Return function(chunk, *beside, **shared) of all chunks: lazy, one value each if None."""
         import dask.array as da
 
-        others, each = map(self.align, beside), ((1,) * self.data.numblocks[0], (1,))
+        others, each = map(self.align, aligned), ((1,) * self.data.numblocks[0], (1,))
         how = {"chunks": chunks or each, "dtype": meta.dtype, "meta": meta, "token": token}
         return da.map_blocks(function, self.data, *others, **how, **shared)
 
@@ -196,14 +196,19 @@ class DaskRows(ArrayRows):
 
 
 def _on_chunk(
-    chunk: Array, *beside: Array, method: str, given: Any, otherwise: Any, block_id: tuple[int, ...]
+    chunk: Array,
+    *aligned: Array,
+    method: str,
+    given: Any,
+    otherwise: Any,
+    block_id: tuple[int, ...],
 ) -> Any:
     """Return what a method of the chunk's rows returns, if there are any; errors say where."""
     if chunk.shape[0] == 0:
         return otherwise
-    with on_one_core():
+    with single_threaded():
         try:
-            return getattr(ArrayRows(chunk), method)(*given, *beside)
+            return getattr(ArrayRows(chunk), method)(*given, *aligned)
         except ValueError as error:
             where = f"In chunk {block_id[0]}, with its rows counted from 0"
             raise ValueError(f"{where}: {error}") from error
@@ -221,7 +226,7 @@ def _rows_of_chunk(chunk: Array, local: list[Indices], block_id: tuple[int, ...]
 
 
 def _apply_to_part(function: Any, items: Any, first: int, chunks: list[Blocks]) -> list[Any]:
-    with on_one_core():
+    with single_threaded():
         blocks = [(numbers - first, table) for part in chunks for numbers, table in part]
         return apply_to_groups(function, items, blocks)
 
@@ -231,7 +236,7 @@ def _fold_pair(work: Any, upper: Sequence[Any], lower: Sequence[Any] | None) -> 
     task, merge = work
     if 0 in (upper[0].shape[0], (lower or upper)[0].shape[0]):
         return None
-    with on_one_core():
+    with single_threaded():
         left = task.load(task.shared, as_float(upper[0]), *upper[1:])
         right = task.load(task.shared, as_float(lower[0]), *lower[1:]) if lower else left
         return reduce(merge, task.run(left, right))
@@ -253,7 +258,7 @@ def _merge_on_workers(values: list[Any], merge: Callable[[Any, Any], Any]) -> An
 
 
 def _merge(merge: Callable[[Any, Any], Any], values: Sequence[Any]) -> Any:
-    with on_one_core():
+    with single_threaded():
         found = [value for value in values if value is not None]
         return reduce(merge, found) if found else None
 
@@ -272,7 +277,7 @@ def recognise_dask(X: Any, name: str) -> DaskRows:
             f"{name} is a {type(X).__module__}.{type(X).__name__}; of Dask's collections, arrays "
             "and data frames are what NysBoost works with: dask.array.from_delayed makes one."
         )
-    checks.refuse_no_table(X, name)
+    checks.refuse_wrong_shape(X, name)
     if X.dtype.kind not in "fiub":
         msg = f"No numbers: {name} has dtype {X.dtype}. Pass real numbers: {name}.astype(float)."
         raise ValueError(msg)
@@ -306,8 +311,8 @@ Look: TypeAlias = tuple[Floats, float, Array]
 def survey_rows(rows: DaskRows, sizes: Sequence[int]) -> DaskRows:
     """Read every chunk once, and hold the rows of evenly spread samples of these sizes."""
     rows = rows.count()
-    held = reduce(np.union1d, [spread_indices(rows.n, size) for size in (1, *sizes)])
-    if rows.n * rows.n_features * rows.form.dtype.itemsize <= HELD_BYTES:
+    held = reduce(np.union1d, [spaced_indices(rows.n, size) for size in (1, *sizes)])
+    if rows.n * rows.n_features * rows.template.dtype.itemsize <= HELD_BYTES:
         held = np.arange(rows.n)
     node = as_node(rows.positions(held), "positions")
     looks = rows.send(_look, "survey-rows", None, NO_VALUES, local=node)
@@ -315,11 +320,12 @@ def survey_rows(rows: DaskRows, sizes: Sequence[int]) -> DaskRows:
     if chunk < inf:
         bad = as_float(rows.data.blocks[chunk].compute())
         checks.refuse_non_finite(bad, int(rows.starts[chunk]), rows.name)
-    if whereabouts(found) != whereabouts(rows.form):
+    if describe_location(found) != describe_location(rows.template):
         raise ValueError(
-            f"Dask says that {rows.name} has chunks like {whereabouts(rows.form)}, but one is "
-            f"{whereabouts(found)}. Say it with meta=, or turn them into NumPy arrays: "
-            f"{rows.name}.map_blocks(numpy.asarray). Dask arrays of PyTorch tensors there are none."
+            f"Dask says that {rows.name} has chunks like {describe_location(rows.template)}, but "
+            f"one is {describe_location(found)}. Say it with meta=, or turn them into NumPy "
+            f"arrays: {rows.name}.map_blocks(numpy.asarray). Dask arrays of PyTorch tensors "
+            f"are not supported."
         )
     return replace(rows, sizes=largest, held=(held, found))
 

@@ -30,31 +30,31 @@ class DeviceError(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Form:
+class TypeSpec:
     """How objects of one type are taken apart, and put together again, with checks."""
 
     name: str
     kind: type
-    take_apart: Callable[[Any], Mapping[str, Any]]
-    put_together: Callable[[dict[str, Any]], Any]
+    to_parts: Callable[[Any], Mapping[str, Any]]
+    from_parts: Callable[[dict[str, Any]], Any]
 
 
-def of_dataclass(kind: Any) -> Form:
+def dataclass_spec(kind: Any) -> TypeSpec:
     """Return the form of a dataclass, whose parts are its fields."""
     names = [field.name for field in fields(kind) if field.init]
-    take_apart = lambda value: {name: getattr(value, name) for name in names}  # noqa: E731
-    return Form(kind.__name__, kind, take_apart, lambda parts: kind(**parts))
+    to_parts = lambda value: {name: getattr(value, name) for name in names}  # noqa: E731
+    return TypeSpec(kind.__name__, kind, to_parts, lambda parts: kind(**parts))
 
 
-def of_estimator(kind: Any) -> Form:
+def estimator_spec(kind: Any) -> TypeSpec:
     """Return the form of a scikit-learn estimator: its parameters, and what it has learned."""
 
-    def take_apart(estimator: Any) -> dict[str, Any]:
+    def to_parts(estimator: Any) -> dict[str, Any]:
         params = estimator.get_params(deep=False)
         learned = {name: value for name, value in vars(estimator).items() if name not in params}
         return {"params": params, "learned": learned}
 
-    def put_together(parts: dict[str, Any]) -> Any:
+    def from_parts(parts: dict[str, Any]) -> Any:
         estimator = kind(**parts["params"])
         for name, value in parts["learned"].items():
             if name.startswith("__") or hasattr(kind, name):
@@ -62,14 +62,14 @@ def of_estimator(kind: Any) -> Form:
             setattr(estimator, name, value)
         return estimator
 
-    return Form(kind.__name__, kind, take_apart, put_together)
+    return TypeSpec(kind.__name__, kind, to_parts, from_parts)
 
 
-class Describer:
+class ModelEncoder:
     """Turns a value into JSON, and collects the arrays that belong to it."""
 
-    def __init__(self, forms: Iterable[Form]) -> None:
-        self._forms = {form.kind: form for form in forms}
+    def __init__(self, specs: Iterable[TypeSpec]) -> None:
+        self._specs = {spec.kind: spec for spec in specs}
         self.objects: list[dict[str, Any]] = []
         self.arrays: dict[str, NDArray[Any]] = {}
         self._seen: dict[int, Any] = {}
@@ -106,15 +106,15 @@ class Describer:
         elif lib.is_array(value) and (library := lib.library(value)) in LIBRARIES:
             host = self._add_array(lib.to_host(value))
             return {"array": host, "library": library, "device": str(lib.device(value))}
-        form = self._forms.get(type(value))
-        if form is None:
+        spec = self._specs.get(type(value))
+        if spec is None:
             raise _not_savable(value, where)
-        inside = f"{form.name} in {where}" if self.objects else where
+        inside = f"{spec.name} in {where}" if self.objects else where
         parts = {
             name: self.describe(part, f"{name} of {inside}")
-            for name, part in form.take_apart(value).items()
+            for name, part in spec.to_parts(value).items()
         }
-        self.objects.append({"type": form.name, "parts": parts})
+        self.objects.append({"type": spec.name, "parts": parts})
         return {"object": len(self.objects) - 1}
 
     def _add_array(self, array: NDArray[Any]) -> str:
@@ -138,10 +138,10 @@ def _not_savable(value: Any, where: str) -> NotSavableError:
     )
 
 
-def put_together(
+def from_parts(
     objects: list[dict[str, Any]],
     root: Any,
-    forms: Iterable[Form],
+    specs: Iterable[TypeSpec],
     arrays: Mapping[str, NDArray[Any]],
     where: str | None = None,
 ) -> Any:
@@ -149,7 +149,7 @@ def put_together(
 
     `where` is the device for arrays that were on one; None is where they were.
     """
-    kinds, made = {form.name: form for form in forms}, list[Any]()
+    kinds, made = {spec.name: spec for spec in specs}, list[Any]()
 
     def find(number: int) -> Any:
         if not 0 <= number < len(made):
@@ -184,7 +184,7 @@ def put_together(
 
     for described in objects:
         parts = {name: read(part) for name, part in described["parts"].items()}
-        made.append(kinds[described["type"]].put_together(parts))
+        made.append(kinds[described["type"]].from_parts(parts))
     return read(root)
 
 

@@ -89,7 +89,7 @@ def in_order(function: Callable[[T], R], items: Iterable[T], threads: int) -> It
         yield from map(function, items)
         return
     waiting: deque[Future[R]] = deque()
-    pool = ThreadPoolExecutor(threads, initializer=resources.confine_this_thread)
+    pool = ThreadPoolExecutor(threads, initializer=resources.mark_worker_thread)
     with resources.one_blas_thread(), pool:
         try:
             for item in items:
@@ -121,14 +121,14 @@ class Task(ABC):
     in_place = False
 
     @abstractmethod
-    def prepare(self, form: Array) -> Callable[..., Any]:
-        """Return (block, *others) ↦ result for blocks like `form`, once in each process."""
+    def prepare(self, template: Array) -> Callable[..., Any]:
+        """Return (block, *others) ↦ result for blocks like `template`, once in each process."""
 
     @abstractmethod
     def plan(self, rows: Any, streamed: bool) -> Plan:
         """Return the sizes of a pass over rows; `streamed` if rows or results go through files."""
 
-    def fuse(self, form: Array, n: int) -> Callable[[Array, Array], bool] | None:  # noqa: ARG002
+    def fuse(self, template: Array, n: int) -> Callable[[Array, Array], bool] | None:  # noqa: ARG002
         """Return (piece, out) ↦ whether `out` was filled in one go, where a device can do that."""
         return None
 
@@ -146,7 +146,7 @@ class BlockTask(Task):
     size: int = 2**14
     finite: bool = False
 
-    def prepare(self, form: Array) -> Callable[..., Any]:  # noqa: ARG002
+    def prepare(self, template: Array) -> Callable[..., Any]:  # noqa: ARG002
         return partial(self.function, self.shared)
 
     def plan(self, rows: Any, streamed: bool) -> Plan:  # noqa: ARG002

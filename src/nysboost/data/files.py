@@ -34,7 +34,7 @@ def find_map(array: Any) -> np.memmap[Any, Any] | None:
     return None
 
 
-def give_back(array: NDArray[Any]) -> None:
+def release_pages(array: NDArray[Any]) -> None:
     """Let the system drop the array's pages; what was written to them stays in the file."""
     owner = find_map(array)
     if owner is None or owner.mode == "c" or not array.size or not hasattr(mmap, "MADV_DONTNEED"):
@@ -69,7 +69,7 @@ def disk_full_error(path: Path, size: int | None) -> OSError:
 
 
 @contextmanager
-def whole_path(path: Path) -> Iterator[Path]:
+def atomic_path(path: Path) -> Iterator[Path]:
     """Give the name of a file or folder that takes the place of `path` if all goes well."""
     place = real_place(path)
     beside = place.with_name(f".{place.stem}.{uuid4().hex}.partial{path.suffix}")
@@ -90,11 +90,11 @@ def whole_path(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def whole_file(path: Path, what: str = "The file") -> Iterator[BinaryIO]:
+def atomic_file(path: Path, what: str = "The file") -> Iterator[BinaryIO]:
     """Open a file beside `path` that takes its place if all goes well, and else disappears."""
     refuse_no_place(path)
     try:
-        with whole_path(path) as beside, beside.open("xb") as file:
+        with atomic_path(path) as beside, beside.open("xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -105,9 +105,9 @@ def whole_file(path: Path, what: str = "The file") -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def whole_text(path: Path, what: str = "The file") -> Iterator[TextIO]:
+def atomic_text(path: Path, what: str = "The file") -> Iterator[TextIO]:
     """Open a text file in the same way; line ends are written as they come."""
-    with whole_file(path, what) as file:
+    with atomic_file(path, what) as file:
         text = TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
         yield text
         text.detach()
@@ -116,7 +116,7 @@ def whole_text(path: Path, what: str = "The file") -> Iterator[TextIO]:
 def write_npz(path: Path, *, compressed: bool = False, **arrays: NDArray[Any]) -> None:
     """Write arrays as an .npz file, of which the comment says which version made it."""
     method = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
-    with whole_file(path, "The array") as file, zipfile.ZipFile(file, "w", method) as archive:
+    with atomic_file(path, "The array") as file, zipfile.ZipFile(file, "w", method) as archive:
         archive.comment = SOFTWARE.encode()
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:

@@ -11,21 +11,21 @@ from typing import Any
 import numpy as np
 
 from nysboost.data import files
-from nysboost.numerics.arrays import Array, dtype_name, empty, namespace, to_host, whereabouts
+from nysboost.numerics.arrays import Array, describe_location, dtype_name, empty, namespace, to_host
 
 MARKED_ROWS = 4096  # marked at a time: many writes are slow, and all rows might not fit
 
 
 class Output:
-    """A table of `n_columns` features like `form`, written once, in order, whole or not at all.
+    """A table of `n_columns` features like `template`, written once, in order, whole or not at all.
 
     This one is a new array for as many rows as will come; others have a place for them.
     """
 
     in_memory = False
 
-    def __init__(self, n_columns: int, form: Array) -> None:
-        self.n_columns, self.form, self.written = n_columns, form, 0
+    def __init__(self, n_columns: int, template: Array) -> None:
+        self.n_columns, self.template, self.written = n_columns, template, 0
         self._parts: list[Array] = []
 
     def begin(self) -> None:
@@ -33,7 +33,7 @@ class Output:
 
     def room(self, count: int) -> Array:
         """Return an array for the next `count` rows."""
-        return empty((count, self.n_columns), self.form)
+        return empty((count, self.n_columns), self.template)
 
     def write(self, rows: Array) -> None:
         """Write the next rows: the array that `room` returned, filled."""
@@ -52,11 +52,11 @@ class Output:
         """Leave nothing behind that looks like a whole result, as an error is handled."""
 
 
-class Given(Output):
+class ExistingOutput(Output):
     """An array that is filled where it lies, or a store; rows that are not reached become NaN."""
 
-    def __init__(self, out: Any, n_columns: int, form: Array) -> None:
-        super().__init__(n_columns, form)
+    def __init__(self, out: Any, n_columns: int, template: Array) -> None:
+        super().__init__(n_columns, template)
         self.out: Array = out  # or a store that is written like one
         self.in_place = not hasattr(out, "chunks")
         self.in_memory = self.in_place and files.find_map(out) is None
@@ -79,7 +79,7 @@ class Given(Output):
 
     def _put(self, rows: Array, stop: int) -> None:
         if self.in_place:
-            files.give_back(rows)
+            files.release_pages(rows)
             return
         try:
             self.out[self.written : stop, :] = to_host(rows)
@@ -101,19 +101,19 @@ class Given(Output):
                 self.out[start : start + MARKED_ROWS, :] = float("nan")
 
 
-class File(Output):
+class NpyOutput(Output):
     """A .npy file under another name that gets its own when it is whole."""
 
-    def __init__(self, path: Path, n: int | None, n_columns: int, form: Array) -> None:
-        super().__init__(n_columns, form)
+    def __init__(self, path: Path, n: int | None, n_columns: int, template: Array) -> None:
+        super().__init__(n_columns, template)
         self.path, self._n, self._opened = path, n or 0, ExitStack()
-        self._dtype = np.dtype(dtype_name(form))
+        self._dtype = np.dtype(dtype_name(template))
         self._row_bytes = n_columns * self._dtype.itemsize
 
     def begin(self) -> None:
         """Open the file, and claim its disk space if its size is known."""
         try:
-            beside = self._opened.enter_context(files.whole_path(self.path))
+            beside = self._opened.enter_context(files.atomic_path(self.path))
             self._file = self._opened.enter_context(beside.open("xb"))
         except OSError as error:
             raise files.write_error(self.path, "The features", error) from error
@@ -154,7 +154,7 @@ class File(Output):
             self._opened.__exit__(*sys.exc_info())
 
 
-def make_output(out: Any, n: int | None, n_columns: int, form: Array) -> Output:
+def make_output(out: Any, n: int | None, n_columns: int, template: Array) -> Output:
     """Turn `out`, None, an array, a store or a .npy path, into an output; n may be None."""
     if isinstance(out, str | os.PathLike):
         path = Path(out)
@@ -162,12 +162,12 @@ def make_output(out: Any, n: int | None, n_columns: int, form: Array) -> Output:
             msg = f"Features are written to a .npy file, but out={str(path)!r} was given."
             raise ValueError(msg)
         files.refuse_no_place(path)
-        return File(path, n, n_columns, form)
+        return NpyOutput(path, n, n_columns, template)
     if out is None:
         if n is None:
-            return Output(n_columns, form)
-        return Given(empty((n, n_columns), form), n_columns, form)
-    shape, kind = tuple(getattr(out, "shape", ())), dtype_name(form)
+            return Output(n_columns, template)
+        return ExistingOutput(empty((n, n_columns), template), n_columns, template)
+    shape, kind = tuple(getattr(out, "shape", ())), dtype_name(template)
     if len(shape) != 2 or shape[1] != n_columns or n not in (None, shape[0]):
         expected = f"({'number of rows' if n is None else n}, {n_columns})"
         raise ValueError(f"out has shape {shape}, but the features have shape {expected}.")
@@ -177,9 +177,11 @@ def make_output(out: Any, n: int | None, n_columns: int, form: Array) -> Output:
     if dtype_name(out) != kind:
         msg = f"out has dtype {dtype_name(out)}, but the features of {kind} rows are {kind}."
         raise ValueError(msg)
-    given = Given(out, n_columns, form)
-    if given.in_place and whereabouts(out) != whereabouts(form):
-        raise ValueError(f"out is {whereabouts(out)}, but the features are {whereabouts(form)}.")
+    given = ExistingOutput(out, n_columns, template)
+    if given.in_place and describe_location(out) != describe_location(template):
+        raise ValueError(
+            f"out is {describe_location(out)}, but the features are {describe_location(template)}."
+        )
     if isinstance(out, np.ndarray) and not out.flags.writeable:
         msg = 'out cannot be written to: open the file with mode "r+", or copy the array.'
         raise ValueError(msg)

@@ -14,7 +14,7 @@ from nysboost.data import rows as kinds
 from nysboost.data.dask_rows import DaskRows, recognise_dask, survey_rows
 from nysboost.data.files import find_map
 from nysboost.data.lazy import has_rows, is_lazy
-from nysboost.data.rows import MEASURED, PROBED, ArrayRows, Rows, spread_indices
+from nysboost.data.rows import MEDIAN_ROWS, PROBE_ROWS, ArrayRows, Rows, spaced_indices
 from nysboost.numerics import checks
 from nysboost.numerics.arrays import SUPPORTED, Array, as_float, is_sparse, is_supported
 
@@ -24,16 +24,16 @@ class IteratedRows(Rows):
 
     n = None  # type: ignore[assignment]
     in_memory, lazy = False, True
-    form: Array
+    template: Array
     n_features: int
     numbers_per_row: int
 
     def __init__(self, blocks: Iterator[Any]) -> None:
-        self._rest = (rows_of(block, name="A block of X") for block in filter(has_rows, blocks))
+        self._rest = (make_rows(block, name="A block of X") for block in filter(has_rows, blocks))
         first = next(self._rest, None)
         if first is None:
             raise ValueError("X is an iterator that gave no block of rows.")
-        self._first, self.form, self.n_features = first, first.form, first.n_features
+        self._first, self.template, self.n_features = first, first.template, first.n_features
         self.numbers_per_row = first.numbers_per_row
 
     def pieces(self, size: int) -> Iterator[Array]:
@@ -47,7 +47,7 @@ class IteratedRows(Rows):
             yield from table.pieces(size)
 
 
-def rows_of(X: Any, *, name: str = "X") -> ArrayRows:
+def make_rows(X: Any, *, name: str = "X") -> ArrayRows:
     """Recognise how a table, of shape (n, d), is stored, and check that it is one of numbers."""
     if isinstance(X, Iterator):
         raise TypeError(
@@ -68,20 +68,20 @@ def rows_of(X: Any, *, name: str = "X") -> ArrayRows:
             raise TypeError(f"{name} is a sparse tensor: pass {name}.to_dense(), or SciPy's CSR.")
         X = X.detach() if hasattr(X, "detach") else X  # no gradients here
     elif not is_sparse(X) and not stored:
-        X = numbers_of(X, name)
-    checks.refuse_no_table(X, name)
+        X = to_numbers(X, name)
+    checks.refuse_wrong_shape(X, name)
     checks.refuse_empty(X, name)
     return kinds.StoredRows(X) if stored else ArrayRows(X.tocsr() if is_sparse(X) else X)
 
 
-def as_rows(X: Any, *, name: str = "X") -> Rows:
+def scan_rows(X: Any, *, name: str = "X") -> Rows:
     """Recognise what the user passed in to fit on, once, and check that all is finite."""
     if isinstance(X, Rows):
         return X
-    rows, start = rows_of(X, name=name), 0
+    rows, start = make_rows(X, name=name), 0
     if isinstance(rows, DaskRows):
-        return survey_rows(rows, (PROBED, MEASURED))
-    spread = np.union1d(spread_indices(rows.n, PROBED), spread_indices(rows.n, MEASURED))
+        return survey_rows(rows, (PROBE_ROWS, MEDIAN_ROWS))
+    spread = np.union1d(spaced_indices(rows.n, PROBE_ROWS), spaced_indices(rows.n, MEDIAN_ROWS))
     sizes, parts = np.zeros(rows.n_features), []
     for stored in rows.pieces(kinds.scan_size(rows)):
         piece = as_float(stored)
@@ -95,7 +95,7 @@ def as_rows(X: Any, *, name: str = "X") -> Rows:
     return replace(rows, sizes=sizes, held=(spread, np.concatenate(parts)) if parts else None)
 
 
-def stays_where_it_is(X: Any) -> bool:
+def is_external(X: Any) -> bool:
     """Whether X is on a device, on disk or yet to come: not to be copied into memory."""
     if isinstance(X, np.ndarray):
         return find_map(X) is not None
@@ -103,17 +103,17 @@ def stays_where_it_is(X: Any) -> bool:
     return is_lazy(X) or is_array_api_obj(X) or hasattr(X, "chunks") or isinstance(X, Iterator)
 
 
-def stream_of(X: Any) -> Rows:
+def make_stream(X: Any) -> Rows:
     """Recognise what the user passed in to be read once: a table, or an iterator of tables."""
     if isinstance(X, Rows):
         return X
-    return IteratedRows(X) if isinstance(X, Iterator) else rows_of(X)
+    return IteratedRows(X) if isinstance(X, Iterator) else make_rows(X)
 
 
-def table_of(X: Any, *, name: str = "X") -> Any:
+def to_table(X: Any, *, name: str = "X") -> Any:
     """Return what lies in memory as an array, or a sparse matrix or data frame as it is."""
-    array = X if is_sparse(X) else numbers_of(X, name)
-    checks.refuse_no_table(array, name)
+    array = X if is_sparse(X) else to_numbers(X, name)
+    checks.refuse_wrong_shape(array, name)
     return X if hasattr(X, "columns") else array
 
 
@@ -122,7 +122,7 @@ def _refuse_closed(X: Any, name: str) -> None:
         raise ValueError(f"{name} is an HDF5 dataset whose file is closed: open the file again.")
 
 
-def numbers_of(X: Any, name: str) -> np.ndarray[Any, Any]:
+def to_numbers(X: Any, name: str) -> np.ndarray[Any, Any]:
     """Return what lies in memory as an array of numbers, or say why it is none."""
     _refuse_no_numbers(X, name)
     try:

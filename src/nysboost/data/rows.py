@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
 import numpy as np
 
 from nysboost.data.driver import ENDLESS, PairTask, Plan, Task, run_blocks
-from nysboost.data.files import find_map, give_back
+from nysboost.data.files import find_map, release_pages
 from nysboost.data.lazy import gather
 from nysboost.data.outputs import Output, make_output
 from nysboost.numerics import arrays
@@ -27,8 +27,8 @@ Blocks: TypeAlias = list[tuple[Indices, Array]]
 
 SCAN_BYTES = 64 * 2**20  # a scan holds this much: more than reads cost, less than memory
 FEW_ROWS = 4  # so many rows of one chunk, or fewer, are read one by one
-PROBED = 256  # rows, spread evenly, on which a kernel is looked at before any work is done
-MEASURED = 1000  # rows, spread evenly, whose median distance stands for that of all
+PROBE_ROWS = 256  # rows, spread evenly, on which a kernel is looked at before any work is done
+MEDIAN_ROWS = 1000  # rows, spread evenly, whose median distance stands for that of all
 TAKEN_ROWS = 512  # rows taken together from a memory map: 32 MB, if each is on a page of its own
 STORED_ROWS = 1024  # rows that are read together from a store that does not say how it is chunked
 
@@ -38,7 +38,7 @@ class Rows:
 
     They are read here, piece by piece: arrays, memory maps, stores, iterators; all but Dask's.
 
-    `sizes`, (d,), are the largest in each column, where `as_rows` has looked; `lazy` rows come
+    `sizes`, (d,), are the largest in each column, where `scan_rows` has looked; `lazy` rows come
     when they are asked for: Dask's, and those of an iterator.
     """
 
@@ -64,7 +64,7 @@ class Rows:
             """How many numbers a row takes; of a sparse one, also those that say where."""
 
         @property
-        def form(self) -> Array:
+        def template(self) -> Array:
             """One row in floating point: it shows the namespace, the device and the dtype."""
 
         def take(self, indices: Indices | slice) -> Array:
@@ -81,33 +81,33 @@ class Rows:
         """Return the rows with n known: of lazy ones it may not be."""
         return self
 
-    def map(self, task: Task, columns: int, *beside: Array, out: Any = None) -> Array:
+    def map(self, task: Task, columns: int, *aligned: Array, out: Any = None) -> Array:
         """Return the task's results for all blocks of rows, one below the other."""
-        function = task.prepare(self.form)
+        function = task.prepare(self.template)
         if not task.in_place:
             plan = task.plan(self, not self.in_memory)
-            return arrays.stack_tables(list(self._run(task, function, plan, beside)))
+            return arrays.stack_tables(list(self._run(task, function, plan, aligned)))
         both = (getattr(self, "data", None), out)
         if all(isinstance(part, np.ndarray) for part in both) and np.may_share_memory(*both):
             raise ValueError("out lies in the memory of X: give it memory of its own.")
-        output = make_output(out, self.n, columns, arrays.dense(self.form))
+        output = make_output(out, self.n, columns, arrays.dense(self.template))
         plan = task.plan(self, not (self.in_memory and output.in_memory))
         output.begin()
         try:
-            deque(self._run(task, function, plan, beside, output), maxlen=0)
+            deque(self._run(task, function, plan, aligned, output), maxlen=0)
             return output.finish()
         except BaseException:
             output.abandon()
             raise
 
-    def fold(self, task: Task, merge: Callable[[T, T], T], *beside: Array) -> T:
+    def fold(self, task: Task, merge: Callable[[T, T], T], *aligned: Array) -> T:
         """Return the task's results for all blocks of rows, merged in the order of the rows."""
         plan = task.plan(self, not self.in_memory)
-        merged: T = reduce(merge, self._run(task, task.prepare(self.form), plan, beside))
+        merged: T = reduce(merge, self._run(task, task.prepare(self.template), plan, aligned))
         return merged
 
     def group(
-        self, task: Task, function: Callable[[Any, Array], T], items: Sequence[Any], *beside: Array
+        self, task: Task, function: Callable[[Any, Array], T], items: Sequence[Any], *aligned: Array
     ) -> list[T | None]:
         """Return function(item, table) of each group of rows: as many as there are items.
 
@@ -115,22 +115,22 @@ class Rows:
         table has its rows in their order; of a group without rows the result is None.
         """
         everything = np.array([0, len(items)])
-        return apply_to_groups(function, items, *self.sort_blocks(task, everything, *beside))
+        return apply_to_groups(function, items, *self.sort_blocks(task, everything, *aligned))
 
-    def sort_blocks(self, task: Task, bounds: Indices, *beside: Array) -> list[Blocks]:
+    def sort_blocks(self, task: Task, bounds: Indices, *aligned: Array) -> list[Blocks]:
         """Return what the task returns for each block, sorted by groups, and cut at bounds."""
         plan, found = task.plan(self, not self.in_memory), []
-        for numbers, table in self._run(task, task.prepare(self.form), plan, beside):
+        for numbers, table in self._run(task, task.prepare(self.template), plan, aligned):
             order = np.argsort(numbers, kind="stable")
             found.append((numbers[order], take(table, order)))
         return cut_blocks(found, bounds)
 
-    def fold_pairs(self, task: PairTask, merge: Callable[[T, T], T], *beside: Array) -> T:
+    def fold_pairs(self, task: PairTask, merge: Callable[[T, T], T], *aligned: Array) -> T:
         """Return the task's results for all tiles of the n×n matrix of pairs of rows, merged."""
 
         def load(at: slice) -> tuple[Array, ...]:
-            block = convert_like(self.form, as_float(self.take(at)))
-            return task.load(task.shared, block, *(other[at, ...] for other in beside))
+            block = convert_like(self.template, as_float(self.take(at)))
+            return task.load(task.shared, block, *(other[at, ...] for other in aligned))
 
         def results() -> Iterator[Any]:
             for strip in slices(0, self.n, task.size):
@@ -143,21 +143,21 @@ class Rows:
         return merged
 
     def _run(
-        self, task: Task, function: Any, plan: Plan, beside: Any, output: Output | None = None
+        self, task: Task, function: Any, plan: Plan, aligned: Any, output: Output | None = None
     ) -> Iterator[Any]:
         """Yield the function's result for each block of rows, in order; or fill the output."""
-        for other in beside:
+        for other in aligned:
             refuse_unequal(self.n, other.shape[0], "{} came with them")
-        fused = None if output is None else task.fuse(self.form, self.n or ENDLESS)
+        fused = None if output is None else task.fuse(self.template, self.n or ENDLESS)
         start = 0
         for piece in self.pieces(plan.piece):
             space: Any = None if output is None else output.room(piece.shape[0])
 
             def work(at: slice, piece: Array = piece, space: Any = space, row: int = start) -> Any:
-                block = convert_like(self.form, as_float(take(piece, at)))
+                block = convert_like(self.template, as_float(take(piece, at)))
                 if task.finite:  # the first look at these rows
                     refuse_non_finite(block, row + at.start)
-                others = (other[row + at.start : row + at.stop, ...] for other in beside)
+                others = (other[row + at.start : row + at.stop, ...] for other in aligned)
                 into = {} if space is None else {"out": space[at, :]}
                 return function(block, *others, **into)
 
@@ -227,7 +227,7 @@ class ArrayRows(Rows):
         return self.n_features
 
     @cached_property
-    def form(self) -> Array:
+    def template(self) -> Array:
         return self.take(slice(0, 1))
 
     @cached_property
@@ -240,14 +240,14 @@ class ArrayRows(Rows):
         parts = []  # each row may lie on a page of its own
         for at in slices(0, len(indices), TAKEN_ROWS):
             parts.append(as_float(self.data[indices[at]]))
-            give_back(self.data)
+            release_pages(self.data)
         return np.concatenate(parts)
 
     def pieces(self, size: int) -> Iterator[Array]:
         for at in slices(0, self.n, size):
             piece = self.data if size >= self.n else self.data[at]
             yield piece
-            give_back(piece)
+            release_pages(piece)
 
     def take_held(self, indices: Indices) -> Array | None:
         """Return the rows at `indices` if all of them are held, else None."""
@@ -272,7 +272,7 @@ class StoredRows(ArrayRows):
         return min(most, int(max(rows) if isinstance(rows, tuple) else rows))
 
     @cached_property
-    def form(self) -> Array:
+    def template(self) -> Array:
         return self.take(np.array([0]))  # which is held after a scan
 
     def take(self, indices: Indices | slice) -> Array:
@@ -336,12 +336,12 @@ class EncodedRows(RowsView):
     in_memory = False
 
     @cached_property
-    def form(self) -> Array:
-        return as_float(self.encoder(self.rows.form, 0))
+    def template(self) -> Array:
+        return as_float(self.encoder(self.rows.template, 0))
 
     @property
     def n_features(self) -> int:
-        return int(self.form.shape[1])
+        return int(self.template.shape[1])
 
     numbers_per_row = n_features
 
@@ -356,7 +356,7 @@ class EncodedRows(RowsView):
 
 
 @dataclass(frozen=True)
-class ForgottenRows(Rows):
+class DroppedRows(Rows):
     """What is left of the rows of an approximation that was saved without its data."""
 
     n: int
@@ -370,7 +370,7 @@ class ForgottenRows(Rows):
         )
 
     @property
-    def form(self) -> NoReturn:
+    def template(self) -> NoReturn:
         self.take()
 
     pieces = map = fold = fold_pairs = group = only = take
@@ -381,6 +381,6 @@ def scan_size(rows: Rows) -> int:
     return max(1, SCAN_BYTES // (8 * rows.n_features))
 
 
-def spread_indices(n: int, at_most: int) -> Indices:
+def spaced_indices(n: int, at_most: int) -> Indices:
     """Return evenly spread positions in range(n): a sample that needs no random numbers."""
     return np.linspace(0, n - 1, min(n, at_most)).astype(np.intp)

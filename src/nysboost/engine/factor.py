@@ -11,7 +11,7 @@ import numpy as np
 
 from nysboost.data.driver import BlockTask, Task
 from nysboost.data.lazy import gather
-from nysboost.data.rows import ArrayRows, Rows, spread_indices
+from nysboost.data.rows import ArrayRows, Rows, spaced_indices
 from nysboost.engine.feature_map import FeatureMap, FeaturePass
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host, like
@@ -77,26 +77,26 @@ class Factor:
     # Passes over all rows
 
     def map(
-        self, function: Callable[..., Array], shared: Any, columns: int, *beside: Array
+        self, function: Callable[..., Array], shared: Any, columns: int, *aligned: Array
     ) -> Array:
         """Return function(shared, F[block], *others[block]) for all blocks of rows, (n, columns).
 
-        The function can be pickled; each of `beside` is a table of the same rows.
+        The function can be pickled; each of `aligned` is a table of the same rows.
         """
         rows, task = self._pass(function, shared)
-        return rows.map(task, columns, *beside)
+        return rows.map(task, columns, *aligned)
 
     def fold(
         self,
         function: Callable[..., T],
         shared: Any = None,
-        *beside: Array,
+        *aligned: Array,
         merge: Callable[[T, T], T] = operator.add,
         result_bytes: int = 0,
     ) -> T:
         """Return function(shared, F[block], *others[block]) of all blocks, merged in pairs."""
         rows, task = self._pass(function, shared, result_bytes)
-        return rows.fold(task, merge, *beside)
+        return rows.fold(task, merge, *aligned)
 
     def _pass(
         self, function: Callable[..., Any], shared: Any, result_bytes: int = 0
@@ -140,7 +140,7 @@ class Factor:
         if row_cap is None or n <= max(row_cap, 2 * K):
             R = self.triangular()
         else:
-            R = triangular_factor(self.at(spread_indices(n, max(row_cap, 2 * K))))
+            R = triangular_factor(self.at(spaced_indices(n, max(row_cap, 2 * K))))
         eigenvalues, basis = spectrum(R, self.weights, eps)
         sizes = np.abs(eigenvalues)  # none at all where every feature is zero
         floor = cutoff(ROUNDING, eps) * float(sizes.max(initial=0.0))

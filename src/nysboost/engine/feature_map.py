@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from nysboost.data.driver import WAITING, Cost, Plan, Task
-from nysboost.data.recognise import stream_of
+from nysboost.data.recognise import make_stream
 from nysboost.data.rows import ArrayRows, Rows
 from nysboost.engine.projection import BlockDiagonal, Multiply, product_with
 from nysboost.gram import Gram, KernelGram, Landmarks
@@ -61,7 +61,7 @@ class FeatureMap:
         """N as one dense array of shape (m, r)."""
         N = self.projection
         if N is None:
-            return arrays.identity(len(self.landmarks), arrays.dense(self.gram.rows.form))
+            return arrays.identity(len(self.landmarks), arrays.dense(self.gram.rows.template))
         return N.dense() if isinstance(N, BlockDiagonal) else N
 
     def __repr__(self) -> str:
@@ -100,7 +100,7 @@ class FeatureMap:
         X = codes(X, missing="refuse") if codes is not None and is_frame(X) else X
         if getattr(X, "shape", ())[:1] == (0,):
             return arrays.empty((0, self.rank), arrays.as_float(arrays.dense(X)))
-        rows, width = stream_of(X), self.gram.rows.n_features
+        rows, width = make_stream(X), self.gram.rows.n_features
         if isinstance(self.gram, KernelGram) and rows.n_features != width:
             raise ValueError(f"X makes {rows.n_features} columns of numbers, but the fit {width}.")
         return self.write(rows)
@@ -108,7 +108,7 @@ class FeatureMap:
     def features(self, rows: Indices | slice | None = None) -> Array:
         """Return F at rows of the Gram itself (default all), shape (len(rows), r)."""
         if rows is not None and not isinstance(rows, slice) and len(rows) == 0:
-            return arrays.empty((0, self.rank), self.gram.rows.form)
+            return arrays.empty((0, self.rank), self.gram.rows.template)
         X = self.gram.take(slice(None) if rows is None else rows, self.landmarks)
         return self.write(ArrayRows(X))
 
@@ -119,14 +119,14 @@ class FeatureMap:
         """
         return rows.map(FeaturePass(self, budget=budget), self.rank, out=out)
 
-    def prepare(self, form: Array) -> tuple[Evaluator, Multiply | None]:
-        """Return x ↦ k(x, Z) and values ↦ values · N, for rows like `form`; NumPy's are kept."""
+    def prepare(self, template: Array) -> tuple[Evaluator, Multiply | None]:
+        """Return x ↦ k(x, Z) and values ↦ values · N, for such rows; NumPy's are kept."""
         kept: dict[Any, tuple[Evaluator, Multiply | None]]
-        kept = self.__dict__.setdefault("_prepared", {}) if type(form) is np.ndarray else {}
-        key = form.dtype, form.shape[1]  # rows of a precomputed matrix come in two widths
+        kept = self.__dict__.setdefault("_prepared", {}) if type(template) is np.ndarray else {}
+        key = template.dtype, template.shape[1]  # rows of a precomputed matrix come in two widths
         if key not in kept:
-            evaluate = self.gram.against(self.landmarks, form)
-            kept[key] = evaluate, product_with(self.projection, form)
+            evaluate = self.gram.against(self.landmarks, template)
+            kept[key] = evaluate, product_with(self.projection, template)
         return kept[key]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -159,13 +159,13 @@ class FeaturePass(Task):
         """Whether the features themselves are the result."""
         return self.function is None
 
-    def prepare(self, form: Array) -> Callable[..., Any]:
+    def prepare(self, template: Array) -> Callable[..., Any]:
         """Return the function of a block, with the landmarks and N where the rows are."""
         transform, double, function = self.transform, self.double, self.function
-        form = arrays.in_float64(form) if double else form
-        evaluate, multiply = transform.prepare(form)
+        template = arrays.in_float64(template) if double else template
+        evaluate, multiply = transform.prepare(template)
         for_values, for_features = (
-            _scratch(columns, form) for columns in (len(transform.landmarks), transform.rank)
+            _scratch(columns, template) for columns in (len(transform.landmarks), transform.rank)
         )
 
         def features(x: Array, out: Array | None) -> Array:
@@ -180,10 +180,14 @@ class FeaturePass(Task):
             return features
         return lambda x, *others: function(self.shared, features(x, None), *others)
 
-    def fuse(self, form: Array, n: int) -> Callable[[Array, Array], bool] | None:
+    def fuse(self, template: Array, n: int) -> Callable[[Array, Array], bool] | None:
         """Return the map as one GPU kernel, where PyTorch and Triton have one for it."""
         transform, gram, landmarks = self.transform, self.transform.gram, self.transform.landmarks
-        if n < FUSED_ROWS or not getattr(form, "is_cuda", False) or transform.projection is None:
+        if (
+            n < FUSED_ROWS
+            or not getattr(template, "is_cuda", False)
+            or transform.projection is None
+        ):
             return None
         if landmarks.basis is not None or not isinstance(gram, KernelGram):
             return None
@@ -197,7 +201,7 @@ class FeaturePass(Task):
 
         def write(X: Array, out: Array) -> bool:
             done = fused(X, out)
-            gram.tally.count += X.shape[0] * len(landmarks) if done else 0
+            gram.counter.count += X.shape[0] * len(landmarks) if done else 0
             return done
 
         return write
@@ -209,12 +213,12 @@ class FeaturePass(Task):
             self.transform.landmarks,
             self.transform.projection,
         )
-        form = arrays.in_float64(rows.form) if self.double else rows.form
+        template = arrays.in_float64(rows.template) if self.double else rows.template
         c, d, r = len(landmarks), rows.numbers_per_row, self.transform.rank
-        itemsize = np.dtype(arrays.dtype_name(form)).itemsize
+        itemsize = np.dtype(arrays.dtype_name(template)).itemsize
         held = d if landmarks.points is not None else 0  # values are taken, not computed
         kernel = landmarks.basis or getattr(gram, "kernel", None)
-        per_value = itemsize if kernel is None else kernel.bytes_per_value(form)
+        per_value = itemsize if kernel is None else kernel.bytes_per_value(template)
         blocks = N.blocks if isinstance(N, BlockDiagonal) else () if N is None else (N,)
         own = 0 if self.in_place or N is None else 2 * r
         cost = Cost(
@@ -224,14 +228,14 @@ class FeaturePass(Task):
             block_row=itemsize * (2 * held + 8 + own) + per_value * c,
             piece_row=(8 * d + (itemsize * r if self.in_place else 0)) if streamed else 0,
         )
-        suits = arrays.block_bytes(form) * (1 if self.in_place else BLOCKS_OF_FEATURES)
+        suits = arrays.block_bytes(template) * (1 if self.in_place else BLOCKS_OF_FEATURES)
         # other libraries have threads of their own, and modes that belong to a thread
-        parallel = gram.parallel and arrays.is_numpy(form)
+        parallel = gram.parallel and arrays.is_numpy(template)
         assert self.budget is not None
         return cost.plan(rows.n, self.budget, cache_bytes=suits, parallel=parallel)
 
 
-def _scratch(columns: int, form: Array) -> Callable[[int], Array | None]:
+def _scratch(columns: int, template: Array) -> Callable[[int], Array | None]:
     """Return memory of each thread for so many rows, which the next call hands out again.
 
     Without it Dask's workers take a third more time.
@@ -239,11 +243,11 @@ def _scratch(columns: int, form: Array) -> Callable[[int], Array | None]:
     kept = threading.local()
 
     def memory(count: int) -> Array | None:
-        if not isinstance(form, np.ndarray):
+        if not isinstance(template, np.ndarray):
             return None
         rows = getattr(kept, "rows", None)
         if rows is None or rows.shape[0] < count:
-            rows = kept.rows = np.empty((count, columns), form.dtype)
+            rows = kept.rows = np.empty((count, columns), template.dtype)
         return rows[:count]
 
     return memory

@@ -13,7 +13,7 @@ from scipy.sparse.linalg import LinearOperator
 from sklearn.exceptions import ConvergenceWarning
 
 from nysboost.data.lazy import gather
-from nysboost.data.recognise import numbers_of
+from nysboost.data.recognise import to_numbers
 from nysboost.engine.factor import Factor
 from nysboost.engine.feature_map import FeatureMap
 from nysboost.engine.projection import BlockDiagonal
@@ -145,7 +145,7 @@ class LowRankMatrix(LinearOperator):
         """
         require_number("alpha", alpha)
         elsewhere = arrays.is_array(b) and not isinstance(b, np.ndarray)
-        B: Any = b if elsewhere else arrays.as_float(numbers_of(b, "b"))
+        B: Any = b if elsewhere else arrays.as_float(to_numbers(b, "b"))
         ridge = float(alpha) + self.shift
         eigenvalues, _ = self._spectrum
         lowest = min(0.0, float(eigenvalues.min()))

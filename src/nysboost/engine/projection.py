@@ -34,12 +34,12 @@ class BlockDiagonal:
         return like(block_diag(*map(to_host, self.blocks)), self.blocks[0])
 
 
-def product_with(N: Any, form: Array) -> Multiply | None:
+def product_with(N: Any, template: Array) -> Multiply | None:
     """Return (values, out) ↦ values · N, with N where the rows are; None if N is the identity."""
     if N is None:
         return None
     blocks = N.blocks if isinstance(N, BlockDiagonal) else (N,)
-    parts, width = [_panels(like(P, form)) for P in blocks], int(N.shape[1])
+    parts, width = [_panels(like(P, template)) for P in blocks], int(N.shape[1])
 
     def multiply(values: Array, out: Array | None) -> Array:
         """Take p products of m×k, not one of pm×pk."""

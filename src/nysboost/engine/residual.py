@@ -150,10 +150,10 @@ def relative_error(residual: Residual, rows: Indices) -> float:
     """Return ‖R‖_F / ‖G‖_F on rows × rows, whose features F has, holding a few tiles at a time."""
     gram, factor, weights = residual.gram, residual.factor, residual.factor.weights
     transform = factor.transform.without_rows if factor.kept is None else None
-    beside: list[Any] = [rows[:, None]] if factor.kept is None else [rows[:, None], factor.kept]
+    aligned: list[Any] = [rows[:, None]] if factor.kept is None else [rows[:, None], factor.kept]
     shared, size = (gram.forget_rows(), transform, weights, residual.shift), len(weights)
     task = PairTask("squared-error", _load, _squares, shared, gram.tile_width(size), gram.budget)
-    squared_residual, squared_norm = factor.rows.fold_pairs(task, np.add, *beside)
+    squared_residual, squared_norm = factor.rows.fold_pairs(task, np.add, *aligned)
     if squared_norm == 0:
         raise ValueError("The kernel matrix is zero on these rows, so no error is relative to it.")
     return float(np.sqrt(squared_residual / squared_norm))

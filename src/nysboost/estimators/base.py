@@ -12,7 +12,7 @@ from sklearn.utils._set_output import _wrap_data_with_container
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nysboost.catalogue import run_method
-from nysboost.data.recognise import rows_of, stays_where_it_is, stream_of, table_of
+from nysboost.data.recognise import is_external, make_rows, make_stream, to_table
 from nysboost.data.rows import Rows
 from nysboost.estimators.parameters import KernelEstimator
 from nysboost.gram import make_gram
@@ -128,18 +128,18 @@ class BaseNystroem(
         """Return the table to fit to, checked, and note its columns."""
         if is_frame(X):
             return fit_rows(self, X, "refuse")
-        if stays_where_it_is(X):  # scikit-learn would copy it into memory
-            name_columns(self, None, rows_of(X).n_features)
+        if is_external(X):  # scikit-learn would copy it into memory
+            name_columns(self, None, make_rows(X).n_features)
         else:
-            X = validate_data(self, table_of(X), **CHECKS)
+            X = validate_data(self, to_table(X), **CHECKS)
         self._table, self.schema_ = None, Schema((), self.n_features_in_)
         return X
 
     def _new_rows(self, X: Any) -> Rows:
         """Return the rows of a table, or of an iterator of tables, with the columns of the fit."""
-        apart = stays_where_it_is(X)
+        apart = is_external(X)
         if self._precomputed():
-            rows = stream_of(X if apart else check_array(table_of(X), **CHECKS))
+            rows = make_stream(X if apart else check_array(to_table(X), **CHECKS))
             n, c = self.n_features_in_, len(self._transform.landmarks)
             if rows.n_features not in (n, c):
                 raise ValueError(
@@ -149,10 +149,10 @@ class BaseNystroem(
         elif is_frame(X) or self._table is not None:
             rows = new_rows(self, X, "refuse")
         elif apart:
-            rows = stream_of(X)
+            rows = make_stream(X)
             refuse_width(self, rows.n_features)
         else:
-            rows = rows_of(validate_data(self, table_of(X), reset=False, **CHECKS))
+            rows = make_rows(validate_data(self, to_table(X), reset=False, **CHECKS))
         return rows
 
     def __sklearn_tags__(self) -> Any:

@@ -55,7 +55,9 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         super().__init_subclass__(**kwargs)
         for name in (*FITS, *ANSWERS):
             if isinstance(method := vars(cls).get(name), FunctionType):
-                setattr(cls, name, guard(report_fit(method) if name == "fit" else method))
+                setattr(
+                    cls, name, restore_on_error(report_fit(method) if name == "fit" else method)
+                )
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters by name; those of the kernel give this estimator another kernel.
@@ -200,7 +202,7 @@ def report_fit(fit: Callable[..., Any]) -> Callable[..., Any]:
     return with_callbacks(reported)  # type: ignore[no-any-return]
 
 
-def guard(method: Callable[..., Any]) -> Callable[..., Any]:
+def restore_on_error(method: Callable[..., Any]) -> Callable[..., Any]:
     """Call a method under NumPy's usual error settings; a fit happens wholly or not at all."""
 
     @functools.wraps(method)

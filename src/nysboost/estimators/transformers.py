@@ -238,7 +238,7 @@ class BoostedNystroem(_Mixture):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class OnFeatures(KernelEstimator):
+class FeatureBasedEstimator(KernelEstimator):
     """An estimator that works on the features of an approximation; final classes say how.
 
     Attributes
@@ -257,7 +257,7 @@ class OnFeatures(KernelEstimator):
         for name in ("n_landmarks", "n_components"):  # the latter of those that have it
             if getattr(self, name, None) is not None:
                 require_count(name, getattr(self, name))
-        own = {f.name: getattr(self, f.name) for f in fields(OnFeatures)} | given
+        own = {f.name: getattr(self, f.name) for f in fields(FeatureBasedEstimator)} | given
         own["n_components"] = own.pop("n_landmarks")
         self.features_ = Nystroem(**own).set_output(transform="default").fit(X)
         for name in ("n_features_in_", "feature_names_in_"):

@@ -13,7 +13,7 @@ import numpy as np
 
 from nysboost.data.driver import TILE_COLS, TILE_ROWS, BlockTask
 from nysboost.data.lazy import gather
-from nysboost.data.rows import ArrayRows, ForgottenRows, Rows, scan_size
+from nysboost.data.rows import ArrayRows, DroppedRows, Rows, scan_size
 from nysboost.gram.landmarks import Landmarks
 from nysboost.kernels import Evaluator, Kernel
 from nysboost.numerics import arrays
@@ -26,7 +26,7 @@ LOOKED_AT = 32
 """Rows whose values decide on float32."""
 
 
-class Tally:
+class EntryCounter:
     """How many kernel values have been evaluated, by all threads."""
 
     def __init__(self, count: int = 0) -> None:
@@ -40,13 +40,13 @@ class Tally:
         return values
 
     def __reduce__(self) -> Any:
-        return Tally, (self.count,)
+        return EntryCounter, (self.count,)
 
 
 class Gram(ABC):
     """A symmetric positive semidefinite n×n matrix that is asked for blocks.
 
-    Values pass through `against`, which counts them in `tally`; `budget` is for passes over rows.
+    Values pass through `against`, which counts them in `counter`; `budget` is for passes over rows.
     """
 
     parallel = True
@@ -54,12 +54,14 @@ class Gram(ABC):
     _held: Array | None = None
     _rounded: Gram | None = None
 
-    def __init__(self, rows: Rows, budget: Budget | None = None, tally: Tally | None = None):
+    def __init__(
+        self, rows: Rows, budget: Budget | None = None, counter: EntryCounter | None = None
+    ):
         self.rows = rows
         self.n = rows.n
-        self.dtype = np.dtype(arrays.dtype_name(rows.form))
+        self.dtype = np.dtype(arrays.dtype_name(rows.template))
         self.budget = budget or Budget()
-        self.tally = tally or Tally()
+        self.counter = counter or EntryCounter()
 
     @property
     def eps(self) -> float:
@@ -69,7 +71,7 @@ class Gram(ABC):
     @property
     def entries_evaluated(self) -> int:
         """The entries asked for so far: a cost that no hardware changes."""
-        return self.tally.count
+        return self.counter.count
 
     def block(self, rows: Indices, cols: Indices) -> Array:
         """Return G[rows, cols]."""
@@ -131,13 +133,13 @@ class Gram(ABC):
         """Return k(X, Z) for any rows X, seen in fitting or not."""
         return self.against(landmarks, X)(X)
 
-    def against(self, landmarks: Landmarks, form: Array) -> Evaluator:
-        """Return x ↦ k(x, Z), with what depends on Z alone prepared once, for rows like `form`."""
-        prepared = self._against(landmarks, form)
-        return lambda X, out=None: self.tally.add(prepared(X, out))
+    def against(self, landmarks: Landmarks, template: Array) -> Evaluator:
+        """Return x ↦ k(x, Z), with what depends on Z alone prepared once, for such rows."""
+        prepared = self._against(landmarks, template)
+        return lambda X, out=None: self.counter.add(prepared(X, out))
 
     @abstractmethod
-    def _against(self, landmarks: Landmarks, form: Array) -> Evaluator:
+    def _against(self, landmarks: Landmarks, template: Array) -> Evaluator:
         """Return x ↦ k(x, Z), not counted."""
 
     @abstractmethod
@@ -171,7 +173,7 @@ class Gram(ABC):
     def forget_rows(self) -> Gram:
         """Return this Gram without its data, to be saved beside the landmarks."""
         forgotten = copy.copy(self)
-        forgotten.rows = ForgottenRows(self.rows.n, self.rows.n_features)
+        forgotten.rows = DroppedRows(self.rows.n, self.rows.n_features)
         return forgotten
 
 
@@ -185,9 +187,9 @@ class KernelGram(Gram):
         rows: Rows,
         kernel: Kernel,
         budget: Budget | None = None,
-        tally: Tally | None = None,
+        counter: EntryCounter | None = None,
     ) -> None:
-        super().__init__(rows, budget, tally)
+        super().__init__(rows, budget, counter)
         self.kernel = kernel
         self.parallel = kernel.parallel
 
@@ -195,14 +197,14 @@ class KernelGram(Gram):
         """Return the rows at `indices` as landmarks."""
         return Landmarks(indices, self.rows.take(indices))
 
-    def _against(self, landmarks: Landmarks, form: Array) -> Evaluator:
+    def _against(self, landmarks: Landmarks, template: Array) -> Evaluator:
         Z = landmarks.Z
-        if arrays.whereabouts(form) != arrays.whereabouts(Z):
+        if arrays.describe_location(template) != arrays.describe_location(Z):
             raise ValueError(
-                f"X is {arrays.whereabouts(form)}, but this approximation was fitted with "
-                f"{arrays.whereabouts(Z)}. Move X there, or fit where X is."
+                f"X is {arrays.describe_location(template)}, but this approximation was fitted "
+                f"with {arrays.describe_location(Z)}. Move X there, or fit where X is."
             )
-        return (landmarks.basis or self.kernel).against(arrays.convert_like(form, Z))
+        return (landmarks.basis or self.kernel).against(arrays.convert_like(template, Z))
 
     def diag(self, rows: Indices | slice | None = None) -> Array:
         """Return k(x, x) for all rows, or those at `rows`."""
@@ -214,7 +216,7 @@ class KernelGram(Gram):
     def restrict(self, indices: Indices) -> KernelGram:
         """Return the Gram matrix of the rows at `indices`, which are read once."""
         rows = ArrayRows(self.rows.take(indices))
-        return KernelGram(rows, self.kernel, self.budget, self.tally)
+        return KernelGram(rows, self.kernel, self.budget, self.counter)
 
     def in_float32(self) -> Gram:
         """Return G in float32, where values cost less so and are the same but for rounding."""
@@ -224,7 +226,7 @@ class KernelGram(Gram):
         xp, few = arrays.namespace(X), np.arange(0, self.n, max(1, self.n // LOOKED_AT))
         with np.errstate(all="ignore"):
             rows = ArrayRows(xp.astype(X, xp.float32))
-            there = KernelGram(rows, self.kernel, self.budget, self.tally)
+            there = KernelGram(rows, self.kernel, self.budget, self.counter)
             exact, seen = (gram.block(few, few) for gram in (self, there))
             away = arrays.max_abs(exact - xp.astype(seen, exact.dtype))
         found: Gram = there if away <= ALIKE * arrays.max_abs(exact) else self
@@ -267,8 +269,8 @@ class PrecomputedGram(Gram):
             return arrays.as_float(G[np.ix_(rows, columns)])
         return arrays.as_float(arrays.take(arrays.take(G, rows), columns, axis=1))
 
-    def _against(self, landmarks: Landmarks, form: Array) -> Evaluator:
-        if form.shape[1] != self.n and form.shape[1] == len(landmarks):
+    def _against(self, landmarks: Landmarks, template: Array) -> Evaluator:
+        if template.shape[1] != self.n and template.shape[1] == len(landmarks):
             return lambda X, _=None: X
         columns = landmarks.columns
         return lambda X, _=None: arrays.take(X, columns, axis=1)
@@ -284,7 +286,7 @@ class PrecomputedGram(Gram):
     def restrict(self, indices: Indices) -> PrecomputedGram:
         """Return G[S, S], copied into memory: s² values, however large n is."""
         entries = ArrayRows(self._entries(indices, indices))
-        return PrecomputedGram(entries, self.budget, self.tally)
+        return PrecomputedGram(entries, self.budget, self.counter)
 
     def __repr__(self) -> str:
         return (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nysboost.data.recognise import as_rows
+from nysboost.data.recognise import scan_rows
 from nysboost.kernels import Kernel
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Indices
@@ -57,13 +57,13 @@ class Landmarks:
 
 def given_landmarks(gram: Gram, landmarks: Any) -> Landmarks:
     """Return the user's own landmarks: row numbers (m,), a mask of rows, or points (m, d)."""
-    form = gram.rows.form
+    template = gram.rows.template
     if np.ndim(landmarks) != 2:
         indices = positions(landmarks, gram.n, "landmarks")
         if len(indices) == 0:
             raise ValueError("landmarks is empty: give at least one row or point.")
         return gram.landmarks(indices)
-    points = as_rows(landmarks, name="landmarks")
+    points = scan_rows(landmarks, name="landmarks")
     if gram.landmarks(np.arange(1)).points is None or points.n_features != gram.rows.n_features:
         raise ValueError(
             f"landmarks has shape ({points.n}, {points.n_features}), but these data take "
@@ -71,7 +71,7 @@ def given_landmarks(gram: Gram, landmarks: Any) -> Landmarks:
         )
     Z = points.take(slice(None))
     return Landmarks(
-        None, arrays.convert_like(form, Z if arrays.is_sparse(Z) else arrays.like(Z, form))
+        None, arrays.convert_like(template, Z if arrays.is_sparse(Z) else arrays.like(Z, template))
     )
 
 

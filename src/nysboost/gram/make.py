@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from nysboost.data.recognise import as_rows
-from nysboost.data.rows import PROBED, ArrayRows, Rows, StoredRows, spread_indices
+from nysboost.data.recognise import scan_rows
+from nysboost.data.rows import PROBE_ROWS, ArrayRows, Rows, StoredRows, spaced_indices
 from nysboost.gram.gram import Gram, KernelGram, PrecomputedGram
 from nysboost.gram.landmarks import Sample
 from nysboost.kernels import Kernel, make_kernel
@@ -48,13 +48,13 @@ def make_gram(
         if given:
             msg = f"A precomputed kernel has no parameter {', '.join(given)}: leave it out."
             raise ValueError(msg)
-        rows = as_rows(X, name="The precomputed kernel matrix")
+        rows = scan_rows(X, name="The precomputed kernel matrix")
         check_precomputed(rows, corrupted=corrupted)
         gram: Gram = PrecomputedGram(rows, budget)
         if corrupted:
             return gram
     else:
-        codes, rows = fit_codes(X, "refuse") if is_frame(X) else (None, as_rows(X))
+        codes, rows = fit_codes(X, "refuse") if is_frame(X) else (None, scan_rows(X))
         gram = KernelGram(rows, make_kernel(kernel, **params).resolve(rows), budget)
         gram.codes = codes
     return probe(gram)
@@ -68,17 +68,17 @@ def on_other_rows(gram: Gram, X: Any) -> Gram:
             "the rows of the fit, or fit on points with a kernel."
         )
     codes = getattr(gram, "codes", None)
-    rows = as_rows(X if codes is None else codes(X, missing="refuse"))
+    rows = scan_rows(X if codes is None else codes(X, missing="refuse"))
     if rows.n_features != gram.rows.n_features:
         msg = f"X has {rows.n_features} columns, but the fit had {gram.rows.n_features}."
         raise ValueError(msg)
-    return KernelGram(rows, gram.kernel, gram.budget, gram.tally)
+    return KernelGram(rows, gram.kernel, gram.budget, gram.counter)
 
 
 def probe(gram: Gram) -> Gram:
     """Refuse a kernel that a principal submatrix shows to be no kernel, before any work."""
-    W = Sample.of(gram, spread_indices(gram.n, PROBED)).matrix
-    gram.tally.count = 0  # every method looks at the same probe first
+    W = Sample.of(gram, spaced_indices(gram.n, PROBE_ROWS)).matrix
+    gram.counter.count = 0  # every method looks at the same probe first
     xp = namespace(W)
     if not bool(xp.all(xp.isfinite(W))):
         raise ValueError(NOT_FINITE)

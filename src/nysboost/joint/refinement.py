@@ -75,7 +75,7 @@ def refine(sample: Sample, fit: Fit, core: OptimalCore) -> Landmarks:
         return float(np.log(value)), gradient * (unit / value)
 
     Z = descend(objective, Z / unit, steps, WORTH) * unit
-    gram.tally.count += loss.evaluations * len(sample) * len(landmarks)
+    gram.counter.count += loss.evaluations * len(sample) * len(landmarks)
     return Landmarks(None, like(Z, X))
 
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 
 from nysboost.data.driver import BlockTask
-from nysboost.data.rows import MEASURED, Rows, scan_size, spread_indices
+from nysboost.data.rows import MEDIAN_ROWS, Rows, scan_size, spaced_indices
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats
 from nysboost.numerics.checks import all_finite, require_positive
@@ -85,10 +85,10 @@ class Kernel:
         xp = arrays.namespace(blocks[0])
         return xp.concat([xp.linalg.diagonal(block) for block in blocks])
 
-    def bytes_per_value(self, form: Array) -> int:
+    def bytes_per_value(self, template: Array) -> int:
         """Return what evaluating holds for each value, on rows of this form and dtype."""
-        temporaries = Kernel.temporaries if arrays.is_sparse(form) else self.temporaries
-        return int(np.dtype(arrays.dtype_name(form)).itemsize) + 8 * temporaries
+        temporaries = Kernel.temporaries if arrays.is_sparse(template) else self.temporaries
+        return int(np.dtype(arrays.dtype_name(template)).itemsize) + 8 * temporaries
 
     def __repr__(self) -> str:
         """Return its name with the parameters that are set."""
@@ -182,13 +182,15 @@ def number(kernel: Any, name: str) -> float:
     """Return a parameter that must be a number by now."""
     value = getattr(kernel, name)
     if isinstance(value, str) or value is None:
-        raise ValueError(f"{kernel} takes {name} from data: call kernel.resolve(as_rows(X)) first.")
+        raise ValueError(
+            f"{kernel} takes {name} from data: call kernel.resolve(scan_rows(X)) first."
+        )
     return float(value)
 
 
 def standard_deviation(rows: Rows) -> float:
     """Return the standard deviation of all entries, in one pass over the rows."""
-    sample = rows.take(spread_indices(rows.n, MEASURED))
+    sample = rows.take(spaced_indices(rows.n, MEDIAN_ROWS))
     unit = arrays.unit_of(sample)
     shift = float(arrays.floats_on_host(arrays.dense(sample[:1])).mean()) / unit
     task = BlockTask("moments", _moments, (unit, shift), scan_size(rows))

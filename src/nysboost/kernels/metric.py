@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.sparse import diags_array
 
-from nysboost.data.rows import MEASURED, Rows, spread_indices
+from nysboost.data.rows import MEDIAN_ROWS, Rows, spaced_indices
 from nysboost.kernels import base
 from nysboost.kernels.base import Bandwidth, Evaluator, Kernel
 from nysboost.kernels.warp import Quantiles
@@ -71,19 +71,19 @@ class Metric:
         """Return the mapped points XA: dense, unless X is CSR and each feature has a scale."""
         return self.mapping(X)(X)
 
-    def mapping(self, form: Array) -> Callable[[Array], Array]:
-        """Return X ↦ XA for points in the form of `form`, with A brought there once."""
-        self.require_features(form.shape[1])
+    def mapping(self, template: Array) -> Callable[[Array], Array]:
+        """Return X ↦ XA for points in the form of `template`, with A brought there once."""
+        self.require_features(template.shape[1])
         if self.warp is not None:
-            warp, linear = self.warp, replace(self, warp=None).mapping(dense(form))
+            warp, linear = self.warp, replace(self, warp=None).mapping(dense(template))
             return lambda X: linear(warp(dense(X)))
         if self.map.ndim == 0:
             scale = float(self.map)
             return lambda X: X * scale
-        if is_sparse(form):
+        if is_sparse(template):
             sparse_map = diags_array(self.map) if self.map.ndim == 1 else self.map
             return lambda X: (X @ sparse_map).astype(X.dtype)
-        A = like(self.map.copy(), form)  # PyTorch wants arrays that could be written
+        A = like(self.map.copy(), template)  # PyTorch wants arrays that could be written
         return (lambda X: X * A) if self.map.ndim == 1 else (lambda X: X @ A)
 
     def pull_back(self, gradient: Array, x: Array) -> Array:
@@ -143,9 +143,9 @@ class Mapped(Kernel, ABC):
         if not isinstance(self.metric, Metric | None):  # an array: the map
             object.__setattr__(self, "metric", Metric(self.metric))
 
-    def mapping(self, form: Array) -> Callable[[Array], Array]:
-        """Return X ↦ XA for points in the form of `form`."""
-        return (lambda X: X) if self.metric is None else self.metric.mapping(form)
+    def mapping(self, template: Array) -> Callable[[Array], Array]:
+        """Return X ↦ XA for points in the form of `template`."""
+        return (lambda X: X) if self.metric is None else self.metric.mapping(template)
 
     def _against(self, Y: Array) -> Evaluator:
         mapped = self.mapping(Y)
@@ -223,7 +223,7 @@ class Scaled(Mapped):
         return replace(self, sigma=None, gamma=known._gamma())  # type: ignore[type-var]
 
     def _median_distance(self, rows: Rows) -> float:
-        sample = self.mapping(rows.form)(rows.take(spread_indices(rows.n, MEASURED)))
+        sample = self.mapping(rows.template)(rows.take(spaced_indices(rows.n, MEDIAN_ROWS)))
         unit = arrays.unit_of(sample)
         matrix = arrays.to_host(self._distances(sample / unit, sample / unit))
         pairs = matrix[np.triu_indices(len(matrix), 1)]

@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 from nysboost.approximation import Approximation
 from nysboost.boosting.learner import Mixture
 from nysboost.data.driver import BlockTask
-from nysboost.data.recognise import rows_of
-from nysboost.data.rows import PROBED, Rows, RowsView, spread_indices
+from nysboost.data.recognise import make_rows
+from nysboost.data.rows import PROBE_ROWS, Rows, RowsView, spaced_indices
 from nysboost.estimators.parameters import Estimator
 from nysboost.gram import KernelGram
 from nysboost.learn import input as given
@@ -24,9 +24,9 @@ from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices
 from nysboost.numerics.checks import RandomState, make_rng, refuse_unequal
 from nysboost.numerics.progress import current
-from nysboost.numerics.resources import MAX_MEMORY, at_most, one_blas_thread
-from nysboost.search.data import in_folds
-from nysboost.search.search import Fitted, learn
+from nysboost.numerics.resources import MAX_MEMORY, limit_threads, one_blas_thread
+from nysboost.search.data import uses_folds
+from nysboost.search.search import SearchResult, run_search
 from nysboost.search.tuning import LANDMARKS
 from nysboost.tables.piecewise import with_codes
 from nysboost.tables.rows import fit_rows, new_rows
@@ -91,8 +91,8 @@ class BaseLearner(Estimator):
 
     def _learn(
         self, X: Any, Y: Floats, weights: Floats | None, *, local: bool | int | str,
-        after: Callable[[Fitted], Fitted] = lambda fitted: fitted,
-    ) -> Fitted:  # fmt: skip
+        after: Callable[[SearchResult], SearchResult] = lambda fitted: fitted,
+    ) -> SearchResult:  # fmt: skip
         """Find the model, with targets of shape (n, t), and keep what `after` makes of it."""
         rows = fit_rows(self, X, self.missing, Y, weights)
         refuse_unequal(rows.n, Y.shape[0])
@@ -100,9 +100,9 @@ class BaseLearner(Estimator):
         budget, rng = self._budget(), make_rng(self.random_state)
         asked = LANDMARKS if isinstance(self.n_components, str) else self.n_components
         # matrices of few rows are too small for threads: 3,000 rows on 16 cores take 10 s, not 15
-        few = one_blas_thread() if in_folds(rows.n) else nullcontext()
-        with at_most(budget.threads), few:
-            fitted = learn(
+        few = one_blas_thread() if uses_folds(rows.n) else nullcontext()
+        with limit_threads(budget.threads), few:
+            fitted = run_search(
                 rows, Y, weights, groups, min(asked, rows.n), rng,
                 local=local, budget=budget, work=current(),
             )  # fmt: skip
@@ -110,7 +110,7 @@ class BaseLearner(Estimator):
             self._keep(fitted, rows)
         return fitted
 
-    def _keep(self, fitted: Fitted, rows: Rows) -> None:
+    def _keep(self, fitted: SearchResult, rows: Rows) -> None:
         self._members = list(fitted.members)
         self.mixture_weights_ = np.array([member.weight for member in self._members])
         self.candidates_ = fitted.notes
@@ -126,11 +126,11 @@ class BaseLearner(Estimator):
         missed = (fitted.truth - fitted.mean) ** 2
         error = np.sqrt(np.average(missed, axis=0, weights=fitted.weights))
         self.validation_error_ = float(np.sqrt(np.mean(error**2)))
-        self._single = single_is_enough(self._predict_mixture, rows, error)
+        self._single = float32_suffices(self._predict_mixture, rows, error)
         X: Any = fitted.X
 
         def predict(some: Array) -> Array:  # where the model is
-            return self._predict_mixture(InDouble(rows_of(arrays.like(some, X))))
+            return self._predict_mixture(Float64Rows(make_rows(arrays.like(some, X))))
 
         origins, width = self._table.origins, self.n_features_in_
         shares = permutation_importances(predict, X, fitted.truth, origins, width)
@@ -182,8 +182,8 @@ class BaseLearner(Estimator):
         check_is_fitted(self)
         rows = new_rows(self, X, self.missing)
         if not rows.lazy:
-            return of_rows(self, rows if self._single else InDouble(rows))
-        width = int(_evaluate_block((self, of_rows), rows.form).shape[1])
+            return of_rows(self, rows if self._single else Float64Rows(rows))
+        width = int(_evaluate_block((self, of_rows), rows.template).shape[1])
         return rows.map(BlockTask("predict", _evaluate_block, (self, of_rows)), width)
 
     def _predict_mixture(self, rows: Any) -> Array:
@@ -193,9 +193,9 @@ class BaseLearner(Estimator):
 
     def _variance(self, rows: Any) -> tuple[Array, Array]:
         """Return the mixture's predictive variance, shape (n, t), and how outlying rows are."""
-        rows, found = InDouble(rows), []
+        rows, found = Float64Rows(rows), []
         for piece in rows.pieces(max(64, PIECE // (8 * (self.n_components_ + rows.n_features)))):
-            x = piece if arrays.is_sparse(piece) else arrays.like(piece, rows.form)
+            x = piece if arrays.is_sparse(piece) else arrays.like(piece, rows.template)
             parts = [member.variance(x) for member in self._members]
             found.append([reduce(add, part) for part in zip(*parts, strict=True)])
         variance, outlying = map(arrays.namespace(found[0][0]).concat, zip(*found, strict=True))
@@ -204,37 +204,37 @@ class BaseLearner(Estimator):
 
 def _evaluate_block(load: tuple[BaseLearner, Any], X: Array) -> Array:
     """Return what is asked of a block of rows, of Dask's on a worker."""
-    (learner, of_rows), rows = load, rows_of(X)
-    found: Array = of_rows(learner, rows if learner._single else InDouble(rows))
+    (learner, of_rows), rows = load, make_rows(X)
+    found: Array = of_rows(learner, rows if learner._single else Float64Rows(rows))
     return found
 
 
 # Precision
 
 
-class InDouble(RowsView):
+class Float64Rows(RowsView):
     """Rows that are evaluated in float64, whatever they are stored in."""
 
     @property
-    def form(self) -> Array:
+    def template(self) -> Array:
         """One row in float64."""
-        return arrays.in_float64(self.rows.form)
+        return arrays.in_float64(self.rows.template)
 
 
-def single_is_enough(predict: Callable[[Any], Array], rows: Rows, error: Floats) -> bool:
+def float32_suffices(predict: Callable[[Any], Array], rows: Rows, error: Floats) -> bool:
     """Whether float32 moves no prediction by more than a hundredth of the error.
 
     Weights of a model with little noise add up large numbers to small ones, and then it does. Some
     of the rows are predicted in each precision, and compared with the held-out error, shape (t,).
     """
-    some = rows.take(spread_indices(rows.n, PROBED))
+    some = rows.take(spaced_indices(rows.n, PROBE_ROWS))
     with np.errstate(over="ignore", invalid="ignore"):
         xp = arrays.namespace(some)
         short = some.astype(np.float32) if arrays.is_numpy(some) else xp.astype(some, xp.float32)
         if not np.isfinite(arrays.to_host(arrays.entries(short))).all():
             return False  # numbers that float32 does not have
-        single = rows_of(short)
-        moved = arrays.to_host(predict(single)) - arrays.to_host(predict(InDouble(single)))
+        single = make_rows(short)
+        moved = arrays.to_host(predict(single)) - arrays.to_host(predict(Float64Rows(single)))
     return bool((np.abs(moved).max(axis=0) <= NOTICED * error).all())
 
 

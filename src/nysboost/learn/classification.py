@@ -15,16 +15,16 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
 from nysboost.data.lazy import label_largest
-from nysboost.data.recognise import numbers_of
-from nysboost.estimators.parameters import guard
+from nysboost.data.recognise import to_numbers
+from nysboost.estimators.parameters import restore_on_error
 from nysboost.learn.base import BaseLearner
 from nysboost.learn.input import check_settings, drop_zero_weights
 from nysboost.learn.margins import LOSSES as MARGIN_LOSSES
 from nysboost.learn.margins import STRENGTHS, USUAL, fit_machines
 from nysboost.numerics.arrays import Floats, TableLike, to_host
 from nysboost.numerics.checks import require_positive, unknown
-from nysboost.search.search import Fitted
-from nysboost.tables.targets import check_labels, find_classes, weigh_classes
+from nysboost.search.search import SearchResult
+from nysboost.tables.targets import check_labels, compute_class_weights, find_classes
 
 LOSSES = ("squared", *MARGIN_LOSSES)
 
@@ -155,7 +155,7 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
             self.validation_error_ = float(np.sqrt(mean.mean()))
         return self
 
-    def _add_machines(self, fitted: Fitted) -> Fitted:
+    def _add_machines(self, fitted: SearchResult) -> SearchResult:
         """Calibrate the mixture, with logistic regressions beside it or machines in its place."""
         squared, tried = self.loss == "squared", fitted.trials
         if squared:
@@ -179,7 +179,7 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         return fitted if squared else replace(fitted, members=members)
 
     @available_if(_adds_rows)  # type: ignore[untyped-decorator]
-    @guard
+    @restore_on_error
     def partial_fit(
         self,
         X: TableLike,
@@ -242,9 +242,9 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         if not first and isinstance(self.class_weight, str):
             raise ValueError('class_weight="balanced" needs all rows: give a dict to partial_fit.')
         classes, codes = np.unique(labels, return_inverse=True)
-        of_class = weigh_classes(self.class_weight, classes, labels)[codes]
+        of_class = compute_class_weights(self.class_weight, classes, labels)[codes]
         if sample_weight is not None:
-            of_class = of_class * numbers_of(sample_weight, "sample_weight")
+            of_class = of_class * to_numbers(sample_weight, "sample_weight")
         return self._sample_weight(of_class, len(labels), first=first)
 
     def _calibrated(self, scores: Floats) -> Floats:
@@ -276,7 +276,7 @@ def logits_of(scores: Floats, slope: float, power: float, bias: Floats) -> Float
 
 
 def calibrate(
-    fitted: Fitted, beside: Sequence[Floats] = (), *, shares: bool
+    fitted: SearchResult, beside: Sequence[Floats] = (), *, shares: bool
 ) -> tuple[float, float, Floats, Floats]:
     """Return slope, power, biases and weights with which softmax(logits) fits held-out labels.
 

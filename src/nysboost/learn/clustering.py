@@ -12,8 +12,8 @@ from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
 from nysboost.data.lazy import gather
-from nysboost.data.rows import spread_indices
-from nysboost.estimators.transformers import OnFeatures
+from nysboost.data.rows import spaced_indices
+from nysboost.estimators.transformers import FeatureBasedEstimator
 from nysboost.kernels.distances import directions
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices, TableLike
@@ -27,7 +27,7 @@ GAMMA = 1.0
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SpectralClustering(ClusterMixin, OnFeatures):
+class SpectralClustering(ClusterMixin, FeatureBasedEstimator):
     """Spectral clustering on the normalised Laplacian of K̂ (Fowlkes et al. 2004).
 
     With K̂ = F Fᵀ the degrees are d = F (Fᵀ1), and the leading eigenvectors of D^(−½) K̂ D^(−½)
@@ -138,7 +138,7 @@ class SpectralClustering(ClusterMixin, OnFeatures):
     def _label_by_qr(self) -> Indices:
         """Return the labels of the pivoted QR rule: the largest entry after a rotation."""
         rows = self.embedding_
-        some = rows[spread_indices(len(rows), QR_ROWS)]
+        some = rows[spaced_indices(len(rows), QR_ROWS)]
         _, _, pivots = qr(some.T, pivoting=True, mode="economic")
         U, _, Vt = svd(some[pivots[: self.n_clusters]].T, full_matrices=False)
         return np.asarray(np.abs(rows @ (U @ Vt)).argmax(axis=1))

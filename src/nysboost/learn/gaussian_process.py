@@ -15,13 +15,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from nysboost.data.driver import BlockTask
 from nysboost.data.lazy import label_largest
-from nysboost.data.recognise import rows_of
+from nysboost.data.recognise import make_rows
 from nysboost.estimators.parameters import KernelLike
-from nysboost.estimators.transformers import OnFeatures
+from nysboost.estimators.transformers import FeatureBasedEstimator
 from nysboost.learn.margins import Logistic, Objective, fit_margins
 from nysboost.numerics.arrays import Array, Floats, TableLike, floats_on_host
 from nysboost.numerics.checks import refuse_unequal, require_count, require_positive
-from nysboost.tables.targets import check_labels, find_classes, weigh_classes
+from nysboost.tables.targets import check_labels, compute_class_weights, find_classes
 
 CONVERGED = 1e-8
 """Newton's method ends when a step promises less than this share of the objective."""
@@ -31,7 +31,7 @@ NODES, MASSES = hermegauss(32)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class GaussianProcessClassifier(ClassifierMixin, OnFeatures):
+class GaussianProcessClassifier(ClassifierMixin, FeatureBasedEstimator):
     """Gaussian process classification with K̂ as covariance (Williams and Barber 1998).
 
     With features φ the latent function is f(x) = φ(x)ᵀw under a standard normal prior on w.
@@ -104,7 +104,7 @@ class GaussianProcessClassifier(ClassifierMixin, OnFeatures):
         refuse_unequal(features.shape[0], len(labels))
         self.classes_, codes = find_classes(labels)
         problems = np.arange(len(self.classes_))[1 if len(self.classes_) == 2 else 0 :]
-        self.class_weight_ = weigh_classes(self.class_weight, self.classes_, labels)
+        self.class_weight_ = compute_class_weights(self.class_weight, self.classes_, labels)
         signs = np.where(codes[:, None] == problems, 1.0, -1.0)
         # with the deviation s of the kernel's factor and u = s·w it is s⁻² (½‖u‖² + s² Σ loss)
         objective = Objective(Logistic(), self.variance, False, CONVERGED, self.max_iter)
@@ -131,7 +131,7 @@ class GaussianProcessClassifier(ClassifierMixin, OnFeatures):
 def _probabilities(model: GaussianProcessClassifier, X: Array) -> Floats:
     """Return the probabilities of a block of rows, shape (b, n_classes)."""
     transform, variance = model.features_._transform, model.variance
-    F = np.sqrt(variance) * floats_on_host(transform.write(rows_of(X), budget=model._budget()))
+    F = np.sqrt(variance) * floats_on_host(transform.write(make_rows(X), budget=model._budget()))
     columns, unseen = [], np.zeros(len(F))  # prior variance that the features do not see
     if (kernel := getattr(transform.gram, "kernel", None)) is not None:
         unseen = np.maximum(variance * floats_on_host(kernel.diag(X)) - (F * F).sum(axis=1), 0)

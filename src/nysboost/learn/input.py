@@ -10,7 +10,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from nysboost.catalogue import METHODS, find_method
 from nysboost.data.lazy import is_lazy
-from nysboost.data.recognise import numbers_of
+from nysboost.data.recognise import to_numbers
 from nysboost.data.rows import Rows
 from nysboost.gram import KernelGram
 from nysboost.kernels import Anova
@@ -18,10 +18,10 @@ from nysboost.kernels.scaling import SCALINGS
 from nysboost.numerics.arrays import Array, Floats, is_sparse, stack_tables
 from nysboost.numerics.checks import format_value, refuse_unequal, require_count, unknown
 from nysboost.numerics.resources import as_bytes
-from nysboost.search.candidates import Groups, Place, at_random, candidates_of
+from nysboost.search.candidates import Groups, Place, make_candidates, uniform_landmarks
 from nysboost.settings import Settings
-from nysboost.tables.frames import frame_of, is_frame, names_of, refuse_unknown
-from nysboost.user_error import need
+from nysboost.tables.frames import is_frame, list_column_names, refuse_unknown, to_narwhals
+from nysboost.user_error import import_optional
 
 BUFFER_BYTES = 2**28
 """Of an iterator, as many rows as this are kept to find landmarks on; the rest give weights."""
@@ -58,7 +58,7 @@ def check_settings(learner: Any) -> None:
 
 def check_weights(weights: Any, n: int) -> Floats:
     """Return how often each of n rows counts, shape (n,), or say why that cannot be."""
-    given = numbers_of(weights, "sample_weight")
+    given = to_numbers(weights, "sample_weight")
     if given.ndim > 1:
         raise ValueError(f"Sample weights must be 1D array or scalar, not {given.ndim}D.")
     found: Floats = _check_sample_weight(
@@ -92,7 +92,7 @@ def drop_zero_weights(X: Any, y: Any, weights: Floats | None) -> tuple[Any, Any,
     if weights is None or (weights > 0).all() or elsewhere:
         return X, y, weights
     kept = np.flatnonzero(weights > 0)
-    table: Any = frame_of(X) if is_frame(X) else X if hasattr(X, "shape") else np.asarray(X)
+    table: Any = to_narwhals(X) if is_frame(X) else X if hasattr(X, "shape") else np.asarray(X)
     refuse_unequal(table.shape[0], len(weights))
     if is_frame(X):
         return table[kept.tolist()].to_native(), y[kept], weights[kept]
@@ -114,7 +114,7 @@ def blocks_of(blocks: Iterator[Any], weights: Any) -> Iterator[Block]:
             raise ValueError("An iterator should yield pairs (X, y), or (X, y, sample_weight).")
         X, y = block[0], block[1]
         if not hasattr(X, "shape"):
-            X = frame_of(X).to_native() if is_frame(X) else np.asarray(X)
+            X = to_narwhals(X).to_native() if is_frame(X) else np.asarray(X)
         n = X.shape[0]
         if len(block) == 3 and weights is not None:
             msg = "sample_weight was given twice: in the blocks of the iterator, and beside it."
@@ -157,13 +157,13 @@ def _join_frames(parts: list[Any]) -> Any:
 
     if not all(map(is_frame, parts)):
         raise ValueError("The iterator gives data frames and arrays: give blocks of one kind.")
-    frames, names = [frame_of(part) for part in parts], names_of(parts[0])
+    frames, names = [to_narwhals(part) for part in parts], list_column_names(parts[0])
     for i, frame in enumerate(frames):
         refuse_unknown(names, frame.columns, f"Block {i} of the iterator")
     frames = [frame.select(names) for frame in frames]
     if len({(frame.implementation, *frame.schema.items()) for frame in frames}) == 1:
         return nw.concat(frames).to_native()
-    pa = need("pyarrow", "files")
+    pa = import_optional("pyarrow", "files")
     tables = [frame.to_arrow() for frame in frames]
     try:
         return pa.concat_tables(tables, promote_options="permissive")
@@ -179,7 +179,7 @@ def candidates_for(
     trained = landmarks == "target" and not isinstance(kernel, Anova) and kernel != "anova"
     name = STILL if landmarks == "target" else landmarks
     place = None if trained else place_of(name)
-    return candidates_of(kernel, metric, scale, place, name if place else landmarks, rows)
+    return make_candidates(kernel, metric, scale, place, name if place else landmarks, rows)
 
 
 def place_of(name: Any) -> Place:
@@ -190,7 +190,7 @@ def place_of(name: Any) -> Place:
     if not isinstance(name, str) or name not in METHODS:
         raise ValueError(unknown("kind of landmarks", name, ("target", *METHODS)))
     if name == "uniform":
-        return at_random
+        return uniform_landmarks
     run = find_method(name)
 
     def place(gram: KernelGram, c: int, rng: np.random.Generator) -> tuple[Array, Array]:

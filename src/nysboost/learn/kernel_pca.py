@@ -13,9 +13,9 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from nysboost.data.driver import BlockTask
 from nysboost.data.lazy import gather
-from nysboost.data.recognise import table_of
+from nysboost.data.recognise import to_table
 from nysboost.engine.factor import Factor
-from nysboost.estimators.transformers import Nystroem, OnFeatures
+from nysboost.estimators.transformers import FeatureBasedEstimator, Nystroem
 from nysboost.kernels import Gaussian
 from nysboost.numerics.arrays import Array, Floats, TableLike, dense, floats_on_host, like
 from nysboost.numerics.checks import require_positive
@@ -33,7 +33,7 @@ def _learns_pre_images(pca: KernelPCA) -> bool:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnFeatures):
+class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureBasedEstimator):
     """Kernel principal component analysis of K̂ = F Fᵀ (Schölkopf, Smola and Müller 1998).
 
     The components are the leading eigenvectors of the covariance (F − μ)ᵀ(F − μ) / n of the
@@ -133,7 +133,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnFeatures):
     def inverse_transform(self, X: TableLike) -> Floats:
         """Return rows, shape (n, d), that have about the components X (n, k): pre-images."""
         check_is_fitted(self, "pre_images_")
-        T = check_array(table_of(X), dtype=[np.float64, np.float32])
+        T = check_array(to_table(X), dtype=[np.float64, np.float32])
         return np.asarray(self._linear(T) @ self.pre_images_ + self._centre)
 
     def _learn_pre_images(self, features: Factor) -> None:

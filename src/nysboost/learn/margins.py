@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from nysboost.data.lazy import gather
-from nysboost.data.rows import spread_indices
+from nysboost.data.rows import spaced_indices
 from nysboost.engine.factor import Factor
 from nysboost.engine.feature_map import FeatureMap
 from nysboost.engine.linear import LinearPredictor
@@ -135,11 +135,11 @@ def fit_margins(
     where the features are.
     """
     features.keep()
-    form = features.at(np.empty(0, dtype=np.intp))
-    xp, loss = arrays.namespace(form), objective.loss
+    template = features.at(np.empty(0, dtype=np.intp))
+    xp, loss = arrays.namespace(template), objective.loss
     strength = objective.C * (np.ones(features.shape[0]) if weights is None else weights)
     w, b = start[:2] if start else _least_squares(features, signs, strength, objective.intercept)
-    y, strong = arrays.like(signs, form), arrays.like(strength[:, None], form)
+    y, strong = arrays.like(signs, template), arrays.like(strength[:, None], template)
     scores, todo = scores_of(features, w, b), np.arange(signs.shape[1])
 
     def pull(scores: Array) -> Array:
@@ -180,7 +180,7 @@ def _least_squares(
 ) -> tuple[Array, Array]:
     """Return the weights that some rows, as many as the curvature is taken from, would have."""
     weighed = np.flatnonzero(strength > 0)
-    rows = weighed[spread_indices(len(weighed), CURVED_ROWS * features.shape[1])]
+    rows = weighed[spaced_indices(len(weighed), CURVED_ROWS * features.shape[1])]
     kappa = strength[rows] * (strength.sum() / strength[rows].sum())
     F = features.at(rows)
     pull = arrays.like(-AHEAD * kappa[:, None] * signs[rows], F)

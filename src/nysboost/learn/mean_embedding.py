@@ -10,24 +10,24 @@ from scipy.sparse import vstack
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from nysboost.data.lazy import gather, map_rows
-from nysboost.data.recognise import table_of
+from nysboost.data.recognise import to_table
 from nysboost.engine.factor import Factor
 from nysboost.estimators.parameters import KernelLike
-from nysboost.estimators.transformers import Nystroem, OnFeatures
+from nysboost.estimators.transformers import FeatureBasedEstimator, Nystroem
 from nysboost.kernels import Gaussian
 from nysboost.numerics.arrays import Array, Floats, TableLike, floats_on_host, is_sparse
 from nysboost.numerics.checks import RandomState, make_rng, require_count, unknown
 from nysboost.numerics.progress import report_progress, track
 from nysboost.numerics.resources import as_bytes
 from nysboost.tables.codes import Codes
-from nysboost.tables.columns import look_at
-from nysboost.tables.frames import frame_of, is_frame, names_of, refuse_unknown
+from nysboost.tables.columns import summarise_columns
+from nysboost.tables.frames import is_frame, list_column_names, refuse_unknown, to_narwhals
 from nysboost.tables.rows import CHECKS, fit_codes
 from nysboost.tables.schema import Schema
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class MeanEmbedding(OnFeatures):
+class MeanEmbedding(FeatureBasedEstimator):
     """The Nyström mean embedding μ̂ = Σ_j α_j k(z_j, ·) of a sample (Chatalic et al. 2022).
 
     With features φ(x) = Nᵀ k(Z, x) it is μ̂ = (1/n) Σ_i φ(x_i), and α = N μ̂; for plain Nyström
@@ -168,13 +168,17 @@ def mmd_test(
         if name not in known:
             raise TypeError(unknown("option of mmd_test", name, sorted(known)))
     if is_frame(X) and is_frame(Y):  # codes of one sample would set it apart from the other
-        names = names_of(X)
-        refuse_unknown(names, names_of(Y), "Y")
-        X, Y = (frame_of(one).select(names).to_native() for one in (X, Y))
-        codes = Codes.of(Schema.of_looks([look_at(X), look_at(Y)], "refuse", named=True))
+        names = list_column_names(X)
+        refuse_unknown(names, list_column_names(Y), "Y")
+        X, Y = (to_narwhals(one).select(names).to_native() for one in (X, Y))
+        codes = Codes.of(
+            Schema.from_summaries(
+                [summarise_columns(X), summarise_columns(Y)], "refuse", named=True
+            )
+        )
         X, Y = (codes(one, missing="refuse") for one in (X, Y))
     X, Y = (fit_codes(one, "refuse")[1].data if is_frame(one) else one for one in (X, Y))
-    x, y = check_array(table_of(X), **how), check_array(table_of(Y, name="Y"), **how)
+    x, y = check_array(to_table(X), **how), check_array(to_table(Y, name="Y"), **how)
     if x.shape[1] != y.shape[1]:
         msg = f"X has {x.shape[1]} features and Y has {y.shape[1]}: both samples need the same."
         raise ValueError(msg)

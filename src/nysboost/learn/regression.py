@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_array, column_or_1d
 
-from nysboost.data.recognise import numbers_of
+from nysboost.data.recognise import to_numbers
 from nysboost.learn.base import BaseLearner
 from nysboost.learn.input import SMALLEST, check_settings, drop_zero_weights
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, TableLike
-from nysboost.search.search import Fitted
+from nysboost.search.search import SearchResult
 from nysboost.tables.targets import bring_to_host
 
 CENTRAL, NORMAL = 0.95, 1.959963984540054
@@ -205,7 +205,7 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
     def _targets(self, y: Any, X: Any) -> Any:
         """Return y as numbers, shape (n, t)."""
         host = bring_to_host(y, self)
-        host = host if arrays.is_sparse(host) else numbers_of(host, name="y")
+        host = host if arrays.is_sparse(host) else to_numbers(host, name="y")
         with np.errstate(over="ignore", invalid="ignore"):  # scikit-learn adds all numbers up
             checked = check_array(
                 host, ensure_2d=False, dtype=np.float64, input_name="y", estimator=self
@@ -246,7 +246,7 @@ def _means_and_stds(learner: Any, rows: Any) -> Array:
     return xp.concat([mean, xp.astype(std, mean.dtype)], axis=1)
 
 
-def _calibrate_variance(fitted: Fitted) -> tuple[Floats, Floats]:
+def _calibrate_variance(fitted: SearchResult) -> tuple[Floats, Floats]:
     """Return a and b, shape (t,), with which intervals of variance a²(v + b) cover 95 %.
 
     v are variances of held-out rows and b, the noise that they lack, is what the likelihood of

@@ -14,7 +14,7 @@ from scipy.linalg import solve_triangular
 from nysboost.engine.feature_map import FeatureMap, FeaturePass
 from nysboost.gram import Gram, Landmarks
 from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host, to_host
-from nysboost.numerics.linalg import accept_in_order, eliminate, largest
+from nysboost.numerics.linalg import accept_proposals, choose_largest, pivoted_cholesky
 from nysboost.numerics.tolerances import EXHAUSTED, cutoff
 
 STEP = 64
@@ -121,7 +121,7 @@ def greedy(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:  # noqa: 
         order = np.argsort(-factor.diag, kind="stable")
         few, others = order[:STEP], factor.diag[order[STEP : STEP + 1]]
         bound = max(factor.floor, float(others.max(initial=0.0)))
-        found = few[eliminate(factor.residual(few, few), largest(bound), STEP)]
+        found = few[pivoted_cholesky(factor.residual(few, few), choose_largest(bound), STEP)]
         factor.append((found if len(found) else order[:1])[: c - factor.rank])
         if factor.rank < c:
             factor.update()
@@ -207,7 +207,9 @@ def _accept(
         residual = floats_on_host(gram.block(places[part], places[part])) - left @ left.T
         chances = np.diag(residual) / drawn_by[part]
         rate = float(chances[np.diag(residual) > factor.floor].sum()) / len(chances)
-        new = eliminate(residual, accept_in_order(drawn_by[part], factor.floor, rng), c - rank)
+        new = pivoted_cholesky(
+            residual, accept_proposals(drawn_by[part], factor.floor, rng), c - rank
+        )
         found = np.append(found, start + new)
         if len(new) and len(places[after]):
             values = floats_on_host(gram.block(places[after], places[start + new]))

@@ -115,9 +115,9 @@ def robust_cur(gram: Gram, c: int, rng: np.random.Generator) -> InSample:
         if r == most:
             break
         threshold *= FALL
-    form = gram.block(everything[:1], everything[:1])
+    template = gram.block(everything[:1], everything[:1])
     corrupted = _wrong_entries(gram, F, threshold)
-    return InSample(gram, like(F, form), np.ones(F.shape[1]), corrupted=corrupted)
+    return InSample(gram, like(F, template), np.ones(F.shape[1]), corrupted=corrupted)
 
 
 def _wrong_entries(gram: Gram, F: Floats, threshold: float) -> coo_array:

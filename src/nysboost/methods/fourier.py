@@ -48,7 +48,7 @@ def fourier(points: Points, gram: Gram, c: int, rng: np.random.Generator) -> Fea
         raise ValueError(msg)
     half = max(1, c // 2)
     omega = gram.kernel.frequencies(*points(half, gram.rows.n_features, rng))
-    twice = like(np.concatenate([omega, omega]), gram.rows.form)
+    twice = like(np.concatenate([omega, omega]), gram.rows.template)
     projection = like(np.eye(2 * half) / np.sqrt(half), twice)
     return FeatureMap(gram, Landmarks(None, twice, Waves()), projection)
 

@@ -13,8 +13,8 @@ from nysboost.gram import Gram, KernelGram, Landmarks
 from nysboost.kernels import Matern
 from nysboost.kernels.metric import Mapped
 from nysboost.numerics.arrays import Floats, dense, floats_on_host, like, positive_or_one, to_host
-from nysboost.search.candidates import candidates_of
-from nysboost.search.search import learn
+from nysboost.search.candidates import make_candidates
+from nysboost.search.search import run_search
 from nysboost.settings import Settings
 
 
@@ -35,11 +35,11 @@ def target(gram: Gram, y: Any, settings: Settings, rng: np.random.Generator) -> 
         raise ValueError(msg)
     Y, c = indicators(y, gram.n), settings.landmarks(gram.n)
     kernel: Any = gram.kernel if isinstance(gram.kernel, Matern) else "auto"
-    groups = candidates_of(kernel, "auto", "standard", None, "target", gram.rows)
-    fitted = learn(gram.rows, Y, None, groups, c, rng, budget=gram.budget)
+    groups = make_candidates(kernel, "auto", "standard", None, "target", gram.rows)
+    fitted = run_search(gram.rows, Y, None, groups, c, rng, budget=gram.budget)
     best = max(fitted.members, key=lambda member: member.weight).model
     found = KernelGram(gram.rows, best.kernel, gram.budget)
-    points = like(best.landmarks, dense(gram.rows.form))
+    points = like(best.landmarks, dense(gram.rows.template))
     learner = FeatureMap(found, Landmarks(None, points), like(best.features.normalization, points))
     return Approximation(found, Mixture((learner,), np.ones(1)))
 

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 
 from nysboost.approximation import Approximation
 from nysboost.data.archive import ModelFileError, damage_error, read_archive, write_archive
-from nysboost.data.description import Describer, DeviceError, put_together
+from nysboost.data.description import DeviceError, ModelEncoder, from_parts
 from nysboost.data.files import as_path
 from nysboost.model_files.types import TYPES, WITHOUT_ROWS
 
@@ -60,7 +60,7 @@ def save(model: Any, path: str | os.PathLike[str], *, with_rows: bool = False) -
     if not isinstance(model, Approximation | BaseEstimator):
         msg = f"A model file has an approximation or an estimator of ours, but {model!r} was given."
         raise TypeError(msg)
-    describer = Describer(TYPES if with_rows else WITHOUT_ROWS)
+    describer = ModelEncoder(TYPES if with_rows else WITHOUT_ROWS)
     root = describer.describe(model)
     write_archive(as_path(path), {"objects": describer.objects, "root": root}, describer.arrays)
 
@@ -107,7 +107,7 @@ def load(path: str | os.PathLike[str], *, device: str | None = None) -> Any:
     path = as_path(path)
     described, arrays, version = read_archive(path)
     try:
-        return put_together(described["objects"], described["root"], TYPES, arrays, device)
+        return from_parts(described["objects"], described["root"], TYPES, arrays, device)
     except DeviceError:
         raise
     except KeyError as error:

@@ -13,14 +13,14 @@ from nysboost import estimators, kernels, learn
 from nysboost.approximation import Approximation
 from nysboost.boosting.learner import Mixture
 from nysboost.data.dask_rows import DaskRows
-from nysboost.data.description import Form, of_dataclass, of_estimator
-from nysboost.data.rows import ArrayRows, EncodedRows, ForgottenRows, StoredRows
+from nysboost.data.description import TypeSpec, dataclass_spec, estimator_spec
+from nysboost.data.rows import ArrayRows, DroppedRows, EncodedRows, StoredRows
 from nysboost.engine.factor import Moments
 from nysboost.engine.feature_map import FeatureMap
 from nysboost.engine.linear import LinearModel, LinearPredictor
 from nysboost.engine.projection import BlockDiagonal
 from nysboost.gram import Gram, KernelGram, Landmarks, PrecomputedGram
-from nysboost.gram.gram import Tally
+from nysboost.gram.gram import EntryCounter
 from nysboost.kernels.warp import Quantiles
 from nysboost.methods.centres import Clustered
 from nysboost.methods.fourier import Waves
@@ -38,19 +38,19 @@ from nysboost.tables.schema import Schema
 # Approximations
 
 
-def _gram(kind: type[Gram]) -> Form:
+def _gram(kind: type[Gram]) -> TypeSpec:
     own = ("kernel", "codes") if kind is KernelGram else ()
     names = ("rows", "budget", "entries_evaluated", *own)
 
-    def take_apart(gram: Gram) -> dict[str, Any]:
+    def to_parts(gram: Gram) -> dict[str, Any]:
         return {name: getattr(gram, name) for name in names} | {"dtype": gram.dtype.name}
 
-    def put_together(parts: dict[str, Any]) -> Gram:
+    def from_parts(parts: dict[str, Any]) -> Gram:
         _require(parts["dtype"] in ("float32", "float64") and isinstance(parts["budget"], Budget))
         gram = kind.__new__(kind)  # rows that are gone cannot be looked at
         gram.rows, gram.n = parts["rows"], parts["rows"].n
         gram.dtype, gram.budget = np.dtype(parts["dtype"]), parts["budget"]
-        gram.tally = Tally(int(parts["entries_evaluated"]))
+        gram.counter = EntryCounter(int(parts["entries_evaluated"]))
         if isinstance(gram, KernelGram):
             _require(isinstance(parts["kernel"], kernels.Kernel))
             gram.kernel, gram.parallel = parts["kernel"], parts["kernel"].parallel
@@ -58,13 +58,13 @@ def _gram(kind: type[Gram]) -> Form:
             _require(isinstance(gram.codes, Codes | None))
         return gram
 
-    return Form(kind.__name__, kind, take_apart, put_together)
+    return TypeSpec(kind.__name__, kind, to_parts, from_parts)
 
 
-def _approximation(kind: type[Approximation], take_apart: Any) -> Form:
+def _approximation(kind: type[Approximation], to_parts: Any) -> TypeSpec:
     """Return the form of an approximation: arguments of its class, its method and its cost."""
 
-    def put_together(parts: dict[str, Any]) -> Approximation:
+    def from_parts(parts: dict[str, Any]) -> Approximation:
         method, entries = str(parts.pop("method")), int(parts.pop("entries_evaluated"))
         approximation = kind(**parts).with_name(method)
         approximation.entries_evaluated = entries
@@ -72,9 +72,9 @@ def _approximation(kind: type[Approximation], take_apart: Any) -> Form:
 
     def all_parts(a: Approximation) -> dict[str, Any]:
         costs = {"method": a.method, "entries_evaluated": a.entries_evaluated}
-        return {"gram": a.gram, **take_apart(a), **costs}
+        return {"gram": a.gram, **to_parts(a), **costs}
 
-    return Form(kind.__name__, kind, all_parts, put_together)
+    return TypeSpec(kind.__name__, kind, all_parts, from_parts)
 
 
 def _in_sample_parts(a: InSample) -> dict[str, Any]:
@@ -82,15 +82,15 @@ def _in_sample_parts(a: InSample) -> dict[str, Any]:
     return parts | {"shift": a.shift, "corrupted": a.corrupted}
 
 
-def _check(form: Form, fits: Any) -> Form:
+def _check(spec: TypeSpec, fits: Any) -> TypeSpec:
     """Return the form with a check of what was put together."""
 
-    def put_together(parts: dict[str, Any]) -> Any:
-        value = form.put_together(parts)
+    def from_parts(parts: dict[str, Any]) -> Any:
+        value = spec.from_parts(parts)
         _require(fits(value))
         return value
 
-    return replace(form, put_together=put_together)
+    return replace(spec, from_parts=from_parts)
 
 
 def _require(fits: object) -> None:
@@ -106,17 +106,17 @@ def _is_map(feature_map: FeatureMap) -> bool:
 # Rows, sparse matrices, generators
 
 
-def _sparse(kind: Any, parts: tuple[str, ...]) -> Form:
+def _sparse(kind: Any, parts: tuple[str, ...]) -> TypeSpec:
     """Return the form of a sparse matrix, which is made of such parts and its shape."""
 
-    def put_together(found: dict[str, Any]) -> Any:
+    def from_parts(found: dict[str, Any]) -> Any:
         matrix = kind(tuple(found[name] for name in parts), shape=found["shape"])
         if kind is not coo_array:
             matrix.check_format(full_check=True)
         return matrix
 
     names = (*parts, "shape")
-    return Form(kind.__name__, kind, lambda m: {k: getattr(m, k) for k in names}, put_together)
+    return TypeSpec(kind.__name__, kind, lambda m: {k: getattr(m, k) for k in names}, from_parts)
 
 
 def _generator(parts: dict[str, Any]) -> np.random.Generator:
@@ -151,10 +151,12 @@ def _forget(rows: Any) -> dict[str, Any]:
     return {"n": rows.n, "n_features": rows.n_features}
 
 
-def _rows(kind: Any) -> Form:
+def _rows(kind: Any) -> TypeSpec:
     """Return the form of rows in an array; those of a memory map are read into one."""
-    form = Form("ArrayRows", kind, lambda rows: {"data": rows.data}, lambda p: ArrayRows(p["data"]))
-    return _check(form, lambda rows: rows.data.ndim == 2)
+    spec = TypeSpec(
+        "ArrayRows", kind, lambda rows: {"data": rows.data}, lambda p: ArrayRows(p["data"])
+    )
+    return _check(spec, lambda rows: rows.data.ndim == 2)
 
 
 def _find_exported(module: Any, kind: type) -> list[Any]:
@@ -166,46 +168,50 @@ SAVED_KERNELS = [
     kernel for kernel in _find_exported(kernels, kernels.Kernel) if is_dataclass(kernel)
 ] + [Waves, Clustered]
 
-TYPES: tuple[Form, ...] = (
+TYPES: tuple[TypeSpec, ...] = (
     # kernels: the user's own function is named in an error, and never made
-    *(of_dataclass(kernel) for kernel in SAVED_KERNELS if kernel is not kernels.CallableKernel),
-    _check(of_dataclass(kernels.CallableKernel), lambda _: False),
+    *(dataclass_spec(kernel) for kernel in SAVED_KERNELS if kernel is not kernels.CallableKernel),
+    _check(dataclass_spec(kernels.CallableKernel), lambda _: False),
     # approximations
-    _check(of_dataclass(Landmarks), lambda Z: Z.points is None or Z.points.ndim == 2),
-    of_dataclass(BlockDiagonal),
-    _check(of_dataclass(Mixture), lambda m: m.weights.shape == (len(m.learners),)),
-    _check(of_dataclass(FeatureMap), _is_map),
+    _check(dataclass_spec(Landmarks), lambda Z: Z.points is None or Z.points.ndim == 2),
+    dataclass_spec(BlockDiagonal),
+    _check(dataclass_spec(Mixture), lambda m: m.weights.shape == (len(m.learners),)),
+    _check(dataclass_spec(FeatureMap), _is_map),
     _gram(KernelGram),
     _gram(PrecomputedGram),
     _approximation(Approximation, lambda a: {"mixture": Mixture(a.learners, a.weights)}),
     _approximation(InSample, _in_sample_parts),
     # rows
-    of_dataclass(ForgottenRows),
-    Form("StoredRows", StoredRows, _stored_elsewhere, lambda parts: parts),
-    Form("DaskRows", DaskRows, _stored_elsewhere, lambda parts: parts),
+    dataclass_spec(DroppedRows),
+    TypeSpec("StoredRows", StoredRows, _stored_elsewhere, lambda parts: parts),
+    TypeSpec("DaskRows", DaskRows, _stored_elsewhere, lambda parts: parts),
     _rows(ArrayRows),
-    Form("EncodedRows", EncodedRows, _encode_rows, lambda parts: EncodedRows(**parts)),
+    TypeSpec("EncodedRows", EncodedRows, _encode_rows, lambda parts: EncodedRows(**parts)),
     *(_sparse(kind, ("data", "indices", "indptr")) for kind in (csr_matrix, csr_array)),
     _sparse(coo_array, ("data", "coords")),
     # parameters
-    of_dataclass(Settings),
-    of_dataclass(Budget),
-    Form("Generator", np.random.Generator, lambda g: {"state": g.bit_generator.state}, _generator),
-    Form("RandomState", np.random.RandomState, lambda r: {"state": r.get_state()}, _random_state),
+    dataclass_spec(Settings),
+    dataclass_spec(Budget),
+    TypeSpec(
+        "Generator", np.random.Generator, lambda g: {"state": g.bit_generator.state}, _generator
+    ),
+    TypeSpec(
+        "RandomState", np.random.RandomState, lambda r: {"state": r.get_state()}, _random_state
+    ),
     # parts of learners
-    *map(of_dataclass, (Quantiles, kernels.Metric, Moments, LinearPredictor, LinearModel)),
-    *map(of_dataclass, (Tree, Leaves, Member, PiecewiseCodes)),
-    *map(of_dataclass, (Column, Schema, Codes)),
+    *map(dataclass_spec, (Quantiles, kernels.Metric, Moments, LinearPredictor, LinearModel)),
+    *map(dataclass_spec, (Tree, Leaves, Member, PiecewiseCodes)),
+    *map(dataclass_spec, (Column, Schema, Codes)),
     # transformers and learners
-    *map(of_estimator, _find_exported(estimators, BaseEstimator)),
-    *map(of_estimator, _find_exported(learn, BaseEstimator)),
+    *map(estimator_spec, _find_exported(estimators, BaseEstimator)),
+    *map(estimator_spec, _find_exported(learn, BaseEstimator)),
 )
 """Every type that a model file may hold, with all that `kernels`, `estimators`, `learn` export."""
 
-WITHOUT_ROWS: tuple[Form, ...] = (
+WITHOUT_ROWS: tuple[TypeSpec, ...] = (
     *TYPES,
     *(
-        Form("ForgottenRows", kind, _forget, lambda parts: parts)
+        TypeSpec("DroppedRows", kind, _forget, lambda parts: parts)
         for kind in (ArrayRows, StoredRows, DaskRows, EncodedRows)
     ),
 )

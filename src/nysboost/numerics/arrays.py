@@ -80,7 +80,7 @@ def is_array(values: object) -> TypeGuard[Any]:
     return bool(compat.is_array_api_obj(values))
 
 
-def whereabouts(array: Array) -> str:
+def describe_location(array: Array) -> str:
     """Return in words what kind of array it is and where it lives."""
     if is_numpy(array):
         return "a NumPy array"

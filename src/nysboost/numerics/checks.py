@@ -76,7 +76,7 @@ def require_positive(name: str, value: float) -> None:
         raise ValueError(msg)
 
 
-def require_share(name: str, value: float) -> None:
+def require_fraction(name: str, value: float) -> None:
     """Refuse what is not a number between 0 and 1."""
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < 1:
         msg = f"{name} lies between 0 and 1, but {name}={format_value(value)} was given."
@@ -125,7 +125,7 @@ def refuse_non_finite(values: Array, start: int, name: str = "X") -> None:
         )
 
 
-def refuse_no_table(X: Any, name: str) -> None:
+def refuse_wrong_shape(X: Any, name: str) -> None:
     """Raise if an array has not two axes, or its numbers are complex."""
     refuse_complex(X, name)
     if len(X.shape) != 2:

@@ -187,7 +187,7 @@ Rule: TypeAlias = Callable[[Floats], int | None]
 """Diagonal of the residual, which the rule may keep a reference to ↦ next pivot; None ends it."""
 
 
-def eliminate(A: Floats, rule: Rule, size: int) -> Indices:
+def pivoted_cholesky(A: Floats, rule: Rule, size: int) -> Indices:
     """Return at most `size` pivots of a symmetric positive semidefinite matrix, in order.
 
     The rule chooses the next pivot by the diagonal of the residual A − F Fᵀ.
@@ -204,7 +204,7 @@ def eliminate(A: Floats, rule: Rule, size: int) -> Indices:
     return np.array(pivots, dtype=np.intp)
 
 
-def largest(floor: float = 0.0) -> Rule:
+def choose_largest(floor: float = 0.0) -> Rule:
     """Return the rule of complete pivoting: the largest entry, while it is above the floor."""
 
     def rule(left: Floats) -> int | None:
@@ -214,7 +214,7 @@ def largest(floor: float = 0.0) -> Rule:
     return rule
 
 
-def accept_in_order(drawn_by: Floats, floor: float, rng: np.random.Generator) -> Rule:
+def accept_proposals(drawn_by: Floats, floor: float, rng: np.random.Generator) -> Rule:
     """Return the rule of rejection sampling, in order (Epperly, Tropp and Webber 2024).
 
     Proposal i was drawn by drawn_by[i], and is accepted with probability left[i] / drawn_by[i].

@@ -81,12 +81,12 @@ class Progress:
     def sentence(self, line: str) -> str:
         """Return the line with the time left, as far as that is known."""
         left = self.left
-        return line if left is None else f"{line}, about {in_words(left)} left"
+        return line if left is None else f"{line}, about {format_seconds(left)} left"
 
     def bar(self, title: str) -> str:
         """Return the title with a bar and the time left, or with the time that has passed."""
         if self.share in (0, 1):
-            return f"{title}: {in_words(self.passed)}"
+            return f"{title}: {format_seconds(self.passed)}"
         drawn = ("#" * round(WIDTH * self.share)).ljust(WIDTH, ".")
         return self.sentence(f"{title} [{drawn}] {self.share:.0%}")
 
@@ -149,7 +149,7 @@ def track(steps: Collection[T], what: str = "") -> Iterator[T]:
         progress.step(1.0, f"{what} {number} of {len(steps)}" if what else "")
 
 
-def in_words(seconds: float) -> str:
+def format_seconds(seconds: float) -> str:
     """Return a time to read."""
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
 

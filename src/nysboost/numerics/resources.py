@@ -70,7 +70,7 @@ _local = threading.local()
 
 
 @contextmanager
-def on_one_core() -> Iterator[None]:
+def single_threaded() -> Iterator[None]:
     """Limit what runs inside to one thread: others run beside it, as tasks of Dask do."""
     outside = getattr(_local, "confined", False)
     _local.confined = True
@@ -81,14 +81,14 @@ def on_one_core() -> Iterator[None]:
         _local.confined = outside
 
 
-def at_most(threads: int | None) -> AbstractContextManager[Any]:
+def limit_threads(threads: int | None) -> AbstractContextManager[Any]:
     """Limit matrix products and passes inside to so many threads; None is no limit."""
     if threads == 1:
-        return on_one_core()
+        return single_threaded()
     return nullcontext() if threads is None else threadpool_limits(threads, user_api="blas")
 
 
-def confine_this_thread() -> None:
+def mark_worker_thread() -> None:
     """Have passes that this thread begins use no other: it is one of a pass's own."""
     _local.confined = True
 

@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 from nysboost.compare.page import make_writable, print_table, write, write_csv
-from nysboost.data.files import whole_text
+from nysboost.data.files import atomic_text
 from nysboost.numerics.checks import format_count, unknown
-from nysboost.numerics.progress import in_words, report_progress
+from nysboost.numerics.progress import format_seconds, report_progress
 from nysboost.paper import datasets, ledger, presets, report, runner
 from nysboost.paper.claims import find_methods
 from nysboost.paper.ledger import Results
@@ -54,7 +54,7 @@ def run(options: Namespace) -> dict[str, Any]:
     write_csv(out / "ledger.csv", ledger.COLUMNS, map(ledger.list_row, decisions))
     page = report.make_page(results, decisions, sizes, options.again)
     write(page, out / "report.html", keep=False)
-    with whole_text(out / "report.md", "The report") as file:
+    with atomic_text(out / "report.md", "The report") as file:
         file.write(report.render_markdown(page))
     found = {d.verdict for d in decisions}
     if found - {"not run", "undecided"}:
@@ -83,7 +83,7 @@ def say_time_for_all(
         left = whole.replicates - (done.replicates if size == 1 else 0)
         seconds += paces.get(whole.name, 0.0) * size * max(left, 0)
     most = max(preset.replicates for preset in files)
-    time_ = f" takes about {in_words(seconds)}" if seconds else " takes longer"
+    time_ = f" takes about {format_seconds(seconds)}" if seconds else " takes longer"
     return f"All of it, up to {most} replicates,{time_}: nysboost reproduce {' '.join(names)}"
 
 

@@ -22,7 +22,7 @@ from nysboost.numerics.descent import anneal
 from nysboost.numerics.kmeans import clusters
 from nysboost.numerics.progress import Progress
 from nysboost.search import tuning
-from nysboost.search.data import in_folds
+from nysboost.search.data import uses_folds
 from nysboost.search.loss import Point, Sample, for_landmarks, map_rows, target_loss
 
 UNIT_GAUSSIAN, MATERN12, MATERN32 = Gaussian(gamma=0.5), Matern(0.5, 1.0), Matern(1.5, 1.0)
@@ -36,7 +36,7 @@ Place: TypeAlias = Callable[[KernelGram, int, np.random.Generator], tuple[Array,
 """From rows under a kernel to c landmarks Z and N of the features k(x, Z) N; None is W^(−½)."""
 
 
-def at_random(gram: KernelGram, c: int, rng: np.random.Generator) -> tuple[Array, None]:
+def uniform_landmarks(gram: KernelGram, c: int, rng: np.random.Generator) -> tuple[Array, None]:
     """Return c of the rows, uniformly drawn."""
     return dense(gram.rows.take(np.sort(rng.permutation(gram.n)[:c]))), None
 
@@ -150,7 +150,7 @@ Groups: TypeAlias = list[tuple[Candidate, ...]]
 """What is tried: of each group the candidate with the best first steps goes on."""
 
 
-def candidates_of(
+def make_candidates(
     kernel: Any, metric: str | None, scale: str | None, place: Place | None, name: str, rows: Any
 ) -> Groups:
     """Return what is tried: the strings and kernels of a learner's settings as objects.
@@ -164,8 +164,10 @@ def candidates_of(
         return [_as_given(made, place, name, rows)]
     if metric not in SHAPES:
         raise ValueError(unknown("shape of a metric", metric, SHAPES))
-    unit, few, d = None if automatic else _unit(made), in_folds(rows.n), rows.n_features
-    still = Candidate(UNIT_GAUSSIAN, 1.0, "uniform", SCALINGS[scale or "none"], place=at_random)
+    unit, few, d = None if automatic else _unit(made), uses_folds(rows.n), rows.n_features
+    still = Candidate(
+        UNIT_GAUSSIAN, 1.0, "uniform", SCALINGS[scale or "none"], place=uniform_landmarks
+    )
     if place is not None:
         still = replace(still, kernel=unit or UNIT_GAUSSIAN, space=name, place=place)
     scales = tuning.BANDWIDTHS * (1 if isinstance(unit, Anova) else d**0.5)
@@ -217,7 +219,7 @@ def _as_given(made: Any, place: Place | None, name: str, rows: Any) -> tuple[Can
     own = np.ones(()) if kernel.metric is None else kernel.metric.map
     scale = Scale(np.zeros(rows.n_features), np.ones(rows.n_features))
     if place is None and not isinstance(kernel, Radial):
-        place = at_random
+        place = uniform_landmarks
     space = name if place else "as given"
     return (Candidate(replace(kernel, metric=None), own, space, lambda _: scale, place=place),)
 

@@ -24,7 +24,7 @@ FOLDS, SAMPLE_SHARE = 5, 4
 has 1.8 % wrong with a quarter, 2.1 % with an eighth)."""
 
 
-def in_folds(n: int) -> bool:
+def uses_folds(n: int) -> bool:
     """Whether fifths of n rows are held out in turn, because one would be too few."""
     return n <= FOLDS * tuning.HELD_OUT[0]
 
@@ -53,7 +53,7 @@ class Data:
     ) -> Data:
         """Draw rows into memory; few rows are sorted first."""
         least, most = tuning.HELD_OUT
-        few = in_folds(rows.n)
+        few = uses_folds(rows.n)
         if few:
             X = arrays.in_float64(arrays.dense(rows.take(slice(None))))
             X, Y, weights = _sort_rows(X, Y, weights)
@@ -143,7 +143,7 @@ def _sort_rows(X: Any, Y: Floats, weights: Floats | None) -> tuple[Any, Floats, 
     added = np.bincount(group.ravel(), counts[counts > 0], minlength=len(distinct))
     d, times = X.shape[1], np.round(added).astype(np.intp)
     times = times // np.gcd.reduce(times) if (times == added).all() else np.ones_like(times)
-    if len(distinct) < tuning.DISTINCT * times.sum() and in_folds(int(times.sum())):
+    if len(distinct) < tuning.DISTINCT * times.sum() and uses_folds(int(times.sum())):
         distinct, added = np.repeat(distinct, times, axis=0), np.ones(times.sum())
     X, Y = arrays.like(distinct[:, :d], X), distinct[:, d:]
     return X, Y, None if (added == added[0]).all() else added.astype(np.float64)

@@ -123,7 +123,7 @@ class Leaves:
                 for part in arrays.slices(0, len(together), size):
                     yield together[part], at
 
-    def add_rows(self, rows: Any, task: Task, *beside: Array) -> Leaves:
+    def add_rows(self, rows: Any, task: Task, *aligned: Array) -> Leaves:
         """Return the leaves after rows have joined them: those with new ones are solved.
 
         The task returns the leaf of each row, and a table of mapped rows, residuals and weights.
@@ -131,7 +131,7 @@ class Leaves:
         every = self.V, self.R, self.counts, self.w
         before = [tuple(part[a:b, ...] for part in every) for a, b in pairwise(self.starts)]
         join = partial(_join_leaf, self.kernel, self.rho)
-        found = rows.group(task, join, [leaf[:3] for leaf in before], *beside)
+        found = rows.group(task, join, [leaf[:3] for leaf in before], *aligned)
         after = [old if new is None else new for old, new in zip(before, found, strict=True)]
         V, R, counts, w = map(namespace(self.V).concat, zip(*after, strict=True))
         starts = np.cumsum([0, *(leaf[0].shape[0] for leaf in after)])
@@ -246,8 +246,11 @@ def rows_per_leaf(local: bool | int | str, rows: Any, width: int, budget: Budget
     """
     if local is False:
         return 0
-    on_device = arrays.on_device(rows.form)
-    needed, room = 16 * rows.n * width, arrays.free_bytes(rows.form) if on_device else budget.bytes
+    on_device = arrays.on_device(rows.template)
+    needed, room = (
+        16 * rows.n * width,
+        arrays.free_bytes(rows.template) if on_device else budget.bytes,
+    )
     if needed <= room:
         most = LEAF_ROWS[on_device] if isinstance(local, bool | str) else int(local)
         return max(1, min(most, int((room / (32 if on_device else 16)) ** 0.5)))

@@ -109,5 +109,5 @@ class Member:
         model = LinearModel.fit(model.features, model.moments + added, model.gamma)
         if self.leaves is None:
             return replace(self, model=model)
-        task, *beside = leaf_rows(rows, Y, weights, model, self.leaves.tree, budget)
-        return replace(self, model=model, leaves=self.leaves.add_rows(rows, task, *beside))
+        task, *aligned = leaf_rows(rows, Y, weights, model, self.leaves.tree, budget)
+        return replace(self, model=model, leaves=self.leaves.add_rows(rows, task, *aligned))

@@ -27,7 +27,7 @@ Notes: TypeAlias = list[tuple[str, float]]  # what was tried, with its held-out 
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
+class SearchResult:
     """A mixture of members fitted to all rows, and what h held-out rows say of it.
 
     truth and mean, of shape (h, t), are targets and predictions by members that had not seen these
@@ -47,7 +47,7 @@ class Fitted:
     trials: Sequence[tuple[Trial, float, Callable[[], Solution]]] = ()
 
 
-def learn(
+def run_search(
     rows: Rows,
     Y: Floats,
     weights: Floats | None,
@@ -58,7 +58,7 @@ def learn(
     local: bool | int | str = False,
     budget: Budget,
     work: Progress | None = None,
-) -> Fitted:
+) -> SearchResult:
     """Return the mixture of candidates that held-out rows prefer.
 
     1. Of each group of candidates first steps, with few landmarks and rows, select one.
@@ -127,7 +127,7 @@ def learn(
 
     mixed, counts = np.tensordot(shares, means, 1), None if data.weights is None else mass
     tried = list(zip(trials, [float(part.sum()) for part in parts], finals, strict=True))
-    return Fitted(members, truth, mixed, counts, notes, X, data, variance, tried)
+    return SearchResult(members, truth, mixed, counts, notes, X, data, variance, tried)
 
 
 def _select(
@@ -241,10 +241,10 @@ def _predict_in_leaves(
     asked[order[: np.searchsorted(np.cumsum(counts[order]), enough) + 1]] = True
     asked &= counts > 0
     places = [np.flatnonzero(leaf == j) for j in range(tree.n_leaves)]
-    task, *beside = leaf_rows(data.rows, data.Y, weights, model, tree, data.budget, asked)
+    task, *aligned = leaf_rows(data.rows, data.Y, weights, model, tree, data.budget, asked)
     work = partial(predict_leaf, replace(model.kernel, metric=None), rhos)
     found = np.zeros((len(rhos), len(held), data.Y.shape[1]))
-    values = data.rows.group(task, work, [take(H, at) for at in places], *beside)
+    values = data.rows.group(task, work, [take(H, at) for at in places], *aligned)
     for at, of_leaf in zip(places, values, strict=True):
         if of_leaf is not None:
             found[:, at] = of_leaf
@@ -277,8 +277,8 @@ def _fit_to_all(trial: Trial, shares: Floats, found: Solution) -> Member:
     error, rho = _rmse(data, trial.local), trial.rho * found.gamma
     leaves = Leaves.of(kernel, tree, rho, U, data.Y.shape[1], error)
     del U
-    task, *beside = leaf_rows(data.rows, data.Y, data.weights, model, tree, data.budget)
-    leaves = leaves.add_rows(data.rows, task, *beside)
+    task, *aligned = leaf_rows(data.rows, data.Y, data.weights, model, tree, data.budget)
+    leaves = leaves.add_rows(data.rows, task, *aligned)
     return Member(model, float(shares.sum()), data.codes, leaves, float(shares[1]))
 
 

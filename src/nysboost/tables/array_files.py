@@ -11,8 +11,8 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from nysboost.data.recognise import stream_of
-from nysboost.user_error import NoTableError, TableError, need
+from nysboost.data.recognise import make_stream
+from nysboost.user_error import NoTableError, TableError, import_optional
 
 BLOCK_BYTES = 2**22
 """Arrays are read in blocks of this size: 16 MB took 1.5 times the processor time."""
@@ -38,7 +38,7 @@ class ArrayFile:
         """Read all rows once, in order: blocks of these columns."""
         places = None if tuple(columns) == self.names else [int(name) for name in columns]
         size = max(1, BLOCK_BYTES // (len(self.names) * np.dtype(self.data.dtype).itemsize))
-        for block in stream_of(self.data).pieces(size):
+        for block in make_stream(self.data).pieces(size):
             yield block if places is None else block[:, places]
 
     def beside(self, name: str) -> NDArray[Any] | None:
@@ -86,11 +86,11 @@ def _open(form: str, path: Path, dataset: str | None) -> Any:
             with np.load(path, allow_pickle=False) as archive:
                 return archive[_which(list(archive), dataset, path)]
         if form == ".zarr":
-            group = need("zarr", "files").open(str(path), mode="r")
+            group = import_optional("zarr", "files").open(str(path), mode="r")
             if hasattr(group, "dtype"):
                 return group
             return group[_which([name for name, _ in group.arrays()], dataset, path)]
-        file, found = need("h5py", "files").File(path, "r"), list[str]()
+        file, found = import_optional("h5py", "files").File(path, "r"), list[str]()
         file.visititems(lambda name, item: found.append(name) if hasattr(item, "dtype") else None)
         return file[_which(found, dataset, path)]
     except (NoTableError, PermissionError):

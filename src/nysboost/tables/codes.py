@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from nysboost.data.lazy import code_table
-from nysboost.data.recognise import rows_of
+from nysboost.data.recognise import make_rows
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Floats, Indices
 from nysboost.numerics.checks import column_sizes
 from nysboost.tables.columns import is_far, say_far
-from nysboost.tables.frames import is_frame, names_of
+from nysboost.tables.frames import is_frame, list_column_names
 from nysboost.tables.schema import Schema
 from nysboost.tables.values import FEW_VALUES
 
@@ -91,10 +91,10 @@ class Codes:
         if not self.schema.columns:
             if missing != "fill" or self.schema.medians is None:
                 return X
-            X = rows_of(X).data
+            X = make_rows(X).data
             return code_table(X, _code_part, self.schema.width, self, missing, meta=X._meta)
         if is_frame(X) and self.schema.named:
-            self.schema.match_names(names_of(X))
+            self.schema.match_names(list_column_names(X))
         return code_table(X, _code_part, len(self.origins), self, missing)
 
     def _numbers(self, columns: list[Any], apart: list[Floats | None]) -> Floats:

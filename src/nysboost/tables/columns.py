@@ -12,7 +12,7 @@ import numpy as np
 from nysboost.numerics.arrays import Floats, Indices
 from nysboost.numerics.checks import format_count
 from nysboost.tables import values as of_values
-from nysboost.tables.frames import Cells, columns_of
+from nysboost.tables.frames import RawColumn, read_columns
 from nysboost.tables.values import first_of
 
 SAMPLE_ROWS = 2**17
@@ -69,7 +69,7 @@ class Column:
         notes += [f"written {', '.join(map(repr, self.marks))}"] if self.marks else []
         return f"{self.name} ({', '.join(notes)})" if notes else self.name
 
-    def read(self, cells: Cells, missing: str, start: int) -> Any:
+    def read(self, cells: RawColumn, missing: str, start: int) -> Any:
         """Return the same column of another table, shape (n,), or say which row does not fit.
 
         Floats have NaN in gaps; categories are positions among `values`, −1 in gaps, −2 if unknown.
@@ -87,7 +87,7 @@ class Column:
             raise ValueError(say_gaps(self.name, int(gaps.sum()), missing, start + row))
         return found
 
-    def _numbers(self, cells: Cells, start: int) -> Floats:
+    def _numbers(self, cells: RawColumn, start: int) -> Floats:
         data, shown = cells.data, f"a {cells.kind}"
         if cells.values is not None:
             numbers, other = of_values.numbers_as(self.kind, cells.values, self.form)
@@ -108,11 +108,11 @@ class Column:
             f"has {shown}: give it the kind of value that it had in fitting."
         )
 
-    def _positions(self, cells: Cells, missing: str, start: int) -> Indices:
+    def _positions(self, cells: RawColumn, missing: str, start: int) -> Indices:
         if cells.values is None:
             value: Any = {"boolean": bool, "date": of_values.from_seconds}.get(cells.kind, float)
             listed = [value(x) if x == x else x for x in cells.data.tolist()]
-            cells = Cells.of(cells.name, cells.kind, listed)
+            cells = RawColumn.of(cells.name, cells.kind, listed)
         known = cells.values or ()
         found: Indices = np.array([*of_values.find_positions(self.values, known), -1])[cells.data]
         if missing == "raise" and (row := first_of(found == -2)) is not None:
@@ -127,7 +127,7 @@ class Column:
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
+class ColumnSummary:
     """What was seen of the column `name`; looks at parts of it add up.
 
     `counts` has the values that are no numbers yet. Numbers, or what else is `sampled`, have a
@@ -145,7 +145,7 @@ class Look:
     sampled: str = ""
 
     @classmethod
-    def at(cls, cells: Cells, size: int = SAMPLE_ROWS) -> Look:
+    def at(cls, cells: RawColumn, size: int = SAMPLE_ROWS) -> ColumnSummary:
         """Look at a column, or a part of it, of which `size` numbers are kept."""
         gaps, data = cells.gaps, cells.data
         about = cells.name, cells.kind, int(gaps.sum())
@@ -160,7 +160,7 @@ class Look:
         every = sample_step(len(there), size)
         return cls(*about, Counter(), there[::every], far, least, every, cells.kind)
 
-    def __add__(self, other: Look) -> Look:
+    def __add__(self, other: ColumnSummary) -> ColumnSummary:
         """Return the look at both parts, or say that they do not go together."""
         kinds = {look.kind for look in (self, other) if look.counts or look.sampled}
         kind = self.kind if not kinds else "object" if len(kinds) > 1 else kinds.pop()
@@ -175,7 +175,7 @@ class Look:
             sample, every = sample[::2], 2 * every
         far, least = max(self.far, other.far, key=abs), min(self.least, other.least)
         about = self.name, kind, self.gaps + other.gaps, counts
-        return Look(*about, sample, far, least, every, "".join(sampled))
+        return ColumnSummary(*about, sample, far, least, every, "".join(sampled))
 
 
 def sample_step(n: int, size: int = SAMPLE_ROWS) -> int:
@@ -183,15 +183,15 @@ def sample_step(n: int, size: int = SAMPLE_ROWS) -> int:
     return int(2 ** max(0, int(np.ceil(np.log2(n / size)))))
 
 
-def look_at(part: Any, size: int = SAMPLE_ROWS) -> list[Look]:
+def summarise_columns(part: Any, size: int = SAMPLE_ROWS) -> list[ColumnSummary]:
     """Look at each column of a part of a table."""
-    return [Look.at(cells, size) for cells in columns_of(part)]
+    return [ColumnSummary.at(cells, size) for cells in read_columns(part)]
 
 
 # Deciding
 
 
-def decide(look: Look, missing: str) -> Column:
+def decide(look: ColumnSummary, missing: str) -> Column:
     """Say what a column is; gaps are refused unless `missing` is "fill"."""
     name, kind, form, marks = look.name, look.kind, "", list[str]()
     values, counts = list(look.counts), np.array(list(look.counts.values()), dtype=np.intp)
@@ -207,7 +207,7 @@ def decide(look: Look, missing: str) -> Column:
                     'astype("category") or --category.'
                 )
     if values and kind in of_values.READINGS:
-        read = Look.at(Cells(name, kind, np.repeat(numbers, counts)))
+        read = ColumnSummary.at(RawColumn(name, kind, np.repeat(numbers, counts)))
         marks = sorted(str(v) for v, x in zip(values, numbers, strict=True) if x != x)
         if marks and missing == "fill":
             warnings.warn(
@@ -230,7 +230,7 @@ def decide(look: Look, missing: str) -> Column:
     return Column(name, kind, (), look.gaps, tuple(marks), *middle, form=form)
 
 
-def _category(look: Look) -> Column:
+def _category(look: ColumnSummary) -> Column:
     name, there = look.name, look.counts.total()
     if look.kind == "object" and len(look.counts) > max(FEW_FOR_TEXT, there / 2):
         dates = all(of_values.in_usual_form(v, of_values.DAY_FIRST) != v for v in look.counts)

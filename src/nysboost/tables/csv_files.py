@@ -14,8 +14,8 @@ import numpy as np
 from nysboost.tables import text_format, values
 from nysboost.tables.frames import refuse_repeated, refuse_unknown
 from nysboost.tables.schema import Schema
-from nysboost.tables.text_format import Row, Writing
-from nysboost.tables.values import MARKS, find_unit, in_usual_form
+from nysboost.tables.text_format import Row, TextFormat
+from nysboost.tables.values import MISSING_MARKERS, find_unit, in_usual_form
 from nysboost.user_error import TableError
 
 READ_BYTES = 2**24
@@ -33,7 +33,7 @@ class CsvFile:
     """
 
     path: Path
-    writing: Writing
+    writing: TextFormat
     names: tuple[str, ...]
     header: int
     numbers: dict[str, str] = field(default_factory=dict)
@@ -138,7 +138,9 @@ class CsvFile:
         at, how = self.names.index(name), re.compile(self.writing.pattern, re.ASCII)
         cells = ((line, row[at]) for _, line, row in self._rows() if row and at < len(row))
         texts = ((*cell, in_usual_form(cell[1], self.numbers[name])) for cell in cells)
-        wrong = (c for c in texts if not how.fullmatch(c[2]) and c[2].lower() not in MARKS)
+        wrong = (
+            c for c in texts if not how.fullmatch(c[2]) and c[2].lower() not in MISSING_MARKERS
+        )
         line, cell, _ = next(wrong, ("?", "a value", ""))
         return (
             f"Column {name!r} of {self.path} has {cell!r:.60} in line {line}, which is not a "
@@ -155,7 +157,7 @@ class CsvFile:
 
 
 def open_csv(
-    path: Path, writing: Writing, schema: Schema | None = None, categories: Sequence[str] = ()
+    path: Path, writing: TextFormat, schema: Schema | None = None, categories: Sequence[str] = ()
 ) -> CsvFile:
     """Open a text file of a table; what is empty in `writing` is recognised."""
     text, encoding = text_format.decode_beginning(path, writing.encoding)
@@ -202,7 +204,9 @@ def open_csv(
         file.numbers = numbers if schema.named else dict.fromkeys(names, "")  # all others are text
     for name, column in zip(names, columns, strict=True):
         others = {
-            cell.strip() for cell in column if values.is_mark(cell) and not values.is_gap(cell)
+            cell.strip()
+            for cell in column
+            if values.is_missing_marker(cell) and not values.is_missing(cell)
         }
         if others and name in file.numbers:
             said = ", ".join(map(repr, sorted(others)))

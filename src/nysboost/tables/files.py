@@ -19,8 +19,8 @@ from nysboost.tables.array_files import ARRAYS, ArrayFile, open_array
 from nysboost.tables.csv_files import CsvFile, open_csv
 from nysboost.tables.frames import refuse_repeated, refuse_unknown
 from nysboost.tables.schema import Schema
-from nysboost.tables.text_format import Writing
-from nysboost.user_error import NoTableError, TableError, need
+from nysboost.tables.text_format import TextFormat
+from nysboost.user_error import NoTableError, TableError, import_optional
 
 BATCH_ROWS = 2**16
 TEXT = (".csv", ".tsv", ".txt", ".dat", ".data", ".tab")
@@ -86,7 +86,7 @@ def open_table(
     path: Path | str,
     *,
     dataset: str | None = None,
-    writing: Writing | None = None,
+    writing: TextFormat | None = None,
     schema: Schema | None = None,
     categories: Sequence[str] = (),
 ) -> CsvFile | ColumnFile | ArrayFile:
@@ -110,14 +110,14 @@ def open_table(
     if dataset is not None:
         msg = f"--dataset {dataset} names an array of a file with several, but {path} is a table."
         raise NoTableError(msg)
-    need("pyarrow", "files")
+    import_optional("pyarrow", "files")
     if path.is_dir() and not any(path.rglob("*.parquet")):
         seen = (p for p in path.iterdir() if p.name[0] not in "._")  # the others are of programs
         paths = sorted(p for p in seen if p.suffix.lower() in IN_FOLDERS)
         how: Any = {"writing": writing, "schema": schema, "categories": categories}
         return _join_files(path, [open_table(part, **how) for part in paths])
     if not path.is_dir() and (form in TEXT or (packed and not form)):
-        return open_csv(path, writing or Writing(), schema, categories)
+        return open_csv(path, writing or TextFormat(), schema, categories)
     opener = _open_columns if path.is_dir() else OPENERS.get(form)
     if opener is None:
         raise NoTableError(f"{path} has a form that is not known: {FORMS} are read.")
@@ -250,7 +250,7 @@ def _open_lines(path: Path) -> ColumnFile:
 def _open_excel(path: Path) -> ColumnFile:
     import pyarrow as pa
 
-    openpyxl = need("openpyxl", "files")
+    openpyxl = import_optional("openpyxl", "files")
     with path.open("rb") as file:
         try:
             book = openpyxl.load_workbook(file, read_only=True, data_only=True)
@@ -279,7 +279,9 @@ def _open_excel(path: Path) -> ColumnFile:
 def _formulas_without_values(path: Path, cells: list[list[Any]]) -> list[str]:
     """Return a note if cells hold a formula, but not what it gives."""
     with path.open("rb") as file:
-        sheet = need("openpyxl", "files").load_workbook(file, read_only=True).worksheets[0]
+        sheet = (
+            import_optional("openpyxl", "files").load_workbook(file, read_only=True).worksheets[0]
+        )
         found = [
             formula.coordinate
             for line, row in zip(cells, sheet.iter_rows(), strict=True)

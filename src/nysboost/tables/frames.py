@@ -11,7 +11,7 @@ import numpy as np
 
 from nysboost.data.lazy import is_lazy
 from nysboost.numerics.arrays import Floats, Indices, dense, is_sparse, to_host
-from nysboost.tables.values import is_gap
+from nysboost.tables.values import is_missing
 from nysboost.user_error import TableError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class RawColumn:
     """A column as it came: numbers or seconds of shape (n,), NaN in gaps.
 
     If it has other `values`, `data` are positions among these, −1 in gaps.
@@ -31,7 +31,7 @@ class Cells:
     values: Sequence[Any] | None = None
 
     @classmethod
-    def of(cls, name: str, kind: str, cells: Sequence[Hashable]) -> Cells:
+    def of(cls, name: str, kind: str, cells: Sequence[Hashable]) -> RawColumn:
         """Give each value a position; 1, 1.0 and Decimal(1) are one value."""
         seen: dict[Any, int] = {}
         try:
@@ -45,7 +45,7 @@ class Cells:
             ) from error
         if any(isinstance(value, complex | np.complexfloating) for value in seen):
             raise ValueError(f"Complex data not supported: column {name!r}. Pass real numbers.")
-        there = np.array([not is_gap(value) for value in seen], dtype=bool)
+        there = np.array([not is_missing(value) for value in seen], dtype=bool)
         places = np.where(there, np.cumsum(there) - 1, -1)
         return cls(name, kind, places[codes], list(compress(seen, there)))
 
@@ -72,7 +72,7 @@ def is_frame(X: Any) -> bool:
     return any(hasattr(X, part) for part in ("collect_schema", "column_names", "columns"))
 
 
-def frame_of(X: Any) -> nw.DataFrame[Any]:
+def to_narwhals(X: Any) -> nw.DataFrame[Any]:
     """Return a data frame as narwhals sees it, or say why it is none."""
     import narwhals as nw
 
@@ -93,7 +93,7 @@ def frame_of(X: Any) -> nw.DataFrame[Any]:
     return frame.collect() if isinstance(frame, nw.LazyFrame) else frame
 
 
-def names_of(X: Any) -> list[str]:
+def list_column_names(X: Any) -> list[str]:
     """Return the names of the columns, without reading rows of a lazy frame."""
     if hasattr(X, "collect_schema"):
         return [str(column) for column in X.collect_schema().names()]
@@ -102,7 +102,7 @@ def names_of(X: Any) -> list[str]:
 
 def refuse_unnamed(X: Any) -> None:
     """Refuse a frame without columns, or with two of one name."""
-    names = names_of(X)
+    names = list_column_names(X)
     if not names:
         raise ValueError("X is a data frame without columns, 0 feature(s): nothing can be learned.")
     refuse_repeated(names, "X")
@@ -122,9 +122,9 @@ def refuse_unknown(wanted: Sequence[str], names: Sequence[str], table: Any) -> N
             raise TableError(f"{table} has no column {name!r}. It has {', '.join(names)}.")
 
 
-def columns_of(
+def read_columns(
     X: Any, wanted: Sequence[str] = (), categories: Container[str] = ()
-) -> Iterator[Cells]:
+) -> Iterator[RawColumn]:
     """Yield the columns of a frame, or of `wanted` names, empty if not there, or of an array.
 
     Whole numbers that are `categories` keep all their digits.
@@ -133,18 +133,18 @@ def columns_of(
         X = to_host(dense(X))
         yield from (_array_cells(X[:, j], str(j)) for j in range(X.shape[1]))
         return
-    frame = frame_of(X)
+    frame = to_narwhals(X)
     there = set(frame.columns)
     for name in wanted or frame.columns:
         if name not in there:
-            yield Cells(name, "number", np.empty(0))
+            yield RawColumn(name, "number", np.empty(0))
         elif name in categories and frame.schema[name].is_integer():
-            yield Cells.of(name, "category", frame[name].to_list())
+            yield RawColumn.of(name, "category", frame[name].to_list())
         else:
-            yield cells_of(frame[name], name)
+            yield read_column(frame[name], name)
 
 
-def cells_of(column: nw.Series[Any], name: str) -> Cells:
+def read_column(column: nw.Series[Any], name: str) -> RawColumn:
     """Return one column of narwhals as it came."""
     import narwhals as nw
 
@@ -155,24 +155,24 @@ def cells_of(column: nw.Series[Any], name: str) -> Cells:
         except ValueError:  # of Arrow, for whole numbers beyond the digits of a float
             numbers = column.fill_null(0).to_numpy().astype(np.float64)
             numbers = np.where(column.is_null().to_numpy(), np.nan, numbers)
-        return Cells(name, "number" if kind.is_numeric() else "boolean", numbers)
+        return RawColumn(name, "number" if kind.is_numeric() else "boolean", numbers)
     if kind == nw.Date:
         column, kind = column.cast(nw.Datetime("us")), nw.Datetime("us")
     if isinstance(kind, nw.Datetime):
         # microseconds of far years are beyond the digits of a float
         whole = column.dt.timestamp("ms").cast(nw.Float64).to_numpy()
         rest = column.dt.microsecond().cast(nw.Float64).to_numpy() % 1000
-        return Cells(name, "date", whole / 1e3 + rest / 1e6)
+        return RawColumn(name, "date", whole / 1e3 + rest / 1e6)
     if isinstance(kind, nw.Duration):
         spans = column.dt.total_microseconds().cast(nw.Float64).to_numpy()
-        return Cells(name, "duration", spans / 1e6)
+        return RawColumn(name, "duration", spans / 1e6)
     categories = (nw.Categorical, nw.Enum)
     named = kind in categories or isinstance(kind, categories)
-    return Cells.of(name, "category" if named else "object", column.to_list())
+    return RawColumn.of(name, "category" if named else "object", column.to_list())
 
 
-def _array_cells(column: Any, name: str) -> Cells:
+def _array_cells(column: Any, name: str) -> RawColumn:
     kind = column.dtype.kind
     if kind in "fiub":
-        return Cells(name, "boolean" if kind == "b" else "number", column.astype(np.float64))
-    return Cells.of(name, "object", column.tolist())
+        return RawColumn(name, "boolean" if kind == "b" else "number", column.astype(np.float64))
+    return RawColumn.of(name, "object", column.tolist())

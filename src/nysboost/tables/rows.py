@@ -11,13 +11,25 @@ import numpy as np
 from sklearn.utils.validation import _check_feature_names, validate_data
 
 from nysboost.data.lazy import compute_parts, has_rows, is_lazy
-from nysboost.data.recognise import as_rows, rows_of, stays_where_it_is, stream_of, table_of
-from nysboost.data.rows import MEASURED, EncodedRows, scan_size, spread_indices
+from nysboost.data.recognise import is_external, make_rows, make_stream, scan_rows, to_table
+from nysboost.data.rows import MEDIAN_ROWS, EncodedRows, scan_size, spaced_indices
 from nysboost.numerics.arrays import Floats, floats_on_host, is_sparse
 from nysboost.numerics.checks import NotFiniteError, refuse_unequal
 from nysboost.tables.codes import Codes, refuse_far
-from nysboost.tables.columns import SAMPLE_ROWS, Look, look_at, median, sample_step
-from nysboost.tables.frames import columns_of, frame_of, is_frame, names_of, refuse_unnamed
+from nysboost.tables.columns import (
+    SAMPLE_ROWS,
+    ColumnSummary,
+    median,
+    sample_step,
+    summarise_columns,
+)
+from nysboost.tables.frames import (
+    is_frame,
+    list_column_names,
+    read_columns,
+    refuse_unnamed,
+    to_narwhals,
+)
 from nysboost.tables.schema import Schema
 
 USUAL = 1e-60, 1e15
@@ -39,13 +51,13 @@ def fit_rows(
     The estimator gets `schema_`, `n_features_in_`, `feature_names_in_` and `_table`, its `Codes`.
     With `missing` "refuse" gaps are errors. Y (n, t) and weights (n,) are for the codes.
     """
-    if not is_frame(X) and not stays_where_it_is(X):
+    if not is_frame(X) and not is_external(X):
         X = _check_table(estimator, X, missing, reset=True)
     codes, rows = fit_codes(X, missing, Y, weights)
     if is_frame(X):
         text = not hasattr(X, "iloc") or all(isinstance(c, str) for c in X.columns)
-        name_columns(estimator, names_of(X) if text else None, codes.schema.width)
-    elif stays_where_it_is(X):
+        name_columns(estimator, list_column_names(X) if text else None, codes.schema.width)
+    elif is_external(X):
         name_columns(estimator, None, codes.schema.width)
     estimator._table, estimator.schema_ = codes, codes.schema
     return rows
@@ -55,14 +67,14 @@ def new_rows(estimator: Any, X: Any, missing: str) -> Any:
     """Return the rows of another table as numbers, as the fit of an estimator had them."""
     numbers = partial(_numbers, estimator, missing)
     if isinstance(X, Iterator):
-        return stream_of(_number_blocks(X, numbers))
+        return make_stream(_number_blocks(X, numbers))
     if is_frame(X):
-        return rows_of(numbers(X))
-    if not stays_where_it_is(X):
-        return rows_of(numbers(_check_table(estimator, X, missing, reset=False)))
-    rows: Any = stream_of(X)
+        return make_rows(numbers(X))
+    if not is_external(X):
+        return make_rows(numbers(_check_table(estimator, X, missing, reset=False)))
+    rows: Any = make_stream(X)
     if rows.lazy or (rows.in_memory and not estimator.schema_.columns):  # elsewhere, or on a device
-        return rows_of(numbers(rows.data))
+        return make_rows(numbers(rows.data))
     return EncodedRows(rows, numbers)
 
 
@@ -79,20 +91,22 @@ def fit_codes(
     if (found := _fit_numbers(X, missing)) is not None:
         return found
     if is_lazy(X):  # look at each part where it is, decide, and code it there
-        looks: Any = compute_parts(X, partial(look_at, size=max(1, SAMPLE_ROWS // X.npartitions)))
-        codes = Codes.of(Schema.of_looks(looks, missing, named=named))
-        return codes, as_rows(codes.code_lazily(X, missing))
-    if stays_where_it_is(X):
-        stored = rows_of(X)
-        looks = map(look_at, stored.pieces(scan_size(stored)))
-        codes = Codes.of(Schema.of_looks(looks, missing, named=False))
+        summaries: Any = compute_parts(
+            X, partial(summarise_columns, size=max(1, SAMPLE_ROWS // X.npartitions))
+        )
+        codes = Codes.of(Schema.from_summaries(summaries, missing, named=named))
+        return codes, scan_rows(codes.code_lazily(X, missing))
+    if is_external(X):
+        stored = make_rows(X)
+        summaries = map(summarise_columns, stored.pieces(scan_size(stored)))
+        codes = Codes.of(Schema.from_summaries(summaries, missing, named=False))
         return codes, EncodedRows(stored, partial(codes, missing=missing))
     table = _frame_with_rows(X, "a fit") if named else X
     refuse_unequal(len(table), len(table) if Y is None else len(Y))
-    cells = list(columns_of(table))
-    schema = Schema.of_looks([[*map(Look.at, cells)]], missing, named=named)
+    cells = list(read_columns(table))
+    schema = Schema.from_summaries([[*map(ColumnSummary.at, cells)]], missing, named=named)
     codes, numbers = Codes.train(schema, schema.read_cells(cells, missing), Y, weights)
-    return codes, as_rows(_as_narrow(numbers, table) if named else numbers)
+    return codes, scan_rows(_as_narrow(numbers, table) if named else numbers)
 
 
 def _fit_numbers(X: Any, missing: str) -> Found | None:
@@ -104,7 +118,7 @@ def _fit_numbers(X: Any, missing: str) -> Found | None:
     if not plain:
         return None
     try:
-        rows = as_rows(X)
+        rows = scan_rows(X)
     except NotFiniteError:
         if missing != "fill" or is_sparse(X):
             raise
@@ -116,16 +130,21 @@ def _fit_numbers(X: Any, missing: str) -> Found | None:
     elif not usual:
         return None
     if is_frame(X):
-        looks = look_at(rows.take(spread_indices(rows.n, MEASURED)))  # which a survey has kept
-        named = [replace(look, name=name) for look, name in zip(looks, names_of(X), strict=True)]
-        return Codes.of(Schema.of_looks([named], missing, named=True)), rows
+        summaries = summarise_columns(
+            rows.take(spaced_indices(rows.n, MEDIAN_ROWS))
+        )  # which a survey has kept
+        named = [
+            replace(look, name=name)
+            for look, name in zip(summaries, list_column_names(X), strict=True)
+        ]
+        return Codes.of(Schema.from_summaries([named], missing, named=True)), rows
     medians = _medians(rows) if missing == "fill" else None
     return Codes.of(Schema((), rows.n_features, medians=medians)), rows
 
 
 def _medians(rows: Any) -> Floats:
     """Return the median of each column, shape (d,): of rows elsewhere those that a scan kept."""
-    spread = spread_indices(rows.n, MEASURED)
+    spread = spaced_indices(rows.n, MEDIAN_ROWS)
     table = rows.take(slice(None, None, sample_step(rows.n)) if rows.in_memory else spread)
     if not is_sparse(table):
         return np.array([median(floats_on_host(table[:, j])) for j in range(table.shape[1])])
@@ -144,7 +163,7 @@ def _numbers(estimator: Any, missing: str, X: Any, start: int = 0) -> Any:
     if is_frame(X):
         refuse_unnamed(X)
     if not is_frame(X) or not codes.schema.named:
-        refuse_width(estimator, len(names_of(X)) if is_frame(X) else X.shape[1])
+        refuse_width(estimator, len(list_column_names(X)) if is_frame(X) else X.shape[1])
     if is_lazy(X):
         return codes.code_lazily(X, missing)
     if not is_frame(X):
@@ -166,7 +185,7 @@ def _number_blocks(blocks: Iterator[Any], numbers: Any) -> Iterator[Any]:
 
 def _frame_with_rows(X: Any, who: str) -> Any:
     """Return a data frame as narwhals sees it, and refuse one without rows."""
-    frame = frame_of(X)
+    frame = to_narwhals(X)
     if not len(frame):
         raise ValueError(
             f"X is a data frame with 0 sample(s) (shape={tuple(frame.shape)}), while a minimum of "
@@ -193,7 +212,7 @@ def _check_table(estimator: Any, X: Any, missing: str, *, reset: bool) -> Any:
         return text
     how = CHECKS if missing == "refuse" else CHECKS | {"ensure_all_finite": "allow-nan"}
     with np.errstate(over="ignore", invalid="ignore"):  # scikit-learn adds all numbers up
-        return validate_data(estimator, table_of(X), reset=reset, **how)
+        return validate_data(estimator, to_table(X), reset=reset, **how)
 
 
 def _text_of(X: Any) -> Any:

@@ -9,8 +9,8 @@ from operator import add
 from typing import Any
 
 from nysboost.numerics.arrays import Floats
-from nysboost.tables.columns import Column, Look, decide, look_at
-from nysboost.tables.frames import Cells, columns_of, is_frame, names_of
+from nysboost.tables.columns import Column, ColumnSummary, decide, summarise_columns
+from nysboost.tables.frames import RawColumn, is_frame, list_column_names, read_columns
 
 KINDS = ("number", "boolean", "date", "duration", "category", "text", "empty")
 
@@ -36,13 +36,15 @@ class Schema:
     @classmethod
     def of(cls, X: Any, missing: str = "fill") -> Schema:
         """Look at a data frame or an array, and decide what each column is."""
-        return cls.of_looks([look_at(X)], missing, named=is_frame(X))
+        return cls.from_summaries([summarise_columns(X)], missing, named=is_frame(X))
 
     @classmethod
-    def of_looks(cls, parts: Iterable[Sequence[Look]], missing: str, *, named: bool) -> Schema:
+    def from_summaries(
+        cls, parts: Iterable[Sequence[ColumnSummary]], missing: str, *, named: bool
+    ) -> Schema:
         """Decide what each column is from looks at the columns of each part of a table."""
-        looks = reduce(lambda upper, lower: [*map(add, upper, lower)], parts)
-        found = tuple(decide(look, missing) for look in looks)
+        summaries = reduce(lambda upper, lower: [*map(add, upper, lower)], parts)
+        found = tuple(decide(look, missing) for look in summaries)
         if not any(column.used for column in found):
             what = "all are text that hardly comes again, or have no values"
             raise ValueError(f"X has no column that can be used: {what}.")
@@ -53,14 +55,14 @@ class Schema:
 
         Those that are not used are None. `start` is the number of the first row in messages.
         """
-        wanted = self.match_names(names_of(X)) if is_frame(X) and self.named else ()
+        wanted = self.match_names(list_column_names(X)) if is_frame(X) and self.named else ()
         categories = {column.name for column in self.columns if column.kind == "category"}
-        cells = list(columns_of(X, wanted, categories))
+        cells = list(read_columns(X, wanted, categories))
         if len(cells) != self.width:
             raise ValueError(f"X has {len(cells)} columns, but {self.width} were fitted.")
         return self.read_cells(cells, missing, start)
 
-    def read_cells(self, cells: Sequence[Cells], missing: str, start: int = 0) -> list[Any]:
+    def read_cells(self, cells: Sequence[RawColumn], missing: str, start: int = 0) -> list[Any]:
         """Return columns as they came, in the order of this schema, as it has them."""
         columns = self.columns or [Column(each.name) for each in cells]
         return [

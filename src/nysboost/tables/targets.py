@@ -15,7 +15,7 @@ from sklearn.utils.validation import _assert_all_finite, column_or_1d
 from nysboost.data.lazy import gather
 from nysboost.numerics.arrays import Floats, Indices, to_host
 from nysboost.tables import values
-from nysboost.tables.frames import cells_of
+from nysboost.tables.frames import read_column
 from nysboost.user_error import TableError
 
 
@@ -45,7 +45,7 @@ def check_labels(y: Any, learner: Any) -> NDArray[Any]:
     # NumPy's text of any length is none that scikit-learn knows
     labels = column_or_1d(array.astype(object) if array.dtype.kind == "T" else array, warn=True)
     listed = labels.tolist() if labels.dtype.kind in "OU" else []
-    if (row := next((i for i, v in enumerate(listed) if values.is_gap(v)), None)) is not None:
+    if (row := next((i for i, v in enumerate(listed) if values.is_missing(v)), None)) is not None:
         msg = f"Input y contains NaN: no label in row {row} ({listed[row]!r}). Leave such rows out."
         raise ValueError(msg)
     labels = _of_one_type(labels) if labels.dtype.kind == "O" else labels
@@ -66,7 +66,7 @@ def find_classes(labels: NDArray[Any]) -> tuple[NDArray[Any], Indices]:
     return classes, codes
 
 
-def weigh_classes(class_weight: Any, classes: NDArray[Any], labels: NDArray[Any]) -> Floats:
+def compute_class_weights(class_weight: Any, classes: NDArray[Any], labels: NDArray[Any]) -> Floats:
     """Return how often a row of each class counts, shape (k,)."""
     if isinstance(class_weight, Mapping):
         for label, weight in class_weight.items():
@@ -101,11 +101,11 @@ def _of_one_type(labels: NDArray[Any]) -> NDArray[Any]:
         raise ValueError(msg) from error
 
 
-def target_of(column: Any, name: str, path: str) -> NDArray[Any]:
+def read_target(column: Any, name: str, path: str) -> NDArray[Any]:
     """Return the target of a file: floats, truth values, or text."""
     import narwhals as nw
 
-    cells = cells_of(nw.from_native(column, series_only=True), name)
+    cells = read_column(nw.from_native(column, series_only=True), name)
     kind, data, found = cells.kind, cells.data, cells.values
     if found is not None and kind == "object":
         kind, _, numbers = values.kind_of(found, cells.counts())

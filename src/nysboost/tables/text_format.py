@@ -17,7 +17,7 @@ from typing import Any
 
 from nysboost.tables import values
 from nysboost.tables.schema import Schema
-from nysboost.tables.values import MARKS, in_usual_form
+from nysboost.tables.values import MISSING_MARKERS, in_usual_form
 from nysboost.user_error import NoTableError, TableError
 
 HEAD_BYTES = 2**18
@@ -33,7 +33,7 @@ ZSTD = b"\x28\xb5\x2f\xfd"
 
 
 @dataclass(frozen=True)
-class Writing:
+class TextFormat:
     """How a text file is written; what is empty is to be recognised."""
 
     separator: str = ""
@@ -66,7 +66,7 @@ class Writing:
             text = pc.replace_substring_regex(
                 text, values.unit_pattern(unit), r"\1", max_replacements=1
             )
-        marks = pc.is_in(pc.utf8_lower(text), value_set=pa.array(MARKS))
+        marks = pc.is_in(pc.utf8_lower(text), value_set=pa.array(MISSING_MARKERS))
         text = pc.if_else(marks, pa.scalar(None, pa.string()), text)
         if self.decimal == "." and not self.thousands:
             return text
@@ -165,8 +165,11 @@ def find_separator(text: str) -> str:
 
 
 def find_decimal(
-    columns: Sequence[Sequence[str]], units: Sequence[str], writing: Writing, schema: Schema | None
-) -> Writing:
+    columns: Sequence[Sequence[str]],
+    units: Sequence[str],
+    writing: TextFormat,
+    schema: Schema | None,
+) -> TextFormat:
     """Return the writing in which most cells are numbers: first that of a model's file, then dots.
 
     Where cells such as 1,234 say no more, the comma is before decimals, unless it separates cells.

@@ -16,7 +16,19 @@ from nysboost.numerics.arrays import Floats
 MISSING = ("", "na", "n/a", "nan", "null", "<na>", "#n/a", "nat")
 """What programs write, in letters of any case, where text has no value."""
 
-MARKS = (*MISSING, "?", "-", "--", ".", "none", "missing", "#div/0!", "#value!", "#ref!", "#num!")
+MISSING_MARKERS = (
+    *MISSING,
+    "?",
+    "-",
+    "--",
+    ".",
+    "none",
+    "missing",
+    "#div/0!",
+    "#value!",
+    "#ref!",
+    "#num!",
+)
 """What people write besides, in a column that is otherwise numbers."""
 
 MINUS = "\u2212"
@@ -44,7 +56,7 @@ def first_of(wrong: Any) -> int | None:
     return int(np.argmax(wrong)) if wrong.any() else None
 
 
-def is_gap(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
     """Whether a value stands for none: None, NaN, NaT, NA, or what programs write for it."""
     if isinstance(value, str):
         return len(value) < 8 and value.strip().lower() in MISSING
@@ -54,9 +66,9 @@ def is_gap(value: Any) -> bool:
     return not isinstance(same, bool | np.bool) or not same
 
 
-def is_mark(value: Any) -> bool:
+def is_missing_marker(value: Any) -> bool:
     """Whether a value is text that marks a gap among numbers."""
-    return isinstance(value, str) and value.strip().lower() in MARKS
+    return isinstance(value, str) and value.strip().lower() in MISSING_MARKERS
 
 
 # As numbers
@@ -73,7 +85,7 @@ def as_number(value: Any) -> float | None:
         text = tidy(value)
         if _NUMBER.fullmatch(text):
             return float(text)
-        return float("nan") if text.lower() in MARKS else None
+        return float("nan") if text.lower() in MISSING_MARKERS else None
     if not isinstance(value, Number | np.bool) or isinstance(value, complex | np.complexfloating):
         return None
     try:
@@ -173,7 +185,7 @@ def in_usual_form(value: Any, form: str) -> Any:
 
 def find_unit(values: Sequence[Any]) -> str:
     """Return the unit that all numbers of a column are written with, or ""."""
-    numbers = (value for value in values if not is_mark(value))
+    numbers = (value for value in values if not is_missing_marker(value))
     unit = unit_of(next(numbers, ""))
     return unit if unit and all(unit_of(value) == unit for value in numbers) else ""
 
@@ -195,7 +207,7 @@ def kind_of(values: Sequence[Any], counts: Any) -> tuple[str, str, Floats]:
     """
     if all(isinstance(v, bool | np.bool) for v in values):
         return "boolean" if len(values) else "number", "", np.array(values, dtype=np.float64)
-    if all(map(is_mark, values)):
+    if all(map(is_missing_marker, values)):
         return "category", "", np.empty(0)
     form = find_unit(values) or find_order(values)
     start = in_usual_form(values[0], form) if form else values[0]
@@ -206,7 +218,7 @@ def kind_of(values: Sequence[Any], counts: Any) -> tuple[str, str, Floats]:
                 return kind, form, numbers
     numbers, _ = numbers_as("number", values)
     real = np.isfinite(numbers)
-    there = counts[[not is_mark(v) for v in values]].sum()
+    there = counts[[not is_missing_marker(v) for v in values]].sum()
     varied = len(values) > min(FEW_VALUES, there / 2) or (numbers[real] % 1 != 0).any()
     almost = varied and counts[real].sum() >= 0.9 * there
     return "numbers, but" if almost else "category", "", numbers
