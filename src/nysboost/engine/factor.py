@@ -83,6 +83,7 @@ class Factor:
 
         The function can be pickled; each of `aligned` is a table of the same rows.
         """
+        self.keep()
         rows, task = self._pass(function, shared)
         return rows.map(task, columns, *aligned)
 
@@ -95,6 +96,7 @@ class Factor:
         result_bytes: int = 0,
     ) -> T:
         """Return function(shared, F[block], *others[block]) of all blocks, merged in pairs."""
+        self.keep()
         rows, task = self._pass(function, shared, result_bytes)
         return rows.fold(task, merge, *aligned)
 
@@ -102,7 +104,7 @@ class Factor:
         self, function: Callable[..., Any], shared: Any, result_bytes: int = 0
     ) -> tuple[Rows, Task]:
         """Return the rows of a pass, X or F itself, and what is done to a block of them."""
-        name, F, gram = function.__name__.strip("_"), self.keep(), self.transform.gram
+        name, F, gram = function.__name__.strip("_"), self.kept, self.transform.gram
         if F is None:
             return self.rows, FeaturePass(self.transform, name, function, shared, result_bytes)
         # a factorisation holds several copies of a block
@@ -123,8 +125,9 @@ class Factor:
         return self.fold(_total)
 
     def squared_norms(self) -> Floats:
-        """Return Σ_k s_k F_ik² of each row, the diagonal of F S Fᵀ, shape (n,)."""
-        return floats_on_host(gather(self.map(_squared_norms, self.weights, 1))[:, 0])
+        """Return Σ_k s_k F_ik² of each row, the diagonal of F S Fᵀ, shape (n,); F is not kept."""
+        rows, task = self._pass(_squared_norms, self.weights)
+        return floats_on_host(gather(rows.map(task, 1))[:, 0])
 
     def triangular(self) -> Floats:
         """Return R of F = Q R, shape (K, K)."""

@@ -11,6 +11,7 @@ from nysboost.boosting.core import ROWS_PER_LANDMARK, fit_core, fit_landmarks, s
 from nysboost.boosting.exchange import exchange_landmarks, find_missed_rows
 from nysboost.boosting.rules import JointCore
 from nysboost.boosting.selectors import kmeans_columns
+from nysboost.data.driver import in_order
 from nysboost.engine.feature_map import FeatureMap
 from nysboost.gram import Gram, KernelGram, Landmarks, Sample, pool, take_sample
 from nysboost.joint.refinement import refine
@@ -18,7 +19,7 @@ from nysboost.kernels.distances import squared_norms
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Indices, to_host
 from nysboost.numerics.kmeans import clusters
-from nysboost.numerics.resources import threads_on_few_cores
+from nysboost.numerics.resources import threads_on_few_cores, usable_threads
 from nysboost.numerics.tolerances import NEAR_ROUNDING, SINGLE
 from nysboost.settings import DEFAULT_LEARNERS, Settings
 
@@ -79,7 +80,10 @@ def _add_missed_rows(gram: Gram, start: Landmarks, sample: Sample) -> Sample:
     if X is not None:
         centre = arrays.namespace(X).mean(X, axis=0)
         blocks = arrays.row_blocks(gram.n, 8 * X.shape[1], arrays.block_bytes(X))
-        away = np.concatenate([to_host(squared_norms(X[part, :] - centre)) for part in blocks])
+        threads = usable_threads(gram.budget) if arrays.is_numpy(X) else 1
+        away = np.concatenate(
+            [*in_order(lambda at: to_host(squared_norms(X[at, :] - centre)), blocks, threads)]
+        )
         rows = np.append(rows, np.argsort(-away, kind="stable")[: len(sample) // FAR])
     return Sample.of(gram, np.append(sample.indices, rows))
 
