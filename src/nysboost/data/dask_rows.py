@@ -23,7 +23,7 @@ from nysboost.data.lazy import as_node, is_lazy
 from nysboost.data.rows import ArrayRows, Blocks, Rows, apply_to_groups, spaced_indices
 from nysboost.numerics import arrays, checks
 from nysboost.numerics.arrays import Array, Floats, Indices, as_float, describe_location
-from nysboost.numerics.resources import format_bytes, single_threaded
+from nysboost.numerics.resources import format_bytes, limit_threads
 
 T = TypeVar("T")
 
@@ -206,7 +206,7 @@ def _on_chunk(
     """Return what a method of the chunk's rows returns, if there are any; errors say where."""
     if chunk.shape[0] == 0:
         return otherwise
-    with single_threaded():
+    with limit_threads(1):
         try:
             return getattr(ArrayRows(chunk), method)(*given, *aligned)
         except ValueError as error:
@@ -226,7 +226,7 @@ def _rows_of_chunk(chunk: Array, local: list[Indices], block_id: tuple[int, ...]
 
 
 def _apply_to_part(function: Any, items: Any, first: int, chunks: list[Blocks]) -> list[Any]:
-    with single_threaded():
+    with limit_threads(1):
         blocks = [(numbers - first, table) for part in chunks for numbers, table in part]
         return apply_to_groups(function, items, blocks)
 
@@ -236,7 +236,7 @@ def _fold_pair(work: Any, upper: Sequence[Any], lower: Sequence[Any] | None) -> 
     task, merge = work
     if 0 in (upper[0].shape[0], (lower or upper)[0].shape[0]):
         return None
-    with single_threaded():
+    with limit_threads(1):
         left = task.load(task.shared, as_float(upper[0]), *upper[1:])
         right = task.load(task.shared, as_float(lower[0]), *lower[1:]) if lower else left
         return reduce(merge, task.run(left, right))
@@ -258,7 +258,7 @@ def _merge_on_workers(values: list[Any], merge: Callable[[Any, Any], Any]) -> An
 
 
 def _merge(merge: Callable[[Any, Any], Any], values: Sequence[Any]) -> Any:
-    with single_threaded():
+    with limit_threads(1):
         found = [value for value in values if value is not None]
         return reduce(merge, found) if found else None
 

@@ -19,7 +19,7 @@ from nysboost.kernels.distances import squared_norms
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Indices, to_host
 from nysboost.numerics.kmeans import clusters
-from nysboost.numerics.resources import threads_on_few_cores, usable_threads
+from nysboost.numerics.resources import threads_of_samples, usable_threads
 from nysboost.numerics.tolerances import NEAR_ROUNDING, SINGLE
 from nysboost.settings import DEFAULT_LEARNERS, Settings
 
@@ -45,7 +45,7 @@ def joint(gram: Gram, c: int, row_cap: int, rng: np.random.Generator) -> Feature
     size = 8 * gram.n * gram.rows.numbers_per_row
     if gram.n <= WHOLE_DIAGONAL and size <= gram.budget.bytes // 2:
         gram = Sample.of(gram, np.arange(gram.n)).gram  # with its rows in memory
-    with threads_on_few_cores(gram.budget):
+    with threads_of_samples(gram.budget):
         sample = take_sample(gram, max(row_cap, ROWS_PER_LANDMARK * c), rng)
         distinct = _distinct(sample.gram)
         if c < len(distinct):

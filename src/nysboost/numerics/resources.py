@@ -19,7 +19,7 @@ from math import ceil
 from typing import Any, TypeAlias
 
 import numpy as np
-from threadpoolctl import ThreadpoolController, threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 MAX_MEMORY = 2**30  # working memory of a pass, beyond what goes in and what comes out
 UNITS = {"": 1, **{f"{p}B": 1000**i for i, p in enumerate(["", "K", "M", "G", "T"])}}
@@ -70,58 +70,61 @@ _local = threading.local()
 
 
 @contextmanager
-def single_threaded() -> Iterator[None]:
-    """Limit what runs inside to one thread: others run beside it, as tasks of Dask do."""
-    outside = getattr(_local, "confined", False)
-    _local.confined = True
+def limit_threads(threads: int | None) -> Iterator[None]:
+    """Limit matrix products and passes inside to so many threads; None is no limit."""
+    outside = _local.__dict__.get("most")
+    _local.most = min((most for most in (threads, outside) if most is not None), default=None)
     try:
-        with one_blas_thread():
+        with nullcontext() if threads is None else limit_blas(threads):
             yield
     finally:
-        _local.confined = outside
-
-
-def limit_threads(threads: int | None) -> AbstractContextManager[Any]:
-    """Limit matrix products and passes inside to so many threads; None is no limit."""
-    if threads == 1:
-        return single_threaded()
-    return nullcontext() if threads is None else threadpool_limits(threads, user_api="blas")
+        _local.most = outside
 
 
 def mark_worker_thread() -> None:
     """Have passes that this thread begins use no other: it is one of a pass's own."""
-    _local.confined = True
+    _local.most = 1
 
 
 def usable_threads(budget: Budget) -> int:
     """Return how many threads a pass may use, by the user's own settings."""
-    if getattr(_local, "confined", False):
-        return 1
     with _lock:
-        before = {id(library): threads for library, threads in _changed}
-        available = min((before.get(id(one)) or one[0]() for one in _libraries()), default=1)
-    return min(available, budget.threads or available)
+        threads = [
+            _changed[i][0] if i in _changed else get() for i, (get, _) in enumerate(_libraries())
+        ]
+    limits = budget.threads, _local.__dict__.get("most")
+    return min([*(threads or [1]), *(most for most in limits if most is not None)])
 
 
-class one_blas_thread:  # noqa: N801
-    """A context in which matrix products run on one thread each, in the whole process.
+class limit_blas:  # noqa: N801
+    """A context in which a matrix product runs on at most so many threads, in the whole process.
 
-    The first that is entered changes each library, the last that is left restores it.
+    The smallest limit of all contexts holds; the last that is left restores each library.
     """
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
 
     def __enter__(self) -> None:
         with _lock:
-            _inside.add(id(self))
-            for library in _libraries() if len(_inside) == 1 else ():
-                get, change = library
-                if (before := get()) > 1:
-                    _changed.append((library, before))
-                    change(1)
+            before = _limit()
+            _inside[id(self)] = self.threads
+            if _limit() != before:
+                _apply_limit()
 
     def __exit__(self, *_: object) -> None:
-        _leave(id(self))
+        with _lock:
+            before = _limit()
+            _inside.pop(id(self), None)
+            if _limit() != before:
+                _apply_limit()
 
     __del__ = __exit__
+
+
+def one_blas_thread() -> limit_blas:
+    """Return the context in which matrix products run on one thread each."""
+    return limit_blas(1)
 
 
 SMALL = 512  # rows of square matrices whose products gain nothing from a second thread
@@ -133,30 +136,40 @@ def threads_for(size: int) -> AbstractContextManager[None]:
 
 
 FEW_CORES = 2  # two threads wait for each other beside a busy process: 19 s for a fit, one 7 s
+MOST_THREADS = 8  # of 4,000 × 240 matrices: MNIST on 16 cores 2.2 s, with 16 threads 2.5, 4 2.7
 
 
-def threads_on_few_cores(budget: Budget) -> AbstractContextManager[None]:
-    """Return the context for work that a busy neighbour may not stop: one thread on few cores."""
-    return one_blas_thread() if usable_threads(budget) <= FEW_CORES else nullcontext()
+def threads_of_samples(budget: Budget) -> limit_blas:
+    """Return the context for algebra of a sample's rows × landmarks, too small for many threads."""
+    usable = usable_threads(budget)
+    return limit_blas(1 if usable <= FEW_CORES else min(usable, MOST_THREADS))
 
 
 _Library: TypeAlias = tuple[Callable[[], int], Callable[[int], Any]]
 """A BLAS library: functions that read and change its number of threads."""
 
 _lock = threading.RLock()  # a context may be collected while another enters
-_inside: set[int] = set()
-_changed: list[tuple[_Library, int]] = []
+_inside: dict[int, int] = {}
+_changed: dict[int, tuple[int, int]] = {}
+"""Of each library that was changed, by its place, the threads it had before, and those set."""
 
 
-def _leave(who: int) -> None:
-    """Give back what was changed, if nobody else is inside."""
-    with _lock:
-        _inside.discard(who)
-        while _changed and not _inside:
-            (get, change), before = _changed[-1]
-            if get() == 1:
-                change(before)
-            _changed.pop()
+def _limit() -> int | None:
+    return min(_inside.values(), default=None)
+
+
+def _apply_limit() -> None:
+    """Set the smallest limit, or restore what was before; what others have set stays."""
+    limit = _limit()
+    for i, (get, change) in enumerate(_libraries()):
+        now = get()
+        before, ours = _changed.pop(i, (now, now))
+        wanted = before if limit is None else min(before, limit)
+        if now == ours != wanted:
+            change(wanted)
+            ours = wanted
+        if limit is not None and ours != before:
+            _changed[i] = before, ours
 
 
 def _forget_threads() -> None:
@@ -164,7 +177,7 @@ def _forget_threads() -> None:
     global _lock
     _lock = threading.RLock()
     _inside.clear()
-    _leave(0)
+    _apply_limit()
 
 
 if hasattr(os, "register_at_fork"):
