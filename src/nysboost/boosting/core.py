@@ -16,20 +16,20 @@ from nysboost.numerics.linalg import norms, range_basis, times
 from nysboost.numerics.tolerances import CANCELLED, NEAR_ROUNDING
 
 ROWS_PER_LANDMARK = 4
-"""With fewer rows for each landmark a core fits its sample and little else."""
+"""With fewer sample rows for each landmark the core overfits the sample."""
 
 ERROR_ROWS = 250
-"""Rows of the residual that are formed where its norm cannot be had from small matrices. With 250
-to 500 the zoo's mean moves by chance, 0.542 to 0.550; a fit near rounding is 10 to 15 % shorter."""
+"""Rows of the residual from which its norm is estimated where small matrices cancel. Between 250
+and 500 the zoo's mean error changes by no more than chance (0.542 to 0.550)."""
 
 ANCHOR = 0.1
-"""Weight of landmarks that are points in the core's sample: with 0.3 the error is a tenth larger
-in sample, with 0.03 larger on other rows of Covertype (1.135e-3 against 1.125e-3)."""
+"""Weight of the landmarks' own rows in the core's sample: with 0.3 the error is a tenth larger in
+sample, with 0.03 larger on other rows of Covertype (1.135e-3 against 1.125e-3)."""
 
 
 @dataclass(frozen=True, eq=False)
 class OptimalCore:
-    """The core M = T H Tᵀ that is optimal on a sample, and the products it comes from.
+    """The core M = T H Tᵀ that is optimal on a sample, and the products it is made of.
 
     `Q` (s, r) is a basis of the range of A = k(S, Z), `GQ` (s, r) is G[S, S] Q, `T` (c, r) has A T
     = Q, `H` (r, r) is Qᵀ G Q, and `columns` (r, c) is A in the basis. Q and H include the
@@ -71,10 +71,10 @@ class OptimalCore:
 def optimal_core(
     A: Array, times_gram: Callable[[Array], Array], W: Array | None = None
 ) -> OptimalCore:
-    """Return the core that is optimal on a sample, which the landmarks join if W is given.
+    """Return the core that is optimal on a sample, extended by the landmarks if W is given.
 
     `A` = k(S, Z) has shape (s, c), `times_gram` is Q ↦ G[S, S] Q, and `W` = k(Z, Z) (c, c).
-    Without landmarks that are points it can be large where the sample has no rows.
+    Without the landmarks the core can be large where the sample has no rows.
     """
     xp, s = namespace(A), A.shape[0]
     stacked = A if W is None else xp.concat([A, ANCHOR * W])
@@ -92,7 +92,7 @@ def optimal_core(
 
 
 def _square_root(H: Array) -> Array:
-    """Return Y with Y Yᵀ = H, a positive semidefinite matrix but for rounding."""
+    """Return Y with Y Yᵀ = H for H positive semidefinite up to rounding."""
     xp = namespace(H)
     eigenvalues, Y = xp.linalg.eigh(H)
     root: Array = Y * xp.sqrt(xp.where(eigenvalues > 0, eigenvalues, xp.zeros_like(eigenvalues)))
@@ -112,10 +112,10 @@ def project_sample(
 ) -> OptimalCore:
     """Return the optimal core of landmarks on a sample, or on `rows` of it, by position.
 
-    Landmarks that are points join it at the anchor's weight. `single` multiplies by G in float32,
-    where the error is known to be above `SINGLE`.
+    Landmarks that are points are added with weight `ANCHOR`. `single` multiplies by G in float32,
+    for errors above `SINGLE`.
     """
-    rows = None if rows is not None and len(rows) == len(sample) else rows  # all are not copied
+    rows = None if rows is not None and len(rows) == len(sample) else rows  # no copy of all rows
     A = sample.gram.cross(slice(None) if rows is None else rows, landmarks)
     G = sample.single if single else sample.matrix
     G = G if rows is None else take(take(G, rows), rows, axis=1)

@@ -1,9 +1,9 @@
-"""The exchange: rows that are missed take the place of landmarks that contribute least.
+"""Exchange: rows with a large residual replace the landmarks that contribute least.
 
-What a landmark contributes is known exactly. With C = k(S, Z), C⁺ = T Qᵀ and H = Qᵀ G Q, removing
-landmark j removes the unit vector u = t_j / ‖t_j‖ from the range, and the squared error
-grows by 2‖H u‖² − (uᵀ H u)². So candidates join all at once, and then the landmarks that
-contribute least are removed, one after the other: G is multiplied once.
+The contribution of a landmark is known exactly. With C = k(S, Z), C⁺ = T Qᵀ and H = Qᵀ G Q,
+removing landmark j removes the unit vector u = t_j / ‖t_j‖ from the range, and the squared error
+grows by 2‖H u‖² − (uᵀ H u)². So all candidates are added at once, and then the landmarks that
+contribute least are removed one by one: one product with G is enough.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from nysboost.numerics.resources import threads_for
 from nysboost.numerics.tolerances import EPS, NEAR_ROUNDING, SINGLE, cutoff
 
 CANDIDATES = 0.5
-"""Rows that may take the place of landmarks, as a share of these."""
+"""Number of candidate rows, as a share of the number of landmarks."""
 
 EXCHANGES = 3
-"""At most: one is enough, unless it has gained much or most of the rows have stayed."""
+"""Largest number of exchanges; one is enough unless `MUCH` or `MOST` asks for another."""
 
 MUCH, MOST = 0.25, 0.75
-"""Another exchange follows below this share of the squared error (0.3 to 0.46 left: 3 to 5 % more
-gained), or above this share of candidates that stayed."""
+"""Exchange again if the squared error fell below MUCH of what it was (with 0.3 to 0.46 left, 3 to
+5 % more is gained), or if more than MOST of the candidates became landmarks."""
 
 BATCH = 32
-"""Landmarks that are removed between two updates of what the others contribute."""
+"""Landmarks removed between two updates of the other contributions."""
 
 
 def exchange_landmarks(sample: Sample, landmarks: Landmarks) -> tuple[Fit, OptimalCore]:
-    """Replace landmarks by rows that they miss, as long as that gains.
+    """Replace landmarks by rows with a large residual, as long as the error falls.
 
-    Returns the joint approximation on the landmarks that are left, and the core of these and all
-    candidates of the last exchange. Landmarks are points, or positions in the sample.
+    Returns the joint approximation on the new landmarks, and the core of these and all candidates
+    of the last exchange. Landmarks are points, or positions in the sample.
     """
     whole = to_host(sample.gram.diag()).sum()
     for _ in range(EXCHANGES):
@@ -57,10 +57,10 @@ def exchange_landmarks(sample: Sample, landmarks: Landmarks) -> tuple[Fit, Optim
 
 
 def find_missed_rows(gram: Gram, landmarks: Landmarks) -> tuple[Indices, float]:
-    """Return rows, lying apart, that plain Nyström misses, and its residual's trace.
+    """Return distinct rows with a large residual of plain Nyström, and the residual's trace.
 
     They are Cholesky pivots of the residual on rows of which half have its largest diagonal
-    entries, half are drawn by their squares. It is done twice, as a large group may hide others.
+    entries and half are drawn by their squares; a second round finds rows hidden by a large group.
     """
     size = max(1, round(CANDIDATES * len(landmarks)))
     rows, trace = _find_pivots(gram, landmarks, -(-size // 2))
@@ -92,7 +92,7 @@ def select_landmarks(core: OptimalCore, c: int, norm: float) -> tuple[Indices, b
     """Return the c landmarks that are best on the sample, and whether to exchange once more.
 
     `core` is that of all landmarks and candidates, `norm` that of the sample's Gram matrix. The
-    first c stay where others would be worse.
+    first c are kept where the others would be worse.
     """
     B, H = core.columns, core.H
     (rank, size), after = B.shape, 0.0
@@ -106,7 +106,7 @@ def select_landmarks(core: OptimalCore, c: int, norm: float) -> tuple[Indices, b
     before, reached = error_outside(B[:, :c], H), float(norms(H))
     if not after < before - (cutoff(rank, EPS) * reached) ** 2:
         return np.arange(c), False
-    beyond = max(0.0, norm**2 - reached**2)  # what none of them reaches
+    beyond = max(0.0, norm**2 - reached**2)  # error outside the range of all candidates
     if after + beyond < (NEAR_ROUNDING * norm) ** 2:
         return kept, False
     much = after + beyond <= MUCH * (before + beyond)
@@ -120,7 +120,7 @@ def error_outside(B: Array, H: Array) -> float:
 
 
 def remove_landmarks(T: Array, H: Array, c: int) -> tuple[Indices, float]:
-    """Return the c landmarks that are left when those that contribute least go, one by one.
+    """Remove the landmarks that contribute least, one by one, and return the c that remain.
 
     `T` (k, r) holds the rows of C⁺ in the basis Q, `H` (r, r) is Qᵀ G Q. The second result is ‖H −
     P H P‖², with P the projector onto the range that is left.
@@ -140,7 +140,7 @@ def remove_landmarks(T: Array, H: Array, c: int) -> tuple[Indices, float]:
 
 
 def _remove_from_batch(T: Array, HT: Array, count: int) -> tuple[Indices, Floats, float]:
-    """Return which of a few landmarks go first, their unit vectors, and what they cost."""
+    """Return which of a few landmarks are removed, their unit vectors, and the error they add."""
     here, gone, U, total = np.arange(len(T)), list[int](), [], 0.0
     for _ in range(count):
         costs = _costs(T, HT)

@@ -1,4 +1,4 @@
-"""The flagship: landmarks that start well, change places, move, and share one joint core."""
+"""The method `joint`: landmarks by k-means, exchange and refinement, with one joint core."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from nysboost.numerics.tolerances import NEAR_ROUNDING, SINGLE
 from nysboost.settings import DEFAULT_LEARNERS, Settings
 
 WHOLE_DIAGONAL = 2**17
-"""Up to so many rows the method looks at the residual's diagonal in full, which takes n·c kernel
-values; beyond that on its sample, so that the cost of a fit does not grow with n."""
+"""Largest n for which the residual's diagonal is evaluated on all rows, n·c kernel values; beyond
+it the sample is used alone, so that the cost of a fit does not grow with n."""
 
 FAR = 32
-"""One row in so many of the sample is one of those farthest from the mean: 1.4e-2 against 3.9e-2
-on far rows of Covertype, and 0 to 4 % more on uniform ones."""
+"""The sample gains one row in FAR from those farthest from the mean: error 1.4e-2 instead of 3.9e-2
+on outlying rows of Covertype, and 0 to 4 % more on uniform ones."""
 
 KMEANS_ITERATIONS = 5
 """With 12 the error after refinement is the same to 0.1 % (MNIST, c = 240), in 3 % more time."""
@@ -44,7 +44,7 @@ def joint(gram: Gram, c: int, row_cap: int, rng: np.random.Generator) -> Feature
     """
     size = 8 * gram.n * gram.rows.numbers_per_row
     if gram.n <= WHOLE_DIAGONAL and size <= gram.budget.bytes // 2:
-        gram = Sample.of(gram, np.arange(gram.n)).gram  # with its rows in memory
+        gram = Sample.of(gram, np.arange(gram.n)).gram  # reads rows from disk once
     with threads_of_samples(gram.budget):
         sample = take_sample(gram, max(row_cap, ROWS_PER_LANDMARK * c), rng)
         distinct = _distinct(sample.gram)
@@ -58,7 +58,7 @@ def joint(gram: Gram, c: int, row_cap: int, rng: np.random.Generator) -> Feature
 
 
 def _start(gram: Gram, c: int, row_cap: int, rng: np.random.Generator) -> Landmarks:
-    """Return the centroids of k-means or, where points cannot be landmarks, boosted columns."""
+    """Return k-means centroids or, where landmarks must be columns, those of boosting."""
     points, p = _movable_points(gram), min(c, DEFAULT_LEARNERS)
     if points is not None:
         found, _ = clusters(points, c, rng, max_iter=KMEANS_ITERATIONS, rough=True)
@@ -72,7 +72,7 @@ def _start(gram: Gram, c: int, row_cap: int, rng: np.random.Generator) -> Landma
 
 
 def _add_missed_rows(gram: Gram, start: Landmarks, sample: Sample) -> Sample:
-    """Return the sample with rows that the start misses most, and those farthest from the mean."""
+    """Add the rows with the largest residual, and those farthest from the mean, to the sample."""
     if not (len(sample) < gram.n <= WHOLE_DIAGONAL and gram.rows.in_memory):
         return sample
     rows, _ = find_missed_rows(gram, start)
@@ -89,7 +89,7 @@ def _add_missed_rows(gram: Gram, start: Landmarks, sample: Sample) -> Sample:
 
 
 def _improve(sample: Sample, start: Landmarks) -> FeatureMap:
-    """Return the best on the sample of landmarks that are exchanged, and then refined."""
+    """Exchange landmarks, then refine them; return the better one on the sample."""
     exchanged, core = exchange_landmarks(sample, start)
     fits = [exchanged]
     if _movable_points(sample.gram) is not None and exchanged.error > NEAR_ROUNDING:
@@ -99,7 +99,7 @@ def _improve(sample: Sample, start: Landmarks) -> FeatureMap:
 
 
 def _distinct(gram: Gram) -> Indices:
-    """Return those rows that are not repetitions of others."""
+    """Return the first of each set of equal rows."""
     points = gram.rows.take(slice(None))
     if arrays.is_sparse(points):
         return np.arange(gram.n)
@@ -109,7 +109,7 @@ def _distinct(gram: Gram) -> Indices:
 
 
 def _movable_points(gram: Gram) -> Array | None:
-    """Return the rows, where landmarks may be any points: dense, of a kernel with a derivative."""
+    """Return the rows if landmarks may be any points (dense data, a kernel with a derivative)."""
     if not isinstance(gram, KernelGram) or not gram.kernel.differentiable:
         return None
     X = gram.rows.take(slice(None))

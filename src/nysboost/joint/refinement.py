@@ -1,8 +1,8 @@
-"""Refinement: landmarks go down the gradient of the joint approximation's error on a sample.
+"""Refinement: L-BFGS on the landmarks, with the joint approximation's error on a sample as loss.
 
-With C = k(S, Z) and P the projector onto its range, the error is ‖G − P G P‖. It depends on the
-largest eigenvectors of G alone, nearly as many as there are landmarks, so that G is replaced by
-F Fᵀ, of little more than that rank. No step multiplies by the s×s matrix.
+With C = k(S, Z) and P the projector onto its range, the error is ‖G − P G P‖. It depends on about
+as many leading eigenvectors of G as there are landmarks, so that G is replaced by F Fᵀ of little
+more than that rank, and no step multiplies by the s×s matrix.
 """
 
 from __future__ import annotations
@@ -32,16 +32,15 @@ from nysboost.numerics.tolerances import (
 )
 
 FEWEST, STEPS_OF_ALL = 18, 8400
-"""Steps on all rows at most: their number times that of landmarks, since a step costs the more the
-more landmarks there are."""
+"""At most STEPS_OF_ALL / c steps with c landmarks, but no fewer than FEWEST."""
 
 WORTH = 0.002
-"""The share of the loss that one of two steps in a row has to gain: of the error, half as much.
-With 0.0025 the error on MNIST, c = 240, is 0.3 % larger, in 4 % less time; 0.0015 takes a tenth
-more on Covertype."""
+"""L-BFGS stops after two steps in a row that each reduce the loss by less than this share. With
+0.0025 the error on MNIST, c = 240, is 0.3 % larger, in 4 % less time; 0.0015 takes a tenth more on
+Covertype."""
 
 REFINING = 0.9
-"""Share of a joint fit's time that refinement is taken to need, for progress."""
+"""Share of a joint fit's time that refinement takes, as assumed by the progress bar."""
 
 
 def refine(sample: Sample, fit: Fit, core: OptimalCore) -> Landmarks:
@@ -57,14 +56,14 @@ def refine(sample: Sample, fit: Fit, core: OptimalCore) -> Landmarks:
     exact, Z = (xp.astype(part, xp.float64, copy=False) for part in (X, landmarks.points))
     with np.errstate(over="ignore", invalid="ignore"):
         unit = float(xp.sqrt(xp.sum(xp.var(exact, axis=0)))) or 1.0
-    if not np.isfinite(unit):  # squares are out of range: landmarks stay where they are
+    if not np.isfinite(unit):  # squares overflow: keep the landmarks
         return landmarks
     G = sample.single if fit.error > SINGLE else sample.matrix
     F = low_rank_factor(G, core, len(landmarks))
     outside, coarse = relative_error(G, F) ** 2, fit.error**2 > SHALLOW
     loss = ProjectionLoss(gram.kernel, exact, F, rounded, outside, coarse)
     steps, work = max(FEWEST, STEPS_OF_ALL // len(landmarks)), current()
-    if not work.total:  # else it is a part of something larger
+    if not work.total:  # not part of a larger fit
         work.begin(len(sample) * steps / REFINING)
 
     def objective(scaled: Array) -> tuple[float, Array]:
@@ -84,8 +83,8 @@ class ProjectionLoss:
 
     With C = k(X, Z), P = Q Qᵀ, C⁺ = T Qᵀ and H = Qᵀ F Fᵀ Q the gradient with respect to C is
     −4 (I − P) F (Fᵀ Q H Tᵀ) / ‖F Fᵀ‖². `X` (s, d) and `F` (s, r) are in float64; `rounded` is X in
-    float32, for gradients, or None. `outside` is what F Fᵀ misses of G, added to the loss. `coarse`
-    says whether float32 will do for the first evaluation.
+    float32, for gradients, or None. `outside` is the squared error of F Fᵀ, added to the loss.
+    `coarse` says whether float32 is accurate enough for the first evaluation.
     """
 
     def __init__(
@@ -101,7 +100,7 @@ class ProjectionLoss:
         self.rounded = X if rounded is None else rounded
         self.norm = float(norms(F.T @ F)) or 1.0
         self.outside, self.evaluations = outside, 0
-        self._coarse = coarse  # whether float32 will do
+        self._coarse = coarse
         self._last: Array | None = None  # T of an evaluation that a nearby one may start from
         points = X, self.rounded
         self._against = cache(lambda coarse: kernel.against(points[coarse]))
@@ -127,18 +126,18 @@ class ProjectionLoss:
             gap: Array = missed.T @ missed / self.norm
             loss = float(xp.sum((2 * (QF.T @ QF) / self.norm + gap) * gap))
             loss = max(loss, float(np.finfo(np.float64).tiny))
-            self._last = None  # near rounding nothing but the best basis will do
+            self._last = None  # near rounding the basis is computed anew
         loss += self.outside
         self._coarse = loss > SHALLOW
         X = self.rounded if self._coarse else self.X
-        size = max_abs(right) or 1.0  # which float32 may not hold
+        size = max_abs(right) or 1.0  # may be out of float32's range
         parts = (Z, C, missed, right / size)
         z, values, left, right = (xp.astype(part, X.dtype, copy=False) for part in parts)
         gradient = self.kernel.pullback(X, z, values, (right.T @ left.T).T)
         return loss, xp.astype(gradient, xp.float64, copy=False) * size
 
     def _basis(self, C: Array) -> tuple[Array, Array, Array]:
-        """Return A, U and T with a basis Q = A U = C T: from the evaluation before if it is near.
+        """Return A, U and T with an orthonormal basis Q = A U = C T, from the previous T if near.
 
         A is C, or C times the last T where CᵀC would lose too many digits.
         """
@@ -158,8 +157,8 @@ class ProjectionLoss:
 
 
 POWERS, RANK = 2, 1.1
-"""Steps of subspace iteration, and features for each landmark: within 0.2 % of all of G's
-error."""
+"""Steps of subspace iteration, and columns of F for each landmark: within 0.2 % of the error of G
+itself."""
 
 
 def low_rank_factor(G: Array, core: OptimalCore, c: int) -> Array:
@@ -175,7 +174,7 @@ def low_rank_factor(G: Array, core: OptimalCore, c: int) -> Array:
 
 
 def _multiply_root(V: Array, GV: Array) -> Array:
-    """Return G V (Vᵀ G V)^(−½), with columns of rising size, without what is rounding."""
+    """Return G V (Vᵀ G V)^(−½), columns by rising norm, without those that are rounding error."""
     xp = namespace(V)
     H = V.T @ GV
     eigenvalues, Y = xp.linalg.eigh((H + H.T) / 2)
