@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from nysboost.data.archive import read_archive, write_archive
-from nysboost.data.description import ModelEncoder, dataclass_spec, from_parts
+from nysboost.data.description import ModelEncoder, dataclass_spec, decode_model
 
 
 @dataclass(frozen=True)
@@ -23,9 +23,9 @@ FORMS = [dataclass_spec(Part)]
 
 
 def round_trip(value: Any) -> Any:
-    describer = ModelEncoder(FORMS)
-    root = describer.describe(value)
-    return from_parts(describer.objects, root, FORMS, describer.arrays)
+    encoder = ModelEncoder(FORMS)
+    root = encoder.encode(value)
+    return decode_model(encoder.objects, root, FORMS, encoder.arrays)
 
 
 PLAIN = st.recursive(

@@ -27,6 +27,9 @@ FORMAT_VERSION = 1
 DESCRIPTION = "model.json"
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the date of every member: the same model gives the same bytes
 
+DAMAGED = "The model file {!r} is cut off or damaged: fetch it again, or save the model once more."
+FOREIGN = "{!r} is no model file of NysBoost: nysboost.load reads what nysboost.save wrote."
+
 
 class ModelFileError(ValueError):
     """A model file that cannot be read; the message says why and what to do.
@@ -98,61 +101,46 @@ def read_archive(path: Path) -> tuple[Any, dict[str, NDArray[Any]], str]:
             raise
         except Exception as error:  # zipfile, json, ast and NumPy each have their own
             file.seek(0)
-            started_well = file.read(4) == b"PK\x03\x04"
-            raise (damage_error(path) if started_well else foreign_error(path)) from error
-
-
-def damage_error(path: Path) -> ModelFileError:
-    """Return the error for a file whose contents do not fit together."""
-    return ModelFileError(
-        f"The model file {str(path)!r} is cut off or damaged: fetch it again, or save the model "
-        "once more."
-    )
-
-
-def foreign_error(path: Path) -> ModelFileError:
-    """Return the error for a file that is something else."""
-    return ModelFileError(
-        f"{str(path)!r} is no model file of NysBoost: nysboost.load reads what nysboost.save wrote."
-    )
+            says = DAMAGED if file.read(4) == b"PK\x03\x04" else FOREIGN
+            raise ModelFileError(says.format(str(path))) from error
 
 
 def _read(archive: zipfile.ZipFile, path: Path) -> tuple[Any, dict[str, NDArray[Any]], str]:
-    members = {info.filename: info for info in archive.infolist()}
-    if DESCRIPTION not in members:
-        raise foreign_error(path)
-    unfolded = sum(info.file_size for info in archive.infolist())
-    packed = any(info.compress_type != zipfile.ZIP_STORED for info in members.values())
-    if packed or unfolded > path.stat().st_size:
-        raise damage_error(path)
+    members = archive.infolist()
+    if DESCRIPTION not in archive.namelist():
+        raise ModelFileError(FOREIGN.format(str(path)))
+    _require(all(info.compress_type == zipfile.ZIP_STORED for info in members))
+    _require(sum(info.file_size for info in members) <= path.stat().st_size)
     body = json.loads(archive.read(DESCRIPTION).decode("utf-8", "surrogatepass"))
     if body["format"] != FORMAT:
-        raise foreign_error(path)
+        raise ModelFileError(FOREIGN.format(str(path)))
     if body["format_version"] > FORMAT_VERSION:
         raise ModelFileError(
             f"{str(path)!r} was written by NysBoost {body['library_version']} in version "
             f"{body['format_version']} of the format, and this is NysBoost {__version__}, which "
             f"reads up to version {FORMAT_VERSION}: upgrade with pip install --upgrade nysboost."
         )
-    if body.pop("checksum") != _checksum(body):
-        raise damage_error(path)
+    _require(body.pop("checksum") == _checksum(body))
     arrays = {name: _array(archive.read(name), sum_) for name, sum_ in body["arrays"].items()}
     return body["model"], arrays, str(body["library_version"])
 
 
 def _array(data: bytes, expected: str) -> NDArray[Any]:
     """Return the array of a .npy member: what NumPy writes, and nothing that it would run."""
-    file, known = BytesIO(data), hashlib.sha256(data).hexdigest() == expected
-    if not known or np.lib.format.read_magic(file) != (1, 0):
-        raise ValueError("an array is not what was written")
+    file = BytesIO(data)
+    _require(hashlib.sha256(data).hexdigest() == expected)
+    _require(np.lib.format.read_magic(file) == (1, 0))
     shape, in_fortran_order, dtype = np.lib.format.read_array_header_1_0(file)
-    plain = dtype.kind in "fiubU" and min(shape, default=0) >= 0
-    if not plain or prod(shape) * dtype.itemsize != len(data) - file.tell():
-        msg = f"an array of shape {shape} and dtype {dtype} has other bytes than it should"
-        raise ValueError(msg)
+    _require(dtype.kind in "fiubU" and min(shape, default=0) >= 0)
+    _require(prod(shape) * dtype.itemsize == len(data) - file.tell())
     order: Literal["C", "F"] = "F" if in_fortran_order else "C"
     stored: NDArray[Any] = np.ndarray(shape, dtype, data, file.tell(), order=order)
     return stored.copy(order=order)
+
+
+def _require(intact: bool) -> None:
+    if not intact:
+        raise ValueError("the file is not what was written")
 
 
 def _checksum(body: Mapping[str, Any]) -> str:

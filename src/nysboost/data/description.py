@@ -31,23 +31,30 @@ class DeviceError(RuntimeError):
 
 @dataclass(frozen=True)
 class TypeSpec:
-    """How objects of one type are taken apart, and put together again, with checks."""
+    """How objects of one type are taken apart, put together again, and checked (`fits`)."""
 
     name: str
     kind: type
     to_parts: Callable[[Any], Mapping[str, Any]]
     from_parts: Callable[[dict[str, Any]], Any]
+    fits: Callable[[Any], object] = lambda _: True
 
 
-def dataclass_spec(kind: Any) -> TypeSpec:
-    """Return the form of a dataclass, whose parts are its fields."""
-    names = [field.name for field in fields(kind) if field.init]
-    to_parts = lambda value: {name: getattr(value, name) for name in names}  # noqa: E731
-    return TypeSpec(kind.__name__, kind, to_parts, lambda parts: kind(**parts))
+def attributes_spec(kind: Any, names: Iterable[str], make: Any = None, **how: Any) -> TypeSpec:
+    """Return the spec of a type whose parts are attributes, and arguments of its constructor."""
+    names, make = tuple(names), make or (lambda parts: kind(**parts))
+    return TypeSpec(
+        kind.__name__, kind, lambda value: {n: getattr(value, n) for n in names}, make, **how
+    )
+
+
+def dataclass_spec(kind: Any, **how: Any) -> TypeSpec:
+    """Return the spec of a dataclass, whose parts are its fields."""
+    return attributes_spec(kind, (field.name for field in fields(kind) if field.init), **how)
 
 
 def estimator_spec(kind: Any) -> TypeSpec:
-    """Return the form of a scikit-learn estimator: its parameters, and what it has learned."""
+    """Return the spec of a scikit-learn estimator: its parameters, and what it has learned."""
 
     def to_parts(estimator: Any) -> dict[str, Any]:
         params = estimator.get_params(deep=False)
@@ -75,20 +82,20 @@ class ModelEncoder:
         self._seen: dict[int, Any] = {}
         self._alive: list[Any] = []  # or another object would get the identity of one that is gone
 
-    def describe(self, value: Any, where: str = "the model") -> Any:
+    def encode(self, value: Any, where: str = "the model") -> Any:
         """Return the JSON of a value; `where` says in an error what holds it."""
         if value is None or isinstance(value, bool | str) or type(value) is int:
             return value
         if type(value) is float:
             return value if np.isfinite(value) else {"float": str(value)}
         if isinstance(value, list):
-            return [self.describe(item, where) for item in value]
+            return [self.encode(item, where) for item in value]
         if type(value) is tuple:
-            return {"tuple": self.describe(list(value), where)}
+            return {"tuple": self.encode(list(value), where)}
         if isinstance(value, Mapping):
             if all(isinstance(key, str) for key in value):
-                return {"dict": {k: self.describe(v, f"{k} of {where}") for k, v in value.items()}}
-            return {"pairs": self.describe([list(pair) for pair in value.items()], where)}
+                return {"dict": {k: self.encode(v, f"{k} of {where}") for k, v in value.items()}}
+            return {"pairs": self.encode([list(pair) for pair in value.items()], where)}
         if id(value) not in self._seen:
             self._alive.append(value)
             self._seen[id(value)] = self._reference(value, where)
@@ -111,7 +118,7 @@ class ModelEncoder:
             raise _not_savable(value, where)
         inside = f"{spec.name} in {where}" if self.objects else where
         parts = {
-            name: self.describe(part, f"{name} of {inside}")
+            name: self.encode(part, f"{name} of {inside}")
             for name, part in spec.to_parts(value).items()
         }
         self.objects.append({"type": spec.name, "parts": parts})
@@ -138,7 +145,7 @@ def _not_savable(value: Any, where: str) -> NotSavableError:
     )
 
 
-def from_parts(
+def decode_model(
     objects: list[dict[str, Any]],
     root: Any,
     specs: Iterable[TypeSpec],
@@ -149,12 +156,8 @@ def from_parts(
 
     `where` is the device for arrays that were on one; None is where they were.
     """
-    kinds, made = {spec.name: spec for spec in specs}, list[Any]()
-
-    def find(number: int) -> Any:
-        if not 0 <= number < len(made):
-            raise ValueError("an object comes before its parts")
-        return made[number]
+    kinds = {spec.name: spec for spec in specs}
+    made: list[Any] = []  # an object's parts come before it
 
     @cache
     def move(name: str, library: str, device: str) -> Any:
@@ -168,7 +171,7 @@ def from_parts(
         "names": lambda names: np.array([str(name) for name in names], dtype=object),
         "scalar": lambda name: arrays[name][()],
         "array": arrays.__getitem__,
-        "object": find,
+        "object": made.__getitem__,
     }
 
     def read(text: Any) -> Any:
@@ -183,8 +186,10 @@ def from_parts(
         return readers[kind](content)
 
     for described in objects:
-        parts = {name: read(part) for name, part in described["parts"].items()}
-        made.append(kinds[described["type"]].from_parts(parts))
+        spec = kinds[described["type"]]
+        made.append(spec.from_parts({n: read(part) for n, part in described["parts"].items()}))
+        if not spec.fits(made[-1]):
+            raise ValueError(f"the parts of a {spec.name} do not fit together")
     return read(root)
 
 

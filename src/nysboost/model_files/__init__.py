@@ -8,8 +8,8 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 from nysboost.approximation import Approximation
-from nysboost.data.archive import ModelFileError, damage_error, read_archive, write_archive
-from nysboost.data.description import DeviceError, ModelEncoder, from_parts
+from nysboost.data.archive import DAMAGED, ModelFileError, read_archive, write_archive
+from nysboost.data.description import DeviceError, ModelEncoder, decode_model
 from nysboost.data.files import as_path
 from nysboost.model_files.types import TYPES, WITHOUT_ROWS
 
@@ -60,9 +60,9 @@ def save(model: Any, path: str | os.PathLike[str], *, with_rows: bool = False) -
     if not isinstance(model, Approximation | BaseEstimator):
         msg = f"A model file has an approximation or an estimator of ours, but {model!r} was given."
         raise TypeError(msg)
-    describer = ModelEncoder(TYPES if with_rows else WITHOUT_ROWS)
-    root = describer.describe(model)
-    write_archive(as_path(path), {"objects": describer.objects, "root": root}, describer.arrays)
+    encoder = ModelEncoder(TYPES if with_rows else WITHOUT_ROWS)
+    root = encoder.encode(model)
+    write_archive(as_path(path), {"objects": encoder.objects, "root": root}, encoder.arrays)
 
 
 def load(path: str | os.PathLike[str], *, device: str | None = None) -> Any:
@@ -107,7 +107,7 @@ def load(path: str | os.PathLike[str], *, device: str | None = None) -> Any:
     path = as_path(path)
     described, arrays, version = read_archive(path)
     try:
-        return from_parts(described["objects"], described["root"], TYPES, arrays, device)
+        return decode_model(described["objects"], described["root"], TYPES, arrays, device)
     except DeviceError:
         raise
     except KeyError as error:
@@ -116,4 +116,4 @@ def load(path: str | os.PathLike[str], *, device: str | None = None) -> Any:
             "version does not know."
         ) from error
     except Exception as error:  # every type has its own objections to parts that do not fit
-        raise damage_error(path) from error
+        raise ModelFileError(DAMAGED.format(str(path))) from error

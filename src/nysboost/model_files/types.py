@@ -13,7 +13,7 @@ from nysboost import estimators, kernels, learn
 from nysboost.approximation import Approximation
 from nysboost.boosting.learner import Mixture
 from nysboost.data.dask_rows import DaskRows
-from nysboost.data.description import TypeSpec, dataclass_spec, estimator_spec
+from nysboost.data.description import TypeSpec, attributes_spec, dataclass_spec, estimator_spec
 from nysboost.data.rows import ArrayRows, DroppedRows, EncodedRows, StoredRows
 from nysboost.engine.factor import Moments
 from nysboost.engine.feature_map import FeatureMap
@@ -38,31 +38,38 @@ from nysboost.tables.schema import Schema
 # Approximations
 
 
-def _gram(kind: type[Gram]) -> TypeSpec:
-    own = ("kernel", "codes") if kind is KernelGram else ()
+def _gram(kind: type[Gram], *own: str) -> TypeSpec:
     names = ("rows", "budget", "entries_evaluated", *own)
 
-    def to_parts(gram: Gram) -> dict[str, Any]:
-        return {name: getattr(gram, name) for name in names} | {"dtype": gram.dtype.name}
-
     def from_parts(parts: dict[str, Any]) -> Gram:
-        _require(parts["dtype"] in ("float32", "float64") and isinstance(parts["budget"], Budget))
         gram = kind.__new__(kind)  # rows that are gone cannot be looked at
         gram.rows, gram.n = parts["rows"], parts["rows"].n
         gram.dtype, gram.budget = np.dtype(parts["dtype"]), parts["budget"]
         gram.counter = EntryCounter(int(parts["entries_evaluated"]))
         if isinstance(gram, KernelGram):
-            _require(isinstance(parts["kernel"], kernels.Kernel))
             gram.kernel, gram.parallel = parts["kernel"], parts["kernel"].parallel
             gram.codes = parts.get("codes")
-            _require(isinstance(gram.codes, Codes | None))
         return gram
 
-    return TypeSpec(kind.__name__, kind, to_parts, from_parts)
+    def fits(gram: Any) -> bool:
+        known = isinstance(gram.budget, Budget) and gram.dtype in (np.float32, np.float64)
+        return known and (
+            kind is PrecomputedGram
+            or (isinstance(gram.kernel, kernels.Kernel) and isinstance(gram.codes, Codes | None))
+        )
+
+    def to_parts(gram: Gram) -> dict[str, Any]:
+        return {name: getattr(gram, name) for name in names} | {"dtype": gram.dtype.name}
+
+    return TypeSpec(kind.__name__, kind, to_parts, from_parts, fits)
 
 
-def _approximation(kind: type[Approximation], to_parts: Any) -> TypeSpec:
-    """Return the form of an approximation: arguments of its class, its method and its cost."""
+def _approximation(kind: type[Approximation], arguments: Any) -> TypeSpec:
+    """Return the spec of an approximation: arguments of its class, its method and its cost."""
+
+    def to_parts(a: Approximation) -> dict[str, Any]:
+        costs = {"method": a.method, "entries_evaluated": a.entries_evaluated}
+        return {"gram": a.gram, **arguments(a), **costs}
 
     def from_parts(parts: dict[str, Any]) -> Approximation:
         method, entries = str(parts.pop("method")), int(parts.pop("entries_evaluated"))
@@ -70,32 +77,12 @@ def _approximation(kind: type[Approximation], to_parts: Any) -> TypeSpec:
         approximation.entries_evaluated = entries
         return approximation
 
-    def all_parts(a: Approximation) -> dict[str, Any]:
-        costs = {"method": a.method, "entries_evaluated": a.entries_evaluated}
-        return {"gram": a.gram, **to_parts(a), **costs}
-
-    return TypeSpec(kind.__name__, kind, all_parts, from_parts)
+    return TypeSpec(kind.__name__, kind, to_parts, from_parts)
 
 
-def _in_sample_parts(a: InSample) -> dict[str, Any]:
-    parts = {"F": a._factor.all(), "signs": a.weights}
-    return parts | {"shift": a.shift, "corrupted": a.corrupted}
-
-
-def _check(spec: TypeSpec, fits: Any) -> TypeSpec:
-    """Return the form with a check of what was put together."""
-
-    def from_parts(parts: dict[str, Any]) -> Any:
-        value = spec.from_parts(parts)
-        _require(fits(value))
-        return value
-
-    return replace(spec, from_parts=from_parts)
-
-
-def _require(fits: object) -> None:
-    if not fits:
-        raise ValueError("the parts do not fit together")
+def _in_sample_arguments(a: InSample) -> dict[str, Any]:
+    signs = {"F": a._factor.all(), "signs": a.weights}
+    return signs | {"shift": a.shift, "corrupted": a.corrupted}
 
 
 def _is_map(feature_map: FeatureMap) -> bool:
@@ -106,23 +93,22 @@ def _is_map(feature_map: FeatureMap) -> bool:
 # Rows, sparse matrices, generators
 
 
-def _sparse(kind: Any, parts: tuple[str, ...]) -> TypeSpec:
-    """Return the form of a sparse matrix, which is made of such parts and its shape."""
+def _sparse(kind: Any, *names: str) -> TypeSpec:
+    """Return the spec of a sparse matrix, which is made of such arrays and its shape."""
 
-    def from_parts(found: dict[str, Any]) -> Any:
-        matrix = kind(tuple(found[name] for name in parts), shape=found["shape"])
+    def from_parts(parts: dict[str, Any]) -> Any:
+        matrix = kind(tuple(parts[name] for name in names), shape=parts["shape"])
         if kind is not coo_array:
             matrix.check_format(full_check=True)
         return matrix
 
-    names = (*parts, "shape")
-    return TypeSpec(kind.__name__, kind, lambda m: {k: getattr(m, k) for k in names}, from_parts)
+    return attributes_spec(kind, (*names, "shape"), from_parts)
 
 
 def _generator(parts: dict[str, Any]) -> np.random.Generator:
-    known = {"PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64"}
     name = parts["state"]["bit_generator"]
-    _require(name in known)
+    if name not in ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64"):
+        raise ValueError("no generator of NumPy")
     generator = np.random.Generator(getattr(np.random, name)())
     generator.bit_generator.state = parts["state"]
     return generator
@@ -137,26 +123,14 @@ def _random_state(parts: dict[str, Any]) -> np.random.RandomState:
 def _encode_rows(rows: EncodedRows) -> dict[str, Any]:
     """Return rows and their codes; a table is encoded where it is in a store."""
     own = isinstance(rows.encoder, PiecewiseCodes)
-    return {"rows": rows.rows, "encoder": rows.encoder} if own else _stored_elsewhere(rows)
+    return {"rows": rows.rows, "encoder": rows.encoder} if own else _refuse_stored(rows)
 
 
-def _stored_elsewhere(rows: Any) -> dict[str, Any]:
+def _refuse_stored(rows: Any) -> dict[str, Any]:
     raise TypeError(
         f"The {rows.n} training rows lie in a store of their own: save the model without "
         "with_rows, and keep the store beside it."
     )
-
-
-def _forget(rows: Any) -> dict[str, Any]:
-    return {"n": rows.n, "n_features": rows.n_features}
-
-
-def _rows(kind: Any) -> TypeSpec:
-    """Return the form of rows in an array; those of a memory map are read into one."""
-    spec = TypeSpec(
-        "ArrayRows", kind, lambda rows: {"data": rows.data}, lambda p: ArrayRows(p["data"])
-    )
-    return _check(spec, lambda rows: rows.data.ndim == 2)
 
 
 def _find_exported(module: Any, kind: type) -> list[Any]:
@@ -165,43 +139,41 @@ def _find_exported(module: Any, kind: type) -> list[Any]:
 
 
 SAVED_KERNELS = [
-    kernel for kernel in _find_exported(kernels, kernels.Kernel) if is_dataclass(kernel)
-] + [Waves, Clustered]
+    kernel
+    for kernel in [*_find_exported(kernels, kernels.Kernel), Waves, Clustered]
+    if is_dataclass(kernel) and kernel is not kernels.CallableKernel
+]
 
 TYPES: tuple[TypeSpec, ...] = (
     # kernels: the user's own function is named in an error, and never made
-    *(dataclass_spec(kernel) for kernel in SAVED_KERNELS if kernel is not kernels.CallableKernel),
-    _check(dataclass_spec(kernels.CallableKernel), lambda _: False),
+    *map(dataclass_spec, SAVED_KERNELS),
+    dataclass_spec(kernels.CallableKernel, fits=lambda _: False),
     # approximations
-    _check(dataclass_spec(Landmarks), lambda Z: Z.points is None or Z.points.ndim == 2),
-    dataclass_spec(BlockDiagonal),
-    _check(dataclass_spec(Mixture), lambda m: m.weights.shape == (len(m.learners),)),
-    _check(dataclass_spec(FeatureMap), _is_map),
-    _gram(KernelGram),
+    dataclass_spec(Landmarks, fits=lambda Z: Z.points is None or Z.points.ndim == 2),
+    dataclass_spec(Mixture, fits=lambda m: m.weights.shape == (len(m.learners),)),
+    dataclass_spec(FeatureMap, fits=_is_map),
+    _gram(KernelGram, "kernel", "codes"),
     _gram(PrecomputedGram),
     _approximation(Approximation, lambda a: {"mixture": Mixture(a.learners, a.weights)}),
-    _approximation(InSample, _in_sample_parts),
-    # rows
-    dataclass_spec(DroppedRows),
-    TypeSpec("StoredRows", StoredRows, _stored_elsewhere, lambda parts: parts),
-    TypeSpec("DaskRows", DaskRows, _stored_elsewhere, lambda parts: parts),
-    _rows(ArrayRows),
+    _approximation(InSample, _in_sample_arguments),
+    # rows: those of a memory map are read into an array
+    attributes_spec(ArrayRows, ("data",), fits=lambda rows: rows.data.ndim == 2),
+    TypeSpec("StoredRows", StoredRows, _refuse_stored, dict),
+    TypeSpec("DaskRows", DaskRows, _refuse_stored, dict),
     TypeSpec("EncodedRows", EncodedRows, _encode_rows, lambda parts: EncodedRows(**parts)),
-    *(_sparse(kind, ("data", "indices", "indptr")) for kind in (csr_matrix, csr_array)),
-    _sparse(coo_array, ("data", "coords")),
-    # parameters
-    dataclass_spec(Settings),
-    dataclass_spec(Budget),
+    *(_sparse(kind, "data", "indices", "indptr") for kind in (csr_matrix, csr_array)),
+    _sparse(coo_array, "data", "coords"),
+    # random numbers
     TypeSpec(
         "Generator", np.random.Generator, lambda g: {"state": g.bit_generator.state}, _generator
     ),
     TypeSpec(
         "RandomState", np.random.RandomState, lambda r: {"state": r.get_state()}, _random_state
     ),
-    # parts of learners
-    *map(dataclass_spec, (Quantiles, kernels.Metric, Moments, LinearPredictor, LinearModel)),
-    *map(dataclass_spec, (Tree, Leaves, Member, PiecewiseCodes)),
-    *map(dataclass_spec, (Column, Schema, Codes)),
+    # parameters, and parts of approximations and learners
+    *map(dataclass_spec, (Settings, Budget, BlockDiagonal, DroppedRows, Quantiles, Moments)),
+    *map(dataclass_spec, (kernels.Metric, LinearPredictor, LinearModel, Tree, Leaves, Member)),
+    *map(dataclass_spec, (PiecewiseCodes, Column, Schema, Codes)),
     # transformers and learners
     *map(estimator_spec, _find_exported(estimators, BaseEstimator)),
     *map(estimator_spec, _find_exported(learn, BaseEstimator)),
@@ -211,7 +183,7 @@ TYPES: tuple[TypeSpec, ...] = (
 WITHOUT_ROWS: tuple[TypeSpec, ...] = (
     *TYPES,
     *(
-        TypeSpec("DroppedRows", kind, _forget, lambda parts: parts)
+        replace(attributes_spec(kind, ("n", "n_features")), name="DroppedRows")
         for kind in (ArrayRows, StoredRows, DaskRows, EncodedRows)
     ),
 )
