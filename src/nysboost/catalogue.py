@@ -121,6 +121,15 @@ METHODS: tuple[str, ...] = tuple(_METHODS)
 """Every name that `approximate` takes; with y also "target"."""
 
 
+_SEES_ALL = 30_000, "evaluates all n² entries of the kernel matrix"
+_LIMITS = {
+    **dict.fromkeys(("adaptive", "modified", "spectral-shift", "cur", "cur-uniform"), _SEES_ALL),
+    "robust-cur": (10_000, "lists the corrupted entries of all n²"),
+    "optimal": (10_000, "decomposes the whole n×n matrix"),
+}
+"""The most rows of methods that need all of G, which take minutes there, and the reason."""
+
+
 def run_method(
     method: str,
     gram: Gram,
@@ -136,7 +145,7 @@ def run_method(
     A user may give landmarks, targets, or a relative error to reach.
     """
     run = find_method(method, y)
-    _tell_idle(method, settings)
+    _warn_of_unused_sizes(method, settings)
     if tol is not None:
         if landmarks is not None or settings.n_columns is not None:
             also = "n_columns" if landmarks is None else "landmarks"
@@ -145,14 +154,14 @@ def run_method(
         certificates = rng.spawn(1)[0]
 
         def fit(c: int) -> Approximation:
-            # every trial as a run of its own would be: with the same seed and so many components
-            return run(gram, replace(settings, n_components=c), deepcopy(rng)).with_name(method)
+            # every trial with the same seed, as a run with so many components would have
+            return run(gram, replace(settings, n_components=c), deepcopy(rng))
 
         held = gram.n <= settings.row_cap and gram.rows.in_memory
         with gram.holding() if held else nullcontext():
             return within_tolerance(fit, tol, gram, settings.n_components, certificates)
     if landmarks is None:
-        return run(gram, settings, rng).with_name(method)
+        return run(gram, settings, rng)
     if settings.n_components is not None:
         msg = "landmarks says already how many components there are: leave n_components out."
         raise ValueError(msg)
@@ -163,13 +172,11 @@ def run_method(
         )
     Z = given_landmarks(gram, landmarks)
     if method == "joint":
-        learner = core_on(gram, Z, settings.row_cap, rng)
-    else:
-        learner = fit_learner(gram, Z, settings.rank or len(Z))
-    return _wrap(gram, learner).with_name(method)
+        return _wrap(method, gram, core_on(gram, Z, settings.row_cap, rng))
+    return _wrap(method, gram, fit_learner(gram, Z, settings.rank or len(Z)))
 
 
-def _tell_idle(method: str, settings: Settings) -> None:
+def _warn_of_unused_sizes(method: str, settings: Settings) -> None:
     """Warn of sizes that the default method makes no use of, though others of its family do."""
     idle = [name for name in ("rank", "n_candidates") if getattr(settings, name) is not None]
     if idle and method == "joint":
@@ -184,15 +191,27 @@ def find_method(name: str, y: Any = None) -> Method:
     """Return the method of that name, for a target y if it takes one."""
     if not isinstance(name, str) or name not in (*METHODS, "target"):
         raise ValueError(unknown("method", name, (*METHODS, "target")))
-    if name == "target":
-        return lambda gram, settings, rng: target(gram, y, settings, rng)
-    return lambda gram, settings, rng: _wrap(gram, _METHODS[name](gram, settings, rng))
+
+    def run(gram: Gram, settings: Settings, rng: Rng) -> Approximation:
+        most, does = _LIMITS.get(name, (gram.n, ""))
+        if gram.n > most:
+            raise ValueError(
+                f'"{name}" {does}, which is meant for n ≤ {most}, but n_samples = {gram.n} were '
+                "given. Pass a sample of the rows, or a principal submatrix, or take a method that "
+                'does not need them all, such as "joint" or "rpcholesky".'
+            )
+        if name == "target":
+            return target(gram, y, settings, rng).with_name(name)
+        return _wrap(name, gram, _METHODS[name](gram, settings, rng))
+
+    return run
 
 
-def _wrap(gram: Gram, found: Found) -> Approximation:
-    """Return what was found as an approximation: of landmarks, C W⁺ Cᵀ on them."""
+def _wrap(name: str, gram: Gram, found: Found) -> Approximation:
+    """Return what a method found as an approximation: of landmarks, C W⁺ Cᵀ on them."""
     if isinstance(found, Landmarks):
         found = fit_learner(gram, found, len(found))
     if isinstance(found, FeatureMap):
         found = Mixture((found,), np.ones(1))
-    return Approximation(gram, found) if isinstance(found, Mixture) else found
+    approximation = Approximation(gram, found) if isinstance(found, Mixture) else found
+    return approximation.with_name(name)

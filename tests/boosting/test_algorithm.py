@@ -10,7 +10,7 @@ from learners import Recorder
 
 import nysboost as nb
 from nysboost.boosting.algorithm import RULES, SELECTORS, boost, ensemble, parse_method
-from nysboost.boosting.rules import ExponentialWeights, RidgeWeights, UniformWeights
+from nysboost.boosting.rules import ExponentialWeights, JointCore, RidgeWeights, UniformWeights
 from nysboost.settings import Settings
 
 selectors = pytest.mark.parametrize("selector", SELECTORS.values(), ids=SELECTORS)
@@ -73,7 +73,7 @@ def test_a_residual_that_is_square_or_on_few_rows_reads_fewer_entries(selector, 
 @selectors
 def test_a_joint_core_is_boosted_on_all_rows(selector):
     np.testing.assert_array_equal(
-        *(columns(run(selector, rule=RULES["J"], residual_rows=r)) for r in (10, 1000))
+        *(columns(run(selector, rule=JointCore(), residual_rows=r)) for r in (10, 1000))
     )
 
 
@@ -89,7 +89,7 @@ def each_residual(test):
 def test_what_is_clustered_is_the_papers_residual_on_free_columns(case, x, selector):
     """Steps (a) to (c): each column that the selector sees is one of G less the mixture."""
     problem, recorder = market.problem(case, n=60), Recorder(selector)
-    trajectory = run(recorder, problem=problem, rule=RULES[x], seed=1)
+    trajectory = run(recorder, problem=problem, rule=RULES[x](Settings()), seed=1)
     found, J = trajectory.found, columns(trajectory)
     validation = found.fit.cols, found.tune.cols
     residuals, _ = oracle.boosting(problem.G, f"{x}UB-mean", J, 6, validation)
@@ -107,7 +107,7 @@ def test_on_a_sample_what_is_clustered_is_the_papers_residual_on_some_rows(case,
     """Steps (a) to (c), with weights from the rows observed and columns as a few rows show them."""
     problem, recorder = market.problem(case, n=market.MANY), Recorder(selector)
     limits = {name: market.SAMPLED[name] for name in ("row_cap", "residual_rows", "n_candidates")}
-    trajectory = run(recorder, problem=problem, rule=RULES[x], seed=1, **limits)
+    trajectory = run(recorder, problem=problem, rule=RULES[x](Settings()), seed=1, **limits)
     found, J, S = trajectory.found, columns(trajectory), trajectory.found.sample.indices
     rows, V = S[found.observed], [S[v.cols] for v in (found.fit, found.tune)]
     assert len(rows) == limits["row_cap"]
@@ -129,7 +129,7 @@ def test_on_a_sample_what_is_clustered_is_the_papers_residual_on_some_rows(case,
 def test_scaling_the_kernel_by_a_power_of_two_scales_the_result(selector, seed):
     G = market.problem("decaying spectrum", n=60).G
     problems = (market.Problem(c * G, "precomputed", G) for c in (1.0, 2.0**40))
-    found = [columns(run(selector, problem=p, rule=RULES["R"], seed=seed)) for p in problems]
+    found = [columns(run(selector, problem=p, rule=RidgeWeights(), seed=seed)) for p in problems]
     np.testing.assert_array_equal(*found)
 
 

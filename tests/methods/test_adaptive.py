@@ -7,6 +7,7 @@ from peaks import peak_bytes
 from scipy.stats import chisquare
 
 import nysboost as nb
+from nysboost.boosting.trajectory import Pool
 from nysboost.gram import make_gram
 from nysboost.methods import adaptive
 from nysboost.numerics.resources import Budget
@@ -44,7 +45,9 @@ def test_the_partial_residual_is_that_of_a_low_rank_nystrom_in_the_columns_seen(
 
 def test_columns_are_drawn_in_proportion_to_what_they_leave_and_none_twice():
     left, chosen, rng = np.array([3.0, 1.0, 9.0, 2.0, 0.0]), np.array([2]), np.random.default_rng(1)
-    drawn = [int(adaptive.draw(left.copy(), chosen, 1, rng)[0]) for _ in range(3000)]
+    pool = Pool(5)
+    pool.remove(chosen)
+    drawn = [int(pool.sample(1, rng, left)[0]) for _ in range(3000)]
     counts = np.bincount(drawn, minlength=5)
     assert counts[2] == counts[4] == 0
     assert chisquare(counts[[0, 1, 3]], 3000 * np.array([3, 1, 2]) / 6).pvalue > 1e-3

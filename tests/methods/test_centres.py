@@ -26,7 +26,7 @@ def test_beyond_its_rows_kmeans_sees_a_sample_of_all_of_them():
     """The last rows lie far from the others: the first rows do not show it."""
     X = np.random.default_rng(0).normal(size=(70_000, 1))
     X[69_000:] += 50
-    found, rows, _ = cluster_rows(make_gram(X), 3, np.random.default_rng(0), "kmeans")
+    found, rows, _ = cluster_rows(make_gram(X), 3, np.random.default_rng(0))
     assert len(rows) < 70_000
     assert (np.diff(rows) > 0).all()
     assert (found.points > 25).any()
@@ -41,7 +41,7 @@ def gaussian(A, B):
 def test_it_is_the_weighted_eigenproblem_in_dense_form(rank):
     problem = market.problem("Gaussian", n=90)
     found = density_weighted(problem.gram, 10, np.random.default_rng(4), rank)
-    centres, _, labels = cluster_rows(problem.gram, 10, np.random.default_rng(4), "kmeans")
+    centres, _, labels = cluster_rows(problem.gram, 10, np.random.default_rng(4))
     Z, D = centres.points, np.diag(np.bincount(labels, minlength=10) ** 0.5)
     values, U = np.linalg.eigh(D @ gaussian(Z, Z) @ D)
     left = gaussian(problem.X, Z) @ D @ U[:, -rank:]

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 import nysboost as nb
-from nysboost.methods.cur import indefinite
 from nysboost.numerics.tolerances import CROSSING
 
 METHODS = ("cur", "cur-uniform", "cur-cross", "cur-cross-uniform")
@@ -29,6 +28,7 @@ def test_it_is_the_symmetric_part_of_the_dense_formula(method, case):
     dense = C @ U @ R
     expected = scale * (dense + dense.T) / 2
     np.testing.assert_allclose(approx.to_dense(), expected, rtol=0, atol=10 * problem.tolerance)
+    assert not approx.is_psd
 
 
 def test_a_low_rank_matrix_is_its_own_cur():
@@ -36,17 +36,6 @@ def test_a_low_rank_matrix_is_its_own_cur():
     for method in METHODS:
         approx = nb.approximate(A @ A.T, method, "precomputed", n_components=16, random_state=0)
         assert approx.relative_error() < 1e-8
-
-
-def test_an_indefinite_core_is_kept_as_it_is_and_said_to_be_one():
-    problem = market.problem("Gaussian", n=50)
-    landmarks = problem.gram.landmarks(np.arange(6))
-    A = np.random.default_rng(0).normal(size=(6, 6))
-    M = A + A.T
-    approx = nb.Approximation(problem.gram, indefinite(problem.gram, landmarks, M))
-    C = problem.G[:, :6]
-    np.testing.assert_allclose(approx.to_dense(), C @ M @ C.T, atol=1e-9)
-    assert not approx.is_psd
 
 
 def corrupted(n, rank, share, seed):

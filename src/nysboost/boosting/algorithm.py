@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
 from typing import TypeAlias
@@ -21,7 +22,7 @@ from nysboost.settings import Settings
 def boost(
     gram: Gram, settings: Settings, rule: Rule, selector: Selector, rng: np.random.Generator
 ) -> Trajectory:
-    """Find learners in sequence, each on the columns of G that the last ones miss.
+    """Find learners in sequence, each on columns of G that the mixture of the others misses.
 
     X of "XYB-clustering" is the `rule` of the boosting step, `selector` the clustering. The strong
     approximation, step 3, is the trajectory's `mixture(rule)`.
@@ -32,7 +33,7 @@ def boost(
     pool, found = start(gram, settings, sizes, rng, whole=rule.needs_whole_columns)
 
     # Step 2. Boosting, until there are p learners.
-    rows = found.observed if rule.needs_whole_columns else found.residual_rows
+    rows = found.residual_rows
     at_most = len(pool) if rule.needs_whole_columns else sizes.n_considered
     residual = ResidualColumns(found, None if settings.residual_shape == "square" else rows)
     for i in track(range(1, sizes.n_learners), "boosting step"):
@@ -61,11 +62,13 @@ def ensemble(gram: Gram, settings: Settings, rng: np.random.Generator) -> Trajec
     return Trajectory(found)
 
 
-RULES: dict[str, Rule] = {
-    "U": rules.UniformWeights(),
-    "E": rules.ExponentialWeights(),
-    "R": rules.RidgeWeights(),
-    "J": rules.JointCore(),
+# Names of the variants, XYB-clustering: X weighs the boosting step, Y the strong approximation
+
+RULES: dict[str, Callable[[Settings], Rule]] = {
+    "U": lambda _: rules.UniformWeights(),
+    "E": lambda settings: rules.ExponentialWeights(settings.eta),
+    "R": lambda settings: rules.RidgeWeights(settings.nonnegative, tuple(settings.lambdas)),
+    "J": lambda _: rules.JointCore(),
 }
 SELECTORS: dict[str, Selector] = {
     "mean": selectors.kmeans_columns,
@@ -79,23 +82,18 @@ VARIANTS: tuple[str, ...] = tuple(name for name in _NAMES if "J" not in name)
 """The paper's 27 names, XYB-clustering, in the order of its table."""
 
 JOINT_VARIANTS: tuple[str, ...] = tuple(name for name in _NAMES if "J" in name)
-"""Their 21 siblings with J, the joint core, in one step or in both."""
-
+"""The 21 names with J, the joint core, in one step or in both."""
 
 ENSEMBLES = {"ensemble-uniform": "U", "ensemble-exponential": "E", "ensemble-ridge": "R"}
-"""The names of ensembles, with how their learners are weighed."""
+"""The names of ensembles, with the letter of the rule that weighs their learners."""
 
 Steps: TypeAlias = tuple[Rule, Selector] | None
-"""What finds learners: the rule and the clustering of boosting steps; None of an ensemble."""
+"""How learners are found: the rule and the clustering of boosting steps; None for an ensemble."""
 
 
 def parse_method(name: str, settings: Settings) -> tuple[Steps, Rule]:
-    """Return what finds the learners of an ensemble or a variant, and what weighs them then.
-
-    XYB-clustering: X weighs the boosting step, Y the strong approximation.
-    """
-    ridge = rules.RidgeWeights(settings.nonnegative, tuple(settings.lambdas))
-    letters = RULES | {"E": rules.ExponentialWeights(settings.eta), "R": ridge}
+    """Return how a variant or an ensemble finds its learners, and the rule that combines them."""
+    letters = {letter: make(settings) for letter, make in RULES.items()}
     if name in ENSEMBLES:
         return None, letters[ENSEMBLES[name]]
     weights, clustering = name.split("-")

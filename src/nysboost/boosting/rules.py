@@ -26,8 +26,8 @@ class Rule(ABC):
     Attributes
     ----------
     needs_whole_columns : bool
-        Whether the residual under this rule has to be seen on all rows that are observed, or
-        a smaller sample of them tells its columns apart as well.
+        Whether the residual under this rule is compared on all rows that are observed; else
+        a smaller sample of them suffices.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class Rule(ABC):
         return self.mixture(found, p)
 
     def missing(self, found: Found, current: Mixture) -> Floats | None:  # noqa: ARG002
-        """Return what the mixture misses of each row of the sample; None draws V uniformly."""
+        """Return weights of the sample's rows by which V is drawn; None is uniformly."""
         return None
 
 
@@ -82,7 +82,7 @@ class UniformWeights(WeightRule):
     """w_i = 1/p."""
 
     def __call__(self, fit: ValidationSet, tune: ValidationSet, p: int) -> Floats:  # noqa: ARG002
-        """Return the weights of the first p learners, shape (p,)."""
+        """Return 1/p, p times."""
         return np.full(p, 1 / p)
 
 
@@ -102,7 +102,7 @@ class ExponentialWeights(WeightRule):
             require_positive("eta", self.eta)
 
     def __call__(self, fit: ValidationSet, tune: ValidationSet, p: int) -> Floats:
-        """Return the weights of the first p learners, shape (p,)."""
+        """Return the weights by the errors on V1, shape (p,)."""
         factor = fit.factor(p)
         errors = np.linalg.norm(factor[:, 1:] - factor[:, :1], axis=0)
         if self.eta != "tune":
@@ -129,25 +129,20 @@ class RidgeWeights(WeightRule):
             require_positive("lambdas", penalty)
 
     def __call__(self, fit: ValidationSet, tune: ValidationSet, p: int) -> Floats:
-        """Return the weights of the first p learners, shape (p,)."""
+        """Return the weights of the λ that is best on V2, shape (p,)."""
         factor = fit.factor(p)
         A, b = factor[:, 1:], factor[:, 0]
         U, s, Vt = np.linalg.svd(A, full_matrices=False)
         if s[0] <= fit.rounding:
             return np.zeros(p)  # all learners vanish on V1: nothing is known of them
-        # from strong to weak, so that the strongest wins where V2 cannot tell them apart
+        # in falling order, so that ties on V2 go to the strongest penalty
         lambdas = [s[0] ** 2 * penalty for penalty in sorted(self.lambdas, reverse=True)]
         if self.nonnegative:
-            candidates = [_nonnegative_ridge(A, b, penalty) for penalty in lambdas]
+            ridges = (np.vstack([A, np.sqrt(penalty) * np.eye(p)]) for penalty in lambdas)
+            candidates = [nnls(rows, np.append(b, np.zeros(p)))[0] for rows in ridges]
         else:
             candidates = [Vt.T @ (s / (s * s + penalty) * (U.T @ b)) for penalty in lambdas]
         return _best_on(tune, candidates)
-
-
-def _nonnegative_ridge(A: Floats, b: Floats, penalty: float) -> Floats:
-    p = A.shape[1]
-    rows = np.vstack([A, np.sqrt(penalty) * np.eye(p)])
-    return np.asarray(nnls(rows, np.append(b, np.zeros(p)))[0])
 
 
 def _best_on(tune: ValidationSet, candidates: list[Floats]) -> Floats:
@@ -164,13 +159,11 @@ class JointCore(Rule):
     def mixture(self, found: Found, p: int) -> Mixture:
         """Return C M Cᵀ over all landmarks of the first p learners, as one learner."""
         landmarks = pool([learner.landmarks for learner in found.learners[:p]])
-        rows = found.observed
-        if landmarks.indices is not None:
-            rows = np.union1d(rows, landmarks.indices)
+        rows = np.union1d(found.observed, landmarks.columns)
         return Mixture((fit_core(found.sample, landmarks, rows),), np.ones(1))
 
     def strong(self, found: Found, p: int) -> Mixture:
-        """Return C M Cᵀ on as many columns, some of which others have replaced."""
+        """Return C M Cᵀ on as many columns, after an exchange of some for others."""
         landmarks = pool([learner.landmarks for learner in found.learners[:p]])
         fit, _ = exchange_landmarks(found.sample, landmarks)
         return Mixture((select_best(found.sample, fit),), np.ones(1))

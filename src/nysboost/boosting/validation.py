@@ -1,4 +1,4 @@
-"""What a run has found, on sets of rows × columns: validation sets, and the residual."""
+"""What a run has found, and its values on rows × columns: validation sets, and the residual."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class FeatureTable:
         self._features[learner] = None
 
     def hold(self, rows: Indices) -> None:
-        """Hold these rows beside the first ones."""
+        """Hold these rows beside the first ones, and forget all features."""
         self.rows, self._features = np.union1d(self._first, rows), dict.fromkeys(self._features)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -44,16 +44,16 @@ class FeatureTable:
         """Return learners' features at `rows`, shapes (len(rows), k_i)."""
         at = np.minimum(np.searchsorted(self.rows, rows), len(self.rows) - 1)
         held, whole = np.array_equal(self.rows[at], rows), np.array_equal(self.rows, rows)
-        places = arrays.place(at, self.gram.rows.template)  # which crosses over to a device once
+        places = arrays.place(at, self.gram.rows.template)  # copied to a device once for all
         found = []
         for learner in learners:
-            known = held and learner in self._features
-            F = self._features[learner] if known else None
+            if not held or learner not in self._features:
+                found.append(learner.round_to(self.gram).features(rows))
+                continue
+            F = self._features[learner]
             if F is None:
-                F = learner.round_to(self.gram).features(self.rows if known else rows)
-            if known:
-                self._features[learner] = F
-            found.append(arrays.take(F, places) if known and not whole else F)
+                F = self._features[learner] = learner.round_to(self.gram).features(self.rows)
+            found.append(F if whole else arrays.take(F, places))
         return found
 
     def block(self, mixture: Mixture, rows: Indices, cols: Indices) -> Array:
@@ -79,12 +79,12 @@ class ValidationSet:
         self._columns: list[Floats] = []
 
     def __getstate__(self) -> dict[str, Any]:
-        fresh = ValidationSet(self.table, self.rows, self.cols, self.weight)
-        return fresh.__dict__  # [b, A] is as large as the data, and comes back when it is needed
+        # without [b, A], which is as large as the data, and is computed again when needed
+        return ValidationSet(self.table, self.rows, self.cols, self.weight).__dict__
 
     @property
     def rounding(self) -> float:
-        """The norm of b or of a learner's column below which it is nothing but rounding errors."""
+        """The norm of b, or of a learner's column, below which it is rounding errors alone."""
         gram = self.table.gram
         largest = arrays.max_abs(gram.diag(self.cols))
         values = len(self.rows) * len(self.cols)
@@ -92,7 +92,7 @@ class ValidationSet:
 
     def factor(self, p: int) -> Floats:
         """Return R of [b, a_1, …, a_p], upper triangular, shape (p + 1, p + 1) at most."""
-        if self._gram is not self.table.gram:  # which looks more closely by now
+        if self._gram is not self.table.gram:  # float64 has replaced float32
             self._gram, self._columns = self.table.gram, []
         if len(self._columns) <= p:
             self._columns += [self._column(j) for j in range(len(self._columns), p + 1)]
@@ -137,10 +137,10 @@ class Found:
 
 
 class ResidualColumns:
-    """G less a mixture, on columns of which the true values may be shared between steps.
+    """Columns of G less a mixture; their true values may be shared between steps.
 
     `rows`, in rising order, are where columns are observed; None observes them on themselves. On a
-    part of the observed rows it is in float32 where the table of `found` is.
+    part of the observed rows it is in float32, as long as that shows the residual.
     """
 
     def __init__(self, found: Found, rows: Indices | None) -> None:
@@ -150,7 +150,7 @@ class ResidualColumns:
         self._values: Array | None = None
 
     def consider(self, columns: Indices, *, shared: bool) -> None:
-        """Evaluate the true values and features of columns that steps will share."""
+        """Let V be a part of these columns; `shared` evaluates their true values now, for all."""
         self.considered, self._values = columns, None
         if shared and self.rows is not None:
             self._values = self.table.gram.block(columns, self.rows)
@@ -160,7 +160,7 @@ class ResidualColumns:
     def __call__(self, mixture: Mixture, V: Indices) -> Array:
         """Return the residual's columns V, shape (rows, len(V)).
 
-        In a sample of rows, those that are in V are zero: a few columns would have their diagonal.
+        On a sample of rows, those of V are zero: only a few columns would have their diagonal.
         """
         rows = V if self.rows is None else self.rows
         if self._values is None:
@@ -169,7 +169,8 @@ class ResidualColumns:
             true = arrays.take(self._values, np.searchsorted(self.considered, V))
         missed = true - self.table.block(mixture, V, rows)
         exact = self.found.sample.gram
-        if self.table.gram is not exact and not _shows(missed, true):
+        in_float32 = self.table.gram is not exact
+        if in_float32 and arrays.max_abs(missed) <= COARSE * arrays.max_abs(true):
             self.table.gram = exact
             self.consider(self.considered, shared=self._values is not None)
             return self(mixture, V)
@@ -179,10 +180,3 @@ class ResidualColumns:
         if own.any() and not own.all():
             missed *= arrays.like(np.asarray(~own, float), missed)
         return missed.T
-
-
-def _shows(missed: Array, true: Array) -> bool:
-    """Whether a residual is large enough for float32 to show it."""
-    xp = arrays.namespace(missed)
-    largest, whole = (max(float(xp.max(A)), -float(xp.min(A))) for A in (missed, true))
-    return largest > COARSE * whole

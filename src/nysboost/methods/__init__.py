@@ -1,4 +1,16 @@
-"""The peers: other ways to choose landmarks, each ending in one plain Nyström learner.
+"""Other methods of the field: each chooses landmarks, or fits a map on them, in its own way.
 
 Every module has functions of one form, ``(gram, c, rng) -> Landmarks or FeatureMap``.
 """
+
+from __future__ import annotations
+
+from nysboost.gram import Gram, KernelGram
+
+
+def require_points(gram: Gram) -> KernelGram:
+    """Return the Gram matrix of a kernel as such; refuse a precomputed one."""
+    if isinstance(gram, KernelGram):
+        return gram
+    msg = 'A precomputed kernel has no points, which this method needs: try "rpcholesky".'
+    raise ValueError(msg)

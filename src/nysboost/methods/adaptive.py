@@ -1,4 +1,4 @@
-"""Methods that look at columns of G in rounds, or at all of it: adaptive sampling and best cores.
+"""Adaptive sampling, in rounds, and the best cores, which all entries of G give.
 
 In each round but the first column j is drawn with a probability proportional to ‖e_j‖², the
 squared norm of its residual:
@@ -8,7 +8,7 @@ squared norm of its residual:
 - *partial* (Kumar, Mohri and Talwalkar 2012, Figure 4): from the columns so far alone, as the
   rows of C − C W_k⁺ W, at a cost that grows with n, not n².
 
-Modified Nyström and its spectral shift stand on the columns of "uniform + adaptive²" (Wang and
+Modified Nyström and its spectral shift use the columns of "uniform + adaptive²" (Wang and
 Zhang 2013): a third of them uniform, then two rounds by the exact squared residual.
 """
 
@@ -21,6 +21,7 @@ from scipy.linalg import eigh
 
 from nysboost.boosting.core import optimal_core
 from nysboost.boosting.learner import fit_learner
+from nysboost.boosting.trajectory import Pool
 from nysboost.engine.factor import Factor
 from nysboost.engine.feature_map import FeatureMap
 from nysboost.gram import Gram, Landmarks
@@ -30,31 +31,11 @@ from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host, lik
 from nysboost.numerics.linalg import range_basis
 from nysboost.numerics.tolerances import cutoff
 
-WHOLE_ROWS = 30_000
-"""Above this, evaluating all n² entries takes minutes on one core, and again in each pass."""
-
-OPTIMAL_ROWS = 10_000
-"""The same for a decomposition of the whole matrix."""
-
 BLOCK_BYTES = 2**26
 """What is held of G at a time, where a quarter of the budget allows it."""
 
-
-def refuse_large(
-    gram: Gram,
-    name: str,
-    most: int = WHOLE_ROWS,
-    does: str = "evaluates all n² entries of the kernel matrix",
-    instead: str = "a sample of the rows, or a method that does not need them all, such as "
-    '"joint" or "rpcholesky"',
-) -> None:
-    """Raise if a method that looks at all n² entries is asked for too many rows."""
-    if gram.n > most:
-        msg = (
-            f'"{name}" {does}, which is meant for n ≤ {most}, but n_samples = {gram.n} were given. '
-            f"Pass {instead}."
-        )
-        raise ValueError(msg)
+ROUNDS = 5
+"""As many as the cost allows: on Pendigits ten rounds gave the same error as five, to 2 %."""
 
 
 def strips(gram: Gram) -> Iterator[Array]:
@@ -66,8 +47,6 @@ def strips(gram: Gram) -> Iterator[Array]:
 
 def optimal(gram: Gram, c: int, rng: np.random.Generator) -> FeatureMap:  # noqa: ARG001
     """Return the truncated eigendecomposition U_c Λ_c U_cᵀ, for small n: P = U_c Λ_c^(−1/2)."""
-    does, instead = "decomposes the whole n×n matrix", "a sample of the rows"
-    refuse_large(gram, "optimal", OPTIMAL_ROWS, does, instead)
     everything = np.arange(gram.n)
     G = gram.block(everything, everything)
     host = floats_on_host(G)
@@ -77,13 +56,8 @@ def optimal(gram: Gram, c: int, rng: np.random.Generator) -> FeatureMap:  # noqa
     return FeatureMap(gram, gram.landmarks(everything), projection)
 
 
-ROUNDS = 5
-"""As many as the cost allows: on Pendigits ten rounds gave the same error as five, to 2 %."""
-
-
 def adaptive(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
     """Choose columns in five rounds by the exact residual of all columns (all of G)."""
-    refuse_large(gram, "adaptive")
     return choose_in_rounds(gram, c, ROUNDS, exact_residuals, rng)
 
 
@@ -100,10 +74,10 @@ def choose_in_rounds(
     rng: np.random.Generator,
 ) -> Landmarks:
     """Choose distinct columns: the first round uniform, the others by their squared residuals."""
-    first, *sizes = equal_parts(c, rounds)
-    chosen = rng.choice(gram.n, size=first, replace=False)
+    pool, (first, *sizes) = Pool(gram.n), equal_parts(c, rounds)
+    chosen = pool.draw(first, rng)
     for size in sizes:
-        chosen = np.append(chosen, draw(residuals(gram, chosen), chosen, size, rng))
+        chosen = np.append(chosen, pool.draw(size, rng, residuals(gram, chosen)))
     return gram.landmarks(chosen)
 
 
@@ -126,18 +100,6 @@ def partial_residuals(gram: Gram, chosen: Indices) -> Floats:
     return Factor(FeatureMap(gram, landmarks, rest)).squared_norms()
 
 
-def draw(weights: Floats, taken: Indices, size: int, rng: np.random.Generator) -> Indices:
-    """Draw distinct indices that are not taken, by their weights, those of zero uniformly."""
-    weights = weights.copy()
-    weights[taken] = 0
-    positive = int(np.count_nonzero(weights))
-    if positive < size:
-        free = np.setdiff1d(np.flatnonzero(weights == 0), taken)
-        others = rng.choice(free, size=size - positive, replace=False)
-        return np.append(np.flatnonzero(weights), others)
-    return rng.choice(len(weights), size=size, replace=False, p=weights / weights.sum())
-
-
 def equal_parts(c: int, rounds: int) -> list[int]:
     """Split c columns into at most this many rounds of nearly equal size, none empty."""
     return [len(part) for part in np.array_split(np.arange(c), min(c, rounds))]
@@ -145,7 +107,6 @@ def equal_parts(c: int, rounds: int) -> list[int]:
 
 def modified(gram: Gram, c: int, rng: np.random.Generator) -> FeatureMap:
     """Return C U Cᵀ with U = C⁺ G C⁺ᵀ, the best core for these columns (Wang and Zhang 2013)."""
-    refuse_large(gram, "modified")
     landmarks = choose_in_rounds(gram, c, 3, exact_residuals, rng)
     C = gram.cross(slice(None), landmarks)
     projection = optimal_core(C, gram.times).projection
@@ -164,14 +125,11 @@ def spectral_shift(gram: Gram, c: int, rng: np.random.Generator) -> InSample:
     P and G P where the paper takes a randomised singular value decomposition: the same
     columns serve twice, and G = low rank + δI is recovered exactly.
     """
-    refuse_large(gram, "spectral-shift")
     columns = choose_in_rounds(gram, c, 3, exact_residuals, rng)
     C = gram.cross(slice(None), columns)
     xp = namespace(C)
     C = xp.astype(C, xp.float64)
-    P = xp.zeros_like(C)
-    for j, row in enumerate(columns.columns):
-        P[int(row), j] = 1.0
+    P = like(np.equal.outer(np.arange(gram.n), columns.columns), C)
     first, _, _ = _tail(gram, xp.concat([P * arrays.max_abs(C), C], axis=1))
     shift, Q, inner = _tail(gram, C - first * P)
     values, Y = xp.linalg.eigh((inner + inner.T) / 2)

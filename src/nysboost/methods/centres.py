@@ -8,10 +8,12 @@ import numpy as np
 
 from nysboost.boosting.core import fit_core
 from nysboost.boosting.learner import fit_learner
+from nysboost.boosting.trajectory import sample_rows
 from nysboost.engine.feature_map import FeatureMap
-from nysboost.gram import Gram, KernelGram, Landmarks, Sample
+from nysboost.gram import Gram, Landmarks, Sample
 from nysboost.kernels import Evaluator, Kernel
 from nysboost.kernels.distances import squared_distances
+from nysboost.methods import require_points
 from nysboost.methods.adaptive import equal_parts
 from nysboost.numerics.arrays import Array, Indices, like, take, to_host
 from nysboost.numerics.kmeans import clusters
@@ -22,20 +24,15 @@ KMEANS_ROWS = 2**16
 
 def kmeans(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
     """Take the c centroids of k-means on the rows (Zhang, Tsang and Kwok 2008)."""
-    return cluster_rows(gram, c, rng, "kmeans")[0]
+    return cluster_rows(gram, c, rng)[0]
 
 
 def cluster_rows(
-    gram: Gram, c: int, rng: np.random.Generator, name: str
+    gram: Gram, c: int, rng: np.random.Generator
 ) -> tuple[Landmarks, Indices, Indices]:
     """Return the centres of k-means, the rows it saw, all or a sample, and their clusters."""
-    if not isinstance(gram, KernelGram):
-        msg = f'A precomputed kernel has no points, so "{name}" has no centroids: try "rpcholesky".'
-        raise ValueError(msg)
-    rows = np.arange(gram.n)
-    if gram.n > KMEANS_ROWS:
-        rows = np.sort(rng.choice(gram.n, size=KMEANS_ROWS, replace=False))
-    centres, labels = clusters(gram.rows.take(rows), c, rng)
+    rows = sample_rows(np.arange(gram.n), KMEANS_ROWS, rng)
+    centres, labels = clusters(require_points(gram).rows.take(rows), c, rng)
     return Landmarks(None, centres), rows, labels
 
 
@@ -46,7 +43,7 @@ def density_weighted(
 
     Zhang and Kwok (2009). At full rank D cancels, and this is "kmeans".
     """
-    centres, _, labels = cluster_rows(gram, c, rng, "density-weighted")
+    centres, _, labels = cluster_rows(gram, c, rng)
     sizes = np.bincount(labels, minlength=c).astype(np.float64)
     return fit_learner(gram, centres, rank or c, sizes)
 
@@ -90,8 +87,7 @@ class Clustered(Kernel):
 
     def cluster_of(self, X: Array) -> Indices:
         """Return the number of the nearest centre, for each row."""
-        squared = to_host(squared_distances(X, self.centres))
-        nearest: Indices = np.argmin(squared, axis=1)
+        nearest: Indices = np.argmin(to_host(squared_distances(X, self.centres)), axis=1)
         return nearest
 
 
@@ -102,18 +98,19 @@ def meka(gram: Gram, c: int, rng: np.random.Generator) -> FeatureMap:
     clusters L = B[v]⁺ G[v, v] B[v]⁺ᵀ, the least-squares fit of each block. Unlike the paper's,
     blocks on the diagonal are fitted too: K̂ is positive semidefinite.
     """
-    centres, seen, _ = cluster_rows(gram, min(CLUSTERS, c), rng, "meka")
-    kernel = gram.kernel  # type: ignore[attr-defined]  # cluster_rows has seen to it
-    # by the rule that new rows will meet too
+    kernel = require_points(gram).kernel
+    centres, seen, _ = cluster_rows(gram, min(CLUSTERS, c), rng)
+    # by the nearest centre, as new rows will be
     cluster = Clustered(kernel, centres.Z, ()).cluster_of(gram.rows.take(seen))
     drawn = [rng.permutation(seen[cluster == s]) for s in range(len(centres))]
     shares = _shares(c, [len(rows) for rows in drawn])
-    columns = np.concatenate([rows[:m] for rows, m in zip(drawn, shares, strict=True)])
-    sample = [rows[: ROWS_PER_LANDMARK * m] for rows, m in zip(drawn, shares, strict=True)]
-    points = gram.landmarks(columns).points
+    columns, rows = (
+        np.concatenate([rows[: times * m] for rows, m in zip(drawn, shares, strict=True)])
+        for times in (1, ROWS_PER_LANDMARK)
+    )
     basis = Clustered(kernel, centres.Z, tuple(shares))
-    rows = Sample.of(gram, np.concatenate(sample))
-    return fit_core(rows, Landmarks(columns, points, basis))
+    landmarks = Landmarks(columns, gram.landmarks(columns).points, basis)
+    return fit_core(Sample.of(gram, rows), landmarks)
 
 
 def _shares(c: int, sizes: list[int]) -> list[int]:

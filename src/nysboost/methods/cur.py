@@ -16,7 +16,7 @@ from scipy.sparse import coo_array, vstack
 from nysboost.boosting.learner import Mixture
 from nysboost.engine.feature_map import FeatureMap
 from nysboost.gram import Gram, Landmarks, pool
-from nysboost.methods.adaptive import refuse_large, strips
+from nysboost.methods.adaptive import strips
 from nysboost.methods.in_sample import InSample
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, floats_on_host, like, namespace
@@ -31,17 +31,17 @@ Core: TypeAlias = Callable[[Gram, Landmarks, Landmarks], Array]
 def cur(choose: Choice, core: Core, gram: Gram, c: int, rng: np.random.Generator) -> Mixture:
     """Draw half of the c columns as columns, and half as rows, by `rls` or `uniform`.
 
-    `core` is `project_core`, U = C⁺ G R⁺, or `invert_intersection`, U = G[I, J]⁺.
+    `core` is `project_core`, U = C⁺ G R⁺, or `invert_intersection`, U = G[I, J]⁺. With singular
+    vectors U = Σ σ l rᵀ, M is the sum of ¼ σ (l, r)(l, r)ᵀ − ¼ σ (l, −r)(l, −r)ᵀ.
     """
-    if core is project_core:  # before any column is looked for
-        refuse_large(gram, "cur")
     columns, rows = choose(gram, c - c // 2, rng), choose(gram, max(1, c // 2), rng)
     U = core(gram, columns, rows)
-    xp = namespace(U)
-    corner = [like(np.zeros((size, size)), U) for size in U.shape]
-    top = xp.concat([corner[0], U / 2], axis=1)
-    M = xp.concat([top, xp.concat([U.T / 2, corner[1]], axis=1)])
-    return indefinite(gram, pool([columns, rows]), M)
+    xp, landmarks = namespace(U), pool([columns, rows])
+    left, values, right = xp.linalg.svd(U, full_matrices=False)
+    L, R = (side * xp.sqrt(values) / 2 for side in (left, right.T))
+    parts = (like(xp.concat([L, sign * R]), gram.rows.template) for sign in (1, -1))
+    learners = tuple(FeatureMap(gram, landmarks, part) for part in parts)
+    return Mixture(learners, np.array([1.0, -1.0]))
 
 
 def project_core(gram: Gram, columns: Landmarks, rows: Landmarks) -> Array:
@@ -52,30 +52,14 @@ def project_core(gram: Gram, columns: Landmarks, rows: Landmarks) -> Array:
 
 def invert_intersection(gram: Gram, columns: Landmarks, rows: Landmarks) -> Array:
     """Return U = G[I, J]⁺ without its small singular values, or those that are rounding."""
-    assert rows.indices is not None
-    crossing = gram.cross(rows.indices, columns)
+    crossing = gram.cross(rows.columns, columns)
     xp = namespace(crossing)
     left, values, right = xp.linalg.svd(xp.astype(crossing, xp.float64), full_matrices=False)
-    rounding = cutoff(len(rows), gram.eps) * arrays.max_abs(gram.diag(rows.indices))
+    rounding = cutoff(len(rows), gram.eps) * arrays.max_abs(gram.diag(rows.columns))
     k = int(np.sum(arrays.to_host(values) > max(CROSSING * float(values[0]), rounding)))
     inverse: Array = (right[:k, :].T / values[:k]) @ left[:, :k].T
     return inverse
 
-
-def indefinite(gram: Gram, landmarks: Landmarks, M: Array) -> Mixture:
-    """Return k(X, Z) M k(Z, Y) for a symmetric core M that may have negative eigenvalues."""
-    xp = namespace(M)
-    eigenvalues, V = xp.linalg.eigh((M + M.T) / 2)
-    P = V * xp.sqrt(xp.abs(eigenvalues))
-    dtype = getattr(xp, gram.dtype.name)
-    negative = int(np.sum(arrays.to_host(eigenvalues) < 0))  # they come first
-    parts = (P[:, negative:], P[:, :negative])
-    learners = tuple(FeatureMap(gram, landmarks, xp.astype(part, dtype)) for part in parts)
-    return Mixture(learners, np.array([1.0, -1.0]))
-
-
-ROBUST_ROWS = 10_000
-"""The corrupted entries are listed, and a tenth of n² of them takes 160 MB here."""
 
 FALL = 0.8
 """How fast the threshold falls; 0.7 as in the paper's experiments failed at 20 % corruption."""
@@ -94,8 +78,6 @@ def robust_cur(gram: Gram, c: int, rng: np.random.Generator) -> InSample:
     entries of c fresh columns that differ from the low rank L by more than a falling threshold are
     replaced by L's; the next L is C W_r⁺ Cᵀ, with r the eigenvalues of W that stand out.
     """
-    does, instead = "lists the corrupted entries of all n²", "a principal submatrix"
-    refuse_large(gram, "robust-cur", ROBUST_ROWS, does, instead)
     everything = np.arange(gram.n)
     F, threshold, missing = np.zeros((gram.n, 0)), np.inf, np.inf
     while missing > CONVERGED and threshold > 0:

@@ -1,10 +1,9 @@
-"""Random features: plane waves in the place of landmarks, for kernels of the difference x − y.
+"""Random features: plane waves instead of landmarks, for kernels of the difference x − y.
 
 Such a kernel is a mean of plane waves, k(x, y) = E cos⟨ω, x − y⟩ (Bochner), so that D
 frequencies give the features D^(−½) [cos⟨ω_i, x⟩, sin⟨ω_i, x⟩]. The methods differ in the D
-points of which the frequencies are made: independent, orthogonal to each other, or evenly
-spread. Each is normal when taken alone, so that none of them is biased. No row of the data
-is looked at.
+standard normal points of which the frequencies are made: independent, orthogonal to each other,
+or evenly spread. None is biased, and none looks at a row of the data.
 """
 
 from __future__ import annotations
@@ -18,9 +17,10 @@ from scipy.special import ndtri
 from scipy.stats import qmc
 
 from nysboost.engine.feature_map import FeatureMap
-from nysboost.gram import Gram, KernelGram, Landmarks
+from nysboost.gram import Gram, Landmarks
 from nysboost.kernels import Kernel
 from nysboost.kernels.distances import inner_products
+from nysboost.methods import require_points
 from nysboost.numerics.arrays import Array, Floats, like, namespace, take
 
 Points: TypeAlias = Callable[[int, int, np.random.Generator], tuple[Floats, Floats]]
@@ -40,14 +40,8 @@ class Waves(Kernel):
 
 def fourier(points: Points, gram: Gram, c: int, rng: np.random.Generator) -> FeatureMap:
     """Return c random features, in pairs, made of these points."""
-    if not isinstance(gram, KernelGram):
-        msg = (
-            "A precomputed kernel has no points, and random Fourier features are functions of "
-            'points: try "rpcholesky".'
-        )
-        raise ValueError(msg)
-    half = max(1, c // 2)
-    omega = gram.kernel.frequencies(*points(half, gram.rows.n_features, rng))
+    kernel, half = require_points(gram).kernel, max(1, c // 2)
+    omega = kernel.frequencies(*points(half, gram.rows.n_features, rng))
     twice = like(np.concatenate([omega, omega]), gram.rows.template)
     projection = like(np.eye(2 * half) / np.sqrt(half), twice)
     return FeatureMap(gram, Landmarks(None, twice, Waves()), projection)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from nysboost.boosting.learner import fit_learner
+from nysboost.boosting.trajectory import Pool
 from nysboost.data.rows import ArrayRows
 from nysboost.engine.factor import Factor
 from nysboost.engine.feature_map import FeatureMap
 from nysboost.gram import Gram, KernelGram, Landmarks
 from nysboost.gram.landmarks import take_sample
 from nysboost.kernels import Linear
-from nysboost.methods.adaptive import draw
 from nysboost.methods.cholesky import random_pivots
 from nysboost.numerics.arrays import Floats, Indices, floats_on_host
 from nysboost.numerics.linalg import triangular_inverse
@@ -83,7 +83,7 @@ def bless(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
         scores = leverage_scores(gram, rows, sample, weights, ridge, g)
         dimension = scores.sum() * gram.n / size
         if OVERSAMPLING * dimension >= c or ridge <= gram.eps * gram.n * largest:
-            return gram.landmarks(rows[draw(scores, np.empty(0, dtype=np.intp), c, rng)])
+            return gram.landmarks(rows[Pool(size).sample(c, rng, scores)])
         count = max(1, round(OVERSAMPLING * dimension))
         share = scores / scores.sum()
         drawn = rng.choice(size, size=count, p=share)
@@ -168,17 +168,16 @@ def spread_columns(gram: Gram, c: int, rng: np.random.Generator) -> Indices:
     if gram.n > max(SEED_ROWS, 4 * c):
         rows = rng.choice(gram.n, size=max(SEED_ROWS, 4 * c), replace=False)
     diag = floats_on_host(gram.diag(rows))
-    nearest = np.full(len(rows), np.inf)
-    free = np.ones(len(rows), dtype=bool)
-    chosen = np.empty(c, dtype=np.intp)
+    nearest, free, chosen = np.ones(len(rows)), np.ones(len(rows), dtype=bool), list[int]()
     for i in range(c):
-        mass = np.where(free, np.minimum(nearest, 1.0) if i == 0 else nearest, 0.0)
+        mass = np.where(free, nearest, 0.0)
         share = mass / mass.sum() if mass.sum() > 0 else free / free.sum()
-        chosen[i] = rng.choice(len(rows), p=share)
-        free[chosen[i]] = False
-        column = floats_on_host(gram.block(rows, rows[chosen[i : i + 1]]))[:, 0]
-        distance = diag - 2 * column + diag[chosen[i]]
-        nearest = np.minimum(nearest, np.maximum(distance, 0))
+        j = int(rng.choice(len(rows), p=share))
+        column = floats_on_host(gram.block(rows, rows[j : j + 1]))[:, 0]
+        distance = np.maximum(diag - 2 * column + diag[j], 0)
+        nearest = np.minimum(nearest, distance) if i else distance
+        free[j] = False
+        chosen.append(j)
     return rows[chosen]
 
 

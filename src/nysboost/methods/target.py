@@ -12,7 +12,9 @@ from nysboost.engine.feature_map import FeatureMap
 from nysboost.gram import Gram, KernelGram, Landmarks
 from nysboost.kernels import Matern
 from nysboost.kernels.metric import Mapped
+from nysboost.methods import require_points
 from nysboost.numerics.arrays import Floats, dense, floats_on_host, like, positive_or_one, to_host
+from nysboost.numerics.checks import refuse_unequal
 from nysboost.search.candidates import make_candidates
 from nysboost.search.search import run_search
 from nysboost.settings import Settings
@@ -24,18 +26,15 @@ def target(gram: Gram, y: Any, settings: Settings, rng: np.random.Generator) -> 
     `y` has shape (n,) or (n, t). Of the Gram's kernel only the family counts, if it is Matérn;
     with few rows the largest member of the mixture is returned.
     """
-    if not isinstance(gram, KernelGram):
-        msg = "The method 'target' moves landmarks: it needs rows, not a precomputed kernel."
-        raise ValueError(msg)
-    if not isinstance(gram.kernel, Mapped):
-        msg = (
-            f"The method 'target' finds a metric, which {gram.kernel} does not have: take a "
+    kernel = require_points(gram).kernel
+    if not isinstance(kernel, Mapped):
+        raise ValueError(
+            f"The method 'target' finds a metric, which {kernel} does not have: take a "
             "Gaussian, Laplacian or Matérn kernel."
         )
-        raise ValueError(msg)
     Y, c = indicators(y, gram.n), settings.landmarks(gram.n)
-    kernel: Any = gram.kernel if isinstance(gram.kernel, Matern) else "auto"
-    groups = make_candidates(kernel, "auto", "standard", None, "target", gram.rows)
+    family: Any = kernel if isinstance(kernel, Matern) else "auto"
+    groups = make_candidates(family, "auto", "standard", None, "target", gram.rows)
     fitted = run_search(gram.rows, Y, None, groups, c, rng, budget=gram.budget)
     best = max(fitted.members, key=lambda member: member.weight).model
     found = KernelGram(gram.rows, best.kernel, gram.budget)
@@ -47,19 +46,14 @@ def target(gram: Gram, y: Any, settings: Settings, rng: np.random.Generator) -> 
 def indicators(y: Any, n: int) -> Floats:
     """Return targets as numbers at unit spread, shape (n, t); labels as indicators."""
     if y is None:
-        msg = "The method 'target' needs y, the target that landmarks are to serve: pass y=y."
-        raise ValueError(msg)
+        raise ValueError("The method 'target' needs y, the target to train on: pass y=y.")
     host = to_host(y) if hasattr(y, "device") and not isinstance(y, np.ndarray) else np.asarray(y)
-    if len(host) != n:
-        msg = f"X has {n} rows, but y has {len(host)}: give as many of one as of the other."
-        raise ValueError(msg)
+    refuse_unequal(n, len(host))
     if host.dtype.kind in "fiu" and not _are_labels(host):
         Y = floats_on_host(host).reshape(n, -1)
         if not np.isfinite(Y).all():
-            msg = "y contains NaN or infinity: remove such rows first."
-            raise ValueError(msg)
-        spread = Y.std(axis=0)
-        return np.asarray((Y - Y.mean(axis=0)) / positive_or_one(spread))
+            raise ValueError("y contains NaN or infinity: remove such rows first.")
+        return np.asarray((Y - Y.mean(axis=0)) / positive_or_one(Y.std(axis=0)))
     labels, codes = np.unique(host, return_inverse=True)
     return np.eye(len(labels))[codes.ravel()]
 
