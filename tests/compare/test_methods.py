@@ -44,11 +44,11 @@ def test_the_front_holds_what_nothing_else_beats_on_all_counts():
     ("first", "second", "says"),
     [
         ((0.1, 3.0), (0.2, 0.1), "Use a: its error 0.1 is the smallest of 2 methods; that of b, "
-         "the next, is 2 times as large, though in 0.1 s instead of 3 s."),
+         "the next, is 0.2, though in 0.1 s instead of 3 s."),
         ((0.1, 1.0), (0.104, 2.0), "methods; b came within 5 % of it, in no less time."),
-        ((0.1, 3.0), (0.104, 1.0), "Use b: its error 0.104 is within 5 % of the smallest (0.1, a), "
-         "and it takes 1 s instead of 3 s."),
-        ((1e-9, 3.0), (1e-7, 1.0), "Use b: its error 1e-07 is next to nothing, as is the smallest "
+        ((0.1, 3.0), (0.104, 1.0), "Use b: its error 0.104 is about as small as the smallest "
+         "(0.1, a), and it takes 1 s instead of 3 s."),
+        ((1e-9, 3.0), (1e-7, 1.0), "Use b: its error 1e-07 is about as small as the smallest "
          "(1e-09, a), and it takes 1 s instead of 3 s."),
     ],
 )  # fmt: skip

@@ -11,7 +11,7 @@ from paper.helpers import level, made_up
 
 import nysboost as nb
 from nysboost.compare import charts, learn_report, methods, page
-from nysboost.compare.charts import Chart, Curve, draw_bars, draw_curves, find_style
+from nysboost.compare.charts import Curve, chart_bars, chart_curves, find_style
 from nysboost.compare.learners import COMPACT, OURS, Problem
 from nysboost.compare.methods import DEFAULT_METHODS
 from nysboost.compare.outcomes import Outcome
@@ -26,7 +26,7 @@ def outcome(name, errors, seconds):
 
 
 def page_of(outcomes, **about) -> Page:
-    return methods.make_page(outcomes, methods.list_rows(outcomes, 9), about)
+    return methods.make_page(outcomes, 9, about)
 
 
 def compared() -> Page:
@@ -54,9 +54,9 @@ class Model:
 @pytest.mark.filterwarnings("error")
 def test_names_are_drawn_as_they_are(tmp_path):
     name = "$x_{$ \N{CJK UNIFIED IDEOGRAPH-540D}"
-    draw = functools.partial(draw_bars, label=name, names=[name, "b"], values=[1.0, 2.0])
-    assert "$x_{$" in charts.render(Chart(name, draw))
-    charts.save(Chart(name, draw), tmp_path / "chart.png")
+    chart = chart_bars(name, name, {name: 1.0, "b": 2.0})
+    assert "$x_{$" in charts.render(chart)
+    charts.save(chart, tmp_path / "chart.png")
 
 
 def learned() -> Page:
@@ -119,10 +119,12 @@ def test_of_many_methods_those_of_the_front_are_shown_and_all_are_folded_below()
 def test_nothing_that_the_user_wrote_becomes_markup():
     nasty = "</script><script>alert(1)</script><b>"
     curves = [Curve(nasty, [1, 2], [0.1, float("nan")])] * 2
-    chart = Chart(nasty, functools.partial(draw_curves, x=nasty, y=nasty, curves=curves))
+    chart = chart_curves(nasty, nasty, nasty, curves)
     section = Section(nasty, [nasty], [chart], [Table(nasty, [nasty], [[nasty]], nasty)])
-    pairs = {key: {nasty: nasty} for key in ("commands", "downloads", "settings")}
-    html = page.render(Page(nasty, nasty, [section], notes=[nasty], files=[nasty], **pairs))
+    pair, others = {nasty: nasty}, {"notes": [nasty], "files": [nasty]}
+    html = page.render(
+        Page(nasty, nasty, [section], [pair], commands=pair, settings=pair, **others)
+    )
     assert "<script>alert" not in html
     assert "<b>" not in html
 
@@ -207,12 +209,11 @@ def test_in_a_browser_tables_sort(look):
 
 
 def test_in_a_browser_the_numbers_can_be_downloaded(browser, tmp_path):
-    made = Page("t", "h", [], downloads={"comparison.csv": "a,b\n1,ä\n"})
-    page.write(made, tmp_path / "report.html")
+    page.write(Page("t", "h", [], [{"a": 1, "b": "ä"}]), tmp_path / "report.html")
     browser.get((tmp_path / "report.html").as_uri())
     text = browser.execute_script(
         "return decodeURIComponent(escape(atob(document.querySelector('a[download]')"
         ".href.split(',')[1])))"
     )
-    assert text == "a,b\n1,ä\n"
+    assert text.startswith("a,b,software\n1,ä,NysBoost ")
     assert json.dumps("comparison.csv") in browser.page_source

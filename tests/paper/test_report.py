@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 import nysboost as nb
+from nysboost.compare.page import render
 from nysboost.paper import ledger, report
 from nysboost.paper.claims import CLAIMS
 from nysboost.paper.ledger import compare_means, correct
@@ -80,7 +81,7 @@ def test_statements_that_were_not_run_and_what_decides_the_others_are_folded_awa
     assert len(run.rows) + len(not_run.rows) == len(CLAIMS)
     assert not_run.rows[0] == ["5a", "Runtime: the UUB variants are the fastest.", "runtime"]
     assert (run.folded, why.folded, not_run.folded) == (False, True, True)
-    text = report.render_markdown(make_page(results))
+    text = render(make_page(results), ".md")
     assert "- Made with `nysboost reproduce x --seed 0`" in text
     first, second = text.split("<details>")[:2]
     assert re.search(r"^\| 1 \| .* \| \*\*holds\*\* \| \*\*holds\*\* \|$", first, re.M)

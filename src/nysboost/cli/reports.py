@@ -62,9 +62,9 @@ def learn(options: Namespace) -> dict[str, Any]:
         "settings": {"command": options.again, "landmarks": options.components or "auto"},
     }
     page = learn_report.make_page(outcomes, first, problem, about)
-    rows = learn_report.list_rows(outcomes)
-    publish(page, rows, options.out)
-    return {"headline": page.headline, "next": list(page.commands.values()), "learners": rows}
+    publish(page, options.out)
+    done = {"headline": page.headline, "next": list(page.commands.values())}
+    return done | {"learners": page.records}
 
 
 def _choose_rows(n: int, options: Namespace) -> tuple[str, Any]:
@@ -140,9 +140,9 @@ def compare(options: Namespace) -> dict[str, Any]:
         "commands": _command_to_approximate(method, task, options),
         "settings": {"command": options.again},
     }
-    rows = methods.list_rows(outcomes, budget)
-    publish(methods.make_page(outcomes, rows, about), rows, options.out)
-    return {"recommended": method, "reason": reason, "methods": rows}
+    page = methods.make_page(outcomes, budget, about)
+    publish(page, options.out)
+    return {"recommended": method, "reason": reason, "methods": page.records}
 
 
 def _read_points(options: Namespace) -> tuple[Any, list[str], list[str]]:
@@ -210,7 +210,7 @@ def list_all(options: Namespace) -> dict[str, Any]:
         print(fill(f"kernels: {', '.join(KERNELS)}"))
     if options.what in ("all", "presets"):
         loaded = [presets.load(name) for name in presets.ORDER]
-        rows = [[p.name, p.title, "; ".join(f.label for f in p.figures)] for p in loaded]
+        rows = [[p.name, p.title, "; ".join(p.figures)] for p in loaded]
         print_table(Table("presets", ["name", "experiment", "figures of the paper"], rows))
     if options.what in ("all", "data"):
         head, rows = list(found["data"][0]), [list(row.values()) for row in found["data"]]

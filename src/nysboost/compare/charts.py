@@ -6,7 +6,7 @@ import html
 import io
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,21 +51,19 @@ def find_style(name: str) -> dict[str, Any]:
     A family shares a colour, and each of its members has a mark.
     """
     family = find_family(name)
-    members = nb.FAMILIES.get(family, ())
+    group = family or name.partition(" (")[0]
+    members = list(nb.FAMILIES.get(family, (group, name)))
     if family == "boosting":  # one colour for each choice of weights
-        family = name.partition("-")[0]
-        members = tuple(m for m in members if m.startswith(family))
-    elif not family:
-        family = next((f for f in COLOURS if name.startswith(f)), name)
-        members = (family, name)
-    i, colour = members.index(name), COLOURS.get(family, "#777777")
+        group = name.partition("-")[0]
+        members = [member for member in members if member.startswith(group)]
+    i = members.index(name)
     mark, dash = MARKS[i % len(MARKS)], DASHES[i % len(DASHES)]
-    return {"color": colour, "marker": mark, "linestyle": dash}
+    return {"color": COLOURS.get(group, "#777777"), "marker": mark, "linestyle": dash}
 
 
 @dataclass(frozen=True)
 class Chart:
-    """What draws into axes, under a title; `file` is where its picture lies beside a page."""
+    """A title, and a function that draws into axes; `file` is its picture beside a page."""
 
     title: str
     draw: Callable[[Any], Any]
@@ -82,28 +80,35 @@ class Curve(NamedTuple):
     error: Any = None
 
 
-def draw_curves(
-    axes: Any, x: str, y: str, curves: Sequence[Curve], *, log_x: bool = False, log_y: bool = True
-) -> None:
-    """Draw curves over axes with these names, logarithmic if values spread by over 8×."""
-    axes.set(xlabel=x, ylabel=y.replace(" (", "\n("))  # in two lines it is not cut off
-    for curve in curves:
-        look = find_style(curve.name)
-        look |= {"linestyle": "none"} if len(curve.x) == 1 else {}
-        axes.plot(curve.x, curve.y, label=curve.name, markersize=4, **look)
-        mean, error = np.asarray(curve.y), np.asarray(curve.error, dtype=float)
-        if np.isfinite(error).all():
-            band = {"color": look["color"], "alpha": 0.15, "linewidth": 0}
-            axes.fill_between(curve.x, mean - error, mean + error, **band)
-    _set_scale(axes, "x", log_x, [v for curve in curves for v in curve.x])
-    _set_scale(axes, "y", log_y, [v for curve in curves for v in curve.y])
+def chart_curves(
+    title: str, x: str, y: str, curves: Sequence[Curve], *, log: str = "y", file: str = ""
+) -> Chart:
+    """Chart curves; the axes in `log` are logarithmic if their values spread by over 8×."""
+
+    def draw(axes: Any) -> None:
+        axes.set(xlabel=x, ylabel=y.replace(" (", "\n("))  # in two lines it is not cut off
+        for curve in curves:
+            look = find_style(curve.name) | ({"linestyle": "none"} if len(curve.x) == 1 else {})
+            axes.plot(curve.x, curve.y, label=curve.name, markersize=4, **look)
+            mean, error = np.asarray(curve.y), np.asarray(curve.error, dtype=float)
+            if np.isfinite(error).all():
+                band = {"color": look["color"], "alpha": 0.15, "linewidth": 0}
+                axes.fill_between(curve.x, mean - error, mean + error, **band)
+        _set_scale(axes, "x", "x" in log, [v for curve in curves for v in curve.x])
+        _set_scale(axes, "y", "y" in log, [v for curve in curves for v in curve.y])
+
+    return Chart(title, draw, file)
 
 
-def draw_bars(axes: Any, label: str, names: Sequence[Any], values: Sequence[float]) -> None:
-    """Draw a bar for each name, the first on top."""
-    axes.barh(list(map(str, names)), values, height=0.6, color=COLOURS["NysBoost"])
-    axes.set(xlabel=label)
-    axes.invert_yaxis()
+def chart_bars(title: str, label: str, values: Mapping[Any, float]) -> Chart:
+    """Chart a bar for each name, the first on top."""
+
+    def draw(axes: Any) -> None:
+        axes.barh(list(map(str, values)), values.values(), height=0.6, color=COLOURS["NysBoost"])
+        axes.set(xlabel=label)
+        axes.invert_yaxis()
+
+    return Chart(title, draw, height=0.8 + 0.26 * len(values))
 
 
 def _set_scale(axes: Any, name: str, logarithmic: bool, values: Sequence[Any]) -> None:
@@ -112,15 +117,14 @@ def _set_scale(axes: Any, name: str, logarithmic: bool, values: Sequence[Any]) -
     found = np.asarray(values, dtype=np.float64)
     found = found[np.isfinite(found)]
     if logarithmic and found.size and 0 < 8 * found.min() < found.max():
-        getattr(axes, f"set_{name}scale")("log")
+        axes.set(**{f"{name}scale": "log"})
         steps = (1.0,) if found.max() > 100 * found.min() else (1.0, 2.0, 5.0)
         axis.set_major_locator(ticker.LogLocator(subs=steps))
         axis.set_major_formatter("{x:g}")
-        axis.set_minor_formatter(ticker.NullFormatter())
-    elif (found == found.round()).all():
-        axis.set_major_locator(ticker.MaxNLocator(6, integer=True, steps=[1, 2, 5, 10]))
+        axis.set_minor_formatter("")
     else:  # long numbers would touch on a phone
-        axis.set_major_locator(ticker.MaxNLocator(5))
+        whole = bool((found == found.round()).all())
+        axis.set_major_locator(ticker.MaxNLocator(5 + whole, integer=whole))
 
 
 @contextmanager

@@ -11,10 +11,10 @@ import numpy as np
 from sklearn.calibration import CalibrationDisplay
 from sklearn.metrics import confusion_matrix
 
-from nysboost.compare.charts import BLACK, COLOURS, Chart, Curve, draw_bars, draw_curves
+from nysboost.compare.charts import BLACK, COLOURS, Chart, Curve, chart_bars, chart_curves
 from nysboost.compare.learners import COMPACT, OURS, Problem, is_ours, say_outcome
 from nysboost.compare.outcomes import Outcome
-from nysboost.compare.page import Page, Section, Table, format_number
+from nysboost.compare.page import Page, Section, Table
 from nysboost.compare.peers import CONSTANT
 from nysboost.data.rows import spaced_indices
 from nysboost.plots import CoverageDisplay
@@ -24,6 +24,10 @@ EXAMINED = 500
 """Test rows at most that are drawn, and that effects are averaged over."""
 SHOWN, EFFECTS, LABELS = 15, 4, 10
 """Columns whose importance is drawn, and whose effect is; labels of a confusion matrix."""
+NOTE = (
+    f"In bold: the better of ours. {COMPACT}: landmarks alone, a small model. "
+    f"{CONSTANT}: the mean, or the most frequent label."
+)
 
 
 def make_page(
@@ -33,46 +37,31 @@ def make_page(
 
     `about` are other parts of the page: its notes, commands and settings.
     """
-    timed = [Curve(o.name, [o.seconds], [o.error]) for o in outcomes if o.name != CONSTANT]
-    measure = problem.measure
-    draw = partial(draw_curves, x="seconds to fit", y=measure, curves=timed, log_x=True)
-    charts = [Chart("Error against time", draw)] if timed else []
-    sections = [Section("Learners", charts=charts, tables=[_make_table(outcomes, problem)])]
-    if first:
-        sections += [_show_predictions(problem, *first), _show_features(problem, *first[:2])]
-    title = f"Learners that predict {problem.target}, compared"
-    return Page(title, say_outcome(outcomes, measure, problem.target), sections, **about)
-
-
-def list_rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
-    """Return the rows of ``comparison.csv``."""
-    return [
+    records = [
         {
-            "learner": o.name, "error": o.error, "log_loss": o.mean("log_loss"),
-            "folds": len(o.measured["error"]), "fit_seconds": o.seconds,
-            "predict_seconds": o.mean("predict_seconds"),
+            "learner": o.name, "error": o.error, "standard_error": o.standard_error,
+            "log_loss": o.mean("log_loss"), "folds": len(o.measured["error"]),
+            "fit_seconds": o.seconds, "predict_seconds": o.mean("predict_seconds"),
         }
         for o in outcomes
     ]  # fmt: skip
-
-
-def _make_table(outcomes: Sequence[Outcome], problem: Problem) -> Table:
-    """Return the outcomes as a table; the best of ours is bold."""
-    rows = []
-    for o, row in zip(outcomes, list_rows(outcomes), strict=True):
-        found = [f"{format_number(o.error)} ± {format_number(o.standard_error, 2)}"]
-        found += [format_number(row["log_loss"])] if problem.classify else []
-        times = [format_number(row[name], 2) for name in ("fit_seconds", "predict_seconds")]
-        rows.append([o.name, *found, str(row["folds"]), *times])
-    ours = [i for i, o in enumerate(outcomes) if is_ours(o.name)]
-    measures = ("wrong", "log loss") if problem.classify else ("RMSE",)
-    head = ("learner", *measures, "folds", "seconds to fit", "seconds to predict")
-    note = (
-        f"Mean ± standard error over folds. In bold: the better of ours. {COMPACT}: landmarks "
-        f"alone, a small model. {CONSTANT}: the mean, or the most frequent label."
-    )
-    title = "Learners, smallest error first"
-    return Table(title, head, rows, note, marked=frozenset(ours[:1]))
+    columns = {
+        "learner": "learner", "wrong" if problem.classify else "RMSE": "error",
+        "± standard error": "standard_error", "log loss": "log_loss", "folds": "folds",
+        "seconds to fit": "fit_seconds", "seconds to predict": "predict_seconds",
+    }  # fmt: skip
+    if not problem.classify:
+        del columns["log loss"]
+    ours = [o.name for o in outcomes if is_ours(o.name)][:1]
+    table = Table.of("Learners, smallest error first", columns, records, note=NOTE, marked=ours)
+    timed = [Curve(o.name, [o.seconds], [o.error]) for o in outcomes if o.name != CONSTANT]
+    chart = chart_curves("Error against time", "seconds to fit", problem.measure, timed, log="xy")
+    sections = [Section("Learners", charts=[chart] if timed else [], tables=[table])]
+    if first:
+        sections += [_show_predictions(problem, *first), _show_features(problem, *first[:2])]
+    headline = say_outcome(outcomes, problem.measure, problem.target)
+    title = f"Learners that predict {problem.target}, compared"
+    return Page(title, headline, sections, records, **about)
 
 
 def _show_predictions(problem: Problem, model: Any, table: Any, y: Any) -> Section:
@@ -90,31 +79,28 @@ def _show_predictions(problem: Problem, model: Any, table: Any, y: Any) -> Secti
         charts = [Chart("Calibration of probabilities", calibrate)]
         return Section("Predictions", said, charts, [_make_confusion_table(y, predicted)])
     std = model.predict(table, return_std=True)[1]
-    true = partial(_draw_points, x=predicted, y=y, label="true", slope=1)
-    missed = partial(_draw_points, x=predicted, y=y - predicted, label="true − predicted", slope=0)
+    some, ends = spaced_indices(len(y), EXAMINED), np.array([predicted.min(), predicted.max()])
+
+    def scatter(axes: Any, values: Any, label: str, slope: int) -> None:
+        axes.plot(predicted[some], values[some], ".", markersize=4, alpha=0.5, color=COLOURS[OURS])
+        axes.plot(ends, slope * ends, "--", color=BLACK, linewidth=1)  # where they should be
+        axes.set(xlabel="predicted", ylabel=label)
+        axes.locator_params("x", nbins=6)  # long numbers would touch on a phone
 
     def cover(axes: Any) -> None:
         CoverageDisplay.from_predictions(y, predicted, std, ax=axes)
 
+    true = partial(scatter, values=y, label="true", slope=1)
+    missed = partial(scatter, values=y - predicted, label="true − predicted", slope=0)
     charts = [Chart("True against predicted values", true), Chart("Residuals", missed)]
     return Section("Predictions", said, [*charts, Chart("Calibration of intervals", cover)])
-
-
-def _draw_points(axes: Any, x: Any, y: Any, label: str, slope: int) -> None:
-    """Draw some points over the predictions x, and the line where they should be."""
-    some = spaced_indices(len(x), EXAMINED)
-    axes.plot(x[some], y[some], ".", markersize=4, alpha=0.5, color=COLOURS[OURS])
-    ends = np.array([x.min(), x.max()])
-    axes.plot(ends, slope * ends, "--", color=BLACK, linewidth=1)
-    axes.set(xlabel="predicted", ylabel=label)
-    axes.locator_params("x", nbins=6)  # long numbers would touch on a phone
 
 
 def _show_features(problem: Problem, model: Any, table: Any) -> Section:
     """Return the importance of the columns, and the effects of those that matter most."""
     shares = dict(zip(table.column_names, model.feature_importances_, strict=True))
     names = sorted(shares, key=lambda name: -shares[name])
-    charts = [_make_bars("Importance", "share of all", {n: shares[n] for n in names[:SHOWN]})]
+    charts = [chart_bars("Importance", "share of all", {n: shares[n] for n in names[:SHOWN]})]
     rng = np.random.default_rng(problem.seed)
     rows = table.take(np.sort(rng.permutation(len(table))[:EXAMINED]))
     on = f"mean predicted {problem.target}"
@@ -122,23 +108,17 @@ def _show_features(problem: Problem, model: Any, table: Any) -> Section:
         on = f"mean probability of {problem.target} = {model.classes_[-1]}"
     on = textwrap.fill(on, 36)  # longer lines would be cut off
     for name in names[:EFFECTS]:
-        effect = _find_effect(model, rows, name)
+        effect, title = _find_effect(model, rows, name), f"Effect of {name}"
         if any(isinstance(value, str) for value in effect):
-            charts.append(_make_bars(f"Effect of {name}", on, effect))
+            charts.append(chart_bars(title, on, effect))
         else:
-            curves = [Curve(OURS, list(effect), list(effect.values()))]
-            draw = partial(draw_curves, x=name, y=on, curves=curves, log_y=False)
-            charts.append(Chart(f"Effect of {name}", draw))
+            curve = Curve(OURS, list(effect), list(effect.values()))
+            charts.append(chart_curves(title, name, on, [curve], log=""))
     note = (
         "Importance: by how much the error grows if a column is shuffled. Effect: the mean "
         "prediction if every test row had this value."
     )
     return Section("Features", [note], charts)
-
-
-def _make_bars(title: str, label: str, values: Mapping[Any, float]) -> Chart:
-    draw = partial(draw_bars, label=label, names=list(values), values=list(values.values()))
-    return Chart(title, draw, height=0.8 + 0.26 * len(values))
 
 
 def _find_effect(model: Any, table: Any, name: str) -> dict[Any, float]:

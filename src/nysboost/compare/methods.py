@@ -12,12 +12,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import nysboost as nb
-from nysboost.compare.charts import Chart, Curve, draw_curves, find_family
+from nysboost.compare.charts import Curve, chart_curves, find_family
 from nysboost.compare.outcomes import Measures, Outcome, run_rounds
-from nysboost.compare.page import Page, Section, Table, format_number
-from nysboost.gram import make_gram
+from nysboost.compare.page import Page, Section, Table
 from nysboost.kernels import Kernel, make_kernel
-from nysboost.numerics.arrays import Floats, floats_on_host
 from nysboost.numerics.checks import unknown
 from nysboost.user_error import WRONG_CALL, UserError, with_exit_code
 
@@ -42,8 +40,6 @@ NONE = 1e-6
 """Errors below this are none: numbers in float32 have no more digits."""
 MUCH_FASTER = 0.5
 """Of tied methods, one in half the time is recommended."""
-STRIP = 1024
-"""Rows of the approximation that are compared with those of the matrix at a time."""
 
 
 @dataclass(frozen=True)
@@ -122,28 +118,19 @@ def run(task: Task, note: Callable[[str], None]) -> list[Outcome]:
     def may_fail(_: str, error: Exception) -> bool:
         return task.lenient and isinstance(error, ValueError)
 
+    def measure(method: str, seed: int) -> Measures:
+        how, began = task.sizes(method) | {"random_state": task.seed + seed}, time.process_time()
+        found = nb.approximate(task.X, method, task.kernel, **how)
+        seconds, entries = time.process_time() - began, found.entries_evaluated
+        return {"error": found.relative_error(), "seconds": seconds, "entries": entries}
+
+    rounds = (
+        {method: partial(measure, method, seed) for method in task.methods}
+        for seed in range(task.repeats)
+    )
     # With one thread, processor time is the time on an idle machine.
     with threadpool_limits(1), with_exit_code(WRONG_CALL):
-        G = floats_on_host(make_gram(task.X, task.kernel).whole())
-        rounds = (
-            {method: partial(_measure, task, method, seed, G) for method in task.methods}
-            for seed in range(task.repeats)
-        )
         return run_rounds(rounds, task.repeats, may_fail, note)
-
-
-def _measure(task: Task, method: str, seed: int, G: Floats) -> Measures:
-    """Return error, seconds and entries of one method with one seed."""
-    began = time.process_time()
-    found = nb.approximate(
-        task.X, method, task.kernel, random_state=task.seed + seed, **task.sizes(method)
-    )
-    seconds, squares = time.process_time() - began, 0.0
-    for start in range(0, len(G), STRIP):
-        at = slice(start, start + STRIP)
-        squares += float(np.sum((G[at] - floats_on_host(found.block(at, slice(None)))) ** 2))
-    error = float(np.sqrt(squares / np.sum(G**2)))
-    return {"error": error, "seconds": seconds, "entries": float(found.entries_evaluated)}
 
 
 def find_pareto_front(outcomes: Sequence[Outcome]) -> set[str]:
@@ -163,10 +150,8 @@ def recommend(outcomes: Sequence[Outcome]) -> tuple[str, str]:
     tied = [o for o in outcomes if o.error <= max(CLOSE * best.error, NONE)]
     fastest = min(tied, key=lambda o: o.seconds)
     if fastest.seconds <= MUCH_FASTER * best.seconds:
-        close = fastest.error <= CLOSE * best.error
         return fastest.name, (
-            f"Use {fastest.name}: its error {fastest.error:.3g} is "
-            f"{'within 5 % of' if close else 'next to nothing, as is'} the smallest "
+            f"Use {fastest.name}: its error {fastest.error:.3g} is about as small as the smallest "
             f"({best.error:.3g}, {best.name}), and it takes {fastest.seconds:.2g} s instead of "
             f"{best.seconds:.2g} s."
         )
@@ -174,56 +159,39 @@ def recommend(outcomes: Sequence[Outcome]) -> tuple[str, str]:
     if ties := [o.name for o in others if o.error <= CLOSE * best.error]:
         return best.name, f"{text}; {', '.join(ties)} came within 5 % of it, in no less time."
     second = others[0]
-    more = second.seconds < MUCH_FASTER * best.seconds
-    speed = f", though in {second.seconds:.2g} s instead of {best.seconds:.2g} s" if more else ""
-    ratio = (
-        f"{second.error / best.error:.2g} times as large" if best.error else f"{second.error:.3g}"
-    )
-    return best.name, f"{text}; that of {second.name}, the next, is {ratio}{speed}."
+    text += f"; that of {second.name}, the next, is {second.error:.3g}"
+    if second.seconds < MUCH_FASTER * best.seconds:
+        text += f", though in {second.seconds:.2g} s instead of {best.seconds:.2g} s"
+    return best.name, f"{text}."
 
 
-def make_page(
-    outcomes: Sequence[Outcome], rows: Sequence[Mapping[str, Any]], about: Mapping[str, Any]
-) -> Page:
+COLUMNS = {
+    "method": "method", "family": "family", "relative error": "error",
+    "± standard error": "standard_error", "seconds": "seconds", "entries evaluated": "entries",
+    "front": "front",
+}  # fmt: skip
+
+
+def make_page(outcomes: Sequence[Outcome], budget: int, about: Mapping[str, Any]) -> Page:
     """Return the report of a comparison; `about` are its notes, commands and settings."""
     best, reason = recommend(outcomes)
-    shown = [row for row in rows if len(rows) <= FEW or row["front"] or row["method"] == best]
-    draw = partial(
-        draw_curves,
-        x="seconds to fit (processor time, one thread)",
-        y="relative error (Frobenius norm)",
-        curves=[Curve(row["method"], [row["seconds"]], [row["error"]]) for row in shown],
-        log_x=True,
-    )
-    title = "Methods, smallest error first" if shown == rows else "The methods of the front"
-    tables = [_make_table(title, shown, best, note=FRONT)]
-    if shown != rows:
-        tables += [_make_table(f"All {len(rows)} methods", rows, best, folded=True)]
-    charts = [Chart("Error against time", draw)]
-    sections = [Section("Methods", charts=charts, tables=tables)]
-    return Page("Nyström methods compared on your data", reason, sections, **about)
-
-
-def _make_table(title: str, rows: Sequence[Mapping[str, Any]], best: str, **how: Any) -> Table:
-    head = ["method", "family", "relative error", "± standard error", "seconds"]
-    head += ["entries evaluated", "front"]
-    cells = []
-    for row in rows:
-        numbers = (format_number(row[name]) for name in ("error", "standard_error", "seconds"))
-        entries, star = f"{row['entries']:,.0f}", "★" if row["front"] else ""
-        cells.append([row["method"], row["family"], *numbers, entries, star])
-    marked = frozenset(i for i, row in enumerate(rows) if row["method"] == best)
-    return Table(title, head, cells, marked=marked, **how)
-
-
-def list_rows(outcomes: Sequence[Outcome], budget: int) -> list[dict[str, Any]]:
-    """Return the rows of ``comparison.csv``."""
     front = find_pareto_front(outcomes)
-    return [
+    records: list[dict[str, Any]] = [
         {
             "method": o.name, "family": find_family(o.name), "landmarks": budget, "error": o.error,
             "standard_error": o.standard_error, "seconds": o.seconds,
-            "entries": o.mean("entries"), "front": o.name in front,
+            "entries": round(o.mean("entries")), "front": o.name in front,
         }
         for o in outcomes
     ]  # fmt: skip
+    shown = [r for r in records if len(records) <= FEW or r["front"] or r["method"] == best]
+    x, y = "seconds to fit (processor time, one thread)", "relative error (Frobenius norm)"
+    curves = [Curve(r["method"], [r["seconds"]], [r["error"]]) for r in shown]
+    chart = chart_curves("Error against time", x, y, curves, log="xy")
+    title = "Methods, smallest error first" if shown == records else "The methods of the front"
+    tables = [Table.of(title, COLUMNS, shown, note=FRONT, marked=[best])]
+    if shown != records:
+        title = f"All {len(records)} methods"
+        tables.append(Table.of(title, COLUMNS, records, folded=True, marked=[best]))
+    section = Section("Methods", charts=[chart], tables=tables)
+    return Page("Nyström methods compared on your data", reason, [section], records, **about)

@@ -7,8 +7,8 @@ import csv
 import io
 import json
 import platform
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -24,22 +24,29 @@ LONG = 40
 """Letters from which a cell is text that wraps."""
 WIDE = 4
 """Columns from which a table becomes a list on a phone, as one with long cells does."""
-VERDICTS = ("holds", "holds or ties", "fails only in size", "does not hold", "undecided", "not run")
-"""Words of the paper's ledger that are coloured."""
 PRINTED = 140
 """Letters in a line of a table that is printed to a file."""
+Record = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table; `folded` tables open with a click, `marked` rows are bold."""
+    """A table; `folded` tables open with a click, rows of a `marked` first cell are bold."""
 
     title: str
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
     note: str = ""
     folded: bool = False
-    marked: frozenset[int] = frozenset()
+    marked: Collection[str] = ()
+
+    @classmethod
+    def of(
+        cls, title: str, columns: Mapping[str, str], records: Iterable[Record], **how: Any
+    ) -> Table:
+        """Return a table of records; `columns` map a heading to the key of its values."""
+        rows = [[_format_cell(record[key]) for key in columns.values()] for record in records]
+        return cls(title, list(columns), rows, **how)
 
     @property
     def wide(self) -> bool:
@@ -61,67 +68,84 @@ class Section:
 class Page:
     """A whole report: its outcome in plain words comes first.
 
-    `commands` map a sentence to a command; `downloads`, from a name to a text, are kept inside the
-    page; `files` lie beside it.
+    `commands` map a sentence to a command; `records` are what a comparison measured, kept inside
+    the page as ``comparison.csv``; `files` lie beside it.
     """
 
     title: str
     headline: str
     sections: Sequence[Section]
+    records: Sequence[Record] = ()
     notes: Sequence[str] = ()
     commands: Mapping[str, str] = field(default_factory=dict)
-    downloads: Mapping[str, str] = field(default_factory=dict)
     files: Sequence[str] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
-def render(page: Page) -> str:
-    """Return a page as HTML text; the template escapes every text."""
+def render(page: Page, suffix: str = ".html") -> str:
+    """Return a page as HTML, where every text is escaped, or as Markdown (".md")."""
     jinja2 = import_optional("jinja2", "experiments")
-    loader = jinja2.PackageLoader(__package__, ".")
     templates = jinja2.Environment(
-        autoescape=True, loader=loader, trim_blocks=True, undefined=jinja2.StrictUndefined
+        autoescape=jinja2.select_autoescape(),
+        loader=jinja2.PackageLoader(__package__, "."),
+        trim_blocks=True,
+        keep_trailing_newline=True,
+        undefined=jinja2.StrictUndefined,
     )
-    inside = {
-        name: "data:text/csv;base64," + base64.b64encode(text.encode()).decode()
-        for name, text in page.downloads.items()
-    }
+    links = {Path(file).name: file for file in page.files}
+    if page.records:
+        content = base64.b64encode(_format_csv(page.records).encode()).decode()
+        links["comparison.csv"] = f"data:text/csv;base64,{content}"
     versions = {n: metadata.version(n) for n in ("nysboost", "numpy", "scipy", "scikit-learn")}
     environment = {"Python": platform.python_version(), **versions, "system": platform.platform()}
-    text: str = templates.get_template("page.html").render(
+    text: str = templates.get_template(f"page{suffix}").render(
         page=page,
         software=SOFTWARE,
-        links=inside | {Path(file).name: file for file in page.files},
+        links=links,
         draw=charts.render,
         long=LONG,
-        verdicts=VERDICTS,
         settings=json.dumps(page.settings, indent=2, ensure_ascii=False, default=str),
         environment=json.dumps(environment, indent=2),
     )
     return text
 
 
-def write(page: Page, path: Path, *, keep: bool = True) -> None:
-    """Write a page as one HTML file; an earlier one may be kept under another name."""
-    text = render(page)
-    if keep and path.exists():
-        kept = path.with_name(f"{path.stem}.earlier{path.suffix}")
-        path.replace(kept)
-        print(f"The earlier report is kept as {kept}.")
+def write(page: Page, path: Path) -> None:
+    """Write a page as one HTML or Markdown file."""
     with atomic_text(path, "The report") as file:
-        file.write(text)
+        file.write(render(page, path.suffix))
 
 
-def publish(page: Page, rows: Sequence[Mapping[str, Any]], out: Path) -> None:
+def write_csv(path: Path, records: Sequence[Record]) -> None:
+    """Write records as CSV."""
+    with atomic_text(path, "The table") as file:
+        file.write(_format_csv(records))
+
+
+def _format_csv(records: Sequence[Record]) -> str:
+    """Return records as CSV, NaN as nothing; the last column has the version."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow((*records[0], "software"))
+    for record in records:
+        writer.writerow((*("" if v != v else v for v in record.values()), SOFTWARE))
+    return text.getvalue()
+
+
+def publish(page: Page, out: Path) -> None:
     """Write a comparison as CSV and as a page, say what came of it and what to do next."""
     print_table(page.sections[0].tables[0])
     late = [n for n in page.notes if n.startswith("Stopped") or "was left out" in n]
     print(*late, page.headline, sep="\n")
-    text = write_csv(out / "comparison.csv", list(rows[0]), (row.values() for row in rows))
-    write(replace(page, downloads={"comparison.csv": text}), out / "report.html")
+    write_csv(out / "comparison.csv", page.records)
+    path, earlier = out / "report.html", out / "report.earlier.html"
+    if path.exists():
+        path.replace(earlier)
+        print(f"The earlier report is kept as {earlier}.")
+    write(page, path)
     for sentence, command in page.commands.items():
         print(f"{sentence}\n  {command}")
-    print(f"The report is {out / 'report.html'}.")
+    print(f"The report is {path}.")
     if any(note.startswith("Stopped") for note in page.notes):
         raise KeyboardInterrupt
 
@@ -132,13 +156,12 @@ def print_table(table: Table) -> None:
     from rich import box, console
     from rich import table as tables
 
-    drawn = tables.Table(
-        title=table.title, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold"
-    )
+    look: Any = {"title_justify": "left", "title_style": "bold", "box": box.SIMPLE_HEAD}
+    drawn = tables.Table(title=table.title, **look)
     for i, name in enumerate(table.head):
         drawn.add_column(name, overflow="fold", no_wrap=i == 0)
-    for i, row in enumerate(table.rows):
-        drawn.add_row(*row, style="bold" if i in table.marked else None)
+    for row in table.rows:
+        drawn.add_row(*row, style="bold" if row[0] in table.marked else None)
     printer = console.Console(highlight=False)
     printer.width = printer.width if printer.is_terminal else PRINTED
     printer.print(drawn, markup=False)
@@ -157,18 +180,13 @@ def make_writable(folder: Path) -> None:
         raise UserError(msg) from error
 
 
-def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
-    """Write rows as CSV, and return the text; the last column names the version.
-
-    CSV has no place for a comment that every reader skips, so it is a column as any other.
-    """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow((*columns, "software"))
-    writer.writerows((*row, SOFTWARE) for row in rows)
-    with atomic_text(path, "The table") as file:
-        file.write(text.getvalue())
-    return text.getvalue()
+def _format_cell(value: Any) -> str:
+    """Return a text as it is, a star for what is true, a count in full, or a number."""
+    if isinstance(value, bool):
+        return "★" if value else ""
+    if isinstance(value, float):
+        return format_number(value)
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def format_number(value: float, digits: int = 3) -> str:

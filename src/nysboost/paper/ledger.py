@@ -10,7 +10,7 @@ ties", "fails only in size" if all are tied, or, with something open, is undecid
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
@@ -86,16 +86,19 @@ class Results:
             found.append(Summary(method, mean, spread / np.sqrt(n), p_value, holm, match))
         return found
 
-    def rows(self, methods: Sequence[str], readings: Sequence[str]) -> Iterator[tuple[object, ...]]:
-        """Return the summaries of some methods, one row for each number of learners."""
-        for reading in readings:
-            for s in self.summaries(reading):
-                if s.method in methods:
-                    n = len(self.values[reading][s.method])
-                    numbers = zip(s.mean, s.standard_error, s.p_value, s.holm, strict=True)
-                    for count, row in zip(self.counts, numbers, strict=True):
-                        text = ("" if np.isnan(v) else repr(float(v)) for v in row)
-                        yield (self.preset.name, reading, s.method, count, n, *text)
+    def records(self) -> list[dict[str, Any]]:
+        """Return the summaries under every reading, a record for each number of learners."""
+        return [
+            {
+                "preset": self.preset.name, "reading": reading, "method": s.method,
+                "learners": count, "replicates": len(self.values[reading][s.method]),
+                "mean": s.mean[i], "standard_error": s.standard_error[i],
+                "p_value": s.p_value[i], "holm": s.holm[i],
+            }
+            for reading in self.preset.readings
+            for s in self.summaries(reading)
+            for i, count in enumerate(self.counts)
+        ]  # fmt: skip
 
 
 def compare_means(first: Floats, second: Floats, paired: bool = False) -> tuple[Floats, Floats]:
@@ -138,6 +141,17 @@ class Decision:
     counts: Mapping[str, int] = field(default_factory=dict)
     weakest: str = ""
     rests_on: str = ""
+
+    def record(self) -> dict[str, Any]:
+        """Return a row of ``ledger.csv``."""
+        kinds = {"held": "hold", "reversed": "reversed", "tied": "tied", "open": "open"}
+        return {
+            "claim": self.claim.number, "statement": self.claim.statement,
+            "reading": self.reading, "verdict": self.verdict,
+            **{name: self.counts.get(kind, 0) for name, kind in kinds.items()},
+            "rests on": self.rests_on, "weakest comparison": self.weakest,
+            "presets not run": " ".join(self.not_run),
+        }  # fmt: skip
 
 
 def decide(claim: Claim, results: Mapping[str, Results], reading: str) -> Decision:
@@ -213,19 +227,6 @@ def decide_all(results: Mapping[str, Results]) -> list[Decision]:
     """Decide every claim under each reading of V that was run."""
     readings = dict.fromkeys(r for result in results.values() for r in result.values)
     return [decide(claim, results, reading) for claim in CLAIMS for reading in readings]
-
-
-COLUMNS = (
-    *("claim", "statement", "reading", "verdict", "held", "reversed", "tied", "open"),
-    *("rests on", "weakest comparison", "presets not run"),
-)
-
-
-def list_row(d: Decision) -> list[object]:
-    """Return a row of ``ledger.csv``."""
-    counts = [d.counts.get(kind, 0) for kind in ("hold", "reversed", "tied", "open")]
-    found = [d.claim.number, d.claim.statement, d.reading, d.verdict, *counts]
-    return [*found, d.rests_on, d.weakest, " ".join(d.not_run)]
 
 
 def group_by_claim(decisions: Iterable[Decision]) -> dict[str, list[Decision]]:

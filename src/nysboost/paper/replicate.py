@@ -1,7 +1,7 @@
 """One replicate: nine boosting trajectories and an ensemble, each found once, give 30 methods.
 
-The errors of all mixtures are exact. Inner products of shared features are computed once; small
-errors, where that expansion cancels, go through an orthonormal basis of all features instead.
+The errors of all mixtures are exact: their squares are expanded into inner products of features,
+which are computed once; small ones, where that cancels, come from the residual.
 """
 
 from __future__ import annotations
@@ -137,51 +137,23 @@ def relative_errors(
 ) -> dict[Key, float]:
     """Return ‖G − Σ w_i F_i F_iᵀ‖_F / ‖G‖_F for each vector of weights.
 
-    G has shape (n, n), F_i (n, k_i); each vector, of shape (p,), weighs the first p learners.
+    G has shape (n, n), F_i (n, k_i); each vector, of shape (p,), weighs the first p learners. The
+    square is ‖G‖² − 2 Σ w_i ⟨G, F_i F_iᵀ⟩ + wᵀHw with H_ij = ‖F_iᵀF_j‖², or, where that cancels,
+    computed from the residual itself.
     """
-    F = namespace(G).concat(list(features), axis=1)
-    starts = np.concatenate([[0], np.cumsum([f.shape[1] for f in features])])
-    total, vectors = _square(G), list(weights.values())
-    squares = _expand(G, F, starts, vectors, total)
-    if min(squares) < CANCELS_BELOW**2 * total:
-        squares = _project(G, F, starts, vectors)
-    errors = np.sqrt(np.maximum(squares, 0.0) / total)
-    return dict(zip(weights, errors.tolist(), strict=True))
-
-
-def _expand(
-    G: Array, F: Array, starts: NDArray[np.intp], weights: Sequence[Floats], total: float
-) -> list[float]:
-    """‖G‖² − 2 Σ w_i ⟨G, K_i⟩ + wᵀHw with H_ij = ‖F_iᵀF_j‖²."""
-    columns = to_host(namespace(F).sum(F * (G @ F), axis=0))
-    with_G = np.add.reduceat(columns, starts[:-1])
-    products = to_host(F.T @ F) ** 2
-    H = np.add.reduceat(np.add.reduceat(products, starts[:-1], axis=0), starts[:-1], axis=1)
-    sizes = map(len, weights)
-    return [
-        float(total - 2 * w @ with_G[:p] + w @ H[:p, :p] @ w)
-        for w, p in zip(weights, sizes, strict=True)
-    ]
-
-
-def _project(
-    G: Array, F: Array, starts: NDArray[np.intp], weights: Sequence[Floats]
-) -> list[float]:
-    """‖G − QSQᵀ‖² + ‖S − R D_w Rᵀ‖² with F = QR and S = QᵀGQ: a sum, so nothing cancels."""
     xp = namespace(G)
-    Q, R = xp.linalg.qr(F)
-    S = Q.T @ G @ Q
-    beyond = _square(G - Q @ S @ Q.T)
-    squares = []
-    for w in weights:
-        c = int(starts[len(w)])
-        r = min(c, R.shape[0])
-        scaled = R[:r, :c] * like(np.repeat(w, np.diff(starts[: len(w) + 1])), R)
-        inner = _square(S[:r, :r] - scaled @ R[:r, :c].T)
-        squares.append(beyond + inner + 2 * _square(S[:r, r:]) + _square(S[r:, r:]))
-    return squares
-
-
-def _square(A: Array) -> float:
-    """Return ‖A‖²."""
-    return float(namespace(A).sum(A * A))
+    F, widths = xp.concat(list(features), axis=1), np.array([f.shape[1] for f in features])
+    starts = np.concatenate([[0], np.cumsum(widths)[:-1]])
+    total = float(xp.sum(G * G))
+    with_G = np.add.reduceat(to_host(xp.sum(F * (G @ F), axis=0)), starts)
+    H = np.add.reduceat(np.add.reduceat(to_host(F.T @ F) ** 2, starts, axis=0), starts, axis=1)
+    errors = {}
+    for key, w in weights.items():
+        p = len(w)
+        square = float(total - 2 * w @ with_G[:p] + w @ H[:p, :p] @ w)
+        if square < CANCELS_BELOW**2 * total:
+            used = F[:, : sum(widths[:p])]
+            residual = G - (used * like(np.repeat(w, widths[:p]), F)) @ used.T
+            square = float(xp.sum(residual * residual))
+        errors[key] = float(np.sqrt(square / total))
+    return errors

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
-from functools import partial
 from itertools import product
 from pathlib import Path
 
-from nysboost._version import SOFTWARE
 from nysboost.compare import charts
-from nysboost.compare.charts import Chart, Curve, draw_curves
+from nysboost.compare.charts import Chart, Curve, chart_curves
 from nysboost.compare.page import Page, Section, Table, format_number, write_csv
 from nysboost.numerics.checks import format_count
 from nysboost.paper import datasets, ledger
@@ -43,31 +40,31 @@ def make_page(
     command: str,
 ) -> Page:
     """Return the report of presets, with the sizes of data as read and the command to repeat."""
-    data = []
-    for row in datasets.list_all():
-        if (name := row["name"]) in sizes:
-            sized = [sizes[name], row["points × dimension"]]
-            data.append([name, row["data set"], *sized, row["features"]])
-    head = ["name", "data set", "points × dimension, as read", "in the paper", "features"]
+    columns = {
+        "name": "name", "data set": "data set", "points × dimension, as read": "as read",
+        "in the paper": "points × dimension", "features": "features",
+    }  # fmt: skip
+    drawn = [row for row in datasets.list_all() if row["name"] in sizes]
+    data = [row | {"as read": sizes[row["name"]]} for row in drawn]
     commands = {"The same numbers again:": command}
     if any(d.verdict == "undecided" for d in decisions) and set(results) <= set(ORDER):
         commands["With all learners and replicates:"] = f"nysboost reproduce {' '.join(results)}"
-    presets = {name: asdict(r.preset) for name, r in results.items()}
-    for preset in presets.values():
-        del preset["figures"], preset["quick"]
-    seeds = sorted({r.seed for r in results.values()})
+    presets = {
+        name: r.preset.settings() | {"seed": r.seed, "replicates": r.preset.replicates}
+        for name, r in results.items()
+    }
     return Page(
         title="Boosting Nyström: the paper's experiments, run again",
         headline=say_outcome(results, decisions),
         sections=[
             _make_ledger_section(decisions),
             *map(_make_section, results.values()),
-            Section("Data sets", tables=[Table("What was drawn from", head, data)]),
+            Section("Data sets", tables=[Table.of("What was drawn from", columns, data)]),
         ],
         notes=[say_origin(results, command), *list_verdicts(decisions)],
         commands=commands,
         files=["ledger.csv", *(f"{name}/{name}-all-methods.csv" for name in results)],
-        settings={"command": command, "seed": seeds, "presets": presets},
+        settings={"command": command, "presets": presets},
     )
 
 
@@ -164,29 +161,29 @@ def say_protocol(result: Results) -> str:
     )
 
 
-def make_charts(result: Results) -> Iterator[tuple[str, list[str], Chart]]:
-    """Yield every figure of a preset under every reading, with its reading and its methods."""
+def make_charts(result: Results) -> Iterator[tuple[str, tuple[str, ...], Chart]]:
+    """Yield every figure of a preset under every reading of V, with its reading and methods."""
     preset, measure = result.preset, MEASURE_WORDS[result.preset.measure]
-    for (number, figure), reading in product(enumerate(preset.figures, start=1), preset.readings):
-        shown = [s for s in result.summaries(reading) if s.method in figure.draws]
+    panels = enumerate(preset.figures.items(), start=1)
+    for (number, (label, methods)), reading in product(panels, preset.readings):
+        shown = [s for s in result.summaries(reading) if s.method in methods]
         curves = [Curve(s.method, result.counts, s.mean, s.standard_error) for s in shown]
-        draw = partial(draw_curves, x="number of learners p", y=measure, curves=curves)
+        title = f"{label}, {READING_WORDS[reading]}"
         file = f"{preset.name}/{preset.name}-figure-{number}-{reading}.png"
-        title = f"{figure.label}, {READING_WORDS[reading]}"
+        chart = chart_curves(title, "number of learners p", measure, curves, file=file)
         if shown:
-            yield reading, [s.method for s in shown], Chart(title, draw, file)
+            yield reading, methods, chart
 
 
 def write_figures(result: Results, folder: Path) -> None:
     """Write every figure as PNG and SVG with its numbers as CSV, and those of all methods."""
-    columns = ["preset", "reading", "method", "learners", "replicates"]
-    columns += ["mean", "standard_error", "p_value", "holm"]
+    records = result.records()
+    write_csv(folder / f"{result.preset.name}-all-methods.csv", records)
     for reading, methods, chart in make_charts(result):
         path = folder / Path(chart.file).name
         charts.save(chart, path)
-        write_csv(path.with_suffix(".csv"), columns, result.rows(methods, [reading]))
-    rows = result.rows(result.methods, result.preset.readings)
-    write_csv(folder / f"{result.preset.name}-all-methods.csv", columns, rows)
+        mine = [r for r in records if r["reading"] == reading and r["method"] in methods]
+        write_csv(path.with_suffix(".csv"), mine)
 
 
 def _make_section(result: Results) -> Section:
@@ -200,17 +197,15 @@ def _make_section(result: Results) -> Section:
     )
     tables = []
     for reading in preset.readings:
-        ordered = sorted(result.summaries(reading), key=lambda s: float(s.mean[-1]))
-        marked = frozenset(i for i, s in enumerate(ordered) if s.method in preset.drawn)
         rows = []
-        for s in ordered:
+        for s in sorted(result.summaries(reading), key=lambda s: float(s.mean[-1])):
             pairs = [(format_number(s.mean[i]), s.standard_error[i]) for i in shown]
             means = [f"{mean} ± {format_number(error, 2)}" for mean, error in pairs]
             match = "not reached" if s.to_match is None else str(s.to_match)
             tests = [format_number(p[-1], 2) for p in (s.p_value, s.holm)]
             rows.append([s.method, *means, match, *tests])
         title = f"All methods, {READING_WORDS[reading]}, best first"
-        tables.append(Table(title, head, rows, note, folded=True, marked=marked))
+        tables.append(Table(title, head, rows, note, folded=True, marked=preset.drawn))
     drawn = [chart for _, _, chart in make_charts(result)]
     return Section(preset.title, [say_protocol(result), say_finding(result)], drawn, tables)
 
@@ -244,23 +239,3 @@ def say_decision(d: Decision) -> str:
         text += f", not or not fully measured: {', '.join(d.not_run)}"
     text += f" ({d.rests_on})" if d.rests_on else ""
     return text + (f"; weakest: {d.weakest}" if d.verdict != "holds" else "")
-
-
-def render_markdown(page: Page) -> str:
-    """Return a report as Markdown, for a page of documentation."""
-    as_code = str.maketrans("“”", "``")  # two hyphens of a command would become a dash
-    parts = ["## Summary", *(f"- {s.translate(as_code)}" for s in (page.headline, *page.notes))]
-    for section in page.sections:
-        parts += ["", f"## {section.title}", *(f"\n{sentence}" for sentence in section.sentences)]
-        parts += ["", *(f"![{chart.title}]({chart.file})" for chart in section.charts), ""]
-        for table in section.tables:
-            cells = [table.head, ["---"] * len(table.head), *table.rows]
-            lines = ["| " + " | ".join(map(_render_cell, row)) + " |" for row in cells]
-            if table.folded:
-                lines = [f"<details>\n<summary>{table.title}</summary>\n", *lines, "\n</details>"]
-            parts += [*lines, ""]
-    return "\n".join([*parts, f"Made with {SOFTWARE}."]) + "\n"
-
-
-def _render_cell(text: str) -> str:
-    return f"**{text}**" if text in ("holds", "does not hold") else text.replace("|", "/")

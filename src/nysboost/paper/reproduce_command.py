@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 from nysboost.compare.page import make_writable, print_table, write, write_csv
-from nysboost.data.files import atomic_text
 from nysboost.numerics.checks import format_count, unknown
 from nysboost.numerics.progress import format_seconds, report_progress
 from nysboost.paper import datasets, ledger, presets, report, runner
@@ -51,11 +50,10 @@ def run(options: Namespace) -> dict[str, Any]:
                 paces[preset.name] = pace * len(preset.readings)
         report.write_figures(results[preset.name], folder)
     decisions = ledger.decide_all(results)
-    write_csv(out / "ledger.csv", ledger.COLUMNS, map(ledger.list_row, decisions))
+    write_csv(out / "ledger.csv", [decision.record() for decision in decisions])
     page = report.make_page(results, decisions, sizes, options.again)
-    write(page, out / "report.html", keep=False)
-    with atomic_text(out / "report.md", "The report") as file:
-        file.write(report.render_markdown(page))
+    write(page, out / "report.html")
+    write(page, out / "report.md")
     found = {d.verdict for d in decisions}
     if found - {"not run", "undecided"}:
         print_table(page.sections[0].tables[0])

@@ -21,21 +21,14 @@ ORDER = (
 
 
 @dataclass(frozen=True)
-class Figure:
-    """One panel of a figure of the paper: its label and the methods drawn in it."""
-
-    label: str
-    draws: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class Preset:
     """One experiment: data, kernel, settings and what its figures draw.
 
     `measure` is "error" (relative Frobenius) or "seconds" (each method on its own). Each replicate
     draws `n_points` points, its own if `redraw`. The paper's p, m, k, s, v1, v2 and η go by their
     names in `Settings`. `readings` are those of V, each reported by itself; `learner_counts` are
-    the numbers of learners that are measured, each from 1 to n_learners if it is empty.
+    the numbers of learners that are measured, each from 1 to n_learners if it is empty; `figures`
+    map the label of a panel to the methods drawn in it.
     """
 
     name: str
@@ -58,7 +51,7 @@ class Preset:
     row_cap: int = 4096
     readings: tuple[str, ...] = READINGS
     learner_counts: tuple[int, ...] = ()
-    figures: tuple[Figure, ...] = ()
+    figures: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     quick: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -70,7 +63,7 @@ class Preset:
     @property
     def drawn(self) -> tuple[str, ...]:
         """All methods that the paper's figures draw, each once."""
-        return tuple(dict.fromkeys(m for figure in self.figures for m in figure.draws))
+        return tuple(dict.fromkeys(m for methods in self.figures.values() for m in methods))
 
     def settings(self) -> dict[str, Any]:
         """Return what the numbers of one replicate depend on: not how many there are."""
@@ -97,18 +90,20 @@ def parse(text: str, name: str, where: str) -> Preset:
         table = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UserError(f"The preset file {where} is not TOML: {error}.") from error
-    figures = []
+    figures = {}
     for panel in table.pop("figure", []):
-        found = _check(panel, f"[[figure]] of {where}", Figure)
-        if found.keys() != {"label", "draws"}:
-            raise UserError(f"[[figure]] of {where} needs label and draws.")
-        figures.append(Figure(**found))
-    values = _check(table, where, Preset)
-    values["quick"] = _check(values.get("quick", {}), f"[quick] of {where}", Preset)
+        match panel:
+            case {"label": str(label), "draws": list(methods)} if len(panel) == 2:
+                figures[label] = tuple(methods)
+            case _:
+                msg = "needs label and draws, a text and a list of methods."
+                raise UserError(f"[[figure]] of {where} is {panel}: it {msg}")
+    values = _check(table, where)
+    values["quick"] = _check(values.get("quick", {}), f"[quick] of {where}")
     required = (f.name for f in fields(Preset) if f.default is f.default_factory is MISSING)
     if missing := [key for key in required if key not in (*values, "name")]:
         raise UserError(f"The preset file {where} lacks {', '.join(missing)}.")
-    preset = Preset(name=name, figures=tuple(figures), **values)
+    preset = Preset(name=name, figures=figures, **values)
     words = {"reading of V": (preset.readings, READINGS), "measure": ([preset.measure], MEASURES)}
     for what, (given, known) in words.items():
         for word in given:
@@ -128,9 +123,9 @@ _TYPES: dict[str, set[type]] = {
 """What a value in a file, or each of a list, may be, by the annotation of its field."""
 
 
-def _check(table: Mapping[str, Any], where: str, kind: type[Preset | Figure]) -> dict[str, Any]:
-    """Return the values of a table whose keys and types are those of the fields of a class."""
-    known = {f.name: str(f.type) for f in fields(kind) if f.name not in ("name", "figures")}
+def _check(table: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Return the values of a table whose keys and types are those of the fields of a preset."""
+    known = {f.name: str(f.type) for f in fields(Preset) if f.name not in ("name", "figures")}
     for key, value in table.items():
         if key not in known:
             raise UserError(f"{where} has a wrong key. {unknown('key', key, known)}")
