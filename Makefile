@@ -136,11 +136,11 @@ bench-dask: $(STAMP)  ## Measure Dask against the same work in memory, and what 
 bench-learning: $(STAMP)  ## Learners on public tables, with and without categories, and times of fits (DATA=folder, DEVICE=cuda, LEARNERS="LightGBM xRFM")
 	$(BIN)/python benchmarks/learning.py --splits 0 1 2 3 4 $(if $(DATA),--data-dir $(DATA)) $(if $(DEVICE),--device $(DEVICE)) \
 	  $(if $(LEARNERS),--learners NysBoost $(LEARNERS))
-	$(BIN)/python benchmarks/learning.py --times
+	$(BIN)/python benchmarks/learning.py --only times
 	$(if $(DATA),$(BIN)/python benchmarks/tables.py --data-dir $(DATA)/tables)
 
 bench-learning-scale: $(STAMP)  ## Learn from memory maps of 10⁵ to 10⁷ rows, and measure predict: minutes to an hour
-	$(BIN)/python benchmarks/learning.py --memory --predict
+	$(BIN)/python benchmarks/learning.py --only memory predict
 
 bench-leaderboard: $(STAMP)  ## Ranks, Elo and time of learners on every table (DATA=folder): hours
 	$(BIN)/python benchmarks/leaderboard.py $(if $(DATA),--data-dir $(DATA))

@@ -12,11 +12,11 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from common import Report, Row, compare, parser, points, progress, run, synthetic
+from common import Row, benchmark, compare, points, progress, synthetic
 
 import nysboost as nb
 
@@ -79,18 +79,10 @@ def coverage(options: argparse.Namespace) -> Iterator[Row]:
         progress(f"{name}, {approx.method}; missed so far, {', '.join(so_far)}")
     for (p, norm), wrong in missed.items():
         allowed, rate = 100 * (1 - p), 100 * float(np.mean(wrong))
-        yield Row(
-            f"{norm} errors outside of their interval, {len(wrong)} runs",
-            f"confidence {p}",
-            rate,
-            allowed,
-            "%",
-            rate / allowed,
-            rate / allowed,
-            rate / allowed,
-            1.0,
-            f"of the worst matrix {np.mean(np.split(np.array(wrong), kinds), axis=1).max():.0%}",
-        )
+        worst = np.mean(np.split(np.array(wrong), kinds), axis=1).max()
+        what = f"{norm} errors outside of their interval, {len(wrong)} runs"
+        how = {"unit": "%", "note": f"of the worst matrix {worst:.0%}"}
+        yield compare(what, f"confidence {p}", [rate], allowed, 1.0, **how)
 
 
 def width(options: argparse.Namespace) -> Iterator[Row]:
@@ -163,31 +155,16 @@ def fewest(X: np.ndarray, kernel: nb.Gaussian, tol: float, found: int) -> int:
     return best
 
 
-def measure(options: argparse.Namespace) -> Report:
-    report = Report("Certificates and tolerance")
-    for part in (coverage, width, tolerance, cost):
-        if part.__name__ in options.parts:
-            for row in part(options):
-                report.add(row)
-    return report
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    options = parser(__file__, __doc__, rounds=5)
-    options.add_argument("--parts", nargs="+", default=["coverage", "width", "tolerance", "cost"])
-    options.add_argument("--methods", nargs="+", default=["uniform", "joint"])
-    options.add_argument("--seeds", type=int, default=10, help="certificates of each kind")
-    options.add_argument("--small", type=int, default=400, help="rows of the market's matrices")
-    options.add_argument("--rows", type=int, default=3000, help="rows of a table")
-    options.add_argument("--large", type=int, default=17_000, help="rows for the cost alone")
-    options.add_argument("--tables", type=int, default=10)
-    options.add_argument("--landmarks", type=int, default=60)
-    options.add_argument("--images", type=int, default=70_000)
-    options.add_argument("--clusters", type=int, default=240)
-    searched = ["protein", "keggundirected", "kin40k", "bike"]
-    options.add_argument("--searched", nargs="+", default=searched)
-    options.add_argument("--tolerances", type=float, nargs="+", default=[0.1, 0.03, 0.01])
-    run(options.parse_args(arguments), measure)
+main = benchmark(
+    __file__, __doc__, "Certificates and tolerance", (coverage, width, tolerance, cost), rounds=5,
+    options={
+        "methods": ["uniform", "joint"], "seeds": (10, "certificates of each kind"),
+        "small": (400, "rows of the market's matrices"), "rows": (3000, "rows of a table"),
+        "large": (17_000, "rows for the cost alone"), "tables": 10, "landmarks": 60,
+        "images": 70_000, "clusters": 240, "tolerances": [0.1, 0.03, 0.01],
+        "searched": ["protein", "keggundirected", "kin40k", "bike"],
+    },
+)  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -85,11 +85,13 @@ class Report:
     rows: list[Row] = field(default_factory=list)
     curves: list[Curve] = field(default_factory=list)
 
-    def add(self, *rows: Row) -> None:
-        """Add rows, and say so at once: a benchmark takes minutes."""
-        self.rows += rows
-        for row in rows:
-            progress(f"{row.what} / {row.against}: {row.ratio:.3f} {row.verdict}")
+    def add(self, found: Row | Curve) -> None:
+        """Add a row, and say so at once, as a benchmark takes minutes; or a curve."""
+        if isinstance(found, Curve):
+            self.curves.append(found)
+            return
+        self.rows.append(found)
+        progress(f"{found.what} / {found.against}: {found.ratio:.3f} {found.verdict}")
 
     def save(self, path: Path) -> None:
         """Write the report as JSON."""
@@ -123,18 +125,9 @@ def time_in_turn(
 ) -> Times:
     """Return the seconds of each function in each round, in every round in another order.
 
-    Parameters
-    ----------
-    work : mapping of str to callable
-        Each is called with the number of the round, as a seed for those that need one.
-    rounds : int
-        How often each is timed.
-    warm_up : bool
-        Whether each runs once before, untimed.
-    after : callable
-        Gets each name and result outside of the time.
-    clock : callable
-        Processor time, which other work on the machine changes little, unless another is given.
+    Each is called with the number of the round, as a seed for those that need one, and once
+    before, untimed, if there is a `warm_up`. `after` gets each name and result outside of the time.
+    The clock is processor time, which other work on the machine changes little.
     """
     names = list(work)
     times: Times = {name: [] for name in names}
@@ -237,37 +230,73 @@ def progress(message: str) -> None:
     print(message, file=sys.stderr, flush=True)
 
 
-def parser(script: str, doc: str | None, *, rounds: int) -> argparse.ArgumentParser:
-    """Return the options that every benchmark has."""
-    made = argparse.ArgumentParser(
+def add_options(parser: argparse.ArgumentParser, options: Mapping[str, Any]) -> None:
+    """Add options, given by their defaults, or by a default and its explanation.
+
+    A list takes several values, False is a flag, and None a path that may be left out.
+    """
+    for name, given in options.items():
+        default, text = given if isinstance(given, tuple) else (given, None)
+        if default is False:
+            parser.add_argument(f"--{name}", action="store_true", help=text)
+            continue
+        several = isinstance(default, list)
+        one = default[0] if several else default
+        kind = Path if one is None else type(one)
+        number = "*" if several else None
+        parser.add_argument(f"--{name}", type=kind, nargs=number, default=default, help=text)
+
+
+def record_options(doc: str | None, options: Mapping[str, Any]) -> argparse.ArgumentParser:
+    """Return a parser of options for a benchmark that keeps records, with its docstring as help."""
+    parser = argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    name = Path(script).stem
-    made.add_argument("--rounds", type=int, default=rounds, help="how often each is timed")
-    made.add_argument("--data", choices=("paper", "synthetic"), default="paper")
-    made.add_argument("--data-dir", type=Path, default=None, help="folder of the paper's data")
-    made.add_argument("--out", type=Path, default=Path(f"out/{name}.json"), help="JSON file")
-    made.add_argument("--markdown", action="store_true", help="print Markdown")
-    made.add_argument(
-        "--plot", type=Path, metavar="FILE.json", help="show an earlier run again; measure nothing"
-    )
-    return made
+    add_options(parser, {"data-dir": (None, "folder of the data"), **options})
+    return parser
 
 
-def run(options: argparse.Namespace, measure: Callable[[argparse.Namespace], Report]) -> Report:
-    """Measure, or read an earlier run; write JSON and picture; print the tables."""
-    path = options.plot or options.out
-    if options.plot:
-        report = Report.load(path)
-    else:
-        report = measure(options)
-        report.save(path)
-    if report.curves:
-        from same_error import draw
+Part = Callable[[argparse.Namespace], Iterator[Row | Curve]]
 
-        draw(report, path.with_suffix(".png"))
-    print(report.text(options.markdown), flush=True)
-    return report
+
+def benchmark(
+    script: str,
+    doc: str | None,
+    title: str,
+    parts: Sequence[Part],
+    *,
+    rounds: int,
+    options: Mapping[str, Any],
+    usual: Sequence[str] = (),
+) -> Callable[[Sequence[str] | None], None]:
+    """Return the main function of a benchmark, made of parts that yield rows and curves.
+
+    It measures all parts, the `usual` ones or those that --only names, or reads an earlier run;
+    writes JSON and picture, and prints the tables. A title may name options in braces.
+    """
+    by_name = {part.__name__.replace("_", "-"): part for part in parts}
+
+    def main(arguments: Sequence[str] | None = None) -> None:
+        parser = record_options(doc, options)
+        parser.add_argument("--only", nargs="+", choices=by_name, default=[*(usual or by_name)])
+        parser.add_argument("--data", choices=("paper", "synthetic"), default="paper")
+        parser.add_argument("--plot", type=Path, help="JSON of an earlier run to show again")
+        common = {"rounds": (rounds, "how often each is timed"), "markdown": False}
+        add_options(parser, common | {"out": Path(f"out/{Path(script).stem}.json")})
+        given = parser.parse_args(arguments)
+        path = given.plot or given.out
+        report = Report.load(path) if given.plot else Report(title.format(**vars(given)))
+        for name in () if given.plot else given.only:
+            for found in by_name[name](given):
+                report.add(found)
+                report.save(path)  # what is there stays if the rest is stopped
+        if report.curves:
+            from same_error import draw
+
+            draw(report, path.with_suffix(".png"))
+        print(report.text(given.markdown), flush=True)
+
+    return main
 
 
 def _short(value: float) -> str:

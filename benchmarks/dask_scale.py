@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import dask
 import dask.array as da
 import numpy as np
-from common import Report, compare, parser, progress, run, time_in_turn
+from common import Row, benchmark, compare, progress, time_in_turn
 from distributed import Client, LocalCluster, wait
 from environment import peak_megabytes
 
@@ -66,7 +66,8 @@ def in_memory(model: Any, X: np.ndarray) -> float:
 def cluster(workers: int, threads: int = 1) -> Iterator[Client]:
     """Start local workers."""
     how = {"threads_per_worker": threads, "dashboard_address": ":0", "memory_limit": "8GiB"}
-    with LocalCluster(n_workers=workers, **how) as local, Client(local) as client:
+    unspilled = dask.config.set({"distributed.worker.memory.spill": False})
+    with unspilled, LocalCluster(n_workers=workers, **how) as local, Client(local) as client:
         client.wait_for_workers(workers)
         yield client
 
@@ -82,15 +83,10 @@ def outgoing(dask_worker: Any) -> int:
 
 
 def on_both_clocks(
-    report: Report,
-    what: str,
-    against: str,
-    work: Work,
-    goal: float,
-    options: argparse.Namespace,
+    what: str, against: str, work: Work, goal: float, options: argparse.Namespace,
     client: Client | None = None,
-) -> None:
-    """Time two in turn, ours last; add a row of wall time and one of processor time."""
+) -> Iterator[Row]:  # fmt: skip
+    """Time two in turn, ours last; yield a row of wall time and one of processor time."""
     spent: dict[str, list[float]] = {name: [] for name in work}
 
     def counted(name: str) -> Callable[[int], Any]:
@@ -103,16 +99,12 @@ def on_both_clocks(
         return call
 
     warm_up = not options.cold
-    times = time_in_turn(
-        {name: counted(name) for name in work},
-        options.rounds,
-        warm_up=warm_up,
-        clock=time.perf_counter,
-    )
+    how = {"warm_up": warm_up, "clock": time.perf_counter}
+    times = time_in_turn({name: counted(name) for name in work}, options.rounds, **how)
     theirs, ours = work
-    report.add(compare(what, against, times[ours], times[theirs], goal))
+    yield compare(what, against, times[ours], times[theirs], goal)
     cpu = {name: seconds[warm_up:] for name, seconds in spent.items()}
-    report.add(compare(f"{what}, processor time", against, cpu[ours], cpu[theirs], goal))
+    yield compare(f"{what}, processor time", against, cpu[ours], cpu[theirs], goal)
 
 
 def _model_of_rows(n: int, options: argparse.Namespace) -> tuple[Any, np.ndarray, da.Array, str]:
@@ -124,7 +116,7 @@ def _model_of_rows(n: int, options: argparse.Namespace) -> tuple[Any, np.ndarray
     return model, X, lazy, f"{n:,} rows in memory, d = {d}, c = {c}"
 
 
-def threads(report: Report, options: argparse.Namespace) -> None:
+def threads(options: argparse.Namespace) -> Iterator[Row]:
     """Transform 64 chunks by threads, against memory; both keep all features."""
     model, X, lazy, memory = _model_of_rows(options.kept_rows, options)
     stored = da.from_array(X, chunks=lazy.chunks)
@@ -133,10 +125,10 @@ def threads(report: Report, options: argparse.Namespace) -> None:
         "threads": lambda _: model.transform(stored).persist(scheduler="threads"),
     }
     what = f"{CHUNKS} chunks, threads, features kept"
-    on_both_clocks(report, what, memory, work, THREADED, options)
+    yield from on_both_clocks(what, memory, work, THREADED, options)
 
 
-def workers(report: Report, options: argparse.Namespace) -> None:
+def workers(options: argparse.Namespace) -> Iterator[Row]:
     """Transform rows that two local workers hold, against memory; both sum up squares."""
     model, X, lazy, memory = _model_of_rows(options.rows, options)
     with cluster(2) as client:
@@ -147,10 +139,10 @@ def workers(report: Report, options: argparse.Namespace) -> None:
             "workers": lambda _: sum_of_squares(model.transform(held)).compute(),
         }
         what = "two local workers, features summed up"
-        on_both_clocks(report, what, memory, work, TWO_WORKERS, options, client)
+        yield from on_both_clocks(what, memory, work, TWO_WORKERS, options, client)
 
 
-def fit_traffic(report: Report, options: argparse.Namespace) -> None:
+def traffic(options: argparse.Namespace) -> Iterator[Row]:
     """Count the bytes that leave the workers in a fit, against those of the sample."""
     n, d = options.fit_rows, options.dimension
     X = rows_on_the_fly(n, d, CHUNKS)
@@ -162,8 +154,7 @@ def fit_traffic(report: Report, options: argparse.Namespace) -> None:
     progress(f"fit: {seconds:.0f} s")
     sample = _sample_rows(100, n) * d * 4
     what = f"bytes that left the workers, joint fit of {n:,} rows"
-    row = compare(what, "bytes of the sample", [bytes_moved / 1e6], sample / 1e6, MOVED, unit="MB")
-    report.add(row)
+    yield compare(what, "bytes of the sample", [bytes_moved / 1e6], sample / 1e6, MOVED, unit="MB")
 
 
 def _sample_rows(c: int, n: int) -> int:
@@ -178,7 +169,7 @@ def target(X: np.ndarray) -> np.ndarray:
     return clean + 0.1 * np.sin(1e4 * X[:, 3].astype(np.float64))
 
 
-def learning(report: Report, options: argparse.Namespace) -> None:
+def learning(options: argparse.Namespace) -> Iterator[Row]:
     """Fit a regressor to rows made on the fly, on two local workers: error, memory, time."""
     n = options.learn_rows
     X = rows_on_the_fly(n, LEARN_D, max(CHUNKS, n // 2**18))
@@ -195,41 +186,19 @@ def learning(report: Report, options: argparse.Namespace) -> None:
     what = f"{n:,} rows on two workers of {options.threads} threads"
     progress(f"{what}: {seconds:.0f} s, {spent:.0f} s of processor time")
     what = f"regressor on {n:,} rows, d = {LEARN_D}, c = {LEARN_C}"
-    report.add(
-        compare(f"peak memory of a worker, {what}", "limit", [peak], WORKER_MB, 1.0, unit="MB")
-    )
-    report.add(compare(f"processor time, {what}", "10⁶ rows", [spent], n / 1e6))
-    report.add(compare(f"error, {what}", "the noise", [error], 0.1 / np.sqrt(2), unit=""))
+    yield compare(f"peak memory of a worker, {what}", "limit", [peak], WORKER_MB, 1.0, unit="MB")
+    yield compare(f"processor time, {what}", "10⁶ rows", [spent], n / 1e6)
+    yield compare(f"error, {what}", "the noise", [error], 0.1 / np.sqrt(2), unit="")
 
 
-PARTS = {
-    "threads": threads,
-    "workers": workers,
-    "traffic": fit_traffic,
-    "learning": learning,
-}
-
-
-def measure(options: argparse.Namespace) -> Report:
-    report = Report("Dask, on local workers")
-    with dask.config.set({"distributed.worker.memory.spill": False}):
-        for name in options.only or PARTS:
-            PARTS[name](report, options)
-    return report
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    options = parser(__file__, __doc__, rounds=3)
-    options.add_argument("--only", nargs="+", choices=PARTS, help="parts of it; all by default")
-    options.add_argument("--rows", type=int, default=1_000_000)
-    options.add_argument("--kept-rows", type=int, default=1_000_000, help="features in memory")
-    options.add_argument("--fit-rows", type=int, default=10_000_000)
-    options.add_argument("--learn-rows", type=int, default=2_000_000)
-    options.add_argument("--cold", action="store_true", help="no untimed round before")
-    options.add_argument("--threads", type=int, default=1, help="of each worker, in learning")
-    options.add_argument("--dimension", type=int, default=54)
-    options.add_argument("--landmarks", type=int, default=480)
-    run(options.parse_args(arguments), measure)
+main = benchmark(
+    __file__, __doc__, "Dask, on local workers", (threads, workers, traffic, learning), rounds=3,
+    options={
+        "rows": 1_000_000, "kept-rows": (1_000_000, "features in memory"),
+        "fit-rows": 10_000_000, "learn-rows": 2_000_000, "cold": (False, "no untimed round before"),
+        "threads": (1, "of each worker, in learning"), "dimension": 54, "landmarks": 480,
+    },
+)  # fmt: skip
 
 
 if __name__ == "__main__":

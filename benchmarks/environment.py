@@ -38,8 +38,8 @@ def peak_megabytes() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
 
 
-def machine(**more: str) -> dict[str, str]:
-    """Return what the numbers depend on: processor, BLAS with its threads, versions."""
+def machine() -> dict[str, str]:
+    """Return what the numbers depend on: processor, BLAS, versions, and a GPU in use."""
     blas = {
         f"{lib['internal_api']} {lib['version']} ({lib['num_threads']} threads)"
         for lib in threadpoolctl.threadpool_info()
@@ -53,8 +53,15 @@ def machine(**more: str) -> dict[str, str]:
         "Python": platform.python_version(),
         **packages,
         "nysboost": nb.__version__,
-        **more,
+        **_gpu(),
     }
+
+
+def _gpu() -> dict[str, str]:
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_available():
+        return {}
+    return {"GPU": torch.cuda.get_device_name(), "PyTorch": torch.__version__}
 
 
 def machine_line(record: Mapping[str, str]) -> str:

@@ -20,13 +20,13 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import Report, Row, compare, parser, points, run, time_in_turn
+from common import Row, benchmark, compare, points, time_in_turn
 from environment import in_child, peak_megabytes
 from sklearn.cluster import KMeans
 from zoo import PAPER, load
@@ -186,29 +186,16 @@ def _fit_of(source: Path, rows: Path, c: int, seed: int) -> tuple[float, ...]:
     return tuple(map(float, done.stdout.split()))
 
 
-PARTS = {f.__name__: f for f in (rows, joint, boosting, pivots, versions)}
-
-
-def measure(options: argparse.Namespace) -> Report:
-    report = Report("Fits, float64, processor time")
-    for name in options.only or [name for name in PARTS if name != "versions" or options.against]:
-        for row in PARTS[name](options):
-            report.add(row)
-    return report
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    made = parser(__file__, __doc__, rounds=3)
-    made.add_argument("--only", nargs="+", choices=PARTS, help="all unless given")
-    made.add_argument("--against", type=Path, help="src of another version of the library")
-    made.add_argument("--sets", nargs="+", default=["mnist", "glove", "covertype"])
-    made.add_argument("--rows", type=int, nargs="+", default=[10**4, 10**5])
-    made.add_argument("--few", type=int, default=4000, help="rows where there are few")
-    made.add_argument("--images", type=int, default=70_000)
-    made.add_argument("--landmarks", type=int, default=240)
-    made.add_argument("--pivots", type=int, default=500)
-    made.add_argument("--columns", type=int, default=120, help="of each learner of a mixture")
-    run(made.parse_args(arguments), measure)
+main = benchmark(
+    __file__, __doc__, "Fits, float64, processor time", (rows, joint, boosting, pivots, versions),
+    rounds=3, usual=("rows", "joint", "boosting", "pivots"),
+    options={
+        "against": (None, "src of another version of the library"),
+        "sets": ["mnist", "glove", "covertype"], "rows": [10**4, 10**5],
+        "few": (4000, "rows where there are few"), "images": 70_000, "landmarks": 240,
+        "pivots": 500, "columns": (120, "of each learner of a mixture"),
+    },
+)  # fmt: skip
 
 
 if __name__ == "__main__":

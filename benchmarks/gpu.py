@@ -10,11 +10,10 @@ from __future__ import annotations
 import argparse
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from common import FLOOR, Report, compare, parser, run, time_in_turn
-from environment import machine
+from common import FLOOR, Row, benchmark, compare, time_in_turn
 
 import nysboost as nb
 
@@ -44,7 +43,7 @@ def finished(work: Callable[[], Any]) -> Callable[[int], Any]:
     return waited
 
 
-def add_transforms(report: Report, options: argparse.Namespace) -> None:
+def transforms(options: argparse.Namespace) -> Iterator[Row]:
     """Compare transform with the bare products, kernel by kernel, and its error with float32's."""
     n, d, c = options.rows, options.dimension, options.landmarks
     generator = torch.Generator(device=options.device).manual_seed(0)
@@ -75,36 +74,26 @@ def add_transforms(report: Report, options: argparse.Namespace) -> None:
             note = f"error {error(out[some])}, PyTorch's own {error(kernel(X[some], Z) @ N)}"
             goal = GOALS[precision] if name == "Gaussian" else None
             what = f"transform, {name}, n = {n:,}, c = {c}, {words}"
-            report.add(compare(what, "bare products", times["ours"], times[FLOOR], goal, note=note))
+            yield compare(what, "bare products", times["ours"], times[FLOOR], goal, note=note)
         torch.set_float32_matmul_precision("highest")
 
 
-def add_fit(report: Report, options: argparse.Namespace) -> None:
+def fit(options: argparse.Namespace) -> Iterator[Row]:
     """Time a fit of joint."""
     n, c = options.rows, options.landmarks
     X = torch.randn(n, options.dimension, device=options.device)
     estimator = nb.BoostedNystroem("joint", gamma=0.02, n_components=c, random_state=0)
     work = {"fit": finished(lambda: estimator.fit(X))}
     times = time_in_turn(work, min(3, options.rounds), clock=time.perf_counter)
-    report.add(compare(f"fit of joint, n = {n:,}, c = {c}", "limit", times["fit"], FIT_SECONDS, 1))
+    yield compare(f"fit of joint, n = {n:,}, c = {c}", "limit", times["fit"], FIT_SECONDS, 1)
 
 
-def measure(options: argparse.Namespace) -> Report:
-    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else "no GPU"
-    title = f"Transform and fit on a GPU, d = {options.dimension}"
-    report = Report(title, machine(GPU=gpu, PyTorch=torch.__version__))
-    add_transforms(report, options)
-    add_fit(report, options)
-    return report
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    options = parser(__file__, __doc__, rounds=5)
-    options.add_argument("--device", default="cuda", help="a PyTorch device")
-    options.add_argument("--rows", type=int, default=10**7)
-    options.add_argument("--dimension", type=int, default=54)
-    options.add_argument("--landmarks", type=int, default=1000)
-    run(options.parse_args(arguments), measure)
+main = benchmark(
+    __file__, __doc__, "Transform and fit on a GPU, d = {dimension}", (transforms, fit), rounds=5,
+    options={
+        "device": ("cuda", "a PyTorch device"), "rows": 10**7, "dimension": 54, "landmarks": 1000,
+    },
+)  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -8,9 +8,9 @@ is a JSON line of --runs and is not repeated; `benchmarks/results.py` puts them 
 
     python benchmarks/learning.py --data-dir folder --splits 0 1 2 3 4 --device cuda
     python benchmarks/learning.py --data-dir folder --learners LightGBM xRFM --splits 0 1 2
-    python benchmarks/learning.py --times          processor time of fits of 500 to 50,000 rows
-    python benchmarks/learning.py --memory         from memory maps of 10⁵ to 10⁷ rows
-    python benchmarks/learning.py --predict        predict against transform of as many landmarks
+    python benchmarks/learning.py --only times     processor time of fits of 500 to 50,000 rows
+    python benchmarks/learning.py --only memory    from memory maps of 10⁵ to 10⁷ rows
+    python benchmarks/learning.py --only predict   predict against transform of as many landmarks
 """
 
 from __future__ import annotations
@@ -19,23 +19,12 @@ import argparse
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import (
-    Report,
-    Row,
-    append,
-    compare,
-    parser,
-    progress,
-    read,
-    run,
-    synthetic,
-    time_in_turn,
-)
+from common import Row, append, benchmark, compare, progress, read, synthetic, time_in_turn
 from environment import in_child, one_thread, peak_megabytes, placed
 
 import nysboost as nb
@@ -55,7 +44,6 @@ GOALS = {
 
 SMALL = ("concrete", "energy", "wine", "airfoil", "housing", "solar")
 TRAINING = {"mnist": 60_000, "covtype": 464_000}
-FIT_ROWS = (500, 1500, 3000, 6000, 20_000, 50_000)
 
 Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
@@ -82,9 +70,15 @@ def load(name: str, split: int, options: argparse.Namespace) -> Split:
     return X[~test], y[~test], X[test], y[test]
 
 
+def settings(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the settings of our learners."""
+    how = {"n_components": options.components} if options.components else {}
+    return how | ({"local": False} if options.compact else {})
+
+
 def ours(X: Any, y: np.ndarray, classify: bool, options: argparse.Namespace) -> Any:
     kind: Any = nb.NystroemClassifier if classify else nb.NystroemRegressor
-    return kind(**options.settings, random_state=0).fit(X, y)
+    return kind(**settings(options), random_state=0).fit(X, y)
 
 
 def lightgbm(X: np.ndarray, y: np.ndarray, classify: bool, _: argparse.Namespace) -> Any:
@@ -106,7 +100,7 @@ def lightgbm(X: np.ndarray, y: np.ndarray, classify: bool, _: argparse.Namespace
 def xrfm(X: np.ndarray, y: np.ndarray, classify: bool, options: argparse.Namespace) -> Any:
     from peers import XRFM
 
-    return XRFM(classify, device=options.device or "cpu").fit(X, y)
+    return XRFM(classify, device=options.device).fit(X, y)
 
 
 def exact_process(X: np.ndarray, y: np.ndarray, _: bool, __: argparse.Namespace) -> Any:
@@ -154,8 +148,8 @@ def one_run(table: str, split: int, learner: str, options: argparse.Namespace) -
 
 
 def _name(device: str) -> str:
-    if not device or device == "cpu":
-        return "cpu"
+    if device == "cpu":
+        return device
     import torch
 
     return str(torch.cuda.get_device_name(device))
@@ -221,7 +215,7 @@ def memory(options: argparse.Namespace) -> Iterator[Row]:
     for n in sorted(options.memory_rows):
         with tempfile.TemporaryDirectory(dir=options.folder) as name:
             _write(Path(name), n)
-            seconds, peak, error = in_child(_from_disk, Path(name), options.settings)
+            seconds, peak, error = in_child(_from_disk, Path(name), settings(options))
         note = f"RMSE {error:.4f}, noise 0.1"
         what = f"peak beyond before, n = {n:,}"
         yield compare(what, "max_memory", [peak], 1000.0, 1.0, unit="MB", note=note)
@@ -240,13 +234,13 @@ def _write(folder: Path, n: int, block: int = 100_000) -> None:
         y[start : start + block] = smooth + 0.1 * rng.normal(size=len(x))
 
 
-def _from_disk(folder: Path, settings: dict[str, Any]) -> tuple[float, float, float]:
+def _from_disk(folder: Path, how: dict[str, Any]) -> tuple[float, float, float]:
     """Return processor seconds, peak memory in MB beyond that before, and the error."""
     X, y = np.load(folder / "X.npy", mmap_mode="r"), np.load(folder / "y.npy").astype(np.float64)
     made = {"max_memory": "1GB", "random_state": 0}
     nb.NystroemRegressor(5, landmarks="uniform", **made).fit(X[:4000], y[:4000])
     before, start = peak_megabytes(), time.process_time()
-    model = nb.NystroemRegressor(**settings, **made).fit(X, y)
+    model = nb.NystroemRegressor(**how, **made).fit(X, y)
     seconds, peak = time.process_time() - start, peak_megabytes() - before
     miss = model.predict(X[:200_000]) - y[:200_000]
     return seconds, peak, float(np.sqrt(np.mean(miss**2)))
@@ -256,7 +250,7 @@ def predict(options: argparse.Namespace) -> Iterator[Row]:
     """Yield the time of predict without leaves against transform of 256 landmarks."""
     X = synthetic(4000, 20)
     y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2]
-    how = {"local": False, "random_state": 0, **options.settings}
+    how = {"local": False, "random_state": 0, **settings(options)}
     model = nb.NystroemRegressor(**how).fit(X, y)
     plain = nb.Nystroem(nb.Matern(nu=1.5, sigma=3.0), method="uniform", random_state=0,
                         n_components=model.n_components_)  # fmt: skip
@@ -272,36 +266,19 @@ def predict(options: argparse.Namespace) -> Iterator[Row]:
         yield compare(what, "transform", found["predict"], found["transform"], 1.1)
 
 
-PARTS = {"times": times, "memory": memory, "predict": predict}
-
-
-def measure(options: argparse.Namespace) -> Report:
-    asked = [PARTS[name] for name in PARTS if getattr(options, name)] or [tables]
-    report = Report(f"Learners, {options.device or 'cpu'}")
-    for part in asked:
-        report.add(*part(options))
-    return report
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    made = parser(__file__, __doc__, rounds=3)
-    made.add_argument("--tables", nargs="+", default=[*GOALS, *SMALL])
-    made.add_argument("--splits", type=int, nargs="+", default=[0])
-    made.add_argument("--learners", nargs="+", default=[OURS], choices=LEARNERS)
-    made.add_argument("--device", default="", help="a device of PyTorch, such as cuda")
-    made.add_argument("--components", type=int, default=None)
-    made.add_argument("--compact", action="store_true", help="landmarks alone, no leaves")
-    made.add_argument("--runs", type=Path, default=Path("out/learning.jsonl"))
-    for name in PARTS:
-        made.add_argument(f"--{name}", action="store_true", help="this, instead of the tables")
-    made.add_argument("--fit-rows", type=int, nargs="+", default=FIT_ROWS)
-    made.add_argument("--memory-rows", type=int, nargs="+", default=[10**5, 10**6, 10**7])
-    made.add_argument("--predict-rows", type=int, default=100_000)
-    made.add_argument("--folder", type=Path, default=None, help="where files are put")
-    options = made.parse_args(arguments)
-    options.settings = {} if options.components is None else {"n_components": options.components}
-    options.settings |= {"local": False} if options.compact else {}
-    run(options, measure)
+main = benchmark(
+    __file__, __doc__, "Learners, {device}", (tables, times, memory, predict), rounds=3,
+    usual=("tables",),
+    options={
+        "tables": [*GOALS, *SMALL], "splits": [0], "learners": ([OURS], ", ".join(LEARNERS)),
+        "device": ("cpu", "a device of PyTorch, such as cuda"),
+        "components": (0, "landmarks, if not as many as the learner chooses"),
+        "compact": (False, "landmarks alone, no leaves"), "runs": Path("out/learning.jsonl"),
+        "fit-rows": [500, 1500, 3000, 6000, 20_000, 50_000],
+        "memory-rows": [10**5, 10**6, 10**7], "predict-rows": 100_000,
+        "folder": (None, "where files are put"),
+    },
+)  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import argparse
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from functools import cache, partial
 from pathlib import Path
 from textwrap import fill
 from typing import Any
 
 import numpy as np
-from common import FLOOR, Curve, Report, compare, parser, points, progress, run, time_in_turn
+from common import FLOOR, Curve, Report, Row, benchmark, compare, points, progress, time_in_turn
 from environment import machine_line
 from sklearn.kernel_approximation import Nystroem
 
@@ -113,10 +113,9 @@ def curves(sample: Sample, sizes: dict[str, list[int]], rounds: int) -> list[Cur
     ]
 
 
-def measure(options: argparse.Namespace) -> Report:
+def measure(options: argparse.Namespace) -> Iterator[Row | Curve]:
+    """Yield the time of joint against its peer at the same error, then the curves."""
     X = points("covertype", options.rows, options).astype(np.float32)
-    name = "Covertype" if options.data == "paper" else "synthetic data"
-    report = Report(f"Fit and transform, {name}, n = {len(X):,}, float32, Gaussian σ = 5")
     sample, ours = Sample(X, options.sample), options.components
     fit_transform("joint", 10, X[:2000], 0)  # libraries loaded, threads started
     target = sample.mean_error("joint", ours, options.rounds)
@@ -129,11 +128,10 @@ def measure(options: argparse.Namespace) -> Report:
     times = time_in_turn(work, options.rounds, warm_up=False)
     what, against = f"joint, {ours} landmarks", f"scikit-learn, {theirs} landmarks"
     note = f"errors {target:.3g} and {peer_error(theirs):.3g}"
-    report.add(compare(what, against, times["joint"], times[PEER], 0.35, note=note))
+    yield compare(what, against, times["joint"], times[PEER], 0.35, note=note)
     sizes = dict.fromkeys(("joint", PEER, "kmeans", "rpcholesky", FLOOR), options.landmarks)
     sizes[PEER] = [*options.landmarks, *options.more]
-    report.curves += curves(sample, sizes, options.curve_rounds)
-    return report
+    yield from curves(sample, sizes, options.curve_rounds)
 
 
 def draw(report: Report, path: Path) -> None:
@@ -161,17 +159,15 @@ def draw(report: Report, path: Path) -> None:
     figure.savefig(path, dpi=120)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    options = parser(__file__, __doc__, rounds=3)
-    options.add_argument("--curve-rounds", type=int, default=1)
-    options.add_argument("--rows", type=int, default=100_000)
-    options.add_argument("--sample", type=int, default=5000, help="rows on which errors are taken")
-    options.add_argument("--components", type=int, default=240, help="landmarks of joint")
-    options.add_argument("--most", type=int, default=4000, help="landmarks of the peer at most")
-    options.add_argument("--step", type=int, default=40)
-    options.add_argument("--landmarks", type=int, nargs="+", default=[60, 120, 240, 480])
-    options.add_argument("--more", type=int, nargs="*", default=[960], help="of the peer")
-    run(options.parse_args(arguments), measure)
+main = benchmark(
+    __file__, __doc__, "Fit and transform, Covertype, n = {rows:,}, float32, Gaussian σ = 5",
+    (measure,), rounds=3,
+    options={
+        "curve-rounds": 1, "rows": 100_000, "sample": (5000, "rows on which errors are taken"),
+        "components": (240, "landmarks of joint"), "most": (4000, "landmarks of the peer at most"),
+        "step": 40, "landmarks": [60, 120, 240, 480], "more": ([960], "of the peer"),
+    },
+)  # fmt: skip
 
 
 if __name__ == "__main__":

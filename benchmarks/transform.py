@@ -14,13 +14,13 @@ import argparse
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import FLOOR, Report, Row, compare, parser, run, time_in_turn
+from common import FLOOR, Row, benchmark, compare, time_in_turn
 from environment import in_child, peak_megabytes
 from sklearn.kernel_approximation import Nystroem
 from sklearn.utils import check_array
@@ -142,27 +142,14 @@ def row(options: argparse.Namespace) -> Iterator[Row]:
         yield compare(f"{name}, one row", "check_array", each[name], each["check_array"], unit="ms")
 
 
-PARTS = {f.__name__: f for f in (memory, disk, row)}
-
-
-def measure(options: argparse.Namespace) -> Report:
-    report = Report("Transform")
-    for name in options.only or PARTS:
-        for found in PARTS[name](options):
-            report.add(found)
-    return report
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    made = parser(__file__, __doc__, rounds=3)
-    made.add_argument("--only", nargs="+", choices=PARTS, help="all unless given")
-    made.add_argument("--rows", type=int, default=100_000)
-    made.add_argument("--landmarks", type=int, default=960)
-    made.add_argument("--dimensions", type=int, nargs="+", default=[16, 54, 300, 784])
-    made.add_argument("--disk-rows", type=int, nargs="+", default=[200_000, 1_000_000])
-    made.add_argument("--calls", type=int, default=500, help="of one row")
-    made.add_argument("--folder", type=Path, default=None, help="where the files are put")
-    run(made.parse_args(arguments), measure)
+main = benchmark(
+    __file__, __doc__, "Transform", (memory, disk, row), rounds=3,
+    options={
+        "rows": 100_000, "landmarks": 960, "dimensions": [16, 54, 300, 784],
+        "disk-rows": [200_000, 1_000_000], "calls": (500, "of one row"),
+        "folder": (None, "where the files are put"),
+    },
+)  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
 import numpy as np
-from common import Report, Row, compare, labelled, parser, run, timed
+from common import Row, benchmark, compare, labelled, timed
 from environment import in_child, peak_megabytes
 from leaderboard import tables
 from machines import hinge
@@ -244,58 +243,21 @@ def _at_size(name: str, n: int) -> tuple[float, float, str]:
     return seconds, peak_megabytes(), "" if ari is None else f"adjusted Rand index {ari:.3f}"
 
 
-PARTS = {
-    "pca": pca,
-    "clustering": clustering,
-    "hinge": hinge,
-    "anova": anova,
-    "process": process,
-    "two-samples": two_samples,
-    "onnx": onnx,
-    "large": large,
-}
-
-
-def measure(options: argparse.Namespace) -> Report:
-    """Return the rows of the parts that are asked for."""
-    report = Report("The uses of an approximation, each against the exact thing")
-    for name in options.only:
-        for row in PARTS[name](options):
-            report.add(row)
-            report.save(options.out)  # what is there stays if the rest is stopped
-    return report
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the benchmark from the command line."""
-    made = parser(__file__, __doc__, rounds=1)
-    made.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
-    made.add_argument("--device", default="", help="of the machines' rows, as PyTorch names it")
-    made.add_argument("--places", nargs="+", default=["target", "kmeans"], help="of machines")
-    made.add_argument("--classified", nargs="+", default=["pendigits", "ijcnn", "mnist"])
-    for name, size in SIZES.items():
-        made.add_argument(f"--{name}", type=int, default=size)
-    run(made.parse_args(arguments), measure)
-
-
-SIZES = {
-    "rows": 4000,
-    "cluster-rows": 3000,
-    "train-rows": 20_000,
-    "test-rows": 10_000,
-    "many-rows": 1_000_000,
-    "process-rows": 200,
-    "landmarks": 240,
-    "machine-landmarks": 500,
-    "seeds": 8,
-    "splits": 5,
-    "null-runs": 1000,
-    "power-runs": 300,
-    "onnx-tables": 12,
-    "onnx-rows": 400,
-}
-"""The sizes that the goals are about; tests run with small ones."""
+main = benchmark(
+    __file__, __doc__, "The uses of an approximation, each against the exact thing",
+    (pca, clustering, hinge, anova, process, two_samples, onnx, large), rounds=1,
+    options={
+        "device": ("", "of the machines' rows, as PyTorch names it"),
+        "places": (["target", "kmeans"], "of machines"),
+        "classified": ["pendigits", "ijcnn", "mnist"],
+        # the sizes that the goals are about; tests run with small ones
+        "rows": 4000, "cluster-rows": 3000, "train-rows": 20_000, "test-rows": 10_000,
+        "many-rows": 1_000_000, "process-rows": 200, "landmarks": 240, "machine-landmarks": 500,
+        "seeds": 8, "splits": 5, "null-runs": 1000, "power-runs": 300, "onnx-tables": 12,
+        "onnx-rows": 400,
+    },
+)  # fmt: skip
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

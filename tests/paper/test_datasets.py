@@ -91,11 +91,11 @@ def idx(images):
 
 
 def test_each_source_is_parsed(tmp_path):
-    images = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
+    images = np.arange(2 * 784).astype(np.uint8).reshape(2, 28, 28)
     paths = [tmp_path / "a.gz", tmp_path / "b.gz"]
     for path in paths:
         path.write_bytes(gzip.compress(idx(images)))
-    assert np.array_equal(datasets.parse_mnist(paths), np.tile(images.reshape(2, 12), (2, 1)))
+    assert np.array_equal(datasets.parse_mnist(paths), np.tile(images.reshape(2, 784), (2, 1)))
 
     with zipfile.ZipFile(tmp_path / "g.zip", "w") as archive:
         numbers = " ".join(["0.5"] * 300)

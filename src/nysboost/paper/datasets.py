@@ -131,14 +131,15 @@ def draw(name: str, most: int, seed: int, data_dir: Path | None) -> tuple[NDArra
 
 def list_all(data_dir: Path | None = None) -> list[dict[str, str]]:
     """Return a row for each data set: its size in the paper, and where its file was found."""
-    rows = []
-    for name, dataset in DATASETS.items():
-        path = find(name, data_dir) if dataset.file else "built in"
-        size = f"{dataset.points:,} × {dataset.dimension}"
-        row = {"name": name, "data set": dataset.title, "points × dimension": size}
-        row |= {"features": dataset.preparation}
-        rows.append(row | {"found": str(path or "not found; downloaded when needed")})
-    return rows
+    missing = "not found; downloaded when needed"
+    return [
+        {
+            "name": name, "data set": d.title,
+            "points × dimension": f"{d.points:,} × {d.dimension}", "features": d.preparation,
+            "found": str(find(name, data_dir) or missing) if d.file else "built in",
+        }
+        for name, d in DATASETS.items()
+    ]  # fmt: skip
 
 
 def _read(path: Path) -> NDArray[Any]:
@@ -191,17 +192,9 @@ def fetch(dataset: Dataset, path: Path) -> Path:
 
 
 def parse_mnist(paths: Sequence[Path]) -> NDArray[Any]:
-    """Read image files of the IDX format, one after the other."""
-    parts = []
-    for path in paths:
-        with gzip.open(path) as file:
-            content = file.read()
-        magic, count, height, width = np.frombuffer(content, dtype=">i4", count=4)
-        if magic != 2051:
-            raise UserError(f"{path} is not a file of images in the IDX format.")
-        pixels = np.frombuffer(content, dtype=np.uint8, offset=16)
-        parts.append(pixels.reshape(int(count), int(height) * int(width)))
-    return np.concatenate(parts)
+    """Read image files of the IDX format: after 16 bytes, 28 × 28 pixels of each image."""
+    parts = [gzip.decompress(path.read_bytes())[16:] for path in paths]
+    return np.frombuffer(b"".join(parts), dtype=np.uint8).reshape(-1, 28 * 28)
 
 
 def parse_glove(paths: Sequence[Path]) -> NDArray[Any]:

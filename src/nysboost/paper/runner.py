@@ -172,17 +172,14 @@ def _make_records(plan: Plan, keys: Sequence[Key], jobs: int) -> Iterator[Record
         with joblib.parallel_config("loky", inner_max_num_threads=1):
             # one item at a time, so that an end leaves little behind
             workers = joblib.Parallel(jobs, return_as="generator_unordered", batch_size=1)
-            yield from workers(joblib.delayed(_work)(os.getpid(), plan, *key) for key in keys)
+            yield from workers(
+                joblib.delayed(_make_record)(plan, *key, os.getpid()) for key in keys
+            )
     except BrokenProcessPool as error:
         raise UserError(
             "A worker process was ended from outside (often for want of memory). The records "
             "made so far are kept: the same command goes on; --jobs 1 needs least memory."
         ) from error
-
-
-def _work(parent: int, plan: Plan, number: int, reading: str) -> Record:
-    _end_with(parent)
-    return _make_record(plan, number, reading)
 
 
 @functools.cache
@@ -200,7 +197,9 @@ def _end_with(parent: int) -> None:
 _load = functools.lru_cache(maxsize=1)(datasets.load)
 
 
-def _make_record(plan: Plan, number: int, reading: str) -> Record:
+def _make_record(plan: Plan, number: int, reading: str, parent: int | None = None) -> Record:
+    if parent is not None:
+        _end_with(parent)
     points = _load(plan.preset.data, plan.data_dir)
     one = Replicate(plan.preset, points, plan.methods, plan.seed, number, reading, plan.device)
     values = one.measure()
