@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from nysboost.tables import text_format, values
-from nysboost.tables.frames import refuse_repeated, refuse_unknown
+from nysboost.tables.frames import check_names, refuse_unknown
 from nysboost.tables.schema import Schema
 from nysboost.tables.text_format import Row, TextFormat
 from nysboost.tables.values import MISSING_MARKERS, find_unit, in_usual_form
@@ -187,7 +187,7 @@ def open_csv(
     file = CsvFile(path, writing, names, line if named else line - 1, categories=categories)
     if any("\n" in cell for _, row in rows for cell in row):
         file.refuse_open_quote()
-    refuse_repeated(names, path)
+    check_names(names, path)
     refuse_unknown(categories, names, path)
     if named and not rest:
         raise TableError(f"{path} needs a line of column names and at least one row.")

@@ -17,7 +17,7 @@ from zipfile import BadZipFile
 
 from nysboost.tables.array_files import ARRAYS, ArrayFile, open_array
 from nysboost.tables.csv_files import CsvFile, open_csv
-from nysboost.tables.frames import refuse_repeated, refuse_unknown
+from nysboost.tables.frames import check_names, refuse_unknown
 from nysboost.tables.schema import Schema
 from nysboost.tables.text_format import TextFormat
 from nysboost.user_error import NoTableError, TableError, import_optional
@@ -266,7 +266,7 @@ def _open_excel(path: Path) -> ColumnFile:
         raise TableError(msg)
     names = [str("" if cell is None else cell).strip() for cell in rows[0]]
     kept = [i for i, name in enumerate(names) if name]
-    refuse_repeated([names[i] for i in kept], path)
+    check_names([names[i] for i in kept], path)
     data = pa.table({names[i]: _one_type([row[i] for row in rows[1:]]) for i in kept})
     between = filled[filled.index(True) : len(filled) - filled[::-1].index(True)]
     if empty := between.count(False):

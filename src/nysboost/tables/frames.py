@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nysboost.data.lazy import is_lazy
-from nysboost.numerics.arrays import Floats, Indices, dense, is_sparse, to_host
+from nysboost.numerics.arrays import Floats, Indices, dense, to_host
 from nysboost.tables.values import is_missing
 from nysboost.user_error import TableError
 
@@ -65,18 +65,15 @@ class RawColumn:
 
 def is_frame(X: Any) -> bool:
     """Whether X is a data frame: columns with names and types of their own."""
-    if isinstance(X, np.ndarray | list | tuple) or is_sparse(X):
-        return False
-    if is_lazy(X) and not hasattr(X, "_meta"):  # a value of Dask that is anything yet
-        return False
-    return any(hasattr(X, part) for part in ("collect_schema", "column_names", "columns"))
+    known = not is_lazy(X) or hasattr(X, "_meta")  # else a value of Dask that may be anything
+    return known and any(hasattr(X, name) for name in ("collect_schema", "column_names", "columns"))
 
 
 def to_narwhals(X: Any) -> nw.DataFrame[Any]:
     """Return a data frame as narwhals sees it, or say why it is none."""
     import narwhals as nw
 
-    refuse_unnamed(X)
+    check_names(list_column_names(X))
     if hasattr(X, "__arrow_c_array__"):  # one batch of an Arrow table
         import pyarrow as pa
 
@@ -100,16 +97,10 @@ def list_column_names(X: Any) -> list[str]:
     return [str(column) for column in getattr(X, "column_names", getattr(X, "columns", ()))]
 
 
-def refuse_unnamed(X: Any) -> None:
-    """Refuse a frame without columns, or with two of one name."""
-    names = list_column_names(X)
+def check_names(names: Sequence[str], table: Any = "X") -> None:
+    """Refuse a table without columns, or with two of one name."""
     if not names:
-        raise ValueError("X is a data frame without columns, 0 feature(s): nothing can be learned.")
-    refuse_repeated(names, "X")
-
-
-def refuse_repeated(names: Sequence[str], table: Any) -> None:
-    """Refuse two columns of one name."""
+        raise TableError(f"{table} has no columns, 0 feature(s): nothing can be learned from it.")
     if len(set(names)) < len(names):
         twice = next(column for column in names if names.count(column) > 1)
         raise TableError(f"{table} has two columns called {twice!r}: give each a name of its own.")
@@ -130,8 +121,12 @@ def read_columns(
     Whole numbers that are `categories` keep all their digits.
     """
     if not is_frame(X):
-        X = to_host(dense(X))
-        yield from (_array_cells(X[:, j], str(j)) for j in range(X.shape[1]))
+        for j, column in enumerate(to_host(dense(X)).T):
+            kind = "boolean" if column.dtype == bool else "number"
+            if column.dtype.kind in "fiub":
+                yield RawColumn(str(j), kind, column.astype(np.float64))
+            else:
+                yield RawColumn.of(str(j), "object", column.tolist())
         return
     frame = to_narwhals(X)
     there = set(frame.columns)
@@ -169,10 +164,3 @@ def read_column(column: nw.Series[Any], name: str) -> RawColumn:
     categories = (nw.Categorical, nw.Enum)
     named = kind in categories or isinstance(kind, categories)
     return RawColumn.of(name, "category" if named else "object", column.to_list())
-
-
-def _array_cells(column: Any, name: str) -> RawColumn:
-    kind = column.dtype.kind
-    if kind in "fiub":
-        return RawColumn(name, "boolean" if kind == "b" else "number", column.astype(np.float64))
-    return RawColumn.of(name, "object", column.tolist())

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.utils.sparsefuncs import csc_median_axis_0
 from sklearn.utils.validation import _check_feature_names, validate_data
 
 from nysboost.data.lazy import compute_parts, has_rows, is_lazy
@@ -24,10 +25,10 @@ from nysboost.tables.columns import (
     summarise_columns,
 )
 from nysboost.tables.frames import (
+    check_names,
     is_frame,
     list_column_names,
     read_columns,
-    refuse_unnamed,
     to_narwhals,
 )
 from nysboost.tables.schema import Schema
@@ -39,8 +40,6 @@ CHECKS: Any = {
     "accept_sparse": "csr", "dtype": [np.float64, np.float32], "ensure_all_finite": False,
 }  # fmt: skip
 """How scikit-learn checks a table; gaps are told of elsewhere."""
-
-Found = tuple[Codes, Any]
 
 
 def fit_rows(
@@ -54,46 +53,39 @@ def fit_rows(
     if not is_frame(X) and not is_external(X):
         X = _check_table(estimator, X, missing, reset=True)
     codes, rows = fit_codes(X, missing, Y, weights)
-    if is_frame(X):
-        text = not hasattr(X, "iloc") or all(isinstance(c, str) for c in X.columns)
-        name_columns(estimator, list_column_names(X) if text else None, codes.schema.width)
-    elif is_external(X):
-        name_columns(estimator, None, codes.schema.width)
+    named = is_frame(X) and (not hasattr(X, "iloc") or all(isinstance(c, str) for c in X.columns))
+    name_columns(estimator, list_column_names(X) if named else None, codes.schema.width)
     estimator._table, estimator.schema_ = codes, codes.schema
     return rows
 
 
 def new_rows(estimator: Any, X: Any, missing: str) -> Any:
     """Return the rows of another table as numbers, as the fit of an estimator had them."""
-    numbers = partial(_numbers, estimator, missing)
+    encode = partial(_encode, estimator, missing)
     if isinstance(X, Iterator):
-        return make_stream(_number_blocks(X, numbers))
+        return make_stream(_encode_blocks(X, encode))
     if is_frame(X):
-        return make_rows(numbers(X))
+        return make_rows(encode(X))
     if not is_external(X):
-        return make_rows(numbers(_check_table(estimator, X, missing, reset=False)))
+        return make_rows(encode(_check_table(estimator, X, missing, reset=False)))
     rows: Any = make_stream(X)
     if rows.lazy or (rows.in_memory and not estimator.schema_.columns):  # elsewhere, or on a device
-        return make_rows(numbers(rows.data))
-    return EncodedRows(rows, numbers)
-
-
-# Fitting
+        return make_rows(encode(rows.data))
+    return EncodedRows(rows, encode)
 
 
 def fit_codes(
     X: Any, missing: str, Y: Floats | None = None, weights: Floats | None = None
-) -> Found:
+) -> tuple[Codes, Any]:
     """Return the codes of a table, trained on Y where it is in memory, and its rows as numbers."""
     named = is_frame(X)
     if named:
-        refuse_unnamed(X)
-    if (found := _fit_numbers(X, missing)) is not None:
-        return found
+        check_names(list_column_names(X))
+    if (rows := _scan_numbers(X, missing)) is not None:
+        return Codes.of(_schema_of_numbers(X, rows, missing)), rows
     if is_lazy(X):  # look at each part where it is, decide, and code it there
-        summaries: Any = compute_parts(
-            X, partial(summarise_columns, size=max(1, SAMPLE_ROWS // X.npartitions))
-        )
+        size = max(1, SAMPLE_ROWS // X.npartitions)
+        summaries: Any = compute_parts(X, partial(summarise_columns, size=size))
         codes = Codes.of(Schema.from_summaries(summaries, missing, named=named))
         return codes, scan_rows(codes.code_lazily(X, missing))
     if is_external(X):
@@ -109,8 +101,8 @@ def fit_codes(
     return codes, scan_rows(_as_narrow(numbers, table) if named else numbers)
 
 
-def _fit_numbers(X: Any, missing: str) -> Found | None:
-    """Return numbers as they are, where they are, if all are finite and of usual size."""
+def _scan_numbers(X: Any, missing: str) -> Any:
+    """Return rows that are numbers as they are; None if some are no numbers, NaN or far from 1."""
     if is_frame(X):
         plain = is_lazy(X) and all(getattr(kind, "kind", "O") in "fiu" for kind in X.dtypes)
     else:
@@ -123,50 +115,42 @@ def _fit_numbers(X: Any, missing: str) -> Found | None:
         if missing != "fill" or is_sparse(X):
             raise
         return None
-    sizes = rows.sizes
+    sizes: Any = rows.sizes
     usual = bool(np.all((sizes == 0) | ((sizes > USUAL[0]) & (sizes < USUAL[1]))))
     if not usual and is_sparse(X):
         refuse_far(X, sizes, 0, float(np.min(np.abs(X.data), where=X.data != 0, initial=np.inf)))
-    elif not usual:
-        return None
+    return rows if usual or is_sparse(X) else None
+
+
+def _schema_of_numbers(X: Any, rows: Any, missing: str) -> Schema:
+    """Return the names of a lazy frame's columns, or the medians of an array's."""
     if is_frame(X):
-        summaries = summarise_columns(
-            rows.take(spaced_indices(rows.n, MEDIAN_ROWS))
-        )  # which a survey has kept
-        named = [
-            replace(look, name=name)
-            for look, name in zip(summaries, list_column_names(X), strict=True)
-        ]
-        return Codes.of(Schema.from_summaries([named], missing, named=True)), rows
-    medians = _medians(rows) if missing == "fill" else None
-    return Codes.of(Schema((), rows.n_features, medians=medians)), rows
-
-
-def _medians(rows: Any) -> Floats:
-    """Return the median of each column, shape (d,): of rows elsewhere those that a scan kept."""
+        looks = summarise_columns(rows.take(spaced_indices(rows.n, MEDIAN_ROWS)))  # kept by a scan
+        pairs = zip(looks, list_column_names(X), strict=True)
+        named = [replace(look, name=name) for look, name in pairs]
+        return Schema.from_summaries([named], missing, named=True)
+    if missing != "fill":
+        return Schema((), rows.n_features)
     spread = spaced_indices(rows.n, MEDIAN_ROWS)
     table = rows.take(slice(None, None, sample_step(rows.n)) if rows.in_memory else spread)
-    if not is_sparse(table):
-        return np.array([median(floats_on_host(table[:, j])) for j in range(table.shape[1])])
-    columns, found = table.tocsc(), np.zeros(table.shape[1])
-    mostly = np.flatnonzero(np.diff(columns.indptr) > table.shape[0] / 2)  # the others have zeros
-    found[mostly] = np.median(columns[:, mostly].toarray(), axis=0) if len(mostly) else 0.0
-    return found
+    if is_sparse(table):
+        medians = csc_median_axis_0(table.tocsc())
+    else:
+        medians = np.array([median(floats_on_host(table[:, j])) for j in range(table.shape[1])])
+    return Schema((), rows.n_features, medians=medians)
 
 
-# Reading
-
-
-def _numbers(estimator: Any, missing: str, X: Any, start: int = 0) -> Any:
+def _encode(estimator: Any, missing: str, X: Any, start: int = 0) -> Any:
     """Return the rows of a frame, an array or a CSR matrix as numbers, lazy ones as lazy ones."""
     codes = estimator._table or Codes.of(estimator.schema_)  # None of a transformer of an array
-    if is_frame(X):
-        refuse_unnamed(X)
-    if not is_frame(X) or not codes.schema.named:
-        refuse_width(estimator, len(list_column_names(X)) if is_frame(X) else X.shape[1])
+    names = list_column_names(X) if is_frame(X) else None
+    if names is not None:
+        check_names(names)
+    if names is None or not codes.schema.named:
+        refuse_width(estimator, X.shape[1] if names is None else len(names))
     if is_lazy(X):
         return codes.code_lazily(X, missing)
-    if not is_frame(X):
+    if names is None:
         return codes(X, start, missing)
     frame = _frame_with_rows(X, type(estimator).__name__)
     if not codes.schema.columns:
@@ -174,11 +158,11 @@ def _numbers(estimator: Any, missing: str, X: Any, start: int = 0) -> Any:
     return _as_narrow(codes(frame, start, missing), frame)
 
 
-def _number_blocks(blocks: Iterator[Any], numbers: Any) -> Iterator[Any]:
+def _encode_blocks(blocks: Iterator[Any], encode: Any) -> Iterator[Any]:
     start = 0
     for block in filter(has_rows, blocks):
         part = block if hasattr(block, "shape") or is_frame(block) else np.asarray(block)
-        found = numbers(part, start)
+        found = encode(part, start)
         start += found.shape[0]
         yield found
 
@@ -204,11 +188,7 @@ def _as_narrow(numbers: Floats, frame: Any) -> Any:
 
 def _check_table(estimator: Any, X: Any, missing: str, *, reset: bool) -> Any:
     """Return an array or a CSR matrix after scikit-learn's checks; one with text as objects."""
-    text = _text_of(X)
-    if text is not None:
-        if reset:
-            name_columns(estimator, None, text.shape[1])
-        refuse_width(estimator, text.shape[1])
+    if (text := _text_of(X)) is not None:
         return text
     how = CHECKS if missing == "refuse" else CHECKS | {"ensure_all_finite": "allow-nan"}
     with np.errstate(over="ignore", invalid="ignore"):  # scikit-learn adds all numbers up

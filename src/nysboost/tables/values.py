@@ -17,18 +17,8 @@ MISSING = ("", "na", "n/a", "nan", "null", "<na>", "#n/a", "nat")
 """What programs write, in letters of any case, where text has no value."""
 
 MISSING_MARKERS = (
-    *MISSING,
-    "?",
-    "-",
-    "--",
-    ".",
-    "none",
-    "missing",
-    "#div/0!",
-    "#value!",
-    "#ref!",
-    "#num!",
-)
+    *MISSING, "?", "-", "--", ".", "none", "missing", "#div/0!", "#value!", "#ref!", "#num!",
+)  # fmt: skip
 """What people write besides, in a column that is otherwise numbers."""
 
 MINUS = "\u2212"
@@ -96,9 +86,9 @@ def as_number(value: Any) -> float | None:
 
 def as_truth(value: Any) -> float | None:
     """Return 1 or 0 for a truth value, NaN for a mark of a gap; None if it is none of these."""
-    found = TRUTH.get(value.strip().lower()) if isinstance(value, str) else None
-    found = as_number(value) if found is None else found
-    return found if found is not None and (found in (0.0, 1.0) or found != found) else None
+    text = value.strip().lower() if isinstance(value, str) else ""
+    found = TRUTH.get(text, as_number(value))
+    return found if found in (0.0, 1.0, None) or found != found else None
 
 
 def as_seconds(value: Any) -> float | None:
