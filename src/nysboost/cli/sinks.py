@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,47 +34,53 @@ FOLDERS = (".zarr", ".parquet")
 IN_STORES = ("zarr.json", ".zarray", ".zgroup", "*.parquet")
 """What such a folder has in it."""
 
-Opened = tuple[Callable[[Any], Any], Callable[[], Any]]
-"""What writes a block of rows, and what closes the file."""
+Put = Callable[[Any], Any]
+"""What writes the next rows."""
 
 
-def _open_npy(path: Path, block: NDArray[Any], n: int | None) -> Opened:
+@contextmanager
+def _open_npy(path: Path, block: NDArray[Any], n: int | None) -> Iterator[Put]:
     file = NpyOutput(path, n, block.shape[1], block)
     file.begin()
-    return file.write, file.finish
+    try:
+        yield file.write
+    finally:
+        file.finish()
 
 
-def _open_npz(path: Path, _block: NDArray[Any], _n: int | None) -> Opened:
+@contextmanager
+def _open_npz(path: Path, _block: NDArray[Any], _n: int | None) -> Iterator[Put]:
     """Hold one array, X, in memory until it is whole."""
     parts: list[NDArray[Any]] = []
-    return parts.append, lambda: write_npz(path, X=np.concatenate(parts))
+    yield parts.append
+    write_npz(path, X=np.concatenate(parts))
 
 
-def _open_array(path: Path, block: NDArray[Any], _n: int | None) -> Opened:
+@contextmanager
+def _open_array(path: Path, block: NDArray[Any], _n: int | None) -> Iterator[Put]:
     """Make an HDF5 or Zarr array that grows."""
     width, dtype = block.shape[1], block.dtype
-    how: dict[str, Any] = {"shape": (0, width), "dtype": dtype}
-    how["chunks"] = (max(1, CHUNK_BYTES // (width * dtype.itemsize)), width)
-    close: Callable[[], Any] = list
-    if path.suffix.lower() == ".zarr":
-        attributes = {"software": SOFTWARE}
-        array = import_optional("zarr", "files").create_array(
-            str(path), attributes=attributes, **how
-        )
-    else:
-        store = import_optional("h5py", "files").File(path, "w")
-        store.attrs["software"] = SOFTWARE
-        array, close = store.create_dataset("X", maxshape=(None, width), **how), store.close
+    chunks = (max(1, CHUNK_BYTES // (width * dtype.itemsize)), width)
+    how: dict[str, Any] = {"shape": (0, width), "dtype": dtype, "chunks": chunks}
 
     def put(rows: NDArray[Any]) -> None:
         start = array.shape[0]
         array.resize((start + len(rows), width))
         array[start:] = rows
 
-    return put, close
+    if path.suffix.lower() == ".zarr":
+        array = import_optional("zarr", "files").create_array(str(path), **how)
+        array.attrs["software"] = SOFTWARE
+        yield put
+        return
+    with import_optional("h5py", "files").File(path, "w") as store:
+        store.attrs["software"] = SOFTWARE
+        array = store.create_dataset("X", maxshape=(None, width), **how)
+        yield put
 
 
-def _open_columns(path: Path, block: Any, _n: int | None) -> Opened:
+@contextmanager
+def _open_columns(path: Path, block: Any, _n: int | None) -> Iterator[Put]:
     """Open a CSV, Parquet or Feather file with named columns, or CSV on standard output."""
     import pyarrow as pa
     import pyarrow.csv as arrow_csv
@@ -84,11 +90,11 @@ def _open_columns(path: Path, block: Any, _n: int | None) -> Opened:
     schema = block.schema.with_metadata({"software": SOFTWARE})
     make = {".parquet": arrow_parquet.ParquetWriter, ".feather": pa.ipc.new_file}
     place = sys.stdout.buffer if str(path) == "-" else str(path)
-    writer = make.get(path.suffix.lower(), arrow_csv.CSVWriter)(place, schema)
-    return lambda table: writer.write_table(table.cast(schema)), writer.close
+    with make.get(path.suffix.lower(), arrow_csv.CSVWriter)(place, schema) as writer:
+        yield lambda table: writer.write_table(table.cast(schema))
 
 
-SINKS: dict[str, Callable[[Path, Any, int | None], Opened]] = {
+SINKS: dict[str, Callable[[Path, Any, int | None], AbstractContextManager[Put]]] = {
     ".npy": _open_npy, ".npz": _open_npz, ".zarr": _open_array, ".h5": _open_array,
     ".hdf5": _open_array, ".csv": _open_columns, ".parquet": _open_columns,
     ".feather": _open_columns,
@@ -108,26 +114,21 @@ def open_sink(
         msg = f"{path} has a form that is not known: {', '.join(SINKS)} are written."
         raise UserError(msg, NO_FILE)
     refuse_existing(path, force)
-    opened: list[Opened] = []
-    with nullcontext(path) if str(path) == "-" else atomic_path(path) as beside:
+    writers: list[Put] = []
+    place = nullcontext(path) if str(path) == "-" else atomic_path(path)
+    with place as beside, ExitStack() as opened:
 
         def put(block: Any) -> None:
-            if not opened:
-                opened.append(SINKS[form](beside, block, expected))
-            opened[0][0](block)
+            if not writers:
+                writers.append(opened.enter_context(SINKS[form](beside, block, expected)))
+            writers[0](block)
 
-        try:
-            yield partial(_write_table if SINKS[form] is _open_columns else _write_array, form, put)
-        except BaseException:
-            with suppress(Exception):  # the first error counts
-                opened[0][1]()
-            raise
-        if not opened:
+        yield partial(_write_table if SINKS[form] is _open_columns else _write_array, form, put)
+        if not writers:
             raise UserError("There are no rows to write.", WRONG_DATA)
-        opened[0][1]()
 
 
-def _write_table(form: str, put: Callable[[Any], None], columns: Mapping[str, Any]) -> None:
+def _write_table(form: str, put: Put, columns: Mapping[str, Any]) -> None:
     import pyarrow as pa
 
     numpy = {n: np.ascontiguousarray(v) for n, v in columns.items() if isinstance(v, np.ndarray)}
@@ -138,7 +139,7 @@ def _write_table(form: str, put: Callable[[Any], None], columns: Mapping[str, An
         raise UserError(f"{msg} Leave it out of --id and --keep.", WRONG_DATA) from error
 
 
-def _write_array(form: str, put: Callable[[Any], None], columns: Mapping[str, Any]) -> None:
+def _write_array(form: str, put: Put, columns: Mapping[str, Any]) -> None:
     kinds = {getattr(values, "dtype", np.dtype(object)).kind for values in columns.values()}
     if not kinds <= set("fiub"):
         raise UserError(f"Text goes to a .csv or .parquet file, not to {form}.")

@@ -105,7 +105,8 @@ def open_source(options: Namespace) -> Source:
         y = file.beside(target)
     target = None if target is None or y is not None else _find_column(file, target)
     left_out = {target, *_find_columns(file, options.drop_column)}
-    columns = [name for name in _features(file) if name not in left_out]
+    names = without_index(file.names, file.path, file.notes)
+    columns = [name for name in names if name not in left_out]
     if not columns:
         beside = "no column beside the target and those left out"
         raise UserError(f"Nothing is left of the columns of {file.path}: {beside}.")
@@ -129,7 +130,8 @@ def open_fitted(options: Namespace, model: Any, more: Sequence[str]) -> tuple[So
             schema.match_names(file.names, str(file.path))
         names = [column.name for column in schema.columns if column.used]
     else:
-        names = [name for name in _features(file) if name not in others]
+        features = without_index(file.names, file.path, file.notes)
+        names = [name for name in features if name not in others]
         if len(names) != schema.width:
             msg = f"The model was fitted on {schema.width} columns, but {file.path} has "
             raise UserError(f"{msg}{len(names)}.", WRONG_MODEL)
@@ -165,12 +167,6 @@ def _find_column(file: Any, name: str) -> str:
     if name not in names:
         raise UserError(f"{file.path}: {unknown('column', name, names)}")
     return name
-
-
-def _features(file: Any) -> Sequence[str]:
-    """Return the columns that are no index of a data frame."""
-    named = not isinstance(file, ArrayFile)
-    return without_index(file.names, file.path, file.notes) if named else file.names
 
 
 def schema_of(model: Any) -> Schema:

@@ -88,14 +88,15 @@ class Codes:
 
     def code_lazily(self, X: Any, missing: str = "fill") -> Any:
         """Return a lazy frame or array as a lazy array of numbers; each task makes its own."""
+        meta = None
         if not self.schema.columns:
             if missing != "fill" or self.schema.medians is None:
                 return X
             X = make_rows(X).data
-            return code_table(X, _code_part, self.schema.width, self, missing, meta=X._meta)
-        if is_frame(X) and self.schema.named:
+            meta = X._meta
+        elif is_frame(X) and self.schema.named:
             self.schema.match_names(list_column_names(X))
-        return code_table(X, _code_part, len(self.origins), self, missing)
+        return code_table(X, _code_part, len(self.origins), self, missing, meta=meta)
 
     def _numbers(self, columns: list[Any], apart: list[Floats | None]) -> Floats:
         """Return columns that were read, and the means for each row, as one table of numbers."""

@@ -84,25 +84,24 @@ class Column:
             if (row := first_of(far)) is not None:
                 raise ValueError(say_far(self.name, found[row], start + row))
         if missing != "fill" and (row := first_of(gaps)) is not None:
-            raise ValueError(say_gaps(self.name, int(gaps.sum()), missing, start + row))
+            raise ValueError(say_gaps(self.name, int(gaps.sum()), f", first in row {start + row}"))
         return found
 
     def _numbers(self, cells: RawColumn, start: int) -> Floats:
-        data, shown = cells.data, f"a {cells.kind}"
-        if cells.values is not None:
-            numbers, other = of_values.numbers_as(self.kind, cells.values, self.form)
+        data, values, kinds = cells.data, cells.values, (self.kind, cells.kind)
+        if values is not None:
+            numbers, other = of_values.numbers_as(self.kind, values, self.form)
             wrong, data = np.append(other, False)[data], cells.replace_values(numbers)
-        elif (self.kind, cells.kind) == ("boolean", "number"):
+        elif kinds == ("boolean", "number"):
             wrong = ~np.isnan(data) & (data != 0) & (data != 1)
-        else:  # a column of numbers takes truth values too
-            fits = cells.kind in (self.kind, "boolean" if self.kind == "number" else "")
+        else:
+            fits = self.kind == cells.kind or kinds == ("number", "boolean")
             wrong = ~np.isnan(data) & (not fits)
         if (row := first_of(wrong)) is None:
             return np.asarray(data)
-        if cells.values is not None:
-            shown = f"{cells.values[cells.data[row]]!r:.60}"
-        elif self.kind == "boolean" and cells.kind == "number":
-            shown = repr(float(data[row]))
+        shown = f"{data[row]:g}" if kinds == ("boolean", "number") else f"a {cells.kind}"
+        if values is not None:
+            shown = f"{values[cells.data[row]]!r:.60}"
         raise ValueError(
             f"Column {self.name!r} was fitted with {PLURALS[self.kind]}, but row {start + row} "
             f"has {shown}: give it the kind of value that it had in fitting."
@@ -217,7 +216,7 @@ def decide(look: ColumnSummary, missing: str) -> Column:
             )
         look = read + replace(look, counts=Counter())
     if look.gaps and missing != "fill":
-        raise ValueError(say_gaps(name, look.gaps, missing))
+        raise ValueError(say_gaps(name, look.gaps))
     if kind == "category":
         return _category(look)
     if look.gaps and not look.sampled:
@@ -261,18 +260,12 @@ def is_far(size: Any, usual: float) -> Any:
 # Sentences
 
 
-def say_gaps(name: str, count: int, missing: str, row: int | None = None) -> str:
+def say_gaps(name: str, count: int, first: str = "") -> str:
     """Return the sentence about gaps that are refused."""
-    first = f", first in row {row}" if row is not None else ""
-    values = format_count(count, "missing value")
-    if missing == "refuse":
-        return (
-            f"Column {name!r} contains NaN: {values}{first}. Remove such rows or fill them in "
-            "first, with sklearn.impute.SimpleImputer say."
-        )
     return (
-        f'Column {name!r} has {values} (NaN){first}, which missing="raise" refuses: fill them in, '
-        'or leave missing="fill".'
+        f"Column {name!r} has {format_count(count, 'missing value')} (it contains NaN){first}. "
+        'Remove such rows or fill them in first: a learner does with missing="fill", any other '
+        "estimator with sklearn.impute.SimpleImputer before it."
     )
 
 

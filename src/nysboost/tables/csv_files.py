@@ -136,12 +136,13 @@ class CsvFile:
 
     def _wrong_cell(self, name: str) -> str:
         at, how = self.names.index(name), re.compile(self.writing.pattern, re.ASCII)
+
+        def is_wrong(cell: str) -> bool:
+            text = in_usual_form(cell, self.numbers[name])
+            return not how.fullmatch(text) and text.lower() not in MISSING_MARKERS
+
         cells = ((line, row[at]) for _, line, row in self._rows() if row and at < len(row))
-        texts = ((*cell, in_usual_form(cell[1], self.numbers[name])) for cell in cells)
-        wrong = (
-            c for c in texts if not how.fullmatch(c[2]) and c[2].lower() not in MISSING_MARKERS
-        )
-        line, cell, _ = next(wrong, ("?", "a value", ""))
+        line, cell = next((c for c in cells if is_wrong(c[1])), ("?", "a value"))
         return (
             f"Column {name!r} of {self.path} has {cell!r:.60} in line {line}, which is not a "
             "number: correct it or leave it empty. In a fit, --category makes the column a "
@@ -203,12 +204,9 @@ def open_csv(
         numbers = {c.name: c.form for c in schema.columns if c.kind == "number"}
         file.numbers = numbers if schema.named else dict.fromkeys(names, "")  # all others are text
     for name, column in zip(names, columns, strict=True):
-        others = {
-            cell.strip()
-            for cell in column
-            if values.is_missing_marker(cell) and not values.is_missing(cell)
-        }
-        if others and name in file.numbers:
-            said = ", ".join(map(repr, sorted(others)))
+        marks = {c.strip() for c in filter(values.is_missing_marker, column)}
+        marks = {mark for mark in marks if not values.is_missing(mark)}
+        if marks and name in file.numbers:
+            said = ", ".join(map(repr, sorted(marks)))
             file.notes.append(f"Column {name!r} has numbers and {said}, taken as missing values.")
     return file

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import compress
+from itertools import chain, compress
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -46,7 +46,7 @@ IN_FOLDERS = (".csv", ".tsv", ".feather", ".jsonl", ".ndjson", ".xlsx", ".gz", "
 
 @dataclass
 class ColumnFile:
-    """A Parquet, Feather, JSON or Excel file, or a folder; `data` are the files of a mixed one."""
+    """A dataset of Arrow: Parquet, Feather, JSON or Excel; or the files of a mixed folder."""
 
     path: Path
     data: Any
@@ -65,21 +65,13 @@ class ColumnFile:
                 for file in self.data:
                     yield from file.batches(wanted)
                 return
-            if isinstance(self.data, pa.Table):
-                yield self._encode(self.data.select(wanted))
-                return
             for batch in self.data.to_batches(columns=wanted, batch_size=BATCH_ROWS):
+                cells = dict(zip(wanted, batch.columns, strict=True))
+                encoded = {n: cells[n].dictionary_encode() for n in wanted if n in self.categories}
                 if batch.num_rows:
-                    yield self._encode(pa.Table.from_batches([batch]))
+                    yield pa.table(cells | encoded)
         except (pa.ArrowException, OSError) as error:
             raise TableError(f"{self.path} cannot be read as a table: {error}.") from error
-
-    def _encode(self, table: Any) -> Any:
-        """Return a table with columns that the user calls categories as such."""
-        for i, name in enumerate(table.column_names):
-            if name in self.categories:
-                table = table.set_column(i, name, table.column(name).dictionary_encode())
-        return table
 
 
 def open_table(
@@ -244,7 +236,7 @@ def _open_lines(path: Path) -> ColumnFile:
         raise NoTableError(msg) from error
     if not data.num_rows or not data.column_names:
         raise TableError(f"{path} has no rows.")
-    return ColumnFile(path, data, tuple(data.column_names), n=data.num_rows)
+    return _in_memory(path, data, [])
 
 
 def _open_excel(path: Path) -> ColumnFile:
@@ -273,21 +265,22 @@ def _open_excel(path: Path) -> ColumnFile:
         notes.append(f"{empty} empty rows of {path} are left out.")
     if any(column.null_count for column in data.columns):
         notes += _formulas_without_values(path, cells)
-    return ColumnFile(path, data, tuple(data.column_names), notes, data.num_rows)
+    return _in_memory(path, data, notes)
+
+
+def _in_memory(path: Path, table: Any, notes: list[str]) -> ColumnFile:
+    import pyarrow.dataset as arrow
+
+    return ColumnFile(path, arrow.dataset(table), tuple(table.column_names), notes, len(table))
 
 
 def _formulas_without_values(path: Path, cells: list[list[Any]]) -> list[str]:
     """Return a note if cells hold a formula, but not what it gives."""
     with path.open("rb") as file:
-        sheet = (
-            import_optional("openpyxl", "files").load_workbook(file, read_only=True).worksheets[0]
-        )
-        found = [
-            formula.coordinate
-            for line, row in zip(cells, sheet.iter_rows(), strict=True)
-            for value, formula in zip(line, row, strict=True)
-            if value is None and formula.data_type == "f"
-        ]
+        book = import_optional("openpyxl", "files").load_workbook(file, read_only=True)
+        formulas = chain.from_iterable(book.worksheets[0].iter_rows())
+        pairs = zip(chain.from_iterable(cells), formulas, strict=True)
+        found = [cell.coordinate for x, cell in pairs if x is None and cell.data_type == "f"]
     if not found:
         return []
     more = f", as have {len(found) - 1} more cells" if len(found) > 1 else ""
@@ -302,12 +295,11 @@ def _one_type(cells: Sequence[Any]) -> Any:
     import pyarrow as pa
 
     kinds = {type(cell) for cell in cells if cell is not None}
-    if kinds and kinds <= {int, float}:
-        return pa.array([None if cell is None else float(cell) for cell in cells], pa.float64())
-    if len(kinds) < 2:
+    if len(kinds) < 2 and kinds != {int}:
         with suppress(pa.ArrowInvalid, pa.ArrowTypeError):
             return pa.array(cells)
-    return pa.array([None if cell is None else str(cell) for cell in cells])
+    one: Any = float if kinds <= {int, float} else str
+    return pa.array([None if cell is None else one(cell) for cell in cells])
 
 
 OPENERS = {
