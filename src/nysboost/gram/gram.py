@@ -7,7 +7,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -52,16 +52,29 @@ class Gram(ABC):
     parallel = True
     _holding = False
     _held: Array | None = None
-    _rounded: Gram | None = None
+    _rounded: Self | None = None
 
-    def __init__(
-        self, rows: Rows, budget: Budget | None = None, counter: EntryCounter | None = None
-    ):
-        self.rows = rows
-        self.n = rows.n
-        self.dtype = np.dtype(arrays.dtype_name(rows.template))
+    def __init__(self, rows: Rows, budget: Budget | None = None) -> None:
+        self._set_rows(rows)
         self.budget = budget or Budget()
-        self.counter = counter or EntryCounter()
+        self.counter = EntryCounter()
+
+    def _set_rows(self, rows: Rows) -> None:
+        self.rows, self.n = rows, rows.n
+        self.dtype = np.dtype(arrays.dtype_name(rows.template))
+
+    def with_rows(self, rows: Rows) -> Self:
+        """Return the Gram matrix of other rows, counted together with this one."""
+        other = copy.copy(self)
+        other._set_rows(rows)
+        other._holding, other._held, other._rounded = False, None, None
+        return other
+
+    def forget_rows(self) -> Self:
+        """Return this Gram without its data, to be saved beside the landmarks."""
+        forgotten = copy.copy(self)
+        forgotten.rows = DroppedRows(self.rows.n, self.rows.n_features)
+        return forgotten
 
     @property
     def eps(self) -> float:
@@ -75,8 +88,8 @@ class Gram(ABC):
 
     def block(self, rows: Indices, cols: Indices) -> Array:
         """Return G[rows, cols]."""
-        if self._holding and len(rows) == len(cols) == self.n and _is_run(rows) and _is_run(cols):
-            return self.whole()
+        if self._holding and len(rows) == len(cols) == self.n:
+            self.whole()  # which most of these blocks are
         held = self._cut_out(rows, cols)
         return self.cross(rows, self.landmarks(cols)) if held is None else held
 
@@ -90,7 +103,7 @@ class Gram(ABC):
 
     @contextmanager
     def holding(self) -> Iterator[None]:
-        """Keep all of G from when it is first asked for; runs of rows are then cut out of it."""
+        """Keep all of G from when it is first asked for; blocks are then cut out of it."""
         self._holding = True
         try:
             yield
@@ -98,8 +111,8 @@ class Gram(ABC):
             self._holding, self._held, self._rounded = False, None, None
 
     def _cut_out(self, rows: Indices, cols: Indices) -> Array | None:
-        """Return G[rows, cols] where G is held, and both follow each other, as those of a tile."""
-        if self._held is None or not (_is_run(rows) and _is_run(cols)):
+        """Return G[rows, cols] where G is held and both are consecutive, as those of a tile."""
+        if self._held is None or not (_consecutive(rows) and _consecutive(cols)):
             return None
         return self._held[rows[0] : rows[-1] + 1, cols[0] : cols[-1] + 1]
 
@@ -163,18 +176,12 @@ class Gram(ABC):
         """Return the diagonal, or its entries at `rows`."""
 
     @abstractmethod
-    def restrict(self, indices: Indices) -> Gram:
+    def restrict(self, indices: Indices) -> Self:
         """Return G[S, S] as a Gram of its own, with its rows in memory."""
 
-    def in_float32(self) -> Gram:
+    def in_float32(self) -> Self:
         """Return G in float32, where values cost less so and are the same but for rounding."""
         return self
-
-    def forget_rows(self) -> Gram:
-        """Return this Gram without its data, to be saved beside the landmarks."""
-        forgotten = copy.copy(self)
-        forgotten.rows = DroppedRows(self.rows.n, self.rows.n_features)
-        return forgotten
 
 
 class KernelGram(Gram):
@@ -182,14 +189,8 @@ class KernelGram(Gram):
 
     codes: Any = None
 
-    def __init__(
-        self,
-        rows: Rows,
-        kernel: Kernel,
-        budget: Budget | None = None,
-        counter: EntryCounter | None = None,
-    ) -> None:
-        super().__init__(rows, budget, counter)
+    def __init__(self, rows: Rows, kernel: Kernel, budget: Budget | None = None) -> None:
+        super().__init__(rows, budget)
         self.kernel = kernel
         self.parallel = kernel.parallel
 
@@ -213,25 +214,23 @@ class KernelGram(Gram):
         task = BlockTask("diagonal", _diagonal, self.kernel, scan_size(self.rows))
         return gather(self.rows.map(task, 1))[:, 0]
 
-    def restrict(self, indices: Indices) -> KernelGram:
+    def restrict(self, indices: Indices) -> Self:
         """Return the Gram matrix of the rows at `indices`, which are read once."""
-        rows = ArrayRows(self.rows.take(indices))
-        return KernelGram(rows, self.kernel, self.budget, self.counter)
+        return self.with_rows(ArrayRows(self.rows.take(indices)))
 
-    def in_float32(self) -> Gram:
+    def in_float32(self) -> Self:
         """Return G in float32, where values cost less so and are the same but for rounding."""
         X = self.rows.take(slice(None))
         if self._rounded is not None or arrays.is_sparse(X) or self.eps > EPS:
             return self._rounded or self
         xp, few = arrays.namespace(X), np.arange(0, self.n, max(1, self.n // LOOKED_AT))
         with np.errstate(all="ignore"):
-            rows = ArrayRows(xp.astype(X, xp.float32))
-            there = KernelGram(rows, self.kernel, self.budget, self.counter)
-            exact, seen = (gram.block(few, few) for gram in (self, there))
+            rounded = self.with_rows(ArrayRows(xp.astype(X, xp.float32)))
+            exact, seen = (gram.block(few, few) for gram in (self, rounded))
             away = arrays.max_abs(exact - xp.astype(seen, exact.dtype))
-        found: Gram = there if away <= ALIKE * arrays.max_abs(exact) else self
+        found = rounded if away <= ALIKE * arrays.max_abs(exact) else self
         if self._holding:
-            there._holding, self._rounded = True, found
+            rounded._holding, self._rounded = True, found
         return found
 
     def __repr__(self) -> str:
@@ -277,16 +276,12 @@ class PrecomputedGram(Gram):
 
     def diag(self, rows: Indices | slice | None = None) -> Array:
         """Return the diagonal, or its entries at `rows`."""
-        chosen = np.arange(self.n)[slice(None) if rows is None else rows]
-        G = self._matrix
-        if isinstance(G, np.ndarray):
-            return arrays.as_float(G[chosen, chosen])
+        chosen, G = np.arange(self.n)[slice(None) if rows is None else rows], self._matrix
         return arrays.as_float(arrays.take(arrays.namespace(G).linalg.diagonal(G), chosen))
 
-    def restrict(self, indices: Indices) -> PrecomputedGram:
+    def restrict(self, indices: Indices) -> Self:
         """Return G[S, S], copied into memory: s² values, however large n is."""
-        entries = ArrayRows(self._entries(indices, indices))
-        return PrecomputedGram(entries, self.budget, self.counter)
+        return self.with_rows(ArrayRows(self._entries(indices, indices)))
 
     def __repr__(self) -> str:
         return (
@@ -295,8 +290,7 @@ class PrecomputedGram(Gram):
         )
 
 
-def _is_run(rows: Indices) -> bool:
-    """Whether rows follow each other."""
+def _consecutive(rows: Indices) -> bool:
     return len(rows) > 0 and bool((np.diff(rows) == 1).all())
 
 

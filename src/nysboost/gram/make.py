@@ -67,12 +67,11 @@ def on_other_rows(gram: Gram, X: Any) -> Gram:
             "A precomputed kernel matrix has no kernel values between new rows. Leave X out for "
             "the rows of the fit, or fit on points with a kernel."
         )
-    codes = getattr(gram, "codes", None)
-    rows = scan_rows(X if codes is None else codes(X, missing="refuse"))
+    rows = scan_rows(X if gram.codes is None else gram.codes(X, missing="refuse"))
     if rows.n_features != gram.rows.n_features:
         msg = f"X has {rows.n_features} columns, but the fit had {gram.rows.n_features}."
         raise ValueError(msg)
-    return KernelGram(rows, gram.kernel, gram.budget, gram.counter)
+    return gram.with_rows(rows)
 
 
 def probe(gram: Gram) -> Gram:

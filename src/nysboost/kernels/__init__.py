@@ -9,22 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
-from nysboost.kernels.adapters import CallableKernel as CallableKernel
-from nysboost.kernels.adapters import SklearnKernel as SklearnKernel
-from nysboost.kernels.base import Evaluator as Evaluator
-from nysboost.kernels.base import Kernel as Kernel
-from nysboost.kernels.base import require_bandwidth
-from nysboost.kernels.metric import Metric as Metric
-from nysboost.kernels.products import Anova as Anova
-from nysboost.kernels.products import Cosine as Cosine
-from nysboost.kernels.products import Linear as Linear
-from nysboost.kernels.products import Polynomial as Polynomial
-from nysboost.kernels.radial import Gaussian as Gaussian
-from nysboost.kernels.radial import Laplacian as Laplacian
-from nysboost.kernels.radial import Matern as Matern
-from nysboost.kernels.radial import Radial as Radial
+from nysboost.kernels.adapters import CallableKernel, SklearnKernel
+from nysboost.kernels.base import Evaluator, Kernel, require_bandwidth
+from nysboost.kernels.metric import Metric
+from nysboost.kernels.products import Anova, Cosine, Linear, Polynomial
+from nysboost.kernels.radial import Gaussian, Laplacian, Matern, Radial
 from nysboost.numerics.arrays import Array
 from nysboost.numerics.checks import require_number, require_positive, unknown
+
+__all__ = [
+    "KERNELS", "Anova", "CallableKernel", "Cosine", "Evaluator", "Gaussian", "Kernel", "Laplacian",
+    "Linear", "Matern", "Metric", "Polynomial", "Radial", "SklearnKernel", "make_kernel",
+]  # fmt: skip
 
 _NAMED: dict[str, type[Kernel]] = {
     "gaussian": Gaussian,

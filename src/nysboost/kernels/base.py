@@ -64,12 +64,9 @@ class Kernel:
         return self._against(arrays.convert_like(X, Y))(X)
 
     def against(self, Y: Array) -> Evaluator:
-        """Return x ↦ k(x, Y), with what depends on Y alone prepared once.
+        """Return x ↦ k(x, Y) for points Y (m, d), with what depends on Y alone prepared once.
 
-        Parameters
-        ----------
-        Y : array or CSR matrix of shape (m, d)
-            Points, in the form and the dtype of those to come.
+        Y is dense or CSR, and of the dtype, as the points x to come.
         """
         if type(self).__call__ is Kernel.__call__:
             return self._against(Y)
@@ -119,30 +116,16 @@ class Kernel:
     def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:  # noqa: ARG002
         """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d).
 
-        Parameters
-        ----------
-        X, Z : arrays of shape (n, d) and (m, d)
-            Points.
-        K : array of shape (n, m)
-            k(X, Z), which most derivatives can use again.
-        A : array of shape (n, m)
-            The gradient with respect to K.
+        X (n, d) and Z (m, d) are points, K = k(X, Z) the values, which most derivatives can use
+        again, and A, of the same shape (n, m), is the gradient with respect to K.
         """
         raise TypeError(f"{self} has no derivative here.")
 
     def frequencies(self, normals: Floats, uniforms: Floats) -> Floats:  # noqa: ARG002
         """Return ω of the plane waves whose mean is the kernel, k(x, y) = E cos⟨ω, x − y⟩.
 
-        Parameters
-        ----------
-        normals : array of shape (D, d)
-            Standard normal numbers, from which the frequencies are made.
-        uniforms : array of shape (D,)
-            Numbers uniform on (0, 1), for kernels that need one more.
-
-        Returns
-        -------
-        array of shape (D, d)
+        The frequencies, (D, d), are made of standard `normals` (D, d) and, for kernels that need
+        one more number, of `uniforms` on (0, 1), (D,).
         """
         raise ValueError(
             f"{self} is no mean of plane waves that is known here, as random Fourier features need "
@@ -172,8 +155,7 @@ def require_bandwidth(name: str, value: Bandwidth) -> None:
             raise ValueError(msg)
     elif value is not None:
         require_positive(name, value)
-        low, high = RANGES[name]
-        if not low < float(value) < high:
+        if not RANGES[name][0] < float(value) < RANGES[name][1]:
             msg = f"{name}={value!r} leaves no digits of a distance: scale the data instead."
             raise ValueError(msg)
 

@@ -90,7 +90,8 @@ def minus_squared_distances(Y: Array, gamma: float) -> Callable[..., Array]:
 
 def squared_distances(X: Array, Y: Array) -> Array:
     """Return ‖x−y‖² for all pairs of X (n, d) and Y (m, d), in float64, to full accuracy."""
-    X, Y = arrays.in_float64(X), arrays.in_float64(arrays.store_like(X, Y))
+    X = arrays.in_float64(X)
+    Y = arrays.convert_like(X, Y)
     with np.errstate(over="ignore", invalid="ignore"):  # pairs out of range are done again
         A, B = X, Y
         if not arrays.is_sparse(X):

@@ -16,6 +16,7 @@ from nysboost.kernels.base import Bandwidth, Evaluator, Kernel
 from nysboost.kernels.warp import Quantiles
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, dense, is_sparse, like, namespace
+from nysboost.numerics.checks import format_value
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,13 +57,12 @@ class Metric:
     def __post_init__(self) -> None:
         try:
             values = np.array(self.map, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            msg = f"A metric is a number, a vector or a matrix of numbers, not {self.map!r}."
-            raise ValueError(msg) from error
+        except (TypeError, ValueError):
+            values = np.empty(0)
         if values.ndim > 2 or values.size == 0 or not np.isfinite(values).all():
             raise ValueError(
-                "A metric is a finite number, a vector of d of them or a d×q matrix, but an array "
-                f"of shape {values.shape} was given{'' if values.ndim > 2 else ', not all finite'}."
+                "A metric is a finite number, a vector of d of them or a d×q matrix, but "
+                f"{format_value(self.map)} was given."
             )
         values.flags.writeable = False
         object.__setattr__(self, "map", values)
@@ -210,17 +210,15 @@ class Scaled(Mapped):
     def resolve(self, rows: Rows) -> Self:
         """Return the kernel with γ as a number."""
         known: Any = self
-        rule, d = self.sigma or self.gamma, rows.n_features
-        if rule is None and self.metric is None:
-            known = replace(self, gamma=1 / d)  # type: ignore[type-var]
-        elif isinstance(rule, str):
-            if rule == "median":
-                sigma = self._median_distance(rows)
-            else:
-                sigma = self._sigma_of(1 / d) * base.standard_deviation(rows)
+        rule, default = self.sigma or self.gamma, 1 / rows.n_features
+        if isinstance(rule, str):
+            by_median = rule == "median"
+            spread = self._median_distance(rows) if by_median else base.standard_deviation(rows)
+            sigma = spread if by_median else spread * self._sigma_of(default)
             # where all points are equal any bandwidth will do; a kernel checks its range
-            known = replace(self, sigma=sigma or 1.0, gamma=None)  # type: ignore[type-var]
-        return replace(self, sigma=None, gamma=known._gamma())  # type: ignore[type-var]
+            known = replace(known, sigma=sigma or 1.0, gamma=None)
+        gamma = default if rule is None and self.metric is None else known._gamma()
+        return replace(self, sigma=None, gamma=gamma)  # type: ignore[type-var]
 
     def _median_distance(self, rows: Rows) -> float:
         sample = self.mapping(rows.template)(rows.take(spaced_indices(rows.n, MEDIAN_ROWS)))

@@ -106,12 +106,10 @@ class Cosine(Kernel):
 
     def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
         """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""
-        xp, to = namespace(Z), distances.directions(Z)
-        norms = xp.sqrt(distances.squared_norms(Z))[:, None]
-        along = xp.sum(A * K, axis=0)[:, None] * to
-        return (A.T @ distances.directions(X) - along) / xp.where(
-            norms > 0, norms, xp.ones_like(norms)
-        )
+        xp, norms = namespace(Z), distances.squared_norms(Z)[:, None] ** 0.5
+        along = xp.sum(A * K, axis=0)[:, None] * distances.directions(Z)
+        towards = A.T @ distances.directions(X) - along
+        return towards / xp.where(norms > 0, norms, xp.ones_like(norms))
 
 
 @dataclass(frozen=True, repr=False)

@@ -88,11 +88,9 @@ class Laplacian(Scaled):
 
     Parameters
     ----------
-    sigma, gamma : float, "median", "scale" or None
-        At most one of the two. "median" is the median city-block distance, "scale" is
-        γ = 1 / (d·std X); with neither, γ = 1/d, or, where a metric sets the scale, σ = 1.
-    metric : Metric, array or None
-        A linear map before the kernel.
+    sigma, gamma, metric
+        As in `Gaussian`, but "median" is the median city-block distance, and "scale" is
+        γ = 1 / (d·std X).
 
     See Also
     --------
@@ -118,8 +116,8 @@ class Laplacian(Scaled):
         return distances.cityblock_distances(X, Y)
 
     def _pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
-        sign = arrays.namespace(Z).sign
-        return distances.sum_over_points(X, Z, A * K * self._rate(), sign)
+        weights = A * K * self._rate()
+        return distances.sum_over_points(X, Z, weights, arrays.namespace(Z).sign)
 
     def _frequencies(self, normals: Floats, uniforms: Floats) -> Floats:  # noqa: ARG002
         """Return frequencies whose coordinates are Cauchy distributed, of scale γ."""
@@ -138,12 +136,8 @@ class Matern(Radial):
     ----------
     nu : 0.5, 1.5 or 2.5
         Smoothness.
-    sigma, gamma : float, "median", "scale" or None
-        At most one of the two: the length scale, or the γ of a Gaussian as wide, with
-        σ = 1 / √(2γ); with neither, σ = √(d/2), that of scikit-learn's default Gaussian, or 1
-        where a metric sets the scale.
-    metric : Metric, array or None
-        A linear map before the kernel.
+    sigma, gamma, metric
+        As in `Gaussian`: σ is the length scale, and γ that of a Gaussian as wide, σ = 1 / √(2γ).
 
     See Also
     --------
@@ -168,22 +162,19 @@ class Matern(Radial):
         super().__post_init__()
 
     def _against_mapped(self, Y: Array) -> Evaluator:
-        rate = self._rate()
+        unit = self._rate() ** 2
         if self.differentiable:  # |dk / d(r²)| ≤ ½, so r² needs no more digits than k
-            minus_squared = distances.minus_squared_distances(Y, rate**2)
-            return lambda X, out=None: self._of(minus_squared(X, out), -1.0)
+            minus_squared = distances.minus_squared_distances(Y, unit)
+            return lambda X, out=None: self._values(*_root_and_decay(minus_squared(X, out), -1.0))
 
         def exactly(X: Array, _: Array | None = None) -> Array:
-            squared = distances.squared_distances(X, Y)
-            return arrays.namespace(squared).astype(self._of(squared, rate**2), X.dtype, copy=False)
+            values = self._values(*_root_and_decay(distances.squared_distances(X, Y), unit))
+            return arrays.namespace(values).astype(values, X.dtype, copy=False)
 
         return exactly
 
-    def _of(self, squared: Array, unit: float) -> Array:
-        """Return the kernel at r² = unit · squared, in the memory of the argument."""
-        squared *= unit
-        r = arrays.apply_in_place("sqrt", squared)
-        decay = arrays.apply_in_place("exp", -r)
+    def _values(self, r: Array, decay: Array) -> Array:
+        """Return the kernel at r, with decay = e⁻ʳ, in the memory of r."""
         if self.nu == 0.5:
             return decay
         if self.nu == 2.5:
@@ -194,19 +185,14 @@ class Matern(Radial):
 
     def profile(self, squared: Array) -> tuple[Array, Array]:
         """Return φ(s) and φ'(s): with r = q√s, −q²/2 times e⁻ʳ/r, e⁻ʳ or (1 + r)e⁻ʳ/3."""
-        xp, rate = arrays.namespace(squared), self._rate()
-        r = arrays.apply_in_place("sqrt", squared)
-        r *= rate
-        decay = xp.exp(-r)
-        half = -(rate**2) / 2
+        unit = self._rate() ** 2
+        r, slope = _root_and_decay(squared, unit)
         if self.nu == 0.5:
-            return decay, decay / (r + SMOOTHED) * half
-        if self.nu == 1.5:
-            r += 1
-            r *= decay
-            decay *= half
-            return r, decay
-        return (1 + r + r * r / 3) * decay, (1 + r) * decay * (half / 3)
+            return slope, slope / (r + SMOOTHED) * (-unit / 2)
+        ratio = -unit / 2 if self.nu == 1.5 else (1 + r) * (-unit / 6)
+        values = self._values(r, slope)
+        slope *= ratio
+        return values, slope
 
     def _rate(self) -> float:
         """Return √(2ν) / σ."""
@@ -237,6 +223,13 @@ class Matern(Radial):
         chi_squared: Floats = gammaincinv(self.nu, uniforms) / self.nu
         student: Floats = normals / np.sqrt(2 * self.nu * chi_squared)[:, None]
         return student * self._rate()
+
+
+def _root_and_decay(squared: Array, unit: float) -> tuple[Array, Array]:
+    """Return r = √(unit · squared), in the memory of the argument, and e⁻ʳ."""
+    squared *= unit
+    r = arrays.apply_in_place("sqrt", squared)
+    return r, arrays.apply_in_place("exp", -r)
 
 
 def _pull_towards(X: Array, Z: Array, pull: Array) -> Array:

@@ -116,8 +116,6 @@ def _kind(reference: Array, dtype: Any = None) -> dict[str, Any]:
 
 def in_float64(array: Array) -> Array:
     """Return the array, or the sparse matrix, in float64: itself where it is."""
-    if is_numpy(array):
-        return array.astype(np.float64, copy=False)
     xp = namespace(array)
     return xp.astype(array, xp.float64, copy=False)
 
@@ -129,18 +127,11 @@ def as_float(array: Array) -> Array:
 
 def convert_like(X: Array, Y: Array) -> Array:
     """Return Y dense if X is dense, and sparse if X is sparse, in the dtype of X."""
-    Y = store_like(X, Y)
-    if is_numpy(Y):
-        return Y.astype(X.dtype, copy=False)
-    return namespace(X).astype(Y, X.dtype, copy=False)
-
-
-def store_like(X: Array, Y: Array) -> Array:
-    """Return Y dense if X is dense, and sparse if X is sparse."""
     if not is_sparse(X):
-        return dense(Y)
-    stored: Array = Y if is_sparse(Y) else type(X)(Y)
-    return stored
+        Y = dense(Y)
+    elif not is_sparse(Y):
+        Y = type(X)(Y)
+    return namespace(X).astype(Y, X.dtype, copy=False)
 
 
 def empty(shape: tuple[int, ...], reference: Array) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from numbers import Integral, Real
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 from array_api_compat import is_array_api_obj
@@ -39,8 +39,27 @@ def format_count(n: int, what: str) -> str:
 
 def require_number(name: str, value: Any) -> None:
     """Refuse what is not a finite number."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(float(value)):
-        raise ValueError(f"{name} must be a number, but {name}={format_value(value)} was given.")
+    _require(name, "must be a number", value, -np.inf, np.inf)
+
+
+def require_positive(name: str, value: Any) -> None:
+    """Refuse what is not a positive finite number."""
+    _require(name, "must be a positive number", value, 0, np.inf)
+
+
+def require_fraction(name: str, value: Any) -> None:
+    """Refuse what is not a number between 0 and 1."""
+    _require(name, "lies between 0 and 1", value, 0, 1)
+
+
+def require_count(name: str, value: Any) -> None:
+    """Refuse what is not a positive whole number."""
+    _require(name, "must be a positive whole number", value, 0, np.inf, Integral)
+
+
+def _require(name: str, rule: str, value: Any, low: float, high: float, kind: Any = Real) -> None:
+    if isinstance(value, bool) or not isinstance(value, kind) or not low < value < high:
+        raise ValueError(f"{name} {rule}, but {name}={format_value(value)} was given.")
 
 
 def positions(rows: Any, n: int, name: str = "rows") -> NDArray[np.intp]:
@@ -65,29 +84,7 @@ def positions(rows: Any, n: int, name: str = "rows") -> NDArray[np.intp]:
     if outside.size:
         msg = f"{name} contains {outside[0]}, but there are {n} rows, numbered from 0 to {n - 1}."
         raise IndexError(msg)
-    chosen = given.astype(np.intp)  # first: n itself may be out of range for int8 or uint8
-    return np.where(chosen < 0, chosen + n, chosen)
-
-
-def require_positive(name: str, value: float) -> None:
-    """Refuse what is not a positive finite number."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < np.inf:
-        msg = f"{name} must be a positive number, but {name}={format_value(value)} was given."
-        raise ValueError(msg)
-
-
-def require_fraction(name: str, value: float) -> None:
-    """Refuse what is not a number between 0 and 1."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < 1:
-        msg = f"{name} lies between 0 and 1, but {name}={format_value(value)} was given."
-        raise ValueError(msg)
-
-
-def require_count(name: str, value: Any) -> None:
-    """Raise unless the value is a positive whole number."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or cast(int, value) < 1:
-        msg = f"{name} must be a positive whole number, but {name}={format_value(value)} was given."
-        raise ValueError(msg)
+    return np.arange(n)[given.astype(np.intp)]
 
 
 # Tables
