@@ -21,8 +21,7 @@ from nysboost.numerics.tolerances import ROUNDING, cutoff
 
 T = TypeVar("T")
 
-BLOCK_BYTES = 2**25
-"""A block of features of this size is factorised at full speed."""
+BLOCK_BYTES = 2**25  # a block of features of this size is factorised at full speed
 
 
 class Factor:

@@ -13,7 +13,7 @@ import numpy as np
 from nysboost.data.driver import WAITING, Cost, Plan, Task
 from nysboost.data.recognise import make_stream
 from nysboost.data.rows import ArrayRows, Rows
-from nysboost.engine.projection import BlockDiagonal, Multiply, product_with
+from nysboost.engine.projection import BlockDiagonal, Multiply, diagonal_blocks, product_with
 from nysboost.gram import Gram, KernelGram, Landmarks
 from nysboost.kernels import Evaluator, Kernel
 from nysboost.numerics import arrays
@@ -23,11 +23,8 @@ from nysboost.numerics.resources import Budget
 from nysboost.numerics.tolerances import JITTER, ROUNDING, cutoff
 from nysboost.tables.frames import is_frame
 
-FUSED_ROWS = 2**14
-"""From here on a GPU's fused kernel pays for what it prepares, about a millisecond."""
-
-BLOCKS_OF_FEATURES = 4
-"""Times a block that suits the cache, where features are multiplied: 32 MB run at full speed."""
+FUSED_ROWS = 2**14  # from here on a GPU's fused kernel pays for preparing it, about 1 ms
+BLOCKS_OF_FEATURES = 4  # times a cache, where features are multiplied: 32 MB run at full speed
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,6 +152,10 @@ class FeaturePass(Task):
         self.__dict__["transform"] = self.transform.without_rows
 
     @property
+    def _parts(self) -> tuple[Gram, Landmarks, Any]:
+        return self.transform.gram, self.transform.landmarks, self.transform.projection
+
+    @property
     def in_place(self) -> bool:  # type: ignore[override]
         """Whether the features themselves are the result."""
         return self.function is None
@@ -164,9 +165,8 @@ class FeaturePass(Task):
         transform, double, function = self.transform, self.double, self.function
         template = arrays.in_float64(template) if double else template
         evaluate, multiply = transform.prepare(template)
-        for_values, for_features = (
-            _scratch(columns, template) for columns in (len(transform.landmarks), transform.rank)
-        )
+        widths = len(transform.landmarks), transform.rank
+        for_values, for_features = (_scratch(columns, template) for columns in widths)
 
         def features(x: Array, out: Array | None) -> Array:
             values = evaluate(arrays.in_float64(x) if double else x, for_values(x.shape[0]))
@@ -182,12 +182,8 @@ class FeaturePass(Task):
 
     def fuse(self, template: Array, n: int) -> Callable[[Array, Array], bool] | None:
         """Return the map as one GPU kernel, where PyTorch and Triton have one for it."""
-        transform, gram, landmarks = self.transform, self.transform.gram, self.transform.landmarks
-        if (
-            n < FUSED_ROWS
-            or not getattr(template, "is_cuda", False)
-            or transform.projection is None
-        ):
+        gram, landmarks, N = self._parts
+        if n < FUSED_ROWS or not getattr(template, "is_cuda", False) or N is None:
             return None
         if landmarks.basis is not None or not isinstance(gram, KernelGram):
             return None
@@ -195,7 +191,7 @@ class FeaturePass(Task):
             from nysboost.engine.fused import fused_map
         except ImportError:
             return None
-        fused = fused_map(gram.kernel, landmarks.Z, transform.normalization)
+        fused = fused_map(gram.kernel, landmarks.Z, self.transform.normalization)
         if fused is None:
             return None
 
@@ -208,22 +204,17 @@ class FeaturePass(Task):
 
     def plan(self, rows: Any, streamed: bool) -> Plan:
         """Return the sizes of the pass: operands, blocks of kernel values, pieces of rows."""
-        gram, landmarks, N = (
-            self.transform.gram,
-            self.transform.landmarks,
-            self.transform.projection,
-        )
+        gram, landmarks, N = self._parts
         template = arrays.in_float64(rows.template) if self.double else rows.template
         c, d, r = len(landmarks), rows.numbers_per_row, self.transform.rank
         itemsize = np.dtype(arrays.dtype_name(template)).itemsize
         held = d if landmarks.points is not None else 0  # values are taken, not computed
         kernel = landmarks.basis or getattr(gram, "kernel", None)
         per_value = itemsize if kernel is None else kernel.bytes_per_value(template)
-        blocks = N.blocks if isinstance(N, BlockDiagonal) else () if N is None else (N,)
+        sizes = [P.shape[0] * P.shape[1] for P in diagonal_blocks(N)]
         own = 0 if self.in_place or N is None else 2 * r
         cost = Cost(
-            fixed=itemsize * (2 * c * (held + 2) + sum(P.shape[0] * P.shape[1] for P in blocks))
-            + 2 * self.result_bytes,
+            fixed=itemsize * (2 * c * (held + 2) + sum(sizes)) + 2 * self.result_bytes,
             thread=WAITING * self.result_bytes,
             block_row=itemsize * (2 * held + 8 + own) + per_value * c,
             piece_row=(8 * d + (itemsize * r if self.in_place else 0)) if streamed else 0,

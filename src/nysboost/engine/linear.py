@@ -13,8 +13,7 @@ from nysboost.numerics.arrays import Array, namespace
 from nysboost.numerics.linalg import triangular_inverse
 from nysboost.numerics.resources import Budget
 
-NOISELESS = 1e-6
-"""Noise below this share of the variance of y is as much rounding as noise."""
+NOISELESS = 1e-6  # noise below this share of the variance of y is as much rounding as noise
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,8 +24,7 @@ from nysboost.numerics.checks import positions, require_count, require_number
 from nysboost.numerics.linalg import spectrum
 from nysboost.numerics.tolerances import DEFINITE, UNSOLVED
 
-REFINEMENTS = 8
-"""Steps of refinement at most: each gains a digit or more, or is the last."""
+REFINEMENTS = 8  # steps at most: each gains a digit or more, or is the last
 
 
 class LowRankMatrix(LinearOperator):

@@ -14,8 +14,7 @@ from nysboost.numerics.arrays import Array, empty, floats_on_host, like, product
 Multiply: TypeAlias = Callable[[Array, Array | None], Array]
 """(values, out) ↦ values · N, in `out` if it is given."""
 
-PANEL = 128
-"""Columns of a triangular N multiplied at a time, without the zeros: two thirds of the time."""
+PANEL = 128  # columns of a triangular N multiplied at a time, without zeros: 2/3 of the time
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,28 +33,30 @@ class BlockDiagonal:
         return like(block_diag(*map(to_host, self.blocks)), self.blocks[0])
 
 
+def diagonal_blocks(N: Any) -> tuple[Array, ...]:
+    """Return the blocks on the diagonal of N: none of the identity, which is None."""
+    return () if N is None else N.blocks if isinstance(N, BlockDiagonal) else (N,)
+
+
 def product_with(N: Any, template: Array) -> Multiply | None:
     """Return (values, out) ↦ values · N, with N where the rows are; None if N is the identity."""
-    if N is None:
-        return None
-    blocks = N.blocks if isinstance(N, BlockDiagonal) else (N,)
-    parts, width = [_panels(like(P, template)) for P in blocks], int(N.shape[1])
+    pieces, row, column = [], 0, 0  # of N that are not zero, with their rows and columns
+    for block in diagonal_blocks(N):
+        for P in _panels(like(block, template)):
+            height, width = P.shape
+            pieces.append((slice(row, row + height), slice(column, column + width), P))
+            column += width
+        row += block.shape[0]
 
     def multiply(values: Array, out: Array | None) -> Array:
-        """Take p products of m×k, not one of pm×pk."""
-        if out is None and len(parts) == 1 and len(parts[0]) == 1:
-            return values @ parts[0][0]
-        out = empty((values.shape[0], width), values) if out is None else out
-        row = column = 0
-        for panels in parts:
-            for P in panels:
-                m, k = P.shape
-                product_into(values[:, row : row + m], P, out[:, column : column + k])
-                column += k
-            row += panels[-1].shape[0]
+        if out is None and len(pieces) == 1:
+            return values @ pieces[0][2]
+        out = empty((values.shape[0], column), values) if out is None else out
+        for rows, columns, P in pieces:
+            product_into(values[:, rows], P, out[:, columns])
         return out
 
-    return multiply
+    return multiply if pieces else None
 
 
 def make_triangular(N: Array) -> Array:

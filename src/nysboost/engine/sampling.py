@@ -19,26 +19,13 @@ from nysboost.engine.residual import Residual
 from nysboost.gram import Gram, KernelGram, Sample
 from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host
 
-PAIRS = 10**6
-"""Pairs of rows beyond which an interval is narrow enough: 2 % of the error on MNIST."""
-
-GROUP = 64
-"""Rows and columns of a block of pairs. Larger blocks are faster, smaller ones meet more rows."""
-
-GRAM_GROUP = 8
-"""The same for ‖G‖, which needs no features: more rows are worth more than speed."""
-
-GRAM_SHARE = 0.15
-"""Of the pairs, for ‖G‖, which varies less than the residual."""
-
-PAIRS_PER_FEATURE = 0.5
-"""Pairs for each kernel value of the features, where drawn rows need theirs: best on MNIST."""
-
-WORTH_ALL = 0.7
-"""Up to this share of the kernel values for the features of all rows: drawn rows take as many."""
-
-LEAST_GROUPS = 6
-"""With fewer blocks the rows of one block would count for all."""
+PAIRS = 10**6  # pairs of rows that make an interval narrow enough: 2 % of the error on MNIST
+GROUP = 64  # rows and columns of a block of pairs: larger are faster, smaller meet more rows
+GRAM_GROUP = 8  # the same for ‖G‖, which needs no features: more rows are worth more than speed
+GRAM_SHARE = 0.15  # of the pairs, for ‖G‖, which varies less than the residual
+PAIRS_PER_FEATURE = 0.5  # for each kernel value of drawn rows' features: best on MNIST
+WORTH_ALL = 0.7  # share of the kernel values up to which the features of all rows are computed
+LEAST_GROUPS = 6  # with fewer blocks the rows of one block would count for all
 
 
 class Findings(NamedTuple):

@@ -22,8 +22,7 @@ from nysboost.numerics.linalg import symmetric
 from nysboost.numerics.resources import Budget
 from nysboost.numerics.tolerances import ALIKE, EPS
 
-LOOKED_AT = 32
-"""Rows whose values decide on float32."""
+LOOKED_AT = 32  # rows whose values decide on float32
 
 
 class EntryCounter:

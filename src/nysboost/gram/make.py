@@ -17,8 +17,7 @@ from nysboost.numerics.tolerances import ASYMMETRIC, INDEFINITE, cutoff
 from nysboost.tables.frames import is_frame
 from nysboost.tables.rows import fit_codes
 
-SQUARABLE = 1e140
-"""Kernel values below this, and above its inverse, can be squared and summed in float64."""
+SQUARABLE = 1e140  # values below it and above its inverse can be squared and summed in float64
 
 ALL_ZERO = (
     "The kernel matrix is zero, or too small for floating point, where it was looked at, so there "
@@ -128,18 +127,11 @@ def check_precomputed(rows: Rows, *, corrupted: bool = False) -> None:
                 "A precomputed kernel matrix is symmetric, but G[i, j] and G[j, i] differ by up to "
                 f"{gap:.3g}. Pass (G + G.T) / 2 if that is what you mean."
             )
-    if corrupted:
-        return
     diagonal = xp.linalg.diagonal(G)
-    row = int(xp.argmin(diagonal))
-    smallest, most = float(diagonal[row]), float(xp.max(diagonal))
-    if smallest < -INDEFINITE * largest:
+    least, most = float(xp.min(diagonal)), float(xp.max(diagonal))
+    if not corrupted and (least < -INDEFINITE * largest or largest > (1 + INDEFINITE) * most):
         raise ValueError(
-            f"The kernel is not positive semidefinite: G[{row}, {row}] = {smallest:.3g} is "
-            "negative. Kernel values of a point with itself are not."
-        )
-    if largest > (1 + INDEFINITE) * most:
-        raise ValueError(
-            f"The kernel is not positive semidefinite: an entry of size {largest:.3g} is larger "
-            f"than the largest on the diagonal, {most:.3g}."
+            f"The kernel is not positive semidefinite: its values are up to {largest:.3g} in size, "
+            f"and those of points with themselves from {least:.3g} to {most:.3g}. None of these "
+            "can be negative, and the largest of them is the largest of all."
         )

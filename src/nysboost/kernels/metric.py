@@ -105,11 +105,10 @@ class Metric:
 
     def require_features(self, d: int) -> None:
         """Raise unless points of d features can be mapped."""
-        if self.map.ndim and self.map.shape[0] != d:
-            msg = f"{self} maps points of {self.map.shape[0]} features, but these have {d}."
-            raise ValueError(msg)
-        if self.warp is not None and len(self.warp.knots) != d:
-            msg = f"The warp is of {len(self.warp.knots)} features, but these points have {d}."
+        needed = [len(self.map)] if self.map.ndim else []
+        needed += [] if self.warp is None else [len(self.warp.knots)]
+        if any(width != d for width in needed):
+            msg = f"{self} maps points of {needed[0]} features, but these have {d}."
             raise ValueError(msg)
 
     def __repr__(self) -> str:

@@ -13,11 +13,8 @@ from nysboost.kernels.warp import Quantiles
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, namespace
 
-CONSTANT = 1e-12
-"""A feature whose spread is below this share of its size is constant but for rounding."""
-
-PRINCIPAL_ROWS = 2048
-"""Rows that give principal components."""
+CONSTANT = 1e-12  # of its size: a feature with a smaller spread is constant but for rounding
+PRINCIPAL_ROWS = 2048  # rows that give principal components
 
 
 @dataclass(frozen=True, eq=False)

@@ -91,8 +91,7 @@ class Quantiles:
         return tuple(np.asarray(values).tobytes() for values in (*self.knots, *self.heights))
 
 
-TINY = 1e-270
-"""Values below are zero to a warp: between them a slope would be above all numbers."""
+TINY = 1e-270  # values below are zero to a warp: a slope between them would be out of range
 
 
 def _knots(values: Floats) -> tuple[Floats, Floats]:

@@ -17,18 +17,17 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-SECONDS = 2.0  # what a computation has to take, or be about to take, until a bar appears
-PAUSE = 10.0  # seconds without a line after which a log is told how much is done
+SECONDS = 2.0  # a bar appears for what takes longer, or is about to
+PAUSE = 10.0  # seconds without a line after which a log says how much is done
 WIDTH = 24  # characters of the bar
 
 
 @dataclass
 class Progress:
-    """Work of which parts get done.
+    """A computation of `total` units of work, of which `done` are finished.
 
-    `say` takes a line: what came of a step, and how long the rest will take. `listen` is called
-    with this object after each step. After `pause` seconds without a line one says how much is
-    done.
+    `say` prints a line: the result of a step, or after `pause` seconds without one how much is
+    done, with the time left. `listen` is called with this object after each step.
     """
 
     say: Callable[[str], None] | None = None
@@ -43,12 +42,12 @@ class Progress:
         self.created = self.begun = self.spoke = self.clock()
 
     def begin(self, total: float, done: float = 0.0) -> None:
-        """Begin work of a size that is known, in any units, of which a part is done already."""
+        """Begin work of known size, in any units, of which a part is done already."""
         self.total, self.done, self.before = total, done, done
         self.begun = self.spoke = self.clock()
 
     def step(self, size: float = 1.0, line: str = "") -> None:
-        """Count a part of that size as done; without a line it is told only after a while."""
+        """Count a part of that size as done, and print the line, or how much is done."""
         self.done += size
         if self.listen is not None:
             self.listen(self)
@@ -63,23 +62,23 @@ class Progress:
 
     @property
     def share(self) -> float:
-        """How much of the work is done, 0 to 1; 0 as long as nobody knows."""
+        """Share of the work that is done, 0 to 1; 0 where its size is unknown."""
         return min(self.done / self.total, 1.0) if self.total else 0.0
 
     @property
     def left(self) -> float | None:
-        """Seconds that the rest will take, None as long as nobody knows."""
+        """Estimated seconds that the rest takes, None where that is unknown."""
         made, passed = self.done - self.before, self.clock() - self.begun
         return passed * max(self.total - self.done, 0.0) / made if self.total and made else None
 
     @property
     def is_long(self) -> bool:
-        """Whether it takes long enough for a bar."""
+        """Whether the computation takes long enough for a bar."""
         passed = self.passed
         return passed >= SECONDS or (passed >= SECONDS / 4 and passed + (self.left or 0) > SECONDS)
 
     def sentence(self, line: str) -> str:
-        """Return the line with the time left, as far as that is known."""
+        """Return the line with the time left, where that is known."""
         left = self.left
         return line if left is None else f"{line}, about {format_seconds(left)} left"
 
@@ -95,17 +94,15 @@ _current: ContextVar[Progress | None] = ContextVar("progress", default=None)
 
 
 def current() -> Progress:
-    """Return the progress of the computation that is running, or one that nobody looks at."""
+    """Return the progress of the running computation, or one that is not shown."""
     return _current.get() or Progress()
 
 
 @contextmanager
 def report_progress(
-    title: str,
-    verbose: int | None = None,
-    listen: Callable[[Progress], None] | None = None,
+    title: str, verbose: int | None = None, listen: Callable[[Progress], None] | None = None
 ) -> Iterator[Progress]:
-    """Report how far everything inside is; as a part of another computation, nothing.
+    """Show the progress of what runs inside, unless it is a part of another computation.
 
     `verbose` None: a bar for what takes over two seconds; 0: nothing; 1: also lines for steps.
     """
@@ -125,7 +122,7 @@ def report_progress(
 
 
 def count_rows(blocks: Iterable[T], title: str, total: int | None, verbose: int) -> Iterator[T]:
-    """Yield blocks of rows, and report how many rows of all are done; `verbose` as above."""
+    """Yield blocks of rows, and show how many of all rows are done; `verbose` as above."""
     progress = Progress()
     progress.begin(total or 0)
     with _show(progress, title, verbose):
@@ -135,10 +132,7 @@ def count_rows(blocks: Iterable[T], title: str, total: int | None, verbose: int)
 
 
 def track(steps: Collection[T], what: str = "") -> Iterator[T]:
-    """Yield the steps, and count each as done when the next is asked for.
-
-    Where each step is to have a line, `what` is its name.
-    """
+    """Yield the steps, and count each as done when the next is asked for; `what` names them."""
     progress = current()
     if progress.total:  # a larger computation, of which this is a part, counts
         yield from steps
@@ -150,7 +144,7 @@ def track(steps: Collection[T], what: str = "") -> Iterator[T]:
 
 
 def format_seconds(seconds: float) -> str:
-    """Return a time to read."""
+    """Return a duration in seconds or minutes."""
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
 
 
@@ -169,13 +163,16 @@ def _show(progress: Progress, title: str, verbose: int | None) -> Iterator[None]
     if draw is None:
         yield
         return
-    over, visible = threading.Event(), threading.Event()
+    over = threading.Event()
 
     def watch() -> None:
+        visible = False
         while not over.wait(0.1):
-            if visible.is_set() or progress.is_long:
+            visible = visible or progress.is_long
+            if visible:
                 draw(progress.bar(title))
-                visible.set()
+        if visible:
+            draw("")
 
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()
@@ -184,14 +181,15 @@ def _show(progress: Progress, title: str, verbose: int | None) -> Iterator[None]
     finally:
         over.set()
         thread.join()
-        if visible.is_set():
-            draw("")
 
 
 def _find_screen() -> Callable[[str], None] | None:
-    """Return what shows a line in the place of the last one, or None where nobody looks."""
-    alone = multiprocessing.current_process().name == "MainProcess"  # and no worker
-    if not alone or threading.current_thread() is not threading.main_thread():
+    """Return a function that shows a line in the place of the last one, or None without a screen.
+
+    Workers, processes or threads, have none.
+    """
+    main_process = multiprocessing.current_process().name == "MainProcess"
+    if not main_process or threading.current_thread() is not threading.main_thread():
         return None
     if sys.stderr is not None and sys.stderr.isatty():
         return _draw_on_terminal

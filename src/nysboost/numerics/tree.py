@@ -10,8 +10,7 @@ import numpy as np
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices
 
-DIRECTION_ROWS = 2048
-"""Rows, spread evenly, that give a node its direction."""
+DIRECTION_ROWS = 2048  # rows, spread evenly, that give a node its direction
 
 
 @dataclass(frozen=True, eq=False)
