@@ -233,7 +233,8 @@ def progress(message: str) -> None:
 def add_options(parser: argparse.ArgumentParser, options: Mapping[str, Any]) -> None:
     """Add options, given by their defaults, or by a default and its explanation.
 
-    A list takes several values, False is a flag, and None a path that may be left out.
+    A list takes several values, False is a flag, and None a path that may be left out. The type
+    is that of the default; that of an empty list is text.
     """
     for name, given in options.items():
         default, text = given if isinstance(given, tuple) else (given, None)
@@ -241,7 +242,7 @@ def add_options(parser: argparse.ArgumentParser, options: Mapping[str, Any]) -> 
             parser.add_argument(f"--{name}", action="store_true", help=text)
             continue
         several = isinstance(default, list)
-        one = default[0] if several else default
+        one = (default or [""])[0] if several else default
         kind = Path if one is None else type(one)
         number = "*" if several else None
         parser.add_argument(f"--{name}", type=kind, nargs=number, default=default, help=text)

@@ -27,7 +27,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from common import append, read
+from common import append, read, record_options
+from common import table as format_table
 from environment import machine, machine_line
 from peers import REFERENCE, learners
 from scipy.optimize import minimize
@@ -230,25 +231,26 @@ def standings(done: list[dict[str, Any]], rounds: int = 200) -> tuple[pd.DataFra
 
 def page(board: pd.DataFrame, mean: pd.DataFrame) -> str:
     """Return the leaderboard as Markdown."""
-    lines = [
-        f"# Leaderboard\n\n{mean.shape[1]} tables; {machine_line(machine())}.\n",
-        "Seconds of CPU for 1,000 rows, medians.\n",
-        "| | Elo (95 %) | mean rank | normalised error | fit | predict | cells of its own |",
-        "|---" * 7 + "|",
-    ]
-    for name, row in board.iterrows():
-        lines.append(
-            f"| {name} | {row['Elo']:.0f} ({row['low']:.0f} – {row['high']:.0f}) | "
-            f"{row['rank']:.2f} | {row['normalised error']:.3f} | {row['fit']:.3g} | "
-            f"{row['predict']:.2g} | {row['own']:.0%} |"
-        )
-    order = list(board.index)
-    lines += ["\n## Mean errors\n", "| | " + " | ".join(order) + " |", "|---" * (len(order) + 1)]
+    header = ["", "Elo (95 %)", "mean rank", "normalised error", "fit", "predict"]
+    ranks = [
+        [
+            str(name), f"{row['Elo']:.0f} ({row['low']:.0f} – {row['high']:.0f})",
+            f"{row['rank']:.2f}", f"{row['normalised error']:.3f}", f"{row['fit']:.3g}",
+            f"{row['predict']:.2g}", f"{row['own']:.0%}",
+        ]
+        for name, row in board.iterrows()
+    ]  # fmt: skip
+    order, errors = list(board.index), []
     for name, column in mean[sorted(mean)].items():
         least = column.min()
         shown = (f"**{v:.4g}**" if v == least else f"{v:.4g}" for v in column[order])
-        lines.append(f"| {name} | " + " | ".join(shown) + " |")
-    return "\n".join(lines) + "\n\n![error against time](leaderboard.png)\n"
+        errors.append([str(name), *shown])
+    return (
+        f"# Leaderboard\n\n{mean.shape[1]} tables; {machine_line(machine())}.\n\n"
+        "Seconds of CPU for 1,000 rows, medians.\n\n"
+        f"{format_table([*header, 'cells of its own'], ranks, True)}\n\n## Mean errors\n\n"
+        f"{format_table(['', *order], errors, True)}\n\n![error against time](leaderboard.png)\n"
+    )
 
 
 def picture(board: pd.DataFrame, path: Path) -> None:
@@ -268,16 +270,13 @@ def picture(board: pd.DataFrame, path: Path) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    made = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    made.add_argument("--data-dir", type=Path, help="folder of tables; none: synthetic ones")
-    made.add_argument("--runs", type=Path, default=Path("out/leaderboard.jsonl"))
-    made.add_argument("--tables", nargs="*", help="names of tables; all unless given")
-    made.add_argument("--only", nargs="*", help="names of learners; all unless given")
-    made.add_argument("--learner", action="append", default=[], help="module:Class")
-    made.add_argument("--splits", type=int, default=SPLITS)
-    made.add_argument("--max-rows", type=int, default=10**9, help="leave larger tables out")
-    made.add_argument("--threads", type=int, default=1)
-    options = made.parse_args(arguments)
+    options = record_options(__doc__, {
+        "runs": Path("out/leaderboard.jsonl"),
+        "tables": ([], "all unless given"),
+        "only": ([], "names of learners; all unless given"), "learner": ([], "module:Class"),
+        "splits": SPLITS,
+        "max-rows": (10**9, "leave larger tables out"), "threads": 1,
+    }).parse_args(arguments)  # fmt: skip
     runs = run(options)
     if not any(record["learner"] == REFERENCE for record in runs):
         raise SystemExit(f"The ranks need the {REFERENCE} too: run it into the same file.")

@@ -29,7 +29,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
 import numpy as np
-from common import append, progress, read, table
+from common import append, progress, read, record_options, table
 from environment import one_thread, placed
 
 import nysboost as nb
@@ -65,26 +65,14 @@ def methods(c: int) -> Iterator[Method]:
     yield Method(f"meka, {c} in each of 5", "meka", centres, {"n_components": 5 * c})
 
 
-def measure(data: str, seed: int, method: Method, X: np.ndarray, G: np.ndarray) -> Any:
+def measure(data: str, seed: int, method: Method, X: Any) -> dict[str, Any]:
     """Run one method with one seed."""
     began = time.process_time()
-    approx = nb.approximate(
-        X, method.method, nb.Gaussian(gamma=GAMMA), random_state=seed, **method.how
-    )
-    seconds = time.process_time() - began
-    squares = 0.0
-    for start in range(0, len(G), 500):
-        rows = slice(start, start + 500)
-        squares += float(((G[rows] - approx.block(rows, slice(None))) ** 2).sum())
-    return {
-        "data": data,
-        "seed": seed,
-        "method": method.name,
-        "family": method.family,
-        "error": float(np.sqrt(squares / float((G**2).sum()))),
-        "seconds": seconds,
-        "entries": approx.entries_evaluated / len(G) ** 2,
-    }
+    kernel = nb.Gaussian(gamma=GAMMA)
+    approx = nb.approximate(X, method.method, kernel, random_state=seed, **method.how)
+    seconds, entries = time.process_time() - began, approx.entries_evaluated / len(X) ** 2
+    found = {"error": approx.relative_error(), "seconds": seconds, "entries": entries}
+    return {"data": data, "seed": seed, "method": method.name, "family": method.family, **found}
 
 
 def run(options: argparse.Namespace) -> None:
@@ -100,15 +88,12 @@ def run_all(data: str, seed: int, options: argparse.Namespace) -> None:
     one_thread()
     done = {r["method"] for r in read(options.out) if (r["data"], r["seed"]) == (data, seed)}
     rng = np.random.default_rng([seed, options.rows])
-    X = placed(
-        datasets.load(data, options.data_dir, progress).draw(options.rows, rng), options.device
-    )
-    G = nb.Gaussian(gamma=GAMMA)(X, X)
+    points = datasets.load(data, options.data_dir, progress).draw(options.rows, rng)
+    X = placed(points, options.device)
     for method in methods(options.columns):
-        asked = not options.methods or method.name in options.methods
-        if method.name in done or not asked:
+        if method.name in done or method.name not in (options.methods or [method.name]):
             continue
-        record = measure(data, seed, method, X, G)
+        record = measure(data, seed, method, X)
         append(options.out, record)
         progress(f"{data} {seed} {method.name}: {record['error']:.3g}")
 
@@ -131,24 +116,15 @@ def summary(records: list[dict[str, Any]], markdown: bool) -> str:
 
 def main() -> None:
     """Run the benchmark from the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data-dir", type=Path, default=None, help="folder of the paper's data")
-    parser.add_argument("--out", type=Path, default=Path("out/systems.jsonl"))
-    parser.add_argument("--rows", type=int, default=2000)
-    parser.add_argument("--columns", type=int, default=120)
-    parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--workers", type=int, default=1, help="processes, of one thread each")
-    parser.add_argument("--methods", nargs="+", default=[], help="only these")
-    parser.add_argument("--device", default="", help="of the rows, as PyTorch names it")
-    parser.add_argument("--summary", action="store_true", help="measure nothing")
-    parser.add_argument("--markdown", action="store_true", help="print Markdown")
-    options = parser.parse_args()
+    options = record_options(__doc__, {
+        "out": Path("out/systems.jsonl"), "rows": 2000, "columns": 120, "seeds": 1,
+        "workers": (1, "processes, of one thread each"), "methods": ([], "only these"),
+        "device": ("", "of the rows, as PyTorch names it"),
+        "summary": (False, "measure nothing"), "markdown": False,
+    }).parse_args()  # fmt: skip
     if not options.summary:
         run(options)
-    records = read(options.out)
-    print(summary(records, options.markdown))
+    print(summary(read(options.out), options.markdown))
 
 
 if __name__ == "__main__":

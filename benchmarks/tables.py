@@ -9,7 +9,6 @@ goes on where it was.
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 import warnings
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import append, read
+from common import append, read, record_options
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.metrics import log_loss
 from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
@@ -49,46 +48,28 @@ def splits(y: Any, classify: bool, count: int) -> list[tuple[Any, Any]]:
     return list(kind(count, test_size=0.25, random_state=0).split(np.empty(len(y)), y))
 
 
-def contestants(classify: bool, seed: int) -> dict[str, Callable[[Any, Any], Callable[[Any], Any]]]:
-    """Return for each learner: rows and targets ↦ what it says of new rows."""
+Code = Callable[[Any], Any]
+"""From a table to what a learner takes."""
 
-    def ours(table: Any, y: Any) -> Callable[[Any], Any]:
-        kind: Any = nb.NystroemClassifier if classify else nb.NystroemRegressor
-        model = kind(random_state=seed, verbose=0).fit(table, y)
-        return model.predict_proba if classify else model.predict
 
-    def linear(table: Any, y: Any) -> Callable[[Any], Any]:
-        schema = Schema.of(table)
-        codes = Codes.of(schema)
-        X = codes(table)
-        plain: Any = (
-            LogisticRegression(max_iter=500) if classify else RidgeCV(np.logspace(-4, 4, 9))
-        )
-        model = make_pipeline(StandardScaler(), plain).fit(X, y)
-        answer = model.predict_proba if classify else model.predict
-        return lambda rows: answer(codes(rows))
+def make_learners(classify: bool, seed: int, train: Any) -> dict[str, tuple[Any, Code]]:
+    """Return each learner, and what makes its input of a table with the columns of `train`."""
+    import catboost
+    import lightgbm
 
-    def lightgbm(table: Any, y: Any) -> Callable[[Any], Any]:
-        import lightgbm as lgb
-
-        kind = lgb.LGBMClassifier if classify else lgb.LGBMRegressor
-        frame = _pandas(table)
-        model = kind(random_state=seed, verbose=-1, n_jobs=1).fit(frame, y)
-        answer = model.predict_proba if classify else model.predict
-        kinds = frame.dtypes
-        return lambda rows: answer(_pandas(rows).astype(kinds))
-
-    def catboost(table: Any, y: Any) -> Callable[[Any], Any]:
-        import catboost as cb
-
-        kind = cb.CatBoostClassifier if classify else cb.CatBoostRegressor
-        text = [n for n, c in _pandas(table).items() if str(c.dtype) == "category"]
-        model = kind(random_seed=seed, verbose=0, thread_count=1, allow_writing_files=False)
-        model.fit(_filled(table, text), y, cat_features=text)
-        answer = model.predict_proba if classify else model.predict
-        return lambda rows: answer(_filled(rows, text))
-
-    return {OURS: ours, "linear": linear, "LightGBM": lightgbm, "CatBoost": catboost}
+    kind = "Classifier" if classify else "Regressor"
+    codes, frame = Codes.of(Schema.of(train)), _pandas(train)
+    text = [n for n, c in frame.items() if str(c.dtype) == "category"]
+    plain: Any = LogisticRegression(max_iter=500) if classify else RidgeCV(np.logspace(-4, 4, 9))
+    boosted = getattr(lightgbm, f"LGBM{kind}")(random_state=seed, verbose=-1, n_jobs=1)
+    how = {"cat_features": text, "thread_count": 1, "allow_writing_files": False, "verbose": 0}
+    cat = getattr(catboost, f"CatBoost{kind}")(random_seed=seed, **how)
+    return {
+        OURS: (getattr(nb, f"Nystroem{kind}")(random_state=seed, verbose=0), lambda table: table),
+        "linear": (make_pipeline(StandardScaler(), plain), codes),
+        "LightGBM": (boosted, lambda table: _pandas(table).astype(frame.dtypes)),
+        "CatBoost": (cat, lambda table: _filled(table, text)),
+    }
 
 
 def _pandas(table: Any) -> Any:
@@ -103,7 +84,7 @@ def _pandas(table: Any) -> Any:
 def _filled(table: Any, text: list[str]) -> Any:
     frame = table.to_pandas()
     for name in text:
-        frame[name] = frame[name].map(lambda value: str(value)).fillna("nan").astype(str)
+        frame[name] = frame[name].map(str).fillna("nan").astype(str)
     return frame
 
 
@@ -122,15 +103,17 @@ def run(data: Path, out: Path, names: list[str], count: int) -> None:
         classify = about[name]["task"] == "classification"
         table, y = load(data / f"{name}.csv.gz", about[name]["target"])
         for split, (train, test) in enumerate(splits(y, classify, count)):
-            for learner, fit in contestants(classify, split).items():
+            seen, new = table.take(train), table.take(test)
+            for learner, (model, code) in make_learners(classify, split, seen).items():
                 if (name, split, learner) in done:
                     continue
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
                     begun = time.process_time()
-                    answer = fit(table.take(train), y[train])
+                    model.fit(code(seen), y[train])
                     seconds = time.process_time() - begun
-                    found = loss(answer(table.take(test)), y[test], classify, np.unique(y))
+                    answer = (model.predict_proba if classify else model.predict)(code(new))
+                    found = loss(answer, y[test], classify, np.unique(y))
                 record = {"table": name, "split": split, "learner": learner, "loss": found}
                 record |= {"seconds": round(seconds, 2), "version": nb.__version__}
                 append(out, record)
@@ -158,15 +141,13 @@ def report(out: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data-dir", type=Path, required=True)
-    parser.add_argument("--out", type=Path, default=Path("out/tables.jsonl"))
-    parser.add_argument("--tables", default="", help="names, separated by commas; default all")
-    parser.add_argument("--splits", type=int, default=5)
-    parser.add_argument("--report-only", action="store_true")
-    given = parser.parse_args()
+    options = {
+        "out": Path("out/tables.jsonl"), "tables": ([], "all unless given"), "splits": 5,
+        "report-only": False,
+    }  # fmt: skip
+    given = record_options(__doc__, options).parse_args()
     if not given.report_only:
-        run(given.data_dir, given.out, [t for t in given.tables.split(",") if t], given.splits)
+        run(given.data_dir, given.out, given.tables, given.splits)
     report(given.out)
 
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import append, progress, read, table
+from common import append, progress, read, record_options, table
 from environment import one_thread, placed
 from joblib import Parallel, delayed
 from scipy.spatial.distance import pdist
@@ -158,21 +158,11 @@ def _mean(values: Sequence[float] | np.ndarray) -> float:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data-dir", type=Path, default=None)
-    parser.add_argument("--out", type=Path, default=Path("out/zoo.jsonl"))
-    parser.add_argument("--sets", nargs="+", default=[*PAPER, *TABLES])
-    parser.add_argument("--kernels", nargs="+", default=list(KERNELS))
-    parser.add_argument("--methods", nargs="+", default=list(METHODS))
-    parser.add_argument("--sizes", type=int, nargs="+", default=[60, 240])
-    parser.add_argument("--rows", type=int, default=1000)
-    parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--device", default="", help="a PyTorch device, such as cuda")
-    parser.add_argument("--summary", action="store_true", help="measure nothing")
-    options = parser.parse_args(arguments)
+    options = record_options(__doc__, {
+        "out": Path("out/zoo.jsonl"), "sets": [*PAPER, *TABLES], "kernels": list(KERNELS),
+        "methods": list(METHODS), "sizes": [60, 240], "rows": 1000, "seeds": 1, "jobs": 1,
+        "device": ("", "a PyTorch device, such as cuda"), "summary": (False, "measure nothing"),
+    }).parse_args(arguments)  # fmt: skip
     if not options.summary:
         done = {tuple(r[name] for name in KEY) for r in read(options.out)}
         asked = product(options.sets, options.kernels, range(options.seeds), [options.rows])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -71,10 +71,15 @@ def choose_methods(names: str) -> tuple[str, ...]:
     """Return the methods asked for: names with commas between, "all", or "" for the usual ones."""
     if names in ("", "all"):
         return tuple(nb.METHODS) if names else DEFAULT_METHODS
-    found = tuple(dict.fromkeys(name.strip() for name in names.split(",") if name.strip()))
+    return split_names(names, "method", nb.METHODS)
+
+
+def split_names(text: str, kind: str, known: Collection[str]) -> tuple[str, ...]:
+    """Return the names in a text, with commas between, each once and each a known one."""
+    found = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     for name in found:
-        if name not in nb.METHODS:
-            raise UserError(unknown("method", name, nb.METHODS))
+        if name not in known:
+            raise UserError(unknown(kind, name, known))
     return found
 
 

@@ -1,12 +1,10 @@
 """The paper's experiments: presets, data sets, claims, replicates, runs, ledger and pages."""
 
-from __future__ import annotations
-
 import tomllib
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 
 def read_toml(name: str) -> dict[str, Any]:
     """Read one of the paper's tables that lie beside the code."""
-    return tomllib.loads(resources.files(__package__).joinpath(name).read_text("utf-8"))
+    return tomllib.loads((Path(__file__).parent / name).read_text(encoding="utf-8"))

@@ -1,11 +1,4 @@
-"""The results of presets, what statistics say of them, and the ledger: which claims hold.
-
-Each comparison is a one-sided test of two means: Welch's, the paper's own, and where that cannot
-decide the paired one. It *holds* if it is significant at the claim's level, is *reversed* if the
-opposite is, Holm-corrected, *tied* if the means differ by less than `TIE`, and *open* otherwise.
-A claim holds if all of its comparisons do, and does not if one is reversed. Else it "holds or
-ties", "fails only in size" if all are tied, or, with something open, is undecided.
-"""
+"""The results of presets, what statistics say of them, and the ledger: which claims hold."""
 
 from __future__ import annotations
 
@@ -25,6 +18,16 @@ from nysboost.paper.replicate import BASELINE
 
 TIE = 0.02
 """Two means are tied if they differ by less than this share: a fifth of what counts as close."""
+HOW_DECIDED = (
+    "A statement is taken apart into comparisons of two means, each a one-sided test. It holds if "
+    "every comparison is significant at its level (5%, for statement 4 1%); it does not hold if "
+    "one is significantly reversed (Holm-corrected), and statement 4, about p-values at 100 "
+    f"replicates, if one is not significant then. Means that are shown to be within {TIE:.0%} of "
+    "each other are tied: the statement holds or ties if all others hold, and fails only in size "
+    "if none does. Otherwise it is undecided: it lacks replicates. Methods share the points "
+    "of a replicate: where Welch's test finds no clear answer a paired one does, and the verdict "
+    "says on which it rests."
+)
 Measured = tuple[Comparison, Any, Any]
 """A comparison, and the values of its left and its right side, of shape (replicates,)."""
 

@@ -12,7 +12,7 @@ from nysboost.compare.page import Page, Section, Table, format_number, write_csv
 from nysboost.numerics.checks import format_count
 from nysboost.paper import datasets, ledger
 from nysboost.paper.claims import MOST
-from nysboost.paper.ledger import TIE, Decision, Results
+from nysboost.paper.ledger import HOW_DECIDED, Decision, Results
 from nysboost.paper.presets import ORDER
 from nysboost.paper.replicate import BASELINE
 
@@ -21,16 +21,6 @@ MEASURE_WORDS = {
     "error": "relative error (Frobenius norm)",
     "seconds": "seconds (processor time, one thread)",
 }
-HOW_DECIDED = (
-    "A statement is taken apart into comparisons of two means, each a one-sided test. It holds if "
-    "every comparison is significant at its level (5%, for statement 4 1%); it does not hold if "
-    "one is significantly reversed (Holm-corrected), and statement 4, about p-values at 100 "
-    f"replicates, if one is not significant then. Means that are shown to be within {TIE:.0%} of "
-    "each other are tied: the statement holds or ties if all others hold, and fails only in size "
-    "if none does. Otherwise it is undecided: it lacks replicates. Methods share the points "
-    "of a replicate: where Welch's test finds no clear answer a paired one does, and the verdict "
-    "says on which it rests."
-)
 
 
 def make_page(

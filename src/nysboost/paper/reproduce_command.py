@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from nysboost.compare.methods import split_names
 from nysboost.compare.page import make_writable, print_table, write, write_csv
 from nysboost.numerics.checks import format_count, unknown
 from nysboost.numerics.progress import format_seconds, report_progress
@@ -119,13 +120,10 @@ def choose_methods(variants: str, preset: Preset) -> tuple[str, ...]:
     """Return the methods to run, with the baseline; "stated" are those the paper speaks of."""
     if variants == "all":
         return METHODS
-    if variants == "stated":
-        asked = set(preset.drawn) | find_methods(preset.name)
-    else:
-        asked = {name.strip() for name in variants.split(",") if name.strip()}
-        for name in asked:
-            if name not in METHODS:
-                raise UserError(unknown("method of the paper", name, METHODS))
+    stated = {*preset.drawn, *find_methods(preset.name)}
+    asked = (
+        stated if variants == "stated" else split_names(variants, "method of the paper", METHODS)
+    )
     if not asked:
         raise UserError("--variants names no method: give names separated by commas, or all.")
     return tuple(m for m in METHODS if m in asked or m == BASELINE)

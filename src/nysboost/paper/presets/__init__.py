@@ -5,7 +5,6 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -73,15 +72,14 @@ class Preset:
 
 def load(name_or_file: str) -> Preset:
     """Read a preset by its name, or from a ``.toml`` file of one's own."""
-    if name_or_file.endswith(".toml"):
-        path = Path(name_or_file)
-        if not path.is_file():
-            raise UserError(f"There is no preset file {path}.")
-        return parse(path.read_text(encoding="utf-8"), path.stem, str(path))
-    if name_or_file not in ORDER:
-        raise UserError(unknown("preset", name_or_file, (*ORDER, "all")))
-    text = resources.files(__package__).joinpath(f"{name_or_file}.toml").read_text("utf-8")
-    return parse(text, name_or_file, f"{name_or_file}.toml")
+    path = Path(name_or_file)
+    if path.suffix != ".toml":
+        if name_or_file not in ORDER:
+            raise UserError(unknown("preset", name_or_file, (*ORDER, "all")))
+        path = Path(__file__).parent / f"{name_or_file}.toml"
+    if not path.is_file():
+        raise UserError(f"There is no preset file {path}.")
+    return parse(path.read_text(encoding="utf-8"), path.stem, str(path))
 
 
 def parse(text: str, name: str, where: str) -> Preset:
