@@ -21,10 +21,9 @@ WIDTH = 88
 
 def methods() -> str:
     """Return the methods, family by family, as a table."""
-    lines = ["| family | `method=` |", "|---|---|"]
-    for family, names in nysboost.FAMILIES.items():
-        lines.append(f"| {family} | {', '.join(f'`{name}`' for name in names)} |")
-    return "\n".join(lines) + "\n"
+    families = nysboost.FAMILIES.items()
+    rows = [[family, ", ".join(f"`{name}`" for name in names)] for family, names in families]
+    return measured.make_table(["family", "`method=`"], rows)
 
 
 def kernels() -> str:
@@ -40,15 +39,15 @@ SIZES = {2**30: '"1 GB"'}
 
 def defaults() -> str:
     """Return every parameter of the main estimators with its default."""
-    lines = ["| parameter | learners | Nystroem | Kernel PCA | Spectral clustering |"]
-    lines.append("|---" * 5 + "|")
+    head = ["parameter", "learners", "Nystroem", "Kernel PCA", "Spectral clustering"]
     found = [dict(inspect.signature(c).parameters) for c in LEARNERS + TRANSFORMERS]
     found = [found[0] | found[1], *found[2:]]  # the classifier has some more than the regressor
     names = dict.fromkeys(name for parameters in found for name in parameters)
-    for name in names:
-        cells = [_default(p[name].default) if name in p else "" for p in found]
-        lines.append(f"| `{name}` | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+    rows = (
+        [f"`{name}`", *(_default(p[name].default) if name in p else "" for p in found)]
+        for name in names
+    )
+    return measured.make_table(head, rows)
 
 
 def _default(value: Any) -> str:
@@ -59,9 +58,8 @@ def _default(value: Any) -> str:
 
 def exit_codes() -> str:
     """Return what each exit code of the command line means."""
-    lines = ["| exit code | meaning |", "|---|---|"]
-    lines += [f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items()]
-    return "\n".join(lines) + "\n"
+    rows = [[str(code), meaning] for code, meaning in EXIT_CODES.items()]
+    return measured.make_table(["exit code", "meaning"], rows)
 
 
 def commands() -> str:

@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,12 @@ def stored() -> dict[str, Any]:
     """Return the results."""
     found: dict[str, Any] = json.loads((DOCS / "results.json").read_text(encoding="utf-8"))
     return found
+
+
+def make_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table in Markdown."""
+    first, *others = [f"| {' | '.join(cells)} |\n" for cells in (head, *rows)]
+    return "".join([first, "|---" * len(head), "|\n", *others])
 
 
 def front() -> str:
@@ -57,27 +64,27 @@ def category_tables() -> str:
     if not found:
         return "No figures of this version yet: the command makes them.\n"
     names = list(dict.fromkeys(who for table in found.values() for who in table["loss"]))
-    lines = [f"| table | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
-    for name, table in found.items():
-        cells = _numbers([table["loss"].get(who) for who in names], "")
-        lines.append(f"| {name} | {' | '.join(cells)} |")
+    rows = (
+        [name, *_numbers([table["loss"].get(who) for who in names], "")]
+        for name, table in found.items()
+    )
     splits = min(table["splits"] for table in found.values())
-    return "\n".join(lines) + f"\n\nMeans over {splits} splits or more.\n"
+    return f"{make_table(['table', *names], rows)}\nMeans over {splits} splits or more.\n"
 
 
 def leaderboard() -> str:
     """Return Elo, rank, error and time of each learner over all tables."""
     found = stored()["leaderboard"]
     head = ["learner", "Elo (95 %)", "mean rank", "normalised error", "fit, s", "predict, s"]
-    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    rows = []
     for name, (elo, low, high, rank, error, fit, predict) in found["learners"].items():
         cells = [f"{elo:.0f} ({low:.0f} – {high:.0f})", f"{rank:.2f}", f"{error:.2f}"]
-        lines.append(f"| {' | '.join([name, *cells, f'{fit:.2g}', f'{predict:.2g}'])} |")
+        rows.append([name, *cells, f"{fit:.2g}", f"{predict:.2g}"])
     least, most = found["splits"]
     caption = (
         f"{found['tables']} tables, {least} to {most} splits of each; s for 1,000 rows, one core."
     )
-    return "\n".join([*lines, "", caption]) + "\n"
+    return f"{make_table(head, rows)}\n{caption}\n"
 
 
 def where_others_win() -> str:
@@ -96,9 +103,9 @@ def where_others_win() -> str:
 def fit_times() -> str:
     """Return how long fits take."""
     times = stored()["fit_times"]
-    lines = [f"| {times['what']} | {times['unit']} |", "|---|---|"]
-    lines += [f"| {rows:,} rows | {seconds:.0f} s |" for rows, seconds in times["seconds"]]
-    return "\n".join([*lines, "", f"Version {times['version']}, `{times['command']}`."]) + "\n"
+    rows = [[f"{rows:,} rows", f"{seconds:.0f} s"] for rows, seconds in times["seconds"]]
+    made = f"Version {times['version']}, `{times['command']}`."
+    return f"{make_table([times['what'], times['unit']], rows)}\n{made}\n"
 
 
 def _errors(tables: dict[str, Any], learners: tuple[str, ...], times: bool = False) -> str:
@@ -109,7 +116,7 @@ def _errors(tables: dict[str, Any], learners: tuple[str, ...], times: bool = Fal
     ]
     if times:
         head += ["in 95 %", *("s, GPU" if name == "gpu_seconds" else "s" for name in clocks)]
-    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    rows = []
     for name, table in tables.items():
         cells = [f"{name}, {table['what']}", f"{table['rows']:,}"]
         cells += _numbers([table["error"].get(learner) for learner in learners], table["what"])
@@ -117,8 +124,8 @@ def _errors(tables: dict[str, Any], learners: tuple[str, ...], times: bool = Fal
             covered = table.get("covered")
             cells.append("–" if covered is None else f"{100 * covered:.1f}\u00a0%")
             cells += [f"{table[name]:.0f}" if name in table else "–" for name in clocks]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+        rows.append(cells)
+    return make_table(head, rows)
 
 
 def _numbers(errors: list[float | None], what: str) -> list[str]:

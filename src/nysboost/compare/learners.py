@@ -194,10 +194,7 @@ def say_outcome(outcomes: Sequence[Outcome], measure: str, target: str) -> str:
     tied = [o for o in outcomes if not is_ours(o.name) and is_tie(o, best)]
     quick = min(tied, key=lambda o: o.seconds, default=best)
     times = best.seconds / max(quick.seconds, 1e-6)
-    if times < 2:
-        return text
-    faster = f"fits {times:.0f} times faster than {called}"
-    if quick is second:
-        return f"{text} {name_in_sentence(second, begins=True)} {faster}."
-    name = "A linear model" if quick.name == peers.LINEAR else quick.name
-    return f"{text} {name} does as well, and {faster}."
+    if times >= 2:
+        name = name_in_sentence(quick, begins=True)
+        text += f" {name} does as well, and fits {times:.0f} times faster than {called}."
+    return text

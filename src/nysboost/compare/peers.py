@@ -101,8 +101,13 @@ def make_peers(rows: CodedRows, classify: bool, seed: int) -> dict[str, Any]:
         model = kind(random_seed=seed, cat_features=rows.categories, **quiet)
         as_objects = FunctionTransformer(_as_objects, kw_args={"categories": rows.categories})
         found["CatBoost"] = make_pipeline(as_objects, model)
-    if n <= PROCESS_ROWS:
-        process = _make_process(rows, classify)
+    if n <= PROCESS_ROWS and classify:
+        process = GaussianProcessClassifier(ConstantKernel() * Matern(nu=1.5))
+        found[PROCESS] = make_pipeline(rows.scaler(), process)
+    elif n <= PROCESS_ROWS:  # with a scale for each feature
+        width = rows.scaler().fit_transform(train).shape[1]
+        kernel = ConstantKernel() * Matern(np.ones(width), nu=1.5) + WhiteKernel(0.1)
+        process = GaussianProcessRegressor(kernel, normalize_y=True)
         found[PROCESS] = make_pipeline(rows.scaler(), process)
     return found
 
@@ -112,12 +117,3 @@ def _as_objects(X: Floats, categories: Sequence[int]) -> Any:
     found = X.astype(object)
     found[:, categories] = np.nan_to_num(X[:, categories], nan=-1).astype(np.int64)
     return found
-
-
-def _make_process(rows: CodedRows, classify: bool) -> Any:
-    """Return a Gaussian process; that of a regression has a scale for each feature."""
-    if classify:
-        return GaussianProcessClassifier(ConstantKernel() * Matern(nu=1.5))
-    width = rows.scaler().fit_transform(rows.parts[0]).shape[1]
-    kernel = ConstantKernel() * Matern(np.ones(width), nu=1.5) + WhiteKernel(0.1)
-    return GaussianProcessRegressor(kernel, normalize_y=True)
