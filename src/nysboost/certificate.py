@@ -18,7 +18,7 @@ N_ENTRIES = 2 * 10**7
 """Kernel values of a certificate: about a second on one core, with the features of 54 columns."""
 
 SPENT = 0.9
-"""Of the risk that is allowed: the rest is for what a normal approximation does not know."""
+"""Share of the risk for the intervals; the rest is for the error of a normal approximation."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -77,7 +77,6 @@ class Certificate:
     bounds: tuple[float, float] | None = None
 
     def __str__(self) -> str:
-        """Say it in a sentence or two."""
         of = f"{self.rows:,} new rows" if self.new_rows else f"the {self.rows:,} rows of the fit"
         frobenius = _say_interval(self.frobenius, self.exact_frobenius)
         trace = _say_interval(self.trace, self.exact_trace)

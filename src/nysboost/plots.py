@@ -1,7 +1,7 @@
-"""Pictures in the style of scikit-learn's displays; matplotlib is imported when one is drawn.
+"""Displays in the style of scikit-learn's; matplotlib is imported when one is drawn.
 
-Two displays of scikit-learn are found here too, as they are: `CalibrationDisplay` for the
-probabilities of a classifier, and `PartialDependenceDisplay` for the effect of features.
+Two of scikit-learn's own are here too: `CalibrationDisplay` for the probabilities of a
+classifier, and `PartialDependenceDisplay` for the effect of features.
 """
 
 from __future__ import annotations
@@ -33,7 +33,14 @@ __all__ = [
 ]
 
 CLAIMED = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99])
-"""Shares of the rows that intervals claim to cover, where a curve shows what they do cover."""
+"""Nominal coverages at which the true one is shown."""
+
+
+def _new_axes(count: int, **how: Any) -> Any:
+    """Return the axes of a new figure, side by side."""
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(1, count, layout="constrained", **how)[1]
 
 
 @dataclass
@@ -80,15 +87,11 @@ class _Predictions:
         made: Self = cls(*given).plot(ax=ax)  # type: ignore[attr-defined]
         return made
 
-    def _diagonal(self, ax: Any, values: Floats, **how: Any) -> Any:
+    def _draw_diagonal(self, ax: Any, values: Floats, **how: Any) -> Any:
         """Return the axes, `ax` or those of a new figure, with the line of equal coordinates."""
-        if ax is None:
-            import matplotlib.pyplot as plt
-
-            ax = plt.subplots(layout="constrained")[1]
-        self.ax_, ends = ax, (values.min(), values.max())
-        ax.plot(ends, ends, "--", color="black", lw=1, zorder=3, **how)
-        return ax
+        self.ax_, ends = _new_axes(1) if ax is None else ax, (values.min(), values.max())
+        self.ax_.plot(ends, ends, "--", color="black", lw=1, zorder=3, **how)
+        return self.ax_
 
 
 class IntervalDisplay(_Predictions):
@@ -119,11 +122,11 @@ class IntervalDisplay(_Predictions):
         require_fraction("interval", interval)
         reach = norm.ppf(0.5 + interval / 2) * self.y_std
         inside = np.abs(self.y_true - self.y_pred) <= reach
-        ax = self._diagonal(ax, np.concatenate([self.y_true, self.y_pred]))
+        ax = self._draw_diagonal(ax, np.concatenate([self.y_true, self.y_pred]))
         how = {"fmt": "o", "ms": 3, "elinewidth": 0.6, "alpha": 0.6}
         for rows, colour, label in ((inside, "C0", "inside"), (~inside, "C3", "outside")):
-            x, y, error = self.y_pred[rows], self.y_true[rows], reach[rows]
-            ax.errorbar(x, y, xerr=error, label=label, color=colour, **how)
+            x, y = self.y_pred[rows], self.y_true[rows]
+            ax.errorbar(x, y, xerr=reach[rows], label=label, color=colour, **how)
         title = f"{interval:.0%} intervals contain {inside.mean():.0%} of {len(inside)} rows"
         ax.set(xlabel="predicted", ylabel="true", title=title.replace("%", " %"))
         ax.legend()
@@ -133,12 +136,8 @@ class IntervalDisplay(_Predictions):
 class CoverageDisplay(_Predictions):
     """The share of rows that intervals contain, against the share that they claim to.
 
-    Parameters and attributes are those of `IntervalDisplay`, and one attribute more.
-
-    Attributes
-    ----------
-    covered_ : array of shape (11,)
-        The shares found, at claims of 10 to 99 %.
+    It has what `IntervalDisplay` has, and `covered_`, array of shape (11,): the shares found at
+    claims of 10 to 99 %.
     """
 
     def plot(self, *, ax: Any = None) -> Self:
@@ -146,7 +145,7 @@ class CoverageDisplay(_Predictions):
         missed = np.abs(self.y_true - self.y_pred)[:, None]
         reach = norm.ppf(0.5 + CLAIMED / 2) * self.y_std[:, None]
         self.covered_ = np.mean(missed <= reach, axis=0)
-        ax = self._diagonal(ax, np.array([0.0, 1.0]), label="perfectly calibrated")
+        ax = self._draw_diagonal(ax, np.array([0.0, 1.0]), label="perfectly calibrated")
         ax.plot(CLAIMED, self.covered_, "o-", label="intervals")
         ax.set(xlabel="share claimed", ylabel="share of rows inside", aspect="equal")
         ax.legend()
@@ -196,13 +195,13 @@ class LandmarksDisplay:
         sizes: Sequence[int] = (16, 32, 64, 128, 256),
         axes: Any = None,
     ) -> Self:
-        """Fit a copy of the estimator with each number of landmarks, and draw what came of it.
+        """Fit a copy of the estimator with each number of landmarks, and draw errors and times.
 
         Parameters
         ----------
         estimator : transformer or learner
             Of a transformer the relative error of the kernel matrix is shown, of a learner the root
-            mean squared error, or the log loss, of a quarter of the rows, which is held out.
+            mean squared error, or the log loss, on a held-out quarter of the rows.
         X, y : as in the estimator's fit
             Rows and targets.
         sizes : sequence of int
@@ -230,11 +229,7 @@ class LandmarksDisplay:
         """Draw it; `axes` are two matplotlib axes, None makes a figure."""
         from matplotlib.ticker import LogLocator, NullFormatter
 
-        if axes is None:
-            import matplotlib.pyplot as plt
-
-            _, axes = plt.subplots(1, 2, sharey=True, figsize=(9, 4), layout="constrained")
-        self.axes_ = axes
+        self.axes_ = axes = _new_axes(2, sharey=True, figsize=(9, 4)) if axes is None else axes
         along = (self.n_components, "landmarks"), (self.seconds, "seconds to fit")
         for ax, (values, label) in zip(axes, along, strict=True):
             ax.loglog(values, self.errors, "o-")

@@ -1,4 +1,4 @@
-"""A tolerance instead of a rank: the fewest landmarks whose certificate says so."""
+"""The fewest landmarks whose error is certified to be within a tolerance."""
 
 from __future__ import annotations
 
@@ -16,22 +16,19 @@ from nysboost.gram import Gram
 from nysboost.numerics.arrays import Floats, Indices, floats_on_host
 from nysboost.numerics.checks import require_fraction
 from nysboost.numerics.tolerances import EPS
+from nysboost.settings import DEFAULT_COMPONENTS
 
 CURVE_ROWS = (512, 2048)
 """Rows of a sample for the curve: the larger where the smaller does not reach the tolerance."""
 
 STEP = 3
-"""Times as many landmarks has a trial at most as the one before it, which is then cheap."""
+"""A trial has at most so many times the landmarks of the one before: failures are cheap."""
 
 CLOSE_ENOUGH = 1.2
-"""No fewer landmarks are sought once a trial with a 1.2th of them has failed, or would fail by the
-curve; beyond a failure a trial has so many times its landmarks at least."""
+"""The search ends when the smallest number that works is within this factor of one that fails."""
 
 HOPELESS, SURELY_HOPELESS = 1.5, 4.0
-"""Given up where it takes so many times the landmarks allowed: by trials, by the sample alone."""
-
-FALLBACK = 240
-"""Landmarks of the result where the tolerance cannot be reached; `approximate` has as many."""
+"""Given up if so many times the landmarks allowed are needed: by trials, by the sample alone."""
 
 ROWS_PER_LANDMARK = 4
 """The Gram matrix of so many rows is held in a fit."""
@@ -39,11 +36,10 @@ ROWS_PER_LANDMARK = 4
 SHARE, PER_SQUARE = 0.25, 10
 """Kernel values of a certificate: of those of its fit, and for each pair of landmarks, at least."""
 
-CONFIDENCE = 0.95
-"""Of the certificates."""
+CONFIDENCE = 0.95  # of the certificates
 
-MUCH = np.exp(np.linspace(0, 20, 2000))
-"""Numbers of landmarks among which the one that the tolerance takes is sought."""
+SIZES = np.exp(np.linspace(0, 20, 2000))
+"""Numbers of landmarks, beyond those allowed, at which the curve is evaluated."""
 
 
 class ToleranceWarning(UserWarning):
@@ -84,7 +80,7 @@ def within_tolerance(
 ) -> Approximation:
     """Return the fit with the fewest landmarks whose error is certified to be at most `tol`.
 
-    A sample of rows gives the form of log error against log c, and fits correct its height. The
+    A sample of rows gives the form of log error against log c, and trials correct its height. The
     search ends when the largest c that fails and the smallest that does not are near each other.
     `limit` is the most landmarks.
     """
@@ -93,19 +89,19 @@ def within_tolerance(
     most = max(1, min(gram.n, allowed if limit is None else limit))
     curve, trials, norm = _sample_curve(gram, tol, rng), list[Trial](), None
     while (c := _next_size(curve, trials, tol, most, give_up=limit is None)) is not None:
-        n, before = gram.n, gram.entries_evaluated
+        before = gram.entries_evaluated
         approximation = fit(c)
         spent = gram.entries_evaluated - before
         entries = max(N_ENTRIES, int(SHARE * spent), PER_SQUARE * c * c)
-        if norm is None and n * (n + len(approximation.landmarks)) > entries:
-            norm = norm_of_gram(gram, CONFIDENCE, rng)  # which the other trials share
+        if norm is None and gram.n * (gram.n + len(approximation.landmarks)) > entries:
+            norm = norm_of_gram(gram, CONFIDENCE, rng)  # shared by the other trials
         found = certify(approximation._residual(None), CONFIDENCE, entries, rng, norm=norm)
         trials.append(Trial(c, found.frobenius[1], approximation, found))
     reached = [trial for trial in trials if trial.error <= tol]
     if reached:
         return min(reached, key=lambda trial: trial.c).approximation
     best = min(trials, key=lambda trial: trial.error)
-    needed = curve.through(trials).first_below(tol, MUCH)
+    needed = curve.through(trials).first_below(tol, SIZES)
     warnings.warn(_say_failure(best, needed, tol, most), ToleranceWarning, stacklevel=5)
     return best.approximation
 
@@ -115,16 +111,16 @@ def _next_size(
 ) -> int | None:
     """Return how many landmarks to try next, of `most`; None if the search is over.
 
-    Our own limit gives up where it would take many more.
+    `give_up` tries the default number where far more than `most` would be needed.
     """
     good = min((trial.c for trial in trials if trial.error <= tol), default=None)
     bad = max((trial.c for trial in trials if trial.error > tol), default=0)
     curve = curve.through(trials)
     if give_up and good is None and bad < most:
         times = HOPELESS if len(trials) > 1 else SURELY_HOPELESS
-        if curve.first_below(tol, MUCH) > times * most:
-            resort = min(FALLBACK, most)
-            return resort if bad < resort else None
+        if curve.first_below(tol, SIZES) > times * most:
+            fallback = min(DEFAULT_COMPONENTS, most)
+            return fallback if bad < fallback else None
     high = good or min(most, STEP * bad if bad else curve.reach)
     guess = min(high, curve.first_below(tol, np.arange(bad + 1, high)))
     if bad >= most or (good is not None and good <= CLOSE_ENOUGH * max(bad, guess)):
@@ -146,15 +142,14 @@ class Curve:
 
     @property
     def reach(self) -> int:
-        """The most landmarks of which the sample can say anything: half of its rows."""
+        """The most landmarks for which the sample predicts the error: half of its rows."""
         return max(1, len(self.logs) // 2)
 
     def __call__(self, c: Floats | Indices) -> Floats:
-        """Return log error, beyond the reach of the sample as it fell before."""
-        known, x = self.logs[: self.reach], np.log(np.arange(1, self.reach + 1))
-        half = max(0, self.reach // 2 - 1)
+        """Return log error; beyond the reach of the sample it goes on along a straight line."""
+        at, x = np.log(c), np.log(np.arange(1, self.reach + 1))
+        known, half = self.logs[: self.reach], max(0, self.reach // 2 - 1)
         slope = (known[-1] - known[half]) / max(x[-1] - x[half], EPS)
-        at = np.log(c)
         found: Floats = np.interp(at, x, known) + slope * np.maximum(at - x[-1], 0)
         found += np.log(np.maximum(1 - c / self.n, EPS))  # rows that are landmarks are exact
         found += np.interp(at, *self.added)
@@ -169,16 +164,16 @@ class Curve:
         return replace(self, added=(np.log(c), np.log(errors) - self(c)))
 
     def first_below(self, error: float, candidates: Floats | Indices) -> float:
-        """Return the first of rising numbers of landmarks that comes down to an error, or ∞."""
+        """Return the first of rising numbers of landmarks whose error is at most this, or ∞."""
         below = np.flatnonzero(self(candidates) <= math.log(error))
         return float(candidates[below[0]]) if len(below) else math.inf
 
 
 def _sample_curve(gram: Gram, tol: float, rng: np.random.Generator) -> Curve:
-    """Return the curve of the first sample that comes down to the tolerance, or of the last."""
+    """Return the curve of the first sample that reaches the tolerance, or of the last."""
     for size in CURVE_ROWS:
         curve = Curve(np.log(errors_by_rank(gram, size, rng)), gram.n)
-        if 2 * size >= gram.n or curve.first_below(tol, MUCH) <= curve.reach:
+        if 2 * size >= gram.n or curve.first_below(tol, SIZES) <= curve.reach:
             break
     return curve
 

@@ -169,8 +169,8 @@ class ResidualColumns:
             true = arrays.take(self._values, np.searchsorted(self.considered, V))
         missed = true - self.table.block(mixture, V, rows)
         exact = self.found.sample.gram
-        in_float32 = self.table.gram is not exact
-        if in_float32 and arrays.max_abs(missed) <= COARSE * arrays.max_abs(true):
+        in_float32 = self.table.gram is not exact  # too coarse for small residuals, and for NaN
+        if in_float32 and not arrays.max_abs(missed) > COARSE * arrays.max_abs(true):
             self.table.gram = exact
             self.consider(self.considered, shared=self._values is not None)
             return self(mixture, V)

@@ -1,7 +1,4 @@
-"""Columns by partial Cholesky factorisation: greedy pivots, random ones, the best of a few.
-
-All of them know the diagonal of the residual G − F Fᵀ, with F (n×c) the factor so far.
-"""
+"""Columns as pivots of a partial Cholesky factorisation: greedy, random, or the best of a few."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ STEP = 64
 """Rows, or proposals, among which pivots are chosen at a time."""
 
 SMALL_PRODUCTS = 4
-"""What a multiplication costs in the small products of proposals, over one in a pass's."""
+"""Time of a multiplication in the small products of proposals, over one in a pass."""
 
 CANDIDATES = 59
 """The best of 59 is, with a probability of 95 %, among the best 5 % (Smola and Schölkopf)."""
@@ -162,7 +159,7 @@ def random_pivots(gram: Gram, c: int, rng: np.random.Generator) -> Indices:
         if len(pivots):
             factor.append(pivots)
         elif factor.rank == factor.updated:
-            factor.diag[proposed] = 0  # nothing is left of them but rounding
+            factor.diag[proposed] = 0  # their residual is rounding alone
         if _is_outdated(factor, factor.rank, c, rate):
             factor.update()
             rate = 1.0
@@ -180,7 +177,7 @@ def _is_outdated(factor: PartialFactor, rank: int, c: int, rate: float) -> bool:
 
 
 def _propose(factor: PartialFactor, c: int, rate: float, rng: np.random.Generator) -> Indices:
-    """Draw twice the proposals that the pivots wanted need, but no more than for all at first."""
+    """Draw twice as many proposals as the missing pivots need, in so far as memory allows."""
     n, memory = factor.gram.n, factor.gram.budget.bytes // 8
     width = 8 * (c + STEP + factor.gram.rows.n_features)
     fits = min(memory // width, int(np.sqrt(memory / 8)))
@@ -207,9 +204,8 @@ def _accept(
         residual = floats_on_host(gram.block(places[part], places[part])) - left @ left.T
         chances = np.diag(residual) / drawn_by[part]
         rate = float(chances[np.diag(residual) > factor.floor].sum()) / len(chances)
-        new = pivoted_cholesky(
-            residual, accept_proposals(drawn_by[part], factor.floor, rng), c - rank
-        )
+        accept = accept_proposals(drawn_by[part], factor.floor, rng)
+        new = pivoted_cholesky(residual, accept, c - rank)
         found = np.append(found, start + new)
         if len(new) and len(places[after]):
             values = floats_on_host(gram.block(places[after], places[start + new]))

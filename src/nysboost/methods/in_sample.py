@@ -1,4 +1,4 @@
-"""An approximation of G on the rows at hand alone: F S Fᵀ + δI, with F kept."""
+"""An approximation of G on its own rows alone: F S Fᵀ + δI, with F in memory."""
 
 from __future__ import annotations
 
@@ -20,21 +20,8 @@ from nysboost.numerics.arrays import Array, Floats, like, namespace
 class InSample(Approximation):
     """K̂ = F S Fᵀ + δI on the n rows of the data, with no features for any other row.
 
-    What has no landmarks cannot meet new rows. Products, entries, eigenpairs, systems and
-    errors are exact all the same.
-
-    Parameters
-    ----------
-    gram : Gram
-        The matrix G that is approximated.
-    F : array of shape (n, r)
-        Kept in memory.
-    signs : array of shape (r,)
-        The diagonal of S, +1 or −1.
-    shift : float
-        δ, the multiple of the identity.
-    corrupted : sparse array of shape (n, n) or None
-        Entries that the approximation leaves out as corrupted, G − K̂ there.
+    `F` has shape (n, r), `signs` (r,) are the diagonal of S, +1 or −1, `shift` is δ. `corrupted`
+    are entries of G that the approximation leaves out, a sparse array (n, n) of G − K̂ there.
 
     Examples
     --------
@@ -76,13 +63,12 @@ class InSample(Approximation):
         return Landmarks(np.empty(0, dtype=np.intp), None)
 
     def feature_map(self, row_cap: int | None = None) -> NoReturn:  # noqa: ARG002
-        """Say that there is none."""
-        msg = (
+        """Raise: there is none."""
+        raise ValueError(
             "This approximation is one of the matrix on its own rows and has no features for "
             "others. Use it for products, eigenpairs and systems, or take a method with features, "
             'such as "joint" or "modified".'
         )
-        raise ValueError(msg)
 
     def _residual(self, other: Gram | None) -> Residual:
         """Return G − K̂; on other rows there is none."""

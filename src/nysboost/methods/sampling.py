@@ -1,7 +1,7 @@
 """Columns drawn at random: uniformly, by leverage scores, or by a determinantal point process.
 
 "rls" and "bless" estimate ridge leverage scores of some rows from a weighted sample of others, and
-take the next, better sample by these scores; "arp" updates the scores after each column.
+draw the next, better sample by these scores; "arp" updates the scores after each column.
 """
 
 from __future__ import annotations
@@ -49,19 +49,16 @@ def rls(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
     sizes = [gram.n]
     while sizes[-1] > 2 * c:
         sizes.append(sizes[-1] // 2)
-    sample, weights = order[: sizes[-1]], np.ones(sizes[-1])
-    if len(sample) > c:
-        sample, weights = sample[:c], np.full(c, np.sqrt(len(sample) / c))
-    for size in reversed(sizes[1:-1]):
+    few = min(c, sizes[-1])
+    sample, weights = order[:few], np.full(few, np.sqrt(sizes[-1] / few))
+    for size in (*reversed(sizes[1:-1]), gram.n):
         ridge = tail_ridge(gram, sample, weights, k)
         scores = leverage_scores(gram, order[:size], sample, weights, ridge, g)
-        probabilities = np.clip(oversampling * scores, gram.eps, 1.0)
-        chosen = np.flatnonzero(rng.uniform(size=size) < probabilities)
-        if len(chosen) == 0:
-            chosen = np.array([np.argmax(scores)])
-        sample, weights = order[:size][chosen], 1 / np.sqrt(probabilities[chosen])
-    ridge = tail_ridge(gram, sample, weights, k)
-    scores = leverage_scores(gram, order, sample, weights, ridge, g)
+        if size < gram.n:
+            probabilities = np.clip(oversampling * scores, gram.eps, 1.0)
+            chosen = np.flatnonzero(rng.uniform(size=size) < probabilities)
+            chosen = chosen if len(chosen) else np.array([np.argmax(scores)])
+            sample, weights = order[:size][chosen], 1 / np.sqrt(probabilities[chosen])
     positive = np.maximum(scores, np.finfo(np.float64).tiny)
     return gram.landmarks(rng.choice(order, size=c, replace=False, p=positive / positive.sum()))
 
@@ -92,7 +89,7 @@ def bless(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
 
 
 def arp(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
-    """Draw each column by the leverage scores that the columns before it leave.
+    """Draw each column by leverage scores, which each column drawn updates.
 
     Cortinovis and Kressner (2024), "Adaptive randomized pivoting for column subset selection,
     DEIM, and low-rank approximation". Let V (n×c) have orthonormal columns. Column j is drawn with
@@ -198,13 +195,12 @@ def swap_chain(gram: Gram, start: Indices, steps: int, rng: np.random.Generator)
 
 def _swaps(K: Floats, inside: Indices, proposed: Indices, rng: np.random.Generator) -> Indices:
     """Propose to exchange a random place of `inside` for each of `proposed`, one by one."""
-    inside = inside.copy()
-    A: Floats = np.linalg.inv(K[np.ix_(inside, inside)]).astype(np.float64)
+    inside, A = inside.copy(), np.linalg.inv(K[np.ix_(inside, inside)])
     for t in proposed:
         s, uniform = int(rng.integers(len(inside))), rng.uniform()
         if t in inside:
             continue
-        # how the determinant grows when row and column s become b, with this corner
+        # the factor of the determinant when row and column s become b, with this corner
         b, corner = K[inside, t], float(K[t, t])
         u = A @ b
         ratio = float(A[s, s] * max(0.0, corner - b @ u) + u[s] ** 2)
