@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import nysboost as nb
 from nysboost.data import files
-from nysboost.data.files import atomic_file, atomic_text, find_map, release_pages, reserve
+from nysboost.data.files import atomic_file, find_map, release_pages, reserve
 
 
 @pytest.fixture
@@ -69,25 +69,21 @@ def test_a_disk_without_room_gets_a_sentence(file, monkeypatch, code):
     reserve(0, 7_000_000, file)
 
 
-def test_bytes_and_text_arrive_whole_and_nothing_else_does(tmp_path):
+def test_bytes_arrive_whole_and_nothing_else_does(tmp_path):
     with atomic_file(tmp_path / "a") as file:
         file.write(b"one\r\ntwo")
-    with atomic_text(tmp_path / "b") as text:
-        text.write("σ = 1\n")
     assert (tmp_path / "a").read_bytes() == b"one\r\ntwo"
-    assert (tmp_path / "b").read_bytes() == "σ = 1\n".encode()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
+    assert list(tmp_path.iterdir()) == [tmp_path / "a"]
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError, MemoryError])
-@pytest.mark.parametrize("opened", [atomic_file, atomic_text])
-def test_what_was_there_stays_if_anything_goes_wrong(tmp_path, opened, error):
+def test_what_was_there_stays_if_anything_goes_wrong(tmp_path, error):
     path = tmp_path / "a"
     path.write_text("before")
 
     def fail():
-        with opened(path) as file:
-            file.write(b"half" if opened is atomic_file else "half")
+        with atomic_file(path) as file:
+            file.write(b"half")
             raise error
 
     with pytest.raises(error):
@@ -102,7 +98,7 @@ def test_what_was_there_stays_if_anything_goes_wrong(tmp_path, opened, error):
 )
 def test_a_fault_of_the_disk_is_a_sentence_and_leaves_nothing(tmp_path, code, said):
     def fail():
-        with atomic_text(tmp_path / "a", "The report"):
+        with atomic_file(tmp_path / "a", "The report"):
             raise OSError(code, "as the system puts it")
 
     with pytest.raises(OSError, match=said) as caught:

@@ -17,7 +17,7 @@ import numpy as np
 
 from nysboost._version import SOFTWARE
 from nysboost.compare import charts
-from nysboost.data.files import atomic_text
+from nysboost.data.files import atomic_file
 from nysboost.user_error import UserError, import_optional
 
 LONG = 40
@@ -112,14 +112,14 @@ def render(page: Page, suffix: str = ".html") -> str:
 
 def write(page: Page, path: Path) -> None:
     """Write a page as one HTML or Markdown file."""
-    with atomic_text(path, "The report") as file:
-        file.write(render(page, path.suffix))
+    with atomic_file(path, "The report") as file:
+        file.write(render(page, path.suffix).encode())
 
 
 def write_csv(path: Path, records: Sequence[Record]) -> None:
     """Write records as CSV."""
-    with atomic_text(path, "The table") as file:
-        file.write(_format_csv(records))
+    with atomic_file(path, "The table") as file:
+        file.write(_format_csv(records).encode())
 
 
 def _format_csv(records: Sequence[Record]) -> str:

@@ -9,9 +9,8 @@ import shutil
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO
+from typing import Any, BinaryIO
 from uuid import uuid4
 
 import numpy as np
@@ -102,15 +101,6 @@ def atomic_file(path: Path, what: str = "The file") -> Iterator[BinaryIO]:
         if error.errno in NO_ROOM:
             raise disk_full_error(path, None) from error
         raise write_error(path, what, error) from error
-
-
-@contextmanager
-def atomic_text(path: Path, what: str = "The file") -> Iterator[TextIO]:
-    """Open a text file in the same way; line ends are written as they come."""
-    with atomic_file(path, what) as file:
-        text = TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
-        yield text
-        text.detach()
 
 
 def write_npz(path: Path, *, compressed: bool = False, **arrays: NDArray[Any]) -> None:

@@ -37,11 +37,11 @@ class Output:
 
     def write(self, rows: Array) -> None:
         """Write the next rows: the array that `room` returned, filled."""
-        self._put(rows, self.written + rows.shape[0])
+        self._put(rows)
         self.written += rows.shape[0]
 
-    def _put(self, rows: Array, stop: int) -> None:  # noqa: ARG002
-        """Store rows behind those that were written before; `stop` is the number with them."""
+    def _put(self, rows: Array) -> None:
+        """Store rows behind those that were written before."""
         self._parts.append(rows)
 
     def finish(self) -> Array:
@@ -77,14 +77,15 @@ class ExistingOutput(Output):
             raise ValueError(msg)
         return self.out[self.written : stop, :] if self.in_place else super().room(count)
 
-    def _put(self, rows: Array, stop: int) -> None:
+    def _put(self, rows: Array) -> None:
         if self.in_place:
             files.release_pages(rows)
             return
+        start, stop = self.written, self.written + rows.shape[0]
         try:
-            self.out[self.written : stop, :] = to_host(rows)
+            self.out[start:stop, :] = to_host(rows)
         except OSError as error:
-            msg = f"Rows {self.written} to {stop - 1} could not be written to out: {error}"
+            msg = f"Rows {start} to {stop - 1} could not be written to out: {error}"
             raise OSError(msg) from error
 
     def finish(self) -> Array:
@@ -117,9 +118,9 @@ class NpyOutput(Output):
             self._file = self._opened.enter_context(beside.open("xb"))
         except OSError as error:
             raise files.write_error(self.path, "The features", error) from error
-        self._write_header(self._n)
-        self._start = self._file.tell()
         try:
+            self._write_header(self._n)
+            self._start = self._file.tell()
             files.reserve(self._file.fileno(), self._start + self._n * self._row_bytes, self.path)
         except OSError:
             self.abandon()
@@ -131,14 +132,15 @@ class NpyOutput(Output):
         fields = {"descr": descr, "fortran_order": False, "shape": (n, self.n_columns)}
         np.lib.format.write_array_header_1_0(self._file, fields)
 
-    def _put(self, rows: Array, stop: int) -> None:
+    def _put(self, rows: Array) -> None:
         try:
             self._file.write(to_host(rows).data)
             self._file.flush()
         except OSError as error:
             if error.errno not in files.NO_ROOM:
                 raise
-            raise files.disk_full_error(self.path, stop * self._row_bytes) from error
+            needed = (self.written + rows.shape[0]) * self._row_bytes
+            raise files.disk_full_error(self.path, needed) from error
 
     def finish(self) -> Array:
         self._file.truncate(self._start + self.written * self._row_bytes)

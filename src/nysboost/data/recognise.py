@@ -124,7 +124,18 @@ def _refuse_closed(X: Any, name: str) -> None:
 
 def to_numbers(X: Any, name: str) -> np.ndarray[Any, Any]:
     """Return what lies in memory as an array of numbers, or say why it is none."""
-    _refuse_no_numbers(X, name)
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        raise ValueError(
+            f"{name} is a masked array, and its masked values would count: fill them in first, "
+            "with sklearn.impute.SimpleImputer say."
+        )
+    dtypes: Any = getattr(X, "dtypes", None)  # a data frame has a dtype for each column
+    dtypes = list(dtypes) if hasattr(dtypes, "__iter__") else [getattr(X, "dtype", None)]
+    if any(getattr(dtype, "kind", None) in ("m", "M") for dtype in dtypes):
+        raise ValueError(
+            f"{name} has dates or spans of time, which are no numbers until you choose a unit and "
+            "an origin: (dates - dates.min()) / numpy.timedelta64(1, 'D'), say."
+        )
     try:
         array = np.asarray(X)
     except ValueError as error:
@@ -146,19 +157,3 @@ def to_numbers(X: Any, name: str) -> np.ndarray[Any, Any]:
     except (TypeError, ValueError, OverflowError) as error:
         msg = f"{name} has dtype {array.dtype} and does not convert to numbers: {error}."
         raise (TypeError if isinstance(error, TypeError) else ValueError)(msg) from error
-
-
-def _refuse_no_numbers(X: Any, name: str) -> None:
-    """Raise for what NumPy would take as numbers though it means something else."""
-    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
-        raise ValueError(
-            f"{name} is a masked array, and its masked values would count: fill them in first, "
-            "with sklearn.impute.SimpleImputer say."
-        )
-    dtypes: Any = getattr(X, "dtypes", None)  # a data frame has a dtype for each column
-    dtypes = list(dtypes) if hasattr(dtypes, "__iter__") else [getattr(X, "dtype", None)]
-    if any(getattr(dtype, "kind", None) in ("m", "M") for dtype in dtypes):
-        raise ValueError(
-            f"{name} has dates or spans of time, which are no numbers until you choose a unit and "
-            "an origin: (dates - dates.min()) / numpy.timedelta64(1, 'D'), say."
-        )

@@ -357,7 +357,7 @@ class EncodedRows(RowsView):
 
 @dataclass(frozen=True)
 class DroppedRows(Rows):
-    """What is left of the rows of an approximation that was saved without its data."""
+    """Placeholder for the rows of an approximation that was saved without its data."""
 
     n: int
     n_features: int
@@ -369,10 +369,7 @@ class DroppedRows(Rows):
             f"{self.n} training rows. Call transform on the rows you need, or fit again."
         )
 
-    @property
-    def template(self) -> NoReturn:
-        self.take()
-
+    template = property(take)
     pieces = map = fold = fold_pairs = group = only = take
 
 

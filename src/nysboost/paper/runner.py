@@ -25,7 +25,7 @@ from threadpoolctl import threadpool_limits
 
 from nysboost._version import __version__
 from nysboost.compare.page import make_writable
-from nysboost.data.files import atomic_text
+from nysboost.data.files import atomic_file
 from nysboost.numerics.progress import current
 from nysboost.paper import datasets
 from nysboost.paper.ledger import Results
@@ -118,8 +118,8 @@ def run(plan: Plan, out: Path, jobs: int) -> Results:
     for record in _make_records(plan, missing, jobs):
         records[record["replicate"], record["reading"]] = record
         ordered = (record for _, record in sorted(records.items()))
-        with atomic_text(path, "The records") as file:
-            file.writelines(_to_text(line) + "\n" for line in (settings, *ordered))
+        with atomic_file(path, "The records") as file:
+            file.writelines(f"{_to_text(line)}\n".encode() for line in (settings, *ordered))
         work.step()
     return plan.results(settings, records)
 
