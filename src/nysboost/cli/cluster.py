@@ -8,7 +8,6 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -55,8 +54,11 @@ def dask_table(source: Source, chunk_bytes: int = CHUNK_BYTES) -> Any:
     if path.suffix == ".zarr":
         return da.from_zarr(str(path))[:, [int(name) for name in columns]]
     if path.suffix == ".npy":
-        rows = max(1, chunk_bytes // (len(file.names) * file.data.dtype.itemsize))
-        array = da.from_array(NpyFile(path), chunks=(rows, -1), name=False, asarray=True)
+        shape, dtype = file.data.shape, file.data.dtype
+        rows = max(1, chunk_bytes // (shape[1] * dtype.itemsize))
+        chunks = da.core.normalize_chunks((rows, -1), shape)
+        meta = np.empty((0, 0), dtype)
+        array = da.map_blocks(_read_rows, str(path), chunks=chunks, dtype=dtype, meta=meta)
         return array[:, [int(name) for name in columns]]
     if isinstance(file, CsvFile) and path.suffix not in PACKINGS:
         size, file = path.stat().st_size, replace(file, path=path)
@@ -81,17 +83,9 @@ def dask_target(source: Source) -> Any:
     return found[:, 0]
 
 
-class NpyFile:
-    """A .npy file that travels to workers as its path; each reads the rows that it needs."""
-
-    ndim = 2
-
-    def __init__(self, path: Path) -> None:
-        array = np.load(path, mmap_mode="r")
-        self.path, self.shape, self.dtype = str(path), array.shape, array.dtype
-
-    def __getitem__(self, at: Any) -> Any:
-        return np.array(np.load(self.path, mmap_mode="r")[at])
+def _read_rows(path: str, block_info: Any) -> Any:
+    start, stop = block_info[None]["array-location"][0]
+    return np.array(np.load(path, mmap_mode="r")[start:stop])
 
 
 def _read_lines(start: int, size: int, file: CsvFile, columns: list[str]) -> Any:

@@ -182,8 +182,9 @@ def sample_step(n: int, size: int = SAMPLE_ROWS) -> int:
     return int(2 ** max(0, int(np.ceil(np.log2(n / size)))))
 
 
-def summarise_columns(part: Any, size: int = SAMPLE_ROWS) -> list[ColumnSummary]:
-    """Look at each column of a part of a table."""
+def summarise_columns(part: Any, parts: int = 1) -> list[ColumnSummary]:
+    """Look at each column of one of so many parts of a table."""
+    size = max(1, SAMPLE_ROWS // parts)
     return [ColumnSummary.at(cells, size) for cells in read_columns(part)]
 
 

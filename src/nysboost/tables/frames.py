@@ -73,7 +73,7 @@ def to_narwhals(X: Any) -> nw.DataFrame[Any]:
     """Return a data frame as narwhals sees it, or say why it is none."""
     import narwhals as nw
 
-    check_names(list_column_names(X))
+    list_column_names(X)  # or it says what is wrong with them
     if hasattr(X, "__arrow_c_array__"):  # one batch of an Arrow table
         import pyarrow as pa
 
@@ -91,10 +91,16 @@ def to_narwhals(X: Any) -> nw.DataFrame[Any]:
 
 
 def list_column_names(X: Any) -> list[str]:
-    """Return the names of the columns, without reading rows of a lazy frame."""
+    """Return the names of the columns, without reading rows of a lazy frame.
+
+    Refuse a frame without columns, or with two of one name.
+    """
     if hasattr(X, "collect_schema"):
-        return [str(column) for column in X.collect_schema().names()]
-    return [str(column) for column in getattr(X, "column_names", getattr(X, "columns", ()))]
+        columns = X.collect_schema().names()
+    else:
+        columns = getattr(X, "column_names", getattr(X, "columns", ()))
+    check_names(names := [str(column) for column in columns])
+    return names
 
 
 def check_names(names: Sequence[str], table: Any = "X") -> None:

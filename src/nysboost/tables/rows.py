@@ -14,23 +14,11 @@ from sklearn.utils.validation import _check_feature_names, validate_data
 from nysboost.data.lazy import compute_parts, has_rows, is_lazy
 from nysboost.data.recognise import is_external, make_rows, make_stream, scan_rows, to_table
 from nysboost.data.rows import MEDIAN_ROWS, EncodedRows, scan_size, spaced_indices
-from nysboost.numerics.arrays import Floats, floats_on_host, is_sparse
+from nysboost.numerics.arrays import Floats, is_sparse
 from nysboost.numerics.checks import NotFiniteError, refuse_unequal
 from nysboost.tables.codes import Codes, refuse_far
-from nysboost.tables.columns import (
-    SAMPLE_ROWS,
-    ColumnSummary,
-    median,
-    sample_step,
-    summarise_columns,
-)
-from nysboost.tables.frames import (
-    check_names,
-    is_frame,
-    list_column_names,
-    read_columns,
-    to_narwhals,
-)
+from nysboost.tables.columns import ColumnSummary, median, sample_step, summarise_columns
+from nysboost.tables.frames import is_frame, list_column_names, read_columns, to_narwhals
 from nysboost.tables.schema import Schema
 
 USUAL = 1e-60, 1e15
@@ -79,13 +67,11 @@ def fit_codes(
 ) -> tuple[Codes, Any]:
     """Return the codes of a table, trained on Y where it is in memory, and its rows as numbers."""
     named = is_frame(X)
-    if named:
-        check_names(list_column_names(X))
+    names = list_column_names(X) if named else None
     if (rows := _scan_numbers(X, missing)) is not None:
-        return Codes.of(_schema_of_numbers(X, rows, missing)), rows
+        return Codes.of(_schema_of_numbers(rows, names, missing)), rows
     if is_lazy(X):  # look at each part where it is, decide, and code it there
-        size = max(1, SAMPLE_ROWS // X.npartitions)
-        summaries: Any = compute_parts(X, partial(summarise_columns, size=size))
+        summaries: Any = compute_parts(X, partial(summarise_columns, parts=X.npartitions))
         codes = Codes.of(Schema.from_summaries(summaries, missing, named=named))
         return codes, scan_rows(codes.code_lazily(X, missing))
     if is_external(X):
@@ -122,30 +108,26 @@ def _scan_numbers(X: Any, missing: str) -> Any:
     return rows if usual or is_sparse(X) else None
 
 
-def _schema_of_numbers(X: Any, rows: Any, missing: str) -> Schema:
-    """Return the names of a lazy frame's columns, or the medians of an array's."""
-    if is_frame(X):
-        looks = summarise_columns(rows.take(spaced_indices(rows.n, MEDIAN_ROWS)))  # kept by a scan
-        pairs = zip(looks, list_column_names(X), strict=True)
-        named = [replace(look, name=name) for look, name in pairs]
-        return Schema.from_summaries([named], missing, named=True)
-    if missing != "fill":
+def _schema_of_numbers(rows: Any, names: list[str] | None, missing: str) -> Schema:
+    """Return what the columns of a lazy frame are, or of an array the medians."""
+    if names is None and missing != "fill":
         return Schema((), rows.n_features)
-    spread = spaced_indices(rows.n, MEDIAN_ROWS)
+    spread = spaced_indices(rows.n, MEDIAN_ROWS)  # which a scan of rows elsewhere has kept
     table = rows.take(slice(None, None, sample_step(rows.n)) if rows.in_memory else spread)
     if is_sparse(table):
-        medians = csc_median_axis_0(table.tocsc())
-    else:
-        medians = np.array([median(floats_on_host(table[:, j])) for j in range(table.shape[1])])
-    return Schema((), rows.n_features, medians=medians)
+        return Schema((), rows.n_features, medians=csc_median_axis_0(table.tocsc()))
+    looks = summarise_columns(table)
+    if names is None:
+        medians = np.array([median(look.sample) for look in looks])
+        return Schema((), rows.n_features, medians=medians)
+    named = [replace(look, name=name) for look, name in zip(looks, names, strict=True)]
+    return Schema.from_summaries([named], missing, named=True)
 
 
 def _encode(estimator: Any, missing: str, X: Any, start: int = 0) -> Any:
     """Return the rows of a frame, an array or a CSR matrix as numbers, lazy ones as lazy ones."""
     codes = estimator._table or Codes.of(estimator.schema_)  # None of a transformer of an array
     names = list_column_names(X) if is_frame(X) else None
-    if names is not None:
-        check_names(names)
     if names is None or not codes.schema.named:
         refuse_width(estimator, X.shape[1] if names is None else len(names))
     if is_lazy(X):
