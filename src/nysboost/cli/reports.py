@@ -176,7 +176,7 @@ def _read_numbers(source: Source) -> tuple[Any, list[str]]:
 
     Gaps are filled here; a fit without a target has to leave such rows out.
     """
-    table = source.file.data if source.whole else source.read()[0]
+    table, _ = source.read()
     if not source.named:
         scan_rows(table, name=str(source.file.path))  # or it says which number is none
         return table, []

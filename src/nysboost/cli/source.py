@@ -71,7 +71,7 @@ class Source:
 
     def read(self) -> tuple[Any, Any]:
         """Return the columns of all rows, an Arrow table and its target, or an array."""
-        return self.join(list(self.parts()))
+        return (self.file.data, self.y) if self.whole else self.join(list(self.parts()))
 
     def join(self, parts: Sequence[Any]) -> tuple[Any, Any]:
         """Return parts that were read as one, and its target."""

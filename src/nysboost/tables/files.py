@@ -135,13 +135,15 @@ def join_tables(parts: Sequence[Any]) -> Any:
         raise TableError(f"The files of a folder do not go together: {error}.") from error
 
 
-def without_index(names: Sequence[str], path: Path, notes: list[str]) -> tuple[str, ...]:
+def without_index(
+    names: Sequence[str], path: Path, notes: list[str], index: Sequence[str] = ()
+) -> tuple[str, ...]:
     """Return the names of the columns that are none of a data frame's index, and say so."""
-    left = tuple(name for name in names if name not in INDEX)
-    if len(left) < len(names) and left:
-        notes.append(f"A column of {path} without a name is an index, and left out.")
-        return left
-    return tuple(names)
+    left_out = [name for name in names if name in INDEX or name in index]
+    if not 0 < len(left_out) < len(names):
+        return tuple(names)
+    notes.append(f"The index of {path} ({', '.join(left_out) or 'without a name'}) is left out.")
+    return tuple(name for name in names if name not in left_out)
 
 
 def _from_standard_input() -> Path:
@@ -201,13 +203,8 @@ def _open_columns(path: Path) -> ColumnFile:
         said = str(error).rstrip(".")
         raise NoTableError(f"{path} is no {form} file, or it is cut off: {said}.") from error
     notes: list[str] = []
-    index = {i for i in described.get("index_columns", ()) if isinstance(i, str)}
-    names = without_index(data.schema.names, path, notes)
-    kept = tuple(name for name in names if name not in index) or names
-    if len(kept) < len(names):
-        said = ", ".join(sorted(index & set(names)))
-        notes.append(f"The index of {path} ({said}) is no feature, and left out.")
-    return ColumnFile(path, data, kept, notes, rows)
+    names = without_index(data.schema.names, path, notes, described.get("index_columns", ()))
+    return ColumnFile(path, data, names, notes, rows)
 
 
 def _open_lines(path: Path) -> ColumnFile:

@@ -112,11 +112,12 @@ def check_names(names: Sequence[str], table: Any = "X") -> None:
         raise TableError(f"{table} has two columns called {twice!r}: give each a name of its own.")
 
 
-def refuse_unknown(wanted: Sequence[str], names: Sequence[str], table: Any) -> None:
-    """Refuse a name that no column has."""
-    for name in wanted:
-        if name not in names:
-            raise TableError(f"{table} has no column {name!r}. It has {', '.join(names)}.")
+def refuse_unknown(wanted: Sequence[str], names: Sequence[str], table: Any, why: str = "") -> None:
+    """Refuse names that no column has."""
+    known = set(names)
+    if lacking := [repr(name) for name in wanted if name not in known]:
+        said = f"{table} has no column {', '.join(lacking)}{why}."
+        raise TableError(f"{said} It has {', '.join(names)}.")
 
 
 def read_columns(

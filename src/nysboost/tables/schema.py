@@ -10,7 +10,13 @@ from typing import Any
 
 from nysboost.numerics.arrays import Floats
 from nysboost.tables.columns import Column, ColumnSummary, decide, summarise_columns
-from nysboost.tables.frames import RawColumn, is_frame, list_column_names, read_columns
+from nysboost.tables.frames import (
+    RawColumn,
+    is_frame,
+    list_column_names,
+    read_columns,
+    refuse_unknown,
+)
 
 KINDS = ("number", "boolean", "date", "duration", "category", "text", "empty")
 
@@ -78,13 +84,8 @@ class Schema:
 
     def match_names(self, there: Sequence[str], table: str = "X") -> list[str]:
         """Return the names of the fitted columns, or say which of them a table lacks."""
-        known = set(there)
-        lacking = [c.name for c in self.columns if c.name not in known and c.used]
-        if lacking:
-            raise ValueError(
-                f"{table} has no column {', '.join(map(repr, lacking))}, which the model was "
-                f"fitted on. It has {', '.join(map(repr, sorted(there)))}."
-            )
+        used = [column.name for column in self.columns if column.used]
+        refuse_unknown(used, there, table, ", which the model was fitted on")
         return [column.name for column in self.columns]
 
     def __repr__(self) -> str:

@@ -10,6 +10,7 @@ import io
 import lzma
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -55,6 +56,10 @@ class TextFormat:
         mark, between = re.escape(self.decimal), re.escape(self.thousands)
         whole = rf"\d+|[1-9]\d{{0,2}}(?:{between}\d{{3}})+" if between else r"\d+"
         return rf"[+-]?(?:(?:{whole})(?:{mark}\d*)?|{mark}\d+)(?:[eE][+-]?\d+)?"
+
+    def count_numbers(self, cells: Sequence[str]) -> int:
+        """Return how many cells are numbers."""
+        return sum(map(bool, map(re.compile(self.pattern, re.ASCII).fullmatch, cells)))
 
     def in_usual_form(self, cells: Any, unit: str) -> Any:
         """Return an Arrow column of text with numbers as others write them, null in gaps."""
@@ -136,14 +141,12 @@ def _find_encoding(head: bytes) -> str:
 def read_rows(text: Any, separator: str, *, strict: bool = False) -> Iterator[Row]:
     """Yield rows that are not empty, with cells of any usual length."""
     usual = csv.field_size_limit(LONGEST_CELL)
+    rows = csv.reader(text, delimiter=separator, strict=strict)
     try:
-        rows, row = csv.reader(text, delimiter=separator, strict=strict), None
         while True:
-            begin = rows.line_num + 1
-            try:
+            begin, row = rows.line_num + 1, None
+            with suppress(csv.Error):
                 row = next(rows)
-            except csv.Error:
-                row = None
             if row != []:
                 yield begin, rows.line_num, row
     except StopIteration:
@@ -174,20 +177,18 @@ def find_decimal(
 
     Where cells such as 1,234 say no more, the comma is before decimals, unless it separates cells.
     """
-    pairs = zip(columns, units, strict=True)
-    cells = [
-        in_usual_form(c, unit) if unit else values.tidy(c) for column, unit in pairs for c in column
-    ]
+    with_units = zip(columns, units, strict=True)
+    cells = [in_usual_form(cell, unit) for column, unit in with_units for cell in column]
     cells = [cell for cell in cells if cell[:1] in "+-0123456789.," and not cell.isdecimal()]
     there = {"", *(mark for mark in ".,' \xa0\u202f" if any(mark in cell for cell in cells))}
     tried = [(".", ""), (",", ""), (".", ","), (",", ".")]
     tried = [tried[i] for i in (0, 2, 1, 3)] if writing.separator == "," else tried
     tried += [(decimal, mark) for mark in " \xa0\u202f'" for decimal in ".,"]
     known = [] if schema is None else [(schema.decimal, schema.thousands)]
-    found, most = writing, -1
-    for decimal, thousands in known + [pair for pair in tried if pair[1] in there]:
-        one = replace(writing, decimal=decimal, thousands=thousands)
-        numbers = sum(map(bool, map(re.compile(one.pattern, re.ASCII).fullmatch, cells)))
-        if numbers > most and writing.decimal in ("", decimal):
-            found, most = one, numbers
-    return found
+    pairs = known + [pair for pair in tried if pair[1] in there]
+    formats = [
+        replace(writing, decimal=decimal, thousands=thousands)
+        for decimal, thousands in pairs
+        if writing.decimal in ("", decimal)
+    ]
+    return max(formats, key=lambda one: one.count_numbers(cells))  # the first of several

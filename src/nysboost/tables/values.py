@@ -161,7 +161,7 @@ def in_usual_form(value: Any, form: str) -> Any:
     if not isinstance(value, str):
         return value
     if form not in (DAY_FIRST, MONTH_FIRST):
-        return re.sub(unit_pattern(form), r"\1", tidy(value), count=1)
+        return re.sub(unit_pattern(form), r"\1", tidy(value), count=1) if form else tidy(value)
     found = _LOCAL_DATE.fullmatch(value.strip())
     if found is None:
         return value
