@@ -130,15 +130,18 @@ def row(options: argparse.Namespace) -> Iterator[Row]:
     features = nb.Nystroem(method="uniform", gamma=0.1, n_components=256, random_state=0).fit(X)
     model = nb.NystroemRegressor(256, landmarks="uniform", local=False, random_state=0)
     model.fit(X, np.sin(X[:, 0]))
+    classifier = nb.NystroemClassifier(random_state=0).fit(X, np.sin(2 * X[:, 0]) + X[:, 1] > 0.5)
 
     def many(work: Callable[[np.ndarray], Any], _round: int) -> None:
         for i in range(options.calls):
             work(X[i % 500 : i % 500 + 1])
 
-    calls = {"check_array": check_array, "transform": features.transform, "predict": model.predict}
+    ours = {"transform": features.transform, "predict": model.predict}
+    ours["predict of a classifier with leaves"] = classifier.predict
+    calls = {"check_array": check_array, **ours}
     times = time_in_turn({n: partial(many, call) for n, call in calls.items()}, options.rounds)
     each = {name: [1000 * t / options.calls for t in found] for name, found in times.items()}
-    for name in ("transform", "predict"):
+    for name in ours:
         yield compare(f"{name}, one row", "check_array", each[name], each["check_array"], unit="ms")
 
 

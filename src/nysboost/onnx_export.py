@@ -272,19 +272,21 @@ def _predict(members: Any, X: Tensor) -> Tensor:
     """Return the sum of what members contribute by landmarks and by leaves, shape (n, t)."""
     parts = []
     for member in members:
-        model, codes = member.model, member.codes
+        model, codes = member.predictor, member.codes
         U, V = _map_points(model.features, X if codes is None else _add_codes(X, codes.edges))
         w = floats_on_host(model.features.normalization) @ floats_on_host(model.w)
-        mean = _evaluate_kernel(model.kernel, U, V) @ w + floats_on_host(model.mean)[None, :]
-        parts.append(mean * float(member.weight))
+        mean = floats_on_host(model.mean)[None, :]
+        parts.append(_evaluate_kernel(model.kernel, U, V) @ w + mean)
         if member.leaves is not None:
-            parts.append(_predict_in_leaves(member.leaves, U, member.local_weight))
+            local = member.local_weight * floats_on_host(member.leaves.w)
+            local = np.pad(local, ((0, 0), (0, w.shape[1] - local.shape[1])))  # 0 for logits
+            parts.append(_predict_in_leaves(member.leaves, U, local))
     return X.graph("Sum", *parts)
 
 
-def _predict_in_leaves(leaves: Any, U: Tensor, weight: float) -> Any:
+def _predict_in_leaves(leaves: Any, U: Tensor, w: Floats) -> Any:
     """Return k(u, V) w of the leaf of each mapped row: the rows of a leaf are taken together."""
-    g, V, w = U.graph, floats_on_host(leaves.V), weight * floats_on_host(leaves.w)
+    g, V = U.graph, floats_on_host(leaves.V)
     places = [slice(a, b) for a, b in pairwise(leaves.starts)]
     if len(places) == 1:
         return _evaluate_kernel(leaves.kernel, U, V) @ w
@@ -309,10 +311,11 @@ def _predict_in_leaves(leaves: Any, U: Tensor, weight: float) -> Any:
 def _classify(g: Graph, model: Any) -> None:
     """Add the outputs of a classifier: the likeliest label, and the softmax of its logits."""
     X, classes = _read_rows(g, model), np.asarray(model.classes_)
-    scores: Any = _predict(model._members, X)
+    found, k = _predict(model._members, X), len(classes)
+    scores: Any = g("Gather", found, np.arange(k), axis=1)
     logits = scores * model._slope + model._bias[None, :]
-    if model._logistic:
-        logits = logits + _predict(model._logistic, X)
+    if model._members[0].logistic is not None:
+        logits = logits + g("Gather", found, np.arange(k, 2 * k), axis=1)
     if model._power:
         logits = logits + np.log(np.maximum(scores, FLOOR)) * model._power
     kind = {"i": "INT64", "u": "INT64", "b": "INT64", "f": "DOUBLE"}.get(classes.dtype.kind)

@@ -91,13 +91,21 @@ def minus_squared_distances(Y: Array, gamma: float) -> Callable[..., Array]:
 def squared_distances(X: Array, Y: Array) -> Array:
     """Return ‖x−y‖² for all pairs of X (n, d) and Y (m, d), in float64, to full accuracy."""
     X = arrays.in_float64(X)
-    Y = arrays.convert_like(X, Y)
-    with np.errstate(over="ignore", invalid="ignore"):  # pairs out of range are done again
-        A, B = X, Y
-        if not arrays.is_sparse(X):
-            centre = arrays.namespace(Y).mean(Y, axis=0)
-            A, B = X - centre, Y - centre
-        scale = squared_norms(A)[:, None] + squared_norms(B)[None, :]
+    return squared_distances_to(arrays.convert_like(X, Y))(X)
+
+
+def squared_distances_to(Y: Array) -> Callable[[Array], Array]:
+    """Return x ↦ ‖x−y‖² for points like Y, in float64, with what depends on Y prepared once."""
+    sparse = arrays.is_sparse(Y)
+    with np.errstate(over="ignore", invalid="ignore"):
+        centre = 0.0 if sparse else arrays.namespace(Y).mean(Y, axis=0)
+        B = Y if sparse else Y - centre
+        ends = squared_norms(B)[None, :]
+
+    @np.errstate(over="ignore", invalid="ignore")  # pairs out of range are done again
+    def evaluate(X: Array) -> Array:
+        A = X if sparse else X - centre
+        scale = squared_norms(A)[:, None] + ends
         squared = scale - 2 * inner_products(A, B)
         # what has cancelled, or is ∞ − ∞, becomes the sum of squared differences
         xp, close = arrays.namespace(squared), ~(squared >= CLOSE * scale)  # NaN is not ≥ anything
@@ -110,6 +118,8 @@ def squared_distances(X: Array, Y: Array) -> Array:
         if exact:
             squared[close] = xp.concat(exact)
         return squared
+
+    return evaluate
 
 
 def cityblock_distances(X: Array, Y: Array) -> Array:

@@ -167,8 +167,10 @@ class Matern(Radial):
             minus_squared = distances.minus_squared_distances(Y, unit)
             return lambda X, out=None: self._values(*_root_and_decay(minus_squared(X, out), -1.0))
 
+        to_Y = distances.squared_distances_to(arrays.in_float64(Y))
+
         def exactly(X: Array, _: Array | None = None) -> Array:
-            values = self._values(*_root_and_decay(distances.squared_distances(X, Y), unit))
+            values = self._values(*_root_and_decay(to_Y(arrays.in_float64(X)), unit))
             return arrays.namespace(values).astype(values, X.dtype, copy=False)
 
         return exactly

@@ -12,7 +12,9 @@ from scipy.special import ndtri
 
 from nysboost.numerics.arrays import Array, Floats, like, namespace, to_host
 
-Pieces: TypeAlias = tuple[Floats, Floats, Floats, Floats]
+Pieces: TypeAlias = tuple[list[tuple[int, Floats]], Floats]
+"""For each feature, the number of its first piece and where its inner pieces begin; of all pieces
+the value where each begins, the height there, the slope and the largest height, (4, pieces)."""
 
 KNOTS = 512
 """Values of a feature at most through which its function goes. From 10,000 log-normal numbers new
@@ -68,17 +70,15 @@ class Quantiles:
 
     def slope(self, X: Array) -> Array:
         """Return h'(x), the slope of the piece that each value is on, shape (n, d)."""
-        xp, pieces = namespace(X), enumerate(self._forward)
-        columns = [xp.take(like(slopes, X), _piece(v, X[:, j])) for j, (v, _, slopes, _) in pieces]
-        return xp.stack(columns, axis=1)
+        return _take_pieces(self._forward, X)[2, ...]
 
     @cached_property
-    def _forward(self) -> list[Pieces]:
-        return [_pieces(v, h) for v, h in zip(self.knots, self.heights, strict=True)]
+    def _forward(self) -> Pieces:
+        return _make_pieces(self.knots, self.heights)
 
     @cached_property
-    def _backward(self) -> list[Pieces]:
-        return [_pieces(h, v) for v, h in zip(self.knots, self.heights, strict=True)]
+    def _backward(self) -> Pieces:
+        return _make_pieces(self.heights, self.knots)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Quantiles) and self._key == other._key
@@ -106,30 +106,38 @@ def _knots(values: Floats) -> tuple[Floats, Floats]:
     return distinct[kept], heights[kept]
 
 
-def _pieces(start: Floats, end: Floats) -> Pieces:
-    """Return the beginnings of pieces, their heights and slopes, and how high each may go."""
-    with np.errstate(over="ignore"):  # a step that is out of range has no slope
-        rises = np.diff(end) / np.diff(start)
-    slopes = np.append(rises, rises[-1:] if len(rises) else 0.0)  # of a single knot it is 0
-    return start, end, slopes, np.append(end[1:-1], [np.inf, np.inf])[: len(end)]
+def _make_pieces(starts: Sequence[Floats], ends: Sequence[Floats]) -> Pieces:
+    """Return the pieces of the functions that go through these values and heights."""
+    places, columns, first = [], [], 0
+    for start, end in zip(starts, ends, strict=True):
+        with np.errstate(over="ignore"):  # a step that is out of range has no slope
+            rises = np.diff(end) / np.diff(start)
+        slopes = np.append(rises, rises[-1:] if len(rises) else 0.0)  # of a single knot it is 0
+        most = np.append(end[1:-1], [np.inf, np.inf])[: len(end)]
+        columns.append(np.stack([start, end, slopes, most]))
+        places.append((first, start[1:-1]))
+        first += len(start)
+    return places, np.concatenate(columns, axis=1)
 
 
-def _through(pieces: Sequence[Pieces], X: Array) -> Array:
+def _take_pieces(pieces: Pieces, X: Array) -> Array:
+    """Return value, height, slope and largest height of each value's piece, shape (4, n, d)."""
+    (places, parts), xp = pieces, namespace(X)
+    at = [
+        xp.searchsorted(like(inner, X), X[:, j] + 0.0, side="right") + first  # PyTorch wants a copy
+        for j, (first, inner) in enumerate(places)
+    ]
+    taken = xp.take(like(parts, X), xp.reshape(xp.stack(at, axis=1), (-1,)), axis=1)
+    return xp.reshape(taken, (4, *X.shape))
+
+
+def _through(pieces: Pieces, X: Array) -> Array:
     """Return each column after its piecewise linear function."""
-    xp, columns = namespace(X), []
-    for j, parts in enumerate(pieces):
-        x, i = X[:, j], _piece(parts[0], X[:, j])
-        base, height, slope, most = (xp.take(like(part, X), i) for part in parts)
-        with np.errstate(over="ignore", invalid="ignore"):  # out of range is infinitely far
-            # what rounding adds at the end of a piece may not pass the beginning of the next
-            columns.append(xp.minimum(height + slope * (x - base), most))
-    return xp.stack(columns, axis=1)
-
-
-def _piece(knots: Floats, x: Array) -> Array:
-    """Return the number of the knot at which each value's piece begins."""
-    inner = like(knots[1:-1], x)
-    return namespace(x).searchsorted(inner, x + 0.0, side="right")  # + 0.0: PyTorch wants a copy
+    found = _take_pieces(pieces, X)
+    start, height, slope, most = (found[i, ...] for i in range(4))
+    with np.errstate(over="ignore", invalid="ignore"):  # out of range is infinitely far
+        # what rounding adds at the end of a piece may not pass the beginning of the next
+        return namespace(X).minimum(height + slope * (X - start), most)
 
 
 def _rises(values: Floats) -> bool:

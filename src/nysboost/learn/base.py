@@ -112,28 +112,32 @@ class BaseLearner(Estimator):
 
     def _keep(self, fitted: SearchResult, rows: Rows) -> None:
         self._members = list(fitted.members)
-        self.mixture_weights_ = np.array([member.weight for member in self._members])
+        mixture = [member for member in self._members if member.weight > 0]
+        self.mixture_weights_ = np.array([member.weight for member in mixture])
         self.candidates_ = fitted.notes
-        self.n_components_ = max(len(m.model.features.landmarks) for m in self._members)
-        best = self._members[int(np.argmax(self.mixture_weights_))]
+        self.n_components_ = max(len(m.model.features.landmarks) for m in mixture)
+        best = mixture[int(np.argmax(self.mixture_weights_))]
         self.kernel_, self.components_ = best.model.kernel, best.model.landmarks
         gram = KernelGram(with_codes(rows, best.codes), self.kernel_, self._budget())
         main = best.model.features.with_gram(gram)
         self.approximation_ = Approximation(gram, Mixture((main,), np.ones(1)))
         self.n_local_rows_ = max(
-            0 if m.leaves is None else int(m.leaves.V.shape[0]) for m in self._members
+            0 if m.leaves is None else int(m.leaves.V.shape[0]) for m in mixture
         )
         missed = (fitted.truth - fitted.mean) ** 2
         error = np.sqrt(np.average(missed, axis=0, weights=fitted.weights))
         self.validation_error_ = float(np.sqrt(np.mean(error**2)))
-        self._single = float32_suffices(self._predict_mixture, rows, error)
         X: Any = fitted.X
 
-        def predict(some: Array) -> Array:  # where the model is
-            return self._predict_mixture(Float64Rows(make_rows(arrays.like(some, X))))
+        def predict(rows: Any) -> Array:  # without the logits of logistic regressions
+            return self._predict_mixture(rows)[:, : len(error)]
 
+        def predict_array(some: Array) -> Array:  # where the model is
+            return predict(Float64Rows(make_rows(arrays.like(some, X))))
+
+        self._single = float32_suffices(predict, rows, error)
         origins, width = self._table.origins, self.n_features_in_
-        shares = permutation_importances(predict, X, fitted.truth, origins, width)
+        shares = permutation_importances(predict_array, X, fitted.truth, origins, width)
         self.feature_importances_ = shares
 
     def summary(self) -> None:

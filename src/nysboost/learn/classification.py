@@ -20,9 +20,10 @@ from nysboost.estimators.parameters import restore_on_error
 from nysboost.learn.base import BaseLearner
 from nysboost.learn.input import check_settings, drop_zero_weights
 from nysboost.learn.margins import LOSSES as MARGIN_LOSSES
-from nysboost.learn.margins import STRENGTHS, USUAL, fit_machines
+from nysboost.learn.margins import STRENGTHS, USUAL, fit_classifiers
 from nysboost.numerics.arrays import Floats, TableLike, to_host
 from nysboost.numerics.checks import require_positive, unknown
+from nysboost.search.model import Member
 from nysboost.search.search import SearchResult
 from nysboost.tables.targets import check_labels, compute_class_weights, find_classes
 
@@ -148,35 +149,44 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         self.classes_, codes = find_classes(labels)
         indicators, squared = np.eye(len(self.classes_))[codes], self.loss == "squared"
         local = self.local if squared else False  # leaves have no margins
-        fitted = self._learn(X, indicators, weights, local=local, after=self._add_machines)
+        fitted = self._learn(X, indicators, weights, local=local, after=self._finish)
         if not squared:  # scores of machines are no indicators, probabilities are near them
             missed = fitted.truth - softmax(self._calibrated(fitted.mean), axis=1)
             mean = np.average(missed**2, axis=0, weights=fitted.weights)
             self.validation_error_ = float(np.sqrt(mean.mean()))
         return self
 
-    def _add_machines(self, fitted: SearchResult) -> SearchResult:
-        """Calibrate the mixture, with logistic regressions beside it or machines in its place."""
-        squared, tried = self.loss == "squared", fitted.trials
-        if squared:
-            tried = tried if len(self.classes_) <= MOST_CLASSES else ()
-            fit = partial(fit_machines, "log", STRENGTHS[USUAL : USUAL + 1], most=MOST_ROWS)
-        else:
-            tried = [one for one in tried if one[1] > 0]
-            fit = partial(fit_machines, self.loss, STRENGTHS if self.C is None else (self.C,))
-        made = [fit(trial, final) for trial, _, final in tried]
-        beside = [scores for scores, _ in made]
-        shares = np.array([weight for _, weight, _ in tried])
-        if not squared:
-            fitted = replace(fitted, mean=np.tensordot(shares, beside, 1))
-        found = calibrate(fitted, beside if squared else (), shares=squared)
-        self._slope, self._power, self._bias, weights = found
-        shares = weights if squared else shares
+    def _finish(self, fitted: SearchResult) -> SearchResult:
+        """Calibrate the mixture, or linear classifiers in its place if the loss is of margins."""
+        if self.loss == "squared":
+            return self._add_logistic(fitted)
+        tried = [one for one in fitted.trials if one[1] > 0]
+        strengths = STRENGTHS if self.C is None else (self.C,)
+        made = [fit_classifiers(self.loss, strengths, trial, final) for trial, _, final in tried]
+        mean = np.tensordot([weight for _, weight, _ in tried], [scores for scores, _ in made], 1)
         members = [
-            make(share) for (_, make), share in zip(made, shares.tolist(), strict=True) if share > 0
+            Member(refit(), weight, trial.data.codes)
+            for (trial, weight, _), (_, refit) in zip(tried, made, strict=True)
         ]
-        self._logistic = members if squared else []
-        return fitted if squared else replace(fitted, members=members)
+        fitted = replace(fitted, members=members, mean=mean)
+        self._slope, self._power, self._bias, _ = calibrate(fitted, shares=False)
+        return fitted
+
+    def _add_logistic(self, fitted: SearchResult) -> SearchResult:
+        """Calibrate the mixture with logistic regressions on the features of each trial."""
+        tried = fitted.trials if len(self.classes_) <= MOST_CLASSES else ()
+        fit = partial(fit_classifiers, "log", STRENGTHS[USUAL : USUAL + 1], most=MOST_ROWS)
+        made = [fit(trial, final) for trial, _, final in tried]
+        found = calibrate(fitted, [scores for scores, _ in made], shares=True)
+        self._slope, self._power, self._bias, shares = found
+        if not shares.any():
+            return fitted
+        members = []
+        for (_, weight, final), (_, refit), share in zip(tried, made, shares, strict=True):
+            if weight > 0 or share > 0:
+                logistic = share * refit().w if share > 0 else 0 * final().model.w
+                members.append(replace(final(), logistic=logistic))
+        return replace(fitted, members=members)
 
     @available_if(_adds_rows)  # type: ignore[untyped-decorator]
     @restore_on_error
@@ -252,10 +262,9 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
 
 
 def _logits(learner: Any, rows: Any) -> Floats:
-    scores = to_host(learner._predict_mixture(rows))
-    logits: Floats = learner._calibrated(scores)
-    budget = learner._budget()
-    return logits + sum(to_host(member.predict(rows, budget)) for member in learner._logistic)
+    found, k = to_host(learner._predict_mixture(rows)), len(learner.classes_)
+    logits: Floats = learner._calibrated(found[:, :k])
+    return logits + found[:, k:] if found.shape[1] > k else logits
 
 
 def _map_logits(function: Callable[..., Floats], learner: Any, rows: Any) -> Floats:

@@ -21,7 +21,6 @@ from nysboost.gram import KernelGram
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices
 from nysboost.numerics.linalg import solve_positive
-from nysboost.search.candidates import Solution
 from nysboost.search.data import Data
 from nysboost.search.model import Member
 from nysboost.search.search import Trial
@@ -243,10 +242,10 @@ def _sums(values: Array) -> Array:
 # Members of a classifier
 
 
-def fit_machines(
-    loss: str, strengths: Sequence[float], trial: Trial, final: Callable[[], Solution],
+def fit_classifiers(
+    loss: str, strengths: Sequence[float], trial: Trial, final: Callable[[], Member],
     most: int | None = None,
-) -> tuple[Floats, Callable[[float], Member]]:  # fmt: skip
+) -> tuple[Floats, Callable[[], LinearPredictor]]:  # fmt: skip
     """Return scores of held-out rows by machines without them, and what makes a member of all rows.
 
     Each class is one problem against the rest; of two, the second. Held-out rows choose C by their
@@ -275,16 +274,16 @@ def fit_machines(
     usual = min(USUAL, len(found) - 1)
     best = min(np.flatnonzero(right == right.max()).tolist(), key=lambda i: abs(i - usual))
 
-    def member(weight: float) -> Member:
-        features, weights = final().features(trial.scale), (w, b)
+    def refit() -> LinearPredictor:
+        features, weights = final().model.features, (w, b)
         if alone or len(data.folds) > 1:
             objective = Objective(LOSSES[loss], strengths[best], alone)
             machines = fit_margins(_factor(data, features), signs, objective, data.mass)
             weights = _of_classes(machines)
         of_rows, intercept = (arrays.like(part, features.normalization) for part in weights)
-        return Member(LinearPredictor(features, intercept, of_rows), weight, data.codes)
+        return LinearPredictor(features, intercept, of_rows)
 
-    return found[best], member
+    return found[best], refit
 
 
 def _factor(data: Data, features: FeatureMap) -> Factor:

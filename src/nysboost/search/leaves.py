@@ -79,7 +79,7 @@ class Leaves:
             values: Array = self._against(at)(arrays.take(U, rows)) @ self.w[at, :]
             return values
 
-        threads = usable_threads(budget or Budget()) if arrays.is_numpy(U) else 1
+        threads = min(usable_threads(budget or Budget()), len(visits)) if arrays.is_numpy(U) else 1
         # one BLAS thread: what other threads of the process do then changes no digit
         with one_blas_thread():
             for (rows, _), values in zip(visits, in_order(work, visits, threads), strict=True):

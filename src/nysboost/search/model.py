@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from scipy.optimize import nnls
 from nysboost.data.driver import BlockTask
 from nysboost.data.rows import scan_size
 from nysboost.engine.factor import Moments, moments_of
-from nysboost.engine.linear import LinearModel
+from nysboost.engine.linear import LinearModel, LinearPredictor
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, namespace
 from nysboost.numerics.linalg import triangular_factor
@@ -69,23 +70,39 @@ def mixture_weights(means: Sequence[Floats], truth: Floats, counts: Floats) -> F
 
 @dataclass(frozen=True, eq=False)
 class Member:
-    """weight · g(x) + local_weight · (what the leaf of x adds to the model g), behind codes."""
+    """weight · g(x) + local_weight · (what the leaf of x adds to the model g), behind codes.
+
+    `logistic` (r, k) are the weights of a logistic regression on the features of g, if there is
+    one, times its own weight.
+    """
 
     model: Any
     weight: float
     codes: PiecewiseCodes | None = None
     leaves: Leaves | None = None
     local_weight: float = 0.0
+    logistic: Array | None = None
+
+    @cached_property
+    def predictor(self) -> LinearPredictor:
+        """Columns of weight · g and the logits of the logistic regression, in one predictor."""
+        mean, w = self.weight * self.model.mean, self.weight * self.model.w
+        if self.logistic is not None:
+            concat, logistic = namespace(w).concat, self.logistic
+            mean, w = concat([mean, 0 * logistic[0, :]]), concat([w, logistic], axis=1)
+        return LinearPredictor(self.model.features, mean, w)
 
     def predict(self, rows: Any, budget: Budget) -> Array:
-        """Return what the member contributes to predictions of rows, shape (n, t)."""
+        """Return what the member contributes to predictions, (n, t), and to logits, (n, t + k)."""
         rows = with_codes(rows, self.codes)
-        found: Array = self.weight * self.model.evaluate(rows, budget)
-        if self.leaves is None:
-            return found
-        task = BlockTask("metric", map_block, self.model.kernel, scan_size(rows))
-        mapped: Array = rows.map(task, 0)
-        return found + self.local_weight * self.leaves(mapped, budget)
+        found = self.predictor.evaluate(rows, budget)
+        if self.leaves is not None:
+            task = BlockTask("metric", map_block, self.model.kernel, scan_size(rows))
+            local = self.leaves(rows.map(task, 0), budget)
+            found[:, : local.shape[1]] += namespace(found).astype(
+                self.local_weight * local, found.dtype, copy=False
+            )
+        return found
 
     def variance(self, X: Array, *, seen: bool = False) -> tuple[Array, Array]:
         """Return variances of observations at rows (n, t), and how outlying they are (n,), weighed.
@@ -104,6 +121,8 @@ class Member:
 
     def add_rows(self, rows: Any, Y: Array, weights: Array | None, budget: Budget) -> Member:
         """Return the member after more rows: landmarks, metric and weights of the mixture stay."""
+        if self.weight == 0:  # a logistic regression alone, which stays
+            return self
         rows, model = with_codes(rows, self.codes), self.model
         added = moments_of(model.features, rows, Y, weights=weights, budget=budget)
         model = LinearModel.fit(model.features, model.moments + added, model.gamma)

@@ -11,7 +11,7 @@ import numpy as np
 
 from nysboost.data.rows import Rows
 from nysboost.engine.factor import Moments, moments_of
-from nysboost.engine.linear import LinearModel
+from nysboost.engine.linear import LinearModel, LinearPredictor
 from nysboost.kernels.scaling import Scale
 from nysboost.numerics.arrays import Array, Floats, Indices, namespace, take, to_host
 from nysboost.numerics.progress import Progress
@@ -33,7 +33,7 @@ class SearchResult:
     truth and mean, of shape (h, t), are targets and predictions by members that had not seen these
     rows; weights (h,) or None say how often each row counts, X (h, d) or None are the rows, of
     `data`, `variance` returns their predictive variances, of shape (h, t), and `trials` are what
-    was tried, with their weights in the mixture and what returns landmarks found with all rows.
+    was tried, with their weights in the mixture and what returns the members fitted to all rows.
     """
 
     members: Sequence[Member]
@@ -44,7 +44,7 @@ class SearchResult:
     X: Array | None = None
     data: Data | None = None
     variance: Callable[[], Floats] = lambda: np.ones((0, 1))
-    trials: Sequence[tuple[Trial, float, Callable[[], Solution]]] = ()
+    trials: Sequence[tuple[Trial, float, Callable[[], Member]]] = ()
 
 
 def run_search(
@@ -111,22 +111,21 @@ def run_search(
     truth, mass = data.Y[data.held], data.mass[data.held]
     shares = mixture_weights(means, truth, mass)
     parts = np.split(shares, np.cumsum([len(trial.predictions) for trial in trials])[:-1])
-    finals = [
-        cache(partial(_descend_with_all, trial, c if trial.candidate.place else moving, work))
-        for trial in trials
+    tried = [
+        (
+            trial,
+            float(part.sum()),
+            cache(partial(_fit_to_all, trial, part, c if trial.candidate.place else moving, work)),
+        )
+        for trial, part in zip(trials, parts, strict=True)
     ]
-    members = [
-        _fit_to_all(trial, part, final())
-        for trial, part, final in zip(trials, parts, finals, strict=True)
-        if part.sum() > 0
-    ]
+    members = [fit_to_all() for _, weight, fit_to_all in tried if weight > 0]
     X = take(data.X, np.concatenate([held for _, held in data.splits]))
 
     def variance() -> Floats:
         return np.asarray(sum(to_host(member.variance(X, seen=True)[0]) for member in members))
 
     mixed, counts = np.tensordot(shares, means, 1), None if data.weights is None else mass
-    tried = list(zip(trials, [float(part.sum()) for part in parts], finals, strict=True))
     return SearchResult(members, truth, mixed, counts, notes, X, data, variance, tried)
 
 
@@ -264,10 +263,13 @@ def _descend_with_all(trial: Trial, c: int, work: Progress) -> Solution:
     return candidate.descend(found, sample, tuning.FIRST_STEPS, work)
 
 
-def _fit_to_all(trial: Trial, shares: Floats, found: Solution) -> Member:
-    """Return the member that a candidate becomes with all rows."""
-    data = trial.data
+def _fit_to_all(trial: Trial, shares: Floats, c: int, work: Progress) -> Member:
+    """Return the member that a candidate becomes with all rows; without shares, its features."""
+    data, found = trial.data, _descend_with_all(trial, c, work)
     features = found.features(trial.scale)
+    if not shares.any():
+        mean, w = (0 * part for part in (trial.models[0].mean, features.normalization))
+        return Member(LinearPredictor(features, mean, w[:, :1] + mean), 0.0, data.codes)
     sums = moments_of(features, data.rows, data.Y, weights=data.weights, budget=data.budget)
     model = LinearModel.fit(features, sums, found.gamma * trial.multiple)
     if trial.local is None or shares[1] == 0:

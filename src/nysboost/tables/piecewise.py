@@ -55,16 +55,16 @@ class PiecewiseCodes:
         codes = [np.full(len(e) - 1, j) for j, e in enumerate(self.edges) if len(e) > 2]
         return np.concatenate([np.arange(len(self.edges)), *codes]).astype(np.intp)
 
+    @cached_property
+    def _pieces(self) -> tuple[Floats, Floats]:
+        """Where each code begins, and its width."""
+        coded = [e for e in self.edges if len(e) > 2] or [np.zeros(1)]
+        return np.concatenate([e[:-1] for e in coded]), np.concatenate([*map(np.diff, coded)])
+
     def __call__(self, X: Array, start: int = 0) -> Array:  # noqa: ARG002
         """Return the features with their codes, shape (n, d + codes)."""
         X = arrays.dense(arrays.as_float(X))
-        xp, coded = namespace(X), [e for e in self.edges if len(e) > 2]
-        if not coded:
-            return X
-        low, width = (
-            arrays.like(np.concatenate(parts), X)
-            for parts in ([e[:-1] for e in coded], [np.diff(e) for e in coded])
-        )
+        xp, (low, width) = namespace(X), (arrays.like(part, X) for part in self._pieces)
         x = arrays.take(X, self.origins[len(self.edges) :], axis=1)
         return xp.concat([X, xp.clip((x - low) / width, min=0.0, max=1.0)], axis=1)
 
