@@ -7,9 +7,10 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from nysboost.approximation import Approximation
@@ -21,7 +22,7 @@ from nysboost.estimators.parameters import Estimator
 from nysboost.gram import KernelGram
 from nysboost.learn import input as given
 from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, Floats, Indices
+from nysboost.numerics.arrays import Array, Floats, Indices, TableLike
 from nysboost.numerics.checks import RandomState, make_rng, refuse_unequal
 from nysboost.numerics.progress import current
 from nysboost.numerics.resources import MAX_MEMORY, limit_threads, one_blas_thread
@@ -35,19 +36,19 @@ PIECE = 2**25
 """Bytes of features that are held while variances are evaluated."""
 
 NOTICED = 0.01
-"""Of their error, predictions may move by this share: squared errors then grow by 1e-4 of it."""
+"""float32 may change predictions by this share of their error, and squared errors by 1e-4."""
 
 SHOWN = 4
 """Candidates and columns that a summary names."""
 
 PERMUTED_ROWS, IN_ALL, PERMUTED_COLUMNS = 1000, 50_000, 1000
-"""Held-out rows, at most, on which each column is shuffled, and all together, and columns: of 1000
-rows errors have errors of about 3 %, and 784 columns of mnist take a second."""
+"""Importances: at most so many held-out rows for a column, rows in all, and columns. 1000 rows
+estimate an error to about 3 %, and the 784 columns of MNIST take a second."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class BaseLearner(Estimator):
-    """Landmarks, a metric, weights and leaves, found together; final classes say for what."""
+    """Base class of the regressor and the classifier, which have `_fit(X, y, sample_weight)`."""
 
     n_components: int | str = field(default=LANDMARKS, kw_only=False)
     kernel: Any = "auto"
@@ -60,6 +61,8 @@ class BaseLearner(Estimator):
     n_jobs: int | None = None
     verbose: int | None = None
     random_state: RandomState = None
+    _fit: ClassVar[Any]
+    partial_fit: ClassVar[Any]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -70,18 +73,37 @@ class BaseLearner(Estimator):
 
     # Fitting
 
-    def _fit_blocks(self, blocks: Iterator[Any], y: Any, weights: Any) -> Any:
-        """Fit the first blocks of an iterator, and add the others."""
+    def fit(
+        self,
+        X: TableLike | Iterator[tuple[TableLike, TableLike]],
+        y: TableLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Find landmarks, metric and weights, and calibrate intervals or probabilities.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame, CSR matrix, memory map, HDF5 or Zarr array, GPU array
+            Training rows, shape (n, d); or an iterator of pairs (X, y), with y left out.
+        y : array-like of shape (n,), or (n, t) for a regressor
+            Targets, or labels of any type.
+        sample_weight : array-like of shape (n,) or None
+            How often each row counts.
+        """
+        given.check_settings(self)
+        if not isinstance(X, Iterator):
+            self._fit(X, y, sample_weight)
+            return self
         if y is not None:
             raise ValueError("X is an iterator, whose blocks (X, y) have targets: leave y out.")
-        first, rest = given.take_buffer(given.blocks_of(blocks, weights))
-        self.fit(*first)
-        for X, y, of_block in rest:
-            self.partial_fit(X, y, sample_weight=of_block)
+        first, rest = given.take_buffer(given.blocks_of(X, sample_weight))
+        self._fit(*first)
+        for of_block, targets, weights in rest:
+            self.partial_fit(of_block, targets, sample_weight=weights)
         return self
 
     def _sample_weight(self, weights: Any, n: int, *, first: bool = True) -> Floats | None:
-        """Return weights whose scale does not matter; those of later rows in units of the first."""
+        """Return weights in the unit of the first fit, in which their scale does not matter."""
         if weights is None:
             return None
         found = given.check_weights(weights, n)
@@ -93,7 +115,7 @@ class BaseLearner(Estimator):
         self, X: Any, Y: Floats, weights: Floats | None, *, local: bool | int | str,
         after: Callable[[SearchResult], SearchResult] = lambda fitted: fitted,
     ) -> SearchResult:  # fmt: skip
-        """Find the model, with targets of shape (n, t), and keep what `after` makes of it."""
+        """Run the search with targets of shape (n, t), and keep its result after `after`."""
         rows = fit_rows(self, X, self.missing, Y, weights)
         refuse_unequal(rows.n, Y.shape[0])
         groups = given.candidates_for(self.kernel, self.metric, self.scale, self.landmarks, rows)
@@ -228,8 +250,8 @@ class Float64Rows(RowsView):
 def float32_suffices(predict: Callable[[Any], Array], rows: Rows, error: Floats) -> bool:
     """Whether float32 moves no prediction by more than a hundredth of the error.
 
-    Weights of a model with little noise add up large numbers to small ones, and then it does. Some
-    of the rows are predicted in each precision, and compared with the held-out error, shape (t,).
+    It does where large terms nearly cancel, as in models with little noise. Some rows are predicted
+    in each precision, and the difference is compared with the held-out error, shape (t,).
     """
     some = rows.take(spaced_indices(rows.n, PROBE_ROWS))
     with np.errstate(over="ignore", invalid="ignore"):
@@ -248,8 +270,8 @@ def permutation_importances(
     """Return how much the squared error of held-out rows grows as each column is shuffled, sum 1.
 
     X (n, d) are rows as numbers with targets (n, t); origins (d,) say of which column each is.
-    Predictions beyond the targets' range, as of machines, count as its ends. Of very many columns
-    those that vary most with the targets are shuffled, and others have 0.
+    Predictions are clipped to the range of the targets. Of very many columns those that vary most
+    with the targets are shuffled, and others have 0.
     """
     rng, n = np.random.default_rng(0), min(PERMUTED_ROWS, max(50, IN_ALL // n_columns))
     X, truth = arrays.to_host(X)[:n], truth[:n]

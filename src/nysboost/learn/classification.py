@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -18,7 +18,7 @@ from nysboost.data.lazy import label_largest
 from nysboost.data.recognise import to_numbers
 from nysboost.estimators.parameters import restore_on_error
 from nysboost.learn.base import BaseLearner
-from nysboost.learn.input import check_settings, drop_zero_weights
+from nysboost.learn.input import drop_zero_weights
 from nysboost.learn.margins import LOSSES as MARGIN_LOSSES
 from nysboost.learn.margins import STRENGTHS, USUAL, fit_classifiers
 from nysboost.numerics.arrays import Floats, TableLike, to_host
@@ -30,23 +30,23 @@ from nysboost.tables.targets import check_labels, compute_class_weights, find_cl
 LOSSES = ("squared", *MARGIN_LOSSES)
 
 PRIOR = 0.25
-"""Penalty on the calibration's biases, weights, power, and the distance of the logarithm of its
-slope from that of 4, beside the log loss of h rows. Of 12 tables 0.1 and 1 have the same to 1 %."""
+"""Quadratic penalty on the calibration: on biases, weights, power and log(slope / 4), beside the
+summed log loss. Log losses with 0.1 and 1 are within 1 % on 12 tables."""
 
 FLOOR = 0.01
-"""Regressed indicators below this are as good as this. Log loss with the power, over that without,
-on eight tables: .93 to 1.03, geometric mean .99; floors of .003 and .03 are within 1 % of that."""
+"""Smallest score whose logarithm is taken. Log loss with the power over that without, on eight
+tables: .93 to 1.03, geometric mean .99; floors of .003 and .03 are within 1 % of that."""
 
 MOST_CLASSES, MOST_ROWS = 10, 2**16
-"""More classes have no logistic regressions, one for each, which would take as long as the rest;
-more rows would hardly change them."""
+"""Logistic regressions, one for each class, are fitted for at most so many classes, beyond which
+they take as long as the rest of a fit, and to at most so many rows."""
 
 NEGLIGIBLE = 0.02
 """Logits of a weight below this are left out."""
 
 
 def _adds_rows(classifier: Any) -> bool:
-    """Whether rows can be added; sums over rows serve squared errors alone."""
+    """Whether rows can be added: losses of margins need all rows at once."""
     if classifier.loss != "squared":
         loss = classifier.loss
         msg = f"partial_fit adds rows to squared errors alone, not to loss={loss!r}: fit."
@@ -58,9 +58,9 @@ def _adds_rows(classifier: Any) -> bool:
 class NystroemClassifier(ClassifierMixin, BaseLearner):
     """Classification on landmarks, with a metric, that are trained on the labels.
 
-    Each class is an indicator that is regressed on landmarks, as in `NystroemRegressor`. What
-    comes out is turned into probabilities by a logistic map that rows held out of the fit
-    calibrate; of up to ten classes, logistic regressions on the same landmarks join.
+    The indicator of each class is regressed as in `NystroemRegressor`. A softmax, calibrated on
+    held-out rows, turns these scores into probabilities; with up to ten classes, logistic
+    regressions on the same landmarks are added to its logits.
 
     .. versionadded:: 0.2
 
@@ -71,8 +71,8 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
     n_jobs, verbose, random_state
         As in `nysboost.approximate`.
     loss : "squared", "log" or "hinge"
-        What the weights minimise: squared errors, or a loss of margins, that of logistic
-        regression or of support vector machines, on the landmarks that squared errors found.
+        What the weights minimise: squared errors, or the loss of logistic regression or of support
+        vector machines, on the landmarks that squared errors found.
     C : float or None
         Weight of the losses of margins beside ½‖w‖², as in scikit-learn's `SVC`; None has held-out
         rows choose among 0.3, 3, 30 and 300.
@@ -118,43 +118,22 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
     C: float | None = None
     class_weight: Mapping[Any, float] | str | None = None
 
-    def fit(
-        self,
-        X: TableLike | Iterator[tuple[TableLike, TableLike]],
-        y: TableLike | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> NystroemClassifier:
-        """Find landmarks, metric, weights and the calibration of probabilities.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame, CSR matrix, memory map, HDF5 or Zarr array, GPU array
-            Training rows, shape (n, d); or an iterator of pairs (X, y), with y left out.
-        y : array-like of shape (n,)
-            Labels of any type.
-        sample_weight : array-like of shape (n,) or None
-            How often each row counts.
-        """
-        check_settings(self)
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         if self.loss not in LOSSES:
             raise ValueError(unknown("loss", self.loss, LOSSES))
         if self.C is not None:
             require_positive("C", self.C)
-        if isinstance(X, Iterator):
-            self._fit_blocks(X, y, sample_weight)
-            return self
         labels = check_labels(y, self)
         weights = self._weights(sample_weight, labels)
         X, labels, weights = drop_zero_weights(X, labels, weights)
         self.classes_, codes = find_classes(labels)
         indicators, squared = np.eye(len(self.classes_))[codes], self.loss == "squared"
-        local = self.local if squared else False  # leaves have no margins
+        local = self.local if squared else False  # leaves minimise squared errors
         fitted = self._learn(X, indicators, weights, local=local, after=self._finish)
-        if not squared:  # scores of machines are no indicators, probabilities are near them
+        if not squared:  # scores are not near the indicators, but probabilities are
             missed = fitted.truth - softmax(self._calibrated(fitted.mean), axis=1)
             mean = np.average(missed**2, axis=0, weights=fitted.weights)
             self.validation_error_ = float(np.sqrt(mean.mean()))
-        return self
 
     def _finish(self, fitted: SearchResult) -> SearchResult:
         """Calibrate the mixture, or linear classifiers in its place if the loss is of margins."""
@@ -197,7 +176,11 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> NystroemClassifier:
-        """Add rows to the weights; landmarks, metric and calibration stay. The first call fits.
+        """Add rows to the weights and the leaves. The first call fits.
+
+        All else stays as the first rows have it: landmarks, metric, the calibration, and logistic
+        regressions, which need all rows at once. Begin with as many rows as memory holds, and fit
+        again when there are many times as many.
 
         Parameters
         ----------
@@ -277,8 +260,8 @@ def _map_logits(function: Callable[..., Floats], learner: Any, rows: Any) -> Flo
 def logits_of(scores: Floats, slope: float, power: float, bias: Floats) -> Floats:
     """Return slope · s + power · log s + bias, shape (n, k).
 
-    Squared errors make scores of probabilities, whose logarithms are logits; where classes are far
-    apart they are 0 and 1 with some noise, which a slope weighs better.
+    Scores of squared errors estimate probabilities, whose logarithms are logits; of well separated
+    classes they are 0 and 1 with some noise, for which a slope is better.
     """
     logarithm = np.log(np.maximum(scores, FLOOR)) if power else 0.0
     return np.asarray(slope * scores + power * logarithm + bias)
@@ -289,16 +272,17 @@ def calibrate(
 ) -> tuple[float, float, Floats, Floats]:
     """Return slope, power, biases and weights with which softmax(logits) fits held-out labels.
 
-    The weights, 0 or more, are those of other logits `beside` these, each of shape (h, k). The log
-    loss of held-out rows is minimised, with a small penalty on the distance from a slope of 4 and
-    nothing else, which scores of 0 and 1 would have. Each label has the probability that half a row
-    of each class leaves it beside h rows (Jeffreys). Where scores are not `shares`, near
-    probabilities, the power is 0, and of two classes the biases: a machine has an intercept. Of
-    several, each against the rest, a hinge may leave one without rows of its own (Lee, Lin and
-    Wahba 2004), which biases make good.
+    They minimise the log loss of the h held-out rows with a small penalty on the distance from a
+    slope of 4 and zeros; labels are smoothed by half a row of each class (Jeffreys). The weights,
+    0 or more, are those of further logits `beside` the scores, each of shape (h, k).
+
+    `shares` says that scores estimate probabilities. Where they do not the power is 0, and for two
+    classes so are the biases, because a linear classifier has an intercept. For several classes a
+    hinge against the rest may never predict one of them (Lee, Lin and Wahba 2004), which biases
+    correct.
     """
     scores, (h, k), q = fitted.mean, fitted.mean.shape, 2 + len(beside)
-    truth = (h * fitted.truth + 0.5) / (h + k / 2)  # h rows do not show that a label is certain
+    truth = (h * fitted.truth + 0.5) / (h + k / 2)
     weights = np.ones(h) if fitted.weights is None else fitted.weights
     weights = weights / weights.sum()
     terms = [scores, np.log(np.maximum(scores, FLOOR)) * shares, *beside]

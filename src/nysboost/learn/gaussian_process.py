@@ -24,7 +24,7 @@ from nysboost.numerics.checks import refuse_unequal, require_count, require_posi
 from nysboost.tables.targets import check_labels, compute_class_weights, find_classes
 
 CONVERGED = 1e-8
-"""Newton's method ends when a step promises less than this share of the objective."""
+"""Newton's method stops when a step would lower the objective by less than this share."""
 
 NODES, MASSES = hermegauss(32)
 """Quadrature of the logistic function under a normal distribution: right to six digits."""
@@ -106,7 +106,7 @@ class GaussianProcessClassifier(ClassifierMixin, FeatureBasedEstimator):
         problems = np.arange(len(self.classes_))[1 if len(self.classes_) == 2 else 0 :]
         self.class_weight_ = compute_class_weights(self.class_weight, self.classes_, labels)
         signs = np.where(codes[:, None] == problems, 1.0, -1.0)
-        # with the deviation s of the kernel's factor and u = s·w it is s⁻² (½‖u‖² + s² Σ loss)
+        # u = √variance · w minimises ½‖u‖² + variance · Σ loss on features without the factor
         objective = Objective(Logistic(), self.variance, False, CONVERGED, self.max_iter)
         found, scale = fit_margins(features, signs, objective), np.sqrt(self.variance)
         u, self.n_iter_ = floats_on_host(found.w).T, found.n_iter

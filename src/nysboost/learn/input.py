@@ -24,20 +24,20 @@ from nysboost.tables.frames import is_frame, list_column_names, refuse_unknown, 
 from nysboost.user_error import import_optional
 
 BUFFER_BYTES = 2**28
-"""Of an iterator, as many rows as this are kept to find landmarks on; the rest give weights."""
+"""The first blocks of an iterator, up to this size, are fitted; later ones are added to it."""
 
 SMALLEST = 1e-100
-"""Weights below this, or above its inverse, have squares out of range."""
+"""Numbers below this, or above its inverse, have squares out of range."""
 
 MOST_TIMES = 10
-"""Weights that are whole numbers of the smallest over a number up to this count rows."""
+"""Weights count rows if they are multiples of the smallest one divided by 1, 2, … or this."""
 
 STILL = "rpcholesky"
-"""Landmarks of a kernel that learns no metric; k-means centres had 1.25 of its error (concrete)."""
+"""Landmarks of a kernel that learns no metric; k-means centres: 1.25 times its error (concrete)."""
 
 
 def check_settings(learner: Any) -> None:
-    """Refuse settings of a learner that are none of those that it takes."""
+    """Raise if a setting of a learner has a value that it does not take."""
     if not isinstance(learner.n_components, str):
         require_count("n_components", learner.n_components)
     elif learner.n_components != "auto":
@@ -57,7 +57,7 @@ def check_settings(learner: Any) -> None:
 
 
 def check_weights(weights: Any, n: int) -> Floats:
-    """Return how often each of n rows counts, shape (n,), or say why that cannot be."""
+    """Return how often each of n rows counts, shape (n,), checked."""
     given = to_numbers(weights, "sample_weight")
     if given.ndim > 1:
         raise ValueError(f"Sample weights must be 1D array or scalar, not {given.ndim}D.")
@@ -67,8 +67,8 @@ def check_weights(weights: Any, n: int) -> Floats:
     largest = found.max()
     if largest > 0 and not SMALLEST < largest < 1 / SMALLEST:
         raise ValueError(
-            f"sample_weight has values up to {largest:.3g}, which count a row as often as no "
-            "number can say: divide all of them by their mean."
+            f"sample_weight has values up to {largest:.3g}, whose squares are out of range: divide "
+            "all of them by their mean."
         )
     if not found.sum() > 0:
         raise ValueError("sample_weight is zero for every row: nothing is left to learn from.")
@@ -76,7 +76,7 @@ def check_weights(weights: Any, n: int) -> Floats:
 
 
 def unit_of_weights(weights: Floats) -> float:
-    """Return what weights are divided by: counts stay counts, others get the mean 1."""
+    """Return the divisor that leaves counts as they are and gives other weights the mean 1."""
     there = weights[weights > 0]
     least = float(there.min())
     for times in range(1, MOST_TIMES + 1):
@@ -87,7 +87,7 @@ def unit_of_weights(weights: Floats) -> float:
 
 
 def drop_zero_weights(X: Any, y: Any, weights: Floats | None) -> tuple[Any, Any, Floats | None]:
-    """Leave out rows of weight 0, which would still be looked at in other ways."""
+    """Leave out rows of weight 0, where they are in memory."""
     elsewhere = is_lazy(X) or is_lazy(y) or isinstance(X, Iterator)
     if weights is None or (weights > 0).all() or elsewhere:
         return X, y, weights

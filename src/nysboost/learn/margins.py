@@ -1,13 +1,13 @@
 """Linear classifiers on features: support vector machines and logistic regression.
 
-With features F of a kernel's approximation, ½‖w‖² + C Σ_i loss(y_i (φ(x_i)ᵀw + b)) is the
-kernel machine of K̂ itself, and a matter of r numbers, however many rows there are.
+With features φ, ½‖w‖² + C Σ_i loss(y_i (φ(x_i)ᵀw + b)) is the objective of the kernel machine with
+the approximated kernel K̂, in r variables instead of n.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -26,25 +26,25 @@ from nysboost.search.model import Member
 from nysboost.search.search import Trial
 
 TOLERANCE = 0.02
-"""A problem is solved when a step promises less than this share of the objective. With half of it
-test labels right were the same to 0.04 points on Pendigits, IJCNN and protein (four seeds)."""
+"""Newton's method stops when a step would lower the objective by less than this share. Half of it
+changed the accuracy on Pendigits, IJCNN and protein by at most 0.04 points (four seeds)."""
 
 CURVED_ROWS = 4
-"""Rows for each feature, at most, that a step's curvature and the start are taken from."""
+"""The Hessian and the starting point use at most this many rows for each feature."""
 
 AHEAD = 2.0
-"""The start is the least squares of labels −2 and 2: most rows are beyond the corner already."""
+"""The starting point is the least-squares fit to labels −2 and 2, where the hinge is mostly 0."""
 
-TRIES, ENOUGH = 40, 0.45
-"""A step is halved, up to 40 times, until it gains this share of what its slope promises; on a
-parabola a whole one gains half of it."""
+HALVINGS, ARMIJO = 40, 0.45
+"""A step is halved until the objective falls by this share of the linear prediction; on a parabola
+a full Newton step has half of it."""
 
 ROUGH = 0.1
 """Tolerance of the fits that choose C and calibrate; with 0.3 IJCNN's log loss was 4 % higher."""
 
 STRENGTHS, USUAL = (0.3, 3.0, 30.0, 300.0), 2
-"""C is one of these, for a kernel with k(x, x) = 1; of equally good ones that nearest to the usual
-one: a few held-out rows of classes that lie apart would have any of them."""
+"""The values of C that are tried, for a kernel with k(x, x) = 1. Ties are broken in favour of the
+value nearest to the third one."""
 
 
 @dataclass(frozen=True)
@@ -67,9 +67,9 @@ class Logistic:
 
 @dataclass(frozen=True)
 class Hinge:
-    """max(0, 1 − m), of support vector machines, with its corner rounded off (Chapelle 2007).
+    """max(0, 1 − m), of support vector machines, smoothed (Chapelle 2007).
 
-    Within `width` of the corner it is a parabola, which touches both sides.
+    Within `width` of the corner m = 1 it is a parabola.
     """
 
     width: float = 0.1
@@ -98,10 +98,9 @@ LOSSES: dict[str, MarginLoss] = {"hinge": Hinge(), "log": Logistic()}
 
 @dataclass(frozen=True)
 class Objective:
-    """½‖w‖² + C Σ_i ω_i loss(y_i (F_i w + b)), without an intercept b = 0, and when to stop.
+    """½‖w‖² + C Σ_i ω_i loss(y_i (F_i w + b)), where b = 0 without an intercept, and when to stop.
 
-    The last step promises `tolerance` of the objective. With 500 landmarks and C = 10 twelve data
-    sets took 6 to 14 steps.
+    Twelve data sets with 500 landmarks and C = 10 took 6 to 14 Newton steps.
     """
 
     loss: MarginLoss
@@ -111,8 +110,8 @@ class Objective:
     max_iter: int = 40
 
 
-class Machines(NamedTuple):
-    """Weights (r, p) and intercepts (p,) of p problems, and the steps of Newton's method."""
+class LinearClassifiers(NamedTuple):
+    """Weights (r, p) and intercepts (p,) of p problems, and the number of Newton steps."""
 
     w: Array
     b: Array
@@ -124,14 +123,13 @@ def fit_margins(
     signs: Floats,
     objective: Objective,
     weights: Floats | None = None,
-    start: Machines | None = None,
-) -> Machines:
+    start: LinearClassifiers | None = None,
+) -> LinearClassifiers:
     """Minimise the objective of each of p problems by Newton's method.
 
-    The curvature comes from rows that have some, in its proportion if they are many. All problems
-    share the passes over the rows. The signs, of shape (n, p), are the labels y of each problem, −1
-    or 1; weights (n,) are ω; without a start it is at least squares. The result is in float64,
-    where the features are.
+    `signs` (n, p) are the labels y of each problem, −1 or 1, and `weights` (n,) are ω. Without a
+    `start` it is a least-squares fit. The Hessian uses the rows with second derivatives, or a
+    sample of them. All problems share the passes over the rows. The result is in float64.
     """
     features.keep()
     template = features.at(np.empty(0, dtype=np.intp))
@@ -160,9 +158,9 @@ def fit_margins(
         moved = scores_of(features, dw, db)
         promised = -arrays.to_host(xp.sum(gw * dw, axis=0) + gb * db)
         before, t = value(w, scores), np.ones(len(promised))
-        for _ in range(TRIES):
+        for _ in range(HALVINGS):
             there = value(w + arrays.like(t, w) * dw, scores + arrays.like(t, moved) * moved)
-            gains = there <= before - ENOUGH * t * promised
+            gains = there <= before - ARMIJO * t * promised
             if gains.all():
                 break
             t = np.where(gains, t, t / 2)
@@ -171,13 +169,13 @@ def fit_margins(
         todo = np.flatnonzero(promised > objective.tolerance * before)
         if len(todo) == 0:
             break
-    return Machines(w, b, step)
+    return LinearClassifiers(w, b, step)
 
 
 def _least_squares(
     features: Factor, signs: Floats, strength: Floats, intercept: bool
 ) -> tuple[Array, Array]:
-    """Return the weights that some rows, as many as the curvature is taken from, would have."""
+    """Return the least-squares fit to some of the rows."""
     weighed = np.flatnonzero(strength > 0)
     rows = weighed[spaced_indices(len(weighed), CURVED_ROWS * features.shape[1])]
     kappa = strength[rows] * (strength.sum() / strength[rows].sum())
@@ -187,10 +185,7 @@ def _least_squares(
 
 
 def _rows_with_curvature(kappa: Floats, most: int) -> tuple[Indices, Floats]:
-    """Return the rows that have a curvature, and it; if they are too many, some in its proportion.
-
-    Drawn at equal distances along the sum of the curvatures, each stands for the same part of it.
-    """
+    """Return rows with κ > 0, and their κ: all, or a systematic sample with probabilities ∝ κ."""
     rows = np.flatnonzero(kappa)
     if len(rows) <= most:
         return rows, kappa[rows]
@@ -202,9 +197,9 @@ def _rows_with_curvature(kappa: Floats, most: int) -> tuple[Indices, Floats]:
 def _step(F: Array, kappa: Floats, gw: Array, gb: Array, *, intercept: bool) -> tuple[Array, Array]:
     """Return −H⁻¹g for H = diag(1, …, 1, 0) + Σ_i κ_i (f_i, 1)(f_i, 1)ᵀ.
 
-    The intercept takes the mean f̄ of the rows away from them, and dw = −(I + GᵀG)⁻¹(g_w − g_b f̄)
-    with G = √κ (F − f̄); without one f̄ is 0. F has the s rows with a curvature κ (s,); the gradients
-    have shapes (r, q) and (q,).
+    With the weighted mean f̄, or 0 without an intercept, and G = √κ (F − f̄) the step is
+    dw = −(I + GᵀG)⁻¹(g_w − g_b f̄). F (s, r) are the rows with κ (s,); the gradients have shapes
+    (r, q) and (q,).
     """
     xp, total = arrays.namespace(F), float(kappa.sum())
     if total == 0:
@@ -212,7 +207,7 @@ def _step(F: Array, kappa: Floats, gw: Array, gb: Array, *, intercept: bool) -> 
     mean = arrays.like(kappa * (intercept / total), F) @ F
     G = (F - mean) * arrays.like(np.sqrt(kappa), F)[:, None]
     squares, centre = arrays.in_float64(G.T @ G), arrays.in_float64(mean)
-    # what rounding may have taken from the squares is given back
+    # GᵀG may have lost so much to rounding
     ridge = 1 + arrays.epsilon(F) * float(xp.linalg.trace(squares))
     M = squares + ridge * arrays.identity(F.shape[1], squares)
     dw = -solve_positive(M, gw - centre[:, None] * gb)
@@ -239,51 +234,53 @@ def _sums(values: Array) -> Array:
     return xp.sum(values, axis=0, dtype=xp.float64)
 
 
-# Members of a classifier
+# Classifiers on the features of a search
 
 
 def fit_classifiers(
     loss: str, strengths: Sequence[float], trial: Trial, final: Callable[[], Member],
     most: int | None = None,
 ) -> tuple[Floats, Callable[[], LinearPredictor]]:  # fmt: skip
-    """Return scores of held-out rows by machines without them, and what makes a member of all rows.
+    """Return scores of held-out rows, shape (h, k), and a function that refits to all rows.
 
-    Each class is one problem against the rest; of two, the second. Held-out rows choose C by their
-    share of right labels. The scores have shape (h, k). Landmarks are those of a trial, and in the
-    end `final` ones. If `most` is given, the scores join those of squared errors: so many of the
-    rows in memory stand for all, beside one held-out part the member is what scored, and there is
-    no intercept, so that far from all landmarks the shares of the classes are left.
+    Each class is one problem against the rest; two classes are a single problem. Held-out rows
+    choose C by accuracy. The features are those of a trial, without the held-out rows, and in the
+    end those of the member that `final` returns.
+
+    With `most` the scores are added to the logits of squared errors: at most so many rows in memory
+    are used, there is no intercept, so that far from all landmarks the class frequencies remain,
+    and with a single held-out part the classifiers are not refitted.
     """
     alone = most is None
     data = trial.data if most is None else trial.data.in_memory(most)
     signs = 2.0 * data.Y[:, 1 if data.Y.shape[1] == 2 else 0 :] - 1.0
+    objectives = [Objective(LOSSES[loss], C, alone, ROUGH) for C in strengths]
     tried: list[list[Floats]] = [[] for _ in strengths]
     for (_, held), squared in zip(data.splits, trial.models, strict=True):
         features, kept, there = _factor(data, squared.features), data.mass.copy(), data.order[held]
         if len(held) < len(data.order):
             kept[there] = 0.0
-        machines = None
-        for C, scores in zip(strengths, tried, strict=True):
-            objective = Objective(LOSSES[loss], C, alone, ROUGH)
-            machines = fit_margins(features, signs, objective, kept, machines)
-            w, b = _of_classes(machines)
+        found = None
+        for objective, scores in zip(objectives, tried, strict=True):
+            found = fit_margins(features, signs, objective, kept, found)
+            w, b = _mirror_two_classes(found)
             scores.append(arrays.floats_on_host(scores_of(features, w, b))[there])
-    found = [np.concatenate(scores) for scores in tried]
+    joined = [np.concatenate(scores) for scores in tried]
     truth, mass = data.Y[data.held].argmax(axis=1), data.mass[data.held]
-    right = np.array([mass @ (scores.argmax(axis=1) == truth) for scores in found])
-    usual = min(USUAL, len(found) - 1)
+    right = np.array([mass @ (scores.argmax(axis=1) == truth) for scores in joined])
+    usual = min(USUAL, len(joined) - 1)
     best = min(np.flatnonzero(right == right.max()).tolist(), key=lambda i: abs(i - usual))
 
     def refit() -> LinearPredictor:
         features, weights = final().model.features, (w, b)
         if alone or len(data.folds) > 1:
-            objective = Objective(LOSSES[loss], strengths[best], alone)
-            machines = fit_margins(_factor(data, features), signs, objective, data.mass)
-            weights = _of_classes(machines)
-        of_rows, intercept = (arrays.like(part, features.normalization) for part in weights)
-        return LinearPredictor(features, intercept, of_rows)
+            objective = replace(objectives[best], tolerance=TOLERANCE)
+            refitted = fit_margins(_factor(data, features), signs, objective, data.mass)
+            weights = _mirror_two_classes(refitted)
+        of_features, intercept = (arrays.like(part, features.normalization) for part in weights)
+        return LinearPredictor(features, intercept, of_features)
 
-    return found[best], refit
+    return joined[best], refit
 
 
 def _factor(data: Data, features: FeatureMap) -> Factor:
@@ -291,9 +288,9 @@ def _factor(data: Data, features: FeatureMap) -> Factor:
     return Factor(features.with_gram(KernelGram(data.rows, gram.kernel, data.budget)))
 
 
-def _of_classes(machines: Machines) -> tuple[Array, Array]:
+def _mirror_two_classes(found: LinearClassifiers) -> tuple[Array, Array]:
     """Return weights and intercepts of all classes: two classes are one problem, mirrored."""
-    w, b, _ = machines
+    w, b, _ = found
     if w.shape[1] > 1:
         return w, b
     xp = arrays.namespace(w)

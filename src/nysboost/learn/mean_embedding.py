@@ -167,7 +167,7 @@ def mmd_test(
     for name in options:
         if name not in known:
             raise TypeError(unknown("option of mmd_test", name, sorted(known)))
-    if is_frame(X) and is_frame(Y):  # codes of one sample would set it apart from the other
+    if is_frame(X) and is_frame(Y):  # with the same codes
         names = list_column_names(X)
         refuse_unknown(names, list_column_names(Y), "Y")
         X, Y = (to_narwhals(one).select(names).to_native() for one in (X, Y))
@@ -186,7 +186,7 @@ def mmd_test(
     pooled = (
         vstack([x, y], format="csr") if is_sparse(x) or is_sparse(y) else np.concatenate([x, y])
     )
-    # landmarks must not know the samples: the rows change places before any is chosen
+    # the choice of landmarks must not depend on which sample a row belongs to
     order = rng.permutation(both)
     options = {"method": "uniform", "n_components": None, "random_state": rng, **options}
     if kernel is None:

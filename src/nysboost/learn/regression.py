@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, overload
 
@@ -13,7 +12,7 @@ from sklearn.utils import check_array, column_or_1d
 
 from nysboost.data.recognise import to_numbers
 from nysboost.learn.base import BaseLearner
-from nysboost.learn.input import SMALLEST, check_settings, drop_zero_weights
+from nysboost.learn.input import SMALLEST, drop_zero_weights
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, TableLike
 from nysboost.search.search import SearchResult
@@ -23,8 +22,8 @@ CENTRAL, NORMAL = 0.95, 1.959963984540054
 """The share of held-out rows that an interval of ±1.96 standard deviations is made to cover."""
 
 FLOORS = np.array([0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0])
-"""Noise that variances may lack, over their mean: near rows that are alike those of leaves are too
-small (concrete: interval score 1.84 without, 1.44 with; of equal widths 1.47)."""
+"""Noise that is added to variances, over their mean: leaves underestimate it near equal rows
+(concrete: interval score 1.84 without, 1.44 with, 1.47 with equal widths)."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -124,27 +123,7 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
     0
     """
 
-    def fit(
-        self,
-        X: TableLike | Iterator[tuple[TableLike, TableLike]],
-        y: TableLike | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> NystroemRegressor:
-        """Find landmarks, metric and weights.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame, CSR matrix, memory map, HDF5 or Zarr array, GPU array
-            Training rows, shape (n, d); or an iterator of pairs (X, y), with y left out.
-        y : array-like of shape (n,) or (n, t)
-            Targets.
-        sample_weight : array-like of shape (n,) or None
-            How often each row counts.
-        """
-        check_settings(self)
-        if isinstance(X, Iterator):
-            self._fit_blocks(X, y, sample_weight)
-            return self
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         Y = self._targets(y, X)
         weights = self._sample_weight(sample_weight, Y.shape[0])
         X, Y, weights = drop_zero_weights(X, Y, weights)
@@ -153,7 +132,6 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         fitted = self._learn(X, scaled, weights, local=self.local)
         self._variance_of_y = np.average(scaled**2, axis=0, weights=weights)
         self._interval, self._floor = _calibrate_variance(fitted)
-        return self
 
     def partial_fit(
         self, X: TableLike, y: TableLike, sample_weight: ArrayLike | None = None
@@ -237,8 +215,8 @@ def _means_and_stds(learner: Any, rows: Any) -> Array:
     variance, outlying = learner._variance(rows)
     xp, a, b = arrays.namespace(variance), learner._interval, learner._floor
     variance = arrays.like(a**2, variance) * (variance + arrays.like(b, variance))
-    # what was scaled to cover held-out rows says little far from all of them: there it is that
-    # of y, and of how far the prediction is from the mean of y
+    # far from all training rows the variance is that of y plus the squared distance of the
+    # prediction from the mean of y
     unit = arrays.like(learner._unit, variance)
     away = (xp.astype(mean, variance.dtype) - arrays.like(learner._centre, variance)) / unit
     missing = xp.clip(arrays.like(learner._variance_of_y, variance) + away**2 - variance, min=0.0)
@@ -249,8 +227,8 @@ def _means_and_stds(learner: Any, rows: Any) -> Array:
 def _calibrate_variance(fitted: SearchResult) -> tuple[Floats, Floats]:
     """Return a and b, shape (t,), with which intervals of variance a²(v + b) cover 95 %.
 
-    v are variances of held-out rows and b, the noise that they lack, is what the likelihood of
-    these rows prefers. The share is that of conformal prediction: a new row is one among n + 1.
+    v are variances of held-out rows, and b maximises the likelihood of these rows. The coverage is
+    that of conformal prediction: a new row is one among n + 1.
     """
     variance, missed = fitted.variance(), (fitted.truth - fitted.mean) ** 2
     counts = np.ones(len(missed)) if fitted.weights is None else fitted.weights

@@ -1,4 +1,4 @@
-"""All rows, and those in memory: which are held out, and from which candidates learn."""
+"""All rows, the rows in memory, and which of these are held out."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from nysboost.search.loss import Sample
 from nysboost.tables.piecewise import PiecewiseCodes, with_codes
 
 FOLDS, SAMPLE_SHARE = 5, 4
-"""Parts of few rows, held out in turn; rows in memory take this part of the working memory (MNIST
-has 1.8 % wrong with a quarter, 2.1 % with an eighth)."""
+"""Number of folds, if there are few rows; rows in memory take a fourth of the working memory (MNIST
+has an error of 1.8 % with a fourth, and 2.1 % with an eighth)."""
 
 
 def uses_folds(n: int) -> bool:
-    """Whether fifths of n rows are held out in turn, because one would be too few."""
+    """Whether n rows are so few that folds are held out in turn."""
     return n <= FOLDS * tuning.HELD_OUT[0]
 
 
@@ -33,8 +33,8 @@ def uses_folds(n: int) -> bool:
 class Data:
     """All rows, with targets (n, t) on the host and weights (n,), and some of them in memory.
 
-    `order` says which those are, in random order; X are these rows; folds are numbers of rows,
-    from the beginning of `order`, that are held out in turn.
+    `order` are the numbers of those, in random order, and X the rows themselves; `folds` are the
+    sizes of the parts, from the beginning of `order`, that are held out in turn.
     """
 
     rows: Any
@@ -93,7 +93,7 @@ class Data:
         return np.asarray(self.order[np.concatenate([held for _, held in self.splits])])
 
     def with_codes(self, codes: PiecewiseCodes | None) -> Data:
-        """Return the same with codes beside the features, and no more numbers in memory."""
+        """Return the data with codes added to the features, and fewer rows in memory."""
         if codes is None:
             return self
         most = sum(self.folds) + self.budget.bytes // SAMPLE_SHARE // (8 * len(codes.origins))
@@ -101,7 +101,7 @@ class Data:
         return replace(self, rows=rows, order=order, X=X, codes=codes)
 
     def pilot(self, most: int) -> Data:
-        """Return as many training and held-out rows of one split as if there were no others."""
+        """Return data of at most so many training and held-out rows, if there is one split."""
         if len(self.folds) > 1 or len(self.order) <= most:
             return self
         held = min(self.folds[0], most)
@@ -109,7 +109,7 @@ class Data:
         return self._only(at, (held,))
 
     def in_memory(self, most: int) -> Data:
-        """Return the rows in memory as if there were no others, training rows `most` at most."""
+        """Return data of the rows in memory only, with at most so many training rows."""
         return self._only(np.arange(min(len(self.order), sum(self.folds) + most)), self.folds)
 
     def _only(self, at: Indices, folds: tuple[int, ...]) -> Data:
@@ -119,23 +119,23 @@ class Data:
         return Data(*few, self.seed, self.budget, self.codes)
 
     def sample(self, at: Any = slice(None), scale: Scale | None = None) -> Sample:
-        """Return some of the rows in memory, as they are or in other coordinates."""
+        """Return some of the rows in memory, scaled if a scale is given."""
         X, there = arrays.take(self.X, at), self.order[at]
         weights = None if self.weights is None else arrays.like(self.weights[there], X)
         return Sample(X if scale is None else scale(X), arrays.like(self.Y[there], X), weights)
 
     def cut(self, U: Array, most: int) -> Tree:
-        """Return the tree of the rows in memory, mapped to U, in their own order: no seed's."""
+        """Return the tree of the rows in memory, mapped to U, which does not depend on the seed."""
         mapped = arrays.take(U, np.argsort(self.order))
         return Tree.of(mapped, most, int(np.count_nonzero(self.mass)))
 
 
 def _sort_rows(X: Any, Y: Floats, weights: Floats | None) -> tuple[Any, Floats, Floats | None]:
-    """Return the rows sorted, those of no weight left out, and equal ones as one or side by side.
+    """Return the rows sorted, without those of weight 0, and equal rows merged into one.
 
-    So neither the order of the rows nor whether one is repeated or weighed twice matters. Where
-    many are equal each is there as often as it counts: held out as one, all rows of a label would
-    go, and those of another stay.
+    So the result depends neither on the order of the rows nor on whether a row is repeated or has
+    twice the weight. If many rows are equal, each is repeated instead: held out as one, all rows
+    with a label could be missing from training.
     """
     counts = np.ones(X.shape[0]) if weights is None else weights
     both = np.concatenate([arrays.to_host(X), Y], axis=1)[counts > 0]

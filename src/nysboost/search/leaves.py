@@ -4,8 +4,8 @@ In a leaf with mapped rows V, residuals R and weights ω of the rows the coeffic
 
     (k(V, V) + ρ diag(1/ω)) w = R,
 
-and a new row, mapped to u, is predicted by k(u, V) w of its own leaf. The tree comes of rows in
-memory; all others meet leaf by leaf, and are solved there: of Dask's rows on the workers.
+and a new row, mapped to u, is predicted by k(u, V) w of its own leaf. The tree is built from rows
+in memory. Then all rows are grouped by leaf, and each leaf is solved, for Dask's rows on a worker.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from nysboost.numerics.tree import Tree
 from nysboost.search.tuning import LEAF_ROWS, NEAREST
 
 BLOCK, PREPARED = 256, 16
-"""Rows whose variances are computed together; leaves that stay prepared for the next rows."""
+"""Rows whose variances are computed together; leaves whose prepared kernels are kept."""
 
 ROUNDED, LEAST = 1e-3, 1e-8
-"""Rows in float32 move by at most this share of the error; ρ is at least this, because below it
-rounding decides whether a kernel matrix has a factor."""
+"""Rows are stored in float32 if that changes them by at most this share of the error; ρ is at least
+the second, below which rounding may make a kernel matrix indefinite."""
 
 
 @dataclass(frozen=True, eq=False)
 class Leaves:
     """All rows, leaf after leaf, with the coefficients of their ridge regressions.
 
-    `starts`, of shape (leaves + 1,), says where each leaf begins; V (n, q), R (n, t), counts (n,)
-    and w (n, t) are mapped rows, what is regressed on them, ω and coefficients. V may be in
-    float32; coefficients belong to the rows as they are stored.
+    `starts` (leaves + 1,) are the first rows of the leaves; V (n, q), R (n, t), counts (n,) and
+    w (n, t) are mapped rows, residuals, ω and coefficients. V may be in float32, and the
+    coefficients are those of the rounded rows.
     """
 
     kernel: Any
@@ -58,10 +58,10 @@ class Leaves:
     def of(
         cls, kernel: Any, tree: Tree, rho: float, U: Array, t: int, error: float = 0.0
     ) -> Leaves:
-        """Return leaves without rows, for rows with t residuals that are mapped as U is.
+        """Return leaves without rows, for mapped rows like U with t residuals.
 
-        They are stored in float32 if that moves none of U by a thousandth of the error. The
-        kernel's bandwidth is their unit, so that what moves little predicts alike.
+        Rows will be stored in float32 if no entry of U changes by a thousandth of the error, in
+        units of the kernel's bandwidth.
         """
         xp = namespace(U)
         moved = float(xp.max(xp.abs(xp.astype(xp.astype(U, xp.float32), xp.float64) - U)))
@@ -80,16 +80,16 @@ class Leaves:
             return values
 
         threads = min(usable_threads(budget or Budget()), len(visits)) if arrays.is_numpy(U) else 1
-        # one BLAS thread: what other threads of the process do then changes no digit
+        # with one BLAS thread the result does not depend on other threads of the process
         with one_blas_thread():
             for (rows, _), values in zip(visits, in_order(work, visits, threads), strict=True):
                 out[arrays.place(rows, U), :] = values
         return out
 
     def variance(self, U: Array, *, seen: bool = False) -> Array:
-        """Return the variance of observations at mapped rows, (n, t); `seen` ones without them.
+        """Return the variance of observations at mapped rows, (n, t), of `seen` rows as if new.
 
-        Its scale is that of maximum likelihood: Rᵀ(K + ρ diag(1/ω))⁻¹R/n.
+        The amplitude is the maximum-likelihood estimate Rᵀ(K + ρ diag(1/ω))⁻¹R/n.
         """
         out = namespace(U).full((U.shape[0],), 1.0 + self.rho, dtype=U.dtype, device=U.device)
         for rows, at in self._visits(self.tree(U)):
@@ -100,9 +100,9 @@ class Leaves:
         return out[:, None] * namespace(U).mean(self.R * self.w, axis=0)
 
     def _against(self, at: slice) -> Any:
-        """Return u ↦ k(u, V) of one leaf; what V alone needs is prepared once."""
+        """Return u ↦ k(u, V) of one leaf, prepared once."""
         kept = self.__dict__.setdefault("_prepared", {})
-        found = kept.get(at.start)  # another thread may clear what is kept
+        found = kept.get(at.start)  # another thread may clear the dictionary
         if found is None:
             if len(kept) >= PREPARED:
                 kept.clear()
@@ -113,7 +113,7 @@ class Leaves:
         return {name: value for name, value in dict(self.__dict__).items() if name != "_prepared"}
 
     def _visits(self, leaf: Indices) -> Iterator[tuple[Indices, slice]]:
-        """Yield rows of one leaf, not too many at a time, with the place of the leaf."""
+        """Yield rows that belong to one leaf, in blocks, and the slice of that leaf."""
         order = np.argsort(leaf, kind="stable")
         cuts = np.flatnonzero(np.diff(leaf[order])) + 1
         for together in np.split(order, cuts) if len(order) else []:
@@ -124,9 +124,9 @@ class Leaves:
                     yield together[part], at
 
     def add_rows(self, rows: Any, task: Task, *aligned: Array) -> Leaves:
-        """Return the leaves after rows have joined them: those with new ones are solved.
+        """Return the leaves with more rows; leaves that have new rows are solved again.
 
-        The task returns the leaf of each row, and a table of mapped rows, residuals and weights.
+        The task, of `leaf_rows`, returns the leaf and the data of each row.
         """
         every = self.V, self.R, self.counts, self.w
         before = [tuple(part[a:b, ...] for part in every) for a, b in pairwise(self.starts)]
@@ -139,7 +139,7 @@ class Leaves:
 
 
 def _join_leaf(kernel: Any, rho: float, before: tuple[Array, ...], table: Array) -> Any:
-    """Return V, R, ω and w of a leaf after the rows of a table have joined it."""
+    """Return V, R, ω and w of a leaf with the rows of a table added."""
     xp, dtype, q = namespace(table), before[0].dtype, before[0].shape[1]
     new = xp.astype(table[:, :q], dtype), table[:, q:-1], table[:, -1]
     V, R, counts = map(xp.concat, zip(before, new, strict=True))
@@ -147,7 +147,7 @@ def _join_leaf(kernel: Any, rho: float, before: tuple[Array, ...], table: Array)
 
 
 def predict_leaf(kernel: Any, rhos: Floats, H: Array, table: Array) -> Floats:
-    """Return what a leaf, a table of V, R and ω, adds at mapped rows H with each ρ: (r, h, t)."""
+    """Return what a leaf, a table of V, R and ω, predicts at rows H with each ρ: (r, h, t)."""
     q, last = H.shape[1], len(rhos) - 1
     V, R, counts = table[:, :q], table[:, q:-1], table[:, -1]
     K, C = _kernel_matrix(kernel, V), kernel(H, V)
@@ -164,7 +164,7 @@ def _kernel_matrix(kernel: Any, V: Array) -> Array:
 
 
 def _solve(K: Array, R: Array, counts: Array, rho: float) -> Array:
-    """Return (K + ρ diag(1/ω))⁻¹R, (n, t), or 0 where rounding forbids; what is in K is lost."""
+    """Return (K + ρ diag(1/ω))⁻¹R, (n, t), or 0 if that fails by rounding; K is overwritten."""
     xp = namespace(K)
     diagonal = xp.reshape(K, (-1,))[:: K.shape[0] + 1]
     diagonal += max(rho, LEAST) / counts
@@ -183,8 +183,9 @@ def nearest_variance(
 ) -> Array:
     """Return the variance of observations at mapped rows H, over the amplitude, shape (h,).
 
-    1 + ρ − c(K + ρ diag(1/ω))⁻¹cᵀ, with c and K of the nearest of the leaf's rows V alone: others
-    change little (Datta et al. 2016). Of rows that were `seen` the nearest, itself, is left out.
+    It is 1 + ρ − c(K + ρ diag(1/ω))⁻¹cᵀ, with c and K of the nearest rows of the leaf only, as in
+    nearest-neighbour Gaussian processes (Datta et al. 2016). A row that was `seen` is its own
+    nearest row, which is left out.
     """
     xp, (h, q), last = namespace(H), H.shape, V.shape[0] - seen
     C, k = kernel(H, V), min(NEAREST, last)
@@ -216,7 +217,7 @@ def leaf_rows(
     rows: Any, Y: Array, weights: Array | None, model: Any, tree: Tree,
     budget: Budget, asked: Any = True,
 ) -> tuple[Any, ...]:  # fmt: skip
-    """Return the task that groups rows of leaves `asked` for, and the tables beside them."""
+    """Return the task that groups rows by leaf, for leaves `asked` for, and its aligned tables."""
     width = rows.n_features + tree.directions.shape[1] + Y.shape[1]
     size = max(1, min(SCAN_BYTES, budget.bytes // 8) // (8 * width))
     asked = np.broadcast_to(asked, tree.n_leaves)
@@ -239,18 +240,15 @@ def _leaf_rows(
 
 
 def rows_per_leaf(local: bool | int | str, rows: Any, width: int, budget: Budget) -> int:
-    """Return how many rows a leaf has at most: two matrices of them fit memory. 0: no leaves.
+    """Return how many rows a leaf has at most, so that two kernel matrices fit; 0 is no leaves.
 
-    All leaves hold all rows, `width` numbers of each, targets included; "auto" has some where
-    memory does.
+    The leaves hold all rows, with `width` numbers for each; "auto" has leaves if these fit.
     """
     if local is False:
         return 0
     on_device = arrays.on_device(rows.template)
-    needed, room = (
-        16 * rows.n * width,
-        arrays.free_bytes(rows.template) if on_device else budget.bytes,
-    )
+    room = arrays.free_bytes(rows.template) if on_device else budget.bytes
+    needed = 16 * rows.n * width
     if needed <= room:
         most = LEAF_ROWS[on_device] if isinstance(local, bool | str) else int(local)
         return max(1, min(most, int((room / (32 if on_device else 16)) ** 0.5)))

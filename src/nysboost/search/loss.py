@@ -1,4 +1,4 @@
-"""What landmarks serve, the target: how well y is predicted from k(X, Z).
+"""The loss that landmarks and metric minimise: how badly y is predicted from k(X, Z).
 
 With C = k(XA, U) on a sample of n rows, U = ZA the mapped landmarks, W = k(U, U), γ the ratio of
 the noise s² to the kernel's amplitude, S = CᵀC, b = CᵀY, M = γW + S and w = M⁻¹b, the loss is the
@@ -7,8 +7,8 @@ of t outputs and with s² = (YᵀY − bᵀw)/(nt) put in:
 
     L = ½ [ n log s² + log|M| − c log γ − log|W| + τ (n − tr W⁻¹S)/γ ].
 
-τ = 1 is the bound. Its trace asks for landmarks that serve the matrix, not the target; with
-many rows for each landmark a smaller τ predicts better (`nysboost.search.tuning.TRACE`).
+τ = 1 is the bound. The trace term favours approximating the matrix over predicting y; with many
+rows for each landmark a smaller τ predicts better (`nysboost.search.tuning.TRACE`).
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from nysboost.numerics.resources import Budget, threads_for, usable_threads
 from nysboost.numerics.tolerances import JITTER
 
 EXACT, LEAST_BLOCK = 1e-10, 2**18
-"""The noise is at least this share of the target's variance: below it s² is rounding error;
-entries of a block of C at least: with fewer a second thread costs more than it brings."""
+"""The noise is at least this share of the variance of y, because less would be rounding error;
+smallest number of entries of a block of C for which a second thread pays."""
 
 
 class Sample(NamedTuple):
@@ -71,8 +71,8 @@ def target_loss(
 ) -> tuple[float, Point | None]:
     """Return L/n of a sample with centred targets, and its gradient.
 
-    `trace` is τ, and a row stands for `copies` rows, as those of a batch do. Where rounding leaves
-    nothing of the loss it is infinite, without a gradient.
+    `trace` is τ, and each row counts `copies` times, as those of a batch do. If a factorisation
+    fails by rounding, the loss is infinite and has no gradient.
     """
     (X, Y, counts), (U, A, log_gamma) = sample, point
     xp, whole = namespace(X), A.ndim == 2
@@ -124,7 +124,7 @@ def target_loss(
 
 
 def map_rows(X: Array, A: Array) -> Array:
-    """Return X behind a metric."""
+    """Return XA, the mapped rows."""
     return X @ A if A.ndim == 2 else X * A
 
 
@@ -141,8 +141,7 @@ def _solve(
 ) -> tuple[Any, ...] | None:
     """Return the loss, its derivatives by log γ, C (as far as C counts) and W, w and w/s²t.
 
-    All goes through W = L Lᵀ and T = L⁻¹SL⁻ᵀ + γI, whose condition is that of the regression:
-    M itself has the condition of W besides.
+    It factorises W = L Lᵀ and T = L⁻¹SL⁻ᵀ + γI, which is better conditioned than M.
     """
     xp, (c, t), gamma = namespace(S), b.shape, float(np.exp(log_gamma))
     try:
@@ -166,7 +165,7 @@ def _solve(
     to_within = to_within + (tau / gamma) * (K @ K.T)
     spread = xp.sum(M_inverse * W) + xp.sum(w_noise * (W @ w))
     to_log_gamma = (gamma * spread - c - tau * missed / gamma) / 2
-    # together, because a GPU stops for each number that is asked for by itself
+    # one transfer, because a GPU synchronises at each
     numbers = to_host(xp.stack([noise, value, to_log_gamma]))
     if not np.isfinite(numbers).all():
         return None

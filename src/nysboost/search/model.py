@@ -1,4 +1,4 @@
-"""Members of a mixture, landmarks with leaves, and how held-out rows weigh them."""
+"""Members of a mixture, landmarks with leaves, and their weights."""
 
 from __future__ import annotations
 
@@ -105,10 +105,9 @@ class Member:
         return found
 
     def variance(self, X: Array, *, seen: bool = False) -> tuple[Array, Array]:
-        """Return variances of observations at rows (n, t), and how outlying they are (n,), weighed.
+        """Return weight times the variance at rows (n, t), and times how outlying they are (n,).
 
-        Rows that were `seen` in training have that of a member without them. Of leaves it is the
-        Gaussian process variance: by that of landmarks intervals are wider than of one width.
+        Rows that were `seen` in training are treated as new. Leaves have their own variance.
         """
         x = X if self.codes is None else self.codes(X)
         F = self.model.features(x)

@@ -31,9 +31,10 @@ class SearchResult:
     """A mixture of members fitted to all rows, and what h held-out rows say of it.
 
     truth and mean, of shape (h, t), are targets and predictions by members that had not seen these
-    rows; weights (h,) or None say how often each row counts, X (h, d) or None are the rows, of
-    `data`, `variance` returns their predictive variances, of shape (h, t), and `trials` are what
-    was tried, with their weights in the mixture and what returns the members fitted to all rows.
+    rows; weights (h,) or None say how often each row counts; X (h, d) are the rows, and `variance`
+    returns their predictive variances, shape (h, t). `notes` are what was tried, with held-out
+    errors, and `trials` what was selected, each with its weight in the mixture and a function that
+    returns the member fitted to all rows.
     """
 
     members: Sequence[Member]
@@ -42,7 +43,6 @@ class SearchResult:
     weights: Floats | None
     notes: Notes
     X: Array | None = None
-    data: Data | None = None
     variance: Callable[[], Floats] = lambda: np.ones((0, 1))
     trials: Sequence[tuple[Trial, float, Callable[[], Member]]] = ()
 
@@ -126,7 +126,7 @@ def run_search(
         return np.asarray(sum(to_host(member.variance(X, seen=True)[0]) for member in members))
 
     mixed, counts = np.tensordot(shares, means, 1), None if data.weights is None else mass
-    return SearchResult(members, truth, mixed, counts, notes, X, data, variance, tried)
+    return SearchResult(members, truth, mixed, counts, notes, X, variance, tried)
 
 
 def _select(
@@ -134,8 +134,8 @@ def _select(
 ) -> Candidate:
     """Return the candidate with the least held-out error after first steps on some rows.
 
-    Where leaves will predict they do here: by landmarks alone the rougher kernel seems better on
-    bike and kin40k, which the smoother one suits.
+    With leaves if the model will have leaves: without, bike and kin40k select the rougher kernel,
+    although the smoother one is better.
     """
     errors = []
     for candidate in group if len(group) > 1 else ():
@@ -180,7 +180,7 @@ class Trial:
 
 
 def _fit_without(candidate: Candidate, data: Data, c: int, steps: int, work: Progress) -> Trial:
-    """Return what a candidate finds without the held-out rows of each fold, and its predictions."""
+    """Fit a candidate without the held-out rows of each fold, and predict these rows."""
     if candidate.codes:
         data = data.with_codes(PiecewiseCodes.of(data.X[: tuning.HELD_OUT[1], :], tuning.CODES))
     scale = candidate.scaling(data.X)
@@ -205,7 +205,7 @@ def _fit_without(candidate: Candidate, data: Data, c: int, steps: int, work: Pro
 
 
 def _score_leaves(trial: Trial, rhos: Floats, most: int) -> Trial:
-    """Return the same with held-out predictions in leaves; some leaves of one fold choose ρ."""
+    """Add held-out predictions with leaves; some leaves of the first fold choose ρ."""
     data, found, end = trial.data, [], 0
     for (_, held), model, solution in zip(data.splits, trial.models, trial.solutions, strict=True):
         predict = partial(_predict_in_leaves, data, model, held, most)
@@ -226,9 +226,9 @@ def _score_leaves(trial: Trial, rhos: Floats, most: int) -> Trial:
 def _predict_in_leaves(
     data: Data, model: LinearModel, held: Indices, most: int, rhos: Floats, enough: int
 ) -> tuple[Floats, Indices]:
-    """Return what leaves without the held-out rows add to these with each ρ, shape (r, h, t).
+    """Return corrections of held-out rows by leaves without them, with each ρ: (r, h, t).
 
-    Leaves are taken at random until they have enough of the rows; the second value says which.
+    Random leaves are used until they contain `enough` held-out rows, which the second value lists.
     """
     weights, U = data.mass.copy(), map_block(model.kernel, data.X)
     weights[data.order[held]] *= len(held) == len(data.order)
@@ -251,7 +251,7 @@ def _predict_in_leaves(
 
 
 def _descend_with_all(trial: Trial, c: int, work: Progress) -> Solution:
-    """Return what a candidate finds with all rows: after folds c landmarks go on from the first."""
+    """Return the solution with all rows; after folds, the first one extended to c landmarks."""
     candidate, data, found = trial.candidate, trial.data, trial.solutions[0]
     if len(data.folds) == 1:
         return found
@@ -264,7 +264,7 @@ def _descend_with_all(trial: Trial, c: int, work: Progress) -> Solution:
 
 
 def _fit_to_all(trial: Trial, shares: Floats, c: int, work: Progress) -> Member:
-    """Return the member that a candidate becomes with all rows; without shares, its features."""
+    """Return a candidate's member, fitted to all rows; with zero shares, only its features."""
     data, found = trial.data, _descend_with_all(trial, c, work)
     features = found.features(trial.scale)
     if not shares.any():
