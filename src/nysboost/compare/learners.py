@@ -195,6 +195,7 @@ def say_outcome(outcomes: Sequence[Outcome], measure: str, target: str) -> str:
     quick = min(tied, key=lambda o: o.seconds, default=best)
     times = best.seconds / max(quick.seconds, 1e-6)
     if times >= 2:
+        also = "" if quick is second else "does as well, and "
         name = name_in_sentence(quick, begins=True)
-        text += f" {name} does as well, and fits {times:.0f} times faster than {called}."
+        text += f" {name} {also}fits {times:.0f} times faster than {called}."
     return text
