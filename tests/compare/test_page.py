@@ -25,10 +25,6 @@ def outcome(name, errors, seconds):
                           "predict_seconds": [0.0], "log_loss": [np.nan]})  # fmt: skip
 
 
-def page_of(outcomes, **about) -> Page:
-    return methods.make_page(outcomes, 9, about)
-
-
 def compared() -> Page:
     """Nine methods, five of which lie close together."""
     crowd = [(0.071, 0.045), (0.069, 0.063), (0.068, 0.056), (0.063, 0.067), (0.060, 0.081)]
@@ -38,7 +34,7 @@ def compared() -> Page:
         for name, (error, seconds) in zip(DEFAULT_METHODS, places, strict=True)
     ]
     commands = {"Fit it:": "nysboost fit x.csv --out model.nysboost --method joint"}
-    return page_of(outcomes, notes=["All rows used."], commands=commands)
+    return methods.make_page(outcomes, 9, {"notes": ["All rows used."], "commands": commands})
 
 
 class Model:
@@ -110,7 +106,7 @@ def test_names_in_chart_and_table_are_the_same():
 
 def test_of_many_methods_those_of_the_front_are_shown_and_all_are_folded_below():
     outcomes = [outcome(m, [1.0 + i], 9.0 if i < 5 else 1.0) for i, m in enumerate(nb.METHODS)]
-    first, every = page_of(outcomes).sections[0].tables
+    first, every = methods.make_page(outcomes, 9, {}).sections[0].tables
     assert [row[0] for row in first.rows] == [nb.METHODS[0], nb.METHODS[5]]
     assert every.folded
     assert {row[0] for row in every.rows} == set(nb.METHODS)
@@ -121,10 +117,9 @@ def test_nothing_that_the_user_wrote_becomes_markup():
     curves = [Curve(nasty, [1, 2], [0.1, float("nan")])] * 2
     chart = chart_curves(nasty, nasty, nasty, curves)
     section = Section(nasty, [nasty], [chart], [Table(nasty, [nasty], [[nasty]], nasty)])
-    pair, others = {nasty: nasty}, {"notes": [nasty], "files": [nasty]}
-    html = page.render(
-        Page(nasty, nasty, [section], [pair], commands=pair, settings=pair, **others)
-    )
+    pair = {nasty: nasty}
+    about = {"commands": pair, "settings": pair, "notes": [nasty], "files": [nasty]}
+    html = page.render(Page(nasty, nasty, [section], [pair], **about))
     assert "<script>alert" not in html
     assert "<b>" not in html
 
