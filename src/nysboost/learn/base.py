@@ -41,8 +41,8 @@ NOTICED = 0.01
 SHOWN = 4
 """Candidates and columns that a summary names."""
 
-PERMUTED_ROWS, IN_ALL, PERMUTED_COLUMNS = 1000, 50_000, 1000
-"""Importances: at most so many held-out rows for a column, rows in all, and columns. 1000 rows
+PERMUTED, IN_ALL = 1000, 50_000
+"""Importances: at most so many columns, and held-out rows for each, and rows in all. 1000 rows
 estimate an error to about 3 %, and the 784 columns of MNIST take a second."""
 
 
@@ -273,7 +273,7 @@ def permutation_importances(
     Predictions are clipped to the range of the targets. Of very many columns those that vary most
     with the targets are shuffled, and others have 0.
     """
-    rng, n = np.random.default_rng(0), min(PERMUTED_ROWS, max(50, IN_ALL // n_columns))
+    rng, n = np.random.default_rng(0), min(PERMUTED, max(50, IN_ALL // n_columns))
     X, truth = arrays.to_host(X)[:n], truth[:n]
     least, most = truth.min(axis=0), truth.max(axis=0)
 
@@ -283,11 +283,11 @@ def permutation_importances(
 
     before, grown = error(X), np.zeros(n_columns)
     columns = np.unique(origins)
-    if len(columns) > PERMUTED_COLUMNS:
+    if len(columns) > PERMUTED:
         x, y = X - X.mean(axis=0), truth - truth.mean(axis=0)
         along = np.abs(x.T @ y).max(axis=1) / arrays.positive_or_one(np.linalg.norm(x, axis=0))
         leading = np.argsort(-along, kind="stable")
-        columns = columns[np.isin(columns, origins[leading[:PERMUTED_COLUMNS]])]
+        columns = columns[np.isin(columns, origins[leading[:PERMUTED]])]
     for j in columns:
         shuffled, of_column = X.copy(), origins == j
         shuffled[:, of_column] = X[rng.permutation(len(X))][:, of_column]

@@ -41,9 +41,6 @@ MOST_CLASSES, MOST_ROWS = 10, 2**16
 """Logistic regressions, one for each class, are fitted for at most so many classes, beyond which
 they take as long as the rest of a fit, and to at most so many rows."""
 
-NEGLIGIBLE = 0.02
-"""Logits of a weight below this are left out."""
-
 
 def _adds_rows(classifier: Any) -> bool:
     """Whether rows can be added: losses of margins need all rows at once."""
@@ -198,15 +195,12 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
                 )
             return self.fit(X, y, sample_weight)
         labels = check_labels(y, self)
-        codes = np.searchsorted(self.classes_, labels)
-        codes = np.minimum(codes, len(self.classes_) - 1)
-        strange = self.classes_[codes] != labels
-        if np.any(strange) or (classes is not None and not np.isin(classes, self.classes_).all()):
-            what = labels[strange].tolist()[0] if np.any(strange) else classes
-            msg = f"y has the label {what!r}, which the first rows did not have: fit again."
-            raise ValueError(msg)
+        for given in (labels, np.asarray(labels[:0] if classes is None else classes)):
+            if new := given[~np.isin(given, self.classes_)].tolist():
+                msg = f"y has the label {new[0]!r}, which the first rows did not have: fit again."
+                raise ValueError(msg)
         weights = self._weights(sample_weight, labels, first=False)
-        self._update(X, np.eye(len(self.classes_))[codes], weights)
+        self._update(X, np.eye(len(self.classes_))[np.searchsorted(self.classes_, labels)], weights)
         return self
 
     def decision_function(self, X: TableLike) -> Floats:
@@ -300,4 +294,4 @@ def calibrate(
     free = (None, None)
     bounds = [free, *[(0, None)] * (q - 1), *[free] * k]  # a larger score is more probable
     x = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds).x
-    return float(np.exp(x[0])), float(x[1]), x[q:], np.where(x[2:q] > NEGLIGIBLE, x[2:q], 0.0)
+    return float(np.exp(x[0])), float(x[1]), x[q:], x[2:q]

@@ -25,7 +25,7 @@ from nysboost.tables.piecewise import PiecewiseCodes, with_codes
 
 
 def choose_gamma(folds: Sequence[tuple[Moments, Array, Sample, float]]) -> float:
-    """Return the largest multiple of γ that is within a thousandth of the least error.
+    """Return the multiple of γ with the least error on held-out rows, of equal ones the largest.
 
     Of each fold there are moments of training rows, features (h, r) of held-out rows, these rows,
     and the loss's γ.
@@ -38,8 +38,7 @@ def choose_gamma(folds: Sequence[tuple[Moments, Array, Sample, float]]) -> float
             w = xp.linalg.solve(train.FF + float(gamma * multiple) * eye, b)
             squares = xp.mean((held.Y - mean - F @ w) ** 2, axis=1)
             errors[i] += float(xp.sum(squares if held.weights is None else squares * held.weights))
-    good = np.nan_to_num(errors, nan=np.inf) <= 1.001 * np.nanmin(errors)
-    return float(tuning.GAMMAS[good].max())
+    return float(tuning.GAMMAS[np.argmin(np.nan_to_num(errors, nan=np.inf))])
 
 
 def mixture_weights(means: Sequence[Floats], truth: Floats, counts: Floats) -> Floats:
@@ -99,9 +98,8 @@ class Member:
         if self.leaves is not None:
             task = BlockTask("metric", map_block, self.model.kernel, scan_size(rows))
             local = self.leaves(rows.map(task, 0), budget)
-            found[:, : local.shape[1]] += namespace(found).astype(
-                self.local_weight * local, found.dtype, copy=False
-            )
+            found = namespace(found).astype(found, local.dtype, copy=False)
+            found[:, : local.shape[1]] += self.local_weight * local
         return found
 
     def variance(self, X: Array, *, seen: bool = False) -> tuple[Array, Array]:
