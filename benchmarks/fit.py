@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import Row, benchmark, compare, points, time_in_turn
+from common import Row, benchmark, clock_of, compare, points, time_in_turn
 from environment import in_child, peak_megabytes
 from sklearn.cluster import KMeans
 from zoo import PAPER, load
@@ -78,7 +78,7 @@ def joint(options: argparse.Namespace) -> Iterator[Row]:
         "joint": partial(fit, X, "joint", how),
         "KMeans": lambda seed: KMeans(c, n_init=1, random_state=seed).fit(X),
     }
-    times = time_in_turn(work, options.rounds, warm_up=False)
+    times = time_in_turn(work, options.rounds, warm_up=False, clock=clock_of(options))
     what = f"joint, {'MNIST' if options.data == 'paper' else 'synthetic'}, c = {c}, n = {len(X):,}"
     yield compare(what, f"KMeans({c}, n_init=1)", times["joint"], times["KMeans"], 0.06)
     X = np.random.default_rng(0).normal(size=(options.few, 3))
