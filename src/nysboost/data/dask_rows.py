@@ -28,7 +28,7 @@ from nysboost.numerics.resources import format_bytes, limit_threads
 T = TypeVar("T")
 
 TAKE_BYTES = 2**31  # rows that are brought here at once take no more than this
-HELD_BYTES = 2**27  # so little comes here with the first look: some methods look at few rows often
+HELD_BYTES = 2**27  # so few bytes come here with the scan: some methods take few rows often
 MERGED = 16  # values that one task merges: the tree over a million chunks has five levels
 NO_VALUES = np.empty((0, 0), dtype=object)  # shows Dask that a task returns one value for a chunk
 
@@ -304,7 +304,7 @@ def _frame_values(X: Any, name: str) -> Any:
     return X.map_partitions(M.to_numpy, dtype=meta.dtype, na_value=np.nan, meta=meta)
 
 
-Look: TypeAlias = tuple[Floats, float, Array]
+Scan: TypeAlias = tuple[Floats, float, Array]
 """The largest of each column, the first chunk that is not finite, and the rows that are held."""
 
 
@@ -315,8 +315,8 @@ def survey_rows(rows: DaskRows, sizes: Sequence[int]) -> DaskRows:
     if rows.n * rows.n_features * rows.template.dtype.itemsize <= HELD_BYTES:
         held = np.arange(rows.n)
     node = as_node(rows.positions(held), "positions")
-    looks = rows.send(_look, "survey-rows", None, NO_VALUES, local=node)
-    largest, chunk, found = _merge_on_workers(_delayed(looks), _merge_looks)
+    scans = rows.send(_scan_chunk, "survey-rows", None, NO_VALUES, local=node)
+    largest, chunk, found = _merge_on_workers(_delayed(scans), _merge_scans)
     if chunk < inf:
         bad = as_float(rows.data.blocks[chunk].compute())
         checks.refuse_non_finite(bad, int(rows.starts[chunk]), rows.name)
@@ -330,13 +330,13 @@ def survey_rows(rows: DaskRows, sizes: Sequence[int]) -> DaskRows:
     return replace(rows, sizes=largest, held=(held, found))
 
 
-def _look(chunk: Array, local: list[Indices], block_id: tuple[int, ...]) -> Look:
-    """Look at a chunk once: one task does all, so that no chunk has to travel to another."""
+def _scan_chunk(chunk: Array, local: list[Indices], block_id: tuple[int, ...]) -> Scan:
+    """Scan at a chunk once: one task does all, so that no chunk has to travel to another."""
     sizes = checks.column_sizes(as_float(chunk)) if chunk.shape[0] else np.zeros(chunk.shape[1])
     bad = block_id[0] if not np.isfinite(sizes).all() else inf
     return sizes, bad, _rows_of_chunk(chunk, local, block_id)
 
 
-def _merge_looks(upper: Look, lower: Look) -> Look:
+def _merge_scans(upper: Scan, lower: Scan) -> Scan:
     found = arrays.stack_tables([upper[2], lower[2]])
     return np.maximum(upper[0], lower[0]), min(upper[1], lower[1]), found
