@@ -89,11 +89,9 @@ FILES: dict[str, str | bytes] = {
     ),
     "units/1.csv": "a,b\n1,2%\n3,4%\n",
     "units/2.csv": "a,b\n1,2\n3,4\n",
-    "parts/notes.txt": "Dear reader",
-    "notes.zarr/letter": "Dear reader",
-    "letter": "Dear reader",
-    "bad.h5": "a b c",
-    "bad.zarr": "a b c",
+    **dict.fromkeys(("parts/notes.txt", "notes.zarr/letter", "letter"), "Dear reader"),
+    **dict.fromkeys(("bad.h5", "bad.zarr"), "a b c"),
+    "wide.libsvm": "".join(f"{i} {i + 1}:1 25000:1\n" for i in range(40)),
 }
 FIT = "fit t.csv --out m --method uniform --components 5"
 LEARN = "fit {} --target a --out m --components 5 --no-test --no-local"
@@ -232,7 +230,8 @@ ACCEPTED = {
     LEARN.format("formula.xlsx"): ["Cell B22", "without the value that it gives: these are"],
     f"{LEARN.format('formulas.xlsx')} --category b": ["category: b (5 values"],
     LEARN.format("mixed.xlsx"): ["category: b (8 values)"],
-    f"{LEARN.format('parts')}": ["40 rows, 2 columns"],
+    LEARN.format("parts"): ["40 rows, 2 columns"],
+    f"{FIT.replace('t.csv', 'wide.libsvm')} && transform m wide.libsvm --out f.npy": ["rows: 40"],
     f"{LEARN.format('quoted.csv')}": ["20 rows, 1 columns"],
     "fit beside.npz --target y --out m --components 5 --drop-missing": ["dropped rows:"],
     f"compare truths.csv {QUICK}": ["40 rows", "3 columns"],

@@ -122,7 +122,7 @@ def _write(
                     said = f"The column {name!r} to keep has the name of one that is written."
                     raise UserError(said)
             write(found)
-            width, start = len(found), start + len(part)
+            width, start = len(found), start + part.shape[0]
     return start, width
 
 

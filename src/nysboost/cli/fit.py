@@ -157,15 +157,13 @@ def _fit_array(source: Source, options: Namespace) -> Any:
 def _numbers_in_file(source: Source, encode: Callable[[Any, int], Any]) -> Iterator[Any]:
     """Give all rows as a memory map of numbers; `encode` takes a part and its first row."""
     with TemporaryDirectory(prefix="nysboost-") as folder:
-        file: NpyOutput | None = None
-        for part in count_rows(source.parts(), "read", source.file.n, 1):
-            block = np.ascontiguousarray(encode(part, file.written if file else 0))
-            if file is None:
-                file = NpyOutput(Path(folder) / "X.npy", None, block.shape[1], block)
-                file.begin()
-            file.write(block)
-        if file is None:
-            raise UserError("There are no rows without missing values.", WRONG_DATA)
+        parts = count_rows(source.parts(), "read", source.file.n, 1)
+        block = encode(next(parts), 0)
+        file = NpyOutput(Path(folder) / "X.npy", None, block.shape[1], block)
+        file.begin()
+        file.write(np.ascontiguousarray(block))
+        for part in parts:
+            file.write(np.ascontiguousarray(encode(part, file.written)))
         yield file.finish()
 
 

@@ -54,20 +54,25 @@ class Source:
 
         The target comes after the columns, and then `more` columns.
         """
-        self.kept, start = [], 0
+        self.kept, start, left = [], 0, 0
         used = [*self.columns, *([] if self.target is None else [self.target])]
         for block in self.file.batches(list(dict.fromkeys([*used, *more]))):
-            if not self.drop_missing:
+            n = block.shape[0]
+            there = np.ones(n, dtype=bool)
+            if self.drop_missing:
+                there = _find_whole_rows(block, used)
+                if self.y is not None and self.y.dtype.kind == "f":
+                    y = self.y[start : start + n]
+                    there &= np.isfinite(y.reshape(len(y), -1)).all(axis=1)
+                self.kept.append(there)
+            start, left = start + n, left + int(there.sum())
+            if there.all():
                 yield block
-                continue
-            there = _find_whole_rows(block, used)
-            if self.y is not None and self.y.dtype.kind == "f":
-                y = self.y[start : start + len(block)]
-                there &= np.isfinite(y.reshape(len(y), -1)).all(axis=1)
-            self.kept.append(there)
-            start += len(block)
-            if there.any():
+            elif there.any():
                 yield block.filter(there) if self.named else block[there]
+        if not left:
+            gaps = " without gaps" if self.drop_missing else ""
+            raise UserError(f"{self.file.path} has no rows{gaps}.", WRONG_DATA)
 
     def read(self) -> tuple[Any, Any]:
         """Return the columns of all rows, an Arrow table and its target, or an array."""
@@ -75,9 +80,6 @@ class Source:
 
     def join(self, parts: Sequence[Any]) -> tuple[Any, Any]:
         """Return parts that were read as one, and its target."""
-        if not parts:
-            gaps = " without gaps" if self.drop_missing else ""
-            raise UserError(f"{self.file.path} has no rows{gaps}.", WRONG_DATA)
         if not self.named:
             return np.concatenate(parts)[:, : len(self.columns)], None
         table = join_tables(parts)

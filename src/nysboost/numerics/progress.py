@@ -128,7 +128,7 @@ def count_rows(blocks: Iterable[T], title: str, total: int | None, verbose: int)
     with _show(progress, title, verbose):
         for block in blocks:
             yield block
-            progress.step(len(block))  # type: ignore[arg-type]
+            progress.step(block.shape[0])  # type: ignore[attr-defined]
 
 
 def track(steps: Collection[T], what: str = "") -> Iterator[T]:
