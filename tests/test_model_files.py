@@ -132,7 +132,7 @@ class TestWhatAFileHolds:
         assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
         with zipfile.ZipFile(tmp_path / "a") as archive:
             description = json.loads(archive.read("model.json"))
-        assert description["format_version"] == 1
+        assert description["format_version"] == 2
         assert description["library_version"] == nb.__version__
 
     def test_training_rows_are_left_out_unless_asked_for(self, path):
@@ -194,7 +194,9 @@ HEADERS = {
 }
 CHANGES: dict[str, tuple[Callable[[dict, dict], object], str]] = {
     "a newer format": (
-        lambda body, _: body.update(format_version=2, library_version="9.0"), r"9\.0.*upgrade"),
+        lambda body, _: body.update(format_version=3, library_version="9.0"), r"9\.0.*upgrade"),
+    "an older format": (
+        lambda body, _: body.update(format_version=1, library_version="0.2"), r"0\.2.*fit again"),
     "an unknown type": (
         lambda body, _: body["model"]["objects"][0].update(type="os.system"),
         r"os\.system.*does not know"),

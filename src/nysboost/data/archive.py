@@ -23,7 +23,7 @@ from nysboost._version import __version__
 from nysboost.data.files import atomic_file
 
 FORMAT = "nysboost model"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 DESCRIPTION = "model.json"
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the date of every member: the same model gives the same bytes
 
@@ -114,11 +114,13 @@ def _read(archive: zipfile.ZipFile, path: Path) -> tuple[Any, dict[str, NDArray[
     body = json.loads(archive.read(DESCRIPTION).decode("utf-8", "surrogatepass"))
     if body["format"] != FORMAT:
         raise ModelFileError(FOREIGN.format(str(path)))
-    if body["format_version"] > FORMAT_VERSION:
+    if body["format_version"] != FORMAT_VERSION:
+        newer = body["format_version"] > FORMAT_VERSION
+        cure = "upgrade with pip install --upgrade nysboost" if newer else "fit again and save"
         raise ModelFileError(
             f"{str(path)!r} was written by NysBoost {body['library_version']} in version "
             f"{body['format_version']} of the format, and this is NysBoost {__version__}, which "
-            f"reads up to version {FORMAT_VERSION}: upgrade with pip install --upgrade nysboost."
+            f"reads version {FORMAT_VERSION}: {cure}."
         )
     _require(body.pop("checksum") == _checksum(body))
     arrays = {name: _array(archive.read(name), sum_) for name, sum_ in body["arrays"].items()}
