@@ -47,23 +47,13 @@ def _mix(name: str, gram: Gram, settings: Settings, rng: Rng) -> Approximation:
     return Approximation(gram, trajectory.mixture(rule), trajectory, rule)
 
 
-def _joint(gram: Gram, settings: Settings, rng: Rng) -> FeatureMap:
-    """Boosted landmarks, refined, with one joint core."""
-    return joint(gram, settings.landmarks(gram.n), settings.row_cap, rng)
-
-
-def _density_weighted(gram: Gram, settings: Settings, rng: Rng) -> FeatureMap:
-    """Cluster centres, weighed by the sizes of their clusters, cut to a rank."""
-    return centres.density_weighted(gram, settings.landmarks(gram.n), rng, settings.rank)
-
-
 def _of_size(fit: Callable[[Gram, int, Rng], Found]) -> Callable[[Gram, Settings, Rng], Found]:
     """Return the method of a function that takes a number of landmarks."""
     return lambda gram, settings, rng: fit(gram, settings.landmarks(gram.n), rng)
 
 
 _FAMILIES: dict[str, dict[str, Callable[[Gram, Settings, Rng], Found]]] = {
-    "joint": {"joint": _joint},
+    "joint": {"joint": lambda gram, s, rng: joint(gram, s.landmarks(gram.n), s.row_cap, rng)},
     "standard": {
         "nystrom": _nystrom,
         "nystrom-fixed-rank": partial(_nystrom, fixed_rank=True),
@@ -74,7 +64,9 @@ _FAMILIES: dict[str, dict[str, Callable[[Gram, Settings, Rng], Found]]] = {
     "boosting, joint core": {name: partial(_mix, name) for name in JOINT_VARIANTS},
     "cluster centres": {
         "kmeans": _of_size(centres.kmeans),
-        "density-weighted": _density_weighted,
+        "density-weighted": lambda gram, s, rng: centres.density_weighted(
+            gram, s.landmarks(gram.n), rng, s.rank
+        ),
         "meka": _of_size(centres.meka),
     },
     "pivoted Cholesky": {

@@ -170,21 +170,19 @@ class Curve:
 
 
 def _sample_curve(gram: Gram, tol: float, rng: np.random.Generator) -> Curve:
-    """Return the curve of the first sample that reaches the tolerance, or of the last."""
+    """Return the curve of the best errors of rank c, by the spectrum of a sample of rows.
+
+    It is that of the first sample that reaches the tolerance, or of the last.
+    """
     for size in CURVE_ROWS:
-        curve = Curve(np.log(errors_by_rank(gram, size, rng)), gram.n)
+        rows = rng.choice(gram.n, size=min(size, gram.n), replace=False)
+        eigenvalues = np.linalg.eigvalsh(floats_on_host(gram.block(rows, rows)))
+        left = np.cumsum(eigenvalues**2)[::-1]  # of the smallest m, m − 1, …, 1
+        errors = np.sqrt(np.append(left[1:], 0.0) / (left[0] or 1.0))
+        curve = Curve(np.log(np.maximum(errors, EPS)), gram.n)
         if 2 * size >= gram.n or curve.first_below(tol, SIZES) <= curve.reach:
             break
     return curve
-
-
-def errors_by_rank(gram: Gram, size: int, rng: np.random.Generator) -> Floats:
-    """Return the least relative errors of rank c = 1, …, m, by the spectrum of m sampled rows."""
-    rows = rng.choice(gram.n, size=min(size, gram.n), replace=False)
-    eigenvalues = np.linalg.eigvalsh(floats_on_host(gram.block(rows, rows)))
-    left = np.cumsum(eigenvalues**2)[::-1]  # of the smallest m, m − 1, …, 1
-    errors: Floats = np.sqrt(np.append(left[1:], 0.0) / (left[0] or 1.0))
-    return np.maximum(errors, EPS)
 
 
 def _say_failure(best: Trial, needed: float, tol: float, most: int) -> str:

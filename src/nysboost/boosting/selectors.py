@@ -68,7 +68,7 @@ def _squared_distances(residual: Array) -> tuple[Floats, float]:
     squared *= -2
     squared += norms
     squared += norms[:, None]
-    squared.ravel()[np.flatnonzero(squared <= rounding)] = 0  # a few, as a rule
+    squared.ravel()[np.flatnonzero(squared <= rounding)] = 0  # few, mostly the diagonal
     return squared, rounding
 
 

@@ -25,14 +25,14 @@ CANDIDATES = 59
 
 
 class PartialFactor:
-    """The partial Cholesky factor F of G on the pivots chosen so far, F Lᵀ = k(X, pivots).
+    """The Cholesky factor F of G on the pivots chosen so far, of c: F Lᵀ = k(X, pivots).
 
     L is always up to date, the residual's diagonal as of the last `update`, one pass over the
     data. Where F does not fit in half of the working memory it is not kept.
     """
 
     def __init__(self, gram: Gram, c: int) -> None:
-        self.gram = gram
+        self.gram, self.c = gram, c
         fits = 8 * gram.n * c <= gram.budget.bytes // 2 and not gram.rows.lazy
         self.F = np.zeros((gram.n, c if fits else 0), order="F")  # columns take memory when written
         self.is_kept = fits
@@ -48,9 +48,9 @@ class PartialFactor:
         return len(self.pivots)
 
     @property
-    def exhausted(self) -> bool:
-        """Whether the residual was zero to rounding at the last update."""
-        return bool(self.diag.max() <= self.floor)
+    def complete(self) -> bool:
+        """Whether there are c pivots, or the residual was zero to rounding at the last update."""
+        return self.rank >= self.c or bool(self.diag.max() <= self.floor)
 
     def at(self, rows: Indices) -> Floats:
         """Return F[rows]."""
@@ -114,13 +114,13 @@ def greedy(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:  # noqa: 
     largest of them is above what the others had at the last pass.
     """
     factor = PartialFactor(gram, c)
-    while factor.rank < c and not factor.exhausted:
+    while not factor.complete:
         order = np.argsort(-factor.diag, kind="stable")
         few, others = order[:STEP], factor.diag[order[STEP : STEP + 1]]
         bound = max(factor.floor, float(others.max(initial=0.0)))
         found = few[pivoted_cholesky(factor.residual(few, few), choose_largest(bound), STEP)]
         factor.append((found if len(found) else order[:1])[: c - factor.rank])
-        if factor.rank < c:
+        if not factor.complete:
             factor.update()
     return gram.landmarks(factor.pivots)
 
@@ -131,7 +131,7 @@ def sparse_greedy(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
     With e_j the residual of column j, it takes ‖e_j‖² / e_jj off tr(G − K̂).
     """
     factor = PartialFactor(gram, c)
-    while factor.rank < c and not factor.exhausted:
+    while not factor.complete:
         eligible = np.flatnonzero(factor.diag > factor.floor)
         size = min(CANDIDATES, len(eligible))
         candidates = np.sort(rng.choice(eligible, size=size, replace=False))
@@ -153,32 +153,32 @@ def random_pivots(gram: Gram, c: int, rng: np.random.Generator) -> Indices:
     the diagonal of the last pass and accepted by that of now. Fewer come back if it vanishes.
     """
     factor, rate = PartialFactor(gram, c), 1.0
-    while factor.rank < c and not factor.exhausted:
-        proposed = _propose(factor, c, rate, rng)
-        pivots, rate = _accept(factor, proposed, c, rng)
+    while not factor.complete:
+        proposed = _propose(factor, rate, rng)
+        pivots, rate = _accept(factor, proposed, rng)
         if len(pivots):
             factor.append(pivots)
         elif factor.rank == factor.updated:
             factor.diag[proposed] = 0  # their residual is rounding alone
-        if _is_outdated(factor, factor.rank, c, rate):
+        if _is_outdated(factor, factor.rank, rate):
             factor.update()
             rate = 1.0
     return factor.pivots
 
 
-def _is_outdated(factor: PartialFactor, rank: int, c: int, rate: float) -> bool:
+def _is_outdated(factor: PartialFactor, rank: int, rate: float) -> bool:
     """Whether a pass costs less than the proposals that it saves, of which `rate` are accepted.
 
     In multiplications, of which a proposal takes c², and d for each of its c kernel values.
     """
-    n, d, old = factor.gram.n, factor.gram.rows.n_features, factor.updated
+    n, d, c, old = factor.gram.n, factor.gram.rows.n_features, factor.c, factor.updated
     saved, update = (c - rank) * (1 - rate) * c * (c + d), n * (rank - old) * (rank + d)
     return old < rank < c and SMALL_PRODUCTS * saved > rate * update
 
 
-def _propose(factor: PartialFactor, c: int, rate: float, rng: np.random.Generator) -> Indices:
+def _propose(factor: PartialFactor, rate: float, rng: np.random.Generator) -> Indices:
     """Draw twice as many proposals as the missing pivots need, in so far as memory allows."""
-    n, memory = factor.gram.n, factor.gram.budget.bytes // 8
+    n, c, memory = factor.gram.n, factor.c, factor.gram.budget.bytes // 8
     width = 8 * (c + STEP + factor.gram.rows.n_features)
     fits = min(memory // width, int(np.sqrt(memory / 8)))
     wanted = 2 * min((c - factor.rank) / max(rate, 1 / n), c)
@@ -187,15 +187,15 @@ def _propose(factor: PartialFactor, c: int, rate: float, rng: np.random.Generato
 
 
 def _accept(
-    factor: PartialFactor, proposed: Indices, c: int, rng: np.random.Generator
+    factor: PartialFactor, proposed: Indices, rng: np.random.Generator
 ) -> tuple[Indices, float]:
     """Return the proposals accepted one after the other, and the share accepted in the end.
 
-    It ends at the c-th pivot, where a pass has become worth while, and where all are rounding.
+    It ends at the c-th pivot, where a pass is worth its cost, and where all are rounding.
     """
     rows, places = np.unique(proposed, return_inverse=True)
-    gram, drawn_by, rank = factor.gram.restrict(rows), factor.diag[proposed], factor.rank
-    F = np.zeros((len(proposed), c))
+    gram, drawn_by = factor.gram.restrict(rows), factor.diag[proposed]
+    c, rank, F = factor.c, factor.rank, np.zeros((len(proposed), factor.c))
     F[:, :rank] = factor.at(rows)[places]
     found, rate = np.arange(0), 1.0
     for start in range(0, len(proposed), STEP):
@@ -213,7 +213,7 @@ def _accept(
             corner = _cholesky(residual[np.ix_(new, new)])
             F[after, rank : rank + len(new)] = _divide(values, corner)
         rank += len(new)
-        if rank in (c, factor.updated) or _is_outdated(factor, rank, c, rate):
+        if rank in (c, factor.updated) or _is_outdated(factor, rank, rate):
             break
     return proposed[found], rate
 
