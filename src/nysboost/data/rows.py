@@ -223,7 +223,7 @@ class ArrayRows(Rows):
     @property
     def numbers_per_row(self) -> int:
         if arrays.is_sparse(self.data):
-            return 2 * -(-int(self.data.nnz) // self.n)
+            return 2 * -(-int(self.data.nnz) // max(1, self.n))
         return self.n_features
 
     @cached_property

@@ -53,7 +53,7 @@ class Factor:
         return bool(n * self.shape[1] * gram.dtype.itemsize <= gram.budget.bytes // 2)
 
     def keep(self) -> Array | None:
-        """Compute F and keep it, if it fits: all of its rows are asked for."""
+        """Return F, computed and kept if it fits, else None."""
         if self.kept is None and self.fits(self.rows.n) and not self.rows.lazy:
             self.kept = self.transform.write(self.rows)
         return self.kept
@@ -64,7 +64,7 @@ class Factor:
         return self.transform.write(self.rows) if F is None else F
 
     def at(self, rows: Indices) -> Array:
-        """Return F[rows], shape (len(rows), K): a few rows are no reason to compute all."""
+        """Return F[rows], shape (len(rows), K), without computing the other rows."""
         return self.transform.features(rows) if self.kept is None else arrays.take(self.kept, rows)
 
     def only(self, rows: Indices) -> Factor:
@@ -139,11 +139,9 @@ class Factor:
         `row_cap` rows take part, or all. The second value is the negative eigenvalues' share.
         """
         (n, K), eps = self.shape, self.transform.gram.eps
-        if row_cap is None or n <= max(row_cap, 2 * K):
-            R = self.triangular()
-        else:
-            R = triangular_factor(self.at(spaced_indices(n, max(row_cap, 2 * K))))
-        eigenvalues, basis = spectrum(R, self.weights, eps)
+        size = n if row_cap is None else max(row_cap, 2 * K)
+        factor = self if n <= size else self.only(spaced_indices(n, size))
+        eigenvalues, basis = spectrum(factor.triangular(), self.weights, eps)
         sizes = np.abs(eigenvalues)  # none at all where every feature is zero
         floor = cutoff(ROUNDING, eps) * float(sizes.max(initial=0.0))
         positive = np.flatnonzero(eigenvalues > floor)
@@ -152,7 +150,7 @@ class Factor:
         return rotation, mass
 
 
-# What passes do to a block of features: plain functions, which can be sent to where rows are
+# Functions of a block of features, which can be pickled for the workers of a pass
 
 
 def _inner(_: None, F: Array, V: Array) -> Array:

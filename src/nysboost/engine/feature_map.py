@@ -1,4 +1,4 @@
-"""The feature map x ↦ k(x, Z) N: the form in which every approximation meets rows."""
+"""The feature map x ↦ k(x, Z) N: the form of every approximation."""
 
 from __future__ import annotations
 
@@ -72,11 +72,11 @@ class FeatureMap:
 
     @cached_property
     def without_rows(self) -> FeatureMap:
-        """The same map without the data it was fitted on: what travels to a worker."""
+        """The same map without the training rows, to be sent to a worker."""
         return self.with_gram(self.gram.forget_rows())
 
     def round_to(self, gram: Gram) -> FeatureMap:
-        """Return the map over a Gram in float32, say, without features that are rounding there."""
+        """Return the map over a Gram of lower precision, without features below its rounding."""
         if gram.eps <= arrays.epsilon(self.projection):
             return self.with_gram(gram)
         # the inverses of W's eigenvalues
@@ -93,8 +93,8 @@ class FeatureMap:
 
     def __call__(self, X: Any) -> Array:
         """Return the features of the rows of a table, matched by names if it has them, (n, r)."""
-        codes = getattr(self.gram, "codes", None)
-        X = codes(X, missing="refuse") if codes is not None and is_frame(X) else X
+        if self.gram.codes is not None and is_frame(X):
+            X = self.gram.codes(X, missing="refuse")
         if getattr(X, "shape", ())[:1] == (0,):
             return arrays.empty((0, self.rank), arrays.as_float(arrays.dense(X)))
         rows, width = make_stream(X), self.gram.rows.n_features
@@ -104,8 +104,6 @@ class FeatureMap:
 
     def features(self, rows: Indices | slice | None = None) -> Array:
         """Return F at rows of the Gram itself (default all), shape (len(rows), r)."""
-        if rows is not None and not isinstance(rows, slice) and len(rows) == 0:
-            return arrays.empty((0, self.rank), self.gram.rows.template)
         X = self.gram.take(slice(None) if rows is None else rows, self.landmarks)
         return self.write(ArrayRows(X))
 
@@ -227,7 +225,7 @@ class FeaturePass(Task):
 
 
 def _scratch(columns: int, template: Array) -> Callable[[int], Array | None]:
-    """Return memory of each thread for so many rows, which the next call hands out again.
+    """Return a function of a number of rows that returns memory, the same in each call of a thread.
 
     Without it Dask's workers take a third more time.
     """

@@ -18,7 +18,7 @@ NOISELESS = 1e-6  # noise below this share of the variance of y is as much round
 
 @dataclass(frozen=True, eq=False)
 class LinearPredictor:
-    """μ + F w with features F = k(x, Z) N, whatever the weights minimise: (t,) and (r, t)."""
+    """μ + F w with features F = k(x, Z) N, mean μ (t,) and weights w (r, t)."""
 
     features: FeatureMap
     mean: Array
@@ -37,15 +37,14 @@ class LinearPredictor:
     @property
     def landmarks(self) -> Array:
         """Z, shape (c, d)."""
-        points: Any = self.features.landmarks.points
-        return points  # type: ignore[no-any-return]
+        return self.features.landmarks.Z
 
     def predict(self, F: Array) -> Array:
         """Return the means at rows with features F, shape (n, t)."""
         return self.mean + F @ self.w
 
     def evaluate(self, rows: Any, budget: Budget) -> Array:
-        """Return the means of rows, wherever they are, shape (n, t)."""
+        """Return the means of rows in any storage, shape (n, t)."""
         values: Array = rows.gather(self.weighted_map.write(rows, budget=budget))
         return values + arrays.like(arrays.to_host(self.mean), values)
 
@@ -82,9 +81,9 @@ class LinearModel(LinearPredictor):
     def spread(self, F: Array, *, seen: bool = False) -> Array:
         """Return the variance of an observation at rows with features F, over s², shape (n,).
 
-        1 for the noise, f(FᵀF + γI)⁻¹fᵀ for the weights, and (k(x, x) − ‖f‖²)/γ for what no
-        landmark knows, the kernel's amplitude, far from all of them; here γ is `doubt`. Of rows
-        that were `seen` in training it is that of the weights without them.
+        It is 1 for the noise, f(FᵀF + γI)⁻¹fᵀ for the weights, and (k(x, x) − ‖f‖²)/γ for the part
+        of the prior that no landmark explains; here γ is `doubt`. For rows that were `seen` in
+        training the weights are those without them.
         """
         xp = namespace(F)
         known = xp.sum((F @ self.root) ** 2, axis=1)
@@ -109,11 +108,11 @@ class LinearModel(LinearPredictor):
 
 def _height(features: FeatureMap) -> float:
     """Return k(x, x), the same everywhere: 1, and of an ANOVA kernel more."""
-    points: Any = features.landmarks.points
-    return float(features.gram.kernel.diag(points[:1, :])[0])  # type: ignore[attr-defined]
+    kernel: Any = features.gram.kernel  # type: ignore[attr-defined]
+    return float(kernel.diag(features.landmarks.Z[:1, :])[0])
 
 
 def _inverse_root(FF: Array, gamma: float) -> Array:
     """Return R with R Rᵀ = (FᵀF + γI)⁻¹."""
-    xp = namespace(FF)
-    return triangular_inverse(xp.linalg.cholesky(FF + gamma * arrays.identity(FF.shape[0], FF))).T
+    ridged = FF + gamma * arrays.identity(FF.shape[0], FF)
+    return triangular_inverse(namespace(FF).linalg.cholesky(ridged)).T

@@ -174,7 +174,7 @@ class LowRankMatrix(LinearOperator):
     def _solve(self, b: Array, alpha: float) -> tuple[Floats, float]:
         """Return y with x = (b − F y) / α the solution, and the relative residual of x.
 
-        What is left of b is F (y − S Fᵀ x): each step of refinement is one pass over the rows.
+        The residual is F (y − S Fᵀ x): each step of refinement is one pass over the rows.
         """
         (eigenvalues, T), S = self._spectrum, self._factor.weights[:, None]
         gain = (eigenvalues / (eigenvalues + alpha))[:, None]
@@ -203,7 +203,7 @@ class LowRankMatrix(LinearOperator):
         return best, reached
 
     def _like(self, y: Floats) -> Array:
-        """Return float64 values where the features are."""
+        """Return y in float64, in the namespace and on the device of the features."""
         return arrays.like(y, arrays.in_float64(self._weights_like))
 
     @cached_property
@@ -219,7 +219,7 @@ class LowRankMatrix(LinearOperator):
         return spectrum(self._triangle, self._factor.weights, self.gram.eps)
 
 
-# What passes do to a block of features: plain functions, which can be sent to where rows are
+# Functions of a block of features, which can be pickled for the workers of a pass
 
 
 def _diagonal(weights: Array, F: Array) -> Array:

@@ -1,4 +1,4 @@
-"""The residual R = G − F S Fᵀ − δI: its entries, what bounds them, and its norms, tile by tile.
+"""The residual R = G − F S Fᵀ − δI: entries, bounds of entries, and norms, tile by tile.
 
 Expanding ‖G − K̂‖² into inner products would be cheaper and cancels: below a relative error of
 about 1e-7 it returns noise.
@@ -78,7 +78,7 @@ class Residual:
 
     @cached_property
     def noise(self) -> float:
-        """What rounding does to R_ij / √(g_i g_j)."""
+        """Rounding error of R_ij / √(g_i g_j)."""
         eps = self.gram.eps
         if self._span is None:
             return 4 * eps
@@ -114,7 +114,7 @@ class Residual:
         return float(np.linalg.norm(self.factor.fold(_moments, np.sqrt(self.factor.weights))))
 
 
-# What passes do to a block of features: plain functions, which can be sent to where rows are
+# Functions of a block of features, which can be pickled for the workers of a pass
 
 
 def _diagonals(of_a_row: tuple[Floats, Floats | None, float, float], F: Array, g: Floats) -> Floats:
@@ -133,7 +133,7 @@ def _moments(roots: Floats, F: Array) -> Floats:
 
 
 def _norm(A: Floats) -> float:
-    """Return ‖A‖₂ to a digit, all that a rounding error needs: an SVD takes long."""
+    """Return ‖A‖₂ to one digit, enough for a rounding error, by power iteration."""
     scale = float(np.abs(A).max(initial=0.0))
     if scale == 0:
         return 0.0
@@ -208,7 +208,7 @@ def _largest_eigenvalue(times: Callable[[Floats], Floats], n: int) -> float:
         dense = np.column_stack([times(column) for column in np.eye(n)])
         return float(np.abs(np.linalg.eigvalsh(dense)).max())
     operator = LinearOperator((n, n), matvec=lambda v: times(v.ravel()), dtype=np.float64)
-    start = np.ones(n) + np.linspace(0, 1, n)  # a fixed vector: the answer has no seed
+    start = np.ones(n) + np.linspace(0, 1, n)  # fixed, so that the result has no seed
     values = eigsh(operator, k=1, which="LM", tol=1e-4, v0=start, return_eigenvectors=False)
     return float(abs(values[0]))
 

@@ -1,7 +1,7 @@
-"""Norms of the residual and of G from pairs of rows that are drawn at random.
+"""Norms of the residual and of G, estimated from random pairs of rows.
 
-A normal approximation alone is too sure of itself where most of a mean rests on a few values that
-the sample may have missed. What makes up a share ε of all rows is missing from s of them with
+A normal approximation alone gives too narrow intervals where most of a mean comes from a few values
+that the sample may have missed. What makes up a share ε of all rows is missing from s of them with
 probability e^(−sε): a share of L/s, with L = log 1/δ, is added to the upper end.
 """
 
@@ -23,13 +23,12 @@ PAIRS = 10**6  # pairs of rows that make an interval narrow enough: 2 % of the e
 GROUP = 64  # rows and columns of a block of pairs: larger are faster, smaller meet more rows
 GRAM_GROUP = 8  # the same for ‖G‖, which needs no features: more rows are worth more than speed
 GRAM_SHARE = 0.15  # of the pairs, for ‖G‖, which varies less than the residual
-PAIRS_PER_FEATURE = 0.5  # for each kernel value of drawn rows' features: best on MNIST
 WORTH_ALL = 0.7  # share of the kernel values up to which the features of all rows are computed
 LEAST_GROUPS = 6  # with fewer blocks the rows of one block would count for all
 
 
 class Findings(NamedTuple):
-    """What was found about R: ‖R‖_F² with its least and most, and tr R, with what it took."""
+    """Estimates of ‖R‖_F², within bounds, and of tr R, with kernel values and rows evaluated."""
 
     squared_norm: Estimate
     least: float
@@ -43,7 +42,7 @@ class Findings(NamedTuple):
 def look_at_all_rows(
     residual: Residual, g: Floats, pairs: int, delta: float, rng: np.random.Generator
 ) -> Findings:
-    """Look at the diagonal of all rows, and draw pairs in proportion to a_i a_j."""
+    """Evaluate the diagonal of all rows, and draw pairs in proportion to a_i a_j."""
     d, a = residual.all_diagonals(g)
     again = residual.n_landmarks if residual.factor.kept is None else 0
     size, groups = _sizes(pairs, again, GROUP)
@@ -62,9 +61,10 @@ def look_at_all_rows(
 def look_at_some_rows(
     residual: Residual, g: Floats, entries: int, delta: float, rng: np.random.Generator
 ) -> Findings:
-    """Draw rows in proportion to k(x, x), and look at their diagonal and at pairs of them."""
+    """Draw rows in proportion to k(x, x), and evaluate their diagonal and pairs of them."""
     total, c = float(g.sum()), residual.n_landmarks
-    size, groups = _sizes(entries, c, min(4 * GROUP, int(2 * PAIRS_PER_FEATURE * c)))
+    # blocks of c rows have half a pair for each kernel value of the features: best on MNIST
+    size, groups = _sizes(entries, c, min(4 * GROUP, c))
     blocks, rows, both = [], [], []
     for i, j, B, features in _draw_residuals(residual, g, size, groups, rng):
         blocks.append(B)
@@ -72,11 +72,11 @@ def look_at_some_rows(
         both += [residual.diagonals(F, g[at]) for at, F in zip((i, j), features, strict=True)]
     seen = np.concatenate(rows)
     ratios, bounds = np.concatenate(both, axis=1) / g[seen]
-    # a row that no landmark knows misses all of k(x, x); more than that only where it was seen
+    # a row far from all landmarks has R_ii = k(x, x); larger ratios are known from drawn rows only
     most = max(1.0, float(bounds.max()))
     off_diagonal = mean_of_pairs(blocks, ratios, most, delta) * total**2
     diagonal = mean_of_rows(g[seen] * ratios**2, float(g.max()) * most**2, delta) * total
-    # tr R may be negative: seen from either end, what is measured is not
+    # tr R may be negative; distances from either end of the range are not
     away, lowest = deviations(delta, len(seen)), min(0.0, float(ratios.min()))
     high = mean_of_rows(ratios - lowest, most - lowest, delta).interval(away)[1] + lowest
     low = most - mean_of_rows(most - ratios, most - lowest, delta).interval(away)[1]
@@ -173,13 +173,13 @@ class Estimate:
         return Estimate(self.value * factor, self.error * factor, self.unseen * factor)
 
     def interval(self, deviations: float) -> tuple[float, float]:
-        """Return what lies within so many standard errors, and what may not have been seen."""
+        """Return the ends at so many standard errors, the upper one with `unseen`."""
         margin = deviations * self.error
         return self.value - margin, self.value + margin + self.unseen
 
 
 def mean_of_rows(values: Floats, most: float, delta: float) -> Estimate:
-    """Estimate the mean of what independent rows have; those not drawn have `most` at most."""
+    """Estimate the mean of values of independent rows; those not drawn are at most `most`."""
     s, mean = len(values), float(values.mean())
     unseen = min(1.0, math.log(1 / delta) / s)
     return Estimate(mean, float(values.std(ddof=1)) / s**0.5, unseen * (most - mean))

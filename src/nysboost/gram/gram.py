@@ -43,11 +43,13 @@ class EntryCounter:
 
 
 class Gram(ABC):
-    """A symmetric positive semidefinite n×n matrix that is asked for blocks.
+    """A symmetric positive semidefinite n×n matrix, evaluated by blocks.
 
-    Values pass through `against`, which counts them in `counter`; `budget` is for passes over rows.
+    Values pass through `against`, which counts them in `counter`; `budget` is for passes over rows;
+    `codes` make numbers of a data frame.
     """
 
+    codes: Any = None
     parallel = True
     _holding = False
     _held: Array | None = None
@@ -57,6 +59,13 @@ class Gram(ABC):
         self._set_rows(rows)
         self.budget = budget or Budget()
         self.counter = EntryCounter()
+
+    def __repr__(self) -> str:
+        kernel = f"{self.kernel}, " if hasattr(self, "kernel") else ""
+        return (
+            f"{type(self).__name__}({kernel}n={self.n}, n_features={self.rows.n_features}, "
+            f"dtype={self.dtype}, entries_evaluated={self.entries_evaluated})"
+        )
 
     def _set_rows(self, rows: Rows) -> None:
         self.rows, self.n = rows, rows.n
@@ -82,7 +91,7 @@ class Gram(ABC):
 
     @property
     def entries_evaluated(self) -> int:
-        """The entries asked for so far: a cost that no hardware changes."""
+        """Number of kernel values so far: a cost that does not depend on hardware."""
         return self.counter.count
 
     def block(self, rows: Indices, cols: Indices) -> Array:
@@ -138,7 +147,7 @@ class Gram(ABC):
         return self.evaluate(self.take(rows, landmarks), landmarks)
 
     def take(self, rows: Indices | slice, landmarks: Landmarks) -> Array:  # noqa: ARG002
-        """Return the Gram's own rows, as far as values against the landmarks need them."""
+        """Return the Gram's own rows, or the columns of them that these landmarks need."""
         return self.rows.take(rows)
 
     def evaluate(self, X: Array, landmarks: Landmarks) -> Array:
@@ -184,9 +193,7 @@ class Gram(ABC):
 
 
 class KernelGram(Gram):
-    """The Gram matrix of a kernel on the rows of a table; `codes` make numbers of a data frame."""
-
-    codes: Any = None
+    """The Gram matrix of a kernel on the rows of a table."""
 
     def __init__(self, rows: Rows, kernel: Kernel, budget: Budget | None = None) -> None:
         super().__init__(rows, budget)
@@ -232,12 +239,6 @@ class KernelGram(Gram):
             rounded._holding, self._rounded = True, found
         return found
 
-    def __repr__(self) -> str:
-        return (
-            f"KernelGram({self.kernel}, n={self.n}, n_features={self.rows.n_features}, "
-            f"dtype={self.dtype}, entries_evaluated={self.entries_evaluated})"
-        )
-
 
 class PrecomputedGram(Gram):
     """A Gram matrix that the user computed, in memory or memory-mapped.
@@ -259,7 +260,7 @@ class PrecomputedGram(Gram):
     def _matrix(self) -> Array:
         if isinstance(self.rows, ArrayRows):
             return self.rows.data
-        return self.rows.take(slice(None))  # rows that are gone say so
+        return self.rows.take(slice(None))  # dropped rows raise an error
 
     def _entries(self, rows: Indices, columns: Indices) -> Array:
         G = self._matrix
@@ -282,17 +283,11 @@ class PrecomputedGram(Gram):
         """Return G[S, S], copied into memory: s² values, however large n is."""
         return self.with_rows(ArrayRows(self._entries(indices, indices)))
 
-    def __repr__(self) -> str:
-        return (
-            f"PrecomputedGram(n={self.n}, dtype={self.dtype}, "
-            f"entries_evaluated={self.entries_evaluated})"
-        )
-
 
 def _consecutive(rows: Indices) -> bool:
     return len(rows) > 0 and bool((np.diff(rows) == 1).all())
 
 
 def _diagonal(kernel: Kernel, X: Array) -> Array:
-    """Return k(x, x) as a column: this is what a worker runs."""
+    """Return k(x, x) as a column."""
     return kernel.diag(X)[:, None]

@@ -1,4 +1,4 @@
-"""From data and a kernel to a Gram matrix, which is looked at on a few rows before any work."""
+"""From data and a kernel to a Gram matrix, checked on a few rows before any work."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def on_other_rows(gram: Gram, X: Any) -> Gram:
 def probe(gram: Gram) -> Gram:
     """Refuse a kernel that a principal submatrix shows to be no kernel, before any work."""
     W = Sample.of(gram, spaced_indices(gram.n, PROBE_ROWS)).matrix
-    gram.counter.count = 0  # every method looks at the same probe first
+    gram.counter.count = 0  # the same for every method
     xp = namespace(W)
     if not bool(xp.all(xp.isfinite(W))):
         raise ValueError(NOT_FINITE)

@@ -41,7 +41,7 @@ class SklearnKernel(Kernel):
 class CallableKernel(Kernel):
     """A user's vectorised function ``k(X, Y, **params) -> (n, m)``, its answers checked."""
 
-    parallel: ClassVar[bool] = False  # nobody promised that it can be
+    parallel: ClassVar[bool] = False  # it may not be thread-safe
 
     function: Callable[..., Array]
     params: Mapping[str, Any] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class CallableKernel(Kernel):
             msg = f"The kernel function {self.name} cannot be called as k(X, Y{given}): {error}."
             raise TypeError(msg) from error
         except ValueError:
-            return  # functions of other languages do not say what they take
+            return  # functions of other languages have no signature
 
     def __call__(self, X: Array, Y: Array) -> Array:
         """Return the kernel matrix of shape (n, m)."""

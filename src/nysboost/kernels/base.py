@@ -1,4 +1,4 @@
-"""What a kernel is, and its parameters: checked when it is made, numbers when it meets data."""
+"""The base class of kernels, and their parameters, which are checked and read off the data."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def finite(kernel: Kernel, values: Array) -> Array:
 
 
 def require_bandwidth(name: str, value: Bandwidth) -> None:
-    """Refuse what is neither a positive number nor a rule."""
+    """Raise unless the value is a positive number, a rule or None."""
     if isinstance(value, str):
         if value not in ("median", "scale"):
             msg = f'{name} is a positive number, "median" or "scale", but {value!r} was given.'

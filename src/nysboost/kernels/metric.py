@@ -15,7 +15,7 @@ from nysboost.kernels import base
 from nysboost.kernels.base import Bandwidth, Evaluator, Kernel
 from nysboost.kernels.warp import Quantiles
 from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, Floats, dense, is_sparse, like, namespace
+from nysboost.numerics.arrays import Array, Floats, dense, is_sparse, like
 from nysboost.numerics.checks import format_value
 
 
@@ -153,9 +153,7 @@ class Mapped(Kernel, ABC):
 
     def diag(self, X: Array) -> Array:
         """Return ones, shape (n,)."""
-        if is_sparse(X):
-            return np.ones(X.shape[0], dtype=X.dtype)
-        return namespace(X).ones_like(X[:, 0])
+        return like(np.ones(X.shape[0]), X)
 
     def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
         """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""

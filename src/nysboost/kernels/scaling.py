@@ -1,4 +1,4 @@
-"""Coordinates of scaled features, and the way back: a metric of the rows as they are."""
+"""Coordinates of scaled features, and the metric of the raw rows that they amount to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quantiles in the place of values: each feature through a rising function of it alone."""
+"""Quantile transform of each feature by an increasing piecewise linear function."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def _through(pieces: Pieces, X: Array) -> Array:
     """Return each column after its piecewise linear function."""
     found = _take_pieces(pieces, X)
     start, height, slope, most = (found[i, ...] for i in range(4))
-    with np.errstate(over="ignore", invalid="ignore"):  # out of range is infinitely far
+    with np.errstate(over="ignore", invalid="ignore"):  # out of range becomes infinite
         # what rounding adds at the end of a piece may not pass the beginning of the next
         return namespace(X).minimum(height + slope * (X - start), most)
 

@@ -52,14 +52,14 @@ class Namespace(Protocol):
 def namespace(*arrays: Array) -> Namespace:
     """Return the array API namespace of the dense arrays (NumPy if all are sparse)."""
     dense = [array for array in arrays if not is_sparse(array)]
-    numpy = all(type(array) is np.ndarray for array in dense)  # told in a tenth of the time
+    numpy = all(type(array) is np.ndarray for array in dense)  # ten times faster
     found: Namespace = numpy_api if numpy else compat.array_namespace(*dense)
     return found
 
 
 def is_sparse(array: object) -> TypeGuard[Any]:
     """Whether it is a sparse matrix or array of SciPy."""
-    return type(array) is not np.ndarray and bool(issparse(array))  # told in a fifth of the time
+    return type(array) is not np.ndarray and bool(issparse(array))  # five times faster
 
 
 SUPPORTED = "NumPy, PyTorch and CuPy"
@@ -100,7 +100,7 @@ def floats_on_host(array: Array) -> Floats:
 
 def like(values: NDArray[Any], reference: Array, dtype: Any = None) -> Array:
     """Return `values` in the namespace, on the device and in the dtype of `reference`."""
-    if type(values) is np.ndarray is type(reference):  # told in a tenth of the time
+    if type(values) is np.ndarray is type(reference):  # ten times faster
         return values.astype(dtype or reference.dtype, copy=False)
     if isinstance(values, np.ndarray) and not is_numpy(reference):
         # PyTorch takes no negative strides; a number would become a vector of one
@@ -140,12 +140,12 @@ def empty(shape: tuple[int, ...], reference: Array) -> Array:
 
 
 def identity(size: int, reference: Array) -> Array:
-    """Return the identity matrix, made where `reference` is: nothing crosses over to a device."""
+    """Return the identity matrix, made on the device of `reference`."""
     return namespace(reference).eye(size, **_kind(reference))
 
 
 def take(array: Array, indices: Indices | slice, axis: int = 0) -> Array:
-    """Return the rows, or columns, at `indices`, which live on the host or were `place`."""
+    """Return the rows, or columns, at `indices`, on the host or moved by `place`."""
     if is_numpy(array):
         return array[indices] if axis == 0 else array[:, indices]
     if isinstance(indices, slice):
@@ -154,7 +154,7 @@ def take(array: Array, indices: Indices | slice, axis: int = 0) -> Array:
 
 
 def place(indices: Indices, reference: Array) -> Indices:
-    """Return indices where an array lives, for those who take at them again and again."""
+    """Return indices on the device of an array, for taking at them several times."""
     if is_numpy(reference) or not isinstance(indices, np.ndarray):
         return indices
     at = np.ascontiguousarray(indices)  # PyTorch takes no negative strides
@@ -198,7 +198,7 @@ def dtype_name(array: Array) -> str:
 
 @cache
 def _numpy_name(dtype: np.dtype[Any]) -> str:
-    return dtype.name  # which NumPy spells out anew each time
+    return dtype.name  # which NumPy makes anew each time
 
 
 def epsilon(array: Array) -> float:

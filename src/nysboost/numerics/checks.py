@@ -21,7 +21,7 @@ def unknown(what: str, name: object, known: Iterable[str]) -> str:
     folded = {candidate.lower(): candidate for candidate in known}
     near = difflib.get_close_matches(str(name).lower(), folded, n=3, cutoff=0.5)
     hint = f" Did you mean {' or '.join(repr(folded[one]) for one in near)}?" if near else ""
-    # of as many as methods, the nearest are enough
+    # of many names the nearest are enough
     all_ = "" if near and len(folded) > 20 else f" Known are {', '.join(folded.values())}."
     return f"There is no {what} {name!r}.{hint}{all_}"
 
@@ -38,22 +38,22 @@ def format_count(n: int, what: str) -> str:
 
 
 def require_number(name: str, value: Any) -> None:
-    """Refuse what is not a finite number."""
+    """Raise unless the value is a finite number."""
     _require(name, "must be a number", value, -np.inf, np.inf)
 
 
 def require_positive(name: str, value: Any) -> None:
-    """Refuse what is not a positive finite number."""
+    """Raise unless the value is a positive finite number."""
     _require(name, "must be a positive number", value, 0, np.inf)
 
 
 def require_fraction(name: str, value: Any) -> None:
-    """Refuse what is not a number between 0 and 1."""
+    """Raise unless the value is a number between 0 and 1."""
     _require(name, "lies between 0 and 1", value, 0, 1)
 
 
 def require_count(name: str, value: Any) -> None:
-    """Refuse what is not a positive whole number."""
+    """Raise unless the value is a positive whole number."""
     _require(name, "must be a positive whole number", value, 0, np.inf, Integral)
 
 
@@ -104,7 +104,7 @@ def column_sizes(values: Array) -> Floats:
 
 
 def all_finite(values: Array) -> bool:
-    """Whether an array has neither NaN nor infinity: its sum tells, without a mask."""
+    """Whether an array has neither NaN nor infinity, by its sum first, which needs no mask."""
     xp = arrays.namespace(values)
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(xp.isfinite(xp.sum(values))) or bool(xp.all(xp.isfinite(values)))

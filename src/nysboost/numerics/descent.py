@@ -1,4 +1,4 @@
-"""L-BFGS in forty lines and Adam in twenty, on arrays of any namespace."""
+"""L-BFGS and Adam, on arrays of any namespace."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import TypeAlias
 from nysboost.numerics.arrays import Array, namespace
 from nysboost.numerics.tolerances import NOTHING, SUFFICIENT
 
-MEMORY = 10  # pairs of steps from which L-BFGS knows the curvature
+MEMORY = 10  # pairs of steps in which L-BFGS keeps the curvature
 FORGET, FORGET_SQUARE = 0.9, 0.99  # shares of mean gradient and square that Adam keeps in a step
-STILL = 1e-12  # a slope of nothing
+STILL = 1e-12  # added to Adam's denominator
 SHRUNK = 0.1  # of their mean, added to squares of rows: 1e-6 makes errors of Covertype 1 % larger
 
 Pairs: TypeAlias = deque[tuple[Array, Array, Array]]
@@ -25,7 +25,7 @@ def descend(
     max_iter: int,
     worth: float = 0.0,
 ) -> Array:
-    """Return where L-BFGS arrives from x; SciPy's costs several times as much, for its threads.
+    """Minimise by L-BFGS from x, and return the last point; SciPy's takes several times as long.
 
     `objective` maps x to value and gradient, at most `max_iter` times after the first. The second
     step in a row that gains < `worth` is the last.
@@ -58,7 +58,7 @@ def descend(
 def anneal(
     gradient_at: Callable[[Array, int], Array | None], x: Array, steps: int, rate: Array
 ) -> Array:
-    """Return where Adam (Kingma and Ba 2015) arrives from x, its rates falling along a cosine.
+    """Minimise by Adam (Kingma and Ba 2015) from x, with rates that fall along a cosine.
 
     `gradient_at` maps x and the step's number to a gradient, or to None to leave the step out.
     """
@@ -102,6 +102,6 @@ def _squares_of_rows(a: Array) -> Array:
 
 
 def _dot(a: Array, b: Array) -> Array:
-    """Return ⟨a, b⟩, a scalar on the device of the data: nobody has to wait for it there."""
+    """Return ⟨a, b⟩, a scalar on the device of the data, without waiting for it."""
     xp = namespace(a)
     return xp.reshape(a, (-1,)) @ xp.reshape(b, (-1,))

@@ -7,7 +7,7 @@ import numpy as np
 # Rounding
 
 EPS = float(np.finfo(np.float64).eps)  # of float64, in which all small dense algebra is done
-ROUNDING = 4  # epsilons of the largest eigenvalue below which W or A knows nothing
+ROUNDING = 4  # epsilons of the largest eigenvalue below which those of W or A are rounding
 SUMMED = 16  # epsilons by which two inner products of equal columns may differ
 EXHAUSTED = 16  # c times so many epsilons of the largest diagonal are what c eliminations round
 ASYMMETRIC = 1000  # epsilons of the largest entry beyond which G[i, j] ≠ G[j, i] is not rounding
@@ -42,8 +42,8 @@ SHALLOW = 1e-8  # above it float32 will do for the gradient's last two products 
 CLEAR = 1e-6  # above it float32 will do for what a projector misses (MNIST: 1e-5)
 NOTHING_LEFT = 1e-20  # little more than rounding
 NEAR_ROUNDING = 1e-8  # an error below which a fitted core has lost digits (solar: 1e-11, not 4e-15)
-SUFFICIENT = 1e-3  # share of its promise that a step has to keep
-NOTHING = 1e-9  # a promise that is not worth an evaluation
+SUFFICIENT = 1e-3  # share of the predicted decrease that a step has to reach
+NOTHING = 1e-9  # a predicted decrease that is not worth an evaluation
 
 
 def cutoff(size: int, eps: float) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -34,28 +35,23 @@ class Tree:
         expected = most * U.shape[0] / (n or U.shape[0])
         if expected < most:
             most = max(1, int(expected - 4 * expected**0.5))
-        directions: list[Floats] = []
-        thresholds: list[float] = []
-        children: list[list[int]] = []
-        leaves = 0
+        nodes: list[tuple[Floats, float, list[int]]] = []
+        leaves = count(1)
 
         def grow(rows: Indices) -> int:
-            nonlocal leaves
             cut = None if len(rows) <= most else _cut(arrays.take(U, rows))
             if cut is None:
-                leaves += 1
-                return -leaves
+                return -next(leaves)
             direction, threshold, above = cut
-            node = len(thresholds)
-            directions.append(direction)
-            thresholds.append(threshold)
-            children.append([0, 0])
-            children[node] = [grow(rows[~above]), grow(rows[above])]
+            node, children = len(nodes), [0, 0]
+            nodes.append((direction, threshold, children))
+            children[:] = grow(rows[~above]), grow(rows[above])
             return node
 
         grow(np.arange(U.shape[0]))
-        at = np.array(children, dtype=np.intp).reshape(-1, 2)
-        return cls(np.array(directions).reshape(-1, U.shape[1]), np.array(thresholds), at)
+        directions = np.array([direction for direction, _, _ in nodes]).reshape(-1, U.shape[1])
+        children = np.array([pair for _, _, pair in nodes], dtype=np.intp).reshape(-1, 2)
+        return cls(directions, np.array([threshold for _, threshold, _ in nodes]), children)
 
     @property
     def n_leaves(self) -> int:
