@@ -14,7 +14,9 @@ import numpy as np
 import pytest
 import sklearn
 from hypothesis import HealthCheck, settings
+from threadpoolctl import threadpool_limits
 
+threadpool_limits(1)  # a plugin may have imported NumPy before this file
 settings.register_profile(
     "nysboost",
     deadline=None,
