@@ -14,7 +14,7 @@ from sklearn.utils.validation import _check_feature_names, validate_data
 from nysboost.data.lazy import compute_parts, has_rows, is_lazy
 from nysboost.data.recognise import is_external, make_rows, make_stream, scan_rows, to_table
 from nysboost.data.rows import MEDIAN_ROWS, EncodedRows, scan_size, spaced_indices
-from nysboost.numerics.arrays import Floats, is_sparse
+from nysboost.numerics.arrays import Floats, floats_on_host, is_sparse
 from nysboost.numerics.checks import NotFiniteError, refuse_unequal
 from nysboost.tables.codes import Codes, refuse_far
 from nysboost.tables.columns import ColumnSummary, median, sample_step, summarise_columns
@@ -116,11 +116,11 @@ def _schema_of_numbers(rows: Any, names: list[str] | None, missing: str) -> Sche
     table = rows.take(slice(None, None, sample_step(rows.n)) if rows.in_memory else spread)
     if is_sparse(table):
         return Schema((), rows.n_features, medians=csc_median_axis_0(table.tocsc()))
-    looks = summarise_columns(table)
     if names is None:
-        medians = np.array([median(look.sample) for look in looks])
+        medians = np.array([median(column) for column in floats_on_host(table).T])
         return Schema((), rows.n_features, medians=medians)
-    named = [replace(look, name=name) for look, name in zip(looks, names, strict=True)]
+    looks = zip(summarise_columns(table), names, strict=True)
+    named = [replace(look, name=name) for look, name in looks]
     return Schema.from_summaries([named], missing, named=True)
 
 
