@@ -19,7 +19,7 @@ from nysboost.kernels.scaling import SCALINGS, Scale, Scaling, principal, unit_s
 from nysboost.numerics.arrays import Array, Floats, dense, like, namespace, on_device
 from nysboost.numerics.checks import unknown
 from nysboost.numerics.descent import anneal
-from nysboost.numerics.kmeans import clusters
+from nysboost.numerics.kmeans import FEW_ITER, clusters
 from nysboost.numerics.progress import Progress
 from nysboost.search import tuning
 from nysboost.search.data import uses_folds
@@ -94,7 +94,7 @@ class Candidate:
             A = np.asarray(self.shape)
         X = sample.X[: batch_rows(c), :]
         if self.place is None:
-            Z, _ = clusters(X, c, rng, max_iter=5)  # 300 change errors by chance alone
+            Z, _ = clusters(X, c, rng, max_iter=FEW_ITER)
             return Solution(self.kernel, Z, like(A, Z), START_GAMMA)
         gram = KernelGram(ArrayRows(X), replace(self.kernel, metric=Metric(A)))
         Z, N = self.place(gram, c, rng)
