@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import nysboost as nb
+from nysboost.numerics import resources
 from nysboost.numerics.resources import (
     Budget,
     as_bytes,
@@ -203,6 +204,23 @@ def test_what_runs_on_one_core_has_one_thread_and_others_have_theirs():
         with limit_threads(most):
             assert (usable_threads(Budget()), blas_threads()) == (threads, {threads})
     assert usable_threads(Budget(threads=1)) == 1
+
+
+def test_a_limit_that_is_left_while_another_is_applied_is_no_longer_there(monkeypatch):
+    threads, left = [16, 8], []
+
+    def get(i):
+        while left:
+            left.pop().__exit__()
+        return threads[i]
+
+    made = tuple((partial(get, i), partial(threads.__setitem__, i)) for i in (0, 1))
+    monkeypatch.setattr(resources, "_libraries", lambda: made)
+    outer, inner = limit_blas(2), limit_blas(1)
+    with outer, inner:
+        assert threads == [1, 1]
+        left.append(outer)  # as if it were collected when inner is left
+    assert threads == [16, 8]
 
 
 def _count_in_child(queue):

@@ -1,8 +1,8 @@
 """Memory and threads that a computation may use.
 
-OpenBLAS has one setting of threads for the process, which passes that overlap share: the first
-sets it, the last restores it. threadpoolctl's own limits cost 60 µs and do nothing in other
-threads.
+OpenBLAS has one setting of threads for the process, which passes that overlap share: the smallest
+limit holds, and the last pass restores it. threadpoolctl's own limits cost 60 µs and do nothing in
+other threads.
 """
 
 from __future__ import annotations
@@ -170,6 +170,8 @@ def _apply_limit() -> None:
             ours = wanted
         if limit is not None and ours != before:
             _changed[i] = before, ours
+    if _limit() != limit:  # a context was collected meanwhile
+        _apply_limit()
 
 
 def _forget_threads() -> None:
@@ -177,7 +179,8 @@ def _forget_threads() -> None:
     global _lock
     _lock = threading.RLock()
     _inside.clear()
-    _apply_limit()
+    if _changed:  # else the libraries may not be known yet, and looking for them takes time
+        _apply_limit()
 
 
 if hasattr(os, "register_at_fork"):
