@@ -205,10 +205,14 @@ def run(program: str, words: list[str], **how) -> subprocess.CompletedProcess[st
 class TestNoRoom:
     def test_a_full_disk_is_a_sentence_and_leaves_nothing(self, tmp_path):
         limited = START + LIMIT.format(50_000)
-        for what in ("nb.save(model, folder / 'm')", "model.transform(X, folder / 'f.npy')"):
+        limited += "from nysboost.cli.sinks import open_sink\n"
+        limited += "def write():\n with open_sink(folder / 'g.npy', None, force=False) as put:\n"
+        limited += "  while True: put({'u': X[:9, 0]})\n"  # so few that they stay in a buffer
+        transform = "model.transform(X, folder / 'f.npy')"
+        for what in ("nb.save(model, folder / 'm')", transform, "write()"):
             limited += f"try: {what}\nexcept OSError as error: print(error)\n"
         done = run(limited, [str(tmp_path)])
-        assert done.stdout.count(NO_ROOM) == 2, done.stderr
+        assert done.stdout.count(NO_ROOM) == 3, done.stderr
         assert list(tmp_path.iterdir()) == []
 
     def test_a_full_disk_ends_a_command_with_a_sentence_and_no_half_report(self, tmp_path):

@@ -44,8 +44,10 @@ def _open_npy(path: Path, block: NDArray[Any], n: int | None) -> Iterator[Put]:
     file.begin()
     try:
         yield file.write
-    finally:
-        file.finish()
+    except BaseException:
+        file.abandon()  # the first error counts
+        raise
+    file.finish()
 
 
 @contextmanager
