@@ -39,6 +39,12 @@ def join(leaves, U, R, counts=None, max_memory=2**30):
     )
 
 
+def test_leaves_without_rows_add_nothing():
+    X, _ = table()
+    leaves = Leaves.of(KERNELS[0], Tree.of(X, 200, len(X)), 0.1, X, 2)
+    assert [leaves(X[:n]).tolist() for n in (0, 1)] == [[], [[0.0, 0.0]]]
+
+
 def fit(kernel, tree, U, R, counts, rho, error=0.0):
     return join(Leaves.of(kernel, tree, rho, U, R.shape[1], error), U, R, counts)
 

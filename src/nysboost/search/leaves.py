@@ -79,7 +79,8 @@ class Leaves:
             values: Array = self._against(at)(arrays.take(U, rows)) @ self.w[at, :]
             return values
 
-        threads = min(usable_threads(budget or Budget()), len(visits)) if arrays.is_numpy(U) else 1
+        usable = usable_threads(budget or Budget()) if arrays.is_numpy(U) else 1
+        threads = max(1, min(usable, len(visits)))
         # with one BLAS thread the result does not depend on other threads of the process
         with one_blas_thread():
             for (rows, _), values in zip(visits, in_order(work, visits, threads), strict=True):

@@ -269,7 +269,7 @@ def _fit_to_all(trial: Trial, shares: Floats, c: int, work: Progress) -> Member:
     features = found.features(trial.scale)
     if not shares.any():
         mean, w = (0 * part for part in (trial.models[0].mean, features.normalization))
-        return Member(LinearPredictor(features, mean, w[:, :1] + mean), 0.0, data.codes)
+        return Member(LinearPredictor(features, mean, w[:1, :].T + mean), 0.0, data.codes)
     sums = moments_of(features, data.rows, data.Y, weights=data.weights, budget=data.budget)
     model = LinearModel.fit(features, sums, found.gamma * trial.multiple)
     if trial.local is None or shares[1] == 0:
