@@ -43,7 +43,7 @@ def save(figure: Any, name: str) -> None:
     plt.close(figure)
 
 
-def make_rows(page: str, first: str) -> list[list[str]]:
+def read_rows(page: str, first: str) -> list[list[str]]:
     """Return the cells of the table of a page whose head begins with a word."""
     text = (DOCS / page).read_text(encoding="utf-8")
     table = re.search(rf"^\| {first}\b.*\n\|[-| ]+\n((?:\|.*\n)+)", text, re.MULTILINE)
@@ -108,7 +108,7 @@ def draw_error_time() -> None:
 
 def draw_systems() -> None:
     """Draw mean error against time of all methods, with the Pareto front and ten names."""
-    rows = make_rows("systems.md", "method")
+    rows = read_rows("systems.md", "method")
     names = [row[0] for row in rows]
     errors = np.exp([np.mean(np.log([float(cell) for cell in row[1:6]])) for row in rows])
     seconds = np.array([max(float(row[6]), 0.01) for row in rows])
@@ -137,7 +137,7 @@ def draw_systems() -> None:
 
 def draw_zoo() -> None:
     """Draw a line of dots for each data set, one for each kernel, sorted by the median."""
-    rows = {row[0]: [float(cell) for cell in row[1:]] for row in make_rows("zoo.md", "data")}
+    rows = {row[0]: [float(cell) for cell in row[1:]] for row in read_rows("zoo.md", "data")}
     names = sorted(rows, key=lambda name: np.median(rows[name]), reverse=True)
     figure, axes = plt.subplots(figsize=(8.5, 5.2), layout="constrained")
     for at, name in enumerate(names):

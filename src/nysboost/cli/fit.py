@@ -116,13 +116,13 @@ def _fit_large(source: Source, tables: Iterable[Any], options: Namespace) -> Any
     """Look at all rows, then copy them as numbers to a file, from which any row can be taken."""
     names, ys = list(source.columns), list[Any]()
 
-    def look() -> Iterator[Any]:
+    def summarise() -> Iterator[Any]:
         for part in tables:
             ys.append(part.select([] if source.target is None else [source.target]))
             yield summarise_columns(part.select(names))
 
     missing = "refuse" if source.target is None else "fill"
-    schema = Schema.from_summaries(look(), missing, named=True)
+    schema = Schema.from_summaries(summarise(), missing, named=True)
     _say_columns(schema, sum(part.num_rows for part in ys))
     codes, y = Codes.of(schema), source.target_in(join_tables(ys))
     with _numbers_in_file(source, lambda part, at: codes(part.select(names), start=at)) as X:

@@ -325,13 +325,13 @@ def survey_rows(rows: DaskRows, sizes: Sequence[int]) -> DaskRows:
             f"Dask says that {rows.name} has chunks like {describe_location(rows.template)}, but "
             f"one is {describe_location(found)}. Say it with meta=, or turn them into NumPy "
             f"arrays: {rows.name}.map_blocks(numpy.asarray). Dask arrays of PyTorch tensors "
-            f"are not supported."
+            "are not supported."
         )
     return replace(rows, sizes=largest, held=(held, found))
 
 
 def _scan_chunk(chunk: Array, local: list[Indices], block_id: tuple[int, ...]) -> Scan:
-    """Scan at a chunk once: one task does all, so that no chunk has to travel to another."""
+    """Scan a chunk once: one task does all, so that no chunk has to travel to another."""
     sizes = checks.column_sizes(as_float(chunk)) if chunk.shape[0] else np.zeros(chunk.shape[1])
     bad = block_id[0] if not np.isfinite(sizes).all() else inf
     return sizes, bad, _rows_of_chunk(chunk, local, block_id)

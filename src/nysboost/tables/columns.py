@@ -127,7 +127,7 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class ColumnSummary:
-    """What was seen of the column `name`; looks at parts of it add up.
+    """What was seen of the column `name`; summaries of its parts add up.
 
     `counts` has the values that are no numbers yet. Numbers, or what else is `sampled`, have a
     `sample`, one of so many as `every` says, the one `far` from 0, and the `least` but 0.
@@ -145,7 +145,7 @@ class ColumnSummary:
 
     @classmethod
     def at(cls, cells: RawColumn, size: int = SAMPLE_ROWS) -> ColumnSummary:
-        """Look at a column, or a part of it, of which `size` numbers are kept."""
+        """Summarise a column, or a part of it, of which `size` numbers are kept."""
         gaps, data = cells.gaps, cells.data
         about = cells.name, cells.kind, int(gaps.sum())
         if cells.values is not None:
@@ -160,10 +160,10 @@ class ColumnSummary:
         return cls(*about, Counter(), there[::every], far, least, every, cells.kind)
 
     def __add__(self, other: ColumnSummary) -> ColumnSummary:
-        """Return the look at both parts, or say that they do not go together."""
-        kinds = {look.kind for look in (self, other) if look.counts or look.sampled}
+        """Return the summary of both parts, or say that they do not go together."""
+        kinds = {summary.kind for summary in (self, other) if summary.counts or summary.sampled}
         kind = self.kind if not kinds else "object" if len(kinds) > 1 else kinds.pop()
-        sampled = sorted({look.sampled for look in (self, other) if look.sampled})
+        sampled = sorted({summary.sampled for summary in (self, other) if summary.sampled})
         sampled = ["number"] if sampled == ["boolean", "number"] else sampled
         if len(sampled) > 1:
             both = " in some parts and ".join(PLURALS[each] for each in sampled)
@@ -183,7 +183,7 @@ def sample_step(n: int, size: int = SAMPLE_ROWS) -> int:
 
 
 def summarise_columns(part: Any, parts: int = 1) -> list[ColumnSummary]:
-    """Look at each column of one of so many parts of a table."""
+    """Return the summary of each column of a table, or of one of so many parts of it."""
     size = max(1, SAMPLE_ROWS // parts)
     return [ColumnSummary.at(cells, size) for cells in read_columns(part)]
 
@@ -191,14 +191,14 @@ def summarise_columns(part: Any, parts: int = 1) -> list[ColumnSummary]:
 # Deciding
 
 
-def decide(look: ColumnSummary, missing: str) -> Column:
+def decide(summary: ColumnSummary, missing: str) -> Column:
     """Say what a column is; gaps are refused unless `missing` is "fill"."""
-    name, kind, form, marks = look.name, look.kind, "", list[str]()
-    values, counts = list(look.counts), np.array(list(look.counts.values()), dtype=np.intp)
+    name, kind, form, marks = summary.name, summary.kind, "", list[str]()
+    values, counts = list(summary.counts), np.array(list(summary.counts.values()), dtype=np.intp)
     if kind == "object" or (kind == "category" and not values):
         kind, form, numbers = of_values.kind_of(values, counts)
-        if kind == "numbers, but" or look.sampled:  # other parts of the column came as numbers
-            kind = look.sampled or "number"
+        if kind == "numbers, but" or summary.sampled:  # other parts of the column came as numbers
+            kind = summary.sampled or "number"
             numbers, wrong = of_values.numbers_as(kind, values, form)
             if (at := first_of(wrong)) is not None:
                 raise ValueError(
@@ -215,37 +215,38 @@ def decide(look: ColumnSummary, missing: str) -> Column:
                 f"{', '.join(map(repr, marks))}: these are taken as missing values.",
                 stacklevel=2,
             )
-        look = read + replace(look, counts=Counter())
-    if look.gaps and missing != "fill":
-        raise ValueError(say_gaps(name, look.gaps))
+        summary = read + replace(summary, counts=Counter())
+    if summary.gaps and missing != "fill":
+        raise ValueError(say_gaps(name, summary.gaps))
     if kind == "category":
-        return _category(look)
-    if look.gaps and not look.sampled:
-        msg = f"Column {name!r} has no value in any of {look.gaps} rows, and is left out."
+        return _category(summary)
+    if summary.gaps and not summary.sampled:
+        msg = f"Column {name!r} has no value in any of {summary.gaps} rows, and is left out."
         warnings.warn(msg, stacklevel=2)
-        return Column(name, "empty", gaps=look.gaps)
-    if not np.isfinite(look.far) or (kind == "number" and is_far(abs(look.far), look.least)):
-        raise ValueError(say_far(name, look.far))
-    middle = median(np.abs(look.sample[look.sample != 0])), median(look.sample)
-    return Column(name, kind, (), look.gaps, tuple(marks), *middle, form=form)
+        return Column(name, "empty", gaps=summary.gaps)
+    far = summary.far
+    if not np.isfinite(far) or (kind == "number" and is_far(abs(far), summary.least)):
+        raise ValueError(say_far(name, far))
+    middle = median(np.abs(summary.sample[summary.sample != 0])), median(summary.sample)
+    return Column(name, kind, (), summary.gaps, tuple(marks), *middle, form=form)
 
 
-def _category(look: ColumnSummary) -> Column:
-    name, there = look.name, look.counts.total()
-    if look.kind == "object" and len(look.counts) > max(FEW_FOR_TEXT, there / 2):
-        dates = all(of_values.in_usual_form(v, of_values.DAY_FIRST) != v for v in look.counts)
+def _category(summary: ColumnSummary) -> Column:
+    name, there = summary.name, summary.counts.total()
+    if summary.kind == "object" and len(summary.counts) > max(FEW_FOR_TEXT, there / 2):
+        dates = all(of_values.in_usual_form(v, of_values.DAY_FIRST) != v for v in summary.counts)
         hint = " Dates whose day and month could be swapped are written 2020-01-31." * dates
         warnings.warn(
-            f"Column {name!r} is text with {len(look.counts)} different values in {there} rows: "
+            f"Column {name!r} is text with {len(summary.counts)} different values in {there} rows: "
             f"nothing can be learned from values that hardly come again, and it is left out.{hint}",
             stacklevel=2,
         )
-        return Column(name, "text", gaps=look.gaps)
+        return Column(name, "text", gaps=summary.gaps)
     counts: Counter[Any] = Counter()
-    for value, count in look.counts.items():
+    for value, count in summary.counts.items():
         counts[of_values.plain(value)] += count
     values = tuple(sorted(counts, key=lambda v: (isinstance(v, str), v)))
-    return Column(name, "category", values, look.gaps, counts=tuple(counts[v] for v in values))
+    return Column(name, "category", values, summary.gaps, counts=tuple(counts[v] for v in values))
 
 
 def median(values: Floats) -> float:

@@ -119,9 +119,9 @@ def _schema_of_numbers(rows: Any, names: list[str] | None, missing: str) -> Sche
     if names is None:
         medians = np.array([median(column) for column in floats_on_host(table).T])
         return Schema((), rows.n_features, medians=medians)
-    looks = zip(summarise_columns(table), names, strict=True)
-    named = [replace(look, name=name) for look, name in looks]
-    return Schema.from_summaries([named], missing, named=True)
+    pairs = zip(summarise_columns(table), names, strict=True)
+    summaries = [replace(summary, name=name) for summary, name in pairs]
+    return Schema.from_summaries([summaries], missing, named=True)
 
 
 def _encode(estimator: Any, missing: str, X: Any, start: int = 0) -> Any:

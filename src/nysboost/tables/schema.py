@@ -48,9 +48,9 @@ class Schema:
     def from_summaries(
         cls, parts: Iterable[Sequence[ColumnSummary]], missing: str, *, named: bool
     ) -> Schema:
-        """Decide what each column is from looks at the columns of each part of a table."""
+        """Decide what each column is from summaries of the columns of each part of a table."""
         summaries = reduce(lambda upper, lower: [*map(add, upper, lower)], parts)
-        found = tuple(decide(look, missing) for look in summaries)
+        found = tuple(decide(summary, missing) for summary in summaries)
         if not any(column.used for column in found):
             what = "all are text that hardly comes again, or have no values"
             raise ValueError(f"X has no column that can be used: {what}.")

@@ -173,7 +173,7 @@ def find_decimal(
     writing: TextFormat,
     schema: Schema | None,
 ) -> TextFormat:
-    """Return the writing in which most cells are numbers: first that of a model's file, then dots.
+    """Return the format in which most cells are numbers: first that of a model's file, then dots.
 
     Where cells such as 1,234 say no more, the comma is before decimals, unless it separates cells.
     """
