@@ -41,6 +41,13 @@ def test_workers_read_the_chosen_columns_of_every_form(suffix, tmp_path):
 
 
 @pytest.mark.usefixtures("_in_this_thread")
+def test_an_array_of_one_axis_is_one_column(tmp_path):
+    np.save(tmp_path / "v.npy", X[:, 0])
+    found = cluster.dask_table(Source(open_table(tmp_path / "v.npy"), ["0"]))
+    np.testing.assert_array_equal(found.compute(), X[:, :1])
+
+
+@pytest.mark.usefixtures("_in_this_thread")
 def test_parts_of_a_text_file_are_read_as_the_whole(tmp_path):
     frame = pd.DataFrame(
         {"a": np.arange(99.0), "town": ["Ulm", "", "7"] * 33, "code": [1, 2, 3] * 33}

@@ -85,7 +85,8 @@ def dask_target(source: Source) -> Any:
 
 def _read_rows(path: str, block_info: Any) -> Any:
     start, stop = block_info[None]["array-location"][0]
-    return np.array(np.load(path, mmap_mode="r")[start:stop])
+    rows = np.array(np.load(path, mmap_mode="r")[start:stop])
+    return rows[:, None] if rows.ndim == 1 else rows
 
 
 def _read_lines(start: int, size: int, file: CsvFile, columns: list[str]) -> Any:
