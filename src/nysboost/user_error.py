@@ -48,7 +48,7 @@ class NoTableError(TableError):
 
 @contextmanager
 def with_exit_code(code: int) -> Iterator[None]:
-    """Say what is wrong: an option (`WRONG_CALL`), say, and not the data."""
+    """Give errors inside an exit code: that of a wrong option (`WRONG_CALL`), for example."""
     try:
         yield
     except (ValueError, OSError) as error:

@@ -115,7 +115,7 @@ class FeatureMap:
         return rows.map(FeaturePass(self, budget=budget), self.rank, out=out)
 
     def prepare(self, template: Array) -> tuple[Evaluator, Multiply | None]:
-        """Return x ↦ k(x, Z) and values ↦ values · N, for such rows; NumPy's are kept."""
+        """Return x ↦ k(x, Z) and values ↦ values · N for rows like `template`; NumPy's are kept."""
         kept: dict[Any, tuple[Evaluator, Multiply | None]]
         kept = self.__dict__.setdefault("_prepared", {}) if type(template) is np.ndarray else {}
         key = template.dtype, template.shape[1]  # rows of a precomputed matrix come in two widths

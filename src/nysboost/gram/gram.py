@@ -97,7 +97,7 @@ class Gram(ABC):
     def block(self, rows: Indices, cols: Indices) -> Array:
         """Return G[rows, cols]."""
         if self._holding and len(rows) == len(cols) == self.n:
-            self.whole()  # which most of these blocks are
+            self.whole()  # nearly all blocks of this size are G itself
         held = self._cut_out(rows, cols)
         return self.cross(rows, self.landmarks(cols)) if held is None else held
 
@@ -155,7 +155,7 @@ class Gram(ABC):
         return self.against(landmarks, X)(X)
 
     def against(self, landmarks: Landmarks, template: Array) -> Evaluator:
-        """Return x ↦ k(x, Z), with what depends on Z alone prepared once, for such rows."""
+        """Return x ↦ k(x, Z) for rows like `template`, with what depends on Z prepared once."""
         prepared = self._against(landmarks, template)
         return lambda X, out=None: self.counter.add(prepared(X, out))
 

@@ -66,7 +66,7 @@ class Kernel:
     def against(self, Y: Array) -> Evaluator:
         """Return x ↦ k(x, Y) for points Y (m, d), with what depends on Y alone prepared once.
 
-        Y is dense or CSR, and of the dtype, as the points x to come.
+        Y is dense or CSR as the points x to come are, and has their dtype.
         """
         if type(self).__call__ is Kernel.__call__:
             return self._against(Y)

@@ -98,8 +98,8 @@ class BaseLearner(Estimator):
             raise ValueError("X is an iterator, whose blocks (X, y) have targets: leave y out.")
         first, rest = given.take_buffer(given.blocks_of(X, sample_weight))
         self._fit(*first)
-        for of_block, targets, weights in rest:
-            self.partial_fit(of_block, targets, sample_weight=weights)
+        for block, targets, weights in rest:
+            self.partial_fit(block, targets, sample_weight=weights)
         return self
 
     def _sample_weight(self, weights: Any, n: int, *, first: bool = True) -> Floats | None:
