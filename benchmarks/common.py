@@ -146,7 +146,7 @@ def time_in_turn(
 
 
 def clock_of(options: argparse.Namespace) -> Callable[[], float]:
-    """Return the clock that --wall chooses."""
+    """Return the clock that --wall chooses, an option of some benchmarks."""
     return time.perf_counter if options.wall else time.process_time
 
 
@@ -288,7 +288,6 @@ def benchmark(
         parser.add_argument("--data", choices=("paper", "synthetic"), default="paper")
         parser.add_argument("--plot", type=Path, help="JSON of an earlier run to show again")
         common = {"rounds": (rounds, "how often each is timed"), "markdown": False}
-        common |= {"wall": (False, "time on the clock in place of processor time")}
         add_options(parser, common | {"out": Path(f"out/{Path(script).stem}.json")})
         given = parser.parse_args(arguments)
         path = given.plot or given.out
