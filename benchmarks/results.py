@@ -60,7 +60,7 @@ def put_categories(known: dict[str, Any], runs: list[dict[str, Any]]) -> None:
     losses: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for run in runs:
         losses[run["table"]][run["learner"]].append(run["loss"])
-    known["categories"] = {
+    known["categories"] |= {
         name: {
             "splits": min(map(len, found.values())),
             "loss": {who: float(f"{np.mean(values):.4g}") for who, values in found.items()},
