@@ -98,6 +98,18 @@ def test_rows_with_gaps_are_left_out_and_counted(name, tmp_path):
     assert source.dropped_rows == 1
 
 
+@pytest.mark.parametrize("name", ["t.csv", "t.npy"])
+def test_rows_without_a_target_are_left_out_and_no_others(name, tmp_path):
+    holes = FRAME.copy()
+    holes.loc[7, "c"] = holes.loc[9, "a"] = np.nan
+    holes.to_csv(tmp_path / "t.csv", index=False)
+    np.save(tmp_path / "t.npy", holes)
+    command = ["fit", str(tmp_path / name), "--out", "m", "--target", "2"]
+    source = open_source(make_parser().parse_args([*command, "--drop-missing-target"]))
+    assert [part.shape[0] for part in source.parts()] == [49]
+    assert source.dropped_rows == 1
+
+
 def test_a_column_that_is_text_in_one_file_of_a_folder_is_text_in_all(tmp_path):
     folder = tmp_path / "folder"
     folder.mkdir()

@@ -100,6 +100,19 @@ def test_the_headline_says_wins_ties_and_losses(errors, seconds, says):
     assert says in say_outcome(outcomes, "RMSE", "y")
 
 
+def test_few_held_out_rows_decide_nothing_unless_they_agree():
+    def say(theirs):
+        rows = {OURS: np.array([1.0, 2.0, 1.5, 1.0] * 5), LINEAR: np.array(theirs * 5)}
+        outcomes = [
+            Outcome(name, {"error": [np.sqrt(losses.mean())], "seconds": [1.0]}, losses)
+            for name, losses in rows.items()
+        ]
+        return say_outcome(outcomes, "RMSE", "y")
+
+    assert say([1.5, 2.5, 2.0, 1.5]).startswith("NysBoost predicts y best")
+    assert "20 rows are too few to say whether NysBoost or the linear" in say([9.0, 0.1, 0.1, 0.1])
+
+
 def test_categories_are_integers_and_gaps_are_nan():
     train = pa.table({"size": [1.0, None, 3.0, 4.0], "colour": ["red", "blue", None, "red"]})
     test = pa.table({"size": [None, 2.0], "colour": ["green", "blue"]})

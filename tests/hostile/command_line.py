@@ -196,7 +196,7 @@ REFUSED: dict[str, tuple[int, str]] = {
     "transform none t.csv --out p.npy": (3, "There is no model none"),
     "learn latin.csv --target a": (2, "no column 'a'"),
     "learn alone.csv --target a": (2, "no column beside"),
-    "learn gap.csv --target b": (4, "no value in 1 rows"),
+    "learn gap.csv --target b": (4, "no value in 1 row, first in row 0: --drop-missing-target"),
     "learn few.csv --target a": (2, "too few for 5 folds"),
     "learn words.csv --target b --task regression": (2, "is text"),
     "learn constant.csv --target a": (2, "1.0 in every row: there is nothing to learn"),
@@ -234,6 +234,7 @@ ACCEPTED = {
     f"{FIT.replace('t.csv', 'wide.libsvm')} && transform m wide.libsvm --out f.npy": ["rows: 40"],
     f"{LEARN.format('quoted.csv')}": ["20 rows, 1 columns"],
     "fit beside.npz --target y --out m --components 5 --drop-missing": ["dropped rows:"],
+    "fit beside.npz --target y --out m --components 5 --drop-missing-target": ["dropped rows:"],
     f"compare truths.csv {QUICK}": ["40 rows", "3 columns"],
     **{
         FIT.replace("t.csv", f"{name}.csv"): ["rows: 40", "columns: 3", *said]

@@ -191,7 +191,7 @@ SINGLE: dict[str, Any] = {
     "class_weight of another name": (
         lambda: classifier(class_weight="even").fit(X, LABELS), "but 'even' was given"),
     "class_weight of 0 for one of two classes": (
-        lambda: classifier(class_weight={0: 0, 1: 1}).fit(X, LABELS), "of rows that count"),
+        lambda: classifier(class_weight={0: 0, 1: 1}).fit(X, LABELS), "all rows that count"),
     "sample_weight: one number": (
         lambda: regressor().fit(X, Y, sample_weight=3.0).predict(X[:9]),
         lambda found: close_to(fitted("regressor").predict(X[:9]))(found)),

@@ -189,6 +189,14 @@ def test_a_column_without_values_is_left_out_and_told_of():
     assert schema.read(pa.table({"x": [3.0]}))[1] is None
 
 
+def test_a_column_of_other_categories_than_in_fitting_is_told_of():
+    schema = Schema.of(pa.table({"express": ["yes", "no"] * 10, "size": np.arange(20.0)}))
+    later = pa.table({"express": [True, False] * 10, "size": np.arange(20.0)})
+    with pytest.warns(UserWarning, match="'express' has no value that was there in fitting"):
+        schema.read(later)
+    schema.read(later.slice(0, 9))  # a few may be new ones
+
+
 def test_a_file_without_names_gets_some_unless_they_are_counted(tmp_path):
     (tmp_path / "t.csv").write_text("5.1,3.5\n4.9,3.0\n")
     table, _ = read(tmp_path / "t.csv")

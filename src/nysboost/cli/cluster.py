@@ -48,8 +48,9 @@ def dask_table(source: Source, chunk_bytes: int = CHUNK_BYTES) -> Any:
     import dask.dataframe as dd
 
     file, path, columns = source.file, source.file.path.resolve(), list(source.columns)
-    if source.drop_missing:
-        msg = "--drop-missing and --scheduler do not go together: leave rows out beforehand."
+    if source.drops:
+        what = "--drop-missing" if source.drop_missing else "--drop-missing-target"
+        msg = f"{what} and --scheduler do not go together: leave rows out beforehand."
         raise UserError(msg)
     if path.suffix == ".zarr":
         return da.from_zarr(str(path))[:, [int(name) for name in columns]]

@@ -60,7 +60,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--task": _choice("auto", "regression", "classification") | {
         "help": "auto (default): text and two values are classified, numbers are regressed",
     },
-    "--components": _count(1) | {"help": "number of landmarks; default: the library's"},
+    "--components": _count(1) | {"help": "landmarks at most; default 256 with --target, else 240"},
     "--method": {"default": "joint", "help": "a method of nysboost list; default joint"},
     "--kernel": {"default": "rbf", "help": "a kernel of nysboost list; default rbf"},
     "--sigma": {"help": "width of the kernel: a number, median (default) or scale"},
@@ -77,11 +77,15 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--dataset": {"help": "which array of an .npz, HDF5 or Zarr file; default X"},
     "--drop-column": AGAIN | {"help": "leave out a column: name or number; may be given again"},
     "--drop-missing": FLAG | {"help": "leave out rows with missing values"},
+    "--drop-missing-target": FLAG | {"help": "leave out rows whose target is missing, no others"},
     "--category": AGAIN | {"help": "a column whose values are names, whatever they look like"},
     "--separator": {
         "type": _separator, "help": "separator of a text file, or tab; recognised if not given",
     },
-    "--decimal": {"choices": (".", ","), "help": "decimal point or comma; recognised if not given"},
+    "--decimal": {
+        "choices": (".", ","), "metavar": "CHARACTER",
+        "help": "decimal . or , in a text file; recognised if not given",
+    },
     "--encoding": {"help": "encoding of a text file, such as latin-1; recognised if not given"},
     "--folds": _count(2, 5) | {"help": "folds of the cross-validation; default 5"},
     "--methods": {
@@ -159,7 +163,7 @@ COMMANDS = {
         "Fit a model to a table and save it: a learner with --target, else an approximation.",
         "nysboost.cli.fit:run",
         "data --out --target --task --components --method --kernel --sigma --tol --test --local "
-        f"{CHOOSING} --seed {WRITING}",
+        f"--drop-missing-target {CHOOSING} --seed {WRITING}",
     ),
     "predict": Command(
         "Write the prediction for every row of a table.",
@@ -177,7 +181,8 @@ COMMANDS = {
     "learn": Command(
         "Compare learners on your table by cross-validation, and write a report.",
         "nysboost.cli.reports:learn",
-        f"data --target --task --components --folds --max-rows {CHOOSING} --seed --out --json",
+        "data --target --task --components --folds --max-rows --drop-missing-target "
+        f"{CHOOSING} --seed --out --json",
         {
             "--target": {"required": True},
             "--max-rows": {"default": 20_000, "help": "rows at most, at random; default 20,000"},

@@ -21,10 +21,11 @@ from nysboost.catalogue import find_method
 from nysboost.cli import cluster
 from nysboost.cli.sinks import print_found, refuse_existing
 from nysboost.cli.source import Source, open_source
-from nysboost.compare.learners import Problem, fit_and_test, make_learner, say_outcome
+from nysboost.compare.learners import FEWEST, Problem, fit_and_test, make_learner, say_outcome
 from nysboost.compare.methods import choose_kernel
 from nysboost.compare.page import format_number
 from nysboost.data.outputs import NpyOutput
+from nysboost.numerics.checks import format_count
 from nysboost.numerics.progress import count_rows
 from nysboost.numerics.resources import as_bytes
 from nysboost.tables.codes import Codes
@@ -67,7 +68,7 @@ def run(options: Namespace) -> dict[str, Any]:
         "landmarks": len(model.approximation_.landmarks),
         "rows": int(model.approximation_.shape[0]),
         "columns": len(source.columns),
-        **({"dropped_rows": source.dropped_rows} if source.drop_missing else {}),
+        **({"dropped_rows": source.dropped_rows} if source.drops else {}),
         "seconds": round(time.perf_counter() - begun, 3),
         "next": f"nysboost transform {options.out} new.csv --out features.npy",
     }
@@ -101,6 +102,9 @@ def _fit_table(source: Source, options: Namespace) -> tuple[Any, dict[str, Any]]
     problem = Problem(X, y, bool(classify), str(source.target), seed=options.seed)
     held = problem.hold_out() if options.test and classify is not None else None
     if held is None:
+        if options.test and classify is not None:
+            few = f"that takes {FEWEST} rows" if len(y) < FEWEST else "a label is in too few rows"
+            print(f"The error on held-out rows was not measured: {few}.")
         return make_model(options, classify).fit(X, y), {}
     model, outcomes = fit_and_test(make_model(options, classify), problem, held)
     sentence = say_outcome(outcomes, problem.measure, problem.target)
@@ -148,7 +152,7 @@ def _fit_array(source: Source, options: Namespace) -> Any:
 
     with _numbers_in_file(source, split) as X:
         y = source.y if source.target is None else np.concatenate(ys)[:, 0]
-        if source.y is not None and source.drop_missing:
+        if source.y is not None and source.drops:
             y = y[np.concatenate(source.kept)]
         return _fit_numbers(X, y, target, options)
 
@@ -200,7 +204,7 @@ def choose_task(y: Any, target: str, options: Namespace) -> tuple[Any, bool | No
     if options.task == "auto":
         classify = not numbers or (whole and values == 2)
         task, other = ("classification", "regression")[:: 1 if classify else -1]
-        why = f"it has {values} labels" if classify else "it holds numbers"
+        why = f"it has {format_count(values, 'label')}" if classify else "it holds numbers"
         also = f" (--task {other} otherwise)" if numbers else ""
         print(f"  task: {task} of {target!r}, because {why}{also}")
     if not (classify or numbers):

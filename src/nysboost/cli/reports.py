@@ -30,6 +30,8 @@ from nysboost.user_error import UserError
 
 LARGEST = 1e100
 """Numbers beyond this have squares that some learner cannot add up."""
+ONE_ALONE = 0.99
+"""Share of the variance that a column has beside which others do not count."""
 MOST_ROWS = 20_000
 """Most rows whose exact error can be afforded: it takes all n² entries."""
 
@@ -44,6 +46,8 @@ def learn(options: Namespace) -> dict[str, Any]:
     note, kept = _choose_rows(len(y), options)
     frame, y = frame.take(kept), y[kept]
     notes = [note, *Schema.of(frame).describe()]
+    if source.drops:
+        notes.insert(1, f"{format_count(source.dropped_rows, 'row')} with gaps left out before")
     print("\n  ".join(notes))
     target, folds = str(source.target), options.folds
     y, classify = choose_task(y, target, options)
@@ -107,7 +111,7 @@ def _commands_to_fit(
     if ours is None:
         return {}
     words = ["nysboost", "fit", str(options.data), "--out", "model.nysboost"]
-    words += spell(options, f"--target --task --components --seed {CHOOSING}")
+    words += spell(options, f"--target --task --components --seed --drop-missing-target {CHOOSING}")
     words += ["--no-local"] if ours.name == learners.COMPACT else []
     why = f"Fit {ours.name} to all rows and save it:"
     if not learners.is_tie(ours, outcomes[0]):
@@ -158,7 +162,7 @@ def _read_points(options: Namespace) -> tuple[Any, list[str], list[str]]:
         note, _ = _choose_rows(n, options)
     else:
         source = open_source(options)
-        (X, details), said = _read_numbers(source), source.file.notes
+        (X, details), said = _read_numbers(source, options.standardise), source.file.notes
         options.drop_missing = source.drop_missing
         note, kept = _choose_rows(X.shape[0], options)
         X = X if len(kept) == X.shape[0] else X[kept]
@@ -171,7 +175,7 @@ def _read_points(options: Namespace) -> tuple[Any, list[str], list[str]]:
     return X, said, [f"{note} They make {X.shape[1]:,} columns of numbers.", *details]
 
 
-def _read_numbers(source: Source) -> tuple[Any, list[str]]:
+def _read_numbers(source: Source, standardise: bool) -> tuple[Any, list[str]]:
     """Return the rows of a table as numbers, and what its columns are.
 
     Gaps are filled here; a fit without a target has to leave such rows out.
@@ -182,7 +186,16 @@ def _read_numbers(source: Source) -> tuple[Any, list[str]]:
         return table, []
     schema = Schema.of(table)
     source.drop_missing |= any(column.gaps for column in schema.columns)
-    return Codes.of(schema)(table), schema.describe()
+    codes = Codes.of(schema)
+    X, details = codes(table), schema.describe()
+    spread = np.bincount(codes.origins, (X - X.mean(axis=0)).var(axis=0), minlength=schema.width)
+    widest, total = int(np.argmax(spread)), float(spread.sum())
+    if not standardise and len(schema.columns) > 1 and spread[widest] > ONE_ALONE * total > 0:
+        details.append(
+            f"Column {schema.columns[widest].name!r} has nearly all of the variance, so that the "
+            "kernel hardly sees the others: --standardise scales all columns alike."
+        )
+    return X, details
 
 
 def _command_to_approximate(method: str, task: methods.Task, options: Namespace) -> dict[str, str]:
@@ -193,7 +206,8 @@ def _command_to_approximate(method: str, task: methods.Task, options: Namespace)
         return {"Approximate with it, in Python:": code}
     words = ["nysboost", "fit", str(options.data), "--out", "model.nysboost", "--method", method]
     words += ["--components", str(task.budget), *spell(options, f"--kernel --sigma {CHOOSING}")]
-    return {"Fit it to all rows and save it:": shlex.join(words)}
+    rows = "all rows without gaps" if options.drop_missing else "all rows"
+    return {f"Fit it to {rows} and save it:": shlex.join(words)}
 
 
 def list_all(options: Namespace) -> dict[str, Any]:

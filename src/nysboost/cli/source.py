@@ -23,8 +23,9 @@ from nysboost.user_error import WRONG_DATA, WRONG_MODEL, UserError, with_exit_co
 class Source:
     """Columns of a table, its target, and what is done about rows with gaps.
 
-    The target is a column, or an array `y` beside the others in the same file. `kept` says of
-    each part that was read which of its rows have no gaps.
+    The target is a column, or an array `y` beside the others in the same file. Rows with any gap
+    are left out, or those whose target is one. `kept` says of each part that was read which of
+    its rows were not.
     """
 
     file: Any
@@ -32,12 +33,18 @@ class Source:
     drop_missing: bool = False
     target: str | None = None
     y: Any = None
+    drop_missing_target: bool = False
     kept: list[Any] = field(default_factory=list, init=False)
 
     @property
     def dropped_rows(self) -> int:
-        """How many of the rows that were read have gaps and were left out."""
+        """How many of the rows that were read were left out."""
         return sum(int((~there).sum()) for there in self.kept)
+
+    @property
+    def drops(self) -> bool:
+        """Whether rows with some gaps are left out."""
+        return self.drop_missing or self.drop_missing_target
 
     @property
     def named(self) -> bool:
@@ -47,7 +54,7 @@ class Source:
     @property
     def whole(self) -> bool:
         """Whether these are all rows and columns of an array."""
-        return not (self.named or self.drop_missing) and len(self.columns) == len(self.file.names)
+        return not (self.named or self.drops) and len(self.columns) == len(self.file.names)
 
     def parts(self, more: Sequence[str] = ()) -> Iterator[Any]:
         """Read all rows once, in order: Arrow tables, or arrays where columns have no names.
@@ -55,12 +62,13 @@ class Source:
         The target comes after the columns, and then `more` columns.
         """
         self.kept, start, left = [], 0, 0
+        width = len(self.columns)
         used = [*self.columns, *([] if self.target is None else [self.target])]
         for block in self.file.batches(list(dict.fromkeys([*used, *more]))):
             n = block.shape[0]
             there = np.ones(n, dtype=bool)
-            if self.drop_missing:
-                there = _find_whole_rows(block, used)
+            if self.drops:
+                there = _find_whole_rows(block, used, 0 if self.drop_missing else width)
                 if self.y is not None and self.y.dtype.kind == "f":
                     y = self.y[start : start + n]
                     there &= np.isfinite(y.reshape(len(y), -1)).all(axis=1)
@@ -71,7 +79,7 @@ class Source:
             elif there.any():
                 yield block.filter(there) if self.named else block[there]
         if not left:
-            gaps = " without gaps" if self.drop_missing else ""
+            gaps = " without gaps" if self.drops else ""
             raise UserError(f"{self.file.path} has no rows{gaps}.", WRONG_DATA)
 
     def read(self) -> tuple[Any, Any]:
@@ -92,11 +100,14 @@ class Source:
         return read_target(table.column(self.target), self.target, str(self.file.path))
 
 
-def _find_whole_rows(block: Any, used: Sequence[str]) -> Any:
-    """Return which rows of a table or an array have no gap in the columns that are used."""
+def _find_whole_rows(block: Any, used: Sequence[str], first: int) -> Any:
+    """Return which rows of a table or an array have no gap in the columns from `first` on."""
     if isinstance(block, np.ndarray):
-        return np.isfinite(block[:, : len(used)]).all(axis=1)
-    return ~np.logical_or.reduce([cells.gaps for cells in read_columns(block, used)])
+        return np.isfinite(block[:, first : len(used)]).all(axis=1)
+    looked_at = used[first:]
+    if not looked_at:
+        return np.ones(block.shape[0], dtype=bool)
+    return ~np.logical_or.reduce([cells.gaps for cells in read_columns(block, looked_at)])
 
 
 def open_source(options: Namespace) -> Source:
@@ -114,7 +125,8 @@ def open_source(options: Namespace) -> Source:
         raise UserError(f"Nothing is left of the columns of {file.path}: {beside}.")
     for note in file.notes:
         print(note)
-    return Source(file, columns, options.drop_missing, target, y)
+    only_target = getattr(options, "drop_missing_target", False)
+    return Source(file, columns, options.drop_missing, target, y, only_target)
 
 
 def open_fitted(options: Namespace, model: Any, more: Sequence[str]) -> tuple[Source, list[str]]:

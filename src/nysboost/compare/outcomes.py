@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nysboost.numerics.progress import current
 
@@ -15,10 +17,11 @@ Measures = dict[str, float]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a candidate gave: each measure in each round."""
+    """What a candidate gave: each measure in each round, and of one round the loss of each row."""
 
     name: str
     measured: Mapping[str, Sequence[float]]
+    losses: NDArray[Any] | None = field(default=None, compare=False)
 
     def mean(self, measure: str) -> float:
         """Return the mean over the rounds."""

@@ -41,7 +41,8 @@ def check_settings(learner: Any) -> None:
     if not isinstance(learner.n_components, str):
         require_count("n_components", learner.n_components)
     elif learner.n_components != "auto":
-        raise ValueError(unknown("number of landmarks", learner.n_components, ("auto",)))
+        given = repr(learner.n_components)
+        raise ValueError(f'n_components must be a whole number or "auto", but {given} was given.')
     if not isinstance(learner.local, bool) and learner.local != "auto":
         require_count("local", learner.local)
     as_bytes(learner.max_memory)

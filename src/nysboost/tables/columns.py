@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,6 +27,9 @@ EXTREME = 1e60
 
 FEW_FOR_TEXT = 32
 """Different values that may each be in one row alone; beyond, text needs two rows for each."""
+
+MANY_UNKNOWN = 10
+"""Rows whose categories are all unknown that are no chance: another spelling, or another table."""
 
 PLURALS = {"number": "numbers", "boolean": "truth values", "date": "dates", "duration": "durations"}
 
@@ -118,6 +122,14 @@ class Column:
             raise ValueError(
                 f"Column {self.name!r} has the value {known[cells.data[row]]!r:.60} in row "
                 f'{start + row}, which was not there in fitting and which missing="raise" refuses.'
+            )
+        there = found != -1
+        if there.sum() >= MANY_UNKNOWN and (found[there] == -2).all():
+            warnings.warn(
+                f"Column {self.name!r} has no value that was there in fitting: it has "
+                f"{_list_some(known)}, and was fitted with {_list_some(self.values)}. Other "
+                "columns alone make the prediction.",
+                stacklevel=2,
             )
         return found
 
@@ -260,6 +272,12 @@ def is_far(size: Any, usual: float) -> Any:
 
 
 # Sentences
+
+
+def _list_some(values: Sequence[Any]) -> str:
+    """Return the first of some values, as a sentence has them."""
+    more = ", …" if len(values) > 3 else ""
+    return ", ".join(f"{value!r:.60}" for value in values[:3]) + more
 
 
 def say_gaps(name: str, count: int, first: str = "") -> str:

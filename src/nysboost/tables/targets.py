@@ -14,6 +14,7 @@ from sklearn.utils.validation import _assert_all_finite, column_or_1d
 
 from nysboost.data.lazy import gather
 from nysboost.numerics.arrays import Floats, Indices, to_host
+from nysboost.numerics.checks import format_count
 from nysboost.tables import values
 from nysboost.tables.frames import read_column
 from nysboost.user_error import TableError
@@ -60,7 +61,7 @@ def find_classes(labels: NDArray[Any]) -> tuple[NDArray[Any], Indices]:
     classes, codes = np.unique(labels, return_inverse=True)
     if len(classes) == 1:
         raise ValueError(
-            "A classifier needs at least two classes, but of rows that count y has one class, "
+            "A classifier needs at least two classes, but all rows that count have the label "
             f"{classes.tolist()[0]!r}: there is nothing to tell apart."
         )
     return classes, codes
@@ -118,9 +119,11 @@ def read_target(column: Any, name: str, path: str) -> NDArray[Any]:
         data, found = cells.replace_values(numbers), None
     gaps = cells.gaps if found is not None else np.isnan(data)
     if (row := values.first_of(gaps)) is not None:
+        rows = format_count(gaps.sum(), "row")
         raise TableError(
-            f"The target {name!r} of {path} has no value in {int(gaps.sum())} rows, first in row "
-            f"{row}: leave such rows out (--drop-missing)."
+            f"The target {name!r} of {path} has no value in {rows}, first in "
+            f"row {row}: --drop-missing-target leaves such rows out, --drop-missing all rows "
+            "with a gap in any column."
         )
     if found is not None:
         data = np.array([str(values.plain(v)) for v in found], dtype=object)[data]
