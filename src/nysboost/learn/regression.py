@@ -183,7 +183,12 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
     def _targets(self, y: Any, X: Any) -> Any:
         """Return y as numbers, shape (n, t)."""
         host = bring_to_host(y, self)
-        host = host if arrays.is_sparse(host) else to_numbers(host, name="y")
+        try:
+            host = host if arrays.is_sparse(host) else to_numbers(host, name="y")
+        except ValueError as error:
+            if "does not convert" not in str(error):
+                raise
+            raise ValueError(f"{error} For labels there is NystroemClassifier.") from error
         with np.errstate(over="ignore", invalid="ignore"):  # scikit-learn adds all numbers up
             checked = check_array(
                 host, ensure_2d=False, dtype=np.float64, input_name="y", estimator=self
