@@ -109,9 +109,9 @@ def test_every_file_and_module_of_ours_that_a_page_names_exists(path):
         assert not attribute or hasattr(found, attribute), (room, name, attribute)
 
 
-def test_a_journey_of_the_architecture_has_at_most_eight_steps_each_with_a_file():
-    journeys = read("ARCHITECTURE.md").partition("## Four journeys")[2].partition("\n## ")[0]
-    steps = re.findall(r"^(\d)\. ((?:.|\n(?=   ))*)", journeys, re.M)
+def test_a_call_of_the_architecture_has_at_most_eight_steps_each_with_a_file():
+    calls = read("ARCHITECTURE.md").partition("## Four calls")[2].partition("\n## ")[0]
+    steps = re.findall(r"^(\d)\. ((?:.|\n(?=   ))*)", calls, re.M)
     assert [number for number, _ in steps].count("1") == 4
     assert max(int(number) for number, _ in steps) <= 8
     assert all(".py`" in step for _, step in steps)
