@@ -90,6 +90,16 @@ def test_a_held_out_row_that_counts_twice_is_two_rows_in_a_mixture():
     np.testing.assert_allclose(mixture_weights(means, y, counts.astype(float)), twice, rtol=1e-8)
 
 
+def test_rows_of_little_weight_hardly_change_what_is_learned():
+    rng = np.random.default_rng(0)
+    X, fresh = rng.uniform(-2, 2, size=(2, 400, 2))
+    light = np.arange(400) % 2 == 1
+    y = np.where(light, 3 * rng.normal(size=400), np.sin(3 * X[:, 0]))
+    model = nb.NystroemRegressor(16, kernel="gaussian", metric="each", random_state=0)
+    predicted = model.fit(X, y, sample_weight=np.where(light, 1e-4, 1.0)).predict(fresh)
+    assert np.sqrt(np.mean((predicted - np.sin(3 * fresh[:, 0])) ** 2)) < 0.01
+
+
 @pytest.mark.parametrize("n", [300, 5200])
 def test_only_ratios_of_weights_matter_and_rows_without_weight_do_not(n):
     X, y = table(n)

@@ -19,3 +19,8 @@ def test_codes_are_piecewise_linear_between_quantiles_of_the_different_values():
     assert (found[2, 3:] == 1).all()
     # a feature of two values has no codes
     np.testing.assert_array_equal(codes.origins, [0, 1, 2, *[0] * bins, 2, 2])
+
+
+def test_many_features_share_the_codes_that_there_are_in_all():
+    X = np.random.default_rng(0).normal(size=(8000, 20))
+    assert len(PiecewiseCodes.of(X, 256).origins) <= 20 + 256
