@@ -5,6 +5,7 @@ from functools import cache
 
 import dask.array as da
 import numpy as np
+import pandas as pd
 import pytest
 from containers import CONTAINERS, memory_map
 from hypothesis import given
@@ -227,6 +228,23 @@ def test_an_interval_has_the_rank_of_conformal_prediction(n, seed):
     truth, mean, spread = rng.normal(size=(3, n, 2)) ** 2
     rank = min(int(np.ceil(0.95 * (n + 1) - 1e-9)), n) - 1
     fitted = SearchResult([], truth, mean, None, [], variance=lambda: spread**2)
-    factor, floor = _calibrate_variance(fitted)
-    at = np.sort(np.abs(truth - mean) / np.sqrt(spread**2 + floor), axis=0)[rank]
-    np.testing.assert_allclose(factor * 1.959964, at, 1e-6)
+    factor, floor = _calibrate_variance(fitted, np.zeros(n, dtype=bool))
+    at = np.sort(np.abs(truth - mean) / np.sqrt(spread**2 + floor[0]), axis=0)[rank]
+    np.testing.assert_allclose(factor * 1.959964, [at, at], 1e-6)
+
+
+@pytest.mark.parametrize("column", ["a", "kind"])
+def test_intervals_cover_rows_with_gaps_and_rows_without(column):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.uniform(-2, 2, size=(900, 2)), columns=["a", "b"])
+    frame["kind"] = rng.choice(["up", "down"], size=900)
+    y = 2 * np.sin(2 * frame["a"]) + frame["b"] + 2 * (frame["kind"] == "up")
+    y += 0.1 * rng.normal(size=900)
+    frame.loc[rng.random(900) < 0.1, column] = None
+    model = nb.NystroemRegressor(24, random_state=0).fit(frame[:600], y[:600])
+    mean, std = model.predict(frame[600:], return_std=True)
+    whole = frame[column][600:].notna().to_numpy()
+    inside = np.abs(y[600:] - mean) < 1.96 * std
+    for rows in (whole, ~whole):
+        assert 0.85 <= inside[rows].mean() <= 1
+    assert std[whole].mean() < 0.3 * std[~whole].mean()

@@ -10,7 +10,7 @@ from operator import add
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from nysboost.approximation import Approximation
@@ -217,15 +217,23 @@ class BaseLearner(Estimator):
         budget = self._budget()
         return reduce(add, (member.predict(rows, budget) for member in self._members))
 
-    def _variance(self, rows: Any) -> tuple[Array, Array]:
-        """Return the mixture's predictive variance, shape (n, t), and how outlying rows are."""
-        rows, found = Float64Rows(rows), []
+    def _variance(self, rows: Any) -> tuple[Array, Array, NDArray[np.bool_]]:
+        """Return the mixture's predictive variance, (n, t), how outlying rows are, and gaps."""
+        rows, found, gaps = Float64Rows(rows), [], []
         for piece in rows.pieces(max(64, PIECE // (8 * (self.n_components_ + rows.n_features)))):
             x = piece if arrays.is_sparse(piece) else arrays.like(piece, rows.template)
             parts = [member.variance(x) for member in self._members]
             found.append([reduce(add, part) for part in zip(*parts, strict=True)])
+            gaps.append(self._find_gaps(x))
         variance, outlying = map(arrays.namespace(found[0][0]).concat, zip(*found, strict=True))
-        return variance, outlying
+        return variance, outlying, np.concatenate(gaps)
+
+    def _find_gaps(self, X: Any) -> NDArray[np.bool_]:
+        """Return whether a value is missing in each of these rows as numbers, shape (n,)."""
+        columns = self._table.gap_columns
+        if len(columns) == 0:
+            return np.zeros(X.shape[0], dtype=bool)
+        return np.asarray(arrays.to_host(arrays.take(X, columns, axis=1)).any(axis=1))
 
 
 def _evaluate_block(load: tuple[BaseLearner, Any], X: Array) -> Array:

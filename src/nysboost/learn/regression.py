@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, overload
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_array, column_or_1d
 
@@ -131,7 +131,7 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         scaled = (Y - self._centre) / self._unit
         fitted = self._learn(X, scaled, weights, local=self.local)
         self._variance_of_y = np.average(scaled**2, axis=0, weights=weights)
-        self._interval, self._floor = _calibrate_variance(fitted)
+        self._interval, self._floor = _calibrate_variance(fitted, self._find_gaps(fitted.X))
 
     def partial_fit(
         self, X: TableLike, y: TableLike, sample_weight: ArrayLike | None = None
@@ -167,7 +167,8 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
             Rows, from anywhere; far from all landmarks the prediction is the mean of y.
         return_std : bool
             Whether to return standard deviations too: the Gaussian process's, scaled so that
-            ±1.96 of them covered 95 % of the rows held out in fitting.
+            ±1.96 of them covered 95 % of the rows held out in fitting, and as many of those with
+            missing values.
 
         Returns
         -------
@@ -217,9 +218,13 @@ def _means(learner: Any, rows: Any) -> Array:
 def _means_and_stds(learner: Any, rows: Any) -> Array:
     """Return predictions, and beside them standard deviations, shape (n, 2 t)."""
     mean = _means(learner, rows)
-    variance, outlying = learner._variance(rows)
-    xp, a, b = arrays.namespace(variance), learner._interval, learner._floor
-    variance = arrays.like(a**2, variance) * (variance + arrays.like(b, variance))
+    variance, outlying, gaps = learner._variance(rows)
+    xp = arrays.namespace(variance)
+    whole, filled = (
+        arrays.like(a**2, variance) * (variance + arrays.like(b, variance))
+        for a, b in zip(learner._interval, learner._floor, strict=True)
+    )
+    variance = xp.where(arrays.like(gaps[:, None], variance) > 0, filled, whole)
     # far from all training rows the variance is that of y plus the squared distance of the
     # prediction from the mean of y
     unit = arrays.like(learner._unit, variance)
@@ -229,15 +234,26 @@ def _means_and_stds(learner: Any, rows: Any) -> Array:
     return xp.concat([mean, xp.astype(std, mean.dtype)], axis=1)
 
 
-def _calibrate_variance(fitted: SearchResult) -> tuple[Floats, Floats]:
-    """Return a and b, shape (t,), with which intervals of variance a²(v + b) cover 95 %.
+def _calibrate_variance(fitted: SearchResult, gaps: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """Return a and b, shape (2, t), with which intervals of variance a²(v + b) cover 95 %.
 
-    v are variances of held-out rows, and b maximises the likelihood of these rows. The coverage is
-    that of conformal prediction: a new row is one among n + 1.
+    v are variances of held-out rows. The first a and b are for rows without gaps, the second for
+    those at which `gaps` (h,) is True: a filled gap hardly changes v, but the error (Mondrian
+    conformal prediction, Vovk et al. 2003). Without rows of one kind, all rows count for it.
     """
-    variance, missed = fitted.variance(), (fitted.truth - fitted.mean) ** 2
+    variance, missed = arrays.positive_or_one(fitted.variance()), (fitted.truth - fitted.mean) ** 2
     counts = np.ones(len(missed)) if fitted.weights is None else fitted.weights
-    variance = arrays.positive_or_one(variance)
+    kinds = [kind if counts[kind].any() else slice(None) for kind in (~gaps, gaps)]
+    a, b = zip(*(_cover(variance[k], missed[k], counts[k]) for k in kinds), strict=True)
+    return np.array(a), np.array(b)
+
+
+def _cover(variance: Floats, missed: Floats, counts: Floats) -> tuple[Floats, Floats]:
+    """Return a and b, shape (t,), from variances and squared errors of held-out rows, (h, t).
+
+    b maximises the likelihood of these rows. The coverage is that of conformal prediction: a new
+    row is one among n + 1.
+    """
     mean = np.average(variance, axis=0, weights=counts)
     likely = []
     for floor in FLOORS:

@@ -126,6 +126,17 @@ class Codes:
         ]
         return np.repeat(np.arange(len(widths)), widths)
 
+    @cached_property
+    def gap_columns(self) -> Indices:
+        """Positions among a row's numbers of those that say whether a value is missing."""
+        pairs = enumerate(zip(self.schema.columns, self.shown, strict=True))
+        places = [
+            np.searchsorted(self.origins, j) + (shown is None)  # a category begins with its gap
+            for j, (column, shown) in pairs
+            if column.gaps and column.used
+        ]
+        return np.array(places, dtype=np.intp)
+
 
 def _code_part(part: Any, codes: Codes, missing: str) -> Any:
     if part.shape[0] == 0:
