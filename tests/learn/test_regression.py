@@ -248,3 +248,11 @@ def test_intervals_cover_rows_with_gaps_and_rows_without(column):
     for rows in (whole, ~whole):
         assert 0.85 <= inside[rows].mean() <= 1
     assert std[whole].mean() < 0.3 * std[~whole].mean()
+
+
+def test_names_after_a_fit_without_names_are_warned_about_and_not_kept():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    model = nb.NystroemRegressor(5, **QUICK).fit(X, X[:, 0])
+    with pytest.warns(UserWarning, match="fitted without feature names"):
+        model.predict(pd.DataFrame(X, columns=["a", "b"]))
+    assert not hasattr(model, "feature_names_in_")
