@@ -62,7 +62,9 @@ def read(path, **how):
     return read_whole(file), file
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "latin-1"])
+@pytest.mark.parametrize(
+    "encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "latin-1"]
+)
 @pytest.mark.parametrize("written", WRITTEN)
 def test_separators_decimals_and_encodings_are_recognised(written, encoding, tmp_path):
     (tmp_path / "t.csv").write_bytes(WRITTEN[written].encode(encoding))
