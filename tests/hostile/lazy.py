@@ -70,7 +70,7 @@ BAD_TARGETS: dict[str, tuple[Callable[[], Any], str]] = {
     "three axes": (lambda: lazy(TARGETS[:, None, None]), "dim|shape"),
 }
 BAD_LABELS: dict[str, tuple[Callable[[], Any], str]] = {
-    "one class": (lambda: lazy(np.ones(90)), "have the label 1.0:"),
+    "one class": (lambda: lazy(np.ones(90)), "have the label 1.0."),
     "NaN": (lambda: lazy(np.where(LABELS, np.nan, 1.0)), "NaN"),
     "numbers that are no labels": (lambda: lazy(TARGETS), "continuous"),
     "two columns": (lambda: lazy(np.c_[LABELS, LABELS]), "shape"),

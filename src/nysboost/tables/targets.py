@@ -61,8 +61,8 @@ def find_classes(labels: NDArray[Any]) -> tuple[NDArray[Any], Indices]:
     classes, codes = np.unique(labels, return_inverse=True)
     if len(classes) == 1:
         raise ValueError(
-            "A classifier needs at least two classes, but all rows that count have the label "
-            f"{classes.tolist()[0]!r}: there is nothing to tell apart."
+            "A classifier needs at least two classes, but y has one class: all rows that count "
+            f"have the label {classes.tolist()[0]!r}."
         )
     return classes, codes
 
