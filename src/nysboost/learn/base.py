@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
@@ -25,7 +24,7 @@ from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices, TableLike
 from nysboost.numerics.checks import RandomState, make_rng, refuse_unequal
 from nysboost.numerics.progress import current
-from nysboost.numerics.resources import MAX_MEMORY, limit_threads, one_blas_thread
+from nysboost.numerics.resources import MAX_MEMORY, limit_threads, threads_of_samples
 from nysboost.search.data import uses_folds
 from nysboost.search.search import SearchResult, run_search
 from nysboost.search.tuning import LANDMARKS
@@ -121,9 +120,10 @@ class BaseLearner(Estimator):
         groups = given.candidates_for(self.kernel, self.metric, self.scale, self.landmarks, rows)
         budget, rng = self._budget(), make_rng(self.random_state)
         asked = LANDMARKS if isinstance(self.n_components, str) else self.n_components
-        # matrices of few rows are too small for threads: 3,000 rows on 16 cores take 10 s, not 15
-        few = one_blas_thread() if uses_folds(rows.n) else nullcontext()
-        with limit_threads(budget.threads), few:
+        # few rows are too few for threads: 1,000 on two cores take 1.6 s, not 3; of more rows too
+        # many threads wait for each other: kin40k on 16 cores 18 s, not 40, pol on two 20, not 26
+        fewer = limit_threads(1) if uses_folds(rows.n) else threads_of_samples(budget)
+        with limit_threads(budget.threads), fewer:
             fitted = run_search(
                 rows, Y, weights, groups, min(asked, rows.n), rng,
                 local=local, budget=budget, work=current(),
