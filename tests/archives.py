@@ -9,7 +9,7 @@ from collections.abc import Callable
 from hashlib import sha256
 from typing import Any
 
-from nysboost.data.archive import _checksum
+from nysboost.model_files.archive import _checksum
 
 
 def repacked(data: bytes, change: Callable[[dict[str, Any], dict[str, bytes]], None]) -> bytes:

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from nysboost.boosting.learner import fit_learner
 from nysboost.boosting.validation import FeatureTable
+from nysboost.features.nystrom import fit_learner
 
 
 def to_table(problem, p=4, m=6, rows=None):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import nysboost as nb
-from nysboost.data.recognise import scan_rows
+from nysboost.rows.recognise import scan_rows
 
 SMOOTH = [
     nb.Gaussian(sigma=1.3),

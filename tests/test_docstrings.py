@@ -17,7 +17,7 @@ MODULES = sorted(
 
 @pytest.mark.parametrize("name", MODULES)
 def test_the_examples_of_a_module_run(name):
-    if name == "nysboost.engine.fused":
+    if name == "nysboost.features.fused":
         pytest.importorskip("triton")
     found = doctest.testmod(importlib.import_module(name))
     assert found.failed == 0

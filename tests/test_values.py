@@ -7,7 +7,10 @@ from dataclasses import fields, is_dataclass
 
 import pytest
 
-ROOMS = ("numerics", "data", "kernels", "gram", "engine", "boosting", "joint", "methods", "search")
+ROOMS = (
+    "numerics", "rows", "kernels", "gram", "features",
+    "boosting", "joint", "methods", "certificates", "learn.search",
+)  # fmt: skip
 GROWING = {"Ground", "Progress"}
 """Values that grow while an algorithm runs."""
 

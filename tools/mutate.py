@@ -6,7 +6,7 @@ mirrors its own, and if they miss it the others, quick ones first, for so long a
 Mutants are drawn with a seed; when the time is up no other is begun:
 
     python tools/mutate.py --seconds 1500 --seed 0
-    python tools/mutate.py --files search/loss tables/codes
+    python tools/mutate.py --files learn/search/loss tables/codes
 
 Survivors that were read and found to change nothing that is promised are listed, each with its
 reason, in `tools/equivalent_mutants.txt`. The report gives the share killed without them.
@@ -34,8 +34,8 @@ from record_calls import Calls
 ROOT = Path(__file__).parents[1]
 EQUIVALENT = ROOT / "tools/equivalent_mutants.txt"
 ROOMS = (
-    *("numerics", "kernels", "gram", "engine", "boosting", "joint", "methods", "search"),
-    "tables",
+    *("numerics", "kernels", "gram", "features", "boosting", "joint", "methods", "certificates"),
+    *("learn/search", "tables"),
 )
 """The numerical core: every file of these rooms but `OTHERS`."""
 

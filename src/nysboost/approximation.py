@@ -8,15 +8,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nysboost.boosting.learner import Mixture
 from nysboost.boosting.rules import Rule
 from nysboost.boosting.trajectory import Trajectory
-from nysboost.certificate import N_ENTRIES, Certificate, certify
-from nysboost.engine.factor import Factor
-from nysboost.engine.feature_map import FeatureMap
-from nysboost.engine.low_rank import LowRankMatrix
-from nysboost.engine.projection import make_triangular
-from nysboost.engine.residual import ERRORS, Residual
+from nysboost.certificates.certificate import N_ENTRIES, Certificate, certify
+from nysboost.features.factor import Factor
+from nysboost.features.feature_map import FeatureMap
+from nysboost.features.low_rank import LowRankMatrix
+from nysboost.features.nystrom import Mixture
+from nysboost.features.projection import make_triangular
+from nysboost.features.residual import ERRORS, Residual
 from nysboost.gram import ALL_ZERO, Gram, KernelGram, on_other_rows
 from nysboost.kernels import Kernel
 from nysboost.numerics.arrays import Array, Floats, OutputLike, TableLike

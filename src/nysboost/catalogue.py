@@ -15,20 +15,22 @@ import numpy as np
 from nysboost.approximation import Approximation
 from nysboost.boosting import algorithm
 from nysboost.boosting.algorithm import ENSEMBLES, JOINT_VARIANTS, VARIANTS
-from nysboost.boosting.core import core_on
-from nysboost.boosting.learner import Mixture, fit_learner, truncate
-from nysboost.engine.feature_map import FeatureMap
+from nysboost.certificates.tolerance import within_tolerance
+from nysboost.features.feature_map import FeatureMap
+from nysboost.features.nystrom import Mixture, fit_learner, truncate
 from nysboost.gram import Gram, Landmarks, given_landmarks
+from nysboost.joint.core import core_on
 from nysboost.joint.method import joint
 from nysboost.methods import adaptive, centres, cholesky, cur, fourier, sampling
-from nysboost.methods.target import target
 from nysboost.numerics.checks import unknown
 from nysboost.settings import Settings
-from nysboost.tolerance import within_tolerance
 
 Rng: TypeAlias = np.random.Generator
 Found: TypeAlias = Landmarks | FeatureMap | Mixture | Approximation
 Method: TypeAlias = Callable[[Gram, Settings, Rng], Approximation]
+TargetMethod: TypeAlias = Callable[[Gram, Any, Settings, Rng], Approximation]
+
+_WITH_TARGET: dict[str, TargetMethod] = {}
 
 
 def _nystrom(gram: Gram, settings: Settings, rng: Rng, *, fixed_rank: bool = False) -> FeatureMap:
@@ -179,10 +181,16 @@ def _warn_of_unused_sizes(method: str, settings: Settings) -> None:
         warnings.warn(msg, UserWarning, stacklevel=5)
 
 
+def register_target_method(name: str, run: TargetMethod) -> None:
+    """Add a method that needs a target y: the learners, a floor above, have one."""
+    _WITH_TARGET[name] = run
+
+
 def find_method(name: str, y: Any = None) -> Method:
     """Return the method of that name, for a target y if it takes one."""
-    if not isinstance(name, str) or name not in (*METHODS, "target"):
-        raise ValueError(unknown("method", name, (*METHODS, "target")))
+    known = (*METHODS, *_WITH_TARGET)
+    if not isinstance(name, str) or name not in known:
+        raise ValueError(unknown("method", name, known))
 
     def run(gram: Gram, settings: Settings, rng: Rng) -> Approximation:
         most, does = _LIMITS.get(name, (gram.n, ""))
@@ -192,8 +200,8 @@ def find_method(name: str, y: Any = None) -> Method:
                 "given. Pass a sample of the rows, or a principal submatrix, or take a method that "
                 'does not need them all, such as "joint" or "rpcholesky".'
             )
-        if name == "target":
-            return target(gram, y, settings, rng).with_name(name)
+        if name in _WITH_TARGET:
+            return _WITH_TARGET[name](gram, y, settings, rng).with_name(name)
         return _wrap(name, gram, _METHODS[name](gram, settings, rng))
 
     return run

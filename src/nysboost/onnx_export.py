@@ -17,13 +17,14 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from sklearn.utils.validation import check_is_fitted
 
 from nysboost._version import SOFTWARE
-from nysboost.data.files import as_path, atomic_file
-from nysboost.engine.feature_map import FeatureMap
+from nysboost.estimators import KernelPCA
 from nysboost.estimators.base import BaseNystroem
+from nysboost.features.feature_map import FeatureMap
 from nysboost.kernels import Gaussian, Laplacian, Linear, Matern, Metric, Polynomial
-from nysboost.learn import KernelPCA, NystroemClassifier, NystroemRegressor
+from nysboost.learn import NystroemClassifier, NystroemRegressor
 from nysboost.learn.classification import FLOOR
 from nysboost.numerics.arrays import Floats, dense, floats_on_host
+from nysboost.rows.files import as_path, atomic_file
 from nysboost.user_error import import_optional
 
 OPSETS = {"": 18, "ai.onnx.ml": 3}  # versions of operators that ONNX Runtime 1.14 and newer have

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from learners import dense
 
 import nysboost as nb
-from nysboost.boosting.learner import fit_learner, residual_diagonal, truncate
+from nysboost.features.nystrom import fit_learner, residual_diagonal, truncate
 from nysboost.gram import make_gram
 
 cases = pytest.mark.parametrize("case", market.NAMES)

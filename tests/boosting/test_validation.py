@@ -12,9 +12,9 @@ from learners import dense, dense_system, to_table
 
 import nysboost as nb
 from nysboost.boosting.algorithm import ensemble
-from nysboost.boosting.learner import Mixture, fit_learner
 from nysboost.boosting.rules import UniformWeights
 from nysboost.boosting.validation import FeatureTable, ResidualColumns, ValidationSet
+from nysboost.features.nystrom import Mixture, fit_learner
 
 
 @pytest.mark.parametrize("case", market.NAMES)

@@ -10,9 +10,9 @@ from market import points
 from scipy import sparse
 
 import nysboost as nb
-from nysboost.data.rows import DroppedRows
 from nysboost.gram import make_gram, on_other_rows
 from nysboost.numerics.arrays import to_host
+from nysboost.rows.rows import DroppedRows
 
 indices = st.lists(st.integers(0, 29), min_size=1, max_size=9).map(np.array)
 

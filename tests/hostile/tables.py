@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
-import torch
+import pytest
 from scipy.sparse import csr_matrix
 
 import nysboost as nb
@@ -48,6 +48,11 @@ CATEGORIES: dict[str, Any] = {
     "dates": DAYS, "spans": [d - DAYS[0] for d in DAYS], "days": [d.date() for d in DAYS],
     "halves": [0.5, 1.0, 1.5, 2.0], "Decimals": [Decimal(i) / 4 for i in range(4)],
 }  # fmt: skip
+
+
+def tensor(values: Any, **options: Any) -> Any:
+    """A PyTorch tensor; a case that makes one is skipped where PyTorch is not installed."""
+    return pytest.importorskip("torch").tensor(values, **options)
 
 
 def _score_by_group(values: Any, make: Callable[[Any], Any] = pd.Series) -> float:
@@ -268,10 +273,10 @@ SINGLE: dict[str, Any] = {
         lambda: learner().fit(NUMBERS, TARGET).predict(np.where(WORDS == "?", "abc", WORDS)),
         "'1' was fitted with numbers, but row 3 has 'abc'"),
     "a tensor with gradients": (
-        lambda: learner().fit(NUMBERS, TARGET).predict(torch.tensor(NUMBERS, requires_grad=True)),
+        lambda: learner().fit(NUMBERS, TARGET).predict(tensor(NUMBERS, requires_grad=True)),
         "X is a PyTorch array"),
     "a sparse tensor": (
-        lambda: learner().fit(torch.tensor(NUMBERS).to_sparse(), TARGET), "X is a sparse tensor"),
+        lambda: learner().fit(tensor(NUMBERS).to_sparse(), TARGET), "X is a sparse tensor"),
     "what Dask has yet to make": (
         lambda: learner().fit(NUMBERS, TARGET).predict(dask.delayed(NUMBERS)), "dask.delayed"),
     "two samples, dates and numbers": (

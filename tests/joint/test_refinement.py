@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from smooth import factor, finite_difference, kernels, sample
 
 import nysboost as nb
-from nysboost.boosting.core import fit_landmarks, project_sample
 from nysboost.gram import Landmarks, Sample, make_gram
+from nysboost.joint.core import fit_landmarks, project_sample
 from nysboost.joint.refinement import ProjectionLoss, low_rank_factor, refine
 
 

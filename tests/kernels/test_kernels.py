@@ -12,9 +12,9 @@ from sklearn.gaussian_process.kernels import Matern as SklearnMatern
 from sklearn.metrics.pairwise import pairwise_kernels
 
 import nysboost as nb
-from nysboost.data.recognise import scan_rows
 from nysboost.gram import KernelGram
 from nysboost.kernels import KERNELS, make_kernel
+from nysboost.rows.recognise import scan_rows
 
 
 def theirs(metric, **how):

@@ -7,9 +7,9 @@ from peaks import peak_bytes
 from scipy import sparse
 
 import nysboost as nb
-from nysboost.data.recognise import scan_rows
 from nysboost.kernels import make_kernel
 from nysboost.kernels.distances import inner_products
+from nysboost.rows.recognise import scan_rows
 
 KERNELS = (
     nb.Matern(nu=0.5),

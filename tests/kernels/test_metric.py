@@ -11,8 +11,8 @@ from scipy.sparse import csr_matrix
 from scipy.spatial.distance import pdist
 
 import nysboost as nb
-from nysboost.data.recognise import scan_rows
 from nysboost.kernels.warp import Quantiles
+from nysboost.rows.recognise import scan_rows
 
 KERNELS = [nb.Gaussian, nb.Matern, nb.Laplacian]
 FULL = np.array([[1.0, 0.3, -0.2], [0.1, 0.8, 0.4], [0.5, -0.6, 1.2]])

@@ -97,7 +97,7 @@ def test_estimators_on_features_add_up_on_the_workers(
 ):
     X, y = data
     here = clone(estimator).fit(X, y > 0)
-    monkeypatch.setattr("nysboost.data.dask_rows.DaskRows.pieces", None)  # none comes by the chunk
+    monkeypatch.setattr("nysboost.rows.dask_rows.DaskRows.pieces", None)  # none comes by the chunk
     there = clone(estimator).fit(lazy(X), y > 0)
     for name in ANSWERS[estimator]:
         answer = getattr(there, name)(lazy(X))

@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
 import nysboost as nb
-from nysboost.engine.factor import Factor
+from nysboost.features.factor import Factor
 from nysboost.learn.margins import LOSSES, Hinge, Logistic, Objective, fit_margins
 
 X, Y = make_moons(300, noise=0.2, random_state=0)

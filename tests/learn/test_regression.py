@@ -17,7 +17,7 @@ from sklearn.utils import estimator_checks
 
 import nysboost as nb
 from nysboost.learn.regression import _calibrate_variance
-from nysboost.search.search import SearchResult
+from nysboost.learn.search.search import SearchResult
 
 TRAINED = {"kernel": "matern", "metric": "each", "random_state": 0}
 QUICK = TRAINED | {"scale": "standard", "local": False}

@@ -8,10 +8,10 @@ from scipy.special import log_softmax
 from sklearn.base import clone
 
 import nysboost as nb
-from nysboost.data.recognise import make_rows
 from nysboost.learn.base import float32_suffices, permutation_importances
 from nysboost.learn.classification import calibrate, logits_of
-from nysboost.search.search import SearchResult
+from nysboost.learn.search.search import SearchResult
+from nysboost.rows.recognise import make_rows
 
 QUICK = {"n_components": 16, "kernel": "gaussian", "random_state": 0}
 

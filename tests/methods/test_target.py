@@ -6,7 +6,7 @@ from market import points
 from sklearn.linear_model import Ridge
 
 import nysboost as nb
-from nysboost.methods.target import indicators
+from nysboost.learn.target import indicators
 
 X = points(200, 4)
 Y = np.sin(3 * X[:, 0]) + X[:, 1]

@@ -10,11 +10,11 @@ import numpy as np
 from scipy.optimize import nnls
 from scipy.special import softmax
 
-from nysboost.boosting.core import fit_core, select_best
-from nysboost.boosting.exchange import exchange_landmarks
-from nysboost.boosting.learner import Mixture, residual_diagonal
 from nysboost.boosting.validation import Found, ValidationSet
+from nysboost.features.nystrom import Mixture, residual_diagonal
 from nysboost.gram import pool
+from nysboost.joint.core import fit_core, select_best
+from nysboost.joint.exchange import exchange_landmarks
 from nysboost.numerics.arrays import Floats
 from nysboost.numerics.checks import require_positive
 from nysboost.settings import GRID
@@ -35,7 +35,7 @@ class Rule(ABC):
     twice as much as each of the others:
 
     >>> import numpy as np, nysboost as nb
-    >>> from nysboost.boosting.learner import Mixture
+    >>> from nysboost.features.nystrom import Mixture
 
     >>> class NewestTwice(nb.Rule):
     ...     def mixture(self, found, p):

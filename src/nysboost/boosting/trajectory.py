@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nysboost.boosting.learner import Mixture
 from nysboost.boosting.rules import Rule
 from nysboost.boosting.validation import FeatureTable, Found, ValidationSet
-from nysboost.engine.feature_map import FeatureMap
+from nysboost.features.feature_map import FeatureMap
+from nysboost.features.nystrom import Mixture
 from nysboost.gram import Gram, take_sample
 from nysboost.numerics.arrays import Floats, Indices
 from nysboost.settings import Settings, Sizes

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from nysboost.boosting.learner import Mixture, fit_learner
-from nysboost.engine.feature_map import FeatureMap
+from nysboost.features.feature_map import FeatureMap
+from nysboost.features.nystrom import Mixture, fit_learner
 from nysboost.gram import Gram, Sample
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices

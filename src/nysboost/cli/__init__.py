@@ -13,7 +13,7 @@ from contextlib import contextmanager, nullcontext, redirect_stdout
 from pkgutil import resolve_name
 
 from nysboost._version import SOFTWARE
-from nysboost.data.files import NO_ROOM as DISK_FULL
+from nysboost.rows.files import NO_ROOM as DISK_FULL
 from nysboost.user_error import NO_FILE, NO_ROOM, STOPPED, WRONG_DATA, UserError
 
 

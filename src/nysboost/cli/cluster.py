@@ -15,7 +15,7 @@ import numpy as np
 from nysboost._version import SOFTWARE
 from nysboost.cli.sinks import FOLDERS, name_columns
 from nysboost.cli.source import Source
-from nysboost.data.files import atomic_path
+from nysboost.rows.files import atomic_path
 from nysboost.tables.csv_files import CsvFile
 from nysboost.tables.files import PACKINGS
 from nysboost.user_error import UserError, import_optional

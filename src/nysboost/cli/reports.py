@@ -18,12 +18,12 @@ from nysboost.cli.source import Source, open_source
 from nysboost.compare import learn_report, learners, methods
 from nysboost.compare.outcomes import Outcome
 from nysboost.compare.page import Table, make_writable, print_table, publish
-from nysboost.data.recognise import scan_rows
 from nysboost.kernels import KERNELS
 from nysboost.numerics.arrays import is_sparse
 from nysboost.numerics.checks import format_count
 from nysboost.numerics.progress import report_progress
 from nysboost.paper import datasets, presets
+from nysboost.rows.recognise import scan_rows
 from nysboost.tables.codes import Codes
 from nysboost.tables.schema import Schema
 from nysboost.user_error import UserError

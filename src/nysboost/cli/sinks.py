@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nysboost._version import SOFTWARE
-from nysboost.data.files import atomic_path, refuse_no_place, write_npz
-from nysboost.data.outputs import NpyOutput
+from nysboost.rows.files import atomic_path, refuse_no_place, write_npz
+from nysboost.rows.outputs import NpyOutput
 from nysboost.tables.files import IN_FOLDERS
 from nysboost.user_error import (
     EXISTS,

@@ -16,7 +16,7 @@ import numpy as np
 
 import nysboost as nb
 from nysboost._version import SOFTWARE
-from nysboost.data.files import atomic_file
+from nysboost.rows.files import atomic_file
 from nysboost.user_error import import_optional
 
 BLACK = "#000000"

@@ -19,9 +19,9 @@ from threadpoolctl import threadpool_limits
 from nysboost.compare import peers
 from nysboost.compare.outcomes import Measures, Outcome, run_rounds
 from nysboost.compare.page import format_number
-from nysboost.data.rows import spaced_indices
 from nysboost.learn import NystroemClassifier, NystroemRegressor
-from nysboost.search.data import uses_folds
+from nysboost.learn.search.data import uses_folds
+from nysboost.rows.rows import spaced_indices
 
 OURS, COMPACT = "NysBoost", "NysBoost (compact)"
 FEWEST, MOST = 50, 5000

@@ -17,7 +17,7 @@ import numpy as np
 
 from nysboost._version import SOFTWARE
 from nysboost.compare import charts
-from nysboost.data.files import atomic_file
+from nysboost.rows.files import atomic_file
 from nysboost.user_error import UserError, import_optional
 
 LONG = 40

@@ -12,12 +12,12 @@ from sklearn.utils._set_output import _wrap_data_with_container
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nysboost.catalogue import run_method
-from nysboost.data.recognise import is_external, make_rows, make_stream, to_table
-from nysboost.data.rows import Rows
 from nysboost.estimators.parameters import KernelEstimator
 from nysboost.gram import make_gram
 from nysboost.numerics.arrays import Array, OutputLike, TableLike
 from nysboost.numerics.checks import make_rng
+from nysboost.rows.recognise import is_external, make_rows, make_stream, to_table
+from nysboost.rows.rows import Rows
 from nysboost.settings import Settings
 from nysboost.tables.frames import is_frame
 from nysboost.tables.rows import CHECKS, fit_rows, name_columns, new_rows, refuse_width

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 from nysboost.boosting.algorithm import JOINT_VARIANTS, VARIANTS
-from nysboost.engine.factor import Factor
 from nysboost.estimators.base import BaseNystroem
 from nysboost.estimators.parameters import KernelEstimator, KernelLike
+from nysboost.features.factor import Factor
 from nysboost.kernels import KERNELS
 from nysboost.numerics.checks import require_count, unknown
 from nysboost.settings import Settings

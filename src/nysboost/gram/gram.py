@@ -11,9 +11,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from nysboost.data.driver import TILE_COLS, TILE_ROWS, BlockTask
-from nysboost.data.lazy import gather
-from nysboost.data.rows import ArrayRows, DroppedRows, Rows, scan_size
 from nysboost.gram.landmarks import Landmarks
 from nysboost.kernels import Evaluator, Kernel
 from nysboost.numerics import arrays
@@ -21,6 +18,9 @@ from nysboost.numerics.arrays import Array, Indices
 from nysboost.numerics.linalg import symmetric
 from nysboost.numerics.resources import Budget
 from nysboost.numerics.tolerances import ALIKE, EPS
+from nysboost.rows.driver import TILE_COLS, TILE_ROWS, BlockTask
+from nysboost.rows.lazy import gather
+from nysboost.rows.rows import ArrayRows, DroppedRows, Rows, scan_size
 
 LOOKED_AT = 32  # rows whose values decide on float32
 

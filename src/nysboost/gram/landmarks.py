@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nysboost.data.recognise import scan_rows
 from nysboost.kernels import Kernel
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Indices
 from nysboost.numerics.checks import positions
+from nysboost.rows.recognise import scan_rows
 
 if TYPE_CHECKING:
     from nysboost.gram.gram import Gram

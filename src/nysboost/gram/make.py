@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from nysboost.data.recognise import scan_rows
-from nysboost.data.rows import PROBE_ROWS, ArrayRows, Rows, StoredRows, spaced_indices
 from nysboost.gram.gram import Gram, KernelGram, PrecomputedGram
 from nysboost.gram.landmarks import Sample
 from nysboost.kernels import Kernel, make_kernel
@@ -14,6 +12,8 @@ from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, max_abs, namespace
 from nysboost.numerics.resources import Budget
 from nysboost.numerics.tolerances import ASYMMETRIC, INDEFINITE, cutoff
+from nysboost.rows.recognise import scan_rows
+from nysboost.rows.rows import PROBE_ROWS, ArrayRows, Rows, StoredRows, spaced_indices
 from nysboost.tables.frames import is_frame
 from nysboost.tables.rows import fit_codes
 

@@ -7,13 +7,12 @@ from dataclasses import replace
 import numpy as np
 
 from nysboost.boosting.algorithm import boost
-from nysboost.boosting.core import ROWS_PER_LANDMARK, fit_core, fit_landmarks, select_best
-from nysboost.boosting.exchange import exchange_landmarks, find_missed_rows
 from nysboost.boosting.rules import JointCore
 from nysboost.boosting.selectors import kmeans_columns
-from nysboost.data.driver import in_order
-from nysboost.engine.feature_map import FeatureMap
+from nysboost.features.feature_map import FeatureMap
 from nysboost.gram import Gram, KernelGram, Landmarks, Sample, pool, take_sample
+from nysboost.joint.core import ROWS_PER_LANDMARK, fit_core, fit_landmarks, select_best
+from nysboost.joint.exchange import exchange_landmarks, find_missed_rows
 from nysboost.joint.refinement import refine
 from nysboost.kernels.distances import squared_norms
 from nysboost.numerics import arrays
@@ -21,6 +20,7 @@ from nysboost.numerics.arrays import Array, Indices, to_host
 from nysboost.numerics.kmeans import FEW_ITER, clusters
 from nysboost.numerics.resources import threads_of_samples, usable_threads
 from nysboost.numerics.tolerances import NEAR_ROUNDING, SINGLE
+from nysboost.rows.driver import in_order
 from nysboost.settings import DEFAULT_LEARNERS, Settings
 
 WHOLE_DIAGONAL = 2**17

@@ -11,8 +11,8 @@ from functools import cache
 
 import numpy as np
 
-from nysboost.boosting.core import Fit, OptimalCore, relative_error
 from nysboost.gram import KernelGram, Landmarks, Sample
+from nysboost.joint.core import Fit, OptimalCore, relative_error
 from nysboost.kernels import Kernel
 from nysboost.numerics.arrays import Array, identity, like, max_abs, namespace, to_host
 from nysboost.numerics.descent import descend

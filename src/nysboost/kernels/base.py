@@ -7,11 +7,11 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from nysboost.data.driver import BlockTask
-from nysboost.data.rows import MEDIAN_ROWS, Rows, scan_size, spaced_indices
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats
 from nysboost.numerics.checks import all_finite, require_positive
+from nysboost.rows.driver import BlockTask
+from nysboost.rows.rows import MEDIAN_ROWS, Rows, scan_size, spaced_indices
 
 Bandwidth: TypeAlias = float | Literal["median", "scale"] | None
 """A positive number, or a rule that reads it off the data; None is the kernel's default."""

@@ -10,13 +10,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.sparse import diags_array
 
-from nysboost.data.rows import MEDIAN_ROWS, Rows, spaced_indices
 from nysboost.kernels import base
 from nysboost.kernels.base import Bandwidth, Evaluator, Kernel
 from nysboost.kernels.warp import Quantiles
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, dense, is_sparse, like
 from nysboost.numerics.checks import format_value
+from nysboost.rows.rows import MEDIAN_ROWS, Rows, spaced_indices
 
 
 @dataclass(frozen=True, eq=False)

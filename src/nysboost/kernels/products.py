@@ -7,12 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from nysboost.data.rows import Rows
 from nysboost.kernels import distances
 from nysboost.kernels.base import Evaluator, Kernel, finite, number
 from nysboost.kernels.metric import Mapped, Metric
 from nysboost.numerics.arrays import Array, like, namespace
 from nysboost.numerics.checks import require_number, require_positive
+from nysboost.rows.rows import Rows
 
 
 @dataclass(frozen=True, repr=False)

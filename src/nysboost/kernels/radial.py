@@ -9,13 +9,13 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import gammaincinv, ndtr
 
-from nysboost.data.rows import Rows
 from nysboost.kernels import distances
 from nysboost.kernels.base import Bandwidth, Evaluator
 from nysboost.kernels.metric import Metric, Scaled
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats
 from nysboost.numerics.tolerances import SMOOTHED
+from nysboost.rows.rows import Rows
 
 
 class Radial(Scaled):

@@ -13,21 +13,21 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from nysboost.approximation import Approximation
-from nysboost.boosting.learner import Mixture
-from nysboost.data.driver import BlockTask
-from nysboost.data.recognise import make_rows
-from nysboost.data.rows import PROBE_ROWS, Rows, RowsView, spaced_indices
 from nysboost.estimators.parameters import Estimator
+from nysboost.features.nystrom import Mixture
 from nysboost.gram import KernelGram
 from nysboost.learn import input as given
+from nysboost.learn.search.data import uses_folds
+from nysboost.learn.search.search import SearchResult, run_search
+from nysboost.learn.search.tuning import LANDMARKS
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices, TableLike
 from nysboost.numerics.checks import RandomState, make_rng, refuse_unequal
 from nysboost.numerics.progress import current
 from nysboost.numerics.resources import MAX_MEMORY, limit_threads, threads_of_samples
-from nysboost.search.data import uses_folds
-from nysboost.search.search import SearchResult, run_search
-from nysboost.search.tuning import LANDMARKS
+from nysboost.rows.driver import BlockTask
+from nysboost.rows.recognise import make_rows
+from nysboost.rows.rows import PROBE_ROWS, Rows, RowsView, spaced_indices
 from nysboost.tables.piecewise import with_codes
 from nysboost.tables.rows import fit_rows, new_rows
 

@@ -14,17 +14,17 @@ from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
-from nysboost.data.lazy import label_largest
-from nysboost.data.recognise import to_numbers
 from nysboost.estimators.parameters import restore_on_error
 from nysboost.learn.base import BaseLearner
 from nysboost.learn.input import drop_zero_weights
 from nysboost.learn.margins import LOSSES as MARGIN_LOSSES
 from nysboost.learn.margins import STRENGTHS, USUAL, fit_classifiers
+from nysboost.learn.search.model import Member
+from nysboost.learn.search.search import SearchResult
 from nysboost.numerics.arrays import Floats, TableLike, to_host
 from nysboost.numerics.checks import require_positive, unknown
-from nysboost.search.model import Member
-from nysboost.search.search import SearchResult
+from nysboost.rows.lazy import label_largest
+from nysboost.rows.recognise import to_numbers
 from nysboost.tables.targets import check_labels, compute_class_weights, find_classes
 
 LOSSES = ("squared", *MARGIN_LOSSES)

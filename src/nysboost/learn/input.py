@@ -9,16 +9,16 @@ import numpy as np
 from sklearn.utils.validation import _check_sample_weight
 
 from nysboost.catalogue import METHODS, find_method
-from nysboost.data.lazy import is_lazy
-from nysboost.data.recognise import to_numbers
-from nysboost.data.rows import Rows
 from nysboost.gram import KernelGram
 from nysboost.kernels import Anova
 from nysboost.kernels.scaling import SCALINGS
+from nysboost.learn.search.candidates import Groups, Place, make_candidates, uniform_landmarks
 from nysboost.numerics.arrays import Array, Floats, is_sparse, stack_tables
 from nysboost.numerics.checks import format_value, refuse_unequal, require_count, unknown
 from nysboost.numerics.resources import as_bytes
-from nysboost.search.candidates import Groups, Place, make_candidates, uniform_landmarks
+from nysboost.rows.lazy import is_lazy
+from nysboost.rows.recognise import to_numbers
+from nysboost.rows.rows import Rows
 from nysboost.settings import Settings
 from nysboost.tables.frames import is_frame, list_column_names, refuse_unknown, to_narwhals
 from nysboost.user_error import import_optional

@@ -12,18 +12,18 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from nysboost.data.lazy import gather
-from nysboost.data.rows import spaced_indices
-from nysboost.engine.factor import Factor
-from nysboost.engine.feature_map import FeatureMap
-from nysboost.engine.linear import LinearPredictor
+from nysboost.features.factor import Factor
+from nysboost.features.feature_map import FeatureMap
+from nysboost.features.linear import LinearPredictor
 from nysboost.gram import KernelGram
+from nysboost.learn.search.data import Data
+from nysboost.learn.search.model import Member
+from nysboost.learn.search.search import Trial
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices
 from nysboost.numerics.linalg import solve_positive
-from nysboost.search.data import Data
-from nysboost.search.model import Member
-from nysboost.search.search import Trial
+from nysboost.rows.lazy import gather
+from nysboost.rows.rows import spaced_indices
 
 TOLERANCE = 0.02
 """Newton's method stops when a step would lower the objective by less than this share. Half of it

@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_array, column_or_1d
 
-from nysboost.data.recognise import to_numbers
 from nysboost.learn.base import BaseLearner
 from nysboost.learn.input import SMALLEST, drop_zero_weights
+from nysboost.learn.search.search import SearchResult
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, TableLike
-from nysboost.search.search import SearchResult
+from nysboost.rows.recognise import to_numbers
 from nysboost.tables.targets import bring_to_host
 
 CENTRAL, NORMAL = 0.95, 1.959963984540054

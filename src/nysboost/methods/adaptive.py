@@ -19,12 +19,12 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from scipy.linalg import eigh
 
-from nysboost.boosting.core import optimal_core
-from nysboost.boosting.learner import fit_learner
 from nysboost.boosting.trajectory import Pool
-from nysboost.engine.factor import Factor
-from nysboost.engine.feature_map import FeatureMap
+from nysboost.features.factor import Factor
+from nysboost.features.feature_map import FeatureMap
+from nysboost.features.nystrom import fit_learner
 from nysboost.gram import Gram, Landmarks
+from nysboost.joint.core import optimal_core
 from nysboost.methods.in_sample import InSample
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host, like, namespace

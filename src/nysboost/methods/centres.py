@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nysboost.boosting.core import fit_core
-from nysboost.boosting.learner import fit_learner
 from nysboost.boosting.trajectory import sample_rows
-from nysboost.engine.feature_map import FeatureMap
+from nysboost.features.feature_map import FeatureMap
+from nysboost.features.nystrom import fit_learner
 from nysboost.gram import Gram, Landmarks, Sample
+from nysboost.joint.core import fit_core
 from nysboost.kernels import Evaluator, Kernel
 from nysboost.kernels.distances import squared_distances
 from nysboost.methods import require_points

@@ -13,8 +13,8 @@ from typing import TypeAlias
 import numpy as np
 from scipy.sparse import coo_array, vstack
 
-from nysboost.boosting.learner import Mixture
-from nysboost.engine.feature_map import FeatureMap
+from nysboost.features.feature_map import FeatureMap
+from nysboost.features.nystrom import Mixture
 from nysboost.gram import Gram, Landmarks, pool
 from nysboost.methods.adaptive import strips
 from nysboost.methods.in_sample import InSample

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import qmc
 
-from nysboost.engine.feature_map import FeatureMap
+from nysboost.features.feature_map import FeatureMap
 from nysboost.gram import Gram, Landmarks
 from nysboost.kernels import Kernel
 from nysboost.kernels.distances import inner_products

@@ -9,10 +9,10 @@ import numpy as np
 from scipy.sparse import coo_array
 
 from nysboost.approximation import Approximation
-from nysboost.boosting.learner import Mixture
-from nysboost.engine.factor import Factor
-from nysboost.engine.feature_map import FeatureMap
-from nysboost.engine.residual import Residual
+from nysboost.features.factor import Factor
+from nysboost.features.feature_map import FeatureMap
+from nysboost.features.nystrom import Mixture
+from nysboost.features.residual import Residual
 from nysboost.gram import Gram, Landmarks
 from nysboost.numerics.arrays import Array, Floats, like, namespace
 

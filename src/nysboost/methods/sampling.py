@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from nysboost.boosting.learner import fit_learner
 from nysboost.boosting.trajectory import Pool
-from nysboost.data.rows import ArrayRows
-from nysboost.engine.factor import Factor
-from nysboost.engine.feature_map import FeatureMap
+from nysboost.features.factor import Factor
+from nysboost.features.feature_map import FeatureMap
+from nysboost.features.nystrom import fit_learner
 from nysboost.gram import Gram, KernelGram, Landmarks
 from nysboost.gram.landmarks import take_sample
 from nysboost.kernels import Linear
@@ -20,6 +19,7 @@ from nysboost.methods.cholesky import random_pivots
 from nysboost.numerics.arrays import Floats, Indices, floats_on_host
 from nysboost.numerics.linalg import triangular_inverse
 from nysboost.numerics.tolerances import EPS, ROUNDING, cutoff
+from nysboost.rows.rows import ArrayRows
 
 OVERSAMPLING = 5.0
 """Columns for each effective dimension in BLESS: its scores on two groups of points were then

@@ -8,10 +8,10 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 from nysboost.approximation import Approximation
-from nysboost.data.archive import DAMAGED, ModelFileError, read_archive, write_archive
-from nysboost.data.description import DeviceError, ModelEncoder, decode_model
-from nysboost.data.files import as_path
+from nysboost.model_files.archive import DAMAGED, ModelFileError, read_archive, write_archive
+from nysboost.model_files.description import DeviceError, ModelEncoder, decode_model
 from nysboost.model_files.types import TYPES, WITHOUT_ROWS
+from nysboost.rows.files import as_path
 
 __all__ = ["ModelFileError", "load", "save"]
 

@@ -11,24 +11,29 @@ from sklearn.base import BaseEstimator
 
 from nysboost import estimators, kernels, learn
 from nysboost.approximation import Approximation
-from nysboost.boosting.learner import Mixture
-from nysboost.data.dask_rows import DaskRows
-from nysboost.data.description import TypeSpec, attributes_spec, dataclass_spec, estimator_spec
-from nysboost.data.rows import ArrayRows, DroppedRows, EncodedRows, StoredRows
-from nysboost.engine.factor import Moments
-from nysboost.engine.feature_map import FeatureMap
-from nysboost.engine.linear import LinearModel, LinearPredictor
-from nysboost.engine.projection import BlockDiagonal
+from nysboost.features.factor import Moments
+from nysboost.features.feature_map import FeatureMap
+from nysboost.features.linear import LinearModel, LinearPredictor
+from nysboost.features.nystrom import Mixture
+from nysboost.features.projection import BlockDiagonal
 from nysboost.gram import Gram, KernelGram, Landmarks, PrecomputedGram
 from nysboost.gram.gram import EntryCounter
 from nysboost.kernels.warp import Quantiles
+from nysboost.learn.search.leaves import Leaves
+from nysboost.learn.search.model import Member
 from nysboost.methods.centres import Clustered
 from nysboost.methods.fourier import Waves
 from nysboost.methods.in_sample import InSample
+from nysboost.model_files.description import (
+    TypeSpec,
+    attributes_spec,
+    dataclass_spec,
+    estimator_spec,
+)
 from nysboost.numerics.resources import Budget
 from nysboost.numerics.tree import Tree
-from nysboost.search.leaves import Leaves
-from nysboost.search.model import Member
+from nysboost.rows.dask_rows import DaskRows
+from nysboost.rows.rows import ArrayRows, DroppedRows, EncodedRows, StoredRows
 from nysboost.settings import Settings
 from nysboost.tables.codes import Codes
 from nysboost.tables.columns import Column

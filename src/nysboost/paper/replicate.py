@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nysboost.boosting.algorithm import ENSEMBLES, VARIANTS, find_learners, parse_method
-from nysboost.data.rows import ArrayRows
 from nysboost.gram import Gram, PrecomputedGram, make_gram
 from nysboost.numerics.arrays import Array, Floats, like, namespace, to_host
 from nysboost.paper.datasets import Points
 from nysboost.paper.presets import Preset
+from nysboost.rows.rows import ArrayRows
 from nysboost.settings import Settings
 from nysboost.user_error import UserError
 

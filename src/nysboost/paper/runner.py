@@ -25,12 +25,12 @@ from threadpoolctl import threadpool_limits
 
 from nysboost._version import __version__
 from nysboost.compare.page import make_writable
-from nysboost.data.files import atomic_file
 from nysboost.numerics.progress import current
 from nysboost.paper import datasets
 from nysboost.paper.ledger import Results
 from nysboost.paper.presets import Preset
 from nysboost.paper.replicate import Replicate, settings_of
+from nysboost.rows.files import atomic_file
 from nysboost.user_error import UserError
 
 Record = dict[str, Any]

@@ -11,7 +11,7 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from nysboost.data.recognise import make_stream
+from nysboost.rows.recognise import make_stream
 from nysboost.user_error import NoTableError, TableError, import_optional
 
 BLOCK_BYTES = 2**22

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from nysboost.data.lazy import code_table
-from nysboost.data.recognise import make_rows
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Floats, Indices
 from nysboost.numerics.checks import column_sizes
+from nysboost.rows.lazy import code_table
+from nysboost.rows.recognise import make_rows
 from nysboost.tables.columns import is_far, say_far
 from nysboost.tables.frames import is_frame, list_column_names
 from nysboost.tables.schema import Schema

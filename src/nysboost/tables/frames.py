@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nysboost.data.lazy import is_lazy
 from nysboost.numerics.arrays import Floats, Indices, dense, to_host
+from nysboost.rows.lazy import is_lazy
 from nysboost.tables.values import is_missing
 from nysboost.user_error import TableError
 

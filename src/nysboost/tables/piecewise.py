@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from nysboost.data.driver import BlockTask
-from nysboost.data.rows import EncodedRows
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices, namespace
+from nysboost.rows.driver import BlockTask
+from nysboost.rows.rows import EncodedRows
 
 LOOK = 2048
 """Rows that tell which features have more than two values."""

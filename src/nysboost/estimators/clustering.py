@@ -1,0 +1,174 @@
+"""Spectral clustering through K̂, for any number of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from scipy.linalg import qr, svd
+from scipy.spatial.distance import cdist
+from sklearn.base import ClusterMixin
+from sklearn.utils.validation import check_is_fitted
+
+from nysboost.estimators.transformers import FeatureBasedEstimator
+from nysboost.kernels.distances import directions
+from nysboost.numerics import arrays
+from nysboost.numerics.arrays import Array, Floats, Indices, TableLike
+from nysboost.numerics.checks import make_rng, require_count, unknown
+from nysboost.numerics.kmeans import clusters
+from nysboost.rows.lazy import gather
+from nysboost.rows.rows import spaced_indices
+
+QR_ROWS = 2**14
+"""Rows from which the QR rule learns its rotation, spread evenly where there are more."""
+
+GAMMA = 1.0
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class SpectralClustering(ClusterMixin, FeatureBasedEstimator):
+    """Spectral clustering on the normalised Laplacian of K̂ (Fowlkes et al. 2004).
+
+    With K̂ = F Fᵀ the degrees are d = F (Fᵀ1), and the leading eigenvectors of D^(−½) K̂ D^(−½)
+    are H V for H = D^(−½) F and the eigenvectors V of HᵀH, an r×r matrix: two passes over the
+    rows, and n×n is never formed.
+
+    .. versionadded:: 0.2
+
+    Parameters
+    ----------
+    n_clusters : int
+        Number of clusters.
+    kernel, gamma, coef0, degree, kernel_params
+        As in `Nystroem`; gamma=1 is scikit-learn's default for this estimator, of named kernels.
+    n_components : int or None
+        Eigenvectors used; None is `n_clusters`.
+    assign_labels : "kmeans" or "cluster_qr"
+        How the labels follow from the eigenvectors: k-means on their rows, each divided by its
+        length (Ng, Jordan and Weiss 2001), or pivoted QR (Damle, Minden and
+        Ying 2019), which has nothing to tune and no random start.
+    n_init : int
+        Random starts of k-means.
+    method : str
+        What finds the landmarks: "auto" is "kmeans", and of a precomputed matrix, which has no
+        points, "rpcholesky".
+    n_landmarks, max_memory, n_jobs, verbose, random_state
+        As in `KernelPCA`.
+
+    Attributes
+    ----------
+    labels_ : array of shape (n_samples,)
+        The cluster of each row.
+    embedding_ : array of shape (n_samples, n_components)
+        The eigenvectors, divided by the roots of the degrees.
+    eigenvalues_ : array of shape (n_components,)
+        Of D^(−½) K̂ D^(−½), the largest first; the first is 1.
+    cluster_centers_ : array of shape (n_clusters, n_components)
+        The mean direction of each cluster in the embedding.
+
+    See Also
+    --------
+    sklearn.cluster.SpectralClustering : exact, with an n×n matrix.
+    KernelPCA : components instead of clusters.
+
+    References
+    ----------
+    .. [1] C. Fowlkes, S. Belongie, F. Chung and J. Malik (2004). Spectral grouping using the
+          Nyström method. IEEE PAMI 26.
+
+    Examples
+    --------
+    >>> import nysboost as nb
+    >>> from sklearn.datasets import make_circles
+    >>> X, y = make_circles(500, factor=0.4, noise=0.05, random_state=0)
+    >>> labels = nb.SpectralClustering(2, gamma=20, random_state=0).fit_predict(X)
+    >>> int(abs((labels == y).sum() - 250))
+    250
+    """
+
+    n_clusters: int = field(default=8, kw_only=False)
+    gamma: float | str | None = GAMMA
+    method: str = "auto"
+    n_components: int | None = None
+    assign_labels: Literal["kmeans", "cluster_qr"] = "kmeans"
+    n_init: int = 10
+
+    def fit(self, X: TableLike, y: Any = None) -> SpectralClustering:  # noqa: ARG002
+        """Cluster the rows of X, as in `Nystroem.fit`; y is ignored."""
+        require_count("n_clusters", self.n_clusters)
+        require_count("n_init", self.n_init)
+        kmeans = self.assign_labels == "kmeans"
+        if not kmeans and self.assign_labels != "cluster_qr":
+            raise ValueError(unknown("label rule", self.assign_labels, ("kmeans", "cluster_qr")))
+        named = isinstance(self.kernel, str) and not self._precomputed()
+        own = isinstance(self.kernel_params, dict) and {"gamma", "sigma"} & {*self.kernel_params}
+        default = isinstance(self.gamma, float) and self.gamma == GAMMA and (own or not named)
+        auto = "rpcholesky" if self._precomputed() else "kmeans"  # the former may miss a cluster
+        features = self._fit_features(
+            X,
+            gamma=None if default else self.gamma,  # the default is that of names
+            method=auto if self.method == "auto" else self.method,
+        )
+        n, r = features.shape
+        if n < self.n_clusters:
+            raise ValueError(f"n_samples={n} should be >= n_clusters={self.n_clusters}.")
+        diag = arrays.floats_on_host(features.transform.gram.diag())[:, None]
+        self._degrees = features.total()
+        eigenvalues, V = np.linalg.eigh(features.fold(_products, self._degrees, diag))
+        k = min(self.n_components or self.n_clusters, r)
+        self.eigenvalues_ = np.maximum(eigenvalues[::-1][:k], np.finfo(float).tiny)
+        self._vectors = V[:, ::-1][:, :k] / np.sqrt(self.eigenvalues_)
+        embedding = features.map(_embed, (self._degrees, self._vectors), k, diag)
+        self.embedding_ = arrays.floats_on_host(gather(embedding))
+        points = directions(self.embedding_)
+        self.labels_ = self._label_by_kmeans(points) if kmeans else self._label_by_qr()
+        self.cluster_centers_ = np.full((self.n_clusters, k), np.inf)  # of clusters without rows
+        for label in np.unique(self.labels_):
+            self.cluster_centers_[label] = points[self.labels_ == label].mean(axis=0)
+        return self
+
+    def _label_by_kmeans(self, points: Array) -> Indices:
+        """Return the labels that the best of some runs of k-means gives points."""
+        rng = make_rng(self.random_state)
+        runs = [clusters(points, self.n_clusters, rng) for _ in range(self.n_init)]
+        losses = [float(((points - Z[owner]) ** 2).sum()) for Z, owner in runs]
+        return runs[int(np.argmin(losses))][1]
+
+    def _label_by_qr(self) -> Indices:
+        """Return the labels of the pivoted QR rule: the largest entry after a rotation."""
+        rows = self.embedding_
+        some = rows[spaced_indices(len(rows), QR_ROWS)]
+        _, _, pivots = qr(some.T, pivoting=True, mode="economic")
+        U, _, Vt = svd(some[pivots[: self.n_clusters]].T, full_matrices=False)
+        return np.asarray(np.abs(rows @ (U @ Vt)).argmax(axis=1))
+
+    def predict(self, X: TableLike) -> Indices:
+        """Return the clusters of rows, (n,): those of the nearest centres in the embedding."""
+        check_is_fitted(self)
+        F = arrays.floats_on_host(self.features_.transform(X))
+        embedded = _embed((self._degrees, self._vectors), F, (F * F).sum(axis=1, keepdims=True))
+        return np.asarray(cdist(directions(embedded), self.cluster_centers_).argmin(axis=1))
+
+
+# What passes do to a block of features: plain functions, which can be sent to where rows are
+
+
+def _roots(degrees: Floats, F: Floats, diag: Floats) -> Floats:
+    """Return the roots of the degrees, shape (b, 1). No row has less than its own k(x, x)."""
+    least = np.maximum(diag, np.finfo(float).tiny)
+    return np.asarray(np.sqrt(np.maximum((F @ degrees)[:, None], least)))
+
+
+def _products(degrees: Floats, F: Array, diag: Floats) -> Floats:
+    """Return HᵀH for H = D^(−½) F."""
+    F = arrays.floats_on_host(F)
+    H = F / _roots(degrees, F, diag)
+    return H.T @ H
+
+
+def _embed(shared: tuple[Floats, Floats], F: Array, diag: Floats) -> Floats:
+    """Return D^(−½) times the eigenvectors D^(−½) F V Λ^(−½), as scikit-learn does."""
+    (degrees, vectors), F = shared, arrays.floats_on_host(F)
+    roots = _roots(degrees, F, diag)
+    return np.asarray((F / roots) @ vectors / roots)

@@ -1,0 +1,152 @@
+"""Gaussian process classification by Laplace's approximation, on the features of any method."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.polynomial.hermite_e import hermegauss
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from nysboost.estimators.parameters import KernelLike
+from nysboost.estimators.transformers import FeatureBasedEstimator
+from nysboost.learn.margins import Logistic, Objective, fit_margins
+from nysboost.numerics.arrays import Array, Floats, TableLike, floats_on_host
+from nysboost.numerics.checks import refuse_unequal, require_count, require_positive
+from nysboost.rows.driver import BlockTask
+from nysboost.rows.lazy import label_largest
+from nysboost.rows.recognise import make_rows
+from nysboost.tables.targets import check_labels, compute_class_weights, find_classes
+
+CONVERGED = 1e-8
+"""Newton's method stops when a step would lower the objective by less than this share."""
+
+NODES, MASSES = hermegauss(32)
+"""Quadrature of the logistic function under a normal distribution: right to six digits."""
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class GaussianProcessClassifier(ClassifierMixin, FeatureBasedEstimator):
+    """Gaussian process classification with K̂ as covariance (Williams and Barber 1998).
+
+    With features φ the latent function is f(x) = φ(x)ᵀw under a standard normal prior on w.
+    Laplace's approximation is then a normal distribution in r dimensions: its mean is the
+    minimum of Σ log(1 + exp(−y f)) + ½‖w‖², found by Newton's method, and its precision the
+    Hessian A = Fᵀ diag(π(1 − π)) F + I there. The part of a new row's prior variance that the
+    features lack, k(x, x) − ‖φ(x)‖², is added to φᵀA⁻¹φ. With every row as a landmark
+    this is exact Gaussian process classification. Several classes are one against the rest.
+
+    .. versionadded:: 0.2
+
+    Parameters
+    ----------
+    kernel, gamma, coef0, degree, kernel_params
+        As in `Nystroem`; they are taken as given, not fitted.
+    variance : float
+        What the kernel is multiplied by: the prior variance of the latent function.
+    max_iter : int
+        Newton steps at most.
+    class_weight : dict, "balanced" or None
+        What the odds of each class are multiplied by, as Bayes' rule has it where classes are so
+        much more frequent than in y; "balanced" is n / (classes · rows of the class).
+    method, n_landmarks, max_memory, n_jobs, verbose, random_state
+        As in `KernelPCA`.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+        The labels.
+    coef_ : array of shape (n_problems, r)
+        w of each problem, one against the rest; a single problem for two classes.
+    covariance_ : array of shape (n_problems, r, r)
+        A⁻¹ of each problem.
+    class_weight_ : array of shape (n_classes,)
+        The factors of the odds.
+    n_iter_ : int
+        Newton steps taken.
+
+    See Also
+    --------
+    NystroemClassifier : finds kernel and metric as well, and is faster.
+    sklearn.gaussian_process.GaussianProcessClassifier : exact.
+
+    References
+    ----------
+    .. [1] C. K. I. Williams and D. Barber (1998). Bayesian classification with Gaussian
+          processes. IEEE PAMI 20.
+
+    Examples
+    --------
+    >>> import nysboost as nb
+    >>> from sklearn.datasets import make_moons
+    >>> X, y = make_moons(300, noise=0.1, random_state=0)
+    >>> model = nb.GaussianProcessClassifier(gamma=2.0, variance=10.0, random_state=0).fit(X, y)
+    >>> model.score(X, y) > 0.98
+    True
+    """
+
+    kernel: KernelLike = field(default="rbf", kw_only=False)
+    variance: float = 1.0
+    max_iter: int = 100
+    class_weight: Mapping[Any, float] | str | None = None
+
+    def fit(self, X: TableLike, y: TableLike) -> GaussianProcessClassifier:
+        """Fit the classifier to rows X, as in `Nystroem.fit`, with labels y of any type, (n,)."""
+        require_count("max_iter", self.max_iter)
+        require_positive("variance", self.variance)
+        labels = check_labels(y, self)
+        features = self._fit_features(X)
+        refuse_unequal(features.shape[0], len(labels))
+        self.classes_, codes = find_classes(labels)
+        problems = np.arange(len(self.classes_))[1 if len(self.classes_) == 2 else 0 :]
+        self.class_weight_ = compute_class_weights(self.class_weight, self.classes_, labels)
+        signs = np.where(codes[:, None] == problems, 1.0, -1.0)
+        # u = √variance · w minimises ½‖u‖² + variance · Σ loss on features without the factor
+        objective = Objective(Logistic(), self.variance, False, CONVERGED, self.max_iter)
+        found, scale = fit_margins(features, signs, objective), np.sqrt(self.variance)
+        u, self.n_iter_ = floats_on_host(found.w).T, found.n_iter
+        hessian = features.fold(_hessian, u)
+        self.coef_ = u / scale
+        self.covariance_ = np.linalg.inv(self.variance * hessian + np.eye(u.shape[1]))
+        return self
+
+    def predict_proba(self, X: TableLike) -> Floats:
+        """Return the probability of each class, shape (n_samples, n_classes)."""
+        check_is_fitted(self)
+        task = BlockTask("predict-proba", _probabilities, self, finite=True)
+        found: Floats = self.features_._new_rows(X).map(task, len(self.classes_))
+        return found
+
+    def predict(self, X: TableLike) -> NDArray[Any]:
+        """Return the most probable class of each row."""
+        probabilities = self.predict_proba(X)  # which refuses where nothing is fitted
+        return label_largest(probabilities, self.classes_)
+
+
+def _probabilities(model: GaussianProcessClassifier, X: Array) -> Floats:
+    """Return the probabilities of a block of rows, shape (b, n_classes)."""
+    transform, variance = model.features_._transform, model.variance
+    F = np.sqrt(variance) * floats_on_host(transform.write(make_rows(X), budget=model._budget()))
+    columns, unseen = [], np.zeros(len(F))  # prior variance that the features do not see
+    if (kernel := getattr(transform.gram, "kernel", None)) is not None:
+        unseen = np.maximum(variance * floats_on_host(kernel.diag(X)) - (F * F).sum(axis=1), 0)
+    for w, covariance in zip(model.coef_, model.covariance_, strict=True):
+        deviation = np.sqrt(unseen + np.maximum(((F @ covariance) * F).sum(axis=1), 0))
+        latent = (F @ w)[:, None] + deviation[:, None] * NODES
+        columns.append(expit(latent) @ (MASSES / MASSES.sum()))
+    found = np.array(columns).T
+    found = np.hstack([1 - found, found]) if len(model.classes_) == 2 else found
+    weighed = found / found.sum(axis=1, keepdims=True) * model.class_weight_
+    return np.asarray(weighed / weighed.sum(axis=1, keepdims=True))
+
+
+def _hessian(w: Floats, F: Array) -> Floats:
+    """Return Fᵀ diag(π(1 − π)) F of a block of rows for each problem, shape (p, r, r)."""
+    F = floats_on_host(F)
+    curved = Logistic().curve(F @ w.T)
+    return np.array([(F * kappa[:, None]).T @ F for kappa in curved.T])

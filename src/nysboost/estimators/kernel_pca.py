@@ -1,0 +1,184 @@
+"""Kernel principal components on the features of any method, for any number of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from nysboost.estimators.transformers import FeatureBasedEstimator, Nystroem
+from nysboost.features.factor import Factor
+from nysboost.kernels import Gaussian
+from nysboost.numerics.arrays import Array, Floats, TableLike, dense, floats_on_host, like
+from nysboost.numerics.checks import require_positive
+from nysboost.numerics.linalg import fix_signs
+from nysboost.numerics.tolerances import EPS, cutoff
+from nysboost.rows.driver import BlockTask
+from nysboost.rows.lazy import gather
+from nysboost.rows.recognise import to_table
+
+TINY = float(np.finfo(float).tiny)
+
+
+def _learns_pre_images(pca: KernelPCA) -> bool:
+    if not pca.fit_inverse_transform:
+        msg = "KernelPCA learns pre-images with fit_inverse_transform=True: set it and fit again."
+        raise AttributeError(msg)
+    return True
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureBasedEstimator):
+    """Kernel principal component analysis of K̂ = F Fᵀ (Schölkopf, Smola and Müller 1998).
+
+    The components are the leading eigenvectors of the covariance (F − μ)ᵀ(F − μ) / n of the
+    features, an r×r matrix that one pass over the rows makes: n×n is never formed, and new
+    rows are centred with the same μ.
+
+    .. versionadded:: 0.2
+
+    Parameters
+    ----------
+    n_components : int or None
+        Number of components; None keeps all that are not zero.
+    kernel, gamma, coef0, degree, kernel_params
+        As in `Nystroem`.
+    method : str
+        Which method approximates the kernel, one of `nysboost.METHODS` with features.
+    n_landmarks : int or None
+        Its number of landmarks; None is 240, or as many as there are rows.
+    fit_inverse_transform : bool
+        Learn pre-images: ridge regression from the components back to X.
+    alpha : float
+        The ridge of that regression, in the units of scikit-learn's.
+    max_memory, n_jobs, verbose, random_state
+        As in `Nystroem`.
+
+    Attributes
+    ----------
+    eigenvalues_ : array of shape (n_components,)
+        The largest eigenvalues of the centred kernel matrix, as in scikit-learn.
+    explained_variance_ : array of shape (n_components,)
+        The variance along each component.
+    explained_variance_ratio_ : array of shape (n_components,)
+        Its share of all the variance in the kernel's feature space. An approximation has only a
+        part of that: the sum is below one even with all components.
+    components_ : array of shape (n_components, r)
+        The components in the space of the features.
+    mean_ : array of shape (r,)
+        μ, the mean of the features.
+
+    See Also
+    --------
+    sklearn.decomposition.KernelPCA : exact, with an n×n matrix.
+    SpectralClustering : clusters in a similar embedding.
+
+    References
+    ----------
+    .. [1] B. Schölkopf, A. Smola and K.-R. Müller (1998). Nonlinear component analysis as a
+          kernel eigenvalue problem. Neural Computation 10.
+
+    Examples
+    --------
+    >>> import numpy as np, nysboost as nb
+    >>> X = np.random.default_rng(0).normal(size=(300, 5))
+    >>> pca = nb.KernelPCA(n_components=2, gamma=0.1, n_landmarks=50, random_state=0).fit(X)
+    >>> pca.transform(X[:4]).shape
+    (4, 2)
+    """
+
+    n_components: int | None = field(default=None, kw_only=False)
+    fit_inverse_transform: bool = False
+    alpha: float = 1e-5
+
+    def fit(self, X: TableLike, y: Any = None) -> KernelPCA:  # noqa: ARG002
+        """Find the principal components of the rows of X, as in `Nystroem.fit`; y is ignored."""
+        require_positive("alpha", self.alpha)
+        features = self._fit_features(X)
+        n = features.shape[0]
+        sums = features.fold(_sums) / n
+        self.mean_, squares = sums[0], sums[1:]
+        variances, vectors = np.linalg.eigh(squares - np.outer(self.mean_, self.mean_))
+        variances, vectors = variances[::-1], vectors[:, ::-1]
+        kept = variances > cutoff(len(variances), EPS) * max(variances[0], 0.0)
+        k = min(self.n_components or len(variances), max(1, int(kept.sum())))
+        self.components_ = fix_signs(vectors[:, :k]).T
+        self.eigenvalues_ = n * np.maximum(variances[:k], 0)
+        self.explained_variance_ = self.eigenvalues_ / max(1, n - 1)
+        lengths = floats_on_host(features.transform.gram.diag())
+        total = float(lengths.mean()) - float(self.mean_ @ self.mean_)
+        self.explained_variance_ratio_ = self.eigenvalues_ / (n * max(total, TINY))
+        self._n_features_out = k
+        if self.fit_inverse_transform:
+            self._learn_pre_images(features)
+        return self
+
+    def fit_transform(self, X: TableLike, y: Any = None) -> Array:
+        """Fit to X, and return its components; X and y are as in `fit`."""
+        return self.fit(X, y).transform(X)
+
+    def transform(self, X: TableLike | Iterator[TableLike]) -> Array:
+        """Return the components of rows, as in `Nystroem.transform`, centred as in fit: (n, k)."""
+        check_is_fitted(self)
+        F: Array = self.features_.transform(X)
+        components, mean = self.components_.T, self.mean_ @ self.components_.T
+        return F @ like(components, F) - like(mean, F)
+
+    @available_if(_learns_pre_images)  # type: ignore[untyped-decorator,unused-ignore]
+    def inverse_transform(self, X: TableLike) -> Floats:
+        """Return rows, shape (n, d), that have about the components X (n, k): pre-images."""
+        check_is_fitted(self, "pre_images_")
+        T = check_array(to_table(X), dtype=[np.float64, np.float32])
+        return np.asarray(self._linear(T) @ self.pre_images_ + self._centre)
+
+    def _learn_pre_images(self, features: Factor) -> None:
+        """Fit X ≈ X̄ + Φ(T) B by ridge regression, with Φ the features of the components T.
+
+        Φ is a Gaussian kernel's, as wide as the components are apart, with the landmarks of a
+        uniform sample, and the components themselves.
+        """
+        shared = self.mean_, self.components_
+        T = floats_on_host(gather(features.map(_project, shared, len(self.components_))))
+        self._pre_map = Nystroem(
+            Gaussian(sigma="median"), method="uniform",
+            n_components=min(len(T), self.n_landmarks or 240),
+            max_memory=self.max_memory, random_state=self.random_state,
+        ).fit(T)  # fmt: skip
+        width = self._linear(T[:1]).shape[1]
+        work = BlockTask("pre-images", _products, self._linear)
+        sums = features.rows.fold(work, np.add, T)
+        normal, right = sums[:, :width], sums[:, width:]
+        self._centre = right[-1] / len(T)
+        right -= np.outer(normal[-1], self._centre)  # the last feature is one: these are sums
+        self.pre_images_ = np.linalg.solve(normal + self.alpha * np.eye(width), right)
+
+    def _linear(self, T: Floats) -> Floats:
+        """Return the features from which pre-images are linear, shape (n, landmarks + k + 1)."""
+        scale = np.sqrt(np.maximum(self.explained_variance_, TINY))
+        Phi = floats_on_host(self._pre_map.transform(T))
+        return np.hstack([Phi, np.asarray(T) / scale, np.ones((len(T), 1))])
+
+
+# What passes do to a block of features: plain functions, which can be sent to where rows are
+
+
+def _sums(_: None, F: Array) -> Floats:
+    """Return Σf, and below it Σffᵀ."""
+    F = floats_on_host(F)
+    return np.vstack([F.sum(axis=0), F.T @ F])
+
+
+def _project(shared: tuple[Floats, Floats], F: Array) -> Floats:
+    mean, components = shared
+    return np.asarray((floats_on_host(F) - mean) @ components.T)
+
+
+def _products(features: Callable[[Floats], Floats], X: Array, T: Floats) -> Floats:
+    """Return Φ(T)ᵀΦ(T), and beside it Φ(T)ᵀX."""
+    Phi = features(T)
+    return Phi.T @ np.hstack([Phi, floats_on_host(dense(X))])

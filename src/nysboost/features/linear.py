@@ -1,0 +1,118 @@
+"""Linear models on the features of landmarks, from sums over rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from nysboost.features.factor import Moments
+from nysboost.features.feature_map import FeatureMap
+from nysboost.numerics import arrays
+from nysboost.numerics.arrays import Array, namespace
+from nysboost.numerics.linalg import triangular_inverse
+from nysboost.numerics.resources import Budget
+
+NOISELESS = 1e-6  # noise below this share of the variance of y is as much rounding as noise
+
+
+@dataclass(frozen=True, eq=False)
+class LinearPredictor:
+    """μ + F w with features F = k(x, Z) N, mean μ (t,) and weights w (r, t)."""
+
+    features: FeatureMap
+    mean: Array
+    w: Array
+
+    @cached_property
+    def weighted_map(self) -> FeatureMap:
+        """The map x ↦ F w, made once."""
+        return self.features.times(self.w)
+
+    @property
+    def kernel(self) -> Any:
+        """The kernel, with its metric."""
+        return self.features.gram.kernel  # type: ignore[attr-defined]
+
+    @property
+    def landmarks(self) -> Array:
+        """Z, shape (c, d)."""
+        return self.features.landmarks.Z
+
+    def predict(self, F: Array) -> Array:
+        """Return the means at rows with features F, shape (n, t)."""
+        return self.mean + F @ self.w
+
+    def evaluate(self, rows: Any, budget: Budget) -> Array:
+        """Return the means of rows in any storage, shape (n, t)."""
+        values: Array = rows.gather(self.weighted_map.write(rows, budget=budget))
+        return values + arrays.like(arrays.to_host(self.mean), values)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearModel(LinearPredictor):
+    """y ≈ μ + F w with w = (FᵀF + γI)⁻¹ Fᵀ(y − μ): the mean of a Gaussian process.
+
+    `moments` are of all rows seen, `noise` is s² (t,), `doubt` the γ of the variances, with which
+    the kernel's amplitude s²/γ is the variance of y, and root R has R Rᵀ = (FᵀF + doubt · I)⁻¹.
+    """
+
+    gamma: float
+    moments: Moments
+    noise: Array
+    doubt: float
+    root: Array
+
+    @classmethod
+    def fit(cls, features: FeatureMap, moments: Moments, gamma: float) -> LinearModel:
+        """Return the model that the moments determine."""
+        xp, mean = namespace(moments.FF), moments.mean
+        root = _inverse_root(moments.FF, gamma)
+        b = moments.FY - moments.F[:, None] * mean[None, :]
+        w = root @ (root.T @ b)
+        total = moments.YY - moments.weight * mean**2
+        missed = xp.clip(total - xp.sum(b * w, axis=0), min=0.0)
+        whole = float(xp.sum(total))
+        share = _height(features) * float(xp.sum(missed)) / whole if whole > 0 else gamma
+        doubt = max(share, min(gamma, NOISELESS))
+        root = _inverse_root(moments.FF, doubt)
+        return cls(features, mean, w, gamma, moments, missed / moments.weight, doubt, root)
+
+    def spread(self, F: Array, *, seen: bool = False) -> Array:
+        """Return the variance of an observation at rows with features F, over s², shape (n,).
+
+        It is 1 for the noise, f(FᵀF + γI)⁻¹fᵀ for the weights, and (k(x, x) − ‖f‖²)/γ for the part
+        of the prior that no landmark explains; here γ is `doubt`. For rows that were `seen` in
+        training the weights are those without them.
+        """
+        xp = namespace(F)
+        known = xp.sum((F @ self.root) ** 2, axis=1)
+        known = known / xp.clip(1 - known, min=NOISELESS) if seen else known
+        unknown = xp.clip(_height(self.features) - xp.sum(F * F, axis=1), min=0.0)
+        return 1 + known + unknown / self.doubt
+
+    def outlying(self, F: Array, beyond: float) -> Array:
+        """Return how far beyond all rows seen a row with features F is, from 0 to 1, shape (n,).
+
+        With u the share of the prior variance that the rows leave at x, and s `beyond` times its
+        mean over them, it is (u − s)/(1 − s): 0 among these rows, 1 far from all, also between.
+        """
+        xp, height = namespace(F), _height(self.features)
+        FF, n = self.moments.FF, self.moments.weight
+        known = float(xp.sum((FF @ self.root) * self.root) / n)
+        of_rows = self.doubt * known + height - float(xp.linalg.trace(FF) / n)
+        usual = min(beyond * of_rows / height, 1 - 1 / beyond)
+        unknown = (self.spread(F) - 1) * self.doubt / height
+        return xp.clip((unknown - usual) / (1 - usual), min=0.0)
+
+
+def _height(features: FeatureMap) -> float:
+    """Return k(x, x), the same everywhere: 1, and of an ANOVA kernel more."""
+    kernel: Any = features.gram.kernel  # type: ignore[attr-defined]
+    return float(kernel.diag(features.landmarks.Z[:1, :])[0])
+
+
+def _inverse_root(FF: Array, gamma: float) -> Array:
+    """Return R with R Rᵀ = (FᵀF + γI)⁻¹."""
+    ridged = FF + gamma * arrays.identity(FF.shape[0], FF)
+    return triangular_inverse(namespace(FF).linalg.cholesky(ridged)).T

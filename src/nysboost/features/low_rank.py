@@ -1,0 +1,241 @@
+"""A matrix F S Fᵀ + δI that is never formed: entries, products, eigenpairs and systems."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse.linalg import LinearOperator
+from sklearn.exceptions import ConvergenceWarning
+
+from nysboost.features.factor import Factor
+from nysboost.features.feature_map import FeatureMap
+from nysboost.features.projection import BlockDiagonal
+from nysboost.gram import Gram, Landmarks, pool
+from nysboost.numerics import arrays
+from nysboost.numerics.arrays import Array, Floats, TableLike
+from nysboost.numerics.checks import positions, require_count, require_number
+from nysboost.numerics.linalg import spectrum
+from nysboost.numerics.tolerances import DEFINITE, UNSOLVED
+from nysboost.rows.lazy import gather
+from nysboost.rows.recognise import to_numbers
+
+REFINEMENTS = 8  # steps at most: each gains a digit or more, or is the last
+
+
+class LowRankMatrix(LinearOperator):
+    """F S Fᵀ + δI as a linear operator, with F of shape (n, K) and S diagonal, of either sign.
+
+    F has the features of the `learners` side by side, S their `weights`, and δ is `shift`.
+    """
+
+    gram: Gram
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+    learners: tuple[FeatureMap, ...]
+    weights: Floats
+    shift: float = 0.0
+
+    @cached_property
+    def landmarks(self) -> Landmarks:
+        """All landmarks, learner after learner."""
+        return pool([learner.landmarks for learner in self.learners])
+
+    @cached_property
+    def _factor(self) -> Factor:
+        weights = np.repeat(self.weights, [learner.rank for learner in self.learners])
+        return Factor(self._map([learner.projection for learner in self.learners]), weights)
+
+    def _map(self, projections: Sequence[Array]) -> FeatureMap:
+        """Return the map on all landmarks, with the learners' features side by side."""
+        N = projections[0] if len(projections) == 1 else BlockDiagonal(tuple(projections))
+        return FeatureMap(self.gram, self.landmarks, N)
+
+    def block(self, rows: ArrayLike | slice, cols: ArrayLike | slice) -> Array:
+        """Return K̂[rows, cols]; both as in NumPy: positions, masks or slices."""
+        left, right = (positions(which, self.shape[0]) for which in (rows, cols))
+        low = (self._factor.at(left) * self._weights_like) @ self._factor.at(right).T
+        if not self.shift:
+            return low
+        return low + arrays.like(self.shift * np.equal.outer(left, right), low)
+
+    def diag(self) -> Array:
+        """Return the diagonal of K̂, shape (n,)."""
+        return self._factor.map(_diagonal, self._weights_like, 1)[:, 0] + self.shift
+
+    def trace(self) -> float:
+        """Return tr K̂."""
+        return float(self._factor.squared_norms().sum()) + self.shift * self.shape[0]
+
+    def to_dense(self) -> Array:
+        """Return K̂ as an n×n array."""
+        F = self._factor.all()
+        low = (F * self._weights_like) @ F.T
+        return low + self.shift * arrays.identity(self.shape[0], low) if self.shift else low
+
+    def __matmul__(self, V: TableLike) -> Array:
+        """Return K̂ V, in the array namespace of V where that is the data's own."""
+        shape = getattr(V, "shape", ())
+        if shape and shape[0] != self.shape[1]:
+            msg = f"K̂ has {self.shape[1]} columns, and an array of shape {shape} does not fit them."
+            raise ValueError(msg)
+        if arrays.is_array(V) and not isinstance(V, np.ndarray):
+            return self._matmat(V[:, None])[:, 0] if V.ndim == 1 else self._matmat(V)
+        product: Array = super().__matmul__(V)
+        return product
+
+    def _matmat(self, V: Array) -> Array:
+        if isinstance(V, np.ndarray) and not isinstance(self._weights_like, np.ndarray):
+            return arrays.to_host(self._matmat(arrays.like(V, self._weights_like)))
+        inner = self._weights_like[:, None] * self._factor.inner(V)
+        low = gather(self._factor.times(inner), V)
+        return low + self.shift * V if self.shift else low
+
+    def _adjoint(self) -> LowRankMatrix:
+        return self
+
+    _transpose = _adjoint
+
+    def eigh(self, k: int | None = None) -> tuple[Array, Array]:
+        """Return the k largest eigenvalues of K̂, in falling order, and their eigenvectors.
+
+        They are those on the range of F: on all that is orthogonal to it K̂ is `shift` times the
+        identity.
+
+        Parameters
+        ----------
+        k : int or None
+            How many; None is all that are not zero.
+
+        Returns
+        -------
+        eigenvalues : array of shape (k,)
+        eigenvectors : array of shape (n, k)
+        """
+        if k is not None:
+            require_count("k", k)
+        eigenvalues, basis = self._spectrum
+        T = arrays.like(basis[:, :k], self._weights_like)
+        return arrays.like(eigenvalues[:k] + self.shift, T), self._factor.times(T)
+
+    def solve(self, b: TableLike, alpha: float) -> Array:
+        """Return (K̂ + alpha·I)⁻¹ b without forming K̂.
+
+        The solution is refined until its residual falls no further, which takes it as far as
+        floating point goes: to about eps·‖K̂‖ / alpha, as a dense factorisation would. That of
+        a Dask array is refined on the workers, and lazy.
+
+        Parameters
+        ----------
+        b : array of shape (n,) or (n, q)
+            Right-hand sides.
+        alpha : float
+            Positive, and above the magnitude of K̂'s most negative eigenvalue.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the relative residual that was reached is above 1e-6, or 1e-3 in float32: alpha
+            is then too small beside K̂ for the precision of the data.
+        """
+        require_number("alpha", alpha)
+        elsewhere = arrays.is_array(b) and not isinstance(b, np.ndarray)
+        B: Any = b if elsewhere else arrays.as_float(to_numbers(b, "b"))
+        ridge = float(alpha) + self.shift
+        eigenvalues, _ = self._spectrum
+        lowest = min(0.0, float(eigenvalues.min()))
+        if not ridge > max(0.0, -lowest * (1 + DEFINITE)):
+            least = max(0.0, -lowest) - self.shift
+            raise ValueError(
+                f"solve needs alpha above {least:.3g}, so that K̂ + alpha·I is positive "
+                f"definite, but alpha={alpha!r} was given."
+            )
+        if B.ndim not in (1, 2) or B.shape[0] != self.shape[0]:
+            msg = f"b has shape {tuple(B.shape)}, but the matrix has {self.shape[0]} rows."
+            raise ValueError(msg)
+        if isinstance(B, np.ndarray) and not isinstance(self._weights_like, np.ndarray):
+            return arrays.to_host(self.solve(arrays.like(B, self._weights_like), alpha))
+        V = B[:, None] if B.ndim == 1 else B
+        y, reached = self._solve(V, ridge)
+        if reached > UNSOLVED[self.dtype.name]:
+            msg = (
+                f"With alpha={alpha:.3g} the system is solved only to a relative residual of "
+                f"{reached:.1e}: raise alpha, or pass the data in float64 if they are not."
+            )
+            warnings.warn(msg, ConvergenceWarning, stacklevel=2)
+        shared = self._like(y), ridge
+        solution = gather(self._factor.map(_solution, shared, V.shape[1], V), V)
+        return solution[:, 0] if B.ndim == 1 else solution
+
+    def _solve(self, b: Array, alpha: float) -> tuple[Floats, float]:
+        """Return y with x = (b − F y) / α the solution, and the relative residual of x.
+
+        The residual is F (y − S Fᵀ x): each step of refinement is one pass over the rows.
+        """
+        (eigenvalues, T), S = self._spectrum, self._factor.weights[:, None]
+        gain = (eigenvalues / (eigenvalues + alpha))[:, None]
+
+        def inner(y: Floats) -> Floats:
+            """Return Fᵀ x, and below it ‖b‖² of each column."""
+            return self._factor.fold(_inner, (self._like(y), alpha), b)
+
+        best = np.zeros((len(S), int(b.shape[1])))
+        found = inner(best)
+        scale = float(np.sqrt(found[-1].sum()))
+        if not np.isfinite(scale):
+            raise ValueError("b contains NaN or infinity: there is no solution to that.")
+        y, reached = T @ (gain * (T.T @ (alpha * found[:-1]))), np.inf
+        for _ in range(1 + REFINEMENTS):
+            there = S * inner(y)[:-1]
+            left = self._triangle @ (y - there)
+            residual = float(np.linalg.norm(left)) / (scale or 1.0)
+            if not residual < reached:
+                break
+            gained = residual < reached / 2
+            best, reached = y, residual
+            if not gained or residual <= self.gram.eps:
+                break
+            y = there + T @ (gain * (T.T @ (self._triangle.T @ left)))
+        return best, reached
+
+    def _like(self, y: Floats) -> Array:
+        """Return y in float64, in the namespace and on the device of the features."""
+        return arrays.like(y, arrays.in_float64(self._weights_like))
+
+    @cached_property
+    def _weights_like(self) -> Array:
+        return arrays.like(self._factor.weights, self.learners[0].projection)
+
+    @cached_property
+    def _triangle(self) -> Floats:
+        return self._factor.triangular()
+
+    @cached_property
+    def _spectrum(self) -> tuple[Floats, Floats]:
+        return spectrum(self._triangle, self._factor.weights, self.gram.eps)
+
+
+# Functions of a block of features, which can be pickled for the workers of a pass
+
+
+def _diagonal(weights: Array, F: Array) -> Array:
+    return ((F * F) @ weights)[:, None]
+
+
+def _solution(shared: tuple[Array, float], F: Array, b: Array) -> Array:
+    """Return x = (b − F y) / α, computed in float64: the difference cancels."""
+    y, alpha = shared
+    x = (arrays.in_float64(b) - arrays.in_float64(F) @ y) / alpha
+    return arrays.namespace(x).astype(x, b.dtype, copy=False)
+
+
+def _inner(shared: tuple[Array, float], F: Array, b: Array) -> Floats:
+    """Return Fᵀ x for x = (b − F y) / α, and below it ‖b‖² of each column."""
+    x = _solution(shared, F, arrays.in_float64(b))
+    inner = arrays.floats_on_host(arrays.in_float64(F).T @ x)
+    squares = (arrays.floats_on_host(b) ** 2).sum(axis=0, keepdims=True)
+    return np.concatenate([inner, squares])

@@ -1,0 +1,129 @@
+"""Members of a mixture, landmarks with leaves, and their weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.optimize import nnls
+
+from nysboost.features.factor import Moments, moments_of
+from nysboost.features.linear import LinearModel, LinearPredictor
+from nysboost.learn.search import tuning
+from nysboost.learn.search.leaves import Leaves, leaf_rows, map_block
+from nysboost.learn.search.loss import Sample
+from nysboost.numerics import arrays
+from nysboost.numerics.arrays import Array, Floats, namespace
+from nysboost.numerics.linalg import triangular_factor
+from nysboost.numerics.resources import Budget
+from nysboost.rows.driver import BlockTask
+from nysboost.rows.rows import scan_size
+from nysboost.tables.piecewise import PiecewiseCodes, with_codes
+
+
+def choose_gamma(folds: Sequence[tuple[Moments, Array, Sample, float]]) -> float:
+    """Return the multiple of γ with the least error on held-out rows, of equal ones the largest.
+
+    Of each fold there are moments of training rows, features (h, r) of held-out rows, these rows,
+    and the loss's γ.
+    """
+    errors = np.zeros(len(tuning.GAMMAS))
+    for train, F, held, gamma in folds:
+        xp, mean, eye = namespace(F), train.mean, arrays.identity(train.FF.shape[0], train.FF)
+        b = train.FY - train.F[:, None] * mean[None, :]
+        for i, multiple in enumerate(tuning.GAMMAS):
+            w = xp.linalg.solve(train.FF + float(gamma * multiple) * eye, b)
+            squares = xp.mean((held.Y - mean - F @ w) ** 2, axis=1)
+            errors[i] += float(xp.sum(squares if held.weights is None else squares * held.weights))
+    return float(tuning.GAMMAS[np.argmin(np.nan_to_num(errors, nan=np.inf))])
+
+
+def mixture_weights(means: Sequence[Floats], truth: Floats, counts: Floats) -> Floats:
+    """Return weights ≥ 0 of sum 1, shape (m,), with the least squared error on held-out rows.
+
+    They minimise ‖Σ w_i r_i‖² + λ s² ‖w − 1/m‖² with residuals r_i, of which s is the least norm.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> y = np.array([[-1.0], [0.0], [1.0]])
+    >>> mixture_weights([0 * y, y - 0.1, y + 0.1], y, np.ones(3)).round(2)
+    array([0. , 0.5, 0.5])
+    """
+    m, root = len(means), np.sqrt(counts / counts.sum())[:, None]
+    R = np.zeros((m, m))  # ‖R w‖ = ‖Σ w_i r_i‖, and thousands of classes take no more memory
+    for at in arrays.row_blocks(len(truth), 8 * m * truth.shape[1]):
+        block = [((mean[at] - truth[at]) * root[at]).ravel() for mean in means]
+        R = triangular_factor(R, np.stack(block, axis=1))
+    norms = np.sqrt(np.sum(R**2, axis=0))
+    scale = max(norms.min(), 1e-12 * norms.max()) or 1.0
+    pull, total = np.sqrt(tuning.SHRINKAGE) * scale, 1e3 * scale  # a heavy row: sum 1, to 1e-6
+    A = np.vstack([R, pull * np.eye(m), np.full((1, m), total)])
+    weights, _ = nnls(A, np.concatenate([np.zeros(len(R)), np.full(m, pull / m), [total]]))
+    weights = np.where(weights >= tuning.NEGLIGIBLE * weights.sum(), weights, 0.0)
+    return np.asarray(weights / weights.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """weight · g(x) + local_weight · (what the leaf of x adds to the model g), behind codes.
+
+    `logistic` (r, k) are the weights of a logistic regression on the features of g, if there is
+    one, times its own weight.
+    """
+
+    model: Any
+    weight: float
+    codes: PiecewiseCodes | None = None
+    leaves: Leaves | None = None
+    local_weight: float = 0.0
+    logistic: Array | None = None
+
+    @cached_property
+    def predictor(self) -> LinearPredictor:
+        """Columns of weight · g and the logits of the logistic regression, in one predictor."""
+        mean, w = self.weight * self.model.mean, self.weight * self.model.w
+        if self.logistic is not None:
+            concat, logistic = namespace(w).concat, self.logistic
+            mean, w = concat([mean, 0 * logistic[0, :]]), concat([w, logistic], axis=1)
+        return LinearPredictor(self.model.features, mean, w)
+
+    def predict(self, rows: Any, budget: Budget) -> Array:
+        """Return what the member contributes to predictions, (n, t), and to logits, (n, t + k)."""
+        rows = with_codes(rows, self.codes)
+        found = self.predictor.evaluate(rows, budget)
+        if self.leaves is not None:
+            task = BlockTask("metric", map_block, self.model.kernel, scan_size(rows))
+            local = self.leaves(rows.map(task, 0), budget)
+            found = namespace(found).astype(found, local.dtype, copy=False)
+            found[:, : local.shape[1]] += self.local_weight * local
+        return found
+
+    def variance(self, X: Array, *, seen: bool = False) -> tuple[Array, Array]:
+        """Return weight times the variance at rows (n, t), and times how outlying they are (n,).
+
+        Rows that were `seen` in training are treated as new. Leaves have their own variance.
+        """
+        x = X if self.codes is None else self.codes(X)
+        F = self.model.features(x)
+        of_model = self.model.spread(F, seen=seen)[:, None] * self.model.noise
+        found = (self.weight - self.local_weight) * of_model
+        if self.leaves is not None:
+            mapped = map_block(self.model.kernel, x)
+            found = found + self.local_weight * self.leaves.variance(mapped, seen=seen)
+        return found, self.weight * self.model.outlying(F, tuning.BEYOND)
+
+    def add_rows(self, rows: Any, Y: Array, weights: Array | None, budget: Budget) -> Member:
+        """Return the member after more rows: landmarks, metric and weights of the mixture stay."""
+        if self.weight == 0:  # a logistic regression alone, which stays
+            return self
+        rows, model = with_codes(rows, self.codes), self.model
+        added = moments_of(model.features, rows, Y, weights=weights, budget=budget)
+        model = LinearModel.fit(model.features, model.moments + added, model.gamma)
+        if self.leaves is None:
+            return replace(self, model=model)
+        task, *aligned = leaf_rows(rows, Y, weights, model, self.leaves.tree, budget)
+        return replace(self, model=model, leaves=self.leaves.add_rows(rows, task, *aligned))

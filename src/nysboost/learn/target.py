@@ -1,0 +1,67 @@
+"""The method "target": landmarks, kernel and metric trained on y."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nysboost.approximation import Approximation
+from nysboost.catalogue import register_target_method
+from nysboost.features.feature_map import FeatureMap
+from nysboost.features.nystrom import Mixture
+from nysboost.gram import Gram, KernelGram, Landmarks
+from nysboost.kernels import Matern
+from nysboost.kernels.metric import Mapped
+from nysboost.learn.search.candidates import make_candidates
+from nysboost.learn.search.search import run_search
+from nysboost.methods import require_points
+from nysboost.numerics.arrays import Floats, dense, floats_on_host, like, positive_or_one, to_host
+from nysboost.numerics.checks import refuse_unequal
+from nysboost.settings import Settings
+
+
+def target(gram: Gram, y: Any, settings: Settings, rng: np.random.Generator) -> Approximation:
+    """Return the Nyström approximation with landmarks, kernel and metric trained on y.
+
+    `y` has shape (n,) or (n, t). Of the Gram's kernel only the family counts, if it is Matérn;
+    with few rows the largest member of the mixture is returned.
+    """
+    kernel = require_points(gram).kernel
+    if not isinstance(kernel, Mapped):
+        raise ValueError(
+            f"The method 'target' finds a metric, which {kernel} does not have: take a "
+            "Gaussian, Laplacian or Matérn kernel."
+        )
+    Y, c = indicators(y, gram.n), settings.landmarks(gram.n)
+    family: Any = kernel if isinstance(kernel, Matern) else "auto"
+    groups = make_candidates(family, "auto", "standard", None, "target", gram.rows)
+    fitted = run_search(gram.rows, Y, None, groups, c, rng, budget=gram.budget)
+    best = max(fitted.members, key=lambda member: member.weight).model
+    found = KernelGram(gram.rows, best.kernel, gram.budget)
+    points = like(best.landmarks, dense(gram.rows.template))
+    learner = FeatureMap(found, Landmarks(None, points), like(best.features.normalization, points))
+    return Approximation(found, Mixture((learner,), np.ones(1)))
+
+
+def indicators(y: Any, n: int) -> Floats:
+    """Return targets as numbers at unit spread, shape (n, t); labels as indicators."""
+    if y is None:
+        raise ValueError("The method 'target' needs y, the target to train on: pass y=y.")
+    host = to_host(y) if hasattr(y, "device") and not isinstance(y, np.ndarray) else np.asarray(y)
+    refuse_unequal(n, len(host))
+    if host.dtype.kind in "fiu" and not _are_labels(host):
+        Y = floats_on_host(host).reshape(n, -1)
+        if not np.isfinite(Y).all():
+            raise ValueError("y contains NaN or infinity: remove such rows first.")
+        return np.asarray((Y - Y.mean(axis=0)) / positive_or_one(Y.std(axis=0)))
+    labels, codes = np.unique(host, return_inverse=True)
+    return np.eye(len(labels))[codes.ravel()]
+
+
+def _are_labels(y: Floats) -> bool:
+    """Whether numbers are labels: integers, of which each comes many times."""
+    return y.ndim == 1 and y.dtype.kind in "iu" and len(np.unique(y)) <= max(2, len(y) // 20)
+
+
+register_target_method("target", target)

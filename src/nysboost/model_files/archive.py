@@ -1,0 +1,150 @@
+"""Model files: a zip of .npy arrays and one JSON description, whole or not there at all.
+
+Nothing in a file is ever run: numbers, text and the names of known types are all that is
+read from it. Members are stored, not packed, so that no file unfolds into more memory than
+it has bytes. ``numpy.load`` shows the arrays, and any zip tool the description.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Mapping
+from io import BytesIO
+from math import prod
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nysboost._version import __version__
+from nysboost.rows.files import atomic_file
+
+FORMAT = "nysboost model"
+FORMAT_VERSION = 2
+DESCRIPTION = "model.json"
+EPOCH = (1980, 1, 1, 0, 0, 0)  # the date of every member: the same model gives the same bytes
+
+DAMAGED = "The model file {!r} is cut off or damaged: fetch it again, or save the model once more."
+FOREIGN = "{!r} is no model file of NysBoost: nysboost.load reads what nysboost.save wrote."
+
+
+class ModelFileError(ValueError):
+    """A model file that cannot be read; the message says why and what to do.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, nysboost as nb
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "letter.nysboost"
+    ...     _ = path.write_text("Dear reader")
+    ...     try:
+    ...         nb.load(path)
+    ...     except nb.ModelFileError:
+    ...         print("no model")
+    no model
+    """
+
+
+# Writing
+
+
+def write_archive(path: Path, model: Any, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write a model, JSON that says what the arrays mean; an old file stays until it is whole."""
+    with (
+        atomic_file(path, "The model") as file,
+        zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive,
+    ):
+        sums = {name: _write_array(archive, name, array) for name, array in arrays.items()}
+        head = {"format": FORMAT, "format_version": FORMAT_VERSION}
+        body = head | {"library_version": __version__, "arrays": sums, "model": model}
+        text = json.dumps(body | {"checksum": _checksum(body)}, indent=1, ensure_ascii=False)
+        whole = text.encode("utf-8", "surrogatepass")  # which text of unknown encoding may have
+        archive.writestr(zipfile.ZipInfo(DESCRIPTION, EPOCH), whole)
+
+
+class _Summed:
+    """A file that takes what is written to it, and keeps its checksum."""
+
+    def __init__(self, file: Any) -> None:
+        self.file, self.sum = file, hashlib.sha256()
+
+    def write(self, data: Any) -> None:
+        self.sum.update(data)
+        self.file.write(data)
+
+
+def _write_array(archive: zipfile.ZipFile, name: str, array: NDArray[Any]) -> str:
+    with archive.open(zipfile.ZipInfo(name, EPOCH), "w", force_zip64=True) as member:
+        summed = _Summed(member)
+        np.lib.format.write_array(summed, array, version=(1, 0), allow_pickle=False)
+    return summed.sum.hexdigest()
+
+
+# Reading
+
+
+def read_archive(path: Path) -> tuple[Any, dict[str, NDArray[Any]], str]:
+    """Return the model, its arrays, and the version of NysBoost that wrote it.
+
+    Raises an OSError if there is no file, and a ModelFileError if it is damaged, foreign or newer.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no model file {str(path)!r}.")
+    with path.open("rb") as file:
+        try:
+            with zipfile.ZipFile(file) as archive:
+                return _read(archive, path)
+        except ModelFileError:
+            raise
+        except Exception as error:  # zipfile, json, ast and NumPy each have their own
+            file.seek(0)
+            says = DAMAGED if file.read(4) == b"PK\x03\x04" else FOREIGN
+            raise ModelFileError(says.format(str(path))) from error
+
+
+def _read(archive: zipfile.ZipFile, path: Path) -> tuple[Any, dict[str, NDArray[Any]], str]:
+    members = archive.infolist()
+    if DESCRIPTION not in archive.namelist():
+        raise ModelFileError(FOREIGN.format(str(path)))
+    _require(all(info.compress_type == zipfile.ZIP_STORED for info in members))
+    _require(sum(info.file_size for info in members) <= path.stat().st_size)
+    body = json.loads(archive.read(DESCRIPTION).decode("utf-8", "surrogatepass"))
+    if body["format"] != FORMAT:
+        raise ModelFileError(FOREIGN.format(str(path)))
+    if body["format_version"] != FORMAT_VERSION:
+        newer = body["format_version"] > FORMAT_VERSION
+        cure = "upgrade with pip install --upgrade nysboost" if newer else "fit again and save"
+        raise ModelFileError(
+            f"{str(path)!r} was written by NysBoost {body['library_version']} in version "
+            f"{body['format_version']} of the format, and this is NysBoost {__version__}, which "
+            f"reads version {FORMAT_VERSION}: {cure}."
+        )
+    _require(body.pop("checksum") == _checksum(body))
+    arrays = {name: _array(archive.read(name), sum_) for name, sum_ in body["arrays"].items()}
+    return body["model"], arrays, str(body["library_version"])
+
+
+def _array(data: bytes, expected: str) -> NDArray[Any]:
+    """Return the array of a .npy member: what NumPy writes, and nothing that it would run."""
+    file = BytesIO(data)
+    _require(hashlib.sha256(data).hexdigest() == expected)
+    _require(np.lib.format.read_magic(file) == (1, 0))
+    shape, in_fortran_order, dtype = np.lib.format.read_array_header_1_0(file)
+    _require(dtype.kind in "fiubU" and min(shape, default=0) >= 0)
+    _require(prod(shape) * dtype.itemsize == len(data) - file.tell())
+    order: Literal["C", "F"] = "F" if in_fortran_order else "C"
+    stored: NDArray[Any] = np.ndarray(shape, dtype, data, file.tell(), order=order)
+    return stored.copy(order=order)
+
+
+def _require(intact: bool) -> None:
+    if not intact:
+        raise ValueError("the file is not what was written")
+
+
+def _checksum(body: Mapping[str, Any]) -> str:
+    text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()

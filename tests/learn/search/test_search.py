@@ -1,0 +1,182 @@
+"""The search as learners use it: scalings, mixtures, weights, and what it refuses."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from learners import wave as table
+from scipy.sparse import random as random_sparse
+from sklearn.linear_model import Ridge
+
+import nysboost as nb
+from nysboost.kernels.scaling import SCALINGS
+from nysboost.learn.search.candidates import MATERN32, Solution, make_candidates
+from nysboost.learn.search.model import mixture_weights
+
+QUICK = {"kernel": "matern", "metric": "each", "random_state": 0}
+
+
+def rows(n=50, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, 4)) * [1, 1e4, 1e-3, 0] + [0, 50, 9, 7]
+
+
+@pytest.mark.parametrize("scaling", SCALINGS.values())
+@pytest.mark.parametrize("A", [np.array(0.5), np.full(4, 0.5), np.eye(4) / 2, np.eye(4)[:, :2]])
+def test_features_in_the_coordinates_of_a_search_are_those_of_the_rows(scaling, A):
+    X, fresh = rows(), rows(seed=1)
+    scale = scaling(X)
+    found = Solution(MATERN32, scale(X[:9]), A, 1.0).features(scale)
+    kernel = nb.Matern(1.5, 1.0, metric=nb.Metric(A))
+    expected = kernel(scale(fresh), scale(X[:9])) @ found.normalization
+    np.testing.assert_allclose(found(fresh), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(("n", "d", "noise"), [(150, 40, 0.5), (300, 8, 0.3)])
+def test_a_linear_target_is_predicted_about_as_well_as_by_ridge_regression(n, d, noise):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n + 500, d))
+    y = X @ rng.normal(size=d) + noise * rng.normal(size=n + 500)
+    errors = [
+        np.std(model.fit(X[:n], y[:n]).predict(X[n:]) - y[n:])
+        for model in (nb.NystroemRegressor(random_state=0), Ridge())
+    ]
+    assert errors[0] < 1.1 * errors[1]
+
+
+def test_a_wide_table_has_a_metric_of_each_feature_too_where_there_are_rows_enough():
+    def shapes(n, metric="auto"):
+        rows = SimpleNamespace(n=n, n_features=100)
+        groups = make_candidates("auto", metric, "auto", None, "", rows)
+        return [one.shape for group in groups for one in group if one.place is None]
+
+    assert shapes(100) == ["full", "full", "each"]
+    assert shapes(99) == ["full", "full"]
+    assert shapes(99, "each") == ["each"]
+
+
+def test_a_spike_is_seen_by_codes_and_a_file_keeps_them(tmp_path):
+    rng = np.random.default_rng(0)
+    X = np.exp(9 * rng.uniform(size=(6000, 2)))
+    y = np.floor(np.log(X[:, 0])) % 2 + 0.1 * rng.normal(size=6000)
+    model = nb.NystroemRegressor(32, kernel="matern", random_state=0).fit(X[:5500], y[:5500])
+    assert any(member.codes is not None for member in model._members)
+    assert model.score(X[5500:], y[5500:]) > 0.8
+    assert model.feature_importances_.shape == (2,)
+    assert model.feature_importances_[0] > 0.9
+    nb.save(model, tmp_path / "model")
+    np.testing.assert_array_equal(nb.load(tmp_path / "model").predict(X), model.predict(X))
+
+
+def test_mixture_weights_are_those_of_ridge_regression_of_sum_one():
+    rng = np.random.default_rng(1)
+    y = rng.normal(size=(200, 1))
+    means = [y + 0.5 * rng.normal(size=y.shape) for _ in range(2)]
+    ridge = Ridge(1e-12, fit_intercept=False).fit(means[0] - means[1], y - means[1])
+    found = mixture_weights(means, y, np.ones(200))
+    assert found.sum() == pytest.approx(1)
+    np.testing.assert_allclose(found[0], ridge.coef_[0], rtol=0.02)
+    np.testing.assert_array_equal(mixture_weights([*means, y], y, np.ones(200)), [0, 0, 1])
+
+
+def test_a_held_out_row_that_counts_twice_is_two_rows_in_a_mixture():
+    rng = np.random.default_rng(1)
+    y, counts = rng.normal(size=(40, 1)), rng.integers(0, 3, size=40)
+    means = [y + 0.5 * rng.normal(size=y.shape) for _ in range(3)]
+    twice = mixture_weights(
+        [np.repeat(m, counts, axis=0) for m in means],
+        np.repeat(y, counts, 0),
+        np.ones(counts.sum()),
+    )
+    np.testing.assert_allclose(mixture_weights(means, y, counts.astype(float)), twice, rtol=1e-8)
+
+
+def test_rows_of_little_weight_hardly_change_what_is_learned():
+    rng = np.random.default_rng(0)
+    X, fresh = rng.uniform(-2, 2, size=(2, 400, 2))
+    light = np.arange(400) % 2 == 1
+    y = np.where(light, 3 * rng.normal(size=400), np.sin(3 * X[:, 0]))
+    model = nb.NystroemRegressor(16, kernel="gaussian", metric="each", random_state=0)
+    predicted = model.fit(X, y, sample_weight=np.where(light, 1e-4, 1.0)).predict(fresh)
+    assert np.sqrt(np.mean((predicted - np.sin(3 * fresh[:, 0])) ** 2)) < 0.01
+
+
+@pytest.mark.parametrize("n", [300, 5200])
+def test_only_ratios_of_weights_matter_and_rows_without_weight_do_not(n):
+    X, y = table(n)
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, n)
+    how = QUICK | {"local": n < 1000 and "auto"}
+    models = [
+        nb.NystroemRegressor(8, **how).fit(X, y, weights),
+        nb.NystroemRegressor(8, **how).fit(X, y, 1000 * weights),
+        nb.NystroemRegressor(8, **how).fit(
+            np.vstack([X, X[:9] + 5]), np.r_[y, 99 + y[:9]], np.r_[weights, np.zeros(9)]
+        ),
+    ]
+    first, scaled, zeros = (model.predict(X[:20]) for model in models)
+    np.testing.assert_allclose(scaled, first, atol=1e-4)
+    np.testing.assert_allclose(zeros, first, atol=1e-4)
+
+
+@pytest.mark.parametrize(("kernel", "height"), [(nb.Gaussian(gamma=0.5), 1), (nb.Anova(), 3)])
+def test_how_far_out_a_row_is_is_the_share_of_its_variance_that_the_rows_leave(kernel, height):
+    X, y = table(300)
+    how = {"landmarks": "uniform", "local": False, "random_state": 0}
+    model = nb.NystroemRegressor(20, kernel=kernel, **how).fit(X, y)._members[0].model
+    rows = X * np.linspace(0.5, 3, 300)[:, None]
+
+    def left(rows):
+        return (model.spread(model.features(rows)) - 1) * model.doubt / height
+
+    usual = min(4 * left(X).mean(), 0.75)
+    expected = np.maximum((left(rows) - usual) / (1 - usual), 0)
+    assert 0 < np.count_nonzero(expected) < 300
+    np.testing.assert_allclose(model.outlying(model.features(rows), 4), expected, atol=1e-6)
+
+
+def test_the_order_of_few_rows_and_a_row_twice_change_nothing():
+    X, y = table(120)
+    order = np.random.default_rng(3).permutation(120)
+    expected = nb.NystroemRegressor(8, **QUICK).fit(X, y).predict(X[:20])
+    found = nb.NystroemRegressor(8, **QUICK).fit(X[order], y[order]).predict(X[:20])
+    np.testing.assert_allclose(found, expected, atol=1e-8)
+    twice = nb.NystroemRegressor(8, **QUICK).fit(np.vstack([X, X]), np.r_[y, y]).predict(X[:20])
+    np.testing.assert_allclose(twice, expected, atol=1e-8)
+
+
+def test_landmarks_that_memory_cannot_hold_are_refused_before_any_work():
+    X, y = table(400)
+    with pytest.raises(ValueError, match=r"6000 landmarks need about .* max_memory is 1\.0 MB"):
+        nb.NystroemRegressor(6000, max_memory="1MB").fit(np.tile(X, (20, 1)), np.tile(y, 20))
+
+
+def test_wide_sparse_rows_are_learned_among_their_principal_components():
+    X = random_sparse(100, 3000, density=0.02, format="csr", random_state=0)
+    y = np.asarray(X[:, :300].sum(axis=1)).ravel()
+    model = nb.NystroemRegressor(10, **QUICK | {"local": False}).fit(X[:80], y[:80])
+    assert np.isfinite(model.predict(X[80:])).all()
+    assert model.components_.shape[1] == 3000
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+def test_predictions_in_a_gap_between_rows_stay_near_the_range_of_y(seed: int) -> None:
+    rng, grid = np.random.default_rng(seed), np.linspace(-6.5, 6.5, 261)
+    K = nb.Matern(nu=1.5, sigma=0.8)(grid[:, None], grid[:, None])
+    truth = np.linalg.cholesky(K + 1e-9 * np.eye(len(grid))) @ rng.normal(size=len(grid))
+    x = np.concatenate([rng.uniform(-4, -0.5, 120), rng.uniform(1.5, 4, 80)])
+    y = np.interp(x, grid, truth) + 0.15 * rng.normal(size=200)
+    model = nb.NystroemRegressor(random_state=0).fit(x[:, None], y)
+    assert np.abs(model.predict(np.linspace(-0.5, 1.5, 50)[:, None])).max() < 2 * np.abs(y).max()
+
+
+def test_rows_of_few_categories_are_held_out_one_by_one():
+    """Labels of four cells: merged rows, held out, would take all of one label with them."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, size=(400, 2)).astype(float)
+    chance = np.array([[0.1, 0.8], [0.6, 0.3]])[X[:, 0].astype(int), X[:, 1].astype(int)]
+    y = rng.random(400) < chance
+    found = nb.NystroemClassifier(8, **QUICK).fit(X, y).predict_proba(X)[:, 1]
+    assert np.abs(found - chance).max() < 0.12
+    weighed = nb.NystroemClassifier(8, **QUICK)
+    cells, counts = np.unique(np.c_[X, y], axis=0, return_counts=True)
+    weighed.fit(cells[:, :2], cells[:, 2] > 0, sample_weight=counts)
+    np.testing.assert_allclose(weighed.predict_proba(X)[:, 1], found, atol=1e-8)
