@@ -40,7 +40,7 @@ RECORD_FORMAT = 3
 LIBRARIES = ("numpy", "scikit-learn", "scipy")
 PACKAGE = Path(__file__).parents[1]
 NUMBERS_COME_FROM = (
-    *("settings.py", "numerics", "kernels", "gram", "engine", "boosting"),
+    *("settings.py", "numerics", "kernels", "gram", "features", "boosting", "joint"),
     "paper/replicate.py",
 )
 """All that one replicate runs through, below the report: a change anywhere here may change it."""
