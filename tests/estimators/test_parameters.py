@@ -7,7 +7,7 @@ import sklearn
 from sklearn.base import BaseEstimator
 
 import nysboost as nb
-from nysboost.estimators.parameters import describe_parameters
+from nysboost.estimators.html import describe_parameters
 
 PUBLIC = [getattr(nb, name) for name in nb.__all__]
 ESTIMATORS = [kind for kind in PUBLIC if isinstance(kind, type) and issubclass(kind, BaseEstimator)]

@@ -12,7 +12,8 @@ from sklearn.utils._set_output import _wrap_data_with_container
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nysboost.catalogue import run_method
-from nysboost.estimators.parameters import KernelEstimator
+from nysboost.estimators.estimator import KernelEstimator
+from nysboost.estimators.fitting import all_or_nothing, fit_method, with_usual_errors
 from nysboost.gram import make_gram
 from nysboost.numerics.arrays import Array, OutputLike, TableLike
 from nysboost.numerics.checks import make_rng
@@ -52,6 +53,7 @@ class BaseNystroem(
     n_components: int | None = None
     tol: float | None = None
 
+    @fit_method
     def fit(self, X: TableLike, y: TableLike | None = None) -> Self:
         """Fit the approximation to the Gram matrix of X.
 
@@ -83,10 +85,12 @@ class BaseNystroem(
         self._n_features_out = self._transform.rank
         return self
 
+    @all_or_nothing
     def fit_transform(self, X: TableLike, y: TableLike | None = None) -> Array:
         """Fit to X, and return its features; X and y are as in `fit`."""
         return self.fit(X, y).transform(X)
 
+    @with_usual_errors
     def transform(self, X: TableLike | Iterator[TableLike], out: OutputLike | None = None) -> Array:
         """Return the features of X, ``k(X, components_) @ normalization_``, block by block.
 

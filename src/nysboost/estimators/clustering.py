@@ -11,6 +11,7 @@ from scipy.spatial.distance import cdist
 from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
+from nysboost.estimators.fitting import fit_method, with_usual_errors
 from nysboost.estimators.transformers import FeatureBasedEstimator
 from nysboost.kernels.distances import directions
 from nysboost.numerics import arrays
@@ -94,6 +95,7 @@ class SpectralClustering(ClusterMixin, FeatureBasedEstimator):
     assign_labels: Literal["kmeans", "cluster_qr"] = "kmeans"
     n_init: int = 10
 
+    @fit_method
     def fit(self, X: TableLike, y: Any = None) -> SpectralClustering:  # noqa: ARG002
         """Cluster the rows of X, as in `Nystroem.fit`; y is ignored."""
         require_count("n_clusters", self.n_clusters)
@@ -143,6 +145,7 @@ class SpectralClustering(ClusterMixin, FeatureBasedEstimator):
         U, _, Vt = svd(some[pivots[: self.n_clusters]].T, full_matrices=False)
         return np.asarray(np.abs(rows @ (U @ Vt)).argmax(axis=1))
 
+    @with_usual_errors
     def predict(self, X: TableLike) -> Indices:
         """Return the clusters of rows, (n,): those of the nearest centres in the embedding."""
         check_is_fitted(self)

@@ -13,7 +13,8 @@ from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from nysboost.estimators.parameters import KernelLike
+from nysboost.estimators.estimator import KernelLike
+from nysboost.estimators.fitting import fit_method, with_usual_errors
 from nysboost.estimators.transformers import FeatureBasedEstimator
 from nysboost.learn.margins import Logistic, Objective, fit_margins
 from nysboost.numerics.arrays import Array, Floats, TableLike, floats_on_host
@@ -95,6 +96,7 @@ class GaussianProcessClassifier(ClassifierMixin, FeatureBasedEstimator):
     max_iter: int = 100
     class_weight: Mapping[Any, float] | str | None = None
 
+    @fit_method
     def fit(self, X: TableLike, y: TableLike) -> GaussianProcessClassifier:
         """Fit the classifier to rows X, as in `Nystroem.fit`, with labels y of any type, (n,)."""
         require_count("max_iter", self.max_iter)
@@ -115,6 +117,7 @@ class GaussianProcessClassifier(ClassifierMixin, FeatureBasedEstimator):
         self.covariance_ = np.linalg.inv(self.variance * hessian + np.eye(u.shape[1]))
         return self
 
+    @with_usual_errors
     def predict_proba(self, X: TableLike) -> Floats:
         """Return the probability of each class, shape (n_samples, n_classes)."""
         check_is_fitted(self)
@@ -122,6 +125,7 @@ class GaussianProcessClassifier(ClassifierMixin, FeatureBasedEstimator):
         found: Floats = self.features_._new_rows(X).map(task, len(self.classes_))
         return found
 
+    @with_usual_errors
     def predict(self, X: TableLike) -> NDArray[Any]:
         """Return the most probable class of each row."""
         probabilities = self.predict_proba(X)  # which refuses where nothing is fitted

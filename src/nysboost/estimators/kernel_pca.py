@@ -11,6 +11,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from nysboost.estimators.fitting import all_or_nothing, fit_method, with_usual_errors
 from nysboost.estimators.transformers import FeatureBasedEstimator, Nystroem
 from nysboost.features.factor import Factor
 from nysboost.kernels import Gaussian
@@ -96,6 +97,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureBasedE
     fit_inverse_transform: bool = False
     alpha: float = 1e-5
 
+    @fit_method
     def fit(self, X: TableLike, y: Any = None) -> KernelPCA:  # noqa: ARG002
         """Find the principal components of the rows of X, as in `Nystroem.fit`; y is ignored."""
         require_positive("alpha", self.alpha)
@@ -118,10 +120,12 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureBasedE
             self._learn_pre_images(features)
         return self
 
+    @all_or_nothing
     def fit_transform(self, X: TableLike, y: Any = None) -> Array:
         """Fit to X, and return its components; X and y are as in `fit`."""
         return self.fit(X, y).transform(X)
 
+    @with_usual_errors
     def transform(self, X: TableLike | Iterator[TableLike]) -> Array:
         """Return the components of rows, as in `Nystroem.transform`, centred as in fit: (n, k)."""
         check_is_fitted(self)
@@ -130,6 +134,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureBasedE
         return F @ like(components, F) - like(mean, F)
 
     @available_if(_learns_pre_images)  # type: ignore[untyped-decorator,unused-ignore]
+    @with_usual_errors
     def inverse_transform(self, X: TableLike) -> Floats:
         """Return rows, shape (n, d), that have about the components X (n, k): pre-images."""
         check_is_fitted(self, "pre_images_")

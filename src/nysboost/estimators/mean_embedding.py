@@ -9,7 +9,8 @@ import numpy as np
 from scipy.sparse import vstack
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from nysboost.estimators.parameters import KernelLike
+from nysboost.estimators.estimator import KernelLike
+from nysboost.estimators.fitting import fit_method, with_usual_errors
 from nysboost.estimators.transformers import FeatureBasedEstimator, Nystroem
 from nysboost.features.factor import Factor
 from nysboost.kernels import Gaussian
@@ -71,6 +72,7 @@ class MeanEmbedding(FeatureBasedEstimator):
 
     kernel: KernelLike = field(default="rbf", kw_only=False)
 
+    @fit_method
     def fit(self, X: TableLike, y: Any = None) -> MeanEmbedding:  # noqa: ARG002
         """Embed the sample X, rows as in `Nystroem.fit`; y is ignored."""
         features = self._fit_features(X)
@@ -78,6 +80,7 @@ class MeanEmbedding(FeatureBasedEstimator):
         self.weights_: Floats = floats_on_host(self.features_.normalization_) @ self.mean_
         return self
 
+    @with_usual_errors
     def score_samples(self, X: TableLike) -> Floats:
         """Return μ̂(x) for each row, the mean of k(x, ·) over the sample, shape (n_samples,)."""
         check_is_fitted(self)
@@ -85,6 +88,7 @@ class MeanEmbedding(FeatureBasedEstimator):
         found: Floats = map_rows(F, lambda block: floats_on_host(block) @ mean, np.float64)
         return found
 
+    @with_usual_errors
     def distance(self, X: TableLike) -> float:
         """Return ‖μ̂ − μ̂_X‖, the maximum mean discrepancy between the fitted sample and X."""
         check_is_fitted(self)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from nysboost.boosting.algorithm import JOINT_VARIANTS, VARIANTS
 from nysboost.estimators.base import BaseNystroem
-from nysboost.estimators.parameters import KernelEstimator, KernelLike
+from nysboost.estimators.estimator import KernelEstimator, KernelLike
 from nysboost.features.factor import Factor
 from nysboost.kernels import KERNELS
 from nysboost.numerics.checks import require_count, unknown

@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from nysboost.approximation import Approximation
-from nysboost.estimators.parameters import Estimator
+from nysboost.estimators.estimator import Estimator
+from nysboost.estimators.fitting import fit_method
 from nysboost.features.nystrom import Mixture
 from nysboost.gram import KernelGram
 from nysboost.learn import input as given
@@ -72,6 +73,7 @@ class BaseLearner(Estimator):
 
     # Fitting
 
+    @fit_method
     def fit(
         self,
         X: TableLike | Iterator[tuple[TableLike, TableLike]],

@@ -14,7 +14,7 @@ from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
-from nysboost.estimators.parameters import restore_on_error
+from nysboost.estimators.fitting import all_or_nothing, with_usual_errors
 from nysboost.learn.base import BaseLearner
 from nysboost.learn.input import drop_zero_weights
 from nysboost.learn.margins import LOSSES as MARGIN_LOSSES
@@ -165,7 +165,7 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         return replace(fitted, members=members)
 
     @available_if(_adds_rows)  # type: ignore[untyped-decorator]
-    @restore_on_error
+    @all_or_nothing
     def partial_fit(
         self,
         X: TableLike,
@@ -203,21 +203,25 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         self._update(X, np.eye(len(self.classes_))[np.searchsorted(self.classes_, labels)], weights)
         return self
 
+    @with_usual_errors
     def decision_function(self, X: TableLike) -> Floats:
         """Return log-odds: of the second class, shape (n,), or of each, shape (n, k)."""
         logits: Floats = self._evaluate(X, _logits)
         return logits[:, 1] - logits[:, 0] if len(self.classes_) == 2 else logits
 
+    @with_usual_errors
     def predict_proba(self, X: TableLike) -> Floats:
         """Return the probability of each class, shape (n, k), in the order of `classes_`."""
         answers: Floats = self._evaluate(X, partial(_map_logits, softmax))
         return answers
 
+    @with_usual_errors
     def predict_log_proba(self, X: TableLike) -> Floats:
         """Return the logarithms of the probabilities, shape (n, k)."""
         answers: Floats = self._evaluate(X, partial(_map_logits, log_softmax))
         return answers
 
+    @with_usual_errors
     def predict(self, X: TableLike) -> NDArray[Any]:
         """Return the most probable label of each row, shape (n,)."""
         return label_largest(self._evaluate(X, _logits), self.classes_)

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_array, column_or_1d
 
+from nysboost.estimators.fitting import all_or_nothing, with_usual_errors
 from nysboost.learn.base import BaseLearner
 from nysboost.learn.input import SMALLEST, drop_zero_weights
 from nysboost.learn.search.search import SearchResult
@@ -133,6 +134,7 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         self._variance_of_y = np.average(scaled**2, axis=0, weights=weights)
         self._interval, self._floor = _calibrate_variance(fitted, self._find_gaps(fitted.X))
 
+    @all_or_nothing
     def partial_fit(
         self, X: TableLike, y: TableLike, sample_weight: ArrayLike | None = None
     ) -> NystroemRegressor:
@@ -158,6 +160,7 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
     def predict(self, X: TableLike, return_std: Literal[True]) -> tuple[Array, Array]: ...
     @overload
     def predict(self, X: TableLike, return_std: bool) -> Array | tuple[Array, Array]: ...
+    @with_usual_errors
     def predict(self, X: TableLike, return_std: bool = False) -> Array | tuple[Array, Array]:
         """Return predictions, and if asked the standard deviation of an observation at X.
 
