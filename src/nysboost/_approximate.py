@@ -13,9 +13,10 @@ from nysboost.catalogue import ROBUST, find_method, run_method
 from nysboost.gram import make_gram
 from nysboost.kernels import Kernel
 from nysboost.numerics.arrays import Array, TableLike
-from nysboost.numerics.checks import RandomState, make_rng, unknown
+from nysboost.numerics.budget import MAX_MEMORY, Budget
+from nysboost.numerics.messages import unknown
 from nysboost.numerics.progress import report_progress
-from nysboost.numerics.resources import MAX_MEMORY, Budget
+from nysboost.numerics.random_state import RandomState, make_rng
 from nysboost.settings import Settings
 
 

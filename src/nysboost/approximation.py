@@ -20,7 +20,10 @@ from nysboost.features.residual import ERRORS, Residual
 from nysboost.gram import ALL_ZERO, Gram, KernelGram, on_other_rows
 from nysboost.kernels import Kernel
 from nysboost.numerics.arrays import Array, Floats, OutputLike, TableLike
-from nysboost.numerics.checks import RandomState, make_rng, positions, require_count, unknown
+from nysboost.numerics.indices import positions
+from nysboost.numerics.messages import unknown
+from nysboost.numerics.parameters import require_count
+from nysboost.numerics.random_state import RandomState, make_rng
 
 
 class Approximation(LowRankMatrix):

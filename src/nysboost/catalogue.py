@@ -22,7 +22,7 @@ from nysboost.gram import Gram, Landmarks, given_landmarks
 from nysboost.joint.core import core_on
 from nysboost.joint.method import joint
 from nysboost.methods import adaptive, centres, cholesky, cur, fourier, sampling
-from nysboost.numerics.checks import unknown
+from nysboost.numerics.messages import unknown
 from nysboost.settings import Settings
 
 Rng: TypeAlias = np.random.Generator

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from nysboost.numerics.checks import require_count
+from nysboost.numerics.parameters import require_count
 
 Shape: TypeAlias = Literal["columns", "square"]
 

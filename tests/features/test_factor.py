@@ -14,7 +14,7 @@ from nysboost.features.factor import Factor, Moments, moments_of
 from nysboost.features.feature_map import FeatureMap
 from nysboost.features.projection import BlockDiagonal
 from nysboost.gram import make_gram
-from nysboost.numerics.resources import Budget
+from nysboost.numerics.budget import Budget
 from nysboost.rows.recognise import make_rows, make_stream
 
 N, K = 600, 7

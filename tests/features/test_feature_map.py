@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from nysboost.features.feature_map import FeatureMap
 from nysboost.features.projection import BlockDiagonal, make_triangular, product_with
 from nysboost.gram import make_gram
-from nysboost.numerics.resources import Budget
-from nysboost.rows.rows import ArrayRows
+from nysboost.numerics.budget import Budget
+from nysboost.rows.array_rows import ArrayRows
 
 
 def a_map(case="Gaussian", rotated=False):

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nysboost.numerics.arrays import place, row_blocks, take
+from nysboost.numerics.arrays import place, take
+from nysboost.numerics.blocks import row_blocks
 
 
 @example(5, 10, 1)

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_info
 
-from nysboost.numerics.resources import Budget, usable_threads
+from nysboost.numerics.budget import Budget
+from nysboost.numerics.threads import usable_threads
 from nysboost.rows import recognise
 from nysboost.rows.driver import BlockTask, Cost, PairTask, Plan, Task, in_order, run_blocks
 from nysboost.rows.lazy import gather

@@ -16,7 +16,7 @@ from nysboost.gram import pool
 from nysboost.joint.core import fit_core, select_best
 from nysboost.joint.exchange import exchange_landmarks
 from nysboost.numerics.arrays import Floats
-from nysboost.numerics.checks import require_positive
+from nysboost.numerics.parameters import require_positive
 from nysboost.settings import GRID
 
 

@@ -13,6 +13,7 @@ from nysboost.gram import Gram, Sample
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices
 from nysboost.numerics.linalg import triangular_factor
+from nysboost.numerics.magnitudes import max_abs
 from nysboost.numerics.tolerances import COARSE, cutoff
 
 
@@ -86,7 +87,7 @@ class ValidationSet:
     def rounding(self) -> float:
         """The norm of b, or of a learner's column, below which it is rounding errors alone."""
         gram = self.table.gram
-        largest = arrays.max_abs(gram.diag(self.cols))
+        largest = max_abs(gram.diag(self.cols))
         values = len(self.rows) * len(self.cols)
         return cutoff(1, gram.eps) * largest * self.weight * float(np.sqrt(values))
 
@@ -170,7 +171,7 @@ class ResidualColumns:
         missed = true - self.table.block(mixture, V, rows)
         exact = self.found.sample.gram
         in_float32 = self.table.gram is not exact  # too coarse for small residuals, and for NaN
-        if in_float32 and not arrays.max_abs(missed) > COARSE * arrays.max_abs(true):
+        if in_float32 and not max_abs(missed) > COARSE * max_abs(true):
             self.table.gram = exact
             self.consider(self.considered, shared=self._values is not None)
             return self(mixture, V)

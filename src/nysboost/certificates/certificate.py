@@ -12,7 +12,7 @@ from nysboost.certificates import sampled_norms as sampling
 from nysboost.features.residual import Residual, relative_error, relative_trace_error
 from nysboost.gram import Gram
 from nysboost.numerics.arrays import Floats, floats_on_host
-from nysboost.numerics.checks import require_count, require_fraction
+from nysboost.numerics.parameters import require_count, require_fraction
 
 N_ENTRIES = 2 * 10**7
 """Kernel values of a certificate: about a second on one core, with the features of 54 columns."""

@@ -14,7 +14,7 @@ from nysboost.approximation import Approximation
 from nysboost.certificates.certificate import N_ENTRIES, Certificate, certify, norm_of_gram
 from nysboost.gram import Gram
 from nysboost.numerics.arrays import Floats, Indices, floats_on_host
-from nysboost.numerics.checks import require_fraction
+from nysboost.numerics.parameters import require_fraction
 from nysboost.numerics.tolerances import EPS
 from nysboost.settings import DEFAULT_COMPONENTS
 

@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _refuse_unknown(what: str, given: Sequence[str], known: Sequence[str]) -> None:
     """Refuse a first word that is none of those known, and name the nearest."""
     if given and given[0] not in (*known, "--help", "-h", "--version"):
-        from nysboost.numerics.checks import unknown  # it imports scikit-learn
+        from nysboost.numerics.messages import unknown  # it imports scikit-learn
 
         raise UserError(unknown(what, given[0], known))
 

@@ -17,8 +17,8 @@ from nysboost.cli import cluster
 from nysboost.cli.sinks import name_columns, open_sink, print_found, refuse_existing
 from nysboost.cli.source import Source, open_fitted, schema_of
 from nysboost.model_files.archive import read_archive
+from nysboost.numerics.budget import as_bytes
 from nysboost.numerics.progress import count_rows
-from nysboost.numerics.resources import as_bytes
 from nysboost.rows.lazy import counted_from
 from nysboost.user_error import NO_FILE, WRONG_CALL, WRONG_MODEL, UserError, with_exit_code
 

@@ -24,9 +24,9 @@ from nysboost.cli.source import Source, open_source
 from nysboost.compare.learners import FEWEST, Problem, fit_and_test, make_learner, say_outcome
 from nysboost.compare.methods import choose_kernel
 from nysboost.compare.page import format_number
-from nysboost.numerics.checks import format_count
+from nysboost.numerics.budget import as_bytes
+from nysboost.numerics.messages import format_count
 from nysboost.numerics.progress import count_rows
-from nysboost.numerics.resources import as_bytes
 from nysboost.rows.outputs import NpyOutput
 from nysboost.tables.codes import Codes
 from nysboost.tables.columns import summarise_columns

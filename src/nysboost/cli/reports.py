@@ -20,7 +20,7 @@ from nysboost.compare.outcomes import Outcome
 from nysboost.compare.page import Table, make_writable, print_table, publish
 from nysboost.kernels import KERNELS
 from nysboost.numerics.arrays import is_sparse
-from nysboost.numerics.checks import format_count
+from nysboost.numerics.messages import format_count
 from nysboost.numerics.progress import report_progress
 from nysboost.paper import datasets, presets
 from nysboost.rows.recognise import scan_rows

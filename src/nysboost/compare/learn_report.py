@@ -16,8 +16,8 @@ from nysboost.compare.learners import COMPACT, OURS, Problem, is_ours, say_outco
 from nysboost.compare.outcomes import Outcome
 from nysboost.compare.page import Page, Section, Table
 from nysboost.compare.peers import CONSTANT
+from nysboost.numerics.indices import spaced_indices
 from nysboost.plots import CoverageDisplay
-from nysboost.rows.rows import spaced_indices
 from nysboost.tables.values import is_missing
 
 EXAMINED = 500

@@ -16,7 +16,7 @@ from nysboost.compare.charts import Curve, chart_curves, find_family
 from nysboost.compare.outcomes import Measures, Outcome, run_rounds
 from nysboost.compare.page import Page, Section, Table
 from nysboost.kernels import Kernel, make_kernel
-from nysboost.numerics.checks import unknown
+from nysboost.numerics.messages import unknown
 from nysboost.user_error import WRONG_CALL, UserError, with_exit_code
 
 MIXTURES = tuple(

@@ -16,7 +16,7 @@ from nysboost.estimators.estimator import KernelEstimator
 from nysboost.estimators.fitting import all_or_nothing, fit_method, with_usual_errors
 from nysboost.gram import make_gram
 from nysboost.numerics.arrays import Array, OutputLike, TableLike
-from nysboost.numerics.checks import make_rng
+from nysboost.numerics.random_state import make_rng
 from nysboost.rows.recognise import is_external, make_rows, make_stream, to_table
 from nysboost.rows.rows import Rows
 from nysboost.settings import Settings

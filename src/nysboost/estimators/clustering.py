@@ -16,10 +16,12 @@ from nysboost.estimators.transformers import FeatureBasedEstimator
 from nysboost.kernels.distances import directions
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices, TableLike
-from nysboost.numerics.checks import make_rng, require_count, unknown
+from nysboost.numerics.indices import spaced_indices
 from nysboost.numerics.kmeans import clusters
+from nysboost.numerics.messages import unknown
+from nysboost.numerics.parameters import require_count
+from nysboost.numerics.random_state import make_rng
 from nysboost.rows.lazy import gather
-from nysboost.rows.rows import spaced_indices
 
 QR_ROWS = 2**14
 """Rows from which the QR rule learns its rotation, spread evenly where there are more."""

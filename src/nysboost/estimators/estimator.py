@@ -14,8 +14,9 @@ from nysboost.estimators.fitting import CallbackSupportMixin
 from nysboost.estimators.html import show_estimator
 from nysboost.kernels import Kernel
 from nysboost.numerics.arrays import Array
-from nysboost.numerics.checks import RandomState, unknown
-from nysboost.numerics.resources import MAX_MEMORY, Budget
+from nysboost.numerics.budget import MAX_MEMORY, Budget
+from nysboost.numerics.messages import unknown
+from nysboost.numerics.random_state import RandomState
 
 KernelLike = str | Kernel | Callable[..., Array]
 

@@ -18,7 +18,8 @@ from nysboost.estimators.fitting import fit_method, with_usual_errors
 from nysboost.estimators.transformers import FeatureBasedEstimator
 from nysboost.learn.margins import Logistic, Objective, fit_margins
 from nysboost.numerics.arrays import Array, Floats, TableLike, floats_on_host
-from nysboost.numerics.checks import refuse_unequal, require_count, require_positive
+from nysboost.numerics.parameters import require_count, require_positive
+from nysboost.rows.checks import refuse_unequal
 from nysboost.rows.driver import BlockTask
 from nysboost.rows.lazy import label_largest
 from nysboost.rows.recognise import make_rows

@@ -16,8 +16,8 @@ from nysboost.estimators.transformers import FeatureBasedEstimator, Nystroem
 from nysboost.features.factor import Factor
 from nysboost.kernels import Gaussian
 from nysboost.numerics.arrays import Array, Floats, TableLike, dense, floats_on_host, like
-from nysboost.numerics.checks import require_positive
 from nysboost.numerics.linalg import fix_signs
+from nysboost.numerics.parameters import require_positive
 from nysboost.numerics.tolerances import EPS, cutoff
 from nysboost.rows.driver import BlockTask
 from nysboost.rows.lazy import gather

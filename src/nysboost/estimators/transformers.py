@@ -10,7 +10,8 @@ from nysboost.estimators.base import BaseNystroem
 from nysboost.estimators.estimator import KernelEstimator, KernelLike
 from nysboost.features.factor import Factor
 from nysboost.kernels import KERNELS
-from nysboost.numerics.checks import require_count, unknown
+from nysboost.numerics.messages import unknown
+from nysboost.numerics.parameters import require_count
 from nysboost.settings import Settings
 
 

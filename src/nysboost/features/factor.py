@@ -12,12 +12,14 @@ import numpy as np
 from nysboost.features.feature_map import FeatureMap, FeaturePass
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host, like
+from nysboost.numerics.budget import Budget
+from nysboost.numerics.indices import spaced_indices
 from nysboost.numerics.linalg import spectrum, triangular_factor
-from nysboost.numerics.resources import Budget
 from nysboost.numerics.tolerances import ROUNDING, cutoff
+from nysboost.rows.array_rows import ArrayRows
 from nysboost.rows.driver import BlockTask, Task
 from nysboost.rows.lazy import gather
-from nysboost.rows.rows import ArrayRows, Rows, spaced_indices
+from nysboost.rows.rows import Rows
 
 T = TypeVar("T")
 

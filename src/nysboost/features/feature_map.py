@@ -15,12 +15,15 @@ from nysboost.gram import Gram, KernelGram, Landmarks
 from nysboost.kernels import Evaluator, Kernel
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Indices
+from nysboost.numerics.budget import Budget
+from nysboost.numerics.devices import block_bytes
 from nysboost.numerics.linalg import norms, triangular_inverse
-from nysboost.numerics.resources import Budget
 from nysboost.numerics.tolerances import JITTER, ROUNDING, cutoff
-from nysboost.rows.driver import WAITING, Cost, Plan, Task
+from nysboost.rows.array_rows import ArrayRows
+from nysboost.rows.driver import Cost, Plan, Task
 from nysboost.rows.recognise import make_stream
-from nysboost.rows.rows import ArrayRows, Rows
+from nysboost.rows.rows import Rows
+from nysboost.rows.sizes import WAITING
 from nysboost.tables.frames import is_frame
 
 FUSED_ROWS = 2**14  # from here on a GPU's fused kernel pays for preparing it, about 1 ms
@@ -217,7 +220,7 @@ class FeaturePass(Task):
             block_row=itemsize * (2 * held + 8 + own) + per_value * c,
             piece_row=(8 * d + (itemsize * r if self.in_place else 0)) if streamed else 0,
         )
-        suits = arrays.block_bytes(template) * (1 if self.in_place else BLOCKS_OF_FEATURES)
+        suits = block_bytes(template) * (1 if self.in_place else BLOCKS_OF_FEATURES)
         # other libraries have threads of their own, and modes that belong to a thread
         parallel = gram.parallel and arrays.is_numpy(template)
         assert self.budget is not None

@@ -10,8 +10,8 @@ from nysboost.features.factor import Moments
 from nysboost.features.feature_map import FeatureMap
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, namespace
+from nysboost.numerics.budget import Budget
 from nysboost.numerics.linalg import triangular_inverse
-from nysboost.numerics.resources import Budget
 
 NOISELESS = 1e-6  # noise below this share of the variance of y is as much rounding as noise
 

@@ -18,8 +18,9 @@ from nysboost.features.projection import BlockDiagonal
 from nysboost.gram import Gram, Landmarks, pool
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, TableLike
-from nysboost.numerics.checks import positions, require_count, require_number
+from nysboost.numerics.indices import positions
 from nysboost.numerics.linalg import spectrum
+from nysboost.numerics.parameters import require_count, require_number
 from nysboost.numerics.tolerances import DEFINITE, UNSOLVED
 from nysboost.rows.lazy import gather
 from nysboost.rows.recognise import to_numbers

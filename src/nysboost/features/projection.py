@@ -9,7 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy.linalg import block_diag, rq
 
-from nysboost.numerics.arrays import Array, empty, floats_on_host, like, product_into, to_host
+from nysboost.numerics.arrays import Array, empty, floats_on_host, like, to_host
+from nysboost.numerics.in_place import product_into
 
 Multiply: TypeAlias = Callable[[Array, Array | None], Array]
 """(values, out) ↦ values · N, in `out` if it is given."""

@@ -15,12 +15,18 @@ from nysboost.gram.landmarks import Landmarks
 from nysboost.kernels import Evaluator, Kernel
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Indices
+from nysboost.numerics.blocks import slices
+from nysboost.numerics.budget import Budget
+from nysboost.numerics.devices import describe_location
 from nysboost.numerics.linalg import symmetric
-from nysboost.numerics.resources import Budget
+from nysboost.numerics.magnitudes import max_abs
 from nysboost.numerics.tolerances import ALIKE, EPS
-from nysboost.rows.driver import TILE_COLS, TILE_ROWS, BlockTask
+from nysboost.rows.array_rows import ArrayRows
+from nysboost.rows.driver import BlockTask
 from nysboost.rows.lazy import gather
-from nysboost.rows.rows import ArrayRows, DroppedRows, Rows, scan_size
+from nysboost.rows.rows import Rows
+from nysboost.rows.sizes import TILE_COLS, TILE_ROWS, scan_size
+from nysboost.rows.views import DroppedRows
 
 LOOKED_AT = 32  # rows whose values decide on float32
 
@@ -128,9 +134,9 @@ class Gram(ABC):
         """Return G[rows, rows] V, shape (n, q), in the precision of V, a tile of G at a time."""
         rows = np.arange(self.n) if rows is None else rows
         xp, n, products = arrays.namespace(V), len(rows), []
-        for top in arrays.slices(0, n, TILE_ROWS):
+        for top in slices(0, n, TILE_ROWS):
             total = xp.zeros_like(V[top, :])
-            for left in arrays.slices(0, n, self.tile_width(V.shape[1])):
+            for left in slices(0, n, self.tile_width(V.shape[1])):
                 tile = self.block(rows[top], rows[left])
                 tile = arrays.to_host(tile) if isinstance(V, np.ndarray) else tile
                 total += xp.astype(tile, V.dtype, copy=False) @ V[left, :]
@@ -206,10 +212,10 @@ class KernelGram(Gram):
 
     def _against(self, landmarks: Landmarks, template: Array) -> Evaluator:
         Z = landmarks.Z
-        if arrays.describe_location(template) != arrays.describe_location(Z):
+        if describe_location(template) != describe_location(Z):
             raise ValueError(
-                f"X is {arrays.describe_location(template)}, but this approximation was fitted "
-                f"with {arrays.describe_location(Z)}. Move X there, or fit where X is."
+                f"X is {describe_location(template)}, but this approximation was fitted "
+                f"with {describe_location(Z)}. Move X there, or fit where X is."
             )
         return (landmarks.basis or self.kernel).against(arrays.convert_like(template, Z))
 
@@ -233,8 +239,8 @@ class KernelGram(Gram):
         with np.errstate(all="ignore"):
             rounded = self.with_rows(ArrayRows(xp.astype(X, xp.float32)))
             exact, seen = (gram.block(few, few) for gram in (self, rounded))
-            away = arrays.max_abs(exact - xp.astype(seen, exact.dtype))
-        found = rounded if away <= ALIKE * arrays.max_abs(exact) else self
+            away = max_abs(exact - xp.astype(seen, exact.dtype))
+        found = rounded if away <= ALIKE * max_abs(exact) else self
         if self._holding:
             rounded._holding, self._rounded = True, found
         return found

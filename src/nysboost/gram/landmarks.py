@@ -12,7 +12,7 @@ import numpy as np
 from nysboost.kernels import Kernel
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Indices
-from nysboost.numerics.checks import positions
+from nysboost.numerics.indices import positions
 from nysboost.rows.recognise import scan_rows
 
 if TYPE_CHECKING:

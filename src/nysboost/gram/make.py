@@ -9,11 +9,17 @@ from nysboost.gram.gram import Gram, KernelGram, PrecomputedGram
 from nysboost.gram.landmarks import Sample
 from nysboost.kernels import Kernel, make_kernel
 from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, max_abs, namespace
-from nysboost.numerics.resources import Budget
+from nysboost.numerics.arrays import Array, namespace
+from nysboost.numerics.blocks import row_blocks
+from nysboost.numerics.budget import Budget
+from nysboost.numerics.indices import spaced_indices
+from nysboost.numerics.magnitudes import max_abs
 from nysboost.numerics.tolerances import ASYMMETRIC, INDEFINITE, cutoff
+from nysboost.rows.array_rows import ArrayRows
 from nysboost.rows.recognise import scan_rows
-from nysboost.rows.rows import PROBE_ROWS, ArrayRows, Rows, StoredRows, spaced_indices
+from nysboost.rows.rows import Rows
+from nysboost.rows.sizes import PROBE_ROWS
+from nysboost.rows.stored_rows import StoredRows
 from nysboost.tables.frames import is_frame
 from nysboost.tables.rows import fit_codes
 
@@ -119,7 +125,7 @@ def check_precomputed(rows: Rows, *, corrupted: bool = False) -> None:
             "To approximate the kernel of data points, pass the points and name the kernel."
         )
     xp, largest = namespace(G), 0.0
-    for block in arrays.row_blocks(rows.n, 16 * rows.n, 2**26):
+    for block in row_blocks(rows.n, 16 * rows.n, 2**26):
         upper = rows.take(block)
         gap, largest = max_abs(upper - G[:, block].T), max(largest, max_abs(upper))
         if gap > cutoff(ASYMMETRIC, arrays.epsilon(upper)) * largest:

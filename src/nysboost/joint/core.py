@@ -11,8 +11,9 @@ import numpy as np
 from nysboost.features.feature_map import FeatureMap
 from nysboost.features.nystrom import fit_learner
 from nysboost.gram import Gram, Landmarks, Sample, take_sample
-from nysboost.numerics.arrays import Array, Indices, like, namespace, positive_or_one, take, to_host
+from nysboost.numerics.arrays import Array, Indices, like, namespace, take, to_host
 from nysboost.numerics.linalg import norms, range_basis, times
+from nysboost.numerics.magnitudes import positive_or_one
 from nysboost.numerics.tolerances import CANCELLED, NEAR_ROUNDING
 
 ROWS_PER_LANDMARK = 4

@@ -17,7 +17,7 @@ from nysboost.joint.core import Fit, OptimalCore, fit_landmarks, project_sample
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host, take, to_host
 from nysboost.numerics.linalg import choose_largest, norms, pivoted_cholesky, range_basis
-from nysboost.numerics.resources import threads_for
+from nysboost.numerics.threads import threads_for
 from nysboost.numerics.tolerances import EPS, NEAR_ROUNDING, SINGLE, cutoff
 
 CANDIDATES = 0.5

@@ -17,8 +17,10 @@ from nysboost.joint.refinement import refine
 from nysboost.kernels.distances import squared_norms
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Indices, to_host
+from nysboost.numerics.blocks import row_blocks
+from nysboost.numerics.devices import block_bytes
 from nysboost.numerics.kmeans import FEW_ITER, clusters
-from nysboost.numerics.resources import threads_of_samples, usable_threads
+from nysboost.numerics.threads import threads_of_samples, usable_threads
 from nysboost.numerics.tolerances import NEAR_ROUNDING, SINGLE
 from nysboost.rows.driver import in_order
 from nysboost.settings import DEFAULT_LEARNERS, Settings
@@ -76,7 +78,7 @@ def _add_missed_rows(gram: Gram, start: Landmarks, sample: Sample) -> Sample:
     X = _movable_points(gram)
     if X is not None:
         centre = arrays.namespace(X).mean(X, axis=0)
-        blocks = arrays.row_blocks(gram.n, 8 * X.shape[1], arrays.block_bytes(X))
+        blocks = row_blocks(gram.n, 8 * X.shape[1], block_bytes(X))
         threads = usable_threads(gram.budget) if arrays.is_numpy(X) else 1
         away = np.concatenate(
             [*in_order(lambda at: to_host(squared_norms(X[at, :] - centre)), blocks, threads)]

@@ -14,11 +14,12 @@ import numpy as np
 from nysboost.gram import KernelGram, Landmarks, Sample
 from nysboost.joint.core import Fit, OptimalCore, relative_error
 from nysboost.kernels import Kernel
-from nysboost.numerics.arrays import Array, identity, like, max_abs, namespace, to_host
+from nysboost.numerics.arrays import Array, identity, like, namespace, to_host
 from nysboost.numerics.descent import descend
 from nysboost.numerics.linalg import norms, orthonormalise, range_basis, times
+from nysboost.numerics.magnitudes import max_abs
 from nysboost.numerics.progress import current
-from nysboost.numerics.resources import threads_for
+from nysboost.numerics.threads import threads_for
 from nysboost.numerics.tolerances import (
     CANCELLED,
     CLEAR,

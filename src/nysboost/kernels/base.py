@@ -9,9 +9,12 @@ import numpy as np
 
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats
-from nysboost.numerics.checks import all_finite, require_positive
+from nysboost.numerics.indices import spaced_indices
+from nysboost.numerics.magnitudes import all_finite, unit_of
+from nysboost.numerics.parameters import require_positive
 from nysboost.rows.driver import BlockTask
-from nysboost.rows.rows import MEDIAN_ROWS, Rows, scan_size, spaced_indices
+from nysboost.rows.rows import Rows
+from nysboost.rows.sizes import MEDIAN_ROWS, scan_size
 
 Bandwidth: TypeAlias = float | Literal["median", "scale"] | None
 """A positive number, or a rule that reads it off the data; None is the kernel's default."""
@@ -173,7 +176,7 @@ def number(kernel: Any, name: str) -> float:
 def standard_deviation(rows: Rows) -> float:
     """Return the standard deviation of all entries, in one pass over the rows."""
     sample = rows.take(spaced_indices(rows.n, MEDIAN_ROWS))
-    unit = arrays.unit_of(sample)
+    unit = unit_of(sample)
     shift = float(arrays.floats_on_host(arrays.dense(sample[:1])).mean()) / unit
     task = BlockTask("moments", _moments, (unit, shift), scan_size(rows))
     mean, square = rows.fold(task, np.add) / (rows.n * rows.n_features)

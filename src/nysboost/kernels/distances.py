@@ -20,6 +20,9 @@ from threadpoolctl import ThreadpoolController
 
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array
+from nysboost.numerics.blocks import row_blocks
+from nysboost.numerics.in_place import apply_in_place, product_into
+from nysboost.numerics.magnitudes import positive_or_one
 from nysboost.numerics.tolerances import CLOSE, EXPONENT_LIMIT
 
 FAR_PARTS = 16
@@ -70,15 +73,15 @@ def minus_squared_distances(Y: Array, gamma: float) -> Callable[..., Array]:
         A *= scale
         half = squared_norms(A)[:, None] / 2
         left = xp.concat([A, half, xp.ones_like(half)], axis=1)
-        exponents: Array = arrays.product_into(left, right, out)
+        exponents: Array = product_into(left, right, out)
         # Few points coincide but for rounding. In a cache, to look for them is much faster than
         # to write; a GPU's large blocks nearly always have some. NaN counts as one.
         if not (isinstance(exponents, np.ndarray) and exponents.max() <= 0):
-            exponents = arrays.apply_in_place("minimum", exponents, 0)
+            exponents = apply_in_place("minimum", exponents, 0)
         # not(…≤…), so that an overflow to inf or NaN also counts as far out
         far = ~(half[:, 0] <= EXPONENT_LIMIT[arrays.dtype_name(X)])
         if bool(xp.any(far)):
-            for part in arrays.row_blocks(X.shape[0], FAR_PARTS, X.shape[0]):
+            for part in row_blocks(X.shape[0], FAR_PARTS, X.shape[0]):
                 there = far[part]
                 if bool(xp.any(there)):
                     exact = squared_distances(X[part, :][there], Y) * -gamma
@@ -111,7 +114,7 @@ def squared_distances_to(Y: Array) -> Callable[[Array], Array]:
         xp, close = arrays.namespace(squared), ~(squared >= CLOSE * scale)  # NaN is not ≥ anything
         rows, columns = xp.nonzero(close)
         exact = []
-        for part in arrays.row_blocks(rows.shape[0], 1, 4096):
+        for part in row_blocks(rows.shape[0], 1, 4096):
             pairs = (X, rows[part]), (Y, columns[part])
             x, y = (T[i] if arrays.is_sparse(T) else xp.take(T, i, axis=0) for T, i in pairs)
             exact.append(squared_norms(x - y))
@@ -157,9 +160,9 @@ def directions(X: Array) -> Array:
     """Return x / ‖x‖ for each row, and the origin for the origin, without overflow."""
     if arrays.is_sparse(X):
         largest = np.asarray(abs(X).max(axis=1).todense()).ravel()
-        scaled = diags(1 / arrays.positive_or_one(largest)) @ arrays.as_float(X)
+        scaled = diags(1 / positive_or_one(largest)) @ arrays.as_float(X)
         norms = np.sqrt(squared_norms(scaled))
-        unit = diags(1 / arrays.positive_or_one(norms)) @ scaled
+        unit = diags(1 / positive_or_one(norms)) @ scaled
         rounded: Array = csr_matrix(unit, dtype=scaled.dtype)
         return rounded
     X = arrays.as_float(X)

@@ -15,8 +15,11 @@ from nysboost.kernels.base import Bandwidth, Evaluator, Kernel
 from nysboost.kernels.warp import Quantiles
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, dense, is_sparse, like
-from nysboost.numerics.checks import format_value
-from nysboost.rows.rows import MEDIAN_ROWS, Rows, spaced_indices
+from nysboost.numerics.indices import spaced_indices
+from nysboost.numerics.magnitudes import unit_of
+from nysboost.numerics.messages import format_value
+from nysboost.rows.rows import Rows
+from nysboost.rows.sizes import MEDIAN_ROWS
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,7 +222,7 @@ class Scaled(Mapped):
 
     def _median_distance(self, rows: Rows) -> float:
         sample = self.mapping(rows.template)(rows.take(spaced_indices(rows.n, MEDIAN_ROWS)))
-        unit = arrays.unit_of(sample)
+        unit = unit_of(sample)
         matrix = arrays.to_host(self._distances(sample / unit, sample / unit))
         pairs = matrix[np.triu_indices(len(matrix), 1)]
         return unit * float(np.median(pairs)) if pairs.size else 0.0

@@ -11,7 +11,7 @@ from nysboost.kernels import distances
 from nysboost.kernels.base import Evaluator, Kernel, finite, number
 from nysboost.kernels.metric import Mapped, Metric
 from nysboost.numerics.arrays import Array, like, namespace
-from nysboost.numerics.checks import require_number, require_positive
+from nysboost.numerics.parameters import require_number, require_positive
 from nysboost.rows.rows import Rows
 
 

@@ -14,6 +14,7 @@ from nysboost.kernels.base import Bandwidth, Evaluator
 from nysboost.kernels.metric import Metric, Scaled
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats
+from nysboost.numerics.in_place import apply_in_place
 from nysboost.numerics.tolerances import SMOOTHED
 from nysboost.rows.rows import Rows
 
@@ -63,13 +64,13 @@ class Gaussian(Radial):
 
     def _against_mapped(self, Y: Array) -> Evaluator:
         exponents = distances.minus_squared_distances(Y, self._rate())
-        return lambda X, out=None: arrays.apply_in_place("exp", exponents(X, out))
+        return lambda X, out=None: apply_in_place("exp", exponents(X, out))
 
     def profile(self, squared: Array) -> tuple[Array, Array]:
         """Return φ(s) = exp(−γs) and φ'(s) = −γφ(s)."""
         rate = self._rate()
         squared *= -rate
-        values = arrays.apply_in_place("exp", squared)
+        values = apply_in_place("exp", squared)
         return values, values * -rate
 
     def _pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
@@ -110,7 +111,7 @@ class Laplacian(Scaled):
 
     def _against_mapped(self, Y: Array) -> Evaluator:
         rate = self._rate()
-        return lambda X, _=None: arrays.apply_in_place("exp", self._distances(X, Y) * -rate)
+        return lambda X, _=None: apply_in_place("exp", self._distances(X, Y) * -rate)
 
     def _distances(self, X: Array, Y: Array) -> Array:
         return distances.cityblock_distances(X, Y)
@@ -230,8 +231,8 @@ class Matern(Radial):
 def _root_and_decay(squared: Array, unit: float) -> tuple[Array, Array]:
     """Return r = √(unit · squared), in the memory of the argument, and e⁻ʳ."""
     squared *= unit
-    r = arrays.apply_in_place("sqrt", squared)
-    return r, arrays.apply_in_place("exp", -r)
+    r = apply_in_place("sqrt", squared)
+    return r, apply_in_place("exp", -r)
 
 
 def _pull_towards(X: Array, Z: Array, pull: Array) -> Array:

@@ -12,6 +12,7 @@ from nysboost.kernels.metric import Metric
 from nysboost.kernels.warp import Quantiles
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, namespace
+from nysboost.numerics.magnitudes import positive_or_one
 
 CONSTANT = 1e-12  # of its size: a feature with a smaller spread is constant but for rounding
 PRINCIPAL_ROWS = 2048  # rows that give principal components
@@ -114,4 +115,4 @@ def _location_and_spread(X: Array) -> tuple[Floats, Floats]:
 
 def _inverse(values: Floats) -> Floats:
     """Return 1 / v, and 0 for 0."""
-    return np.where(values > 0, 1 / arrays.positive_or_one(values), 0.0)
+    return np.where(values > 0, 1 / positive_or_one(values), 0.0)

@@ -23,12 +23,17 @@ from nysboost.learn.search.search import SearchResult, run_search
 from nysboost.learn.search.tuning import LANDMARKS
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices, TableLike
-from nysboost.numerics.checks import RandomState, make_rng, refuse_unequal
+from nysboost.numerics.budget import MAX_MEMORY
+from nysboost.numerics.indices import spaced_indices
+from nysboost.numerics.magnitudes import positive_or_one
 from nysboost.numerics.progress import current
-from nysboost.numerics.resources import MAX_MEMORY, limit_threads, threads_of_samples
+from nysboost.numerics.random_state import RandomState, make_rng
+from nysboost.numerics.threads import limit_threads, threads_of_samples
+from nysboost.rows.checks import refuse_unequal
 from nysboost.rows.driver import BlockTask
 from nysboost.rows.recognise import make_rows
-from nysboost.rows.rows import PROBE_ROWS, Rows, RowsView, spaced_indices
+from nysboost.rows.rows import Rows, RowsView
+from nysboost.rows.sizes import PROBE_ROWS
 from nysboost.tables.piecewise import with_codes
 from nysboost.tables.rows import fit_rows, new_rows
 
@@ -295,7 +300,7 @@ def permutation_importances(
     columns = np.unique(origins)
     if len(columns) > PERMUTED:
         x, y = X - X.mean(axis=0), truth - truth.mean(axis=0)
-        along = np.abs(x.T @ y).max(axis=1) / arrays.positive_or_one(np.linalg.norm(x, axis=0))
+        along = np.abs(x.T @ y).max(axis=1) / positive_or_one(np.linalg.norm(x, axis=0))
         leading = np.argsort(-along, kind="stable")
         columns = columns[np.isin(columns, origins[leading[:PERMUTED]])]
     for j in columns:

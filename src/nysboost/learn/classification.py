@@ -22,7 +22,8 @@ from nysboost.learn.margins import STRENGTHS, USUAL, fit_classifiers
 from nysboost.learn.search.model import Member
 from nysboost.learn.search.search import SearchResult
 from nysboost.numerics.arrays import Floats, TableLike, to_host
-from nysboost.numerics.checks import require_positive, unknown
+from nysboost.numerics.messages import unknown
+from nysboost.numerics.parameters import require_positive
 from nysboost.rows.lazy import label_largest
 from nysboost.rows.recognise import to_numbers
 from nysboost.tables.targets import check_labels, compute_class_weights, find_classes

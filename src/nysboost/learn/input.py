@@ -14,8 +14,10 @@ from nysboost.kernels import Anova
 from nysboost.kernels.scaling import SCALINGS
 from nysboost.learn.search.candidates import Groups, Place, make_candidates, uniform_landmarks
 from nysboost.numerics.arrays import Array, Floats, is_sparse, stack_tables
-from nysboost.numerics.checks import format_value, refuse_unequal, require_count, unknown
-from nysboost.numerics.resources import as_bytes
+from nysboost.numerics.budget import as_bytes
+from nysboost.numerics.messages import format_value, unknown
+from nysboost.numerics.parameters import require_count
+from nysboost.rows.checks import refuse_unequal
 from nysboost.rows.lazy import is_lazy
 from nysboost.rows.recognise import to_numbers
 from nysboost.rows.rows import Rows

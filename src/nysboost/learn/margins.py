@@ -21,9 +21,9 @@ from nysboost.learn.search.model import Member
 from nysboost.learn.search.search import Trial
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices
+from nysboost.numerics.indices import spaced_indices
 from nysboost.numerics.linalg import solve_positive
 from nysboost.rows.lazy import gather
-from nysboost.rows.rows import spaced_indices
 
 TOLERANCE = 0.02
 """Newton's method stops when a step would lower the objective by less than this share. Half of it

@@ -16,6 +16,7 @@ from nysboost.learn.input import SMALLEST, drop_zero_weights
 from nysboost.learn.search.search import SearchResult
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, TableLike
+from nysboost.numerics.magnitudes import positive_or_one
 from nysboost.rows.recognise import to_numbers
 from nysboost.tables.targets import bring_to_host
 
@@ -209,7 +210,7 @@ def _location_and_scale(Y: Floats, weights: Floats | None) -> tuple[Floats, Floa
     centre = np.average(Y / unit, axis=0, weights=weights)
     spread = np.sqrt(np.average((Y / unit - centre) ** 2, axis=0, weights=weights)) * unit
     centre = centre * unit
-    return centre, arrays.positive_or_one(spread)
+    return centre, positive_or_one(spread)
 
 
 def _means(learner: Any, rows: Any) -> Array:
@@ -244,7 +245,7 @@ def _calibrate_variance(fitted: SearchResult, gaps: NDArray[np.bool_]) -> tuple[
     those at which `gaps` (h,) is True: a filled gap hardly changes v, but the error (Mondrian
     conformal prediction, Vovk et al. 2003). Without rows of one kind, all rows count for it.
     """
-    variance, missed = arrays.positive_or_one(fitted.variance()), (fitted.truth - fitted.mean) ** 2
+    variance, missed = positive_or_one(fitted.variance()), (fitted.truth - fitted.mean) ** 2
     counts = np.ones(len(missed)) if fitted.weights is None else fitted.weights
     kinds = [kind if counts[kind].any() else slice(None) for kind in (~gaps, gaps)]
     a, b = zip(*(_cover(variance[k], missed[k], counts[k]) for k in kinds), strict=True)

@@ -16,8 +16,9 @@ from nysboost.kernels.metric import Mapped
 from nysboost.learn.search.candidates import make_candidates
 from nysboost.learn.search.search import run_search
 from nysboost.methods import require_points
-from nysboost.numerics.arrays import Floats, dense, floats_on_host, like, positive_or_one, to_host
-from nysboost.numerics.checks import refuse_unequal
+from nysboost.numerics.arrays import Floats, dense, floats_on_host, like, to_host
+from nysboost.numerics.magnitudes import positive_or_one
+from nysboost.rows.checks import refuse_unequal
 from nysboost.settings import Settings
 
 

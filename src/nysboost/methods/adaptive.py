@@ -28,7 +28,9 @@ from nysboost.joint.core import optimal_core
 from nysboost.methods.in_sample import InSample
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host, like, namespace
+from nysboost.numerics.blocks import row_blocks
 from nysboost.numerics.linalg import range_basis
+from nysboost.numerics.magnitudes import max_abs
 from nysboost.numerics.tolerances import cutoff
 
 BLOCK_BYTES = 2**26
@@ -41,7 +43,7 @@ ROUNDS = 5
 def strips(gram: Gram) -> Iterator[Array]:
     """Yield all rows of G, in order, as blocks of shape (b, n)."""
     everything = gram.landmarks(np.arange(gram.n))
-    for block in arrays.row_blocks(gram.n, 8 * gram.n, min(BLOCK_BYTES, gram.budget.bytes // 4)):
+    for block in row_blocks(gram.n, 8 * gram.n, min(BLOCK_BYTES, gram.budget.bytes // 4)):
         yield gram.cross(block, everything)
 
 
@@ -130,7 +132,7 @@ def spectral_shift(gram: Gram, c: int, rng: np.random.Generator) -> InSample:
     xp = namespace(C)
     C = xp.astype(C, xp.float64)
     P = like(np.equal.outer(np.arange(gram.n), columns.columns), C)
-    first, _, _ = _tail(gram, xp.concat([P * arrays.max_abs(C), C], axis=1))
+    first, _, _ = _tail(gram, xp.concat([P * max_abs(C), C], axis=1))
     shift, Q, inner = _tail(gram, C - first * P)
     values, Y = xp.linalg.eigh((inner + inner.T) / 2)
     rest = values - shift

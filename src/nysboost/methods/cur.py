@@ -21,6 +21,7 @@ from nysboost.methods.in_sample import InSample
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, floats_on_host, like, namespace
 from nysboost.numerics.linalg import range_basis
+from nysboost.numerics.magnitudes import max_abs
 from nysboost.numerics.tolerances import CROSSING, cutoff
 
 Choice: TypeAlias = Callable[[Gram, int, np.random.Generator], Landmarks]
@@ -55,7 +56,7 @@ def invert_intersection(gram: Gram, columns: Landmarks, rows: Landmarks) -> Arra
     crossing = gram.cross(rows.columns, columns)
     xp = namespace(crossing)
     left, values, right = xp.linalg.svd(xp.astype(crossing, xp.float64), full_matrices=False)
-    rounding = cutoff(len(rows), gram.eps) * arrays.max_abs(gram.diag(rows.columns))
+    rounding = cutoff(len(rows), gram.eps) * max_abs(gram.diag(rows.columns))
     k = int(np.sum(arrays.to_host(values) > max(CROSSING * float(values[0]), rounding)))
     inverse: Array = (right[:k, :].T / values[:k]) @ left[:, :k].T
     return inverse

@@ -19,7 +19,7 @@ from nysboost.methods.cholesky import random_pivots
 from nysboost.numerics.arrays import Floats, Indices, floats_on_host
 from nysboost.numerics.linalg import triangular_inverse
 from nysboost.numerics.tolerances import EPS, ROUNDING, cutoff
-from nysboost.rows.rows import ArrayRows
+from nysboost.rows.array_rows import ArrayRows
 
 OVERSAMPLING = 5.0
 """Columns for each effective dimension in BLESS: its scores on two groups of points were then

@@ -30,10 +30,12 @@ from nysboost.model_files.description import (
     dataclass_spec,
     estimator_spec,
 )
-from nysboost.numerics.resources import Budget
+from nysboost.numerics.budget import Budget
 from nysboost.numerics.tree import Tree
+from nysboost.rows.array_rows import ArrayRows
 from nysboost.rows.dask_rows import DaskRows
-from nysboost.rows.rows import ArrayRows, DroppedRows, EncodedRows, StoredRows
+from nysboost.rows.stored_rows import StoredRows
+from nysboost.rows.views import DroppedRows, EncodedRows
 from nysboost.settings import Settings
 from nysboost.tables.codes import Codes
 from nysboost.tables.columns import Column

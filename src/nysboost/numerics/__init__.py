@@ -1,1 +1,1 @@
-"""Arrays of any namespace, cut-offs, linear algebra, clustering, descent, checks."""
+"""Arrays of any namespace, linear algebra, clustering, descent, and what a computation may use."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from os import PathLike
 from typing import Any, Protocol, TypeAlias, TypeGuard, cast
@@ -34,9 +34,6 @@ OutputLike: TypeAlias = Shaped | str | PathLike[str]
 
 Indices: TypeAlias = NDArray[np.intp]
 Floats: TypeAlias = NDArray[np.float64]
-
-CACHE_BYTES = 8 * 2**20  # kernel values that stay in a core's cache between passes over them
-DEVICE_BYTES = 2**30  # a block that keeps a GPU busy for longer than its kernels take to start
 
 
 class Namespace(Protocol):
@@ -78,13 +75,6 @@ def is_supported(array: Array) -> bool:
 def is_array(values: object) -> TypeGuard[Any]:
     """Whether it is an array of any namespace."""
     return bool(compat.is_array_api_obj(values))
-
-
-def describe_location(array: Array) -> str:
-    """Return in words what kind of array it is and where it lives."""
-    if is_numpy(array):
-        return "a NumPy array"
-    return f"a {library(array).replace('torch', 'PyTorch')} array on {device(array)}"
 
 
 def to_host(array: Array) -> NDArray[Any]:
@@ -172,19 +162,6 @@ def entries(array: Array) -> Array:
     return array.data if is_sparse(array) else array
 
 
-def max_abs(array: Array) -> float:
-    """Return the size of the largest entry of an array or sparse matrix, 0 where there is none."""
-    values = entries(array)
-    xp = namespace(values)
-    return float(xp.max(xp.abs(values))) if 0 not in values.shape else 0.0
-
-
-def unit_of(array: Array) -> float:
-    """Return the power of two just below the largest entry, in whose units squares are in range."""
-    largest = max_abs(array)
-    return float(2.0 ** (np.frexp(largest)[1] - 1)) if largest > 0 else 1.0
-
-
 def stack_tables(parts: Sequence[Array]) -> Array:
     """Return tables one below the other, dense or CSR."""
     return vstack(parts, format="csr") if is_sparse(parts[0]) else namespace(*parts).concat(parts)
@@ -206,65 +183,6 @@ def epsilon(array: Array) -> float:
     return float(np.finfo(dtype_name(array)).eps)
 
 
-def apply_in_place(function: str, array: Array, *args: Any) -> Array:
-    """Apply a namespace's elementwise function, into `array` itself where `out=` exists."""
-    operation: Callable[..., Array] = getattr(namespace(array), function)
-    try:
-        with np.errstate(under="ignore"):  # a kernel value that is 0 is no error
-            return operation(array, *args, out=array)
-    except TypeError:
-        return operation(array, *(like(arg, array) for arg in args))
-
-
-def product_into(A: Array, B: Array, out: Array | None) -> Array:
-    """Return A @ B, in `out` if it is given, without a temporary where the namespace allows it."""
-    if out is None:
-        return A @ B
-    try:
-        namespace(out).matmul(A, B, out=out)
-    except TypeError:
-        out[...] = A @ B
-    return out
-
-
 def is_numpy(array: Array) -> bool:
     """Whether NumPy, or SciPy, computes with the array."""
     return is_sparse(array) or isinstance(array, np.ndarray)
-
-
-def on_device(array: Array) -> bool:
-    """Whether the array is in the memory of a device, not in that of the processor."""
-    return not is_numpy(array) and "cpu" not in str(device(array)).lower()
-
-
-def block_bytes(array: Array) -> int:
-    """Return the size of a block that suits where the array lives."""
-    return DEVICE_BYTES if on_device(array) else CACHE_BYTES
-
-
-def free_bytes(array: Array) -> int:
-    """Return the free memory of the device where an array of PyTorch or CuPy lives."""
-    if compat.is_torch_array(array):
-        import torch
-
-        return int(torch.cuda.mem_get_info(array.device)[0])
-    import cupy  # type: ignore[import-not-found]
-
-    return int(cupy.cuda.runtime.memGetInfo()[0])
-
-
-def positive_or_one(values: NDArray[Any]) -> Floats:
-    """Return the values with 1 in the place of those that are not positive, to divide by."""
-    return np.where(values > 0, values, 1.0)
-
-
-def slices(start: int, stop: int, size: int) -> Iterator[slice]:
-    """Cut range(start, stop) into slices of `size`."""
-    return (slice(i, min(i + size, stop)) for i in range(start, stop, size))
-
-
-def row_blocks(n: int, row_bytes: int, budget: int = CACHE_BYTES) -> Iterator[slice]:
-    """Cut range(n) into slices of which each takes about `budget` bytes."""
-    size = max(1, budget // max(1, row_bytes))
-    # whole multiples of 64 rows keep matrix products on their fast path
-    return slices(0, n, size // 64 * 64 or size)

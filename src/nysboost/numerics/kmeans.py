@@ -9,6 +9,9 @@ from scipy.sparse import csc_array, csr_matrix
 
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices
+from nysboost.numerics.blocks import row_blocks
+from nysboost.numerics.devices import block_bytes
+from nysboost.numerics.magnitudes import max_abs, unit_of
 from nysboost.numerics.tolerances import EPS, SUMMED, cutoff
 
 FEW_ITER = 5  # rounds, where centres are a start: joint on MNIST, 12: the same error to 0.1 %
@@ -82,8 +85,8 @@ def clusters(
     `rough`: seven digits of the points, as seen from their mean, are enough, and cost half.
     """
     far = float(np.finfo("float32" if rough else arrays.dtype_name(X)).max) ** 0.25
-    largest = arrays.max_abs(X)  # in whose units squares are in range, where they are not
-    unit = 1.0 if largest == 0 or 1 / far < largest < far else arrays.unit_of(X)
+    largest = max_abs(X)  # in whose units squares are in range, where they are not
+    unit = 1.0 if largest == 0 or 1 / far < largest < far else unit_of(X)
     cloud = _Cloud(X / unit if unit != 1 else X, rough)
     Z = cloud.take(_seeds_among(cloud, c, rng))
     variance = 2 * float(cloud.half_norms.mean()) / X.shape[1]  # the mean of the features'
@@ -129,7 +132,7 @@ class _Cloud:
     def nearest(self, Z: Array) -> tuple[Indices, Floats]:
         """Return the nearest centroid of each point, and its squared distance."""
         owner, squared = np.empty(self.n, dtype=np.intp), np.empty(self.n)
-        for rows in arrays.row_blocks(self.n, 8 * Z.shape[0], arrays.block_bytes(self.X)):
+        for rows in row_blocks(self.n, 8 * Z.shape[0], block_bytes(self.X)):
             scores = self.scores(Z, rows)
             xp = arrays.namespace(scores)
             owner[rows] = arrays.to_host(xp.argmin(scores, axis=1))

@@ -10,7 +10,9 @@ from scipy.linalg import lapack
 
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices
-from nysboost.numerics.resources import threads_for
+from nysboost.numerics.blocks import row_blocks
+from nysboost.numerics.magnitudes import max_abs
+from nysboost.numerics.threads import threads_for
 from nysboost.numerics.tolerances import FAR_FROM_THERE, NEARBY, RESOLVED, ROUNDING, cutoff
 
 
@@ -53,7 +55,7 @@ def range_basis(A: Array) -> tuple[Array, Array]:
     within six digits of the largest; what these leave is looked at in the same way.
     """
     xp = arrays.namespace(A)
-    scale = arrays.max_abs(A) or 1.0  # so that squares stay in range
+    scale = max_abs(A) or 1.0  # so that squares stay in range
     rest = xp.astype(A, xp.float64) / scale
     turn = arrays.like(np.eye(A.shape[1]), rest)  # A turn / scale = rest, all the way
     smallest = max(cutoff(ROUNDING, arrays.epsilon(A)), cutoff(A.shape[1], arrays.epsilon(rest)))
@@ -152,7 +154,7 @@ def norms(A: Array, axis: int | None = None) -> Array:
         if bool(xp.all((found > SQUARES_IN_RANGE) & (found < 1 / SQUARES_IN_RANGE))):
             return found
     # nothing has a norm of zero, and no largest entry
-    largest = arrays.max_abs(A) or 1.0
+    largest = max_abs(A) or 1.0
     squares = xp.sum((A / largest) ** 2, axis=axis, dtype=xp.float64)
     return xp.sqrt(squares) * largest
 
@@ -172,7 +174,7 @@ def symmetric(block: Callable[[Indices, Indices], Array], n: int) -> Array:
     `block` maps indices of rows and of columns, both in a row, to the entries there.
     """
     everything, G = np.arange(n), None
-    for rows in arrays.row_blocks(n, 1, -(-n // SYMMETRIC_PARTS)):
+    for rows in row_blocks(n, 1, -(-n // SYMMETRIC_PARTS)):
         part = block(everything[rows], everything[: rows.stop])
         G = arrays.empty((n, n), part) if G is None else G
         G[rows, : rows.stop] = part

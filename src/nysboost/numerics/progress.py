@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, TypeVar
 
+from nysboost.numerics.messages import format_seconds
+
 T = TypeVar("T")
 
 SECONDS = 2.0  # a bar appears for what takes longer, or is about to
@@ -141,11 +143,6 @@ def track(steps: Collection[T], what: str = "") -> Iterator[T]:
     for number, step in enumerate(steps, start=1):
         yield step
         progress.step(1.0, f"{what} {number} of {len(steps)}" if what else "")
-
-
-def format_seconds(seconds: float) -> str:
-    """Return a duration in seconds or minutes."""
-    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
 
 
 @contextmanager

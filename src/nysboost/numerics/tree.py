@@ -10,6 +10,8 @@ import numpy as np
 
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices
+from nysboost.numerics.blocks import row_blocks
+from nysboost.numerics.devices import block_bytes
 
 DIRECTION_ROWS = 2048  # rows, spread evenly, that give a node its direction
 
@@ -64,8 +66,8 @@ class Tree:
         if len(self.thresholds) == 0:
             return leaf
         directions = arrays.like(self.directions.T, U)
-        size = arrays.block_bytes(U) // 8
-        for block in arrays.row_blocks(len(leaf), 8 * len(self.thresholds), size):
+        size = block_bytes(U) // 8
+        for block in row_blocks(len(leaf), 8 * len(self.thresholds), size):
             side = arrays.to_host(U[block, :] @ directions) > self.thresholds
             at, rows = leaf[block], np.arange(len(side))
             while len(rows):

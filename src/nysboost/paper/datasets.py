@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nysboost.numerics.checks import unknown
+from nysboost.numerics.messages import unknown
 from nysboost.paper import read_toml
 from nysboost.rows.files import write_npz
 from nysboost.user_error import UserError, import_optional

@@ -20,7 +20,7 @@ from nysboost.gram import Gram, PrecomputedGram, make_gram
 from nysboost.numerics.arrays import Array, Floats, like, namespace, to_host
 from nysboost.paper.datasets import Points
 from nysboost.paper.presets import Preset
-from nysboost.rows.rows import ArrayRows
+from nysboost.rows.array_rows import ArrayRows
 from nysboost.settings import Settings
 from nysboost.user_error import UserError
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from nysboost.compare import charts
 from nysboost.compare.charts import Chart, Curve, chart_curves
 from nysboost.compare.page import Page, Section, Table, format_number, write_csv
-from nysboost.numerics.checks import format_count
+from nysboost.numerics.messages import format_count
 from nysboost.paper import datasets, ledger
 from nysboost.paper.claims import MOST
 from nysboost.paper.ledger import HOW_DECIDED, Decision, Results

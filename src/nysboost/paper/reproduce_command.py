@@ -10,8 +10,8 @@ from typing import Any
 
 from nysboost.compare.methods import split_names
 from nysboost.compare.page import make_writable, print_table, write, write_csv
-from nysboost.numerics.checks import format_count, unknown
-from nysboost.numerics.progress import format_seconds, report_progress
+from nysboost.numerics.messages import format_count, format_seconds, unknown
+from nysboost.numerics.progress import report_progress
 from nysboost.paper import datasets, ledger, presets, report, runner
 from nysboost.paper.claims import find_methods
 from nysboost.paper.ledger import Results

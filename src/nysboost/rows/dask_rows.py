@@ -18,12 +18,18 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from nysboost.numerics import arrays, checks
-from nysboost.numerics.arrays import Array, Floats, Indices, as_float, describe_location
-from nysboost.numerics.resources import format_bytes, limit_threads
+from nysboost.numerics import arrays
+from nysboost.numerics.arrays import Array, Floats, Indices, as_float
+from nysboost.numerics.devices import describe_location
+from nysboost.numerics.indices import spaced_indices
+from nysboost.numerics.magnitudes import column_sizes
+from nysboost.numerics.messages import format_bytes
+from nysboost.numerics.threads import limit_threads
+from nysboost.rows.array_rows import ArrayRows
+from nysboost.rows.checks import refuse_empty, refuse_non_finite, refuse_unequal, refuse_wrong_shape
 from nysboost.rows.driver import PairTask, Task
 from nysboost.rows.lazy import as_node, is_lazy
-from nysboost.rows.rows import ArrayRows, Blocks, Rows, apply_to_groups, spaced_indices
+from nysboost.rows.rows import Blocks, Rows, apply_to_groups
 
 T = TypeVar("T")
 
@@ -188,7 +194,7 @@ class DaskRows(ArrayRows):
         if isnan(other.shape[0]) and other.numblocks[0] == len(sizes):
             # columns of one data frame: where the rows have been counted, these are too
             other = da.Array(other.dask, other.name, (sizes, *other.chunks[1:]), meta=other._meta)
-        checks.refuse_unequal(self.n, other.shape[0], "{} came with them", self.name)
+        refuse_unequal(self.n, other.shape[0], "{} came with them", self.name)
         return other.rechunk({0: sizes, 1: -1})
 
 
@@ -277,14 +283,14 @@ def recognise_dask(X: Any, name: str) -> DaskRows:
             f"{name} is a {type(X).__module__}.{type(X).__name__}; of Dask's collections, arrays "
             "and data frames are what NysBoost works with: dask.array.from_delayed makes one."
         )
-    checks.refuse_wrong_shape(X, name)
+    refuse_wrong_shape(X, name)
     if X.dtype.kind not in "fiub":
         msg = f"No numbers: {name} has dtype {X.dtype}. Pass real numbers: {name}.astype(float)."
         raise ValueError(msg)
     if isnan(X.shape[1]):
         msg = f"{name} has an unknown number of columns: call {name}.compute_chunk_sizes() first."
         raise ValueError(msg)
-    checks.refuse_empty(X, name)
+    refuse_empty(X, name)
     return DaskRows(X if X.numblocks[1] == 1 else X.rechunk({1: -1}), name=name)
 
 
@@ -319,7 +325,7 @@ def survey_rows(rows: DaskRows, sizes: Sequence[int]) -> DaskRows:
     largest, chunk, found = _merge_on_workers(_delayed(scans), _merge_scans)
     if chunk < inf:
         bad = as_float(rows.data.blocks[chunk].compute())
-        checks.refuse_non_finite(bad, int(rows.starts[chunk]), rows.name)
+        refuse_non_finite(bad, int(rows.starts[chunk]), rows.name)
     if describe_location(found) != describe_location(rows.template):
         raise ValueError(
             f"Dask says that {rows.name} has chunks like {describe_location(rows.template)}, but "
@@ -332,7 +338,7 @@ def survey_rows(rows: DaskRows, sizes: Sequence[int]) -> DaskRows:
 
 def _scan_chunk(chunk: Array, local: list[Indices], block_id: tuple[int, ...]) -> Scan:
     """Scan a chunk once: one task does all, so that no chunk has to travel to another."""
-    sizes = checks.column_sizes(as_float(chunk)) if chunk.shape[0] else np.zeros(chunk.shape[1])
+    sizes = column_sizes(as_float(chunk)) if chunk.shape[0] else np.zeros(chunk.shape[1])
     bad = block_id[0] if not np.isfinite(sizes).all() else inf
     return sizes, bad, _rows_of_chunk(chunk, local, block_id)
 

@@ -15,9 +15,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from nysboost.numerics import arrays, resources
-from nysboost.numerics.arrays import Array, slices
-from nysboost.numerics.resources import Budget
+from nysboost.numerics import arrays
+from nysboost.numerics.arrays import Array
+from nysboost.numerics.blocks import slices
+from nysboost.numerics.budget import Budget
+from nysboost.numerics.messages import format_bytes
+from nysboost.numerics.threads import mark_worker_thread, one_blas_thread, usable_threads
+from nysboost.rows.sizes import ENDLESS, TILE_COLS, TILE_ROWS, WAITING
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -25,9 +29,6 @@ R = TypeVar("R")
 LEAST_ROWS = 64  # fewer rows than this at a time would leave a matrix product nothing to do
 SHARED_ROWS = 256  # with fewer rows for each core, starting threads costs more than they bring
 PIECE_BYTES = 2**26  # a piece of this size is read or written at the full speed of a disk
-WAITING = 4  # results for each thread that may wait until they are used in the order of the rows
-ENDLESS = 2**30  # rows that are assumed where only the end of a stream tells their number
-TILE_ROWS, TILE_COLS = 512, 4096  # pairs of rows in a tile, 16 MB: sums over it cost nothing
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Cost:
         least = max(1, min(n, LEAST_ROWS))
         needed = self.fixed + least * (self.block_row + self.piece_row)
         if needed > budget.bytes:
-            had, needs = resources.format_bytes(budget.bytes), resources.format_bytes(needed)
+            had, needs = format_bytes(budget.bytes), format_bytes(needed)
             raise ValueError(
                 f"max_memory of {had} is too small: one block of {least} rows needs {needs}. Raise "
                 "max_memory to that or more, or take fewer landmarks."
@@ -71,7 +72,7 @@ class Cost:
         free = budget.bytes - self.fixed
         for_blocks = free // 2 if self.piece_row else free
         fitting = for_blocks // (least * self.block_row + self.thread)
-        usable = resources.usable_threads(budget) if parallel and n >= 2 * SHARED_ROWS else 1
+        usable = usable_threads(budget) if parallel and n >= 2 * SHARED_ROWS else 1
         threads = max(1, min(usable, fitting, n // SHARED_ROWS))
         if threads > 1:
             for_blocks, free = (size - threads * self.thread for size in (for_blocks, free))
@@ -89,8 +90,8 @@ def in_order(function: Callable[[T], R], items: Iterable[T], threads: int) -> It
         yield from map(function, items)
         return
     waiting: deque[Future[R]] = deque()
-    pool = ThreadPoolExecutor(threads, initializer=resources.mark_worker_thread)
-    with resources.one_blas_thread(), pool:
+    pool = ThreadPoolExecutor(threads, initializer=mark_worker_thread)
+    with one_blas_thread(), pool:
         try:
             for item in items:
                 waiting.append(pool.submit(function, item))
@@ -179,7 +180,7 @@ class PairTask:
 
         tiles = list(_tiles(upper[0].shape[0], lower[0].shape[0], same=upper is lower))
         parallel = len(tiles) > 1 and arrays.is_numpy(upper[0])
-        return in_order(work, tiles, resources.usable_threads(self.budget) if parallel else 1)
+        return in_order(work, tiles, usable_threads(self.budget) if parallel else 1)
 
 
 def _tiles(rows: int, columns: int, *, same: bool) -> Iterator[tuple[slice, slice, int]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import mmap
 import os
 import shutil
 import zipfile
@@ -14,35 +13,12 @@ from typing import Any, BinaryIO
 from uuid import uuid4
 
 import numpy as np
-from numpy.lib.array_utils import byte_bounds
 from numpy.typing import NDArray
 
 from nysboost._version import SOFTWARE
-from nysboost.numerics.resources import format_bytes
+from nysboost.numerics.messages import format_bytes
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-
-
-def find_map(array: Any) -> np.memmap[Any, Any] | None:
-    """Return the memory map that the array is, or is a view of; None if it is no file's."""
-    owner = array
-    while isinstance(owner, np.ndarray):
-        if isinstance(owner.base, mmap.mmap):
-            return owner if isinstance(owner, np.memmap) else None
-        owner = owner.base
-    return None
-
-
-def release_pages(array: NDArray[Any]) -> None:
-    """Let the system drop the array's pages; what was written to them stays in the file."""
-    owner = find_map(array)
-    if owner is None or owner.mode == "c" or not array.size or not hasattr(mmap, "MADV_DONTNEED"):
-        return
-    file: Any = owner.base
-    start = byte_bounds(np.frombuffer(file, dtype=np.uint8))[0]
-    begin, end = (bound - start for bound in byte_bounds(array))
-    first = begin // mmap.PAGESIZE * mmap.PAGESIZE
-    file.madvise(mmap.MADV_DONTNEED, first, end - first)
 
 
 def reserve(file: int, size: int, path: Path) -> None:

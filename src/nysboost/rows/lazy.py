@@ -5,7 +5,7 @@ Dask is imported when a collection comes in, never before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sized
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeGuard, TypeVar
 from uuid import uuid4
@@ -79,10 +79,3 @@ def counted_from(start: int, what: str) -> Iterator[None]:
             msg = f"{error} (Rows are counted from row {start} of {what}.)"
             raise ValueError(msg) from error
         raise
-
-
-def has_rows(block: Any) -> bool:
-    """Whether a block has rows, or may have: a lazy frame does not say."""
-    if hasattr(block, "shape"):
-        return bool(block.shape[0])
-    return not isinstance(block, Sized) or len(block) > 0

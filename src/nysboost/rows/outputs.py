@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from nysboost.numerics.arrays import Array, describe_location, dtype_name, empty, namespace, to_host
+from nysboost.numerics.arrays import Array, dtype_name, empty, namespace, to_host
+from nysboost.numerics.devices import describe_location
 from nysboost.rows import files
+from nysboost.rows.memory_maps import find_map, release_pages
 
 MARKED_ROWS = 4096  # marked at a time: many writes are slow, and all rows might not fit
 
@@ -59,11 +61,11 @@ class ExistingOutput(Output):
         super().__init__(n_columns, template)
         self.out: Array = out  # or a store that is written like one
         self.in_place = not hasattr(out, "chunks")
-        self.in_memory = self.in_place and files.find_map(out) is None
+        self.in_memory = self.in_place and find_map(out) is None
 
     def begin(self) -> None:
         """Claim the disk space of a memory map: a full disk would end the process later."""
-        file = files.find_map(self.out)
+        file = find_map(self.out)
         if file is not None and file.mode != "c" and file.filename is not None:
             path = Path(file.filename)
             if path.is_file():  # it may have been removed since it was mapped
@@ -79,7 +81,7 @@ class ExistingOutput(Output):
 
     def _put(self, rows: Array) -> None:
         if self.in_place:
-            files.release_pages(rows)
+            release_pages(rows)
             return
         start, stop = self.written, self.written + rows.shape[0]
         try:

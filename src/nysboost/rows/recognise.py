@@ -10,13 +10,23 @@ from typing import Any
 import numpy as np
 from array_api_compat import is_array_api_obj
 
-from nysboost.numerics import checks
 from nysboost.numerics.arrays import SUPPORTED, Array, as_float, is_sparse, is_supported
-from nysboost.rows import rows as kinds
+from nysboost.numerics.indices import spaced_indices
+from nysboost.numerics.magnitudes import column_sizes
+from nysboost.rows.array_rows import ArrayRows
+from nysboost.rows.checks import (
+    has_rows,
+    refuse_complex,
+    refuse_empty,
+    refuse_non_finite,
+    refuse_wrong_shape,
+)
 from nysboost.rows.dask_rows import DaskRows, recognise_dask, survey_rows
-from nysboost.rows.files import find_map
-from nysboost.rows.lazy import has_rows, is_lazy
-from nysboost.rows.rows import MEDIAN_ROWS, PROBE_ROWS, ArrayRows, Rows, spaced_indices
+from nysboost.rows.lazy import is_lazy
+from nysboost.rows.memory_maps import find_map
+from nysboost.rows.rows import Rows
+from nysboost.rows.sizes import MEDIAN_ROWS, PROBE_ROWS, scan_size
+from nysboost.rows.stored_rows import StoredRows
 
 
 class IteratedRows(Rows):
@@ -69,9 +79,9 @@ def make_rows(X: Any, *, name: str = "X") -> ArrayRows:
         X = X.detach() if hasattr(X, "detach") else X  # no gradients here
     elif not is_sparse(X) and not stored:
         X = to_numbers(X, name)
-    checks.refuse_wrong_shape(X, name)
-    checks.refuse_empty(X, name)
-    return kinds.StoredRows(X) if stored else ArrayRows(X.tocsr() if is_sparse(X) else X)
+    refuse_wrong_shape(X, name)
+    refuse_empty(X, name)
+    return StoredRows(X) if stored else ArrayRows(X.tocsr() if is_sparse(X) else X)
 
 
 def scan_rows(X: Any, *, name: str = "X") -> Rows:
@@ -83,12 +93,12 @@ def scan_rows(X: Any, *, name: str = "X") -> Rows:
         return survey_rows(rows, (PROBE_ROWS, MEDIAN_ROWS))
     spread = np.union1d(spaced_indices(rows.n, PROBE_ROWS), spaced_indices(rows.n, MEDIAN_ROWS))
     sizes, parts = np.zeros(rows.n_features), []
-    for stored in rows.pieces(kinds.scan_size(rows)):
+    for stored in rows.pieces(scan_size(rows)):
         piece = as_float(stored)
-        sizes = np.maximum(sizes, checks.column_sizes(piece))
+        sizes = np.maximum(sizes, column_sizes(piece))
         if not np.isfinite(sizes).all():
-            checks.refuse_non_finite(piece, start, name)
-        if isinstance(rows, kinds.StoredRows):
+            refuse_non_finite(piece, start, name)
+        if isinstance(rows, StoredRows):
             here = spread[(spread >= start) & (spread < start + piece.shape[0])]
             parts.append(piece[here - start])
         start += piece.shape[0]
@@ -113,7 +123,7 @@ def make_stream(X: Any) -> Rows:
 def to_table(X: Any, *, name: str = "X") -> Any:
     """Return what lies in memory as an array, or a sparse matrix or data frame as it is."""
     array = X if is_sparse(X) else to_numbers(X, name)
-    checks.refuse_wrong_shape(array, name)
+    refuse_wrong_shape(array, name)
     return X if hasattr(X, "columns") else array
 
 
@@ -151,7 +161,7 @@ def to_numbers(X: Any, name: str) -> np.ndarray[Any, Any]:
             f"{name} is an array of records: turn these into columns first, with "
             "numpy.lib.recfunctions.structured_to_unstructured."
         )
-    checks.refuse_complex(array, name)
+    refuse_complex(array, name)
     try:
         return array.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:

@@ -8,29 +8,23 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
+from functools import reduce
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, Indices, as_float, convert_like, slices, take
-from nysboost.numerics.checks import refuse_non_finite, refuse_unequal
-from nysboost.rows.driver import ENDLESS, PairTask, Plan, Task, run_blocks
-from nysboost.rows.files import find_map, release_pages
+from nysboost.numerics.arrays import Array, Indices, as_float, convert_like, take
+from nysboost.numerics.blocks import slices
+from nysboost.rows.checks import refuse_non_finite, refuse_unequal
+from nysboost.rows.driver import PairTask, Plan, Task, run_blocks
 from nysboost.rows.lazy import gather
 from nysboost.rows.outputs import Output, make_output
+from nysboost.rows.sizes import ENDLESS
 
 T = TypeVar("T")
 Blocks: TypeAlias = list[tuple[Indices, Array]]
 """Of each block of rows, numbers of groups in rising order, and a table of as many rows."""
-
-SCAN_BYTES = 64 * 2**20  # a scan holds this much: more than reads cost, less than memory
-FEW_ROWS = 4  # so many rows of one chunk, or fewer, are read one by one
-PROBE_ROWS = 256  # rows, spread evenly, on which a kernel is looked at before any work is done
-MEDIAN_ROWS = 1000  # rows, spread evenly, whose median distance stands for that of all
-TAKEN_ROWS = 512  # rows taken together from a memory map: 32 MB, if each is on a page of its own
-STORED_ROWS = 1024  # rows that are read together from a store that does not say how it is chunked
 
 
 class Rows:
@@ -194,107 +188,6 @@ def cut_blocks(blocks: Blocks, bounds: Indices) -> list[Blocks]:
     ]
 
 
-# Arrays and stores
-
-
-@dataclass(frozen=True, eq=False)
-class ArrayRows(Rows):
-    """Rows of an array or of a CSR matrix. What has been read of a memory map is given back.
-
-    Of a table that is elsewhere `held` has some rows that are here: positions, in rising order,
-    and a table.
-    """
-
-    data: Array
-    sizes: Any = None
-    held: tuple[Indices, Array] | None = None
-
-    def __deepcopy__(self, memo: object) -> ArrayRows:
-        return self  # rows are read, never changed
-
-    @cached_property
-    def n(self) -> int:  # known for good: a store may be closed when a model is saved
-        return int(self.data.shape[0])
-
-    @cached_property
-    def n_features(self) -> int:
-        return int(self.data.shape[1])
-
-    @property
-    def numbers_per_row(self) -> int:
-        if arrays.is_sparse(self.data):
-            return 2 * -(-int(self.data.nnz) // max(1, self.n))
-        return self.n_features
-
-    @cached_property
-    def template(self) -> Array:
-        return self.take(slice(0, 1))
-
-    @cached_property
-    def in_memory(self) -> bool:
-        return find_map(self.data) is None
-
-    def take(self, indices: Indices | slice) -> Array:
-        if self.in_memory or isinstance(indices, slice) or len(indices) <= TAKEN_ROWS:
-            return as_float(take(self.data, indices))
-        parts = []  # each row may lie on a page of its own
-        for at in slices(0, len(indices), TAKEN_ROWS):
-            parts.append(as_float(self.data[indices[at]]))
-            release_pages(self.data)
-        return np.concatenate(parts)
-
-    def pieces(self, size: int) -> Iterator[Array]:
-        for at in slices(0, self.n, size):
-            piece = self.data if size >= self.n else self.data[at]
-            yield piece
-            release_pages(piece)
-
-    def take_held(self, indices: Indices) -> Array | None:
-        """Return the rows at `indices` if all of them are held, else None."""
-        if self.held is None:
-            return None
-        known, rows = self.held
-        places = np.minimum(np.searchsorted(known, indices), len(known) - 1)
-        return take(rows, places) if np.array_equal(known[places], indices) else None
-
-
-class StoredRows(ArrayRows):
-    """Rows of an HDF5 or Zarr array, or of anything else that is sliced and has chunks."""
-
-    data: Any
-    in_memory = False
-
-    @property
-    def chunk(self) -> int:
-        """Number of rows that the store reads together."""
-        rows = (self.data.chunks or (STORED_ROWS,))[0]
-        most = max(1, SCAN_BYTES // (8 * self.n_features))  # chunks may be whole columns
-        return min(most, int(max(rows) if isinstance(rows, tuple) else rows))
-
-    @cached_property
-    def template(self) -> Array:
-        return self.take(np.array([0]))  # which is held after a scan
-
-    def take(self, indices: Indices | slice) -> Array:
-        if isinstance(indices, slice):
-            return as_float(np.asarray(self.data[indices]))
-        held = self.take_held(indices)
-        if held is not None:
-            return held
-        wanted, places = np.unique(indices, return_inverse=True)
-        found = np.empty((len(wanted), self.n_features), self.take(slice(0, 0)).dtype)
-        ends = [*(np.flatnonzero(np.diff(wanted // self.chunk)) + 1), len(wanted)]
-        for start, stop in zip([0, *ends], ends, strict=False):
-            for at in slices(start, stop, 1 if stop - start <= FEW_ROWS else stop - start):
-                rows = wanted[at]  # of one chunk, which is read once, or one by one
-                found[at] = np.asarray(self.data[rows[0] : rows[-1] + 1])[rows - rows[0]]
-        return found[places]
-
-    def pieces(self, size: int) -> Iterator[Array]:
-        whole_chunks = size // self.chunk * self.chunk or size
-        return (np.asarray(self.data[at]) for at in slices(0, self.n, whole_chunks))
-
-
 # Views
 
 
@@ -326,58 +219,3 @@ class SelectedRows(RowsView):
 
     def pieces(self, size: int) -> Iterator[Array]:
         return (self.take(at) for at in slices(0, self.n, size))
-
-
-@dataclass(frozen=True, eq=False)
-class EncodedRows(RowsView):
-    """Rows that become encoder(block, number of its first row) as they are read."""
-
-    encoder: Callable[[Array, int], Array]
-    in_memory = False
-
-    @cached_property
-    def template(self) -> Array:
-        return as_float(self.encoder(self.rows.template, 0))
-
-    @property
-    def n_features(self) -> int:
-        return int(self.template.shape[1])
-
-    numbers_per_row = n_features
-
-    def take(self, indices: Indices | slice) -> Array:
-        return as_float(self.encoder(self.rows.take(indices), 0))
-
-    def pieces(self, size: int) -> Iterator[Array]:
-        start = 0
-        for piece in self.rows.pieces(size):
-            yield self.encoder(piece, start)
-            start += int(piece.shape[0])
-
-
-@dataclass(frozen=True)
-class DroppedRows(Rows):
-    """Placeholder for the rows of an approximation that was saved without its data."""
-
-    n: int
-    n_features: int
-    in_memory = True
-
-    def take(self, *_: Any, **__: Any) -> NoReturn:
-        raise RuntimeError(
-            "This approximation was restored from a saved estimator, which does not keep the "
-            f"{self.n} training rows. Call transform on the rows you need, or fit again."
-        )
-
-    template = property(take)
-    pieces = map = fold = fold_pairs = group = only = take
-
-
-def scan_size(rows: Rows) -> int:
-    """Return how many rows take little memory."""
-    return max(1, SCAN_BYTES // (8 * rows.n_features))
-
-
-def spaced_indices(n: int, at_most: int) -> Indices:
-    """Return evenly spread positions in range(n): a sample that needs no random numbers."""
-    return np.linspace(0, n - 1, min(n, at_most)).astype(np.intp)

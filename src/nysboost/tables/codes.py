@@ -10,7 +10,7 @@ import numpy as np
 
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Floats, Indices
-from nysboost.numerics.checks import column_sizes
+from nysboost.numerics.magnitudes import column_sizes, positive_or_one
 from nysboost.rows.lazy import code_table
 from nysboost.rows.recognise import make_rows
 from nysboost.tables.columns import is_far, say_far
@@ -192,7 +192,7 @@ def _means(values: Any, count: int, Y: Floats, weights: Floats | None) -> Floats
     between = (often[:, None] * raw**2).sum(axis=0) / total
     noise = np.maximum(squares - between, 0.0)
     among = np.maximum(between - noise * (often > 0).sum() / total, 1e-3 * squares)
-    a = noise / arrays.positive_or_one(among)
+    a = noise / positive_or_one(among)
     return np.asarray(prior + sums / np.maximum(often[:, None] + a, np.finfo(float).tiny))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from nysboost.numerics.arrays import Floats, Indices
-from nysboost.numerics.checks import format_count
+from nysboost.numerics.messages import format_count
 from nysboost.tables import values as of_values
 from nysboost.tables.frames import RawColumn, read_columns
 from nysboost.tables.values import first_of

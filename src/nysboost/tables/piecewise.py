@@ -11,7 +11,7 @@ import numpy as np
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices, namespace
 from nysboost.rows.driver import BlockTask
-from nysboost.rows.rows import EncodedRows
+from nysboost.rows.views import EncodedRows
 
 LOOK = 2048
 """Rows that tell which features have more than two values."""

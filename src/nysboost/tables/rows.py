@@ -12,10 +12,18 @@ from sklearn.utils.sparsefuncs import csc_median_axis_0
 from sklearn.utils.validation import _check_feature_names, validate_data
 
 from nysboost.numerics.arrays import Floats, floats_on_host, is_sparse
-from nysboost.numerics.checks import NotFiniteError, refuse_unequal
-from nysboost.rows.lazy import compute_parts, has_rows, is_lazy
-from nysboost.rows.recognise import is_external, make_rows, make_stream, scan_rows, to_table
-from nysboost.rows.rows import MEDIAN_ROWS, EncodedRows, scan_size, spaced_indices
+from nysboost.numerics.indices import spaced_indices
+from nysboost.rows.checks import NotFiniteError, has_rows, refuse_unequal
+from nysboost.rows.lazy import compute_parts, is_lazy
+from nysboost.rows.recognise import (
+    is_external,
+    make_rows,
+    make_stream,
+    scan_rows,
+    to_table,
+)
+from nysboost.rows.sizes import MEDIAN_ROWS, scan_size
+from nysboost.rows.views import EncodedRows
 from nysboost.tables.codes import Codes, refuse_far
 from nysboost.tables.columns import ColumnSummary, median, sample_step, summarise_columns
 from nysboost.tables.frames import is_frame, list_column_names, read_columns, to_narwhals

@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _assert_all_finite, column_or_1d
 
 from nysboost.numerics.arrays import Floats, Indices, to_host
-from nysboost.numerics.checks import format_count
+from nysboost.numerics.messages import format_count
 from nysboost.rows.lazy import gather
 from nysboost.tables import values
 from nysboost.tables.frames import read_column

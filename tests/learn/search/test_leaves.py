@@ -16,7 +16,7 @@ import nysboost as nb
 from nysboost.learn.search.candidates import MATERN32
 from nysboost.learn.search.leaves import Leaves, leaf_rows, nearest_variance
 from nysboost.learn.search.tuning import NEAREST, ROWS_WITH_LEAVES
-from nysboost.numerics.resources import Budget
+from nysboost.numerics.budget import Budget
 from nysboost.numerics.tree import Tree
 from nysboost.rows.recognise import make_rows
 

@@ -18,12 +18,13 @@ from nysboost.kernels.scaling import SCALINGS, Scale, Scaling, principal, unit_s
 from nysboost.learn.search import tuning
 from nysboost.learn.search.data import uses_folds
 from nysboost.learn.search.loss import Point, Sample, for_landmarks, map_rows, target_loss
-from nysboost.numerics.arrays import Array, Floats, dense, like, namespace, on_device
-from nysboost.numerics.checks import unknown
+from nysboost.numerics.arrays import Array, Floats, dense, like, namespace
 from nysboost.numerics.descent import anneal
+from nysboost.numerics.devices import on_device
 from nysboost.numerics.kmeans import FEW_ITER, clusters
+from nysboost.numerics.messages import unknown
 from nysboost.numerics.progress import Progress
-from nysboost.rows.rows import ArrayRows
+from nysboost.rows.array_rows import ArrayRows
 
 UNIT_GAUSSIAN, MATERN12, MATERN32 = Gaussian(gamma=0.5), Matern(0.5, 1.0), Matern(1.5, 1.0)
 SHAPES = ("auto", "one", "each", "full")

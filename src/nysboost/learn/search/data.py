@@ -14,9 +14,10 @@ from nysboost.learn.search import tuning
 from nysboost.learn.search.loss import Sample
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices
-from nysboost.numerics.resources import Budget
+from nysboost.numerics.budget import Budget
 from nysboost.numerics.tree import Tree
-from nysboost.rows.rows import ArrayRows, Rows
+from nysboost.rows.array_rows import ArrayRows
+from nysboost.rows.rows import Rows
 from nysboost.tables.piecewise import PiecewiseCodes, with_codes
 
 FOLDS, SAMPLE_SHARE = 5, 4

@@ -22,11 +22,16 @@ from scipy.linalg import lapack
 from nysboost.learn.search.tuning import LEAF_ROWS, NEAREST
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices, namespace
+from nysboost.numerics.blocks import slices
+from nysboost.numerics.budget import Budget
+from nysboost.numerics.devices import block_bytes, free_bytes, on_device
 from nysboost.numerics.linalg import symmetric
-from nysboost.numerics.resources import Budget, format_bytes, one_blas_thread, usable_threads
+from nysboost.numerics.messages import format_bytes
+from nysboost.numerics.threads import one_blas_thread, usable_threads
 from nysboost.numerics.tree import Tree
+from nysboost.rows.array_rows import ArrayRows
 from nysboost.rows.driver import BlockTask, Task, in_order
-from nysboost.rows.rows import SCAN_BYTES, ArrayRows
+from nysboost.rows.sizes import SCAN_BYTES
 
 BLOCK, PREPARED = 256, 16
 """Rows whose variances are computed together; leaves whose prepared kernels are kept."""
@@ -120,8 +125,8 @@ class Leaves:
         for together in np.split(order, cuts) if len(order) else []:
             at = slice(*self.starts[leaf[together[0]] :][:2].tolist())
             if at.stop > at.start:
-                size = max(64, arrays.block_bytes(self.V) // (8 * (at.stop - at.start)))
-                for part in arrays.slices(0, len(together), size):
+                size = max(64, block_bytes(self.V) // (8 * (at.stop - at.start)))
+                for part in slices(0, len(together), size):
                     yield together[part], at
 
     def add_rows(self, rows: Any, task: Task, *aligned: Array) -> Leaves:
@@ -247,12 +252,12 @@ def rows_per_leaf(local: bool | int | str, rows: Any, width: int, budget: Budget
     """
     if local is False:
         return 0
-    on_device = arrays.on_device(rows.template)
-    room = arrays.free_bytes(rows.template) if on_device else budget.bytes
+    accelerated = on_device(rows.template)
+    room = free_bytes(rows.template) if accelerated else budget.bytes
     needed = 16 * rows.n * width
     if needed <= room:
-        most = LEAF_ROWS[on_device] if isinstance(local, bool | str) else int(local)
-        return max(1, min(most, int((room / (32 if on_device else 16)) ** 0.5)))
+        most = LEAF_ROWS[accelerated] if isinstance(local, bool | str) else int(local)
+        return max(1, min(most, int((room / (32 if accelerated else 16)) ** 0.5)))
     if local == "auto":
         return 0
     msg = (

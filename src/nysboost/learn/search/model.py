@@ -17,10 +17,11 @@ from nysboost.learn.search.leaves import Leaves, leaf_rows, map_block
 from nysboost.learn.search.loss import Sample
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, namespace
+from nysboost.numerics.blocks import row_blocks
+from nysboost.numerics.budget import Budget
 from nysboost.numerics.linalg import triangular_factor
-from nysboost.numerics.resources import Budget
 from nysboost.rows.driver import BlockTask
-from nysboost.rows.rows import scan_size
+from nysboost.rows.sizes import scan_size
 from nysboost.tables.piecewise import PiecewiseCodes, with_codes
 
 
@@ -55,7 +56,7 @@ def mixture_weights(means: Sequence[Floats], truth: Floats, counts: Floats) -> F
     """
     m, root = len(means), np.sqrt(counts / counts.sum())[:, None]
     R = np.zeros((m, m))  # ‖R w‖ = ‖Σ w_i r_i‖, and thousands of classes take no more memory
-    for at in arrays.row_blocks(len(truth), 8 * m * truth.shape[1]):
+    for at in row_blocks(len(truth), 8 * m * truth.shape[1]):
         block = [((mean[at] - truth[at]) * root[at]).ravel() for mean in means]
         R = triangular_factor(R, np.stack(block, axis=1))
     norms = np.sqrt(np.sum(R**2, axis=0))

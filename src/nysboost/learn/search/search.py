@@ -18,8 +18,9 @@ from nysboost.learn.search.data import Data
 from nysboost.learn.search.leaves import Leaves, leaf_rows, map_block, predict_leaf, rows_per_leaf
 from nysboost.learn.search.model import Member, choose_gamma, mixture_weights
 from nysboost.numerics.arrays import Array, Floats, Indices, namespace, take, to_host
+from nysboost.numerics.budget import Budget, keep_freed_memory
+from nysboost.numerics.messages import format_bytes
 from nysboost.numerics.progress import Progress
-from nysboost.numerics.resources import Budget, format_bytes, keep_freed_memory
 from nysboost.rows.rows import Rows
 from nysboost.tables.piecewise import PiecewiseCodes, count_numeric
 

@@ -8,7 +8,7 @@ from dataclasses import MISSING, asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from nysboost.numerics.checks import unknown
+from nysboost.numerics.messages import unknown
 from nysboost.user_error import UserError
 
 READINGS, MEASURES = ("columns", "square"), ("error", "seconds")

@@ -1,4 +1,4 @@
-"""Memory and threads that a computation may use.
+"""Threads of passes and of matrix products.
 
 OpenBLAS has one setting of threads for the process, which passes that overlap share: the smallest
 limit holds, and the last pass restores it. threadpoolctl's own limits cost 60 µs and do nothing in
@@ -8,63 +8,16 @@ other threads.
 from __future__ import annotations
 
 import os
-import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
 from functools import cache
 from itertools import product
-from math import ceil
 from typing import Any, TypeAlias
 
-import numpy as np
 from threadpoolctl import ThreadpoolController
 
-MAX_MEMORY = 2**30  # working memory of a pass, beyond what goes in and what comes out
-UNITS = {"": 1, **{f"{p}B": 1000**i for i, p in enumerate(["", "K", "M", "G", "T"])}}
-UNITS |= {f"{p}IB": 1024**i for i, p in enumerate(["K", "M", "G", "T"], start=1)}
-
-
-@dataclass(frozen=True)
-class Budget:
-    """Working memory of a pass over the rows, and cores; None is what matrix products use."""
-
-    bytes: int = MAX_MEMORY
-    threads: int | None = None
-
-    @classmethod
-    def of(cls, max_memory: int | str = MAX_MEMORY, n_jobs: int | None = None) -> Budget:
-        """Return the budget that a user's `max_memory` and `n_jobs` stand for."""
-        if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, int)):
-            raise ValueError(f"n_jobs is a whole number or None, but n_jobs={n_jobs!r} was given.")
-        return cls(as_bytes(max_memory), n_jobs if n_jobs is not None and n_jobs > 0 else None)
-
-
-def as_bytes(max_memory: int | str) -> int:
-    """Turn 500_000_000, "500MB" or "0.5GiB" into a number of bytes."""
-    match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([A-Z]*)\s*", str(max_memory).upper())
-    if isinstance(max_memory, bool) or match is None or match[2] not in UNITS:
-        raise ValueError(
-            'max_memory is a number of bytes or a text such as "500MB" or "2GiB", but '
-            f"max_memory={max_memory!r} was given."
-        )
-    return int(float(match[1]) * UNITS[match[2]])
-
-
-def format_bytes(size: float) -> str:
-    """Return a number of bytes as a person would write it, rounded up to a tenth."""
-    for unit in ("kB", "MB", "GB"):
-        size = ceil(size / 100) / 10
-        if size < 1000 or unit == "GB":
-            break
-    return f"{size:.1f} {unit}"
-
-
-def keep_freed_memory() -> None:
-    """Have GNU's C library keep some 64 MB of freed memory: 16 ms a step of a search, not 26."""
-    np.empty(2**25 - 2**16, dtype=np.uint8)  # it learns from the largest piece, below 32 MB
-
+from nysboost.numerics.budget import Budget
 
 _local = threading.local()
 
@@ -136,6 +89,8 @@ def threads_for(size: int) -> AbstractContextManager[None]:
 
 
 FEW_CORES = 2  # two threads wait for each other beside a busy process: 19 s for a fit, one 7 s
+
+
 MOST_THREADS = 8  # of 4,000 × 240 matrices: MNIST on 16 cores 2.2 s, with 16 threads 2.5, 4 2.7
 
 
@@ -148,8 +103,13 @@ def threads_of_samples(budget: Budget) -> limit_blas:
 _Library: TypeAlias = tuple[Callable[[], int], Callable[[int], Any]]
 """A BLAS library: functions that read and change its number of threads."""
 
+
 _lock = threading.RLock()  # a context may be collected while another enters
+
+
 _inside: dict[int, int] = {}
+
+
 _changed: dict[int, tuple[int, int]] = {}
 """Of each library that was changed, by its place, the threads it had before, and those set."""
 

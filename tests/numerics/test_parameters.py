@@ -7,18 +7,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nysboost.numerics import checks
+from nysboost.numerics.indices import positions
+from nysboost.numerics.messages import unknown
+from nysboost.numerics.parameters import require_count, require_number, require_positive
 
 
 def test_the_nearest_names_are_suggested_and_all_listed_where_none_is_near():
-    assert "Did you mean 'URB-mean'" in checks.unknown(
-        "variant", "urb-meen", ["UUB-SF", "URB-mean"]
-    )
-    far = checks.unknown("kernel", "zzzzzz", ["rbf", "linear"])
+    assert "Did you mean 'URB-mean'" in unknown("variant", "urb-meen", ["UUB-SF", "URB-mean"])
+    far = unknown("kernel", "zzzzzz", ["rbf", "linear"])
     assert "Did you mean" not in far
     assert far.endswith("Known are rbf, linear.")
-    assert "no kernel 3.5" in checks.unknown("kernel", 3.5, ["rbf"])
-    near = checks.unknown("method", "aaaa", ["aaab", "aaac", "aaad", "aaae"])
+    assert "no kernel 3.5" in unknown("kernel", 3.5, ["rbf"])
+    near = unknown("method", "aaaa", ["aaab", "aaac", "aaad", "aaae"])
     assert near.partition("?")[0].count(" or ") == 2
 
 
@@ -51,9 +51,9 @@ def test_positions_are_those_that_numpy_takes(case):
         expected = np.arange(n)[np.array(rows, dtype=np.intp) if empty else rows]
     except IndexError:
         with pytest.raises((IndexError, ValueError), match=f"there are {n} rows"):
-            checks.positions(rows, n)
+            positions(rows, n)
         return
-    found = checks.positions(rows, n)
+    found = positions(rows, n)
     assert found.dtype == np.intp
     assert found.flags.c_contiguous
     np.testing.assert_array_equal(found, expected)
@@ -62,15 +62,15 @@ def test_positions_are_those_that_numpy_takes(case):
 @pytest.mark.parametrize("rows", [[0.0, 1.0], [[0, 1]], 3, "12", [None]])
 def test_what_numpy_cannot_index_with_gets_a_sentence(rows):
     with pytest.raises(ValueError, match="chosen must be a slice, a mask or a sequence"):
-        checks.positions(rows, 5, "chosen")
+        positions(rows, 5, "chosen")
 
 
 NEVER = [True, None, "1", np.inf, np.nan, np.ones(2)]
 POSITIVE, NUMBERS = [1e-300, np.float32(2.5), np.int64(3)], [0, -1.5, np.float32(3), np.int8(-4)]
 REQUIRED = {
-    "a positive number": (checks.require_positive, POSITIVE, [0, -1, 1j, [1.0]]),
-    "a positive whole number": (checks.require_count, [1, np.int8(1), np.uint64(7)], [0, -1, 1.0]),
-    "a number": (checks.require_number, NUMBERS, [-np.inf]),
+    "a positive number": (require_positive, POSITIVE, [0, -1, 1j, [1.0]]),
+    "a positive whole number": (require_count, [1, np.int8(1), np.uint64(7)], [0, -1, 1.0]),
+    "a number": (require_number, NUMBERS, [-np.inf]),
 }
 
 

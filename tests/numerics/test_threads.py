@@ -1,10 +1,7 @@
-"""Memory in words and numbers; threads: afterwards what there was before."""
+"""Threads: afterwards what there was before."""
 
 import contextlib
 import multiprocessing
-import platform
-import subprocess
-import sys
 import threading
 from functools import partial
 
@@ -15,84 +12,9 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import nysboost as nb
-from nysboost.numerics import resources
-from nysboost.numerics.resources import (
-    Budget,
-    as_bytes,
-    format_bytes,
-    limit_blas,
-    limit_threads,
-    one_blas_thread,
-    usable_threads,
-)
-
-UNITS = {"B": 1, "kB": 1000, "MB": 10**6, "GB": 10**9, "TB": 10**12}
-UNITS |= {"KiB": 1024, "MiB": 1024**2, "GiB": 1024**3, "TiB": 1024**4, "": 1}
-
-
-@pytest.mark.parametrize("unit", UNITS)
-def test_memory_is_given_in_bytes_or_in_words(unit):
-    for written in (f"250{unit}", f" 250 {unit.lower()} "):
-        assert as_bytes(written) == 250 * UNITS[unit]
-    assert as_bytes(np.int64(7)) == as_bytes(7) == 7
-    assert as_bytes("0.5kB") == 500
-
-
-@pytest.mark.parametrize("bad", ["", "lots", "-1", -1, None, True, "5 apples", "1e3", [1]])
-def test_memory_that_is_no_amount_gets_a_sentence(bad):
-    with pytest.raises(ValueError, match="max_memory is a number of bytes or a text such as"):
-        as_bytes(bad)
-
-
-def test_sizes_are_readable():
-    sizes = {0: "0.0 kB", 1: "0.1 kB", 1000: "1.0 kB", 38_152: "38.2 kB", 999_900: "999.9 kB"}
-    for size, text in (sizes | {10**6: "1.0 MB", 2_500_000_000: "2.5 GB"}).items():
-        assert format_bytes(size) == text
-
-
-@given(st.integers(0, 10**13))
-def test_a_size_in_words_is_at_least_the_size_and_at_most_a_tenth_of_its_unit_more(size):
-    text = format_bytes(size)
-    unit = as_bytes("1" + text.split()[1])
-    assert size <= as_bytes(text) + 1e-6 * size
-    assert as_bytes(text) <= size + 0.1001 * unit + 1e-6 * size + 1000 * (unit > 1000)
-
-
-def test_a_budget_is_what_the_user_asked_for():
-    assert Budget() == Budget.of() == Budget(as_bytes("1GiB"), None)
-    assert Budget.of(5, n_jobs=0).threads is None
-    assert Budget.of("2MB", 3) == Budget(2_000_000, 3)
-    assert Budget.of(5, n_jobs=-1) == Budget.of(5, n_jobs=None) == Budget(5, None)
-    assert Budget.of(5, n_jobs=1).threads == 1
-
-
-PAGES = """
-import resource, sys
-import numpy as np
-from nysboost.numerics.resources import keep_freed_memory
-
-def step():
-    arrays = [np.ones(500_000) for _ in range(4)]
-
-if sys.argv[1] == "keep":
-    keep_freed_memory()
-for _ in range(3):
-    step()
-before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-for _ in range(10):
-    step()
-print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
-"""
-
-
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other libraries have other ways")
-def test_pages_that_were_freed_are_not_fetched_from_the_system_again():
-    """In processes of their own: what the library has learned before would count as well."""
-    fetched = {
-        how: int(subprocess.check_output([sys.executable, "-c", PAGES, how], text=True))
-        for how in ("keep", "give back")
-    }
-    assert fetched["keep"] < 0.1 * fetched["give back"]
+from nysboost.numerics import threads as threads_module
+from nysboost.numerics.budget import Budget
+from nysboost.numerics.threads import limit_blas, limit_threads, one_blas_thread, usable_threads
 
 
 def thread_counts():
@@ -215,7 +137,7 @@ def test_a_limit_that_is_left_while_another_is_applied_is_no_longer_there(monkey
         return threads[i]
 
     made = tuple((partial(get, i), partial(threads.__setitem__, i)) for i in (0, 1))
-    monkeypatch.setattr(resources, "_libraries", lambda: made)
+    monkeypatch.setattr(threads_module, "_libraries", lambda: made)
     outer, inner = limit_blas(2), limit_blas(1)
     with outer, inner:
         assert threads == [1, 1]

@@ -1,0 +1,67 @@
+"""Checks of tables: their shape, their kind of numbers, and whether these are finite."""
+
+from __future__ import annotations
+
+from collections.abc import Sized
+from typing import Any
+
+import numpy as np
+
+from nysboost.numerics import arrays
+from nysboost.numerics.arrays import Array
+from nysboost.numerics.magnitudes import all_finite
+
+
+class NotFiniteError(ValueError):
+    """A table that has a NaN or an infinity."""
+
+
+def refuse_non_finite(values: Array, start: int, name: str = "X") -> None:
+    """Raise if a table has a NaN or an infinity, and say where; `start` is its first row."""
+    if not all_finite(arrays.entries(values)):
+        table = arrays.to_host(arrays.dense(values))
+        row, column = np.argwhere(~np.isfinite(table))[0]
+        what = "NaN" if np.isnan(table[row, column]) else "infinity"
+        raise NotFiniteError(
+            f"{name} contains {what}, first at row {start + row}, column {column}. "
+            "Remove such rows or fill them in first, with sklearn.impute.SimpleImputer say."
+        )
+
+
+def refuse_wrong_shape(X: Any, name: str) -> None:
+    """Raise if an array has not two axes, or its numbers are complex."""
+    refuse_complex(X, name)
+    if len(X.shape) != 2:
+        raise ValueError(
+            f"{name} has shape {tuple(X.shape)}; a table of shape (n, d) is needed. "
+            "Reshape your data: X.reshape(-1, 1) makes one feature of a vector."
+        )
+
+
+def refuse_empty(table: Any, name: str) -> None:
+    """Raise if a table has no rows or no columns."""
+    if 0 in table.shape:
+        what = "sample" if table.shape[0] == 0 else "feature"
+        said = f"{name} has 0 {what}(s) (shape={tuple(table.shape)})"
+        raise ValueError(f"{said}: there is nothing to approximate, to learn from or to predict.")
+
+
+def refuse_unequal(n: int | None, count: int, said: str = "y has {}", name: str = "X") -> None:
+    """Raise if a table of n rows, if that is known, came with more or fewer than so many."""
+    if n is not None and n != count:
+        what = f"{name} has {n} rows, but {said.format(count)}"
+        raise ValueError(f"{what}: give as many of one as of the other.")
+
+
+def refuse_complex(X: Any, name: str) -> None:
+    """Raise if the numbers are complex."""
+    if getattr(X.dtype, "kind", None) == "c":
+        msg = f"Complex data not supported: {name} has dtype {X.dtype}. Pass real numbers."
+        raise ValueError(msg)
+
+
+def has_rows(block: Any) -> bool:
+    """Whether a block has rows, or may have: a lazy frame does not say."""
+    if hasattr(block, "shape"):
+        return bool(block.shape[0])
+    return not isinstance(block, Sized) or len(block) > 0

@@ -1,0 +1,23 @@
+"""How many rows, or bytes of them, are looked at, read or held together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from nysboost.rows.rows import Rows
+
+WAITING = 4  # results for each thread that may wait until they are used in the order of the rows
+ENDLESS = 2**30  # rows that are assumed where only the end of a stream tells their number
+TILE_ROWS, TILE_COLS = 512, 4096  # pairs of rows in a tile, 16 MB: sums over it cost nothing
+SCAN_BYTES = 64 * 2**20  # a scan holds this much: more than reads cost, less than memory
+FEW_ROWS = 4  # so many rows of one chunk, or fewer, are read one by one
+PROBE_ROWS = 256  # rows, spread evenly, on which a kernel is looked at before any work is done
+MEDIAN_ROWS = 1000  # rows, spread evenly, whose median distance stands for that of all
+TAKEN_ROWS = 512  # rows taken together from a memory map: 32 MB, if each is on a page of its own
+STORED_ROWS = 1024  # rows that are read together from a store that does not say how it is chunked
+
+
+def scan_size(rows: Rows) -> int:
+    """Return how many rows take little memory."""
+    return max(1, SCAN_BYTES // (8 * rows.n_features))
