@@ -2,8 +2,10 @@
 # environment is created, and brought up to date, where it is needed.
 PYTHON ?= python3
 VENV   := .venv
-BIN    := $(VENV)/bin
+SCRIPTS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
+BIN    := $(VENV)/$(SCRIPTS)
 STAMP  := $(VENV)/.installed
+PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 TORCH  ?= torch==2.13.0
 
@@ -22,20 +24,23 @@ $(STAMP): pyproject.toml
 demo: $(STAMP)  ## A table from file to predictions, digits, and the paper's method: a minute
 	$(BIN)/python examples/demo.py --out out/demo
 
-test: $(STAMP)  ## Run the tests, on all cores
-	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
+test: $(STAMP)  ## Run the tests, on all cores; what needs PyTorch, a browser or the site is skipped
+	$(PYTEST)
+
+test-full: torch docs  ## Run what the last `make test` skipped, with PyTorch, Triton and the built site
+	$(PYTEST) --skipped-before
 
 test-parallel: $(STAMP)  ## Run every test of the estimators on four threads at once
 	$(BIN)/python -m pytest --parallel-threads 4 tests/estimators tests/learn
 
 VERSIONS ?= 3.12 3.13 3.14
 
-test-versions:  ## Run the tests of the estimators with other versions of Python (VERSIONS="3.12 3.13"), if they are here
+test-versions:  ## Run the tests with other versions of Python (VERSIONS="3.12 3.13"), those that are here
 	for version in $(VERSIONS); do \
 	  command -v python$$version > /dev/null || { echo "python$$version is not here"; continue; }; \
 	  python$$version -m venv .venv-$$version && \
-	  .venv-$$version/bin/python -m pip install --quiet --editable '.[test]' && \
-	  .venv-$$version/bin/python -m pytest --numprocesses auto --dist worksteal tests/estimators tests/learn || exit 1; \
+	  .venv-$$version/$(SCRIPTS)/python -m pip install --quiet --editable '.[test]' && \
+	  .venv-$$version/$(SCRIPTS)/python -m pytest --numprocesses auto --dist worksteal || exit 1; \
 	done
 
 test-slow: $(STAMP)  ## Run the tests that take minutes: the paper's simulation, 20 seeds
@@ -59,15 +64,12 @@ $(VENV)/.torch: $(STAMP)
 	$(BIN)/python -m pip install --quiet '$(TORCH)' xrfm triton
 	@touch $@
 
-test-torch: torch  ## Run the tests of other arrays with PyTorch, which is installed for it
-	$(BIN)/python -m pytest tests/test_backends.py
-
 test-floor:  ## Run the tests with exactly the lowest versions in pyproject.toml
 	rm -rf .venv-floor && $(PYTHON) -m venv .venv-floor
 	$(PYTHON) tools/floor.py > .venv-floor/requirements.txt
-	.venv-floor/bin/python -m pip install --quiet --requirement .venv-floor/requirements.txt
-	.venv-floor/bin/python -m pip install --quiet --no-deps --editable .
-	.venv-floor/bin/python -m pytest --numprocesses auto --dist worksteal
+	.venv-floor/$(SCRIPTS)/python -m pip install --quiet --requirement .venv-floor/requirements.txt
+	.venv-floor/$(SCRIPTS)/python -m pip install --quiet --no-deps --editable .
+	.venv-floor/$(SCRIPTS)/python -m pytest --numprocesses auto --dist worksteal
 
 # Processes whose disk is full on purpose could not write down which branches they took.
 coverage: $(STAMP)  ## Run the tests and show which branches they take
@@ -80,16 +82,19 @@ coverage: $(STAMP)  ## Run the tests and show which branches they take
 mutate: $(STAMP)  ## Break the numerical core on purpose, and see which tests notice (SECONDS, SEED)
 	$(BIN)/python tools/mutate.py --seconds $(or $(SECONDS),1800) --seed $(or $(SEED),0)
 
-build:  ## Make wheel and sdist, check their metadata, and run both in empty environments
+build:  ## Make wheel and sdist and check their metadata: dist/
 	rm -rf dist .venv-build && $(PYTHON) -m venv .venv-build
-	.venv-build/bin/python -m pip install --quiet build twine
-	.venv-build/bin/python -m build --outdir dist
-	.venv-build/bin/python -m twine check --strict dist/*
-	rm -rf .venv-wheel && $(PYTHON) -m venv .venv-wheel
-	.venv-wheel/bin/python -m pip install --quiet dist/*.tar.gz
-	cd dist && ../.venv-wheel/bin/python ../packaging/smoke.py
-	.venv-wheel/bin/python -m pip install --quiet --force-reinstall "$$(ls $(CURDIR)/dist/*.whl)[all]"
-	cd dist && ../.venv-wheel/bin/python ../packaging/smoke.py && ../.venv-wheel/bin/python ../examples/demo.py --out demo
+	.venv-build/$(SCRIPTS)/python -m pip install --quiet build twine
+	.venv-build/$(SCRIPTS)/python -m build --outdir dist
+	.venv-build/$(SCRIPTS)/python -m twine check --strict dist/*
+
+test-core: build  ## Test the wheel with the core's dependencies alone, then the sdist with all extras
+	rm -rf .venv-core && $(PYTHON) -m venv .venv-core
+	.venv-core/$(SCRIPTS)/python -m pip install --quiet dist/*.whl pytest
+	cd dist && ../.venv-core/$(SCRIPTS)/python ../packaging/smoke.py
+	cd packaging && ../.venv-core/$(SCRIPTS)/python -m pytest -c /dev/null -q -p no:cacheprovider test_core.py
+	.venv-core/$(SCRIPTS)/python -m pip install --quiet "$$(ls $(CURDIR)/dist/*.tar.gz)[all]"
+	cd dist && ../.venv-core/$(SCRIPTS)/python ../packaging/smoke.py && ../.venv-core/$(SCRIPTS)/python ../examples/demo.py --out demo
 
 lint: $(STAMP)  ## Check style, types and layers
 	$(BIN)/ruff check .
@@ -100,9 +105,6 @@ lint: $(STAMP)  ## Check style, types and layers
 docs: $(STAMP)  ## Build the site, with its gallery: out/docs/index.html
 	$(BIN)/python -m sphinx -W --keep-going --quiet -b html docs out/docs
 	@echo "The site is built: open out/docs/index.html"
-
-docs-test: docs  ## Look at the built site in a browser: links, pictures, search, phone, dark mode
-	$(BIN)/python -m pytest -q tests/docs
 
 reproduction: $(STAMP)  ## Run the paper's experiments again and write docs/reproduction.md (DATA=folder): hours
 	$(BIN)/nysboost reproduce all --variants stated --replicates 30 --replicates simulation=100 --seed 0 \

@@ -35,6 +35,37 @@ if os.environ.get("NYSBOOST_MEMORY"):  # bytes, beyond which a law that takes to
     resource.setrlimit(resource.RLIMIT_AS, (int(os.environ["NYSBOOST_MEMORY"]),) * 2)
 
 
+SKIPPED = "nysboost/skipped"
+"""Where pytest's cache has the tests that the last run skipped."""
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--skipped-before",
+        action="store_true",
+        help="run what the last run skipped, after PyTorch, a browser or the site have come; "
+        "without a last run all tests",
+    )
+
+
+def pytest_collection_modifyitems(config, items):
+    if not config.getoption("--skipped-before"):
+        return
+    skipped = config.cache.get(SKIPPED, None)
+    if skipped is None:
+        return
+    chosen = [item for item in items if item.nodeid in skipped or item.location[0] in skipped]
+    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+    items[:] = chosen
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """Keep what was skipped. With xdist the controller calls this, with all workers' reports."""
+    reports = terminalreporter.stats.get("skipped", [])
+    if hasattr(config, "cache") and not config.getoption("--skipped-before"):
+        config.cache.set(SKIPPED, sorted({report.nodeid for report in reports}))
+
+
 @pytest.fixture(scope="session")
 def browser(tmp_path_factory):
     selenium = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")

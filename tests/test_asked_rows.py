@@ -27,7 +27,7 @@ WRONG = {
 
 @pytest.fixture(scope="module", params=["numpy", "array_api_strict", "torch"])
 def xp(request):
-    return pytest.importorskip(request.param, reason="PyTorch is not installed: make test-torch")
+    return pytest.importorskip(request.param, reason="PyTorch is not installed: make test-full")
 
 
 def as_positions(rows):

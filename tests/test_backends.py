@@ -1,7 +1,7 @@
 """Arrays of other namespaces go in, the same come out, with the landmarks of the NumPy run.
 
 array-api-strict, which allows nothing that the standard does not promise, is always there;
-PyTorch where it is installed: `make test-torch` installs it.
+PyTorch where it is installed: `make test-full` installs it.
 """
 
 import array_api_strict
@@ -26,7 +26,7 @@ SIZES = {"n_learners": 3, "n_columns": 12, "random_state": 0}
 
 @pytest.fixture
 def torch():
-    return pytest.importorskip("torch", reason="PyTorch is not installed: make test-torch")
+    return pytest.importorskip("torch", reason="PyTorch is not installed: make test-full")
 
 
 @pytest.fixture(params=["array_api_strict", "torch"])
