@@ -34,3 +34,21 @@ def test_methods_without_validation_need_no_rows_for_it_and_without_boosting_no_
     with pytest.raises(ValueError, match="cannot be clustered"):
         Settings(n_columns=10, n_candidates=5).resolve(1000)
     assert Settings(n_columns=10, n_candidates=5).resolve(1000, boosted=False).n_columns == 10
+
+
+def test_the_papers_sizes_and_the_sampled_ones_are_settings_and_can_be_changed():
+    simulation, real = (Settings.paper(data).resolve(4000) for data in ("simulation", "real"))
+    assert simulation == (20, 10, 10, 100, 20, 20)
+    assert real == (20, 120, 50, 600, 20, 20)
+    assert Settings.paper("real", n_learners=3).n_learners == 3
+    with pytest.raises(ValueError, match="simulation"):
+        Settings.paper("mnist")
+    fast = Settings.fast(n_columns=30, residual_rows=99)
+    assert fast.resolve(4000).n_candidates < Settings(n_columns=30).resolve(4000).n_candidates
+    assert (fast.residual_rows, fast.residual_dtype) == (99, "float32")
+
+
+def test_v_has_ten_columns_for_each_of_a_learner_unless_it_is_said():
+    assert Settings(n_columns=12).resolve(1000).n_candidates == 120
+    assert Settings(n_columns=12, candidates_per_column=5).resolve(1000).n_candidates == 60
+    assert Settings(n_columns=12, n_candidates=50).resolve(1000).n_candidates == 50

@@ -66,7 +66,7 @@ def approximate(
         Targets or labels, for "target": kernel, metric and landmarks are then fitted to
         them. Other methods refuse it.
     settings : Settings or None
-        All sizes and choices of a run at once; or give its fields by name.
+        All sizes and choices of a run at once. Fields that are given by name replace its own.
     gamma, sigma : float, "median", "scale" or None
         Bandwidth of a named kernel.
     kernel_params : dict or None
@@ -84,7 +84,7 @@ def approximate(
     **options
         Fields of `Settings` by name: the paper's p, m, k, s, v1 and v2 as `n_learners`,
         `n_columns`, `rank`, `n_candidates`, `n_fit` and `n_tune`; `eta`, `nonnegative`,
-        `lambdas`; `residual_shape`, `validation_shape`, `row_cap`, `residual_rows`.
+        `lambdas`; `residual_shape`, `validation_shape`, `row_cap`, and those of `Settings.fast`.
 
     Returns
     -------
@@ -140,16 +140,15 @@ def approximate(
 def _settings(
     settings: Settings | None, n_components: int | None, options: dict[str, Any]
 ) -> Settings:
-    """Return the settings that were given whole, or those made of their fields."""
+    """Return the settings that were given whole, with fields replaced by those given by name."""
     known = {field.name for field in fields(Settings)}
     for name in options:
         if name not in known:
             raise TypeError(unknown("setting", name, sorted(known)))
-    if settings is None:
-        return Settings(n_components=n_components, **options)
+    settings = Settings() if settings is None else settings
     if not isinstance(settings, Settings):
         msg = f"settings is a nysboost.Settings, but a {type(settings).__name__} was given."
         raise TypeError(msg)
-    if options:
-        raise ValueError(f"{', '.join(options)} cannot be given beside settings: put it inside.")
-    return settings if n_components is None else replace(settings, n_components=n_components)
+    if n_components is not None:
+        options = options | {"n_components": n_components}
+    return replace(settings, **options)

@@ -44,6 +44,8 @@ def _nystrom(gram: Gram, settings: Settings, rng: Rng, *, fixed_rank: bool = Fal
 
 def _mix(name: str, gram: Gram, settings: Settings, rng: Rng) -> Approximation:
     """Σ μ_i G_i over learners of an ensemble, or of Algorithm 1 as the name says."""
+    if name in JOINT_VARIANTS:
+        settings = settings.with_sampling()
     steps, rule = algorithm.parse_method(name, settings)
     trajectory = algorithm.find_learners(gram, settings, steps, rng)
     return Approximation(gram, trajectory.mixture(rule), trajectory, rule)

@@ -134,16 +134,22 @@ def test_scaling_the_kernel_by_a_power_of_two_scales_the_result(selector, seed):
 
 
 @selectors
-def test_candidates_come_from_a_part_until_too_few_of_it_are_left(selector):
-    """Of 25 columns at a time: V of twenty shrinks no sooner than the pool is empty."""
-    recorder = Recorder(selector)
-    trajectory = run(recorder, n=80, n_considered=25)
-    assert [residual.shape[1] for residual, _ in recorder.seen] == [20, 20, 20]
-    assert trajectory.candidates == (20, 20, 20)
-    everything = np.concatenate(columns(trajectory))
-    assert len(np.unique(everything)) == 24
-    first = np.concatenate(columns(run(selector, n=80, n_considered=25, n_learners=2)))
-    np.testing.assert_array_equal(first, everything[:12])
+def test_v_is_drawn_anew_in_each_step_among_all_unused_columns(selector):
+    """Over many runs every column that is free takes part in V, and V differs between steps."""
+    problem, seen = market.problem("Gaussian", n=80), set()
+    for seed in range(12):
+        recorder = Recorder(selector)
+        trajectory = run(recorder, problem=problem, seed=seed)
+        first, second = (residual for residual, _ in recorder.seen[:2])
+        found, J = trajectory.found, columns(trajectory)
+        before = problem.G - oracle.nystrom(problem.G, J[0], 6)
+        away = np.abs(first[:, :, None] - before[:, None]).max(axis=0)
+        V = away.argmin(axis=1)
+        assert len(set(V)) == 20
+        assert not set(V) & {*J[0], *found.fit.cols, *found.tune.cols}
+        seen |= set(V)
+        assert first.shape == second.shape
+    assert len(seen) > 72
 
 
 def test_validation_columns_are_whole_square_or_a_sample_of_rows_as_the_settings_say():

@@ -59,15 +59,13 @@ def ensemble_of(problem, **sizes):
     return run.found, mixture, problem.G - mean
 
 
-V, CONSIDERED = np.array([40, 7, 33]), np.arange(0, 60, 1)
+V = np.array([40, 7, 33])
 
 
-@pytest.mark.parametrize("shared", [True, False])
 @pytest.mark.parametrize("case", ["Gaussian", "narrow Gaussian"])
-def test_columns_are_those_of_the_dense_residual_shared_or_not(case, shared):
+def test_columns_are_those_of_the_dense_residual(case):
     found, mixture, residual = ensemble_of(market.problem(case, n=60))
     columns = ResidualColumns(found, found.observed)
-    columns.consider(CONSIDERED, shared=shared)
     square = ResidualColumns(found, None)(mixture, V)
     np.testing.assert_allclose(columns(mixture, V), residual[:, V], atol=1e-10)
     np.testing.assert_allclose(square, residual[np.ix_(V, V)], atol=1e-10)
@@ -89,7 +87,6 @@ def on_few_rows(problem, size):
     fit = ValidationSet(table, rows, found.fit.cols)
     found = replace(found, table=table, fit=fit, residual_rows=rows)
     columns = ResidualColumns(found, rows)
-    columns.consider(CONSIDERED, shared=True)
     return found, mixture, residual, columns
 
 

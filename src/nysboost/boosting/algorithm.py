@@ -33,16 +33,13 @@ def boost(
     pool, found = start(gram, settings, sizes, rng, whole=rule.needs_whole_columns)
 
     # Step 2. Boosting, until there are p learners.
-    rows = found.residual_rows
-    at_most = len(pool) if rule.needs_whole_columns else sizes.n_considered
-    residual = ResidualColumns(found, None if settings.residual_shape == "square" else rows)
+    square = settings.residual_shape == "square"
+    residual = ResidualColumns(found, None if square else found.residual_rows)
     for i in track(range(1, sizes.n_learners), "boosting step"):
-        if len(pool.free(residual.considered)) < sizes.n_candidates:
-            residual.consider(pool.part(at_most, rng, apart_from=rows), shared=at_most < len(pool))
         # (a) combine the learners found so far
         current = rule.mixture(found, i)
         # (b) resample the columns of V among those never used
-        V = pool.sample(sizes.n_candidates, rng, rule.missing(found, current), residual.considered)
+        V = pool.sample(sizes.n_candidates, rng, rule.missing(found, current))
         candidates.append(len(V))
         # (c, d) cluster the residual's columns into m groups: the centres are the new columns
         columns = V[selector(residual(current, V), sizes.n_columns, rng)]

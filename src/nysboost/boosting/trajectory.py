@@ -27,23 +27,13 @@ class Pool:
     def __len__(self) -> int:
         return int(np.count_nonzero(self._free))
 
-    def free(self, among: Indices | None = None) -> Indices:
-        """Return all unused columns, or those of `among`, in rising order."""
-        return np.flatnonzero(self._free) if among is None else among[self._free[among]]
-
-    def sample(
-        self,
-        size: int,
-        rng: np.random.Generator,
-        weights: Floats | None = None,
-        among: Indices | None = None,
-    ) -> Indices:
-        """Return up to `size` distinct unused columns, all or of `among`, which stay in the pool.
+    def sample(self, size: int, rng: np.random.Generator, weights: Floats | None = None) -> Indices:
+        """Return up to `size` distinct unused columns, which stay in the pool.
 
         They are drawn in proportion to `weights`, shape (n,), those of weight zero last, or
         uniformly.
         """
-        free = self.free(among)
+        free = np.flatnonzero(self._free)
         size = min(size, len(free))
         if weights is None or not weights[free].any():
             return rng.choice(free, size=size, replace=False)
@@ -51,12 +41,6 @@ class Pool:
         drawn = rng.choice(free, size=min(size, int(np.count_nonzero(p))), replace=False, p=p)
         rest = rng.choice(np.setdiff1d(free, drawn), size=size - len(drawn), replace=False)
         return np.concatenate([drawn, rest])
-
-    def part(self, size: int, rng: np.random.Generator, apart_from: Indices) -> Indices:
-        """Return `size` unused columns, or all, in rising order, if possible not `apart_from`."""
-        free = self.free()
-        others = np.setdiff1d(free, apart_from)
-        return sample_rows(others if len(others) >= size else free, size, rng)
 
     def draw(self, size: int, rng: np.random.Generator, weights: Floats | None = None) -> Indices:
         """Sample columns, and take them out of the pool."""
@@ -82,10 +66,10 @@ def start(
     pool = Pool(len(sample))
     first, v1, v2 = (pool.draw(m, rng) for m in (sizes.n_columns, sizes.n_fit, sizes.n_tune))
     observed = sample_rows(np.arange(len(sample)), settings.row_cap, rng)
-    few = sample_rows(observed, settings.residual_rows, rng.spawn(1)[0])
+    few = sample_rows(observed, settings.residual_rows or len(observed), rng.spawn(1)[0])
     rows = observed if whole else few
     tall, wide = (s == "columns" for s in (settings.validation_shape, settings.residual_shape))
-    rounded = wide and len(rows) < len(observed)
+    rounded = wide and len(rows) < len(observed) and settings.residual_dtype == "float32"
     seen = sample.gram.in_float32() if rounded else sample.gram
     table = FeatureTable(seen, np.concatenate([v1, v2, rows if tall or wide else rows[:0]]))
     weight = float(np.sqrt(len(observed) / len(few))) if tall else 1.0

@@ -22,7 +22,7 @@ class FeatureTable:
 
     def __init__(self, gram: Gram, rows: Indices) -> None:
         self.gram = gram
-        self.rows = self._first = np.unique(rows)
+        self.rows = np.unique(rows)
         self._features: dict[FeatureMap, Array | None] = {}
 
     @property
@@ -34,9 +34,9 @@ class FeatureTable:
         """Add a learner."""
         self._features[learner] = None
 
-    def hold(self, rows: Indices) -> None:
-        """Hold these rows beside the first ones, and forget all features."""
-        self.rows, self._features = np.union1d(self._first, rows), dict.fromkeys(self._features)
+    def forget(self) -> None:
+        """Forget all features, which are computed again when asked for."""
+        self._features = dict.fromkeys(self._features)
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_features": dict.fromkeys(self._features)}
@@ -138,7 +138,7 @@ class Found:
 
 
 class ResidualColumns:
-    """Columns of G less a mixture; their true values may be shared between steps.
+    """Columns of G less a mixture.
 
     `rows`, in rising order, are where columns are observed; None observes them on themselves. On a
     part of the observed rows it is in float32, as long as that shows the residual.
@@ -147,16 +147,6 @@ class ResidualColumns:
     def __init__(self, found: Found, rows: Indices | None) -> None:
         self.found, self.table, self.rows = found, found.table, rows
         self.on_sample = rows is not None and len(rows) < len(found.observed)
-        self.considered: Indices = np.arange(0)
-        self._values: Array | None = None
-
-    def consider(self, columns: Indices, *, shared: bool) -> None:
-        """Let V be a part of these columns; `shared` evaluates their true values now, for all."""
-        self.considered, self._values = columns, None
-        if shared and self.rows is not None:
-            self._values = self.table.gram.block(columns, self.rows)
-        if self.rows is not None and self.on_sample:
-            self.table.hold(np.append(self.rows, columns))
 
     def __call__(self, mixture: Mixture, V: Indices) -> Array:
         """Return the residual's columns V, shape (rows, len(V)).
@@ -164,16 +154,13 @@ class ResidualColumns:
         On a sample of rows, those of V are zero: only a few columns would have their diagonal.
         """
         rows = V if self.rows is None else self.rows
-        if self._values is None:
-            true = self.table.gram.block(V, rows)
-        else:
-            true = arrays.take(self._values, np.searchsorted(self.considered, V))
+        true = self.table.gram.block(V, rows)
         missed = true - self.table.block(mixture, V, rows)
         exact = self.found.sample.gram
         in_float32 = self.table.gram is not exact  # too coarse for small residuals, and for NaN
         if in_float32 and not max_abs(missed) > COARSE * max_abs(true):
             self.table.gram = exact
-            self.consider(self.considered, shared=self._values is not None)
+            self.table.forget()
             return self(mixture, V)
         if not self.on_sample:
             return arrays.in_float64(missed).T

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -124,9 +124,13 @@ class BaseNystroem(
         raise NotImplementedError
 
     def _settings(self) -> Settings:
-        """Return those settings that are parameters of this transformer, as they are."""
-        given = {f.name: getattr(self, f.name, None) for f in fields(Settings)}
-        return Settings(**{name: value for name, value in given.items() if value is not None})
+        """Return `settings`, with the parameters of this transformer that are not the default."""
+        given = {}
+        for setting in fields(Settings):
+            value = getattr(self, setting.name, setting.default)
+            if value is not setting.default and value != setting.default:
+                given[setting.name] = value
+        return replace(getattr(self, "settings", None) or Settings(), **given)
 
     def _training_table(self, X: Any) -> Any:
         """Return the table to fit to, checked, and note its columns."""

@@ -12,7 +12,7 @@ from nysboost.features.factor import Factor
 from nysboost.kernels import KERNELS
 from nysboost.numerics.messages import unknown
 from nysboost.numerics.parameters import require_count
-from nysboost.settings import Settings
+from nysboost.settings import CANDIDATES_PER_COLUMN, GRID, Settings, Shape
 
 
 @dataclass(eq=False, repr=False)
@@ -135,6 +135,10 @@ class _Mixture(BaseNystroem):
     n_tune: int | None = None
     eta: float | Literal["tune"] = 0.01
     nonnegative: bool = False
+    lambdas: tuple[float, ...] = GRID
+    validation_shape: Shape = "columns"
+    row_cap: int = 4096
+    settings: Settings | None = None
 
 
 @dataclass(eq=False, repr=False)
@@ -158,6 +162,10 @@ class EnsembleNystroem(_Mixture):
         Rate of the exponential weights.
     nonnegative : bool
         Fit non-negative ridge weights, so that nothing has to be cut.
+    lambdas, validation_shape, row_cap
+        As in `nysboost.Settings`.
+    settings : Settings or None
+        All settings at once. Parameters that differ from their default replace its fields.
 
     See Also
     --------
@@ -195,16 +203,20 @@ class BoostedNystroem(_Mixture):
     Parameters
     ----------
     variant : str
-        "joint", the most accurate for its number of landmarks; or one of `nysboost.VARIANTS`,
-        Algorithm 1 of the paper, and `nysboost.JOINT_VARIANTS`.
+        One of `nysboost.VARIANTS`, which run Algorithm 1 of the paper, or of
+        `nysboost.JOINT_VARIANTS`, or "joint", the most accurate for its number of landmarks.
     kernel, gamma, coef0, degree, kernel_params, n_components, tol
         As in `Nystroem`.
     max_memory, n_jobs, verbose, random_state
         As in `Nystroem`.
-    n_learners, n_columns, rank, n_fit, n_tune, eta, nonnegative
+    n_learners, n_columns, rank, n_fit, n_tune, eta, nonnegative, lambdas, validation_shape
+        As in `EnsembleNystroem`.
+    row_cap, settings
         As in `EnsembleNystroem`.
     n_candidates : int or None
-        The paper's s, the columns of V; None is 4m.
+        The paper's s, the columns of V; None is 10m.
+    candidates_per_column, residual_shape, residual_rows, residual_dtype
+        As in `nysboost.Settings`.
 
     See Also
     --------
@@ -225,8 +237,12 @@ class BoostedNystroem(_Mixture):
     array([0.25, 0.25, 0.25, 0.25])
     """
 
-    variant: str = "joint"
+    variant: str = "URB-mean"
     n_candidates: int | None = field(default=None, kw_only=True)
+    candidates_per_column: int = field(default=CANDIDATES_PER_COLUMN, kw_only=True)
+    residual_shape: Shape = field(default="columns", kw_only=True)
+    residual_rows: int | None = field(default=None, kw_only=True)
+    residual_dtype: Literal["float64", "float32"] = field(default="float64", kw_only=True)
 
     def _method(self) -> str:
         known = ("joint", *VARIANTS, *JOINT_VARIANTS)

@@ -37,8 +37,7 @@ def settings_of(preset: Preset, reading: str, n_learners: int | None = None) -> 
     """Return the settings of a preset under one reading of V."""
     names = [f.name for f in fields(Settings) if hasattr(preset, f.name)]
     given: dict[str, Any] = {name: getattr(preset, name) for name in names}
-    given |= {"residual_shape": reading, "residual_rows": preset.row_cap}
-    given |= {"n_learners": n_learners or preset.n_learners, "n_considered": preset.n_points}
+    given |= {"residual_shape": reading, "n_learners": n_learners or preset.n_learners}
     try:
         settings = Settings(**given)
         settings.resolve(preset.n_points)
