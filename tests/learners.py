@@ -3,6 +3,7 @@
 import numpy as np
 
 from nysboost.boosting.validation import FeatureTable
+from nysboost.features.feature_map import features_of
 from nysboost.features.nystrom import fit_learner
 
 
@@ -24,7 +25,7 @@ def wave(n=250, seed=0, noise=0.05, d=3):
 
 def dense(gram, learner, rows=None):
     """Return F Fᵀ of a learner, in float64."""
-    F = learner.round_to(gram).features(rows).astype(np.float64)
+    F = features_of(gram, learner.round_to(gram.eps), rows).astype(np.float64)
     return F @ F.T
 
 

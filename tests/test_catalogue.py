@@ -9,6 +9,7 @@ from scipy import sparse
 
 import nysboost as nb
 from nysboost.catalogue import FAMILIES
+from nysboost.features.feature_map import features_of
 
 SIZES = {"n_learners": 3, "n_columns": 8, "rank": 5, "n_candidates": 30, "n_fit": 6, "n_tune": 5}
 
@@ -196,7 +197,7 @@ def test_a_single_lambda_is_the_ridge_solution_for_it():
     run = nb.approximate(problem.X, "ensemble-ridge", problem.kernel, lambdas=[1e-3], **how)
     found = run.trajectory.found
     V1 = np.ix_(found.fit.rows, found.fit.cols)
-    values = [learner.round_to(run.gram).features() for learner in run.learners]
+    values = [features_of(run.gram, learner) for learner in run.learners]
     A = np.stack([(F @ F.T)[V1].ravel() for F in values], axis=1)
     expected = oracle.ridge(A, problem.G[V1].ravel(), 1e-3 * np.linalg.norm(A, 2) ** 2)
     np.testing.assert_allclose(run.weights, expected, rtol=1e-8)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,9 @@ from nysboost.numerics.messages import unknown
 from nysboost.numerics.progress import report_progress
 from nysboost.numerics.random_state import RandomState, make_rng
 from nysboost.settings import Settings
+from nysboost.tables.codes import Codes
+from nysboost.tables.frames import is_frame
+from nysboost.tables.rows import fit_codes
 
 
 @np.errstate(divide="warn", over="warn", under="ignore", invalid="warn")
@@ -129,12 +132,28 @@ def approximate(
     settings = _settings(settings, n_components, options)
     named = {"gamma": gamma, "sigma": sigma}
     given = {**(kernel_params or {}), **{k: v for k, v in named.items() if v is not None}}
+    encoder = None
+    if is_frame(X) and not (isinstance(kernel, str) and kernel == "precomputed"):
+        codes, X = fit_codes(X, "refuse")
+        encoder = FrameEncoder(codes)
     gram = make_gram(
         X, kernel, budget=Budget.of(max_memory, n_jobs), corrupted=method in ROBUST, **given
     )
     with report_progress(method, verbose):
         rng = make_rng(random_state)
-        return run_method(method, gram, settings, rng, landmarks=landmarks, y=y, tol=tol)
+        found = run_method(method, gram, settings, rng, landmarks=landmarks, y=y, tol=tol)
+    return found.with_encoder(encoder)
+
+
+@dataclass(frozen=True)
+class FrameEncoder:
+    """What makes numbers of a data frame, by the codes of the one that was approximated."""
+
+    codes: Codes
+
+    def __call__(self, X: Any) -> Any:
+        """Return a data frame's numbers, and any other table as it is."""
+        return self.codes(X, missing="refuse") if is_frame(X) else X
 
 
 def _settings(

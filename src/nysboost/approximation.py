@@ -12,7 +12,7 @@ from nysboost.boosting.rules import Rule
 from nysboost.boosting.trajectory import Trajectory
 from nysboost.certificates.certificate import N_ENTRIES, Certificate, certify
 from nysboost.features.factor import Factor
-from nysboost.features.feature_map import FeatureMap
+from nysboost.features.feature_map import EncodedMap, Encoder, FeatureMap
 from nysboost.features.low_rank import LowRankMatrix
 from nysboost.features.nystrom import Mixture
 from nysboost.features.projection import make_triangular
@@ -83,6 +83,7 @@ class Approximation(LowRankMatrix):
 
     has_features = True
     method = "unnamed"
+    encoder: Encoder | None = None
 
     def __init__(
         self,
@@ -95,7 +96,7 @@ class Approximation(LowRankMatrix):
         if mixture.learners and not any(learner.rank for learner in mixture.learners):
             raise ValueError(ALL_ZERO)
         self.gram = gram
-        self.learners = tuple(learner.with_gram(gram) for learner in mixture.learners)
+        self.learners = mixture.learners
         self.weights: Floats = mixture.weights
         self.trajectory, self.rule = trajectory, rule
         self.entries_evaluated: int = gram.entries_evaluated
@@ -122,7 +123,7 @@ class Approximation(LowRankMatrix):
         shorter = Approximation(self.gram, mixture, self.trajectory, self.rule)
         # errors asked for since then are no part of finding it
         shorter.entries_evaluated = self.entries_evaluated
-        return shorter.with_name(self.method)
+        return shorter.with_name(self.method).with_encoder(self.encoder)
 
     @property
     def is_psd(self) -> bool:
@@ -139,6 +140,11 @@ class Approximation(LowRankMatrix):
         self.method = method
         return self
 
+    def with_encoder(self, encoder: Encoder | None) -> Approximation:
+        """Let it take tables of the user's, of which the encoder makes numbers."""
+        self.encoder = encoder
+        return self
+
     # Features
 
     def features(self, out: OutputLike | None = None) -> Array:
@@ -150,7 +156,7 @@ class Approximation(LowRankMatrix):
             Where they go; None is a new array.
         """
         transform, _ = self.feature_map()
-        return transform.write(self.gram.rows, out)
+        return transform.write(self.gram.rows, out, self.gram.budget, self.gram.counter)
 
     def feature_map(self, row_cap: int | None = None) -> tuple[FeatureMap, float]:
         """Return the map x ↦ features, for any rows, and the share of K̂ that it discards.
@@ -173,9 +179,15 @@ class Approximation(LowRankMatrix):
         if self.weights.min() >= 0:
             scaled = zip(self.learners, np.sqrt(self.weights), strict=True)
             blocks = [make_triangular(learner.projection) * float(w) for learner, w in scaled]
-            return self._map(blocks), 0.0
+            return self._encoded(self._map(blocks)), 0.0
         rotation, mass = self._factor.positive_part(row_cap)
-        return self._factor.transform.times(rotation), mass
+        return self._encoded(self._factor.transform.times(rotation)), mass
+
+    def _encoded(self, transform: FeatureMap) -> FeatureMap:
+        """Return a map that takes such tables as the approximation was made from."""
+        if self.encoder is None:
+            return transform
+        return EncodedMap(transform.kernel, transform.landmarks, transform.projection, self.encoder)
 
     # Errors
 
@@ -241,7 +253,10 @@ class Approximation(LowRankMatrix):
         >>> low < approx.relative_error(np.arange(4000)) < high
         True
         """
-        residual = self._residual(None if X is None else on_other_rows(self.gram, X))
+        other = None
+        if X is not None:
+            other = on_other_rows(self.gram, X if self.encoder is None else self.encoder(X))
+        residual = self._residual(other)
         rng = make_rng(random_state)
         return certify(residual, confidence, n_entries, rng, new_rows=X is not None)
 
@@ -249,14 +264,12 @@ class Approximation(LowRankMatrix):
         """Return G − K̂, on the rows of the fit or on others."""
         if other is None:
             return Residual(self.gram, self._factor, self.shift)
-        transform = self._factor.transform.with_gram(other)
-        return Residual(other, Factor(transform, self._factor.weights))
+        return Residual(other, Factor(other, self._factor.transform, self._factor.weights))
 
     def without_data(self) -> Approximation:
         """Return this approximation without the data rows, to be saved beside an estimator."""
         kept = copy.copy(self)  # without what is derived
         kept.gram, kept.trajectory, kept.rule = self.gram.forget_rows(), None, None
-        kept.learners = tuple(learner.with_gram(kept.gram) for learner in self.learners)
         return kept
 
     def __repr__(self) -> str:

@@ -23,6 +23,8 @@ from nysboost.features.feature_map import FeatureMap
 from nysboost.kernels import Gaussian, Laplacian, Linear, Matern, Metric, Polynomial
 from nysboost.learn import NystroemClassifier, NystroemRegressor
 from nysboost.learn.classification import FLOOR
+from nysboost.methods.centres import Clustered
+from nysboost.methods.fourier import Waves
 from nysboost.numerics.arrays import Floats, dense, floats_on_host
 from nysboost.rows.files import as_path, atomic_file
 from nysboost.user_error import import_optional
@@ -202,9 +204,9 @@ def _add_codes(X: Tensor, edges: Sequence[Floats]) -> Tensor:
 
 def _map_points(features: FeatureMap, X: Tensor) -> tuple[Any, Floats]:
     """Return rows, and the landmarks of a feature map, behind the metric of its kernel."""
-    metric: Any = getattr(getattr(features.gram, "kernel", None), "metric", None)
+    metric: Any = getattr(features.kernel, "metric", None)
     Z = features.landmarks.points
-    if features.landmarks.basis is not None or Z is None:
+    if Z is None or isinstance(features.kernel, Waves | Clustered):
         raise TypeError(
             "These features are no kernel values at landmarks, which is what to_onnx takes: "
             "choose a method with landmarks, and rows, not kernel values."
@@ -266,7 +268,7 @@ def _transform(g: Graph, model: Any) -> Any:
     """Return k(x, Z) N of a transformer."""
     features = model._transform
     U, V = _map_points(features, _read_rows(g, model))
-    return _evaluate_kernel(features.gram.kernel, U, V) @ floats_on_host(features.normalization)
+    return _evaluate_kernel(features.kernel, U, V) @ floats_on_host(features.normalization)
 
 
 def _predict(members: Any, X: Tensor) -> Tensor:

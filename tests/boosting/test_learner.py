@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from learners import dense
 
 import nysboost as nb
+from nysboost.features.feature_map import features_of
 from nysboost.features.nystrom import fit_learner, residual_diagonal, truncate
 from nysboost.gram import make_gram
 
@@ -84,7 +85,7 @@ def test_landmarks_at_which_the_kernel_vanishes_give_rank_zero():
     gram = make_gram(np.vstack([np.zeros((5, 2)), np.ones((5, 2))]), "linear")
     learner = fit_learner(gram, gram.landmarks(np.arange(5)), 5)
     assert learner.rank == 0
-    assert learner.round_to(gram).features().shape == (10, 0)
+    assert features_of(gram, learner).shape == (10, 0)
 
 
 @pytest.mark.parametrize("method", oracle.METHODS)
@@ -118,7 +119,7 @@ def test_in_float32_a_learner_has_the_features_that_are_known_there():
     learner = fit_learner(gram, gram.landmarks(np.arange(20)), 20)
     eigenvalues = np.linalg.eigvalsh(gram.within(learner.landmarks))
     known = int(np.sum(eigenvalues > 4 * np.finfo(np.float32).eps * eigenvalues[-1]))
-    F, exact = (learner.round_to(one).features() for one in (gram.in_float32(), gram))
+    F, exact = (features_of(one, learner.round_to(one.eps)) for one in (gram.in_float32(), gram))
     assert known < learner.rank
     assert F.shape == (60, known)
     np.testing.assert_allclose(F @ F.T, exact @ exact.T, atol=1e-3)

@@ -31,7 +31,9 @@ def a_factor(case="Gaussian", max_memory=KEPT, n=N):
     problem, rng = problem_of(case, n), np.random.default_rng(0)
     gram = make_gram(problem.X, problem.kernel, budget=Budget(max_memory, 1))
     parts = tuple(rng.normal(size=shape) for shape in ((8, 4), (4, 3)))
-    factor = Factor(FeatureMap(gram, gram.landmarks(np.arange(12)), BlockDiagonal(parts)))
+    factor = Factor(
+        gram, FeatureMap(gram.kernel, gram.landmarks(np.arange(12)), BlockDiagonal(parts))
+    )
     dense = np.concatenate([problem.G[:, :8] @ parts[0], problem.G[:, 8:12] @ parts[1]], axis=1)
     return factor, dense
 
@@ -62,9 +64,9 @@ def test_what_fits_in_half_of_the_memory_is_kept_and_nothing_else():
     assert not anew.fits(N)
     for factor, again in ((kept, 0), (anew, 12 * N)):
         factor.all()
-        before = factor.transform.gram.entries_evaluated
+        before = factor.gram.entries_evaluated
         factor.all()
-        assert factor.transform.gram.entries_evaluated - before == again
+        assert factor.gram.entries_evaluated - before == again
 
 
 @pytest.mark.parametrize("max_memory", [KEPT, 2 * 8 * 250 * K - 8], ids=["kept", "anew"])
@@ -73,7 +75,7 @@ def test_the_positive_part_is_that_of_the_dense_matrix(max_memory, weights):
     factor, F = a_factor(max_memory=max_memory, n=250)
     weights = np.where(np.abs(weights) < 0.1, 0.1, weights)
     values, vectors = np.linalg.eigh((F * weights) @ F.T)
-    rotation, mass = Factor(factor.transform, weights).positive_part(None)
+    rotation, mass = Factor(factor.gram, factor.transform, weights).positive_part(None)
     expected = (vectors * np.maximum(values, 0)) @ vectors.T
     scale = np.abs(values).max()
     np.testing.assert_allclose(
@@ -87,7 +89,8 @@ def test_the_positive_part_is_that_of_the_dense_matrix(max_memory, weights):
 def test_a_capped_projection_sees_rows_spread_over_all_two_for_each_feature_at_least(n, cap):
     problem, weights = problem_of("Gaussian"), np.array([1.0, -0.5, 1, 1, -0.2, 1, 1])
     gram = make_gram(problem.X[:n], problem.kernel)
-    factor = Factor(FeatureMap(gram, gram.landmarks(np.arange(K)), np.eye(K)), weights)
+    transform = FeatureMap(gram.kernel, gram.landmarks(np.arange(K)), np.eye(K))
+    factor = Factor(gram, transform, weights)
     F = problem.G[np.linspace(0, n - 1, min(n, max(cap, 2 * K))).astype(int), :K]
     values = np.linalg.eigvalsh((F * weights) @ F.T)
     _, mass = factor.positive_part(cap)
@@ -98,7 +101,7 @@ def test_eigenvalues_at_the_rounding_level_are_no_positive_part():
     factor, F = a_factor()
     for positive in (1, 2, 3):
         weights = np.where(np.arange(K) < positive, 1.0, 0.0)
-        rotation, _ = Factor(factor.transform, weights).positive_part(None)
+        rotation, _ = Factor(factor.gram, factor.transform, weights).positive_part(None)
         assert rotation.shape == (K, positive)
         expected = (F * weights) @ F.T
         found = (F @ rotation) @ (F @ rotation).T

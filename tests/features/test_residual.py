@@ -93,8 +93,8 @@ DENSE = {
 
 def residual_of(gram, F, weights, rows, shift=0.0):
     """Return the residual of an approximation whose features at some rows are known."""
-    transform = FeatureMap(gram, Landmarks(np.arange(F.shape[1]), None))
-    return Residual(gram, Factor(transform, weights, gram.rows.only(rows), F), shift=shift)
+    transform = FeatureMap(gram.kernel, Landmarks(np.arange(F.shape[1]), None))
+    return Residual(gram, Factor(gram, transform, weights, gram.rows.only(rows), F), shift=shift)
 
 
 def test_where_the_matrix_is_zero_no_error_is_relative_to_it():

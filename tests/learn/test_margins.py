@@ -26,12 +26,14 @@ def fitted(**how):
     return nb.Nystroem(gamma=2.0, method="uniform", n_components=300, random_state=0, **how).fit(X)
 
 
+def factor_of(transformer):
+    return Factor(transformer.approximation_.gram, transformer._transform)
+
+
 @pytest.mark.parametrize("C", [0.1, 1.0, 30.0])
 def test_logistic_regression_is_scikit_learns_on_the_same_features(C):
     transformer = fitted()
-    w, b, _ = fit_margins(
-        Factor(transformer._transform), SIGNS, Objective(Logistic(), C, tolerance=1e-9)
-    )
+    w, b, _ = fit_margins(factor_of(transformer), SIGNS, Objective(Logistic(), C, tolerance=1e-9))
     F = transformer.transform(X)
     theirs = LogisticRegression(C=C, tol=1e-8, max_iter=5000).fit(F, Y)
     np.testing.assert_allclose(F @ w[:, 0] + b, theirs.decision_function(F), atol=1e-3)
@@ -42,7 +44,7 @@ def test_logistic_regression_is_scikit_learns_on_the_same_features(C):
 def test_the_objective_is_no_higher_than_where_libsvm_ends(C, landmarks):
     transformer = nb.Nystroem(gamma=2.0, method="uniform", n_components=landmarks, random_state=0)
     F = transformer.fit(X).transform(X)
-    w, b, _ = fit_margins(Factor(transformer._transform), SIGNS, narrow(C))
+    w, b, _ = fit_margins(factor_of(transformer), SIGNS, narrow(C))
     theirs = SVC(kernel="linear", C=C, tol=1e-6).fit(F, Y)
 
     def objective(w, b):
@@ -55,7 +57,7 @@ def test_the_objective_is_no_higher_than_where_libsvm_ends(C, landmarks):
 def test_weights_are_repetitions_and_rows_of_none_have_no_part():
     counts = np.random.default_rng(0).integers(0, 3, size=len(X))
     transformer = fitted()
-    w, b, _ = fit_margins(Factor(transformer._transform), SIGNS, narrow(1.0), counts * 1.0)
+    w, b, _ = fit_margins(factor_of(transformer), SIGNS, narrow(1.0), counts * 1.0)
     many = np.repeat(np.arange(len(X)), counts)
     F = transformer.transform(X)
     theirs = SVC(kernel="linear", tol=1e-6).fit(F[many], Y[many])
@@ -65,7 +67,7 @@ def test_weights_are_repetitions_and_rows_of_none_have_no_part():
 def test_a_class_of_one_row_and_rows_that_are_all_alike_have_a_machine():
     alike = np.ones((50, 2))
     transformer = nb.Nystroem(gamma=1.0, method="uniform", n_components=5, random_state=0)
-    features = Factor(transformer.fit(alike)._transform)
+    features = factor_of(transformer.fit(alike))
     signs = np.where(np.arange(50)[:, None] == 0, 1.0, -1.0)
     for loss in LOSSES.values():
         w, b, _ = fit_margins(features, signs, Objective(loss, 10.0))
@@ -78,7 +80,7 @@ def test_several_problems_at_once_are_those_problems_alone():
     digits, y = digits[:400] / 16, y[:400]
     signs = np.where(y[:, None] == np.arange(3), 1.0, -1.0)
     transformer = nb.Nystroem(gamma=0.05, n_components=40, method="uniform", random_state=0)
-    features = Factor(transformer.fit(digits)._transform)
+    features = factor_of(transformer.fit(digits))
     together = fit_margins(features, signs, EXACT)
     for i in range(3):
         w, b, _ = fit_margins(features, signs[:, [i]], EXACT)
@@ -87,7 +89,7 @@ def test_several_problems_at_once_are_those_problems_alone():
 
 
 def test_a_descent_that_begins_where_it_ended_stays_there():
-    features = Factor(fitted()._transform)
+    features = factor_of(fitted())
     end = fit_margins(features, SIGNS, EXACT)
     again = fit_margins(features, SIGNS, Objective(Logistic(), max_iter=1), start=end)
     np.testing.assert_allclose(again[0], end[0], atol=1e-6)
@@ -99,8 +101,8 @@ def test_other_arrays_than_numpys_give_the_same_machine(name):
     strict = pytest.importorskip("array_api_strict")
     how = {"gamma": 2.0, "method": "uniform", "n_components": 40, "random_state": 0}
     plain, other = (nb.Nystroem(**how).fit(rows) for rows in (X, strict.asarray(X)))
-    expected = fit_margins(Factor(plain._transform), SIGNS, Objective(LOSSES[name]))
-    w, b, _ = fit_margins(Factor(other._transform), SIGNS, Objective(LOSSES[name]))
+    expected = fit_margins(factor_of(plain), SIGNS, Objective(LOSSES[name]))
+    w, b, _ = fit_margins(factor_of(other), SIGNS, Objective(LOSSES[name]))
     assert type(w) is type(strict.asarray(X))
     np.testing.assert_allclose(np.asarray(w), expected[0], atol=1e-6)
     np.testing.assert_allclose(np.asarray(b), expected[1], atol=1e-6)

@@ -8,6 +8,7 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import rbf_kernel
 
 import nysboost as nb
+from nysboost.features.feature_map import features_of
 from nysboost.gram import make_gram
 from nysboost.methods.centres import cluster_rows, density_weighted, meka
 from nysboost.numerics.kmeans import clusters
@@ -46,13 +47,13 @@ def test_it_is_the_weighted_eigenproblem_in_dense_form(rank):
     values, U = np.linalg.eigh(D @ gaussian(Z, Z) @ D)
     left = gaussian(problem.X, Z) @ D @ U[:, -rank:]
     expected = left / values[-rank:] @ left.T
-    F = found.round_to(problem.gram).features()
+    F = features_of(problem.gram, found)
     np.testing.assert_allclose(F @ F.T, expected, atol=1e-9)
 
 
 def dense_blocks(problem, learner, sample):
     """Fit each block of G on the sample by its own pair of bases."""
-    basis = learner.landmarks.basis
+    basis = learner.kernel
     of_row, of_column = basis.cluster_of(problem.X), np.repeat(range(5), basis.sizes)
     C = problem.G[:, learner.landmarks.indices]
     K = np.zeros_like(problem.G)
@@ -72,7 +73,7 @@ def test_it_is_block_least_squares_in_dense_form(seed):
     """So many landmarks that every row has its part in the fit."""
     problem = market.problem("Gaussian", n=120)
     learner = meka(problem.gram, 60, np.random.default_rng(seed))
-    F = learner.round_to(problem.gram).features()
+    F = features_of(problem.gram, learner)
     expected = dense_blocks(problem, learner, np.arange(120))
     np.testing.assert_allclose(F @ F.T, expected, atol=1e-6)
 
@@ -80,8 +81,8 @@ def test_it_is_block_least_squares_in_dense_form(seed):
 def test_a_row_has_values_in_its_own_cluster_alone():
     problem = market.problem("Gaussian", n=120)
     learner = meka(problem.gram, 20, np.random.default_rng(0))
-    values = problem.gram.cross(np.arange(120), learner.landmarks)
-    basis = learner.landmarks.basis
+    values = learner.kernel(problem.X, learner.landmarks.points)
+    basis = learner.kernel
     inside = np.equal.outer(basis.cluster_of(problem.X), np.repeat(range(5), basis.sizes))
     assert (values[~inside] == 0).all()
     expected = problem.G[:, learner.landmarks.indices]

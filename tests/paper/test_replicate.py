@@ -7,6 +7,7 @@ from scipy.stats import ttest_ind
 import nysboost as nb
 from nysboost import approximate
 from nysboost.boosting.algorithm import find_learners, parse_method
+from nysboost.features.feature_map import features_of
 from nysboost.gram import make_gram
 from nysboost.kernels import Gaussian
 from nysboost.paper import datasets, presets, replicate
@@ -41,7 +42,7 @@ def test_errors_are_those_of_the_method_run_by_itself(reading, method):
     found = find_learners(gram, settings, steps, rng)
     for p, error in zip(preset.counts, shared, strict=True):
         mixture = found.mixture(final, p)
-        features = [learner.round_to(gram).features() for learner in mixture.learners]
+        features = [features_of(gram, learner) for learner in mixture.learners]
         assert error == pytest.approx(dense_error(G, features, mixture.weights), rel=1e-8)
 
 

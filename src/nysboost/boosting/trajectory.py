@@ -113,5 +113,4 @@ class Trajectory:
         return replace(mixture, learners=self._lift_to_rows(mixture.learners))
 
     def _lift_to_rows(self, learners: tuple[FeatureMap, ...]) -> tuple[FeatureMap, ...]:
-        lift = self.found.sample.lift_to_rows
-        return tuple(replace(learner, landmarks=lift(learner.landmarks)) for learner in learners)
+        return tuple(learner.lift(self.found.sample) for learner in learners)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nysboost.features.feature_map import FeatureMap
+from nysboost.features.feature_map import FeatureMap, features_of
 from nysboost.features.nystrom import Mixture, fit_learner
 from nysboost.gram import Gram, Sample
 from nysboost.numerics import arrays
@@ -49,11 +49,12 @@ class FeatureTable:
         found = []
         for learner in learners:
             if not held or learner not in self._features:
-                found.append(learner.round_to(self.gram).features(rows))
+                found.append(features_of(self.gram, learner.round_to(self.gram.eps), rows))
                 continue
             F = self._features[learner]
             if F is None:
-                F = self._features[learner] = learner.round_to(self.gram).features(self.rows)
+                rounded = learner.round_to(self.gram.eps)
+                F = self._features[learner] = features_of(self.gram, rounded, self.rows)
             found.append(F if whole else arrays.take(F, places))
         return found
 

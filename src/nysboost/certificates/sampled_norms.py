@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import stdtrit
 
+from nysboost.features.feature_map import features_of
 from nysboost.features.residual import Residual
 from nysboost.gram import Gram, KernelGram, Sample
 from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host
@@ -106,11 +107,10 @@ def _draw_residuals(
 ) -> Iterator[tuple[Indices, Indices, Floats, tuple[Array, Array]]]:
     """Yield rows, columns and R_ij / √(w_i w_j) of each block, with the features of both sides."""
     factor, (drawn, sample) = residual.factor, _draw(residual.gram, weights, size, groups, rng)
-    transform = factor.transform.with_gram(sample.gram)
     for i, j in drawn:
         p, q = sample.positions(i), sample.positions(j)
         if factor.kept is None:
-            F, H = transform.features(p), transform.features(q)
+            F, H = (features_of(sample.gram, factor.transform, at) for at in (p, q))
         else:
             F, H = factor.at(i), factor.at(j)
         R = residual.block(sample.gram.block(p, q), F, H)
@@ -130,7 +130,7 @@ def _draw(
         groups = min(groups, max(LEAST_GROUPS, room))
     cumulated, uniform = np.cumsum(weights), rng.random((groups, 2, size))
     drawn = np.searchsorted(cumulated, uniform * cumulated[-1], side="right")
-    return drawn, Sample.of(gram, drawn) if stored else Sample(np.arange(gram.n), gram)
+    return drawn, Sample.of(gram, drawn) if stored else Sample(np.arange(gram.n), gram, gram.kernel)
 
 
 def _scale(values: Array, i: Indices, j: Indices, weights: Floats) -> Floats:

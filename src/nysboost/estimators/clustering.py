@@ -117,7 +117,7 @@ class SpectralClustering(ClusterMixin, FeatureBasedEstimator):
         n, r = features.shape
         if n < self.n_clusters:
             raise ValueError(f"n_samples={n} should be >= n_clusters={self.n_clusters}.")
-        diag = arrays.floats_on_host(features.transform.gram.diag())[:, None]
+        diag = arrays.floats_on_host(features.gram.diag())[:, None]
         self._degrees = features.total()
         eigenvalues, V = np.linalg.eigh(features.fold(_products, self._degrees, diag))
         k = min(self.n_components or self.n_clusters, r)

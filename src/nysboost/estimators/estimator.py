@@ -89,11 +89,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         state: dict[str, Any] = super().__getstate__()
         if "approximation_" not in state:
             return state
-        kept = state["approximation_"].without_data()
-        state = state | {"approximation_": kept}
-        if "_transform" in state:
-            state["_transform"] = state["_transform"].with_gram(kept.gram)
-        return state
+        return state | {"approximation_": state["approximation_"].without_data()}
 
     def _summary_lines(self) -> list[str]:
         """Return lines that say what a fit found; none before it."""

@@ -138,7 +138,7 @@ def _probabilities(model: GaussianProcessClassifier, X: Array) -> Floats:
     transform, variance = model.features_._transform, model.variance
     F = np.sqrt(variance) * floats_on_host(transform.write(make_rows(X), budget=model._budget()))
     columns, unseen = [], np.zeros(len(F))  # prior variance that the features do not see
-    if (kernel := getattr(transform.gram, "kernel", None)) is not None:
+    if (kernel := model.features_.approximation_.kernel) is not None:
         unseen = np.maximum(variance * floats_on_host(kernel.diag(X)) - (F * F).sum(axis=1), 0)
     for w, covariance in zip(model.coef_, model.covariance_, strict=True):
         deviation = np.sqrt(unseen + np.maximum(((F @ covariance) * F).sum(axis=1), 0))

@@ -112,7 +112,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureBasedE
         self.components_ = fix_signs(vectors[:, :k]).T
         self.eigenvalues_ = n * np.maximum(variances[:k], 0)
         self.explained_variance_ = self.eigenvalues_ / max(1, n - 1)
-        lengths = floats_on_host(features.transform.gram.diag())
+        lengths = floats_on_host(features.gram.diag())
         total = float(lengths.mean()) - float(self.mean_ @ self.mean_)
         self.explained_variance_ratio_ = self.eigenvalues_ / (n * max(total, TINY))
         self._n_features_out = k

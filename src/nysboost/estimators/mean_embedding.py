@@ -200,7 +200,7 @@ def mmd_test(
         kernel = "rbf" if own else Gaussian(sigma="median")
     with report_progress("mmd_test", options.get("verbose")):
         embedding = Nystroem(kernel, **options).fit(pooled[order])
-        features = Factor(embedding._transform)
+        features = Factor(embedding.approximation_.gram, embedding._transform)
         observed = _discrepancies(features, (order < n)[None, :])[0]
         at_once = max(1, as_bytes(embedding.max_memory) // (16 * both))
         larger = 0

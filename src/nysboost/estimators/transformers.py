@@ -280,4 +280,4 @@ class FeatureBasedEstimator(KernelEstimator):
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.features_, name):
                 setattr(self, name, getattr(self.features_, name))
-        return Factor(self.features_._transform)
+        return Factor(self.features_.approximation_.gram, self.features_._transform)

@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from nysboost.features.feature_map import FeatureMap, FeaturePass
+from nysboost.features.feature_map import FeatureMap, FeaturePass, features_of
+from nysboost.gram import Gram
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host, like
 from nysboost.numerics.budget import Budget
@@ -34,14 +35,15 @@ class Factor:
 
     def __init__(
         self,
+        gram: Gram,
         transform: FeatureMap,
         weights: Floats | None = None,
         rows: Rows | None = None,
         F: Array | None = None,
     ) -> None:
-        self.transform = transform
+        self.gram, self.transform = gram, transform
         self.weights = np.ones(transform.rank) if weights is None else weights
-        self.rows = transform.gram.rows if rows is None else rows
+        self.rows = gram.rows if rows is None else rows
         self.kept = F
 
     @property
@@ -51,29 +53,40 @@ class Factor:
 
     def fits(self, n: int) -> bool:
         """Whether the features of n rows may be kept: in half of the working memory."""
-        gram = self.transform.gram
+        gram = self.gram
         return bool(n * self.shape[1] * gram.dtype.itemsize <= gram.budget.bytes // 2)
 
     def keep(self) -> Array | None:
         """Return F, computed and kept if it fits, else None."""
         if self.kept is None and self.fits(self.rows.n) and not self.rows.lazy:
-            self.kept = self.transform.write(self.rows)
+            self.kept = self._features()
         return self.kept
 
     def all(self) -> Array:
         """Return F, shape (n, K)."""
         F = self.keep()
-        return self.transform.write(self.rows) if F is None else F
+        return self._features() if F is None else F
+
+    def _features(self) -> Array:
+        return self.transform.write(self.rows, None, self.gram.budget, self.gram.counter)
+
+    def _task(self, **done: Any) -> FeaturePass:
+        budget, counter = self.gram.budget, self.gram.counter
+        return FeaturePass(self.transform, budget=budget, counter=counter, **done)
 
     def at(self, rows: Indices) -> Array:
         """Return F[rows], shape (len(rows), K), without computing the other rows."""
-        return self.transform.features(rows) if self.kept is None else arrays.take(self.kept, rows)
+        if self.kept is None:
+            return features_of(self.gram, self.transform, rows)
+        return arrays.take(self.kept, rows)
 
     def only(self, rows: Indices) -> Factor:
         """Return the factor of some rows, kept where it fits."""
         some = self.rows.only(rows)
         fits = self.kept is not None or (self.fits(len(rows)) and not some.lazy)
-        return Factor(self.transform, self.weights, some, self.at(rows) if fits else None)
+        return Factor(
+            self.gram, self.transform, self.weights, some, self.at(rows) if fits else None
+        )
 
     # Passes over all rows
 
@@ -105,9 +118,10 @@ class Factor:
         self, function: Callable[..., Any], shared: Any, result_bytes: int = 0
     ) -> tuple[Rows, Task]:
         """Return the rows of a pass, X or F itself, and what is done to a block of them."""
-        name, F, gram = function.__name__.strip("_"), self.kept, self.transform.gram
+        name, F, gram = function.__name__.strip("_"), self.kept, self.gram
         if F is None:
-            return self.rows, FeaturePass(self.transform, name, function, shared, result_bytes)
+            how = {"function": function, "shared": shared, "result_bytes": result_bytes}
+            return self.rows, self._task(name=name, **how)
         # a factorisation holds several copies of a block
         row = 8 * (self.shape[1] + gram.rows.n_features)
         size = max(1, min(BLOCK_BYTES, gram.budget.bytes // 8) // row)
@@ -140,7 +154,7 @@ class Factor:
 
         `row_cap` rows take part, or all. The second value is the negative eigenvalues' share.
         """
-        (n, K), eps = self.shape, self.transform.gram.eps
+        (n, K), eps = self.shape, self.gram.eps
         size = n if row_cap is None else max(row_cap, 2 * K)
         factor = self if n <= size else self.only(spaced_indices(n, size))
         eigenvalues, basis = spectrum(factor.triangular(), self.weights, eps)

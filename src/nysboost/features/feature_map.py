@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from nysboost.features.projection import BlockDiagonal, Multiply, diagonal_blocks, product_with
-from nysboost.gram import Gram, KernelGram, Landmarks
+from nysboost.gram import Gram, Landmarks, Sample
+from nysboost.gram.gram import EntryCounter
 from nysboost.kernels import Evaluator, Kernel
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Indices
@@ -24,10 +24,18 @@ from nysboost.rows.driver import Cost, Plan, Task
 from nysboost.rows.recognise import make_stream
 from nysboost.rows.rows import Rows
 from nysboost.rows.sizes import WAITING
-from nysboost.tables.frames import is_frame
 
 FUSED_ROWS = 2**14  # from here on a GPU's fused kernel pays for preparing it, about 1 ms
 BLOCKS_OF_FEATURES = 4  # times a cache, where features are multiplied: 32 MB run at full speed
+
+
+Encoder: TypeAlias = Callable[[Any], Any]
+"""What makes numbers of a table of the user's, and leaves numbers as they are."""
+
+
+def no_encoder(X: Any) -> Any:
+    """Return a table of numbers as it is."""
+    return X
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +45,7 @@ class FeatureMap:
     N is a `projection` of shape (m, r), a `BlockDiagonal`, or None for the identity.
     """
 
-    gram: Gram
+    kernel: Kernel
     landmarks: Landmarks
     projection: Any = None
 
@@ -48,7 +56,7 @@ class FeatureMap:
             W = kernel(Z, Z)
             W = (W + W.T) / 2 + JITTER * float(W[0, 0]) * arrays.identity(Z.shape[0], W)
             N = triangular_inverse(arrays.namespace(Z).linalg.cholesky(W)).T
-        return cls(KernelGram(ArrayRows(Z), kernel), Landmarks(None, Z), N)
+        return cls(kernel, Landmarks(None, Z), N)
 
     @property
     def rank(self) -> int:
@@ -61,31 +69,31 @@ class FeatureMap:
         """N as one dense array of shape (m, r)."""
         N = self.projection
         if N is None:
-            return arrays.identity(len(self.landmarks), arrays.dense(self.gram.rows.template))
+            Z = self.landmarks.points
+            like = np.empty(0) if Z is None else arrays.dense(Z[:1, :])
+            return arrays.identity(len(self.landmarks), like)
         return N.dense() if isinstance(N, BlockDiagonal) else N
 
     def __repr__(self) -> str:
-        return f"FeatureMap({len(self.landmarks)} landmarks → {self.rank} features, {self.gram!r})"
+        return (
+            f"FeatureMap({len(self.landmarks)} landmarks → {self.rank} features, {self.kernel!r})"
+        )
 
     # Other maps
 
-    def with_gram(self, gram: Gram) -> FeatureMap:
-        """Return the same map over another Gram of the same kernel."""
-        return self if gram is self.gram else replace(self, gram=gram)
+    def lift(self, sample: Sample) -> FeatureMap:
+        """Return a map on columns of a sample as one on columns of the whole matrix."""
+        kernel = sample.kernel if self.landmarks.points is None else self.kernel
+        return FeatureMap(kernel, sample.lift_to_rows(self.landmarks), self.projection)
 
-    @cached_property
-    def without_rows(self) -> FeatureMap:
-        """The same map without the training rows, to be sent to a worker."""
-        return self.with_gram(self.gram.forget_rows())
-
-    def round_to(self, gram: Gram) -> FeatureMap:
-        """Return the map over a Gram of lower precision, without features below its rounding."""
-        if gram.eps <= arrays.epsilon(self.projection):
-            return self.with_gram(gram)
+    def round_to(self, eps: float) -> FeatureMap:
+        """Return the map for values of lower precision, without features below its rounding."""
+        if eps <= arrays.epsilon(self.projection):
+            return self
         # the inverses of W's eigenvalues
         sizes = arrays.to_host(norms(self.projection, axis=0)) ** 2
-        kept = np.flatnonzero(sizes * cutoff(ROUNDING, gram.eps) <= sizes.min())
-        return FeatureMap(gram, self.landmarks, arrays.take(self.projection, kept, axis=1))
+        kept = np.flatnonzero(sizes * cutoff(ROUNDING, eps) <= sizes.min())
+        return replace(self, projection=arrays.take(self.projection, kept, axis=1))
 
     def times(self, matrix: Array) -> FeatureMap:
         """Return x ↦ k(x, Z) N · matrix, as one map."""
@@ -95,27 +103,29 @@ class FeatureMap:
     # Features
 
     def __call__(self, X: Any) -> Array:
-        """Return the features of the rows of a table, matched by names if it has them, (n, r)."""
-        if self.gram.codes is not None and is_frame(X):
-            X = self.gram.codes(X, missing="refuse")
+        """Return the features of the rows of a table, shape (n, r)."""
         if getattr(X, "shape", ())[:1] == (0,):
             return arrays.empty((0, self.rank), arrays.as_float(arrays.dense(X)))
-        rows, width = make_stream(X), self.gram.rows.n_features
-        if isinstance(self.gram, KernelGram) and rows.n_features != width:
-            raise ValueError(f"X makes {rows.n_features} columns of numbers, but the fit {width}.")
+        rows, Z = make_stream(X), self.landmarks.points
+        if Z is not None and rows.n_features != Z.shape[1]:
+            raise ValueError(
+                f"X makes {rows.n_features} columns of numbers, but the fit {Z.shape[1]}."
+            )
         return self.write(rows)
 
-    def features(self, rows: Indices | slice | None = None) -> Array:
-        """Return F at rows of the Gram itself (default all), shape (len(rows), r)."""
-        X = self.gram.take(slice(None) if rows is None else rows, self.landmarks)
-        return self.write(ArrayRows(X))
-
-    def write(self, rows: Rows, out: Any = None, budget: Budget | None = None) -> Array:
+    def write(
+        self,
+        rows: Rows,
+        out: Any = None,
+        budget: Budget | None = None,
+        counter: EntryCounter | None = None,
+    ) -> Array:
         """Return the features of all rows, shape (n, r), or write them, one block at a time.
 
         `out` is None for a new array, an array, a store, or the path of a .npy file.
         """
-        return rows.map(FeaturePass(self, budget=budget), self.rank, out=out)
+        task = FeaturePass(self, budget=budget, counter=counter)
+        return rows.map(task, self.rank, out=out)
 
     def prepare(self, template: Array) -> tuple[Evaluator, Multiply | None]:
         """Return x ↦ k(x, Z) and values ↦ values · N for rows like `template`; NumPy's are kept."""
@@ -123,20 +133,42 @@ class FeatureMap:
         kept = self.__dict__.setdefault("_prepared", {}) if type(template) is np.ndarray else {}
         key = template.dtype, template.shape[1]  # rows of a precomputed matrix come in two widths
         if key not in kept:
-            evaluate = self.gram.against(self.landmarks, template)
+            evaluate = self.landmarks.evaluator(self.kernel, template)
             kept[key] = evaluate, product_with(self.projection, template)
         return kept[key]
 
     def __getstate__(self) -> dict[str, Any]:
-        derived = ("_prepared", "without_rows")
-        return {name: value for name, value in dict(self.__dict__).items() if name not in derived}
+        return {name: value for name, value in self.__dict__.items() if name != "_prepared"}
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedMap(FeatureMap):
+    """A feature map behind an encoder, which makes numbers of the rows of a table."""
+
+    encoder: Encoder = no_encoder
+
+    def __call__(self, X: Any) -> Array:
+        """Return the features of the rows of a table, shape (n, r)."""
+        return super().__call__(self.encoder(X))
+
+
+def features_of(gram: Gram, transform: FeatureMap, rows: Indices | slice | None = None) -> Array:
+    """Return a map's features F at rows of a Gram, all if None, shape (len(rows), r)."""
+    X = gram.take(slice(None) if rows is None else rows, transform.landmarks)
+    return features_of_block(gram, transform, X)
+
+
+def features_of_block(gram: Gram, transform: FeatureMap, X: Array) -> Array:
+    """Return a map's features at rows X in memory, as the Gram counts and budgets them."""
+    return transform.write(ArrayRows(X), budget=gram.budget, counter=gram.counter)
 
 
 @dataclass(frozen=True, eq=False)
 class FeaturePass(Task):
     """A pass whose result for a block is F, or function(shared, F, *others).
 
-    A result takes `result_bytes`; `double` evaluates in float64; `budget` is the Gram's if None.
+    A result takes `result_bytes`; `double` evaluates in float64; kernel values are counted in
+    `counter`.
     """
 
     transform: FeatureMap
@@ -146,15 +178,8 @@ class FeaturePass(Task):
     result_bytes: int = 0
     double: bool = False
     budget: Budget | None = None
+    counter: EntryCounter | None = None
     finite = True
-
-    def __post_init__(self) -> None:
-        self.__dict__["budget"] = self.budget or self.transform.gram.budget
-        self.__dict__["transform"] = self.transform.without_rows
-
-    @property
-    def _parts(self) -> tuple[Gram, Landmarks, Any]:
-        return self.transform.gram, self.transform.landmarks, self.transform.projection
 
     @property
     def in_place(self) -> bool:  # type: ignore[override]
@@ -166,6 +191,7 @@ class FeaturePass(Task):
         transform, double, function = self.transform, self.double, self.function
         template = arrays.in_float64(template) if double else template
         evaluate, multiply = transform.prepare(template)
+        evaluate = evaluate if self.counter is None else self.counter.counted(evaluate)
         widths = len(transform.landmarks), transform.rank
         for_values, for_features = (_scratch(columns, template) for columns in widths)
 
@@ -183,35 +209,37 @@ class FeaturePass(Task):
 
     def fuse(self, template: Array, n: int) -> Callable[[Array, Array], bool] | None:
         """Return the map as one GPU kernel, where PyTorch and Triton have one for it."""
-        gram, landmarks, N = self._parts
-        if n < FUSED_ROWS or not getattr(template, "is_cuda", False) or N is None:
+        landmarks, counter = self.transform.landmarks, self.counter
+        if n < FUSED_ROWS or not getattr(template, "is_cuda", False) or landmarks.points is None:
             return None
-        if landmarks.basis is not None or not isinstance(gram, KernelGram):
+        if self.transform.projection is None:
             return None
         try:
             from nysboost.features.fused import fused_map
         except ImportError:
             return None
-        fused = fused_map(gram.kernel, landmarks.Z, self.transform.normalization)
+        fused = fused_map(self.transform.kernel, landmarks.Z, self.transform.normalization)
         if fused is None:
             return None
 
         def write(X: Array, out: Array) -> bool:
             done = fused(X, out)
-            gram.counter.count += X.shape[0] * len(landmarks) if done else 0
+            if done and counter is not None:
+                counter.count += X.shape[0] * len(landmarks)
             return done
 
         return write
 
     def plan(self, rows: Any, streamed: bool) -> Plan:
         """Return the sizes of the pass: operands, blocks of kernel values, pieces of rows."""
-        gram, landmarks, N = self._parts
+        landmarks, kernel, N = (
+            self.transform.landmarks, self.transform.kernel, self.transform.projection
+        )  # fmt: skip
         template = arrays.in_float64(rows.template) if self.double else rows.template
         c, d, r = len(landmarks), rows.numbers_per_row, self.transform.rank
         itemsize = np.dtype(arrays.dtype_name(template)).itemsize
         held = d if landmarks.points is not None else 0  # values are taken, not computed
-        kernel = landmarks.basis or getattr(gram, "kernel", None)
-        per_value = itemsize if kernel is None else kernel.bytes_per_value(template)
+        per_value = kernel.bytes_per_value(template)
         sizes = [P.shape[0] * P.shape[1] for P in diagonal_blocks(N)]
         own = 0 if self.in_place or N is None else 2 * r
         cost = Cost(
@@ -222,9 +250,9 @@ class FeaturePass(Task):
         )
         suits = block_bytes(template) * (1 if self.in_place else BLOCKS_OF_FEATURES)
         # other libraries have threads of their own, and modes that belong to a thread
-        parallel = gram.parallel and arrays.is_numpy(template)
-        assert self.budget is not None
-        return cost.plan(rows.n, self.budget, cache_bytes=suits, parallel=parallel)
+        parallel = kernel.parallel and arrays.is_numpy(template)
+        budget = self.budget or Budget()
+        return cost.plan(rows.n, budget, cache_bytes=suits, parallel=parallel)
 
 
 def _scratch(columns: int, template: Array) -> Callable[[int], Array | None]:

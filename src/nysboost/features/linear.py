@@ -32,7 +32,7 @@ class LinearPredictor:
     @property
     def kernel(self) -> Any:
         """The kernel, with its metric."""
-        return self.features.gram.kernel  # type: ignore[attr-defined]
+        return self.features.kernel
 
     @property
     def landmarks(self) -> Array:
@@ -108,8 +108,7 @@ class LinearModel(LinearPredictor):
 
 def _height(features: FeatureMap) -> float:
     """Return k(x, x), the same everywhere: 1, and of an ANOVA kernel more."""
-    kernel: Any = features.gram.kernel  # type: ignore[attr-defined]
-    return float(kernel.diag(features.landmarks.Z[:1, :])[0])
+    return float(features.kernel.diag(features.landmarks.Z[:1, :])[0])
 
 
 def _inverse_root(FF: Array, gamma: float) -> Array:

@@ -49,12 +49,14 @@ class LowRankMatrix(LinearOperator):
     @cached_property
     def _factor(self) -> Factor:
         weights = np.repeat(self.weights, [learner.rank for learner in self.learners])
-        return Factor(self._map([learner.projection for learner in self.learners]), weights)
+        return Factor(
+            self.gram, self._map([learner.projection for learner in self.learners]), weights
+        )
 
     def _map(self, projections: Sequence[Array]) -> FeatureMap:
         """Return the map on all landmarks, with the learners' features side by side."""
         N = projections[0] if len(projections) == 1 else BlockDiagonal(tuple(projections))
-        return FeatureMap(self.gram, self.landmarks, N)
+        return FeatureMap(self.learners[0].kernel, self.landmarks, N)
 
     def block(self, rows: ArrayLike | slice, cols: ArrayLike | slice) -> Array:
         """Return K̂[rows, cols]; both as in NumPy: positions, masks or slices."""

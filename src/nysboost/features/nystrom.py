@@ -44,7 +44,7 @@ def fit_learner(
     kept = eigenvalues[:rank] > cutoff(ROUNDING, gram.eps) * eigenvalues[0]
     k = int(xp.sum(xp.astype(kept, xp.int64)))
     projection = roots[:, None] * eigenvectors[:, :k] / xp.sqrt(eigenvalues[:k])
-    return FeatureMap(gram, landmarks, xp.astype(projection, getattr(xp, gram.dtype.name)))
+    return FeatureMap(gram.kernel, landmarks, xp.astype(projection, getattr(xp, gram.dtype.name)))
 
 
 def truncate(gram: Gram, learner: FeatureMap, rank: int) -> FeatureMap:
@@ -52,7 +52,7 @@ def truncate(gram: Gram, learner: FeatureMap, rank: int) -> FeatureMap:
 
     With F = C P = Q R and the leading right singular vectors V_k of R, the projection is P V_k.
     """
-    factor = Factor(learner.with_gram(gram))
+    factor = Factor(gram, learner)
     directions = np.linalg.svd(factor.triangular())[2][:rank].T
     return learner.times(directions)
 
@@ -61,5 +61,5 @@ def residual_diagonal(gram: Gram, learner: FeatureMap) -> Floats:
     """Return |k(x, x) − k(x, Z) M k(Z, x)|, shape (n,), float64 on the host; rounding is zero."""
     floor = cutoff(EXHAUSTED * max(1, learner.rank), gram.eps)
     whole = arrays.floats_on_host(gram.diag())
-    missing = np.abs(whole - Factor(learner.with_gram(gram)).squared_norms())
+    missing = np.abs(whole - Factor(gram, learner).squared_norms())
     return np.where(missing > floor * whole, missing, 0.0)

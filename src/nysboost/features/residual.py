@@ -15,7 +15,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from nysboost.features.factor import Factor
-from nysboost.features.feature_map import FeatureMap
+from nysboost.features.feature_map import FeatureMap, features_of_block
 from nysboost.gram import Gram
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host, like
@@ -50,7 +50,7 @@ class Residual:
     def _span(self) -> tuple[Floats, Floats] | None:
         """N and W, where features are values of the kernel at landmarks."""
         transform = self.factor.transform
-        if transform.landmarks.basis is not None or not self.n_landmarks:
+        if transform.kernel != self.gram.kernel or not self.n_landmarks:
             return None
         W = self.gram.within(transform.landmarks)
         return floats_on_host(transform.normalization), floats_on_host(W)
@@ -149,7 +149,7 @@ def _norm(A: Floats) -> float:
 def relative_error(residual: Residual, rows: Indices) -> float:
     """Return ‖R‖_F / ‖G‖_F on rows × rows, whose features F has, holding a few tiles at a time."""
     gram, factor, weights = residual.gram, residual.factor, residual.factor.weights
-    transform = factor.transform.without_rows if factor.kept is None else None
+    transform = factor.transform if factor.kept is None else None
     aligned: list[Any] = [rows[:, None]] if factor.kept is None else [rows[:, None], factor.kept]
     shared, size = (gram.forget_rows(), transform, weights, residual.shift), len(weights)
     task = PairTask("squared-error", _load, _squares, shared, gram.tile_width(size), gram.budget)
@@ -165,7 +165,7 @@ Shared = tuple[Gram, FeatureMap | None, Floats, float]
 def _load(shared: Shared, X: Array, numbers: Any, *kept: Array) -> tuple[Any, ...]:
     """Return the rows of a block, their numbers and their features."""
     transform = shared[1]
-    return X, numbers, kept[0] if transform is None else transform(X)
+    return X, numbers, kept[0] if transform is None else features_of_block(shared[0], transform, X)
 
 
 def _squares(shared: Shared, upper: tuple[Any, ...], lower: tuple[Any, ...]) -> Floats:

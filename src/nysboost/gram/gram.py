@@ -12,12 +12,11 @@ from typing import Any, Self
 import numpy as np
 
 from nysboost.gram.landmarks import Landmarks
-from nysboost.kernels import Evaluator, Kernel
+from nysboost.kernels import Columns, Evaluator, Kernel
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Indices
 from nysboost.numerics.blocks import slices
 from nysboost.numerics.budget import Budget
-from nysboost.numerics.devices import describe_location
 from nysboost.numerics.linalg import symmetric
 from nysboost.numerics.magnitudes import max_abs
 from nysboost.numerics.tolerances import ALIKE, EPS
@@ -44,6 +43,10 @@ class EntryCounter:
             self.count += int(values.shape[0]) * int(values.shape[1])
         return values
 
+    def counted(self, evaluate: Evaluator) -> Evaluator:
+        """Return the same evaluator, with every value counted."""
+        return lambda X, out=None: self.add(evaluate(X, out))
+
     def __reduce__(self) -> Any:
         return EntryCounter, (self.count,)
 
@@ -51,12 +54,10 @@ class EntryCounter:
 class Gram(ABC):
     """A symmetric positive semidefinite n×n matrix, evaluated by blocks.
 
-    Values pass through `against`, which counts them in `counter`; `budget` is for passes over rows;
-    `codes` make numbers of a data frame.
+    Values pass through `against`, which counts them in `counter`; `budget` is for passes over rows.
     """
 
-    codes: Any = None
-    parallel = True
+    kernel: Kernel
     _holding = False
     _held: Array | None = None
     _rounded: Self | None = None
@@ -67,9 +68,8 @@ class Gram(ABC):
         self.counter = EntryCounter()
 
     def __repr__(self) -> str:
-        kernel = f"{self.kernel}, " if hasattr(self, "kernel") else ""
         return (
-            f"{type(self).__name__}({kernel}n={self.n}, n_features={self.rows.n_features}, "
+            f"{type(self).__name__}({self.kernel}, n={self.n}, n_features={self.rows.n_features}, "
             f"dtype={self.dtype}, entries_evaluated={self.entries_evaluated})"
         )
 
@@ -162,12 +162,7 @@ class Gram(ABC):
 
     def against(self, landmarks: Landmarks, template: Array) -> Evaluator:
         """Return x ↦ k(x, Z) for rows like `template`, with what depends on Z prepared once."""
-        prepared = self._against(landmarks, template)
-        return lambda X, out=None: self.counter.add(prepared(X, out))
-
-    @abstractmethod
-    def _against(self, landmarks: Landmarks, template: Array) -> Evaluator:
-        """Return x ↦ k(x, Z), not counted."""
+        return self.counter.counted(landmarks.evaluator(self.kernel, template))
 
     @abstractmethod
     def landmarks(self, indices: Indices) -> Landmarks:
@@ -177,8 +172,7 @@ class Gram(ABC):
         """Return W = k(Z, Z), shape (m, m)."""
         if landmarks.points is None:
             return self.block(landmarks.columns, landmarks.columns)
-        # of k itself, also where it has a basis
-        return self.evaluate(landmarks.Z, Landmarks(None, landmarks.Z))
+        return self.evaluate(landmarks.Z, landmarks)
 
     def between_rows(self, X: Array, Y: Array, rows: Indices, columns: Indices) -> Array:
         """Return G[rows, columns], given the rows X and Y themselves."""
@@ -204,20 +198,10 @@ class KernelGram(Gram):
     def __init__(self, rows: Rows, kernel: Kernel, budget: Budget | None = None) -> None:
         super().__init__(rows, budget)
         self.kernel = kernel
-        self.parallel = kernel.parallel
 
     def landmarks(self, indices: Indices) -> Landmarks:
         """Return the rows at `indices` as landmarks."""
         return Landmarks(indices, self.rows.take(indices))
-
-    def _against(self, landmarks: Landmarks, template: Array) -> Evaluator:
-        Z = landmarks.Z
-        if describe_location(template) != describe_location(Z):
-            raise ValueError(
-                f"X is {describe_location(template)}, but this approximation was fitted "
-                f"with {describe_location(Z)}. Move X there, or fit where X is."
-            )
-        return (landmarks.basis or self.kernel).against(arrays.convert_like(template, Z))
 
     def diag(self, rows: Indices | slice | None = None) -> Array:
         """Return k(x, x) for all rows, or those at `rows`."""
@@ -252,6 +236,11 @@ class PrecomputedGram(Gram):
     New rows are kernel values against all n training points, or against the landmarks alone.
     """
 
+    @property
+    def kernel(self) -> Columns:  # type: ignore[override]
+        """The kernel that picks columns of a row."""
+        return Columns(self.n)
+
     def landmarks(self, indices: Indices) -> Landmarks:
         """Return the columns at `indices` as landmarks."""
         return Landmarks(indices, None)
@@ -273,12 +262,6 @@ class PrecomputedGram(Gram):
         if isinstance(G, np.ndarray):
             return arrays.as_float(G[np.ix_(rows, columns)])
         return arrays.as_float(arrays.take(arrays.take(G, rows), columns, axis=1))
-
-    def _against(self, landmarks: Landmarks, template: Array) -> Evaluator:
-        if template.shape[1] != self.n and template.shape[1] == len(landmarks):
-            return lambda X, _=None: X
-        columns = landmarks.columns
-        return lambda X, _=None: arrays.take(X, columns, axis=1)
 
     def diag(self, rows: Indices | slice | None = None) -> Array:
         """Return the diagonal, or its entries at `rows`."""

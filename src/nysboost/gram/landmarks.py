@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nysboost.kernels import Kernel
+from nysboost.kernels import Columns, Evaluator, Kernel
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Indices
+from nysboost.numerics.devices import describe_location
 from nysboost.numerics.indices import positions
 from nysboost.rows.recognise import scan_rows
 
@@ -21,14 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Landmarks:
-    """The m columns, `indices` (m,), or `points` (m, d), that one learner stands on.
-
-    `basis` is the function g that replaces k in K̂ = g(X, Z) M g(Z, Y): plane waves, for example.
-    """
+    """The m columns, `indices` (m,), or `points` (m, d), that one learner stands on."""
 
     indices: Indices | None
     points: Array | None
-    basis: Kernel | None = None
 
     def __len__(self) -> int:
         some = self.indices if self.points is None else self.points
@@ -45,6 +42,18 @@ class Landmarks:
         """The columns, where there are columns: of a precomputed matrix there always are."""
         assert self.indices is not None
         return self.indices
+
+    def evaluator(self, kernel: Kernel, template: Array) -> Evaluator:
+        """Return x ↦ k(x, Z) for rows like `template`, with what depends on Z prepared once."""
+        if isinstance(kernel, Columns):
+            return kernel.at(self.columns)
+        there, here = (describe_location(part) for part in (template, self.Z))
+        if there != here:
+            raise ValueError(
+                f"X is {there}, but this approximation was fitted with {here}. "
+                "Move X there, or fit where X is."
+            )
+        return kernel.against(arrays.convert_like(template, self.Z))
 
     def take(self, places: Indices) -> Landmarks:
         """Return some of the landmarks, by their places among all."""
@@ -89,17 +98,21 @@ def pool(parts: Sequence[Landmarks]) -> Landmarks:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Rows at `indices` of the data, in rising order, in memory, with `gram` = G[S, S]."""
+    """Rows at `indices` of the data, in rising order, in memory, with `gram` = G[S, S].
+
+    `kernel` is that of the data: of a precomputed matrix it picks among all columns.
+    """
 
     indices: Indices
     gram: Gram
+    kernel: Kernel
 
     @classmethod
     def of(cls, gram: Gram, indices: Indices) -> Sample:
         """Take these rows, each of them once; all of them, if in memory, are not copied."""
         indices = np.unique(indices)
         whole = len(indices) == gram.n and gram.rows.in_memory
-        return cls(indices, gram if whole else gram.restrict(indices))
+        return cls(indices, gram if whole else gram.restrict(indices), gram.kernel)
 
     def positions(self, indices: Indices) -> Indices:
         """Return where rows of the data stand in the sample."""

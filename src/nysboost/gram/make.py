@@ -20,8 +20,6 @@ from nysboost.rows.recognise import scan_rows
 from nysboost.rows.rows import Rows
 from nysboost.rows.sizes import PROBE_ROWS
 from nysboost.rows.stored_rows import StoredRows
-from nysboost.tables.frames import is_frame
-from nysboost.tables.rows import fit_codes
 
 SQUARABLE = 1e140  # values below it and above its inverse can be squared and summed in float64
 
@@ -59,9 +57,8 @@ def make_gram(
         if corrupted:
             return gram
     else:
-        codes, rows = fit_codes(X, "refuse") if is_frame(X) else (None, scan_rows(X))
+        rows = scan_rows(X)
         gram = KernelGram(rows, make_kernel(kernel, **params).resolve(rows), budget)
-        gram.codes = codes
     return probe(gram)
 
 
@@ -72,7 +69,7 @@ def on_other_rows(gram: Gram, X: Any) -> Gram:
             "A precomputed kernel matrix has no kernel values between new rows. Leave X out for "
             "the rows of the fit, or fit on points with a kernel."
         )
-    rows = scan_rows(X if gram.codes is None else gram.codes(X, missing="refuse"))
+    rows = scan_rows(X)
     if rows.n_features != gram.rows.n_features:
         msg = f"X has {rows.n_features} columns, but the fit had {gram.rows.n_features}."
         raise ValueError(msg)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from nysboost.features.feature_map import FeatureMap
+from nysboost.features.feature_map import FeatureMap, features_of
 from nysboost.features.nystrom import fit_learner
 from nysboost.gram import Gram, Landmarks, Sample, take_sample
 from nysboost.numerics.arrays import Array, Indices, like, namespace, take, to_host
@@ -141,7 +141,7 @@ def core_on(gram: Gram, landmarks: Landmarks, row_cap: int, rng: np.random.Gener
     sample = take_sample(gram, max(row_cap, ROWS_PER_LANDMARK * len(landmarks)), rng)
     if landmarks.indices is not None:
         sample = Sample.of(gram, np.union1d(sample.indices, landmarks.indices))
-    return replace(fit_core(sample, sample.locate(landmarks)), gram=gram, landmarks=landmarks)
+    return fit_core(sample, sample.locate(landmarks)).lift(sample)
 
 
 class Fit(NamedTuple):
@@ -162,7 +162,8 @@ def fit_landmarks(
 
 
 def _make_learner(sample: Sample, landmarks: Landmarks, core: OptimalCore) -> FeatureMap:
-    return FeatureMap(sample.gram, landmarks, like(core.projection, sample.gram.rows.template))
+    projection = like(core.projection, sample.gram.rows.template)
+    return FeatureMap(sample.gram.kernel, landmarks, projection)
 
 
 def select_best(sample: Sample, *fits: Fit) -> FeatureMap:
@@ -170,7 +171,8 @@ def select_best(sample: Sample, *fits: Fit) -> FeatureMap:
     if min(fit.error for fit in fits) < NEAR_ROUNDING:
         learners = [fit.learner for fit in fits]
         learners += [fit_scaled(sample.gram, learner.landmarks) for learner in learners]
-        features = (learner.round_to(sample.gram).features() for learner in learners)
+        eps = sample.gram.eps
+        features = (features_of(sample.gram, learner.round_to(eps)) for learner in learners)
         errors = (relative_error(sample.matrix, F) for F in features)
         fits = tuple(map(Fit, learners, errors))
     return min(fits, key=lambda fit: fit.error).learner

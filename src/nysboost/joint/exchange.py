@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import qr
 
+from nysboost.features.feature_map import features_of
 from nysboost.features.nystrom import fit_learner, residual_diagonal
 from nysboost.gram import Gram, Landmarks, Sample, pool
 from nysboost.joint.core import Fit, OptimalCore, fit_landmarks, project_sample
@@ -81,7 +82,7 @@ def _find_pivots(gram: Gram, landmarks: Landmarks, size: int) -> tuple[Indices, 
     steps = (np.arange(count // 2) + 0.5) / max(count // 2, 1) * reached[-1]
     drawn = np.minimum(np.searchsorted(reached, steps), len(reached) - 1)
     rows = np.union1d(most, drawn)
-    F = floats_on_host(learner.features(rows))
+    F = floats_on_host(features_of(gram, learner, rows))
     residual = floats_on_host(gram.block(rows, rows)) - F @ F.T
     floor = cutoff(len(rows), EPS) * float(np.diag(residual).max())
     chosen: Indices = rows[pivoted_cholesky(residual, choose_largest(floor), size)]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from nysboost.boosting.algorithm import boost
@@ -53,7 +51,7 @@ def joint(gram: Gram, c: int, row_cap: int, rng: np.random.Generator) -> Feature
             learner = _improve(sample, sample.locate(start))
         else:
             learner = fit_core(sample, sample.gram.landmarks(distinct))
-    return replace(learner, landmarks=sample.lift_to_rows(learner.landmarks))
+    return learner.lift(sample)
 
 
 def _start(gram: Gram, c: int, row_cap: int, rng: np.random.Generator) -> Landmarks:

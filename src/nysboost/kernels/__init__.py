@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from nysboost.kernels.adapters import CallableKernel, SklearnKernel
 from nysboost.kernels.base import Evaluator, Kernel, require_bandwidth
+from nysboost.kernels.columns import Columns
 from nysboost.kernels.metric import Metric
 from nysboost.kernels.products import Anova, Cosine, Linear, Polynomial
 from nysboost.kernels.radial import Gaussian, Laplacian, Matern, Radial
@@ -19,8 +20,9 @@ from nysboost.numerics.messages import unknown
 from nysboost.numerics.parameters import require_number, require_positive
 
 __all__ = [
-    "KERNELS", "Anova", "CallableKernel", "Cosine", "Evaluator", "Gaussian", "Kernel", "Laplacian",
-    "Linear", "Matern", "Metric", "Polynomial", "Radial", "SklearnKernel", "make_kernel",
+    "KERNELS", "Anova", "CallableKernel", "Columns", "Cosine", "Evaluator", "Gaussian", "Kernel",
+    "Laplacian", "Linear", "Matern", "Metric", "Polynomial", "Radial", "SklearnKernel",
+    "make_kernel",
 ]  # fmt: skip
 
 _NAMED: dict[str, type[Kernel]] = {

@@ -41,7 +41,7 @@ class SklearnKernel(Kernel):
 class CallableKernel(Kernel):
     """A user's vectorised function ``k(X, Y, **params) -> (n, m)``, its answers checked."""
 
-    parallel: ClassVar[bool] = False  # it may not be thread-safe
+    parallel = False  # it may not be thread-safe
 
     function: Callable[..., Array]
     params: Mapping[str, Any] = field(default_factory=dict)

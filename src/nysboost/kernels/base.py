@@ -52,7 +52,7 @@ class Kernel:
     True
     """
 
-    parallel: ClassVar[bool] = True
+    parallel: bool = True
     temporaries: ClassVar[int] = 6
 
     def __call__(self, X: Array, Y: Array) -> Array:

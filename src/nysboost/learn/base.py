@@ -148,8 +148,8 @@ class BaseLearner(Estimator):
         best = mixture[int(np.argmax(self.mixture_weights_))]
         self.kernel_, self.components_ = best.model.kernel, best.model.landmarks
         gram = KernelGram(with_codes(rows, best.codes), self.kernel_, self._budget())
-        main = best.model.features.with_gram(gram)
-        self.approximation_ = Approximation(gram, Mixture((main,), np.ones(1)))
+        mixture_of_one = Mixture((best.model.features,), np.ones(1))
+        self.approximation_ = Approximation(gram, mixture_of_one)
         self.n_local_rows_ = max(
             0 if m.leaves is None else int(m.leaves.V.shape[0]) for m in mixture
         )

@@ -200,7 +200,7 @@ def place_of(name: Any) -> Place:
         settings = Settings(n_components=c)
         transform, _ = run(gram, settings, rng).feature_map(settings.row_cap)
         landmarks = transform.landmarks
-        if landmarks.basis is not None or landmarks.points is None:
+        if transform.kernel != gram.kernel or landmarks.points is None:
             raise ValueError(
                 f"{name!r} has features of another kind than kernel values against landmarks: "
                 'compare it as nb.Nystroem(method=…) in a pipeline, or take landmarks="joint".'

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -285,8 +285,7 @@ def fit_classifiers(
 
 
 def _factor(data: Data, features: FeatureMap) -> Factor:
-    gram: Any = features.gram
-    return Factor(features.with_gram(KernelGram(data.rows, gram.kernel, data.budget)))
+    return Factor(KernelGram(data.rows, features.kernel, data.budget), features)
 
 
 def _mirror_two_classes(found: LinearClassifiers) -> tuple[Array, Array]:

@@ -41,7 +41,8 @@ def target(gram: Gram, y: Any, settings: Settings, rng: np.random.Generator) -> 
     best = max(fitted.members, key=lambda member: member.weight).model
     found = KernelGram(gram.rows, best.kernel, gram.budget)
     points = like(best.landmarks, dense(gram.rows.template))
-    learner = FeatureMap(found, Landmarks(None, points), like(best.features.normalization, points))
+    projection = like(best.features.normalization, points)
+    learner = FeatureMap(found.kernel, Landmarks(None, points), projection)
     return Approximation(found, Mixture((learner,), np.ones(1)))
 
 

@@ -55,7 +55,7 @@ def optimal(gram: Gram, c: int, rng: np.random.Generator) -> FeatureMap:  # noqa
     eigenvalues, U = eigh((host + host.T) / 2, subset_by_index=(gram.n - c, gram.n - 1))
     kept = eigenvalues > cutoff(gram.n, gram.eps) * eigenvalues[-1]
     projection = like(U[:, kept] / np.sqrt(eigenvalues[kept]), G)
-    return FeatureMap(gram, gram.landmarks(everything), projection)
+    return FeatureMap(gram.kernel, gram.landmarks(everything), projection)
 
 
 def adaptive(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
@@ -99,7 +99,7 @@ def partial_residuals(gram: Gram, chosen: Indices) -> Floats:
     landmarks = gram.landmarks(chosen)
     P = fit_learner(gram, landmarks, max(1, len(chosen) // 2)).projection
     rest = arrays.identity(len(chosen), P) - P @ (P.T @ gram.within(landmarks))
-    return Factor(FeatureMap(gram, landmarks, rest)).squared_norms()
+    return Factor(gram, FeatureMap(gram.kernel, landmarks, rest)).squared_norms()
 
 
 def equal_parts(c: int, rounds: int) -> list[int]:
@@ -112,7 +112,7 @@ def modified(gram: Gram, c: int, rng: np.random.Generator) -> FeatureMap:
     landmarks = choose_in_rounds(gram, c, 3, exact_residuals, rng)
     C = gram.cross(slice(None), landmarks)
     projection = optimal_core(C, gram.times).projection
-    return FeatureMap(gram, landmarks, like(projection, C))
+    return FeatureMap(gram.kernel, landmarks, like(projection, C))
 
 
 def spectral_shift(gram: Gram, c: int, rng: np.random.Generator) -> InSample:

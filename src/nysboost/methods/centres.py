@@ -7,16 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from nysboost.boosting.trajectory import sample_rows
-from nysboost.features.feature_map import FeatureMap
+from nysboost.features.feature_map import FeatureMap, features_of
 from nysboost.features.nystrom import fit_learner
 from nysboost.gram import Gram, Landmarks, Sample
-from nysboost.joint.core import fit_core
+from nysboost.joint.core import optimal_core
 from nysboost.kernels import Evaluator, Kernel
 from nysboost.kernels.distances import squared_distances
 from nysboost.methods import require_points
 from nysboost.methods.adaptive import equal_parts
 from nysboost.numerics.arrays import Array, Indices, like, take, to_host
 from nysboost.numerics.kmeans import clusters
+from nysboost.numerics.linalg import times
 
 KMEANS_ROWS = 2**16
 """k-means sees all rows up to this many and a uniform sample of this many beyond it."""
@@ -66,6 +67,9 @@ class Clustered(Kernel):
     centres: Array
     sizes: tuple[int, ...]
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parallel", self.kernel.parallel)
+
     def _against(self, Y: Array) -> Evaluator:
         ends = np.cumsum(self.sizes)
         parts = [slice(end - size, end) for end, size in zip(ends, self.sizes, strict=True)]
@@ -109,8 +113,10 @@ def meka(gram: Gram, c: int, rng: np.random.Generator) -> FeatureMap:
         for times in (1, ROWS_PER_LANDMARK)
     )
     basis = Clustered(kernel, centres.Z, tuple(shares))
-    landmarks = Landmarks(columns, gram.landmarks(columns).points, basis)
-    return fit_core(Sample.of(gram, rows), landmarks)
+    landmarks, sample = gram.landmarks(columns), Sample.of(gram, rows)
+    B = features_of(sample.gram, FeatureMap(basis, landmarks))
+    core = optimal_core(B, lambda Q: times(sample.matrix, Q))
+    return FeatureMap(basis, landmarks, like(core.projection, B))
 
 
 def _shares(c: int, sizes: list[int]) -> list[int]:

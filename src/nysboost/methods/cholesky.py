@@ -103,8 +103,11 @@ class PartialFactor:
     def _pass(self, name: str, function: Any, shared: Any, cols: Indices) -> FeaturePass:
         """Return the pass over G[:, cols], after the columns of the pivots where F is not kept."""
         before = self.pivots[: 0 if self.is_kept else self.updated]
-        columns = FeatureMap(self.gram, self.gram.landmarks(np.append(before, cols)))
-        return FeaturePass(columns, name, function, shared)
+        gram = self.gram
+        columns = FeatureMap(gram.kernel, gram.landmarks(np.append(before, cols)))
+        return FeaturePass(
+            columns, name, function, shared, budget=gram.budget, counter=gram.counter
+        )
 
 
 def greedy(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:  # noqa: ARG001

@@ -41,7 +41,7 @@ def cur(choose: Choice, core: Core, gram: Gram, c: int, rng: np.random.Generator
     left, values, right = xp.linalg.svd(U, full_matrices=False)
     L, R = (side * xp.sqrt(values) / 2 for side in (left, right.T))
     parts = (like(xp.concat([L, sign * R]), gram.rows.template) for sign in (1, -1))
-    learners = tuple(FeatureMap(gram, landmarks, part) for part in parts)
+    learners = tuple(FeatureMap(gram.kernel, landmarks, part) for part in parts)
     return Mixture(learners, np.array([1.0, -1.0]))
 
 

@@ -44,7 +44,7 @@ def fourier(points: Points, gram: Gram, c: int, rng: np.random.Generator) -> Fea
     omega = kernel.frequencies(*points(half, gram.rows.n_features, rng))
     twice = like(np.concatenate([omega, omega]), gram.rows.template)
     projection = like(np.eye(2 * half) / np.sqrt(half), twice)
-    return FeatureMap(gram, Landmarks(None, twice, Waves()), projection)
+    return FeatureMap(Waves(), Landmarks(None, twice), projection)
 
 
 def independent(size: int, d: int, rng: np.random.Generator) -> tuple[Floats, Floats]:

@@ -80,5 +80,5 @@ class InSample(Approximation):
 
     @cached_property
     def _factor(self) -> Factor:
-        no_map = FeatureMap(self.gram, self.landmarks, np.empty((0, len(self.weights))))
-        return Factor(no_map, self.weights, F=self._kept)
+        no_map = FeatureMap(self.gram.kernel, self.landmarks, np.empty((0, len(self.weights))))
+        return Factor(self.gram, no_map, self.weights, F=self._kept)

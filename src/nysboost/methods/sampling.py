@@ -10,7 +10,7 @@ import numpy as np
 
 from nysboost.boosting.trajectory import Pool
 from nysboost.features.factor import Factor
-from nysboost.features.feature_map import FeatureMap
+from nysboost.features.feature_map import FeatureMap, features_of
 from nysboost.features.nystrom import fit_learner
 from nysboost.gram import Gram, KernelGram, Landmarks
 from nysboost.gram.landmarks import take_sample
@@ -106,7 +106,7 @@ def arp(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
     sample = take_sample(gram, max(4 * c, held), rng)
     pilot = random_pivots(sample.gram, min(2 * c, len(sample)), rng)
     learner = fit_learner(sample.gram, sample.gram.landmarks(pilot), len(pilot))
-    F = floats_on_host(learner.features())
+    F = floats_on_host(features_of(sample.gram, learner))
     Q, R = np.linalg.qr(F)
     left, singular, _ = np.linalg.svd(R)
     rank = int(np.sum(singular[:c] > cutoff(ROUNDING, EPS) * singular[0]))
@@ -127,9 +127,10 @@ def leverage_scores(
         landmarks = gram.landmarks(sample)
         inner = floats_on_host(gram.within(landmarks)) * np.outer(weights, weights)
         lower = np.linalg.cholesky(inner + ridge * np.eye(len(sample)))
-        features = FeatureMap(gram, landmarks, weights[:, None] * triangular_inverse(lower).T)
+        N = weights[:, None] * triangular_inverse(lower).T
+        features = Factor(gram, FeatureMap(gram.kernel, landmarks, N))
         order = np.argsort(rows)  # as they are stored, so that each part of a store is read once
-        residual[order] -= Factor(features).only(rows[order]).squared_norms()
+        residual[order] -= features.only(rows[order]).squared_norms()
     return np.maximum(residual, 0) / ridge
 
 

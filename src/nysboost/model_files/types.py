@@ -10,9 +10,10 @@ from scipy.sparse import coo_array, csr_array, csr_matrix
 from sklearn.base import BaseEstimator
 
 from nysboost import estimators, kernels, learn
+from nysboost._approximate import FrameEncoder
 from nysboost.approximation import Approximation
 from nysboost.features.factor import Moments
-from nysboost.features.feature_map import FeatureMap
+from nysboost.features.feature_map import EncodedMap, FeatureMap
 from nysboost.features.linear import LinearModel, LinearPredictor
 from nysboost.features.nystrom import Mixture
 from nysboost.features.projection import BlockDiagonal
@@ -54,16 +55,12 @@ def _gram(kind: type[Gram], *own: str) -> TypeSpec:
         gram.dtype, gram.budget = np.dtype(parts["dtype"]), parts["budget"]
         gram.counter = EntryCounter(int(parts["entries_evaluated"]))
         if isinstance(gram, KernelGram):
-            gram.kernel, gram.parallel = parts["kernel"], parts["kernel"].parallel
-            gram.codes = parts.get("codes")
+            gram.kernel = parts["kernel"]
         return gram
 
     def fits(gram: Any) -> bool:
         known = isinstance(gram.budget, Budget) and gram.dtype in (np.float32, np.float64)
-        return known and (
-            kind is PrecomputedGram
-            or (isinstance(gram.kernel, kernels.Kernel) and isinstance(gram.codes, Codes | None))
-        )
+        return known and isinstance(gram.kernel, kernels.Kernel)
 
     def to_parts(gram: Gram) -> dict[str, Any]:
         return {name: getattr(gram, name) for name in names} | {"dtype": gram.dtype.name}
@@ -76,11 +73,12 @@ def _approximation(kind: type[Approximation], arguments: Any) -> TypeSpec:
 
     def to_parts(a: Approximation) -> dict[str, Any]:
         costs = {"method": a.method, "entries_evaluated": a.entries_evaluated}
-        return {"gram": a.gram, **arguments(a), **costs}
+        return {"gram": a.gram, **arguments(a), **costs, "encoder": a.encoder}
 
     def from_parts(parts: dict[str, Any]) -> Approximation:
         method, entries = str(parts.pop("method")), int(parts.pop("entries_evaluated"))
-        approximation = kind(**parts).with_name(method)
+        encoder = parts.pop("encoder")
+        approximation = kind(**parts).with_name(method).with_encoder(encoder)
         approximation.entries_evaluated = entries
         return approximation
 
@@ -94,7 +92,8 @@ def _in_sample_arguments(a: InSample) -> dict[str, Any]:
 
 def _is_map(feature_map: FeatureMap) -> bool:
     N = feature_map.projection
-    return N is None or (len(N.shape) == 2 and N.shape[0] == len(feature_map.landmarks))
+    fits = N is None or (len(N.shape) == 2 and N.shape[0] == len(feature_map.landmarks))
+    return fits and isinstance(feature_map.kernel, kernels.Kernel)
 
 
 # Rows, sparse matrices, generators
@@ -159,7 +158,9 @@ TYPES: tuple[TypeSpec, ...] = (
     dataclass_spec(Landmarks, fits=lambda Z: Z.points is None or Z.points.ndim == 2),
     dataclass_spec(Mixture, fits=lambda m: m.weights.shape == (len(m.learners),)),
     dataclass_spec(FeatureMap, fits=_is_map),
-    _gram(KernelGram, "kernel", "codes"),
+    dataclass_spec(EncodedMap, fits=_is_map),
+    dataclass_spec(FrameEncoder),
+    _gram(KernelGram, "kernel"),
     _gram(PrecomputedGram),
     _approximation(Approximation, lambda a: {"mixture": Mixture(a.learners, a.weights)}),
     _approximation(InSample, _in_sample_arguments),

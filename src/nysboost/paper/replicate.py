@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nysboost.boosting.algorithm import ENSEMBLES, VARIANTS, find_learners, parse_method
+from nysboost.features.feature_map import features_of
 from nysboost.gram import Gram, PrecomputedGram, make_gram
 from nysboost.numerics.arrays import Array, Floats, like, namespace, to_host
 from nysboost.paper.datasets import Points
@@ -97,7 +98,7 @@ class Replicate:
                     for method, rule in final.items()
                     for p in self.preset.counts
                 }
-                features = [learner.with_gram(gram).features() for learner in trajectory.learners]
+                features = [features_of(gram, learner) for learner in trajectory.learners]
                 found |= relative_errors(G, features, weights)
         return {name: [found[name, p] for p in self.preset.counts] for name in self.methods}
 
