@@ -21,7 +21,10 @@ from nysboost.features.nystrom import Mixture, fit_learner, truncate
 from nysboost.gram import Gram, Landmarks, given_landmarks
 from nysboost.joint.core import core_on
 from nysboost.joint.method import joint
-from nysboost.methods import adaptive, centres, cholesky, cur, fourier, sampling
+from nysboost.methods import adaptive, centres, cholesky, cur, determinantal, fourier, leverage
+from nysboost.methods.block_nystrom import block_nystrom
+from nysboost.methods.nuclear_scores import nuclear_scores
+from nysboost.methods.uniform import uniform
 from nysboost.numerics.messages import unknown
 from nysboost.settings import Settings
 
@@ -51,6 +54,12 @@ def _mix(name: str, gram: Gram, settings: Settings, rng: Rng) -> Approximation:
     return Approximation(gram, trajectory.mixture(rule), trajectory, rule)
 
 
+def _block_nystrom(gram: Gram, settings: Settings, rng: Rng) -> Mixture:
+    """Return the mean of n_learners small Nyström approximations."""
+    sizes = settings.resolve(gram.n, validated=False, boosted=False)
+    return block_nystrom(gram, sizes.n_learners, sizes.n_columns, rng)
+
+
 def _of_size(fit: Callable[[Gram, int, Rng], Found]) -> Callable[[Gram, Settings, Rng], Found]:
     """Return the method of a function that takes a number of landmarks."""
     return lambda gram, settings, rng: fit(gram, settings.landmarks(gram.n), rng)
@@ -61,9 +70,12 @@ _FAMILIES: dict[str, dict[str, Callable[[Gram, Settings, Rng], Found]]] = {
     "standard": {
         "nystrom": _nystrom,
         "nystrom-fixed-rank": partial(_nystrom, fixed_rank=True),
-        "uniform": _of_size(sampling.uniform),
+        "uniform": _of_size(uniform),
     },
-    "ensemble": {name: partial(_mix, name) for name in ENSEMBLES},
+    "ensemble": {
+        **{name: partial(_mix, name) for name in ENSEMBLES},
+        "block-nystrom": _block_nystrom,
+    },
     "boosting": {name: partial(_mix, name) for name in VARIANTS},
     "boosting, joint core": {name: partial(_mix, name) for name in JOINT_VARIANTS},
     "cluster centres": {
@@ -77,12 +89,15 @@ _FAMILIES: dict[str, dict[str, Callable[[Gram, Settings, Rng], Found]]] = {
         "rpcholesky": _of_size(cholesky.rpcholesky),
         "greedy": _of_size(cholesky.greedy),
         "sparse-greedy": _of_size(cholesky.sparse_greedy),
+        "nuclear-scores": lambda gram, s, rng: nuclear_scores(
+            gram, s.landmarks(gram.n), s.row_cap, rng
+        ),
     },
     "sampling by importance": {
-        "rls": _of_size(sampling.rls),
-        "bless": _of_size(sampling.bless),
-        "arp": _of_size(sampling.arp),
-        "dpp": _of_size(sampling.dpp),
+        "rls": _of_size(leverage.rls),
+        "bless": _of_size(leverage.bless),
+        "arp": _of_size(leverage.arp),
+        "dpp": _of_size(determinantal.dpp),
         "adaptive": _of_size(adaptive.adaptive),
         "adaptive-partial": _of_size(adaptive.adaptive_partial),
     },
@@ -91,10 +106,10 @@ _FAMILIES: dict[str, dict[str, Callable[[Gram, Settings, Rng], Found]]] = {
         "spectral-shift": _of_size(adaptive.spectral_shift),
     },
     "CUR": {
-        "cur": _of_size(partial(cur.cur, sampling.rls, cur.project_core)),
-        "cur-uniform": _of_size(partial(cur.cur, sampling.uniform, cur.project_core)),
-        "cur-cross": _of_size(partial(cur.cur, sampling.rls, cur.invert_intersection)),
-        "cur-cross-uniform": _of_size(partial(cur.cur, sampling.uniform, cur.invert_intersection)),
+        "cur": _of_size(partial(cur.cur, leverage.rls, cur.project_core)),
+        "cur-uniform": _of_size(partial(cur.cur, uniform, cur.project_core)),
+        "cur-cross": _of_size(partial(cur.cur, leverage.rls, cur.invert_intersection)),
+        "cur-cross-uniform": _of_size(partial(cur.cur, uniform, cur.invert_intersection)),
         "robust-cur": _of_size(cur.robust_cur),
     },
     "random features": {

@@ -1,4 +1,4 @@
-"""Leverage scores and determinants against the exact ones."""
+"""Leverage scores against the exact ones."""
 
 from itertools import combinations, pairwise
 
@@ -9,10 +9,11 @@ from scipy.stats import chisquare
 
 import nysboost as nb
 from nysboost.gram import make_gram
-from nysboost.methods import sampling
+from nysboost.methods import leverage
 from nysboost.methods.adaptive import adaptive, adaptive_partial
 from nysboost.methods.cholesky import greedy, rpcholesky, sparse_greedy
-from nysboost.methods.sampling import bless, dpp, leverage_scores, rls, swap_chain, tail_ridge
+from nysboost.methods.determinantal import dpp
+from nysboost.methods.leverage import WeightedSample, bless, leverage_scores, rls, tail_ridge
 
 PIVOTS = [greedy, rpcholesky, sparse_greedy]
 
@@ -38,6 +39,7 @@ def test_a_weighted_sample_gives_the_scores_of_its_lemma_and_all_rows_exact_ones
     problem, rng = market.problem("Gaussian", n=60), np.random.default_rng(0)
     sample, weights = rng.permutation(60)[:size], rng.uniform(0.5, 3.0, size=size)
     weights = np.ones(60) if size == 60 else weights
+    drawn = WeightedSample(sample, weights)
     S = np.zeros((60, size))
     S[sample, np.arange(size)] = weights
     G, k = problem.G, 4
@@ -45,9 +47,9 @@ def test_a_weighted_sample_gives_the_scores_of_its_lemma_and_all_rows_exact_ones
     ridge = np.linalg.eigvalsh(inner)[:-k].sum() / k
     taken = G @ S @ np.linalg.solve(inner + ridge * np.eye(size), S.T @ G)
     expected = np.diagonal(G - taken) / ridge if size < 60 else exact_scores(G, k)
-    assert tail_ridge(problem.gram, sample, weights, k) == pytest.approx(ridge, rel=1e-9)
+    assert tail_ridge(problem.gram, drawn, k) == pytest.approx(ridge, rel=1e-9)
     g = np.diagonal(G)
-    ours = leverage_scores(problem.gram, np.arange(60), sample, weights, ridge, g)
+    ours = leverage_scores(problem.gram, np.arange(60), drawn, ridge, g)
     np.testing.assert_allclose(ours, expected, rtol=1e-8)
 
 
@@ -69,12 +71,12 @@ def asked(monkeypatch):
     """What is asked of the scores from here on: rows, sample, weights, ridge and scores."""
     calls = []
 
-    def recorded(gram, rows, sample, weights, ridge, g):
-        scores = leverage_scores(gram, rows, sample, weights, ridge, g)
-        calls.append((rows, sample, weights, ridge, scores))
+    def recorded(gram, rows, sample, ridge, g):
+        scores = leverage_scores(gram, rows, sample, ridge, g)
+        calls.append((rows, sample.rows, sample.weights, ridge, scores))
         return scores
 
-    monkeypatch.setattr(sampling, "leverage_scores", recorded)
+    monkeypatch.setattr(leverage, "leverage_scores", recorded)
     return calls
 
 
@@ -98,7 +100,7 @@ def test_levels_double_and_weights_undo_the_probabilities_of_the_level_before(as
     assert [len(rows) for rows, *_ in asked] == [62, 125, 250, 500, 1000]
     k = int(np.ceil(c / (4 * np.log(c + 2))))
     for _, sample, weights, ridge, _ in asked:
-        assert ridge == tail_ridge(gram, sample, weights, k)
+        assert ridge == tail_ridge(gram, WeightedSample(sample, weights), k)
     assert len(asked[0][1]) == c
     np.testing.assert_allclose(asked[0][2], np.sqrt(31 / c))  # 20 rows stand for 31
     for (rows, *_, scores), (_, sample, weights, *_) in pairwise(asked):
@@ -142,7 +144,7 @@ def left_by(G, columns):
 def test_adaptive_randomised_pivoting_keeps_its_bound_over_100_seeds(case, c):
     problem = market.problem(case, n=120)
     left = [
-        left_by(problem.G, sampling.arp(problem.gram, c, np.random.default_rng(seed)).indices)
+        left_by(problem.G, leverage.arp(problem.gram, c, np.random.default_rng(seed)).indices)
         for seed in range(100)
     ]
     beyond = np.sort(np.linalg.eigvalsh(problem.G))[:-c]
@@ -161,36 +163,5 @@ def test_adaptive_randomised_pivoting_draws_by_the_determinant_of_the_eigenvecto
     assert law.sum() == pytest.approx(1)
     rng, runs, counts = np.random.default_rng(0), 400, dict.fromkeys(pairs, 0)
     for _ in range(runs):
-        counts[tuple(sorted(sampling.arp(gram, 2, rng).indices.tolist()))] += 1
+        counts[tuple(sorted(leverage.arp(gram, 2, rng).indices.tolist()))] += 1
     assert chisquare(list(counts.values()), runs * law).pvalue > 0.01
-
-
-def test_the_columns_at_which_the_chain_of_swaps_starts_are_of_different_groups():
-    gram = make_gram(np.repeat(10.0 * np.arange(5), 20)[:, None], nb.Gaussian(sigma=1.0))
-    start = sampling.spread_columns(gram, 5, np.random.default_rng(0))
-    assert sorted(start // 20) == [0, 1, 2, 3, 4]
-
-
-def subsets(G, c):
-    names = list(combinations(range(len(G)), c))
-    weights = np.array([np.linalg.det(G[np.ix_(J, J)]) for J in names])
-    return names, weights / weights.sum()
-
-
-def long_run(gram, c, steps, rng):
-    """Count how often the chain is at each subset, looked at after every tenth proposal."""
-    state, seen = np.arange(c), {}
-    for _ in range(steps):
-        state = swap_chain(gram, state, 10, rng)
-        key = tuple(sorted(state.tolist()))
-        seen[key] = seen.get(key, 0) + 1
-    return seen
-
-
-def test_subsets_come_as_often_as_their_determinants_say():
-    problem = market.problem("decaying spectrum", n=8)
-    names, expected = subsets(problem.G, 3)
-    seen = long_run(problem.gram, 3, 3000, np.random.default_rng(0))
-    found = np.array([seen.get(J, 0) for J in names]) / 3000
-    assert np.abs(found - expected).sum() / 2 < 0.08
-    assert np.abs(found - expected).max() < 0.03

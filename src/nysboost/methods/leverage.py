@@ -1,0 +1,184 @@
+"""Columns drawn by leverage scores.
+
+"rls" and "bless" estimate ridge leverage scores of some rows from a weighted sample of others, and
+draw the next, better sample by these scores. "arp" updates the scores after each column.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nysboost.boosting.trajectory import Pool
+from nysboost.features.factor import Factor
+from nysboost.features.feature_map import FeatureMap, features_of
+from nysboost.features.nystrom import fit_learner
+from nysboost.gram import Gram, KernelGram, Landmarks
+from nysboost.gram.landmarks import take_sample
+from nysboost.kernels import Linear
+from nysboost.methods.cholesky import random_pivots
+from nysboost.numerics.arrays import Floats, Indices, floats_on_host
+from nysboost.numerics.linalg import triangular_inverse
+from nysboost.numerics.tolerances import EPS, ROUNDING, cutoff
+from nysboost.rows.array_rows import ArrayRows
+
+OVERSAMPLING = 5.0
+"""Columns for each effective dimension in BLESS: its scores on two groups of points were then
+within a factor of five of the exact ones, with three of them of seven, with two of 22."""
+
+FALL_OF_RIDGE = 2.0
+"""The factor between two regularisations of BLESS, as in the experiments of its paper."""
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedSample:
+    """Rows that stand for all, K ≈ K S Sᵀ K: `rows` (s,), and `weights` (s,), the entries of S."""
+
+    rows: Indices
+    weights: Floats
+
+
+def rls(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
+    """Sample c distinct columns in proportion to approximate ridge leverage scores.
+
+    The scores are those of Musco and Musco (2017), Algorithm 3; see `recursive_scores`.
+    """
+    if c >= gram.n:
+        return gram.landmarks(np.arange(gram.n))
+
+    rows, scores = recursive_scores(gram, c, rng)
+    positive = np.maximum(scores, np.finfo(np.float64).tiny)
+    probabilities = positive / positive.sum()
+    return gram.landmarks(rng.choice(rows, size=c, replace=False, p=probabilities))
+
+
+def recursive_scores(gram: Gram, c: int, rng: np.random.Generator) -> tuple[Indices, Floats]:
+    """Return all rows in random order, and a ridge leverage score for each, to draw c columns by.
+
+    Rows are halved until they are few. Then, level by level, the scores of twice as many rows come
+    from a weighted sample of the level before. The ridge λ is the spectrum's tail beyond rank k,
+    divided by k, with 4 k log c about c. About 2 n c kernel values are evaluated.
+    """
+    oversampling = np.log(c + 2)
+    k = max(1, int(np.ceil(c / (4 * oversampling))))
+    order = rng.permutation(gram.n)
+    diag = floats_on_host(gram.diag())
+
+    # the levels: n, n/2, n/4, … rows
+    sizes = [gram.n]
+    while sizes[-1] > 2 * c:
+        sizes.append(sizes[-1] // 2)
+
+    # the rows of the smallest level stand for all by a few of them, drawn uniformly
+    few = min(c, sizes[-1])
+    sample = WeightedSample(order[:few], np.full(few, np.sqrt(sizes[-1] / few)))
+    for size in (*reversed(sizes[1:-1]), gram.n):
+        level = order[:size]
+        ridge = tail_ridge(gram, sample, k)
+        scores = leverage_scores(gram, level, sample, ridge, diag)
+        if size < gram.n:
+            probabilities = np.clip(oversampling * scores, gram.eps, 1.0)
+            sample = _draw_by_probabilities(level, probabilities, rng)
+    return order, scores
+
+
+def _draw_by_probabilities(
+    rows: Indices, probabilities: Floats, rng: np.random.Generator
+) -> WeightedSample:
+    """Take each row with its own probability p and the weight 1/√p; the likeliest if none is."""
+    chosen = np.flatnonzero(rng.uniform(size=len(rows)) < probabilities)
+    if len(chosen) == 0:
+        chosen = np.array([np.argmax(probabilities)])
+    return WeightedSample(rows[chosen], 1 / np.sqrt(probabilities[chosen]))
+
+
+def bless(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
+    """Sample c distinct columns by leverage scores along a path of falling ridges.
+
+    Rudi, Calandriello, Carratino and Rosasco (2018), Algorithm 1: the ridge starts at n times the
+    largest k(x, x) and is halved until five columns for each effective dimension are c.
+    """
+    n = gram.n
+    diag = floats_on_host(gram.diag())
+    largest = float(diag.max())
+    ridge = n * largest
+    sample = WeightedSample(np.empty(0, dtype=np.intp), np.empty(0))
+    while True:
+        # scores of a uniform sample of rows, at this ridge
+        wanted = np.ceil(OVERSAMPLING * FALL_OF_RIDGE * n * largest / ridge)
+        size = int(min(n, max(c, wanted)))
+        rows = rng.choice(n, size=size, replace=False)
+        scores = leverage_scores(gram, rows, sample, ridge, diag)
+
+        # their sum over all rows is the effective dimension
+        dimension = scores.sum() * n / size
+        if OVERSAMPLING * dimension >= c or ridge <= gram.eps * n * largest:
+            return gram.landmarks(rows[Pool(size).sample(c, rng, scores)])
+
+        # the sample for the next ridge, drawn by these scores
+        count = max(1, round(OVERSAMPLING * dimension))
+        share = scores / scores.sum()
+        drawn = rng.choice(size, size=count, p=share)
+        sample = WeightedSample(rows[drawn], np.sqrt(n / (size * count * share[drawn])))
+        ridge /= FALL_OF_RIDGE
+
+
+def leverage_scores(
+    gram: Gram, rows: Indices, sample: WeightedSample, ridge: float, diag: Floats
+) -> Floats:
+    """Return λ-ridge leverage scores of `rows` from a weighted sample.
+
+    With B = K S the score of row i is (K − B (SᵀKS + λI)⁻¹ Bᵀ)_ii / λ (Musco and Musco, Lemma 6),
+    and K_ii / λ without any sample; `diag` is the diagonal of K, shape (n,).
+    """
+    residual = diag[rows]
+    if len(sample.rows):
+        landmarks = gram.landmarks(sample.rows)
+        inner = floats_on_host(gram.within(landmarks)) * np.outer(sample.weights, sample.weights)
+        lower = np.linalg.cholesky(inner + ridge * np.eye(len(inner)))
+        projection = sample.weights[:, None] * triangular_inverse(lower).T
+        factor = Factor(gram, FeatureMap(gram.kernel, landmarks, projection))
+        order = np.argsort(rows)  # as they are stored, so that each part of a store is read once
+        residual[order] -= factor.only(rows[order]).squared_norms()
+    return np.maximum(residual, 0) / ridge
+
+
+def tail_ridge(gram: Gram, sample: WeightedSample, k: int) -> float:
+    """Return the tail of the weighted sample's spectrum beyond its k largest, divided by k."""
+    block = floats_on_host(gram.block(sample.rows, sample.rows))
+    inner = block * np.outer(sample.weights, sample.weights)
+    trace = float(np.trace(inner))
+    largest = np.linalg.eigvalsh(inner)[::-1][:k]
+    return max((trace - float(largest.sum())) / k, gram.eps * trace)
+
+
+def arp(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
+    """Draw each column by leverage scores, which each column drawn updates.
+
+    Cortinovis and Kressner (2024), "Adaptive randomized pivoting for column subset selection,
+    DEIM, and low-rank approximation". Let V (n×c) have orthonormal columns. Column j is drawn with
+    a probability proportional to ‖v_j‖², then its direction is taken out of all rows of V. For
+    the c leading eigenvectors V of G this gives a Nyström approximation with
+
+        E tr(G − K̂) ≤ (c + 1) Σ_{i > c} λ_i,    E ‖G − C C⁺ G‖² ≤ (c + 1) Σ_{i > c} λ_i².
+
+    The scores are the residual's diagonal of V Vᵀ, so this is randomly pivoted Cholesky of V Vᵀ.
+    V comes from a Nyström approximation on 2c columns of `rpcholesky`, with all rows, or a uniform
+    sample of as many as half of the working memory holds features of.
+    """
+    row_bytes = 2 * c * 8
+    held = gram.budget.bytes // (2 * row_bytes)
+    sample = take_sample(gram, max(4 * c, held), rng)
+
+    # F = Q R on 2c columns; the eigenvectors of F Fᵀ are V = Q times R's left singular vectors
+    pilot = random_pivots(sample.gram, min(2 * c, len(sample)), rng)
+    learner = fit_learner(sample.gram, sample.gram.landmarks(pilot), len(pilot))
+    Q, R = np.linalg.qr(floats_on_host(features_of(sample.gram, learner)))
+    left, singular, _ = np.linalg.svd(R)
+    rank = int(np.sum(singular[:c] > cutoff(ROUNDING, EPS) * singular[0]))
+    V = Q @ left[:, :rank]
+
+    projector = KernelGram(ArrayRows(V), Linear(), gram.budget)  # V Vᵀ
+    pivots = random_pivots(projector, rank, rng)
+    return sample.lift_to_rows(sample.gram.landmarks(pivots))
