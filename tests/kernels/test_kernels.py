@@ -93,10 +93,10 @@ def test_scikit_learns_names_mean_what_they_mean_there(name):
     np.testing.assert_allclose(kernel(X, Y), pairwise_kernels(X, Y, metric=name), rtol=1e-10)
 
 
-def test_parameters_of_a_named_kernel_reach_it_and_the_others_are_left_out():
+def test_parameters_of_a_named_kernel_reach_it_and_a_warning_names_the_others():
     X = points()
-    kernel = make_kernel("linear", degree=2, gamma=0.5, coef0=1.0)
-    assert kernel == nb.Linear()
+    with pytest.warns(UserWarning, match="'linear' has no parameter gamma: gamma=0.5 has no eff"):
+        assert make_kernel("linear", gamma=0.5) == nb.Linear()
     assert nb.Matern().resolve(scan_rows(X)).sigma == pytest.approx(np.sqrt(2.0))  # γ = 1/d
     assert make_kernel("poly", degree=2, gamma=0.5, coef0=None) == nb.Polynomial(2, gamma=0.5)
     with pytest.raises(ValueError, match=r"no parameter of the kernel 'poly', 'gama'.*'gamma'"):

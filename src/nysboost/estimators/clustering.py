@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from scipy.linalg import qr, svd
@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nysboost.estimators.fitting import fit_method, with_usual_errors
 from nysboost.estimators.transformers import FeatureBasedEstimator
+from nysboost.kernels import parameter_names
 from nysboost.kernels.distances import directions
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices, TableLike
@@ -26,7 +27,10 @@ from nysboost.rows.lazy import gather
 QR_ROWS = 2**14
 """Rows from which the QR rule learns its rotation, spread evenly where there are more."""
 
-GAMMA = 1.0
+NAMED_GAMMA = 1.0
+"""gamma of a kernel given by name, as in scikit-learn's spectral clustering."""
+
+LABEL_RULES = ("kmeans", "cluster_qr")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -43,8 +47,11 @@ class SpectralClustering(ClusterMixin, FeatureBasedEstimator):
     ----------
     n_clusters : int
         Number of clusters.
-    kernel, gamma, coef0, degree, kernel_params
-        As in `Nystroem`; gamma=1 is scikit-learn's default for this estimator, of named kernels.
+    kernel, coef0, degree, kernel_params
+        As in `Nystroem`.
+    gamma : float, "scale", "median" or None
+        As in `Nystroem`. None is 1 for a kernel given by name, as in scikit-learn's spectral
+        clustering.
     n_components : int or None
         Eigenvectors used; None is `n_clusters`.
     assign_labels : "kmeans" or "cluster_qr"
@@ -91,89 +98,120 @@ class SpectralClustering(ClusterMixin, FeatureBasedEstimator):
     """
 
     n_clusters: int = field(default=8, kw_only=False)
-    gamma: float | str | None = GAMMA
     method: str = "auto"
     n_components: int | None = None
     assign_labels: Literal["kmeans", "cluster_qr"] = "kmeans"
     n_init: int = 10
 
     @fit_method
-    def fit(self, X: TableLike, y: Any = None) -> SpectralClustering:  # noqa: ARG002
+    def fit(self, X: TableLike, y: object = None) -> SpectralClustering:  # noqa: ARG002
         """Cluster the rows of X, as in `Nystroem.fit`; y is ignored."""
         require_count("n_clusters", self.n_clusters)
         require_count("n_init", self.n_init)
-        kmeans = self.assign_labels == "kmeans"
-        if not kmeans and self.assign_labels != "cluster_qr":
-            raise ValueError(unknown("label rule", self.assign_labels, ("kmeans", "cluster_qr")))
-        named = isinstance(self.kernel, str) and not self._precomputed()
-        own = isinstance(self.kernel_params, dict) and {"gamma", "sigma"} & {*self.kernel_params}
-        default = isinstance(self.gamma, float) and self.gamma == GAMMA and (own or not named)
-        auto = "rpcholesky" if self._precomputed() else "kmeans"  # the former may miss a cluster
-        features = self._fit_features(
-            X,
-            gamma=None if default else self.gamma,  # the default is that of names
-            method=auto if self.method == "auto" else self.method,
-        )
+        if self.assign_labels not in LABEL_RULES:
+            raise ValueError(unknown("label rule", self.assign_labels, LABEL_RULES))
+
+        features = self._fit_features(X, gamma=self._gamma(), method=self._landmark_method())
         n, r = features.shape
         if n < self.n_clusters:
             raise ValueError(f"n_samples={n} should be >= n_clusters={self.n_clusters}.")
-        diag = arrays.floats_on_host(features.gram.diag())[:, None]
+
+        # The leading eigenvectors of D^(−½) F Fᵀ D^(−½) are H V Λ^(−½), with H = D^(−½) F and
+        # HᵀH = V Λ Vᵀ
+        diagonal = arrays.floats_on_host(features.gram.diag())[:, None]
         self._degrees = features.total()
-        eigenvalues, V = np.linalg.eigh(features.fold(_products, self._degrees, diag))
+        eigenvalues, V = np.linalg.eigh(
+            features.fold(_normalised_products, self._degrees, diagonal)
+        )
         k = min(self.n_components or self.n_clusters, r)
-        self.eigenvalues_ = np.maximum(eigenvalues[::-1][:k], np.finfo(float).tiny)
+        leading = eigenvalues[::-1][:k]
+        self.eigenvalues_ = np.maximum(leading, np.finfo(float).tiny)
         self._vectors = V[:, ::-1][:, :k] / np.sqrt(self.eigenvalues_)
-        embedding = features.map(_embed, (self._degrees, self._vectors), k, diag)
+        embedding = features.map(_embed, (self._degrees, self._vectors), k, diagonal)
         self.embedding_ = arrays.floats_on_host(gather(embedding))
+
+        # Labels, and the mean direction of each cluster; a cluster without rows is far from all
         points = directions(self.embedding_)
-        self.labels_ = self._label_by_kmeans(points) if kmeans else self._label_by_qr()
-        self.cluster_centers_ = np.full((self.n_clusters, k), np.inf)  # of clusters without rows
+        if self.assign_labels == "kmeans":
+            self.labels_ = self._label_by_kmeans(points)
+        else:
+            self.labels_ = self._label_by_qr()
+        self.cluster_centers_ = np.full((self.n_clusters, k), np.inf)
         for label in np.unique(self.labels_):
             self.cluster_centers_[label] = points[self.labels_ == label].mean(axis=0)
         return self
 
+    def _gamma(self) -> float | str | None:
+        """Return gamma, which has a default where the kernel is a name without parameters."""
+        if self.gamma is not None or not isinstance(self.kernel, str) or self._precomputed():
+            return self.gamma
+        given = self.kernel_params or {}
+        if "gamma" in given or "sigma" in given or "gamma" not in parameter_names(self.kernel):
+            return None
+        return NAMED_GAMMA
+
+    def _landmark_method(self) -> str:
+        """Return the method that finds the landmarks; "rpcholesky" can miss a small cluster."""
+        if self.method != "auto":
+            return self.method
+        if self._precomputed():
+            return "rpcholesky"
+        return "kmeans"
+
     def _label_by_kmeans(self, points: Array) -> Indices:
-        """Return the labels that the best of some runs of k-means gives points."""
+        """Return the labels of the best of `n_init` runs of k-means."""
         rng = make_rng(self.random_state)
-        runs = [clusters(points, self.n_clusters, rng) for _ in range(self.n_init)]
-        losses = [float(((points - Z[owner]) ** 2).sum()) for Z, owner in runs]
-        return runs[int(np.argmin(losses))][1]
+        best_loss = np.inf
+        for _ in range(self.n_init):
+            centres, owner = clusters(points, self.n_clusters, rng)
+            loss = float(((points - centres[owner]) ** 2).sum())
+            if loss < best_loss:
+                best_loss = loss
+                labels = owner
+        return labels
 
     def _label_by_qr(self) -> Indices:
         """Return the labels of the pivoted QR rule: the largest entry after a rotation."""
         rows = self.embedding_
-        some = rows[spaced_indices(len(rows), QR_ROWS)]
-        _, _, pivots = qr(some.T, pivoting=True, mode="economic")
-        U, _, Vt = svd(some[pivots[: self.n_clusters]].T, full_matrices=False)
-        return np.asarray(np.abs(rows @ (U @ Vt)).argmax(axis=1))
+        sample = rows[spaced_indices(len(rows), QR_ROWS)]
+
+        # The rotation is the orthogonal factor of the polar decomposition of the pivot rows
+        _, _, pivots = qr(sample.T, pivoting=True, mode="economic")
+        U, _, Vt = svd(sample[pivots[: self.n_clusters]].T, full_matrices=False)
+        rotated = np.abs(rows @ (U @ Vt))
+        return np.asarray(rotated.argmax(axis=1))
 
     @with_usual_errors
     def predict(self, X: TableLike) -> Indices:
         """Return the clusters of rows, (n,): those of the nearest centres in the embedding."""
         check_is_fitted(self)
         F = arrays.floats_on_host(self.features_.transform(X))
-        embedded = _embed((self._degrees, self._vectors), F, (F * F).sum(axis=1, keepdims=True))
-        return np.asarray(cdist(directions(embedded), self.cluster_centers_).argmin(axis=1))
+        diagonal = (F * F).sum(axis=1, keepdims=True)
+        embedded = _embed((self._degrees, self._vectors), F, diagonal)
+        distances = cdist(directions(embedded), self.cluster_centers_)
+        return np.asarray(distances.argmin(axis=1))
 
 
-# What passes do to a block of features: plain functions, which can be sent to where rows are
+# What passes do to a block of features: plain functions, which can be pickled for workers
 
 
-def _roots(degrees: Floats, F: Floats, diag: Floats) -> Floats:
+def _roots(degrees: Floats, F: Floats, diagonal: Floats) -> Floats:
     """Return the roots of the degrees, shape (b, 1). No row has less than its own k(x, x)."""
-    least = np.maximum(diag, np.finfo(float).tiny)
-    return np.asarray(np.sqrt(np.maximum((F @ degrees)[:, None], least)))
+    least = np.maximum(diagonal, np.finfo(float).tiny)
+    of_rows = (F @ degrees)[:, None]
+    return np.asarray(np.sqrt(np.maximum(of_rows, least)))
 
 
-def _products(degrees: Floats, F: Array, diag: Floats) -> Floats:
+def _normalised_products(degrees: Floats, F: Array, diagonal: Floats) -> Floats:
     """Return HᵀH for H = D^(−½) F."""
     F = arrays.floats_on_host(F)
-    H = F / _roots(degrees, F, diag)
+    H = F / _roots(degrees, F, diagonal)
     return H.T @ H
 
 
-def _embed(shared: tuple[Floats, Floats], F: Array, diag: Floats) -> Floats:
+def _embed(shared: tuple[Floats, Floats], F: Array, diagonal: Floats) -> Floats:
     """Return D^(−½) times the eigenvectors D^(−½) F V Λ^(−½), as scikit-learn does."""
-    (degrees, vectors), F = shared, arrays.floats_on_host(F)
-    roots = _roots(degrees, F, diag)
+    degrees, vectors = shared
+    F = arrays.floats_on_host(F)
+    roots = _roots(degrees, F, diagonal)
     return np.asarray((F / roots) @ vectors / roots)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from html import escape
 from typing import Any, Self, cast
 
 from sklearn.base import BaseEstimator
-from sklearn.utils import Tags
+from sklearn.callback import CallbackSupportMixin
+from sklearn.utils import Tags, estimator_html_repr
 
-from nysboost.estimators.fitting import CallbackSupportMixin
-from nysboost.estimators.html import show_estimator
 from nysboost.kernels import Kernel
 from nysboost.numerics.arrays import Array
 from nysboost.numerics.budget import MAX_MEMORY, Budget
@@ -96,7 +96,13 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         return []
 
     def _html_repr(self) -> str:
-        return show_estimator(self, self._summary_lines())
+        """Return scikit-learn's diagram, and below it what the fit found."""
+        diagram: str = estimator_html_repr(self)
+        lines = self._summary_lines()
+        if not lines:
+            return diagram
+        summary = escape("\n".join(lines))
+        return f"{diagram}<pre>{summary}</pre>"
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

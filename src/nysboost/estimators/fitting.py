@@ -12,21 +12,9 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.callback import with_callbacks
 
 from nysboost.numerics.progress import Progress, report_progress
-
-try:
-    from sklearn.callback import CallbackSupportMixin as CallbackSupportMixin
-    from sklearn.callback import with_callbacks
-except ImportError:  # before scikit-learn 1.9
-
-    class CallbackSupportMixin:  # type: ignore[no-redef]
-        """An empty base class: this scikit-learn has no callbacks."""
-
-    def with_callbacks(method: Callable[..., object]) -> Callable[..., object]:
-        """Return the method as it is."""
-        return method
-
 
 Method = TypeVar("Method", bound=Callable[..., object])
 

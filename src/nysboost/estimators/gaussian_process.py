@@ -106,15 +106,24 @@ class GaussianProcessClassifier(ClassifierMixin, FeatureBasedEstimator):
         features = self._fit_features(X)
         refuse_unequal(features.shape[0], len(labels))
         self.classes_, codes = find_classes(labels)
-        problems = np.arange(len(self.classes_))[1 if len(self.classes_) == 2 else 0 :]
         self.class_weight_ = compute_class_weights(self.class_weight, self.classes_, labels)
+
+        # One problem a class against the rest; of two classes one is enough
+        problems = np.arange(len(self.classes_))
+        if len(self.classes_) == 2:
+            problems = problems[1:]
         signs = np.where(codes[:, None] == problems, 1.0, -1.0)
-        # u = √variance · w minimises ½‖u‖² + variance · Σ loss on features without the factor
+
+        # The mode: u = √variance · w minimises ½‖u‖² + variance · Σ log(1 + exp(−y f)), on
+        # features without the factor √variance
         objective = Objective(Logistic(), self.variance, False, CONVERGED, self.max_iter)
-        found, scale = fit_margins(features, signs, objective), np.sqrt(self.variance)
-        u, self.n_iter_ = floats_on_host(found.w).T, found.n_iter
+        minimum = fit_margins(features, signs, objective)
+        u = floats_on_host(minimum.w).T
+        self.n_iter_ = minimum.n_iter
+        self.coef_ = u / np.sqrt(self.variance)
+
+        # The covariance A⁻¹, with A = variance · Fᵀ diag(π(1 − π)) F + I
         hessian = features.fold(_hessian, u)
-        self.coef_ = u / scale
         self.covariance_ = np.linalg.inv(self.variance * hessian + np.eye(u.shape[1]))
         return self
 
@@ -135,23 +144,38 @@ class GaussianProcessClassifier(ClassifierMixin, FeatureBasedEstimator):
 
 def _probabilities(model: GaussianProcessClassifier, X: Array) -> Floats:
     """Return the probabilities of a block of rows, shape (b, n_classes)."""
-    transform, variance = model.features_._transform, model.variance
-    F = np.sqrt(variance) * floats_on_host(transform.write(make_rows(X), budget=model._budget()))
-    columns, unseen = [], np.zeros(len(F))  # prior variance that the features do not see
-    if (kernel := model.features_.approximation_.kernel) is not None:
-        unseen = np.maximum(variance * floats_on_host(kernel.diag(X)) - (F * F).sum(axis=1), 0)
+    transform = model.features_._transform
+    features = transform.write(make_rows(X), budget=model._budget())
+    F = np.sqrt(model.variance) * floats_on_host(features)
+    unseen = _unseen_variance(model, X, F)
+
+    # P(y = 1) = ∫ σ(f) N(f; φᵀw, φᵀA⁻¹φ + unseen) df of each problem, by quadrature
+    columns = []
     for w, covariance in zip(model.coef_, model.covariance_, strict=True):
-        deviation = np.sqrt(unseen + np.maximum(((F @ covariance) * F).sum(axis=1), 0))
+        seen = np.maximum(((F @ covariance) * F).sum(axis=1), 0)
+        deviation = np.sqrt(seen + unseen)
         latent = (F @ w)[:, None] + deviation[:, None] * NODES
         columns.append(expit(latent) @ (MASSES / MASSES.sum()))
-    found = np.array(columns).T
-    found = np.hstack([1 - found, found]) if len(model.classes_) == 2 else found
-    weighed = found / found.sum(axis=1, keepdims=True) * model.class_weight_
+    probabilities = np.column_stack(columns)
+    if len(model.classes_) == 2:
+        probabilities = np.hstack([1 - probabilities, probabilities])
+
+    normalised = probabilities / probabilities.sum(axis=1, keepdims=True)
+    weighed = normalised * model.class_weight_
     return np.asarray(weighed / weighed.sum(axis=1, keepdims=True))
+
+
+def _unseen_variance(model: GaussianProcessClassifier, X: Array, F: Floats) -> Floats:
+    """Return k(x, x) − ‖φ(x)‖² of a block, the prior variance that the features lack, (b,)."""
+    kernel = model.features_.approximation_.kernel
+    if kernel is None:  # a precomputed matrix says nothing of new rows with themselves
+        return np.zeros(len(F))
+    prior = model.variance * floats_on_host(kernel.diag(X))
+    return np.asarray(np.maximum(prior - (F * F).sum(axis=1), 0))
 
 
 def _hessian(w: Floats, F: Array) -> Floats:
     """Return Fᵀ diag(π(1 − π)) F of a block of rows for each problem, shape (p, r, r)."""
     F = floats_on_host(F)
-    curved = Logistic().curve(F @ w.T)
-    return np.array([(F * kappa[:, None]).T @ F for kappa in curved.T])
+    curvature = Logistic().curve(F @ w.T)
+    return np.array([(F * of_problem[:, None]).T @ F for of_problem in curvature.T])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -22,6 +21,7 @@ from nysboost.numerics.tolerances import EPS, cutoff
 from nysboost.rows.driver import BlockTask
 from nysboost.rows.lazy import gather
 from nysboost.rows.recognise import to_table
+from nysboost.settings import DEFAULT_COMPONENTS
 
 TINY = float(np.finfo(float).tiny)
 
@@ -98,30 +98,40 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureBasedE
     alpha: float = 1e-5
 
     @fit_method
-    def fit(self, X: TableLike, y: Any = None) -> KernelPCA:  # noqa: ARG002
+    def fit(self, X: TableLike, y: object = None) -> KernelPCA:  # noqa: ARG002
         """Find the principal components of the rows of X, as in `Nystroem.fit`; y is ignored."""
         require_positive("alpha", self.alpha)
         features = self._fit_features(X)
         n = features.shape[0]
-        sums = features.fold(_sums) / n
-        self.mean_, squares = sums[0], sums[1:]
-        variances, vectors = np.linalg.eigh(squares - np.outer(self.mean_, self.mean_))
-        variances, vectors = variances[::-1], vectors[:, ::-1]
-        kept = variances > cutoff(len(variances), EPS) * max(variances[0], 0.0)
-        k = min(self.n_components or len(variances), max(1, int(kept.sum())))
+
+        # The covariance of the features, FᵀF / n − μ μᵀ, and its eigenvectors, largest first
+        sums = features.fold(_sum_and_products) / n
+        self.mean_ = sums[0]
+        covariance = sums[1:] - np.outer(self.mean_, self.mean_)
+        variances, vectors = np.linalg.eigh(covariance)
+        variances = variances[::-1]
+        vectors = vectors[:, ::-1]
+
+        # Components with variance beyond rounding
+        floor = cutoff(len(variances), EPS) * max(variances[0], 0.0)
+        n_nonzero = int(np.count_nonzero(variances > floor))
+        k = min(self.n_components or len(variances), max(1, n_nonzero))
+        self._n_features_out = k
         self.components_ = fix_signs(vectors[:, :k]).T
         self.eigenvalues_ = n * np.maximum(variances[:k], 0)
         self.explained_variance_ = self.eigenvalues_ / max(1, n - 1)
-        lengths = floats_on_host(features.gram.diag())
-        total = float(lengths.mean()) - float(self.mean_ @ self.mean_)
+
+        # All the variance there is: the mean of k(x, x), less ‖μ‖²
+        squared_lengths = floats_on_host(features.gram.diag())
+        total = float(squared_lengths.mean()) - float(self.mean_ @ self.mean_)
         self.explained_variance_ratio_ = self.eigenvalues_ / (n * max(total, TINY))
-        self._n_features_out = k
+
         if self.fit_inverse_transform:
             self._learn_pre_images(features)
         return self
 
     @all_or_nothing
-    def fit_transform(self, X: TableLike, y: Any = None) -> Array:
+    def fit_transform(self, X: TableLike, y: object = None) -> Array:
         """Fit to X, and return its components; X and y are as in `fit`."""
         return self.fit(X, y).transform(X)
 
@@ -130,7 +140,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureBasedE
         """Return the components of rows, as in `Nystroem.transform`, centred as in fit: (n, k)."""
         check_is_fitted(self)
         F: Array = self.features_.transform(X)
-        components, mean = self.components_.T, self.mean_ @ self.components_.T
+        components = self.components_.T
+        mean = self.mean_ @ components
         return F @ like(components, F) - like(mean, F)
 
     @available_if(_learns_pre_images)  # type: ignore[untyped-decorator,unused-ignore]
@@ -139,7 +150,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureBasedE
         """Return rows, shape (n, d), that have about the components X (n, k): pre-images."""
         check_is_fitted(self, "pre_images_")
         T = check_array(to_table(X), dtype=[np.float64, np.float32])
-        return np.asarray(self._linear(T) @ self.pre_images_ + self._centre)
+        Phi = self._pre_image_features(T)
+        return np.asarray(Phi @ self.pre_images_ + self._centre)
 
     def _learn_pre_images(self, features: Factor) -> None:
         """Fit X ≈ X̄ + Φ(T) B by ridge regression, with Φ the features of the components T.
@@ -147,43 +159,53 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureBasedE
         Φ is a Gaussian kernel's, as wide as the components are apart, with the landmarks of a
         uniform sample, and the components themselves.
         """
-        shared = self.mean_, self.components_
-        T = floats_on_host(gather(features.map(_project, shared, len(self.components_))))
+        k = len(self.components_)
+        projected = features.map(_project, (self.mean_, self.components_), k)
+        T = floats_on_host(gather(projected))
         self._pre_map = Nystroem(
-            Gaussian(sigma="median"), method="uniform",
-            n_components=min(len(T), self.n_landmarks or 240),
-            max_memory=self.max_memory, random_state=self.random_state,
-        ).fit(T)  # fmt: skip
-        width = self._linear(T[:1]).shape[1]
-        work = BlockTask("pre-images", _products, self._linear)
-        sums = features.rows.fold(work, np.add, T)
-        normal, right = sums[:, :width], sums[:, width:]
+            Gaussian(sigma="median"),
+            method="uniform",
+            n_components=min(len(T), self.n_landmarks or DEFAULT_COMPONENTS),
+            max_memory=self.max_memory,
+            random_state=self.random_state,
+        ).set_output(transform="default")
+        self._pre_map.fit(T)
+
+        # The normal equations (ΦᵀΦ + αI) B = Φᵀ(X − X̄), summed in one pass. The last column of Φ
+        # is one, so that its products are sums over rows.
+        width = self._pre_image_features(T[:1]).shape[1]
+        task = BlockTask("pre-images", _products_with_rows, self._pre_image_features)
+        sums = features.rows.fold(task, np.add, T)
+        normal = sums[:, :width]
+        right = sums[:, width:]
         self._centre = right[-1] / len(T)
-        right -= np.outer(normal[-1], self._centre)  # the last feature is one: these are sums
+        right -= np.outer(normal[-1], self._centre)
         self.pre_images_ = np.linalg.solve(normal + self.alpha * np.eye(width), right)
 
-    def _linear(self, T: Floats) -> Floats:
-        """Return the features from which pre-images are linear, shape (n, landmarks + k + 1)."""
+    def _pre_image_features(self, T: Floats) -> Floats:
+        """Return Φ, the features from which pre-images are linear, (n, landmarks + k + 1)."""
         scale = np.sqrt(np.maximum(self.explained_variance_, TINY))
-        Phi = floats_on_host(self._pre_map.transform(T))
-        return np.hstack([Phi, np.asarray(T) / scale, np.ones((len(T), 1))])
+        mapped = floats_on_host(self._pre_map.transform(T))
+        ones = np.ones((len(T), 1))
+        return np.hstack([mapped, np.asarray(T) / scale, ones])
 
 
-# What passes do to a block of features: plain functions, which can be sent to where rows are
+# What passes do to a block of features: plain functions, which can be pickled for workers
 
 
-def _sums(_: None, F: Array) -> Floats:
+def _sum_and_products(_: None, F: Array) -> Floats:
     """Return Σf, and below it Σffᵀ."""
     F = floats_on_host(F)
     return np.vstack([F.sum(axis=0), F.T @ F])
 
 
 def _project(shared: tuple[Floats, Floats], F: Array) -> Floats:
+    """Return the components of a block of features, shape (b, k)."""
     mean, components = shared
     return np.asarray((floats_on_host(F) - mean) @ components.T)
 
 
-def _products(features: Callable[[Floats], Floats], X: Array, T: Floats) -> Floats:
+def _products_with_rows(features: Callable[[Floats], Floats], X: Array, T: Floats) -> Floats:
     """Return Φ(T)ᵀΦ(T), and beside it Φ(T)ᵀX."""
     Phi = features(T)
     return Phi.T @ np.hstack([Phi, floats_on_host(dense(X))])

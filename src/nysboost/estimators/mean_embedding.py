@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import vstack
 from sklearn.utils.validation import check_array, check_is_fitted
 
@@ -75,7 +78,7 @@ class MeanEmbedding(FeatureBasedEstimator):
     kernel: KernelLike = field(default="rbf", kw_only=False)
 
     @fit_method
-    def fit(self, X: TableLike, y: Any = None) -> MeanEmbedding:  # noqa: ARG002
+    def fit(self, X: TableLike, y: object = None) -> MeanEmbedding:  # noqa: ARG002
         """Embed the sample X, rows as in `Nystroem.fit`; y is ignored."""
         features = self._fit_features(X)
         self.mean_: Floats = features.total() / features.shape[0]
@@ -86,9 +89,9 @@ class MeanEmbedding(FeatureBasedEstimator):
     def score_samples(self, X: TableLike) -> Floats:
         """Return μ̂(x) for each row, the mean of k(x, ·) over the sample, shape (n_samples,)."""
         check_is_fitted(self)
-        mean, F = self.mean_, self.features_.transform(X)
-        found: Floats = map_rows(F, lambda block: floats_on_host(block) @ mean, np.float64)
-        return found
+        features = self.features_.transform(X)
+        scores: Floats = map_rows(features, partial(_times, self.mean_), np.float64)
+        return scores
 
     @with_usual_errors
     def distance(self, X: TableLike) -> float:
@@ -168,58 +171,101 @@ def mmd_test(
     0.005
     """
     require_count("n_permutations", n_permutations)
-    how = CHECKS | {"ensure_all_finite": True}
-    known = {each.name for each in fields(Nystroem)}
+    known = {field.name for field in fields(Nystroem)}
     for name in options:
         if name not in known:
             raise TypeError(unknown("option of mmd_test", name, sorted(known)))
-    if is_frame(X) and is_frame(Y):  # with the same codes
-        names = list_column_names(X)
-        refuse_unknown(names, list_column_names(Y), "Y")
-        X, Y = (to_narwhals(one).select(names).to_native() for one in (X, Y))
-        codes = Codes.of(
-            Schema.from_summaries(
-                [summarise_columns(X), summarise_columns(Y)], "refuse", named=True
-            )
-        )
-        X, Y = (codes(one, missing="refuse") for one in (X, Y))
-    X, Y = (fit_codes(one, "refuse")[1].data if is_frame(one) else one for one in (X, Y))
-    x, y = check_array(to_table(X), **how), check_array(to_table(Y, name="Y"), **how)
+    if kernel is None:
+        kernel = _default_kernel(options)
+    rng = make_rng(random_state)
+    options = {"method": "uniform", "n_components": None, "random_state": rng, **options}
+
+    # Both samples in one table, in random order, so that the choice of landmarks does not depend
+    # on which sample a row belongs to
+    x, y = _as_two_arrays(X, Y)
+    n = x.shape[0]
+    order = rng.permutation(n + y.shape[0])
+    pooled = _stack(x, y)[order]
+    in_x = order < n
+
+    # The statistic, and how many random divisions of the rows have one at least as large
+    with report_progress("mmd_test", options.get("verbose")):
+        embedding = Nystroem(kernel, **options).fit(pooled)
+        features = Factor(embedding.approximation_.gram, embedding._transform)
+        observed = _discrepancies(features, in_x[None, :])[0]
+        threshold = observed * (1 - 1e-12)
+        n_at_once = max(1, as_bytes(embedding.max_memory) // (16 * len(order)))
+        n_larger = 0
+        for first in track(range(0, n_permutations, n_at_once)):
+            size = min(n_at_once, n_permutations - first)
+            permuted = rng.permuted(np.tile(in_x, (size, 1)), axis=1)
+            n_larger += int(np.sum(_discrepancies(features, permuted) >= threshold))
+    return TwoSampleResult(float(observed), (n_larger + 1) / (n_permutations + 1))
+
+
+def _default_kernel(options: Mapping[str, object]) -> KernelLike:
+    """Return a Gaussian as wide as the median distance, unless options name its parameters."""
+    if options.keys() & {"gamma", "coef0", "degree", "kernel_params"}:
+        return "rbf"
+    return Gaussian(sigma="median")
+
+
+def _as_two_arrays(X: TableLike, Y: TableLike) -> tuple[Any, Any]:
+    """Return both samples as arrays or CSR matrices of the same columns."""
+    if is_frame(X) and is_frame(Y):
+        X, Y = _encode_together(X, Y)
+    elif is_frame(X):
+        X = fit_codes(X, "refuse")[1].data
+    elif is_frame(Y):
+        Y = fit_codes(Y, "refuse")[1].data
+
+    checks = CHECKS | {"ensure_all_finite": True}
+    x = check_array(to_table(X), **checks)
+    y = check_array(to_table(Y, name="Y"), **checks)
     if x.shape[1] != y.shape[1]:
         msg = f"X has {x.shape[1]} features and Y has {y.shape[1]}: both samples need the same."
         raise ValueError(msg)
-    rng, n, both = make_rng(random_state), x.shape[0], x.shape[0] + y.shape[0]
-    pooled = (
-        vstack([x, y], format="csr") if is_sparse(x) or is_sparse(y) else np.concatenate([x, y])
-    )
-    # the choice of landmarks must not depend on which sample a row belongs to
-    order = rng.permutation(both)
-    options = {"method": "uniform", "n_components": None, "random_state": rng, **options}
-    if kernel is None:
-        own = options.keys() & {"gamma", "coef0", "degree", "kernel_params"}
-        kernel = "rbf" if own else Gaussian(sigma="median")
-    with report_progress("mmd_test", options.get("verbose")):
-        embedding = Nystroem(kernel, **options).fit(pooled[order])
-        features = Factor(embedding.approximation_.gram, embedding._transform)
-        observed = _discrepancies(features, (order < n)[None, :])[0]
-        at_once = max(1, as_bytes(embedding.max_memory) // (16 * both))
-        larger = 0
-        for first in track(range(0, n_permutations, at_once)):
-            size = min(at_once, n_permutations - first)
-            in_x = rng.permuted(np.tile(order < n, (size, 1)), axis=1)
-            larger += int(np.sum(_discrepancies(features, in_x) >= observed * (1 - 1e-12)))
-    return TwoSampleResult(float(observed), (larger + 1) / (n_permutations + 1))
+    return x, y
 
 
-def _discrepancies(features: Factor, in_x: Any) -> Floats:
+def _encode_together(X: TableLike, Y: TableLike) -> tuple[Array, Array]:
+    """Return the numbers of two data frames, with the codes of both."""
+    names = list_column_names(X)
+    refuse_unknown(names, list_column_names(Y), "Y")
+    frames = [to_narwhals(frame).select(names).to_native() for frame in (X, Y)]
+    summaries = [summarise_columns(frame) for frame in frames]
+    codes = Codes.of(Schema.from_summaries(summaries, "refuse", named=True))
+    x, y = (codes(frame, missing="refuse") for frame in frames)
+    return x, y
+
+
+def _stack(x: Any, y: Any) -> Any:
+    """Return the rows of both, as a CSR matrix if one is sparse."""
+    if is_sparse(x) or is_sparse(y):
+        return vstack([x, y], format="csr")
+    return np.concatenate([x, y])
+
+
+def _discrepancies(features: Factor, in_x: NDArray[np.bool_]) -> Floats:
     """Return ‖μ̂_X − μ̂_Y‖² for each row of a mask that says which rows are X, in one pass."""
-    sums = features.fold(_sums, None, in_x.T)
-    total, part, n = sums[0], sums[1:], in_x.sum(axis=1, keepdims=True)
-    gaps = part / n - (total - part) / (in_x.shape[1] - n)
-    return np.asarray((gaps**2).sum(axis=1))
+    sums = features.fold(_sums_and_part, None, in_x.T.astype(np.float64))
+    total = sums[0]
+    of_x = sums[1:]
+    n_x = in_x.sum(axis=1, keepdims=True)
+    n_y = in_x.shape[1] - n_x
+    difference = of_x / n_x - (total - of_x) / n_y
+    return np.asarray((difference**2).sum(axis=1))
 
 
-def _sums(_: None, F: Array, in_x: Array) -> Floats:
+# What passes do to a block of features: plain functions, which can be pickled for workers
+
+
+def _times(mean: Floats, F: Array) -> Floats:
+    """Return the products of a block of features with the mean, shape (b,)."""
+    return np.asarray(floats_on_host(F) @ mean)
+
+
+def _sums_and_part(_: None, F: Array, in_x: Array) -> Floats:
     """Return the sum of the features over a block of rows, and below it those over X alone."""
     F = floats_on_host(F)
-    return np.vstack([F.sum(axis=0), in_x.T.astype(np.float64) @ F])
+    return np.vstack([F.sum(axis=0), in_x.T @ F])

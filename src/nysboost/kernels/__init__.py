@@ -6,6 +6,7 @@ and returns the dense (n, m) matrix of its values in the dtype of X.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -22,7 +23,7 @@ from nysboost.numerics.parameters import require_number, require_positive
 __all__ = [
     "KERNELS", "Anova", "CallableKernel", "Columns", "Cosine", "Evaluator", "Gaussian", "Kernel",
     "Laplacian", "Linear", "Matern", "Metric", "Polynomial", "Radial", "SklearnKernel",
-    "make_kernel",
+    "make_kernel", "parameter_names",
 ]  # fmt: skip
 
 _NAMED: dict[str, type[Kernel]] = {
@@ -41,15 +42,26 @@ KERNELS: tuple[str, ...] = (*_NAMED, *SklearnKernel.parameters, "precomputed")
 """Every kernel name that is understood."""
 
 
-SHARED = {"gamma": require_bandwidth, "coef0": require_number, "degree": require_positive}
-"""Parameters that any named kernel may be given, as in scikit-learn, each with its check."""
+CHECKS = {"gamma": require_bandwidth, "coef0": require_number, "degree": require_positive}
+"""Parameters that scikit-learn's estimators have for every kernel, each with its check.
+
+A kernel without them ignores them, as in scikit-learn, with a warning.
+"""
+
+
+def parameter_names(kernel: str) -> tuple[str, ...]:
+    """Return the names of the parameters of a named kernel."""
+    if kernel in _NAMED:
+        named: Any = _NAMED[kernel]
+        return tuple(named.__match_args__)
+    return tuple(SklearnKernel.parameters.get(kernel, ()))
 
 
 def make_kernel(kernel: str | Kernel | Callable[..., Array], **params: Any) -> Kernel:
     """Turn a name of `KERNELS`, a kernel or a vectorised callable k(X, Y) into a kernel.
 
-    `params` that are None are left out, and so are gamma, coef0 and degree for a kernel without
-    them, as in scikit-learn.
+    `params` that are None are left out. gamma, coef0 and degree of a kernel without them have no
+    effect, as in scikit-learn, and a warning says so.
     """
     given = {name: value for name, value in params.items() if value is not None}
     if isinstance(kernel, type):
@@ -62,6 +74,11 @@ def make_kernel(kernel: str | Kernel | Callable[..., Array], **params: Any) -> K
         return kernel
     if callable(kernel):
         return CallableKernel(kernel, given)
+    return _make_named_kernel(kernel, given)
+
+
+def _make_named_kernel(kernel: str, given: dict[str, Any]) -> Kernel:
+    """Return the kernel of a name, with these parameters."""
     if isinstance(kernel, str) and kernel == "precomputed":
         raise ValueError(
             "kernel='precomputed' stands for a matrix of kernel values, but this needs a kernel of "
@@ -69,17 +86,23 @@ def make_kernel(kernel: str | Kernel | Callable[..., Array], **params: Any) -> K
         )
     if not isinstance(kernel, str) or kernel not in KERNELS:
         raise ValueError(unknown("kernel", kernel, KERNELS))
-    for name, check in SHARED.items():  # also where the kernel has no such parameter
-        if name in given:
-            check(name, given[name])
-    made: Any = _NAMED.get(kernel)
-    known = SklearnKernel.parameters[kernel] if made is None else made.__match_args__
-    others = sorted(set(given) - {*known} - {*SHARED})
-    if others:
-        raise ValueError(unknown(f"parameter of the kernel {kernel!r},", others[0], sorted(known)))
-    used = {name: value for name, value in given.items() if name in known}
-    if made is not None:
-        return cast(Kernel, made(**used))
-    for name, value in used.items():  # no rule finds it from the data
+
+    known = parameter_names(kernel)
+    used = {}
+    for name, value in given.items():
+        if name in CHECKS:
+            CHECKS[name](name, value)
+        if name in known:
+            used[name] = value
+        elif name in CHECKS:
+            msg = f"The kernel {kernel!r} has no parameter {name}: {name}={value!r} has no effect."
+            warnings.warn(msg, stacklevel=2)
+        else:
+            raise ValueError(unknown(f"parameter of the kernel {kernel!r},", name, sorted(known)))
+
+    if kernel in _NAMED:
+        named: Any = _NAMED[kernel]
+        return cast(Kernel, named(**used))
+    for name, value in used.items():  # scikit-learn's kernels have no rule for "median"
         require_number(name, value)
     return SklearnKernel(kernel, used)
