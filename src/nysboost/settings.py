@@ -248,5 +248,5 @@ class Sizes(NamedTuple):
 def _say_clipped(asked: int, room: int, taken: int) -> str:
     return (
         f"{asked} landmarks were asked for, but there are only {room} rows to take them from: "
-        f"{taken} are used. Lower n_components to silence this."
+        f"{taken} are used. Ask for fewer to silence this."
     )

@@ -65,24 +65,26 @@ class BaseNystroem(
             Targets, for the method "target"; others ignore it.
         """
         X = self._training_table(X)
-        settings, rng = self._settings(), make_rng(self.random_state)
-        if not isinstance(self.kernel_params, Mapping | None):
-            msg = f"kernel_params maps names to values, but {self.kernel_params!r} was given."
-            raise TypeError(msg)
-        named = {name: getattr(self, name) for name in ("gamma", "coef0", "degree")}
-        given = {name: value for name, value in named.items() if value is not None}
-        params = {**(self.kernel_params or {}), **given}
-        gram = make_gram(X, self.kernel, budget=self._budget(), **params)
-        landmarks = getattr(self, "landmarks", None)  # of `Nystroem` alone
+        settings = self._settings()
+        rng = make_rng(self.random_state)
+
+        gram = make_gram(X, self.kernel, budget=self._budget(), **self._kernel_parameters())
         self.approximation_ = run_method(
-            self._method(), gram, settings, rng, landmarks=landmarks, y=y, tol=self.tol
+            self._method(),
+            gram,
+            settings,
+            rng,
+            landmarks=self._given_landmarks(),
+            y=y,
+            tol=self.tol,
         )
-        self._transform, mass = self.approximation_.feature_map(settings.row_cap)
-        self.discarded_mass_, self.weights_ = mass, self.approximation_.weights
+        self._transform, self.discarded_mass_ = self.approximation_.feature_map(settings.row_cap)
+        self._n_features_out = self._transform.rank
+
+        self.weights_ = self.approximation_.weights
         self.components_ = self._transform.landmarks.points
         self.component_indices_ = self._transform.landmarks.indices
         self.normalization_ = self._transform.normalization
-        self._n_features_out = self._transform.rank
         return self
 
     @all_or_nothing
@@ -123,6 +125,22 @@ class BaseNystroem(
         """Return the name of the method in the catalogue."""
         raise NotImplementedError
 
+    def _given_landmarks(self) -> TableLike | None:
+        """Return the landmarks that the user gave."""
+        return None
+
+    def _kernel_parameters(self) -> dict[str, Any]:
+        """Return the parameters of the kernel that are not None."""
+        if not isinstance(self.kernel_params, Mapping | None):
+            msg = f"kernel_params maps names to values, but {self.kernel_params!r} was given."
+            raise TypeError(msg)
+        given = dict(self.kernel_params or {})
+        for name in ("gamma", "coef0", "degree"):
+            value = getattr(self, name)
+            if value is not None:
+                given[name] = value
+        return given
+
     def _settings(self) -> Settings:
         """Return `settings`, with the parameters of this transformer that are not the default."""
         given = {}
@@ -130,7 +148,8 @@ class BaseNystroem(
             value = getattr(self, setting.name, setting.default)
             if value is not setting.default and value != setting.default:
                 given[setting.name] = value
-        return replace(getattr(self, "settings", None) or Settings(), **given)
+        base = getattr(self, "settings", None) or Settings()
+        return replace(base, **given)
 
     def _training_table(self, X: Any) -> Any:
         """Return the table to fit to, checked, and note its columns."""
@@ -140,27 +159,33 @@ class BaseNystroem(
             name_columns(self, None, make_rows(X).n_features)
         else:
             X = validate_data(self, to_table(X), **CHECKS)
-        self._table, self.schema_ = None, Schema((), self.n_features_in_)
+        self._table = None
+        self.schema_ = Schema((), self.n_features_in_)
         return X
 
     def _new_rows(self, X: Any) -> Rows:
         """Return the rows of a table, or of an iterator of tables, with the columns of the fit."""
-        apart = is_external(X)
         if self._precomputed():
-            rows = make_stream(X if apart else check_array(to_table(X), **CHECKS))
-            n, c = self.n_features_in_, len(self._transform.landmarks)
-            if rows.n_features not in (n, c):
-                raise ValueError(
-                    f"X has {rows.n_features} columns; kernel values against all {n} training rows "
-                    f"or against the {c} landmarks are expected."
-                )
-        elif is_frame(X) or self._table is not None:
-            rows = new_rows(self, X, "refuse")
-        elif apart:
+            return self._new_kernel_rows(X)
+        if is_frame(X) or self._table is not None:
+            rows: Rows = new_rows(self, X, "refuse")
+            return rows
+        if is_external(X):
             rows = make_stream(X)
             refuse_width(self, rows.n_features)
-        else:
-            rows = make_rows(validate_data(self, to_table(X), reset=False, **CHECKS))
+            return rows
+        return make_rows(validate_data(self, to_table(X), reset=False, **CHECKS))
+
+    def _new_kernel_rows(self, X: Any) -> Rows:
+        """Return rows of kernel values, against all training rows or the landmarks alone."""
+        rows = make_stream(X if is_external(X) else check_array(to_table(X), **CHECKS))
+        n = self.n_features_in_
+        c = len(self._transform.landmarks)
+        if rows.n_features not in (n, c):
+            raise ValueError(
+                f"X has {rows.n_features} columns; kernel values against all {n} training rows "
+                f"or against the {c} landmarks are expected."
+            )
         return rows
 
     def __sklearn_tags__(self) -> Any:

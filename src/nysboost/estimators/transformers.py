@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from nysboost.boosting.algorithm import JOINT_VARIANTS, VARIANTS
 from nysboost.estimators.base import BaseNystroem
 from nysboost.estimators.estimator import KernelEstimator, KernelLike
 from nysboost.features.factor import Factor
 from nysboost.kernels import KERNELS
+from nysboost.numerics.arrays import TableLike
 from nysboost.numerics.messages import unknown
 from nysboost.numerics.parameters import require_count
 from nysboost.settings import CANDIDATES_PER_COLUMN, GRID, Settings, Shape
@@ -73,6 +74,9 @@ class Nystroem(BaseNystroem):
     n_components: int | None = field(default=100, kw_only=True)
     landmarks: Any = field(default=None, kw_only=True)
     settings: Settings | None = field(default=None, kw_only=True)
+
+    def _given_landmarks(self) -> TableLike | None:
+        return cast("TableLike | None", self.landmarks)
 
     def _method(self) -> str:
         return self.method
