@@ -1,4 +1,8 @@
-"""The joint core: one small matrix M for all landmarks, fitted on a sample of rows."""
+"""The joint core: one small matrix M for all landmarks, fitted on a sample of rows.
+
+With A = k(S, Z) for a sample S of rows and landmarks Z, the core M = A⁺ G[S, S] A⁺ᵀ minimises
+‖G[S, S] − A M Aᵀ‖_F. It is positive semidefinite, and its cost does not depend on n.
+"""
 
 from __future__ import annotations
 
@@ -11,30 +15,29 @@ import numpy as np
 from nysboost.features.feature_map import FeatureMap, features_of
 from nysboost.features.nystrom import fit_learner
 from nysboost.gram import Gram, Landmarks, Sample, take_sample
+from nysboost.joint.joint_constants import ANCHOR, ERROR_ROWS, ROWS_PER_LANDMARK
 from nysboost.numerics.arrays import Array, Indices, like, namespace, take, to_host
 from nysboost.numerics.linalg import norms, range_basis, times
 from nysboost.numerics.magnitudes import positive_or_one
 from nysboost.numerics.tolerances import CANCELLED, NEAR_ROUNDING
 
-ROWS_PER_LANDMARK = 4
-"""With fewer sample rows for each landmark the core overfits the sample."""
-
-ERROR_ROWS = 250
-"""Rows of the residual from which its norm is estimated where small matrices cancel. Between 250
-and 500 the zoo's mean error changes by no more than chance (0.542 to 0.550)."""
-
-ANCHOR = 0.1
-"""Weight of the landmarks' own rows in the core's sample: with 0.3 the error is a tenth larger in
-sample, with 0.03 larger on other rows of Covertype (1.135e-3 against 1.125e-3)."""
-
 
 @dataclass(frozen=True, eq=False)
 class OptimalCore:
-    """The core M = T H Tᵀ that is optimal on a sample, and the products it is made of.
+    """The core M = T H Tᵀ that is optimal on a sample S, and the matrices it is made of.
 
-    `Q` (s, r) is a basis of the range of A = k(S, Z), `GQ` (s, r) is G[S, S] Q, `T` (c, r) has A T
-    = Q, `H` (r, r) is Qᵀ G Q, and `columns` (r, c) is A in the basis. Q and H include the
-    landmarks' own rows.
+    Attributes
+    ----------
+    Q : array of shape (s, r)
+        Basis of the range of A = k(S, Z).
+    GQ : array of shape (s, r)
+        G[S, S] Q.
+    T : array of shape (c, r)
+        A T = Q.
+    H : array of shape (r, r)
+        Qᵀ G Q. Like Q, it includes the landmarks' own rows where they were added.
+    columns : array of shape (r, c)
+        A in the basis Q.
     """
 
     Q: Array
@@ -52,21 +55,30 @@ class OptimalCore:
         """Return the core of some of the landmarks, without another product with G."""
         columns = take(self.columns, kept, axis=1)
         U, T = _scaled_range_basis(columns)
+
         return OptimalCore(self.Q @ U, self.GQ @ U, T, U.T @ self.H @ U, U.T @ columns)
 
     def relative_error(self, G: Array, *, single: bool = False) -> float:
-        """Return ‖G − Q H Qᵀ‖ / ‖G‖ on the sample: by small matrices, unless these cancel.
+        """Return ‖G − Q H Qᵀ‖ / ‖G‖ on the sample.
 
         `single` says that GQ has the digits of float32 alone.
         """
         if not single:
-            xp, norm = namespace(self.Q), float(norms(G)) or 1.0
-            H = self.H / norm
-            HN = H @ (self.Q.T @ self.Q)
-            loss = 1 - 2 * float(xp.sum(H * (self.Q.T @ self.GQ))) / norm + float(xp.sum(HN * HN.T))
-            if loss > CANCELLED:
-                return float(np.sqrt(loss))
+            squared = self._expanded_squared_error(float(norms(G)) or 1.0)
+            if squared > CANCELLED:
+                return float(np.sqrt(squared))
+
+        # the expansion cancels: the residual itself
         return relative_error(G, self.Q @ _square_root(self.H))
+
+    def _expanded_squared_error(self, norm: float) -> float:
+        """Return 1 − 2⟨H, QᵀGQ⟩/‖G‖² + ‖Q H Qᵀ‖²/‖G‖², from matrices of shape (r, r)."""
+        xp = namespace(self.Q)
+        H = self.H / norm
+
+        across = float(xp.sum(H * (self.Q.T @ self.GQ))) / norm
+        HN = H @ (self.Q.T @ self.Q)  # Q is orthonormal only together with the landmarks' rows
+        return 1 - 2 * across + float(xp.sum(HN * HN.T))
 
 
 def optimal_core(
@@ -74,36 +86,56 @@ def optimal_core(
 ) -> OptimalCore:
     """Return the core that is optimal on a sample, extended by the landmarks if W is given.
 
-    `A` = k(S, Z) has shape (s, c), `times_gram` is Q ↦ G[S, S] Q, and `W` = k(Z, Z) (c, c).
-    Without the landmarks the core can be large where the sample has no rows.
+    Without the landmarks' own rows the core can be large where the sample has no rows.
+
+    Parameters
+    ----------
+    A : array of shape (s, c)
+        k(S, Z).
+    times_gram : callable
+        Q ↦ G[S, S] Q.
+    W : array of shape (c, c), or None
+        k(Z, Z).
     """
-    xp, s = namespace(A), A.shape[0]
-    stacked = A if W is None else xp.concat([A, ANCHOR * W])
-    Q, T = _scaled_range_basis(stacked)
-    columns = Q.T @ xp.astype(stacked, Q.dtype, copy=False)
-    rows = Q[:s, :]
-    GQ = times_gram(rows)
-    H = rows.T @ GQ
+    xp = namespace(A)
+    s = A.shape[0]
+
+    # a basis [Q; Q_Z] of the range of [A; αW]
+    stacked = A
     if W is not None:
-        points = ANCHOR * Q[s:, :]
-        A, W = xp.astype(A, Q.dtype), xp.astype(W, Q.dtype)
-        across = (rows.T @ A) @ points
-        H = H + across + across.T + points.T @ (W @ points)
-    return OptimalCore(rows, GQ, T, (H + H.T) / 2, columns)
+        stacked = xp.concat([A, ANCHOR * W])
+    basis, T = _scaled_range_basis(stacked)
+    columns = basis.T @ xp.astype(stacked, basis.dtype, copy=False)
+
+    Q = basis[:s, :]
+    GQ = times_gram(Q)
+    H = Q.T @ GQ
+    if W is not None:
+        # H gains the blocks of [S; Z] × [S; Z] that have a row or a column in Z
+        Q_Z = ANCHOR * basis[s:, :]
+        across = (Q.T @ xp.astype(A, basis.dtype)) @ Q_Z
+        within = Q_Z.T @ (xp.astype(W, basis.dtype) @ Q_Z)
+        H = H + across + across.T + within
+    return OptimalCore(Q, GQ, T, (H + H.T) / 2, columns)
 
 
 def _square_root(H: Array) -> Array:
     """Return Y with Y Yᵀ = H for H positive semidefinite up to rounding."""
     xp = namespace(H)
     eigenvalues, Y = xp.linalg.eigh(H)
-    root: Array = Y * xp.sqrt(xp.where(eigenvalues > 0, eigenvalues, xp.zeros_like(eigenvalues)))
+    positive = xp.where(eigenvalues > 0, eigenvalues, xp.zeros_like(eigenvalues))
+    root: Array = Y * xp.sqrt(positive)
     return root
 
 
 def _scaled_range_basis(A: Array) -> tuple[Array, Array]:
-    """Return Q, orthonormal on the range of A, and T with A T = Q, from scaled columns."""
+    """Return Q, orthonormal on the range of A, and T with A T = Q.
+
+    Columns are scaled to norms between 1 and 2 first, by powers of two, which do not round.
+    """
     mantissas, exponents = np.frexp(to_host(norms(A, axis=0)))
     units = like(np.where(mantissas > 0, np.ldexp(0.5, exponents), 1.0), A)
+
     Q, T = range_basis(A / units)
     return Q, T / namespace(A).astype(units, T.dtype)[:, None]
 
@@ -113,14 +145,19 @@ def project_sample(
 ) -> OptimalCore:
     """Return the optimal core of landmarks on a sample, or on `rows` of it, by position.
 
-    Landmarks that are points are added with weight `ANCHOR`. `single` multiplies by G in float32,
-    for errors above `SINGLE`.
+    Landmarks that are points are added to the sample with weight `ANCHOR`. `single` multiplies by
+    G in float32, for errors above `SINGLE`.
     """
-    rows = None if rows is not None and len(rows) == len(sample) else rows  # no copy of all rows
-    A = sample.gram.cross(slice(None) if rows is None else rows, landmarks)
     G = sample.single if single else sample.matrix
-    G = G if rows is None else take(take(G, rows), rows, axis=1)
-    W = sample.gram.within(landmarks) if landmarks.indices is None else None
+    if rows is None or len(rows) == len(sample):
+        A = sample.gram.cross(slice(None), landmarks)
+    else:
+        A = sample.gram.cross(rows, landmarks)
+        G = take(take(G, rows), rows, axis=1)
+
+    W = None
+    if landmarks.indices is None:
+        W = sample.gram.within(landmarks)
     return optimal_core(A, lambda Q: times(G, Q), W)
 
 
@@ -128,16 +165,15 @@ def project_sample(
 
 
 def fit_core(sample: Sample, landmarks: Landmarks, rows: Indices | None = None) -> FeatureMap:
-    """Return K̂ = C M Cᵀ with M = A⁺ G[S, S] A⁺ᵀ and A = k(S, Z): positive semidefinite.
-
-    On the sample, or on `rows` of it, no M gives a smaller ‖G − A M Aᵀ‖; the cost does not depend
-    on n.
-    """
+    """Return K̂ = C M Cᵀ with the core M that is optimal on the sample, or on `rows` of it."""
     return _make_learner(sample, landmarks, project_sample(sample, landmarks, rows))
 
 
 def core_on(gram: Gram, landmarks: Landmarks, row_cap: int, rng: np.random.Generator) -> FeatureMap:
-    """Return the joint approximation on given landmarks, from `row_cap` rows or four for each."""
+    """Return the joint approximation on given landmarks.
+
+    The sample has `row_cap` rows, or four for each landmark, and the landmarks that are columns.
+    """
     sample = take_sample(gram, max(row_cap, ROWS_PER_LANDMARK * len(landmarks)), rng)
     if landmarks.indices is not None:
         sample = Sample.of(gram, np.union1d(sample.indices, landmarks.indices))
@@ -155,8 +191,10 @@ def fit_landmarks(
     sample: Sample, landmarks: Landmarks, core: OptimalCore | None = None, *, single: bool = False
 ) -> Fit:
     """Return the joint approximation on landmarks, and its error on the sample."""
-    core = project_sample(sample, landmarks, single=single) if core is None else core
+    if core is None:
+        core = project_sample(sample, landmarks, single=single)
     learner = _make_learner(sample, landmarks, core)
+
     G = sample.single if single else sample.matrix
     return Fit(learner, core.relative_error(G, single=single))
 
@@ -167,19 +205,27 @@ def _make_learner(sample: Sample, landmarks: Landmarks, core: OptimalCore) -> Fe
 
 
 def select_best(sample: Sample, *fits: Fit) -> FeatureMap:
-    """Return the approximation with the smallest error on the sample, plain Nyström among them."""
-    if min(fit.error for fit in fits) < NEAR_ROUNDING:
-        learners = [fit.learner for fit in fits]
-        learners += [fit_scaled(sample.gram, learner.landmarks) for learner in learners]
-        eps = sample.gram.eps
-        features = (features_of(sample.gram, learner.round_to(eps)) for learner in learners)
-        errors = (relative_error(sample.matrix, F) for F in features)
-        fits = tuple(map(Fit, learners, errors))
-    return min(fits, key=lambda fit: fit.error).learner
+    """Return the approximation with the smallest error on the sample.
+
+    Where errors are near rounding, plain Nyström on the same landmarks takes part, because it
+    loses fewer digits, and all errors are computed anew.
+    """
+    if min(fit.error for fit in fits) >= NEAR_ROUNDING:
+        return min(fits, key=lambda fit: fit.error).learner
+
+    gram = sample.gram
+    learners = [fit.learner for fit in fits]
+    learners += [fit_scaled(gram, learner.landmarks) for learner in learners]
+
+    errors = []
+    for learner in learners:
+        F = features_of(gram, learner.round_to(gram.eps))
+        errors.append(relative_error(sample.matrix, F))
+    return learners[int(np.argmin(errors))]
 
 
 def fit_scaled(gram: Gram, landmarks: Landmarks) -> FeatureMap:
-    """Return plain Nyström, with landmarks in units of their own size: (D W D)⁺ between two D.
+    """Return plain Nyström, with landmarks in units of their own size: D (D W D)⁺ D.
 
     On centroids of protein, polynomial kernel, c = 240, the error is 3.3e-12, and 5.5e-7 without.
     """
@@ -193,5 +239,7 @@ def relative_error(G: Array, F: Array) -> float:
     xp = namespace(F)
     F = xp.astype(F, xp.float64, copy=False)
     rows = np.unique(np.linspace(0, G.shape[0] - 1, ERROR_ROWS).astype(np.intp))
+
     part = take(G, rows)
-    return float(norms(part - take(F, rows) @ F.T)) / (float(norms(part)) or 1.0)
+    missed = part - take(F, rows) @ F.T
+    return float(norms(missed)) / (float(norms(part)) or 1.0)

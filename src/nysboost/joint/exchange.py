@@ -8,6 +8,8 @@ contribute least are removed one by one: one product with G is enough.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy.linalg import qr
 
@@ -15,78 +17,106 @@ from nysboost.features.feature_map import features_of
 from nysboost.features.nystrom import fit_learner, residual_diagonal
 from nysboost.gram import Gram, Landmarks, Sample, pool
 from nysboost.joint.core import Fit, OptimalCore, fit_landmarks, project_sample
-from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host, take, to_host
+from nysboost.joint.joint_constants import BATCH, CANDIDATES, EXCHANGES, MOST, MUCH
+from nysboost.numerics.arrays import (
+    Array,
+    Floats,
+    Indices,
+    floats_on_host,
+    like,
+    namespace,
+    take,
+    to_host,
+)
 from nysboost.numerics.linalg import choose_largest, norms, pivoted_cholesky, range_basis
 from nysboost.numerics.threads import threads_for
 from nysboost.numerics.tolerances import EPS, NEAR_ROUNDING, SINGLE, cutoff
-
-CANDIDATES = 0.5
-"""Number of candidate rows, as a share of the number of landmarks."""
-
-EXCHANGES = 3
-"""Largest number of exchanges; one is enough unless `MUCH` or `MOST` asks for another."""
-
-MUCH, MOST = 0.25, 0.75
-"""Exchange again if the squared error fell below MUCH of what it was (with 0.3 to 0.46 left, 3 to
-5 % more is gained), or if more than MOST of the candidates became landmarks."""
-
-BATCH = 32
-"""Landmarks removed between two updates of the other contributions."""
 
 
 def exchange_landmarks(sample: Sample, landmarks: Landmarks) -> tuple[Fit, OptimalCore]:
     """Replace landmarks by rows with a large residual, as long as the error falls.
 
-    Returns the joint approximation on the new landmarks, and the core of these and all candidates
-    of the last exchange. Landmarks are points, or positions in the sample.
+    Parameters
+    ----------
+    sample : Sample
+    landmarks : Landmarks
+        Points, or positions in the sample.
+
+    Returns
+    -------
+    fit : Fit
+        The joint approximation on the new landmarks.
+    core : OptimalCore
+        The core of these and of all candidates of the last exchange.
     """
-    whole = to_host(sample.gram.diag()).sum()
+    trace = to_host(sample.gram.diag()).sum()
     for _ in range(EXCHANGES):
-        rows, missing = find_missed_rows(sample.gram, landmarks)
+        rows, missed_trace = find_missed_rows(sample.gram, landmarks)
+
         # ‖R‖ ≥ tr R / √s and ‖G‖ ≤ tr G bound the error from below
-        single = bool(missing > SINGLE * len(sample) ** 0.5 * whole)
+        single = bool(missed_trace > SINGLE * len(sample) ** 0.5 * trace)
+
+        # add all candidates, then keep the best
         grown = pool([landmarks, sample.gram.landmarks(rows)])
         core = project_sample(sample, grown, single=single)
         with threads_for(len(grown)):
             norm = float(norms(sample.single if single else sample.matrix))
-            kept, gains = select_landmarks(core, len(landmarks), norm)
+            kept, again = select_landmarks(core, len(landmarks), norm)
         landmarks = grown.take(kept)
-        if not gains:
+        if not again:
             break
     return fit_landmarks(sample, landmarks, core.restrict(kept), single=single), core
+
+
+# Candidates
 
 
 def find_missed_rows(gram: Gram, landmarks: Landmarks) -> tuple[Indices, float]:
     """Return distinct rows with a large residual of plain Nyström, and the residual's trace.
 
-    They are Cholesky pivots of the residual on rows of which half have its largest diagonal
-    entries and half are drawn by their squares; a second round finds rows hidden by a large group.
+    Half of the rows are found in a first round. A second round, with these as landmarks too, finds
+    rows that a large group had hidden.
     """
     size = max(1, round(CANDIDATES * len(landmarks)))
-    rows, trace = _find_pivots(gram, landmarks, -(-size // 2))
-    known = pool([landmarks, gram.landmarks(rows)]) if len(rows) else landmarks
-    others, _ = _find_pivots(gram, known, size // 2)
-    return np.concatenate([rows, others]), trace
+    first, trace = _find_pivots(gram, landmarks, -(-size // 2))
+
+    known = landmarks
+    if len(first):
+        known = pool([landmarks, gram.landmarks(first)])
+    second, _ = _find_pivots(gram, known, size // 2)
+    return np.concatenate([first, second]), trace
 
 
 def _find_pivots(gram: Gram, landmarks: Landmarks, size: int) -> tuple[Indices, float]:
-    """Return pivots of the residual among four times as many rows, and its trace."""
+    """Return Cholesky pivots of the residual among four times as many rows, and its trace."""
     learner = fit_learner(gram, landmarks, len(landmarks))
     diagonal = residual_diagonal(gram, learner)
     count = min(4 * size, int(np.count_nonzero(diagonal)))
     if count == 0:
         return np.arange(0), 0.0
-    most = np.argsort(-diagonal, kind="stable")[: -(-count // 2)]
-    reached = np.cumsum((diagonal / diagonal.max()) ** 2)  # at equal steps of which rows are drawn
-    steps = (np.arange(count // 2) + 0.5) / max(count // 2, 1) * reached[-1]
-    drawn = np.minimum(np.searchsorted(reached, steps), len(reached) - 1)
-    rows = np.union1d(most, drawn)
+
+    rows = _choose_rows(diagonal, count)
     F = floats_on_host(features_of(gram, learner, rows))
     residual = floats_on_host(gram.block(rows, rows)) - F @ F.T
+
     floor = cutoff(len(rows), EPS) * float(np.diag(residual).max())
-    chosen: Indices = rows[pivoted_cholesky(residual, choose_largest(floor), size)]
-    return chosen, float(diagonal.sum())
+    pivots: Indices = rows[pivoted_cholesky(residual, choose_largest(floor), size)]
+    return pivots, float(diagonal.sum())
+
+
+def _choose_rows(diagonal: Floats, count: int) -> Indices:
+    """Return about `count` rows: half the largest residuals, half in proportion to the squares."""
+    largest = np.argsort(-diagonal, kind="stable")[: -(-count // 2)]
+
+    # systematic sampling: at equal steps of the cumulated squares
+    cumulated = np.cumsum((diagonal / diagonal.max()) ** 2)
+    half = count // 2
+    steps = (np.arange(half) + 0.5) / max(half, 1) * cumulated[-1]
+    drawn = np.minimum(np.searchsorted(cumulated, steps), len(diagonal) - 1)
+    return np.union1d(largest, drawn)
+
+
+# Selection
 
 
 def select_landmarks(core: OptimalCore, c: int, norm: float) -> tuple[Indices, bool]:
@@ -95,74 +125,130 @@ def select_landmarks(core: OptimalCore, c: int, norm: float) -> tuple[Indices, b
     `core` is that of all landmarks and candidates, `norm` that of the sample's Gram matrix. The
     first c are kept where the others would be worse.
     """
-    B, H = core.columns, core.H
-    (rank, size), after = B.shape, 0.0
-    kept = np.arange(size)
-    if rank < size:  # independent columns are enough
-        kept = np.sort(qr(to_host(B), mode="r", pivoting=True)[1][: max(c, rank)])
+    rank, size = core.columns.shape
+    norm_in_range = float(norms(core.H))
+
+    kept = _independent_columns(core.columns, c)
+    after = 0.0
     if len(kept) > c:
-        inverse = arrays.namespace(B).linalg.inv(take(B, kept, axis=1))
-        stay, after = remove_landmarks(inverse, H, c)
+        T = namespace(core.columns).linalg.inv(take(core.columns, kept, axis=1))
+        stay, after = remove_landmarks(T, core.H, c)
         kept = kept[stay]
-    before, reached = error_outside(B[:, :c], H), float(norms(H))
-    if not after < before - (cutoff(rank, EPS) * reached) ** 2:
+
+    before = error_outside(core.columns[:, :c], core.H)
+    rounding = (cutoff(rank, EPS) * norm_in_range) ** 2
+    if not after < before - rounding:
         return np.arange(c), False
-    beyond = max(0.0, norm**2 - reached**2)  # error outside the range of all candidates
+
+    # what no candidate can explain is part of both errors
+    beyond = max(0.0, norm**2 - norm_in_range**2)
     if after + beyond < (NEAR_ROUNDING * norm) ** 2:
         return kept, False
-    much = after + beyond <= MUCH * (before + beyond)
-    return kept, much or int(np.sum(kept >= c)) >= MOST * (size - c)
+    fell_much = after + beyond <= MUCH * (before + beyond)
+    took_most = int(np.sum(kept >= c)) >= MOST * (size - c)
+    return kept, fell_much or took_most
+
+
+def _independent_columns(B: Array, c: int) -> Indices:
+    """Return the columns of B (r, k) that span its range, at least c of them; all if independent.
+
+    They are the first pivots of a QR factorisation.
+    """
+    rank, size = B.shape
+    if rank == size:
+        return np.arange(size)
+    pivots = qr(to_host(B), mode="r", pivoting=True)[1]
+    return np.sort(pivots[: max(c, rank)])
 
 
 def error_outside(B: Array, H: Array) -> float:
     """Return ‖H − P H P‖², with P the projector onto the range of B."""
     Q, _ = range_basis(B)
-    return float(norms(H - Q @ (Q.T @ H @ Q) @ Q.T)) ** 2
+    projected = Q @ (Q.T @ H @ Q) @ Q.T
+    return float(norms(H - projected)) ** 2
 
 
 def remove_landmarks(T: Array, H: Array, c: int) -> tuple[Indices, float]:
     """Remove the landmarks that contribute least, one by one, and return the c that remain.
 
-    `T` (k, r) holds the rows of C⁺ in the basis Q, `H` (r, r) is Qᵀ G Q. The second result is ‖H −
-    P H P‖², with P the projector onto the range that is left.
+    Parameters
+    ----------
+    T : array of shape (k, r)
+        The rows of C⁺ in the basis Q.
+    H : array of shape (r, r)
+        Qᵀ G Q.
+    c : int
+        Landmarks that remain.
+
+    Returns
+    -------
+    left : array of shape (c,)
+    error : float
+        ‖H − P H P‖², with P the projector onto the range that is left.
     """
-    left, total = np.arange(T.shape[0]), 0.0
+    left = np.arange(T.shape[0])
     HT: Array = T @ H
+    error = 0.0
     while len(left) > c:
-        cheapest = np.argsort(_costs(T, HT))[: 2 * BATCH]
-        near, Hnear = (to_host(take(part, cheapest)) for part in (T, HT))
-        gone, U, costs = _remove_from_batch(near, Hnear, min(BATCH, len(left) - c))
-        stay, u = np.delete(np.arange(len(left)), cheapest[gone]), arrays.like(U, T)
-        left, T, HT = left[stay], take(T, stay), take(HT, stay)
-        HT = _project_out(u, HT - (T @ u.T) @ (u @ H))
-        T, H = _project_out(u, T), _project_out(u, _project_out(u, H).T)
-        total += costs
-    return left, total
+        # remove a batch from among twice as many of the least contributions
+        cheapest = np.argsort(_contributions(T, HT))[: 2 * BATCH]
+        count = min(BATCH, len(left) - c)
+        batch = _remove_batch(to_host(take(T, cheapest)), to_host(take(HT, cheapest)), count)
+        error += batch.error
+
+        stay = np.delete(np.arange(len(left)), cheapest[batch.removed])
+        left = left[stay]
+        T = take(T, stay)
+        HT = take(HT, stay)
+
+        # project the batch's directions U out of T and of both sides of H
+        U = like(batch.U, T)
+        HT = _project_out(U, HT - (T @ U.T) @ (U @ H))
+        T = _project_out(U, T)
+        H = _project_out(U, _project_out(U, H).T)
+    return left, error
 
 
-def _remove_from_batch(T: Array, HT: Array, count: int) -> tuple[Indices, Floats, float]:
-    """Return which of a few landmarks are removed, their unit vectors, and the error they add."""
-    here, gone, U, total = np.arange(len(T)), list[int](), [], 0.0
+class RemovedBatch(NamedTuple):
+    """Removed landmarks: their positions, their unit vectors U, and the error that they add."""
+
+    removed: Indices
+    U: Floats
+    error: float
+
+
+def _remove_batch(T: Array, HT: Array, count: int) -> RemovedBatch:
+    """Remove `count` of a few landmarks, updating the other contributions after each."""
+    left = np.arange(len(T))
+    removed: list[int] = []
+    directions: list[Array] = []
+    error = 0.0
     for _ in range(count):
-        costs = _costs(T, HT)
-        least = int(np.argmin(costs))
-        size = np.linalg.norm(T[least])
-        u, Hu = T[least] / size, HT[least] / size
-        gone.append(int(here[least]))
-        U.append(u)
-        total += float(costs[least])
-        here = np.delete(here, least)
-        T, HT = (np.delete(part, least, axis=0) for part in (T, HT))
+        contributions = _contributions(T, HT)
+        least = int(np.argmin(contributions))
+        removed.append(int(left[least]))
+        error += float(contributions[least])
+
+        length = np.linalg.norm(T[least])
+        u = T[least] / length
+        Hu = HT[least] / length
+        directions.append(u)
+
+        left = np.delete(left, least)
+        T = np.delete(T, least, axis=0)
+        HT = np.delete(HT, least, axis=0)
         HT = _project_out(u[None], HT - np.outer(T @ u, Hu))
         T = _project_out(u[None], T)
-    return np.array(gone), np.array(U), total
+    return RemovedBatch(np.array(removed), np.array(directions), error)
 
 
-def _costs(T: Array, HT: Array) -> Floats:
+def _contributions(T: Array, HT: Array) -> Floats:
     """Return 2‖H u‖² − (uᵀ H u)² for the unit vectors u along the rows of T, on the host."""
-    xp = arrays.namespace(T)
-    squares, along, whole = (to_host(xp.sum(part, axis=1)) for part in (T * T, T * HT, HT * HT))
-    return np.asarray(2 * whole / squares - (along / squares) ** 2)
+    xp = namespace(T)
+    tt = to_host(xp.sum(T * T, axis=1))
+    tHt = to_host(xp.sum(T * HT, axis=1))
+    HtHt = to_host(xp.sum(HT * HT, axis=1))
+    return np.asarray(2 * HtHt / tt - (tHt / tt) ** 2)
 
 
 def _project_out(U: Array, rows: Array) -> Array:

@@ -1,19 +1,28 @@
 """Refinement: L-BFGS on the landmarks, with the joint approximation's error on a sample as loss.
 
 With C = k(S, Z) and P the projector onto its range, the error is ‖G − P G P‖. It depends on about
-as many leading eigenvectors of G as there are landmarks, so that G is replaced by F Fᵀ of little
-more than that rank, and no step multiplies by the s×s matrix.
+as many leading eigenvectors of G as there are landmarks. So G is replaced by F Fᵀ of little more
+than that rank, and no step multiplies by the s×s matrix.
 """
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from nysboost.gram import KernelGram, Landmarks, Sample
 from nysboost.joint.core import Fit, OptimalCore, relative_error
-from nysboost.kernels import Kernel
+from nysboost.joint.joint_constants import (
+    FEWEST_STEPS,
+    POWERS,
+    RANK,
+    REFINING,
+    STEPS_OF_ALL,
+    WORTH,
+)
+from nysboost.kernels import Evaluator, Kernel
 from nysboost.numerics.arrays import Array, identity, like, namespace, to_host
 from nysboost.numerics.descent import descend
 from nysboost.numerics.linalg import norms, orthonormalise, range_basis, times
@@ -32,17 +41,6 @@ from nysboost.numerics.tolerances import (
     cutoff,
 )
 
-FEWEST, STEPS_OF_ALL = 18, 8400
-"""At most STEPS_OF_ALL / c steps with c landmarks, but no fewer than FEWEST."""
-
-WORTH = 0.002
-"""L-BFGS stops after two steps in a row that each reduce the loss by less than this share. With
-0.0025 the error on MNIST, c = 240, is 0.3 % larger, in 4 % less time; 0.0015 takes a tenth more on
-Covertype."""
-
-REFINING = 0.9
-"""Share of a joint fit's time that refinement takes, as assumed by the progress bar."""
-
 
 def refine(sample: Sample, fit: Fit, core: OptimalCore) -> Landmarks:
     """Return landmarks with a smaller error on the sample, by L-BFGS from those of `fit`.
@@ -50,42 +48,73 @@ def refine(sample: Sample, fit: Fit, core: OptimalCore) -> Landmarks:
     The logarithm of the loss is minimised over landmarks in units of the data's spread. The range
     of `core` is where the search for the largest eigenvectors of the sample's G begins.
     """
-    gram, landmarks = sample.gram, fit.learner.landmarks
+    gram = sample.gram
+    landmarks = fit.learner.landmarks
     assert isinstance(gram, KernelGram)
-    X, rounded = (part.rows.take(slice(None)) for part in (gram, gram.in_float32()))
+
+    X = gram.rows.take(slice(None))
     xp = namespace(X)
-    exact, Z = (xp.astype(part, xp.float64, copy=False) for part in (X, landmarks.points))
-    with np.errstate(over="ignore", invalid="ignore"):
-        unit = float(xp.sqrt(xp.sum(xp.var(exact, axis=0)))) or 1.0
+    exact = xp.astype(X, xp.float64, copy=False)
+    unit = _spread(exact)
     if not np.isfinite(unit):  # squares overflow: keep the landmarks
         return landmarks
+
+    # the loss on G ≈ F Fᵀ
     G = sample.single if fit.error > SINGLE else sample.matrix
     F = low_rank_factor(G, core, len(landmarks))
-    outside, coarse = relative_error(G, F) ** 2, fit.error**2 > SHALLOW
-    loss = ProjectionLoss(gram.kernel, exact, F, rounded, outside, coarse)
-    steps, work = max(FEWEST, STEPS_OF_ALL // len(landmarks)), current()
+    loss = ProjectionLoss(
+        gram.kernel,
+        exact,
+        F,
+        rounded=gram.in_float32().rows.take(slice(None)),
+        outside=relative_error(G, F) ** 2,
+        coarse=fit.error**2 > SHALLOW,
+    )
+
+    steps = max(FEWEST_STEPS, STEPS_OF_ALL // len(landmarks))
+    work = current()
     if not work.total:  # not part of a larger fit
         work.begin(len(sample) * steps / REFINING)
 
     def objective(scaled: Array) -> tuple[float, Array]:
+        """Return log(loss) and its gradient, for landmarks in units of the data's spread."""
         value, gradient = loss(scaled * unit)
         work.step(len(sample))
         if value < NOTHING_LEFT:
-            gradient = xp.zeros_like(gradient)  # which ends the descent
+            gradient = xp.zeros_like(gradient)  # ends the descent
         return float(np.log(value)), gradient * (unit / value)
 
-    Z = descend(objective, Z / unit, steps, WORTH) * unit
+    start = xp.astype(landmarks.Z, xp.float64, copy=False)
+    Z = descend(objective, start / unit, steps, WORTH) * unit
     gram.counter.count += loss.evaluations * len(sample) * len(landmarks)
     return Landmarks(None, like(Z, X))
+
+
+def _spread(X: Array) -> float:
+    """Return the square root of the total variance; 1 if all rows are equal."""
+    xp = namespace(X)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float(xp.sqrt(xp.sum(xp.var(X, axis=0)))) or 1.0
 
 
 class ProjectionLoss:
     """Z ↦ ‖F Fᵀ − P F Fᵀ P‖² / ‖F Fᵀ‖² and its gradient, P the projector onto range k(X, Z).
 
     With C = k(X, Z), P = Q Qᵀ, C⁺ = T Qᵀ and H = Qᵀ F Fᵀ Q the gradient with respect to C is
-    −4 (I − P) F (Fᵀ Q H Tᵀ) / ‖F Fᵀ‖². `X` (s, d) and `F` (s, r) are in float64; `rounded` is X in
-    float32, for gradients, or None. `outside` is the squared error of F Fᵀ, added to the loss.
-    `coarse` says whether float32 is accurate enough for the first evaluation.
+
+        −4 (I − P) F (Fᵀ Q H Tᵀ) / ‖F Fᵀ‖².
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : array of shape (s, d), float64
+    F : array of shape (s, r), float64
+    rounded : array of shape (s, d), float32, or None
+        X for gradients, and for kernel values where float32 is accurate enough.
+    outside : float
+        The squared error of F Fᵀ, added to the loss.
+    coarse : bool
+        Whether float32 is accurate enough for the first evaluation.
     """
 
     def __init__(
@@ -97,69 +126,126 @@ class ProjectionLoss:
         outside: float = 0.0,
         coarse: bool = False,
     ):
-        self.kernel, self.X, self.F = kernel, X, F
+        self.kernel = kernel
+        self.X = X
+        self.F = F
         self.rounded = X if rounded is None else rounded
         self.norm = float(norms(F.T @ F)) or 1.0
-        self.outside, self.evaluations = outside, 0
+        self.outside = outside
+        self.evaluations = 0
         self._coarse = coarse
         self._last: Array | None = None  # T of an evaluation that a nearby one may start from
-        points = X, self.rounded
-        self._against = cache(lambda coarse: kernel.against(points[coarse]))
-        self._F = cache(lambda precision: namespace(F).astype(F, precision, copy=False))
+        self._F_by_dtype: dict[Any, Array] = {}
 
     def __call__(self, Z: Array) -> tuple[float, Array]:
         """Return the loss and its gradient, shape (c, d)."""
         self.evaluations += 1
-        xp, X = namespace(Z), self.rounded if self._coarse else self.X
-        C = self._against(self._coarse)(xp.astype(Z, X.dtype, copy=False)).T
-        A, U, T = self._basis(xp.astype(C, xp.float64, copy=False))  # Q = A U = C T
+        C = self._evaluate_kernel(Z)
+        xp = namespace(C)
+        A, U, T = self._find_basis(xp.astype(C, xp.float64, copy=False))
+
+        # H and the right factor of the gradient, all of them small
         AF = A.T @ self.F
         with threads_for(AF.shape[1]):
             QF = U.T @ AF
             H = QF @ QF.T
             right: Array = QF.T @ (H / self.norm @ T.T) * (-4 / self.norm)
-            inner = U @ QF
+            shares = U @ QF
+
+        # (I − P) F, the left factor
         loss = 1 - (float(norms(H)) / self.norm) ** 2
-        precision = C.dtype if loss > CLEAR else xp.float64
-        basis, shares = (xp.astype(B, precision, copy=False) for B in (A, inner))
-        missed = self._F(precision) - basis @ shares  # (I − P) F
-        if loss < CANCELLED:  # 2⟨Fᵀ P F, F'ᵀ F'⟩ + ‖F'ᵀ F'‖², with F' = (I − P) F, does not cancel
-            gap: Array = missed.T @ missed / self.norm
-            loss = float(xp.sum((2 * (QF.T @ QF) / self.norm + gap) * gap))
-            loss = max(loss, float(np.finfo(np.float64).tiny))
+        dtype = C.dtype if loss > CLEAR else xp.float64
+        projected = xp.astype(A, dtype, copy=False) @ xp.astype(shares, dtype, copy=False)
+        missed = self._F_in(dtype) - projected
+
+        if loss < CANCELLED:
+            loss = self._loss_without_cancellation(QF, missed)
             self._last = None  # near rounding the basis is computed anew
         loss += self.outside
         self._coarse = loss > SHALLOW
+        return loss, self._pull_back(Z, C, missed, right)
+
+    def _evaluate_kernel(self, Z: Array) -> Array:
+        """Return C = k(X, Z), in float32 where the last loss was large enough."""
+        xp = namespace(Z)
+        if self._coarse:
+            return self._rounded_evaluator(xp.astype(Z, self.rounded.dtype, copy=False)).T
+        return self._exact_evaluator(xp.astype(Z, self.X.dtype, copy=False)).T
+
+    @cached_property
+    def _exact_evaluator(self) -> Evaluator:
+        return self.kernel.against(self.X)
+
+    @cached_property
+    def _rounded_evaluator(self) -> Evaluator:
+        return self.kernel.against(self.rounded)
+
+    def _F_in(self, dtype: Any) -> Array:  # noqa: N802
+        """Return F in a precision, converted once."""
+        if dtype not in self._F_by_dtype:
+            self._F_by_dtype[dtype] = namespace(self.F).astype(self.F, dtype, copy=False)
+        return self._F_by_dtype[dtype]
+
+    def _loss_without_cancellation(self, QF: Array, missed: Array) -> float:
+        """Return 2⟨Fᵀ P F, F'ᵀ F'⟩ + ‖F'ᵀ F'‖² with F' = (I − P) F, relative to ‖F Fᵀ‖²."""
+        xp = namespace(QF)
+        gap: Array = missed.T @ missed / self.norm
+        loss = float(xp.sum((2 * (QF.T @ QF) / self.norm + gap) * gap))
+        return max(loss, float(np.finfo(np.float64).tiny))
+
+    def _pull_back(self, Z: Array, C: Array, left: Array, right: Array) -> Array:
+        """Return the gradient in Z, in float64, from its factors in C: left · right."""
+        xp = namespace(Z)
         X = self.rounded if self._coarse else self.X
         size = max_abs(right) or 1.0  # may be out of float32's range
-        parts = (Z, C, missed, right / size)
-        z, values, left, right = (xp.astype(part, X.dtype, copy=False) for part in parts)
+
+        z = xp.astype(Z, X.dtype, copy=False)
+        values = xp.astype(C, X.dtype, copy=False)
+        left = xp.astype(left, X.dtype, copy=False)
+        right = xp.astype(right / size, X.dtype, copy=False)
         gradient = self.kernel.pullback(X, z, values, (right.T @ left.T).T)
-        return loss, xp.astype(gradient, xp.float64, copy=False) * size
+        return xp.astype(gradient, xp.float64, copy=False) * size
 
-    def _basis(self, C: Array) -> tuple[Array, Array, Array]:
-        """Return A, U and T with an orthonormal basis Q = A U = C T, from the previous T if near.
+    def _find_basis(self, C: Array) -> FactoredBasis:
+        """Return an orthonormal basis of the range of C, from that of the last C where possible."""
+        near = self._update_basis(C)
+        if near is not None:
+            return near
+        A, T = range_basis(C)
+        self._last = T
+        return FactoredBasis(A, identity(A.shape[1], A), T)
 
-        A is C, or C times the last T where CᵀC would lose too many digits.
-        """
-        A, last, U = C, self._last, None
-        if last is not None and last.shape[0] == last.shape[1]:
-            S, start = C.T @ C, last
-            if EPS * float(namespace(C).linalg.trace(S)) * float(norms(last)) ** 2 > SQUARABLE:
-                A, start = C @ last, identity(last.shape[0], C)
-                S = A.T @ A
-            with threads_for(C.shape[1]):
-                U = orthonormalise(S, start)
-        if last is None or U is None:
-            A, self._last = range_basis(C)
-            return A, identity(A.shape[1], A), self._last
-        self._last = U if A is C else last @ U
-        return A, U, self._last
+    def _update_basis(self, C: Array) -> FactoredBasis | None:
+        """Return the basis that starts from the last T; None where C is too far from the last."""
+        last = self._last
+        if last is None or last.shape[0] != last.shape[1]:
+            return None
+
+        # squares of C itself, unless CᵀC loses too many digits
+        A = C
+        S = C.T @ C
+        lost = EPS * float(namespace(C).linalg.trace(S)) * float(norms(last)) ** 2
+        ill_conditioned = lost > SQUARABLE
+        start = last
+        if ill_conditioned:
+            A = C @ last
+            S = A.T @ A
+            start = identity(last.shape[0], C)
+
+        with threads_for(C.shape[1]):
+            U = orthonormalise(S, start)
+        if U is None:
+            return None
+        self._last = last @ U if ill_conditioned else U
+        return FactoredBasis(A, U, self._last)
 
 
-POWERS, RANK = 2, 1.1
-"""Steps of subspace iteration, and columns of F for each landmark: within 0.2 % of the error of G
-itself."""
+class FactoredBasis(NamedTuple):
+    """An orthonormal basis Q = A U = C T, where A is C, C times the last T, or Q itself."""
+
+    A: Array
+    U: Array
+    T: Array
 
 
 def low_rank_factor(G: Array, core: OptimalCore, c: int) -> Array:
@@ -171,7 +257,10 @@ def low_rank_factor(G: Array, core: OptimalCore, c: int) -> Array:
     for _ in range(POWERS):
         V = F / norms(F, axis=0)
         F = _multiply_root(V, times(G, V))
-    return F[:, max(0, F.shape[1] - round(RANK * c)) :]
+
+    # columns stand by rising norm
+    rank = round(RANK * c)
+    return F[:, max(0, F.shape[1] - rank) :]
 
 
 def _multiply_root(V: Array, GV: Array) -> Array:
@@ -179,6 +268,8 @@ def _multiply_root(V: Array, GV: Array) -> Array:
     xp = namespace(V)
     H = V.T @ GV
     eigenvalues, Y = xp.linalg.eigh((H + H.T) / 2)
-    unknown = int((to_host(eigenvalues) <= cutoff(ROUNDING, EPS) * float(eigenvalues[-1])).sum())
+
+    floor = cutoff(ROUNDING, EPS) * float(eigenvalues[-1])
+    unknown = int((to_host(eigenvalues) <= floor).sum())
     F: Array = GV @ (Y[:, unknown:] / xp.sqrt(eigenvalues[unknown:]))
     return F
