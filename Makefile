@@ -36,11 +36,11 @@ test-parallel: $(STAMP)  ## Run every test of the estimators on four threads at 
 VERSIONS ?= 3.12 3.13 3.14
 
 test-versions:  ## Run the tests with other versions of Python (VERSIONS="3.12 3.13"), those that are here
-	for version in $(VERSIONS); do \
-	  command -v python$$version > /dev/null || { echo "python$$version is not here"; continue; }; \
-	  python$$version -m venv .venv-$$version && \
-	  .venv-$$version/$(SCRIPTS)/python -m pip install --quiet --editable '.[test]' && \
-	  .venv-$$version/$(SCRIPTS)/python -m pytest --numprocesses auto --dist worksteal || exit 1; \
+	for python in $$($(PYTHON) tools/pythons.py $(VERSIONS)); do \
+	  $$python --version && environment=.venv-$$(basename $$python) && \
+	  $$python -m venv $$environment && \
+	  $$environment/$(SCRIPTS)/python -m pip install --quiet --editable '.[test]' && \
+	  $$environment/$(SCRIPTS)/python -m pytest --numprocesses auto --dist worksteal $(TESTS) || exit 1; \
 	done
 
 test-slow: $(STAMP)  ## Run the tests that take minutes: the paper's simulation, 20 seeds
