@@ -106,7 +106,7 @@ class Graph:
     """A graph of ONNX: call it with an operator and its inputs, tensors or arrays."""
 
     def __init__(self) -> None:
-        self._onnx: Any = import_optional("onnx", "onnx")
+        self._onnx: Any = import_optional("onnx")
         parts: tuple[list[Any], ...] = ([], [], [], [])
         self._nodes, self._arrays, self._inputs, self._outputs = parts
 

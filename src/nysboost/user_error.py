@@ -55,13 +55,13 @@ def with_exit_code(code: int) -> Iterator[None]:
         raise UserError(str(error), code) from error
 
 
-def import_optional(module: str, extra: str) -> ModuleType:
-    """Import an optional package, or say which extra of nysboost brings it."""
+def import_optional(module: str) -> ModuleType:
+    """Import an optional package, or say how to install it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
         package = module.partition(".")[0]
         raise UserError(
             f"This needs the package {package}, which is not installed: "
-            f"pip install 'nysboost[{extra}]' brings it."
+            "pip install 'nysboost[all]' brings it."
         ) from error

@@ -109,7 +109,7 @@ def test_a_missing_package_names_the_extra(command, monkeypatch):
     monkeypatch.setitem(sys.modules, "rich", None)
     status, _, err = command("list")
     assert status == 2
-    assert "nysboost[experiments]" in err
+    assert "nysboost[all]" in err
 
 
 def test_help_as_a_module_does_not_wait_for_scikit_learn():

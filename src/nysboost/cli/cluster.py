@@ -27,7 +27,7 @@ CHUNK_BYTES = 2**26
 @contextmanager
 def connect(address: str) -> Iterator[None]:
     """Connect to a Dask scheduler and say where its progress is seen, or that nobody answers."""
-    distributed, dask = import_optional("distributed", "dask"), import_optional("dask", "dask")
+    distributed, dask = import_optional("distributed"), import_optional("dask")
     with dask.config.set(scheduler=None):  # a client that fails does not put it back
         client, why = None, ""
         try:
@@ -95,7 +95,7 @@ def _read_lines(start: int, size: int, file: CsvFile, columns: list[str]) -> Any
     import pyarrow as pa
 
     with file.path.open("rb") as stream:
-        block = import_optional("fsspec.utils", "dask").read_block(stream, start, size, b"\n")
+        block = import_optional("fsspec.utils").read_block(stream, start, size, b"\n")
     none = {name: file.convert(name, pa.array([], pa.string())) for name in columns}
     here = replace(file, header=0) if start else file
     rows = here.batches(columns, block) if block.strip() else ()
@@ -124,7 +124,7 @@ def write(
         n, width = map(int, result.shape)
         if out.suffix == ".zarr":
             result.rechunk({0: "auto"}).to_zarr(str(beside))
-            made = import_optional("zarr", "files").open_array(str(beside), mode="r+")
+            made = import_optional("zarr").open_array(str(beside), mode="r+")
             made.attrs["software"] = SOFTWARE
         else:
             dd.from_dask_array(result, columns=name_columns(what, width)).to_parquet(

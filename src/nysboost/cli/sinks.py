@@ -71,11 +71,11 @@ def _open_array(path: Path, block: NDArray[Any], _n: int | None) -> Iterator[Put
         array[start:] = rows
 
     if path.suffix.lower() == ".zarr":
-        array = import_optional("zarr", "files").create_array(str(path), **how)
+        array = import_optional("zarr").create_array(str(path), **how)
         array.attrs["software"] = SOFTWARE
         yield put
         return
-    with import_optional("h5py", "files").File(path, "w") as store:
+    with import_optional("h5py").File(path, "w") as store:
         store.attrs["software"] = SOFTWARE
         array = store.create_dataset("X", maxshape=(None, width), **how)
         yield put

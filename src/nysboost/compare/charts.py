@@ -113,7 +113,7 @@ def chart_bars(title: str, label: str, values: Mapping[Any, float]) -> Chart:
 
 def _set_scale(axes: Any, name: str, logarithmic: bool, values: Sequence[Any]) -> None:
     """Choose ticks that are plain numbers: whole, where all values are, or on a logarithm."""
-    ticker, axis = import_optional("matplotlib.ticker", "experiments"), getattr(axes, f"{name}axis")
+    ticker, axis = import_optional("matplotlib.ticker"), getattr(axes, f"{name}axis")
     found = np.asarray(values, dtype=np.float64)
     found = found[np.isfinite(found)]
     if logarithmic and found.size and 0 < 8 * found.min() < found.max():
@@ -130,9 +130,9 @@ def _set_scale(axes: Any, name: str, logarithmic: bool, values: Sequence[Any]) -
 @contextmanager
 def _make_figure(chart: Chart, width: float, height: float, **style: Any) -> Iterator[Any]:
     """Give a chart as a figure of matplotlib, inside its style: $ in a name begins no formula."""
-    figures = import_optional("matplotlib.figure", "experiments")
+    figures = import_optional("matplotlib.figure")
     with (
-        import_optional("matplotlib", "experiments").rc_context(STYLE | style),
+        import_optional("matplotlib").rc_context(STYLE | style),
         warnings.catch_warnings(),
     ):
         warnings.filterwarnings("ignore", message="Glyph")  # a font may lack any letter

@@ -84,7 +84,7 @@ class Page:
 
 def render(page: Page, suffix: str = ".html") -> str:
     """Return a page as HTML, where every text is escaped, or as Markdown (".md")."""
-    jinja2 = import_optional("jinja2", "experiments")
+    jinja2 = import_optional("jinja2")
     templates = jinja2.Environment(
         autoescape=jinja2.select_autoescape(),
         loader=jinja2.PackageLoader(__package__, "."),
@@ -152,7 +152,7 @@ def publish(page: Page, out: Path) -> None:
 
 def print_table(table: Table) -> None:
     """Print a table; one that goes to a file is as wide as its cells, up to a limit."""
-    import_optional("rich", "experiments")
+    import_optional("rich")
     from rich import box, console
     from rich import table as tables
 

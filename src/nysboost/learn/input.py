@@ -166,7 +166,7 @@ def _join_frames(parts: list[Any]) -> Any:
     frames = [frame.select(names) for frame in frames]
     if len({(frame.implementation, *frame.schema.items()) for frame in frames}) == 1:
         return nw.concat(frames).to_native()
-    pa = import_optional("pyarrow", "files")
+    pa = import_optional("pyarrow")
     tables = [frame.to_arrow() for frame in frames]
     try:
         return pa.concat_tables(tables, promote_options="permissive")

@@ -89,7 +89,7 @@ def list_folders(data_dir: Path | None) -> list[Path]:
 
 
 def _cache() -> Path:
-    return Path(import_optional("platformdirs", "experiments").user_cache_dir("nysboost"))
+    return Path(import_optional("platformdirs").user_cache_dir("nysboost"))
 
 
 def find(name: str, data_dir: Path | None) -> Path | None:
@@ -174,7 +174,7 @@ def _download(name: str, data_dir: Path | None, say: Callable[[str], None]) -> P
 
 def fetch(dataset: Dataset, path: Path) -> Path:
     """Download a data set and return the ``.npz`` file that it becomes."""
-    pooch = import_optional("pooch", "experiments")
+    pooch = import_optional("pooch")
     raw, how = [], {"path": path.parent / "raw", "progressbar": find_spec("tqdm") is not None}
     for address, checksum in dataset.downloads.items():
         try:

@@ -86,11 +86,11 @@ def _open(form: str, path: Path, dataset: str | None) -> Any:
             with np.load(path, allow_pickle=False) as archive:
                 return archive[_which(list(archive), dataset, path)]
         if form == ".zarr":
-            group = import_optional("zarr", "files").open(str(path), mode="r")
+            group = import_optional("zarr").open(str(path), mode="r")
             if hasattr(group, "dtype"):
                 return group
             return group[_which([name for name, _ in group.arrays()], dataset, path)]
-        file, found = import_optional("h5py", "files").File(path, "r"), list[str]()
+        file, found = import_optional("h5py").File(path, "r"), list[str]()
         file.visititems(lambda name, item: found.append(name) if hasattr(item, "dtype") else None)
         return file[_which(found, dataset, path)]
     except (NoTableError, PermissionError):

@@ -102,7 +102,7 @@ def open_table(
     if dataset is not None:
         msg = f"--dataset {dataset} names an array of a file with several, but {path} is a table."
         raise NoTableError(msg)
-    import_optional("pyarrow", "files")
+    import_optional("pyarrow")
     if path.is_dir() and not any(path.rglob("*.parquet")):
         seen = (p for p in path.iterdir() if p.name[0] not in "._")  # the others are of programs
         paths = sorted(p for p in seen if p.suffix.lower() in IN_FOLDERS)
@@ -239,7 +239,7 @@ def _open_lines(path: Path) -> ColumnFile:
 def _open_excel(path: Path) -> ColumnFile:
     import pyarrow as pa
 
-    openpyxl = import_optional("openpyxl", "files")
+    openpyxl = import_optional("openpyxl")
     with path.open("rb") as file:
         try:
             book = openpyxl.load_workbook(file, read_only=True, data_only=True)
@@ -274,7 +274,7 @@ def _in_memory(path: Path, table: Any, notes: list[str]) -> ColumnFile:
 def _formulas_without_values(path: Path, cells: list[list[Any]]) -> list[str]:
     """Return a note if cells hold a formula, but not what it gives."""
     with path.open("rb") as file:
-        book = import_optional("openpyxl", "files").load_workbook(file, read_only=True)
+        book = import_optional("openpyxl").load_workbook(file, read_only=True)
         formulas = chain.from_iterable(book.worksheets[0].iter_rows())
         pairs = zip(chain.from_iterable(cells), formulas, strict=True)
         found = [cell.coordinate for x, cell in pairs if x is None and cell.data_type == "f"]
