@@ -22,7 +22,7 @@ from nysboost.estimators.base import BaseNystroem
 from nysboost.features.feature_map import FeatureMap
 from nysboost.kernels import Gaussian, Laplacian, Linear, Matern, Metric, Polynomial
 from nysboost.learn import NystroemClassifier, NystroemRegressor
-from nysboost.learn.classification import FLOOR
+from nysboost.learn.calibration import FLOOR
 from nysboost.methods.centres import Clustered
 from nysboost.methods.fourier import Waves
 from nysboost.numerics.arrays import Floats, dense, floats_on_host
@@ -316,11 +316,12 @@ def _classify(g: Graph, model: Any) -> None:
     X, classes = _read_rows(g, model), np.asarray(model.classes_)
     found, k = _predict(model._members, X), len(classes)
     scores: Any = g("Gather", found, np.arange(k), axis=1)
-    logits = scores * model._slope + model._bias[None, :]
+    calibration = model._calibration
+    logits = scores * calibration.slope + calibration.bias[None, :]
     if model._members[0].logistic is not None:
         logits = logits + g("Gather", found, np.arange(k, 2 * k), axis=1)
-    if model._power:
-        logits = logits + np.log(np.maximum(scores, FLOOR)) * model._power
+    if calibration.power:
+        logits = logits + np.log(np.maximum(scores, FLOOR)) * calibration.power
     kind = {"i": "INT64", "u": "INT64", "b": "INT64", "f": "DOUBLE"}.get(classes.dtype.kind)
     labels = classes.astype(np.int64) if kind == "INT64" else classes
     labels = labels if kind else np.array([*map(str, classes)], dtype=object)

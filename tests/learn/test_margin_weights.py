@@ -8,7 +8,7 @@ from sklearn.svm import SVC
 
 import nysboost as nb
 from nysboost.learn import classification
-from nysboost.learn.classification import calibrate
+from nysboost.learn.calibration import calibrate
 
 X, Y = make_moons(300, noise=0.2, random_state=0)
 HOW = {"kernel": "gaussian", "metric": "one", "landmarks": "uniform", "random_state": 0}

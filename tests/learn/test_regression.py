@@ -16,7 +16,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils import estimator_checks
 
 import nysboost as nb
-from nysboost.learn.regression import _calibrate_variance
+from nysboost.learn.intervals import calibrate_variance
 from nysboost.learn.search.search import SearchResult
 
 TRAINED = {"kernel": "matern", "metric": "each", "random_state": 0}
@@ -228,9 +228,10 @@ def test_an_interval_has_the_rank_of_conformal_prediction(n, seed):
     truth, mean, spread = rng.normal(size=(3, n, 2)) ** 2
     rank = min(int(np.ceil(0.95 * (n + 1) - 1e-9)), n) - 1
     fitted = SearchResult([], truth, mean, None, [], variance=lambda: spread**2)
-    factor, floor = _calibrate_variance(fitted, np.zeros(n, dtype=bool))
-    at = np.sort(np.abs(truth - mean) / np.sqrt(spread**2 + floor[0]), axis=0)[rank]
-    np.testing.assert_allclose(factor * 1.959964, [at, at], 1e-6)
+    scales = calibrate_variance(fitted, np.zeros(n, dtype=bool))
+    for scale in scales:
+        at = np.sort(np.abs(truth - mean) / np.sqrt(spread**2 + scale.b), axis=0)[rank]
+        np.testing.assert_allclose(scale.a * 1.959964, at, 1e-6)
 
 
 @pytest.mark.parametrize("column", ["a", "kind"])

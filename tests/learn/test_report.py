@@ -8,8 +8,9 @@ from scipy.special import log_softmax
 from sklearn.base import clone
 
 import nysboost as nb
-from nysboost.learn.base import float32_suffices, permutation_importances
-from nysboost.learn.classification import calibrate, logits_of
+from nysboost.learn.calibration import calibrate
+from nysboost.learn.importances import HeldOutRows, permutation_importances
+from nysboost.learn.precision import float32_suffices
 from nysboost.learn.search.search import SearchResult
 from nysboost.rows.recognise import make_rows
 
@@ -43,9 +44,13 @@ def test_permutation_importances_of_a_linear_function_are_its_squared_weights():
     X = np.random.default_rng(0).normal(size=(1000, 3))
     weights = np.array([[3.0], [0.0], [1.0]])
     origins = np.array([0, 1, 1])
-    found = permutation_importances(lambda rows: rows @ weights, X, X @ weights, origins, 2)
+    found = permutation_importances(
+        lambda rows: rows @ weights, HeldOutRows(X, X @ weights), origins, 2
+    )
     np.testing.assert_allclose(found, [0.9, 0.1], atol=0.03)
-    nothing = permutation_importances(lambda rows: 0 * rows[:, :1], X, X[:, :1], np.arange(3), 3)
+    nothing = permutation_importances(
+        lambda rows: 0 * rows[:, :1], HeldOutRows(X, X[:, :1]), np.arange(3), 3
+    )
     np.testing.assert_allclose(nothing, 1 / 3)
 
 
@@ -56,7 +61,7 @@ def test_of_very_many_columns_few_are_shuffled_and_the_right_ones_among_them():
         shuffles.append(0)
         return rows[:, 2998:] @ np.ones((2, 1))
 
-    found = permutation_importances(predict, X, predict(X), np.arange(3000), 3000)
+    found = permutation_importances(predict, HeldOutRows(X, predict(X)), np.arange(3000), 3000)
     assert len(shuffles) < 1100
     assert set(np.flatnonzero(found)) == {2998, 2999}
 
@@ -116,7 +121,7 @@ def test_scores_that_are_probabilities_stay_what_they_are(sure):
     h = slice(0, 4000)
     fitted = SearchResult([], drawn[h], true[h], None, [])
     as_shares, as_scores = (
-        log_softmax(logits_of(true, *calibrate(fitted, shares=shares)[:3]), axis=1)
+        log_softmax(calibrate(fitted, shares=shares)[0].logits(true), axis=1)
         for shares in (True, False)
     )
     excess = [np.mean(np.sum(true * (np.log(true) - log), 1)) for log in (as_shares, as_scores)]
@@ -134,16 +139,17 @@ def machines(shift, n=2000):
 def test_a_machine_of_two_classes_keeps_its_own_intercept():
     three = machines(0.0)
     two = SearchResult([], three.truth[:, :2], three.mean[:, :2], None, [])
-    _, power, bias, _ = calibrate(two, shares=False)
-    assert power == 0
-    np.testing.assert_array_equal(bias, 0)
+    calibration, _ = calibrate(two, shares=False)
+    assert calibration.power == 0
+    np.testing.assert_array_equal(calibration.bias, 0)
 
 
 @pytest.mark.parametrize("shift", [-1.5, 1.5])
 def test_intercepts_of_several_classes_that_are_wrong_are_made_good(shift):
     fitted = machines(shift)
     labels = fitted.truth.argmax(axis=1)
-    found = logits_of(fitted.mean, *calibrate(fitted, shares=False)[:3]).argmax(axis=1)
+    calibration, _ = calibrate(fitted, shares=False)
+    found = calibration.logits(fitted.mean).argmax(axis=1)
     assert np.mean(found == labels) > np.mean(fitted.mean.argmax(axis=1) == labels) + 0.05
 
 
@@ -156,7 +162,7 @@ def test_rows_of_no_weight_have_no_say_in_the_biases():
     weights = np.repeat([1.0, 0.0], n)
     some = calibrate(SearchResult([], *both, weights, []), shares=False)
     alone = calibrate(right, shares=False)
-    np.testing.assert_allclose(some[2], alone[2], atol=0.02)
+    np.testing.assert_allclose(some[0].bias, alone[0].bias, atol=0.02)
 
 
 def data(n, noise=0.1):

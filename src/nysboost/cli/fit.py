@@ -133,9 +133,6 @@ def _fit_large(source: Source, tables: Iterable[Any], options: Namespace) -> Any
         model = _fit_numbers(X, y, str(source.target), options)
     model._table, model.schema_ = codes, schema
     name_columns(model, names, len(names))
-    if hasattr(model, "feature_importances_"):
-        shares = np.bincount(codes.origins, model.feature_importances_, minlength=len(names))
-        model.feature_importances_ = shares
     return model
 
 

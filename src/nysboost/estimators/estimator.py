@@ -85,11 +85,16 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         return copied
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what is saved: all but the training rows."""
+        """Return what is pickled: all but the training rows."""
         state: dict[str, Any] = super().__getstate__()
+        state |= self._saved_attributes()
         if "approximation_" not in state:
             return state
         return state | {"approximation_": state["approximation_"].without_data()}
+
+    def _saved_attributes(self) -> dict[str, Any]:
+        """Return the attributes that files and pickles hold."""
+        return dict(vars(self))
 
     def _summary_lines(self) -> list[str]:
         """Return lines that say what a fit found; none before it."""

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
 from nysboost.estimators.fitting import all_or_nothing, with_usual_errors
 from nysboost.learn.base import BaseLearner
+from nysboost.learn.calibration import calibrate
 from nysboost.learn.input import drop_zero_weights
+from nysboost.learn.linear_classifiers import (
+    STRENGTHS,
+    fit_beside_squares,
+    fit_in_place_of_squares,
+)
 from nysboost.learn.margins import LOSSES as MARGIN_LOSSES
-from nysboost.learn.margins import STRENGTHS, USUAL, fit_classifiers
 from nysboost.learn.search.model import Member
 from nysboost.learn.search.search import SearchResult
 from nysboost.numerics.arrays import Floats, TableLike, to_host
@@ -26,29 +29,23 @@ from nysboost.numerics.messages import unknown
 from nysboost.numerics.parameters import require_positive
 from nysboost.rows.lazy import label_largest
 from nysboost.rows.recognise import to_numbers
+from nysboost.rows.rows import Rows
 from nysboost.tables.targets import check_labels, compute_class_weights, find_classes
 
 LOSSES = ("squared", *MARGIN_LOSSES)
 
-PRIOR = 0.25
-"""Quadratic penalty on the calibration: on biases, weights, power and log(slope / 4), beside the
-summed log loss. Log losses with 0.1 and 1 are within 1 % on 12 tables."""
-
-FLOOR = 0.01
-"""Smallest score whose logarithm is taken. Log loss with the power over that without, on eight
-tables: .93 to 1.03, geometric mean .99; floors of .003 and .03 are within 1 % of that."""
-
-MOST_CLASSES, MOST_ROWS = 10, 2**16
+MOST_CLASSES = 10
 """Logistic regressions, one for each class, are fitted for at most so many classes, beyond which
-they take as long as the rest of a fit, and to at most so many rows."""
+they take as long as the rest of a fit."""
 
 
-def _adds_rows(classifier: Any) -> bool:
+def _adds_rows(classifier: NystroemClassifier) -> bool:
     """Whether rows can be added: losses of margins need all rows at once."""
     if classifier.loss != "squared":
-        loss = classifier.loss
-        msg = f"partial_fit adds rows to squared errors alone, not to loss={loss!r}: fit."
-        raise AttributeError(msg)
+        raise AttributeError(
+            "partial_fit adds rows to squared errors alone, not to "
+            f"loss={classifier.loss!r}: fit all rows at once."
+        )
     return True
 
 
@@ -116,54 +113,70 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
     C: float | None = None
     class_weight: Mapping[Any, float] | str | None = None
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
+    def _fit(self, X: TableLike, y: TableLike | None, sample_weight: ArrayLike | None) -> None:
         if self.loss not in LOSSES:
             raise ValueError(unknown("loss", self.loss, LOSSES))
         if self.C is not None:
             require_positive("C", self.C)
         labels = check_labels(y, self)
-        weights = self._weights(sample_weight, labels)
+        weights = self._sample_weight(self._times_class_weight(sample_weight, labels), len(labels))
         X, labels, weights = drop_zero_weights(X, labels, weights)
         self.classes_, codes = find_classes(labels)
-        indicators, squared = np.eye(len(self.classes_))[codes], self.loss == "squared"
-        local = self.local if squared else False  # leaves minimise squared errors
-        fitted = self._learn(X, indicators, weights, local=local, after=self._finish)
-        if not squared:  # scores are not near the indicators, but probabilities are
-            missed = fitted.truth - softmax(self._calibrated(fitted.mean), axis=1)
-            mean = np.average(missed**2, axis=0, weights=fitted.weights)
-            self.validation_error_ = float(np.sqrt(mean.mean()))
+        indicators = np.eye(len(self.classes_))[codes]
+        if self.loss == "squared":
+            self._learn(X, indicators, weights, local=self.local)
+            return
+
+        # leaves minimise squared errors, so there are none
+        fitted = self._learn(X, indicators, weights, local=False)
+        # scores are not near the indicators, but probabilities are
+        probabilities = softmax(self._calibration.logits(fitted.mean), axis=1)
+        squared = np.average((fitted.truth - probabilities) ** 2, axis=0, weights=fitted.weights)
+        self.validation_error_ = float(np.sqrt(squared.mean()))
 
     def _finish(self, fitted: SearchResult) -> SearchResult:
         """Calibrate the mixture, or linear classifiers in its place if the loss is of margins."""
         if self.loss == "squared":
             return self._add_logistic(fitted)
-        tried = [one for one in fitted.trials if one[1] > 0]
-        strengths = STRENGTHS if self.C is None else (self.C,)
-        made = [fit_classifiers(self.loss, strengths, trial, final) for trial, _, final in tried]
-        mean = np.tensordot([weight for _, weight, _ in tried], [scores for scores, _ in made], 1)
-        members = [
-            Member(refit(), weight, trial.data.codes)
-            for (trial, weight, _), (_, refit) in zip(tried, made, strict=True)
-        ]
-        fitted = replace(fitted, members=members, mean=mean)
-        self._slope, self._power, self._bias, _ = calibrate(fitted, shares=False)
-        return fitted
+        return self._replace_by_classifiers(fitted)
 
     def _add_logistic(self, fitted: SearchResult) -> SearchResult:
         """Calibrate the mixture with logistic regressions on the features of each trial."""
-        tried = fitted.trials if len(self.classes_) <= MOST_CLASSES else ()
-        fit = partial(fit_classifiers, "log", STRENGTHS[USUAL : USUAL + 1], most=MOST_ROWS)
-        made = [fit(trial, final) for trial, _, final in tried]
-        found = calibrate(fitted, [scores for scores, _ in made], shares=True)
-        self._slope, self._power, self._bias, shares = found
+        trials = fitted.trials if len(self.classes_) <= MOST_CLASSES else ()
+        classifiers = [fit_beside_squares(trial) for trial, _, _ in trials]
+        held_out = [one.scores for one in classifiers]
+        self._calibration, shares = calibrate(fitted, held_out, shares=True)
         if not shares.any():
             return fitted
+
         members = []
-        for (_, weight, final), (_, refit), share in zip(tried, made, shares, strict=True):
-            if weight > 0 or share > 0:
-                logistic = share * refit().w if share > 0 else 0 * final().model.w
-                members.append(replace(final(), logistic=logistic))
+        for (_, weight, fit_member), classifier, share in zip(
+            trials, classifiers, shares.tolist(), strict=True
+        ):
+            if weight == 0 and share == 0:
+                continue
+            member = fit_member()
+            logistic = 0 * member.model.w
+            if share > 0:
+                logistic = share * classifier.fit_to_all(member.model.features).w
+            members.append(replace(member, logistic=logistic))
         return replace(fitted, members=members)
+
+    def _replace_by_classifiers(self, fitted: SearchResult) -> SearchResult:
+        """Fit linear classifiers on the features of each member, and calibrate their mixture."""
+        strengths = STRENGTHS if self.C is None else (self.C,)
+        mean = np.zeros_like(fitted.mean)
+        members = []
+        for trial, weight, fit_member in fitted.trials:
+            if weight == 0:
+                continue
+            classifiers = fit_in_place_of_squares(self.loss, strengths, trial)
+            mean += weight * classifiers.scores
+            model = classifiers.fit_to_all(fit_member().model.features)
+            members.append(Member(model, weight, trial.data.codes))
+        fitted = replace(fitted, members=members, mean=mean)
+        self._calibration, _ = calibrate(fitted, shares=False)
+        return fitted
 
     @available_if(_adds_rows)  # type: ignore[untyped-decorator]
     @all_or_nothing
@@ -187,116 +200,91 @@ class NystroemClassifier(ClassifierMixin, BaseLearner):
         classes : array-like or None
             The labels to expect, for scikit-learn's interface; they must be in the first y.
         """
-        if not hasattr(self, "_members"):
-            if classes is not None and not np.isin(classes, np.asarray(y)).all():
-                missing = np.setdiff1d(classes, np.asarray(y)).tolist()[0]
-                raise ValueError(
-                    f"classes has the label {missing!r}, which the first y does not have, so that "
-                    "nothing can be learned about it: begin with rows of every class."
-                )
-            return self.fit(X, y, sample_weight)
+        if hasattr(self, "_members"):
+            self._refuse_new_labels([] if classes is None else classes)
+            self._add(X, y, sample_weight)
+            return self
+
+        if classes is not None and not np.isin(classes, np.asarray(y)).all():
+            missing = np.setdiff1d(classes, np.asarray(y)).tolist()[0]
+            raise ValueError(
+                f"classes has the label {missing!r}, which the first y does not have, so that "
+                "nothing can be learned about it: begin with rows of every class."
+            )
+        return self.fit(X, y, sample_weight)
+
+    def _add(self, X: TableLike, y: TableLike, sample_weight: ArrayLike | None) -> None:
+        _adds_rows(self)
         labels = check_labels(y, self)
-        for given in (labels, np.asarray(labels[:0] if classes is None else classes)):
-            if new := given[~np.isin(given, self.classes_)].tolist():
-                msg = f"y has the label {new[0]!r}, which the first rows did not have: fit again."
-                raise ValueError(msg)
-        weights = self._weights(sample_weight, labels, first=False)
-        self._update(X, np.eye(len(self.classes_))[np.searchsorted(self.classes_, labels)], weights)
-        return self
+        self._refuse_new_labels(labels)
+        if self.class_weight is not None and isinstance(self.class_weight, str):
+            raise ValueError('class_weight="balanced" needs all rows: give a dict to partial_fit.')
+        weights = self._added_weight(self._times_class_weight(sample_weight, labels), len(labels))
+        indicators = np.eye(len(self.classes_))[np.searchsorted(self.classes_, labels)]
+        self._update(X, indicators, weights)
+
+    def _refuse_new_labels(self, labels: ArrayLike) -> None:
+        """Raise if there are labels that the first rows did not have."""
+        given = np.asarray(labels)
+        if len(given) == 0:
+            return
+        new = given[~np.isin(given, self.classes_)].tolist()
+        if new:
+            raise ValueError(
+                f"y has the label {new[0]!r}, which the first rows did not have: fit again."
+            )
+
+    def _times_class_weight(
+        self, sample_weight: ArrayLike | None, labels: NDArray[Any]
+    ) -> ArrayLike | None:
+        """Return how often each row counts, by itself and by its class."""
+        if self.class_weight is None:
+            return sample_weight
+        classes, codes = np.unique(labels, return_inverse=True)
+        of_class = compute_class_weights(self.class_weight, classes, labels)[codes]
+        if sample_weight is None:
+            return of_class
+        return np.asarray(of_class * to_numbers(sample_weight, "sample_weight"))
+
+    # Predictions
 
     @with_usual_errors
     def decision_function(self, X: TableLike) -> Floats:
         """Return log-odds: of the second class, shape (n,), or of each, shape (n, k)."""
-        logits: Floats = self._evaluate(X, _logits)
-        return logits[:, 1] - logits[:, 0] if len(self.classes_) == 2 else logits
+        logits = self._evaluate(X, _logits)
+        if len(self.classes_) == 2:
+            return logits[:, 1] - logits[:, 0]
+        return logits
 
     @with_usual_errors
     def predict_proba(self, X: TableLike) -> Floats:
         """Return the probability of each class, shape (n, k), in the order of `classes_`."""
-        answers: Floats = self._evaluate(X, partial(_map_logits, softmax))
-        return answers
+        return self._evaluate(X, _probabilities)
 
     @with_usual_errors
     def predict_log_proba(self, X: TableLike) -> Floats:
         """Return the logarithms of the probabilities, shape (n, k)."""
-        answers: Floats = self._evaluate(X, partial(_map_logits, log_softmax))
-        return answers
+        return self._evaluate(X, _log_probabilities)
 
     @with_usual_errors
     def predict(self, X: TableLike) -> NDArray[Any]:
         """Return the most probable label of each row, shape (n,)."""
         return label_largest(self._evaluate(X, _logits), self.classes_)
 
-    def _weights(self, sample_weight: Any, labels: Any, *, first: bool = True) -> Floats | None:
-        """Return how often each row counts, by itself and by its class."""
-        if self.class_weight is None:
-            return self._sample_weight(sample_weight, len(labels), first=first)
-        if not first and isinstance(self.class_weight, str):
-            raise ValueError('class_weight="balanced" needs all rows: give a dict to partial_fit.')
-        classes, codes = np.unique(labels, return_inverse=True)
-        of_class = compute_class_weights(self.class_weight, classes, labels)[codes]
-        if sample_weight is not None:
-            of_class = of_class * to_numbers(sample_weight, "sample_weight")
-        return self._sample_weight(of_class, len(labels), first=first)
 
-    def _calibrated(self, scores: Floats) -> Floats:
-        return logits_of(scores, self._slope, self._power, self._bias)
+def _logits(learner: NystroemClassifier, rows: Rows) -> Floats:
+    """Return the logits of all classes, shape (n, k)."""
+    found: Floats = to_host(learner._predict_mixture(rows))
+    k = len(learner.classes_)
+    logits = learner._calibration.logits(found[:, :k])
+    if found.shape[1] > k:  # with logistic regressions
+        logits = logits + found[:, k:]
+    return logits
 
 
-def _logits(learner: Any, rows: Any) -> Floats:
-    found, k = to_host(learner._predict_mixture(rows)), len(learner.classes_)
-    logits: Floats = learner._calibrated(found[:, :k])
-    return logits + found[:, k:] if found.shape[1] > k else logits
+def _probabilities(learner: NystroemClassifier, rows: Rows) -> Floats:
+    return np.asarray(softmax(_logits(learner, rows), axis=1))
 
 
-def _map_logits(function: Callable[..., Floats], learner: Any, rows: Any) -> Floats:
-    return np.asarray(function(_logits(learner, rows), axis=1))
-
-
-# From scores to probabilities, by held-out rows
-
-
-def logits_of(scores: Floats, slope: float, power: float, bias: Floats) -> Floats:
-    """Return slope · s + power · log s + bias, shape (n, k).
-
-    Scores of squared errors estimate probabilities, whose logarithms are logits; of well separated
-    classes they are 0 and 1 with some noise, for which a slope is better.
-    """
-    logarithm = np.log(np.maximum(scores, FLOOR)) if power else 0.0
-    return np.asarray(slope * scores + power * logarithm + bias)
-
-
-def calibrate(
-    fitted: SearchResult, beside: Sequence[Floats] = (), *, shares: bool
-) -> tuple[float, float, Floats, Floats]:
-    """Return slope, power, biases and weights with which softmax(logits) fits held-out labels.
-
-    They minimise the log loss of the h held-out rows with a small penalty on the distance from a
-    slope of 4 and zeros; labels are smoothed by half a row of each class (Jeffreys). The weights,
-    0 or more, are those of further logits `beside` the scores, each of shape (h, k).
-
-    `shares` says that scores estimate probabilities. Where they do not the power is 0, and for two
-    classes so are the biases, because a linear classifier has an intercept. For several classes a
-    hinge against the rest may never predict one of them (Lee, Lin and Wahba 2004), which biases
-    correct.
-    """
-    scores, (h, k), q = fitted.mean, fitted.mean.shape, 2 + len(beside)
-    truth = (h * fitted.truth + 0.5) / (h + k / 2)
-    weights = np.ones(h) if fitted.weights is None else fitted.weights
-    weights = weights / weights.sum()
-    terms = [scores, np.log(np.maximum(scores, FLOOR)) * shares, *beside]
-    start, biased = np.r_[np.log(4.0), np.zeros(q - 1 + k)], shares or k > 2
-
-    def objective(x: Floats) -> tuple[float, Floats]:
-        c, pull = np.r_[np.exp(x[0]), x[1:q]], x - start
-        logits = sum(map(np.multiply, c, terms)) + x[q:]
-        loss = -float(weights @ np.sum(truth * log_softmax(logits, axis=1), axis=1))
-        gap = weights[:, None] * (softmax(logits, axis=1) - truth)
-        along = [np.sum(gap * term) for term in terms]
-        gradient = np.r_[c[0] * along[0], along[1:], biased * gap.sum(axis=0)]
-        return loss + PRIOR / h * float(pull @ pull), gradient + 2 * PRIOR / h * pull
-
-    free = (None, None)
-    bounds = [free, *[(0, None)] * (q - 1), *[free] * k]  # a larger score is more probable
-    x = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds).x
-    return float(np.exp(x[0])), float(x[1]), x[q:], x[2:q]
+def _log_probabilities(learner: NystroemClassifier, rows: Rows) -> Floats:
+    return np.asarray(log_softmax(_logits(learner, rows), axis=1))

@@ -6,19 +6,12 @@ the approximated kernel K̂, in r variables instead of n.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeAlias
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from nysboost.features.factor import Factor
-from nysboost.features.feature_map import FeatureMap
-from nysboost.features.linear import LinearPredictor
-from nysboost.gram import KernelGram
-from nysboost.learn.search.data import Data
-from nysboost.learn.search.model import Member
-from nysboost.learn.search.search import Trial
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices
 from nysboost.numerics.indices import spaced_indices
@@ -39,13 +32,6 @@ AHEAD = 2.0
 HALVINGS, ARMIJO = 40, 0.45
 """A step is halved until the objective falls by this share of the linear prediction; on a parabola
 a full Newton step has half of it."""
-
-ROUGH = 0.1
-"""Tolerance of the fits that choose C and calibrate; with 0.3 IJCNN's log loss was 4 % higher."""
-
-STRENGTHS, USUAL = (0.3, 3.0, 30.0, 300.0), 2
-"""The values of C that are tried, for a kernel with k(x, x) = 1. Ties are broken in favour of the
-value nearest to the third one."""
 
 
 @dataclass(frozen=True)
@@ -128,61 +114,152 @@ def fit_margins(
 ) -> LinearClassifiers:
     """Minimise the objective of each of p problems by Newton's method.
 
-    `signs` (n, p) are the labels y of each problem, −1 or 1, and `weights` (n,) are ω. Without a
-    `start` it is a least-squares fit. The Hessian uses the rows with second derivatives, or a
-    sample of them. All problems share the passes over the rows. The result is in float64.
+    All problems share the passes over the rows. The result is in float64.
+
+    Parameters
+    ----------
+    features : Factor
+        Features F of the rows, shape (n, r).
+    signs : array of shape (n, p)
+        Labels y of each problem, −1 or 1.
+    objective : Objective
+        Loss, C and when to stop.
+    weights : array of shape (n,) or None
+        ω, how often each row counts.
+    start : LinearClassifiers or None
+        Where the descent begins; None begins at a least-squares fit.
     """
     features.keep()
-    template = features.at(np.empty(0, dtype=np.intp))
-    xp, loss = arrays.namespace(template), objective.loss
-    strength = objective.C * (np.ones(features.shape[0]) if weights is None else weights)
-    w, b = start[:2] if start else _least_squares(features, signs, strength, objective.intercept)
-    y, strong = arrays.like(signs, template), arrays.like(strength[:, None], template)
-    scores, todo = scores_of(features, w, b), np.arange(signs.shape[1])
+    n, p = signs.shape
+    counts = np.ones(n) if weights is None else weights
+    strength = objective.C * counts
+    if start is None:
+        start = _least_squares(features, signs, strength, objective.intercept)
 
-    def pull(scores: Array) -> Array:
-        return strong * y * loss.slope(y * scores)
+    problems = Problems.of(features, signs, strength, objective)
+    at = Point(start.w, start.b, scores_of(features, start.w, start.b))
+    unsolved = np.arange(p)
+    n_iter = 0
 
-    def value(w: Array, scores: Array) -> Floats:
-        of_rows = _sums(strong * loss.value(y * scores))
-        return arrays.to_host(xp.sum(w**2, axis=0) / 2 + of_rows)
+    while len(unsolved) > 0 and n_iter < objective.max_iter:
+        n_iter += 1
+        gw, gb = problems.gradient(at)
+        dw, db = problems.newton_direction(at, gw, gb, unsolved)
+        direction = Point(dw, db, scores_of(features, dw, db))
 
-    for step in range(1, objective.max_iter + 1):  # noqa: B007
-        pulled, bend = pull(scores), arrays.to_host(strong * loss.curve(y * scores))
-        gw = w + features.fold(_products, None, pulled)
-        gb, dw, db = _sums(pulled), xp.zeros_like(w), xp.zeros_like(b)
-        for j in todo.tolist():
-            rows, kappa = _rows_with_curvature(bend[:, j], CURVED_ROWS * features.shape[1])
-            F, one = features.at(rows), slice(j, j + 1)
-            found = _step(F, kappa, gw[:, one], gb[one], intercept=objective.intercept)
-            dw[:, one], db[one] = found
-        moved = scores_of(features, dw, db)
-        promised = -arrays.to_host(xp.sum(gw * dw, axis=0) + gb * db)
-        before, t = value(w, scores), np.ones(len(promised))
+        # by how much a full step would lower each objective if it were linear
+        promised = -arrays.to_host(problems.xp.sum(gw * dw, axis=0) + gb * db)
+        before = problems.value(at)
+        t = problems.find_step_sizes(at, direction, before, promised)
+
+        at = at.move(direction, t)
+        unsolved = np.flatnonzero(promised > objective.tolerance * before)
+    return LinearClassifiers(at.w, at.b, n_iter)
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """Weights w (r, p), intercepts b (p,) and scores F w + b (n, p) of p problems."""
+
+    w: Array
+    b: Array
+    scores: Array
+
+    def move(self, direction: Point, t: Floats) -> Point:
+        """Return the point after steps of sizes t (p,) along a direction."""
+        w = self.w + arrays.like(t, self.w) * direction.w
+        b = self.b + arrays.like(t, self.b) * direction.b
+        scores = self.scores + arrays.like(t, self.scores) * direction.scores
+        return Point(w, b, scores)
+
+
+@dataclass(frozen=True, eq=False)
+class Problems:
+    """Objectives of p problems on the same features, with their derivatives.
+
+    `y` (n, p) are labels, and `strength` (n, 1) is C ω, both where the features are.
+    """
+
+    features: Factor
+    y: Array
+    strength: Array
+    objective: Objective
+
+    @classmethod
+    def of(
+        cls, features: Factor, signs: Floats, strength: Floats, objective: Objective
+    ) -> Problems:
+        """Return the problems with labels and C ω brought to where the features are."""
+        template = features.at(np.empty(0, dtype=np.intp))
+        y = arrays.like(signs, template)
+        return cls(features, y, arrays.like(strength[:, None], template), objective)
+
+    @property
+    def xp(self) -> Any:
+        """The array namespace of the features."""
+        return arrays.namespace(self.y)
+
+    def value(self, at: Point) -> Floats:
+        """Return the objective of each problem, shape (p,)."""
+        of_rows = _sums(self.strength * self.objective.loss.value(self.y * at.scores))
+        of_weights = self.xp.sum(at.w**2, axis=0) / 2
+        return np.asarray(arrays.to_host(of_weights + of_rows))
+
+    def gradient(self, at: Point) -> tuple[Array, Array]:
+        """Return the gradients by w (r, p) and by b (p,)."""
+        by_score = self.strength * self.y * self.objective.loss.slope(self.y * at.scores)
+        gw = at.w + self.features.fold(_products, None, by_score)
+        return gw, _sums(by_score)
+
+    def newton_direction(
+        self, at: Point, gw: Array, gb: Array, unsolved: Indices
+    ) -> tuple[Array, Array]:
+        """Return −H⁻¹g of the unsolved problems, and zeros for the others.
+
+        The Hessian H uses the rows with second derivatives, or a sample of them.
+        """
+        curves = self.strength * self.objective.loss.curve(self.y * at.scores)
+        kappa = arrays.to_host(curves)
+        most = CURVED_ROWS * self.features.shape[1]
+        dw = self.xp.zeros_like(gw)
+        db = self.xp.zeros_like(gb)
+
+        for j in unsolved.tolist():
+            rows, kappa_j = _rows_with_curvature(kappa[:, j], most)
+            F = self.features.at(rows)
+            one = slice(j, j + 1)
+            dw[:, one], db[one] = _step(
+                F, kappa_j, gw[:, one], gb[one], intercept=self.objective.intercept
+            )
+        return dw, db
+
+    def find_step_sizes(
+        self, at: Point, direction: Point, before: Floats, promised: Floats
+    ) -> Floats:
+        """Return step sizes t (p,), halved until each objective falls enough (Armijo's rule)."""
+        t = np.ones(len(promised))
         for _ in range(HALVINGS):
-            there = value(w + arrays.like(t, w) * dw, scores + arrays.like(t, moved) * moved)
-            gains = there <= before - ARMIJO * t * promised
+            after = self.value(at.move(direction, t))
+            gains = after <= before - ARMIJO * t * promised
             if gains.all():
                 break
             t = np.where(gains, t, t / 2)
-        w, b = w + arrays.like(t, w) * dw, b + arrays.like(t, b) * db
-        scores = scores + arrays.like(t, moved) * moved
-        todo = np.flatnonzero(promised > objective.tolerance * before)
-        if len(todo) == 0:
-            break
-    return LinearClassifiers(w, b, step)
+        return t
 
 
 def _least_squares(
     features: Factor, signs: Floats, strength: Floats, intercept: bool
-) -> tuple[Array, Array]:
+) -> LinearClassifiers:
     """Return the least-squares fit to some of the rows."""
     weighed = np.flatnonzero(strength > 0)
     rows = weighed[spaced_indices(len(weighed), CURVED_ROWS * features.shape[1])]
     kappa = strength[rows] * (strength.sum() / strength[rows].sum())
+
     F = features.at(rows)
-    pull = arrays.like(-AHEAD * kappa[:, None] * signs[rows], F)
-    return _step(F, kappa, arrays.in_float64(F.T @ pull), _sums(pull), intercept=intercept)
+    by_score = arrays.like(-AHEAD * kappa[:, None] * signs[rows], F)
+    gw = arrays.in_float64(F.T @ by_score)
+    w, b = _step(F, kappa, gw, _sums(by_score), intercept=intercept)
+    return LinearClassifiers(w, b)
 
 
 def _rows_with_curvature(kappa: Floats, most: int) -> tuple[Indices, Floats]:
@@ -190,9 +267,11 @@ def _rows_with_curvature(kappa: Floats, most: int) -> tuple[Indices, Floats]:
     rows = np.flatnonzero(kappa)
     if len(rows) <= most:
         return rows, kappa[rows]
-    along = np.cumsum(kappa[rows], dtype=np.float64)
-    drawn = rows[np.searchsorted(along, (np.arange(most) + 0.5) * (along[-1] / most))]
-    return drawn, np.full(most, along[-1] / most)
+    cumulated = np.cumsum(kappa[rows], dtype=np.float64)
+    each = cumulated[-1] / most
+    centres = (np.arange(most) + 0.5) * each
+    drawn = rows[np.searchsorted(cumulated, centres)]
+    return drawn, np.full(most, each)
 
 
 def _step(F: Array, kappa: Floats, gw: Array, gb: Array, *, intercept: bool) -> tuple[Array, Array]:
@@ -202,17 +281,23 @@ def _step(F: Array, kappa: Floats, gw: Array, gb: Array, *, intercept: bool) -> 
     dw = −(I + GᵀG)⁻¹(g_w − g_b f̄). F (s, r) are the rows with κ (s,); the gradients have shapes
     (r, q) and (q,).
     """
-    xp, total = arrays.namespace(F), float(kappa.sum())
+    xp = arrays.namespace(F)
+    total = float(kappa.sum())
     if total == 0:
         return -gw, xp.zeros_like(gb)
+
     mean = arrays.like(kappa * (intercept / total), F) @ F
     G = (F - mean) * arrays.like(np.sqrt(kappa), F)[:, None]
-    squares, centre = arrays.in_float64(G.T @ G), arrays.in_float64(mean)
-    # GᵀG may have lost so much to rounding
-    ridge = 1 + arrays.epsilon(F) * float(xp.linalg.trace(squares))
-    M = squares + ridge * arrays.identity(F.shape[1], squares)
-    dw = -solve_positive(M, gw - centre[:, None] * gb)
-    return dw, -float(intercept) * (gb / total + centre @ dw)
+    GG = arrays.in_float64(G.T @ G)
+    f = arrays.in_float64(mean)
+
+    # GᵀG may have lost this much to rounding
+    rounding = arrays.epsilon(F) * float(xp.linalg.trace(GG))
+    M = GG + (1 + rounding) * arrays.identity(F.shape[1], GG)
+    dw = -solve_positive(M, gw - f[:, None] * gb)
+    if not intercept:
+        return dw, xp.zeros_like(gb)
+    return dw, -(gb / total + f @ dw)
 
 
 def scores_of(features: Factor, w: Array, b: Array) -> Array:
@@ -221,7 +306,10 @@ def scores_of(features: Factor, w: Array, b: Array) -> Array:
 
 
 def _scores(shared: tuple[Array, Array], F: Array) -> Array:
-    w, b = (arrays.namespace(F).astype(part, F.dtype, copy=False) for part in shared)
+    w, b = shared
+    xp = arrays.namespace(w)
+    w = xp.astype(w, F.dtype, copy=False)
+    b = xp.astype(b, F.dtype, copy=False)
     return F @ w + b
 
 
@@ -233,65 +321,3 @@ def _sums(values: Array) -> Array:
     """Return the sums of columns in float64."""
     xp = arrays.namespace(values)
     return xp.sum(values, axis=0, dtype=xp.float64)
-
-
-# Classifiers on the features of a search
-
-
-def fit_classifiers(
-    loss: str, strengths: Sequence[float], trial: Trial, final: Callable[[], Member],
-    most: int | None = None,
-) -> tuple[Floats, Callable[[], LinearPredictor]]:  # fmt: skip
-    """Return scores of held-out rows, shape (h, k), and a function that refits to all rows.
-
-    Each class is one problem against the rest; two classes are a single problem. Held-out rows
-    choose C by accuracy. The features are those of a trial, without the held-out rows, and in the
-    end those of the member that `final` returns.
-
-    With `most` the scores are added to the logits of squared errors: at most so many rows in memory
-    are used, there is no intercept, so that far from all landmarks the class frequencies remain,
-    and with a single held-out part the classifiers are not refitted.
-    """
-    alone = most is None
-    data = trial.data if most is None else trial.data.in_memory(most)
-    signs = 2.0 * data.Y[:, 1 if data.Y.shape[1] == 2 else 0 :] - 1.0
-    objectives = [Objective(LOSSES[loss], C, alone, ROUGH) for C in strengths]
-    tried: list[list[Floats]] = [[] for _ in strengths]
-    for (_, held), squared in zip(data.splits, trial.models, strict=True):
-        features, kept, there = _factor(data, squared.features), data.mass.copy(), data.order[held]
-        if len(held) < len(data.order):
-            kept[there] = 0.0
-        found = None
-        for objective, scores in zip(objectives, tried, strict=True):
-            found = fit_margins(features, signs, objective, kept, found)
-            w, b = _mirror_two_classes(found)
-            scores.append(arrays.floats_on_host(scores_of(features, w, b))[there])
-    joined = [np.concatenate(scores) for scores in tried]
-    truth, mass = data.Y[data.held].argmax(axis=1), data.mass[data.held]
-    right = np.array([mass @ (scores.argmax(axis=1) == truth) for scores in joined])
-    usual = min(USUAL, len(joined) - 1)
-    best = min(np.flatnonzero(right == right.max()).tolist(), key=lambda i: abs(i - usual))
-
-    def refit() -> LinearPredictor:
-        features, weights = final().model.features, (w, b)
-        if alone or len(data.folds) > 1:
-            objective = replace(objectives[best], tolerance=TOLERANCE)
-            refitted = fit_margins(_factor(data, features), signs, objective, data.mass)
-            weights = _mirror_two_classes(refitted)
-        of_features, intercept = (arrays.like(part, features.normalization) for part in weights)
-        return LinearPredictor(features, intercept, of_features)
-
-    return joined[best], refit
-
-
-def _factor(data: Data, features: FeatureMap) -> Factor:
-    return Factor(KernelGram(data.rows, features.kernel, data.budget), features)
-
-
-def _mirror_two_classes(found: LinearClassifiers) -> tuple[Array, Array]:
-    """Return weights and intercepts of all classes: two classes are one problem, mirrored."""
-    w, b, _ = found
-    if w.shape[1] > 1:
-        return w, b
-    xp = arrays.namespace(w)
-    return xp.concat([-w, w], axis=1), xp.concat([-b, b])

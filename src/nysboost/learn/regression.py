@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, overload
+from typing import Literal, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_array, column_or_1d
 
 from nysboost.estimators.fitting import all_or_nothing, with_usual_errors
 from nysboost.learn.base import BaseLearner
 from nysboost.learn.input import SMALLEST, drop_zero_weights
-from nysboost.learn.search.search import SearchResult
+from nysboost.learn.intervals import calibrate_variance
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, TableLike
 from nysboost.numerics.magnitudes import positive_or_one
 from nysboost.rows.recognise import to_numbers
+from nysboost.rows.rows import Rows
 from nysboost.tables.targets import bring_to_host
-
-CENTRAL, NORMAL = 0.95, 1.959963984540054
-"""The share of held-out rows that an interval of ±1.96 standard deviations is made to cover."""
-
-FLOORS = np.array([0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0])
-"""Noise that is added to variances, over their mean: leaves underestimate it near equal rows
-(concrete: interval score 1.84 without, 1.44 with, 1.47 with equal widths)."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -125,15 +119,17 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
     0
     """
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
-        Y = self._targets(y, X)
-        weights = self._sample_weight(sample_weight, Y.shape[0])
+    def _fit(self, X: TableLike, y: TableLike | None, sample_weight: ArrayLike | None) -> None:
+        Y, self._flat = self._targets(y, X)
+        weights = self._sample_weight(sample_weight, len(Y))
         X, Y, weights = drop_zero_weights(X, Y, weights)
         self._centre, self._unit = _location_and_scale(Y, weights)
         scaled = (Y - self._centre) / self._unit
         fitted = self._learn(X, scaled, weights, local=self.local)
         self._variance_of_y = np.average(scaled**2, axis=0, weights=weights)
-        self._interval, self._floor = _calibrate_variance(fitted, self._find_gaps(fitted.X))
+        assert fitted.X is not None
+        gaps = self._find_gaps(fitted.X)
+        self._without_gaps, self._with_gaps = calibrate_variance(fitted, gaps)
 
     @all_or_nothing
     def partial_fit(
@@ -142,18 +138,21 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         """Add rows to the weights; landmarks, metric and noise stay. The first call fits."""
         if not hasattr(self, "_members"):
             return self.fit(X, y, sample_weight)
-        Y = self._targets(y, X)
-        if Y.shape[1] != len(self._unit):
-            msg = f"y has {Y.shape[1]} columns, but the model was fitted with {len(self._unit)}."
-            raise ValueError(msg)
+        self._add(X, y, sample_weight)
+        return self
+
+    def _add(self, X: TableLike, y: TableLike, sample_weight: ArrayLike | None) -> None:
+        Y, _ = self._targets(y, X)
+        t = len(self._unit)
+        if Y.shape[1] != t:
+            raise ValueError(f"y has {Y.shape[1]} columns, but the model was fitted with {t}.")
         scaled = (Y - self._centre) / self._unit
         if abs(scaled).max() > 1 / SMALLEST:
             raise ValueError(
                 f"y has values up to {float(abs(Y).max()):.3g}, so far from those of the first "
                 "rows that their squares are out of range: fit all rows at once."
             )
-        self._update(X, scaled, self._sample_weight(sample_weight, len(Y), first=False))
-        return self
+        self._update(X, scaled, self._added_weight(sample_weight, len(Y)))
 
     @overload
     def predict(self, X: TableLike, return_std: Literal[False] = False) -> Array: ...
@@ -179,14 +178,18 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
         mean : array of shape (n,) or (n, t)
         std : array of the same shape, if asked for
         """
-        found, t = self._evaluate(X, _means_and_stds if return_std else _means), len(self._unit)
-        mean: Array = found[:, 0] if self._flat else found[:, :t]
         if not return_std:
-            return mean
-        return mean, found[:, 1] if self._flat else found[:, t:]
+            return self._shaped(self._evaluate(X, _means))
+        found = self._evaluate(X, _means_and_stds)
+        t = len(self._unit)
+        return self._shaped(found[:, :t]), self._shaped(found[:, t:])
 
-    def _targets(self, y: Any, X: Any) -> Any:
-        """Return y as numbers, shape (n, t)."""
+    def _shaped(self, found: Array) -> Array:
+        """Return an array of shape (n, t), or (n,) if y had this shape."""
+        return found[:, 0] if self._flat else found
+
+    def _targets(self, y: TableLike | None, X: TableLike) -> tuple[Floats, bool]:
+        """Return y as numbers, shape (n, t), and whether it had the shape (n,)."""
         host = bring_to_host(y, self)
         try:
             host = host if arrays.is_sparse(host) else to_numbers(host, name="y")
@@ -194,79 +197,44 @@ class NystroemRegressor(MultiOutputMixin, RegressorMixin, BaseLearner):
             if "does not convert" not in str(error):
                 raise
             raise ValueError(f"{error} For labels there is NystroemClassifier.") from error
+
         with np.errstate(over="ignore", invalid="ignore"):  # scikit-learn adds all numbers up
             checked = check_array(
                 host, ensure_2d=False, dtype=np.float64, input_name="y", estimator=self
             )
         if checked.ndim == 2 and checked.shape[1] == 1 and hasattr(X, "shape"):
             checked = column_or_1d(checked, warn=True)
-        self._flat = checked.ndim == 1
-        return np.asarray(checked.reshape(len(checked), -1))
+        return np.asarray(checked.reshape(len(checked), -1)), checked.ndim == 1
 
 
 def _location_and_scale(Y: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
+    """Return the weighted means and standard deviations of the columns of Y, (t,) each."""
     # in units of a power of two, which changes no digit, so that no square is out of range
     unit = np.exp2(np.frexp(np.abs(Y).max(axis=0))[1] - 1.0)
     centre = np.average(Y / unit, axis=0, weights=weights)
-    spread = np.sqrt(np.average((Y / unit - centre) ** 2, axis=0, weights=weights)) * unit
-    centre = centre * unit
-    return centre, positive_or_one(spread)
+    variance = np.average((Y / unit - centre) ** 2, axis=0, weights=weights)
+    return centre * unit, positive_or_one(np.sqrt(variance) * unit)
 
 
-def _means(learner: Any, rows: Any) -> Array:
+def _means(learner: NystroemRegressor, rows: Rows) -> Array:
     """Return predictions in the units of y, shape (n, t)."""
-    mean: Array = learner._predict_mixture(rows)
+    mean = learner._predict_mixture(rows)
     return mean * arrays.like(learner._unit, mean) + arrays.like(learner._centre, mean)
 
 
-def _means_and_stds(learner: Any, rows: Any) -> Array:
+def _means_and_stds(learner: NystroemRegressor, rows: Rows) -> Array:
     """Return predictions, and beside them standard deviations, shape (n, 2 t)."""
     mean = _means(learner, rows)
     variance, outlying, gaps = learner._variance(rows)
     xp = arrays.namespace(variance)
-    whole, filled = (
-        arrays.like(a**2, variance) * (variance + arrays.like(b, variance))
-        for a, b in zip(learner._interval, learner._floor, strict=True)
-    )
-    variance = xp.where(arrays.like(gaps[:, None], variance) > 0, filled, whole)
+    has_gap = arrays.like(gaps[:, None], variance) > 0
+    variance = xp.where(has_gap, learner._with_gaps(variance), learner._without_gaps(variance))
+
     # far from all training rows the variance is that of y plus the squared distance of the
     # prediction from the mean of y
     unit = arrays.like(learner._unit, variance)
     away = (xp.astype(mean, variance.dtype) - arrays.like(learner._centre, variance)) / unit
-    missing = xp.clip(arrays.like(learner._variance_of_y, variance) + away**2 - variance, min=0.0)
+    of_y = arrays.like(learner._variance_of_y, variance)
+    missing = xp.clip(of_y + away**2 - variance, min=0.0)
     std = xp.sqrt(variance + outlying[:, None] * missing) * unit
     return xp.concat([mean, xp.astype(std, mean.dtype)], axis=1)
-
-
-def _calibrate_variance(fitted: SearchResult, gaps: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    """Return a and b, shape (2, t), with which intervals of variance a²(v + b) cover 95 %.
-
-    v are variances of held-out rows. The first a and b are for rows without gaps, the second for
-    those at which `gaps` (h,) is True: a filled gap hardly changes v, but the error (Mondrian
-    conformal prediction, Vovk et al. 2003). Without rows of one kind, all rows count for it.
-    """
-    variance, missed = positive_or_one(fitted.variance()), (fitted.truth - fitted.mean) ** 2
-    counts = np.ones(len(missed)) if fitted.weights is None else fitted.weights
-    kinds = [kind if counts[kind].any() else slice(None) for kind in (~gaps, gaps)]
-    a, b = zip(*(_cover(variance[k], missed[k], counts[k]) for k in kinds), strict=True)
-    return np.array(a), np.array(b)
-
-
-def _cover(variance: Floats, missed: Floats, counts: Floats) -> tuple[Floats, Floats]:
-    """Return a and b, shape (t,), from variances and squared errors of held-out rows, (h, t).
-
-    b maximises the likelihood of these rows. The coverage is that of conformal prediction: a new
-    row is one among n + 1.
-    """
-    mean = np.average(variance, axis=0, weights=counts)
-    likely = []
-    for floor in FLOORS:
-        v = variance + floor * mean
-        scale = np.average(missed / v, axis=0, weights=counts)
-        log_v = np.average(np.log(v), axis=0, weights=counts)
-        likely.append(log_v + np.log(np.maximum(scale, np.finfo(float).tiny)))
-    b = FLOORS[np.argmin(likely, axis=0)] * mean
-    share = min(CENTRAL * (1 + 1 / counts.sum()), 1.0)
-    ratio = np.sqrt(missed / (variance + b))
-    covering = np.quantile(ratio, share, axis=0, weights=counts, method="inverted_cdf")
-    return np.asarray(covering / NORMAL), b

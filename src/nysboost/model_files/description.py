@@ -58,7 +58,8 @@ def estimator_spec(kind: Any) -> TypeSpec:
 
     def to_parts(estimator: Any) -> dict[str, Any]:
         params = estimator.get_params(deep=False)
-        learned = {name: value for name, value in vars(estimator).items() if name not in params}
+        attributes = estimator._saved_attributes()
+        learned = {name: value for name, value in attributes.items() if name not in params}
         return {"params": params, "learned": learned}
 
     def from_parts(parts: dict[str, Any]) -> Any:

@@ -20,6 +20,8 @@ from nysboost.features.projection import BlockDiagonal
 from nysboost.gram import Gram, KernelGram, Landmarks, PrecomputedGram
 from nysboost.gram.gram import EntryCounter
 from nysboost.kernels.warp import Quantiles
+from nysboost.learn.calibration import Calibration
+from nysboost.learn.intervals import IntervalScale
 from nysboost.learn.search.leaves import Leaves
 from nysboost.learn.search.model import Member
 from nysboost.methods.centres import Clustered
@@ -181,7 +183,7 @@ TYPES: tuple[TypeSpec, ...] = (
     # parameters, and parts of approximations and learners
     *map(dataclass_spec, (Settings, Budget, BlockDiagonal, DroppedRows, Quantiles, Moments)),
     *map(dataclass_spec, (kernels.Metric, LinearPredictor, LinearModel, Tree, Leaves, Member)),
-    *map(dataclass_spec, (PiecewiseCodes, Column, Schema, Codes)),
+    *map(dataclass_spec, (PiecewiseCodes, Column, Schema, Codes, Calibration, IntervalScale)),
     # transformers and learners
     *map(estimator_spec, _find_exported(estimators, BaseEstimator)),
     *map(estimator_spec, _find_exported(learn, BaseEstimator)),

@@ -1,0 +1,129 @@
+"""From scores to probabilities, by held-out rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import log_softmax, softmax
+
+from nysboost.learn.search.search import SearchResult
+from nysboost.numerics.arrays import Floats
+
+PRIOR = 0.25
+"""Quadratic penalty on the calibration: on biases, weights, power and log(slope / 4), beside the
+summed log loss. Log losses with 0.1 and 1 are within 1 % on 12 tables."""
+
+FLOOR = 0.01
+"""Smallest score whose logarithm is taken. Log loss with the power over that without, on eight
+tables: .93 to 1.03, geometric mean .99; floors of .003 and .03 are within 1 % of that."""
+
+SLOPE = 4.0
+"""The slope that the penalty prefers."""
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """Logits slope · s + power · log s + bias of scores s, with biases of shape (k,).
+
+    Scores of squared errors estimate probabilities, whose logarithms are logits; of well separated
+    classes they are 0 and 1 with some noise, for which a slope is better.
+    """
+
+    slope: float
+    power: float
+    bias: Floats
+
+    def logits(self, scores: Floats) -> Floats:
+        """Return the logits of scores, both of shape (n, k)."""
+        logits = self.slope * scores + self.bias
+        if self.power > 0:
+            logits = logits + self.power * _logarithm(scores)
+        return np.asarray(logits)
+
+
+def calibrate(
+    fitted: SearchResult, beside: Sequence[Floats] = (), *, shares: bool
+) -> tuple[Calibration, Floats]:
+    """Return the calibration with which softmax(logits) fits held-out labels, and weights.
+
+    They minimise the log loss of the h held-out rows with a small penalty on the distance from a
+    slope of 4 and zeros. Labels are smoothed by half a row of each class (Jeffreys).
+
+    Parameters
+    ----------
+    fitted : SearchResult
+        Held-out labels as indicators, scores and weights of rows.
+    beside : sequence of arrays of shape (h, k)
+        Further logits that are added to those of the scores, with weights of 0 or more.
+    shares : bool
+        Whether scores estimate probabilities. If not, the power is 0, and for two classes so are
+        the biases, because a linear classifier has an intercept. For several classes a hinge
+        against the rest may never predict one of them (Lee, Lin and Wahba 2004), which biases
+        correct.
+
+    Returns
+    -------
+    calibration : Calibration
+    weights : array of shape (len(beside),)
+    """
+    h, k = fitted.mean.shape
+    counts = np.ones(h) if fitted.weights is None else fitted.weights
+    logarithm = _logarithm(fitted.mean) if shares else np.zeros((h, k))
+    loss = CalibrationLoss(
+        terms=[fitted.mean, logarithm, *beside],
+        truth=(h * fitted.truth + 0.5) / (h + k / 2),
+        weights=counts / counts.sum(),
+        biased=shares or k > 2,
+    )
+
+    # a larger score never lowers a probability: coefficients are not negative
+    q = len(loss.terms)
+    bounds = [(None, None)] + [(0, None)] * (q - 1) + [(None, None)] * k
+    found = minimize(loss, loss.start(), jac=True, method="L-BFGS-B", bounds=bounds).x
+    calibration = Calibration(float(np.exp(found[0])), float(found[1]), found[q:])
+    return calibration, found[2:q]
+
+
+@dataclass(frozen=True, eq=False)
+class CalibrationLoss:
+    """Penalised log loss of the logits Σ_i c_i · terms_i + bias, with its gradient.
+
+    The variables are (log c_0, c_1, …, c_{q−1}, bias), and the terms have shape (h, k).
+    """
+
+    terms: Sequence[Floats]
+    truth: Floats
+    weights: Floats
+    biased: bool
+
+    def start(self) -> Floats:
+        """Return the variables that the penalty prefers."""
+        start = np.zeros(len(self.terms) + self.truth.shape[1])
+        start[0] = np.log(SLOPE)
+        return start
+
+    def __call__(self, variables: Floats) -> tuple[float, Floats]:
+        """Return the loss and its gradient."""
+        q = len(self.terms)
+        c = variables[:q].copy()
+        c[0] = np.exp(variables[0])
+        logits = variables[q:] + sum(c_i * term for c_i, term in zip(c, self.terms, strict=True))
+        row_losses = -np.sum(self.truth * log_softmax(logits, axis=1), axis=1)
+
+        by_logit = self.weights[:, None] * (softmax(logits, axis=1) - self.truth)
+        by_c = np.array([np.sum(by_logit * term) for term in self.terms])
+        by_c[0] *= c[0]
+        by_bias = self.biased * by_logit.sum(axis=0)
+
+        # the penalty of one row among h
+        pull = variables - self.start()
+        penalty = PRIOR / len(self.truth)
+        loss = float(self.weights @ row_losses) + penalty * float(pull @ pull)
+        return loss, np.concatenate([by_c, by_bias]) + 2 * penalty * pull
+
+
+def _logarithm(scores: Floats) -> Floats:
+    return np.log(np.maximum(scores, FLOOR))
