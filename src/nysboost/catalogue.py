@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
@@ -168,9 +167,7 @@ def run_method(
             # every trial with the same seed, as a run with so many components would have
             return run(gram, replace(settings, n_components=c), deepcopy(rng))
 
-        held = gram.n <= settings.row_cap and gram.rows.in_memory
-        with gram.holding() if held else nullcontext():
-            return within_tolerance(fit, tol, gram, settings.n_components, certificates)
+        return within_tolerance(fit, tol, gram, settings.n_components, certificates)
     if landmarks is None:
         return run(gram, settings, rng)
     if settings.n_components is not None:

@@ -10,8 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from nysboost.features.projection import BlockDiagonal, Multiply, diagonal_blocks, product_with
-from nysboost.gram import Gram, Landmarks, Sample
-from nysboost.gram.gram import EntryCounter
+from nysboost.gram import EntryCounter, Gram, Landmarks, Sample
 from nysboost.kernels import Evaluator, Kernel
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Indices
@@ -225,7 +224,7 @@ class FeaturePass(Task):
         def write(X: Array, out: Array) -> bool:
             done = fused(X, out)
             if done and counter is not None:
-                counter.count += X.shape[0] * len(landmarks)
+                counter.add(X.shape[0], len(landmarks))
             return done
 
         return write

@@ -16,7 +16,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from nysboost.features.factor import Factor
 from nysboost.features.feature_map import FeatureMap, features_of_block
-from nysboost.gram import Gram
+from nysboost.gram import Gram, Landmarks
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host, like
 from nysboost.numerics.tolerances import EPS, cutoff
@@ -172,7 +172,7 @@ def _squares(shared: Shared, upper: tuple[Any, ...], lower: tuple[Any, ...]) -> 
     """Return ‖G − K̂‖² and ‖G‖² on a tile."""
     gram, _, weights, shift = shared
     (X, rows, F), (Y, columns, H) = upper, lower
-    truth = gram.between_rows(X, Y, rows[:, 0], columns[:, 0])
+    truth = gram.evaluate(X, Landmarks(columns[:, 0], Y))
     xp = arrays.namespace(truth)
     missed = truth - (F * like(weights, F)) @ H.T
     if shift:

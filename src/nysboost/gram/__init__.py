@@ -1,10 +1,12 @@
 """The Gram matrix G: n×n, never formed, evaluated block by block and counted."""
 
+from nysboost.gram.counter import EntryCounter
 from nysboost.gram.gram import Gram, KernelGram, PrecomputedGram
 from nysboost.gram.landmarks import Landmarks, Sample, given_landmarks, pool, take_sample
 from nysboost.gram.make import ALL_ZERO, NOT_FINITE, make_gram, on_other_rows, refuse_indefinite
 
 __all__ = [
-    "ALL_ZERO", "NOT_FINITE", "Gram", "KernelGram", "Landmarks", "PrecomputedGram", "Sample",
-    "given_landmarks", "make_gram", "on_other_rows", "pool", "refuse_indefinite", "take_sample",
+    "ALL_ZERO", "NOT_FINITE", "EntryCounter", "Gram", "KernelGram", "Landmarks", "PrecomputedGram",
+    "Sample", "given_landmarks", "make_gram", "on_other_rows", "pool", "refuse_indefinite",
+    "take_sample",
 ]  # fmt: skip

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import copy
-import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
+from nysboost.gram.counter import EntryCounter
 from nysboost.gram.landmarks import Landmarks
 from nysboost.kernels import Columns, Evaluator, Kernel
 from nysboost.numerics import arrays
@@ -27,68 +25,51 @@ from nysboost.rows.rows import Rows
 from nysboost.rows.sizes import TILE_COLS, TILE_ROWS, scan_size
 from nysboost.rows.views import DroppedRows
 
-LOOKED_AT = 32  # rows whose values decide on float32
-
-
-class EntryCounter:
-    """How many kernel values have been evaluated, by all threads."""
-
-    def __init__(self, count: int = 0) -> None:
-        self.count = count
-        self._lock = threading.Lock()
-
-    def add(self, values: Array) -> Array:
-        """Count the entries of a block, and return it."""
-        with self._lock:
-            self.count += int(values.shape[0]) * int(values.shape[1])
-        return values
-
-    def counted(self, evaluate: Evaluator) -> Evaluator:
-        """Return the same evaluator, with every value counted."""
-        return lambda X, out=None: self.add(evaluate(X, out))
-
-    def __reduce__(self) -> Any:
-        return EntryCounter, (self.count,)
+COMPARED_ROWS = 32
+"""Rows whose kernel values are compared in float32 and float64."""
 
 
 class Gram(ABC):
     """A symmetric positive semidefinite n×n matrix, evaluated by blocks.
 
-    Values pass through `against`, which counts them in `counter`; `budget` is for passes over rows.
+    Blocks of G are k(X[rows], Z) for landmarks Z, which may be columns of G or other points. Every
+    value passes through `against`, which counts it.
+
+    Attributes
+    ----------
+    rows : Rows
+        The n points, or the rows of a matrix that the user computed.
+    kernel : Kernel
+        The function k.
+    n : int
+        Number of rows and columns.
+    dtype : numpy.dtype
+        float32 or float64, that of the rows and of the values.
+    budget : Budget
+        Memory and threads of passes over rows.
+    counter : EntryCounter
+        Counts the values; shared with the Gram matrices made of this one.
     """
 
-    kernel: Kernel
-    _holding = False
-    _held: Array | None = None
-    _rounded: Self | None = None
-
-    def __init__(self, rows: Rows, budget: Budget | None = None) -> None:
-        self._set_rows(rows)
+    def __init__(
+        self,
+        rows: Rows,
+        kernel: Kernel,
+        budget: Budget | None = None,
+        counter: EntryCounter | None = None,
+    ) -> None:
+        self.rows = rows
+        self.kernel = kernel
+        self.n = rows.n
+        self.dtype = np.dtype(arrays.dtype_name(rows.template))
         self.budget = budget or Budget()
-        self.counter = EntryCounter()
+        self.counter = counter or EntryCounter()
 
     def __repr__(self) -> str:
         return (
             f"{type(self).__name__}({self.kernel}, n={self.n}, n_features={self.rows.n_features}, "
             f"dtype={self.dtype}, entries_evaluated={self.entries_evaluated})"
         )
-
-    def _set_rows(self, rows: Rows) -> None:
-        self.rows, self.n = rows, rows.n
-        self.dtype = np.dtype(arrays.dtype_name(rows.template))
-
-    def with_rows(self, rows: Rows) -> Self:
-        """Return the Gram matrix of other rows, counted together with this one."""
-        other = copy.copy(self)
-        other._set_rows(rows)
-        other._holding, other._held, other._rounded = False, None, None
-        return other
-
-    def forget_rows(self) -> Self:
-        """Return this Gram without its data, to be saved beside the landmarks."""
-        forgotten = copy.copy(self)
-        forgotten.rows = DroppedRows(self.rows.n, self.rows.n_features)
-        return forgotten
 
     @property
     def eps(self) -> float:
@@ -100,73 +81,59 @@ class Gram(ABC):
         """Number of kernel values so far: a cost that does not depend on hardware."""
         return self.counter.count
 
-    def block(self, rows: Indices, cols: Indices) -> Array:
-        """Return G[rows, cols]."""
-        if self._holding and len(rows) == len(cols) == self.n:
-            self.whole()  # nearly all blocks of this size are G itself
-        held = self._cut_out(rows, cols)
-        return self.cross(rows, self.landmarks(cols)) if held is None else held
+    # What the two kinds of matrices do differently
 
-    def whole(self) -> Array:
-        """Return all of G, from its blocks on and below the diagonal; while it is held, once."""
-        if self._held is not None:
-            return self._held
-        G = symmetric(lambda rows, cols: self.cross(rows, self.landmarks(cols)), self.n)
-        self._held = G if self._holding else None
-        return G
+    @abstractmethod
+    def with_rows(self, rows: Rows) -> Gram:
+        """Return the Gram matrix of other rows, counted together with this one."""
 
-    @contextmanager
-    def holding(self) -> Iterator[None]:
-        """Keep all of G from when it is first asked for; blocks are then cut out of it."""
-        self._holding = True
-        try:
-            yield
-        finally:
-            self._holding, self._held, self._rounded = False, None, None
+    @abstractmethod
+    def landmarks(self, indices: Indices) -> Landmarks:
+        """Return the columns at `indices` as landmarks."""
 
-    def _cut_out(self, rows: Indices, cols: Indices) -> Array | None:
-        """Return G[rows, cols] where G is held and both are consecutive, as those of a tile."""
-        if self._held is None or not (_consecutive(rows) and _consecutive(cols)):
-            return None
-        return self._held[rows[0] : rows[-1] + 1, cols[0] : cols[-1] + 1]
+    @abstractmethod
+    def take(self, rows: Indices | slice, landmarks: Landmarks) -> Array:
+        """Return of the Gram's own rows what k(X[rows], Z) depends on."""
 
-    def times(self, V: Array, rows: Indices | None = None) -> Array:
-        """Return G[rows, rows] V, shape (n, q), in the precision of V, a tile of G at a time."""
-        rows = np.arange(self.n) if rows is None else rows
-        xp, n, products = arrays.namespace(V), len(rows), []
-        for top in slices(0, n, TILE_ROWS):
-            total = xp.zeros_like(V[top, :])
-            for left in slices(0, n, self.tile_width(V.shape[1])):
-                tile = self.block(rows[top], rows[left])
-                tile = arrays.to_host(tile) if isinstance(V, np.ndarray) else tile
-                total += xp.astype(tile, V.dtype, copy=False) @ V[left, :]
-            products.append(total)
-        return xp.concat(products)
+    @abstractmethod
+    def diag(self, rows: Indices | slice | None = None) -> Array:
+        """Return the diagonal, or its entries at `rows`."""
 
-    def tile_width(self, K: int) -> int:
-        """Return columns of a tile that fits in memory, with rows and K features of both sides."""
-        held = 8 * (4 * TILE_ROWS + 3 * K + 3 * self.rows.n_features)
-        return max(1, min(TILE_COLS, self.budget.bytes // held))
+    @abstractmethod
+    def restrict(self, indices: Indices) -> Gram:
+        """Return G[S, S] as a Gram of its own, with its rows in memory."""
+
+    def in_float32(self) -> Gram:
+        """Return G in float32 where its values stay the same but for rounding, else G itself."""
+        return self
+
+    def forget_rows(self) -> Self:
+        """Return this Gram without its data, to be saved beside the landmarks."""
+        forgotten = copy.copy(self)
+        forgotten.rows = DroppedRows(self.rows.n, self.rows.n_features)
+        return forgotten
+
+    # Values
+
+    def against(self, landmarks: Landmarks, template: Array) -> Evaluator:
+        """Return x ↦ k(x, Z) for rows like `template`, counted, with what depends on Z prepared."""
+        return self.counter.counted(landmarks.evaluator(self.kernel, template))
+
+    def evaluate(self, X: Array, landmarks: Landmarks) -> Array:
+        """Return k(X, Z) for any rows X, seen in fitting or not, shape (len(X), m)."""
+        return self.against(landmarks, X)(X)
 
     def cross(self, rows: Indices | slice, landmarks: Landmarks) -> Array:
         """Return k(X[rows], Z), shape (len(rows), m)."""
         return self.evaluate(self.take(rows, landmarks), landmarks)
 
-    def take(self, rows: Indices | slice, landmarks: Landmarks) -> Array:  # noqa: ARG002
-        """Return the Gram's own rows, or the columns of them that these landmarks need."""
-        return self.rows.take(rows)
+    def block(self, rows: Indices, cols: Indices) -> Array:
+        """Return G[rows, cols]."""
+        return self.cross(rows, self.landmarks(cols))
 
-    def evaluate(self, X: Array, landmarks: Landmarks) -> Array:
-        """Return k(X, Z) for any rows X, seen in fitting or not."""
-        return self.against(landmarks, X)(X)
-
-    def against(self, landmarks: Landmarks, template: Array) -> Evaluator:
-        """Return x ↦ k(x, Z) for rows like `template`, with what depends on Z prepared once."""
-        return self.counter.counted(landmarks.evaluator(self.kernel, template))
-
-    @abstractmethod
-    def landmarks(self, indices: Indices) -> Landmarks:
-        """Return the columns at `indices` as landmarks."""
+    def whole(self) -> Array:
+        """Return all of G, from its blocks on and below the diagonal."""
+        return symmetric(self.block, self.n)
 
     def within(self, landmarks: Landmarks) -> Array:
         """Return W = k(Z, Z), shape (m, m)."""
@@ -174,34 +141,46 @@ class Gram(ABC):
             return self.block(landmarks.columns, landmarks.columns)
         return self.evaluate(landmarks.Z, landmarks)
 
-    def between_rows(self, X: Array, Y: Array, rows: Indices, columns: Indices) -> Array:
-        """Return G[rows, columns], given the rows X and Y themselves."""
-        held = self._cut_out(rows, columns)
-        return self.evaluate(X, Landmarks(columns, Y)) if held is None else held
+    def times(self, V: Array, rows: Indices | None = None) -> Array:
+        """Return G[rows, rows] V, shape (n, q), in the precision of V, a tile of G at a time."""
+        if rows is None:
+            rows = np.arange(self.n)
+        xp = arrays.namespace(V)
+        n = len(rows)
+        width = self.tile_width(V.shape[1])
 
-    @abstractmethod
-    def diag(self, rows: Indices | slice | None = None) -> Array:
-        """Return the diagonal, or its entries at `rows`."""
+        products = []
+        for top in slices(0, n, TILE_ROWS):
+            total = xp.zeros_like(V[top, :])
+            for left in slices(0, n, width):
+                tile = self.block(rows[top], rows[left])
+                if isinstance(V, np.ndarray):
+                    tile = arrays.to_host(tile)
+                total += xp.astype(tile, V.dtype, copy=False) @ V[left, :]
+            products.append(total)
+        return xp.concat(products)
 
-    @abstractmethod
-    def restrict(self, indices: Indices) -> Self:
-        """Return G[S, S] as a Gram of its own, with its rows in memory."""
-
-    def in_float32(self) -> Self:
-        """Return G in float32, where values cost less so and are the same but for rounding."""
-        return self
+    def tile_width(self, K: int) -> int:
+        """Return columns of a tile that fits in memory, with rows and K features of both sides."""
+        column_bytes = 8 * (4 * TILE_ROWS + 3 * K + 3 * self.rows.n_features)
+        fitting = self.budget.bytes // column_bytes
+        return max(1, min(TILE_COLS, fitting))
 
 
 class KernelGram(Gram):
     """The Gram matrix of a kernel on the rows of a table."""
 
-    def __init__(self, rows: Rows, kernel: Kernel, budget: Budget | None = None) -> None:
-        super().__init__(rows, budget)
-        self.kernel = kernel
+    def with_rows(self, rows: Rows) -> KernelGram:
+        """Return the Gram matrix of other rows, counted together with this one."""
+        return KernelGram(rows, self.kernel, self.budget, self.counter)
 
     def landmarks(self, indices: Indices) -> Landmarks:
         """Return the rows at `indices` as landmarks."""
         return Landmarks(indices, self.rows.take(indices))
+
+    def take(self, rows: Indices | slice, landmarks: Landmarks) -> Array:  # noqa: ARG002
+        """Return X[rows]."""
+        return self.rows.take(rows)
 
     def diag(self, rows: Indices | slice | None = None) -> Array:
         """Return k(x, x) for all rows, or those at `rows`."""
@@ -210,36 +189,47 @@ class KernelGram(Gram):
         task = BlockTask("diagonal", _diagonal, self.kernel, scan_size(self.rows))
         return gather(self.rows.map(task, 1))[:, 0]
 
-    def restrict(self, indices: Indices) -> Self:
+    def restrict(self, indices: Indices) -> KernelGram:
         """Return the Gram matrix of the rows at `indices`, which are read once."""
         return self.with_rows(ArrayRows(self.rows.take(indices)))
 
-    def in_float32(self) -> Self:
-        """Return G in float32, where values cost less so and are the same but for rounding."""
+    def in_float32(self) -> KernelGram:
+        """Return G in float32 where its values stay the same but for rounding, else G itself.
+
+        A few rows, spread evenly, decide. CSR rows stay: float32 would not make them cheaper.
+        """
         X = self.rows.take(slice(None))
-        if self._rounded is not None or arrays.is_sparse(X) or self.eps > EPS:
-            return self._rounded or self
-        xp, few = arrays.namespace(X), np.arange(0, self.n, max(1, self.n // LOOKED_AT))
+        if arrays.is_sparse(X) or self.eps > EPS:
+            return self
+
+        xp = arrays.namespace(X)
+        spread = np.arange(0, self.n, max(1, self.n // COMPARED_ROWS))
         with np.errstate(all="ignore"):
             rounded = self.with_rows(ArrayRows(xp.astype(X, xp.float32)))
-            exact, seen = (gram.block(few, few) for gram in (self, rounded))
-            away = max_abs(exact - xp.astype(seen, exact.dtype))
-        found = rounded if away <= ALIKE * max_abs(exact) else self
-        if self._holding:
-            rounded._holding, self._rounded = True, found
-        return found
+            exact = self.block(spread, spread)
+            coarse = xp.astype(rounded.block(spread, spread), exact.dtype)
+            largest_error = max_abs(exact - coarse)
+
+        if largest_error <= ALIKE * max_abs(exact):
+            return rounded
+        return self
 
 
 class PrecomputedGram(Gram):
     """A Gram matrix that the user computed, in memory or memory-mapped.
 
-    New rows are kernel values against all n training points, or against the landmarks alone.
+    Its kernel picks columns of rows of G. New rows are kernel values against all n training
+    points, or against the landmarks alone.
     """
 
-    @property
-    def kernel(self) -> Columns:  # type: ignore[override]
-        """The kernel that picks columns of a row."""
-        return Columns(self.n)
+    def __init__(
+        self, rows: Rows, budget: Budget | None = None, counter: EntryCounter | None = None
+    ) -> None:
+        super().__init__(rows, Columns(rows.n), budget, counter)
+
+    def with_rows(self, rows: Rows) -> PrecomputedGram:
+        """Return another matrix of kernel values, counted together with this one."""
+        return PrecomputedGram(rows, self.budget, self.counter)
 
     def landmarks(self, indices: Indices) -> Landmarks:
         """Return the columns at `indices` as landmarks."""
@@ -251,30 +241,33 @@ class PrecomputedGram(Gram):
         columns = everything if len(landmarks) == self.n else landmarks.columns
         return self._entries(everything[rows], columns)
 
+    def diag(self, rows: Indices | slice | None = None) -> Array:
+        """Return the diagonal, or its entries at `rows`."""
+        G = self._matrix
+        chosen = np.arange(self.n)
+        if rows is not None:
+            chosen = chosen[rows]
+        diagonal = arrays.namespace(G).linalg.diagonal(G)
+        return arrays.as_float(arrays.take(diagonal, chosen))
+
+    def restrict(self, indices: Indices) -> PrecomputedGram:
+        """Return G[S, S], copied into memory: s² values, however large n is."""
+        return self.with_rows(ArrayRows(self._entries(indices, indices)))
+
     @property
     def _matrix(self) -> Array:
+        """G itself."""
         if isinstance(self.rows, ArrayRows):
             return self.rows.data
         return self.rows.take(slice(None))  # dropped rows raise an error
 
     def _entries(self, rows: Indices, columns: Indices) -> Array:
+        """Return G[rows, columns]."""
         G = self._matrix
         if isinstance(G, np.ndarray):
             return arrays.as_float(G[np.ix_(rows, columns)])
-        return arrays.as_float(arrays.take(arrays.take(G, rows), columns, axis=1))
-
-    def diag(self, rows: Indices | slice | None = None) -> Array:
-        """Return the diagonal, or its entries at `rows`."""
-        chosen, G = np.arange(self.n)[slice(None) if rows is None else rows], self._matrix
-        return arrays.as_float(arrays.take(arrays.namespace(G).linalg.diagonal(G), chosen))
-
-    def restrict(self, indices: Indices) -> Self:
-        """Return G[S, S], copied into memory: s² values, however large n is."""
-        return self.with_rows(ArrayRows(self._entries(indices, indices)))
-
-
-def _consecutive(rows: Indices) -> bool:
-    return len(rows) > 0 and bool((np.diff(rows) == 1).all())
+        of_rows = arrays.take(G, rows)
+        return arrays.as_float(arrays.take(of_rows, columns, axis=1))
 
 
 def _diagonal(kernel: Kernel, X: Array) -> Array:

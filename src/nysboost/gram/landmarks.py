@@ -22,14 +22,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Landmarks:
-    """The m columns, `indices` (m,), or `points` (m, d), that one learner stands on."""
+    """The m columns, `indices` (m,), or `points` (m, d), that one learner stands on.
+
+    Rows of the data have both. Columns of a precomputed matrix have no points, and points that are
+    no rows of the data have no indices.
+    """
 
     indices: Indices | None
     points: Array | None
 
     def __len__(self) -> int:
-        some = self.indices if self.points is None else self.points
-        return int(some.shape[0])  # type: ignore[union-attr]
+        if self.points is None:
+            return len(self.columns)
+        return int(self.points.shape[0])
 
     @property
     def Z(self) -> Array:  # noqa: N802
@@ -47,53 +52,68 @@ class Landmarks:
         """Return x ↦ k(x, Z) for rows like `template`, with what depends on Z prepared once."""
         if isinstance(kernel, Columns):
             return kernel.at(self.columns)
-        there, here = (describe_location(part) for part in (template, self.Z))
-        if there != here:
+
+        x_location = describe_location(template)
+        z_location = describe_location(self.Z)
+        if x_location != z_location:
             raise ValueError(
-                f"X is {there}, but this approximation was fitted with {here}. "
+                f"X is {x_location}, but this approximation was fitted with {z_location}. "
                 "Move X there, or fit where X is."
             )
         return kernel.against(arrays.convert_like(template, self.Z))
 
     def take(self, places: Indices) -> Landmarks:
         """Return some of the landmarks, by their places among all."""
-        indices = None if self.indices is None else self.indices[places]
-        return Landmarks(indices, None if self.points is None else arrays.take(self.points, places))
+        indices = None
+        if self.indices is not None:
+            indices = self.indices[places]
+        points = None
+        if self.points is not None:
+            points = arrays.take(self.points, places)
+        return Landmarks(indices, points)
 
     def __repr__(self) -> str:
-        return f"Landmarks({len(self)} {'points' if self.indices is None else 'columns'})"
+        kind = "points" if self.indices is None else "columns"
+        return f"Landmarks({len(self)} {kind})"
 
 
 def given_landmarks(gram: Gram, landmarks: Any) -> Landmarks:
     """Return the user's own landmarks: row numbers (m,), a mask of rows, or points (m, d)."""
-    template = gram.rows.template
     if np.ndim(landmarks) != 2:
         indices = positions(landmarks, gram.n, "landmarks")
         if len(indices) == 0:
             raise ValueError("landmarks is empty: give at least one row or point.")
         return gram.landmarks(indices)
+
     points = scan_rows(landmarks, name="landmarks")
-    if gram.landmarks(np.arange(1)).points is None or points.n_features != gram.rows.n_features:
+    precomputed = isinstance(gram.kernel, Columns)
+    if precomputed or points.n_features != gram.rows.n_features:
         raise ValueError(
             f"landmarks has shape ({points.n}, {points.n_features}), but these data take "
             f"row numbers, or points of {gram.rows.n_features} features."
         )
+    template = gram.rows.template
     Z = points.take(slice(None))
-    return Landmarks(
-        None, arrays.convert_like(template, Z if arrays.is_sparse(Z) else arrays.like(Z, template))
-    )
+    if not arrays.is_sparse(Z):
+        Z = arrays.like(Z, template)
+    return Landmarks(None, arrays.convert_like(template, Z))
 
 
 def pool(parts: Sequence[Landmarks]) -> Landmarks:
     """Return all the landmarks of several learners, in order, as one set."""
     if len(parts) == 1:
         return parts[0]
+
     indices = [part.indices for part in parts if part.indices is not None]
+    pooled_indices = None
+    if len(indices) == len(parts):
+        pooled_indices = np.concatenate(indices)
+
     points = [part.points for part in parts if part.points is not None]
-    return Landmarks(
-        np.concatenate(indices) if len(indices) == len(parts) else None,
-        arrays.stack_tables(points) if points else None,
-    )
+    pooled_points = None
+    if points:
+        pooled_points = arrays.stack_tables(points)
+    return Landmarks(pooled_indices, pooled_points)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,8 +131,9 @@ class Sample:
     def of(cls, gram: Gram, indices: Indices) -> Sample:
         """Take these rows, each of them once; all of them, if in memory, are not copied."""
         indices = np.unique(indices)
-        whole = len(indices) == gram.n and gram.rows.in_memory
-        return cls(indices, gram if whole else gram.restrict(indices), gram.kernel)
+        if len(indices) == gram.n and gram.rows.in_memory:
+            return cls(indices, gram, gram.kernel)
+        return cls(indices, gram.restrict(indices), gram.kernel)
 
     def positions(self, indices: Indices) -> Indices:
         """Return where rows of the data stand in the sample."""
@@ -129,8 +150,13 @@ class Sample:
     @cached_property
     def single(self) -> Array:
         """The matrix in float32, where that holds it: values and products take half of the time."""
-        G = self.matrix if "matrix" in self.__dict__ else self.gram.in_float32().whole()
+        if "matrix" in self.__dict__:  # evaluated already
+            G = self.matrix
+        else:
+            G = self.gram.in_float32().whole()
         xp = arrays.namespace(G)
+
+        # far from float32's smallest and largest numbers products neither vanish nor overflow
         largest = float(xp.max(xp.linalg.diagonal(G)))
         if 1e-20 < largest < 1e20:
             return xp.astype(G, xp.float32, copy=False)
@@ -144,14 +170,16 @@ class Sample:
 
     def lift_to_rows(self, landmarks: Landmarks) -> Landmarks:
         """Return landmarks of the sample as landmarks of the whole matrix."""
-        if landmarks.indices is None or len(self) == self.indices[-1] + 1:
-            return landmarks  # points, or columns of a sample that is the whole
+        if landmarks.indices is None:
+            return landmarks  # points are the same everywhere
+        first_rows = len(self) == self.indices[-1] + 1
+        if first_rows:
+            return landmarks  # positions in the sample are those in the whole
         return replace(landmarks, indices=self.indices[landmarks.indices])
 
 
 def take_sample(gram: Gram, size: int, rng: np.random.Generator) -> Sample:
     """Return all rows or, where there are more than `size`, a uniform sample of them."""
-    everything = gram.n <= size
-    return Sample.of(
-        gram, np.arange(gram.n) if everything else rng.choice(gram.n, size=size, replace=False)
-    )
+    if gram.n <= size:
+        return Sample.of(gram, np.arange(gram.n))
+    return Sample.of(gram, rng.choice(gram.n, size=size, replace=False))

@@ -47,19 +47,24 @@ def make_gram(
     `params` are those of a named kernel; a `corrupted` matrix may be indefinite.
     """
     if isinstance(kernel, str) and kernel == "precomputed":
-        given = [name for name, value in params.items() if value is not None]
-        if given:
-            msg = f"A precomputed kernel has no parameter {', '.join(given)}: leave it out."
-            raise ValueError(msg)
-        rows = scan_rows(X, name="The precomputed kernel matrix")
-        check_precomputed(rows, corrupted=corrupted)
-        gram: Gram = PrecomputedGram(rows, budget)
-        if corrupted:
-            return gram
-    else:
-        rows = scan_rows(X)
-        gram = KernelGram(rows, make_kernel(kernel, **params).resolve(rows), budget)
-    return probe(gram)
+        return _make_precomputed(X, budget, params, corrupted=corrupted)
+    rows = scan_rows(X)
+    resolved = make_kernel(kernel, **params).resolve(rows)
+    return probe(KernelGram(rows, resolved, budget))
+
+
+def _make_precomputed(
+    G: Any, budget: Budget | None, params: dict[str, Any], *, corrupted: bool
+) -> Gram:
+    """Return a matrix of kernel values as a Gram matrix, checked unless it is corrupted."""
+    given = [name for name, value in params.items() if value is not None]
+    if given:
+        msg = f"A precomputed kernel has no parameter {', '.join(given)}: leave it out."
+        raise ValueError(msg)
+    rows = scan_rows(G, name="The precomputed kernel matrix")
+    check_precomputed(rows, corrupted=corrupted)
+    gram = PrecomputedGram(rows, budget)
+    return gram if corrupted else probe(gram)
 
 
 def on_other_rows(gram: Gram, X: Any) -> Gram:
@@ -79,18 +84,19 @@ def on_other_rows(gram: Gram, X: Any) -> Gram:
 def probe(gram: Gram) -> Gram:
     """Refuse a kernel that a principal submatrix shows to be no kernel, before any work."""
     W = Sample.of(gram, spaced_indices(gram.n, PROBE_ROWS)).matrix
-    gram.counter.count = 0  # the same for every method
+    gram.counter.count = 0  # the probe is the same for every method
     xp = namespace(W)
     if not bool(xp.all(xp.isfinite(W))):
         raise ValueError(NOT_FINITE)
     refuse_indefinite(xp.linalg.eigvalsh(W))
+
     largest = max_abs(W)
-    if not (largest == 0 or 1 / SQUARABLE < largest < SQUARABLE):
+    if largest != 0 and not 1 / SQUARABLE < largest < SQUARABLE:
         raise ValueError(
             f"The kernel has values of {largest:.3g}, whose squares leave the range of floating "
             "point: scale the data so that they are nearer to 1."
         )
-    if not bool(xp.any(W != 0)) and not bool(xp.any(gram.diag() != 0)):
+    if largest == 0 and max_abs(gram.diag()) == 0:
         raise ValueError(ALL_ZERO)
     return gram
 
@@ -121,20 +127,40 @@ def check_precomputed(rows: Rows, *, corrupted: bool = False) -> None:
             f"A precomputed kernel matrix is square, but shape {tuple(G.shape)} was given. "
             "To approximate the kernel of data points, pass the points and name the kernel."
         )
-    xp, largest = namespace(G), 0.0
+    largest = _check_symmetry(rows)
+    if not corrupted:
+        _check_diagonal(G, largest)
+
+
+def _check_symmetry(rows: ArrayRows) -> float:
+    """Refuse a matrix that is not symmetric, and return its largest entry in size."""
+    largest = 0.0
     for block in row_blocks(rows.n, 16 * rows.n, 2**26):
         upper = rows.take(block)
-        gap, largest = max_abs(upper - G[:, block].T), max(largest, max_abs(upper))
+        largest = max(largest, max_abs(upper))
+        gap = max_abs(upper - rows.data[:, block].T)
         if gap > cutoff(ASYMMETRIC, arrays.epsilon(upper)) * largest:
             raise ValueError(
                 "A precomputed kernel matrix is symmetric, but G[i, j] and G[j, i] differ by up to "
                 f"{gap:.3g}. Pass (G + G.T) / 2 if that is what you mean."
             )
+    return largest
+
+
+def _check_diagonal(G: Array, largest: float) -> None:
+    """Refuse a matrix with a negative diagonal entry, or with a larger entry beside the diagonal.
+
+    A positive semidefinite matrix has neither.
+    """
+    xp = namespace(G)
     diagonal = xp.linalg.diagonal(G)
-    least, most = float(xp.min(diagonal)), float(xp.max(diagonal))
-    if not corrupted and (least < -INDEFINITE * largest or largest > (1 + INDEFINITE) * most):
+    lowest = float(xp.min(diagonal))
+    highest = float(xp.max(diagonal))
+    is_negative = lowest < -INDEFINITE * largest
+    is_exceeded = largest > (1 + INDEFINITE) * highest
+    if is_negative or is_exceeded:
         raise ValueError(
             f"The kernel is not positive semidefinite: its values are up to {largest:.3g} in size, "
-            f"and those of points with themselves from {least:.3g} to {most:.3g}. None of these "
-            "can be negative, and the largest of them is the largest of all."
+            f"and those of points with themselves from {lowest:.3g} to {highest:.3g}. No diagonal "
+            "entry can be negative, and the largest entry must lie on the diagonal."
         )

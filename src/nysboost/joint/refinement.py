@@ -86,7 +86,7 @@ def refine(sample: Sample, fit: Fit, core: OptimalCore) -> Landmarks:
 
     start = xp.astype(landmarks.Z, xp.float64, copy=False)
     Z = descend(objective, start / unit, steps, WORTH) * unit
-    gram.counter.count += loss.evaluations * len(sample) * len(landmarks)
+    gram.counter.add(loss.evaluations * len(sample), len(landmarks))
     return Landmarks(None, like(Z, X))
 
 

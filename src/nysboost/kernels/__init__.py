@@ -11,8 +11,10 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from nysboost.kernels.adapters import CallableKernel, SklearnKernel
-from nysboost.kernels.base import Evaluator, Kernel, require_bandwidth
+from nysboost.kernels.bandwidth import require_bandwidth
+from nysboost.kernels.base import Kernel
 from nysboost.kernels.columns import Columns
+from nysboost.kernels.evaluator import Evaluator
 from nysboost.kernels.metric import Metric
 from nysboost.kernels.products import Anova, Cosine, Linear, Polynomial
 from nysboost.kernels.radial import Gaussian, Laplacian, Matern, Radial

@@ -1,31 +1,20 @@
-"""The base class of kernels, and their parameters, which are checked and read off the data."""
+"""The base class of kernels."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from nysboost.kernels.evaluator import Evaluator, Pairwise
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats
-from nysboost.numerics.indices import spaced_indices
-from nysboost.numerics.magnitudes import all_finite, unit_of
-from nysboost.numerics.parameters import require_positive
-from nysboost.rows.driver import BlockTask
+from nysboost.numerics.blocks import slices
+from nysboost.numerics.magnitudes import all_finite
 from nysboost.rows.rows import Rows
-from nysboost.rows.sizes import MEDIAN_ROWS, scan_size
 
-Bandwidth: TypeAlias = float | Literal["median", "scale"] | None
-"""A positive number, or a rule that reads it off the data; None is the kernel's default."""
-
-RANGES = {"sigma": (1e-150, 1e150), "gamma": (1e-300, 1e300)}
-"""Beyond these the squares of distances in units of σ leave the range of floating point."""
-
-
-Evaluator: TypeAlias = Callable[..., Array]
-"""(X, out=None) ↦ k(X, Z), shape (n, m), for points Z that have been prepared; `out` is memory of
-that shape, which the result may be put in."""
+DIAGONAL_ROWS = 64
+"""Rows of a block whose diagonal is taken, where a kernel has no formula for k(x, x)."""
 
 
 class Kernel:
@@ -57,11 +46,13 @@ class Kernel:
 
     def __call__(self, X: Array, Y: Array) -> Array:
         """Return the kernel matrix of shape (n, m)."""
-        shapes = tuple(tuple(getattr(points, "shape", ())) for points in (X, Y))
-        if any(len(shape) != 2 for shape in shapes) or shapes[0][1] != shapes[1][1]:
+        x_shape = tuple(getattr(X, "shape", ()))
+        y_shape = tuple(getattr(Y, "shape", ()))
+        are_tables = len(x_shape) == len(y_shape) == 2
+        if not are_tables or x_shape[1] != y_shape[1]:
             raise ValueError(
                 f"A kernel takes arrays of shapes (n, d) and (m, d), but those of X and Y are "
-                f"{shapes[0]} and {shapes[1]}."
+                f"{x_shape} and {y_shape}."
             )
         X = arrays.as_float(X)
         return self._against(arrays.convert_like(X, Y))(X)
@@ -71,24 +62,35 @@ class Kernel:
 
         Y is dense or CSR as the points x to come are, and has their dtype.
         """
-        if type(self).__call__ is Kernel.__call__:
-            return self._against(Y)
-        return lambda X, _=None: self(X, Y)  # of users: their class has `__call__` alone
+        is_users_own = type(self).__call__ is not Kernel.__call__
+        if is_users_own:
+            return Pairwise(self, Y)
+        return self._against(Y)
 
-    def _against(self, Y: Array) -> Evaluator:  # noqa: ARG002
+    def _against(self, Y: Array) -> Evaluator:
+        """Return x ↦ k(x, Y). A kernel that prepares something for Y overrides this."""
+        return Pairwise(self._between, Y)
+
+    def _between(self, X: Array, Y: Array) -> Array:  # noqa: ARG002
+        """Return k(X, Y). A kernel that prepares nothing overrides this."""
         raise TypeError(f"{type(self).__name__} is no kernel: it has no method __call__(X, Y).")
 
     def diag(self, X: Array) -> Array:
         """Return k(x, x) for each row, shape (n,)."""
-        small = [X[i : i + 64] for i in range(0, max(1, X.shape[0]), 64)]
-        blocks = [self(block, block) for block in small]
-        xp = arrays.namespace(blocks[0])
-        return xp.concat([xp.linalg.diagonal(block) for block in blocks])
+        diagonals = []
+        for at in slices(0, max(1, X.shape[0]), DIAGONAL_ROWS):
+            block = X[at]
+            values = self(block, block)
+            diagonals.append(arrays.namespace(values).linalg.diagonal(values))
+        return arrays.namespace(diagonals[0]).concat(diagonals)
 
     def bytes_per_value(self, template: Array) -> int:
         """Return what evaluating holds for each value, on rows of this form and dtype."""
-        temporaries = Kernel.temporaries if arrays.is_sparse(template) else self.temporaries
-        return int(np.dtype(arrays.dtype_name(template)).itemsize) + 8 * temporaries
+        value = np.dtype(arrays.dtype_name(template)).itemsize
+        temporaries = self.temporaries
+        if arrays.is_sparse(template):
+            temporaries = Kernel.temporaries
+        return value + 8 * temporaries
 
     def __repr__(self) -> str:
         """Return its name with the parameters that are set."""
@@ -103,6 +105,12 @@ class Kernel:
         """
         names: tuple[str, ...] = getattr(self, "__match_args__", ())  # a dataclass's parameters
         return {name: getattr(self, name) for name in names}
+
+    def _with(self, **changes: Any) -> Self:
+        """Return the kernel with other values of some of its parameters."""
+        kind: Any = type(self)
+        changed: Self = kind(**{**self.get_params(), **changes})
+        return changed
 
     def __sklearn_clone__(self) -> Kernel:
         return self
@@ -145,46 +153,3 @@ def finite(kernel: Kernel, values: Array) -> Array:
             "the kernel's parameters."
         )
     return values
-
-
-# Parameters
-
-
-def require_bandwidth(name: str, value: Bandwidth) -> None:
-    """Raise unless the value is a positive number, a rule or None."""
-    if isinstance(value, str):
-        if value not in ("median", "scale"):
-            msg = f'{name} is a positive number, "median" or "scale", but {value!r} was given.'
-            raise ValueError(msg)
-    elif value is not None:
-        require_positive(name, value)
-        if not RANGES[name][0] < float(value) < RANGES[name][1]:
-            msg = f"{name}={value!r} leaves no digits of a distance: scale the data instead."
-            raise ValueError(msg)
-
-
-def number(kernel: Any, name: str) -> float:
-    """Return a parameter that must be a number by now."""
-    value = getattr(kernel, name)
-    if isinstance(value, str) or value is None:
-        raise ValueError(
-            f"{kernel} takes {name} from data: call kernel.resolve(scan_rows(X)) first."
-        )
-    return float(value)
-
-
-def standard_deviation(rows: Rows) -> float:
-    """Return the standard deviation of all entries, in one pass over the rows."""
-    sample = rows.take(spaced_indices(rows.n, MEDIAN_ROWS))
-    unit = unit_of(sample)
-    shift = float(arrays.floats_on_host(arrays.dense(sample[:1])).mean()) / unit
-    task = BlockTask("moments", _moments, (unit, shift), scan_size(rows))
-    mean, square = rows.fold(task, np.add) / (rows.n * rows.n_features)
-    return unit * float(np.sqrt(max(0.0, square - mean**2)))
-
-
-def _moments(how: tuple[float, float], block: Array) -> Array:
-    """Return the sums of entries, in a unit and about a shift, and of their squares."""
-    unit, shift = how
-    gap = arrays.floats_on_host(arrays.dense(block)) / unit - shift
-    return np.array([gap.sum(), (gap * gap).sum()])

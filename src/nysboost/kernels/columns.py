@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from nysboost.kernels.base import Evaluator, Kernel
+from nysboost.kernels.base import Kernel
+from nysboost.kernels.evaluator import Evaluator
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Indices
 
@@ -23,9 +24,19 @@ class Columns(Kernel):
 
     def at(self, columns: Indices) -> Evaluator:
         """Return x ↦ the values of rows x at these columns, shape (n, m)."""
+        return PickColumns(columns, self.n)
 
-        def pick(X: Array, _: Array | None = None) -> Array:
-            are_at_landmarks = X.shape[1] == len(columns) != self.n
-            return X if are_at_landmarks else arrays.take(X, columns, axis=1)
 
-        return pick
+@dataclass(frozen=True, eq=False)
+class PickColumns(Evaluator):
+    """Rows of kernel values ↦ those at the landmarks' columns, of n."""
+
+    columns: Indices
+    n: int
+
+    def __call__(self, X: Array, out: Array | None = None) -> Array:  # noqa: ARG002
+        """Return the values, shape (len(X), m)."""
+        are_at_landmarks = X.shape[1] == len(self.columns) != self.n
+        if are_at_landmarks:
+            return X
+        return arrays.take(X, self.columns, axis=1)

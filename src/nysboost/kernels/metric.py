@@ -1,25 +1,20 @@
-"""Metrics, linear maps of the inputs before a kernel, and kernels that have one."""
+"""Metrics, linear maps of the inputs before a kernel, and the base class of kernels with one."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.sparse import diags_array
 
-from nysboost.kernels import base
-from nysboost.kernels.base import Bandwidth, Evaluator, Kernel
+from nysboost.kernels.base import Kernel
+from nysboost.kernels.evaluator import Evaluator
 from nysboost.kernels.warp import Quantiles
-from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, dense, is_sparse, like
-from nysboost.numerics.indices import spaced_indices
-from nysboost.numerics.magnitudes import unit_of
 from nysboost.numerics.messages import format_value
-from nysboost.rows.rows import Rows
-from nysboost.rows.sizes import MEDIAN_ROWS
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,26 +69,32 @@ class Metric:
         """Return the mapped points XA: dense, unless X is CSR and each feature has a scale."""
         return self.mapping(X)(X)
 
-    def mapping(self, template: Array) -> Callable[[Array], Array]:
+    def mapping(self, template: Array) -> PointMap:
         """Return X ↦ XA for points in the form of `template`, with A brought there once."""
         self.require_features(template.shape[1])
-        if self.warp is not None:
-            warp, linear = self.warp, replace(self, warp=None).mapping(dense(template))
-            return lambda X: linear(warp(dense(X)))
         if self.map.ndim == 0:
-            scale = float(self.map)
-            return lambda X: X * scale
-        if is_sparse(template):
-            sparse_map = diags_array(self.map) if self.map.ndim == 1 else self.map
-            return lambda X: (X @ sparse_map).astype(X.dtype)
-        A = like(self.map.copy(), template)  # PyTorch wants arrays that could be written
-        return (lambda X: X * A) if self.map.ndim == 1 else (lambda X: X @ A)
+            return PointMap(float(self.map), self.warp)
+        if is_sparse(template) and self.warp is None:
+            A = diags_array(self.map) if self.map.ndim == 1 else self.map
+            return PointMap(A)
+        return PointMap(like(self.map.copy(), dense(template)), self.warp)
 
     def pull_back(self, gradient: Array, x: Array) -> Array:
         """Return the gradient with respect to x from that with respect to xA: times Aᵀ."""
-        A = like(self.map.copy(), gradient)
-        linear = gradient @ A.T if self.map.ndim == 2 else gradient * A
-        return linear if self.warp is None else linear * self.warp.slope(x)
+        A = like(self.map.copy(), gradient)  # a copy, because PyTorch wants writable arrays
+        if self.map.ndim == 2:
+            linear = gradient @ A.T
+        else:
+            linear = gradient * A
+        if self.warp is None:
+            return linear
+        return linear * self.warp.slope(x)
+
+    def width(self, d: int) -> int:
+        """Return the number of coordinates that points of d features are mapped to."""
+        if self.map.ndim == 2:
+            return int(self.map.shape[1])
+        return d
 
     def relevance(self, d: int) -> Floats:
         """Return how much each of d features moves the mapped point, shape (d,), sum 1.
@@ -102,14 +103,22 @@ class Metric:
         """
         self.require_features(d)
         squared = self.map**2
-        lengths = squared.sum(axis=1) if squared.ndim == 2 else np.broadcast_to(squared, (d,))
+        if squared.ndim == 2:
+            lengths = squared.sum(axis=1)
+        else:
+            lengths = np.broadcast_to(squared, (d,))
         total = lengths.sum()
-        return np.array(lengths / total) if total > 0 else np.full(d, 1 / d)
+        if total == 0:
+            return np.full(d, 1 / d)
+        return np.array(lengths / total)
 
     def require_features(self, d: int) -> None:
         """Raise unless points of d features can be mapped."""
-        needed = [len(self.map)] if self.map.ndim else []
-        needed += [] if self.warp is None else [len(self.warp.knots)]
+        needed = []
+        if self.map.ndim > 0:
+            needed.append(len(self.map))
+        if self.warp is not None:
+            needed.append(len(self.warp.knots))
         if any(width != d for width in needed):
             msg = f"{self} maps points of {needed[0]} features, but these have {d}."
             raise ValueError(msg)
@@ -133,10 +142,51 @@ class Metric:
         return hash((self.map.shape, self.map.tobytes(), self.warp))
 
 
+@dataclass(frozen=True, eq=False)
+class PointMap:
+    """X ↦ h(X) A, for points of one namespace and device, where A is already.
+
+    A is a number, a scale for each feature (d,), or a matrix (d, q); for CSR points a SciPy matrix.
+    """
+
+    A: float | Array
+    warp: Quantiles | None = None
+
+    def __call__(self, X: Array) -> Array:
+        """Return the mapped points, shape (n, q)."""
+        if self.warp is not None:
+            X = self.warp(dense(X))
+        if isinstance(self.A, float):
+            return X * self.A
+        if is_sparse(X):
+            mapped: Array = (X @ self.A).astype(X.dtype)
+            return mapped
+        if self.A.ndim == 1:
+            return X * self.A
+        return X @ self.A
+
+
+def _identity(X: Array) -> Array:
+    return X
+
+
+@dataclass(frozen=True, eq=False)
+class MappedEvaluator(Evaluator):
+    """x ↦ k(xA, Z) for points Z that have been mapped and prepared."""
+
+    evaluate: Evaluator
+    point_map: PointMap
+
+    def __call__(self, X: Array, out: Array | None = None) -> Array:
+        """Return k(XA, Z), shape (n, m)."""
+        return self.evaluate(self.point_map(X), out)
+
+
 class Mapped(Kernel, ABC):
     """k(xA, yA), a kernel of points under a metric A; k(x, x) = 1 unless said.
 
-    Final classes have `_against_mapped`, `_pullback` and `_frequencies`, of mapped points.
+    Final classes have `_between` or `_against_mapped`, `_pullback` and `_frequencies`, of mapped
+    points.
     """
 
     metric: Metric | None
@@ -147,12 +197,15 @@ class Mapped(Kernel, ABC):
 
     def mapping(self, template: Array) -> Callable[[Array], Array]:
         """Return X ↦ XA for points in the form of `template`."""
-        return (lambda X: X) if self.metric is None else self.metric.mapping(template)
+        if self.metric is None:
+            return _identity
+        return self.metric.mapping(template)
 
     def _against(self, Y: Array) -> Evaluator:
-        mapped = self.mapping(Y)
-        evaluate = self._against_mapped(mapped(Y))
-        return lambda X, out=None: evaluate(mapped(X), out)
+        if self.metric is None:
+            return self._against_mapped(Y)
+        point_map = self.metric.mapping(Y)
+        return MappedEvaluator(self._against_mapped(point_map(Y)), point_map)
 
     def diag(self, X: Array) -> Array:
         """Return ones, shape (n,)."""
@@ -160,9 +213,11 @@ class Mapped(Kernel, ABC):
 
     def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
         """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""
-        mapped = self.mapping(X)
-        gradient = self._pullback(mapped(X), mapped(Z), K, A)
-        return gradient if self.metric is None else self.metric.pull_back(gradient, Z)
+        if self.metric is None:
+            return self._pullback(X, Z, K, A)
+        point_map = self.metric.mapping(X)
+        of_mapped = self._pullback(point_map(X), point_map(Z), K, A)
+        return self.metric.pull_back(of_mapped, Z)
 
     def frequencies(self, normals: Floats, uniforms: Floats) -> Floats:
         """Return ω of the plane waves whose mean is the kernel, shape (D, d)."""
@@ -171,80 +226,18 @@ class Mapped(Kernel, ABC):
         if self.metric.warp is not None:
             msg = f"{self} looks at quantiles of x, of which plane waves are not those of x."
             raise ValueError(msg)
-        width = self.metric.map.shape[1] if self.metric.map.ndim == 2 else None
+        width = self.metric.width(normals.shape[1])
         of_mapped = self._frequencies(normals[:, :width], uniforms)
         return np.asarray(self.metric.pull_back(of_mapped, normals))
 
-    @abstractmethod
-    def _against_mapped(self, Y: Array) -> Evaluator: ...
+    def _against_mapped(self, Y: Array) -> Evaluator:
+        """Return x ↦ k(x, Y) for mapped points. A kernel that prepares something overrides it."""
+        return super()._against(Y)
 
     @abstractmethod
-    def _pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array: ...
+    def _pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
+        """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to mapped Z."""
 
     def _frequencies(self, normals: Floats, uniforms: Floats) -> Floats:
-        return super().frequencies(normals, uniforms)  # there are none
-
-
-class Scaled(Mapped):
-    """A kernel with a bandwidth σ or γ, of which at most one is given, and a metric.
-
-    With neither, γ = 1/d or, where a metric sets the scale, σ = 1. With `power` q the kernel is a
-    function of γ·distance^q, and γ = 1 / (q·σ^q).
-    """
-
-    power: ClassVar[int] = 2
-    sigma: Bandwidth
-    gamma: Bandwidth
-
-    def __post_init__(self) -> None:
-        base.require_bandwidth("sigma", self.sigma)
-        base.require_bandwidth("gamma", self.gamma)
-        if self.sigma is not None and self.gamma is not None:
-            given = f"sigma={self.sigma!r} and gamma={self.gamma!r}"
-            raise ValueError(f"Give sigma or gamma, not both: {given} were given.")
-        super().__post_init__()
-        # of features, not of what becomes of them
-        if self.metric is not None and "scale" in (self.sigma, self.gamma):
-            raise ValueError('Beside a metric the bandwidth is a number or "median", not "scale".')
-
-    def resolve(self, rows: Rows) -> Self:
-        """Return the kernel with γ as a number."""
-        known: Any = self
-        rule, default = self.sigma or self.gamma, 1 / rows.n_features
-        if isinstance(rule, str):
-            by_median = rule == "median"
-            spread = self._median_distance(rows) if by_median else base.standard_deviation(rows)
-            sigma = spread if by_median else spread * self._sigma_of(default)
-            # where all points are equal any bandwidth will do; a kernel checks its range
-            known = replace(known, sigma=sigma or 1.0, gamma=None)
-        gamma = default if rule is None and self.metric is None else known._gamma()
-        return replace(self, sigma=None, gamma=gamma)  # type: ignore[type-var]
-
-    def _median_distance(self, rows: Rows) -> float:
-        sample = self.mapping(rows.template)(rows.take(spaced_indices(rows.n, MEDIAN_ROWS)))
-        unit = unit_of(sample)
-        matrix = arrays.to_host(self._distances(sample / unit, sample / unit))
-        pairs = matrix[np.triu_indices(len(matrix), 1)]
-        return unit * float(np.median(pairs)) if pairs.size else 0.0
-
-    def _gamma(self) -> float:
-        """Return γ, which must be known by now."""
-        if self.metric is not None and self.sigma is None and self.gamma is None:
-            return self._gamma_of(1.0)
-        if self.sigma is None:
-            return base.number(self, "gamma")
-        return self._gamma_of(base.number(self, "sigma"))
-
-    def _rate(self) -> float:
-        """Return by what the distances, or their squares, are multiplied: γ unless said."""
-        return self._gamma()
-
-    def _gamma_of(self, sigma: float) -> float:
-        return 1 / (self.power * sigma**self.power)
-
-    def _sigma_of(self, gamma: float) -> float:
-        return float((1 / (self.power * gamma)) ** (1 / self.power))
-
-    @abstractmethod
-    def _distances(self, X: Array, Y: Array) -> Array:
-        """Return the distances of which σ is the unit, for all pairs of mapped points."""
+        """Return the frequencies of plane waves of mapped points; this kernel has none."""
+        return super().frequencies(normals, uniforms)

@@ -8,7 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from nysboost.kernels import distances
-from nysboost.kernels.base import Evaluator, Kernel, finite, number
+from nysboost.kernels.bandwidth import number
+from nysboost.kernels.base import Kernel, finite
+from nysboost.kernels.evaluator import Evaluator
 from nysboost.kernels.metric import Mapped, Metric
 from nysboost.numerics.arrays import Array, like, namespace
 from nysboost.numerics.parameters import require_number, require_positive
@@ -28,8 +30,8 @@ class Linear(Kernel):
 
     temporaries: ClassVar[int] = 0
 
-    def _against(self, Y: Array) -> Evaluator:
-        return lambda X, _=None: finite(self, distances.inner_products(X, Y))
+    def _between(self, X: Array, Y: Array) -> Array:
+        return finite(self, distances.inner_products(X, Y))
 
     def diag(self, X: Array) -> Array:
         """Return ‖x‖², shape (n,)."""
@@ -61,27 +63,45 @@ class Polynomial(Kernel):
         if self.gamma is not None:
             require_positive("gamma", self.gamma)
 
-    def _against(self, Y: Array) -> Evaluator:
-        return lambda X, _=None: self._power(distances.inner_products(X, Y))
+    def _between(self, X: Array, Y: Array) -> Array:
+        return self._power(distances.inner_products(X, Y))
 
     def diag(self, X: Array) -> Array:
         """Return (γ‖x‖² + coef0)^degree, shape (n,)."""
         return self._power(distances.squared_norms(X))
 
     def _power(self, products: Array) -> Array:
-        """Return (γ⟨x, y⟩ + coef0)^degree; a fraction as degree has no values below 0."""
+        """Return (γ⟨x, y⟩ + coef0)^degree."""
         with np.errstate(all="ignore"):
-            return finite(self, (number(self, "gamma") * products + self.coef0) ** self.degree)
+            bases = self._base(products)
+            if self.degree % 1 != 0:
+                self._refuse_negative(bases)
+            return finite(self, bases**self.degree)
+
+    def _base(self, products: Array) -> Array:
+        """Return γ⟨x, y⟩ + coef0."""
+        return number(self, "gamma") * products + self.coef0
+
+    def _refuse_negative(self, bases: Array) -> None:
+        """Raise where a power with a fraction has no real value."""
+        if bool(namespace(bases).any(bases < 0)):
+            raise ValueError(
+                f"{self} takes the power {self.degree} of γ⟨x, y⟩ + coef0, which is negative for "
+                "some points and has no such real power: take a whole number as degree, or a "
+                "larger coef0."
+            )
 
     def resolve(self, rows: Rows) -> Polynomial:
         """Return the kernel with γ as a number."""
-        return replace(self, gamma=1 / rows.n_features if self.gamma is None else self.gamma)
+        if self.gamma is not None:
+            return self
+        return replace(self, gamma=1 / rows.n_features)
 
     def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:  # noqa: ARG002
         """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""
-        gamma = number(self, "gamma")
-        base = gamma * distances.inner_products(X, Z) + self.coef0
-        return gamma * self.degree * (A * base ** (self.degree - 1)).T @ X
+        slope = number(self, "gamma") * self.degree
+        bases = self._base(distances.inner_products(X, Z))
+        return slope * (A * bases ** (self.degree - 1)).T @ X
 
 
 @dataclass(frozen=True, repr=False)
@@ -96,8 +116,7 @@ class Cosine(Kernel):
     """
 
     def _against(self, Y: Array) -> Evaluator:
-        to = distances.directions(Y)
-        return lambda X, _=None: distances.inner_products(distances.directions(X), to)
+        return Cosines(distances.directions(Y))
 
     def diag(self, X: Array) -> Array:
         """Return 1 for each row, and 0 for an all-zero row, shape (n,)."""
@@ -106,10 +125,22 @@ class Cosine(Kernel):
 
     def pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
         """Return the gradient of Σ_ij A_ij k(x_i, z_j) with respect to Z, shape (m, d)."""
-        xp, norms = namespace(Z), distances.squared_norms(Z)[:, None] ** 0.5
+        xp = namespace(Z)
+        norms = distances.squared_norms(Z)[:, None] ** 0.5
         along = xp.sum(A * K, axis=0)[:, None] * distances.directions(Z)
         towards = A.T @ distances.directions(X) - along
         return towards / xp.where(norms > 0, norms, xp.ones_like(norms))
+
+
+@dataclass(frozen=True, eq=False)
+class Cosines(Evaluator):
+    """x ↦ ⟨x, y⟩ / (‖x‖‖y‖), for the directions y / ‖y‖."""
+
+    directions: Array
+
+    def __call__(self, X: Array, out: Array | None = None) -> Array:  # noqa: ARG002
+        """Return the cosines, shape (n, m)."""
+        return distances.inner_products(distances.directions(X), self.directions)
 
 
 @dataclass(frozen=True, repr=False)
@@ -143,17 +174,18 @@ class Anova(Mapped):
         require_positive("gamma", self.gamma)
         require_positive("degree", self.degree)
 
-    def _against_mapped(self, Y: Array) -> Evaluator:
-        return lambda X, _=None: distances.sum_of_gaussians(X, Y, self.gamma) ** self.degree
+    def _between(self, X: Array, Y: Array) -> Array:
+        return distances.sum_of_gaussians(X, Y, self.gamma) ** self.degree
 
     def diag(self, X: Array) -> Array:
         """Return q^degree for each row, with q features behind the metric, shape (n,)."""
-        flat = self.metric is None or self.metric.map.ndim < 2
-        q = X.shape[1] if flat else self.metric.map.shape[1]  # type: ignore[union-attr]
+        d = X.shape[1]
+        q = d if self.metric is None else self.metric.width(d)
         return like(np.full(X.shape[0], float(q) ** self.degree), X)
 
     def _pullback(self, X: Array, Z: Array, K: Array, A: Array) -> Array:
-        xp, slope = namespace(Z), A * K / distances.sum_of_gaussians(X, Z, self.gamma)
+        xp = namespace(Z)
+        slope = A * K / distances.sum_of_gaussians(X, Z, self.gamma)
 
         def term(gap: Array) -> Array:
             return gap * xp.exp(-self.gamma * gap * gap)

@@ -10,8 +10,10 @@ import numpy as np
 from scipy.special import gammaincinv, ndtr
 
 from nysboost.kernels import distances
-from nysboost.kernels.base import Bandwidth, Evaluator
-from nysboost.kernels.metric import Metric, Scaled
+from nysboost.kernels.bandwidth import RULES, Bandwidth, Scaled
+from nysboost.kernels.distances import SquaredDistances
+from nysboost.kernels.evaluator import Evaluator
+from nysboost.kernels.metric import Metric
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats
 from nysboost.numerics.in_place import apply_in_place
@@ -63,8 +65,7 @@ class Gaussian(Radial):
     temporaries: ClassVar[int] = 0
 
     def _against_mapped(self, Y: Array) -> Evaluator:
-        exponents = distances.minus_squared_distances(Y, self._rate())
-        return lambda X, out=None: apply_in_place("exp", exponents(X, out))
+        return GaussianValues(distances.minus_squared_distances(Y, self._rate()))
 
     def profile(self, squared: Array) -> tuple[Array, Array]:
         """Return φ(s) = exp(−γs) and φ'(s) = −γφ(s)."""
@@ -79,6 +80,17 @@ class Gaussian(Radial):
     def _frequencies(self, normals: Floats, uniforms: Floats) -> Floats:  # noqa: ARG002
         """Return normal frequencies of variance 2γ."""
         return normals * float(np.sqrt(2 * self._rate()))
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianValues(Evaluator):
+    """x ↦ exp(−γ‖x−y‖²)."""
+
+    exponents: Evaluator
+
+    def __call__(self, X: Array, out: Array | None = None) -> Array:
+        """Return the kernel values, shape (n, m)."""
+        return apply_in_place("exp", self.exponents(X, out))
 
 
 @dataclass(frozen=True, repr=False)
@@ -109,9 +121,8 @@ class Laplacian(Scaled):
     metric: Metric | None = None
     power: ClassVar[int] = 1
 
-    def _against_mapped(self, Y: Array) -> Evaluator:
-        rate = self._rate()
-        return lambda X, _=None: apply_in_place("exp", self._distances(X, Y) * -rate)
+    def _between(self, X: Array, Y: Array) -> Array:
+        return apply_in_place("exp", self._distances(X, Y) * -self._rate())
 
     def _distances(self, X: Array, Y: Array) -> Array:
         return distances.cityblock_distances(X, Y)
@@ -165,16 +176,8 @@ class Matern(Radial):
     def _against_mapped(self, Y: Array) -> Evaluator:
         unit = self._rate() ** 2
         if self.differentiable:  # |dk / d(r²)| ≤ ½, so r² needs no more digits than k
-            minus_squared = distances.minus_squared_distances(Y, unit)
-            return lambda X, out=None: self._values(*_root_and_decay(minus_squared(X, out), -1.0))
-
-        to_Y = distances.squared_distances_to(arrays.in_float64(Y))
-
-        def exactly(X: Array, _: Array | None = None) -> Array:
-            values = self._values(*_root_and_decay(to_Y(arrays.in_float64(X)), unit))
-            return arrays.namespace(values).astype(values, X.dtype, copy=False)
-
-        return exactly
+            return MaternValues(self, distances.minus_squared_distances(Y, unit))
+        return ExactMaternValues(self, SquaredDistances.to(arrays.in_float64(Y)), unit)
 
     def _values(self, r: Array, decay: Array) -> Array:
         """Return the kernel at r, with decay = e⁻ʳ, in the memory of r."""
@@ -189,13 +192,14 @@ class Matern(Radial):
     def profile(self, squared: Array) -> tuple[Array, Array]:
         """Return φ(s) and φ'(s): with r = q√s, −q²/2 times e⁻ʳ/r, e⁻ʳ or (1 + r)e⁻ʳ/3."""
         unit = self._rate() ** 2
-        r, slope = _root_and_decay(squared, unit)
+        r, decay = _root_and_decay(squared, unit)
         if self.nu == 0.5:
-            return slope, slope / (r + SMOOTHED) * (-unit / 2)
-        ratio = -unit / 2 if self.nu == 1.5 else (1 + r) * (-unit / 6)
-        values = self._values(r, slope)
-        slope *= ratio
-        return values, slope
+            return decay, decay / (r + SMOOTHED) * (-unit / 2)
+        if self.nu == 1.5:
+            ratio = -unit / 2
+            return self._values(r, decay), decay * ratio
+        ratios = (1 + r) * (-unit / 6)
+        return self._values(r, decay), decay * ratios
 
     def _rate(self) -> float:
         """Return √(2ν) / σ."""
@@ -203,9 +207,11 @@ class Matern(Radial):
 
     def resolve(self, rows: Rows) -> Matern:
         """Return the kernel with σ, or the γ that was given, as a number."""
-        if (self.sigma or self.gamma) not in (None, "median", "scale"):
+        given = self.sigma or self.gamma
+        if given is not None and given not in RULES:
             return self
-        return replace(self, sigma=self._sigma_of(super().resolve(rows)._gamma()), gamma=None)
+        gamma = self._gamma_on(rows)
+        return replace(self, sigma=self._sigma_of(gamma), gamma=None)
 
     @property
     def differentiable(self) -> bool:
@@ -226,6 +232,35 @@ class Matern(Radial):
         chi_squared: Floats = gammaincinv(self.nu, uniforms) / self.nu
         student: Floats = normals / np.sqrt(2 * self.nu * chi_squared)[:, None]
         return student * self._rate()
+
+
+@dataclass(frozen=True, eq=False)
+class MaternValues(Evaluator):
+    """x ↦ the Matérn kernel, from −r²."""
+
+    kernel: Matern
+    exponents: Evaluator
+
+    def __call__(self, X: Array, out: Array | None = None) -> Array:
+        """Return the kernel values, shape (n, m)."""
+        r, decay = _root_and_decay(self.exponents(X, out), -1.0)
+        return self.kernel._values(r, decay)
+
+
+@dataclass(frozen=True, eq=False)
+class ExactMaternValues(Evaluator):
+    """x ↦ the Matérn kernel, from distances in float64: it has a corner where two points meet."""
+
+    kernel: Matern
+    squared_distances: SquaredDistances
+    unit: float
+
+    def __call__(self, X: Array, out: Array | None = None) -> Array:  # noqa: ARG002
+        """Return the kernel values, shape (n, m)."""
+        squared = self.squared_distances(arrays.in_float64(X))
+        r, decay = _root_and_decay(squared, self.unit)
+        values = self.kernel._values(r, decay)
+        return arrays.namespace(values).astype(values, X.dtype, copy=False)
 
 
 def _root_and_decay(squared: Array, unit: float) -> tuple[Array, Array]:

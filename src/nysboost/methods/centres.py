@@ -76,7 +76,7 @@ class Clustered(Kernel):
         filled = [s for s, size in enumerate(self.sizes) if size]
         own = {s: self.kernel.against(take(Y, parts[s])) for s in filled}
 
-        def evaluate(X: Array, _: Array | None = None) -> Array:
+        def evaluate(X: Array, out: Array | None = None) -> Array:  # noqa: ARG001
             cluster = self.cluster_of(X)
             values = like(np.zeros((X.shape[0], int(ends[-1]))), X)
             # cluster after cluster, because not every library writes to scattered rows

@@ -17,8 +17,7 @@ from nysboost.features.feature_map import EncodedMap, FeatureMap
 from nysboost.features.linear import LinearModel, LinearPredictor
 from nysboost.features.nystrom import Mixture
 from nysboost.features.projection import BlockDiagonal
-from nysboost.gram import Gram, KernelGram, Landmarks, PrecomputedGram
-from nysboost.gram.gram import EntryCounter
+from nysboost.gram import EntryCounter, Gram, KernelGram, Landmarks, PrecomputedGram
 from nysboost.kernels.warp import Quantiles
 from nysboost.learn.calibration import Calibration
 from nysboost.learn.intervals import IntervalScale
@@ -56,8 +55,7 @@ def _gram(kind: type[Gram], *own: str) -> TypeSpec:
         gram.rows, gram.n = parts["rows"], parts["rows"].n
         gram.dtype, gram.budget = np.dtype(parts["dtype"]), parts["budget"]
         gram.counter = EntryCounter(int(parts["entries_evaluated"]))
-        if isinstance(gram, KernelGram):
-            gram.kernel = parts["kernel"]
+        gram.kernel = parts["kernel"] if "kernel" in own else kernels.Columns(gram.n)
         return gram
 
     def fits(gram: Any) -> bool:
