@@ -209,4 +209,49 @@ def test_a_single_lambda_is_the_ridge_solution_for_it():
 def test_sizes_that_joint_does_not_use_are_named(idle):
     with pytest.warns(UserWarning, match=f"no use of {' and '.join(idle)}"):
         nb.approximate(points(60), "joint", n_components=8, random_state=0, **idle)
+    with pytest.warns(UserWarning, match=f"no use of {' and '.join(idle)}"):
+        nb.BoostedNystroem("joint", n_components=8, random_state=0, **idle).fit(points(60))
     nb.approximate(points(60), "URB-mean", n_components=8, n_learners=2, random_state=0, **idle)
+
+
+@pytest.mark.parametrize(
+    ("method", "unused"),
+    [
+        ("joint", {"n_learners": 3}),
+        ("joint", {"eta": 0.5, "n_fit": 3}),
+        ("kmeans", {"row_cap": 100}),
+        ("nystrom", {"n_learners": 3}),
+        ("block-nystrom", {"rank": 2}),
+        ("ensemble-ridge", {"eta": 0.5, "n_candidates": 30}),
+        ("ensemble-uniform", {"lambdas": (0.1,), "nonnegative": True}),
+        ("UEB-mean", {"nonnegative": True}),
+    ],
+)
+def test_a_setting_that_a_method_does_not_use_is_named(method, unused):
+    with pytest.warns(UserWarning, match=f"{method!r} makes no use of {' and '.join(unused)}:"):
+        nb.approximate(points(60), method, n_components=8, random_state=0, **unused)
+
+
+@pytest.mark.parametrize(
+    ("method", "used"),
+    [
+        ("joint", {"n_learners": 2, "n_columns": 4, "row_cap": 50}),
+        ("density-weighted", {"n_components": 8, "rank": 4}),
+        ("ensemble-exponential", {"n_columns": 4, "eta": "tune", "n_fit": 3}),
+        ("RUB-SF", {"n_columns": 4, "n_learners": 2, "lambdas": [0.1], "residual_rows": 50}),
+    ],
+)
+def test_settings_that_a_method_uses_raise_no_warning(method, used):
+    nb.approximate(points(60), method, random_state=0, **used)
+
+
+@pytest.mark.parametrize("method", ["joint", "kmeans", "ensemble-uniform"])
+@pytest.mark.parametrize(
+    "wrong",
+    [{"eta": "x"}, {"eta": -1}, {"lambdas": (-1,)}, {"lambdas": ()}, {"lambdas": 0.1},
+     {"nonnegative": "no"}, {"n_learners": 0}],
+)  # fmt: skip
+def test_values_are_checked_whatever_the_method(method, wrong):
+    (name,) = wrong
+    with pytest.raises(ValueError, match=name):
+        nb.approximate(points(60), method, n_components=8, **wrong)

@@ -130,6 +130,8 @@ def approximate(
         msg = f"The method {method!r} does not look at y: leave y out, or take method='target'."
         raise ValueError(msg)
     settings = _settings(settings, n_components, options)
+    given_sizes = {"n_components": n_components, **options}
+    names = [name for name, value in given_sizes.items() if value is not None]
     named = {"gamma": gamma, "sigma": sigma}
     given = {**(kernel_params or {}), **{k: v for k, v in named.items() if v is not None}}
     encoder = None
@@ -141,7 +143,9 @@ def approximate(
     )
     with report_progress(method, verbose):
         rng = make_rng(random_state)
-        found = run_method(method, gram, settings, rng, landmarks=landmarks, y=y, tol=tol)
+        found = run_method(
+            method, gram, settings, rng, landmarks=landmarks, y=y, tol=tol, named=names
+        )
     return found.with_encoder(encoder)
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from copy import deepcopy
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,106 +21,147 @@ from nysboost.joint.core import core_on
 from nysboost.joint.method import joint
 from nysboost.methods import adaptive, centres, cholesky, cur, determinantal, fourier, leverage
 from nysboost.methods.block_nystrom import block_nystrom
+from nysboost.methods.contract import SIZE, Found, Method, MethodOfSize
 from nysboost.methods.nuclear_scores import nuclear_scores
 from nysboost.methods.uniform import uniform
 from nysboost.numerics.messages import unknown
 from nysboost.settings import Settings
 
 Rng: TypeAlias = np.random.Generator
-Found: TypeAlias = Landmarks | FeatureMap | Mixture | Approximation
-Method: TypeAlias = Callable[[Gram, Settings, Rng], Approximation]
+Run: TypeAlias = Callable[[Gram, Settings, Rng], Approximation]
 TargetMethod: TypeAlias = Callable[[Gram, Any, Settings, Rng], Approximation]
 
 _WITH_TARGET: dict[str, TargetMethod] = {}
 
 
-def _nystrom(gram: Gram, settings: Settings, rng: Rng, *, fixed_rank: bool = False) -> FeatureMap:
-    """C W_k⁺ Cᵀ or, with the rank fixed at the end, (C W⁺ Cᵀ)_k."""
-    sizes = replace(settings, n_learners=1).resolve(gram.n, validated=False, boosted=False)
-    columns = rng.choice(gram.n, size=sizes.n_columns, replace=False)
-    rank = sizes.n_columns if fixed_rank else sizes.rank
-    learner = fit_learner(gram, gram.landmarks(columns), rank)
-    return truncate(gram, learner, sizes.rank) if fixed_rank else learner
+@dataclass(frozen=True)
+class StandardNystrom(Method):
+    """C W_k⁺ Cᵀ on uniform columns or, with the rank fixed at the end, (C W⁺ Cᵀ)_k."""
+
+    fixed_rank: bool = False
+
+    @property
+    def uses(self) -> frozenset[str]:
+        """The number of columns, and the rank."""
+        return frozenset(("n_components", "n_columns", "rank"))
+
+    def find(self, gram: Gram, settings: Settings, rng: Rng) -> FeatureMap:
+        """Fit one learner."""
+        single = replace(settings, n_learners=1)
+        sizes = single.resolve(gram.n, validated=False, boosted=False)
+        columns = gram.landmarks(rng.choice(gram.n, size=sizes.n_columns, replace=False))
+        if self.fixed_rank:
+            return truncate(gram, fit_learner(gram, columns, sizes.n_columns), sizes.rank)
+        return fit_learner(gram, columns, sizes.rank)
 
 
-def _mix(name: str, gram: Gram, settings: Settings, rng: Rng) -> Approximation:
-    """Σ μ_i G_i over learners of an ensemble, or of Algorithm 1 as the name says."""
-    if name in JOINT_VARIANTS:
-        settings = settings.with_sampling()
-    steps, rule = algorithm.parse_method(name, settings)
-    trajectory = algorithm.find_learners(gram, settings, steps, rng)
-    return Approximation(gram, trajectory.mixture(rule), trajectory, rule)
+MIXTURE = SIZE | {"rank"}
+VALIDATION = frozenset(("n_fit", "n_tune", "validation_shape", "row_cap"))
+BOOSTING = frozenset(
+    ("n_candidates", "candidates_per_column", "residual_shape", "residual_rows", "residual_dtype")
+)
+RULE = {"E": frozenset(("eta",)), "R": frozenset(("nonnegative", "lambdas"))}
+"""The settings that mixtures, validation sets, boosting steps and weight rules read."""
 
 
-def _block_nystrom(gram: Gram, settings: Settings, rng: Rng) -> Mixture:
-    """Return the mean of n_learners small Nyström approximations."""
-    sizes = settings.resolve(gram.n, validated=False, boosted=False)
-    return block_nystrom(gram, sizes.n_learners, sizes.n_columns, rng)
+@dataclass(frozen=True)
+class MixtureOfLearners(Method):
+    """Σ μ_i G_i over learners of an ensemble, or of Algorithm 1, as the name says."""
+
+    name: str
+
+    @property
+    def uses(self) -> frozenset[str]:
+        """The settings of the mixture, of its rules and, if it boosts, of boosting steps."""
+        uses = MIXTURE | VALIDATION
+        if self.name not in ENSEMBLES:
+            uses |= BOOSTING
+        for letter in ENSEMBLES.get(self.name, self.name[:2]):
+            uses |= RULE.get(letter, frozenset())
+        return uses
+
+    def find(self, gram: Gram, settings: Settings, rng: Rng) -> Approximation:
+        """Find the learners, and combine them."""
+        if self.name in JOINT_VARIANTS:
+            settings = settings.with_sampling()
+        steps, rule = algorithm.parse_method(self.name, settings)
+        trajectory = algorithm.find_learners(gram, settings, steps, rng)
+        return Approximation(gram, trajectory.mixture(rule), trajectory, rule)
 
 
-def _of_size(fit: Callable[[Gram, int, Rng], Found]) -> Callable[[Gram, Settings, Rng], Found]:
-    """Return the method of a function that takes a number of landmarks."""
-    return lambda gram, settings, rng: fit(gram, settings.landmarks(gram.n), rng)
+@dataclass(frozen=True)
+class BlockNystrom(Method):
+    """The mean of n_learners small Nyström approximations."""
+
+    @property
+    def uses(self) -> frozenset[str]:
+        """The number of blocks and of their columns."""
+        return SIZE
+
+    def find(self, gram: Gram, settings: Settings, rng: Rng) -> Mixture:
+        """Fit the blocks."""
+        blocks = replace(settings, rank=None)  # of full rank
+        sizes = blocks.resolve(gram.n, validated=False, boosted=False)
+        return block_nystrom(gram, sizes.n_learners, sizes.n_columns, rng)
 
 
-_FAMILIES: dict[str, dict[str, Callable[[Gram, Settings, Rng], Found]]] = {
-    "joint": {"joint": lambda gram, s, rng: joint(gram, s.landmarks(gram.n), s.row_cap, rng)},
+def _mixtures(names: Iterable[str]) -> dict[str, Method]:
+    return {name: MixtureOfLearners(name) for name in names}
+
+
+_FAMILIES: dict[str, dict[str, Method]] = {
+    "joint": {"joint": MethodOfSize(joint, ("row_cap",))},
     "standard": {
-        "nystrom": _nystrom,
-        "nystrom-fixed-rank": partial(_nystrom, fixed_rank=True),
-        "uniform": _of_size(uniform),
+        "nystrom": StandardNystrom(),
+        "nystrom-fixed-rank": StandardNystrom(fixed_rank=True),
+        "uniform": MethodOfSize(uniform),
     },
-    "ensemble": {
-        **{name: partial(_mix, name) for name in ENSEMBLES},
-        "block-nystrom": _block_nystrom,
-    },
-    "boosting": {name: partial(_mix, name) for name in VARIANTS},
-    "boosting, joint core": {name: partial(_mix, name) for name in JOINT_VARIANTS},
+    "ensemble": {**_mixtures(ENSEMBLES), "block-nystrom": BlockNystrom()},
+    "boosting": _mixtures(VARIANTS),
+    "boosting, joint core": _mixtures(JOINT_VARIANTS),
     "cluster centres": {
-        "kmeans": _of_size(centres.kmeans),
-        "density-weighted": lambda gram, s, rng: centres.density_weighted(
-            gram, s.landmarks(gram.n), rng, s.rank
-        ),
-        "meka": _of_size(centres.meka),
+        "kmeans": MethodOfSize(centres.kmeans),
+        "density-weighted": MethodOfSize(centres.density_weighted, ("rank",)),
+        "meka": MethodOfSize(centres.meka),
     },
     "pivoted Cholesky": {
-        "rpcholesky": _of_size(cholesky.rpcholesky),
-        "greedy": _of_size(cholesky.greedy),
-        "sparse-greedy": _of_size(cholesky.sparse_greedy),
-        "nuclear-scores": lambda gram, s, rng: nuclear_scores(
-            gram, s.landmarks(gram.n), s.row_cap, rng
-        ),
+        "rpcholesky": MethodOfSize(cholesky.rpcholesky),
+        "greedy": MethodOfSize(cholesky.greedy),
+        "sparse-greedy": MethodOfSize(cholesky.sparse_greedy),
+        "nuclear-scores": MethodOfSize(nuclear_scores, ("row_cap",)),
     },
     "sampling by importance": {
-        "rls": _of_size(leverage.rls),
-        "bless": _of_size(leverage.bless),
-        "arp": _of_size(leverage.arp),
-        "dpp": _of_size(determinantal.dpp),
-        "adaptive": _of_size(adaptive.adaptive),
-        "adaptive-partial": _of_size(adaptive.adaptive_partial),
+        "rls": MethodOfSize(leverage.rls),
+        "bless": MethodOfSize(leverage.bless),
+        "arp": MethodOfSize(leverage.arp),
+        "dpp": MethodOfSize(determinantal.dpp),
+        "adaptive": MethodOfSize(adaptive.adaptive),
+        "adaptive-partial": MethodOfSize(adaptive.adaptive_partial),
     },
     "core from all of G": {
-        "modified": _of_size(adaptive.modified),
-        "spectral-shift": _of_size(adaptive.spectral_shift),
+        "modified": MethodOfSize(adaptive.modified),
+        "spectral-shift": MethodOfSize(adaptive.spectral_shift),
     },
     "CUR": {
-        "cur": _of_size(partial(cur.cur, leverage.rls, cur.project_core)),
-        "cur-uniform": _of_size(partial(cur.cur, uniform, cur.project_core)),
-        "cur-cross": _of_size(partial(cur.cur, leverage.rls, cur.invert_intersection)),
-        "cur-cross-uniform": _of_size(partial(cur.cur, uniform, cur.invert_intersection)),
-        "robust-cur": _of_size(cur.robust_cur),
+        "cur": MethodOfSize(cur.CUR(leverage.rls, cur.project_core)),
+        "cur-uniform": MethodOfSize(cur.CUR(uniform, cur.project_core)),
+        "cur-cross": MethodOfSize(cur.CUR(leverage.rls, cur.invert_intersection)),
+        "cur-cross-uniform": MethodOfSize(cur.CUR(uniform, cur.invert_intersection)),
+        "robust-cur": MethodOfSize(cur.robust_cur),
     },
     "random features": {
-        "random-fourier": _of_size(partial(fourier.fourier, fourier.independent)),
-        "orthogonal-fourier": _of_size(partial(fourier.fourier, fourier.orthogonal)),
-        "quasi-fourier": _of_size(partial(fourier.fourier, fourier.evenly_spread)),
+        "random-fourier": MethodOfSize(fourier.RandomFeatures(fourier.independent)),
+        "orthogonal-fourier": MethodOfSize(fourier.RandomFeatures(fourier.orthogonal)),
+        "quasi-fourier": MethodOfSize(fourier.RandomFeatures(fourier.evenly_spread)),
     },
-    "limit": {"optimal": _of_size(adaptive.optimal)},
+    "limit": {"optimal": MethodOfSize(adaptive.optimal)},
 }
 
-_METHODS = {name: run for family in _FAMILIES.values() for name, run in family.items()}
+_METHODS: dict[str, Method] = {}
+for _members in _FAMILIES.values():
+    _METHODS.update(_members)
 
-FAMILIES: dict[str, tuple[str, ...]] = {family: tuple(runs) for family, runs in _FAMILIES.items()}
+FAMILIES: dict[str, tuple[str, ...]] = {family: tuple(_FAMILIES[family]) for family in _FAMILIES}
 """The names of the methods, family by family."""
 
 ROBUST = frozenset(("robust-cur",))
@@ -149,13 +189,15 @@ def run_method(
     landmarks: Any = None,
     y: Any = None,
     tol: float | None = None,
+    named: Collection[str] = (),
 ) -> Approximation:
     """Return what a method finds in a Gram matrix, under its name.
 
-    A user may give landmarks, targets, or a relative error to reach.
+    A user may give landmarks, targets, or a relative error to reach. `named` are the settings that
+    he gave by name: those that the method does not use are a warning.
     """
     run = find_method(method, y)
-    _warn_of_unused_sizes(method, settings)
+    _warn_of_unused(method, named)
     if tol is not None:
         if landmarks is not None or settings.n_columns is not None:
             also = "n_columns" if landmarks is None else "landmarks"
@@ -184,14 +226,15 @@ def run_method(
     return _wrap(method, gram, fit_learner(gram, Z, settings.rank or len(Z)))
 
 
-def _warn_of_unused_sizes(method: str, settings: Settings) -> None:
-    """Warn of sizes that the default method makes no use of, though others of its family do."""
-    idle = [name for name in ("rank", "n_candidates") if getattr(settings, name) is not None]
-    if idle and method == "joint":
-        msg = (
-            f"'joint' has one core and makes no use of {' and '.join(idle)}, which belong to "
-            "mixtures of learners such as 'URB-mean': leave them out."
-        )
+def _warn_of_unused(method: str, named: Collection[str]) -> None:
+    """Warn of settings that were given by name and that the method makes no use of."""
+    if method not in _METHODS:
+        return
+    unused = _METHODS[method].find_unused(named)
+    if unused:
+        *others, last = unused
+        names = f"{', '.join(others)} and {last}" if others else last
+        msg = f"{method!r} makes no use of {names}: leave out what has no effect."
         warnings.warn(msg, UserWarning, stacklevel=5)
 
 
@@ -200,7 +243,7 @@ def register_target_method(name: str, run: TargetMethod) -> None:
     _WITH_TARGET[name] = run
 
 
-def find_method(name: str, y: Any = None) -> Method:
+def find_method(name: str, y: Any = None) -> Run:
     """Return the method of that name, for a target y if it takes one."""
     known = (*METHODS, *_WITH_TARGET)
     if not isinstance(name, str) or name not in known:
@@ -216,7 +259,7 @@ def find_method(name: str, y: Any = None) -> Method:
             )
         if name in _WITH_TARGET:
             return _WITH_TARGET[name](gram, y, settings, rng).with_name(name)
-        return _wrap(name, gram, _METHODS[name](gram, settings, rng))
+        return _wrap(name, gram, _METHODS[name].find(gram, settings, rng))
 
     return run
 

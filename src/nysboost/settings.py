@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from nysboost.numerics.messages import unknown
-from nysboost.numerics.parameters import require_count
+from nysboost.numerics.parameters import require_count, require_positive
 
 Shape: TypeAlias = Literal["columns", "square"]
 
@@ -138,7 +139,15 @@ class Settings:
                 if value not in ("float64", "float32"):
                     msg = f'{name} is "float64" or "float32", but {name}={value!r} was given.'
                     raise ValueError(msg)
-            elif name not in ("eta", "nonnegative", "lambdas") and value is not None:
+            elif name == "eta":
+                require_eta(value)
+            elif name == "lambdas":
+                require_penalties(value)
+            elif name == "nonnegative":
+                if not isinstance(value, bool | np.bool_):
+                    msg = f"nonnegative is True or False, but nonnegative={value!r} was given."
+                    raise ValueError(msg)
+            elif value is not None:
                 require_count(name, value)
 
     @classmethod
@@ -243,6 +252,25 @@ class Sizes(NamedTuple):
     n_candidates: int
     n_fit: int
     n_tune: int
+
+
+def require_eta(eta: object) -> None:
+    """Raise unless the rate of exponential weights is a positive number or "tune"."""
+    if isinstance(eta, str) and eta != "tune":
+        raise ValueError(f'eta is a positive number or "tune", but eta={eta!r} was given.')
+    if eta != "tune":
+        require_positive("eta", eta)
+
+
+def require_penalties(lambdas: Sequence[float]) -> None:
+    """Raise unless ridge penalties are a sequence of positive numbers."""
+    if isinstance(lambdas, str) or not isinstance(lambdas, Sequence | np.ndarray):
+        msg = f"lambdas is a sequence of ridge penalties, but lambdas={lambdas!r} was given."
+        raise ValueError(msg)
+    if len(lambdas) == 0:
+        raise ValueError("lambdas is empty: give at least one ridge penalty.")
+    for penalty in lambdas:
+        require_positive("lambdas", penalty)
 
 
 def _say_clipped(asked: int, room: int, taken: int) -> str:

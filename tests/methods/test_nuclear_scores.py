@@ -21,7 +21,7 @@ def test_each_column_is_the_one_after_which_the_trace_is_smallest(case):
     for _ in range(5):
         others = [j for j in range(70) if j not in chosen]
         chosen.append(min(others, key=lambda j: trace_left(problem.G, [*chosen, j])))
-    found = nuclear_scores(problem.gram, 5, 4096, np.random.default_rng(0))
+    found = nuclear_scores(problem.gram, 5, np.random.default_rng(0), 4096)
     np.testing.assert_array_equal(found.indices, chosen)
 
 
@@ -62,7 +62,7 @@ def test_beyond_the_cap_of_rows_the_cost_does_not_depend_on_n():
     counts = []
     for n in (3000, 30_000):
         gram = make_gram(np.random.default_rng(0).normal(size=(n, 3)), nb.Gaussian(sigma=2.0))
-        assert len(nuclear_scores(gram, 20, 500, np.random.default_rng(0))) == 20
+        assert len(nuclear_scores(gram, 20, np.random.default_rng(0), 500)) == 20
         counts.append(gram.entries_evaluated)
     assert counts[0] == counts[1] < 500**2
 
@@ -70,5 +70,5 @@ def test_beyond_the_cap_of_rows_the_cost_does_not_depend_on_n():
 def test_it_ends_where_the_residual_is_gone():
     X = np.random.default_rng(0).normal(size=(80, 3))
     X[::4] = 0
-    found = nuclear_scores(make_gram(X, "linear"), 20, 4096, np.random.default_rng(0))
+    found = nuclear_scores(make_gram(X, "linear"), 20, np.random.default_rng(0), 4096)
     assert len(found) == 3

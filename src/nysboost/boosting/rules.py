@@ -16,8 +16,7 @@ from nysboost.gram import pool
 from nysboost.joint.core import fit_core, select_best
 from nysboost.joint.exchange import exchange_landmarks
 from nysboost.numerics.arrays import Floats
-from nysboost.numerics.parameters import require_positive
-from nysboost.settings import GRID
+from nysboost.settings import GRID, require_eta, require_penalties
 
 
 class Rule(ABC):
@@ -96,10 +95,7 @@ class ExponentialWeights(WeightRule):
     eta: float | Literal["tune"] = 0.01
 
     def __post_init__(self) -> None:
-        if isinstance(self.eta, str) and self.eta != "tune":
-            raise ValueError(f'eta is a positive number or "tune", but eta={self.eta!r} was given.')
-        if self.eta != "tune":
-            require_positive("eta", self.eta)
+        require_eta(self.eta)
 
     def __call__(self, fit: ValidationSet, tune: ValidationSet, p: int) -> Floats:
         """Return the weights by the errors on V1, shape (p,)."""
@@ -123,10 +119,7 @@ class RidgeWeights(WeightRule):
     lambdas: tuple[float, ...] = GRID
 
     def __post_init__(self) -> None:
-        if not self.lambdas:
-            raise ValueError("lambdas is empty: give at least one ridge penalty.")
-        for penalty in self.lambdas:
-            require_positive("lambdas", penalty)
+        require_penalties(self.lambdas)
 
     def __call__(self, fit: ValidationSet, tune: ValidationSet, p: int) -> Floats:
         """Return the weights of the λ that is best on V2, shape (p,)."""

@@ -77,6 +77,7 @@ class BaseNystroem(
             landmarks=self._given_landmarks(),
             y=y,
             tol=self.tol,
+            named=self._named_settings(),
         )
         self._transform, self.discarded_mass_ = self.approximation_.feature_map(settings.row_cap)
         self._n_features_out = self._transform.rank
@@ -143,13 +144,18 @@ class BaseNystroem(
 
     def _settings(self) -> Settings:
         """Return `settings`, with the parameters of this transformer that are not the default."""
-        given = {}
+        given = {name: getattr(self, name) for name in self._named_settings()}
+        base = getattr(self, "settings", None) or Settings()
+        return replace(base, **given)
+
+    def _named_settings(self) -> list[str]:
+        """Return the names of the settings that are parameters, and not the default."""
+        names = []
         for setting in fields(Settings):
             value = getattr(self, setting.name, setting.default)
             if value is not setting.default and value != setting.default:
-                given[setting.name] = value
-        base = getattr(self, "settings", None) or Settings()
-        return replace(base, **given)
+                names.append(setting.name)
+        return names
 
     def _training_table(self, X: Any) -> Any:
         """Return the table to fit to, checked, and note its columns."""

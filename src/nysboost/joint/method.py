@@ -26,7 +26,7 @@ from nysboost.rows.driver import in_order
 from nysboost.settings import DEFAULT_LEARNERS, Settings
 
 
-def joint(gram: Gram, c: int, row_cap: int, rng: np.random.Generator) -> FeatureMap:
+def joint(gram: Gram, c: int, rng: np.random.Generator, row_cap: int) -> FeatureMap:
     """Return K̂ = C M Cᵀ with c landmarks: k-means, exchange, refinement and the joint core.
 
     Landmarks are restored where the error on the sample has not fallen. The sample has `row_cap`

@@ -1,6 +1,7 @@
 """Other methods of the field: each chooses landmarks, or fits a map on them, in its own way.
 
-Every module has functions of one form, ``(gram, c, rng) -> Landmarks or FeatureMap``.
+`contract` says what a method is: most are functions ``(gram, c, rng)`` that return c landmarks, or
+a feature map on them.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ k(X, Z) M k(Z, Y) with landmarks Z = J ∪ I and M = ½ [[0, U], [Uᵀ, 0]].
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -29,20 +30,43 @@ Core: TypeAlias = Callable[[Gram, Landmarks, Landmarks], Array]
 """(gram, columns, rows) ↦ U."""
 
 
-def cur(choose: Choice, core: Core, gram: Gram, c: int, rng: np.random.Generator) -> Mixture:
-    """Draw half of the c columns as columns, and half as rows, by `rls` or `uniform`.
+@dataclass(frozen=True)
+class CUR:
+    """Half of the c columns as columns J, half as rows I, and U between them.
 
-    `core` is `project_core`, U = C⁺ G R⁺, or `invert_intersection`, U = G[I, J]⁺. With singular
-    vectors U = Σ σ l rᵀ, M is the sum of ¼ σ (l, r)(l, r)ᵀ − ¼ σ (l, −r)(l, −r)ᵀ.
+    Parameters
+    ----------
+    choose : callable
+        Chooses columns, and rows: `rls` or `uniform`.
+    core : callable
+        (gram, columns, rows) ↦ U: `project_core`, U = C⁺ G R⁺, or `invert_intersection`,
+        U = G[I, J]⁺.
     """
-    columns, rows = choose(gram, c - c // 2, rng), choose(gram, max(1, c // 2), rng)
-    U = core(gram, columns, rows)
-    xp, landmarks = namespace(U), pool([columns, rows])
-    left, values, right = xp.linalg.svd(U, full_matrices=False)
-    L, R = (side * xp.sqrt(values) / 2 for side in (left, right.T))
-    parts = (like(xp.concat([L, sign * R]), gram.rows.template) for sign in (1, -1))
-    learners = tuple(FeatureMap(gram.kernel, landmarks, part) for part in parts)
-    return Mixture(learners, np.array([1.0, -1.0]))
+
+    choose: Choice
+    core: Core
+
+    def __call__(self, gram: Gram, c: int, rng: np.random.Generator) -> Mixture:
+        """Return K̂ = ½ (C U R + (C U R)ᵀ) as the difference of two feature maps.
+
+        With the singular value decomposition U = Σ σ l rᵀ,
+        M = Σ ¼ σ (l, r)(l, r)ᵀ − Σ ¼ σ (l, −r)(l, −r)ᵀ.
+        """
+        columns = self.choose(gram, c - c // 2, rng)
+        rows = self.choose(gram, max(1, c // 2), rng)
+        U = self.core(gram, columns, rows)
+
+        # √σ l / 2 and √σ r / 2
+        xp = namespace(U)
+        left, singular, right = xp.linalg.svd(U, full_matrices=False)
+        L = left * xp.sqrt(singular) / 2
+        R = right.T * xp.sqrt(singular) / 2
+
+        landmarks = pool([columns, rows])
+        template = gram.rows.template
+        plus = FeatureMap(gram.kernel, landmarks, like(xp.concat([L, R]), template))
+        minus = FeatureMap(gram.kernel, landmarks, like(xp.concat([L, -R]), template))
+        return Mixture((plus, minus), np.array([1.0, -1.0]))
 
 
 def project_core(gram: Gram, columns: Landmarks, rows: Landmarks) -> Array:

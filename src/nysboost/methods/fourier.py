@@ -38,13 +38,22 @@ class Waves(Kernel):
         return xp.concat([xp.cos(angles), xp.sin(angles)], axis=1)
 
 
-def fourier(points: Points, gram: Gram, c: int, rng: np.random.Generator) -> FeatureMap:
-    """Return c random features, in pairs, made of these points."""
-    kernel, half = require_points(gram).kernel, max(1, c // 2)
-    omega = kernel.frequencies(*points(half, gram.rows.n_features, rng))
-    twice = like(np.concatenate([omega, omega]), gram.rows.template)
-    projection = like(np.eye(2 * half) / np.sqrt(half), twice)
-    return FeatureMap(Waves(), Landmarks(None, twice), projection)
+@dataclass(frozen=True)
+class RandomFeatures:
+    """c random features, in pairs, made of `points`."""
+
+    points: Points
+
+    def __call__(self, gram: Gram, c: int, rng: np.random.Generator) -> FeatureMap:
+        """Return x ↦ D^(−½) [cos⟨ω_i, x⟩, sin⟨ω_i, x⟩] with D = c/2 frequencies ω_i."""
+        kernel = require_points(gram).kernel
+        D = max(1, c // 2)
+        normal, uniform = self.points(D, gram.rows.n_features, rng)
+        omega = kernel.frequencies(normal, uniform)
+
+        twice = like(np.concatenate([omega, omega]), gram.rows.template)
+        projection = like(np.eye(2 * D) / np.sqrt(D), twice)
+        return FeatureMap(Waves(), Landmarks(None, twice), projection)
 
 
 def independent(size: int, d: int, rng: np.random.Generator) -> tuple[Floats, Floats]:

@@ -30,7 +30,7 @@ BLOCK_BYTES = 2**26
 """What is held of the residual at a time."""
 
 
-def nuclear_scores(gram: Gram, c: int, row_cap: int, rng: np.random.Generator) -> Landmarks:
+def nuclear_scores(gram: Gram, c: int, rng: np.random.Generator, row_cap: int) -> Landmarks:
     """Choose the column of the largest nuclear score up to c times, until the residual vanishes.
 
     All scores need all of G. Beyond `row_cap` rows, or four for each column, a uniform sample of so
