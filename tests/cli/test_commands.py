@@ -8,8 +8,9 @@ import sys
 import numpy as np
 import pytest
 
-from nysboost.cli import explain_errors
 from nysboost.cli.commands import COMMANDS, make_parser, spell
+from nysboost.cli.errors import explain_errors
+from nysboost.cli.sinks import escape_formulas, refuse_existing
 from nysboost.user_error import NoTableError, TableError, UserError, with_exit_code
 
 CASES = [
@@ -17,10 +18,10 @@ CASES = [
     (UserError("There already.", 6), 6, "There already."),
     (NoTableError("No such form."), 3, "No such form."),
     (FileNotFoundError(errno.ENOENT, "not there", "rows.npy"), 3, "There is no file rows.npy."),
-    (PermissionError(errno.EACCES, "no", "rows.npy"), 3, "rows.npy may not be read or written"),
+    (PermissionError(errno.EACCES, "no", "rows.npy"), 3, "Permission denied: rows.npy"),
     (TableError("No rows."), 4, "No rows."),
     (ValueError("A NaN."), 4, "A NaN."),
-    (MemoryError("2 GB"), 7, "The memory is too small: 2 GB. Try --max-memory."),
+    (MemoryError("2 GB"), 7, "The memory is too small: 2 GB. Try a smaller --max-memory."),
     (OSError(errno.ENOSPC, "No space"), 7, "The output could not be written: No space. Make room"),
     (OSError(errno.EIO, "I/O error"), 7, "I/O error."),
     (KeyboardInterrupt(), 130, "Stopped. Nothing was written."),
@@ -124,3 +125,64 @@ def test_help_as_a_module_does_not_wait_for_scikit_learn():
     )
     assert done.returncode == 0, done.stderr
     assert "reproduce" in done.stdout
+
+
+def run_in_shell(line, folder):
+    """Run a line in a shell, with `N` as the command; return its end as subprocess has it."""
+    script = f'set -o pipefail; N() {{ "{sys.executable}" -m nysboost "$@"; }}; {line}'
+    command = ["bash", "-c", script]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
+
+
+def write_table(folder, name="d.csv", rows=60):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=rows)
+    lines = [f"{a:.3f},{2 * a:.3f}" for a in x]
+    (folder / name).write_text("a,y\n" + "\n".join(lines) + "\n")
+
+
+def test_a_reader_that_leaves_does_not_end_a_fit(tmp_path):
+    write_table(tmp_path)
+    ended = run_in_shell("N fit d.csv --target y --out m.nysboost --no-test | head -c 1", tmp_path)
+    assert ended.returncode == 0
+    assert ended.stderr == ""
+    assert (tmp_path / "m.nysboost").exists()
+
+
+def test_a_model_does_not_go_to_standard_output(tmp_path):
+    write_table(tmp_path)
+    ended = run_in_shell("N fit d.csv --target y --out -", tmp_path)
+    assert ended.returncode == 2
+    assert "A model does not go to standard output" in ended.stderr
+    assert not (tmp_path / "-").exists()
+
+
+@pytest.mark.parametrize("closing", ["N list methods >&-", "N compare - --out r <&-"])
+def test_closed_streams_are_no_traceback(closing, tmp_path):
+    assert "Traceback" not in run_in_shell(closing, tmp_path).stderr
+
+
+def test_control_characters_of_names_are_shown_and_not_sent(command, tmp_path):
+    (tmp_path / "d.csv").write_text("a\x1b[31m,y\n" + "1,2\n" * 30)
+    status, out, err = command("fit", tmp_path / "d.csv", "--target", "nope", "--out", "m.nysboost")
+    assert status == 2
+    assert "\x1b" not in out + err
+    assert "\\x1b[31m" in err
+
+
+def test_formulas_are_escaped_on_request(tmp_path):
+    columns = {"=a": np.array(["=1+1", "plain"]), "b": np.array([-1.0, 2.0])}
+    escaped = escape_formulas(columns)
+    assert list(escaped) == ["'=a", "b"]
+    assert list(escaped["'=a"]) == ["'=1+1", "plain"]
+    assert list(escaped["b"]) == [-1.0, 2.0]
+
+
+def test_a_folder_with_other_files_is_not_replaced(tmp_path):
+    folder = tmp_path / "p.parquet"
+    folder.mkdir()
+    (folder / "part.0.parquet").write_bytes(b"")
+    refuse_existing(folder, force=True)
+    (folder / "notes.txt").write_text("mine")
+    with pytest.raises(UserError, match="a folder with other files in it"):
+        refuse_existing(folder, force=True)

@@ -215,7 +215,7 @@ def test_models_made_in_python_answer_as_they_do_there(command, folder):
     found = pd.read_parquet("f.parquet")
     assert list(found) == [f"feature_{i}" for i in range(5)]
     np.testing.assert_allclose(found, models["a"].features(), atol=1e-12)
-    assert "This SpectralClustering has no features" in command(
+    assert "SpectralClustering has no features" in command(
         "transform", "c", "rows.npy", "--out", "g.npy")[2]  # fmt: skip
     assert command("predict", "c", "rows.npy", "--out", "p.npy")[0] == 0
     np.testing.assert_array_equal(np.load("p.npy")[:, 0], models["c"].predict(X))

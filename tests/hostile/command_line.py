@@ -180,7 +180,7 @@ REFUSED: dict[str, tuple[int, str]] = {
     f"{FIT} --max-memory lots": (2, "'lots'"),
     "fit dated.csv --out m --target day": (4, "dates"),
     "fit t.csv --out m --target a --kernel linear": (2, "--kernel"),
-    f"{FIT} && predict m t.csv --out p.csv": (5, "predicts nothing"),
+    f"{FIT} && predict m t.csv --out p.csv": (5, "cannot predict"),
     f"{FIT} && transform m t.csv --out p.xyz": (3, "p.xyz"),
     f"{FIT} && transform m t.csv --out t.csv": (6, "is an input"),
     f"{FIT} && transform m m --out p.npy": (3, "form"),

@@ -6,6 +6,7 @@ import time
 import warnings
 from argparse import Namespace
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,19 @@ import numpy as np
 from scipy.stats import norm
 
 from nysboost.cli import cluster
-from nysboost.cli.sinks import name_columns, open_sink, print_found, refuse_existing
+from nysboost.cli.sinks import (
+    escape_formulas,
+    name_columns,
+    open_sink,
+    print_found,
+    refuse_existing,
+)
 from nysboost.cli.source import Source, open_fitted, schema_of
 from nysboost.model_files.archive import read_archive
 from nysboost.numerics.budget import as_bytes
 from nysboost.numerics.progress import count_rows
 from nysboost.rows.lazy import counted_from
+from nysboost.tables.schema import Schema
 from nysboost.user_error import NO_FILE, WRONG_CALL, WRONG_MODEL, UserError, with_exit_code
 
 Function = Callable[[Any], Any]
@@ -34,21 +42,31 @@ def run(options: Namespace) -> dict[str, Any]:
     model = _load_model(options.model)
     if hasattr(model, "max_memory"):
         model.max_memory = options.max_memory
-    predicts = options.command == "predict"
-    what, more = ("prediction", [options.id, *options.keep]) if predicts else ("feature", [])
-    function = _predictions_of(model, options) if predicts else _features_of(model)
-    source, kept = open_fitted(options, model, [name for name in more if name])
+
+    if options.command == "predict":
+        what = "prediction"
+        function = _predictions_of(model, options)
+        beside = [name for name in (options.id, *options.keep) if name]
+    else:
+        what = "feature"
+        function = _features_of(model)
+        beside = []
+    source, kept = open_fitted(options, model, beside)
+
     begun = time.perf_counter()
     if options.scheduler is None:
         rows, columns = _write(what, function, source, kept, options)
-    elif kept or (predicts and function != model.predict):
+    elif kept or isinstance(function, (Spread, Probabilities)):
         raise UserError("On a cluster predictions alone are written: leave other options out.")
     else:
         rows, columns = cluster.write(what, function, source, options)
     seconds = time.perf_counter() - begun
-    found = {"out": str(options.out), "rows": rows, "columns": columns}
-    found |= {"dropped_rows": source.dropped_rows} if options.drop_missing else {}
-    found |= {"seconds": round(seconds, 3), "rows_per_second": round(rows / max(seconds, 1e-9))}
+
+    found: dict[str, Any] = {"out": str(options.out), "rows": rows, "columns": columns}
+    if options.drop_missing:
+        found["dropped_rows"] = source.dropped_rows
+    found["seconds"] = round(seconds, 3)
+    found["rows_per_second"] = round(rows / max(seconds, 1e-9))
     if str(options.out) != "-":
         print_found(found)
     return found
@@ -56,74 +74,135 @@ def run(options: Namespace) -> dict[str, Any]:
 
 def _predictions_of(model: Any, options: Namespace) -> Function:
     """Return rows ↦ predictions, with what else was asked for."""
-    name = type(model).__name__
+    kind = type(model).__name__
     if not hasattr(model, "predict"):
-        other = any(hasattr(model, part) for part in ("transform", "feature_map"))
-        advice = "fit with --target, or use nysboost transform" if other else "use it in Python"
-        raise UserError(f"This {name} predicts nothing: {advice}.", WRONG_MODEL)
-    spread = {"--std": options.std, "--interval": options.interval is not None}
-    asked = [option for option, value in spread.items() if value]
+        has_features = hasattr(model, "transform") or hasattr(model, "feature_map")
+        advice = "use it in Python"
+        if has_features:
+            advice = "fit with --target, or use nysboost transform"
+        raise UserError(f"{kind} cannot predict: {advice}.", WRONG_MODEL)
+
+    asked = []
+    if options.std:
+        asked.append("--std")
+    if options.interval is not None:
+        asked.append("--interval")
     if asked and "return_std" not in signature(model.predict).parameters:
-        msg = f"{' and '.join(asked)} is for regression, but this is a {name}."
+        msg = f"{' and '.join(asked)} is for regression, but this is a {kind}."
         raise UserError(msg, WRONG_MODEL)
     if options.proba and not hasattr(model, "predict_proba"):
-        raise UserError(f"--proba is for classification, but this is a {name}.", WRONG_MODEL)
+        raise UserError(f"--proba is for classification, but this is a {kind}.", WRONG_MODEL)
 
-    def with_spread(X: Any) -> dict[str, Any]:
-        mean, std = model.predict(X, return_std=True)
-        found = {"prediction": mean} | ({"std": std} if options.std else {})
-        if options.interval is not None:
-            reach = float(norm.ppf((1 + options.interval) / 2)) * std
-            found |= {"lower": mean - reach, "upper": mean + reach}
-        return found
+    if asked:
+        return Spread(model, options.std, options.interval)
+    if options.proba:
+        return Probabilities(model)
+    predict: Function = model.predict
+    return predict
 
-    def with_probabilities(X: Any) -> dict[str, Any]:
-        names = [f"probability_{label}" for label in model.classes_]
-        shares = dict(zip(names, np.asarray(model.predict_proba(X)).T, strict=True))
-        return {"prediction": model.predict(X)} | shares
 
-    return with_spread if asked else with_probabilities if options.proba else model.predict
+@dataclass(frozen=True)
+class Spread:
+    """Predictions of a regressor with their standard deviations, an interval, or both."""
+
+    model: Any
+    std: bool
+    interval: float | None
+
+    def __call__(self, X: Any) -> dict[str, Any]:
+        """Return columns by name."""
+        mean, std = self.model.predict(X, return_std=True)
+        columns = {"prediction": mean}
+        if self.std:
+            columns["std"] = std
+        if self.interval is not None:
+            half_width = float(norm.ppf((1 + self.interval) / 2)) * std
+            columns["lower"] = mean - half_width
+            columns["upper"] = mean + half_width
+        return columns
+
+
+@dataclass(frozen=True)
+class Probabilities:
+    """Predictions of a classifier with the probability of each class."""
+
+    model: Any
+
+    def __call__(self, X: Any) -> dict[str, Any]:
+        """Return columns by name."""
+        columns = {"prediction": self.model.predict(X)}
+        probabilities = np.asarray(self.model.predict_proba(X))
+        for label, of_class in zip(self.model.classes_, probabilities.T, strict=True):
+            columns[f"probability_{label}"] = of_class
+        return columns
 
 
 def _features_of(model: Any) -> Function:
     """Return rows ↦ features."""
     if hasattr(model, "transform"):
-        return model.transform  # type: ignore[no-any-return]
+        transform: Function = model.transform
+        return transform
     if not hasattr(model, "feature_map"):
-        advice = "nysboost predict is" if hasattr(model, "predict") else "Python is"
-        msg = f"This {type(model).__name__} has no features: {advice} for it."
+        advice = "nysboost predict" if hasattr(model, "predict") else "it in Python"
+        msg = f"{type(model).__name__} has no features: use {advice}."
         raise UserError(msg, WRONG_MODEL)
-    (features, _), schema = model.feature_map(), schema_of(model)
+    features, _ = model.feature_map()
+    return Features(features, schema_of(model))
 
-    def of_rows(X: Any) -> Any:
-        apart = hasattr(X, "column_names") and not schema.columns
-        return features(np.stack(schema.read(X, "refuse"), axis=1) if apart else X)
 
-    return of_rows
+@dataclass(frozen=True)
+class Features:
+    """Features of an approximation, which takes arrays or the tables of its schema."""
+
+    features: Function
+    schema: Schema
+
+    def __call__(self, X: Any) -> Any:
+        """Return the features of rows."""
+        if hasattr(X, "column_names") and not self.schema.columns:
+            X = np.stack(self.schema.read(X, "refuse"), axis=1)
+        return self.features(X)
 
 
 def _write(
     what: str, function: Function, source: Source, kept: Sequence[str], options: Namespace
 ) -> tuple[int, int]:
     """Write what a model says of each part of a table; return the numbers of rows and columns."""
-    n, width, start = source.file.n, 0, 0
-    shown, expected = int(str(options.out) != "-"), None if source.drop_missing else n
+    n = source.file.n
+    expected = None if source.drop_missing else n
+    shown = int(str(options.out) != "-")
+    width = 0
+    start = 0
     with warnings.catch_warnings(), open_sink(options.out, expected, force=options.force) as write:
         # names were checked above, once for all parts
         warnings.filterwarnings("ignore", message="X (does not have valid|has) feature names")
         for part in count_rows(source.parts(kept), what, n, shown):
+            table = part.select(list(source.columns)) if source.named else part
             with counted_from(start, str(source.file.path)):
-                made = function(part.select(list(source.columns)) if source.named else part)
-            found = {name: part.column(name) for name in kept}
-            for name, values in (made if isinstance(made, dict) else {what: made}).items():
-                columns = np.asarray(values).reshape(len(values), -1).T
-                found |= dict(zip(name_columns(name, len(columns)), columns, strict=True))
-                if name in kept:
-                    said = f"The column {name!r} to keep has the name of one that is written."
-                    raise UserError(said)
-            write(found)
-            width, start = len(found), start + part.shape[0]
+                made = function(table)
+            columns = _columns_to_write(what, made, part, kept)
+            if options.escape_formulas:
+                columns = escape_formulas(columns)
+            write(columns)
+            width = len(columns)
+            start += part.shape[0]
     return start, width
+
+
+def _columns_to_write(what: str, made: Any, part: Any, kept: Sequence[str]) -> dict[str, Any]:
+    """Return the columns to keep of a part, and beside them what the model has made of it."""
+    columns = {name: part.column(name) for name in kept}
+    by_name = made if isinstance(made, dict) else {what: made}
+    for name, values in by_name.items():
+        if name in kept:
+            raise UserError(f"The column {name!r} to keep has the name of one that is written.")
+        values = np.asarray(values)
+        if values.dtype == bool:  # labels are written as the heads of their columns have them
+            values = values.astype(str)
+        of_outputs = values.reshape(len(values), -1).T
+        names = name_columns(name, len(of_outputs))
+        columns.update(zip(names, of_outputs, strict=True))
+    return columns
 
 
 def _load_model(path: Path) -> Any:
@@ -143,11 +222,17 @@ def _load_model(path: Path) -> Any:
 
 def describe(options: Namespace) -> dict[str, Any]:
     """Print and return what a model says about itself."""
-    model, path = _load_model(options.model), options.model
-    schema, found = schema_of(model), getattr(model, "approximation_", model)
-    said: dict[str, Any] = {"file": str(path), "bytes": path.stat().st_size}
-    said["written_by"] = f"nysboost {read_archive(path)[2]}"
-    said |= {"model": type(model).__name__, "columns_in": schema.width}
+    path = options.model
+    model = _load_model(path)
+    schema = schema_of(model)
+
+    said: dict[str, Any] = {
+        "file": str(path),
+        "bytes": path.stat().st_size,
+        "written_by": f"nysboost {read_archive(path)[2]}",
+        "model": type(model).__name__,
+        "columns_in": schema.width,
+    }
     if schema.named:
         said["names_in"] = [column.name for column in schema.columns]
         said["schema"] = schema.describe()
@@ -155,11 +240,16 @@ def describe(options: Namespace) -> dict[str, Any]:
         said["features_out"] = len(model.get_feature_names_out())
     if hasattr(model, "classes_"):
         said["classes"] = [str(label) for label in model.classes_]
+
+    approximation = getattr(model, "approximation_", model)
     for name in ("method", "kernel", "rank", "entries_evaluated"):
-        value = getattr(found, name, None)
-        if value not in (None, 0, "unnamed"):  # a learner's landmarks come from no one method
-            said[name] = value if isinstance(value, int) else str(value)
-    if hasattr(found, "landmarks"):
-        said |= {"landmarks": len(found.landmarks), "fitted_on_rows": int(found.shape[0])}
+        value = getattr(approximation, name, None)
+        if value in (None, 0, "unnamed"):  # a learner's landmarks come from no one method
+            continue
+        said[name] = value if isinstance(value, int) else str(value)
+    if hasattr(approximation, "landmarks"):
+        said["landmarks"] = len(approximation.landmarks)
+        said["fitted_on_rows"] = int(approximation.shape[0])
+
     print_found(said)
     return said

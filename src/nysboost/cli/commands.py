@@ -74,6 +74,9 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--interval": {"type": _share, "help": "also write an interval of this probability: 0.9"},
     "--id": {"metavar": "COLUMN", "help": "a column to write beside the predictions"},
     "--keep": AGAIN | {"help": "more columns to write beside them"},
+    "--escape-formulas": FLAG | {
+        "help": "put an apostrophe before text that a spreadsheet would run as a formula",
+    },
     "--dataset": {"help": "which array of an .npz, HDF5 or Zarr file; default X"},
     "--drop-column": AGAIN | {"help": "leave out a column: name or number; may be given again"},
     "--drop-missing": FLAG | {"help": "leave out rows with missing values"},
@@ -168,13 +171,14 @@ COMMANDS = {
     "predict": Command(
         "Write the prediction for every row of a table.",
         "nysboost.cli.apply:run",
-        f"model data --out --proba --std --interval --id --keep {READING} {WRITING}",
+        "model data --out --proba --std --interval --id --keep --escape-formulas "
+        f"{READING} {WRITING}",
         OR_OUTPUT,
     ),
     "transform": Command(
         "Write the features of every row of a table.",
         "nysboost.cli.apply:run",
-        f"model data --out {READING} {WRITING}",
+        f"model data --out --escape-formulas {READING} {WRITING}",
         OR_OUTPUT,
     ),
     "info": Command("Say what is in a model file.", "nysboost.cli.apply:describe", "model --json"),

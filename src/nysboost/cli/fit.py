@@ -21,6 +21,7 @@ from nysboost.catalogue import find_method
 from nysboost.cli import cluster
 from nysboost.cli.sinks import print_found, refuse_existing
 from nysboost.cli.source import Source, open_source
+from nysboost.cli.streams import printable
 from nysboost.compare.learners import FEWEST, Problem, fit_and_test, make_learner, say_outcome
 from nysboost.compare.methods import choose_kernel
 from nysboost.compare.page import format_number
@@ -45,37 +46,36 @@ SMALL_SHARE = 0.05
 
 def run(options: Namespace) -> dict[str, Any]:
     """Fit a model to a table, save it, and return what a script wants to know."""
+    if str(options.out) == "-":
+        raise UserError("A model does not go to standard output: --out takes the name of a file.")
     refuse_existing(options.out, options.force, [options.data])
     _refuse_wrong_options(options)
+
     begun = time.perf_counter()
-    tested: dict[str, Any] = {}
     source = open_source(options)
     with _name_file_in_errors(source):
-        if options.scheduler is not None:
-            model = _fit_on_cluster(source, options)
-        elif source.named:
-            model, tested = _fit_table(source, options)
-        else:
-            model = _fit_array(source, options)
-    if isinstance(source.file, CsvFile):
-        model.schema_ = model.schema_.as_written(source.file)
-        if model._table is not None:
-            model._table = replace(model._table, schema=model.schema_)
+        model, tested = _fit(source, options)
+    _keep_writing(model, source)
     nb.save(model, options.out)
-    found = {
+
+    found: dict[str, Any] = {
         "out": str(options.out),
         "model": type(model).__name__,
         "landmarks": len(model.approximation_.landmarks),
         "rows": int(model.approximation_.shape[0]),
         "columns": len(source.columns),
-        **({"dropped_rows": source.dropped_rows} if source.drops else {}),
-        "seconds": round(time.perf_counter() - begun, 3),
-        "next": f"nysboost transform {options.out} new.csv --out features.npy",
     }
-    if options.target is not None:
+    if source.drops:
+        found["dropped_rows"] = source.dropped_rows
+    found["seconds"] = round(time.perf_counter() - begun, 3)
+    if options.target is None:
+        found["next"] = f"nysboost transform {options.out} new.csv --out features.npy"
+    else:
         found["next"] = spell_predict(str(options.out), hasattr(model, "classes_"))
     print_found(found)
-    return found | ({"held_out": tested} if tested else {})
+    if tested:
+        found["held_out"] = tested
+    return found
 
 
 def spell_predict(model: str, classify: bool) -> str:
@@ -84,54 +84,97 @@ def spell_predict(model: str, classify: bool) -> str:
     return f"nysboost predict {shlex.quote(model)} new.csv {more} --out predictions.csv"
 
 
+def _fit(source: Source, options: Namespace) -> tuple[Any, dict[str, Any]]:
+    """Return a model fitted to a table, and what a test on held-out rows has shown."""
+    if options.scheduler is not None:
+        return _fit_on_cluster(source, options), {}
+    if source.named:
+        return _fit_table(source, options)
+    return _fit_array(source, options), {}
+
+
+def _keep_writing(model: Any, source: Source) -> None:
+    """Keep with the model how a text file writes its columns, for later files."""
+    if not isinstance(source.file, CsvFile):
+        return
+    model.schema_ = model.schema_.as_written(source.file)
+    if model._table is not None:
+        model._table = replace(model._table, schema=model.schema_)
+
+
 def _fit_table(source: Source, options: Namespace) -> tuple[Any, dict[str, Any]]:
     """Fit to a table in memory where it has room there, else to its numbers in a file.
 
     Also return what a test on held-out rows has shown.
     """
-    allowed, size, parts = as_bytes(options.max_memory) // COPIES, 0, list[Any]()
+    allowed = as_bytes(options.max_memory) // COPIES
+    size = 0
+    parts: list[Any] = []
     tables: Iterator[Any] = count_rows(source.parts(), "read", source.file.n, 1)
     for part in tables:
         parts.append(part)
         size += part.nbytes
         if size > allowed:
             return _fit_large(source, chain(parts, tables), options), {}
+
     X, y = source.join(parts)
-    _say_columns(Schema.of(X, "fill"), X.num_rows)
+    _print_columns(Schema.of(X, "fill"), X.num_rows)
     y, classify = choose_task(y, str(source.target), options)
-    problem = Problem(X, y, bool(classify), str(source.target), seed=options.seed)
-    held = problem.hold_out() if options.test and classify is not None else None
-    if held is None:
-        if options.test and classify is not None:
-            few = f"that takes {FEWEST} rows" if len(y) < FEWEST else "a label is in too few rows"
-            print(f"The error on held-out rows was not measured: {few}.")
+    if classify is None:
+        return make_model(options, classify).fit(X), {}
+
+    problem = Problem(X, y, classify, str(source.target), seed=options.seed)
+    if not options.test:
         return make_model(options, classify).fit(X, y), {}
+    return _fit_and_test(problem, options)
+
+
+def _fit_and_test(problem: Problem, options: Namespace) -> tuple[Any, dict[str, Any]]:
+    """Measure the error on held-out rows, then fit to all rows."""
+    X, y, classify = problem.frame, problem.y, problem.classify
+    held = problem.hold_out()
+    if held is None:
+        few = f"that takes {FEWEST} rows" if len(y) < FEWEST else "a label is in too few rows"
+        print(f"The error on held-out rows was not measured: {few}.")
+        return make_model(options, classify).fit(X, y), {}
+
     model, outcomes = fit_and_test(make_model(options, classify), problem, held)
     sentence = say_outcome(outcomes, problem.measure, problem.target)
     errors = ", ".join(f"{o.name} {format_number(o.error, 4)}" for o in outcomes)
-    print(f"{problem.measure.capitalize()} on {len(held):,} rows held out: {errors}\n{sentence}")
-    tested = {"rows": len(held), "measure": problem.measure, "sentence": sentence}
+    print(f"{problem.measure.capitalize()} on {len(held):,} rows held out: {errors}")
+    print(printable(sentence))
     if len(held) > SMALL_SHARE * len(y):
         model = make_model(options, classify).fit(X, y)
-    return model, tested | {o.name: o.error for o in outcomes}
+
+    tested = {"rows": len(held), "measure": problem.measure, "sentence": sentence}
+    for outcome in outcomes:
+        tested[outcome.name] = outcome.error
+    return model, tested
 
 
 def _fit_large(source: Source, tables: Iterable[Any], options: Namespace) -> Any:
     """Look at all rows, then copy them as numbers to a file, from which any row can be taken."""
-    names, ys = list(source.columns), list[Any]()
+    names = list(source.columns)
+    targets: list[Any] = []
 
     def summarise() -> Iterator[Any]:
         for part in tables:
-            ys.append(part.select([] if source.target is None else [source.target]))
+            targets.append(part.select([] if source.target is None else [source.target]))
             yield summarise_columns(part.select(names))
 
     missing = "refuse" if source.target is None else "fill"
     schema = Schema.from_summaries(summarise(), missing, named=True)
-    _say_columns(schema, sum(part.num_rows for part in ys))
-    codes, y = Codes.of(schema), source.target_in(join_tables(ys))
-    with _numbers_in_file(source, lambda part, at: codes(part.select(names), start=at)) as X:
+    _print_columns(schema, sum(part.num_rows for part in targets))
+    codes = Codes.of(schema)
+    y = source.target_in(join_tables(targets))
+
+    def encode(part: Any, start: int) -> Any:
+        return codes(part.select(names), start=start)
+
+    with _numbers_in_file(source, encode) as X:
         model = _fit_numbers(X, y, str(source.target), options)
-    model._table, model.schema_ = codes, schema
+    model._table = codes
+    model.schema_ = schema
     name_columns(model, names, len(names))
     return model
 
@@ -141,16 +184,21 @@ def _fit_array(source: Source, options: Namespace) -> Any:
     target = str(source.target if source.y is None else options.target)
     if source.whole:
         return _fit_numbers(source.file.data, source.y, target, options)
-    width, ys = len(source.columns), list[Any]()
+
+    width = len(source.columns)
+    targets: list[Any] = []
 
     def split(block: Any, _: int) -> Any:
-        ys.append(block[:, width:])
+        targets.append(block[:, width:])
         return block[:, :width]
 
     with _numbers_in_file(source, split) as X:
-        y = source.y if source.target is None else np.concatenate(ys)[:, 0]
-        if source.y is not None and source.drops:
-            y = y[np.concatenate(source.kept)]
+        if source.target is not None:
+            y = np.concatenate(targets)[:, 0]
+        elif source.y is not None and source.drops:
+            y = source.y[np.concatenate(source.kept)]
+        else:
+            y = source.y
         return _fit_numbers(X, y, target, options)
 
 
@@ -175,54 +223,78 @@ def _fit_numbers(X: Any, y: Any, target: str, options: Namespace) -> Any:
 
 def _fit_on_cluster(source: Source, options: Namespace) -> Any:
     with cluster.connect(options.scheduler):
-        X, y = cluster.dask_table(source), cluster.dask_target(source)
+        X = cluster.dask_table(source)
+        y = cluster.dask_target(source)
         classify: bool | None = None
-        if y is not None:
-            text = y.dtype.kind not in "fiu"
-            classify = text if options.task == "auto" else options.task == "classification"
+        if y is not None and options.task == "auto":
+            classify = y.dtype.kind not in "fiu"
+        elif y is not None:
+            classify = options.task == "classification"
         return make_model(options, classify).fit(X, y)
 
 
-def _say_columns(schema: Schema, n: int) -> None:
-    warnings.filterwarnings("ignore", message="Column '")  # was said once, when they were looked at
-    print("\n  ".join([f"{n:,} rows, {schema.width} columns", *schema.describe()]))
+def _print_columns(schema: Schema, n: int) -> None:
+    """Print what each column is; what a fit would warn about has then been said."""
+    warnings.filterwarnings("ignore", message="Column '")
+    lines = [f"{n:,} rows, {schema.width} columns", *schema.describe()]
+    print("\n  ".join(printable(line) for line in lines))
 
 
 def choose_task(y: Any, target: str, options: Namespace) -> tuple[Any, bool | None]:
-    """Return targets for the task, and whether that is classification; say which and why.
+    """Return targets for the task, and whether that is classification; print which and why.
 
     Text is classified, as are whole numbers of which there are two. Without targets: None, None.
     """
     if y is None:
         return None, None
-    numbers, values = y.dtype.kind in "fiu", len(np.unique(y))
-    whole = numbers and bool((np.abs(y) < 2**53).all() and (y == np.round(y)).all())
-    classify = options.task == "classification"
+
+    numbers = y.dtype.kind in "fiu"
+    n_values = len(np.unique(y))
+    whole = numbers and _are_whole(y)
+    classify = bool(options.task == "classification")
     if options.task == "auto":
-        classify = not numbers or (whole and values == 2)
-        task, other = ("classification", "regression")[:: 1 if classify else -1]
-        why = f"it has {format_count(values, 'label')}" if classify else "it holds numbers"
-        also = f" (--task {other} otherwise)" if numbers else ""
-        print(f"  task: {task} of {target!r}, because {why}{also}")
-    if not (classify or numbers):
+        classify = not numbers or (whole and n_values == 2)
+        _print_task(classify, target, n_values, numbers)
+    if not classify and not numbers:
         msg = f"The target {target!r} is text ({y[0]!r}): it can be classified, not regressed."
         raise UserError(msg)
-    # labels 1, 2 and not 1.0, 2.0
-    return y.astype(np.int64) if classify and whole else y, classify
+    if classify and whole:  # labels 1, 2 and not 1.0, 2.0
+        return y.astype(np.int64), True
+    return y, classify
+
+
+def _are_whole(y: Any) -> bool:
+    """Whether all numbers are whole, and small enough to be exact."""
+    return bool((np.abs(y) < 2**53).all() and (y == np.round(y)).all())
+
+
+def _print_task(classify: bool, target: str, n_values: int, numbers: bool) -> None:
+    """Print which task was chosen, why, and how to choose the other."""
+    if classify:
+        task, other, why = "classification", "regression", f"has {format_count(n_values, 'label')}"
+    else:
+        task, other, why = "regression", "classification", "holds numbers"
+    also = f" (--task {other} otherwise)" if numbers else ""
+    print(printable(f"  task: {task} of {target!r}, because it {why}{also}"))
 
 
 def make_model(options: Namespace, classify: bool | None) -> Any:
     """Return a learner with the options of the command, or a transformer, if that is None."""
     if classify is not None:
-        how = {"local": "auto" if options.local else False, "max_memory": options.max_memory}
-        return make_learner(classify, options.components, options.seed, **how)
+        return make_learner(
+            classify,
+            options.components,
+            options.seed,
+            local="auto" if options.local else False,
+            max_memory=options.max_memory,
+        )
     return nb.Nystroem(
         kernel=choose_kernel(options.kernel, options.sigma),
         method=options.method,
         n_components=options.components,
+        tol=options.tol,
         max_memory=options.max_memory,
         random_state=options.seed,
-        **({} if options.tol is None else {"tol": options.tol}),
     )
 
 

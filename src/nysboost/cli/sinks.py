@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nysboost._version import SOFTWARE
+from nysboost.cli.streams import printable
 from nysboost.rows.files import atomic_path, refuse_no_place, write_npz
 from nysboost.rows.outputs import NpyOutput
 from nysboost.tables.files import IN_FOLDERS
@@ -31,8 +33,10 @@ CHUNK_BYTES = 2**23
 FOLDERS = (".zarr", ".parquet")
 """Outputs that may be folders, which --force replaces."""
 
-IN_STORES = ("zarr.json", ".zarray", ".zgroup", "*.parquet")
-"""What such a folder has in it."""
+ZARR_MARKERS = {"zarr.json", ".zarray", ".zgroup"}
+ZARR_PARTS = re.compile(r"zarr\.json|\.z\w+|c|[\d.]+")
+PARQUET_PARTS = re.compile(r".*\.parquet|_(common_)?metadata|\..*\.crc")
+"""Names of what is in an array of Zarr, and in a folder of Parquet files."""
 
 Put = Callable[[Any], Any]
 """What writes the next rows."""
@@ -61,24 +65,36 @@ def _open_npz(path: Path, _block: NDArray[Any], _n: int | None) -> Iterator[Put]
 @contextmanager
 def _open_array(path: Path, block: NDArray[Any], _n: int | None) -> Iterator[Put]:
     """Make an HDF5 or Zarr array that grows."""
-    width, dtype = block.shape[1], block.dtype
-    chunks = (max(1, CHUNK_BYTES // (width * dtype.itemsize)), width)
-    how: dict[str, Any] = {"shape": (0, width), "dtype": dtype, "chunks": chunks}
-
-    def put(rows: NDArray[Any]) -> None:
-        start = array.shape[0]
-        array.resize((start + len(rows), width))
-        array[start:] = rows
-
+    width = block.shape[1]
+    row_bytes = width * block.dtype.itemsize
+    chunks = (max(1, CHUNK_BYTES // row_bytes), width)
     if path.suffix.lower() == ".zarr":
-        array = import_optional("zarr").create_array(str(path), **how)
+        zarr = import_optional("zarr")
+        array = zarr.create_array(str(path), shape=(0, width), dtype=block.dtype, chunks=chunks)
         array.attrs["software"] = SOFTWARE
-        yield put
+        yield GrowingArray(array).append
         return
-    with import_optional("h5py").File(path, "w") as store:
+
+    h5py = import_optional("h5py")
+    with h5py.File(path, "w") as store:
         store.attrs["software"] = SOFTWARE
-        array = store.create_dataset("X", maxshape=(None, width), **how)
-        yield put
+        array = store.create_dataset(
+            "X", shape=(0, width), maxshape=(None, width), dtype=block.dtype, chunks=chunks
+        )
+        yield GrowingArray(array).append
+
+
+@dataclass
+class GrowingArray:
+    """An array of HDF5 or Zarr to which rows are added."""
+
+    array: Any
+
+    def append(self, rows: NDArray[Any]) -> None:
+        """Write rows below those that are there."""
+        start, width = self.array.shape
+        self.array.resize((start + len(rows), width))
+        self.array[start:] = rows
 
 
 @contextmanager
@@ -88,12 +104,29 @@ def _open_columns(path: Path, block: Any, _n: int | None) -> Iterator[Put]:
     import pyarrow.csv as arrow_csv
     import pyarrow.parquet as arrow_parquet
 
-    # CSV has no place for it, and its writer leaves the metadata out
-    schema = block.schema.with_metadata({"software": SOFTWARE})
-    make = {".parquet": arrow_parquet.ParquetWriter, ".feather": pa.ipc.new_file}
+    form = path.suffix.lower()
     place = sys.stdout.buffer if str(path) == "-" else str(path)
-    with make.get(path.suffix.lower(), arrow_csv.CSVWriter)(place, schema) as writer:
-        yield lambda table: writer.write_table(table.cast(schema))
+    schema = block.schema.with_metadata({"software": SOFTWARE})  # CSV has no place for it
+    if form == ".parquet":
+        opened = arrow_parquet.ParquetWriter(place, schema)
+    elif form == ".feather":
+        opened = pa.ipc.new_file(place, schema)
+    else:
+        opened = arrow_csv.CSVWriter(place, schema)
+    with opened as writer:
+        yield ColumnWriter(writer, schema).write
+
+
+@dataclass
+class ColumnWriter:
+    """A writer of Arrow tables with one schema."""
+
+    writer: Any
+    schema: Any
+
+    def write(self, table: Any) -> None:
+        """Write the next rows."""
+        self.writer.write_table(table.cast(self.schema))
 
 
 SINKS: dict[str, Callable[[Path, Any, int | None], AbstractContextManager[Put]]] = {
@@ -111,41 +144,70 @@ def open_sink(
 
     The first rows show types; `expected` is the number of all rows, where it is known.
     """
-    form = ".csv" if str(path) == "-" else path.suffix.lower()
+    on_standard_output = str(path) == "-"
+    form = ".csv" if on_standard_output else path.suffix.lower()
     if form not in SINKS:
         msg = f"{path} has a form that is not known: {', '.join(SINKS)} are written."
         raise UserError(msg, NO_FILE)
     refuse_existing(path, force)
-    writers: list[Put] = []
-    place = nullcontext(path) if str(path) == "-" else atomic_path(path)
+
+    place = nullcontext(path) if on_standard_output else atomic_path(path)
     with place as beside, ExitStack() as opened:
-
-        def put(block: Any) -> None:
-            if not writers:
-                writers.append(opened.enter_context(SINKS[form](beside, block, expected)))
-            writers[0](block)
-
-        yield partial(_write_table if SINKS[form] is _open_columns else _write_array, form, put)
-        if not writers:
+        sink = Sink(form, beside, expected, opened)
+        yield sink.write
+        if not sink.has_rows:
             raise UserError("There are no rows to write.", WRONG_DATA)
 
 
-def _write_table(form: str, put: Put, columns: Mapping[str, Any]) -> None:
-    import pyarrow as pa
+@dataclass
+class Sink:
+    """An output that is opened when its first rows, and with them its types, are known."""
 
-    numpy = {n: np.ascontiguousarray(v) for n, v in columns.items() if isinstance(v, np.ndarray)}
-    try:
-        put(pa.table({**columns, **numpy}))  # which Arrow does not copy
-    except pa.ArrowException as error:  # lists in CSV, or text after numbers
-        msg = f"A column to keep does not go into this {form} file: {error}."
-        raise UserError(f"{msg} Leave it out of --id and --keep.", WRONG_DATA) from error
+    form: str
+    path: Path
+    expected: int | None
+    opened: ExitStack
+    put: Put | None = None
 
+    @property
+    def has_rows(self) -> bool:
+        """Whether rows were written."""
+        return self.put is not None
 
-def _write_array(form: str, put: Put, columns: Mapping[str, Any]) -> None:
-    kinds = {getattr(values, "dtype", np.dtype(object)).kind for values in columns.values()}
-    if not kinds <= set("fiub"):
-        raise UserError(f"Text goes to a .csv or .parquet file, not to {form}.")
-    put(np.stack(list(columns.values()), axis=1))
+    def write(self, columns: Mapping[str, Any]) -> None:
+        """Write the next rows, columns by name."""
+        if SINKS[self.form] is _open_columns:
+            self._write_table(columns)
+        else:
+            self._write_array(columns)
+
+    def _put(self, block: Any) -> None:
+        if self.put is None:
+            sink = SINKS[self.form](self.path, block, self.expected)
+            self.put = self.opened.enter_context(sink)
+        self.put(block)
+
+    def _write_table(self, columns: Mapping[str, Any]) -> None:
+        """Write columns to CSV, Parquet or Feather."""
+        import pyarrow as pa
+
+        contiguous = {  # which Arrow does not copy
+            name: np.ascontiguousarray(values) if isinstance(values, np.ndarray) else values
+            for name, values in columns.items()
+        }
+        try:
+            self._put(pa.table(contiguous))
+        except pa.ArrowException as error:  # lists in CSV, or text after numbers
+            msg = f"A column to keep does not go into this {self.form} file: {error}."
+            raise UserError(f"{msg} Leave it out of --id and --keep.", WRONG_DATA) from error
+
+    def _write_array(self, columns: Mapping[str, Any]) -> None:
+        """Write columns of numbers to one array."""
+        for values in columns.values():
+            dtype = getattr(values, "dtype", np.dtype(object))
+            if dtype.kind not in "fiub":
+                raise UserError(f"Text goes to a .csv or .parquet file, not to {self.form}.")
+        self._put(np.stack(list(columns.values()), axis=1))
 
 
 def refuse_existing(path: Path, force: bool, inputs: Sequence[Path] = ()) -> None:
@@ -160,27 +222,84 @@ def refuse_existing(path: Path, force: bool, inputs: Sequence[Path] = ()) -> Non
         raise UserError(msg, EXISTS)
     if path.exists() and not force:
         raise UserError(f"{path} is there already: --force replaces it.", EXISTS)
-    if path.is_dir() and any(path.iterdir()) and not any(map(any, map(path.glob, IN_STORES))):
+    if path.is_dir() and not _is_store(path):
         raise UserError(f"{path} is a folder with other files in it: give another name.", EXISTS)
+
+
+def _is_store(folder: Path) -> bool:
+    """Whether a folder is empty, or a Zarr array or Parquet files and nothing else."""
+    entries = list(folder.iterdir())
+    if folder.suffix == ".parquet":
+        return all(entry.is_file() and PARQUET_PARTS.fullmatch(entry.name) for entry in entries)
+    return not entries or _is_zarr(folder)
+
+
+def _is_zarr(folder: Path) -> bool:
+    """Whether a folder is a Zarr array or group, and has nothing else in it."""
+    entries = list(folder.iterdir())
+    if not any(entry.name in ZARR_MARKERS for entry in entries):
+        return False
+    return all(
+        ZARR_PARTS.fullmatch(entry.name) or (entry.is_dir() and _is_zarr(entry))
+        for entry in entries
+    )
 
 
 def _is_input(path: Path, other: Path) -> bool:
     """Whether an output is what is read, holds it, or is a table of the folder that is read."""
     if path.exists() and other.exists() and path.samefile(other):
         return True
-    place, read = path.resolve(), other.resolve()
-    inside = place.is_relative_to(read) and place.suffix.lower() in IN_FOLDERS
-    return inside or (place.is_dir() and read.is_relative_to(place))
+    place = path.resolve()
+    read = other.resolve()
+    if place.is_relative_to(read) and place.suffix.lower() in IN_FOLDERS:
+        return True
+    return place.is_dir() and read.is_relative_to(place)
+
+
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+"""What a spreadsheet takes for the start of a formula."""
+
+
+def escape_formulas(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Return columns whose texts, and names, a spreadsheet does not run as formulas.
+
+    Texts that begin as a formula get an apostrophe in front.
+    """
+    return {_escape(name): _escape_values(values) for name, values in columns.items()}
+
+
+def _escape(text: str) -> str:
+    return f"'{text}" if text.startswith(FORMULA_STARTS) else text
+
+
+def _escape_values(values: Any) -> Any:
+    """Return a column, of NumPy or of Arrow, with its texts escaped."""
+    if isinstance(values, np.ndarray):
+        if values.dtype.kind in "fiub":
+            return values
+        return np.array([_escape(str(value)) for value in values])
+
+    import pyarrow as pa
+
+    if not (pa.types.is_string(values.type) or pa.types.is_dictionary(values.type)):
+        return values
+    texts = values.cast(pa.string()).to_pylist()
+    return pa.array([text if text is None else _escape(text) for text in texts])
 
 
 def name_columns(what: str, width: int) -> list[str]:
     """Return the names of columns: the word itself, numbered if there are several."""
-    return [what] if width == 1 else [f"{what}_{i}" for i in range(width)]
+    if width == 1:
+        return [what]
+    return [f"{what}_{i}" for i in range(width)]
 
 
 def print_found(found: Mapping[str, Any]) -> None:
     """Print what a command has found out, a line for each thing."""
     for name, value in found.items():
-        lines = [str(line) for line in (value if isinstance(value, list) else [value])]
-        text = "\n  " + "\n  ".join(lines) if name == "schema" else " " + ", ".join(lines)
-        print(f"{name.replace('_', ' ')}:{text}")
+        lines = [printable(str(line)) for line in (value if isinstance(value, list) else [value])]
+        heading = f"{name.replace('_', ' ')}:"
+        if name == "schema":
+            print("\n  ".join([heading, *lines]))
+        else:
+            print(heading, ", ".join(lines))

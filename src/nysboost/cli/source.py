@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from nysboost.cli.streams import printable
 from nysboost.numerics.messages import unknown
 from nysboost.tables.array_files import ArrayFile
 from nysboost.tables.files import join_tables, open_table, without_index
@@ -16,7 +18,7 @@ from nysboost.tables.frames import read_columns
 from nysboost.tables.schema import Schema
 from nysboost.tables.targets import read_target
 from nysboost.tables.text_format import TextFormat
-from nysboost.user_error import WRONG_DATA, WRONG_MODEL, UserError, with_exit_code
+from nysboost.user_error import NO_FILE, WRONG_DATA, WRONG_MODEL, UserError, with_exit_code
 
 
 @dataclass
@@ -61,30 +63,46 @@ class Source:
 
         The target comes after the columns, and then `more` columns.
         """
-        self.kept, start, left = [], 0, 0
-        width = len(self.columns)
-        used = [*self.columns, *([] if self.target is None else [self.target])]
+        self.kept = []
+        start = 0
+        n_left = 0
+        used = list(self.columns)
+        if self.target is not None:
+            used.append(self.target)
         for block in self.file.batches(list(dict.fromkeys([*used, *more]))):
-            n = block.shape[0]
-            there = np.ones(n, dtype=bool)
-            if self.drops:
-                there = _find_whole_rows(block, used, 0 if self.drop_missing else width)
-                if self.y is not None and self.y.dtype.kind == "f":
-                    y = self.y[start : start + n]
-                    there &= np.isfinite(y.reshape(len(y), -1)).all(axis=1)
-                self.kept.append(there)
-            start, left = start + n, left + int(there.sum())
-            if there.all():
+            rows = slice(start, start + block.shape[0])
+            start = rows.stop
+            if not self.drops:
+                n_left += block.shape[0]
                 yield block
-            elif there.any():
-                yield block.filter(there) if self.named else block[there]
-        if not left:
+                continue
+
+            whole = self._find_whole_rows(block, used, rows)
+            self.kept.append(whole)
+            n_left += int(whole.sum())
+            if whole.all():
+                yield block
+            elif whole.any():
+                yield block.filter(whole) if self.named else block[whole]
+
+        if n_left == 0:
             gaps = " without gaps" if self.drops else ""
             raise UserError(f"{self.file.path} has no rows{gaps}.", WRONG_DATA)
 
+    def _find_whole_rows(self, block: Any, used: Sequence[str], rows: slice) -> Any:
+        """Return which rows of a block have no gap where gaps are left out."""
+        first = 0 if self.drop_missing else len(self.columns)
+        whole = _find_whole_rows(block, used, first)
+        if self.y is not None and self.y.dtype.kind == "f":
+            y = self.y[rows]
+            whole &= np.isfinite(y.reshape(len(y), -1)).all(axis=1)
+        return whole
+
     def read(self) -> tuple[Any, Any]:
         """Return the columns of all rows, an Arrow table and its target, or an array."""
-        return (self.file.data, self.y) if self.whole else self.join(list(self.parts()))
+        if self.whole:
+            return self.file.data, self.y
+        return self.join(list(self.parts()))
 
     def join(self, parts: Sequence[Any]) -> tuple[Any, Any]:
         """Return parts that were read as one, and its target."""
@@ -111,20 +129,27 @@ def _find_whole_rows(block: Any, used: Sequence[str], first: int) -> Any:
 
 
 def open_source(options: Namespace) -> Source:
-    """Open the table of a command that fits or compares, and say what was noticed."""
+    """Open the table of a command that fits or compares, and print what was noticed."""
     file = _open_file(options)
-    target, y = getattr(options, "target", None), None
+
+    # The target is a column, or an array beside the others in the same file
+    target = getattr(options, "target", None)
+    y = None
     if target is not None and isinstance(file, ArrayFile):
         y = file.beside(target)
-    target = None if target is None or y is not None else _find_column(file, target)
+    if y is not None:
+        target = None
+    if target is not None:
+        target = _find_column(file, target)
+
     left_out = {target, *_find_columns(file, options.drop_column)}
     names = without_index(file.names, file.path, file.notes)
     columns = [name for name in names if name not in left_out]
     if not columns:
-        beside = "no column beside the target and those left out"
-        raise UserError(f"Nothing is left of the columns of {file.path}: {beside}.")
-    for note in file.notes:
-        print(note)
+        raise UserError(
+            f"{file.path} has no column beside the target and those that --drop-column leaves out."
+        )
+    _print_notes(file)
     only_target = getattr(options, "drop_missing_target", False)
     return Source(file, columns, options.drop_missing, target, y, only_target)
 
@@ -139,6 +164,7 @@ def open_fitted(options: Namespace, model: Any, more: Sequence[str]) -> tuple[So
     others = _find_columns(file, more)
     if others and isinstance(file, ArrayFile):
         raise UserError(f"--id and --keep name columns, but those of {file.path} have no names.")
+
     if schema.named and not isinstance(file, ArrayFile):
         with with_exit_code(WRONG_MODEL):
             schema.match_names(file.names, str(file.path))
@@ -147,20 +173,34 @@ def open_fitted(options: Namespace, model: Any, more: Sequence[str]) -> tuple[So
         features = without_index(file.names, file.path, file.notes)
         names = [name for name in features if name not in others]
         if len(names) != schema.width:
-            msg = f"The model was fitted on {schema.width} columns, but {file.path} has "
-            raise UserError(f"{msg}{len(names)}.", WRONG_MODEL)
-    for note in file.notes if str(options.out) != "-" else ():
-        print(note)
+            raise UserError(
+                f"The model was fitted on {schema.width} columns, but {file.path} has "
+                f"{len(names)}.",
+                WRONG_MODEL,
+            )
+    if str(options.out) != "-":
+        _print_notes(file)
     return Source(file, names, options.drop_missing), others
+
+
+def _print_notes(file: Any) -> None:
+    """Print what was noticed when a file was opened."""
+    for note in file.notes:
+        print(printable(note))
 
 
 def _open_file(options: Namespace, schema: Schema | None = None) -> Any:
     """Open the table of a command, written as its options say."""
-    separator = {"tab": "\t", "\\t": "\t"}.get(options.separator, options.separator)
+    if str(options.data) == "-" and sys.stdin is None:
+        raise UserError("Standard input is closed: give the name of a file.", NO_FILE)
+    separator = options.separator
+    if separator in ("tab", "\\t"):
+        separator = "\t"
+    writing = TextFormat(separator or "", options.decimal or "", "", options.encoding or "")
     return open_table(
         options.data,
         dataset=options.dataset,
-        writing=TextFormat(separator or "", options.decimal or "", "", options.encoding or ""),
+        writing=writing,
         schema=schema,
         categories=getattr(options, "category", ()),
     )
@@ -168,27 +208,33 @@ def _open_file(options: Namespace, schema: Schema | None = None) -> Any:
 
 def _find_columns(file: Any, given: Sequence[str]) -> list[str]:
     """Return columns given by name or number, each for itself or several with commas between."""
-    one_by_one = [[text] if text in file.names else text.split(",") for text in given]
-    found = (_find_column(file, name.strip()) for names in one_by_one for name in names if name)
+    names: list[str] = []
+    for text in given:
+        names += [text] if text in file.names else text.split(",")
+    found = [_find_column(file, name.strip()) for name in names if name]
     return list(dict.fromkeys(found))
 
 
 def _find_column(file: Any, name: str) -> str:
     """Return the name of a column that was given by its name or its number."""
     names = file.names
-    if name not in names and name.lstrip("-").isdigit() and -len(names) <= int(name) < len(names):
+    if name in names:
+        return name
+    is_number = name.removeprefix("-").isdigit() and len(name) < 10
+    if is_number and -len(names) <= int(name) < len(names):
         return str(names[int(name)])
-    if name not in names:
-        raise UserError(f"{file.path}: {unknown('column', name, names)}")
-    return name
+    raise UserError(f"{file.path}: {unknown('column', name, names)}")
 
 
 def schema_of(model: Any) -> Schema:
     """Return what a model knows of its columns."""
-    found = getattr(getattr(model, "features_", model), "schema_", None)
-    if codes := getattr(getattr(model, "gram", None), "codes", None):
-        found = codes.schema
-    if isinstance(found, Schema):
-        return found
+    schema = getattr(getattr(model, "features_", model), "schema_", None)
+    encoder = getattr(model, "encoder", None)
+    if encoder is not None:
+        schema = encoder.codes.schema
+    if isinstance(schema, Schema):
+        return schema
     width = getattr(model, "n_features_in_", None)
-    return Schema((), int(model.gram.rows.n_features if width is None else width))
+    if width is None:
+        width = model.gram.rows.n_features
+    return Schema((), int(width))

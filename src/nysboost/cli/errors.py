@@ -1,0 +1,66 @@
+"""Errors that a person can put right: one sentence on standard error, and an exit code."""
+
+from __future__ import annotations
+
+import errno
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from nysboost.cli.streams import discard, printable
+from nysboost.rows.files import NO_ROOM as DISK_FULL
+from nysboost.user_error import NO_FILE, NO_ROOM, STOPPED, WRONG_DATA, UserError
+
+
+@contextmanager
+def explain_errors(*, as_json: bool, kept: str = "Nothing was written.") -> Iterator[None]:
+    """Turn foreseeable errors into a sentence, or a JSON object, and an exit code.
+
+    `kept` says what Ctrl-C leaves behind.
+    """
+    try:
+        yield
+    except BrokenPipeError:  # the reader of a table on standard output has seen enough
+        discard(sys.stdout)
+        raise SystemExit(0) from None
+    except (KeyboardInterrupt, MemoryError, OSError, RecursionError, ValueError) as error:
+        sentence, code = describe_error(error, kept)
+        text = f"nysboost: {printable(sentence)}"
+        if as_json:
+            text = json.dumps({"error": sentence, "code": code})
+        print(text, file=sys.stderr)
+        raise SystemExit(code) from None
+
+
+def describe_error(error: BaseException, kept: str) -> tuple[str, int]:
+    """Return what an error means to a person, and the exit code."""
+    if isinstance(error, UserError):
+        return str(error), error.code
+    if isinstance(error, KeyboardInterrupt):
+        return f"Stopped. {kept}", STOPPED
+    if isinstance(error, MemoryError):
+        reason = f": {error}" if str(error) else ""
+        return f"The memory is too small{reason}. Try a smaller --max-memory.", NO_ROOM
+    if isinstance(error, FileNotFoundError):
+        return f"There is no file {error.filename or error}.", NO_FILE
+    if isinstance(error, PermissionError):
+        return f"Permission denied: {error.filename or error}.", NO_FILE
+    if isinstance(error, RecursionError):
+        return "The file is nested too deeply to be read.", WRONG_DATA
+    if isinstance(error, OSError):
+        return _describe_os_error(error)
+    return str(error), WRONG_DATA
+
+
+def _describe_os_error(error: OSError) -> tuple[str, int]:
+    """Return a sentence about an error of the operating system, and the exit code."""
+    said = (error.strerror or str(error)).rstrip(".")
+    if error.errno == errno.ELOOP:
+        return f"{error.filename} is a loop of symbolic links: give the name of a file.", NO_FILE
+    if error.errno == errno.EFBIG:
+        return f"The output could not be written: {said}. A limit on file sizes is set.", NO_ROOM
+    if error.errno in DISK_FULL and "Make room" not in said:
+        advice = "Make room or write to another disk"
+        return f"The output could not be written: {said}. {advice}.", NO_ROOM
+    return f"{said}.", NO_ROOM
