@@ -1,5 +1,6 @@
 """Regression in one line: laws, tables as they come, and bad input."""
 
+import copy
 import re
 from functools import cache
 
@@ -140,6 +141,40 @@ def test_more_rows_later_change_the_weights_as_if_they_had_been_there(kind):
     model.partial_fit(X[300:], y[300:])
     assert model._members[0].model.moments.weight == weights + 300
     assert model.score(X[300:], y[300:]) >= before - 0.01
+
+
+def test_rows_of_another_region_leave_the_predictions_of_the_first():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-3, 3, size=(900, 2))
+    y = np.sin(3 * X[:, 0]) * np.cos(2 * X[:, 1])
+    first = X[:, 0] < 0
+    model = nb.NystroemRegressor(32, local=True, **TRAINED | {"scale": "standard"})
+    model.fit(X[first], y[first])
+    assert model.mixture_weights_.sum() == pytest.approx(1)
+    inner = X[:, 0] < -0.3
+    known = np.std(model.predict(X[inner]) - y[inner])
+    model.partial_fit(X[~first], y[~first])
+    assert np.std(model.predict(X[inner]) - y[inner]) < 2 * known + 1e-3
+    assert np.std(model.predict(X[~first]) - y[~first]) < 0.3
+
+
+def test_rows_without_weights_count_as_rows_of_weight_one():
+    X, y = table(200)
+    model = nb.NystroemRegressor(10, **GIVEN).fit(X[:100], y[:100], np.full(100, 0.01))
+    without, ones = copy.deepcopy(model), copy.deepcopy(model)
+    without.partial_fit(X[100:], y[100:])
+    ones.partial_fit(X[100:], y[100:], np.ones(100))
+    np.testing.assert_array_equal(without.predict(X), ones.predict(X))
+    heavy = nb.NystroemRegressor(10, **GIVEN).fit(X[:100], y[:100])
+    heavy.partial_fit(X[100:], y[100:], np.full(100, 100.0))
+    np.testing.assert_allclose(without.predict(X), heavy.predict(X), atol=1e-9)
+
+
+def test_rows_added_as_lists_leave_the_shape_of_predictions():
+    X, y = table(60)
+    model = nb.NystroemRegressor(5, **GIVEN).fit(X, y)
+    model.partial_fit(X.tolist(), y[:, None].tolist())
+    assert model.predict(X).shape == (60,)
 
 
 def test_several_outputs():

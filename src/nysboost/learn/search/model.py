@@ -73,7 +73,8 @@ class Member:
     """weight · g(x) + local_weight · (what the leaf of x adds to the model g), behind codes.
 
     `logistic` (r, k) are the weights of a logistic regression on the features of g, if there is
-    one, times its own weight.
+    one, times its own weight. `corrected` is the model whose residuals the leaves hold, where rows
+    that came later have changed g: what the leaves learned of the first rows stays right.
     """
 
     model: Any
@@ -82,11 +83,15 @@ class Member:
     leaves: Leaves | None = None
     local_weight: float = 0.0
     logistic: Array | None = None
+    corrected: LinearPredictor | None = None
 
     @cached_property
     def predictor(self) -> LinearPredictor:
         """Columns of weight · g and the logits of the logistic regression, in one predictor."""
         mean, w = self.weight * self.model.mean, self.weight * self.model.w
+        if self.corrected is not None:
+            mean = mean + self.local_weight * (self.corrected.mean - self.model.mean)
+            w = w + self.local_weight * (self.corrected.w - self.model.w)
         if self.logistic is not None:
             concat, logistic = namespace(w).concat, self.logistic
             mean, w = concat([mean, 0 * logistic[0, :]]), concat([w, logistic], axis=1)
@@ -126,5 +131,9 @@ class Member:
         model = LinearModel.fit(model.features, model.moments + added, model.gamma)
         if self.leaves is None:
             return replace(self, model=model)
-        task, *aligned = leaf_rows(rows, Y, weights, model, self.leaves.tree, budget)
-        return replace(self, model=model, leaves=self.leaves.add_rows(rows, task, *aligned))
+        corrected = self.corrected
+        if corrected is None:
+            corrected = LinearPredictor(model.features, self.model.mean, self.model.w)
+        task, *aligned = leaf_rows(rows, Y, weights, corrected, self.leaves.tree, budget)
+        leaves = self.leaves.add_rows(rows, task, *aligned)
+        return replace(self, model=model, leaves=leaves, corrected=corrected)
