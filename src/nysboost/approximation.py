@@ -178,7 +178,7 @@ class Approximation(LowRankMatrix):
         """
         if self.weights.min() >= 0:
             scaled = zip(self.learners, np.sqrt(self.weights), strict=True)
-            blocks = [make_triangular(learner.projection) * float(w) for learner, w in scaled]
+            blocks = [make_triangular(learner.normalization) * float(w) for learner, w in scaled]
             return self._encoded(self._map(blocks)), 0.0
         rotation, mass = self._factor.positive_part(row_cap)
         return self._encoded(self._factor.transform.times(rotation)), mass

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nysboost as nb
-from nysboost.features.factor import Factor, Moments, moments_of
+from nysboost.features.factor import Factor
 from nysboost.features.feature_map import FeatureMap
+from nysboost.features.moments import Moments, moments_of
 from nysboost.features.projection import BlockDiagonal
 from nysboost.gram import make_gram
 from nysboost.numerics.budget import Budget

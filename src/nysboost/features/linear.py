@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from nysboost.features.factor import Moments
 from nysboost.features.feature_map import FeatureMap
+from nysboost.features.moments import Moments
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, namespace
 from nysboost.numerics.budget import Budget

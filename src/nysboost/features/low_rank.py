@@ -50,7 +50,7 @@ class LowRankMatrix(LinearOperator):
     def _factor(self) -> Factor:
         weights = np.repeat(self.weights, [learner.rank for learner in self.learners])
         return Factor(
-            self.gram, self._map([learner.projection for learner in self.learners]), weights
+            self.gram, self._map([learner.normalization for learner in self.learners]), weights
         )
 
     def _map(self, projections: Sequence[Array]) -> FeatureMap:
@@ -211,7 +211,7 @@ class LowRankMatrix(LinearOperator):
 
     @cached_property
     def _weights_like(self) -> Array:
-        return arrays.like(self._factor.weights, self.learners[0].projection)
+        return arrays.like(self._factor.weights, self.learners[0].normalization)
 
     @cached_property
     def _triangle(self) -> Floats:

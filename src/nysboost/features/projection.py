@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from scipy.linalg import block_diag, rq
 
 from nysboost.numerics.arrays import Array, empty, floats_on_host, like, to_host
 from nysboost.numerics.in_place import product_into
-
-Multiply: TypeAlias = Callable[[Array, Array | None], Array]
-"""(values, out) ↦ values · N, in `out` if it is given."""
 
 PANEL = 128  # columns of a triangular N multiplied at a time, without zeros: 2/3 of the time
 
@@ -27,37 +23,71 @@ class BlockDiagonal:
     @property
     def shape(self) -> tuple[int, int]:
         """(Σm_i, Σk_i)."""
-        return sum(P.shape[0] for P in self.blocks), sum(P.shape[1] for P in self.blocks)
+        height = sum(int(P.shape[0]) for P in self.blocks)
+        width = sum(int(P.shape[1]) for P in self.blocks)
+        return height, width
 
     def dense(self) -> Array:
         """Return N as one array of shape (Σm_i, Σk_i)."""
-        return like(block_diag(*map(to_host, self.blocks)), self.blocks[0])
+        on_host = [to_host(P) for P in self.blocks]
+        return like(block_diag(*on_host), self.blocks[0])
 
 
-def diagonal_blocks(N: Any) -> tuple[Array, ...]:
+Projection: TypeAlias = Array | BlockDiagonal | None
+"""N of shape (m, r), a block for each learner, or None for the identity."""
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """A part P of N that is not zero, and where it stands: N[rows, columns] = P."""
+
+    rows: slice
+    columns: slice
+    P: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Product:
+    """C ↦ C N, for an N with zeros outside its pieces."""
+
+    pieces: tuple[Piece, ...]
+    width: int
+
+    def __call__(self, C: Array, out: Array | None = None) -> Array:
+        """Return C N, shape (n, r), in `out` if it is given."""
+        if out is None:
+            if len(self.pieces) == 1:
+                return C @ self.pieces[0].P
+            out = empty((C.shape[0], self.width), C)
+        for piece in self.pieces:
+            product_into(C[:, piece.rows], piece.P, out[:, piece.columns])
+        return out
+
+
+def diagonal_blocks(N: Projection) -> tuple[Array, ...]:
     """Return the blocks on the diagonal of N: none of the identity, which is None."""
-    return () if N is None else N.blocks if isinstance(N, BlockDiagonal) else (N,)
+    if N is None:
+        return ()
+    if isinstance(N, BlockDiagonal):
+        return N.blocks
+    return (N,)
 
 
-def product_with(N: Any, template: Array) -> Multiply | None:
-    """Return (values, out) ↦ values · N, with N where the rows are; None if N is the identity."""
-    pieces, row, column = [], 0, 0  # of N that are not zero, with their rows and columns
+def product_with(N: Projection, template: Array) -> Product | None:
+    """Return C ↦ C N, with N where the rows are; None if N is the identity."""
+    if N is None:
+        return None
+    pieces = []
+    row = column = 0
     for block in diagonal_blocks(N):
         for P in _panels(like(block, template)):
             height, width = P.shape
-            pieces.append((slice(row, row + height), slice(column, column + width), P))
+            rows = slice(row, row + height)
+            columns = slice(column, column + width)
+            pieces.append(Piece(rows, columns, P))
             column += width
         row += block.shape[0]
-
-    def multiply(values: Array, out: Array | None) -> Array:
-        if out is None and len(pieces) == 1:
-            return values @ pieces[0][2]
-        out = empty((values.shape[0], column), values) if out is None else out
-        for rows, columns, P in pieces:
-            product_into(values[:, rows], P, out[:, columns])
-        return out
-
-    return multiply if pieces else None
+    return Product(tuple(pieces), column)
 
 
 def make_triangular(N: Array) -> Array:
@@ -75,7 +105,14 @@ def _panels(P: Array) -> list[Array]:
     """
     height, width = P.shape
     above = height - width
-    if above < 0 or width <= PANEL or np.tril(to_host(P), -above - 1).any():
+    if above < 0 or width <= PANEL:
         return [P]
-    stops = [*range(PANEL, width, PANEL), width]
-    return [P[: above + stop, start:stop] for start, stop in zip([0, *stops], stops, strict=False)]
+    is_triangular = not np.tril(to_host(P), -above - 1).any()
+    if not is_triangular:
+        return [P]
+
+    panels = []
+    for start in range(0, width, PANEL):
+        stop = min(start + PANEL, width)
+        panels.append(P[: above + stop, start:stop])
+    return panels

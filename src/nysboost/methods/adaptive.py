@@ -97,7 +97,7 @@ def exact_residuals(gram: Gram, chosen: Indices) -> Floats:
 def partial_residuals(gram: Gram, chosen: Indices) -> Floats:
     """Return the squared norm of each row of C − C W_k⁺ W, with k half of the columns."""
     landmarks = gram.landmarks(chosen)
-    P = fit_learner(gram, landmarks, max(1, len(chosen) // 2)).projection
+    P = fit_learner(gram, landmarks, max(1, len(chosen) // 2)).normalization
     rest = arrays.identity(len(chosen), P) - P @ (P.T @ gram.within(landmarks))
     return Factor(gram, FeatureMap(gram.kernel, landmarks, rest)).squared_norms()
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from nysboost.features.feature_map import FeatureMap, FeaturePass
+from nysboost.features.feature_map import FeatureMap
+from nysboost.features.feature_pass import FeaturePass
 from nysboost.gram import Gram, Landmarks
 from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host, to_host
 from nysboost.numerics.linalg import accept_proposals, choose_largest, pivoted_cholesky

@@ -12,9 +12,9 @@ from sklearn.base import BaseEstimator
 from nysboost import estimators, kernels, learn
 from nysboost._approximate import FrameEncoder
 from nysboost.approximation import Approximation
-from nysboost.features.factor import Moments
 from nysboost.features.feature_map import EncodedMap, FeatureMap
 from nysboost.features.linear import LinearModel, LinearPredictor
+from nysboost.features.moments import Moments
 from nysboost.features.nystrom import Mixture
 from nysboost.features.projection import BlockDiagonal
 from nysboost.gram import EntryCounter, Gram, KernelGram, Landmarks, PrecomputedGram

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from scipy.optimize import nnls
 
-from nysboost.features.factor import Moments, moments_of
 from nysboost.features.linear import LinearModel, LinearPredictor
+from nysboost.features.moments import Moments, moments_of
 from nysboost.learn.search import tuning
 from nysboost.learn.search.leaves import Leaves, leaf_rows, map_block
 from nysboost.learn.search.loss import Sample

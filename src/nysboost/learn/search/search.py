@@ -9,8 +9,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from nysboost.features.factor import Moments, moments_of
 from nysboost.features.linear import LinearModel, LinearPredictor
+from nysboost.features.moments import Moments, moments_of
 from nysboost.kernels.scaling import Scale
 from nysboost.learn.search import tuning
 from nysboost.learn.search.candidates import Candidate, Groups, Solution, batch_rows

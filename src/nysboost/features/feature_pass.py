@@ -1,0 +1,243 @@
+"""Passes over rows in which features are computed, a block of rows at a time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nysboost.features.projection import Product, diagonal_blocks
+from nysboost.gram import EntryCounter
+from nysboost.kernels import Evaluator
+from nysboost.numerics import arrays
+from nysboost.numerics.arrays import Array
+from nysboost.numerics.budget import Budget
+from nysboost.numerics.devices import block_bytes
+from nysboost.rows.driver import Cost, Plan, Task
+from nysboost.rows.sizes import WAITING
+
+if TYPE_CHECKING:
+    from nysboost.features.feature_map import FeatureMap
+    from nysboost.features.fused import FusedMap
+
+FUSED_ROWS = 2**14  # from here on a GPU's fused kernel pays for preparing it, about 1 ms
+BLOCKS_OF_FEATURES = 4  # times a cache, where features are multiplied: 32 MB run at full speed
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureTask(Task):
+    """A pass that computes the features F of each block of rows.
+
+    Kernel values are counted in `counter`; with `double` they are evaluated in float64.
+    """
+
+    transform: FeatureMap
+    _: KW_ONLY
+    double: bool = False
+    budget: Budget | None = None
+    counter: EntryCounter | None = None
+    finite = True
+
+    def features(self, template: Array) -> BlockFeatures:
+        """Return x ↦ F for blocks like `template`, with the landmarks and N where the rows are."""
+        transform = self.transform
+        if self.double:
+            template = arrays.in_float64(template)
+        evaluate, product = transform.prepare(template)
+        if self.counter is not None:
+            evaluate = self.counter.counted(evaluate)
+        return BlockFeatures(
+            evaluate,
+            product,
+            Scratch(len(transform.landmarks), template),
+            Scratch(transform.rank, template),
+            self.double,
+        )
+
+    def plan_for(
+        self, rows: Any, streamed: bool, *, result_bytes: int, keeps_features: bool
+    ) -> Plan:
+        """Return the sizes of a pass: operands, blocks of kernel values, pieces of rows.
+
+        A pass `keeps_features` as its result, or makes a result of `result_bytes` from each block.
+        """
+        transform = self.transform
+        template = rows.template
+        if self.double:
+            template = arrays.in_float64(template)
+        itemsize = np.dtype(arrays.dtype_name(template)).itemsize
+        d = rows.numbers_per_row
+        c = len(transform.landmarks)
+        r = transform.rank
+
+        # operands: Z, twice where it is prepared, and N
+        is_computed = transform.landmarks.points is not None
+        point = d if is_computed else 0
+        numbers_of_n = 0
+        for P in diagonal_blocks(transform.projection):
+            numbers_of_n += P.shape[0] * P.shape[1]
+        operands = itemsize * (2 * c * (point + 2) + numbers_of_n)
+
+        # a row of a block: its coordinates, its kernel values and its features
+        features_of_row = 2 * r
+        if keeps_features or transform.projection is None:
+            features_of_row = 0
+        value_bytes = transform.kernel.bytes_per_value(template)
+        block_row = itemsize * (2 * point + 8 + features_of_row) + value_bytes * c
+
+        # a row of a piece, where rows or features go through files
+        piece_row = 0
+        if streamed:
+            piece_row = 8 * d
+            if keeps_features:
+                piece_row += itemsize * r
+
+        cost = Cost(
+            fixed=operands + 2 * result_bytes,
+            thread=WAITING * result_bytes,
+            block_row=block_row,
+            piece_row=piece_row,
+        )
+        cache_bytes = block_bytes(template)
+        if not keeps_features:
+            cache_bytes *= BLOCKS_OF_FEATURES
+        # other libraries have threads of their own, and modes that belong to a thread
+        parallel = transform.kernel.parallel and arrays.is_numpy(template)
+        budget = self.budget or Budget()
+        return cost.plan(rows.n, budget, cache_bytes=cache_bytes, parallel=parallel)
+
+
+@dataclass(frozen=True, eq=False)
+class WriteFeatures(FeatureTask):
+    """A pass whose result is F itself."""
+
+    name = "features"
+    in_place = True
+
+    def prepare(self, template: Array) -> BlockFeatures:
+        """Return (block, out) ↦ F, in `out`."""
+        return self.features(template)
+
+    def plan(self, rows: Any, streamed: bool) -> Plan:
+        """Return the sizes of the pass."""
+        return self.plan_for(rows, streamed, result_bytes=0, keeps_features=True)
+
+    def fuse(self, template: Array, n: int) -> FusedPass | None:
+        """Return the map as one GPU kernel, where PyTorch and Triton have one for it."""
+        transform = self.transform
+        points = transform.landmarks.points
+        is_on_gpu = getattr(template, "is_cuda", False)
+        if n < FUSED_ROWS or not is_on_gpu or points is None or transform.projection is None:
+            return None
+        try:
+            from nysboost.features.fused import fused_map
+        except ImportError:
+            return None
+        fused = fused_map(transform.kernel, points, transform.normalization)
+        if fused is None:
+            return None
+        return FusedPass(fused, self.counter, len(transform.landmarks))
+
+
+@dataclass(frozen=True, eq=False)
+class FeaturePass(FeatureTask):
+    """A pass whose result for a block is function(shared, F, *others), of `result_bytes`."""
+
+    name: str
+    function: Callable[..., Any]
+    shared: Any = None
+    result_bytes: int = 0
+
+    def prepare(self, template: Array) -> BlockResult:
+        """Return (block, *others) ↦ result."""
+        return BlockResult(self.function, self.shared, self.features(template))
+
+    def plan(self, rows: Any, streamed: bool) -> Plan:
+        """Return the sizes of the pass."""
+        size = self.result_bytes
+        return self.plan_for(rows, streamed, result_bytes=size, keeps_features=False)
+
+
+# What is done to a block of rows
+
+
+class Scratch:
+    """Memory for a block of so many columns, the same in each call of a thread.
+
+    Without it Dask's workers take a third more time.
+    """
+
+    def __init__(self, columns: int, template: Array) -> None:
+        self._columns = columns
+        self._dtype = template.dtype
+        self._is_numpy = isinstance(template, np.ndarray)
+        self._kept = threading.local()
+
+    def rows(self, count: int) -> Array | None:
+        """Return memory of shape (count, columns); None where the library is not NumPy."""
+        if not self._is_numpy:
+            return None
+        memory: Array | None = getattr(self._kept, "memory", None)
+        if memory is None or memory.shape[0] < count:
+            memory = np.empty((count, self._columns), self._dtype)
+            self._kept.memory = memory
+        return memory[:count]
+
+
+@dataclass(frozen=True, eq=False)
+class BlockFeatures:
+    """x ↦ k(x, Z) N for blocks of rows."""
+
+    evaluate: Evaluator
+    product: Product | None
+    for_values: Scratch
+    for_features: Scratch
+    double: bool
+
+    def __call__(self, X: Array, out: Array | None = None) -> Array:
+        """Return the features of a block, shape (b, r), in `out` if it is given.
+
+        Without `out` they are in memory that the thread's next block is written to.
+        """
+        if self.double:
+            X = arrays.in_float64(X)
+        values = self.evaluate(X, self.for_values.rows(X.shape[0]))
+        if self.product is not None:
+            if out is None:
+                out = self.for_features.rows(X.shape[0])
+            return self.product(values, out)
+        if out is not None:
+            out[...] = values
+        return values
+
+
+@dataclass(frozen=True, eq=False)
+class BlockResult:
+    """x ↦ function(shared, k(x, Z) N) for blocks of rows."""
+
+    function: Callable[..., Any]
+    shared: Any
+    features: BlockFeatures
+
+    def __call__(self, X: Array, *others: Array) -> Any:
+        """Return the function's result for a block and the same rows of other tables."""
+        return self.function(self.shared, self.features(X), *others)
+
+
+@dataclass(frozen=True, eq=False)
+class FusedPass:
+    """A GPU's fused map, whose values are counted."""
+
+    fused: FusedMap
+    counter: EntryCounter | None
+    n_landmarks: int
+
+    def __call__(self, X: Array, out: Array) -> bool:
+        """Write the features of X into `out`; return whether all rows were finite and in range."""
+        done = self.fused(X, out)
+        if done and self.counter is not None:
+            self.counter.add(X.shape[0], self.n_landmarks)
+        return done
