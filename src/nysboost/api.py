@@ -10,7 +10,7 @@ from nysboost.boosting.selectors import Selector as Selector
 from nysboost.catalogue import FAMILIES as FAMILIES
 from nysboost.catalogue import METHODS as METHODS
 from nysboost.certificates.certificate import Certificate as Certificate
-from nysboost.certificates.tolerance import ToleranceWarning as ToleranceWarning
+from nysboost.certificates.fewest_landmarks import ToleranceWarning as ToleranceWarning
 from nysboost.estimators import BoostedNystroem as BoostedNystroem
 from nysboost.estimators import EnsembleNystroem as EnsembleNystroem
 from nysboost.estimators import GaussianProcessClassifier as GaussianProcessClassifier

@@ -13,7 +13,7 @@ import numpy as np
 from nysboost.approximation import Approximation
 from nysboost.boosting import algorithm
 from nysboost.boosting.algorithm import ENSEMBLES, JOINT_VARIANTS, VARIANTS
-from nysboost.certificates.tolerance import within_tolerance
+from nysboost.certificates.fewest_landmarks import within_tolerance
 from nysboost.features.feature_map import FeatureMap
 from nysboost.features.nystrom import Mixture, fit_learner, truncate
 from nysboost.gram import Gram, Landmarks, given_landmarks

@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 import numpy as np
 
-from nysboost.certificates import sampled_norms as sampling
+from nysboost.certificates.certificate_constants import (
+    GRAM_SHARE,
+    GROUP,
+    LEAST_GROUPS,
+    PAIRS,
+    SPENT,
+    WORTH_ALL,
+)
+from nysboost.certificates.certificate_constants import N_ENTRIES as N_ENTRIES
+from nysboost.certificates.estimates import Estimate, deviations
+from nysboost.certificates.sampled_norms import (
+    Findings,
+    SampledNorm,
+    look_at_all_rows,
+    look_at_some_rows,
+    squared_norm_of_gram,
+)
 from nysboost.features.residual import Residual, relative_error, relative_trace_error
 from nysboost.gram import Gram
 from nysboost.numerics.arrays import Floats, floats_on_host
 from nysboost.numerics.parameters import require_count, require_fraction
-
-N_ENTRIES = 2 * 10**7
-"""Kernel values of a certificate: about a second on one core, with the features of 54 columns."""
-
-SPENT = 0.9
-"""Share of the risk for the intervals; the rest is for the error of a normal approximation."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -77,35 +86,54 @@ class Certificate:
     bounds: tuple[float, float] | None = None
 
     def __str__(self) -> str:
-        of = f"{self.rows:,} new rows" if self.new_rows else f"the {self.rows:,} rows of the fit"
-        frobenius = _say_interval(self.frobenius, self.exact_frobenius)
-        trace = _say_interval(self.trace, self.exact_trace)
-        sure = "" if self.exact_frobenius else f"With {100 * self.confidence:g} % confidence, "
-        said = f"{sure}on {of} the relative Frobenius error is {frobenius} and the trace error "
-        said += f"is {trace}: from {self.entries_evaluated:,} kernel values"
-        said += "." if self.rows_seen == self.rows else f" and {self.rows_seen:,} rows."
-        if self.bounds is not None and not self.exact_frobenius:
-            said += f" With certainty the Frobenius error is {_say_interval(self.bounds, False)}"
-            said += ", because the residual is positive semidefinite."
-        return said[0].upper() + said[1:]
+        rows = f"the {self.rows:,} rows of the fit"
+        if self.new_rows:
+            rows = f"{self.rows:,} new rows"
+        errors = (
+            f"on {rows} the relative Frobenius error is "
+            f"{_say_interval(self.frobenius, self.exact_frobenius)} and the trace error is "
+            f"{_say_interval(self.trace, self.exact_trace)}"
+        )
+
+        source = f"from {self.entries_evaluated:,} kernel values"
+        if self.rows_seen < self.rows:
+            source += f" and {self.rows_seen:,} rows"
+
+        if self.exact_frobenius:
+            return f"{errors[0].upper()}{errors[1:]}: {source}."
+        sentence = f"With {100 * self.confidence:g} % confidence, {errors}: {source}."
+        if self.bounds is not None:
+            sentence += (
+                f" With certainty the Frobenius error is {_say_interval(self.bounds, False)}, "
+                "because the residual is positive semidefinite."
+            )
+        return sentence
 
     __repr__ = __str__
 
 
 def _say_interval(interval: tuple[float, float], exact: bool) -> str:
     low, high = interval
-    return f"{low:.3g} exactly" if exact else f"between {low:.3g} and {high:.3g}"
+    if exact:
+        return f"{low:.3g} exactly"
+    return f"between {low:.3g} and {high:.3g}"
 
 
-Norm: TypeAlias = tuple[sampling.Estimate, int]
-"""An estimate of ‖G‖_F², and how many kernel values it took."""
+def _risk_of_an_end(confidence: float) -> float:
+    """Return δ, the risk at either end of an interval."""
+    return SPENT * (1 - confidence) / 2
 
 
-def norm_of_gram(gram: Gram, confidence: float, rng: np.random.Generator) -> Norm:
+def norm_of_gram(gram: Gram, confidence: float, rng: np.random.Generator) -> SampledNorm:
     """Estimate ‖G‖_F² for the certificates of several approximations, in large, fast blocks."""
-    g, pairs = floats_on_host(gram.diag()), int(sampling.GRAM_SHARE * sampling.PAIRS)
-    group, delta = sampling.GROUP // 2, SPENT * (1 - confidence) / 2
-    return sampling.squared_norm_of_gram(gram, g, pairs, delta, rng, group)
+    return squared_norm_of_gram(
+        gram,
+        floats_on_host(gram.diag()),
+        pairs=int(GRAM_SHARE * PAIRS),
+        delta=_risk_of_an_end(confidence),
+        rng=rng,
+        group=GROUP // 2,
+    )
 
 
 def certify(
@@ -115,70 +143,148 @@ def certify(
     rng: np.random.Generator,
     *,
     new_rows: bool = False,
-    norm: Norm | None = None,
+    norm: SampledNorm | None = None,
 ) -> Certificate:
     """Return intervals for the relative errors on the rows of `residual`.
 
-    With few rows every entry is evaluated. Otherwise blocks of R are drawn, rows and columns
-    independently, with probability proportional to a_i, where kernel values are enough for the
-    features of all rows, else to k(x_i, x_i). `norm` is what is known of ‖G‖_F already.
+    Parameters
+    ----------
+    residual : Residual
+    confidence : float
+    n_entries : int
+        Kernel values that may be evaluated.
+    rng : numpy.random.Generator
+    new_rows : bool
+        Whether the rows are others than those of the fit.
+    norm : SampledNorm or None
+        What is known of ‖G‖_F already.
     """
     _check(residual, confidence, n_entries)
-    gram, n, c = residual.gram, residual.gram.n, residual.n_landmarks
-    known: dict[str, Any] = {"positive_semidefinite": residual.positive_semidefinite}
-    known["new_rows"] = new_rows
-    fits = gram.rows.lazy or residual.factor.fits(n)  # a cluster holds no features: it adds up
-    if fits and n * (n + c) <= n_entries:  # every entry is evaluated: the intervals are numbers
-        residual.factor.keep()
-        known |= {"exact_frobenius": True, "exact_trace": True}
-        f, t = (error(residual, np.arange(n)) for error in (relative_error, relative_trace_error))
-        return Certificate((f, f), (t, t), confidence, n * (n + c), n, n, **known)
-    g, delta, left = floats_on_host(gram.diag()), SPENT * (1 - confidence) / 2, n_entries - c * c
-    if fits and n * c <= max(sampling.WORTH_ALL * left, left - sampling.PAIRS):
-        pairs = min(sampling.PAIRS, left - n * c)
-        drawn = int((1 - sampling.GRAM_SHARE) * pairs)
-        found = sampling.look_at_all_rows(residual, g, drawn, delta, rng)
+    if _can_evaluate_every_entry(residual, n_entries):
+        return _evaluate_every_entry(residual, confidence, new_rows)
+
+    gram = residual.gram
+    g = floats_on_host(gram.diag())
+    delta = _risk_of_an_end(confidence)
+
+    # R: the diagonal of all rows and pairs, or pairs and their diagonal alone
+    of_landmarks = residual.n_landmarks**2
+    left = n_entries - of_landmarks
+    if _can_look_at_all_rows(residual, left):
+        pairs = min(PAIRS, left - gram.n * residual.n_landmarks)
+        found = look_at_all_rows(residual, g, int((1 - GRAM_SHARE) * pairs), delta, rng)
     else:
-        pairs = min(sampling.PAIRS, left)
-        drawn = int(left - sampling.GRAM_SHARE * pairs)
-        found = sampling.look_at_some_rows(residual, g, drawn, delta, rng)
+        pairs = min(PAIRS, left)
+        found = look_at_some_rows(residual, g, int(left - GRAM_SHARE * pairs), delta, rng)
+
+    # G
     if norm is None:
-        pairs = int(sampling.GRAM_SHARE * pairs)
-        norm = sampling.squared_norm_of_gram(gram, g, pairs, delta, rng)
-    frobenius = _bound_quotient(found, norm[0], g, delta, residual.noise)
-    low, high = sorted(abs(end) / float(g.sum()) for end in found.trace)
-    low = 0.0 if found.trace[0] < 0 < found.trace[1] else low
-    trace = max(0.0, low - residual.noise), high + residual.noise  # with room for rounding
-    spent = found.entries + norm[1] + c * c
-    known |= {"exact_trace": found.trace[0] == found.trace[1], "bounds": found.bounds}
-    return Certificate(frobenius, trace, confidence, spent, n, found.rows, **known)
+        norm = squared_norm_of_gram(gram, g, int(GRAM_SHARE * pairs), delta, rng)
+
+    return Certificate(
+        frobenius=_bound_quotient(found, norm.squared, g, delta, residual.noise),
+        trace=_bound_trace_error(found.trace, float(g.sum()), residual.noise),
+        confidence=confidence,
+        entries_evaluated=found.entries + norm.entries + of_landmarks,
+        rows=gram.n,
+        rows_seen=found.rows,
+        new_rows=new_rows,
+        exact_trace=found.trace[0] == found.trace[1],
+        positive_semidefinite=residual.positive_semidefinite,
+        bounds=found.bounds,
+    )
+
+
+def _can_hold_features(residual: Residual) -> bool:
+    """Whether the features of all rows fit; a cluster holds none, it adds up."""
+    gram = residual.gram
+    return gram.rows.lazy or residual.factor.fits(gram.n)
+
+
+def _can_evaluate_every_entry(residual: Residual, n_entries: int) -> bool:
+    """Whether n² entries and the features of n rows are few enough."""
+    n = residual.gram.n
+    return _can_hold_features(residual) and n * (n + residual.n_landmarks) <= n_entries
+
+
+def _can_look_at_all_rows(residual: Residual, left: int) -> bool:
+    """Whether the features of all rows leave enough of the kernel values for pairs."""
+    needed = residual.gram.n * residual.n_landmarks
+    return _can_hold_features(residual) and needed <= max(WORTH_ALL * left, left - PAIRS)
+
+
+def _evaluate_every_entry(residual: Residual, confidence: float, new_rows: bool) -> Certificate:
+    """Return the errors themselves, from all entries of G."""
+    n = residual.gram.n
+    rows = np.arange(n)
+    residual.factor.keep()
+    frobenius = relative_error(residual, rows)
+    trace = relative_trace_error(residual, rows)
+    return Certificate(
+        frobenius=(frobenius, frobenius),
+        trace=(trace, trace),
+        confidence=confidence,
+        entries_evaluated=n * (n + residual.n_landmarks),
+        rows=n,
+        rows_seen=n,
+        new_rows=new_rows,
+        exact_frobenius=True,
+        exact_trace=True,
+        positive_semidefinite=residual.positive_semidefinite,
+    )
+
+
+def _bound_trace_error(
+    trace: tuple[float, float], trace_of_gram: float, noise: float
+) -> tuple[float, float]:
+    """Return an interval for |tr R| / tr G from one for tr R, with room for rounding."""
+    low, high = sorted(abs(end) / trace_of_gram for end in trace)
+    if trace[0] < 0 < trace[1]:
+        low = 0.0
+    return max(0.0, low - noise), high + noise
 
 
 def _bound_quotient(
-    found: sampling.Findings, norm: sampling.Estimate, g: Floats, delta: float, noise: float
+    found: Findings, norm: Estimate, g: Floats, delta: float, noise: float
 ) -> tuple[float, float]:
     """Return an interval for ‖R‖_F / ‖G‖_F, each within the bounds that are certain."""
-    both, deviations = (found.squared_norm, norm), sampling.deviations(delta, found.rows)
     # the deviations of a quotient, √(r² + s²), are shared out among its independent parts
-    parts = np.array([each.error / each.value if each.value > 0 else 0.0 for each in both])
-    size = float(np.linalg.norm(parts))
-    of_residual, of_gram = deviations * (parts / size if size > 0 else np.ones(2))
+    r = _relative_deviation(found.squared_norm)
+    s = _relative_deviation(norm)
+    size = math.hypot(r, s)
+    shares = np.ones(2)
+    if size > 0:
+        shares = np.array([r, s]) / size
+    of_residual, of_gram = deviations(delta, found.rows) * shares
+
     residual = np.clip(found.squared_norm.interval(of_residual), found.least, found.most)
     gram = np.clip(norm.interval(of_gram), float(g @ g), float(g.sum()) ** 2)
-    low, high = np.sqrt(residual / gram[::-1])
+    low = float(np.sqrt(residual[0] / gram[1]))
+    high = float(np.sqrt(residual[1] / gram[0]))
+
     rounding = noise * float(g.sum()) / float(np.sqrt(gram[0]))
-    return max(0.0, float(low) - rounding), float(high) + rounding
+    return max(0.0, low - rounding), high + rounding
+
+
+def _relative_deviation(estimate: Estimate) -> float:
+    """Return the standard error of an estimate relative to its value; 0 if that is 0."""
+    if estimate.value <= 0:
+        return 0.0
+    return estimate.error / estimate.value
 
 
 def _check(residual: Residual, confidence: float, n_entries: int) -> None:
     """Refuse a confidence that is none, and too few kernel values to say anything."""
     require_fraction("confidence", confidence)
     require_count("n_entries", n_entries)
-    c = residual.n_landmarks
+
     # blocks of two rows and two columns, and those of ‖G‖
-    least = max((4 + 4 * c) / (1 - sampling.GRAM_SHARE), 4 / sampling.GRAM_SHARE)
-    needed = c * c + math.ceil((sampling.LEAST_GROUPS + 1) * least)
-    if n_entries < min(needed, residual.gram.n * (residual.gram.n + c)):
+    c = residual.n_landmarks
+    of_block = max((4 + 4 * c) / (1 - GRAM_SHARE), 4 / GRAM_SHARE)
+    needed = c * c + math.ceil((LEAST_GROUPS + 1) * of_block)
+
+    every_entry = residual.gram.n * (residual.gram.n + c)
+    if n_entries < min(needed, every_entry):
         raise ValueError(
             f"n_entries={n_entries} kernel values are too few to say anything about {c} "
             f"landmarks: {needed} are the least, and a million tells much more."

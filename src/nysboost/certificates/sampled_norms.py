@@ -1,35 +1,54 @@
-"""Norms of the residual and of G, estimated from random pairs of rows.
+"""Norms of the residual R = G − K̂ and of G, estimated from random pairs of rows.
 
-A normal approximation alone gives too narrow intervals where most of a mean comes from a few values
-that the sample may have missed. What makes up a share ε of all rows is missing from s of them with
-probability e^(−sε): a share of L/s, with L = log 1/δ, is added to the upper end.
+Rows and columns of blocks are drawn independently, with probability proportional to weights w_i
+for which |R_ij|² ≤ w_i w_j. Then ‖R‖_F² = (Σ w)² E[B_ij²] with B_ij = R_ij / √(w_i w_j).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from scipy.special import stdtrit
+from numpy.typing import NDArray
 
+from nysboost.certificates.certificate_constants import GRAM_GROUP, GROUP, LEAST_GROUPS
+from nysboost.certificates.estimates import (
+    Estimate,
+    deviations,
+    exactly,
+    mean_of_pairs,
+    mean_of_rows,
+)
 from nysboost.features.feature_map import features_of
 from nysboost.features.residual import Residual
 from nysboost.gram import Gram, KernelGram, Sample
 from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host
 
-PAIRS = 10**6  # pairs of rows that make an interval narrow enough: 2 % of the error on MNIST
-GROUP = 64  # rows and columns of a block of pairs: larger are faster, smaller meet more rows
-GRAM_GROUP = 8  # the same for ‖G‖, which needs no features: more rows are worth more than speed
-GRAM_SHARE = 0.15  # of the pairs, for ‖G‖, which varies less than the residual
-WORTH_ALL = 0.7  # share of the kernel values up to which the features of all rows are computed
-LEAST_GROUPS = 6  # with fewer blocks the rows of one block would count for all
+
+class SampledNorm(NamedTuple):
+    """An estimate of ‖G‖_F², and how many kernel values it took."""
+
+    squared: Estimate
+    entries: int
 
 
 class Findings(NamedTuple):
-    """Estimates of ‖R‖_F², within bounds, and of tr R, with kernel values and rows evaluated."""
+    """What is known of the residual.
+
+    Attributes
+    ----------
+    squared_norm : Estimate
+        ‖R‖_F².
+    least, most : float
+        Bounds of ‖R‖_F² that are certain.
+    trace : (float, float)
+        Interval for tr R.
+    entries, rows : int
+        Kernel values and rows that were evaluated.
+    bounds : (float, float) or None
+        Bounds of ‖R‖_F / ‖G‖_F that are certain.
+    """
 
     squared_norm: Estimate
     least: float
@@ -43,47 +62,97 @@ class Findings(NamedTuple):
 def look_at_all_rows(
     residual: Residual, g: Floats, pairs: int, delta: float, rng: np.random.Generator
 ) -> Findings:
-    """Evaluate the diagonal of all rows, and draw pairs in proportion to a_i a_j."""
+    """Evaluate the diagonal of all rows, and draw pairs in proportion to a_i a_j.
+
+    `g` has k(x_i, x_i), and a_i bounds the entries of R, see `Residual`.
+    """
     d, a = residual.all_diagonals(g)
-    again = residual.n_landmarks if residual.factor.kept is None else 0
-    size, groups = _sizes(pairs, again, GROUP)
-    drawn = list(_draw_residuals(residual, a, size, groups, rng))
-    ratios = np.concatenate([d[i] / a[i] for i, *_ in drawn])
-    off_diagonal = mean_of_pairs([B for _, _, B, _ in drawn], ratios, 1.0, delta)
-    total, diagonal, trace, bounds = float(a.sum()), float(d @ d), float(d.sum()), None
-    if residual.positive_semidefinite and residual.factor.weights.min() >= 0:
-        known = residual.norm_of_approximation()  # √(Σ R_ii²) ≤ ‖R‖_F ≤ tr R, for K̂ and R are ≥ 0
-        bounds = float(np.sqrt(diagonal)) / (known + trace), trace / known
-    entries = len(g) * residual.n_landmarks + len(drawn) * (size**2 + 2 * size * again)
-    squared_norm = off_diagonal * total**2 + Estimate(diagonal, 0.0, 0.0)
-    return Findings(squared_norm, diagonal, total**2, (trace, trace), entries, len(g), bounds)
+    c = residual.n_landmarks if residual.factor.kept is None else 0  # features are computed again
+    blocks = _choose_blocks(pairs, c, GROUP)
+    drawn = list(_draw_residuals(residual, a, blocks, rng))
+
+    # ‖R‖² = Σ R_ii² + Σ_{i≠j} R_ij²
+    diagonal = float(d @ d)
+    ratios = np.concatenate([d[block.i] / a[block.i] for block in drawn])
+    mean = mean_of_pairs([block.B for block in drawn], ratios, 1.0, delta)
+    total = float(a.sum())
+    squared_norm = mean * total**2 + exactly(diagonal)
+
+    trace = float(d.sum())
+    return Findings(
+        squared_norm,
+        least=diagonal,
+        most=total**2,
+        trace=(trace, trace),
+        entries=len(g) * residual.n_landmarks + len(drawn) * blocks.entries,
+        rows=len(g),
+        bounds=_bounds_by_trace(residual, diagonal, trace),
+    )
+
+
+def _bounds_by_trace(
+    residual: Residual, squared_diagonal: float, trace: float
+) -> tuple[float, float] | None:
+    """Return bounds of ‖R‖_F / ‖G‖_F where R and K̂ are positive semidefinite, else None.
+
+    Then √(Σ R_ii²) ≤ ‖R‖_F ≤ tr R and ‖K̂‖_F ≤ ‖G‖_F ≤ ‖K̂‖_F + tr R.
+    """
+    if not residual.positive_semidefinite or residual.factor.weights.min() < 0:
+        return None
+    norm = residual.norm_of_approximation()
+    return float(np.sqrt(squared_diagonal)) / (norm + trace), trace / norm
 
 
 def look_at_some_rows(
     residual: Residual, g: Floats, entries: int, delta: float, rng: np.random.Generator
 ) -> Findings:
     """Draw rows in proportion to k(x, x), and evaluate their diagonal and pairs of them."""
-    total, c = float(g.sum()), residual.n_landmarks
     # blocks of c rows have half a pair for each kernel value of the features: best on MNIST
-    size, groups = _sizes(entries, c, min(4 * GROUP, c))
-    blocks, rows, both = [], [], []
-    for i, j, B, features in _draw_residuals(residual, g, size, groups, rng):
-        blocks.append(B)
-        rows += [i, j]
-        both += [residual.diagonals(F, g[at]) for at, F in zip((i, j), features, strict=True)]
+    c = residual.n_landmarks
+    choice = _choose_blocks(entries, c, min(4 * GROUP, c))
+
+    blocks: list[Floats] = []
+    rows: list[Indices] = []
+    diagonals: list[Floats] = []
+    for block in _draw_residuals(residual, g, choice, rng):
+        blocks.append(block.B)
+        rows += [block.i, block.j]
+        diagonals.append(residual.diagonals(block.F, g[block.i]))
+        diagonals.append(residual.diagonals(block.H, g[block.j]))
+
+    # R_ii / g_i and a_i / g_i of the rows drawn
     seen = np.concatenate(rows)
-    ratios, bounds = np.concatenate(both, axis=1) / g[seen]
+    ratios, bounds = np.concatenate(diagonals, axis=1) / g[seen]
+
     # a row far from all landmarks has R_ii = k(x, x); larger ratios are known from drawn rows only
     most = max(1.0, float(bounds.max()))
+    total = float(g.sum())
     off_diagonal = mean_of_pairs(blocks, ratios, most, delta) * total**2
     diagonal = mean_of_rows(g[seen] * ratios**2, float(g.max()) * most**2, delta) * total
-    # tr R may be negative; distances from either end of the range are not
-    away, lowest = deviations(delta, len(seen)), min(0.0, float(ratios.min()))
-    high = mean_of_rows(ratios - lowest, most - lowest, delta).interval(away)[1] + lowest
-    low = most - mean_of_rows(most - ratios, most - lowest, delta).interval(away)[1]
-    trace, spent = (total * low, total * high), len(blocks) * (size**2 + 2 * size * c)
-    rows_seen = len(np.unique(seen))
-    return Findings(off_diagonal + diagonal, 0.0, (total * most) ** 2, trace, spent, rows_seen)
+
+    low, high = _interval_of_mean_ratio(ratios, most, delta)
+    return Findings(
+        off_diagonal + diagonal,
+        least=0.0,
+        most=(total * most) ** 2,
+        trace=(total * low, total * high),
+        entries=len(blocks) * choice.entries,
+        rows=len(np.unique(seen)),
+    )
+
+
+def _interval_of_mean_ratio(ratios: Floats, most: float, delta: float) -> tuple[float, float]:
+    """Return an interval for the mean of R_ii / g_i.
+
+    The mean may be negative. Distances from either end of the range are not.
+    """
+    lowest = min(0.0, float(ratios.min()))
+    width = most - lowest
+    away = deviations(delta, len(ratios))
+
+    above_lowest = mean_of_rows(ratios - lowest, width, delta)
+    below_most = mean_of_rows(most - ratios, width, delta)
+    return most - below_most.interval(away)[1], lowest + above_lowest.interval(away)[1]
 
 
 def squared_norm_of_gram(
@@ -93,114 +162,102 @@ def squared_norm_of_gram(
     delta: float,
     rng: np.random.Generator,
     group: int = GRAM_GROUP,
-) -> tuple[Estimate, int]:
-    """Estimate ‖G‖_F², and return the number of kernel values that it took."""
-    size, groups = _sizes(pairs, 0, group)
-    drawn, sample = _draw(gram, g, size, groups, rng)
-    blocks = [_scale(sample.gram.block(*sample.positions(ij)), ij[0], ij[1], g) for ij in drawn]
+) -> SampledNorm:
+    """Estimate ‖G‖_F² from blocks of at most `group` rows; the diagonal g is known."""
+    choice = _choose_blocks(pairs, 0, group)
+    drawn = _draw_rows(gram, g, choice, rng)
+
+    blocks: list[Floats] = []
+    for i, j in drawn.pairs:
+        G = drawn.sample.gram.block(drawn.sample.positions(i), drawn.sample.positions(j))
+        blocks.append(_scale(G, i, j, g))
+
     off_diagonal = mean_of_pairs(blocks, np.ones(1), 1.0, delta) * float(g.sum()) ** 2
-    return off_diagonal + Estimate(float(g @ g), 0.0, 0.0), len(blocks) * size**2
+    return SampledNorm(off_diagonal + exactly(float(g @ g)), len(blocks) * choice.entries)
+
+
+# Blocks of pairs
+
+
+class Blocks(NamedTuple):
+    """The size of square blocks of pairs, their number, and the kernel values of each."""
+
+    size: int
+    number: int
+    entries: int
+
+
+def _choose_blocks(entries: int, c: int, largest: int) -> Blocks:
+    """Return blocks that take so many kernel values, where each row costs c more of them."""
+    # LEAST_GROUPS blocks fit: size² + 2·size·c = entries / LEAST_GROUPS
+    size = int(np.sqrt(c * c + entries / LEAST_GROUPS)) - c
+    size = max(2, min(size, largest))
+
+    of_block = size**2 + 2 * size * c
+    return Blocks(size, entries // of_block, of_block)
+
+
+class ResidualBlock(NamedTuple):
+    """Rows i and columns j of a block, B_ij = R_ij / √(w_i w_j), and the features of both."""
+
+    i: Indices
+    j: Indices
+    B: Floats
+    F: Array
+    H: Array
 
 
 def _draw_residuals(
-    residual: Residual, weights: Floats, size: int, groups: int, rng: np.random.Generator
-) -> Iterator[tuple[Indices, Indices, Floats, tuple[Array, Array]]]:
-    """Yield rows, columns and R_ij / √(w_i w_j) of each block, with the features of both sides."""
-    factor, (drawn, sample) = residual.factor, _draw(residual.gram, weights, size, groups, rng)
-    for i, j in drawn:
-        p, q = sample.positions(i), sample.positions(j)
+    residual: Residual, weights: Floats, blocks: Blocks, rng: np.random.Generator
+) -> Iterator[ResidualBlock]:
+    """Yield blocks of the residual, whose rows and columns are drawn in proportion to weights."""
+    factor = residual.factor
+    drawn = _draw_rows(residual.gram, weights, blocks, rng)
+    gram = drawn.sample.gram
+    for i, j in drawn.pairs:
+        p = drawn.sample.positions(i)
+        q = drawn.sample.positions(j)
         if factor.kept is None:
-            F, H = (features_of(sample.gram, factor.transform, at) for at in (p, q))
+            F = features_of(gram, factor.transform, p)
+            H = features_of(gram, factor.transform, q)
         else:
-            F, H = factor.at(i), factor.at(j)
-        R = residual.block(sample.gram.block(p, q), F, H)
-        yield i, j, _scale(R, i, j, weights), (F, H)
+            F = factor.at(i)
+            H = factor.at(j)
+
+        R = residual.block(gram.block(p, q), F, H)
+        yield ResidualBlock(i, j, _scale(R, i, j, weights), F, H)
 
 
-def _draw(
-    gram: Gram, weights: Floats, size: int, groups: int, rng: np.random.Generator
-) -> tuple[Any, Sample]:
-    """Draw rows and columns of blocks, shape (groups, 2, size), in proportion to weights.
+class DrawnRows(NamedTuple):
+    """Rows and columns of blocks, shape (number, 2, size), and a sample that has all of them."""
 
-    All are drawn before any is evaluated, so that a store is read once: the sample has its rows.
+    pairs: NDArray[np.intp]
+    sample: Sample
+
+
+def _draw_rows(gram: Gram, weights: Floats, blocks: Blocks, rng: np.random.Generator) -> DrawnRows:
+    """Draw rows and columns of blocks in proportion to weights.
+
+    All are drawn before any is evaluated, so that a store is read once.
     """
     stored = isinstance(gram, KernelGram) and not gram.rows.in_memory
-    if stored:  # a quarter of the memory, because the other sample is held beside it
-        room = gram.budget.bytes // (4 * 8 * 2 * size * gram.rows.numbers_per_row)
-        groups = min(groups, max(LEAST_GROUPS, room))
-    cumulated, uniform = np.cumsum(weights), rng.random((groups, 2, size))
-    drawn = np.searchsorted(cumulated, uniform * cumulated[-1], side="right")
-    return drawn, Sample.of(gram, drawn) if stored else Sample(np.arange(gram.n), gram, gram.kernel)
+    count = blocks.number
+    if stored:
+        # a quarter of the memory, because the other sample is held beside it
+        row_bytes = 8 * gram.rows.numbers_per_row
+        room = gram.budget.bytes // (4 * 2 * blocks.size * row_bytes)
+        count = min(count, max(LEAST_GROUPS, room))
+
+    cumulated = np.cumsum(weights)
+    uniform = rng.random((count, 2, blocks.size))
+    pairs = np.searchsorted(cumulated, uniform * cumulated[-1], side="right")
+    if stored:
+        return DrawnRows(pairs, Sample.of(gram, pairs))
+    return DrawnRows(pairs, Sample(np.arange(gram.n), gram, gram.kernel))
 
 
 def _scale(values: Array, i: Indices, j: Indices, weights: Floats) -> Floats:
     """Return B_ij = values / √(w_i w_j), at most 1, and 0 where both are the same row."""
-    B = np.clip(floats_on_host(values) / np.sqrt(np.outer(weights[i], weights[j])), -1, 1)
+    scale = np.sqrt(np.outer(weights[i], weights[j]))
+    B = np.clip(floats_on_host(values) / scale, -1, 1)
     return np.where(i[:, None] == j, 0.0, B)
-
-
-def _sizes(entries: int, c: int, most: int) -> tuple[int, int]:
-    """Return the size of a block and how many, where each row costs c kernel values more."""
-    # the size of which as many as there must be fit: size² + 2·size·c = entries / groups
-    size = int(np.sqrt(c * c + entries / LEAST_GROUPS)) - c
-    size = max(2, min(size, most))
-    return size, entries // (size**2 + 2 * size * c)
-
-
-# Means of non-negative values that are drawn at random; δ is the risk at either end of an interval
-
-
-def deviations(delta: float, size: int) -> float:
-    """Return how many standard errors lie between the mean of `size` values and an end."""
-    return float(stdtrit(max(1, size - 1), 1 - delta))
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """An estimate ≥ 0: its value, its standard `error`, and what values not drawn may add."""
-
-    value: float
-    error: float
-    unseen: float
-
-    def __add__(self, other: Estimate) -> Estimate:
-        """Return the estimate of a sum; both may err in the same direction."""
-        error, unseen = self.error + other.error, self.unseen + other.unseen
-        return Estimate(self.value + other.value, error, unseen)
-
-    def __mul__(self, factor: float) -> Estimate:
-        """Return the estimate of a multiple."""
-        return Estimate(self.value * factor, self.error * factor, self.unseen * factor)
-
-    def interval(self, deviations: float) -> tuple[float, float]:
-        """Return the ends at so many standard errors, the upper one with `unseen`."""
-        margin = deviations * self.error
-        return self.value - margin, self.value + margin + self.unseen
-
-
-def mean_of_rows(values: Floats, most: float, delta: float) -> Estimate:
-    """Estimate the mean of values of independent rows; those not drawn are at most `most`."""
-    s, mean = len(values), float(values.mean())
-    unseen = min(1.0, math.log(1 / delta) / s)
-    return Estimate(mean, float(values.std(ddof=1)) / s**0.5, unseen * (most - mean))
-
-
-def mean_of_pairs(blocks: list[Floats], diagonal: Floats, most: float, delta: float) -> Estimate:
-    """Estimate the mean of B_ij² over independent pairs of rows, as a two-sample U-statistic.
-
-    Rows and columns of the blocks B, all of one size, were drawn independently. A share ε = L/s of
-    the rows may be missed: it adds (ε·most)², and 2ε times the average row. Or it is pairs almost
-    alike, with the values of the `diagonal` B_ii of the rows drawn.
-    """
-    squares = np.square(blocks)
-    left, right = squares.mean(axis=2).ravel(), squares.mean(axis=1).ravel()
-    half = len(left)
-    variance = (left.var(ddof=1) + right.var(ddof=1)) / half
-    # a mean of a block's row carries the noise of its values, which thus counts twice
-    variance = max(variance - squares.var() / squares.size, variance / 2)
-    expected = math.log(1 / delta)  # draws of what was never drawn
-    share = min(1.0, expected / (2 * half))
-    of_few_rows = 2 * share * max(left.max(), right.max()) + (share * most) ** 2
-    of_few_pairs = expected / squares.size * np.mean(diagonal**2)
-    unseen = float(max(of_few_rows, of_few_pairs))
-    return Estimate(float(left.mean()), float(np.sqrt(variance)), unseen)

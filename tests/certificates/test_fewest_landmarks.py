@@ -9,7 +9,7 @@ import pytest
 
 import nysboost as nb
 from nysboost.catalogue import find_method
-from nysboost.certificates.tolerance import Curve, within_tolerance
+from nysboost.certificates.fewest_landmarks import Curve, within_tolerance
 from nysboost.gram import make_gram
 
 KERNEL = nb.Gaussian(sigma=2.0)

@@ -11,35 +11,25 @@ from typing import NamedTuple
 import numpy as np
 
 from nysboost.approximation import Approximation
-from nysboost.certificates.certificate import N_ENTRIES, Certificate, certify, norm_of_gram
+from nysboost.certificates.certificate import Certificate, certify, norm_of_gram
+from nysboost.certificates.certificate_constants import (
+    CLOSE_ENOUGH,
+    CONFIDENCE,
+    CURVE_ROWS,
+    ENTRIES_PER_SQUARE,
+    HOPELESS,
+    N_ENTRIES,
+    ROWS_PER_LANDMARK,
+    SHARE_OF_FIT,
+    SIZES,
+    STEP,
+    SURELY_HOPELESS,
+)
 from nysboost.gram import Gram
 from nysboost.numerics.arrays import Floats, Indices, floats_on_host
 from nysboost.numerics.parameters import require_fraction
 from nysboost.numerics.tolerances import EPS
 from nysboost.settings import DEFAULT_COMPONENTS
-
-CURVE_ROWS = (512, 2048)
-"""Rows of a sample for the curve: the larger where the smaller does not reach the tolerance."""
-
-STEP = 3
-"""A trial has at most so many times the landmarks of the one before: failures are cheap."""
-
-CLOSE_ENOUGH = 1.2
-"""The search ends when the smallest number that works is within this factor of one that fails."""
-
-HOPELESS, SURELY_HOPELESS = 1.5, 4.0
-"""Given up if so many times the landmarks allowed are needed: by trials, by the sample alone."""
-
-ROWS_PER_LANDMARK = 4
-"""The Gram matrix of so many rows is held in a fit."""
-
-SHARE, PER_SQUARE = 0.25, 10
-"""Kernel values of a certificate: of those of its fit, and for each pair of landmarks, at least."""
-
-CONFIDENCE = 0.95  # of the certificates
-
-SIZES = np.exp(np.linspace(0, 20, 2000))
-"""Numbers of landmarks, beyond those allowed, at which the curve is evaluated."""
 
 
 class ToleranceWarning(UserWarning):
@@ -85,25 +75,46 @@ def within_tolerance(
     `limit` is the most landmarks.
     """
     require_fraction("tol", tol)
-    allowed = int(math.sqrt(gram.budget.bytes / 8)) // ROWS_PER_LANDMARK
-    most = max(1, min(gram.n, allowed if limit is None else limit))
-    curve, trials, norm = _sample_curve(gram, tol, rng), list[Trial](), None
-    while (c := _next_size(curve, trials, tol, most, give_up=limit is None)) is not None:
+    most = _choose_limit(gram, limit)
+    curve = _sample_curve(gram, tol, rng)
+
+    trials: list[Trial] = []
+    norm = None
+    while True:
+        c = _next_size(curve, trials, tol, most, give_up=limit is None)
+        if c is None:
+            break
+
+        # fit, and count the kernel values that it takes
         before = gram.entries_evaluated
         approximation = fit(c)
-        spent = gram.entries_evaluated - before
-        entries = max(N_ENTRIES, int(SHARE * spent), PER_SQUARE * c * c)
-        if norm is None and gram.n * (gram.n + len(approximation.landmarks)) > entries:
-            norm = norm_of_gram(gram, CONFIDENCE, rng)  # shared by the other trials
-        found = certify(approximation._residual(None), CONFIDENCE, entries, rng, norm=norm)
-        trials.append(Trial(c, found.frobenius[1], approximation, found))
+        of_fit = gram.entries_evaluated - before
+        entries = max(N_ENTRIES, int(SHARE_OF_FIT * of_fit), ENTRIES_PER_SQUARE * c * c)
+
+        # measure its error; ‖G‖ is shared by all trials
+        sampled = gram.n * (gram.n + len(approximation.landmarks)) > entries
+        if norm is None and sampled:
+            norm = norm_of_gram(gram, CONFIDENCE, rng)
+        residual = approximation._residual(None)
+        certificate = certify(residual, CONFIDENCE, entries, rng, norm=norm)
+        trials.append(Trial(c, certificate.frobenius[1], approximation, certificate))
+
     reached = [trial for trial in trials if trial.error <= tol]
     if reached:
         return min(reached, key=lambda trial: trial.c).approximation
+
     best = min(trials, key=lambda trial: trial.error)
     needed = curve.through(trials).first_below(tol, SIZES)
     warnings.warn(_say_failure(best, needed, tol, most), ToleranceWarning, stacklevel=5)
     return best.approximation
+
+
+def _choose_limit(gram: Gram, limit: int | None) -> int:
+    """Return the most landmarks: as asked, or as many as the Gram matrix of a sample allows."""
+    if limit is None:
+        rows = int(math.sqrt(gram.budget.bytes / 8))
+        limit = rows // ROWS_PER_LANDMARK
+    return max(1, min(gram.n, limit))
 
 
 def _next_size(
@@ -115,17 +126,28 @@ def _next_size(
     """
     good = min((trial.c for trial in trials if trial.error <= tol), default=None)
     bad = max((trial.c for trial in trials if trial.error > tol), default=0)
+    if bad >= most:
+        return None
+
     curve = curve.through(trials)
-    if give_up and good is None and bad < most:
-        times = HOPELESS if len(trials) > 1 else SURELY_HOPELESS
-        if curve.first_below(tol, SIZES) > times * most:
-            fallback = min(DEFAULT_COMPONENTS, most)
-            return fallback if bad < fallback else None
-    high = good or min(most, STEP * bad if bad else curve.reach)
+    if give_up and good is None and _is_hopeless(curve, trials, tol, most):
+        fallback = min(DEFAULT_COMPONENTS, most)
+        return fallback if bad < fallback else None
+
+    # between the largest c that fails and the smallest that does not
+    high = good
+    if high is None:
+        high = min(most, STEP * bad or curve.reach)
     guess = min(high, curve.first_below(tol, np.arange(bad + 1, high)))
-    if bad >= most or (good is not None and good <= CLOSE_ENOUGH * max(bad, guess)):
+    if good is not None and good <= CLOSE_ENOUGH * max(bad, guess):
         return None
     return min(most, max(int(guess), math.ceil(CLOSE_ENOUGH * bad)))
+
+
+def _is_hopeless(curve: Curve, trials: Sequence[Trial], tol: float, most: int) -> bool:
+    """Whether far more than `most` landmarks are needed, by trials or by the sample alone."""
+    factor = HOPELESS if len(trials) > 1 else SURELY_HOPELESS
+    return curve.first_below(tol, SIZES) > factor * most
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,26 +169,34 @@ class Curve:
 
     def __call__(self, c: Floats | Indices) -> Floats:
         """Return log error; beyond the reach of the sample it goes on along a straight line."""
-        at, x = np.log(c), np.log(np.arange(1, self.reach + 1))
-        known, half = self.logs[: self.reach], max(0, self.reach // 2 - 1)
-        slope = (known[-1] - known[half]) / max(x[-1] - x[half], EPS)
-        found: Floats = np.interp(at, x, known) + slope * np.maximum(at - x[-1], 0)
-        found += np.log(np.maximum(1 - c / self.n, EPS))  # rows that are landmarks are exact
-        found += np.interp(at, *self.added)
-        return found
+        log_c = np.log(c)
+        known_c = np.log(np.arange(1, self.reach + 1))
+        known = self.logs[: self.reach]
+
+        half = max(0, self.reach // 2 - 1)
+        slope = (known[-1] - known[half]) / max(known_c[-1] - known_c[half], EPS)
+        beyond = slope * np.maximum(log_c - known_c[-1], 0)
+        found: Floats = np.interp(log_c, known_c, known) + beyond
+
+        # rows that are landmarks are exact
+        found += np.log(np.maximum(1 - c / self.n, EPS))
+        return found + np.interp(log_c, *self.added)
 
     def through(self, trials: Sequence[Trial]) -> Curve:
         """Return the curve that is right at every trial."""
         if not trials:
             return self
-        pairs = sorted((trial.c, max(trial.error, EPS)) for trial in trials)
-        c, errors = np.array(pairs).T
+        rising = sorted(trials, key=lambda trial: trial.c)
+        c = np.array([trial.c for trial in rising])
+        errors = np.array([max(trial.error, EPS) for trial in rising])
         return replace(self, added=(np.log(c), np.log(errors) - self(c)))
 
     def first_below(self, error: float, candidates: Floats | Indices) -> float:
         """Return the first of rising numbers of landmarks whose error is at most this, or ∞."""
         below = np.flatnonzero(self(candidates) <= math.log(error))
-        return float(candidates[below[0]]) if len(below) else math.inf
+        if len(below) == 0:
+            return math.inf
+        return float(candidates[below[0]])
 
 
 def _sample_curve(gram: Gram, tol: float, rng: np.random.Generator) -> Curve:
@@ -177,21 +207,27 @@ def _sample_curve(gram: Gram, tol: float, rng: np.random.Generator) -> Curve:
     for size in CURVE_ROWS:
         rows = rng.choice(gram.n, size=min(size, gram.n), replace=False)
         eigenvalues = np.linalg.eigvalsh(floats_on_host(gram.block(rows, rows)))
-        left = np.cumsum(eigenvalues**2)[::-1]  # of the smallest m, m − 1, …, 1
-        errors = np.sqrt(np.append(left[1:], 0.0) / (left[0] or 1.0))
+
+        # √(Σ_{i>c} λ_i² / Σ λ_i²), from sums of the smallest m, m − 1, …, 1
+        tails = np.cumsum(eigenvalues**2)[::-1]
+        errors = np.sqrt(np.append(tails[1:], 0.0) / (tails[0] or 1.0))
+
         curve = Curve(np.log(np.maximum(errors, EPS)), gram.n)
-        if 2 * size >= gram.n or curve.first_below(tol, SIZES) <= curve.reach:
+        reaches = curve.first_below(tol, SIZES) <= curve.reach
+        if reaches or 2 * size >= gram.n:
             break
     return curve
 
 
 def _say_failure(best: Trial, needed: float, tol: float, most: int) -> str:
-    low, high = best.certificate.frobenius
+    """Return why the tolerance was not reached, and what to do."""
     if best.c >= most:
         why = f"{most} landmarks are the most that n, max_memory and n_components allow"
     else:
         count = f"about {needed:,.0f}" if needed < math.inf else "far more"
         why = f"it would take {count} landmarks, more than n and max_memory allow"
+
+    low, high = best.certificate.frobenius
     return (
         f"tol={tol:g} was not reached: {why}. The result has {best.c} landmarks and a relative "
         f"Frobenius error between {low:.3g} and {high:.3g}. Take a wider kernel, a larger tol, or "

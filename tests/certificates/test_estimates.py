@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nysboost.certificates.sampled_norms import Estimate, deviations, mean_of_pairs, mean_of_rows
+from nysboost.certificates.estimates import Estimate, deviations, mean_of_pairs, mean_of_rows
 
 DELTA = 0.025
 
