@@ -1,6 +1,9 @@
 """Reports: what they hold, and how they look in a browser, on a desk and on a phone."""
 
+import base64
 import functools
+import hashlib
+import html
 import json
 import re
 
@@ -18,6 +21,7 @@ from nysboost.compare.outcomes import Outcome
 from nysboost.compare.page import Page, Section, Table
 from nysboost.paper import ledger, report
 from nysboost.paper.replicate import METHODS
+from nysboost.user_error import UserError
 
 
 def outcome(name, errors, seconds):
@@ -84,18 +88,18 @@ render = functools.cache(lambda name: page.render(make_page(name)))
 
 @pytest.mark.parametrize("name", MAKE)
 def test_a_page_asks_for_nothing_from_outside(name):
-    html = render(name)
-    without_names = re.sub(r'xmlns(:\w+)?="[^"]*"', "", html)
+    shown = render(name)
+    without_names = re.sub(r'xmlns(:\w+)?="[^"]*"', "", shown)
     assert not re.search(r"https?://|src=|@import|url\((?!#)", without_names)
-    assert len(html) < 600_000
+    assert len(shown) < 600_000
 
 
 @pytest.mark.parametrize("name", MAKE)
 def test_the_outcome_and_the_next_command_come_before_the_charts(name):
     made = make_page(name)
-    html = re.sub("<[^>]*>", "", render(name).partition("<body>")[2].partition("<svg")[0])
-    assert made.headline.split(":")[0] in html
-    assert next(iter(made.commands.values())) in html
+    shown = re.sub("<[^>]*>", "", render(name).partition("<body>")[2].partition("<svg")[0])
+    assert made.headline.split(":")[0] in shown
+    assert next(iter(made.commands.values())) in shown
 
 
 def test_names_in_chart_and_table_are_the_same():
@@ -119,9 +123,36 @@ def test_nothing_that_the_user_wrote_becomes_markup():
     section = Section(nasty, [nasty], [chart], [Table(nasty, [nasty], [[nasty]], nasty)])
     pair = {nasty: nasty}
     about = {"commands": pair, "settings": pair, "notes": [nasty], "files": [nasty]}
-    html = page.render(Page(nasty, nasty, [section], [pair], **about))
-    assert "<script>alert" not in html
-    assert "<b>" not in html
+    shown = page.render(Page(nasty, nasty, [section], [pair], **about))
+    assert "<script>alert" not in shown
+    assert "<b>" not in shown
+
+
+@pytest.mark.parametrize("name", [r"\1 onload=alert(1) x", r"a\d", '" onload="alert(1)'])
+def test_a_title_is_no_template_and_no_attribute(name):
+    svg = charts.render(chart_bars(name, name, {name: 1.0}))
+    head = svg.partition(">")[0]
+    attributes = re.sub('"[^"]*"', '""', head)
+    assert "onload" not in attributes
+    assert f'aria-label="{html.escape(name)}"' in head
+
+
+def test_only_the_script_of_the_page_itself_may_run():
+    shown = render("compare")
+    script = re.search("<script>(.*?)</script>", shown, re.S)[1]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in shown
+    assert "script-src 'unsafe-inline'" not in shown
+
+
+def test_a_report_replaces_no_input(tmp_path):
+    table = tmp_path / "comparison.csv"
+    table.write_text("a,b")
+    (tmp_path / ".probe").write_text("mine")
+    page.make_writable(tmp_path)
+    assert (tmp_path / ".probe").read_text() == "mine"
+    with pytest.raises(UserError, match="is an input and would be replaced"):
+        page.make_writable(tmp_path, [table])
 
 
 def test_the_methods_of_a_family_share_a_colour_and_differ_in_mark_or_dash():

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from nysboost._version import SOFTWARE
 from nysboost.cli.errors import explain_errors
-from nysboost.cli.streams import printable, standard_streams
+from nysboost.cli.streams import standard_streams
+from nysboost.numerics.messages import printable
 from nysboost.user_error import UserError
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from nysboost.cli.streams import discard, printable
+from nysboost.cli.streams import discard
+from nysboost.numerics.messages import printable
 from nysboost.rows.files import NO_ROOM as DISK_FULL
 from nysboost.user_error import NO_FILE, NO_ROOM, STOPPED, WRONG_DATA, UserError
 

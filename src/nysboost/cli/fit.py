@@ -21,12 +21,11 @@ from nysboost.catalogue import find_method
 from nysboost.cli import cluster
 from nysboost.cli.sinks import print_found, refuse_existing
 from nysboost.cli.source import Source, open_source
-from nysboost.cli.streams import printable
 from nysboost.compare.learners import FEWEST, Problem, fit_and_test, make_learner, say_outcome
 from nysboost.compare.methods import choose_kernel
 from nysboost.compare.page import format_number
 from nysboost.numerics.budget import as_bytes
-from nysboost.numerics.messages import format_count
+from nysboost.numerics.messages import format_count, printable
 from nysboost.numerics.progress import count_rows
 from nysboost.rows.outputs import NpyOutput
 from nysboost.tables.codes import Codes

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nysboost._version import SOFTWARE
-from nysboost.cli.streams import printable
+from nysboost.numerics.messages import printable
 from nysboost.rows.files import atomic_path, refuse_no_place, write_npz
 from nysboost.rows.outputs import NpyOutput
 from nysboost.tables.files import IN_FOLDERS

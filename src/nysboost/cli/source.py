@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from nysboost.cli.streams import printable
-from nysboost.numerics.messages import unknown
+from nysboost.numerics.messages import printable, unknown
 from nysboost.tables.array_files import ArrayFile
 from nysboost.tables.files import join_tables, open_table, without_index
 from nysboost.tables.frames import read_columns

@@ -4,19 +4,10 @@ from __future__ import annotations
 
 import io
 import os
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from typing import TextIO, cast
-
-CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-"""Control characters but tab and line feed: a terminal would obey them."""
-
-
-def printable(text: str) -> str:
-    """Return text with its control characters escaped, so that a terminal shows them."""
-    return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 class ForgivingOutput(io.TextIOBase):

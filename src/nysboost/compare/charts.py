@@ -42,7 +42,10 @@ DASHES = ("solid", (0, (3, 1.5)), (0, (1, 1.5)), (0, (4.5, 2)))
 
 def find_family(name: str) -> str:
     """Return the family that a method belongs to; "" for a learner."""
-    return next((family for family, names in nb.FAMILIES.items() if name in names), "")
+    for family, names in nb.FAMILIES.items():
+        if name in names:
+            return family
+    return ""
 
 
 def find_style(name: str) -> dict[str, Any]:
@@ -51,14 +54,21 @@ def find_style(name: str) -> dict[str, Any]:
     A family shares a colour, and each of its members has a mark.
     """
     family = find_family(name)
-    group = family or name.partition(" (")[0]
-    members = list(nb.FAMILIES.get(family, (group, name)))
     if family == "boosting":  # one colour for each choice of weights
         group = name.partition("-")[0]
-        members = [member for member in members if member.startswith(group)]
-    i = members.index(name)
-    mark, dash = MARKS[i % len(MARKS)], DASHES[i % len(DASHES)]
-    return {"color": COLOURS.get(group, "#777777"), "marker": mark, "linestyle": dash}
+        members = [member for member in nb.FAMILIES[family] if member.startswith(group)]
+    elif family:
+        group = family
+        members = list(nb.FAMILIES[family])
+    else:
+        group = name.partition(" (")[0]
+        members = [group, name]
+    place = members.index(name)
+    return {
+        "color": COLOURS.get(group, "#777777"),
+        "marker": MARKS[place % len(MARKS)],
+        "linestyle": DASHES[place % len(DASHES)],
+    }
 
 
 @dataclass(frozen=True)
@@ -80,51 +90,82 @@ class Curve(NamedTuple):
     error: Any = None
 
 
+@dataclass(frozen=True)
+class CurvePlot:
+    """Draws curves; the axes in `log` are logarithmic if their values spread by over 8×."""
+
+    x: str
+    y: str
+    curves: Sequence[Curve]
+    log: str
+
+    def __call__(self, axes: Any) -> None:
+        """Draw into axes."""
+        axes.set(xlabel=self.x, ylabel=self.y.replace(" (", "\n("))  # in two lines nothing is cut
+        for curve in self.curves:
+            style = find_style(curve.name)
+            if len(curve.x) == 1:
+                style["linestyle"] = "none"
+            axes.plot(curve.x, curve.y, label=curve.name, markersize=4, **style)
+            self._draw_band(axes, curve, style["color"])
+
+        _set_scale(axes, "x", "x" in self.log, [x for curve in self.curves for x in curve.x])
+        _set_scale(axes, "y", "y" in self.log, [y for curve in self.curves for y in curve.y])
+
+    def _draw_band(self, axes: Any, curve: Curve, colour: str) -> None:
+        """Draw a band of one standard error around a curve that has them."""
+        mean = np.asarray(curve.y)
+        error = np.asarray(curve.error, dtype=float)
+        if np.isfinite(error).all():
+            look = {"color": colour, "alpha": 0.15, "linewidth": 0}
+            axes.fill_between(curve.x, mean - error, mean + error, **look)
+
+
 def chart_curves(
     title: str, x: str, y: str, curves: Sequence[Curve], *, log: str = "y", file: str = ""
 ) -> Chart:
     """Chart curves; the axes in `log` are logarithmic if their values spread by over 8×."""
+    return Chart(title, CurvePlot(x, y, curves, log), file)
 
-    def draw(axes: Any) -> None:
-        axes.set(xlabel=x, ylabel=y.replace(" (", "\n("))  # in two lines it is not cut off
-        for curve in curves:
-            look = find_style(curve.name) | ({"linestyle": "none"} if len(curve.x) == 1 else {})
-            axes.plot(curve.x, curve.y, label=curve.name, markersize=4, **look)
-            mean, error = np.asarray(curve.y), np.asarray(curve.error, dtype=float)
-            if np.isfinite(error).all():
-                band = {"color": look["color"], "alpha": 0.15, "linewidth": 0}
-                axes.fill_between(curve.x, mean - error, mean + error, **band)
-        _set_scale(axes, "x", "x" in log, [v for curve in curves for v in curve.x])
-        _set_scale(axes, "y", "y" in log, [v for curve in curves for v in curve.y])
 
-    return Chart(title, draw, file)
+@dataclass(frozen=True)
+class BarPlot:
+    """Draws a bar for each name, the first on top."""
+
+    label: str
+    values: Mapping[Any, float]
+
+    def __call__(self, axes: Any) -> None:
+        """Draw into axes."""
+        names = [str(name) for name in self.values]
+        axes.barh(names, self.values.values(), height=0.6, color=COLOURS["NysBoost"])
+        axes.set(xlabel=self.label)
+        axes.invert_yaxis()
 
 
 def chart_bars(title: str, label: str, values: Mapping[Any, float]) -> Chart:
     """Chart a bar for each name, the first on top."""
-
-    def draw(axes: Any) -> None:
-        axes.barh(list(map(str, values)), values.values(), height=0.6, color=COLOURS["NysBoost"])
-        axes.set(xlabel=label)
-        axes.invert_yaxis()
-
-    return Chart(title, draw, height=0.8 + 0.26 * len(values))
+    return Chart(title, BarPlot(label, values), height=0.8 + 0.26 * len(values))
 
 
 def _set_scale(axes: Any, name: str, logarithmic: bool, values: Sequence[Any]) -> None:
     """Choose ticks that are plain numbers: whole, where all values are, or on a logarithm."""
-    ticker, axis = import_optional("matplotlib.ticker"), getattr(axes, f"{name}axis")
-    found = np.asarray(values, dtype=np.float64)
-    found = found[np.isfinite(found)]
-    if logarithmic and found.size and 0 < 8 * found.min() < found.max():
+    ticker = import_optional("matplotlib.ticker")
+    axis = getattr(axes, f"{name}axis")
+    shown = np.asarray(values, dtype=np.float64)
+    shown = shown[np.isfinite(shown)]
+
+    if logarithmic and shown.size and 0 < 8 * shown.min() < shown.max():
         axes.set(**{f"{name}scale": "log"})
-        steps = (1.0,) if found.max() > 100 * found.min() else (1.0, 2.0, 5.0)
+        steps = (1.0,) if shown.max() > 100 * shown.min() else (1.0, 2.0, 5.0)
         axis.set_major_locator(ticker.LogLocator(subs=steps))
         axis.set_major_formatter("{x:g}")
         axis.set_minor_formatter("")
-    else:  # long numbers would touch on a phone
-        whole = bool((found == found.round()).all())
-        axis.set_major_locator(ticker.MaxNLocator(5 + whole, integer=whole))
+        return
+
+    # long numbers would touch on a phone
+    whole = bool((shown == shown.round()).all())
+    axis.set_major_locator(ticker.MaxNLocator(6 if whole else 5, integer=whole))
 
 
 @contextmanager
@@ -139,8 +180,9 @@ def _make_figure(chart: Chart, width: float, height: float, **style: Any) -> Ite
         figure = figures.Figure((width, height), layout="constrained")
         axes = figure.add_subplot()
         chart.draw(axes)
-        if (own := axes.get_legend()) is not None:
-            own.remove()
+        legend = axes.get_legend()
+        if legend is not None:
+            legend.remove()
         handles, names = axes.get_legend_handles_labels()
         if len(names) > 1:
             columns = 3 if max(map(len, names)) < 16 else 2
@@ -148,25 +190,44 @@ def _make_figure(chart: Chart, width: float, height: float, **style: Any) -> Ite
         yield figure
 
 
+METADATA = re.compile(r"<metadata>.*?</metadata>", re.S)
+GROUP_ID = re.compile(r'<g id="[^"]*"')
+HEAD = re.compile(r'^.*?<svg [^>]*?(?P<box>viewBox="[^"]*")[^>]*>', re.S)
+
+
 def render(chart: Chart) -> str:
     """Return a chart as SVG; what is black is drawn in the colour of the page's text."""
-    how = {"svg.fonttype": "none", "svg.hashsalt": chart.title, "font.size": 9}
+    style = {
+        "svg.fonttype": "none",
+        "svg.hashsalt": chart.title,
+        "font.size": 9,  # letters stay readable at a phone's width
+        "legend.fontsize": 8,
+    }
     text = io.StringIO()
-    # letters stay readable at a phone's width
-    with _make_figure(chart, 4.6, chart.height, **how, **{"legend.fontsize": 8}) as figure:
+    with _make_figure(chart, 4.6, chart.height, **style) as figure:
         figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
-    svg = re.sub(r"<metadata>.*?</metadata>", "", text.getvalue(), flags=re.S)
-    svg = re.sub(r'<g id="[^"]*"', "<g", svg).replace(BLACK, "currentColor")  # ids are not unique
-    opening = rf'<svg \1 role="img" aria-label="{html.escape(chart.title)}">'
-    return re.sub(r'^.*?<svg [^>]*?(viewBox="[^"]*")[^>]*>', opening, svg, count=1, flags=re.S)
+
+    svg = METADATA.sub("", text.getvalue())
+    svg = GROUP_ID.sub("<g", svg)  # ids are not unique in a page of several charts
+    svg = svg.replace(BLACK, "currentColor")
+    head = HEAD.match(svg)
+    if head is None:
+        raise ValueError("matplotlib wrote no SVG.")
+    label = html.escape(chart.title)
+    return f'<svg {head["box"]} role="img" aria-label="{label}">' + svg[head.end() :]
 
 
 def save(chart: Chart, path: Path) -> None:
-    """Draw a chart with its title into a PNG file, and an SVG file beside it."""
+    """Draw a chart with its title into a PNG file, with an SVG and a PDF file beside it."""
     # a fixed salt and no date: the same results give the same bytes
-    with _make_figure(chart, 6.4, 5.0, **{"svg.hashsalt": "nysboost", "font.size": 10}) as figure:
+    style = {"svg.hashsalt": "nysboost", "font.size": 10}
+    made = {
+        ".png": {"Software": SOFTWARE},
+        ".svg": {"Date": None, "Creator": SOFTWARE},
+        ".pdf": {"CreationDate": None, "Creator": SOFTWARE},
+    }
+    with _make_figure(chart, 6.4, 5.0, **style) as figure:
         figure.axes[0].set_title(chart.title, fontsize=9, loc="left")
-        with atomic_file(path, "The figure") as file:
-            figure.savefig(file, format="png", dpi=110, metadata={"Software": SOFTWARE})
-        with atomic_file(path.with_suffix(".svg"), "The figure") as file:
-            figure.savefig(file, format="svg", metadata={"Date": None, "Creator": SOFTWARE})
+        for suffix, metadata in made.items():
+            with atomic_file(path.with_suffix(suffix), "The figure") as file:
+                figure.savefig(file, format=suffix[1:], dpi=110, metadata=metadata)

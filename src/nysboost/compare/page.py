@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import csv
+import hashlib
 import io
 import json
 import platform
@@ -11,14 +12,16 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
 
 from nysboost._version import SOFTWARE
 from nysboost.compare import charts
+from nysboost.numerics.messages import printable
 from nysboost.rows.files import atomic_file
-from nysboost.user_error import UserError, import_optional
+from nysboost.user_error import EXISTS, UserError, import_optional
 
 LONG = 40
 """Letters from which a cell is text that wraps."""
@@ -94,15 +97,20 @@ def render(page: Page, suffix: str = ".html") -> str:
     )
     links = {Path(file).name: file for file in page.files}
     if page.records:
-        content = base64.b64encode(_format_csv(page.records).encode()).decode()
+        content = base64.b64encode(
+            _format_csv(page.records).encode("utf-8", "backslashreplace")
+        ).decode()
         links["comparison.csv"] = f"data:text/csv;base64,{content}"
     versions = {n: metadata.version(n) for n in ("nysboost", "numpy", "scipy", "scikit-learn")}
     environment = {"Python": platform.python_version(), **versions, "system": platform.platform()}
+    script = (Path(__file__).parent / "page.js").read_text(encoding="utf-8")
     text: str = templates.get_template(f"page{suffix}").render(
         page=page,
         software=SOFTWARE,
         links=links,
         draw=charts.render,
+        script=script,
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         long=LONG,
         settings=json.dumps(page.settings, indent=2, ensure_ascii=False, default=str),
         environment=json.dumps(environment, indent=2),
@@ -113,13 +121,13 @@ def render(page: Page, suffix: str = ".html") -> str:
 def write(page: Page, path: Path) -> None:
     """Write a page as one HTML or Markdown file."""
     with atomic_file(path, "The report") as file:
-        file.write(render(page, path.suffix).encode())
+        file.write(render(page, path.suffix).encode("utf-8", "backslashreplace"))
 
 
 def write_csv(path: Path, records: Sequence[Record]) -> None:
     """Write records as CSV."""
     with atomic_file(path, "The table") as file:
-        file.write(_format_csv(records).encode())
+        file.write(_format_csv(records).encode("utf-8", "backslashreplace"))
 
 
 def _format_csv(records: Sequence[Record]) -> str:
@@ -132,20 +140,32 @@ def _format_csv(records: Sequence[Record]) -> str:
     return text.getvalue()
 
 
+REPORT, EARLIER, RECORDS = "report.html", "report.earlier.html", "comparison.csv"
+"""Files of a report in its folder."""
+
+
 def publish(page: Page, out: Path) -> None:
-    """Write a comparison as CSV and as a page, say what came of it and what to do next."""
+    """Write a comparison as CSV, charts and a page; print what came of it and what to do next."""
     print_table(page.sections[0].tables[0])
-    late = [n for n in page.notes if n.startswith("Stopped") or "was left out" in n]
-    print(*late, page.headline, sep="\n")
-    write_csv(out / "comparison.csv", page.records)
-    path, earlier = out / "report.html", out / "report.earlier.html"
-    if path.exists():
-        path.replace(earlier)
-        print(f"The earlier report is kept as {earlier}.")
-    write(page, path)
+    for note in page.notes:
+        if note.startswith("Stopped") or "was left out" in note:
+            print(printable(note))
+    print(printable(page.headline))
+
+    write_csv(out / RECORDS, page.records)
+    for section in page.sections:
+        for chart in section.charts:
+            if chart.file:
+                charts.save(chart, out / chart.file)
+    report = out / REPORT
+    if report.exists():
+        report.replace(out / EARLIER)
+        print(f"The earlier report is kept as {out / EARLIER}.")
+    write(page, report)
+
     for sentence, command in page.commands.items():
-        print(f"{sentence}\n  {command}")
-    print(f"The report is {path}.")
+        print(printable(f"{sentence}\n  {command}"))
+    print(f"The report is {report}.")
     if any(note.startswith("Stopped") for note in page.notes):
         raise KeyboardInterrupt
 
@@ -156,28 +176,37 @@ def print_table(table: Table) -> None:
     from rich import box, console
     from rich import table as tables
 
-    look: Any = {"title_justify": "left", "title_style": "bold", "box": box.SIMPLE_HEAD}
-    drawn = tables.Table(title=table.title, **look)
+    drawn = tables.Table(
+        title=table.title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD
+    )
     for i, name in enumerate(table.head):
-        drawn.add_column(name, overflow="fold", no_wrap=i == 0)
+        drawn.add_column(printable(name), overflow="fold", no_wrap=i == 0)
     for row in table.rows:
-        drawn.add_row(*row, style="bold" if row[0] in table.marked else None)
+        style = "bold" if row[0] in table.marked else None
+        drawn.add_row(*[printable(cell) for cell in row], style=style)
     printer = console.Console(highlight=False)
-    printer.width = printer.width if printer.is_terminal else PRINTED
+    if not printer.is_terminal:
+        printer.width = PRINTED
     printer.print(drawn, markup=False)
     if table.note:
         print(table.note)
 
 
-def make_writable(folder: Path) -> None:
-    """Make a folder and check that files can be written into it."""
+def make_writable(folder: Path, inputs: Sequence[Path] = ()) -> None:
+    """Make a folder for a report, and check that files can be written and replace no input."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / ".probe").write_text("")
-        (folder / ".probe").unlink()
+        with TemporaryFile(dir=folder) as file:
+            file.write(b"")
     except OSError as error:
         msg = f"The folder {folder} cannot be written ({error.strerror}): give another with --out."
         raise UserError(msg) from error
+
+    written = [folder / name for name in (REPORT, EARLIER, RECORDS)]
+    for path in inputs:
+        if any(file.exists() and path.exists() and path.samefile(file) for file in written):
+            msg = f"{path} is an input and would be replaced by the report: give another folder."
+            raise UserError(msg, EXISTS)
 
 
 def _format_cell(value: Any) -> str:
@@ -186,9 +215,14 @@ def _format_cell(value: Any) -> str:
         return "★" if value else ""
     if isinstance(value, float):
         return format_number(value)
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    return str(value)
 
 
 def format_number(value: float, digits: int = 3) -> str:
     """Return a number with so many digits, thousands apart, or a dash."""
-    return f"{float(f'{value:.{digits}g}'):,g}" if np.isfinite(value) else "–"
+    if not np.isfinite(value):
+        return "–"
+    rounded = float(f"{value:.{digits}g}")
+    return f"{rounded:,g}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from math import ceil
 from typing import Any
@@ -41,3 +42,12 @@ def format_bytes(size: float) -> str:
         if size < 1000 or unit == "GB":
             break
     return f"{size:.1f} {unit}"
+
+
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""Control characters but tab and line feed: a terminal would obey them."""
+
+
+def printable(text: str) -> str:
+    """Return text with its control characters escaped, so that a terminal shows them."""
+    return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
