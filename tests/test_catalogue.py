@@ -33,9 +33,9 @@ def dense_oracle(G, method, run, seed):
     if method.startswith("ensemble"):
         letter = method.removeprefix("ensemble-")[0].upper()
         return oracle.ensemble(G, letter, p, m, k, (SIZES["n_fit"], SIZES["n_tune"]), rng)
-    found = run.trajectory.found
+    found = run.trajectory.state
     J = [learner.landmarks.indices for learner in run.learners]
-    return oracle.boosting(G, method, J, k, (found.fit.cols, found.tune.cols))[1]
+    return oracle.boosting(G, method, J, k, (found.V1.cols, found.V2.cols))[1]
 
 
 @pytest.mark.parametrize(("method", "case"), market.in_turn(oracle.METHODS, market.WITHOUT_TIES))
@@ -50,21 +50,16 @@ def test_every_method_is_the_papers_equation_in_dense_form(method, case):
 def test_on_a_sample_the_weights_are_the_papers_on_the_rows_observed(method, case):
     problem = market.problem(case, n=market.MANY)
     approx = nb.approximate(problem.X, method, problem.kernel, **SAMPLED, random_state=7)
-    found = approx.trajectory.found
-    rows = found.sample.indices[found.observed]
-    assert len(rows) == market.SAMPLED["row_cap"]
-    V1, V2 = (found.sample.indices[v.cols] for v in (found.fit, found.tune))
+    found = approx.trajectory.state
+    assert len(found.rows) == market.SAMPLED["residual_rows"]
+    V1, V2 = (found.sample.indices[v.cols] for v in (found.V1, found.V2))
     J = [learner.landmarks.indices for learner in approx.learners]
     parts = [oracle.nystrom(problem.G, columns, SIZES["rank"]) for columns in J]
-    few = found.sample.indices[found.fit.rows]  # a few rows that stand for all
-    assert len(few) == market.SAMPLED["residual_rows"]
-    values = [found.fit.weight * K[few] for K in (problem.G, *parts)]
+    few = found.sample.indices[found.V1.rows]  # a few rows that stand for all
+    values = [found.V1.weight * K[few] for K in (problem.G, *parts)]
     w = oracle.weights(method[1], values[0], values[1:], V1, V2)
     expected = oracle.mix(w, parts)
-    # V1 and V2 are read in float32, where that is enough
-    digits = 10 * found.table.gram.eps * np.abs(problem.G).max()
-    tolerance = max(problem.tolerance, digits)
-    np.testing.assert_allclose(approx.to_dense(), expected, rtol=0, atol=tolerance)
+    np.testing.assert_allclose(approx.to_dense(), expected, rtol=0, atol=problem.tolerance)
 
 
 def relative(G, K):
@@ -195,8 +190,8 @@ def test_a_single_lambda_is_the_ridge_solution_for_it():
     problem = market.problem("Gaussian", n=90)
     how = {**SIZES, "random_state": 2}
     run = nb.approximate(problem.X, "ensemble-ridge", problem.kernel, lambdas=[1e-3], **how)
-    found = run.trajectory.found
-    V1 = np.ix_(found.fit.rows, found.fit.cols)
+    found = run.trajectory.state
+    V1 = np.ix_(found.V1.rows, found.V1.cols)
     values = [features_of(run.gram, learner) for learner in run.learners]
     A = np.stack([(F @ F.T)[V1].ravel() for F in values], axis=1)
     expected = oracle.ridge(A, problem.G[V1].ravel(), 1e-3 * np.linalg.norm(A, 2) ** 2)

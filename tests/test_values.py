@@ -39,7 +39,7 @@ def test_a_value_is_frozen(value):
 @each_value
 def test_a_value_that_holds_arrays_is_compared_by_identity(value):
     """Arrays compare entry by entry: two such values would be neither equal nor unequal."""
-    holders = "Array|Floats|Indices|Sample|Landmarks|FeatureMap|Found|Trajectory"
+    holders = "Array|Floats|Indices|Sample|Landmarks|FeatureMap|State|Trajectory"
     if any(re.match(rf"({holders})\b", str(field.type)) for field in fields(value)):
         assert value.__eq__ is object.__eq__
 

@@ -3,11 +3,13 @@
 from nysboost._approximate import approximate as approximate
 from nysboost._version import __version__ as __version__
 from nysboost.approximation import Approximation as Approximation
-from nysboost.boosting.algorithm import JOINT_VARIANTS as JOINT_VARIANTS
-from nysboost.boosting.algorithm import VARIANTS as VARIANTS
 from nysboost.boosting.rules import Rule as Rule
 from nysboost.boosting.selectors import Selector as Selector
+from nysboost.boosting.variants import VARIANTS as VARIANTS
+from nysboost.boosting.variants import register_rule as register_rule
+from nysboost.boosting.variants import register_selector as register_selector
 from nysboost.catalogue import FAMILIES as FAMILIES
+from nysboost.catalogue import JOINT_VARIANTS as JOINT_VARIANTS
 from nysboost.catalogue import METHODS as METHODS
 from nysboost.certificates.certificate import Certificate as Certificate
 from nysboost.certificates.fewest_landmarks import ToleranceWarning as ToleranceWarning

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nysboost.boosting.rules import Rule
-from nysboost.boosting.trajectory import Trajectory
+from nysboost.boosting.state import Step, Trajectory
 from nysboost.certificates.certificate import N_ENTRIES, Certificate, certify
 from nysboost.features.factor import Factor
 from nysboost.features.feature_map import EncodedMap, Encoder, FeatureMap
@@ -124,6 +124,17 @@ class Approximation(LowRankMatrix):
         # errors asked for since then are no part of finding it
         shorter.entries_evaluated = self.entries_evaluated
         return shorter.with_name(self.method).with_encoder(self.encoder)
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """What each boosting step did; none of other methods, and none once it is saved.
+
+        A record has `V`, the candidates; `columns`, those chosen; `weights`, the μ of step (a), and
+        `parameter`, their λ or η; `residual_norm`, on V; and `seconds` of (a) to (e).
+        """
+        if self.trajectory is None:
+            return ()
+        return self.trajectory.steps
 
     @property
     def is_psd(self) -> bool:

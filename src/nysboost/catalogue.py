@@ -6,20 +6,38 @@ import warnings
 from collections.abc import Callable, Collection, Iterable
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from nysboost.approximation import Approximation
-from nysboost.boosting import algorithm
-from nysboost.boosting.algorithm import ENSEMBLES, JOINT_VARIANTS, VARIANTS
+from nysboost.boosting.state import Sampling
+from nysboost.boosting.variants import (
+    ENSEMBLES,
+    VARIANTS,
+    find_learners,
+    is_variant,
+    parse_method,
+    register_rule,
+)
 from nysboost.certificates.fewest_landmarks import within_tolerance
 from nysboost.features.feature_map import FeatureMap
 from nysboost.features.nystrom import Mixture, fit_learner, truncate
 from nysboost.gram import Gram, Landmarks, given_landmarks
 from nysboost.joint.core import core_on
 from nysboost.joint.method import joint
-from nysboost.methods import adaptive, centres, cholesky, cur, determinantal, fourier, leverage
+from nysboost.joint.rule import JointCore
+from nysboost.methods import (
+    adaptive,
+    centres,
+    cholesky,
+    cur,
+    determinantal,
+    first_columns,
+    fourier,
+    leverage,
+)
 from nysboost.methods.block_nystrom import block_nystrom
 from nysboost.methods.contract import SIZE, Found, Method, MethodOfSize
 from nysboost.methods.nuclear_scores import nuclear_scores
@@ -32,6 +50,23 @@ Run: TypeAlias = Callable[[Gram, Settings, Rng], Approximation]
 TargetMethod: TypeAlias = Callable[[Gram, Any, Settings, Rng], Approximation]
 
 _WITH_TARGET: dict[str, TargetMethod] = {}
+
+register_rule("J", JointCore())
+
+JOINT_VARIANTS: tuple[str, ...] = tuple(
+    f"{x}{y}B-{clustering}"
+    for clustering, x, y in product(("mean", "med", "SF"), "UERJ", "UERJ")
+    if "J" in (x, y)
+)
+"""The 21 names with J, the joint core, in one step or in both."""
+
+SAMPLINGS: dict[str, Sampling | None] = {
+    "uniform": None,
+    "leverage": first_columns.by_leverage,
+    "kmeans": first_columns.nearest_to_centres,
+    "rpcholesky": first_columns.by_pivots,
+}
+"""How boosting draws the columns of its first learner, by name; None is uniformly."""
 
 
 @dataclass(frozen=True)
@@ -56,10 +91,13 @@ class StandardNystrom(Method):
 
 
 MIXTURE = SIZE | {"rank"}
-VALIDATION = frozenset(("n_fit", "n_tune", "validation_shape", "row_cap"))
+VALIDATION = frozenset(("n_fit", "n_tune", "validation_shape", "row_cap", "rule"))
 BOOSTING = frozenset(
-    ("n_candidates", "candidates_per_column", "residual_shape", "residual_rows", "residual_dtype")
-)
+    (
+        "n_candidates", "candidates_per_column", "residual_shape", "residual_rows",
+        "selector", "sampling", "min_gain", "callback",
+    )
+)  # fmt: skip
 RULE = {"E": frozenset(("eta",)), "R": frozenset(("nonnegative", "lambdas"))}
 """The settings that mixtures, validation sets, boosting steps and weight rules read."""
 
@@ -84,9 +122,19 @@ class MixtureOfLearners(Method):
         """Find the learners, and combine them."""
         if self.name in JOINT_VARIANTS:
             settings = settings.with_sampling()
-        steps, rule = algorithm.parse_method(self.name, settings)
-        trajectory = algorithm.find_learners(gram, settings, steps, rng)
-        return Approximation(gram, trajectory.mixture(rule), trajectory, rule)
+        steps, final = parse_method(self.name, settings)
+        sampling = as_sampling(settings.sampling)
+        trajectory = find_learners(gram, settings, steps, rng, final, sampling)
+        return Approximation(gram, trajectory.mixture(final), trajectory, final)
+
+
+def as_sampling(given: str | Sampling) -> Sampling | None:
+    """Return how the columns of the first learner are drawn; None is uniformly."""
+    if not isinstance(given, str):
+        return given
+    if given not in SAMPLINGS:
+        raise ValueError(unknown("sampling", given, SAMPLINGS))
+    return SAMPLINGS[given]
 
 
 @dataclass(frozen=True)
@@ -228,9 +276,9 @@ def run_method(
 
 def _warn_of_unused(method: str, named: Collection[str]) -> None:
     """Warn of settings that were given by name and that the method makes no use of."""
-    if method not in _METHODS:
+    if method in _WITH_TARGET:
         return
-    unused = _METHODS[method].find_unused(named)
+    unused = _method(method).find_unused(named)
     if unused:
         *others, last = unused
         names = f"{', '.join(others)} and {last}" if others else last
@@ -243,10 +291,17 @@ def register_target_method(name: str, run: TargetMethod) -> None:
     _WITH_TARGET[name] = run
 
 
+def _method(name: str) -> Method:
+    """Return the method of that name, which may have rules and selectors of the user's."""
+    if name in _METHODS:
+        return _METHODS[name]
+    return MixtureOfLearners(name)
+
+
 def find_method(name: str, y: Any = None) -> Run:
     """Return the method of that name, for a target y if it takes one."""
     known = (*METHODS, *_WITH_TARGET)
-    if not isinstance(name, str) or name not in known:
+    if not isinstance(name, str) or not (name in known or is_variant(name)):
         raise ValueError(unknown("method", name, known))
 
     def run(gram: Gram, settings: Settings, rng: Rng) -> Approximation:
@@ -259,7 +314,7 @@ def find_method(name: str, y: Any = None) -> Run:
             )
         if name in _WITH_TARGET:
             return _WITH_TARGET[name](gram, y, settings, rng).with_name(name)
-        return _wrap(name, gram, _METHODS[name].find(gram, settings, rng))
+        return _wrap(name, gram, _method(name).find(gram, settings, rng))
 
     return run
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from nysboost.numerics.messages import unknown
-from nysboost.numerics.parameters import require_count, require_positive
+from nysboost.numerics.parameters import require_count, require_fraction, require_positive
 
 Shape: TypeAlias = Literal["columns", "square"]
 
@@ -24,17 +24,27 @@ CANDIDATES_PER_COLUMN = 10
 """The paper's s is 10m on its simulation and 5m on its real data. Errors on the simulation, 20
 seeds, p = 20: .0619 with 10m, .0683 with 5m, .0681 with 4m."""
 
+COUNTS = (
+    "n_components", "n_learners", "n_columns", "rank", "n_candidates", "candidates_per_column",
+    "n_fit", "n_tune", "row_cap", "residual_rows",
+)  # fmt: skip
+"""The settings that are whole numbers from 1 on."""
+
+ROW_CAP = 4096
+"""Rows that a run looks at, at most: the paper's matrices have 4,000."""
+
 GRID = tuple(float(value) for value in np.logspace(-12, 2, 29))
 """λ and η are tuned on this grid, relative to the scale of the errors."""
 
-SAMPLED: dict[str, Any] = {
-    "candidates_per_column": 4,
-    "residual_rows": 448,
-    "residual_dtype": "float32",
-}
-"""What `Settings.fast` changes. On Pendigits (n = 4,000, p = 20, m = 120, k = 50) URB-mean takes a
-seventh of the time of the paper's s = 5m on all rows, with 1.005 times the error. Errors on
-Covertype are 1.035 times as large with 256 rows, and float32 saves a quarter of the time."""
+SAMPLED: dict[str, Any] = {"candidates_per_column": 4, "residual_rows": 448}
+"""What `Settings.fast` changes. Errors on Covertype are 1.035 times as large with 256 rows."""
+
+MIN_GAIN = 0.01
+"""With `n_learners="auto"` boosting stops where a learner lowers the error on V2 by less than this
+share."""
+
+MOST_LEARNERS = 100
+"""With `n_learners="auto"`, at most."""
 
 PAPER: dict[str, dict[str, int]] = {
     "simulation": {
@@ -61,8 +71,9 @@ class Settings:
         c, the number of landmarks in all, for every method. A mixture has n_learners learners
         of n_components // n_learners columns each. None is p·m where m is given; otherwise
         960 for a mixture and 240 for one core, or as many as n allows.
-    n_learners : int or None
-        p, the number of learners in all; None is 8.
+    n_learners : int, "auto" or None
+        p, the number of learners in all; None is 8. With "auto" boosting stops where the error
+        on V2 says that more learners gain little (`min_gain`), or where no columns are left.
     n_columns : int or None
         m, the number of columns of one learner, where `n_components` does not say.
     rank : int or None
@@ -92,9 +103,22 @@ class Settings:
     residual_rows : int or None
         Boosting looks at the columns of V, V1 and V2 on this many rows; None is all rows, up to
         `row_cap`. Ensembles, and the letter J in the boosting step, always use `row_cap` rows.
-    residual_dtype : "float64" or "float32"
-        Precision of the residual where it is seen on `residual_rows` rows. With "float32" the
-        run returns to float64 where the residual is too small for it.
+    rule : Rule, function, str, a pair of them, or None
+        How learners are combined, in place of the letters of a variant's name or of an
+        ensemble's: a `Rule`, a function (V1, V2, p) ↦ weights, or a letter. A pair is for X
+        and Y, the boosting step and the strong approximation.
+    selector : Selector, function, str or None
+        How a variant clusters the residual, in place of what its name says: a function
+        (residual, m, rng) ↦ m positions among its columns, or "mean", "med" or "SF".
+    sampling : str or function
+        How boosting draws the columns of the first learner: "uniform", as in the paper,
+        "leverage", "kmeans" (the rows nearest to the centres), "rpcholesky", or a function
+        (gram, m, rng) ↦ m row numbers.
+    min_gain : float
+        With `n_learners="auto"`, the share of the error on V2 that a learner has to take off,
+        on average over three of them.
+    callback : function or None
+        Called with the record of each boosting step (`Approximation.steps`).
 
     See Also
     --------
@@ -112,7 +136,7 @@ class Settings:
     """
 
     n_components: int | None = None
-    n_learners: int | None = None
+    n_learners: int | Literal["auto"] | None = None
     n_columns: int | None = None
     rank: int | None = None
     n_candidates: int | None = None
@@ -124,38 +148,38 @@ class Settings:
     lambdas: tuple[float, ...] = GRID
     residual_shape: Shape = "columns"
     validation_shape: Shape = "columns"
-    row_cap: int = 4096
+    row_cap: int = ROW_CAP
     residual_rows: int | None = None
-    residual_dtype: Literal["float64", "float32"] = "float64"
+    rule: Any = None
+    selector: Any = None
+    sampling: str | Callable[..., Any] = "uniform"
+    min_gain: float = MIN_GAIN
+    callback: Callable[..., object] | None = None
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            name, value = field.name, getattr(self, field.name)
-            if name.endswith("_shape"):
-                if value not in ("columns", "square"):
-                    msg = f'{name} is "columns" or "square", but {name}={value!r} was given.'
-                    raise ValueError(msg)
-            elif name == "residual_dtype":
-                if value not in ("float64", "float32"):
-                    msg = f'{name} is "float64" or "float32", but {name}={value!r} was given.'
-                    raise ValueError(msg)
-            elif name == "eta":
-                require_eta(value)
-            elif name == "lambdas":
-                require_penalties(value)
-            elif name == "nonnegative":
-                if not isinstance(value, bool | np.bool_):
-                    msg = f"nonnegative is True or False, but nonnegative={value!r} was given."
-                    raise ValueError(msg)
-            elif value is not None:
+        for name in COUNTS:
+            value = getattr(self, name)
+            auto = name == "n_learners" and value == "auto"
+            if value is not None and not auto:
                 require_count(name, value)
+        for name in ("residual_shape", "validation_shape"):
+            value = getattr(self, name)
+            if value not in ("columns", "square"):
+                msg = f'{name} is "columns" or "square", but {name}={value!r} was given.'
+                raise ValueError(msg)
+        if not isinstance(self.nonnegative, bool | np.bool_):
+            msg = f"nonnegative is True or False, but nonnegative={self.nonnegative!r} was given."
+            raise ValueError(msg)
+        require_eta(self.eta)
+        require_penalties(self.lambdas)
+        require_fraction("min_gain", self.min_gain)
 
     @classmethod
     def fast(cls, **settings: Any) -> Settings:
         """Return settings with which boosting looks at a sample, for speed.
 
-        V has 4m columns, everything is observed on 448 rows, in float32. Other settings are given
-        by name, as to `Settings`.
+        V has 4m columns, and V, V1 and V2 are observed on 448 rows. Other settings are given by
+        name, as to `Settings`.
 
         Examples
         --------
@@ -187,11 +211,14 @@ class Settings:
 
     def landmarks(self, n: int) -> int:
         """Return c, the number of landmarks in all, for n rows and one core."""
-        p_times_m = self.n_columns and (self.n_learners or DEFAULT_LEARNERS) * self.n_columns
-        asked = self.n_components or p_times_m
-        if asked and asked > n:
+        asked = self.n_components
+        if asked is None and self.n_columns is not None:
+            asked = self._given_learners() * self.n_columns
+        if asked is None:
+            return min(DEFAULT_COMPONENTS, n)
+        if asked > n:
             warnings.warn(_say_clipped(asked, n, n), stacklevel=2)
-        return min(asked or DEFAULT_COMPONENTS, n)
+        return min(asked, n)
 
     def resolve(self, n: int, *, validated: bool = True, boosted: bool = True) -> Sizes:
         """Return the sizes of a run on n rows, every None replaced by its number.
@@ -208,39 +235,71 @@ class Settings:
         ValueError
             If n is too small for the columns asked, with the number that is needed.
         """
-        few = DEFAULT_VALIDATION if n >= 20 * DEFAULT_VALIDATION else max(1, n // 20)
-        n_fit, n_tune = (few if v is None else v for v in (self.n_fit, self.n_tune))
-        validation = n_fit + n_tune if validated else 0
-        p, m = self._mixture(n - validation)
-        if p * m + validation > n:
-            validating = f" plus {n_fit} + {n_tune} validation columns" if validated else ""
+        v1 = _validation(self.n_fit, n)
+        v2 = _validation(self.n_tune, n)
+        validation = v1 + v2 if validated else 0
+
+        if self.n_learners == "auto" and boosted:
+            p, m = self._as_many_as_fit(n - validation)
+        else:
+            p, m = self._mixture(n - validation)
+
+        needed = p * m + validation
+        if needed > n:
+            validating = f" plus {v1} + {v2} validation columns" if validated else ""
             raise ValueError(
-                f"{p} learner(s) of {m} columns{validating} need at least {p * m + validation} "
+                f"{p} learner(s) of {m} columns{validating} need at least {needed} "
                 f"rows, but n_samples = {n} were given. "
                 "Lower n_columns or n_learners, or give more rows."
             )
-        rank = self.rank or m
-        if rank > m:
-            raise ValueError(f"rank={rank} is above n_columns={m}: no learner has more than that.")
-        n_candidates = self.n_candidates or self.candidates_per_column * m
-        if boosted and n_candidates < m:
+
+        k = self.rank or m
+        if k > m:
+            raise ValueError(f"rank={k} is above n_columns={m}: no learner has more than that.")
+
+        s = self.n_candidates or self.candidates_per_column * m
+        if boosted and s < m:
             raise ValueError(
-                f"n_candidates={n_candidates} columns cannot be clustered into "
+                f"n_candidates={s} columns cannot be clustered into "
                 f"n_columns={m} groups: raise n_candidates or lower n_columns."
             )
-        return Sizes(p, m, rank, n_candidates, n_fit, n_tune)
+        return Sizes(p, m, k, s, v1, v2)
+
+    def _given_learners(self) -> int:
+        """Return p, or its default where it is not given as a number."""
+        if self.n_learners is None or isinstance(self.n_learners, str):
+            return DEFAULT_LEARNERS
+        return self.n_learners
 
     def _mixture(self, room: int) -> tuple[int, int]:
         """Return p and m, with p·m columns that fit where only their sum was asked for."""
-        p = self.n_learners or DEFAULT_LEARNERS
+        p = self._given_learners()
         if self.n_columns is not None:
             return p, self.n_columns
         if self.n_components is None:
             return p, max(1, min(DEFAULT_COLUMNS, room // p))
+
         p = min(p, self.n_components, max(1, room))
         if self.n_components > room > 0:
             warnings.warn(_say_clipped(self.n_components, room, p * (room // p)), stacklevel=3)
         return p, max(1, min(self.n_components, room) // p)
+
+    def _as_many_as_fit(self, room: int) -> tuple[int, int]:
+        """Return m, and the largest p for which p·m columns are there or were asked for."""
+        columns = room
+        if self.n_components is not None:
+            columns = min(room, self.n_components)
+        m = self.n_columns
+        if m is None:
+            m = max(1, min(DEFAULT_COLUMNS, columns // DEFAULT_LEARNERS))
+        return min(MOST_LEARNERS, max(1, columns // m)), m
+
+
+def _validation(given: int | None, n: int) -> int:
+    """Return v1 or v2: as given, else 20, or n/20 if that is smaller."""
+    if given is not None:
+        return given
+    return min(DEFAULT_VALIDATION, max(1, n // DEFAULT_VALIDATION))
 
 
 class Sizes(NamedTuple):

@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 from learners import Recorder
 
 import nysboost as nb
-from nysboost.boosting.algorithm import RULES, SELECTORS, boost, ensemble, parse_method
-from nysboost.boosting.rules import ExponentialWeights, JointCore, RidgeWeights, UniformWeights
+from nysboost.boosting.algorithm import boost, ensemble
+from nysboost.boosting.rules import ExponentialWeights, RidgeWeights, UniformWeights
+from nysboost.boosting.variants import RULES, SELECTORS, parse_method
+from nysboost.joint.rule import JointCore
 from nysboost.settings import Settings
 
 selectors = pytest.mark.parametrize("selector", SELECTORS.values(), ids=SELECTORS)
@@ -36,7 +38,7 @@ def columns(trajectory):
 def test_no_column_is_used_twice_nor_as_validation(selector, seed, p, m, spare):
     trajectory = run(selector, n=p * m + 7 + spare, seed=seed, n_learners=p, n_columns=m)
     used = np.concatenate(
-        [*columns(trajectory), trajectory.found.fit.cols, trajectory.found.tune.cols]
+        [*columns(trajectory), trajectory.state.V1.cols, trajectory.state.V2.cols]
     )
     assert len(used) == len(set(used)) == p * m + 7
 
@@ -56,7 +58,7 @@ def test_the_final_rule_never_changes_the_landmarks(x, clustering):
 @selectors
 def test_v_shrinks_when_the_pool_runs_out_and_the_run_records_it(selector):
     trajectory = run(selector, n=4 * 6 + 7 + 2)
-    assert trajectory.candidates == (20, 14, 8)
+    assert [len(step.V) for step in trajectory.steps] == [20, 14, 8]
 
 
 @selectors
@@ -65,7 +67,7 @@ def test_v_shrinks_when_the_pool_runs_out_and_the_run_records_it(selector):
 )
 def test_a_residual_that_is_square_or_on_few_rows_reads_fewer_entries(selector, less):
     few, whole = (run(selector, n=300, **settings) for settings in (less, {"residual_rows": 300}))
-    entries = [one.found.table.gram.entries_evaluated for one in (few, whole)]
+    entries = [one.state.table.gram.entries_evaluated for one in (few, whole)]
     assert entries[0] < entries[1] / 2
     assert len(np.unique(np.concatenate(columns(few)))) == 24
 
@@ -89,9 +91,9 @@ def each_residual(test):
 def test_what_is_clustered_is_the_papers_residual_on_free_columns(case, x, selector):
     """Steps (a) to (c): each column that the selector sees is one of G less the mixture."""
     problem, recorder = market.problem(case, n=60), Recorder(selector)
-    trajectory = run(recorder, problem=problem, rule=RULES[x](Settings()), seed=1)
-    found, J = trajectory.found, columns(trajectory)
-    validation = found.fit.cols, found.tune.cols
+    trajectory = run(recorder, problem=problem, rule=RULES[x], seed=1)
+    found, J = trajectory.state, columns(trajectory)
+    validation = found.V1.cols, found.V2.cols
     residuals, _ = oracle.boosting(problem.G, f"{x}UB-mean", J, 6, validation)
     for i, (expected, (seen, chosen)) in enumerate(zip(residuals, recorder.seen, strict=True)):
         tolerance = {"rtol": 0, "atol": 10 * problem.tolerance}
@@ -107,12 +109,12 @@ def test_on_a_sample_what_is_clustered_is_the_papers_residual_on_some_rows(case,
     """Steps (a) to (c), with weights from the rows observed and columns as a few rows show them."""
     problem, recorder = market.problem(case, n=market.MANY), Recorder(selector)
     limits = {name: market.SAMPLED[name] for name in ("row_cap", "residual_rows", "n_candidates")}
-    trajectory = run(recorder, problem=problem, rule=RULES[x](Settings()), seed=1, **limits)
-    found, J, S = trajectory.found, columns(trajectory), trajectory.found.sample.indices
-    rows, V = S[found.observed], [S[v.cols] for v in (found.fit, found.tune)]
-    assert len(rows) == limits["row_cap"]
+    trajectory = run(recorder, problem=problem, rule=RULES[x], seed=1, **limits)
+    found, J, S = trajectory.state, columns(trajectory), trajectory.state.sample.indices
+    rows, V = S[found.rows], [S[v.cols] for v in (found.V1, found.V2)]
+    assert len(rows) == limits["residual_rows"]
     parts = [oracle.nystrom(problem.G, j, 6) for j in J]
-    told, scale = S[found.fit.rows], found.fit.weight  # a few rows that stand for all
+    told, scale = S[found.V1.rows], found.V1.weight  # a few rows that stand for all
     for i, (seen, chosen) in enumerate(recorder.seen, start=1):
         assert 0 < len(seen) <= limits["residual_rows"]
         assert seen.shape[1] == limits["n_candidates"]
@@ -141,12 +143,12 @@ def test_v_is_drawn_anew_in_each_step_among_all_unused_columns(selector):
         recorder = Recorder(selector)
         trajectory = run(recorder, problem=problem, seed=seed)
         first, second = (residual for residual, _ in recorder.seen[:2])
-        found, J = trajectory.found, columns(trajectory)
+        found, J = trajectory.state, columns(trajectory)
         before = problem.G - oracle.nystrom(problem.G, J[0], 6)
         away = np.abs(first[:, :, None] - before[:, None]).max(axis=0)
         V = away.argmin(axis=1)
         assert len(set(V)) == 20
-        assert not set(V) & {*J[0], *found.fit.cols, *found.tune.cols}
+        assert not set(V) & {*J[0], *found.V1.cols, *found.V2.cols}
         seen |= set(V)
         assert first.shape == second.shape
     assert len(seen) > 72
@@ -154,12 +156,12 @@ def test_v_is_drawn_anew_in_each_step_among_all_unused_columns(selector):
 
 def test_validation_columns_are_whole_square_or_a_sample_of_rows_as_the_settings_say():
     shapes = {}, {"validation_shape": "square"}, {"row_cap": 30}
-    whole, square, capped = (run(None, n=100, **how).found for how in shapes)
-    np.testing.assert_array_equal(whole.fit.rows, np.arange(100))
-    np.testing.assert_array_equal(square.fit.rows, square.fit.cols)
-    np.testing.assert_array_equal(square.tune.rows, square.tune.cols)
-    assert len(np.unique(capped.observed)) == 30
-    np.testing.assert_array_equal(capped.fit.rows, capped.observed)
+    whole, square, capped = (run(None, n=100, **how).state for how in shapes)
+    np.testing.assert_array_equal(whole.V1.rows, np.arange(100))
+    np.testing.assert_array_equal(square.V1.rows, square.V1.cols)
+    np.testing.assert_array_equal(square.V2.rows, square.V2.cols)
+    assert len(np.unique(capped.rows)) == 30
+    np.testing.assert_array_equal(capped.V1.rows, capped.rows)
 
 
 def test_a_name_has_two_letters_and_a_clustering():

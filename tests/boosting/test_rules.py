@@ -146,14 +146,14 @@ def test_exponential_weights_outside_the_presets_are_those_of_a_few_rows_that_st
         nb.approximate(market.points(900), method, nb.Gaussian(sigma=1.0), **how)
         for method in ("UEB-mean", "ensemble-exponential")
     )
-    found = few.trajectory.found
-    assert len(found.fit.rows) == 300
-    assert found.fit.weight == found.tune.weight == pytest.approx(3**0.5)
-    assert len(whole.trajectory.found.fit.rows) == 900
-    assert whole.trajectory.found.fit.weight == 1.0
-    exact = ValidationSet(found.table, np.arange(900), found.fit.cols)
+    found = few.trajectory.state
+    assert len(found.V1.rows) == 300
+    assert found.V1.weight == found.V2.weight == pytest.approx(3**0.5)
+    assert len(whole.trajectory.state.V1.rows) == 900
+    assert whole.trajectory.state.V1.weight == 1.0
+    exact = ValidationSet(found.table, np.arange(900), found.V1.cols)
     errors, wanted = (
-        np.linalg.norm(R[:, 1:] - R[:, :1], axis=0) for R in (found.fit.factor(4), exact.factor(4))
+        np.linalg.norm(R[:, 1:] - R[:, :1], axis=0) for R in (found.V1.factor(4), exact.factor(4))
     )
     np.testing.assert_allclose(errors, wanted, rtol=0.25)
     expected = np.exp(-0.01 * errors)

@@ -13,9 +13,8 @@ from learners import dense, dense_system, to_table
 import nysboost as nb
 from nysboost.boosting.algorithm import ensemble
 from nysboost.boosting.rules import UniformWeights
-from nysboost.boosting.validation import FeatureTable, ResidualColumns, ValidationSet
+from nysboost.boosting.validation import ValidationSet
 from nysboost.features.feature_map import features_of
-from nysboost.features.nystrom import Mixture, fit_learner
 
 
 @pytest.mark.parametrize("case", market.NAMES)
@@ -38,7 +37,7 @@ def test_a_learner_is_evaluated_once_on_the_rows_held_and_only_when_asked_for(qu
     before = table.gram.entries_evaluated
     gram = market.problem("Gaussian", n=40).gram
     for rows in map(np.array, questions):
-        F = table.features(rows, table.learners[1])[0]
+        F = table.features(table.learners[1:2], rows)
         np.testing.assert_allclose(F, features_of(gram, table.learners[1], rows), atol=1e-12)
     assert table.gram.entries_evaluated == before + (6 * 40 if questions else 0)
 
@@ -57,65 +56,27 @@ def ensemble_of(problem, **sizes):
     run = ensemble(problem.gram, settings, np.random.default_rng(0))
     mixture = run.mixture(UniformWeights())
     mean = sum(dense(problem.gram, learner) for learner in mixture.learners) / 3
-    return run.found, mixture, problem.G - mean
+    return run.state, mixture, problem.G - mean
 
 
 V = np.array([40, 7, 33])
 
 
 @pytest.mark.parametrize("case", ["Gaussian", "narrow Gaussian"])
-def test_columns_are_those_of_the_dense_residual(case):
-    found, mixture, residual = ensemble_of(market.problem(case, n=60))
-    columns = ResidualColumns(found, found.observed)
-    square = ResidualColumns(found, None)(mixture, V)
-    np.testing.assert_allclose(columns(mixture, V), residual[:, V], atol=1e-10)
-    np.testing.assert_allclose(square, residual[np.ix_(V, V)], atol=1e-10)
-
-
-def table_like(found, gram):
-    """A table of the same learners on another Gram matrix, that has seen nothing yet."""
-    table = FeatureTable(gram, found.table.rows)
-    for learner in found.learners:
-        table.append(learner)
-    return table
-
-
-def on_few_rows(problem, size):
-    """The same, on a few rows, in float32, and the residual's columns there."""
-    found, mixture, residual = ensemble_of(problem)
-    table = table_like(found, found.sample.gram.in_float32())
-    rows = np.arange(0, 60, 60 // size)
-    fit = ValidationSet(table, rows, found.fit.cols)
-    found = replace(found, table=table, fit=fit, residual_rows=rows)
-    columns = ResidualColumns(found, rows)
-    return found, mixture, residual, columns
+@pytest.mark.parametrize("shape", ["columns", "square"])
+def test_columns_are_those_of_the_dense_residual(case, shape):
+    state, mixture, residual = ensemble_of(market.problem(case, n=60), residual_shape=shape)
+    expected = residual[np.ix_(V, V)] if shape == "square" else residual[:, V]
+    np.testing.assert_allclose(state.residual(mixture, V), expected, atol=1e-10)
+    exact = np.linalg.norm(residual[:, state.V2.cols])
+    assert state.error_on(state.V2, mixture) == pytest.approx(exact, rel=1e-9)
 
 
 def test_of_a_sample_of_rows_those_of_the_columns_count_for_nothing():
-    found, mixture, residual, columns = on_few_rows(market.problem("Gaussian", n=60), 30)
-    rows = found.residual_rows
+    state, mixture, residual = ensemble_of(market.problem("Gaussian", n=60))
+    rows = np.arange(0, 60, 2)
+    state = replace(state, rows=rows)
     mine = rows[[3, 9, 20]]
     expected = np.where(np.isin(rows, mine)[:, None], 0.0, residual[np.ix_(rows, mine)])
-    np.testing.assert_allclose(columns(mixture, mine), expected, atol=1e-5)
-    assert np.abs(columns(mixture, rows)).max() > 0.01  # or nothing would be left
-
-
-def test_few_rows_are_in_float32_as_long_as_that_shows_the_residual():
-    problem = market.problem("Gaussian", n=60)
-    found, mixture, residual, columns = on_few_rows(problem, 30)
-    rows = found.residual_rows
-    odd = V + (V % 2 == 0)  # none of which is among the rows
-    seen, weighed = columns(mixture, odd), found.fit.factor(3)
-    assert seen.dtype == np.float32
-    np.testing.assert_allclose(seen, residual[np.ix_(rows, odd)], atol=1e-5)
-    everything = fit_learner(problem.gram, problem.gram.landmarks(np.arange(0, 60)), 60)
-    nothing = columns(Mixture((everything,), np.ones(1)), odd)
-    assert nothing.dtype == np.float64
-    assert np.abs(nothing).max() < 1e-9
-    again = columns(mixture, odd)
-    assert again.dtype == np.float64
-    np.testing.assert_allclose(again, seen, atol=1e-5)
-    fresh = table_like(found, found.sample.gram)
-    exact = ValidationSet(fresh, rows, found.fit.cols).factor(3)
-    assert not np.allclose(weighed, exact, atol=1e-12)
-    np.testing.assert_allclose(found.fit.factor(3), exact, atol=1e-12)  # V1 looks again too
+    np.testing.assert_allclose(state.residual(mixture, mine), expected, atol=1e-10)
+    assert np.abs(state.residual(mixture, rows)).max() > 0.01  # or nothing would be left

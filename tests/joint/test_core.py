@@ -8,10 +8,10 @@ from oracle import optimal_error
 
 import nysboost as nb
 from nysboost.boosting.algorithm import boost
-from nysboost.boosting.rules import JointCore
 from nysboost.features.feature_map import features_of
 from nysboost.gram import Landmarks, Sample, make_gram
 from nysboost.joint.core import core_on, fit_core, fit_landmarks, project_sample, select_best
+from nysboost.joint.rule import JointCore
 
 each = pytest.mark.parametrize("case", market.NAMES)
 
@@ -52,7 +52,7 @@ def test_with_j_in_the_boosting_step_the_joint_residual_is_clustered():
     P = problem.G[:, J] @ np.linalg.pinv(problem.G[:, J])
     residual = problem.G - P @ problem.G @ P
     norms = np.sort(np.linalg.norm(recorder.seen[0][0], axis=0))
-    used = np.concatenate([J, run.found.fit.cols, run.found.tune.cols])
+    used = np.concatenate([J, run.state.V1.cols, run.state.V2.cols])
     expected = np.linalg.norm(np.delete(residual, used, axis=1), axis=0)
     np.testing.assert_allclose(norms, np.sort(expected), atol=1e-8)
 
@@ -70,8 +70,8 @@ def test_beyond_the_row_cap_the_sample_of_j_holds_the_landmarks_too():
     """A core that is fitted on a sample without the landmarks fails beyond it."""
     problem = market.problem("Gaussian", n=400)
     run = nb.approximate(problem.X, "UJB-mean", problem.kernel, **SAMPLED, random_state=0)
-    found, columns = run.trajectory.found, run.landmarks.indices
-    observed = found.sample.indices[found.observed]
+    found, columns = run.trajectory.state, run.landmarks.indices
+    observed = found.sample.indices[found.rows]
     assert len(observed) == 25
     assert len(np.setdiff1d(columns, observed)) > 5
     without = optimal_core(problem.G, observed, columns)

@@ -1,22 +1,28 @@
-"""Rules: how the learners found so far are combined, by weights (Section 2.4) or a joint core."""
+"""Rules: how the learners found so far are combined (Section 2.4)."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from scipy.optimize import nnls
 from scipy.special import softmax
 
-from nysboost.boosting.validation import Found, ValidationSet
-from nysboost.features.nystrom import Mixture, residual_diagonal
-from nysboost.gram import pool
-from nysboost.joint.core import fit_core, select_best
-from nysboost.joint.exchange import exchange_landmarks
+from nysboost.boosting.state import State
+from nysboost.boosting.validation import ValidationSet
+from nysboost.features.nystrom import Mixture
 from nysboost.numerics.arrays import Floats
-from nysboost.settings import GRID, require_eta, require_penalties
+from nysboost.settings import GRID, Settings, require_eta, require_penalties
+
+
+@dataclass(frozen=True, eq=False)
+class Combination(Mixture):
+    """Σ_i μ_i G_i, and the λ or η by which μ was found, where the rule has one."""
+
+    parameter: float | None = None
 
 
 class Rule(ABC):
@@ -25,8 +31,11 @@ class Rule(ABC):
     Attributes
     ----------
     needs_whole_columns : bool
-        Whether the residual under this rule is compared on all rows that are observed; else
-        a smaller sample of them suffices.
+        Whether columns have to be observed on `row_cap` rows, whatever `residual_rows` says.
+
+    See Also
+    --------
+    approximate : takes a rule as its setting `rule`; a function (V1, V2, p) ↦ weights is one too.
 
     Examples
     --------
@@ -34,53 +43,77 @@ class Rule(ABC):
     twice as much as each of the others:
 
     >>> import numpy as np, nysboost as nb
-    >>> from nysboost.features.nystrom import Mixture
+    >>> from nysboost.boosting.rules import Combination
 
     >>> class NewestTwice(nb.Rule):
-    ...     def mixture(self, found, p):
+    ...     def mixture(self, state, p):
     ...         weights = np.ones(p)
     ...         weights[-1] = 2.0
-    ...         return Mixture(found.learners[:p], weights / weights.sum())
+    ...         return Combination(state.learners[:p], weights / weights.sum())
     >>> X = np.random.default_rng(0).normal(size=(200, 3))
-    >>> run = nb.approximate(X, "ensemble-uniform", n_learners=3, n_columns=9, random_state=0)
-    >>> run.trajectory.mixture(NewestTwice()).weights
+    >>> run = nb.approximate(X, "URB-mean", rule=NewestTwice(), n_learners=3, n_columns=9,
+    ...                      random_state=0)
+    >>> run.weights
     array([0.25, 0.25, 0.5 ])
     """
 
-    needs_whole_columns: ClassVar[bool] = True
+    needs_whole_columns: ClassVar[bool] = False
 
     @abstractmethod
-    def mixture(self, found: Found, p: int) -> Mixture:
-        """Return the combination of the first p learners."""
+    def mixture(self, state: State, p: int) -> Combination:
+        """Return the combination of the first p learners (step 2a)."""
 
-    def strong(self, found: Found, p: int) -> Mixture:
+    def strong(self, state: State, p: int) -> Mixture:
         """Return the strong approximation of the first p learners (step 3)."""
-        return self.mixture(found, p)
+        return self.mixture(state, p)
 
-    def missing(self, found: Found, current: Mixture) -> Floats | None:  # noqa: ARG002
+    def candidate_weights(self, state: State, mixture: Mixture) -> Floats | None:  # noqa: ARG002
         """Return weights of the sample's rows by which V is drawn; None is uniformly."""
         return None
+
+    def with_settings(self, settings: Settings) -> Self:  # noqa: ARG002
+        """Return the rule as the settings of a run say."""
+        return self
 
 
 class WeightRule(Rule):
     """A rule that weighs the learners and leaves them as they are."""
 
-    needs_whole_columns: ClassVar[bool] = False
-
     @abstractmethod
-    def __call__(self, fit: ValidationSet, tune: ValidationSet, p: int) -> Floats:
+    def __call__(self, V1: ValidationSet, V2: ValidationSet, p: int) -> Floats:
         """Return the weights of the first p learners, shape (p,)."""
 
-    def mixture(self, found: Found, p: int) -> Mixture:
-        """Return Σ_i w_i K_i over the first p learners."""
-        return Mixture(found.learners[:p], self(found.fit, found.tune, p))
+    def choose(self, V1: ValidationSet, V2: ValidationSet, p: int) -> tuple[Floats, float | None]:
+        """Return the weights, and the λ or η by which they were found."""
+        return np.asarray(self(V1, V2, p)), None
+
+    def mixture(self, state: State, p: int) -> Combination:
+        """Return Σ_i w_i G_i over the first p learners."""
+        weights, parameter = self.choose(state.V1, state.V2, p)
+        if weights.shape != (p,):
+            raise ValueError(
+                f"A rule returns the weights of p = {p} learners, shape ({p},), but those of "
+                f"{self!r} have shape {weights.shape}."
+            )
+        return Combination(state.learners[:p], weights, parameter)
+
+
+@dataclass(frozen=True)
+class FunctionOfSets(WeightRule):
+    """The rule that a function (V1, V2, p) ↦ weights is."""
+
+    function: Callable[[ValidationSet, ValidationSet, int], Floats]
+
+    def __call__(self, V1: ValidationSet, V2: ValidationSet, p: int) -> Floats:
+        """Return what the function returns."""
+        return self.function(V1, V2, p)
 
 
 @dataclass(frozen=True)
 class UniformWeights(WeightRule):
     """w_i = 1/p."""
 
-    def __call__(self, fit: ValidationSet, tune: ValidationSet, p: int) -> Floats:  # noqa: ARG002
+    def __call__(self, V1: ValidationSet, V2: ValidationSet, p: int) -> Floats:  # noqa: ARG002
         """Return 1/p, p times."""
         return np.full(p, 1 / p)
 
@@ -97,14 +130,27 @@ class ExponentialWeights(WeightRule):
     def __post_init__(self) -> None:
         require_eta(self.eta)
 
-    def __call__(self, fit: ValidationSet, tune: ValidationSet, p: int) -> Floats:
+    def with_settings(self, settings: Settings) -> Self:
+        """Return the rule with the setting `eta`."""
+        return replace(self, eta=settings.eta)
+
+    def __call__(self, V1: ValidationSet, V2: ValidationSet, p: int) -> Floats:
         """Return the weights by the errors on V1, shape (p,)."""
-        factor = fit.factor(p)
+        return self.choose(V1, V2, p)[0]
+
+    def choose(self, V1: ValidationSet, V2: ValidationSet, p: int) -> tuple[Floats, float]:
+        """Return the weights by the errors on V1, and η."""
+        factor = V1.factor(p)
         errors = np.linalg.norm(factor[:, 1:] - factor[:, :1], axis=0)
         if self.eta != "tune":
-            return np.asarray(softmax(-float(self.eta) * errors))
-        scale = errors.mean() or 1.0
-        return _best_on(tune, [softmax(-eta / scale * errors) for eta in (0.0, *GRID)])
+            eta = float(self.eta)
+            return np.asarray(softmax(-eta * errors)), eta
+
+        scale = float(errors.mean()) or 1.0
+        etas = [eta / scale for eta in (0.0, *GRID)]
+        candidates = [softmax(-eta * errors) for eta in etas]
+        best = _best_on(V2, candidates)
+        return candidates[best], etas[best]
 
 
 @dataclass(frozen=True)
@@ -121,47 +167,47 @@ class RidgeWeights(WeightRule):
     def __post_init__(self) -> None:
         require_penalties(self.lambdas)
 
-    def __call__(self, fit: ValidationSet, tune: ValidationSet, p: int) -> Floats:
+    def with_settings(self, settings: Settings) -> Self:
+        """Return the rule with the settings `nonnegative` and `lambdas`."""
+        lambdas = tuple(settings.lambdas)
+        return replace(self, nonnegative=settings.nonnegative, lambdas=lambdas)
+
+    def __call__(self, V1: ValidationSet, V2: ValidationSet, p: int) -> Floats:
         """Return the weights of the λ that is best on V2, shape (p,)."""
-        factor = fit.factor(p)
-        A, b = factor[:, 1:], factor[:, 0]
+        return self.choose(V1, V2, p)[0]
+
+    def choose(self, V1: ValidationSet, V2: ValidationSet, p: int) -> tuple[Floats, float | None]:
+        """Return the weights of the λ that is best on V2, and this λ, as in the grid."""
+        factor = V1.factor(p)
+        b, A = factor[:, 0], factor[:, 1:]
         U, s, Vt = np.linalg.svd(A, full_matrices=False)
-        if s[0] <= fit.rounding:
-            return np.zeros(p)  # all learners vanish on V1: nothing is known of them
+        if s[0] <= V1.rounding:
+            return np.zeros(p), None  # all learners vanish on V1: nothing is known of them
+
         # in falling order, so that ties on V2 go to the strongest penalty
-        lambdas = [s[0] ** 2 * penalty for penalty in sorted(self.lambdas, reverse=True)]
+        grid = sorted(self.lambdas, reverse=True)
+        penalties = [s[0] ** 2 * relative for relative in grid]
         if self.nonnegative:
-            ridges = (np.vstack([A, np.sqrt(penalty) * np.eye(p)]) for penalty in lambdas)
-            candidates = [nnls(rows, np.append(b, np.zeros(p)))[0] for rows in ridges]
+            candidates = [_nonnegative_ridge(A, b, penalty) for penalty in penalties]
         else:
-            candidates = [Vt.T @ (s / (s * s + penalty) * (U.T @ b)) for penalty in lambdas]
-        return _best_on(tune, candidates)
+            projected = U.T @ b
+            candidates = [Vt.T @ (s / (s * s + penalty) * projected) for penalty in penalties]
+
+        best = _best_on(V2, candidates)
+        return candidates[best], grid[best]
 
 
-def _best_on(tune: ValidationSet, candidates: list[Floats]) -> Floats:
-    """Return the weights with the smallest error ‖A w − b‖ on V2."""
-    factor = tune.factor(len(candidates[0]))
-    errors = [float(np.linalg.norm(factor[:, 1:] @ w - factor[:, 0])) for w in candidates]
-    return candidates[int(np.argmin(errors))]
+def _nonnegative_ridge(A: Floats, b: Floats, penalty: float) -> Floats:
+    """Return the w ≥ 0 that minimises ‖A w − b‖² + penalty ‖w‖²."""
+    p = A.shape[1]
+    stacked = np.vstack([A, np.sqrt(penalty) * np.eye(p)])
+    weights: Floats = nnls(stacked, np.append(b, np.zeros(p)))[0]
+    return weights
 
 
-@dataclass(frozen=True)
-class JointCore(Rule):
-    """J: the learners' landmarks are pooled, and one core is fitted on whole columns."""
-
-    def mixture(self, found: Found, p: int) -> Mixture:
-        """Return C M Cᵀ over all landmarks of the first p learners, as one learner."""
-        landmarks = pool([learner.landmarks for learner in found.learners[:p]])
-        rows = np.union1d(found.observed, landmarks.columns)
-        return Mixture((fit_core(found.sample, landmarks, rows),), np.ones(1))
-
-    def strong(self, found: Found, p: int) -> Mixture:
-        """Return C M Cᵀ on as many columns, after an exchange of some for others."""
-        landmarks = pool([learner.landmarks for learner in found.learners[:p]])
-        fit, _ = exchange_landmarks(found.sample, landmarks)
-        return Mixture((select_best(found.sample, fit),), np.ones(1))
-
-    def missing(self, found: Found, current: Mixture) -> Floats:
-        """Return the residual's diagonal: an outlying column is found wherever it is."""
-        (learner,) = current.learners
-        return residual_diagonal(found.sample.gram, learner)
+def _best_on(V2: ValidationSet, candidates: list[Floats]) -> int:
+    """Return which of the weights has the smallest error ‖A w − b‖ on V2."""
+    factor = V2.factor(len(candidates[0]))
+    b, A = factor[:, 0], factor[:, 1:]
+    errors = [float(np.linalg.norm(A @ w - b)) for w in candidates]
+    return int(np.argmin(errors))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, cast
 
-from nysboost.boosting.algorithm import JOINT_VARIANTS, VARIANTS
+from nysboost.boosting.variants import VARIANTS, is_variant
+from nysboost.catalogue import JOINT_VARIANTS
 from nysboost.estimators.base import BaseNystroem
 from nysboost.estimators.estimator import KernelEstimator, KernelLike
 from nysboost.features.factor import Factor
@@ -13,7 +14,7 @@ from nysboost.kernels import KERNELS
 from nysboost.numerics.arrays import TableLike
 from nysboost.numerics.messages import unknown
 from nysboost.numerics.parameters import require_count
-from nysboost.settings import CANDIDATES_PER_COLUMN, GRID, Settings, Shape
+from nysboost.settings import CANDIDATES_PER_COLUMN, GRID, MIN_GAIN, ROW_CAP, Settings, Shape
 
 
 @dataclass(eq=False, repr=False)
@@ -132,7 +133,7 @@ class StandardNystroem(BaseNystroem):
 class _Mixture(BaseNystroem):
     """What ensemble and boosting share: the paper's p, m, k, v1 and v2, and the weights."""
 
-    n_learners: int | None = None
+    n_learners: int | Literal["auto"] | None = None
     n_columns: int | None = None
     rank: int | None = None
     n_fit: int | None = None
@@ -141,7 +142,8 @@ class _Mixture(BaseNystroem):
     nonnegative: bool = False
     lambdas: tuple[float, ...] = GRID
     validation_shape: Shape = "columns"
-    row_cap: int = 4096
+    row_cap: int = ROW_CAP
+    rule: Any = None
     settings: Settings | None = None
 
 
@@ -168,6 +170,8 @@ class EnsembleNystroem(_Mixture):
         Fit non-negative ridge weights, so that nothing has to be cut.
     lambdas, validation_shape, row_cap
         As in `nysboost.Settings`.
+    rule : Rule, function, str or None
+        How the learners are weighed, in place of `weights`, as in `nysboost.Settings`.
     settings : Settings or None
         All settings at once. Parameters that differ from their default replace its fields.
 
@@ -208,7 +212,8 @@ class BoostedNystroem(_Mixture):
     ----------
     variant : str
         One of `nysboost.VARIANTS`, which run Algorithm 1 of the paper, or of
-        `nysboost.JOINT_VARIANTS`, or "joint", the most accurate for its number of landmarks.
+        `nysboost.JOINT_VARIANTS`, or "joint", the most accurate for its number of landmarks;
+        or a name with rules and selectors of your own.
     kernel, gamma, coef0, degree, kernel_params, n_components, tol
         As in `Nystroem`.
     max_memory, n_jobs, verbose, random_state
@@ -216,10 +221,12 @@ class BoostedNystroem(_Mixture):
     n_learners, n_columns, rank, n_fit, n_tune, eta, nonnegative, lambdas, validation_shape
         As in `EnsembleNystroem`.
     row_cap, settings
-        As in `EnsembleNystroem`.
+        As in `EnsembleNystroem`. Beyond `row_cap` rows, fitting looks at a sample of them.
     n_candidates : int or None
         The paper's s, the columns of V; None is 10m.
-    candidates_per_column, residual_shape, residual_rows, residual_dtype
+    candidates_per_column, residual_shape, residual_rows
+        As in `nysboost.Settings`.
+    rule, selector, sampling, min_gain, callback
         As in `nysboost.Settings`.
 
     See Also
@@ -246,16 +253,19 @@ class BoostedNystroem(_Mixture):
     candidates_per_column: int = field(default=CANDIDATES_PER_COLUMN, kw_only=True)
     residual_shape: Shape = field(default="columns", kw_only=True)
     residual_rows: int | None = field(default=None, kw_only=True)
-    residual_dtype: Literal["float64", "float32"] = field(default="float64", kw_only=True)
+    selector: Any = field(default=None, kw_only=True)
+    sampling: Any = field(default="uniform", kw_only=True)
+    min_gain: float = field(default=MIN_GAIN, kw_only=True)
+    callback: Any = field(default=None, kw_only=True)
 
     def _method(self) -> str:
         known = ("joint", *VARIANTS, *JOINT_VARIANTS)
-        if self.variant not in known:
-            if self.variant in KERNELS:
-                msg = f"{self.variant!r} is a kernel, no boosting variant: kernel={self.variant!r}."
-                raise ValueError(msg)
-            raise ValueError(unknown("boosting variant", self.variant, known))
-        return self.variant
+        if self.variant in known or (isinstance(self.variant, str) and is_variant(self.variant)):
+            return self.variant
+        if self.variant in KERNELS:
+            msg = f"{self.variant!r} is a kernel, no boosting variant: kernel={self.variant!r}."
+            raise ValueError(msg)
+        raise ValueError(unknown("boosting variant", self.variant, known))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

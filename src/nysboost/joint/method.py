@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from nysboost.boosting.algorithm import boost
-from nysboost.boosting.rules import JointCore
 from nysboost.boosting.selectors import kmeans_columns
 from nysboost.features.feature_map import FeatureMap
 from nysboost.gram import Gram, KernelGram, Landmarks, Sample, pool, take_sample
@@ -13,6 +12,7 @@ from nysboost.joint.core import fit_core, fit_landmarks, select_best
 from nysboost.joint.exchange import exchange_landmarks, find_missed_rows
 from nysboost.joint.joint_constants import FAR, ROWS_PER_LANDMARK, WHOLE_DIAGONAL
 from nysboost.joint.refinement import refine
+from nysboost.joint.rule import JointCore
 from nysboost.kernels.distances import squared_norms
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices, to_host

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from scipy.linalg import eigh
 
-from nysboost.boosting.trajectory import Pool
+from nysboost.boosting.pool import Pool
 from nysboost.features.factor import Factor
 from nysboost.features.feature_map import FeatureMap
 from nysboost.features.nystrom import fit_learner

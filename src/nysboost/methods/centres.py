@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nysboost.boosting.trajectory import sample_rows
+from nysboost.boosting.pool import sample_rows
 from nysboost.features.feature_map import FeatureMap, features_of
 from nysboost.features.nystrom import fit_learner
 from nysboost.gram import Gram, Landmarks, Sample

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nysboost.boosting.trajectory import Pool
+from nysboost.boosting.pool import Pool
 from nysboost.features.factor import Factor
 from nysboost.features.feature_map import FeatureMap, features_of
 from nysboost.features.nystrom import fit_learner

@@ -15,7 +15,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from nysboost.boosting.algorithm import ENSEMBLES, VARIANTS, find_learners, parse_method
+from nysboost.boosting.variants import ENSEMBLES, VARIANTS, find_learners, parse_method
 from nysboost.features.feature_map import features_of
 from nysboost.gram import Gram, PrecomputedGram, make_gram
 from nysboost.numerics.arrays import Array, Floats, like, namespace, to_host

@@ -1,0 +1,202 @@
+"""Names of the variants, XYB-clustering: the one place where names become rules and selectors.
+
+X is the rule of the boosting step, Y that of the strong approximation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from typing import TypeAlias
+
+import numpy as np
+
+from nysboost.boosting.algorithm import boost, ensemble
+from nysboost.boosting.rules import (
+    ExponentialWeights,
+    FunctionOfSets,
+    RidgeWeights,
+    Rule,
+    UniformWeights,
+)
+from nysboost.boosting.selectors import Selector, kmeans_columns, pam_columns, park_jun_columns
+from nysboost.boosting.state import Sampling, Trajectory
+from nysboost.boosting.validation import ValidationSet
+from nysboost.gram import Gram
+from nysboost.numerics.arrays import Floats
+from nysboost.numerics.messages import unknown
+from nysboost.settings import Settings
+
+RuleLike: TypeAlias = Rule | Callable[[ValidationSet, ValidationSet, int], Floats] | str
+"""A rule, a function (V1, V2, p) ↦ weights, or a letter."""
+
+SelectorLike: TypeAlias = Selector | str
+"""A selector, a function of that form, or a name."""
+
+RULES: dict[str, Rule] = {
+    "U": UniformWeights(),
+    "E": ExponentialWeights(),
+    "R": RidgeWeights(),
+}
+SELECTORS: dict[str, Selector] = {
+    "mean": kmeans_columns,
+    "med": pam_columns,
+    "SF": park_jun_columns,
+}
+
+VARIANTS: tuple[str, ...] = tuple(
+    f"{x}{y}B-{clustering}" for clustering, x, y in product(SELECTORS, RULES, RULES)
+)
+"""The paper's 27 names, XYB-clustering, in the order of its table."""
+
+ENSEMBLES = {"ensemble-uniform": "U", "ensemble-exponential": "E", "ensemble-ridge": "R"}
+"""The names of ensembles, with the letter of the rule that weighs their learners."""
+
+Steps: TypeAlias = tuple[Rule, Selector] | None
+"""How learners are found: the rule and the clustering of boosting steps; None for an ensemble."""
+
+
+def register_rule(letter: str, rule: RuleLike) -> None:
+    """Give a rule a letter, with which all names XYB-clustering then exist.
+
+    .. versionadded:: 0.4
+
+    Parameters
+    ----------
+    letter : str
+        One capital letter, which no other rule has.
+    rule : Rule or function
+        A `Rule`, or a function (V1, V2, p) ↦ weights of shape (p,).
+
+    See Also
+    --------
+    register_selector : the same for a clustering.
+
+    Examples
+    --------
+    >>> import numpy as np, nysboost as nb
+    >>> def newest(V1, V2, p):
+    ...     return np.eye(p)[-1]
+    >>> nb.register_rule("N", newest)
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> nb.approximate(X, "UNB-mean", n_learners=3, n_columns=9, random_state=0).weights
+    array([0., 0., 1.])
+    """
+    if not (isinstance(letter, str) and len(letter) == 1 and letter.isupper()):
+        raise ValueError(f"A rule has one capital letter, but {letter!r} was given.")
+    made = as_rule(rule, Settings())
+    if RULES.get(letter, made) != made:
+        raise ValueError(f"The letter {letter!r} is that of {RULES[letter]!r}: take another one.")
+    RULES[letter] = made
+
+
+def register_selector(name: str, selector: Selector) -> None:
+    """Give a clustering a name, with which all names XYB-clustering then exist.
+
+    .. versionadded:: 0.4
+
+    Parameters
+    ----------
+    name : str
+        A word of letters and digits, which no other selector has.
+    selector : Selector
+        A function (residual, m, rng) ↦ m distinct positions among its columns.
+
+    See Also
+    --------
+    register_rule : the same for a rule.
+
+    Examples
+    --------
+    >>> import numpy as np, nysboost as nb
+    >>> def longest(residual, m, rng):
+    ...     return np.argsort(-np.linalg.norm(residual, axis=0))[:m]
+    >>> nb.register_selector("long", longest)
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> nb.approximate(X, "URB-long", n_learners=3, n_columns=9, random_state=0).rank
+    27
+    """
+    if not (isinstance(name, str) and name.isalnum()):
+        raise ValueError(f"A selector's name has letters and digits, but {name!r} was given.")
+    if SELECTORS.get(name, selector) != selector:
+        raise ValueError(f"The name {name!r} is that of {SELECTORS[name]!r}: take another one.")
+    SELECTORS[name] = as_selector(selector)
+
+
+def as_rule(given: RuleLike, settings: Settings) -> Rule:
+    """Return the rule that a letter, a function or a rule stands for."""
+    if isinstance(given, Rule):
+        return given
+    if isinstance(given, str):
+        if given not in RULES:
+            raise ValueError(unknown("rule", given, RULES))
+        return RULES[given].with_settings(settings)
+    if callable(given):
+        return FunctionOfSets(given)
+    raise TypeError(
+        "A rule is a nysboost.Rule, a function (V1, V2, p) ↦ weights, or one of the letters "
+        f"{', '.join(RULES)}, but {given!r} was given."
+    )
+
+
+def as_selector(given: SelectorLike) -> Selector:
+    """Return the selector that a name, or a function of that form, stands for."""
+    if isinstance(given, str):
+        if given not in SELECTORS:
+            raise ValueError(unknown("selector", given, SELECTORS))
+        return SELECTORS[given]
+    if callable(given):
+        return given
+    raise TypeError(
+        "A selector is a function (residual, m, rng) ↦ m positions, or one of the names "
+        f"{', '.join(SELECTORS)}, but {given!r} was given."
+    )
+
+
+def is_variant(name: str) -> bool:
+    """Whether a name is XYB-clustering, with rules and a selector that exist."""
+    weights, _, clustering = name.partition("-")
+    letters = len(weights) == 3 and weights[0] in RULES and weights[1] in RULES
+    return letters and weights[2] == "B" and clustering in SELECTORS
+
+
+def parse_method(name: str, settings: Settings) -> tuple[Steps, Rule]:
+    """Return how a variant or an ensemble finds its learners, and the rule that combines them.
+
+    The settings `rule` and `selector`, where given, stand in the place of letters and name.
+    """
+    first, last = _given_rules(settings)
+    if name in ENSEMBLES:
+        return None, as_rule(last or ENSEMBLES[name], settings)
+    weights, clustering = name.split("-")
+    x = as_rule(first or weights[0], settings)
+    y = as_rule(last or weights[1], settings)
+    return (x, as_selector(settings.selector or clustering)), y
+
+
+def _given_rules(settings: Settings) -> tuple[RuleLike | None, RuleLike | None]:
+    """Return the rules in the place of X and Y: of a pair each, of one rule twice the same."""
+    given = settings.rule
+    if isinstance(given, tuple):
+        if len(given) != 2:
+            raise ValueError(f"rule is one rule or a pair, for X and Y, but {given!r} was given.")
+        return given
+    return given, given
+
+
+def find_learners(
+    gram: Gram,
+    settings: Settings,
+    steps: Steps,
+    rng: np.random.Generator,
+    final: Rule | None = None,
+    sampling: Sampling | None = None,
+) -> Trajectory:
+    """Run boosting with these steps, or an ensemble."""
+    if steps is None:
+        return ensemble(gram, settings, rng)
+    rule, selector = steps
+    callback = settings.callback
+    return boost(
+        gram, settings, rule, selector, rng, final=final, sampling=sampling, callback=callback
+    )

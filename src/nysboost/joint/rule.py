@@ -1,0 +1,44 @@
+"""J, the joint core as a rule of Algorithm 1: the learners' landmarks are pooled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from nysboost.boosting.rules import Combination, Rule
+from nysboost.boosting.state import State
+from nysboost.features.nystrom import Mixture, residual_diagonal
+from nysboost.gram import Landmarks, pool
+from nysboost.joint.core import fit_core, select_best
+from nysboost.joint.exchange import exchange_landmarks
+from nysboost.numerics.arrays import Floats
+
+
+@dataclass(frozen=True)
+class JointCore(Rule):
+    """J: the learners' landmarks are pooled, and one core is fitted on whole columns."""
+
+    needs_whole_columns: ClassVar[bool] = True
+
+    def mixture(self, state: State, p: int) -> Combination:
+        """Return C M Cᵀ over all landmarks of the first p learners, as one learner."""
+        landmarks = _landmarks(state, p)
+        rows = np.union1d(state.rows, landmarks.columns)
+        return Combination((fit_core(state.sample, landmarks, rows),), np.ones(1))
+
+    def strong(self, state: State, p: int) -> Mixture:
+        """Return C M Cᵀ on as many columns, after an exchange of some for others."""
+        fit, _ = exchange_landmarks(state.sample, _landmarks(state, p))
+        return Mixture((select_best(state.sample, fit),), np.ones(1))
+
+    def candidate_weights(self, state: State, mixture: Mixture) -> Floats:
+        """Return the residual's diagonal: an outlying column is found wherever it is."""
+        (learner,) = mixture.learners
+        return residual_diagonal(state.G, learner)
+
+
+def _landmarks(state: State, p: int) -> Landmarks:
+    """Return all landmarks of the first p learners."""
+    return pool([learner.landmarks for learner in state.learners[:p]])
