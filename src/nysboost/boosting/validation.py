@@ -88,7 +88,7 @@ def _side_by_side(learners: Sequence[FeatureMap]) -> FeatureMap:
     if len(learners) == 1:
         return learners[0]
     landmarks = pool([learner.landmarks for learner in learners])
-    projections = tuple(learner.projection for learner in learners)
+    projections = tuple(learner.normalization for learner in learners)
     return FeatureMap(learners[0].kernel, landmarks, BlockDiagonal(projections))
 
 
