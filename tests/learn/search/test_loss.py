@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import nysboost as nb
-from nysboost.learn.search.loss import Point, Sample, for_landmarks, map_rows, target_loss
+from nysboost.learn.search.loss import Point, TrainingRows, for_landmarks, map_rows, target_loss
 
 RADIAL = [nb.Gaussian(gamma=0.5), nb.Matern(0.5, 1.0), nb.Matern(1.5, 1.0), nb.Matern(2.5, 1.0)]
 MAPS = [
@@ -25,7 +25,7 @@ def problem(n=300, c=12, d=3, t=2, seed=0):
 def loss(kernel, rows, Z, A, log_gamma, **how):
     """Return the loss, and its gradient with respect to landmarks, metric and log γ."""
     point = Point(map_rows(Z, A), A, log_gamma)
-    value, gradient = target_loss(kernel, Sample(*rows), point, **how)
+    value, gradient = target_loss(kernel, TrainingRows(*rows), point, **how)
     return value, for_landmarks(Z, A, gradient)
 
 

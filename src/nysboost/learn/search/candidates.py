@@ -17,7 +17,7 @@ from nysboost.kernels.radial import Radial
 from nysboost.kernels.scaling import SCALINGS, Scale, Scaling, principal, unit_spread
 from nysboost.learn.search import tuning
 from nysboost.learn.search.data import uses_folds
-from nysboost.learn.search.loss import Point, Sample, for_landmarks, map_rows, target_loss
+from nysboost.learn.search.loss import Point, TrainingRows, for_landmarks, map_rows, target_loss
 from nysboost.numerics.arrays import Array, Floats, dense, like, namespace
 from nysboost.numerics.descent import anneal
 from nysboost.numerics.devices import on_device
@@ -86,7 +86,7 @@ class Candidate:
         kernel = "Gaussian" if nu is None else f"Matérn {nu:g}"
         return f"{self.space}, {kernel}, {METRICS.get(str(self.shape), 'as given')}"
 
-    def start(self, sample: Sample, c: int, rng: np.random.Generator) -> Solution:
+    def start(self, sample: TrainingRows, c: int, rng: np.random.Generator) -> Solution:
         """Return the landmarks of `place`, or k-means centres with the same scale for all."""
         q, c = int(sample.X.shape[1]), min(c, sample.n)
         if isinstance(self.shape, str):
@@ -101,7 +101,7 @@ class Candidate:
         Z, N = self.place(gram, c, rng)
         return Solution(self.kernel, Z, like(A, Z), STILL_GAMMA, N)
 
-    def descend(self, found: Solution, sample: Sample, steps: int, work: Progress) -> Solution:
+    def descend(self, found: Solution, sample: TrainingRows, steps: int, work: Progress) -> Solution:
         """Return landmarks, metric and γ after steps of Adam, each on the next rows of a sample.
 
         A row of a batch counts n / batch times (protein: .711 without, .694 with). Bike has .0006

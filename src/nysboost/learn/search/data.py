@@ -11,7 +11,7 @@ import numpy as np
 
 from nysboost.kernels.scaling import Scale
 from nysboost.learn.search import tuning
-from nysboost.learn.search.loss import Sample
+from nysboost.learn.search.loss import TrainingRows
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices
 from nysboost.numerics.budget import Budget
@@ -119,11 +119,11 @@ class Data:
         few = ArrayRows(X), self.Y[there], weights, np.arange(len(at)), X, folds
         return Data(*few, self.seed, self.budget, self.codes)
 
-    def sample(self, at: Any = slice(None), scale: Scale | None = None) -> Sample:
+    def sample(self, at: Any = slice(None), scale: Scale | None = None) -> TrainingRows:
         """Return some of the rows in memory, scaled if a scale is given."""
         X, there = arrays.take(self.X, at), self.order[at]
         weights = None if self.weights is None else arrays.like(self.weights[there], X)
-        return Sample(X if scale is None else scale(X), arrays.like(self.Y[there], X), weights)
+        return TrainingRows(X if scale is None else scale(X), arrays.like(self.Y[there], X), weights)
 
     def cut(self, U: Array, most: int) -> Tree:
         """Return the tree of the rows in memory, mapped to U, which does not depend on the seed."""

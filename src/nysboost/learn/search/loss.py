@@ -13,15 +13,17 @@ rows for each landmark a smaller τ predicts better (`nysboost.learn.search.tuni
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from nysboost.kernels.distances import squared_norms
 from nysboost.kernels.radial import Radial
-from nysboost.numerics.arrays import Array, identity, namespace, take, to_host
+from nysboost.numerics.arrays import Array, Indices, identity, namespace, take, to_host
 from nysboost.numerics.budget import Budget
 from nysboost.numerics.devices import block_bytes
 from nysboost.numerics.linalg import triangular_inverse
@@ -29,12 +31,14 @@ from nysboost.numerics.threads import threads_for, usable_threads
 from nysboost.numerics.tolerances import JITTER
 from nysboost.rows.driver import Plan, run_blocks
 
-EXACT, LEAST_BLOCK = 1e-10, 2**18
-"""The noise is at least this share of the variance of y, because less would be rounding error;
-smallest number of entries of a block of C for which a second thread pays."""
+EXACT = 1e-10
+"""The noise is at least this share of the variance of y, because less would be rounding error."""
+
+LEAST_BLOCK = 2**18
+"""Smallest number of entries of a block of C for which a second thread pays."""
 
 
-class Sample(NamedTuple):
+class TrainingRows(NamedTuple):
     """Rows X (n, q) in the coordinates of a search, targets Y (n, t) and weights (n,) or None."""
 
     X: Array
@@ -54,10 +58,28 @@ class Sample(NamedTuple):
             return xp.mean(self.Y, axis=0)
         return xp.sum(self.Y * self.weights[:, None], axis=0) / xp.sum(self.weights)
 
-    def at(self, rows: Any) -> Sample:
+    def weighted(self, values: Array) -> Array:
+        """Return values (n, k), each row times its weight."""
+        if self.weights is None:
+            return values
+        return values * self.weights[:, None]
+
+    def total_weight(self) -> float:
+        """Return Σω, which is n without weights."""
+        if self.weights is None:
+            return float(self.n)
+        return float(namespace(self.X).sum(self.weights))
+
+    def centred(self) -> TrainingRows:
+        """Return the rows with targets of mean zero."""
+        return self._replace(Y=self.Y - self.mean)
+
+    def at(self, rows: slice | Indices) -> TrainingRows:
         """Return some of the rows."""
-        weights = None if self.weights is None else take(self.weights, rows)
-        return Sample(take(self.X, rows), take(self.Y, rows), weights)
+        X, Y = take(self.X, rows), take(self.Y, rows)
+        if self.weights is None:
+            return TrainingRows(X, Y)
+        return TrainingRows(X, Y, take(self.weights, rows))
 
 
 class Point(NamedTuple):
@@ -69,110 +91,198 @@ class Point(NamedTuple):
 
 
 def target_loss(
-    kernel: Radial, sample: Sample, point: Point, trace: float = 1.0, copies: float = 1.0
+    kernel: Radial, rows: TrainingRows, point: Point, trace: float = 1.0, copies: float = 1.0
 ) -> tuple[float, Point | None]:
-    """Return L/n of a sample with centred targets, and its gradient.
+    """Return L/n of rows with centred targets, and its gradient.
 
     `trace` is τ, and each row counts `copies` times, as those of a batch do. If a factorisation
     fails by rounding, the loss is infinite and has no gradient.
     """
-    (X, Y, counts), (U, A, log_gamma) = sample, point
-    xp, whole = namespace(X), A.ndim == 2
-    weighted = Y if counts is None else Y * counts[:, None]
-    n = copies * (sample.n if counts is None else float(xp.sum(counts)))
-    blocks: dict[int, tuple[Array, Array]] = {}
+    xp = namespace(rows.X)
+    U, A, log_gamma = point
+    n = copies * rows.total_weight()
 
-    def add_up(rows: slice) -> tuple[Array, Array]:
-        C, slope = kernel.profile(_squared_distances(map_rows(X[rows, :], A), U))
-        blocks[rows.start] = C, slope
-        return C.T @ (C if counts is None else C * counts[rows, None]), C.T @ weighted[rows, :]
+    # C = k(XA, U), S = CᵀC, b = CᵀY
+    C = CrossKernel(kernel, rows, point)
+    S, b = C.moments()
+    total = copies * xp.sum(rows.weighted(rows.Y) * rows.Y)
 
-    # made once, because the number of threads may change
-    block = max(LEAST_BLOCK, block_bytes(X) // 8) // U.shape[0] + 1
-    threads = usable_threads(Budget()) if isinstance(X, np.ndarray) else 1
-    plan = Plan(sample.n, min(block, sample.n), threads)
-    S, b = (
-        copies * reduce(add, part) for part in zip(*run_blocks(add_up, sample.n, plan), strict=True)
-    )
-    W, within_slope = kernel.profile(_squared_distances(U, U))
+    # W = k(U, U), with ones and a jitter on the diagonal
+    W, W_slope = kernel.profile(_squared_distances(U, U))
     eye = identity(U.shape[0], U)
     W = W * (1 - eye) + eye * (1 + JITTER)
+
     with threads_for(U.shape[0]):
-        solved = _solve(S, b, W, copies * xp.sum(weighted * Y), n, log_gamma, trace)
-    if solved is None:
+        bound = CollapsedBound.of(copies * S, copies * b, W, total, n, log_gamma, trace)
+    if bound is None:
         return float("inf"), None
-    value, to_log_gamma, to_cross, to_within, w, w_noise = solved
 
-    def differentiate(rows: slice) -> tuple[Array, ...]:
-        """Return sums over pairs of B = ∂L/∂C ∘ φ': Bᵀx, Bᵀ1, and xᵀ diag(B1) x."""
-        (C, slope), x = blocks[rows.start], X[rows, :]
-        B = C @ to_cross
-        B += (C @ w - Y[rows, :]) @ w_noise.T
-        B *= slope
-        if counts is not None:
-            B *= counts[rows, None]
-        return B.T @ x, xp.sum(B, axis=0), _product(x, x * xp.sum(B, axis=1)[:, None], whole)
+    # ∂L/∂C ∘ φ' and ∂L/∂W ∘ φ' are derivatives by squared distances of pairs
+    cross = C.pull_back(bound)
+    within = 2 * bound.to_W * W_slope * (1 - eye)  # each landmark is on both sides of W
 
-    BX, column, spread = (
-        copies * reduce(add, part)
-        for part in zip(*run_blocks(differentiate, sample.n, plan), strict=True)
-    )
-    # W counts twice: each landmark is on both of its sides
-    B = 2 * to_within * within_slope * (1 - eye)
-    to_U = 2 * ((column + xp.sum(B, axis=0))[:, None] * U - map_rows(BX, A) - B @ U)
-    to_A = 2 * ((spread @ A if whole else spread * A) - _product(BX, U, whole))
-    to_A = xp.sum(to_A) if A.ndim == 0 else to_A
-    return value / n, Point(to_U / n, to_A / n, to_log_gamma / n)
+    # ∂‖xA − u‖²/∂u = 2(u − xA)
+    to_U = (copies * cross.column + xp.sum(within, axis=0))[:, None] * U
+    to_U = 2 * (to_U - copies * map_rows(cross.BX, A) - within @ U)
+
+    # ∂‖xA − u‖²/∂A = 2x(xA − u)ᵀ
+    full = A.ndim == 2
+    from_rows = map_rows(cross.spread, A)
+    if full:
+        from_rows = cross.spread @ A
+    to_A = 2 * copies * (from_rows - _inner(cross.BX, U, full))
+    if A.ndim == 0:
+        to_A = xp.sum(to_A)
+    return bound.value / n, Point(to_U / n, to_A / n, bound.to_log_gamma / n)
 
 
 def map_rows(X: Array, A: Array) -> Array:
     """Return XA, the mapped rows."""
-    return X @ A if A.ndim == 2 else X * A
+    if A.ndim == 2:
+        return X @ A
+    return X * A
 
 
 def for_landmarks(Z: Array, A: Array, gradient: Point) -> Point:
     """Return the gradient with respect to Z, A and log γ where U = ZA moves with the metric."""
-    through = _product(Z, gradient.U, A.ndim == 2)
-    to_A = gradient.A + (namespace(Z).sum(through) if A.ndim == 0 else through)
-    back = A.T if A.ndim == 2 else A
-    return gradient._replace(U=map_rows(gradient.U, back), A=to_A)
+    through = _inner(Z, gradient.U, A.ndim == 2)
+    if A.ndim == 0:
+        through = namespace(Z).sum(through)
+    to_Z = map_rows(gradient.U, A.T if A.ndim == 2 else A)
+    return Point(to_Z, gradient.A + through, gradient.log_gamma)
 
 
-def _solve(
-    S: Array, b: Array, W: Array, total: Array, n: float, log_gamma: float, tau: float
-) -> tuple[Any, ...] | None:
-    """Return the loss, its derivatives by log γ, C (as far as C counts) and W, w and w/s²t.
+@dataclass(frozen=True, eq=False)
+class CollapsedBound:
+    """L and its derivatives by log γ, W (c, c) and C (n, c).
 
-    It factorises W = L Lᵀ and T = L⁻¹SL⁻ᵀ + γI, which is better conditioned than M.
+    With s² for each of t outputs, ∂L/∂C = C `to_C` + (Cw − Y) `w_noise`ᵀ, where `to_C` (c, c) is
+    M⁻¹ − τW⁻¹/γ, and `w_noise` (c, t) is w/(s²t).
     """
-    xp, (c, t), gamma = namespace(S), b.shape, float(np.exp(log_gamma))
-    try:
-        L_inverse = triangular_inverse(xp.linalg.cholesky(W))
-        T = L_inverse @ S @ L_inverse.T
-        root = xp.linalg.cholesky(T + gamma * identity(c, S))
-        H = triangular_inverse(root) @ L_inverse
-    except (np.linalg.LinAlgError, RuntimeError):  # PyTorch's error is a RuntimeError
-        return None
-    h = H @ b
-    w, M_inverse, W_inverse = H.T @ h, H.T @ H, L_inverse.T @ L_inverse
-    left, least = total - xp.sum(h * h), EXACT * total
-    noise = xp.where(left > least, left, least) / (n * t)
-    noise = xp.where(noise > 0, noise, xp.ones_like(noise) * EXACT)
-    missed = xp.clip(n - xp.linalg.trace(T), min=0.0)
-    log_det = 2 * xp.sum(xp.log(xp.linalg.diagonal(root)))
-    value = (n * xp.log(noise) + log_det - c * log_gamma + tau * missed / gamma) / 2
-    w_noise = w / (noise * t)
-    K = L_inverse.T @ root  # W⁻¹SW⁻¹ = L⁻ᵀTL⁻¹, of which the square costs half a product
-    to_within = gamma * M_inverse - (1 + tau) * W_inverse + gamma * (w @ w_noise.T)
-    to_within = to_within + (tau / gamma) * (K @ K.T)
-    spread = xp.sum(M_inverse * W) + xp.sum(w_noise * (W @ w))
-    to_log_gamma = (gamma * spread - c - tau * missed / gamma) / 2
-    # one transfer, because a GPU synchronises at each
-    numbers = to_host(xp.stack([noise, value, to_log_gamma]))
-    if not np.isfinite(numbers).all():
-        return None
-    to_cross = M_inverse - (tau / gamma) * W_inverse
-    return float(numbers[1]), float(numbers[2]), to_cross, to_within / 2, w, w_noise
+
+    value: float
+    to_log_gamma: float
+    to_W: Array
+    to_C: Array
+    w: Array
+    w_noise: Array
+
+    @classmethod
+    def of(
+        cls, S: Array, b: Array, W: Array, total: Array, n: float, log_gamma: float, tau: float
+    ) -> CollapsedBound | None:
+        """Return the bound, or None if a factorisation fails by rounding; `total` is YᵀY.
+
+        It factorises W = LLᵀ and T = L⁻¹SL⁻ᵀ + γI, which is better conditioned than M = LTLᵀ.
+        """
+        xp = namespace(S)
+        c, t = b.shape
+        gamma = float(np.exp(log_gamma))
+        try:
+            L_inverse = triangular_inverse(xp.linalg.cholesky(W))
+            whitened = L_inverse @ S @ L_inverse.T
+            T_root = xp.linalg.cholesky(whitened + gamma * identity(c, S))
+            M_root = triangular_inverse(T_root) @ L_inverse
+        except (np.linalg.LinAlgError, RuntimeError):  # PyTorch's error is a RuntimeError
+            return None
+
+        # w = M⁻¹b and s² = (YᵀY − bᵀw)/(nt)
+        explained = M_root @ b
+        w = M_root.T @ explained
+        noise = _noise(total, xp.sum(explained**2)) / (n * t)
+        w_noise = w / (noise * t)
+
+        # L = ½ [n log s² + log|T| − c log γ + τ (n − tr W⁻¹S)/γ], log|M| = log|T| + log|W|
+        missed = xp.clip(n - xp.linalg.trace(whitened), min=0.0)
+        log_det = 2 * xp.sum(xp.log(xp.linalg.diagonal(T_root)))
+        value = (n * xp.log(noise) + log_det - c * log_gamma + tau * missed / gamma) / 2
+
+        # ∂L/∂W = ½ (γM⁻¹ − W⁻¹ + γwwᵀ/s² + τW⁻¹SW⁻¹/γ)
+        M_inverse = M_root.T @ M_root
+        W_inverse = L_inverse.T @ L_inverse
+        K = L_inverse.T @ T_root  # KKᵀ = W⁻¹SW⁻¹ + γW⁻¹ costs half a product
+        to_W = gamma * M_inverse - (1 + tau) * W_inverse + gamma * (w @ w_noise.T)
+        to_W = (to_W + (tau / gamma) * (K @ K.T)) / 2
+
+        # ∂L/∂log γ = ½ (γ tr M⁻¹W − c + γwᵀWw/s² − τ (n − tr W⁻¹S)/γ)
+        fitted = xp.sum(M_inverse * W) + xp.sum(w_noise * (W @ w))
+        to_log_gamma = (gamma * fitted - c - tau * missed / gamma) / 2
+
+        # one transfer, because a GPU synchronises at each
+        numbers = to_host(xp.stack([noise, value, to_log_gamma]))
+        if not np.isfinite(numbers).all():
+            return None
+        to_C = M_inverse - (tau / gamma) * W_inverse
+        return cls(float(numbers[1]), float(numbers[2]), to_W, to_C, w, w_noise)
+
+
+def _noise(total: Array, explained: Array) -> Array:
+    """Return YᵀY − bᵀw, which is positive, also where all of y is explained or constant."""
+    xp = namespace(total)
+    least = EXACT * total
+    noise = xp.where(total - explained > least, total - explained, least)
+    return xp.where(noise > 0, noise, xp.ones_like(noise) * EXACT)
+
+
+class CrossGradient(NamedTuple):
+    """Sums over pairs of B = ∂L/∂C ∘ φ': BᵀX (c, q), Bᵀ1 (c,) and Xᵀ diag(B1) X or its diagonal."""
+
+    BX: Array
+    column: Array
+    spread: Array
+
+
+class CrossKernel:
+    """C = k(XA, U), by blocks of rows that several threads compute."""
+
+    def __init__(self, kernel: Radial, rows: TrainingRows, point: Point) -> None:
+        self.kernel = kernel
+        self.rows = rows
+        self.point = point
+        self.blocks: dict[int, tuple[Array, Array]] = {}
+
+        # made once, because the number of threads may change
+        block = max(LEAST_BLOCK, block_bytes(rows.X) // 8) // point.U.shape[0] + 1
+        threads = usable_threads(Budget()) if isinstance(rows.X, np.ndarray) else 1
+        self.plan = Plan(rows.n, min(block, rows.n), threads)
+
+    def moments(self) -> tuple[Array, Array]:
+        """Return S = CᵀC and b = CᵀY, and keep C and φ' of each block."""
+        S, b = self._sum(self._block_moments)
+        return S, b
+
+    def pull_back(self, bound: CollapsedBound) -> CrossGradient:
+        """Return sums of ∂L/∂C ∘ φ' over pairs of a row and a landmark."""
+
+        def of_block(block: slice) -> tuple[Array, ...]:
+            return self._block_gradient(block, bound)
+
+        return CrossGradient(*self._sum(of_block))
+
+    def _sum(self, of_block: Callable[[slice], tuple[Array, ...]]) -> list[Array]:
+        results = run_blocks(of_block, self.rows.n, self.plan)
+        return [reduce(add, part) for part in zip(*results, strict=True)]
+
+    def _block_moments(self, block: slice) -> tuple[Array, ...]:
+        some = self.rows.at(block)
+        C, slope = self.kernel.profile(
+            _squared_distances(map_rows(some.X, self.point.A), self.point.U)
+        )
+        self.blocks[block.start] = C, slope
+        return C.T @ some.weighted(C), C.T @ some.weighted(some.Y)
+
+    def _block_gradient(self, block: slice, bound: CollapsedBound) -> tuple[Array, ...]:
+        xp = namespace(self.rows.X)
+        some = self.rows.at(block)
+        C, slope = self.blocks[block.start]
+        B = C @ bound.to_C
+        B += (C @ bound.w - some.Y) @ bound.w_noise.T
+        B *= slope
+        if some.weights is not None:
+            B *= some.weights[:, None]
+        of_rows = xp.sum(B, axis=1)[:, None]
+        spread = _inner(some.X, some.X * of_rows, self.point.A.ndim == 2)
+        return B.T @ some.X, xp.sum(B, axis=0), spread
 
 
 def _squared_distances(X: Array, U: Array) -> Array:
@@ -183,6 +293,8 @@ def _squared_distances(X: Array, U: Array) -> Array:
     return namespace(X).clip(squared, min=0.0)
 
 
-def _product(X: Array, Y: Array, whole: bool) -> Array:
+def _inner(X: Array, Y: Array, full: bool) -> Array:
     """Return XᵀY, or its diagonal alone."""
-    return X.T @ Y if whole else namespace(X).sum(X * Y, axis=0)
+    if full:
+        return X.T @ Y
+    return namespace(X).sum(X * Y, axis=0)

@@ -14,7 +14,7 @@ from nysboost.features.linear import LinearModel, LinearPredictor
 from nysboost.features.moments import Moments, moments_of
 from nysboost.learn.search import tuning
 from nysboost.learn.search.leaves import Leaves, leaf_rows, map_block
-from nysboost.learn.search.loss import Sample
+from nysboost.learn.search.loss import TrainingRows
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, namespace
 from nysboost.numerics.blocks import row_blocks
@@ -25,7 +25,7 @@ from nysboost.rows.sizes import scan_size
 from nysboost.tables.piecewise import PiecewiseCodes, with_codes
 
 
-def choose_gamma(folds: Sequence[tuple[Moments, Array, Sample, float]]) -> float:
+def choose_gamma(folds: Sequence[tuple[Moments, Array, TrainingRows, float]]) -> float:
     """Return the multiple of γ with the least error on held-out rows, of equal ones the largest.
 
     Of each fold there are moments of training rows, features (h, r) of held-out rows, these rows,
