@@ -75,19 +75,46 @@ def by_quantiles(X: Array) -> Scale:
     return replace(unit_spread(warp(X)), warp=warp)
 
 
-def principal(scaling: Scaling, most: int, X: Array) -> Scale:
-    """Return leading principal components of scaled features, at unit spread on average."""
-    scale = scaling(X)
-    U = arrays.to_host(scale(X[:PRINCIPAL_ROWS, :]))
-    U = U - U.mean(axis=0)
-    n, d = U.shape
-    values, V = np.linalg.eigh(U @ U.T if n < d else U.T @ U)
-    kept = np.flatnonzero(values > CONSTANT * max(values[-1], CONSTANT))[::-1][:most]
-    if len(kept) == 0:
-        return scale
-    directions = U.T @ V[:, kept] / np.sqrt(values[kept]) if n < d else V[:, kept]
-    unit = np.sqrt(values[kept].sum() / (n * len(kept)))
-    return Scale(scale.centre, scale.factor / unit, scale.warp, directions)
+@dataclass(frozen=True)
+class PrincipalComponents:
+    """Coordinates of at most so many leading principal components of scaled features."""
+
+    scaling: Scaling
+    most: int
+
+    def __call__(self, X: Array) -> Scale:
+        """Return the components of rows X, at unit spread on average."""
+        scale = self.scaling(X)
+        U = arrays.to_host(scale(X[:PRINCIPAL_ROWS, :]))
+        U = U - U.mean(axis=0)
+        n, d = U.shape
+
+        # eigenvectors of the smaller one of UUᵀ and UᵀU
+        if n < d:
+            values, V = np.linalg.eigh(U @ U.T)
+        else:
+            values, V = np.linalg.eigh(U.T @ U)
+        least = CONSTANT * max(values[-1], CONSTANT)
+        kept = np.flatnonzero(values > least)[::-1][: self.most]
+        if len(kept) == 0:
+            return scale
+        directions = V[:, kept]
+        if n < d:
+            directions = U.T @ directions / np.sqrt(values[kept])
+
+        unit = np.sqrt(values[kept].sum() / (n * len(kept)))
+        return Scale(scale.centre, scale.factor / unit, scale.warp, directions)
+
+
+@dataclass(frozen=True, eq=False)
+class FixedScale:
+    """Coordinates that do not depend on the sample."""
+
+    scale: Scale
+
+    def __call__(self, X: Array) -> Scale:  # noqa: ARG002
+        """Return the scale."""
+        return self.scale
 
 
 SCALINGS: dict[str, Scaling] = {

@@ -12,7 +12,8 @@ from nysboost.catalogue import METHODS, find_method
 from nysboost.gram import KernelGram
 from nysboost.kernels import Anova
 from nysboost.kernels.scaling import SCALINGS
-from nysboost.learn.search.candidates import Groups, Place, make_candidates, uniform_landmarks
+from nysboost.learn.search.candidates import Place, uniform_landmarks
+from nysboost.learn.search.regimes import Groups, make_candidates
 from nysboost.numerics.arrays import Array, Floats, is_sparse, stack_tables
 from nysboost.numerics.budget import as_bytes
 from nysboost.numerics.messages import format_value, unknown

@@ -20,7 +20,7 @@ from nysboost.learn.margins import (
     scores_of,
 )
 from nysboost.learn.search.data import Data
-from nysboost.learn.search.search import Trial
+from nysboost.learn.search.trial import CandidateTrial
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats
 
@@ -63,14 +63,14 @@ class FittedClassifiers:
 
 
 def fit_in_place_of_squares(
-    loss: str, strengths: Sequence[float], trial: Trial
+    loss: str, strengths: Sequence[float], trial: CandidateTrial
 ) -> FittedClassifiers:
     """Return classifiers whose scores replace those of squared errors, as in `SVC`."""
     objectives = [Objective(LOSSES[loss], C, True, ROUGH) for C in strengths]
     return _choose_strength(objectives, trial, trial.data, refitted=True)
 
 
-def fit_beside_squares(trial: Trial) -> FittedClassifiers:
+def fit_beside_squares(trial: CandidateTrial) -> FittedClassifiers:
     """Return logistic regressions whose scores are added to the logits of squared errors.
 
     They have no intercept, so that far from all landmarks the class frequencies remain. Only rows
@@ -82,7 +82,7 @@ def fit_beside_squares(trial: Trial) -> FittedClassifiers:
 
 
 def _choose_strength(
-    objectives: Sequence[Objective], trial: Trial, data: Data, *, refitted: bool
+    objectives: Sequence[Objective], trial: CandidateTrial, data: Data, *, refitted: bool
 ) -> FittedClassifiers:
     """Fit without each held-out part with every C, and choose the C of the highest accuracy."""
     # each class is a problem against the rest; two classes are a single problem

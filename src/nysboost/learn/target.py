@@ -13,7 +13,7 @@ from nysboost.features.nystrom import Mixture
 from nysboost.gram import Gram, KernelGram, Landmarks
 from nysboost.kernels import Matern
 from nysboost.kernels.metric import Mapped
-from nysboost.learn.search.candidates import make_candidates
+from nysboost.learn.search.regimes import make_candidates
 from nysboost.learn.search.search import run_search
 from nysboost.methods import require_points
 from nysboost.numerics.arrays import Floats, dense, floats_on_host, like, to_host

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from peaks import peak_bytes
 
 import nysboost as nb
-from nysboost.learn.search.candidates import MATERN32
 from nysboost.learn.search.leaves import Leaves, leaf_rows, nearest_variance
+from nysboost.learn.search.regimes import MATERN32
 from nysboost.learn.search.tuning import NEAREST, ROWS_WITH_LEAVES
 from nysboost.numerics.budget import Budget
 from nysboost.numerics.tree import Tree

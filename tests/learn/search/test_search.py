@@ -10,8 +10,9 @@ from sklearn.linear_model import Ridge
 
 import nysboost as nb
 from nysboost.kernels.scaling import SCALINGS
-from nysboost.learn.search.candidates import MATERN32, Solution, make_candidates
+from nysboost.learn.search.candidates import Solution
 from nysboost.learn.search.model import mixture_weights
+from nysboost.learn.search.regimes import MATERN32, make_candidates
 
 QUICK = {"kernel": "matern", "metric": "each", "random_state": 0}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,14 +20,24 @@ from nysboost.rows.array_rows import ArrayRows
 from nysboost.rows.rows import Rows
 from nysboost.tables.piecewise import PiecewiseCodes, with_codes
 
-FOLDS, SAMPLE_SHARE = 5, 4
-"""Number of folds, if there are few rows; rows in memory take a fourth of the working memory (MNIST
-has an error of 1.8 % with a fourth, and 2.1 % with an eighth)."""
+FOLDS = 5
+"""Number of folds, if there are few rows; a fifth is held out at most."""
+
+SAMPLE_SHARE = 4
+"""Rows in memory take a fourth of the working memory (MNIST has an error of 1.8 % with a fourth,
+and 2.1 % with an eighth)."""
 
 
 def uses_folds(n: int) -> bool:
     """Whether n rows are so few that folds are held out in turn."""
     return n <= FOLDS * tuning.HELD_OUT[0]
+
+
+class Split(NamedTuple):
+    """Positions in `Data.order` of training and of held-out rows."""
+
+    train: Indices
+    held: Indices
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,80 +60,151 @@ class Data:
 
     @classmethod
     def draw(
-        cls, rows: Rows, Y: Floats, weights: Floats | None, rng: np.random.Generator, budget: Budget
+        cls,
+        rows: Rows,
+        Y: Floats,
+        weights: Floats | None,
+        rng: np.random.Generator,
+        budget: Budget,
+        *,
+        groups: Indices | None = None,
+        cv: str | None = None,
     ) -> Data:
-        """Draw rows into memory; few rows are sorted first."""
-        least, most = tuning.HELD_OUT
+        """Draw rows into memory, and decide which of them are held out.
+
+        Rows of one of the `groups`, numbers of shape (n,), are held out together. With
+        ``cv="time"`` the rows are in the order of time, and the last ones are held out.
+        """
+        if cv not in (None, "time"):
+            raise ValueError(f'cv must be None or "time", but {cv!r} was given.')
+        if cv is not None and groups is not None:
+            raise ValueError('Held-out rows are chosen by groups or by cv="time", not by both.')
         few = uses_folds(rows.n)
         if few:
             X = arrays.in_float64(arrays.dense(rows.take(slice(None))))
-            X, Y, weights = _sort_rows(X, Y, weights)
-            rows = ArrayRows(X)
-        n, room = rows.n, budget.bytes // SAMPLE_SHARE // (8 * rows.n_features)
-        held = n // FOLDS if few else min(max(n // 10, least), most)
-        order = rng.permutation(n)[: held + max(1, room)]
+            table = SmallTable(X, Y, weights, groups)
+            if cv is None:
+                table = table.sorted()
+            rows, Y, weights, groups = ArrayRows(table.X), table.Y, table.weights, table.groups
         if weights is not None:
-            order = order[weights[order] > 0]
             weights = weights * (np.count_nonzero(weights) / weights.sum())
-        if few:  # as many folds as make enough rows
-            count = min(FOLDS, -(-least // max(held, 1)))
-            sizes = [len(part) for part in np.array_split(order, FOLDS)[:count]]
-            folds = tuple(size for size in sizes if size) if len(order) > 1 else (0,)
+
+        # held-out rows and as many others as memory holds
+        n = rows.n
+        held = _count_held(n)
+        room = held + max(1, budget.bytes // SAMPLE_SHARE // (8 * rows.n_features))
+        if cv == "time":
+            order, folds = _hold_out_last(n, held, room, rng)
+        elif not few:
+            order, folds = _hold_out_part(n, held, room, groups, rng)
         else:
-            folds = (min(held, len(order) // FOLDS),)
+            order, folds = _hold_out_folds(n, held, room, groups, rng)
+        if weights is not None:
+            order, folds = _drop(order, folds, weights <= 0)
+
         stored = arrays.dense(rows.take(np.sort(order)))
         X = arrays.in_float64(arrays.take(stored, np.argsort(np.argsort(order))))
         return cls(rows, Y, weights, order, X, folds, int(rng.integers(2**31)), budget)
 
     @property
+    def uses_folds(self) -> bool:
+        """Whether several parts are held out in turn."""
+        return len(self.folds) > 1
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of targets, t."""
+        return int(self.Y.shape[1])
+
+    @property
     def mass(self) -> Floats:
         """How often each row counts, shape (n,)."""
-        return np.ones(self.rows.n) if self.weights is None else self.weights
+        if self.weights is None:
+            return np.ones(self.rows.n)
+        return self.weights
 
     @cached_property
-    def splits(self) -> list[tuple[Indices, Indices]]:
-        """Positions in `order` of training and held-out rows of each fold."""
-        ends, every = np.cumsum([0, *self.folds]), np.arange(len(self.order))
+    def splits(self) -> list[Split]:
+        """Training and held-out rows of each fold; of too few rows, all are both."""
+        ends = np.cumsum([0, *self.folds])
+        every = np.arange(len(self.order))
         if ends[-1] == 0:
-            return [(every, every)]
-        return [(np.r_[every[:a], every[b:]], every[a:b]) for a, b in pairwise(ends)]
+            return [Split(every, every)]
+        return [
+            Split(np.concatenate([every[:start], every[stop:]]), every[start:stop])
+            for start, stop in pairwise(ends)
+        ]
 
     @cached_property
     def held(self) -> Indices:
         """Held-out rows of all folds, shape (h,)."""
-        return np.asarray(self.order[np.concatenate([held for _, held in self.splits])])
+        return np.asarray(self.order[self._held_positions])
+
+    @cached_property
+    def _held_positions(self) -> Indices:
+        return np.concatenate([split.held for split in self.splits])
+
+    @property
+    def held_rows(self) -> Array:
+        """Held-out rows of all folds, shape (h, d)."""
+        return arrays.take(self.X, self._held_positions)
+
+    def overlaps(self, split: Split) -> bool:
+        """Whether the held-out rows are training rows too, because there are too few."""
+        return len(split.held) == len(self.order)
+
+    def error(self, mean: Floats) -> float:
+        """Return the root mean squared error of held-out predictions, shape (h, t)."""
+        squares = np.mean((self.Y[self.held] - mean) ** 2, axis=1)
+        return float(np.sqrt(np.average(squares, weights=self.mass[self.held])))
 
     def with_codes(self, codes: PiecewiseCodes | None) -> Data:
         """Return the data with codes added to the features, and fewer rows in memory."""
         if codes is None:
             return self
-        most = sum(self.folds) + self.budget.bytes // SAMPLE_SHARE // (8 * len(codes.origins))
-        order, X, rows = self.order[:most], codes(self.X[:most, :]), with_codes(self.rows, codes)
-        return replace(self, rows=rows, order=order, X=X, codes=codes)
+        room = self.budget.bytes // SAMPLE_SHARE // (8 * len(codes.origins))
+        most = sum(self.folds) + room
+        rows = with_codes(self.rows, codes)
+        X = codes(self.X[:most, :])
+        return replace(self, rows=rows, order=self.order[:most], X=X, codes=codes)
 
     def pilot(self, most: int) -> Data:
         """Return data of at most so many training and held-out rows, if there is one split."""
-        if len(self.folds) > 1 or len(self.order) <= most:
+        if self.uses_folds or len(self.order) <= most:
             return self
-        held = min(self.folds[0], most)
-        at = np.r_[:held, self.folds[0] : self.folds[0] + most][: len(self.order)]
-        return self._only(at, (held,))
+        n_held = self.folds[0]
+        held = np.arange(min(n_held, most))
+        train = np.arange(n_held, min(n_held + most, len(self.order)))
+        return self._only(np.concatenate([held, train]), (len(held),))
 
     def in_memory(self, most: int) -> Data:
         """Return data of the rows in memory only, with at most so many training rows."""
-        return self._only(np.arange(min(len(self.order), sum(self.folds) + most)), self.folds)
+        n = min(len(self.order), sum(self.folds) + most)
+        return self._only(np.arange(n), self.folds)
 
     def _only(self, at: Indices, folds: tuple[int, ...]) -> Data:
-        X, there = arrays.take(self.X, at), self.order[at]
+        X = arrays.take(self.X, at)
+        there = self.order[at]
         weights = None if self.weights is None else self.weights[there]
-        few = ArrayRows(X), self.Y[there], weights, np.arange(len(at)), X, folds
-        return Data(*few, self.seed, self.budget, self.codes)
+        return replace(
+            self,
+            rows=ArrayRows(X),
+            Y=self.Y[there],
+            weights=weights,
+            order=np.arange(len(at)),
+            X=X,
+            folds=folds,
+        )
 
     def sample(self, at: Any = slice(None), scale: Scale | None = None) -> TrainingRows:
         """Return some of the rows in memory, scaled if a scale is given."""
-        X, there = arrays.take(self.X, at), self.order[at]
+        X = arrays.take(self.X, at)
+        there = self.order[at]
+        Y = arrays.like(self.Y[there], X)
         weights = None if self.weights is None else arrays.like(self.weights[there], X)
-        return TrainingRows(X if scale is None else scale(X), arrays.like(self.Y[there], X), weights)
+        if scale is not None:
+            X = scale(X)
+        return TrainingRows(X, Y, weights)
 
     def cut(self, U: Array, most: int) -> Tree:
         """Return the tree of the rows in memory, mapped to U, which does not depend on the seed."""
@@ -131,20 +212,134 @@ class Data:
         return Tree.of(mapped, most, int(np.count_nonzero(self.mass)))
 
 
-def _sort_rows(X: Any, Y: Floats, weights: Floats | None) -> tuple[Any, Floats, Floats | None]:
-    """Return the rows sorted, without those of weight 0, and equal rows merged into one.
+# Which rows are held out: numbers of rows, those held out first, and the sizes of the folds
 
-    So the result depends neither on the order of the rows nor on whether a row is repeated or has
-    twice the weight. If many rows are equal, each is repeated instead: held out as one, all rows
-    with a label could be missing from training.
-    """
-    counts = np.ones(X.shape[0]) if weights is None else weights
-    both = np.concatenate([arrays.to_host(X), Y], axis=1)[counts > 0]
-    distinct, group = np.unique(both, axis=0, return_inverse=True)
-    added = np.bincount(group.ravel(), counts[counts > 0], minlength=len(distinct))
-    d, times = X.shape[1], np.round(added).astype(np.intp)
-    times = times // np.gcd.reduce(times) if (times == added).all() else np.ones_like(times)
-    if len(distinct) < tuning.DISTINCT * times.sum() and uses_folds(int(times.sum())):
-        distinct, added = np.repeat(distinct, times, axis=0), np.ones(times.sum())
-    X, Y = arrays.like(distinct[:, :d], X), distinct[:, d:]
-    return X, Y, None if (added == added[0]).all() else added.astype(np.float64)
+
+def _count_held(n: int) -> int:
+    """Return how many of n rows are held out at a time."""
+    if uses_folds(n):
+        return n // FOLDS
+    least, most = tuning.HELD_OUT
+    return min(max(n // 10, least), most)
+
+
+def _hold_out_last(
+    n: int, held: int, room: int, rng: np.random.Generator
+) -> tuple[Indices, tuple[int, ...]]:
+    """Hold out the last rows, in one part."""
+    held = min(held, room // FOLDS)
+    last = n - held + rng.permutation(held)
+    before = rng.permutation(n - held)[: room - held]
+    return np.concatenate([last, before]), (held,)
+
+
+def _hold_out_part(
+    n: int, held: int, room: int, groups: Indices | None, rng: np.random.Generator
+) -> tuple[Indices, tuple[int, ...]]:
+    """Hold out one part of many rows, drawn at random, or whole groups."""
+    if groups is None:
+        order = rng.permutation(n)[:room]
+        return order, (min(held, len(order) // FOLDS),)
+    order, ends = _permute_groups(groups, rng)
+    _require_groups(ends)
+    within = ends[ends <= min(held, room // FOLDS)]
+    held = int(max(ends[0], within.max(initial=0)))
+    others = held + rng.permutation(n - held)
+    return order[np.concatenate([np.arange(held), others])][:room], (held,)
+
+
+def _hold_out_folds(
+    n: int, held: int, room: int, groups: Indices | None, rng: np.random.Generator
+) -> tuple[Indices, tuple[int, ...]]:
+    """Hold out folds of few rows in turn, as many as make enough held-out rows."""
+    if n < 2:
+        return np.arange(n), (0,)
+    order, ends = _permute_groups(np.arange(n) if groups is None else groups, rng)
+    _require_groups(ends)
+    ends = ends[ends <= max(room, ends[1])]
+    order = order[: ends[-1]]
+
+    parts = np.array_split(np.diff(ends, prepend=0), min(FOLDS, len(ends)))
+    sizes = [int(part.sum()) for part in parts]
+    enough = -(-tuning.HELD_OUT[0] // max(held, 1))
+    return order, tuple(sizes[:enough])
+
+
+def _permute_groups(groups: Indices, rng: np.random.Generator) -> tuple[Indices, Indices]:
+    """Return the rows, group after group in random order, and where each group ends."""
+    _, codes, counts = np.unique(groups, return_inverse=True, return_counts=True)
+    drawn = rng.permutation(len(counts))
+    rank = np.argsort(drawn)
+    order = np.argsort(rank[codes], kind="stable")
+    return order, np.cumsum(counts[drawn])
+
+
+def _require_groups(ends: Indices) -> None:
+    if len(ends) < 2:
+        raise ValueError(
+            "All rows are of one group, so that none can be held out: give at least two groups, "
+            "or leave groups out."
+        )
+
+
+def _drop(
+    order: Indices, folds: tuple[int, ...], dropped: np.ndarray[Any, np.dtype[np.bool_]]
+) -> tuple[Indices, tuple[int, ...]]:
+    """Return the order and the sizes of the folds without the rows that are dropped."""
+    kept = ~dropped[order]
+    ends = np.cumsum([0, *folds])
+    sizes = [int(np.count_nonzero(kept[start:stop])) for start, stop in pairwise(ends)]
+    sizes = [size for size in sizes if size > 0]
+    order = order[kept]
+    if len(order) < 2 or not sizes:
+        return order, (0,)
+    return order, tuple(sizes)
+
+
+# Few rows
+
+
+@dataclass(frozen=True, eq=False)
+class SmallTable:
+    """Few rows X (n, d) with targets (n, t), weights (n,) and groups (n,), or None."""
+
+    X: Array
+    Y: Floats
+    weights: Floats | None
+    groups: Indices | None
+
+    def sorted(self) -> SmallTable:
+        """Return the rows sorted, without those of weight 0, and equal rows merged into one.
+
+        So the result depends neither on the order of the rows nor on whether a row is repeated or
+        has twice the weight. Rows of equal X are one group: they are held out together. In a table
+        of few categories they are not, and a row that comes twice stays two rows: held out as one,
+        all rows with a label could be missing from training.
+        """
+        counts = np.ones(self.X.shape[0]) if self.weights is None else self.weights
+        columns = [arrays.to_host(self.X), self.Y]
+        if self.groups is not None:
+            columns.append(self.groups[:, None])
+        table = np.concatenate(columns, axis=1)[counts > 0]
+        rows, group = np.unique(table, axis=0, return_inverse=True)
+        mass = np.bincount(group.ravel(), counts[counts > 0], minlength=len(rows))
+
+        # weights that are whole numbers say how often a row comes
+        times = np.ones(len(rows), dtype=np.intp)
+        if (np.round(mass) == mass).all():
+            times = mass.astype(np.intp)
+            times = times // np.gcd.reduce(times)
+        n = int(times.sum())
+        d = self.X.shape[1]
+        changes = np.any(rows[1:, :d] != rows[:-1, :d], axis=1)
+        equal_X = np.concatenate([[0], np.cumsum(changes)])
+        few_values = equal_X[-1] + 1 < max(FOLDS, tuning.DISTINCT * n)
+        if few_values and uses_folds(n):
+            rows = np.repeat(rows, times, axis=0)
+            equal_X = np.arange(n)
+            mass = np.repeat(mass / times, times)
+
+        t = self.Y.shape[1]
+        groups = equal_X if self.groups is None else rows[:, d + t].astype(np.intp)
+        weights = None if (mass == mass[0]).all() else mass.astype(np.float64)
+        return SmallTable(arrays.like(rows[:, :d], self.X), rows[:, d : d + t], weights, groups)

@@ -119,18 +119,16 @@ def target_loss(
 
     # ∂L/∂C ∘ φ' and ∂L/∂W ∘ φ' are derivatives by squared distances of pairs
     cross = C.pull_back(bound)
-    within = 2 * bound.to_W * W_slope * (1 - eye)  # each landmark is on both sides of W
+    within = 2 * bound.within * W_slope * (1 - eye)  # each landmark is on both sides of W
 
     # ∂‖xA − u‖²/∂u = 2(u − xA)
-    to_U = (copies * cross.column + xp.sum(within, axis=0))[:, None] * U
-    to_U = 2 * (to_U - copies * map_rows(cross.BX, A) - within @ U)
+    column = copies * cross.column + xp.sum(within, axis=0)
+    to_U = column[:, None] * U - copies * map_rows(cross.BX, A) - within @ U
+    to_U = 2 * to_U
 
     # ∂‖xA − u‖²/∂A = 2x(xA − u)ᵀ
-    full = A.ndim == 2
-    from_rows = map_rows(cross.spread, A)
-    if full:
-        from_rows = cross.spread @ A
-    to_A = 2 * copies * (from_rows - _inner(cross.BX, U, full))
+    to_A: Array = map_rows(cross.spread, A) - _inner(cross.BX, U, A.ndim == 2)
+    to_A = 2 * copies * to_A
     if A.ndim == 0:
         to_A = xp.sum(to_A)
     return bound.value / n, Point(to_U / n, to_A / n, bound.to_log_gamma / n)
@@ -156,14 +154,15 @@ def for_landmarks(Z: Array, A: Array, gradient: Point) -> Point:
 class CollapsedBound:
     """L and its derivatives by log γ, W (c, c) and C (n, c).
 
-    With s² for each of t outputs, ∂L/∂C = C `to_C` + (Cw − Y) `w_noise`ᵀ, where `to_C` (c, c) is
-    M⁻¹ − τW⁻¹/γ, and `w_noise` (c, t) is w/(s²t).
+    `within` (c, c) is ∂L/∂W, and ∂L/∂C is C `cross` + (Cw − Y) `w_noise`ᵀ,
+    where `cross` (c, c) is M⁻¹ − τW⁻¹/γ, and `w_noise` (c, t) is w/(s²t),
+    of one s² for each of t outputs.
     """
 
     value: float
     to_log_gamma: float
-    to_W: Array
-    to_C: Array
+    within: Array
+    cross: Array
     w: Array
     w_noise: Array
 
@@ -201,8 +200,8 @@ class CollapsedBound:
         M_inverse = M_root.T @ M_root
         W_inverse = L_inverse.T @ L_inverse
         K = L_inverse.T @ T_root  # KKᵀ = W⁻¹SW⁻¹ + γW⁻¹ costs half a product
-        to_W = gamma * M_inverse - (1 + tau) * W_inverse + gamma * (w @ w_noise.T)
-        to_W = (to_W + (tau / gamma) * (K @ K.T)) / 2
+        within = gamma * M_inverse - (1 + tau) * W_inverse + gamma * (w @ w_noise.T)
+        within = (within + (tau / gamma) * (K @ K.T)) / 2
 
         # ∂L/∂log γ = ½ (γ tr M⁻¹W − c + γwᵀWw/s² − τ (n − tr W⁻¹S)/γ)
         fitted = xp.sum(M_inverse * W) + xp.sum(w_noise * (W @ w))
@@ -212,8 +211,8 @@ class CollapsedBound:
         numbers = to_host(xp.stack([noise, value, to_log_gamma]))
         if not np.isfinite(numbers).all():
             return None
-        to_C = M_inverse - (tau / gamma) * W_inverse
-        return cls(float(numbers[1]), float(numbers[2]), to_W, to_C, w, w_noise)
+        cross = M_inverse - (tau / gamma) * W_inverse
+        return cls(float(numbers[1]), float(numbers[2]), within, cross, w, w_noise)
 
 
 def _noise(total: Array, explained: Array) -> Array:
@@ -275,7 +274,7 @@ class CrossKernel:
         xp = namespace(self.rows.X)
         some = self.rows.at(block)
         C, slope = self.blocks[block.start]
-        B = C @ bound.to_C
+        B = C @ bound.cross
         B += (C @ bound.w - some.Y) @ bound.w_noise.T
         B *= slope
         if some.weights is not None:

@@ -25,20 +25,36 @@ from nysboost.rows.sizes import scan_size
 from nysboost.tables.piecewise import PiecewiseCodes, with_codes
 
 
-def choose_gamma(folds: Sequence[tuple[Moments, Array, TrainingRows, float]]) -> float:
-    """Return the multiple of γ with the least error on held-out rows, of equal ones the largest.
+@dataclass(frozen=True, eq=False)
+class HeldOutFeatures:
+    """What the choice of γ needs of a fold: moments of training rows, features of held-out ones.
 
-    Of each fold there are moments of training rows, features (h, r) of held-out rows, these rows,
-    and the loss's γ.
+    F (h, r) are features of the rows `held`, and `gamma` is the loss's γ.
     """
-    errors = np.zeros(len(tuning.GAMMAS))
-    for train, F, held, gamma in folds:
-        xp, mean, eye = namespace(F), train.mean, arrays.identity(train.FF.shape[0], train.FF)
+
+    train: Moments
+    F: Array
+    held: TrainingRows
+    gamma: float
+
+    def squared_error(self, multiple: float) -> float:
+        """Return the summed squared error of held-out rows with a multiple of γ."""
+        xp = namespace(self.F)
+        train = self.train
+        mean = train.mean
         b = train.FY - train.F[:, None] * mean[None, :]
-        for i, multiple in enumerate(tuning.GAMMAS):
-            w = xp.linalg.solve(train.FF + float(gamma * multiple) * eye, b)
-            squares = xp.mean((held.Y - mean - F @ w) ** 2, axis=1)
-            errors[i] += float(xp.sum(squares if held.weights is None else squares * held.weights))
+        ridge = arrays.identity(train.FF.shape[0], train.FF) * float(self.gamma * multiple)
+        w = xp.linalg.solve(train.FF + ridge, b)
+        squares = (self.held.Y - mean - self.F @ w) ** 2
+        n_outputs = int(squares.shape[1])
+        return float(xp.sum(self.held.weighted(squares))) / n_outputs
+
+
+def choose_gamma(folds: Sequence[HeldOutFeatures]) -> float:
+    """Return the multiple of γ with the least error on held-out rows, of equal ones the largest."""
+    errors = [
+        sum(fold.squared_error(multiple) for fold in folds) for multiple in tuning.GAMMAS.tolist()
+    ]
     return float(tuning.GAMMAS[np.argmin(np.nan_to_num(errors, nan=np.inf))])
 
 
@@ -54,16 +70,24 @@ def mixture_weights(means: Sequence[Floats], truth: Floats, counts: Floats) -> F
     >>> mixture_weights([0 * y, y - 0.1, y + 0.1], y, np.ones(3)).round(2)
     array([0. , 0.5, 0.5])
     """
-    m, root = len(means), np.sqrt(counts / counts.sum())[:, None]
-    R = np.zeros((m, m))  # ‖R w‖ = ‖Σ w_i r_i‖, and thousands of classes take no more memory
+    m = len(means)
+    root = np.sqrt(counts / counts.sum())[:, None]
+
+    # ‖R w‖ = ‖Σ w_i r_i‖, by blocks, so that thousands of classes take no more memory
+    R = np.zeros((m, m))
     for at in row_blocks(len(truth), 8 * m * truth.shape[1]):
-        block = [((mean[at] - truth[at]) * root[at]).ravel() for mean in means]
-        R = triangular_factor(R, np.stack(block, axis=1))
+        residuals = [((mean[at] - truth[at]) * root[at]).ravel() for mean in means]
+        R = triangular_factor(R, np.stack(residuals, axis=1))
     norms = np.sqrt(np.sum(R**2, axis=0))
     scale = max(norms.min(), 1e-12 * norms.max()) or 1.0
-    pull, total = np.sqrt(tuning.SHRINKAGE) * scale, 1e3 * scale  # a heavy row: sum 1, to 1e-6
-    A = np.vstack([R, pull * np.eye(m), np.full((1, m), total)])
-    weights, _ = nnls(A, np.concatenate([np.zeros(len(R)), np.full(m, pull / m), [total]]))
+
+    # non-negative least squares, with a heavy row for Σ w_i = 1, which holds to 1e-6
+    pull = np.sqrt(tuning.SHRINKAGE) * scale
+    heavy = 1e3 * scale
+    A = np.vstack([R, pull * np.eye(m), np.full((1, m), heavy)])
+    b = np.concatenate([np.zeros(len(R)), np.full(m, pull / m), [heavy]])
+    weights, _ = nnls(A, b)
+
     weights = np.where(weights >= tuning.NEGLIGIBLE * weights.sum(), weights, 0.0)
     return np.asarray(weights / weights.sum())
 
@@ -88,24 +112,27 @@ class Member:
     @cached_property
     def predictor(self) -> LinearPredictor:
         """Columns of weight · g and the logits of the logistic regression, in one predictor."""
-        mean, w = self.weight * self.model.mean, self.weight * self.model.w
+        mean = self.weight * self.model.mean
+        w = self.weight * self.model.w
         if self.corrected is not None:
             mean = mean + self.local_weight * (self.corrected.mean - self.model.mean)
             w = w + self.local_weight * (self.corrected.w - self.model.w)
         if self.logistic is not None:
-            concat, logistic = namespace(w).concat, self.logistic
-            mean, w = concat([mean, 0 * logistic[0, :]]), concat([w, logistic], axis=1)
+            xp = namespace(w)
+            mean = xp.concat([mean, 0 * self.logistic[0, :]])
+            w = xp.concat([w, self.logistic], axis=1)
         return LinearPredictor(self.model.features, mean, w)
 
     def predict(self, rows: Any, budget: Budget) -> Array:
         """Return what the member contributes to predictions, (n, t), and to logits, (n, t + k)."""
         rows = with_codes(rows, self.codes)
         found = self.predictor.evaluate(rows, budget)
-        if self.leaves is not None:
-            task = BlockTask("metric", map_block, self.model.kernel, scan_size(rows))
-            local = self.leaves(rows.map(task, 0), budget)
-            found = namespace(found).astype(found, local.dtype, copy=False)
-            found[:, : local.shape[1]] += self.local_weight * local
+        if self.leaves is None:
+            return found
+        mapping = BlockTask("metric", map_block, self.model.kernel, scan_size(rows))
+        local = self.leaves(rows.map(mapping, 0), budget)
+        found = namespace(found).astype(found, local.dtype, copy=False)
+        found[:, : local.shape[1]] += self.local_weight * local
         return found
 
     def variance(self, X: Array, *, seen: bool = False) -> tuple[Array, Array]:
@@ -126,14 +153,15 @@ class Member:
         """Return the member after more rows: landmarks, metric and weights of the mixture stay."""
         if self.weight == 0:  # a logistic regression alone, which stays
             return self
-        rows, model = with_codes(rows, self.codes), self.model
-        added = moments_of(model.features, rows, Y, weights=weights, budget=budget)
-        model = LinearModel.fit(model.features, model.moments + added, model.gamma)
+        rows = with_codes(rows, self.codes)
+        before = self.model
+        added = moments_of(before.features, rows, Y, weights=weights, budget=budget)
+        model = LinearModel.fit(before.features, before.moments + added, before.gamma)
         if self.leaves is None:
             return replace(self, model=model)
         corrected = self.corrected
         if corrected is None:
-            corrected = LinearPredictor(model.features, self.model.mean, self.model.w)
+            corrected = LinearPredictor(before.features, before.mean, before.w)
         task, *aligned = leaf_rows(rows, Y, weights, corrected, self.leaves.tree, budget)
         leaves = self.leaves.add_rows(rows, task, *aligned)
         return replace(self, model=model, leaves=leaves, corrected=corrected)

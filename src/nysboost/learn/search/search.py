@@ -4,27 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
-from typing import TypeAlias
+from functools import cached_property
+from itertools import pairwise
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from nysboost.features.linear import LinearModel, LinearPredictor
-from nysboost.features.moments import Moments, moments_of
-from nysboost.kernels.scaling import Scale
 from nysboost.learn.search import tuning
-from nysboost.learn.search.candidates import Candidate, Groups, Solution, batch_rows
+from nysboost.learn.search.candidates import Candidate, batch_rows
 from nysboost.learn.search.data import Data
-from nysboost.learn.search.leaves import Leaves, leaf_rows, map_block, predict_leaf, rows_per_leaf
-from nysboost.learn.search.model import Member, choose_gamma, mixture_weights
-from nysboost.numerics.arrays import Array, Floats, Indices, namespace, take, to_host
+from nysboost.learn.search.leaves import rows_per_leaf
+from nysboost.learn.search.model import Member, mixture_weights
+from nysboost.learn.search.regimes import Groups
+from nysboost.learn.search.trial import CandidateTrial
+from nysboost.numerics.arrays import Array, Floats, Indices, to_host
 from nysboost.numerics.budget import Budget, keep_freed_memory
 from nysboost.numerics.messages import format_bytes
 from nysboost.numerics.progress import Progress
 from nysboost.rows.rows import Rows
-from nysboost.tables.piecewise import PiecewiseCodes, count_numeric
+from nysboost.tables.piecewise import count_numeric
 
-Notes: TypeAlias = list[tuple[str, float]]  # what was tried, with its held-out error
+Notes: TypeAlias = list[tuple[str, float]]
+"""What was tried, with its held-out error."""
+
+
+class WeighedTrial(NamedTuple):
+    """A trial, its weight in the mixture, and a function that returns its member, fitted once."""
+
+    trial: CandidateTrial
+    weight: float
+    fit_to_all: Callable[[], Member]
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,8 +43,7 @@ class SearchResult:
     truth and mean, of shape (h, t), are targets and predictions by members that had not seen these
     rows; weights (h,) or None say how often each row counts; X (h, d) are the rows, and `variance`
     returns their predictive variances, shape (h, t). `notes` are what was tried, with held-out
-    errors, and `trials` what was selected, each with its weight in the mixture and a function that
-    returns the member fitted to all rows.
+    errors, and `trials` what was selected.
     """
 
     members: Sequence[Member]
@@ -45,7 +53,61 @@ class SearchResult:
     notes: Notes
     X: Array | None = None
     variance: Callable[[], Floats] = lambda: np.ones((0, 1))
-    trials: Sequence[tuple[Trial, float, Callable[[], Member]]] = ()
+    trials: Sequence[WeighedTrial] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutVariance:
+    """The variance of a mixture's predictions for held-out rows X (h, d), as if they were new."""
+
+    members: Sequence[Member]
+    X: Array
+
+    def __call__(self) -> Floats:
+        """Return the variances, shape (h, t)."""
+        parts = [to_host(member.variance(self.X, seen=True)[0]) for member in self.members]
+        return np.asarray(sum(parts))
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How large the parts of a search are.
+
+    `c` landmarks if they are not trained; of trained ones `n_in_folds` without the held-out rows
+    and `n_in_all` in the end; steps of a descent; rows of a leaf, 0 without leaves.
+    """
+
+    c: int
+    n_in_folds: int
+    n_in_all: int
+    steps: int
+    leaf_rows: int
+
+    @classmethod
+    def of(cls, data: Data, c: int, leaf_rows: int) -> Sizes:
+        """Return the sizes for c landmarks at most."""
+        if data.uses_folds:
+            c = min(c, len(np.unique(to_host(data.X), axis=0)))
+            trained = c
+            if leaf_rows:
+                trained = min(c, tuning.PILOT_LANDMARKS)
+            in_folds = min(trained, 2 * tuning.PILOT_LANDMARKS)
+            return cls(c, in_folds, trained, tuning.FIRST_STEPS, leaf_rows)
+
+        c = min(c, len(data.order))
+        trained = c
+        if leaf_rows:
+            enough = data.rows.n // tuning.ROWS_WITH_LEAVES
+            trained = min(c, max(tuning.PILOT_LANDMARKS, enough))
+        return cls(c, trained, trained, tuning.STEPS, leaf_rows)
+
+    def without_held_out(self, candidate: Candidate) -> int:
+        """Return the number of landmarks of a candidate in each fold."""
+        return self.n_in_folds if candidate.trained else self.c
+
+    def with_all(self, candidate: Candidate) -> int:
+        """Return the number of landmarks of a candidate, fitted to all rows."""
+        return self.n_in_all if candidate.trained else self.c
 
 
 def run_search(
@@ -59,6 +121,8 @@ def run_search(
     local: bool | int | str = False,
     budget: Budget,
     work: Progress | None = None,
+    row_groups: Indices | None = None,
+    cv: str | None = None,
 ) -> SearchResult:
     """Return the mixture of candidates that held-out rows prefer.
 
@@ -71,221 +135,154 @@ def run_search(
 
     Y (n, t) are targets on the host, of weights (n,) only ratios matter, and c is the number of
     landmarks. `local` says whether all rows predict in leaves, or with how many rows at most;
-    "auto" does where memory holds them.
+    "auto" does where memory holds them. Held-out rows are chosen at random, or by `row_groups`
+    and `cv`, as in `Data.draw`.
     """
     keep_freed_memory()
-    needed = 8 * (6 * c * c + 2 * c * rows.n_features)
+    _require_memory(c, rows.n_features, budget)
+    work = work or Progress()
+    leaf_rows = rows_per_leaf(local, rows, _mapped_width(rows.n_features) + Y.shape[1], budget)
+    data = Data.draw(rows, Y, weights, rng, budget, groups=row_groups, cv=cv)
+    sizes = Sizes.of(data, c, leaf_rows)
+    groups = _without_codes_of_many_columns(groups, data)
+    _announce(groups, data, sizes, work)
+
+    notes: Notes = []
+    trials = []
+    for group in groups:
+        selected = _select(group, data, sizes, notes, work)
+        n_landmarks = sizes.without_held_out(selected)
+        trials.append(CandidateTrial.fit(selected, data, n_landmarks, sizes.steps, work))
+    trials = _with_leaves(trials, rows, sizes, notes, work)
+    return _mix(trials, data, sizes, notes, work)
+
+
+def _require_memory(c: int, n_features: int, budget: Budget) -> None:
+    """Raise if the matrices of c landmarks do not fit in memory."""
+    needed = 8 * (6 * c * c + 2 * c * n_features)
     if needed > budget.bytes:
-        msg = (
+        raise ValueError(
             f"{c} landmarks need about {format_bytes(needed)} of working memory, but max_memory is "
             f"{format_bytes(budget.bytes)}: ask for fewer landmarks, or allow more memory."
         )
-        raise ValueError(msg)
-    work, t = work or Progress(), Y.shape[1]
-    most = rows_per_leaf(local, rows, min(rows.n_features, tuning.WIDE) + t, budget)
-    data = Data.draw(rows, Y, weights, rng, budget)
-    if count_numeric(data.X) > tuning.WIDE:
-        groups = [group for group in groups if not group[0].codes]
-    folds = len(data.folds) > 1
-    moving = c = min(c, len(np.unique(to_host(data.X), axis=0) if folds else data.order))
-    if most:
-        enough = 0 if folds else data.rows.n // tuning.ROWS_WITH_LEAVES
-        moving = min(c, max(tuning.PILOT_LANDMARKS, enough))
-    steps = tuning.FIRST_STEPS if folds else tuning.STEPS
-    each = steps / tuning.FIRST_STEPS * len(data.folds) + folds + 1
-    work.begin(len(groups) * each + sum(len(group) for group in groups if len(group) > 1))
-    notes: Notes = []
-    trials, width, rhos = [], 0, tuning.RHOS
-    for group in groups:
-        one = _select(group, data, c, most, notes, work)
-        few = min(moving, 2 * tuning.PILOT_LANDMARKS) if folds else moving
-        trials.append(_fit_without(one, data, c if one.place else few, steps, work))
-    for i, trial in enumerate(trials):
-        wider = width + trial.solutions[0].Z.shape[1] + t
-        at_most = min(most, rows_per_leaf("auto", rows, wider, budget))
-        if at_most and trial.candidate.place is None:
-            trials[i] = _score_leaves(trial, rhos, at_most)
-            width, rhos = wider, np.array([trials[i].rho])
-        notes.extend((name, _rmse(data, mean)) for name, mean in trials[i].predictions)
-        work.step(1, f"{notes[-1][0]}: held-out error {notes[-1][1]:.4g}")
-    means = [mean for trial in trials for _, mean in trial.predictions]
-    truth, mass = data.Y[data.held], data.mass[data.held]
-    shares = mixture_weights(means, truth, mass)
-    parts = np.split(shares, np.cumsum([len(trial.predictions) for trial in trials])[:-1])
-    tried = [
-        (
-            trial,
-            float(part.sum()),
-            cache(partial(_fit_to_all, trial, part, c if trial.candidate.place else moving, work)),
-        )
-        for trial, part in zip(trials, parts, strict=True)
-    ]
-    members = [fit_to_all() for _, weight, fit_to_all in tried if weight > 0]
-    X = take(data.X, np.concatenate([held for _, held in data.splits]))
 
-    def variance() -> Floats:
-        return np.asarray(sum(to_host(member.variance(X, seen=True)[0]) for member in members))
 
-    mixed, counts = np.tensordot(shares, means, 1), None if data.weights is None else mass
-    return SearchResult(members, truth, mixed, counts, notes, X, variance, tried)
+def _mapped_width(n_features: int) -> int:
+    """Return the number of coordinates of mapped rows."""
+    return min(n_features, tuning.WIDE)
+
+
+def _without_codes_of_many_columns(groups: Groups, data: Data) -> Groups:
+    """Leave out candidates with codes if too many columns would have them."""
+    if count_numeric(data.X) <= tuning.WIDE:
+        return groups
+    return [group for group in groups if not group[0].codes]
+
+
+def _announce(groups: Groups, data: Data, sizes: Sizes, work: Progress) -> None:
+    """Tell the progress how much work there is, in units of first steps."""
+    descents = sizes.steps / tuning.FIRST_STEPS * len(data.folds)
+    if data.uses_folds:
+        descents += 1  # with all rows
+    first_steps = sum(len(group) for group in groups if len(group) > 1)
+    work.begin(len(groups) * (descents + 1) + first_steps)
 
 
 def _select(
-    group: Sequence[Candidate], data: Data, c: int, most: int, notes: Notes, work: Progress
+    group: Sequence[Candidate], data: Data, sizes: Sizes, notes: Notes, work: Progress
 ) -> Candidate:
     """Return the candidate with the least held-out error after first steps on some rows.
 
     With leaves if the model will have leaves: without, bike and kin40k select the rougher kernel,
     although the smoother one is better.
     """
+    if len(group) == 1:
+        return group[0]
     errors = []
-    for candidate in group if len(group) > 1 else ():
-        count = c if candidate.place else min(c, tuning.PILOT_LANDMARKS)
-        few = data.pilot(batch_rows(count))
-        trial = _fit_without(candidate, few, count, tuning.FIRST_STEPS, Progress())
-        if most and candidate.place is None:
-            trial = _score_leaves(trial, tuning.RHOS, most)
-        name, error = f"{candidate.name}, first steps", _rmse(few, trial.predictions[-1][1])
-        errors.append(error)
-        if candidate.place is None:
-            notes.append((name, error))
+    for candidate in group:
+        c = min(sizes.c, tuning.PILOT_LANDMARKS) if candidate.trained else sizes.c
+        pilot = data.pilot(batch_rows(c))
+        trial = CandidateTrial.fit(candidate, pilot, c, tuning.FIRST_STEPS, Progress())
+        if sizes.leaf_rows and candidate.trained:
+            trial = replace(trial, leaves=trial.score_leaves(tuning.RHOS, sizes.leaf_rows))
+        name = f"{candidate.name}, first steps"
+        if candidate.trained:
+            notes.append((name, trial.error))
+        errors.append(trial.error)
+        work.step(1, f"{name}: held-out error {trial.error:.4g}")
+    return group[int(np.argmin(errors))]
+
+
+def _with_leaves(
+    trials: Sequence[CandidateTrial], rows: Rows, sizes: Sizes, notes: Notes, work: Progress
+) -> list[CandidateTrial]:
+    """Score leaves of the trained candidates, as far as memory holds the rows mapped by each.
+
+    The first one chooses ρ for all.
+    """
+    found = []
+    width = 0
+    rhos = tuning.RHOS
+    for trial in trials:
+        wider = width + trial.n_mapped + trial.data.n_outputs
+        fitting = rows_per_leaf("auto", rows, wider, trial.data.budget)
+        at_most = min(sizes.leaf_rows, fitting)
+        if at_most and trial.candidate.trained:
+            leaves = trial.score_leaves(rhos, at_most)
+            trial = replace(trial, leaves=leaves)
+            rhos = np.array([leaves.rho])
+            width = wider
+        for prediction in trial.predictions:
+            notes.append((prediction.name, trial.data.error(prediction.mean)))
+        name, error = notes[-1]
         work.step(1, f"{name}: held-out error {error:.4g}")
-    return group[int(np.argmin(errors))] if errors else group[0]
+        found.append(trial)
+    return found
 
 
-@dataclass(frozen=True, eq=False)
-class Trial:
-    """A candidate fitted without the held-out rows of each fold, and what it predicts for them.
+@dataclass(eq=False)
+class FinalFit:
+    """A trial's member, fitted to all rows when it is first asked for."""
 
-    `multiple` is γ of the weights in units of the loss's; mean (h, t) are held-out predictions by
-    landmarks, and `local` those with leaves of at most `most` rows, with ρ in the same units.
-    """
+    trial: CandidateTrial
+    shares: Floats
+    c: int
+    work: Progress
 
-    candidate: Candidate
-    data: Data
-    scale: Scale
-    solutions: list[Solution]
-    models: list[LinearModel]
-    multiple: float
-    mean: Floats
-    local: Floats | None = None
-    rho: float = 0.0
-    most: int = 0
+    @cached_property
+    def member(self) -> Member:
+        """The member."""
+        return self.trial.fit_to_all(self.shares, self.c, self.work)
 
-    @property
-    def predictions(self) -> list[tuple[str, Floats]]:
-        """Names and held-out predictions, shape (h, t), of landmarks and with leaves."""
-        name = self.candidate.name
-        both = (name, self.mean), (f"{name}, corrected in leaves", self.local)
-        return [(name, mean) for name, mean in both if mean is not None]
+    def __call__(self) -> Member:
+        """Return the member."""
+        return self.member
 
 
-def _fit_without(candidate: Candidate, data: Data, c: int, steps: int, work: Progress) -> Trial:
-    """Fit a candidate without the held-out rows of each fold, and predict these rows."""
-    if candidate.codes:
-        data = data.with_codes(PiecewiseCodes.of(data.X[: tuning.HELD_OUT[1], :], tuning.CODES))
-    scale = candidate.scaling(data.X)
-    solutions, maps, parts = [], [], []
-    for train, held in data.splits:
-        sample, part = data.sample(train, scale), data.sample(held)
-        found = candidate.start(sample, c, np.random.default_rng(data.seed))
-        found = candidate.descend(found, sample, steps, work)
-        features = found.features(scale)
-        F = features(part.X)
-        sums = moments_of(features, data.rows, data.Y, weights=data.weights, budget=data.budget)
-        if len(held) < len(data.order):
-            sums = sums - Moments.of(F, part.Y, part.weights)
-        solutions.append(found)
-        maps.append(features)
-        parts.append((sums, F, part, found.gamma))
-    multiple, models, means = choose_gamma(parts), [], []
-    for features, (sums, F, _, gamma) in zip(maps, parts, strict=True):
-        models.append(LinearModel.fit(features, sums, gamma * multiple))
-        means.append(to_host(models[-1].predict(F)))
-    return Trial(candidate, data, scale, solutions, models, multiple, np.concatenate(means))
+def _mix(
+    trials: Sequence[CandidateTrial], data: Data, sizes: Sizes, notes: Notes, work: Progress
+) -> SearchResult:
+    """Return the mixture of all predictions that held-out rows prefer, fitted to all rows."""
+    means = [prediction.mean for trial in trials for prediction in trial.predictions]
+    truth = data.Y[data.held]
+    mass = data.mass[data.held]
+    shares = mixture_weights(means, truth, mass)
 
+    weighed = []
+    ends = np.cumsum([0, *(len(trial.predictions) for trial in trials)])
+    for trial, (start, stop) in zip(trials, pairwise(ends), strict=True):
+        own = shares[start:stop]
+        fit = FinalFit(trial, own, sizes.with_all(trial.candidate), work)
+        weighed.append(WeighedTrial(trial, float(own.sum()), fit))
 
-def _score_leaves(trial: Trial, rhos: Floats, most: int) -> Trial:
-    """Add held-out predictions with leaves; some leaves of the first fold choose ρ."""
-    data, found, end = trial.data, [], 0
-    for (_, held), model, solution in zip(data.splits, trial.models, trial.solutions, strict=True):
-        predict = partial(_predict_in_leaves, data, model, held, most)
-        enough = tuning.HELD_OUT[0] // 2 if len(rhos) > 1 else len(held)
-        tried, known = predict(solution.gamma * rhos, enough)
-        start, end, there = end, end + len(held), data.order[held]
-        missed = data.Y[there] - trial.mean[start:end] - tried
-        squares = np.mean(missed[:, known] ** 2, axis=2) @ data.mass[there[known]]
-        best = int(np.argmin(squares))
-        rhos = rhos[best : best + 1]
-        if len(known) < len(held):
-            tried, best = predict(solution.gamma * rhos, len(held))[0], 0
-        found.append(tried[best])
-    local = trial.mean + np.concatenate(found)
-    return replace(trial, local=local, rho=float(rhos[0]), most=most)
-
-
-def _predict_in_leaves(
-    data: Data, model: LinearModel, held: Indices, most: int, rhos: Floats, enough: int
-) -> tuple[Floats, Indices]:
-    """Return corrections of held-out rows by leaves without them, with each ρ: (r, h, t).
-
-    Random leaves are used until they contain `enough` held-out rows, which the second value lists.
-    """
-    weights, U = data.mass.copy(), map_block(model.kernel, data.X)
-    weights[data.order[held]] *= len(held) == len(data.order)
-    tree, H = data.cut(U, most), take(U, held)
-    leaf = tree(H)
-    counts = np.bincount(leaf, minlength=tree.n_leaves)
-    order = np.random.default_rng(0).permutation(tree.n_leaves)
-    asked = np.zeros(tree.n_leaves, dtype=bool)
-    asked[order[: np.searchsorted(np.cumsum(counts[order]), enough) + 1]] = True
-    asked &= counts > 0
-    places = [np.flatnonzero(leaf == j) for j in range(tree.n_leaves)]
-    task, *aligned = leaf_rows(data.rows, data.Y, weights, model, tree, data.budget, asked)
-    work = partial(predict_leaf, replace(model.kernel, metric=None), rhos)
-    found = np.zeros((len(rhos), len(held), data.Y.shape[1]))
-    values = data.rows.group(task, work, [take(H, at) for at in places], *aligned)
-    for at, of_leaf in zip(places, values, strict=True):
-        if of_leaf is not None:
-            found[:, at] = of_leaf
-    return found, np.flatnonzero(asked[leaf])
-
-
-def _descend_with_all(trial: Trial, c: int, work: Progress) -> Solution:
-    """Return the solution with all rows; after folds, the first one extended to c landmarks."""
-    candidate, data, found = trial.candidate, trial.data, trial.solutions[0]
-    if len(data.folds) == 1:
-        return found
-    sample = data.sample(scale=trial.scale)
-    if candidate.place is not None:
-        return candidate.start(sample, c, np.random.default_rng(data.seed))
-    more = np.random.default_rng(data.seed).permutation(sample.n)[: c - found.Z.shape[0]]
-    found = replace(found, Z=namespace(found.Z).concat([found.Z, take(sample.X, more)]))
-    return candidate.descend(found, sample, tuning.FIRST_STEPS, work)
-
-
-def _fit_to_all(trial: Trial, shares: Floats, c: int, work: Progress) -> Member:
-    """Return a candidate's member, fitted to all rows; with zero shares, only its features."""
-    data, found = trial.data, _descend_with_all(trial, c, work)
-    features = found.features(trial.scale)
-    if not shares.any():
-        mean, w = (0 * part for part in (trial.models[0].mean, features.normalization))
-        return Member(LinearPredictor(features, mean, w[:1, :].T + mean), 0.0, data.codes)
-    sums = moments_of(features, data.rows, data.Y, weights=data.weights, budget=data.budget)
-    model = LinearModel.fit(features, sums, found.gamma * trial.multiple)
-    if trial.local is None or shares[1] == 0:
-        return Member(model, float(shares.sum()), data.codes)
-    U = map_block(model.kernel, data.X)
-    kernel, tree = replace(model.kernel, metric=None), data.cut(U, trial.most)
-    error, rho = _rmse(data, trial.local), trial.rho * found.gamma
-    leaves = Leaves.of(kernel, tree, rho, U, data.Y.shape[1], error)
-    del U
-    task, *aligned = leaf_rows(data.rows, data.Y, data.weights, model, tree, data.budget)
-    leaves = leaves.add_rows(data.rows, task, *aligned)
-    return Member(model, float(shares.sum()), data.codes, leaves, float(shares[1]))
-
-
-def _rmse(data: Data, mean: Floats) -> float:
-    """Return the root mean squared error of held-out predictions, shape (h, t)."""
-    squares = np.mean((data.Y[data.held] - mean) ** 2, axis=1)
-    return float(np.sqrt(np.average(squares, weights=data.mass[data.held])))
+    members = [one.fit_to_all() for one in weighed if one.weight > 0]
+    return SearchResult(
+        members=members,
+        truth=truth,
+        mean=np.tensordot(shares, means, 1),
+        weights=None if data.weights is None else mass,
+        notes=notes,
+        X=data.held_rows,
+        variance=HeldOutVariance(members, data.held_rows),
+        trials=weighed,
+    )

@@ -6,9 +6,10 @@ HELD_OUT = (1000, 16384)
 """A tenth of the rows is held out, between these numbers; in five folds if a fifth is fewer than
 the first. Half of the first choose ρ. Housing, 455 rows: .353 with folds, .386 without."""
 
-DISTINCT = 0.9
+DISTINCT = 0.1
 """If fewer than this share of the rows are distinct, as in a table of few categories, equal rows
-are held out one by one, else together: one by one banknote has 1.7 times the log loss."""
+are held out one by one, else together: one by one banknote has 1.7 times the log loss, and 90 %
+intervals of ten rows, each measured four times, cover 64 to 70 %."""
 
 LANDMARKS = 256
 """Default number of landmarks; leaves do what more would (protein with 1024: .496)."""
