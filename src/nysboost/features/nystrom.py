@@ -10,7 +10,7 @@ from nysboost.features.factor import Factor
 from nysboost.features.feature_map import FeatureMap
 from nysboost.gram import NOT_FINITE, Gram, Landmarks, refuse_indefinite
 from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Floats
+from nysboost.numerics.arrays import Array, Floats
 from nysboost.numerics.tolerances import EXHAUSTED, ROUNDING, cutoff
 
 
@@ -34,17 +34,29 @@ def fit_learner(
     xp = arrays.namespace(W)
     if not bool(xp.all(xp.isfinite(W))):
         raise ValueError(NOT_FINITE)
-    roots = arrays.like(np.ones(1) if weights is None else np.sqrt(weights), W)
-    W = roots[:, None] * W * roots
-    eigenvalues, eigenvectors = xp.linalg.eigh(xp.astype((W + W.T) / 2, xp.float64))
-    eigenvalues, eigenvectors = xp.flip(eigenvalues), xp.flip(eigenvectors, axis=1)
+    if weights is None:
+        root = _inverse_root(W, rank, gram.eps)
+    else:
+        D_root = arrays.like(np.sqrt(weights), W)[:, None]
+        root = D_root * _inverse_root(D_root * W * D_root.T, rank, gram.eps)
+    return FeatureMap(gram.kernel, landmarks, xp.astype(root, W.dtype))
+
+
+def _inverse_root(W: Array, rank: int, eps: float) -> Array:
+    """Return U_k Λ_k^(−1/2) of W = U Λ Uᵀ, in float64, without eigenvalues at the rounding level.
+
+    Rounding errors of the entries do not add up with m, so the cut-off does not grow either: eps·m
+    would cut eigenvalues that float32 still knows.
+    """
+    xp = arrays.namespace(W)
+    eigenvalues, U = xp.linalg.eigh(xp.astype((W + W.T) / 2, xp.float64))
+    eigenvalues = xp.flip(eigenvalues)
+    U = xp.flip(U, axis=1)
     refuse_indefinite(eigenvalues)
-    # rounding errors of the entries do not add up with m, so the cut-off does not grow either:
-    # eps·m would cut eigenvalues that float32 still knows
-    kept = eigenvalues[:rank] > cutoff(ROUNDING, gram.eps) * eigenvalues[0]
+
+    kept = eigenvalues[:rank] > cutoff(ROUNDING, eps) * eigenvalues[0]
     k = int(xp.sum(xp.astype(kept, xp.int64)))
-    projection = roots[:, None] * eigenvectors[:, :k] / xp.sqrt(eigenvalues[:k])
-    return FeatureMap(gram.kernel, landmarks, xp.astype(projection, getattr(xp, gram.dtype.name)))
+    return U[:, :k] / xp.sqrt(eigenvalues[:k])
 
 
 def truncate(gram: Gram, learner: FeatureMap, rank: int) -> FeatureMap:
@@ -52,14 +64,14 @@ def truncate(gram: Gram, learner: FeatureMap, rank: int) -> FeatureMap:
 
     With F = C P = Q R and the leading right singular vectors V_k of R, the projection is P V_k.
     """
-    factor = Factor(gram, learner)
-    directions = np.linalg.svd(factor.triangular())[2][:rank].T
-    return learner.times(directions)
+    R = Factor(gram, learner).triangular()
+    _, _, V_transposed = np.linalg.svd(R)
+    return learner.times(V_transposed[:rank].T)
 
 
 def residual_diagonal(gram: Gram, learner: FeatureMap) -> Floats:
     """Return |k(x, x) − k(x, Z) M k(Z, x)|, shape (n,), float64 on the host; rounding is zero."""
-    floor = cutoff(EXHAUSTED * max(1, learner.rank), gram.eps)
-    whole = arrays.floats_on_host(gram.diag())
-    missing = np.abs(whole - Factor(gram, learner).squared_norms())
-    return np.where(missing > floor * whole, missing, 0.0)
+    diagonal = arrays.floats_on_host(gram.diag())
+    missing = np.abs(diagonal - Factor(gram, learner).squared_norms())
+    rounding = cutoff(EXHAUSTED * max(1, learner.rank), gram.eps) * diagonal
+    return np.where(missing > rounding, missing, 0.0)
