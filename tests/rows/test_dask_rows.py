@@ -65,7 +65,7 @@ def test_rows_of_a_group_meet_in_their_order_and_groups_may_have_none(X):
 
 def test_all_rows_at_once_are_refused():
     rows = make_rows(da.zeros((10**9, 2), chunks=(10**6, 2)))
-    with pytest.raises(ValueError, match="rows stay on their workers"):
+    with pytest.raises(ValueError, match="rows of Dask stay on their workers"):
         rows.take(slice(None))
 
 
@@ -81,7 +81,7 @@ def test_only_chunks_with_wanted_rows_are_read_one_at_a_time(X):
 
 
 def test_other_collections_and_columns_of_text_are_refused_with_a_sentence():
-    with pytest.raises(TypeError, match="arrays and data frames are what NysBoost works"):
+    with pytest.raises(TypeError, match="only arrays and data frames are supported"):
         make_rows(db.from_sequence([1, 2]))
     frame = pd.DataFrame({"size": [1.0, 2.0], "town": ["a", "b"]})
     with pytest.raises(ValueError, match=r"no numbers: town\. Leave them out, X.drop"):

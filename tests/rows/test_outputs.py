@@ -146,7 +146,7 @@ def test_out_has_room_for_all_rows_and_may_not_lie_in_the_memory_of_x(fitted):
     with pytest.raises(ValueError, match="out has 500 rows, but there are more rows of X"):
         fitted.transform(blocks_of(points()), out=np.zeros((500, 20), dtype=np.float32))
     X = points(d=20)
-    with pytest.raises(ValueError, match="out lies in the memory of X"):
+    with pytest.raises(ValueError, match="out shares memory with X"):
         nb.StandardNystroem(n_columns=20, random_state=0).fit(X).transform(X, out=X)
 
 

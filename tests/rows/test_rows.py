@@ -133,7 +133,7 @@ def test_rows_that_cannot_be_read_get_a_sentence(tmp_path):
         lambda: make_stream(iter([])): "X is an iterator that gave no block of rows",
         lambda: list(blocks.pieces(5)): r"A block of X has shape \(3,\)",
         lambda: scan_rows(hdf5(points(30) * 1j, tmp_path)): "Complex data not supported",
-        lambda: scan_rows(Foreign()): r"X is a \S*Foreign, but NumPy, PyTorch and CuPy arrays",
+        lambda: scan_rows(Foreign()): r"X is a \S*Foreign, but only NumPy, PyTorch and CuPy arrays",
     }.items():
         with pytest.raises((ValueError, TypeError), match=says):
             call()

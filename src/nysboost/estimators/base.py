@@ -18,7 +18,7 @@ from nysboost.gram import make_gram
 from nysboost.numerics.arrays import Array, OutputLike, TableLike
 from nysboost.numerics.random_state import make_rng
 from nysboost.rows.recognise import is_external, make_rows, make_stream, to_table
-from nysboost.rows.rows import Rows
+from nysboost.rows.rows import RowStream
 from nysboost.settings import Settings
 from nysboost.tables.frames import is_frame
 from nysboost.tables.rows import CHECKS, fit_rows, name_columns, new_rows, refuse_width
@@ -169,7 +169,7 @@ class BaseNystroem(
         self.schema_ = Schema((), self.n_features_in_)
         return X
 
-    def _new_rows(self, X: Any) -> Rows:
+    def _new_rows(self, X: Any) -> RowStream:
         """Return the rows of a table, or of an iterator of tables, with the columns of the fit."""
         if self._precomputed():
             return self._new_kernel_rows(X)

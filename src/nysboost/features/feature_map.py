@@ -20,7 +20,7 @@ from nysboost.numerics.linalg import norms, triangular_inverse
 from nysboost.numerics.tolerances import JITTER, ROUNDING, cutoff
 from nysboost.rows.array_rows import ArrayRows
 from nysboost.rows.recognise import make_stream
-from nysboost.rows.rows import Rows
+from nysboost.rows.rows import RowStream
 
 Encoder: TypeAlias = Callable[[Any], Any]
 """What makes numbers of a table of the user's, and leaves numbers as they are."""
@@ -132,7 +132,7 @@ class FeatureMap:
 
     def write(
         self,
-        rows: Rows,
+        rows: RowStream,
         out: Any = None,
         budget: Budget | None = None,
         counter: EntryCounter | None = None,

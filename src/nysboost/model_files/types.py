@@ -179,7 +179,8 @@ TYPES: tuple[TypeSpec, ...] = (
         "RandomState", np.random.RandomState, lambda r: {"state": r.get_state()}, _random_state
     ),
     # parameters, and parts of approximations and learners
-    *map(dataclass_spec, (Settings, Budget, BlockDiagonal, DroppedRows, Quantiles, Moments)),
+    *map(dataclass_spec, (Settings, Budget, BlockDiagonal, Quantiles, Moments)),
+    attributes_spec(DroppedRows, ("n", "n_features")),
     *map(dataclass_spec, (kernels.Metric, LinearPredictor, LinearModel, Tree, Leaves, Member)),
     *map(dataclass_spec, (PiecewiseCodes, Column, Schema, Codes, Calibration, IntervalScale)),
     # transformers and learners

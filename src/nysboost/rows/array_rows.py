@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, Indices, as_float, take
+from nysboost.numerics.arrays import Array, Floats, Indices, as_float, is_sparse, take
 from nysboost.numerics.blocks import slices
 from nysboost.rows.memory_maps import find_map, release_pages
 from nysboost.rows.rows import Rows
@@ -19,53 +17,78 @@ from nysboost.rows.sizes import TAKEN_ROWS
 
 @dataclass(frozen=True, eq=False)
 class ArrayRows(Rows):
-    """Rows of an array or of a CSR matrix. What has been read of a memory map is given back.
+    """Rows of an array, of a CSR matrix or of a memory map.
 
-    Of a table that is elsewhere `held` has some rows that are here: positions, in rising order,
-    and a table.
+    Attributes
+    ----------
+    data : array of shape (n, d)
+        The table. Pages of a memory map are released after they were read.
+    held : pair of ndarray of shape (s,) and array of shape (s, d), or None
+        Of a table on disk or on a cluster: the numbers of some rows, rising, and these rows.
     """
 
     data: Array
-    sizes: Any = None
+    sizes: Floats | None = None
     held: tuple[Indices, Array] | None = None
 
     def __deepcopy__(self, memo: object) -> ArrayRows:
         return self  # rows are read, never changed
 
+    # cached, because a store may be closed when a model is saved
     @cached_property
-    def n(self) -> int:  # known for good: a store may be closed when a model is saved
+    def n(self) -> int:
+        """Number of rows."""
         return int(self.data.shape[0])
 
     @cached_property
     def n_features(self) -> int:
+        """Number of columns."""
         return int(self.data.shape[1])
 
     @property
     def numbers_per_row(self) -> int:
-        if arrays.is_sparse(self.data):
-            return 2 * -(-int(self.data.nnz) // max(1, self.n))
-        return self.n_features
+        """Numbers that a row takes; the mean over all rows of a sparse matrix."""
+        if not is_sparse(self.data):
+            return self.n_features
+        values_per_row = -(-int(self.data.nnz) // max(1, self.n))
+        return 2 * values_per_row
 
     @cached_property
     def template(self) -> Array:
+        """The first row, in floating point."""
         return self.take(slice(0, 1))
 
     @cached_property
     def in_memory(self) -> bool:
+        """Whether it is no memory map."""
         return find_map(self.data) is None
 
+    def shares_memory(self, array: object) -> bool:
+        """Whether both are NumPy arrays with bytes in common."""
+        both_numpy = isinstance(self.data, np.ndarray) and isinstance(array, np.ndarray)
+        return both_numpy and np.may_share_memory(self.data, array)
+
     def take(self, indices: Indices | slice) -> Array:
+        """Return the rows at `indices` in floating point; of a memory map, some at a time."""
         if self.in_memory or isinstance(indices, slice) or len(indices) <= TAKEN_ROWS:
             return as_float(take(self.data, indices))
-        parts = []  # each row may lie on a page of its own
+
+        parts = []
         for at in slices(0, len(indices), TAKEN_ROWS):
+            # each row may lie on a page of its own
             parts.append(as_float(self.data[indices[at]]))
             release_pages(self.data)
         return np.concatenate(parts)
 
     def pieces(self, size: int) -> Iterator[Array]:
+        """Read all rows once, in order, and release the pages of each piece."""
+        if size >= self.n:
+            yield self.data
+            release_pages(self.data)
+            return
+
         for at in slices(0, self.n, size):
-            piece = self.data if size >= self.n else self.data[at]
+            piece = self.data[at]
             yield piece
             release_pages(piece)
 
@@ -73,6 +96,10 @@ class ArrayRows(Rows):
         """Return the rows at `indices` if all of them are held, else None."""
         if self.held is None:
             return None
+
         known, rows = self.held
-        places = np.minimum(np.searchsorted(known, indices), len(known) - 1)
-        return take(rows, places) if np.array_equal(known[places], indices) else None
+        places = np.searchsorted(known, indices)
+        places = np.minimum(places, len(known) - 1)
+        if not np.array_equal(known[places], indices):
+            return None
+        return take(rows, places)

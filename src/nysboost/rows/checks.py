@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sized
-from typing import Any
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array
+from nysboost.numerics.arrays import Array, dense, entries, to_host
 from nysboost.numerics.magnitudes import all_finite
 
 
@@ -16,19 +15,36 @@ class NotFiniteError(ValueError):
     """A table that has a NaN or an infinity."""
 
 
+class Table(Protocol):
+    """Anything with a shape and a dtype: an array, a sparse matrix, a store, a Dask array."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(n, d)."""
+
+    @property
+    def dtype(self) -> object:
+        """The dtype of its entries."""
+
+
+Block: TypeAlias = object
+"""A table that came out of an iterator, before anything is known of it."""
+
+
 def refuse_non_finite(values: Array, start: int, name: str = "X") -> None:
     """Raise if a table has a NaN or an infinity, and say where; `start` is its first row."""
-    if not all_finite(arrays.entries(values)):
-        table = arrays.to_host(arrays.dense(values))
-        row, column = np.argwhere(~np.isfinite(table))[0]
-        what = "NaN" if np.isnan(table[row, column]) else "infinity"
-        raise NotFiniteError(
-            f"{name} contains {what}, first at row {start + row}, column {column}. "
-            "Remove such rows or fill them in first, with sklearn.impute.SimpleImputer say."
-        )
+    if all_finite(entries(values)):
+        return
+    table = to_host(dense(values))
+    row, column = np.argwhere(~np.isfinite(table))[0]
+    what = "NaN" if np.isnan(table[row, column]) else "infinity"
+    raise NotFiniteError(
+        f"{name} contains {what}, first at row {start + row}, column {column}. "
+        "Remove such rows or fill them in first, for example with sklearn.impute.SimpleImputer."
+    )
 
 
-def refuse_wrong_shape(X: Any, name: str) -> None:
+def refuse_wrong_shape(X: Table, name: str) -> None:
     """Raise if an array has not two axes, or its numbers are complex."""
     refuse_complex(X, name)
     if len(X.shape) != 2:
@@ -38,7 +54,7 @@ def refuse_wrong_shape(X: Any, name: str) -> None:
         )
 
 
-def refuse_empty(table: Any, name: str) -> None:
+def refuse_empty(table: Table, name: str) -> None:
     """Raise if a table has no rows or no columns."""
     if 0 in table.shape:
         what = "sample" if table.shape[0] == 0 else "feature"
@@ -47,21 +63,23 @@ def refuse_empty(table: Any, name: str) -> None:
 
 
 def refuse_unequal(n: int | None, count: int, said: str = "y has {}", name: str = "X") -> None:
-    """Raise if a table of n rows, if that is known, came with more or fewer than so many."""
+    """Raise if something else has `count` rows, and not n; n is None if it is unknown."""
     if n is not None and n != count:
         what = f"{name} has {n} rows, but {said.format(count)}"
         raise ValueError(f"{what}: give as many of one as of the other.")
 
 
-def refuse_complex(X: Any, name: str) -> None:
+def refuse_complex(X: Table, name: str) -> None:
     """Raise if the numbers are complex."""
     if getattr(X.dtype, "kind", None) == "c":
         msg = f"Complex data not supported: {name} has dtype {X.dtype}. Pass real numbers."
         raise ValueError(msg)
 
 
-def has_rows(block: Any) -> bool:
+def has_rows(block: Block) -> bool:
     """Whether a block has rows, or may have: a lazy frame does not say."""
     if hasattr(block, "shape"):
         return bool(block.shape[0])
-    return not isinstance(block, Sized) or len(block) > 0
+    if isinstance(block, Sized):
+        return len(block) > 0
+    return True

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, Floats, Indices, as_float
+from nysboost.numerics.arrays import Array, Floats, Indices, as_float, is_sparse
 from nysboost.numerics.devices import describe_location
 from nysboost.numerics.indices import spaced_indices
 from nysboost.numerics.magnitudes import column_sizes
@@ -28,10 +28,18 @@ from nysboost.numerics.threads import limit_threads
 from nysboost.rows.array_rows import ArrayRows
 from nysboost.rows.checks import refuse_empty, refuse_non_finite, refuse_unequal, refuse_wrong_shape
 from nysboost.rows.driver import PairTask, Task
+from nysboost.rows.groups import GroupedBlock, apply_to_groups
 from nysboost.rows.lazy import as_node, is_lazy
-from nysboost.rows.rows import Blocks, Rows, apply_to_groups
+from nysboost.rows.rows import Rows
 
 T = TypeVar("T")
+Item = TypeVar("Item")
+
+DaskArray: TypeAlias = Any
+"""A Dask array; Dask has no types."""
+
+Delayed: TypeAlias = Any
+"""A value that Dask has not computed yet, or its name in the graph."""
 
 TAKE_BYTES = 2**31  # rows that are brought here at once take no more than this
 HELD_BYTES = 2**27  # so few bytes come here with the scan: some methods take few rows often
@@ -43,22 +51,27 @@ NO_VALUES = np.empty((0, 0), dtype=object)  # shows Dask that a task returns one
 class DaskRows(ArrayRows):
     """Rows of a Dask array that has one chunk of features; n may be unknown (NaN)."""
 
-    data: Any
+    data: DaskArray
     name: str = "X"
     in_memory = False
     lazy = True
 
     @property
     def numbers_per_row(self) -> int:
-        return self.n_features  # of a sparse row at most so many
+        """Numbers that a row takes, at most: sparse chunks take fewer."""
+        return self.n_features
 
     @cached_property
     def template(self) -> Array:
-        meta, shape = self.data._meta, (1, self.n_features)
-        if arrays.is_sparse(meta):
+        """A row of zeros like those of the chunks, from what Dask knows of them."""
+        meta = self.data._meta
+        shape = 1, self.n_features
+        if is_sparse(meta):
             return as_float(csr_matrix(shape, dtype=self.data.dtype))
+
         reference = meta if arrays.is_supported(meta) else np.empty(0, dtype=self.data.dtype)
-        return as_float(arrays.namespace(reference).zeros_like(arrays.empty(shape, reference)))
+        xp = arrays.namespace(reference)
+        return as_float(xp.zeros_like(arrays.empty(shape, reference)))
 
     @cached_property
     def starts(self) -> Indices:
@@ -66,46 +79,66 @@ class DaskRows(ArrayRows):
         return np.cumsum([0, *self.data.chunks[0]])
 
     def count(self) -> DaskRows:
+        """Return the same rows with n known, which computes the sizes of chunks if needed."""
         import dask.array as da
 
         X = self.data
         if not isnan(X.shape[0]):
             return self
-        own = da.Array(X.dask, X.name, X.chunks, meta=X._meta)  # the user's stays as it is
+        # compute_chunk_sizes changes its array: the user's own stays as it is
+        own = da.Array(X.dask, X.name, X.chunks, meta=X._meta)
         return recognise_dask(own.compute_chunk_sizes(), self.name)
 
     # Some of the rows
 
     def take(self, indices: Indices | slice) -> Array:
+        """Bring the rows at `indices` here, in floating point, unless they are held already."""
         if self.held is not None and len(self.held[0]) == self.n:
             return arrays.take(self.held[1], indices)
-        asked = range(*indices.indices(self.n)) if isinstance(indices, slice) else indices
-        size = len(asked) * self.n_features * self.template.dtype.itemsize
-        if size > TAKE_BYTES:
-            raise ValueError(
-                f"{len(asked)} rows of {self.name} were asked for at once, {format_bytes(size)}, "
-                "but Dask's rows stay on their workers. Take a method that looks at a sample, such "
-                f'as "joint", or pass a sample of the rows: {self.name}[::100].compute().'
-            )
-        held = self.take_held(np.asarray(asked, dtype=np.intp))
+
+        if isinstance(indices, slice):
+            indices = np.arange(self.n)[indices]
+        self._refuse_many(len(indices))
+        held = self.take_held(indices)
         if held is not None:
             return held
-        wanted, places = np.unique(asked, return_inverse=True)
-        return self._lazy_rows(wanted).compute()[places] if len(wanted) else self.template[:0]
+        if len(indices) == 0:
+            return self.template[:0]
+
+        wanted, places = np.unique(indices, return_inverse=True)
+        found: Array = self._lazy_rows(wanted).compute()
+        return found[places]
+
+    def _refuse_many(self, count: int) -> None:
+        """Raise if so many rows would not fit here."""
+        size = count * self.n_features * self.template.dtype.itemsize
+        if size > TAKE_BYTES:
+            raise ValueError(
+                f"{count} rows of {self.name} were asked for at once, {format_bytes(size)}, but "
+                "rows of Dask stay on their workers. Use a method that looks at a sample, such as "
+                f'"joint", or pass a sample of the rows: {self.name}[::100].compute().'
+            )
 
     def only(self, indices: Indices) -> Rows:
-        """Return the rows at `indices`, left where they are if in rising order."""
+        """Return the rows at `indices`: left where they are if in rising order, else here."""
         if (np.diff(indices) > 0).all():
             return DaskRows(self._lazy_rows(indices), name=self.name)
         return ArrayRows(self.take(indices))
 
-    def _lazy_rows(self, wanted: Indices) -> Any:
+    def _lazy_rows(self, wanted: Indices) -> DaskArray:
         """Return the rows at `wanted`, in rising order, as a Dask array of few rows."""
         local = self.positions(wanted)
-        chunks, node = (tuple(map(len, local)), (self.n_features,)), as_node(local, "positions")
-        few = self.send(_rows_of_chunk, "sample-rows", chunks, self.template[:0], local=node)
-        # the choice comes after: so a task reads its chunk itself, and no chunk travels
-        return few.blocks[[i for i, at in enumerate(local) if len(at)]]
+        counts = tuple(len(at) for at in local)
+        few = self.send(
+            _rows_of_chunk,
+            "sample-rows",
+            (counts, (self.n_features,)),
+            self.template[:0],
+            local=as_node(local, "positions"),
+        )
+        # chunks without such rows are left out only here: each task reads its own chunk, and no
+        # chunk travels
+        return few.blocks[np.flatnonzero(counts).tolist()]
 
     def positions(self, wanted: Indices) -> list[Indices]:
         """Return where rows, given in rising order, stand in each chunk."""
@@ -115,32 +148,36 @@ class DaskRows(ArrayRows):
     def pieces(self, size: int) -> Iterator[Array]:
         """Bring the rows here, one chunk at a time, as tables of at most `size` rows."""
         for i in range(self.data.numblocks[0]):
-            yield from ArrayRows(self.data.blocks[i].compute()).pieces(size)
+            chunk = self.data.blocks[i].compute()
+            yield from ArrayRows(chunk).pieces(size)
 
     # Passes
 
-    def map(self, task: Task, columns: int, *aligned: Any, out: Any = None) -> Any:
-        """Return the task's results for all blocks of rows, computed when they are asked for."""
+    def map(self, task: Task, columns: int, *aligned: Array, out: object = None) -> DaskArray:
+        """Return the task's results for all blocks of rows, computed when they are needed."""
         if out is not None:
             raise ValueError(
-                "The features of a Dask collection are a Dask array, which says itself where it "
-                "goes: transform(X).to_zarr(path), or dask.array.store(transform(X), out)."
+                "out is for rows in memory or on disk. The features of a Dask collection are a "
+                "Dask array: write that, with transform(X).to_zarr(path) or "
+                "dask.array.store(transform(X), out)."
             )
         task.prepare(self.template)  # which refuses rows that do not fit
-        chunks = self.data.chunks[0], (columns,)
         meta = arrays.empty((0, columns), arrays.dense(self.template))
-        how = {"method": "map", "given": as_node((task, columns), "task"), "otherwise": meta}
-        return self.send(_on_chunk, task.name, chunks, meta, *aligned, **how)
+        chunks = self.data.chunks[0], (columns,)
+        return self._on_chunks("map", task, (task, columns), meta, aligned, chunks, otherwise=meta)
 
-    def fold(self, task: Task, merge: Callable[[T, T], T], *aligned: Any) -> T:
+    def fold(self, task: Task, merge: Callable[[T, T], T], *aligned: Array) -> T:
         """Return the task's results for all blocks of rows, merged by a tree in their order."""
-        how = {"method": "fold", "given": as_node((task, merge), "task"), "otherwise": None}
-        parts = self.send(_on_chunk, task.name, None, NO_VALUES, *aligned, **how)
+        parts = self._on_chunks("fold", task, (task, merge), NO_VALUES, aligned)
         value: T = _merge_on_workers(_delayed(parts), merge)
         return value
 
     def group(
-        self, task: Task, function: Callable[[Any, Array], T], items: Sequence[Any], *aligned: Any
+        self,
+        task: Task,
+        function: Callable[[Item, Array], T],
+        items: Sequence[Item],
+        *aligned: Array,
     ) -> list[T | None]:
         """Return function(item, table) of each group, computed where its rows meet.
 
@@ -148,19 +185,25 @@ class DaskRows(ArrayRows):
         """
         import dask
 
-        parts = min(len(items), self.data.numblocks[0])
-        bounds = np.linspace(0, len(items), parts + 1).astype(np.intp)
-        given = as_node((task, bounds), "task")
-        how = {"method": "sort_blocks", "given": given, "otherwise": [[]] * parts}
-        cut = self.send(_on_chunk, task.name, None, NO_VALUES, *aligned, **how)
-        chunks, work = _delayed(cut), as_node(function, "function")
-        found = [
-            dask.delayed(_apply_to_part)(work, items[a:b], a, [chunk[i] for chunk in chunks])
-            for i, (a, b) in enumerate(pairwise(bounds.tolist()))
-        ]
-        return list(chain(*dask.compute(*found)))
+        # every chunk sorts its rows by groups, and cuts them into parts
+        n_parts = min(len(items), self.data.numblocks[0])
+        bounds = np.linspace(0, len(items), n_parts + 1).astype(np.intp)
+        no_rows: list[list[GroupedBlock]] = [[]] * n_parts
+        cut = self._on_chunks(
+            "sort_blocks", task, (task, bounds), NO_VALUES, aligned, otherwise=no_rows
+        )
 
-    def fold_pairs(self, task: PairTask, merge: Callable[[T, T], T], *aligned: Any) -> T:
+        # a worker applies the function to the groups of one part, of all chunks
+        chunks = _delayed(cut)
+        apply = dask.delayed(_apply_to_part)
+        work = as_node(function, "function")
+        results = []
+        for i, (first, stop) in enumerate(pairwise(bounds.tolist())):
+            parts = [chunk[i] for chunk in chunks]
+            results.append(apply(work, items[first:stop], first, parts))
+        return list(chain(*dask.compute(*results)))
+
+    def fold_pairs(self, task: PairTask, merge: Callable[[T, T], T], *aligned: Array) -> T:
         """Return the merged results for all tiles of pairs of rows: take few, large chunks."""
         import dask
 
@@ -168,32 +211,74 @@ class DaskRows(ArrayRows):
         chunks = list(zip(*map(_delayed, tables), strict=True))
         fold = dask.delayed(_fold_pair)
         work = as_node((task, merge), "task")
-        pairs = combinations_with_replacement(range(len(chunks)), 2)
-        parts = [fold(work, chunks[i], None if i == j else chunks[j]) for i, j in pairs]
+
+        parts = []
+        for i, j in combinations_with_replacement(range(len(chunks)), 2):
+            lower = None if i == j else chunks[j]
+            parts.append(fold(work, chunks[i], lower))
         value: T = _merge_on_workers(parts, merge)
         return value
 
+    def _on_chunks(
+        self,
+        method: str,
+        task: Task,
+        given: tuple[object, ...],
+        meta: Array,
+        aligned: Sequence[Array],
+        chunks: object = None,
+        *,
+        otherwise: object = None,
+    ) -> DaskArray:
+        """Return the results of a method of `ArrayRows` on each chunk, called with `given`.
+
+        `otherwise` is the result of a chunk without rows; `chunks` and `meta` are as in `send`.
+        """
+        node = as_node(given, "task")
+        return self.send(
+            _on_chunk, task.name, chunks, meta, *aligned,
+            method=method, given=node, otherwise=otherwise,
+        )  # fmt: skip
+
     def send(
-        self, function: Callable[..., Any], token: str, chunks: Any, meta: Any, *aligned: Any,
-        **shared: Any,
-    ) -> Any:  # fmt: skip
-        """Return function(chunk, *beside, **shared) of all chunks: lazy, one value each if None."""
+        self,
+        function: Callable[..., object],
+        token: str,
+        chunks: object,
+        meta: Array,
+        *aligned: Array,
+        **shared: Delayed,
+    ) -> DaskArray:
+        """Return function(chunk, *aligned, **shared) of all chunks, not yet computed.
+
+        `chunks` are the sizes of the results and `meta` is an empty one; None is one value each.
+        """
         import dask.array as da
 
-        others, each = map(self.align, aligned), ((1,) * self.data.numblocks[0], (1,))
-        how = {"chunks": chunks or each, "dtype": meta.dtype, "meta": meta, "token": token}
-        return da.map_blocks(function, self.data, *others, **how, **shared)
+        one_each = (1,) * self.data.numblocks[0], (1,)
+        return da.map_blocks(
+            function,
+            self.data,
+            *map(self.align, aligned),
+            chunks=chunks or one_each,
+            dtype=meta.dtype,
+            meta=meta,
+            token=token,
+            **shared,
+        )
 
-    def align(self, other: Any) -> Any:
+    def align(self, other: DaskArray | Array) -> DaskArray:
         """Return a table of n rows as a Dask array with the row chunks of this one."""
         import dask.array as da
 
-        if not is_lazy(other):
-            return da.from_array(other, chunks=(self.data.chunks[0], other.shape[1]))
         sizes = self.data.chunks[0]
+        if not is_lazy(other):
+            return da.from_array(other, chunks=(sizes, other.shape[1]))
+
         if isnan(other.shape[0]) and other.numblocks[0] == len(sizes):
-            # columns of one data frame: where the rows have been counted, these are too
-            other = da.Array(other.dask, other.name, (sizes, *other.chunks[1:]), meta=other._meta)
+            # columns of one data frame: if the rows have been counted, these are too
+            chunks = sizes, *other.chunks[1:]
+            other = da.Array(other.dask, other.name, chunks, meta=other._meta)
         refuse_unequal(self.n, other.shape[0], "{} came with them", self.name)
         return other.rechunk({0: sizes, 1: -1})
 
@@ -205,10 +290,10 @@ def _on_chunk(
     chunk: Array,
     *aligned: Array,
     method: str,
-    given: Any,
-    otherwise: Any,
+    given: tuple[object, ...],
+    otherwise: object,
     block_id: tuple[int, ...],
-) -> Any:
+) -> object:
     """Return what a method of the chunk's rows returns, if there are any; errors say where."""
     if chunk.shape[0] == 0:
         return otherwise
@@ -226,53 +311,69 @@ def _rows_of_chunk(chunk: Array, local: list[Indices], block_id: tuple[int, ...]
     if len(wanted) and wanted[-1] >= chunk.shape[0]:
         raise ValueError(
             f"Chunk {block_id[0]} of a Dask array has {chunk.shape[0]} rows, fewer than the array "
-            "says: give map_blocks the chunks that come of it, or call compute_chunk_sizes()."
+            "says: pass chunks= with the real sizes to map_blocks, or call compute_chunk_sizes()."
         )
     return as_float(chunk[wanted])
 
 
-def _apply_to_part(function: Any, items: Any, first: int, chunks: list[Blocks]) -> list[Any]:
+def _apply_to_part(
+    function: Callable[[Item, Array], T],
+    items: Sequence[Item],
+    first: int,
+    chunks: list[list[GroupedBlock]],
+) -> list[T | None]:
+    """Apply the function to the groups of a part, of which the first has the number `first`."""
+    blocks = [(numbers - first, table) for numbers, table in chain(*chunks)]
     with limit_threads(1):
-        blocks = [(numbers - first, table) for part in chunks for numbers, table in part]
         return apply_to_groups(function, items, blocks)
 
 
-def _fold_pair(work: Any, upper: Sequence[Any], lower: Sequence[Any] | None) -> Any:
-    """Fold over the tiles of two chunks, or of one with itself."""
+def _fold_pair(
+    work: tuple[PairTask, Callable[[T, T], T]],
+    upper: Sequence[Array],
+    lower: Sequence[Array] | None,
+) -> T | None:
+    """Fold over the tiles of two chunks, or of one with itself; `lower` is None for that."""
     task, merge = work
-    if 0 in (upper[0].shape[0], (lower or upper)[0].shape[0]):
+    if upper[0].shape[0] == 0 or (lower is not None and lower[0].shape[0] == 0):
         return None
     with limit_threads(1):
-        left = task.load(task.shared, as_float(upper[0]), *upper[1:])
-        right = task.load(task.shared, as_float(lower[0]), *lower[1:]) if lower else left
-        return reduce(merge, task.run(left, right))
+        left = right = task.load(task.shared, as_float(upper[0]), *upper[1:])
+        if lower is not None:
+            right = task.load(task.shared, as_float(lower[0]), *lower[1:])
+        merged: T = reduce(merge, task.run(left, right))
+        return merged
 
 
-def _delayed(chunks: Any) -> list[Any]:
+def _delayed(chunks: DaskArray) -> list[Delayed]:
     """Return the chunks of an array of one column of them, each as a value to come."""
     return list(chunks.to_delayed()[:, 0])
 
 
-def _merge_on_workers(values: list[Any], merge: Callable[[Any, Any], Any]) -> Any:
+def _merge_on_workers(values: list[Delayed], merge: Callable[[T, T], T]) -> Any:
     """Return the merger of values to come, those that are None left out, by a tree of tasks."""
     import dask
 
     merge_some = dask.delayed(_merge)
     while len(values) > 1:
-        values = [merge_some(merge, values[i : i + MERGED]) for i in range(0, len(values), MERGED)]
+        starts = range(0, len(values), MERGED)
+        values = [merge_some(merge, values[i : i + MERGED]) for i in starts]
     return values[0].compute()
 
 
-def _merge(merge: Callable[[Any, Any], Any], values: Sequence[Any]) -> Any:
+def _merge(merge: Callable[[T, T], T], values: Sequence[T | None]) -> T | None:
+    """Return the merger of values that are not None, or None if all are."""
+    found = [value for value in values if value is not None]
+    if not found:
+        return None
     with limit_threads(1):
-        found = [value for value in values if value is not None]
-        return reduce(merge, found) if found else None
+        return reduce(merge, found)
 
 
 # What the user passed in
 
 
-def recognise_dask(X: Any, name: str) -> DaskRows:
+def recognise_dask(X: DaskArray, name: str) -> DaskRows:
     """Recognise a Dask array or data frame, and check that it is a table of numbers."""
     import dask.array as da
 
@@ -280,8 +381,8 @@ def recognise_dask(X: Any, name: str) -> DaskRows:
         X = _frame_values(X, name)
     if not isinstance(X, da.Array):
         raise TypeError(
-            f"{name} is a {type(X).__module__}.{type(X).__name__}; of Dask's collections, arrays "
-            "and data frames are what NysBoost works with: dask.array.from_delayed makes one."
+            f"{name} is a {type(X).__module__}.{type(X).__name__}, but of Dask's collections only "
+            "arrays and data frames are supported: dask.array.from_delayed makes an array."
         )
     refuse_wrong_shape(X, name)
     if X.dtype.kind not in "fiub":
@@ -291,10 +392,13 @@ def recognise_dask(X: Any, name: str) -> DaskRows:
         msg = f"{name} has an unknown number of columns: call {name}.compute_chunk_sizes() first."
         raise ValueError(msg)
     refuse_empty(X, name)
-    return DaskRows(X if X.numblocks[1] == 1 else X.rechunk({1: -1}), name=name)
+
+    if X.numblocks[1] > 1:
+        X = X.rechunk({1: -1})
+    return DaskRows(X, name=name)
 
 
-def _frame_values(X: Any, name: str) -> Any:
+def _frame_values(X: Any, name: str) -> DaskArray:
     """Return a data frame of numbers as a Dask array; missing values become NaN."""
     from dask.utils import M
 
@@ -302,7 +406,7 @@ def _frame_values(X: Any, name: str) -> Any:
     others = [str(c) for c, kind in zip(X.columns, kinds, strict=True) if kind not in "fiub"]
     if others:
         raise ValueError(
-            f"{name} has columns that are no numbers: {', '.join(others)}. Leave them out, "
+            f"{name} has columns that are not numbers: {', '.join(others)}. Drop them, "
             f"{name}.drop(columns={others}), or encode them."
         )
     narrow = all(kind == np.float32 for kind in X.dtypes)
@@ -310,39 +414,75 @@ def _frame_values(X: Any, name: str) -> Any:
     return X.map_partitions(M.to_numpy, dtype=meta.dtype, na_value=np.nan, meta=meta)
 
 
-Scan: TypeAlias = tuple[Floats, float, Array]
-"""The largest of each column, the first chunk that is not finite, and the rows that are held."""
+# The first look at all rows
 
 
-def survey_rows(rows: DaskRows, sizes: Sequence[int]) -> DaskRows:
+@dataclass(frozen=True)
+class Scan:
+    """What a scan finds in chunks: largest values, the first bad chunk, and sampled rows.
+
+    Attributes
+    ----------
+    sizes : ndarray of shape (d,)
+        The largest absolute value of each column, NaN if there is a NaN.
+    bad_chunk : float
+        The first chunk with NaN or infinity; infinity if there is none.
+    found : array of shape (s, d)
+        The rows that were asked for.
+    """
+
+    sizes: Floats
+    bad_chunk: float
+    found: Array
+
+
+def survey_rows(rows: DaskRows, samples: Sequence[int]) -> DaskRows:
     """Read every chunk once, and hold the rows of evenly spread samples of these sizes."""
     rows = rows.count()
-    held = reduce(np.union1d, [spaced_indices(rows.n, size) for size in (1, *sizes)])
-    if rows.n * rows.n_features * rows.template.dtype.itemsize <= HELD_BYTES:
-        held = np.arange(rows.n)
-    node = as_node(rows.positions(held), "positions")
-    scans = rows.send(_scan_chunk, "survey-rows", None, NO_VALUES, local=node)
-    largest, chunk, found = _merge_on_workers(_delayed(scans), _merge_scans)
-    if chunk < inf:
-        bad = as_float(rows.data.blocks[chunk].compute())
-        refuse_non_finite(bad, int(rows.starts[chunk]), rows.name)
-    if describe_location(found) != describe_location(rows.template):
+    held = _rows_to_hold(rows, samples)
+
+    positions = as_node(rows.positions(held), "positions")
+    scans = rows.send(_scan_chunk, "survey-rows", None, NO_VALUES, local=positions)
+    scan: Scan = _merge_on_workers(_delayed(scans), _merge_scans)
+
+    if scan.bad_chunk < inf:
+        bad = int(scan.bad_chunk)
+        values = as_float(rows.data.blocks[bad].compute())
+        refuse_non_finite(values, int(rows.starts[bad]), rows.name)
+
+    said = describe_location(rows.template)
+    real = describe_location(scan.found)
+    if real != said:
         raise ValueError(
-            f"Dask says that {rows.name} has chunks like {describe_location(rows.template)}, but "
-            f"one is {describe_location(found)}. Say it with meta=, or turn them into NumPy "
-            f"arrays: {rows.name}.map_blocks(numpy.asarray). Dask arrays of PyTorch tensors "
-            "are not supported."
+            f"Dask says that {rows.name} has chunks like {said}, but one is {real}. Pass meta= "
+            f"when the array is made, or make NumPy arrays: {rows.name}.map_blocks(numpy.asarray). "
+            "Dask arrays of PyTorch tensors are not supported."
         )
-    return replace(rows, sizes=largest, held=(held, found))
+    return replace(rows, sizes=scan.sizes, held=(held, scan.found))
+
+
+def _rows_to_hold(rows: DaskRows, samples: Sequence[int]) -> Indices:
+    """Return the numbers of the rows that a scan brings here: all of a small table."""
+    size = rows.n * rows.n_features * rows.template.dtype.itemsize
+    if size <= HELD_BYTES:
+        return np.arange(rows.n)
+    spread = [spaced_indices(rows.n, count) for count in (1, *samples)]
+    return reduce(np.union1d, spread)
 
 
 def _scan_chunk(chunk: Array, local: list[Indices], block_id: tuple[int, ...]) -> Scan:
     """Scan a chunk once: one task does all, so that no chunk has to travel to another."""
-    sizes = column_sizes(as_float(chunk)) if chunk.shape[0] else np.zeros(chunk.shape[1])
-    bad = block_id[0] if not np.isfinite(sizes).all() else inf
-    return sizes, bad, _rows_of_chunk(chunk, local, block_id)
+    sizes = np.zeros(chunk.shape[1])
+    if chunk.shape[0]:
+        sizes = column_sizes(as_float(chunk))
+    bad_chunk = inf if np.isfinite(sizes).all() else block_id[0]
+    return Scan(sizes, bad_chunk, _rows_of_chunk(chunk, local, block_id))
 
 
 def _merge_scans(upper: Scan, lower: Scan) -> Scan:
-    found = arrays.stack_tables([upper[2], lower[2]])
-    return np.maximum(upper[0], lower[0]), min(upper[1], lower[1]), found
+    """Return the scan of the chunks of both."""
+    return Scan(
+        np.maximum(upper.sizes, lower.sizes),
+        min(upper.bad_chunk, lower.bad_chunk),
+        arrays.stack_tables([upper.found, lower.found]),
+    )

@@ -1,6 +1,6 @@
 """The driver: blocks of rows, worked on by several threads, with results in the order of the rows.
 
-A pass reads *pieces* of rows, where they come from a file or go to one, and cuts each piece into
+A pass reads *pieces* of rows, if they come from a file or go to one, and cuts each piece into
 *blocks* that stay in a core's cache. A *task* says what is done to a block. Results are used in
 the order of the rows, so that the number of threads changes no result.
 """
@@ -13,10 +13,9 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
-from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array
+from nysboost.numerics.arrays import Array, is_numpy, take
 from nysboost.numerics.blocks import slices
 from nysboost.numerics.budget import Budget
 from nysboost.numerics.messages import format_bytes
@@ -30,6 +29,12 @@ LEAST_ROWS = 64  # fewer rows than this at a time would leave a matrix product n
 SHARED_ROWS = 256  # with fewer rows for each core, starting threads costs more than they bring
 PIECE_BYTES = 2**26  # a piece of this size is read or written at the full speed of a disk
 
+BlockFunction: TypeAlias = Callable[..., Any]
+"""(block of rows, *the same rows of aligned tables) ↦ the task's result."""
+
+
+# Sizes of a pass
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -42,8 +47,10 @@ class Plan:
     def cut(self, n: int) -> list[slice]:
         """Return blocks of about equal size that cover range(n), as many for each thread."""
         threads = max(1, min(self.threads, n // SHARED_ROWS))
-        count = -(-n // (self.block * threads)) * threads
-        return list(slices(0, n, -(-n // max(1, count)) or 1))
+        rounds = -(-n // (self.block * threads))
+        count = max(1, rounds * threads)
+        size = max(1, -(-n // count))
+        return list(slices(0, n, size))
 
 
 @dataclass(frozen=True)
@@ -60,28 +67,50 @@ class Cost:
 
         Raises a ValueError that says what is needed if not even the smallest block fits.
         """
-        n = ENDLESS if n is None else n
+        if n is None:
+            n = ENDLESS
         least = max(1, min(n, LEAST_ROWS))
-        needed = self.fixed + least * (self.block_row + self.piece_row)
-        if needed > budget.bytes:
-            had, needs = format_bytes(budget.bytes), format_bytes(needed)
-            raise ValueError(
-                f"max_memory of {had} is too small: one block of {least} rows needs {needs}. Raise "
-                "max_memory to that or more, or take fewer landmarks."
-            )
+        self._refuse_small(budget, least)
+
+        # pieces and blocks have half of the memory each
         free = budget.bytes - self.fixed
         for_blocks = free // 2 if self.piece_row else free
+
         fitting = for_blocks // (least * self.block_row + self.thread)
-        usable = usable_threads(budget) if parallel and n >= 2 * SHARED_ROWS else 1
-        threads = max(1, min(usable, fitting, n // SHARED_ROWS))
+        threads = self._threads(n, budget, fitting, parallel=parallel)
         if threads > 1:
-            for_blocks, free = (size - threads * self.thread for size in (for_blocks, free))
-        at_once = min(cache_bytes, for_blocks // threads) // self.block_row
-        block = max(least, min(at_once, -(-n // threads)))
+            for_blocks -= threads * self.thread
+            free -= threads * self.thread
+
+        # a block fits in a core's cache, and each thread has one
+        block_bytes = min(cache_bytes, for_blocks // threads)
+        rows_of_thread = -(-n // threads)
+        block = max(least, min(block_bytes // self.block_row, rows_of_thread))
         if self.piece_row == 0:
             return Plan(max(1, n), block, threads)
-        left = min(PIECE_BYTES * threads, free - threads * block * self.block_row)
-        return Plan(max(least, left // self.piece_row), block, threads)
+
+        piece_bytes = min(PIECE_BYTES * threads, free - threads * block * self.block_row)
+        return Plan(max(least, piece_bytes // self.piece_row), block, threads)
+
+    def _refuse_small(self, budget: Budget, least: int) -> None:
+        """Raise if the memory does not hold the smallest block."""
+        needed = self.fixed + least * (self.block_row + self.piece_row)
+        if needed <= budget.bytes:
+            return
+        raise ValueError(
+            f"max_memory of {format_bytes(budget.bytes)} is too small: one block of {least} rows "
+            f"needs {format_bytes(needed)}. Raise max_memory to that or more, or use fewer "
+            "landmarks."
+        )
+
+    def _threads(self, n: int, budget: Budget, fitting: int, *, parallel: bool) -> int:
+        """Return how many threads share n rows, of which the memory allows `fitting`."""
+        if not parallel or n < 2 * SHARED_ROWS:
+            return 1
+        return max(1, min(usable_threads(budget), fitting, n // SHARED_ROWS))
+
+
+# Running blocks in order
 
 
 def in_order(function: Callable[[T], R], items: Iterable[T], threads: int) -> Iterator[R]:
@@ -89,6 +118,7 @@ def in_order(function: Callable[[T], R], items: Iterable[T], threads: int) -> It
     if threads == 1:
         yield from map(function, items)
         return
+
     waiting: deque[Future[R]] = deque()
     pool = ThreadPoolExecutor(threads, initializer=mark_worker_thread)
     with one_blas_thread(), pool:
@@ -108,49 +138,81 @@ def in_order(function: Callable[[T], R], items: Iterable[T], threads: int) -> It
 def run_blocks(function: Callable[[slice], R], n: int, plan: Plan) -> Iterator[R]:
     """Yield function(block) for slices that cover range(n), in order."""
     blocks = plan.cut(n)
-    return in_order(function, blocks, plan.threads if len(blocks) > 1 else 1)
+    threads = plan.threads if len(blocks) > 1 else 1
+    return in_order(function, blocks, threads)
+
+
+# Tasks
+
+
+class PlannedRows(Protocol):
+    """What a task may ask of the rows to choose the sizes of a pass: see `rows.RowStream`."""
+
+    @property
+    def n(self) -> int | None:
+        """Number of rows, None if unknown."""
+
+    @property
+    def numbers_per_row(self) -> int:
+        """Numbers that a row takes in memory."""
+
+    @property
+    def template(self) -> Array:
+        """One row in floating point."""
 
 
 class Task(ABC):
     """What a pass does to each block of rows. It can be sent to where the rows are.
 
-    `finite` tasks refuse NaN and infinity; those `in_place` leave their result in ``out``.
+    Attributes
+    ----------
+    name : str
+        What Dask's dashboard shows.
+    finite : bool
+        Whether NaN and infinity in the rows are errors.
+    in_place : bool
+        Whether the function writes its result to an argument ``out``.
     """
 
     name: str
-    finite = False
-    in_place = False
+    finite: bool = False
+    in_place: bool = False
 
     @abstractmethod
-    def prepare(self, template: Array) -> Callable[..., Any]:
-        """Return (block, *others) ↦ result for blocks like `template`, once in each process."""
+    def prepare(self, template: Array) -> BlockFunction:
+        """Return the function of blocks like `template`; it is called once in each process."""
 
     @abstractmethod
-    def plan(self, rows: Any, streamed: bool) -> Plan:
+    def plan(self, rows: PlannedRows, streamed: bool) -> Plan:
         """Return the sizes of a pass over rows; `streamed` if rows or results go through files."""
 
     def fuse(self, template: Array, n: int) -> Callable[[Array, Array], bool] | None:  # noqa: ARG002
-        """Return (piece, out) ↦ whether `out` was filled in one go, where a device can do that."""
+        """Return a function that writes the results of a whole piece, or None.
+
+        (piece, out) ↦ whether `out` was filled, by one kernel of a GPU.
+        """
         return None
 
 
 @dataclass(frozen=True)
 class BlockTask(Task):
-    """function(shared, block, *others): a plain function, which can be pickled.
+    """A task made of function(shared, block, *aligned): a plain function, which can be pickled.
 
     Blocks of `size` rows come one after the other, with all of BLAS's threads.
     """
 
     name: str
-    function: Callable[..., Any]
+    function: BlockFunction
     shared: Any = None
     size: int = 2**14
     finite: bool = False
 
-    def prepare(self, template: Array) -> Callable[..., Any]:  # noqa: ARG002
+    def prepare(self, template: Array) -> BlockFunction:  # noqa: ARG002
+        """Return the function with its shared value."""
         return partial(self.function, self.shared)
 
-    def plan(self, rows: Any, streamed: bool) -> Plan:  # noqa: ARG002
+    def plan(self, rows: PlannedRows, streamed: bool) -> Plan:  # noqa: ARG002
+        """Return blocks of `size` rows, one at a time."""
         return Plan(self.size, self.size)
 
 
@@ -158,35 +220,53 @@ class BlockTask(Task):
 class PairTask:
     """What a pass over all pairs of rows does to each tile of the n×n matrix of pairs.
 
-    load(shared, block, *others) returns arrays of as many rows, function(shared, upper, lower) a
-    number or an array from two of these.
+    Attributes
+    ----------
+    load : callable
+        (shared, block, *aligned) ↦ arrays of as many rows as the block.
+    function : callable
+        (shared, upper, lower) ↦ a number or an array, from two of these.
+    size : int
+        Rows that are loaded together.
     """
 
     name: str
     load: Callable[..., tuple[Array, ...]]
-    function: Callable[..., Any]
+    function: BlockFunction
     shared: Any
     size: int
     budget: Budget
 
     def run(self, upper: tuple[Array, ...], lower: tuple[Array, ...]) -> Iterator[Any]:
-        """Yield the results of all tiles of two blocks, or of one with itself, mirrored once."""
+        """Yield the results of all tiles of two blocks, or of one with itself."""
 
-        def work(tile: tuple[slice, slice, int]) -> Any:
-            rows, columns, times = tile
-            left = [arrays.take(part, rows) for part in upper]
-            right = [arrays.take(part, columns) for part in lower]
-            return times * self.function(self.shared, left, right)
+        def work(tile: Tile) -> Any:
+            left = [take(part, tile.rows) for part in upper]
+            right = [take(part, tile.columns) for part in lower]
+            return tile.times * self.function(self.shared, left, right)
 
         tiles = list(_tiles(upper[0].shape[0], lower[0].shape[0], same=upper is lower))
-        parallel = len(tiles) > 1 and arrays.is_numpy(upper[0])
-        return in_order(work, tiles, usable_threads(self.budget) if parallel else 1)
+        parallel = len(tiles) > 1 and is_numpy(upper[0])
+        threads = usable_threads(self.budget) if parallel else 1
+        return in_order(work, tiles, threads)
 
 
-def _tiles(rows: int, columns: int, *, same: bool) -> Iterator[tuple[slice, slice, int]]:
-    """Cut rows × columns into tiles, each with how often it counts."""
-    for tile in slices(0, rows, TILE_ROWS):
+@dataclass(frozen=True)
+class Tile:
+    """Rows and columns of a matrix of pairs; `times` is 2 if its mirror image counts too."""
+
+    rows: slice
+    columns: slice
+    times: int
+
+
+def _tiles(n_rows: int, n_columns: int, *, same: bool) -> Iterator[Tile]:
+    """Cut a matrix into tiles, or its upper triangle if rows and columns are the `same`."""
+    for rows in slices(0, n_rows, TILE_ROWS):
+        first_column = 0
         if same:
-            yield tile, tile, 1
-        for part in slices(tile.stop if same else 0, columns, TILE_COLS):
-            yield tile, part, 2
+            yield Tile(rows, rows, times=1)
+            first_column = rows.stop
+
+        for columns in slices(first_column, n_columns, TILE_COLS):
+            yield Tile(rows, columns, times=2)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+from abc import ABC, abstractmethod
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -17,24 +18,36 @@ from nysboost.rows.memory_maps import find_map, release_pages
 
 MARKED_ROWS = 4096  # marked at a time: many writes are slow, and all rows might not fit
 
+Store: TypeAlias = Any
+"""An HDF5 or Zarr array, or anything else with a shape, a dtype, chunks and slices."""
 
-class Output:
-    """A table of `n_columns` features like `template`, written once, in order, whole or not at all.
 
-    This one is a new array for as many rows as will come; others have a place for them.
+class Output(ABC):
+    """A table of `n_columns` features like `template`, written once and in order.
+
+    The rows are written piece by piece: `room` gives an array, which the caller fills, and `write`
+    takes it. `begin` comes before, and either `finish` or `abandon` at the end.
+
+    Attributes
+    ----------
+    in_memory : bool
+        Whether the rows take no memory beyond what the caller holds already.
+    written : int
+        Number of rows that were written so far.
     """
 
-    in_memory = False
+    in_memory: bool = False
 
     def __init__(self, n_columns: int, template: Array) -> None:
-        self.n_columns, self.template, self.written = n_columns, template, 0
-        self._parts: list[Array] = []
+        self.n_columns = n_columns
+        self.template = template
+        self.written = 0
 
     def begin(self) -> None:
-        """Make ready; whatever is wrong shows before this, or here."""
+        """Make ready, and raise here if the result has no place."""
 
     def room(self, count: int) -> Array:
-        """Return an array for the next `count` rows."""
+        """Return an array for the next `count` rows, to be filled."""
         return empty((count, self.n_columns), self.template)
 
     def write(self, rows: Array) -> None:
@@ -42,74 +55,140 @@ class Output:
         self._put(rows)
         self.written += rows.shape[0]
 
+    @abstractmethod
     def _put(self, rows: Array) -> None:
         """Store rows behind those that were written before."""
+
+    @abstractmethod
+    def finish(self) -> Array:
+        """Return the result, now that all rows are there."""
+
+    def abandon(self) -> None:
+        """Remove or mark an incomplete result; this is called while an error is handled."""
+
+
+class GrowingOutput(Output):
+    """A new array for as many rows as will come."""
+
+    def __init__(self, n_columns: int, template: Array) -> None:
+        super().__init__(n_columns, template)
+        self._parts: list[Array] = []
+
+    def _put(self, rows: Array) -> None:
         self._parts.append(rows)
 
     def finish(self) -> Array:
-        """Return the result, now that all rows are there."""
+        """Return all rows in one array."""
         return namespace(*self._parts).concat(self._parts)
 
-    def abandon(self) -> None:
-        """Leave nothing behind that looks like a whole result, as an error is handled."""
 
+class ArrayOutput(Output):
+    """An array that is filled where it lies; rows that are not reached become NaN."""
 
-class ExistingOutput(Output):
-    """An array that is filled where it lies, or a store; rows that are not reached become NaN."""
-
-    def __init__(self, out: Any, n_columns: int, template: Array) -> None:
+    def __init__(self, out: Array, n_columns: int, template: Array) -> None:
         super().__init__(n_columns, template)
-        self.out: Array = out  # or a store that is written like one
-        self.in_place = not hasattr(out, "chunks")
-        self.in_memory = self.in_place and find_map(out) is None
+        self.out = out
+        self.in_memory = find_map(out) is None
 
     def begin(self) -> None:
         """Claim the disk space of a memory map: a full disk would end the process later."""
         file = find_map(self.out)
-        if file is not None and file.mode != "c" and file.filename is not None:
-            path = Path(file.filename)
-            if path.is_file():  # it may have been removed since it was mapped
-                with path.open("r+b") as handle:
-                    files.reserve(handle.fileno(), path.stat().st_size, path)
+        if file is None or file.mode == "c" or file.filename is None:
+            return
+        path = Path(file.filename)
+        if path.is_file():  # it may have been removed since it was mapped
+            with path.open("r+b") as handle:
+                files.reserve(handle.fileno(), path.stat().st_size, path)
 
     def room(self, count: int) -> Array:
+        """Return the next rows of the array itself."""
         stop = self.written + count
-        if stop > self.out.shape[0]:
-            msg = f"out has {self.out.shape[0]} rows, but there are more rows of X than that."
-            raise ValueError(msg)
-        return self.out[self.written : stop, :] if self.in_place else super().room(count)
+        _refuse_more_rows(stop, self.out)
+        return self.out[self.written : stop, :]
 
     def _put(self, rows: Array) -> None:
-        if self.in_place:
-            release_pages(rows)
-            return
-        start, stop = self.written, self.written + rows.shape[0]
-        try:
-            self.out[start:stop, :] = to_host(rows)
-        except OSError as error:
-            msg = f"Rows {start} to {stop - 1} could not be written to out: {error}"
-            raise OSError(msg) from error
+        release_pages(rows)
 
     def finish(self) -> Array:
-        if self.written < self.out.shape[0]:
-            raise ValueError(
-                f"X ended after {self.written} rows, but out has {self.out.shape[0]}: the rest of "
-                "it has been set to NaN."
-            )
+        """Return the array, if it is full."""
+        _refuse_fewer_rows(self.written, self.out)
         return self.out
 
     def abandon(self) -> None:
-        with suppress(Exception):  # a store that cannot be written: the first error counts
+        """Set the rows that were not reached to NaN."""
+        self.out[self.written :, :] = float("nan")
+
+
+class StoreOutput(Output):
+    """An HDF5 or Zarr array; rows that are not reached become NaN.
+
+    After a write has failed, a store is not written to again: HDF5 may crash on a full disk.
+    """
+
+    def __init__(self, out: Store, n_columns: int, template: Array) -> None:
+        super().__init__(n_columns, template)
+        self.out = out
+        self._failed = False
+
+    def room(self, count: int) -> Array:
+        """Return an array in memory, which is copied to the store when it is full."""
+        _refuse_more_rows(self.written + count, self.out)
+        return super().room(count)
+
+    def _put(self, rows: Array) -> None:
+        start = self.written
+        stop = start + rows.shape[0]
+        try:
+            self.out[start:stop, :] = to_host(rows)
+            self._flush()
+        except (OSError, RuntimeError) as error:  # HDF5 raises either
+            self._failed = True
+            number = getattr(error, "errno", None)
+            msg = f"Rows {start} to {stop - 1} could not be written to out: {error}"
+            raise OSError(number, msg) from error
+
+    def _flush(self) -> None:
+        """Have an HDF5 file write now what it keeps in memory, so that errors are raised here."""
+        file = getattr(self.out, "file", None)
+        if hasattr(file, "flush"):
+            file.flush()
+
+    def finish(self) -> Array:
+        """Return the store, if it is full."""
+        _refuse_fewer_rows(self.written, self.out)
+        filled: Array = self.out
+        return filled
+
+    def abandon(self) -> None:
+        """Set the rows that were not reached to NaN, unless writing itself has failed."""
+        if self._failed:
+            return
+        with suppress(Exception):  # the first error is the one to be shown
             for start in range(self.written, self.out.shape[0], MARKED_ROWS):
                 self.out[start : start + MARKED_ROWS, :] = float("nan")
 
 
+def _refuse_more_rows(stop: int, out: Store) -> None:
+    if stop > out.shape[0]:
+        raise ValueError(f"out has {out.shape[0]} rows, but there are more rows of X than that.")
+
+
+def _refuse_fewer_rows(written: int, out: Store) -> None:
+    if written < out.shape[0]:
+        raise ValueError(
+            f"X ended after {written} rows, but out has {out.shape[0]}: the rest of it has been "
+            "set to NaN."
+        )
+
+
 class NpyOutput(Output):
-    """A .npy file under another name that gets its own when it is whole."""
+    """A .npy file, which gets its name when it is complete."""
 
     def __init__(self, path: Path, n: int | None, n_columns: int, template: Array) -> None:
         super().__init__(n_columns, template)
-        self.path, self._n, self._opened = path, n or 0, ExitStack()
+        self.path = path
+        self._n = n or 0
+        self._opened = ExitStack()
         self._dtype = np.dtype(dtype_name(template))
         self._row_bytes = n_columns * self._dtype.itemsize
 
@@ -142,15 +221,16 @@ class NpyOutput(Output):
             if error.errno not in files.NO_ROOM:
                 raise
             needed = (self.written + rows.shape[0]) * self._row_bytes
-            raise files.disk_full_error(self.path, needed) from error
+            raise files.no_room_error(self.path, needed, error) from error
 
     def finish(self) -> Array:
+        """Give the file its name, and return a memory map of it."""
         self._file.truncate(self._start + self.written * self._row_bytes)
         self._file.seek(0)
         self._write_header(self.written)
         self._opened.close()
-        whole: Array = np.load(self.path, mmap_mode="r")
-        return whole
+        features: Array = np.load(self.path, mmap_mode="r")
+        return features
 
     def abandon(self) -> None:
         """Remove what was written; a file of that name from before stays as it is."""
@@ -161,32 +241,48 @@ class NpyOutput(Output):
 def make_output(out: Any, n: int | None, n_columns: int, template: Array) -> Output:
     """Turn `out`, None, an array, a store or a .npy path, into an output; n may be None."""
     if isinstance(out, str | os.PathLike):
-        path = Path(out)
-        if path.suffix != ".npy":
-            msg = f"Features are written to a .npy file, but out={str(path)!r} was given."
-            raise ValueError(msg)
-        files.refuse_no_place(path)
-        return NpyOutput(path, n, n_columns, template)
+        return _make_file(Path(out), n, n_columns, template)
+    if out is None and n is None:
+        return GrowingOutput(n_columns, template)
     if out is None:
-        if n is None:
-            return Output(n_columns, template)
-        return ExistingOutput(empty((n, n_columns), template), n_columns, template)
-    shape, kind = tuple(getattr(out, "shape", ())), dtype_name(template)
-    if len(shape) != 2 or shape[1] != n_columns or n not in (None, shape[0]):
-        expected = f"({'number of rows' if n is None else n}, {n_columns})"
-        raise ValueError(f"out has shape {shape}, but the features have shape {expected}.")
-    if not hasattr(out, "dtype") or isinstance(out, np.ma.MaskedArray):
-        msg = f"out is a {type(out).__name__}; an array, an HDF5 or Zarr array or a path is needed."
-        raise TypeError(msg)
-    if dtype_name(out) != kind:
-        msg = f"out has dtype {dtype_name(out)}, but the features of {kind} rows are {kind}."
-        raise ValueError(msg)
-    given = ExistingOutput(out, n_columns, template)
-    if given.in_place and describe_location(out) != describe_location(template):
-        raise ValueError(
-            f"out is {describe_location(out)}, but the features are {describe_location(template)}."
-        )
+        return ArrayOutput(empty((n, n_columns), template), n_columns, template)
+
+    _refuse_unfit(out, n, n_columns, template)
+    if hasattr(out, "chunks"):
+        return StoreOutput(out, n_columns, template)
+
+    there = describe_location(out)
+    here = describe_location(template)
+    if there != here:
+        raise ValueError(f"out is {there}, but the features are {here}.")
     if isinstance(out, np.ndarray) and not out.flags.writeable:
         msg = 'out cannot be written to: open the file with mode "r+", or copy the array.'
         raise ValueError(msg)
-    return given
+    return ArrayOutput(out, n_columns, template)
+
+
+def _make_file(path: Path, n: int | None, n_columns: int, template: Array) -> NpyOutput:
+    """Return the output to a .npy file of that name."""
+    if path.suffix != ".npy":
+        msg = f"Features are written to a .npy file, but out={str(path)!r} was given."
+        raise ValueError(msg)
+    files.refuse_no_place(path)
+    return NpyOutput(path, n, n_columns, template)
+
+
+def _refuse_unfit(out: Store, n: int | None, n_columns: int, template: Array) -> None:
+    """Raise if `out` has another shape or dtype than the features, or is no array or store."""
+    shape = tuple(getattr(out, "shape", ()))
+    if len(shape) != 2 or shape[1] != n_columns or n not in (None, shape[0]):
+        rows = "number of rows" if n is None else n
+        raise ValueError(
+            f"out has shape {shape}, but the features have shape ({rows}, {n_columns})."
+        )
+    if not hasattr(out, "dtype") or isinstance(out, np.ma.MaskedArray):
+        msg = f"out is a {type(out).__name__}; an array, an HDF5 or Zarr array or a path is needed."
+        raise TypeError(msg)
+
+    kind = dtype_name(template)
+    if dtype_name(out) != kind:
+        msg = f"out has dtype {dtype_name(out)}, but the features of {kind} rows are {kind}."
+        raise ValueError(msg)

@@ -1,191 +1,263 @@
-"""Rows wherever they are, the passes over them, and the only place that knows how they are stored.
+"""What a table of rows is: the abstract base classes, and the passes that all tables share.
 
-Every kind of rows has the members of `Rows`, which says what they mean.
+`RowStream` can be read once, `Rows` any number of times and in any order. How rows are stored is
+known to their subclasses alone.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
-from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, Indices, as_float, convert_like, take
+from nysboost.numerics.arrays import (
+    Array,
+    Floats,
+    Indices,
+    as_float,
+    convert_like,
+    dense,
+    stack_tables,
+    take,
+)
 from nysboost.numerics.blocks import slices
 from nysboost.rows.checks import refuse_non_finite, refuse_unequal
-from nysboost.rows.driver import PairTask, Plan, Task, run_blocks
+from nysboost.rows.driver import BlockFunction, PairTask, Plan, Task, run_blocks
+from nysboost.rows.groups import GroupedBlock, apply_to_groups, cut_blocks, sort_by_group
 from nysboost.rows.lazy import gather
 from nysboost.rows.outputs import Output, make_output
 from nysboost.rows.sizes import ENDLESS
 
 T = TypeVar("T")
-Blocks: TypeAlias = list[tuple[Indices, Array]]
-"""Of each block of rows, numbers of groups in rising order, and a table of as many rows."""
+Item = TypeVar("Item")
 
 
-class Rows:
-    """A table of n points of which rows are taken, never the whole, and passes over them.
+class RowStream(ABC):
+    """A table of n rows and d columns that can be read once, from the first row to the last.
 
-    They are read here, piece by piece: arrays, memory maps, stores, iterators; all but Dask's.
-
-    `sizes`, (d,), are the largest in each column, where `scan_rows` has looked; `lazy` rows come
-    when they are asked for: Dask's, and those of an iterator.
+    Attributes
+    ----------
+    lazy : bool
+        Whether rows are computed when they are read: those of Dask and of an iterator.
     """
 
     lazy: bool = False
-    sizes: Any = None
 
-    if TYPE_CHECKING:  # which every kind of rows has; a view leaves some to the rows that it shows
+    @property
+    @abstractmethod
+    def n(self) -> int | None:
+        """Number of rows; None if it is known only at the end."""
 
-        @property
-        def in_memory(self) -> bool:
-            """Whether rows take no memory that the caller does not hold already."""
+    @property
+    @abstractmethod
+    def n_features(self) -> int:
+        """Number of columns, d."""
 
-        @property
-        def n(self) -> int:
-            """Number of rows; None if only the end will tell."""
+    @property
+    @abstractmethod
+    def numbers_per_row(self) -> int:
+        """Numbers that a row takes in memory: d, or values and positions of a sparse row."""
 
-        @property
-        def n_features(self) -> int:
-            """Number of columns."""
+    @property
+    @abstractmethod
+    def template(self) -> Array:
+        """One row in floating point, shape (1, d): an example of namespace, device and dtype."""
 
-        @property
-        def numbers_per_row(self) -> int:
-            """How many numbers a row takes; of a sparse one, also those that say where."""
+    @property
+    @abstractmethod
+    def in_memory(self) -> bool:
+        """Whether reading the rows takes no memory beyond what the caller holds already."""
 
-        @property
-        def template(self) -> Array:
-            """One row in floating point: it shows the namespace, the device and the dtype."""
+    @abstractmethod
+    def pieces(self, size: int) -> Iterator[Array]:
+        """Read all rows once, in order, as tables of about `size` rows in their own dtype."""
 
-        def take(self, indices: Indices | slice) -> Array:
-            """Return the rows at `indices` in floating point, shape (len(indices), d)."""
-
-        def pieces(self, size: int) -> Iterator[Array]:
-            """Read all rows once, in order, as tables of about `size` rows, in their own dtype."""
-
-    def only(self, indices: Indices) -> Rows:
-        """Return the rows at `indices` as rows of their own, which are taken when asked for."""
-        return SelectedRows(self, indices)
-
-    def count(self) -> Rows:
-        """Return the rows with n known: of lazy ones it may not be."""
-        return self
+    def shares_memory(self, array: object) -> bool:  # noqa: ARG002
+        """Whether writing to the array would change these rows."""
+        return False
 
     def map(self, task: Task, columns: int, *aligned: Array, out: Any = None) -> Array:
-        """Return the task's results for all blocks of rows, one below the other."""
-        function = task.prepare(self.template)
-        if not task.in_place:
-            plan = task.plan(self, not self.in_memory)
-            return arrays.stack_tables(list(self._run(task, function, plan, aligned)))
-        both = (getattr(self, "data", None), out)
-        if all(isinstance(part, np.ndarray) for part in both) and np.may_share_memory(*both):
-            raise ValueError("out lies in the memory of X: give it memory of its own.")
-        output = make_output(out, self.n, columns, arrays.dense(self.template))
-        plan = task.plan(self, not (self.in_memory and output.in_memory))
+        """Return the task's results for all blocks of rows, stacked: shape (n, columns).
+
+        Parameters
+        ----------
+        task : Task
+            What is done to a block.
+        columns : int
+            Columns of a result.
+        *aligned : arrays of shape (n, ...)
+            Tables whose rows belong to these; the task gets the same rows of each.
+        out : array, store, path or None
+            Where the results of a task that is `in_place` are written; None is a new array.
+        """
+        ready = self._prepare(task, aligned)
+        if task.in_place:
+            return self._map_into(ready, columns, out)
+
+        plan = task.plan(self, streamed=not self.in_memory)
+        return stack_tables(list(self._results(ready, plan)))
+
+    def fold(self, task: Task, merge: Callable[[T, T], T], *aligned: Array) -> T:
+        """Return the task's results for all blocks of rows, merged in the order of the rows."""
+        ready = self._prepare(task, aligned)
+        plan = task.plan(self, streamed=not self.in_memory)
+        merged: T = reduce(merge, self._results(ready, plan))
+        return merged
+
+    def _prepare(self, task: Task, aligned: Sequence[Array]) -> _PreparedTask:
+        """Return the task, ready for blocks of these rows and of aligned tables."""
+        for other in aligned:
+            refuse_unequal(self.n, other.shape[0], "{} came with them")
+        template = self.template
+        return _PreparedTask(task, task.prepare(template), template, aligned)
+
+    def _map_into(self, ready: _PreparedTask, columns: int, out: object) -> Array:
+        """Write the task's results to `out`, and return it."""
+        if self.shares_memory(out):
+            raise ValueError("out shares memory with X: pass an array with its own memory.")
+
+        output = make_output(out, self.n, columns, dense(self.template))
+        plan = ready.task.plan(self, streamed=not (self.in_memory and output.in_memory))
+
         output.begin()
         try:
-            deque(self._run(task, function, plan, aligned, output), maxlen=0)
+            self._fill(output, ready, plan)
             return output.finish()
         except BaseException:
             output.abandon()
             raise
 
-    def fold(self, task: Task, merge: Callable[[T, T], T], *aligned: Array) -> T:
-        """Return the task's results for all blocks of rows, merged in the order of the rows."""
-        plan = task.plan(self, not self.in_memory)
-        merged: T = reduce(merge, self._run(task, task.prepare(self.template), plan, aligned))
-        return merged
+    def _fill(self, output: Output, ready: _PreparedTask, plan: Plan) -> None:
+        """Write the task's results to an output, piece by piece."""
+        fused = ready.task.fuse(self.template, self.n or ENDLESS)
+
+        for start, piece in self._numbered_pieces(plan.piece):
+            space = output.room(piece.shape[0])
+            if fused is None or not fused(as_float(piece), space):
+                deque(ready.run(piece, start, plan, space), maxlen=0)
+            output.write(space)
+
+    def _results(self, ready: _PreparedTask, plan: Plan) -> Iterator[Any]:
+        """Yield the task's result for each block of rows, in order."""
+        for start, piece in self._numbered_pieces(plan.piece):
+            yield from ready.run(piece, start, plan)
+
+    def _numbered_pieces(self, size: int) -> Iterator[tuple[int, Array]]:
+        """Yield each piece of rows with the number of its first row."""
+        start = 0
+        for piece in self.pieces(size):
+            yield start, piece
+            start += piece.shape[0]
+
+
+class Rows(RowStream):
+    """A table of n rows and d columns that is read in subsets and passes, never loaded whole.
+
+    Attributes
+    ----------
+    sizes : ndarray of shape (d,) or None
+        The largest absolute value in each column, if `scan_rows` has read the table.
+    """
+
+    sizes: Floats | None = None
+
+    @property
+    @abstractmethod
+    def n(self) -> int:
+        """Number of rows."""
+
+    @abstractmethod
+    def take(self, indices: Indices | slice) -> Array:
+        """Return the rows at `indices` in floating point, shape (len(indices), d)."""
+
+    def only(self, indices: Indices) -> Rows:
+        """Return the rows at `indices` as a table, whose rows are read when they are needed."""
+        return SelectedRows(self, indices)
+
+    def count(self) -> Rows:
+        """Return the same table with n known; a lazy table may have to compute it."""
+        return self
 
     def group(
-        self, task: Task, function: Callable[[Any, Array], T], items: Sequence[Any], *aligned: Array
+        self,
+        task: Task,
+        function: Callable[[Item, Array], T],
+        items: Sequence[Item],
+        *aligned: Array,
     ) -> list[T | None]:
-        """Return function(item, table) of each group of rows: as many as there are items.
+        """Return function(item, table) for each group of rows.
 
-        The task returns numbers of groups, and a table of as many rows, for each block. A group's
-        table has its rows in their order; of a group without rows the result is None.
+        The task returns, for each block, the number of each row's group and a table of as many
+        rows. There are as many groups as items. A group's table has its rows in their order; the
+        result of a group without rows is None.
         """
-        everything = np.array([0, len(items)])
-        return apply_to_groups(function, items, *self.sort_blocks(task, everything, *aligned))
+        one_part = np.array([0, len(items)])
+        (blocks,) = self.sort_blocks(task, one_part, *aligned)
+        return apply_to_groups(function, items, blocks)
 
-    def sort_blocks(self, task: Task, bounds: Indices, *aligned: Array) -> list[Blocks]:
-        """Return what the task returns for each block, sorted by groups, and cut at bounds."""
-        plan, found = task.plan(self, not self.in_memory), []
-        for numbers, table in self._run(task, task.prepare(self.template), plan, aligned):
-            order = np.argsort(numbers, kind="stable")
-            found.append((numbers[order], take(table, order)))
-        return cut_blocks(found, bounds)
+    def sort_blocks(self, task: Task, bounds: Indices, *aligned: Array) -> list[list[GroupedBlock]]:
+        """Return the task's results for each block, sorted by groups and cut at `bounds`."""
+        ready = self._prepare(task, aligned)
+        plan = task.plan(self, streamed=not self.in_memory)
+        results = self._results(ready, plan)
+        return cut_blocks([sort_by_group(*result) for result in results], bounds)
 
     def fold_pairs(self, task: PairTask, merge: Callable[[T, T], T], *aligned: Array) -> T:
         """Return the task's results for all tiles of the n×n matrix of pairs of rows, merged."""
-
-        def load(at: slice) -> tuple[Array, ...]:
-            block = convert_like(self.template, as_float(self.take(at)))
-            return task.load(task.shared, block, *(other[at, ...] for other in aligned))
-
-        def results() -> Iterator[Any]:
-            for strip in slices(0, self.n, task.size):
-                upper = load(strip)
-                yield from task.run(upper, upper)
-                for part in slices(strip.stop, self.n, task.size):
-                    yield from task.run(upper, load(part))
-
-        merged: T = reduce(merge, results())
+        merged: T = reduce(merge, self._tiles(task, aligned))
         return merged
 
-    def _run(
-        self, task: Task, function: Any, plan: Plan, aligned: Any, output: Output | None = None
-    ) -> Iterator[Any]:
-        """Yield the function's result for each block of rows, in order; or fill the output."""
-        for other in aligned:
-            refuse_unequal(self.n, other.shape[0], "{} came with them")
-        fused = None if output is None else task.fuse(self.template, self.n or ENDLESS)
-        start = 0
-        for piece in self.pieces(plan.piece):
-            space: Any = None if output is None else output.room(piece.shape[0])
+    def _tiles(self, task: PairTask, aligned: Sequence[Array]) -> Iterator[Any]:
+        """Yield the task's results for the tiles on and above the diagonal, strip by strip."""
+        for strip in slices(0, self.n, task.size):
+            upper = self._load(task, strip, aligned)
+            yield from task.run(upper, upper)
 
-            def work(at: slice, piece: Array = piece, space: Any = space, row: int = start) -> Any:
-                block = convert_like(self.template, as_float(take(piece, at)))
-                if task.finite:  # the first look at these rows
-                    refuse_non_finite(block, row + at.start)
-                others = (other[row + at.start : row + at.stop, ...] for other in aligned)
-                into = {} if space is None else {"out": space[at, :]}
-                return function(block, *others, **into)
+            for part in slices(strip.stop, self.n, task.size):
+                yield from task.run(upper, self._load(task, part, aligned))
 
-            if fused is None or not fused(as_float(piece), space):
-                yield from run_blocks(work, piece.shape[0], plan)
-            if output is not None:
-                output.write(space)
-            start += piece.shape[0]
+    def _load(self, task: PairTask, at: slice, aligned: Sequence[Array]) -> tuple[Array, ...]:
+        """Return what a task over pairs needs of some rows."""
+        block = convert_like(self.template, as_float(self.take(at)))
+        return task.load(task.shared, block, *(other[at, ...] for other in aligned))
 
     gather = staticmethod(gather)
 
 
-def apply_to_groups(
-    function: Callable[[Any, Array], T], items: Sequence[Any], blocks: Blocks
-) -> list[T | None]:
-    """Return function(item, rows of its group) for each item; None where there are no rows."""
-    found: list[T | None] = []
-    for item, parts in zip(items, cut_blocks(blocks, np.arange(len(items) + 1)), strict=True):
-        tables = [table for _, table in parts]
-        found.append(function(item, arrays.stack_tables(tables)) if tables else None)
-    return found
+@dataclass(frozen=True)
+class _PreparedTask:
+    """A task, ready for blocks like `template`, with the same rows of aligned tables."""
 
+    task: Task
+    function: BlockFunction
+    template: Array
+    aligned: Sequence[Array]
 
-def cut_blocks(blocks: Blocks, bounds: Indices) -> list[Blocks]:
-    """Return the rows of groups between one bound and the next, of each block that has some."""
-    cuts = [np.searchsorted(numbers, bounds).tolist() for numbers, _ in blocks]
-    return [
-        [
-            (numbers[cut[i] : cut[i + 1]], table[cut[i] : cut[i + 1], :])
-            for (numbers, table), cut in zip(blocks, cuts, strict=True)
-            if cut[i] < cut[i + 1]
-        ]
-        for i in range(len(bounds) - 1)
-    ]
+    def run(
+        self, piece: Array, start: int, plan: Plan, space: Array | None = None
+    ) -> Iterator[Any]:
+        """Yield the results for the blocks of a piece, whose first row has the number `start`.
+
+        With `space`, of as many rows as the piece, results are written there.
+        """
+
+        def work(at: slice) -> Any:
+            rows = slice(start + at.start, start + at.stop)
+            block = convert_like(self.template, as_float(take(piece, at)))
+            if self.task.finite:
+                refuse_non_finite(block, rows.start)
+
+            others = [other[rows, ...] for other in self.aligned]
+            if space is None:
+                return self.function(block, *others)
+            return self.function(block, *others, out=space[at, :])
+
+        return run_blocks(work, piece.shape[0], plan)
 
 
 # Views
@@ -193,29 +265,63 @@ def cut_blocks(blocks: Blocks, bounds: Indices) -> list[Blocks]:
 
 @dataclass(frozen=True, eq=False)
 class RowsView(Rows):
-    """Rows of another table, seen otherwise; what a view does not say is as it is there."""
+    """Another table, seen differently: a subclass overrides what differs."""
 
-    rows: Any
+    rows: Rows
 
-    def __getattr__(self, name: str) -> Any:
-        if name == "rows" or name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self.rows, name)
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return self.rows.n
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return self.rows.n_features
+
+    @property
+    def numbers_per_row(self) -> int:
+        """Numbers that a row takes in memory."""
+        return self.rows.numbers_per_row
+
+    @property
+    def template(self) -> Array:
+        """One row in floating point."""
+        return self.rows.template
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the rows of the other table take no memory of their own."""
+        return self.rows.in_memory
+
+    def take(self, indices: Indices | slice) -> Array:
+        """Return the rows at `indices`."""
+        return self.rows.take(indices)
+
+    def pieces(self, size: int) -> Iterator[Array]:
+        """Read all rows once, in order."""
+        return self.rows.pieces(size)
+
+    def shares_memory(self, array: object) -> bool:
+        """Whether writing to the array would change the other table."""
+        return self.rows.shares_memory(array)
 
 
 @dataclass(frozen=True, eq=False)
 class SelectedRows(RowsView):
-    """Some rows of a table, in any order, which are taken when asked for."""
+    """Some rows of a table, in any order, which are taken when they are needed."""
 
     indices: Indices
 
     @property
     def n(self) -> int:
+        """Number of rows that are selected."""
         return len(self.indices)
 
     def take(self, indices: Indices | slice) -> Array:
-        taken: Array = self.rows.take(self.indices[indices])
-        return taken
+        """Return rows by their positions among the selected ones."""
+        return self.rows.take(self.indices[indices])
 
     def pieces(self, size: int) -> Iterator[Array]:
+        """Read the selected rows once, in order."""
         return (self.take(at) for at in slices(0, self.n, size))

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from nysboost.rows.rows import Rows
+from typing import Protocol
 
 WAITING = 4  # results for each thread that may wait until they are used in the order of the rows
 ENDLESS = 2**30  # rows that are assumed where only the end of a stream tells their number
@@ -18,6 +15,14 @@ TAKEN_ROWS = 512  # rows taken together from a memory map: 32 MB, if each is on 
 STORED_ROWS = 1024  # rows that are read together from a store that does not say how it is chunked
 
 
-def scan_size(rows: Rows) -> int:
-    """Return how many rows take little memory."""
+class Wide(Protocol):
+    """Anything that says how many columns it has."""
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+
+
+def scan_size(rows: Wide) -> int:
+    """Return how many rows of a table a scan holds at a time."""
     return max(1, SCAN_BYTES // (8 * rows.n_features))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +15,7 @@ from nysboost.rows.sizes import FEW_ROWS, SCAN_BYTES, STORED_ROWS
 
 
 class StoredRows(ArrayRows):
-    """Rows of an HDF5 or Zarr array, or of anything else that is sliced and has chunks."""
+    """Rows of an HDF5 or Zarr array, or of anything else with slices, a shape and chunks."""
 
     data: Any
     in_memory = False
@@ -23,29 +23,51 @@ class StoredRows(ArrayRows):
     @property
     def chunk(self) -> int:
         """Number of rows that the store reads together."""
-        rows = (self.data.chunks or (STORED_ROWS,))[0]
-        most = max(1, SCAN_BYTES // (8 * self.n_features))  # chunks may be whole columns
-        return min(most, int(max(rows) if isinstance(rows, tuple) else rows))
+        chunks = self.data.chunks
+        rows: int | Sequence[int] = chunks[0] if chunks else STORED_ROWS
+        longest = max(rows) if isinstance(rows, Sequence) else rows
+
+        # a chunk may be a whole column
+        most = max(1, SCAN_BYTES // (8 * self.n_features))
+        return min(most, int(longest))
 
     @cached_property
     def template(self) -> Array:
-        return self.take(np.array([0]))  # which is held after a scan
+        """The first row, which is held after a scan."""
+        return self.take(np.array([0]))
 
     def take(self, indices: Indices | slice) -> Array:
+        """Return the rows at `indices` in floating point; no chunk is read twice."""
         if isinstance(indices, slice):
             return as_float(np.asarray(self.data[indices]))
         held = self.take_held(indices)
         if held is not None:
             return held
+
         wanted, places = np.unique(indices, return_inverse=True)
         found = np.empty((len(wanted), self.n_features), self.take(slice(0, 0)).dtype)
-        ends = [*(np.flatnonzero(np.diff(wanted // self.chunk)) + 1), len(wanted)]
-        for start, stop in zip([0, *ends], ends, strict=False):
-            for at in slices(start, stop, 1 if stop - start <= FEW_ROWS else stop - start):
-                rows = wanted[at]  # of one chunk, which is read once, or one by one
-                found[at] = np.asarray(self.data[rows[0] : rows[-1] + 1])[rows - rows[0]]
+        for at in self._reads(wanted):
+            rows = wanted[at]
+            together = np.asarray(self.data[rows[0] : rows[-1] + 1])
+            found[at] = together[rows - rows[0]]
         return found[places]
 
+    def _reads(self, wanted: Indices) -> Iterator[slice]:
+        """Cut rising row numbers into those that are read together: all rows of one chunk.
+
+        A few rows of a chunk are read one by one, which skips the rows between them.
+        """
+        last_of_chunk = np.flatnonzero(np.diff(wanted // self.chunk))
+        stops = [*(last_of_chunk + 1), len(wanted)]
+
+        start = 0
+        for stop in stops:
+            count = stop - start
+            yield from slices(start, stop, 1 if count <= FEW_ROWS else count)
+            start = stop
+
     def pieces(self, size: int) -> Iterator[Array]:
-        whole_chunks = size // self.chunk * self.chunk or size
-        return (np.asarray(self.data[at]) for at in slices(0, self.n, whole_chunks))
+        """Read all rows once, in order, whole chunks together if `size` is as large as one."""
+        whole_chunks = size // self.chunk * self.chunk
+        for at in slices(0, self.n, whole_chunks or size):
+            yield np.asarray(self.data[at])

@@ -1,11 +1,11 @@
-"""Rows of another table, seen otherwise."""
+"""Rows that are encoded as they are read, and the placeholder of rows that were not saved."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from nysboost.numerics.arrays import Array, Indices, as_float
 from nysboost.rows.rows import Rows, RowsView
@@ -20,37 +20,75 @@ class EncodedRows(RowsView):
 
     @cached_property
     def template(self) -> Array:
+        """One encoded row."""
         return as_float(self.encoder(self.rows.template, 0))
 
     @property
     def n_features(self) -> int:
+        """Number of columns after encoding."""
         return int(self.template.shape[1])
 
-    numbers_per_row = n_features
+    @property
+    def numbers_per_row(self) -> int:
+        """Numbers that an encoded row takes: encoders return dense rows."""
+        return self.n_features
 
     def take(self, indices: Indices | slice) -> Array:
+        """Return encoded rows."""
         return as_float(self.encoder(self.rows.take(indices), 0))
 
     def pieces(self, size: int) -> Iterator[Array]:
+        """Read and encode all rows once, in order."""
         start = 0
         for piece in self.rows.pieces(size):
             yield self.encoder(piece, start)
             start += int(piece.shape[0])
 
 
-@dataclass(frozen=True)
 class DroppedRows(Rows):
-    """Placeholder for the rows of an approximation that was saved without its data."""
+    """Placeholder for the rows of an approximation that was saved without its training data."""
 
-    n: int
-    n_features: int
     in_memory = True
 
-    def take(self, *_: Any, **__: Any) -> NoReturn:
-        raise RuntimeError(
-            "This approximation was restored from a saved estimator, which does not keep the "
-            f"{self.n} training rows. Call transform on the rows you need, or fit again."
-        )
+    def __init__(self, n: int, n_features: int) -> None:
+        self._n = n
+        self._n_features = n_features
 
-    template = property(take)
-    pieces = map = fold = fold_pairs = group = only = take
+    @property
+    def n(self) -> int:
+        """Number of rows that there were."""
+        return self._n
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns that there were."""
+        return self._n_features
+
+    @property
+    def numbers_per_row(self) -> int:
+        """Numbers that a row took."""
+        return self._n_features
+
+    @property
+    def template(self) -> Array:
+        """There is none: raises a RuntimeError."""
+        self._refuse()
+
+    def take(self, indices: Indices | slice) -> Array:  # noqa: ARG002
+        """Raise a RuntimeError that says what to do."""
+        self._refuse()
+
+    def pieces(self, size: int) -> Iterator[Array]:  # noqa: ARG002
+        """Raise a RuntimeError that says what to do."""
+        self._refuse()
+
+    def only(self, indices: Indices) -> Rows:  # noqa: ARG002
+        """Raise a RuntimeError that says what to do."""
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise RuntimeError(
+            f"A saved model does not keep the {self.n} training rows, and this call needs them. Fit "
+            "again, or save an approximation with nysboost.save(model, path, with_rows=True). "
+            "Only features and predictions of rows that you pass work without them."
+        )
