@@ -84,7 +84,7 @@ def test_other_collections_and_columns_of_text_are_refused_with_a_sentence():
     with pytest.raises(TypeError, match="only arrays and data frames are supported"):
         make_rows(db.from_sequence([1, 2]))
     frame = pd.DataFrame({"size": [1.0, 2.0], "town": ["a", "b"]})
-    with pytest.raises(ValueError, match=r"no numbers: town\. Leave them out, X.drop"):
+    with pytest.raises(ValueError, match=r"not numbers: town\. Drop them, X.drop"):
         make_rows(dd.from_pandas(frame, npartitions=1))
 
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 from nysboost.cli.streams import discard
 from nysboost.numerics.messages import printable
+from nysboost.rows.files import KEPT
 from nysboost.rows.files import NO_ROOM as DISK_FULL
 from nysboost.user_error import NO_FILE, NO_ROOM, STOPPED, WRONG_DATA, UserError
 
@@ -59,9 +60,11 @@ def _describe_os_error(error: OSError) -> tuple[str, int]:
     said = (error.strerror or str(error)).rstrip(".")
     if error.errno == errno.ELOOP:
         return f"{error.filename} is a loop of symbolic links: give the name of a file.", NO_FILE
+    if KEPT in said:  # it says what to do
+        return f"{said}.", NO_ROOM
     if error.errno == errno.EFBIG:
         return f"The output could not be written: {said}. A limit on file sizes is set.", NO_ROOM
-    if error.errno in DISK_FULL and "Make room" not in said:
+    if error.errno in DISK_FULL:
         advice = "Make room or write to another disk"
         return f"The output could not be written: {said}. {advice}.", NO_ROOM
     return f"{said}.", NO_ROOM

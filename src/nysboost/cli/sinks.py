@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from nysboost._version import SOFTWARE
 from nysboost.numerics.messages import printable
 from nysboost.rows.files import atomic_path, refuse_no_place, write_npz
+from nysboost.rows.hdf5 import is_hdf5, refuse_full_disk
 from nysboost.rows.outputs import NpyOutput
 from nysboost.tables.files import IN_FOLDERS
 from nysboost.user_error import (
@@ -92,6 +93,8 @@ class GrowingArray:
 
     def append(self, rows: NDArray[Any]) -> None:
         """Write rows below those that are there."""
+        if is_hdf5(self.array):
+            refuse_full_disk(self.array, len(rows))
         start, width = self.array.shape
         self.array.resize((start + len(rows), width))
         self.array[start:] = rows

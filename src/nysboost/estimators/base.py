@@ -174,7 +174,7 @@ class BaseNystroem(
         if self._precomputed():
             return self._new_kernel_rows(X)
         if is_frame(X) or self._table is not None:
-            rows: Rows = new_rows(self, X, "refuse")
+            rows: RowStream = new_rows(self, X, "refuse")
             return rows
         if is_external(X):
             rows = make_stream(X)
@@ -182,7 +182,7 @@ class BaseNystroem(
             return rows
         return make_rows(validate_data(self, to_table(X), reset=False, **CHECKS))
 
-    def _new_kernel_rows(self, X: Any) -> Rows:
+    def _new_kernel_rows(self, X: Any) -> RowStream:
         """Return rows of kernel values, against all training rows or the landmarks alone."""
         rows = make_stream(X if is_external(X) else check_array(to_table(X), **CHECKS))
         n = self.n_features_in_

@@ -96,16 +96,16 @@ class DaskRows(ArrayRows):
         if self.held is not None and len(self.held[0]) == self.n:
             return arrays.take(self.held[1], indices)
 
-        if isinstance(indices, slice):
-            indices = np.arange(self.n)[indices]
-        self._refuse_many(len(indices))
-        held = self.take_held(indices)
+        asked = range(*indices.indices(self.n)) if isinstance(indices, slice) else indices
+        self._refuse_many(len(asked))
+        rows = np.asarray(asked, dtype=np.intp)
+        held = self.take_held(rows)
         if held is not None:
             return held
-        if len(indices) == 0:
+        if len(rows) == 0:
             return self.template[:0]
 
-        wanted, places = np.unique(indices, return_inverse=True)
+        wanted, places = np.unique(rows, return_inverse=True)
         found: Array = self._lazy_rows(wanted).compute()
         return found[places]
 

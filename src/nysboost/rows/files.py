@@ -1,4 +1,4 @@
-"""Files: maps whose pages are given back, and files that are whole or not there at all."""
+"""Files that are complete or not there at all, and what is said if they have no room."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 from uuid import uuid4
 
 import numpy as np
@@ -19,6 +19,12 @@ from nysboost._version import SOFTWARE
 from nysboost.numerics.messages import format_bytes
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+MAKE_ROOM = "Make room or write to another disk"
+KEPT = "Nothing that was there has been removed"  # the end of every message of `no_room_error`
+MARGIN = 2**20  # bytes that a store writes beside its rows
+
+
+# No room
 
 
 def reserve(file: int, size: int, path: Path) -> None:
@@ -26,21 +32,56 @@ def reserve(file: int, size: int, path: Path) -> None:
     try:
         os.posix_fallocate(file, 0, size)
     except AttributeError:
-        return  # this system cannot, or
+        return  # this system cannot do it
     except OSError as error:
         if error.errno in NO_ROOM:
-            raise disk_full_error(path, size) from error
-        return  # this file system
+            raise no_room_error(path, size, error) from error
+        return  # this file system cannot do it
 
 
-def disk_full_error(path: Path, size: int | None) -> OSError:
-    """Return the error that says what a result needs, where that is known, and what is free."""
-    free = format_bytes(shutil.disk_usage(path.parent).free)
-    needs = f"The disk has {free} free, which is too little"
-    if size is not None:
-        needs = f"The features need {format_bytes(size)}, but the disk has {free} free"
-    advice = "Make room or write to another disk; nothing that was there has been removed"
-    return OSError(errno.ENOSPC, f"{needs}. {advice}", str(path))
+def refuse_full(path: Path, size: int) -> None:
+    """Raise if `size` more bytes do not fit on the disk of a file, or in the file.
+
+    This is asked before HDF5 writes: it can crash the process if it finds the disk full.
+    """
+    needed = size + MARGIN
+    if shutil.disk_usage(path.parent).free < needed:
+        raise no_room_error(path, needed, OSError(errno.ENOSPC, "No space left"))
+    limit = _size_limit()
+    if limit is not None and path.stat().st_size + size > limit:
+        raise no_room_error(path, size, OSError(errno.EFBIG, "File too large"))
+
+
+def no_room_error(path: Path, size: int | None, error: OSError) -> OSError:
+    """Return the error for a result that does not fit: on the disk, or in the size of a file.
+
+    `size` is what the result needs in bytes, if that is known.
+    """
+    folder = real_place(path).parent
+    free = shutil.disk_usage(folder).free
+    if error.errno == errno.EFBIG:
+        limit = _size_limit()
+        most = "" if limit is None else f" of {format_bytes(limit)}"
+        says = f"A limit on the size of a file{most} stopped it: raise the limit (ulimit -f)"
+    elif size is None:
+        says = f"The disk is full: it has {format_bytes(free)} free. {MAKE_ROOM}"
+    else:
+        needs = f"The features need {format_bytes(size)}"
+        says = f"{needs}, but the disk has {format_bytes(free)} free. {MAKE_ROOM}"
+    return OSError(error.errno, f"{says}. {KEPT}", str(path))
+
+
+def _size_limit() -> int | None:
+    """Return the largest size that a file may have, in bytes, if the system has such a limit."""
+    try:
+        import resource
+    except ImportError:  # on Windows
+        return None
+    limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    return None if limit == resource.RLIM_INFINITY else limit
+
+
+# Files that are complete or not there
 
 
 @contextmanager
@@ -50,11 +91,14 @@ def atomic_path(path: Path) -> Iterator[Path]:
     beside = place.with_name(f".{place.stem}.{uuid4().hex}.partial{path.suffix}")
     try:
         yield beside
+
+        # a folder and a file do not replace each other
         if place.is_dir():
             shutil.rmtree(place)
         elif beside.is_dir():
             place.unlink(missing_ok=True)
-        if place.is_file():  # which leaves the new one its permissions
+
+        if place.is_file():  # keep the permissions of the old file
             beside.chmod(place.stat().st_mode & 0o7777)
         beside.replace(place)
     finally:
@@ -75,12 +119,12 @@ def atomic_file(path: Path, what: str = "The file") -> Iterator[BinaryIO]:
             os.fsync(file.fileno())
     except OSError as error:
         if error.errno in NO_ROOM:
-            raise disk_full_error(path, None) from error
+            raise no_room_error(path, None, error) from error
         raise write_error(path, what, error) from error
 
 
-def write_npz(path: Path, *, compressed: bool = False, **arrays: NDArray[Any]) -> None:
-    """Write arrays as an .npz file, of which the comment says which version made it."""
+def write_npz(path: Path, *, compressed: bool = False, **arrays: NDArray[np.generic]) -> None:
+    """Write arrays as an .npz file, whose comment says which version made it."""
     method = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
     with atomic_file(path, "The array") as file, zipfile.ZipFile(file, "w", method) as archive:
         archive.comment = SOFTWARE.encode()
@@ -95,8 +139,11 @@ def write_error(path: Path, what: str, error: OSError) -> OSError:
     return type(error)(error.errno, msg)
 
 
-def as_path(path: Any) -> Path:
-    """Return the path of a model file, or say that it is none."""
+# Paths
+
+
+def as_path(path: object) -> Path:
+    """Return the path of a model file, or raise if it is not a path."""
     if isinstance(path, str | os.PathLike):
         return Path(path)
     msg = f"The path of a model file is a text or a pathlib.Path, but {path!r} was given."
@@ -114,7 +161,7 @@ def refuse_no_place(path: Path) -> None:
     if path.is_dir():
         raise IsADirectoryError(f"{str(path)!r} is a folder: give the name of a file in it.")
     if path.exists() and not path.is_file():
-        msg = f"{str(path)!r} is a device or a pipe, and no file: give the name of a file."
+        msg = f"{str(path)!r} is a device or a pipe, not a file: give the name of a file."
         raise ValueError(msg)
     if not folder.is_dir():
         raise FileNotFoundError(f"There is no folder {str(folder)!r} to write {path.name!r} to.")

@@ -14,6 +14,7 @@ import numpy as np
 from nysboost.numerics.arrays import Array, dtype_name, empty, namespace, to_host
 from nysboost.numerics.devices import describe_location
 from nysboost.rows import files
+from nysboost.rows.hdf5 import is_hdf5, refuse_full_disk
 from nysboost.rows.memory_maps import find_map, release_pages
 
 MARKED_ROWS = 4096  # marked at a time: many writes are slow, and all rows might not fit
@@ -43,6 +44,7 @@ class Output(ABC):
         self.template = template
         self.written = 0
 
+    @abstractmethod
     def begin(self) -> None:
         """Make ready, and raise here if the result has no place."""
 
@@ -63,6 +65,7 @@ class Output(ABC):
     def finish(self) -> Array:
         """Return the result, now that all rows are there."""
 
+    @abstractmethod
     def abandon(self) -> None:
         """Remove or mark an incomplete result; this is called while an error is handled."""
 
@@ -74,12 +77,18 @@ class GrowingOutput(Output):
         super().__init__(n_columns, template)
         self._parts: list[Array] = []
 
+    def begin(self) -> None:
+        """Nothing has to be ready."""
+
     def _put(self, rows: Array) -> None:
         self._parts.append(rows)
 
     def finish(self) -> Array:
         """Return all rows in one array."""
         return namespace(*self._parts).concat(self._parts)
+
+    def abandon(self) -> None:
+        """Nobody has the incomplete result."""
 
 
 class ArrayOutput(Output):
@@ -122,13 +131,16 @@ class ArrayOutput(Output):
 class StoreOutput(Output):
     """An HDF5 or Zarr array; rows that are not reached become NaN.
 
-    After a write has failed, a store is not written to again: HDF5 may crash on a full disk.
+    After a write has failed nothing else is written: HDF5 can crash the process on a full disk.
     """
 
     def __init__(self, out: Store, n_columns: int, template: Array) -> None:
         super().__init__(n_columns, template)
         self.out = out
         self._failed = False
+
+    def begin(self) -> None:
+        """Nothing has to be ready: each write asks for its own space."""
 
     def room(self, count: int) -> Array:
         """Return an array in memory, which is copied to the store when it is full."""
@@ -138,20 +150,20 @@ class StoreOutput(Output):
     def _put(self, rows: Array) -> None:
         start = self.written
         stop = start + rows.shape[0]
+        values = to_host(rows)
         try:
-            self.out[start:stop, :] = to_host(rows)
-            self._flush()
+            self._refuse_full_disk(rows.shape[0])
+            self.out[start:stop, :] = values
         except (OSError, RuntimeError) as error:  # HDF5 raises either
             self._failed = True
-            number = getattr(error, "errno", None)
-            msg = f"Rows {start} to {stop - 1} could not be written to out: {error}"
-            raise OSError(number, msg) from error
+            says = error.strerror if isinstance(error, OSError) and error.strerror else error
+            msg = f"Rows {start} to {stop - 1} could not be written to out: {says}"
+            raise OSError(msg) from error
 
-    def _flush(self) -> None:
-        """Have an HDF5 file write now what it keeps in memory, so that errors are raised here."""
-        file = getattr(self.out, "file", None)
-        if hasattr(file, "flush"):
-            file.flush()
+    def _refuse_full_disk(self, count: int) -> None:
+        """Raise if the next rows of an HDF5 dataset, without space of their own, may not fit."""
+        if is_hdf5(self.out) and self.out.id.get_storage_size() < self.out.nbytes:
+            refuse_full_disk(self.out, count)
 
     def finish(self) -> Array:
         """Return the store, if it is full."""
@@ -242,9 +254,9 @@ def make_output(out: Any, n: int | None, n_columns: int, template: Array) -> Out
     """Turn `out`, None, an array, a store or a .npy path, into an output; n may be None."""
     if isinstance(out, str | os.PathLike):
         return _make_file(Path(out), n, n_columns, template)
-    if out is None and n is None:
-        return GrowingOutput(n_columns, template)
     if out is None:
+        if n is None:
+            return GrowingOutput(n_columns, template)
         return ArrayOutput(empty((n, n_columns), template), n_columns, template)
 
     _refuse_unfit(out, n, n_columns, template)

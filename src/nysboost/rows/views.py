@@ -88,7 +88,7 @@ class DroppedRows(Rows):
 
     def _refuse(self) -> NoReturn:
         raise RuntimeError(
-            f"A saved model does not keep the {self.n} training rows, and this call needs them. Fit "
-            "again, or save an approximation with nysboost.save(model, path, with_rows=True). "
+            f"A saved model does not keep the {self.n} training rows, and this call needs them. "
+            "Fit again, or save an approximation with nysboost.save(model, path, with_rows=True). "
             "Only features and predictions of rows that you pass work without them."
         )
