@@ -96,6 +96,13 @@ def test_joint_finds_what_a_fit_alone_does_at_few_times_its_cost():
     assert np.median(costs) <= 3.5
 
 
+def test_trials_under_tol_are_the_fits_of_the_method_itself():
+    approx = nb.approximate(points(600), "joint", KERNEL, tol=0.01, random_state=0)
+    alone, counts = try_all(points(600), "joint", 0.01)
+    assert len(counts) > 1
+    np.testing.assert_array_equal(approx.landmarks.points, alone.landmarks.points)
+
+
 def test_nearly_the_identity_is_out_of_reach_and_the_result_is_there():
     X = points(1500)
     with pytest.warns(nb.ToleranceWarning, match="tol=0.01 was not reached: it would take") as seen:

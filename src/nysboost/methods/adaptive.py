@@ -15,6 +15,7 @@ Zhang 2013): a third of them uniform, then two rounds by the exact squared resid
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh
@@ -26,6 +27,7 @@ from nysboost.features.nystrom import fit_learner
 from nysboost.gram import Gram, Landmarks
 from nysboost.joint.core import optimal_core
 from nysboost.methods.in_sample import InSample
+from nysboost.methods.method_constants import BLOCK_BYTES, ROUNDS
 from nysboost.numerics import arrays
 from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host, like, namespace
 from nysboost.numerics.blocks import row_blocks
@@ -33,17 +35,12 @@ from nysboost.numerics.linalg import range_basis
 from nysboost.numerics.magnitudes import max_abs
 from nysboost.numerics.tolerances import cutoff
 
-BLOCK_BYTES = 2**26
-"""What is held of G at a time, where a quarter of the budget allows it."""
-
-ROUNDS = 5
-"""As many as the cost allows: on Pendigits ten rounds gave the same error as five, to 2 %."""
-
 
 def strips(gram: Gram) -> Iterator[Array]:
     """Yield all rows of G, in order, as blocks of shape (b, n)."""
     everything = gram.landmarks(np.arange(gram.n))
-    for block in row_blocks(gram.n, 8 * gram.n, min(BLOCK_BYTES, gram.budget.bytes // 4)):
+    held = min(BLOCK_BYTES, gram.budget.bytes // 4)
+    for block in row_blocks(gram.n, 8 * gram.n, held):
         yield gram.cross(block, everything)
 
 
@@ -52,7 +49,9 @@ def optimal(gram: Gram, c: int, rng: np.random.Generator) -> FeatureMap:  # noqa
     everything = np.arange(gram.n)
     G = gram.block(everything, everything)
     host = floats_on_host(G)
-    eigenvalues, U = eigh((host + host.T) / 2, subset_by_index=(gram.n - c, gram.n - 1))
+    largest = (gram.n - c, gram.n - 1)
+    eigenvalues, U = eigh((host + host.T) / 2, subset_by_index=largest)
+
     kept = eigenvalues > cutoff(gram.n, gram.eps) * eigenvalues[-1]
     projection = like(U[:, kept] / np.sqrt(eigenvalues[kept]), G)
     return FeatureMap(gram.kernel, gram.landmarks(everything), projection)
@@ -76,7 +75,8 @@ def choose_in_rounds(
     rng: np.random.Generator,
 ) -> Landmarks:
     """Choose distinct columns: the first round uniform, the others by their squared residuals."""
-    pool, (first, *sizes) = Pool(gram.n), equal_parts(c, rounds)
+    pool = Pool(gram.n)
+    first, *sizes = equal_parts(c, rounds)
     chosen = pool.draw(first, rng)
     for size in sizes:
         chosen = np.append(chosen, pool.draw(size, rng, residuals(gram, chosen)))
@@ -86,10 +86,12 @@ def choose_in_rounds(
 def exact_residuals(gram: Gram, chosen: Indices) -> Floats:
     """Return ‖(I − QQᵀ) g_j‖² for every column, with Q a basis of the chosen ones."""
     Q, _ = range_basis(gram.cross(slice(None), gram.landmarks(chosen)))
-    xp, norms = namespace(Q), []
+    xp = namespace(Q)
+    norms = []
     for strip in strips(gram):
+        # G is symmetric: its rows are its columns
         rows = xp.astype(strip, Q.dtype)
-        rest = rows - (rows @ Q) @ Q.T  # G is symmetric: its rows are its columns
+        rest = rows - (rows @ Q) @ Q.T
         norms.append(arrays.to_host(xp.sum(rest * rest, axis=1)))
     return np.concatenate(norms)
 
@@ -132,21 +134,35 @@ def spectral_shift(gram: Gram, c: int, rng: np.random.Generator) -> InSample:
     xp = namespace(C)
     C = xp.astype(C, xp.float64)
     P = like(np.equal.outer(np.arange(gram.n), columns.columns), C)
-    first, _, _ = _tail(gram, xp.concat([P * max_abs(C), C], axis=1))
-    shift, Q, inner = _tail(gram, C - first * P)
-    values, Y = xp.linalg.eigh((inner + inner.T) / 2)
-    rest = values - shift
-    F = Q @ (Y * xp.sqrt(xp.abs(rest)))
-    return InSample(gram, F, np.sign(arrays.to_host(rest)), shift=shift)
+
+    # δ̄, from the space of P and G P
+    space = xp.concat([P * max_abs(C), C], axis=1)
+    first_shift = _find_tail(gram, space).mean
+
+    # δ, and C̄ Ū C̄ᵀ = F S Fᵀ by the eigenvectors of QᵀGQ
+    tail = _find_tail(gram, C - first_shift * P)
+    eigenvalues, Y = xp.linalg.eigh((tail.inner + tail.inner.T) / 2)
+    shifted = eigenvalues - tail.mean
+    F = tail.Q @ (Y * xp.sqrt(xp.abs(shifted)))
+    return InSample(gram, F, np.sign(arrays.to_host(shifted)), shift=tail.mean)
 
 
-def _tail(gram: Gram, space: Array) -> tuple[float, Array, Array]:
-    """Return the mean eigenvalue of G outside a space, a basis Q of the space, and QᵀGQ."""
+class Tail(NamedTuple):
+    """The mean eigenvalue of G outside a space, a basis Q of the space, and `inner` = QᵀGQ."""
+
+    mean: float
+    Q: Array
+    inner: Array
+
+
+def _find_tail(gram: Gram, space: Array) -> Tail:
+    """Return (tr G − tr QᵀGQ) / (n − rank Q), at least 0, for a basis Q of a space."""
     Q, _ = range_basis(space)
     inner = Q.T @ gram.times(Q)
     rank = int(Q.shape[1])
     if rank >= gram.n:
-        return 0.0, Q, inner
+        return Tail(0.0, Q, inner)
+
     trace = float(floats_on_host(gram.diag()).sum())
     within = float(np.trace(arrays.to_host(inner)))
-    return max(0.0, (trace - within) / (gram.n - rank)), Q, inner
+    return Tail(max(0.0, (trace - within) / (gram.n - rank)), Q, inner)

@@ -11,7 +11,7 @@ import numpy as np
 
 from nysboost.features.nystrom import Mixture, fit_learner
 from nysboost.gram import Gram
-from nysboost.methods.leverage import recursive_scores
+from nysboost.methods.leverage import normalise, recursive_scores
 
 
 def block_nystrom(gram: Gram, q: int, m: int, rng: np.random.Generator) -> Mixture:
@@ -22,8 +22,7 @@ def block_nystrom(gram: Gram, q: int, m: int, rng: np.random.Generator) -> Mixtu
     2 n m kernel values.
     """
     rows, scores = recursive_scores(gram, m, rng)
-    positive = np.maximum(scores, np.finfo(np.float64).tiny)
-    probabilities = positive / positive.sum()
+    probabilities = normalise(scores)
 
     learners = []
     for _ in range(q):

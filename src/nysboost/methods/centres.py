@@ -15,12 +15,10 @@ from nysboost.kernels import Evaluator, Kernel
 from nysboost.kernels.distances import squared_distances
 from nysboost.methods import require_points
 from nysboost.methods.adaptive import equal_parts
+from nysboost.methods.method_constants import CLUSTERS, KMEANS_ROWS, LINK_ROWS
 from nysboost.numerics.arrays import Array, Indices, like, take, to_host
 from nysboost.numerics.kmeans import clusters
 from nysboost.numerics.linalg import times
-
-KMEANS_ROWS = 2**16
-"""k-means sees all rows up to this many and a uniform sample of this many beyond it."""
 
 
 def kmeans(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
@@ -49,13 +47,6 @@ def density_weighted(
     return fit_learner(gram, centres, rank or c, sizes)
 
 
-CLUSTERS = 5
-"""As in most of the paper's experiments."""
-
-ROWS_PER_LANDMARK = 4
-"""Rows on which the links are fitted, for each landmark; the paper has two, and four vary less."""
-
-
 @dataclass(frozen=True, eq=False)
 class Clustered(Kernel):
     """k(x, z) where z belongs to the cluster of x, and zero elsewhere.
@@ -71,28 +62,47 @@ class Clustered(Kernel):
         object.__setattr__(self, "parallel", self.kernel.parallel)
 
     def _against(self, Y: Array) -> Evaluator:
+        """Return x ↦ k(x, z) for the landmarks z of the cluster of x."""
         ends = np.cumsum(self.sizes)
         parts = [slice(end - size, end) for end, size in zip(ends, self.sizes, strict=True)]
-        filled = [s for s, size in enumerate(self.sizes) if size]
-        own = {s: self.kernel.against(take(Y, parts[s])) for s in filled}
-
-        def evaluate(X: Array, out: Array | None = None) -> Array:  # noqa: ARG001
-            cluster = self.cluster_of(X)
-            values = like(np.zeros((X.shape[0], int(ends[-1]))), X)
-            # cluster after cluster, because not every library writes to scattered rows
-            order, end = np.argsort(cluster, kind="stable"), 0
-            for s, part in enumerate(parts):
-                start, end = end, end + int(np.sum(cluster == s))
-                if end > start and s in own:
-                    values[start:end, part] = own[s](take(X, order[start:end]))
-            return take(values, np.argsort(order))
-
-        return evaluate
+        evaluators: dict[int, Evaluator] = {}
+        for s, part in enumerate(parts):
+            if self.sizes[s]:
+                evaluators[s] = self.kernel.against(take(Y, part))
+        return ClusteredEvaluator(self, tuple(parts), evaluators)
 
     def cluster_of(self, X: Array) -> Indices:
         """Return the number of the nearest centre, for each row."""
         nearest: Indices = np.argmin(to_host(squared_distances(X, self.centres)), axis=1)
         return nearest
+
+
+@dataclass(frozen=True, eq=False)
+class ClusteredEvaluator:
+    """x ↦ k(x, Z) for landmarks Z that stand cluster after cluster.
+
+    `parts` has the landmarks of each cluster, and `evaluators` x ↦ k(x, z) for those of each
+    cluster that has any.
+    """
+
+    kernel: Clustered
+    parts: tuple[slice, ...]
+    evaluators: dict[int, Evaluator]
+
+    def __call__(self, X: Array, out: Array | None = None) -> Array:  # noqa: ARG002
+        """Return the kernel values, shape (n, c)."""
+        cluster = self.kernel.cluster_of(X)
+        values = like(np.zeros((X.shape[0], self.parts[-1].stop)), X)
+
+        # cluster after cluster, because not every library writes to scattered rows
+        order = np.argsort(cluster, kind="stable")
+        start = 0
+        for s, part in enumerate(self.parts):
+            end = start + int(np.sum(cluster == s))
+            if end > start and s in self.evaluators:
+                values[start:end, part] = self.evaluators[s](take(X, order[start:end]))
+            start = end
+        return take(values, np.argsort(order))
 
 
 def meka(gram: Gram, c: int, rng: np.random.Generator) -> FeatureMap:
@@ -104,26 +114,33 @@ def meka(gram: Gram, c: int, rng: np.random.Generator) -> FeatureMap:
     """
     kernel = require_points(gram).kernel
     centres, seen, _ = cluster_rows(gram, min(CLUSTERS, c), rng)
-    # by the nearest centre, as new rows will be
+
+    # rows by the nearest centre, as new rows will be
     cluster = Clustered(kernel, centres.Z, ()).cluster_of(gram.rows.take(seen))
     drawn = [rng.permutation(seen[cluster == s]) for s in range(len(centres))]
-    shares = _shares(c, [len(rows) for rows in drawn])
-    columns, rows = (
-        np.concatenate([rows[: times * m] for rows, m in zip(drawn, shares, strict=True)])
-        for times in (1, ROWS_PER_LANDMARK)
-    )
+    shares = _share_landmarks(c, [len(rows) for rows in drawn])
+
+    # B: the columns of each cluster
+    columns = [rows[:m] for rows, m in zip(drawn, shares, strict=True)]
+    landmarks = gram.landmarks(np.concatenate(columns))
     basis = Clustered(kernel, centres.Z, tuple(shares))
-    landmarks, sample = gram.landmarks(columns), Sample.of(gram, rows)
+
+    # L = B[v]⁺ G[v, v] B[v]⁺ᵀ
+    v = [rows[: LINK_ROWS * m] for rows, m in zip(drawn, shares, strict=True)]
+    sample = Sample.of(gram, np.concatenate(v))
     B = features_of(sample.gram, FeatureMap(basis, landmarks))
     core = optimal_core(B, lambda Q: times(sample.matrix, Q))
     return FeatureMap(basis, landmarks, like(core.projection, B))
 
 
-def _shares(c: int, sizes: list[int]) -> list[int]:
+def _share_landmarks(c: int, sizes: list[int]) -> list[int]:
     """Split c landmarks evenly between clusters, none getting more than it has rows."""
-    shares, rows = np.zeros(len(sizes), dtype=int), np.array(sizes)
+    rows = np.array(sizes)
+    shares = np.zeros(len(sizes), dtype=int)
     while shares.sum() < min(c, rows.sum()):
+        # what is left, evenly among the clusters that have rows left
         roomy = np.flatnonzero(rows > shares)
-        for s, part in zip(roomy, equal_parts(c - int(shares.sum()), len(roomy)), strict=False):
+        parts = equal_parts(c - int(shares.sum()), len(roomy))
+        for s, part in zip(roomy, parts, strict=False):
             shares[s] += min(part, rows[s] - shares[s])
     return [int(share) for share in shares]

@@ -11,18 +11,10 @@ from scipy.linalg import solve_triangular
 from nysboost.features.feature_map import FeatureMap
 from nysboost.features.feature_pass import FeaturePass
 from nysboost.gram import Gram, Landmarks
+from nysboost.methods.method_constants import CANDIDATES, SMALL_PRODUCTS, STEP
 from nysboost.numerics.arrays import Array, Floats, Indices, floats_on_host, to_host
 from nysboost.numerics.linalg import accept_proposals, choose_largest, pivoted_cholesky
 from nysboost.numerics.tolerances import EXHAUSTED, cutoff
-
-STEP = 64
-"""Rows, or proposals, among which pivots are chosen at a time."""
-
-SMALL_PRODUCTS = 4
-"""Time of a multiplication in the small products of proposals, over one in a pass."""
-
-CANDIDATES = 59
-"""The best of 59 is, with a probability of 95 %, among the best 5 % (Smola and Schölkopf)."""
 
 
 class PartialFactor:
@@ -33,10 +25,11 @@ class PartialFactor:
     """
 
     def __init__(self, gram: Gram, c: int) -> None:
-        self.gram, self.c = gram, c
-        fits = 8 * gram.n * c <= gram.budget.bytes // 2 and not gram.rows.lazy
-        self.F = np.zeros((gram.n, c if fits else 0), order="F")  # columns take memory when written
-        self.is_kept = fits
+        self.gram = gram
+        self.c = c
+        self.is_kept = 8 * gram.n * c <= gram.budget.bytes // 2 and not gram.rows.lazy
+        width = c if self.is_kept else 0
+        self.F = np.zeros((gram.n, width), order="F")  # columns take memory when written
         self.lower: Floats = np.zeros((0, 0))
         self.pivots: Indices = np.arange(0)
         self.updated = 0
@@ -59,13 +52,16 @@ class PartialFactor:
         old = known.shape[1]
         if old == self.rank:
             return known
+
+        # F Lᵀ = k(X, pivots), solved for the columns of F since the last update
         values = floats_on_host(self.gram.block(rows, self.pivots[old:]))
-        left = values - known @ self.lower[old:, :old].T
-        return np.hstack([known, _divide(left, self.lower[old:, old:])])
+        rest = values - known @ self.lower[old:, :old].T
+        return np.hstack([known, _divide(rest, self.lower[old:, old:])])
 
     def residual(self, rows: Indices, cols: Indices) -> Floats:
         """Return (G − F Fᵀ)[rows, cols]."""
-        return floats_on_host(self.gram.block(rows, cols)) - self.at(rows) @ self.at(cols).T
+        G = floats_on_host(self.gram.block(rows, cols))
+        return G - self.at(rows) @ self.at(cols).T
 
     def squared_norms(self, cols: Indices) -> Floats:
         """Return ‖e_j‖² of the columns of the residual, relative to its largest diagonal's."""
@@ -76,20 +72,27 @@ class PartialFactor:
 
     def append(self, pivots: Indices) -> None:
         """Extend L by these pivots, which must be independent of those before."""
-        right = self.at(pivots)
-        corner = _cholesky(floats_on_host(self.gram.block(pivots, pivots)) - right @ right.T)
-        self.lower = np.block([[self.lower, np.zeros((self.rank, len(pivots)))], [right, corner]])
+        below = self.at(pivots)
+        W = floats_on_host(self.gram.block(pivots, pivots))
+        corner = _cholesky(W - below @ below.T)
+        above = np.zeros((self.rank, len(pivots)))
+        self.lower = np.block([[self.lower, above], [below, corner]])
         self.pivots = np.append(self.pivots, pivots)
 
     def update(self) -> None:
         """Bring the residual's diagonal up to date, and F where it is kept."""
-        old, new = self.updated, self.rank
-        corner = solve_triangular(self.lower[old:, old:], np.eye(new - old), lower=True).T
-        shared = self._coefficients(self.lower[old:, :old].T), corner
+        old = self.updated
+        new = self.rank
+        corner = self.lower[old:, old:]
+        inverse = solve_triangular(corner, np.eye(new - old), lower=True).T
+        shared = self._coefficients(self.lower[old:, :old].T), inverse
+
+        # one pass: the columns of F since the last update, and their squares
         table = (self.F[:, :new],) if self.is_kept else ()
         task = self._pass("pivots", _subtract_columns, shared, self.pivots[old:])
         rows = self.gram.rows
         explained = floats_on_host(rows.gather(rows.map(task, 1, *table)))[:, 0]
+
         self.diag = np.maximum(self.diag - explained, 0)
         self.diag[self.pivots] = 0
         self.updated = new
@@ -120,10 +123,15 @@ def greedy(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:  # noqa: 
     factor = PartialFactor(gram, c)
     while not factor.complete:
         order = np.argsort(-factor.diag, kind="stable")
-        few, others = order[:STEP], factor.diag[order[STEP : STEP + 1]]
+        few = order[:STEP]
+        others = factor.diag[order[STEP : STEP + 1]]
         bound = max(factor.floor, float(others.max(initial=0.0)))
+
+        # pivots among the few, as long as no other row can be larger
         found = few[pivoted_cholesky(factor.residual(few, few), choose_largest(bound), STEP)]
-        factor.append((found if len(found) else order[:1])[: c - factor.rank])
+        if len(found) == 0:
+            found = order[:1]
+        factor.append(found[: c - factor.rank])
         if not factor.complete:
             factor.update()
     return gram.landmarks(factor.pivots)
@@ -139,6 +147,7 @@ def sparse_greedy(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
         eligible = np.flatnonzero(factor.diag > factor.floor)
         size = min(CANDIDATES, len(eligible))
         candidates = np.sort(rng.choice(eligible, size=size, replace=False))
+
         gains = factor.squared_norms(candidates) / factor.diag[candidates]
         factor.append(candidates[[np.argmax(gains)]])
         factor.update()
@@ -156,7 +165,8 @@ def random_pivots(gram: Gram, c: int, rng: np.random.Generator) -> Indices:
     Accelerated randomly pivoted Cholesky (Epperly, Tropp and Webber 2024): columns are proposed by
     the diagonal of the last pass and accepted by that of now. Fewer come back if it vanishes.
     """
-    factor, rate = PartialFactor(gram, c), 1.0
+    factor = PartialFactor(gram, c)
+    rate = 1.0  # share of proposals that are accepted
     while not factor.complete:
         proposed = _propose(factor, rate, rng)
         pivots, rate = _accept(factor, proposed, rng)
@@ -164,6 +174,7 @@ def random_pivots(gram: Gram, c: int, rng: np.random.Generator) -> Indices:
             factor.append(pivots)
         elif factor.rank == factor.updated:
             factor.diag[proposed] = 0  # their residual is rounding alone
+
         if _is_outdated(factor, factor.rank, rate):
             factor.update()
             rate = 1.0
@@ -175,19 +186,30 @@ def _is_outdated(factor: PartialFactor, rank: int, rate: float) -> bool:
 
     In multiplications, of which a proposal takes c², and d for each of its c kernel values.
     """
-    n, d, c, old = factor.gram.n, factor.gram.rows.n_features, factor.c, factor.updated
-    saved, update = (c - rank) * (1 - rate) * c * (c + d), n * (rank - old) * (rank + d)
-    return old < rank < c and SMALL_PRODUCTS * saved > rate * update
+    c = factor.c
+    old = factor.updated
+    if not old < rank < c:
+        return False
+
+    d = factor.gram.rows.n_features
+    saved = (c - rank) * (1 - rate) * c * (c + d)
+    update = factor.gram.n * (rank - old) * (rank + d)
+    return SMALL_PRODUCTS * saved > rate * update
 
 
 def _propose(factor: PartialFactor, rate: float, rng: np.random.Generator) -> Indices:
     """Draw twice as many proposals as the missing pivots need, in so far as memory allows."""
-    n, c, memory = factor.gram.n, factor.c, factor.gram.budget.bytes // 8
-    width = 8 * (c + STEP + factor.gram.rows.n_features)
-    fits = min(memory // width, int(np.sqrt(memory / 8)))
+    n = factor.gram.n
+    c = factor.c
     wanted = 2 * min((c - factor.rank) / max(rate, 1 / n), c)
-    size = max(STEP, int(min(wanted, n // 16, fits)) // STEP * STEP)
-    return rng.choice(n, size=size, p=factor.diag / factor.diag.sum())
+
+    # a row of F and of X for each, and their Gram matrix
+    memory = factor.gram.budget.bytes // 8
+    row_bytes = 8 * (c + STEP + factor.gram.rows.n_features)
+    fits = min(memory // row_bytes, int(np.sqrt(memory / 8)))
+
+    steps = int(min(wanted, n // 16, fits)) // STEP
+    return rng.choice(n, size=STEP * max(1, steps), p=factor.diag / factor.diag.sum())
 
 
 def _accept(
@@ -198,28 +220,45 @@ def _accept(
     It ends at the c-th pivot, where a pass is worth its cost, and where all are rounding.
     """
     rows, places = np.unique(proposed, return_inverse=True)
-    gram, drawn_by = factor.gram.restrict(rows), factor.diag[proposed]
-    c, rank, F = factor.c, factor.rank, np.zeros((len(proposed), factor.c))
+    gram = factor.gram.restrict(rows)
+    drawn_by = factor.diag[proposed]
+
+    # F of the proposals, a row for each
+    rank = factor.rank
+    F = np.zeros((len(proposed), factor.c))
     F[:, :rank] = factor.at(rows)[places]
-    found, rate = np.arange(0), 1.0
+
+    accepted = np.arange(0)
+    rate = 1.0
     for start in range(0, len(proposed), STEP):
-        part, after = slice(start, start + STEP), slice(start + STEP, None)
-        left = F[part, :rank]
-        residual = floats_on_host(gram.block(places[part], places[part])) - left @ left.T
-        chances = np.diag(residual) / drawn_by[part]
-        rate = float(chances[np.diag(residual) > factor.floor].sum()) / len(chances)
+        # a proposal is accepted with the probability of its residual now, over that of then
+        part = slice(start, start + STEP)
+        known = F[part, :rank]
+        W = floats_on_host(gram.block(places[part], places[part]))
+        residual = W - known @ known.T
+        rate = _share_accepted(np.diag(residual), drawn_by[part], factor.floor)
         accept = accept_proposals(drawn_by[part], factor.floor, rng)
-        new = pivoted_cholesky(residual, accept, c - rank)
-        found = np.append(found, start + new)
+        new = pivoted_cholesky(residual, accept, factor.c - rank)
+        accepted = np.append(accepted, start + new)
+
+        # the new columns of F, for the proposals that follow
+        after = slice(start + STEP, None)
         if len(new) and len(places[after]):
             values = floats_on_host(gram.block(places[after], places[start + new]))
-            values = values - F[after, :rank] @ left[new].T
+            rest = values - F[after, :rank] @ known[new].T
             corner = _cholesky(residual[np.ix_(new, new)])
-            F[after, rank : rank + len(new)] = _divide(values, corner)
+            F[after, rank : rank + len(new)] = _divide(rest, corner)
+
         rank += len(new)
-        if rank in (c, factor.updated) or _is_outdated(factor, rank, rate):
+        if rank in (factor.c, factor.updated) or _is_outdated(factor, rank, rate):
             break
-    return proposed[found], rate
+    return proposed[accepted], rate
+
+
+def _share_accepted(diagonal: Floats, drawn_by: Floats, floor: float) -> float:
+    """Return the mean probability with which proposals are accepted, 0 of those below a floor."""
+    chances = diagonal / drawn_by
+    return float(chances[diagonal > floor].sum()) / len(chances)
 
 
 def _cholesky(block: Floats) -> Floats:
@@ -236,8 +275,11 @@ def _divide(values: Floats, lower: Floats) -> Floats:
 
 def _residual_rows(known: Floats, values: Array, *kept: Floats) -> Floats:
     """Return rows of G[:, cols] − F F[cols]ᵀ."""
-    before, new = np.split(floats_on_host(values), [values.shape[1] - known.shape[1]], axis=1)
-    rest: Floats = (kept[0][:, : len(known)] if kept else before) @ known
+    n_before = values.shape[1] - known.shape[1]
+    before, new = np.split(floats_on_host(values), [n_before], axis=1)
+    if kept:
+        before = kept[0][:, : len(known)]
+    rest: Floats = before @ known
     return np.subtract(new, rest, out=rest)
 
 

@@ -19,8 +19,16 @@ from nysboost.features.nystrom import Mixture
 from nysboost.gram import Gram, Landmarks, pool
 from nysboost.methods.adaptive import strips
 from nysboost.methods.in_sample import InSample
-from nysboost.numerics import arrays
-from nysboost.numerics.arrays import Array, Floats, floats_on_host, like, namespace
+from nysboost.methods.method_constants import ABOVE_NOISE, CONVERGED, FALL
+from nysboost.numerics.arrays import (
+    Array,
+    Floats,
+    Indices,
+    floats_on_host,
+    like,
+    namespace,
+    to_host,
+)
 from nysboost.numerics.linalg import range_basis
 from nysboost.numerics.magnitudes import max_abs
 from nysboost.numerics.tolerances import CROSSING, cutoff
@@ -71,7 +79,9 @@ class CUR:
 
 def project_core(gram: Gram, columns: Landmarks, rows: Landmarks) -> Array:
     """Return U = C⁺ G R⁺, the best for these columns and rows, from all of G."""
-    (Q, T), (V, S) = (range_basis(gram.cross(slice(None), part)) for part in (columns, rows))
+    # C⁺ = T Qᵀ and, with Rᵀ in place of C, R⁺ = V Sᵀ
+    Q, T = range_basis(gram.cross(slice(None), columns))
+    V, S = range_basis(gram.cross(slice(None), rows))
     return T @ (Q.T @ gram.times(V)) @ S.T
 
 
@@ -79,59 +89,75 @@ def invert_intersection(gram: Gram, columns: Landmarks, rows: Landmarks) -> Arra
     """Return U = G[I, J]⁺ without its small singular values, or those that are rounding."""
     crossing = gram.cross(rows.columns, columns)
     xp = namespace(crossing)
-    left, values, right = xp.linalg.svd(xp.astype(crossing, xp.float64), full_matrices=False)
+    left, singular, right = xp.linalg.svd(xp.astype(crossing, xp.float64), full_matrices=False)
+
     rounding = cutoff(len(rows), gram.eps) * max_abs(gram.diag(rows.columns))
-    k = int(np.sum(arrays.to_host(values) > max(CROSSING * float(values[0]), rounding)))
-    inverse: Array = (right[:k, :].T / values[:k]) @ left[:, :k].T
+    smallest = max(CROSSING * float(singular[0]), rounding)
+    k = int(np.sum(to_host(singular) > smallest))
+    inverse: Array = (right[:k, :].T / singular[:k]) @ left[:, :k].T
     return inverse
 
 
-FALL = 0.8
-"""How fast the threshold falls; 0.7 as in the paper's experiments failed at 20 % corruption."""
-
-ABOVE_NOISE = 0.3
-"""Eigenvalues of W count from this multiple of threshold·√c on; 0.3 to 0.5 are alike."""
-
-CONVERGED = 1e-4
-"""The loop ends when the entries that are not called wrong fit to this relative error."""
+# Iterated robust CUR
 
 
 def robust_cur(gram: Gram, c: int, rng: np.random.Generator) -> InSample:
-    """Return the low-rank part of G = low rank + sparse, and which entries are the sparse one.
+    """Return the low-rank part L = F Fᵀ of G = L + S, and which entries are the sparse S.
 
-    Iterated robust CUR (Cai, Hamm, Huang, Li and Wang 2021) of a symmetric matrix: in each round
-    entries of c fresh columns that differ from the low rank L by more than a falling threshold are
-    replaced by L's; the next L is C W_r⁺ Cᵀ, with r the eigenvalues of W that stand out.
+    Iterated robust CUR (Cai, Hamm, Huang, Li and Wang 2021, Algorithm 1) of a symmetric matrix. In
+    each round entries of c fresh columns that differ from L by more than a threshold ζ are taken
+    from L, and the next L is C W_r⁺ Cᵀ. Then ζ falls.
     """
     everything = np.arange(gram.n)
-    F, threshold, missing = np.zeros((gram.n, 0)), np.inf, np.inf
-    while missing > CONVERGED and threshold > 0:
+    most = max(1, c // 3)  # eigenvalues that may stand out
+    F = np.zeros((gram.n, 0))
+    zeta = np.inf
+    missing = np.inf
+    while missing > CONVERGED and zeta > 0:
         J = rng.choice(gram.n, size=c, replace=False)
         given = floats_on_host(gram.block(everything, J))
-        threshold = min(threshold, float(np.abs(given).max()))
-        low = F @ F[J].T
-        wrong = np.abs(given - low) > threshold
-        C = np.where(wrong, low, given)
-        eigenvalues, U = np.linalg.eigh((C[J] + C[J].T) / 2)
-        most, floor = max(1, c // 3), ABOVE_NOISE * threshold * np.sqrt(c)
-        r = min(most, int(np.sum(eigenvalues > floor)))
-        F = C @ (U[:, ::-1][:, :r] / np.sqrt(eigenvalues[::-1][:r]))
-        scale = float(np.abs(C).max()) or 1.0
-        rest = np.where(wrong, 0.0, given - F @ F[J].T) / scale
-        missing = float(np.linalg.norm(rest) / (np.linalg.norm(C / scale) or 1.0))
-        if r == most:
+        zeta = min(zeta, float(np.abs(given).max()))
+
+        # S: entries of the columns that L does not explain
+        L = F @ F[J].T
+        wrong = np.abs(given - L) > zeta
+        C = np.where(wrong, L, given)
+
+        F = _factorise_columns(C, J, most, ABOVE_NOISE * zeta * np.sqrt(c))
+        rest = np.where(wrong, 0.0, given - F @ F[J].T)
+        missing = _relative_norm(rest, C)
+        if F.shape[1] == most:
             break
-        threshold *= FALL
+        zeta *= FALL
+
     template = gram.block(everything[:1], everything[:1])
-    corrupted = _wrong_entries(gram, F, threshold)
+    corrupted = _find_wrong_entries(gram, F, zeta)
     return InSample(gram, like(F, template), np.ones(F.shape[1]), corrupted=corrupted)
 
 
-def _wrong_entries(gram: Gram, F: Floats, threshold: float) -> coo_array:
+def _factorise_columns(C: Floats, J: Indices, most: int, floor: float) -> Floats:
+    """Return F with F Fᵀ = C W_r⁺ Cᵀ, W = C[J], r the eigenvalues above a floor, or the most."""
+    W = C[J]
+    eigenvalues, U = np.linalg.eigh((W + W.T) / 2)
+    r = min(most, int(np.sum(eigenvalues > floor)))
+    largest = eigenvalues[::-1][:r]
+    return np.asarray(C @ (U[:, ::-1][:, :r] / np.sqrt(largest)))
+
+
+def _relative_norm(rest: Floats, C: Floats) -> float:
+    """Return ‖rest‖ / ‖C‖, scaled so that squares stay in range."""
+    scale = float(np.abs(C).max()) or 1.0
+    rest = rest / scale
+    return float(np.linalg.norm(rest) / (np.linalg.norm(C / scale) or 1.0))
+
+
+def _find_wrong_entries(gram: Gram, F: Floats, threshold: float) -> coo_array:
     """Return G − F Fᵀ where it is above the threshold, as a sparse array."""
-    parts, start = [], 0
+    parts = []
+    start = 0
     for strip in strips(gram):
-        rest = floats_on_host(strip) - F[start : start + strip.shape[0]] @ F.T
+        end = start + strip.shape[0]
+        rest = floats_on_host(strip) - F[start:end] @ F.T
         parts.append(coo_array(np.where(np.abs(rest) > threshold, rest, 0.0)))
-        start += strip.shape[0]
+        start = end
     return vstack(parts, format="coo")

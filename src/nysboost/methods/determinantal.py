@@ -5,16 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from nysboost.gram import Gram, Landmarks
+from nysboost.methods.method_constants import PROPOSALS, SEED_ROWS, STEPS_PER_COLUMN
 from nysboost.numerics.arrays import Floats, Indices, floats_on_host
-
-STEPS_PER_COLUMN = 20
-"""Proposals for each column: on Pendigits the error no longer falls after about ten."""
-
-PROPOSALS = 64
-"""Proposals whose kernel values are evaluated at once."""
-
-SEED_ROWS = 2**13
-"""k-means++ looks at this many rows, drawn uniformly, where there are more."""
 
 
 def dpp(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:

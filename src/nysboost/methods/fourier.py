@@ -63,17 +63,19 @@ def independent(size: int, d: int, rng: np.random.Generator) -> tuple[Floats, Fl
 
 def orthogonal(size: int, d: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """Return points of which each d in turn are orthogonal (Yu et al. 2016): a smaller variance."""
-    directions = [
-        np.linalg.qr(rng.normal(size=(d, d)))[0] * rng.choice([-1.0, 1.0], size=d)
-        for _ in range(-(-size // d))
-    ]
+    directions = []
+    for _ in range(-(-size // d)):
+        Q, _ = np.linalg.qr(rng.normal(size=(d, d)))
+        directions.append(Q * rng.choice([-1.0, 1.0], size=d))
+
     lengths = np.sqrt(rng.chisquare(d, size=size))
-    return np.concatenate(directions)[:size] * lengths[:, None], rng.uniform(size=size)
+    points = np.concatenate(directions)[:size] * lengths[:, None]
+    return points, rng.uniform(size=size)
 
 
 def evenly_spread(size: int, d: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """Return points of a scrambled Sobol sequence, evenly spread (Avron et al. 2016)."""
     sobol = qmc.Sobol(d + 1, rng=rng)
-    exponent = int(np.ceil(np.log2(size))) if size > 1 else 0
+    exponent = int(np.ceil(np.log2(size)))
     spread = np.clip(sobol.random_base2(exponent)[:size], 2.0**-40, 1 - 2.0**-40)
     return ndtri(spread[:, 1:]), spread[:, 0]

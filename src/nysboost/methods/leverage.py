@@ -18,17 +18,11 @@ from nysboost.gram import Gram, KernelGram, Landmarks
 from nysboost.gram.landmarks import take_sample
 from nysboost.kernels import Linear
 from nysboost.methods.cholesky import random_pivots
+from nysboost.methods.method_constants import FALL_OF_RIDGE, OVERSAMPLING
 from nysboost.numerics.arrays import Floats, Indices, floats_on_host
 from nysboost.numerics.linalg import triangular_inverse
 from nysboost.numerics.tolerances import EPS, ROUNDING, cutoff
 from nysboost.rows.array_rows import ArrayRows
-
-OVERSAMPLING = 5.0
-"""Columns for each effective dimension in BLESS: its scores on two groups of points were then
-within a factor of five of the exact ones, with three of them of seven, with two of 22."""
-
-FALL_OF_RIDGE = 2.0
-"""The factor between two regularisations of BLESS, as in the experiments of its paper."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,9 +42,14 @@ def rls(gram: Gram, c: int, rng: np.random.Generator) -> Landmarks:
         return gram.landmarks(np.arange(gram.n))
 
     rows, scores = recursive_scores(gram, c, rng)
-    positive = np.maximum(scores, np.finfo(np.float64).tiny)
-    probabilities = positive / positive.sum()
+    probabilities = normalise(scores)
     return gram.landmarks(rng.choice(rows, size=c, replace=False, p=probabilities))
+
+
+def normalise(scores: Floats) -> Floats:
+    """Return probabilities in proportion to scores, none of them 0."""
+    positive = np.maximum(scores, np.finfo(np.float64).tiny)
+    return np.asarray(positive / positive.sum())
 
 
 def recursive_scores(gram: Gram, c: int, rng: np.random.Generator) -> tuple[Indices, Floats]:
@@ -133,14 +132,18 @@ def leverage_scores(
     and K_ii / λ without any sample; `diag` is the diagonal of K, shape (n,).
     """
     residual = diag[rows]
-    if len(sample.rows):
-        landmarks = gram.landmarks(sample.rows)
-        inner = floats_on_host(gram.within(landmarks)) * np.outer(sample.weights, sample.weights)
-        lower = np.linalg.cholesky(inner + ridge * np.eye(len(inner)))
-        projection = sample.weights[:, None] * triangular_inverse(lower).T
-        factor = Factor(gram, FeatureMap(gram.kernel, landmarks, projection))
-        order = np.argsort(rows)  # as they are stored, so that each part of a store is read once
-        residual[order] -= factor.only(rows[order]).squared_norms()
+    if len(sample.rows) == 0:
+        return np.maximum(residual, 0) / ridge
+
+    # L Lᵀ = SᵀKS + λI, and the features K S L⁻ᵀ
+    landmarks = gram.landmarks(sample.rows)
+    inner = floats_on_host(gram.within(landmarks)) * np.outer(sample.weights, sample.weights)
+    lower = np.linalg.cholesky(inner + ridge * np.eye(len(inner)))
+    projection = sample.weights[:, None] * triangular_inverse(lower).T
+    factor = Factor(gram, FeatureMap(gram.kernel, landmarks, projection))
+
+    order = np.argsort(rows)  # as they are stored, so that each part of a store is read once
+    residual[order] -= factor.only(rows[order]).squared_norms()
     return np.maximum(residual, 0) / ridge
 
 

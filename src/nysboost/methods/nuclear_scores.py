@@ -13,21 +13,10 @@ from __future__ import annotations
 import numpy as np
 
 from nysboost.gram import Gram, Landmarks, take_sample
+from nysboost.methods.method_constants import BLOCK_BYTES, FALLEN, OVERRATED, SCORED_ROWS
 from nysboost.numerics.arrays import Floats, floats_on_host
 from nysboost.numerics.blocks import row_blocks
 from nysboost.numerics.tolerances import EXHAUSTED, cutoff
-
-ROWS_PER_COLUMN = 4
-"""Rows of the sample for each column chosen, at least."""
-
-FALLEN = 1e-6
-"""The norms of the residual's columns are computed anew where their sum has fallen by so much."""
-
-OVERRATED = 1.01
-"""A score is rounding, and is corrected, if it is so many times what its column shows."""
-
-BLOCK_BYTES = 2**26
-"""What is held of the residual at a time."""
 
 
 def nuclear_scores(gram: Gram, c: int, rng: np.random.Generator, row_cap: int) -> Landmarks:
@@ -37,7 +26,7 @@ def nuclear_scores(gram: Gram, c: int, rng: np.random.Generator, row_cap: int) -
     many takes their place: its columns are the candidates, and norms are over its rows, so that the
     cost does not grow with n. With s such rows s² kernel values are evaluated.
     """
-    sample = take_sample(gram, max(row_cap, ROWS_PER_COLUMN * c), rng)
+    sample = take_sample(gram, max(row_cap, SCORED_ROWS * c), rng)
     residual = ScoredResidual(floats_on_host(sample.matrix), c, gram.eps)
     while not residual.is_exhausted:
         residual.eliminate_best()
