@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from nysboost.paper import ledger, presets
-from nysboost.paper.claims import CLAIMS, Claim, Comparison, find_methods
 from nysboost.paper.replicate import METHODS
 from nysboost.paper.reproduce_command import choose_methods
+from nysboost.paper.statements import Comparison, find_methods
 from paper.helpers import good_boosting, made_up
 
 

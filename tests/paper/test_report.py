@@ -12,9 +12,7 @@ from scipy import stats
 import nysboost as nb
 from nysboost.compare.page import render
 from nysboost.paper import ledger, report
-from nysboost.paper.claims import CLAIMS
 from nysboost.paper.ledger import compare_means, correct
-from nysboost.paper.reproduce_command import say_time_for_all
 from paper.helpers import good_boosting, level, made_up
 
 

@@ -20,7 +20,17 @@ from nysboost.user_error import UserError
 if TYPE_CHECKING:
     from nysboost.cli.commands import Command
 
-ELSEWHERE = {"--out", "--json", "--jobs", "--data-dir", "--device", "--report-only", "--force"}
+ELSEWHERE = {
+    "--out",
+    "--json",
+    "--jobs",
+    "--data-dir",
+    "--device",
+    "--records-only",
+    "--report-only",
+    "--max-minutes",
+    "--force",
+}
 """Options that change where a command works, but not its numbers."""
 
 

@@ -113,11 +113,20 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--reading": _choice("both", "columns", "square") | {
         "help": "the reading of V: whole columns, a square block, or both",
     },
+    "--validation": _choice("both", "columns", "square") | {
+        "help": "the same for V1 and V2, on which weights are fitted and tuned",
+    },
     "--jobs": _count(1, os.cpu_count() or 1) | {"help": "processes; default: one for each core"},
     "--quick": FLAG | {"help": "a small version, in a minute"},
     "--device": {"default": "", "help": "where matrices are held, as PyTorch names it: cuda"},
     "--report-only": FLAG | {
         "help": "make no records: report those in --out, whichever code made them",
+    },
+    "--records-only": FLAG | {
+        "help": "make records and no report, which needs neither matplotlib nor Jinja",
+    },
+    "--max-minutes": _count(1, None, "MINUTES") | {
+        "help": "begin nothing after so many minutes; the same command goes on",
     },
     "--data-dir": FOLDER | {
         "help": "the data sets' .npz files; else NYSBOOST_DATA, else downloads",
@@ -211,8 +220,9 @@ COMMANDS = {
         "Run experiments of the paper: figures, statistics, a ledger of its claims, a report. A "
         "run that was stopped goes on where it was when the same command is given again.",
         "nysboost.paper.reproduce_command:run",
-        "presets --replicates --max-learners --variants --reading --jobs --quick --device "
-        "--report-only --data-dir --seed --out --json",
+        "presets --replicates --max-learners --variants --reading --validation --jobs --quick "
+        "--device --records-only --report-only --max-minutes --data-dir --seed --out --force "
+        "--json",
         {"--out": _folder("results")},
         "What was made is kept in {out}: the same command goes on there.",
     ),

@@ -8,37 +8,56 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import eigvalsh
+from scipy.sparse.linalg import eigsh
 
 from nysboost.boosting.variants import ENSEMBLES, VARIANTS, find_learners, parse_method
 from nysboost.features.feature_map import features_of
-from nysboost.gram import Gram, PrecomputedGram, make_gram
+from nysboost.features.nystrom import fit_learner
+from nysboost.gram import Gram, Landmarks, PrecomputedGram, make_gram
+from nysboost.methods.adaptive import adaptive
 from nysboost.numerics.arrays import Array, Floats, like, namespace, to_host
 from nysboost.paper.datasets import Points
-from nysboost.paper.presets import Preset
+from nysboost.paper.presets import Preset, Reading
 from nysboost.rows.array_rows import ArrayRows
 from nysboost.settings import Settings
 from nysboost.user_error import UserError
 
 BASELINE = "ensemble-ridge"
-METHODS: tuple[str, ...] = (*VARIANTS, *ENSEMBLES)
+MIXTURES: tuple[str, ...] = (*VARIANTS, *ENSEMBLES)
+
+POOLED: dict[str, tuple[int, ...]] = {
+    "nystrom-k": (5, 10),
+    "nystrom-pk": (5, 10),
+    "adaptive-k": (5,),
+    "adaptive-pk": (5,),
+}
+"""One Nyström approximation on p·m columns, uniform or by adaptive sampling, of rank k or p·k, and
+the numbers p at which it is measured."""
+
+METHODS: tuple[str, ...] = (*MIXTURES, *POOLED)
 
 Key = TypeVar("Key", bound=Hashable)
 Values = dict[str, list[float]]
-_DATA_STREAM = 0
-"""Which random numbers draw the data: the same for every method of a replicate."""
+"""What is measured of each method, at each number of learners; NaN where it is not measured."""
+
+DATA, LEARNERS, UNIFORM, ADAPTIVE = range(4)
+"""Streams of random numbers. All mixtures use one, so that they share the first learner, V1, V2."""
 
 
-def settings_of(preset: Preset, reading: str, n_learners: int | None = None) -> Settings:
-    """Return the settings of a preset under one reading of V."""
+def settings_of(preset: Preset, reading: Reading, n_learners: int | None = None) -> Settings:
+    """Return the settings of a preset under one reading of the validation sets."""
     names = [f.name for f in fields(Settings) if hasattr(preset, f.name)]
     given: dict[str, Any] = {name: getattr(preset, name) for name in names}
-    given |= {"residual_shape": reading, "n_learners": n_learners or preset.n_learners}
+    given["residual_shape"] = reading.residual
+    given["validation_shape"] = reading.validation
+    given["n_learners"] = n_learners or preset.n_learners
     try:
         settings = Settings(**given)
         settings.resolve(preset.n_points)
@@ -49,11 +68,22 @@ def settings_of(preset: Preset, reading: str, n_learners: int | None = None) -> 
 
 def kernel_gram(preset: Preset, X: Array) -> Gram:
     """Return the Gram matrix of a preset's kernel."""
-    params: dict[str, Any] = {} if preset.sigma is None else {"sigma": preset.sigma}
+    params: dict[str, Any] = {}
+    if preset.sigma is not None:
+        params["sigma"] = preset.sigma
     try:
         return make_gram(X, preset.kernel, **params)
     except (ValueError, TypeError) as error:
         raise UserError(f"Preset {preset.name}: {error}") from error
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What one replicate gave under a reading; `reading` is None where no reading matters."""
+
+    reading: Reading | None
+    values: Values
+    properties: Mapping[str, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,56 +95,178 @@ class Replicate:
     methods: Sequence[str]
     seed: int
     number: int
-    reading: str
     device: str = ""
 
-    def measure(self) -> Values:
-        """Return what the preset measures, for each method at each number of learners."""
-        return self.seconds() if self.preset.measure == "seconds" else self.errors()
+    @property
+    def mixtures(self) -> tuple[str, ...]:
+        """The methods that depend on the reading of the validation sets."""
+        return tuple(name for name in self.methods if name not in POOLED)
 
     def generator(self, stream: int) -> np.random.Generator:
         """Return the random numbers of one part of the replicate, whoever computes it and when."""
-        shared = stream == _DATA_STREAM and not self.preset.redraw
-        key = (zlib.crc32(self.preset.name.encode()), 0 if shared else self.number, stream)
+        is_shared = stream == DATA and not self.preset.redraw
+        number = 0 if is_shared else self.number
+        key = (zlib.crc32(self.preset.name.encode()), number, stream)
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=key))
 
     def draw(self) -> NDArray[np.float64]:
         """Return the points."""
-        return self.points.draw(self.preset.n_points, self.generator(_DATA_STREAM))
+        return self.points.draw(self.preset.n_points, self.generator(DATA))
 
-    def errors(self) -> Values:
-        """Return the relative errors of each method with each number of learners."""
-        # The whole matrix once: ten trajectories and their errors ask for it many times over.
+    def measure(self, readings: Sequence[Reading | None]) -> Iterator[Measured]:
+        """Yield what the preset measures, under each reading."""
+        if self.preset.measure == "seconds":
+            yield from self._measure_seconds(readings)
+        else:
+            yield from self._measure_errors(readings)
+
+    # Errors
+
+    def _measure_errors(self, readings: Sequence[Reading | None]) -> Iterator[Measured]:
+        # The whole matrix once: all trajectories and their errors ask for it many times over.
         G = kernel_gram(self.preset, _place(self.draw(), self.device)).whole()
-        gram, settings = PrecomputedGram(ArrayRows(G)), settings_of(self.preset, self.reading)
-        parsed = {name: parse_method(name, settings) for name in METHODS}
-        found: dict[tuple[str, int], float] = {}
-        for stream, steps in enumerate(dict.fromkeys(s for s, _ in parsed.values()), start=1):
-            final = {m: parsed[m][1] for m in self.methods if parsed[m][0] == steps}
-            if final:
-                trajectory = find_learners(gram, settings, steps, self.generator(stream))
-                weights = {
-                    (method, p): trajectory.mixture(rule, p).weights
-                    for method, rule in final.items()
-                    for p in self.preset.counts
+        gram = PrecomputedGram(ArrayRows(G))
+        for reading in readings:
+            if reading is None:
+                properties = {
+                    name: measure_matrix(name, to_host(G), self.preset.rank)
+                    for name in self.preset.properties
                 }
-                features = [features_of(gram, learner) for learner in trajectory.learners]
-                found |= relative_errors(G, features, weights)
-        return {name: [found[name, p] for p in self.preset.counts] for name in self.methods}
+                yield Measured(None, self._pooled_errors(G, gram), properties)
+            else:
+                yield Measured(reading, self._mixture_errors(G, gram, reading), {})
 
-    def seconds(self) -> Values:
-        """Return the processor time of each method and number of learners, nothing shared."""
+    def _mixture_errors(self, G: Array, gram: Gram, reading: Reading) -> Values:
+        """Return the relative errors of boosting and ensembles with each number of learners."""
+        settings = settings_of(self.preset, reading)
+        counts = self.preset.counts
+        found: dict[tuple[str, int], float] = {}
+        for names in group_by_trajectory(self.mixtures):
+            steps, _ = parse_method(names[0], settings)
+            trajectory = find_learners(gram, settings, steps, self.generator(LEARNERS))
+
+            # Step 3, the strong approximation, of the first p learners
+            weights = {}
+            for name in names:
+                _, rule = parse_method(name, settings)
+                for p in counts:
+                    weights[name, p] = trajectory.mixture(rule, p).weights
+
+            features = [features_of(gram, learner) for learner in trajectory.learners]
+            found |= relative_errors(G, features, weights)
+        return {name: [found[name, p] for p in counts] for name in self.mixtures}
+
+    def _pooled_errors(self, G: Array, gram: Gram) -> Values:
+        """Return the errors of single Nyström approximations with as many columns as p learners."""
+        sizes = self.preset
+        values: Values = {
+            name: [np.nan] * len(sizes.counts) for name in self.methods if name in POOLED
+        }
+        for sampling in ("nystrom", "adaptive"):
+            names = [name for name in values if name.startswith(sampling)]
+            for p in POOLED[f"{sampling}-k"]:
+                if p not in sizes.counts or not names:
+                    continue
+                landmarks = self._choose_columns(sampling, gram, p * sizes.n_columns)
+                for name in names:
+                    rank = sizes.rank if name.endswith("-k") else p * sizes.rank
+                    learner = fit_learner(gram, landmarks, rank)
+                    F = features_of(gram, learner)
+                    error = relative_errors(G, [F], {name: np.ones(1)})[name]
+                    values[name][sizes.counts.index(p)] = error
+        return values
+
+    def _choose_columns(self, sampling: str, gram: Gram, c: int) -> Landmarks:
+        """Choose c columns uniformly, or in rounds by their squared residual."""
+        if sampling == "adaptive":
+            return adaptive(gram, c, self.generator(ADAPTIVE))
+        columns = self.generator(UNIFORM).choice(gram.n, size=c, replace=False)
+        return gram.landmarks(columns)
+
+    # Seconds
+
+    def _measure_seconds(self, readings: Sequence[Reading | None]) -> Iterator[Measured]:
+        """Yield the processor time of each method and number of learners, nothing shared."""
         X = self.draw()
-        self._time(X, self.methods[0], 1)  # the first call loads code
-        return {name: [self._time(X, name, p) for p in self.preset.counts] for name in self.methods}
+        for reading in readings:
+            if reading is None:
+                properties = {name: self._slope(name) for name in self.preset.properties}
+                yield Measured(None, {}, properties)
+                continue
 
-    def _time(self, X: NDArray[np.float64], name: str, p: int) -> float:
-        settings = settings_of(self.preset, self.reading, n_learners=p)
-        rng = np.random.default_rng(self.seed + self.number)
-        steps, final = parse_method(name, settings)
+            # A first call of each method loads code and fills caches.
+            for name in self.mixtures:
+                self._time(self.preset, X, name, reading, min(2, self.preset.n_learners))
+            values = {
+                name: [self._time(self.preset, X, name, reading, p) for p in self.preset.counts]
+                for name in self.mixtures
+            }
+            yield Measured(reading, values, {})
+
+    def _time(
+        self, preset: Preset, X: NDArray[np.float64], name: str, reading: Reading, p: int
+    ) -> float:
+        """Return the processor time of one method with p learners, from points to weights."""
+        settings = settings_of(preset, reading, n_learners=p)
+        steps, rule = parse_method(name, settings)
+        rng = self.generator(LEARNERS)
+
         began = time.process_time()
-        find_learners(kernel_gram(self.preset, X), settings, steps, rng).mixture(final)
+        find_learners(kernel_gram(preset, X), settings, steps, rng).mixture(rule)
         return time.process_time() - began
+
+    def _slope(self, name: str) -> float:
+        """Return d log(time) / d log(size) of URB-mean, in n, p or m, all else as in the preset."""
+        base = self.preset
+        reading = Reading("columns", "columns")
+        seconds = []
+        for factor in SLOPE_FACTORS:
+            if name == "slope_n":
+                sized = replace(base, n_points=factor * base.n_points)
+            elif name == "slope_p":
+                sized = replace(base, n_learners=factor * base.n_learners // 2)
+            else:
+                sized = replace(base, n_columns=factor * base.n_columns // 2)
+            sized = replace(sized, rank=min(sized.rank, sized.n_columns))
+            X = self.points.draw(sized.n_points, self.generator(DATA))
+            # the lesser of two: what else the machine does only adds
+            times = [self._time(sized, X, "URB-mean", reading, sized.n_learners) for _ in range(2)]
+            seconds.append(min(times))
+        return float(np.polyfit(np.log(SLOPE_FACTORS), np.log(seconds), 1)[0])
+
+
+SLOPE_FACTORS = (1, 2, 4)
+"""Sizes whose times give a slope: n = 1000 to 4000, p and m from half to twice the preset's."""
+
+
+def group_by_trajectory(methods: Sequence[str]) -> list[list[str]]:
+    """Return methods in groups that find the same learners and differ in the final weights only.
+
+    Those are the ensembles, and variants with the same X and clustering in "XYB-clustering".
+    """
+    groups: dict[str, list[str]] = {}
+    for name in methods:
+        weights, _, clustering = name.partition("-")
+        kind = "ensemble" if name in ENSEMBLES else f"{weights[0]}-{clustering}"
+        groups.setdefault(kind, []).append(name)
+    return list(groups.values())
+
+
+def measure_matrix(name: str, G: Floats, rank: int) -> float:
+    """Return a property of a kernel matrix G, shape (n, n).
+
+    "rank_99" is how many of the largest eigenvalues hold 99 % of the trace. "coherence" is
+    (n / k) max_i ‖U_k[i, :]‖² of the k leading eigenvectors, from 1, where rows weigh alike, to
+    n / k, where one row alone has an eigenvector.
+    """
+    n = len(G)
+    if name == "rank_99":
+        eigenvalues = eigvalsh(G)[::-1]
+        shares = np.cumsum(eigenvalues) / eigenvalues.sum()
+        return float(np.searchsorted(shares, 0.99) + 1)
+    _, U = eigsh(G, rank, v0=np.ones(n))
+    leverage = np.square(U).sum(axis=1)
+    return float(n / rank * leverage.max())
 
 
 def _place(X: NDArray[np.float64], device: str) -> Array:
@@ -128,8 +280,8 @@ def _place(X: NDArray[np.float64], device: str) -> Array:
     return cast(Array, torch.asarray(X, device=device))
 
 
-CANCELS_BELOW = 1e-4
-"""Below this relative error the expansion has lost more than half of its digits."""
+CANCELS_BELOW = 1e-5
+"""Below this relative error the expansion of its square keeps fewer than five digits."""
 
 
 def relative_errors(
@@ -142,18 +294,24 @@ def relative_errors(
     computed from the residual itself.
     """
     xp = namespace(G)
-    F, widths = xp.concat(list(features), axis=1), np.array([f.shape[1] for f in features])
+    F = xp.concat(list(features), axis=1)
+    widths = np.array([f.shape[1] for f in features])
     starts = np.concatenate([[0], np.cumsum(widths)[:-1]])
+
+    # the inner products of G with each F_i F_iᵀ, and of these with each other
     total = float(xp.sum(G * G))
     with_G = np.add.reduceat(to_host(xp.sum(F * (G @ F), axis=0)), starts)
-    H = np.add.reduceat(np.add.reduceat(to_host(F.T @ F) ** 2, starts, axis=0), starts, axis=1)
+    squares = np.square(to_host(F.T @ F))
+    H = np.add.reduceat(np.add.reduceat(squares, starts, axis=0), starts, axis=1)
+
     errors = {}
     for key, w in weights.items():
         p = len(w)
         square = float(total - 2 * w @ with_G[:p] + w @ H[:p, :p] @ w)
         if square < CANCELS_BELOW**2 * total:
-            used = F[:, : sum(widths[:p])]
-            residual = G - (used * like(np.repeat(w, widths[:p]), F)) @ used.T
+            used = F[:, : int(widths[:p].sum())]
+            scaled = used * like(np.repeat(w, widths[:p]), F)
+            residual = G - scaled @ used.T
             square = float(xp.sum(residual * residual))
         errors[key] = float(np.sqrt(square / total))
     return errors

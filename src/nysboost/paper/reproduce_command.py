@@ -2,128 +2,232 @@
 
 from __future__ import annotations
 
+import json
 import time
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from nysboost.compare.methods import split_names
-from nysboost.compare.page import make_writable, print_table, write, write_csv
+from nysboost.compare.page import make_writable, write, write_csv
 from nysboost.numerics.messages import format_count, format_seconds, unknown
 from nysboost.numerics.progress import report_progress
-from nysboost.paper import datasets, ledger, presets, report, runner
-from nysboost.paper.claims import find_methods
+from nysboost.paper import datasets, figures, ledger, presets, report, runner
+from nysboost.paper.datasets import Points
 from nysboost.paper.ledger import Results
-from nysboost.paper.presets import Preset
-from nysboost.paper.replicate import BASELINE, METHODS
+from nysboost.paper.presets import SHAPES, Preset
+from nysboost.paper.replicate import BASELINE, METHODS, POOLED
+from nysboost.paper.runner import Plan
+from nysboost.paper.statements import find_methods
+from nysboost.rows.files import atomic_file
+from nysboost.settings import Shape
 from nysboost.user_error import UserError
+
+RUN_FILE = "run.json"
+"""What was asked for in a folder, so that a run never replaces the report of another."""
 
 
 def run(options: Namespace) -> dict[str, Any]:
     """Run all that is asked for, write it into a folder, and return outcome and verdicts."""
-    chosen, out = choose_presets(options), options.out
-    methods = {preset.name: choose_methods(options.variants, preset) for preset in chosen}
-    make_writable(out)
+    chosen = choose_presets(options)
+    _refuse_other_report(options)
+    make_writable(options.out)
     # What is missing is said, or downloaded, before hours of work and not between them.
-    sources, sizes = {}, {}
-    for name in dict.fromkeys(preset.data for preset in chosen):
-        points = datasets.load(name, options.data_dir, print)
-        sources[name], sizes[name] = points.source, "{:,} × {}".format(*points.shape)
-    results: dict[str, Results] = {}
-    paces: dict[str, float] = {}
-    for preset in chosen:
-        folder = out / preset.name
+    sources = _load_data(chosen, options.data_dir)
+    plans = [
+        Plan(
+            preset,
+            choose_methods(options.variants, preset),
+            options.seed,
+            options.data_dir,
+            options.device,
+        )
+        for preset in chosen
+    ]
+
+    if options.report_only:
+        results = {p.preset.name: runner.gather(p, options.out / p.preset.name) for p in plans}
+    else:
+        made = _make_records(plans, sources, options)
+        left = sorted(name for name, result in made.items() if result is None)
+        if left:
+            outcome = f"Stopped after {options.max_minutes} min; still to run: {', '.join(left)}."
+            print(f"{outcome} The same command goes on where it was.")
+            return {"outcome": outcome, "verdicts": [], "report": ""}
+        results = {name: result for name, result in made.items() if result is not None}
+        if options.records_only:
+            outcome = f"All records are in {options.out}."
+            print(f"{outcome} --report-only makes the report of them.")
+            return {"outcome": outcome, "verdicts": [], "report": ""}
+    return _write_report(results, sources, options)
+
+
+def _load_data(chosen: Sequence[Preset], data_dir: Path | None) -> dict[str, Points]:
+    """Return each data set that some preset uses, by its name."""
+    names = dict.fromkeys(preset.data for preset in chosen)
+    return {name: datasets.load(name, data_dir, print) for name in names}
+
+
+def _make_records(
+    plans: Sequence[Plan], sources: Mapping[str, Points], options: Namespace
+) -> dict[str, Results | None]:
+    """Return the results of each preset; None where the time was over before its last replicate."""
+    deadline = None
+    if options.max_minutes is not None:
+        deadline = time.time() + 60 * options.max_minutes
+
+    results = {}
+    for plan in plans:
+        preset = plan.preset
         count = format_count(preset.replicates, "replicate")
-        print(f"{preset.title}: {count}; data: {sources[preset.data]}.")
-        where = (options.data_dir, options.device)
-        plan = runner.Plan(preset, methods[preset.name], options.seed, *where)
-        if options.report_only:
-            results[preset.name] = runner.gather(plan, folder)
-        else:
-            began = time.perf_counter()
-            with report_progress(preset.name, verbose=1) as work:
-                results[preset.name] = runner.run(plan, folder, options.jobs)
-            made = work.done - work.before
-            print(f"{made:g} of {work.total:g} records were made now.")
-            if made:  # seconds of a replicate
-                pace = (time.perf_counter() - began) / made
-                paces[preset.name] = pace * len(preset.readings)
-        report.write_figures(results[preset.name], folder)
+        print(f"{preset.title}: {count}; data: {sources[preset.data].source}.")
+        began = time.perf_counter()
+        with report_progress(preset.name, verbose=1) as work:
+            results[preset.name] = runner.run(
+                plan, options.out / preset.name, options.jobs, deadline
+            )
+        made = work.done - work.before
+        seconds = format_seconds(time.perf_counter() - began)
+        print(f"{made:g} of {work.total:g} records were made now, in {seconds}.")
+    return results
+
+
+def _write_report(
+    results: Mapping[str, Results], sources: Mapping[str, Points], options: Namespace
+) -> dict[str, Any]:
+    """Write figures, ledger and report, and return outcome and verdicts."""
+    out: Path = options.out
+    for result in results.values():
+        write_csv(out / result.preset.name / f"{result.preset.name}.csv", result.records())
+    figures.write_all(results, out / "figures")
+
     decisions = ledger.decide_all(results)
-    write_csv(out / "ledger.csv", [decision.record() for decision in decisions])
-    page = report.make_page(results, decisions, sizes, options.again)
-    write(page, out / "report.html")
-    write(page, out / "report.md")
-    found = {d.verdict for d in decisions}
-    if found - {"not run", "undecided"}:
-        print_table(page.sections[0].tables[0])
-    print(page.notes[0], page.headline, sep="\n")
-    if "undecided" in found:
-        print(say_time_for_all(results, options.presets, paces))
+    if decisions:
+        write_csv(out / "ledger.csv", [decision.record() for decision in decisions])
+
+    sizes = {name: "{:,} × {}".format(*points.shape) for name, points in sources.items()}
+    about = report.About(options.again, sizes)
+    write(report.make_page(results, decisions, about), out / "report.html")
+    write(report.make_page(results, decisions, about, panels=False), out / "report.md")
+    with atomic_file(out / RUN_FILE, "The description of the run") as file:
+        file.write(_describe_run(options).encode())
+
+    outcome = report.say_outcome(results, decisions)
+    print(outcome)
     print(f"The report is {out / 'report.html'}; figures and numbers lie beside it.")
     verdicts = [
-        {"statement": d.claim.number, "reading": d.reading, "verdict": d.verdict}
+        {"statement": d.statement.number, "reading": str(d.reading), "verdict": d.verdict}
         for d in decisions
-        if d.verdict != "not run"
+        if d.verdict != ledger.LACKS
     ]
-    return {"outcome": page.headline, "verdicts": verdicts, "report": str(out / "report.html")}
+    return {"outcome": outcome, "verdicts": verdicts, "report": str(out / "report.html")}
 
 
-def say_time_for_all(
-    results: Mapping[str, Results], names: Sequence[str], paces: Mapping[str, float]
-) -> str:
-    """Say how long whole presets take, from seconds per replicate: time grows about as n · p."""
-    files = [presets.load(name) for name in (presets.ORDER if "all" in names else names)]
-    seconds = 0.0
-    for whole in files:
-        done = results[whole.name].preset
-        size = whole.n_learners * whole.n_points / (done.n_learners * done.n_points)
-        left = whole.replicates - (done.replicates if size == 1 else 0)
-        seconds += paces.get(whole.name, 0.0) * size * max(left, 0)
-    most = max(preset.replicates for preset in files)
-    time_ = f" takes about {format_seconds(seconds)}" if seconds else " takes longer"
-    return f"All of it, up to {most} replicates,{time_}: nysboost reproduce {' '.join(names)}"
+def _describe_run(options: Namespace) -> str:
+    """Return what makes a run the same one, whatever its number of replicates."""
+    asked = {
+        "presets": sorted(map(str, options.presets)),
+        "variants": options.variants,
+        "quick": options.quick,
+        "max_learners": options.max_learners,
+        "seed": options.seed,
+    }
+    return json.dumps(asked, sort_keys=True)
+
+
+def _refuse_other_report(options: Namespace) -> None:
+    """Refuse to replace the report of another run without --force."""
+    if options.force or options.records_only or not (options.out / "report.html").exists():
+        return
+    described = options.out / RUN_FILE
+    if described.is_file() and described.read_text(encoding="utf-8") == _describe_run(options):
+        return
+    raise UserError(
+        f"{options.out} has the report of another run: give another folder with --out, "
+        "or --force to replace the report (records are kept)."
+    )
+
+
+@dataclass(frozen=True)
+class Replicates:
+    """How many replicates were asked for: of presets by name, and of all others, if at all."""
+
+    of: Mapping[str, int]
+    of_others: int | None
+
+    @classmethod
+    def parse(cls, texts: Sequence[str]) -> Replicates:
+        """Read each N or PRESET=N."""
+        of: dict[str, int] = {}
+        of_others = None
+        for text in texts:
+            name, _, count = text.rpartition("=")
+            if not count.isdigit() or int(count) < 1:
+                raise UserError(
+                    f"--replicates takes N or PRESET=N with N at least 1, not {text!r}."
+                )
+            if name:
+                of[name] = int(count)
+            else:
+                of_others = int(count)
+        return cls(of, of_others)
+
+    def choose(self, preset: Preset) -> int:
+        """Return the number of replicates of a preset."""
+        return self.of.get(preset.name, self.of_others or preset.replicates)
 
 
 def choose_presets(options: Namespace) -> list[Preset]:
     """Return the presets asked for, with the overrides of the options."""
-    replicates: dict[str, int] = {}  # of presets, and of all under ""
-    for text in options.replicates:
-        name, _, count = text.rpartition("=")
-        if not count.isdigit() or int(count) < 1:
-            raise UserError(f"--replicates takes N or PRESET=N with N at least 1, not {text!r}.")
-        replicates[name] = int(count)
-    chosen = []
-    for name in dict.fromkeys(presets.ORDER if "all" in options.presets else options.presets):
-        preset = presets.load(name)
-        preset = replace(preset, **preset.quick) if options.quick else preset
-        everywhere = replicates.get("", preset.replicates)
-        learners = options.max_learners or preset.n_learners
-        changed = replace(
-            preset,
-            replicates=replicates.get(preset.name, everywhere),
-            readings=preset.readings if options.reading == "both" else (options.reading,),
-            n_learners=learners,
-        )
-        if not changed.counts:
-            least = min(preset.counts)
-            raise UserError(f"{preset.name} measures {least} learners and more, not {learners}.")
-        chosen.append(changed)
+    replicates = Replicates.parse(options.replicates)
+    names = presets.ORDER if "all" in options.presets else tuple(options.presets)
+    chosen = [_choose_preset(name, replicates, options) for name in dict.fromkeys(names)]
+
     known = [preset.name for preset in chosen]
-    if others := [name for name in replicates if name not in ("", *known)]:
-        raise UserError(f"--replicates: {unknown('preset in this run', others[0], known)}")
+    for name in replicates.of:
+        if name not in known:
+            raise UserError(f"--replicates: {unknown('preset in this run', name, known)}")
     return chosen
+
+
+def _choose_preset(name: str, replicates: Replicates, options: Namespace) -> Preset:
+    preset = presets.load(name)
+    if options.quick:
+        preset = replace(preset, **preset.quick)
+    changed = replace(
+        preset,
+        replicates=replicates.choose(preset),
+        residual_shapes=_choose_shapes(options.reading, preset.residual_shapes),
+        validation_shapes=_choose_shapes(options.validation, preset.validation_shapes),
+        n_learners=options.max_learners or preset.n_learners,
+    )
+    if not changed.counts:
+        least = min(preset.counts)
+        learners = changed.n_learners
+        raise UserError(f"{preset.name} measures {least} learners and more, not {learners}.")
+    return changed
+
+
+def _choose_shapes(asked: str, of_preset: tuple[Shape, ...]) -> tuple[Shape, ...]:
+    """Return the shapes asked for; "both" are those of the preset."""
+    if asked == "both":
+        return of_preset
+    return tuple(shape for shape in SHAPES if shape == asked)
 
 
 def choose_methods(variants: str, preset: Preset) -> tuple[str, ...]:
     """Return the methods to run, with the baseline; "stated" are those the paper speaks of."""
-    if variants == "all":
-        return METHODS
     stated = {*preset.drawn, *find_methods(preset.name)}
-    asked = (
-        stated if variants == "stated" else split_names(variants, "method of the paper", METHODS)
-    )
+    if variants == "all":
+        asked = set(METHODS)
+    elif variants == "stated":
+        asked = stated
+    else:
+        asked = set(split_names(variants, "method of the paper", METHODS))
     if not asked:
         raise UserError("--variants names no method: give names separated by commas, or all.")
-    return tuple(m for m in METHODS if m in asked or m == BASELINE)
+    if preset.measure == "seconds":
+        asked -= set(POOLED)
+    return tuple(name for name in METHODS if name in asked or name == BASELINE)

@@ -1,7 +1,7 @@
 """Runs a preset over processes, on which records do not depend; safe to stop at any moment.
 
 A file of records has a line of JSON for the settings, whose digest is in its name, and one for
-each record. It is written anew with each of them, whole or not at all.
+each record. It is written anew with each replicate, whole or not at all.
 """
 
 from __future__ import annotations
@@ -24,23 +24,38 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from nysboost._version import __version__
-from nysboost.compare.page import make_writable
+from nysboost.numerics.arrays import Floats
 from nysboost.numerics.progress import current
 from nysboost.paper import datasets
 from nysboost.paper.ledger import Results
-from nysboost.paper.presets import Preset
-from nysboost.paper.replicate import Replicate, settings_of
+from nysboost.paper.presets import Preset, Reading
+from nysboost.paper.replicate import POOLED, Measured, Replicate, settings_of
 from nysboost.rows.files import atomic_file
 from nysboost.user_error import UserError
 
 Record = dict[str, Any]
 Key = tuple[int, str]
-"""A replicate and a reading of V: what tells one record from another."""
-RECORD_FORMAT = 3
+"""A replicate and the name of a reading: what tells one record from another."""
+
+ANY = "any"
+"""The name of the record with what no reading of the validation sets changes."""
+
+RECORD_FORMAT = 4
 LIBRARIES = ("numpy", "scikit-learn", "scipy")
+
+JOBS_PER_TIMING = 4
+"""Times are measured on every fourth core: processes on all of them would slow each other down."""
+
 PACKAGE = Path(__file__).parents[1]
 NUMBERS_COME_FROM = (
-    *("settings.py", "numerics", "kernels", "gram", "features", "boosting", "joint"),
+    "settings.py",
+    "numerics",
+    "kernels",
+    "gram",
+    "features",
+    "boosting",
+    "joint",
+    "methods/adaptive.py",
     "paper/replicate.py",
 )
 """All that one replicate runs through, below the report: a change anywhere here may change it."""
@@ -52,7 +67,8 @@ def digest_code(package: Path = PACKAGE) -> str:
     found = hashlib.sha256()
     for part in NUMBERS_COME_FROM:
         path = package / part
-        for file in [path] if path.is_file() else sorted(path.rglob("*.py")):
+        files = [path] if path.is_file() else sorted(path.rglob("*.py"))
+        for file in files:
             found.update(file.relative_to(package).as_posix().encode() + b"\0")
             found.update(file.read_bytes().replace(b"\r\n", b"\n") + b"\0")
     return found.hexdigest()[:16]
@@ -82,46 +98,98 @@ class Plan:
         }
 
     @property
+    def readings(self) -> tuple[Reading | None, ...]:
+        """The readings to run; None for what does not depend on them, where there is such."""
+        pooled = any(name in POOLED for name in self.methods)
+        if pooled or self.preset.properties:
+            return (*self.preset.readings, None)
+        return self.preset.readings
+
+    @property
     def keys(self) -> list[Key]:
         """The replicates and readings to run, in order."""
-        readings, replicates = self.preset.readings, range(self.preset.replicates)
-        return [(number, reading) for number in replicates for reading in readings]
+        return [
+            (number, name_reading(reading))
+            for number in range(self.preset.replicates)
+            for reading in self.readings
+        ]
 
     def results(self, settings: Record, records: Mapping[Key, Record]) -> Results:
         """Return what the records say."""
         mine = [records[key] for key in self.keys]
-        values = {
-            reading: {
-                method: np.array([r["values"][method] for r in mine if r["reading"] == reading])
-                for method in self.methods
-            }
-            for reading in self.preset.readings
-        }
+        anywhere = [record for record in mine if record["reading"] == ANY]
+        shared = _stack(anywhere, "values")
+
+        values = {}
+        for reading in self.preset.readings:
+            of_reading = [record for record in mine if record["reading"] == str(reading)]
+            found = _stack(of_reading, "values") | shared
+            values[reading] = {method: found[method] for method in self.methods if method in found}
+
         made_with = tuple(dict.fromkeys(record["made_with"] for record in mine))
         return Results(
-            self.preset, self.methods, self.seed, values, made_with, settings["libraries"]
+            self.preset,
+            self.methods,
+            self.seed,
+            values,
+            _stack(anywhere, "properties"),
+            made_with,
+            settings["libraries"],
         )
 
 
-def run(plan: Plan, out: Path, jobs: int) -> Results:
-    """Compute what is missing of a plan, record by record, and return its results."""
+def name_reading(reading: Reading | None) -> str:
+    """Return the name of a reading in records."""
+    return ANY if reading is None else str(reading)
+
+
+def _stack(records: Sequence[Record], what: str) -> dict[str, Floats]:
+    """Return each entry of some records as an array whose first axis is the replicate."""
+    if not records:
+        return {}
+    return {
+        name: np.array([record[what][name] for record in records], dtype=np.float64)
+        for name in records[0][what]
+    }
+
+
+def run(plan: Plan, out: Path, jobs: int, deadline: float | None = None) -> Results | None:
+    """Compute what is missing of a plan, replicate by replicate, and return its results.
+
+    After `deadline`, in seconds since the epoch, no replicate begins; the result is None if some
+    are missing then.
+    """
     for reading in plan.preset.readings:
         settings_of(plan.preset, reading)  # or it says what is wrong
-    make_writable(out)
+    out.mkdir(parents=True, exist_ok=True)
     settings = plan.settings()
     digest = hashlib.sha256(_to_text(settings).encode()).hexdigest()[:16]
     path = out / f"{plan.preset.name}-{digest}.jsonl"
     records = read(path)[1] if path.exists() else {}
-    missing = [key for key in plan.keys if key not in records]
-    work, total = current(), len(plan.keys)
-    work.begin(total, total - len(missing))
-    for record in _make_records(plan, missing, jobs):
-        records[record["replicate"], record["reading"]] = record
-        ordered = (record for _, record in sorted(records.items()))
-        with atomic_file(path, "The records") as file:
-            file.writelines(f"{_to_text(line)}\n".encode() for line in (settings, *ordered))
-        work.step()
+
+    work = current()
+    total = len(plan.keys)
+    work.begin(total, total - len(find_missing(plan, records)))
+    for made in _make_records(plan, records, jobs, deadline):
+        for record in made:
+            records[record["replicate"], record["reading"]] = record
+        _write(path, settings, records)
+        work.step(len(made))
+
+    if find_missing(plan, records):
+        return None
     return plan.results(settings, records)
+
+
+def find_missing(plan: Plan, records: Mapping[Key, Record]) -> list[Key]:
+    """Return the keys of a plan that have no record."""
+    return [key for key in plan.keys if key not in records]
+
+
+def _write(path: Path, settings: Record, records: Mapping[Key, Record]) -> None:
+    lines = [settings, *(record for _, record in sorted(records.items()))]
+    with atomic_file(path, "The records") as file:
+        file.writelines(f"{_to_text(line)}\n".encode() for line in lines)
 
 
 def gather(plan: Plan, out: Path) -> Results:
@@ -135,7 +203,8 @@ def gather(plan: Plan, out: Path) -> Results:
             "seed and data; a report is made of one."
         )
     path, settings, records = files[0]
-    if missing := [key for key in plan.keys if key not in records]:
+    missing = find_missing(plan, records)
+    if missing:
         raise UserError(
             f"{path} lacks {len(missing)} of {len(plan.keys)} records: run them without "
             "--report-only, or ask for fewer with --replicates."
@@ -162,19 +231,68 @@ def _leave_code_out(settings: Record) -> str:
     return _to_text({k: v for k, v in settings.items() if k not in ("code", "libraries")})
 
 
-def _make_records(plan: Plan, keys: Sequence[Key], jobs: int) -> Iterator[Record]:
-    """Yield a record for each key, as soon as it is made."""
-    if plan.preset.measure == "seconds" or jobs == 1:
+@dataclass(frozen=True)
+class Task:
+    """The readings of one replicate that have no record yet, computed in one process."""
+
+    plan: Plan
+    number: int
+    readings: tuple[Reading | None, ...]
+    deadline: float | None = None
+    parent: int | None = None
+
+    def run(self) -> list[Record]:
+        """Return a record for each reading, or none after the deadline."""
+        if self.parent is not None:
+            _end_with(self.parent)
+        if self.deadline is not None and time.time() > self.deadline:
+            return []
+        plan = self.plan
+        points = _load(plan.preset.data, plan.data_dir)
+        one = Replicate(plan.preset, points, plan.methods, plan.seed, self.number, plan.device)
+        return [self._record(found) for found in one.measure(self.readings)]
+
+    def _record(self, found: Measured) -> Record:
+        # None is JSON's word for what was not measured
+        values = {
+            name: [None if value != value else value for value in mine]
+            for name, mine in found.values.items()
+        }
+        numbers = [value for mine in values.values() for value in mine if value is not None]
+        if not np.isfinite([*numbers, *found.properties.values()]).all():
+            raise UserError(f"Replicate {self.number} of {self.plan.preset.name} is not finite.")
+        return {
+            "replicate": self.number,
+            "reading": name_reading(found.reading),
+            "made_with": f"{__version__} ({self.plan.code})",
+            "values": values,
+            "properties": dict(found.properties),
+        }
+
+
+def _make_records(
+    plan: Plan, records: Mapping[Key, Record], jobs: int, deadline: float | None
+) -> Iterator[list[Record]]:
+    """Yield the missing records of each replicate, as soon as they are made."""
+    if plan.preset.measure == "seconds":
+        jobs = max(1, jobs // JOBS_PER_TIMING)
+    parent = os.getpid() if jobs > 1 else None
+
+    tasks = []
+    for number in range(plan.preset.replicates):
+        missing = tuple(r for r in plan.readings if (number, name_reading(r)) not in records)
+        if missing:
+            tasks.append(Task(plan, number, missing, deadline, parent))
+
+    if jobs == 1:
         with threadpool_limits(1):
-            yield from (_make_record(plan, *key) for key in keys)
+            yield from (task.run() for task in tasks)
         return
     try:
         with joblib.parallel_config("loky", inner_max_num_threads=1):
             # one item at a time, so that an end leaves little behind
             workers = joblib.Parallel(jobs, return_as="generator_unordered", batch_size=1)
-            yield from workers(
-                joblib.delayed(_make_record)(plan, *key, os.getpid()) for key in keys
-            )
+            yield from workers(joblib.delayed(Task.run)(task) for task in tasks)
     except BrokenProcessPool as error:
         raise UserError(
             "A worker process was ended from outside (often for want of memory). The records "
@@ -195,15 +313,3 @@ def _end_with(parent: int) -> None:
 
 
 _load = functools.lru_cache(maxsize=1)(datasets.load)
-
-
-def _make_record(plan: Plan, number: int, reading: str, parent: int | None = None) -> Record:
-    if parent is not None:
-        _end_with(parent)
-    points = _load(plan.preset.data, plan.data_dir)
-    one = Replicate(plan.preset, points, plan.methods, plan.seed, number, reading, plan.device)
-    values = one.measure()
-    if not all(np.isfinite(v).all() for v in values.values()):
-        raise UserError(f"Replicate {number} of {plan.preset.name} is not finite.")
-    made_with = f"{__version__} ({plan.code})"
-    return {"replicate": number, "reading": reading, "made_with": made_with, "values": values}

@@ -3,31 +3,61 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from nysboost.numerics.messages import unknown
+from nysboost.settings import Shape
 from nysboost.user_error import UserError
 
-READINGS, MEASURES = ("columns", "square"), ("error", "seconds")
+SHAPES: tuple[Shape, ...] = ("columns", "square")
+MEASURES = ("error", "seconds")
+PROPERTIES = ("rank_99", "coherence", "slope_n", "slope_p", "slope_m")
 ORDER = (
-    *("simulation", "runtime", "mnist-linear", "mnist-gaussian", "glove-linear"),
-    *("glove-gaussian", "covertype", "pendigits", "ijcnn"),
+    "simulation",
+    "runtime",
+    "mnist-linear",
+    "mnist-gaussian",
+    "glove-linear",
+    "glove-gaussian",
+    "covertype",
+    "pendigits",
+    "ijcnn",
 )
 """All presets, in the paper's order."""
 
 
+@dataclass(frozen=True, order=True)
+class Reading:
+    """How the paper's validation sets are read: each as whole columns or as a square block.
+
+    `residual` is the shape of V, whose residual is clustered, `validation` that of V1 and V2.
+    """
+
+    residual: Shape
+    validation: Shape
+
+    def __str__(self) -> str:
+        return f"{self.residual}-{self.validation}"
+
+    @property
+    def words(self) -> str:
+        """The reading, as a heading says it."""
+        return f"V {self.residual}; V1, V2 {self.validation}"
+
+
 @dataclass(frozen=True)
 class Preset:
-    """One experiment: data, kernel, settings and what its figures draw.
+    """One experiment: data, kernel, settings and what its figure draws.
 
     `measure` is "error" (relative Frobenius) or "seconds" (each method on its own). Each replicate
     draws `n_points` points, its own if `redraw`. The paper's p, m, k, s, v1, v2 and η go by their
-    names in `Settings`. `readings` are those of V, each reported by itself; `learner_counts` are
-    the numbers of learners that are measured, each from 1 to n_learners if it is empty; `figures`
-    map the label of a panel to the methods drawn in it.
+    names in `Settings`. `residual_shapes` and `validation_shapes` are the shapes of V, and of V1
+    and V2, that are run, each with each; `learner_counts` are the numbers of learners that are
+    measured, each from 1 to n_learners if it is empty; `properties` of the matrix or of the time
+    are measured once for all methods; `figures` map the label of a panel to the methods in it.
     """
 
     name: str
@@ -46,12 +76,22 @@ class Preset:
     sigma: float | None = None
     eta: float = 0.01
     redraw: bool = True
-    validation_shape: str = "columns"
     row_cap: int = 4096
-    readings: tuple[str, ...] = READINGS
+    residual_shapes: tuple[Shape, ...] = SHAPES
+    validation_shapes: tuple[Shape, ...] = SHAPES
     learner_counts: tuple[int, ...] = ()
+    properties: tuple[str, ...] = ()
     figures: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     quick: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def readings(self) -> tuple[Reading, ...]:
+        """The readings of the validation sets that are run."""
+        return tuple(
+            Reading(residual, validation)
+            for validation in self.validation_shapes
+            for residual in self.residual_shapes
+        )
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -66,8 +106,15 @@ class Preset:
 
     def settings(self) -> dict[str, Any]:
         """Return what the numbers of one replicate depend on: not how many there are."""
-        left_out = {"title", "replicates", "figures", "quick", "readings"}
-        return {k: v for k, v in asdict(self).items() if k not in left_out}
+        left_out = {
+            "title",
+            "replicates",
+            "figures",
+            "quick",
+            "residual_shapes",
+            "validation_shapes",
+        }
+        return {name: value for name, value in asdict(self).items() if name not in left_out}
 
 
 def load(name_or_file: str) -> Preset:
@@ -88,49 +135,78 @@ def parse(text: str, name: str, where: str) -> Preset:
         table = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UserError(f"The preset file {where} is not TOML: {error}.") from error
-    figures = {}
-    for panel in table.pop("figure", []):
-        match panel:
-            case {"label": str(label), "draws": list(methods)} if len(panel) == 2:
-                figures[label] = tuple(methods)
-            case _:
-                msg = "needs label and draws, a text and a list of methods."
-                raise UserError(f"[[figure]] of {where} is {panel}: it {msg}")
-    values = _check(table, where)
-    values["quick"] = _check(values.get("quick", {}), f"[quick] of {where}")
-    required = (f.name for f in fields(Preset) if f.default is f.default_factory is MISSING)
-    if missing := [key for key in required if key not in (*values, "name")]:
+
+    figures = _read_figures(table.pop("figure", []), where)
+    values = _check_values(table, where)
+    values["quick"] = _check_values(values.get("quick", {}), f"[quick] of {where}")
+
+    required = [f.name for f in fields(Preset) if f.default is f.default_factory is MISSING]
+    missing = [key for key in required if key not in values and key != "name"]
+    if missing:
         raise UserError(f"The preset file {where} lacks {', '.join(missing)}.")
+
     preset = Preset(name=name, figures=figures, **values)
-    words = {"reading of V": (preset.readings, READINGS), "measure": ([preset.measure], MEASURES)}
-    for what, (given, known) in words.items():
-        for word in given:
-            if word not in known:
-                raise UserError(f"{where}: {unknown(what, word, known)}")
+    _check_words("shape of V", preset.residual_shapes, SHAPES, where)
+    _check_words("shape of V1 and V2", preset.validation_shapes, SHAPES, where)
+    _check_words("measure", [preset.measure], MEASURES, where)
+    _check_words("property", preset.properties, PROPERTIES, where)
     if not preset.readings:
-        raise UserError(f"{where} has no reading of V; give columns, square or both.")
+        raise UserError(
+            f"{where} has no shape of V, or of V1 and V2; give columns, square or both."
+        )
     if not preset.counts:
         raise UserError(f"{where} measures no number of learners up to {preset.n_learners}.")
     return preset
 
 
+def _read_figures(panels: Sequence[Any], where: str) -> dict[str, tuple[str, ...]]:
+    """Return the methods that each panel draws, by its label."""
+    figures = {}
+    for panel in panels:
+        match panel:
+            case {"label": str(label), "draws": list(methods)} if len(panel) == 2:
+                figures[label] = tuple(methods)
+            case _:
+                needs = "it needs label and draws, a text and a list of methods."
+                raise UserError(f"[[figure]] of {where} is {panel}: {needs}")
+    return figures
+
+
+def _check_words(what: str, given: Sequence[str], known: Sequence[str], where: str) -> None:
+    for word in given:
+        if word not in known:
+            raise UserError(f"{where}: {unknown(what, word, known)}")
+
+
 _TYPES: dict[str, set[type]] = {
-    "int": {int}, "float": {int, float}, "float | None": {int, float}, "bool": {bool},
-    "str": {str}, "tuple[str, ...]": {str}, "tuple[int, ...]": {int}, "Mapping[str, Any]": {dict},
-}  # fmt: skip
+    "int": {int},
+    "float": {int, float},
+    "float | None": {int, float},
+    "bool": {bool},
+    "str": {str},
+    "tuple[str, ...]": {str},
+    "tuple[Shape, ...]": {str},
+    "tuple[int, ...]": {int},
+    "Mapping[str, Any]": {dict},
+}
 """What a value in a file, or each of a list, may be, by the annotation of its field."""
 
 
-def _check(table: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _check_values(table: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Return the values of a table whose keys and types are those of the fields of a preset."""
     known = {f.name: str(f.type) for f in fields(Preset) if f.name not in ("name", "figures")}
+    checked: dict[str, Any] = {}
     for key, value in table.items():
         if key not in known:
             raise UserError(f"{where} has a wrong key. {unknown('key', key, known)}")
-        listed = isinstance(value, list)
-        types = {type(v) for v in (value if listed else [value])}
-        if listed != known[key].startswith("tuple") or not types <= _TYPES[known[key]]:
+
+        annotation = known[key]
+        is_list = isinstance(value, list)
+        types = {type(one) for one in (value if is_list else [value])}
+        if is_list != annotation.startswith("tuple") or not types <= _TYPES[annotation]:
             raise UserError(f"{where} gives {key} the value {value!r}, which is of the wrong kind.")
-        if known[key] == "int" and value < 1:
+        if annotation == "int" and value < 1:
             raise UserError(f"{where} gives {key} the value {value}; it must be at least 1.")
-    return {k: tuple(v) if isinstance(v, list) else v for k, v in table.items()}
+
+        checked[key] = tuple(value) if is_list else value
+    return checked

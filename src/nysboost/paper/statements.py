@@ -1,0 +1,117 @@
+"""The paper's statements, taken apart into "this mean is below that mean"."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import filter as match
+from typing import Any, Literal
+
+from nysboost.paper import read_toml
+from nysboost.paper.replicate import METHODS
+
+CHECKPOINTS = (5, 10, 15, 20)
+LEVEL = 0.05
+
+Needs = Literal["all", "most", "some"]
+"""Of how many of its comparisons a sentence speaks."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of a comparison: a method with a number of learners."""
+
+    method: str
+    n_learners: int
+
+    def __str__(self) -> str:
+        return f"{self.method} (p = {self.n_learners})"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The statement mean(left) < factor · mean(right)."""
+
+    preset: str
+    left: Side
+    right: Side
+    factor: float = 1.0
+    paired: bool = False
+
+    def __str__(self) -> str:
+        scale = "" if self.factor == 1 else f"{self.factor:.2f} × "
+        return f"{self.preset}: {self.left} < {scale}{self.right}"
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The statement mean(property) < below."""
+
+    preset: str
+    property: str
+    below: float
+
+    def __str__(self) -> str:
+        return f"{self.preset}: {self.property} < {self.below:.3g}"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A sentence of the paper, its gist in a few words, and the comparisons that it amounts to."""
+
+    number: int
+    section: str
+    quote: str
+    gist: str
+    tests: str
+    parts: tuple[Comparison | Bound, ...]
+    needs: Needs = "all"
+    level: float = LEVEL
+    at_replicates: int | None = None
+    """With this many replicates, a comparison that is not significant counts against it."""
+
+    @property
+    def presets(self) -> tuple[str, ...]:
+        """The presets whose results decide it."""
+        return tuple(dict.fromkeys(part.preset for part in self.parts))
+
+
+def _expand(table: Mapping[str, Any]) -> Iterator[Comparison]:
+    """Compare every smaller with every larger method, on each preset."""
+    for preset in table["presets"]:
+        for pattern in table["smaller"]:
+            for left in match(METHODS, pattern):
+                yield from _compare_one(table, preset, left)
+
+
+def _compare_one(table: Mapping[str, Any], preset: str, left: str) -> Iterator[Comparison]:
+    """Compare one method with every larger one."""
+    weights = left.partition("-")[0]
+    how = {name: table[name] for name in ("factor", "paired") if name in table}
+    for pattern in table["larger"]:
+        for right in match(METHODS, pattern.replace("=", weights)):
+            for at in table.get("at", CHECKPOINTS):
+                p, q = at if isinstance(at, list) else (at, at)
+                yield Comparison(preset, Side(left, p), Side(right, q), **how)
+
+
+def _read(table: Mapping[str, Any]) -> Statement:
+    parts: list[Comparison | Bound] = []
+    for comparisons in table.get("compare", ()):
+        parts.extend(_expand(comparisons))
+    parts.extend(Bound(**bound) for bound in table.get("bound", ()))
+    plain = {name: value for name, value in table.items() if name not in ("compare", "bound")}
+    return Statement(parts=tuple(parts), **plain)
+
+
+STATEMENTS = tuple(_read(table) for table in read_toml("statements.toml")["statement"])
+
+
+def find_methods(preset: str) -> set[str]:
+    """Return the methods that some statement compares in a preset."""
+    found = set()
+    for statement in STATEMENTS:
+        for part in statement.parts:
+            if isinstance(part, Comparison) and part.preset == preset:
+                found |= {part.left.method, part.right.method}
+    return found
