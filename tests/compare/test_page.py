@@ -73,7 +73,8 @@ def learned() -> Page:
 def reproduced(preset: str) -> Page:
     results = {preset: made_up(preset, level, noise=0.9)}
     decisions = ledger.decide_all(results)
-    return report.make_page(results, decisions, {}, "nysboost reproduce x --seed 0")
+    about = report.About("nysboost reproduce x --seed 0", {})
+    return report.make_page(results, decisions, about)
 
 
 MAKE = {

@@ -19,16 +19,16 @@ def test_presets_have_the_numbers_of_sections_3_1_and_3_2(name):
 
 
 @pytest.mark.parametrize("name", presets.ORDER)
-def test_every_preset_is_complete_and_runs_both_readings(name):
+def test_every_preset_is_complete_and_runs_four_readings(name):
     p = presets.load(name)
-    assert p.readings == ("columns", "square")
+    assert len(p.readings) == 4
     assert p.data in DATASETS
     assert set(p.drawn) <= set(METHODS)
     assert "ensemble-ridge" in p.drawn
     for version in (p, replace(p, **p.quick)):
         for reading in p.readings:
             settings_of(version, reading)
-    settings = settings_of(p, "columns")  # V is observed on as many rows as V1 and V2
+    settings = settings_of(p, p.readings[0])  # V is observed on as many rows as V1 and V2
     assert settings.residual_rows is None
     assert settings.row_cap >= p.n_points
 
@@ -50,8 +50,8 @@ def text_of(**changes):
         (text_of(n_points='"many"'), "n_points.*wrong kind"),
         (text_of(rank="0"), "at least 1"),
         (text_of(rank=""), "lacks rank"),
-        (text_of(readings='["diagonal"]'), "diagonal"),
-        (text_of(readings="[]"), "no reading"),
+        (text_of(residual_shapes='["diagonal"]'), "diagonal"),
+        (text_of(validation_shapes="[]"), "no shape"),
         (text_of(learner_counts="[50]"), "no number of learners"),
         (text_of() + "\n[quick]\nreplicatse = 1", "replicatse.*replicates"),
         (text_of() + '\n[[figure]]\nlable = "x"', "lable.*label"),

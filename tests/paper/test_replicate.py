@@ -11,35 +11,41 @@ from nysboost.features.feature_map import features_of
 from nysboost.gram import make_gram
 from nysboost.kernels import Gaussian
 from nysboost.paper import datasets, presets, replicate
-from nysboost.paper.replicate import relative_errors
+from nysboost.paper.presets import Reading
+from nysboost.paper.replicate import MIXTURES, relative_errors
 from paper.helpers import tiny
 
+COLUMNS = Reading("columns", "columns")
 
-def of(preset, methods=replicate.METHODS, *, seed=0, number=0, reading="columns", device=""):
+
+def of(preset, methods=MIXTURES, *, seed=0, number=0, device=""):
     points = datasets.load("simulation")
-    return replicate.Replicate(preset, points, methods, seed, number, reading, device)
+    return replicate.Replicate(preset, points, methods, seed, number, device)
 
 
-def steps_of(settings):
-    return list(dict.fromkeys(parse_method(m, settings)[0] for m in replicate.METHODS))
+def measure(one, reading=COLUMNS):
+    (found,) = one.measure([reading])
+    return found.values
 
 
-def test_the_thirty_methods_are_nine_trajectories_and_one_ensemble():
-    assert len(replicate.METHODS) == 30
-    assert len(steps_of(nb.Settings())) == 10
+def test_the_thirty_mixtures_are_nine_trajectories_and_one_ensemble():
+    assert len(MIXTURES) == 30
+    groups = replicate.group_by_trajectory(MIXTURES)
+    assert len(groups) == 10
+    for names in groups:
+        assert len({parse_method(name, nb.Settings())[0] for name in names}) == 1
 
 
-@pytest.mark.parametrize("reading", ["columns", "square"])
+@pytest.mark.parametrize("reading", tiny().readings, ids=str)
 @pytest.mark.parametrize("method", ["URB-mean", "EUB-SF", "REB-med", "ensemble-ridge"])
 def test_errors_are_those_of_the_method_run_by_itself(reading, method):
     preset = tiny()
-    one = of(preset, seed=3, number=1, reading=reading)
-    shared = one.measure()[method]
+    one = of(preset, seed=3, number=1)
+    shared = measure(one, reading)[method]
     G = replicate.kernel_gram(preset, one.draw()).whole()
     gram, settings = make_gram(G, "precomputed"), replicate.settings_of(preset, reading)
     steps, final = parse_method(method, settings)
-    rng = one.generator(1 + steps_of(settings).index(steps))
-    found = find_learners(gram, settings, steps, rng)
+    found = find_learners(gram, settings, steps, one.generator(replicate.LEARNERS))
     for p, error in zip(preset.counts, shared, strict=True):
         mixture = found.mixture(final, p)
         features = [features_of(gram, learner) for learner in mixture.learners]
@@ -47,8 +53,8 @@ def test_errors_are_those_of_the_method_run_by_itself(reading, method):
 
 
 def test_leaving_methods_out_does_not_change_the_others():
-    everything = of(tiny()).measure()
-    some = of(tiny(), ("RRB-SF", "ensemble-ridge")).measure()
+    everything = measure(of(tiny()))
+    some = measure(of(tiny(), ("RRB-SF", "ensemble-ridge")))
     for name, errors in some.items():  # R of a QR factorisation of more columns is rounded anew
         assert errors == pytest.approx(everything[name], rel=1e-12)
 
@@ -62,15 +68,15 @@ def test_replicates_draw_their_own_points_unless_told_otherwise():
 
 def test_times_are_positive_and_measured_at_each_count():
     preset = tiny(measure="seconds", learner_counts=(1, 3))
-    times = of(preset, ("UUB-mean", "ensemble-ridge")).measure()
+    times = measure(of(preset, ("UUB-mean", "ensemble-ridge")))
     assert all(len(t) == 2 and min(t) > 0 for t in times.values())
 
 
 def test_a_matrix_on_a_device_gives_the_same_record():
     pytest.importorskip("torch")
     some = ("URB-mean", "RRB-SF", "UEB-med", "ensemble-ridge")
-    here = of(tiny(), some).measure()
-    there = of(tiny(), some, device="cpu").measure()
+    here = measure(of(tiny(), some))
+    there = measure(of(tiny(), some, device="cpu"))
     for name in some:
         assert there[name] == pytest.approx(here[name], rel=1e-8)
 
@@ -87,7 +93,7 @@ def test_the_papers_settings_give_the_records_of_the_ledger(reading, errors):
 
     Whatever becomes of the defaults, the paper's presets stay as they are.
     """
-    made = of(presets.load("simulation"), tuple(errors), reading=reading).measure()
+    made = measure(of(presets.load("simulation"), tuple(errors)), Reading(reading, "columns"))
     assert {name: values[-1] for name, values in made.items()} == pytest.approx(errors, rel=1e-7)
 
 

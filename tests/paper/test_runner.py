@@ -9,16 +9,19 @@ import pytest
 
 import nysboost as nb
 from nysboost.numerics.progress import report_progress
-from nysboost.paper import runner
+from nysboost.paper import presets, runner
 from nysboost.paper.replicate import METHODS
 from nysboost.user_error import UserError
 from paper.helpers import tiny
 
 SOME = ("URB-mean", "RRB-SF", "ensemble-ridge")
+SQUARE = presets.Reading("square", "columns")
+TWO = {"validation_shapes": ("columns",)}
+"""Both readings of V, and one of V1 and V2."""
 
 
 def plan(methods=SOME, seed=0, code="this", **changes):
-    return runner.Plan(tiny(**changes), methods, seed, code=code)
+    return runner.Plan(tiny(**TWO | changes), methods, seed, code=code)
 
 
 def only_file(folder):
@@ -58,8 +61,9 @@ def test_runs_of_other_settings_or_code_never_mix(tmp_path):
 
 def test_more_replicates_and_one_reading_less_use_the_same_records(tmp_path):
     both = runner.run(plan(), tmp_path, 1)
-    one = runner.run(plan(readings=("square",)), tmp_path, 1)
-    assert (one.values["square"]["URB-mean"] == both.values["square"]["URB-mean"]).all()
+    square = plan(residual_shapes=("square",))
+    one = runner.run(square, tmp_path, 1)
+    assert (one.values[SQUARE]["URB-mean"] == both.values[SQUARE]["URB-mean"]).all()
     assert len(list(tmp_path.glob("*.jsonl"))) == 1
 
 
@@ -69,9 +73,10 @@ sys.path.insert(0, {here!r})
 from pathlib import Path
 from helpers import tiny
 from nysboost.numerics.progress import report_progress
-from nysboost.paper import runner
+from nysboost.paper import presets, runner
 if __name__ == "__main__":
-    plan = runner.Plan(tiny(replicates=6), {methods!r}, 0)
+    preset = tiny(replicates=6, validation_shapes=("columns",))
+    plan = runner.Plan(preset, {methods!r}, 0)
     with report_progress("a test", listen=lambda work: print(work.done, flush=True)):
         runner.run(plan, Path({out!r}), {jobs})
 """
@@ -100,7 +105,7 @@ def test_a_killed_run_of_two_processes_goes_on_and_ends_with_the_bytes_of_one(st
     process.kill()
     process.communicate(timeout=60)  # which waits for workers too: they hold the same pipes
     assert process.returncode != 0
-    stopped = runner.Plan(tiny(replicates=6), SOME, 0)
+    stopped = plan(replicates=6, code=runner.digest_code())
     with report_progress("a test", listen=lambda _: None) as work:
         runner.run(stopped, tmp_path / "stopped", 1)
     assert 2 <= work.before < 12
