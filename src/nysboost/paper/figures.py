@@ -92,8 +92,8 @@ def write_all(results: Mapping[str, Results], folder: Path) -> None:
 
 
 def _write(figure: Figure, results: Mapping[str, Results], reading: Reading, folder: Path) -> None:
-    matplotlib = import_optional("matplotlib", "paper")
-    drawing = import_optional("matplotlib.figure", "paper")
+    matplotlib = import_optional("matplotlib")
+    drawing = import_optional("matplotlib.figure")
     # a fixed salt and no date: the same results give the same bytes
     style = STYLE | {"svg.hashsalt": "nysboost", "font.size": 10, "legend.fontsize": 9}
     with matplotlib.rc_context(style):
@@ -175,7 +175,7 @@ def find_look(method: str) -> dict[str, Any]:
 
 def _set_ticks(axes: Any, result: Results) -> None:
     """Give errors a logarithmic axis with plain numbers, and times a linear one from zero."""
-    ticker = import_optional("matplotlib.ticker", "paper")
+    ticker = import_optional("matplotlib.ticker")
     axes.xaxis.set_major_locator(ticker.MaxNLocator(6, integer=True))
     if result.preset.measure == "seconds":
         axes.set_ylim(bottom=0)
